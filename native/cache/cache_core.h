@@ -18,6 +18,10 @@ struct CacheCounters {
   std::atomic<std::uint64_t> corruptBlocks{0};
   std::atomic<std::uint64_t> evictedFiles{0};
   std::atomic<std::uint64_t> evictedBytes{0};
+  // Of the files evicted for room, by CopyVerdict; and how often one stayed as the last copy.
+  std::atomic<std::uint64_t> redundantCopies{0}, lastCopies{0}, unansweredCopies{0};
+  std::atomic<std::uint64_t> unaskedCopies{0};
+  std::atomic<std::uint64_t> lastCopiesKept{0};
 };
 
 // Milliseconds since the epoch. Any thread.
@@ -38,6 +42,7 @@ struct CacheCore : std::enable_shared_from_this<CacheCore> {
   KeyIndex index;
   std::vector<std::shared_ptr<CacheDirectory>> directories;
   CacheCounters counters;
+  std::atomic<ClusterCopies*> copies{nullptr};  // as ContentCache::setClusterCopies
   ViewStore views;
   Evictor evictor;
   DoubtExaminer examiner;

@@ -11,6 +11,8 @@ namespace {
 
 // Syncs under way at once: enough for the file system to put them into one journal commit.
 constexpr std::size_t kSyncsPerShard = 32;
+// Who waits for a file that goes waits for so many at most.
+constexpr std::size_t kForgottenTogether = 64;
 }  // namespace
 
 // Files to sync, each once, by shard.
@@ -37,6 +39,8 @@ CacheDirectory::CacheDirectory(CacheDirectoryOptions options, std::vector<ShardC
       budget_(options_.budgetBytes, options_.freeFloorBytes),
       commits_(shards_[home].reactor, 1),
       evictions_(shards_[home].reactor, 1),
+      byUse_(index, *this, EvictionCandidates::Order::kByUse),
+      asCopies_(index, *this, EvictionCandidates::Order::kAsCopies),
       background_(shards_[home].reactor),
       commitTimer_(shards_[home].reactor),
       retractTimer_(shards_[home].reactor) {}
@@ -68,6 +72,12 @@ Task<void> CacheDirectory::close(Reactor& back) {
   log_.reset();
   lock_.reset();
   co_await back.enter();
+}
+
+void CacheDirectory::noteCreated(const std::shared_ptr<CacheEntry>& entry) {
+  queue_.noteFolder(entry->key.bytes[0]);
+  byUse_.noteMade(entry);
+  asCopies_.noteMade(entry);
 }
 
 void CacheDirectory::queueClaim(PendingClaim claim) {
@@ -226,7 +236,7 @@ Task<Status> CacheDirectory::appendClaims(const std::vector<PendingClaim>& claim
   co_return appended;
 }
 
-Task<Status> CacheDirectory::remove(std::vector<std::shared_ptr<CacheEntry>> entries) {
+Task<Status> CacheDirectory::remove(std::vector<std::shared_ptr<CacheEntry>> entries, Gone gone) {
   co_await commits_.acquire(1);
   std::vector<std::byte> drops;
   for (const auto& entry : entries) {
@@ -240,15 +250,21 @@ Task<Status> CacheDirectory::remove(std::vector<std::shared_ptr<CacheEntry>> ent
   }
   queue_.forget(entries);
   retractions_.forget(entries);
-  for (const auto& entry : entries) {
-    for (std::uint32_t chunk = 0; chunk < entry->chunkCount(); ++chunk) {
-      if (entry->state(chunk) != ChunkState::kClaimed) continue;
-      liveLogBytes_ -= std::min(liveLogBytes_, claimBytes(*entry, chunk));
+  for (std::size_t next = 0; next < entries.size();) {
+    const std::span some =
+        std::span(entries).subspan(next, std::min(entries.size() - next, kForgottenTogether));
+    for (const auto& entry : some) {
+      for (std::uint32_t chunk = 0; chunk < entry->chunkCount(); ++chunk) {
+        if (entry->state(chunk) != ChunkState::kClaimed) continue;
+        liveLogBytes_ -= std::min(liveLogBytes_, claimBytes(*entry, chunk));
+      }
+      const Status unlinked = co_await home().files.unlink(objectPath(entry->key));
+      // A file that stays keeps its charge; the next open of the directory tries again.
+      if (unlinked.ok() || unlinked.code() == ErrorCode::kNotFound) budget_.release(entry->charged);
     }
-    const Status unlinked = co_await home().files.unlink(objectPath(entry->key));
-    // A file that stays keeps its charge; the next open of the directory tries again.
-    if (unlinked.ok() || unlinked.code() == ErrorCode::kNotFound) budget_.release(entry->charged);
-    index_.erase(entry);
+    gone(some.size());
+    for (const auto& entry : some) index_.erase(entry);
+    next += some.size();
   }
   commits_.release(1);
   co_return Status();

@@ -6,6 +6,7 @@
 // One reactor, the directory's home, does the commits and removals; members say who may call them.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -14,6 +15,7 @@
 #include "cache/claim_queue.h"
 #include "cache/content_cache.h"
 #include "cache/directory_recovery.h"
+#include "cache/eviction_candidates.h"
 #include "cache/key_index.h"
 #include "cache/recent_refusal.h"
 #include "cache/residency_log.h"
@@ -22,12 +24,6 @@
 #include "reactor/synchronization.h"
 
 namespace hearth {
-
-// An entry as it was when evictions were chosen.
-struct EvictionCandidate {
-  std::int64_t lastUsedMs = 0;
-  std::shared_ptr<CacheEntry> entry;
-};
 
 // What open() found of the residency log.
 struct DirectoryRecovery {
@@ -64,8 +60,9 @@ class CacheDirectory : public std::enable_shared_from_this<CacheDirectory> {
   // Any thread. A chunk was found bad and spoiled: the log gets it at once, in the background, and
   // again until that succeeds.
   void queueRetraction(std::shared_ptr<CacheEntry> entry, std::uint32_t chunk);
-  // Any thread. A cache file was made: its folder is synced with the next commit.
-  void noteCreated(const ContentKey& key) { queue_.noteFolder(key.bytes[0]); }
+  // Any thread. A cache file was made: its folder is synced with the next commit, and it may go
+  // when it is not in use any more.
+  void noteCreated(const std::shared_ptr<CacheEntry>& entry);
 
   // Any shard; these continue on `back`.
   // Syncs what is written and claims it. An error is the log's, and leaves all of it queued. Chunks
@@ -86,14 +83,22 @@ class CacheDirectory : public std::enable_shared_from_this<CacheDirectory> {
   [[nodiscard]] Task<Status> recordVerified(std::shared_ptr<CacheEntry> entry, Sha256Digest digest,
                                             std::uint64_t generation, Reactor& back);
 
+  // The next so many of the entries that are being removed.
+  using Gone = std::function<void(std::size_t count)>;
   // Home. Removes entries that the index has marked as going: a drop record, synced, then the
-  // files. On error nothing is removed and the entries are still marked.
-  [[nodiscard]] Task<Status> remove(std::vector<std::shared_ptr<CacheEntry>> entries);
+  // files. `gone`: called in the order of the entries, when their files are no more and before the
+  // index forgets them, so before the keys can come again. On error nothing is removed and the
+  // entries are still marked.
+  [[nodiscard]] Task<Status> remove(std::vector<std::shared_ptr<CacheEntry>> entries, Gone gone);
   // Home. One eviction at a time: between choosing entries and having removed them.
   [[nodiscard]] Semaphore& evictions() { return evictions_; }
-  // Home, with evictions() held: what the last look through the index found and is not used up, the
-  // oldest at the end.
-  [[nodiscard]] std::vector<EvictionCandidate>& candidates() { return candidates_; }
+  // Home. For how long evictions have waited for other agents' answers, in all.
+  [[nodiscard]] Clock::duration asked() const { return asked_; }
+  void noteAsked(Clock::duration waited) { asked_ += waited; }
+  // Home, with evictions() held.
+  [[nodiscard]] EvictionCandidates& candidates(EvictionCandidates::Order order) {
+    return order == EvictionCandidates::Order::kByUse ? byUse_ : asCopies_;
+  }
 
  private:
   struct SyncBatch;
@@ -132,7 +137,9 @@ class CacheDirectory : public std::enable_shared_from_this<CacheDirectory> {
   // Home only.
   Semaphore commits_;  // guards the log: commits, removals and retractions, one at a time
   Semaphore evictions_;
-  std::vector<EvictionCandidate> candidates_;
+  EvictionCandidates byUse_;
+  EvictionCandidates asCopies_;
+  Clock::duration asked_{};
   Gate background_;
   Reactor::Timer commitTimer_;
   Reactor::Timer retractTimer_;

@@ -10,6 +10,13 @@ CacheEntry::CacheEntry(const ContentKey& contentKey, std::uint64_t bytes, CacheD
       executable(isExecutable),
       chunks_(chunksOf(bytes)) {}
 
+bool CacheEntry::allClaimed() const {
+  for (std::uint32_t chunk = 0; chunk < chunkCount(); ++chunk) {
+    if (state(chunk) == ChunkState::kResident) return false;
+  }
+  return true;
+}
+
 std::vector<std::uint32_t> CacheEntry::blockChecksums(std::uint32_t chunk) const {
   std::vector<std::uint32_t> checksums(blocksOf(chunkBytes(chunk)));
   for (std::uint32_t block = 0; block < checksums.size(); ++block)
@@ -78,10 +85,9 @@ bool CacheEntry::settleDoubt(std::uint32_t chunk, bool good) {
   return true;
 }
 
-void CacheEntry::touch(std::int64_t usedAtMs) {
-  std::int64_t known = lastUsedMs();
-  while (known < usedAtMs &&
-         !lastUsedMs_.compare_exchange_weak(known, usedAtMs, std::memory_order_relaxed)) {
+void CacheEntry::later(std::atomic<std::int64_t>& time, std::int64_t toMs) {
+  std::int64_t known = time.load(std::memory_order_relaxed);
+  while (known < toMs && !time.compare_exchange_weak(known, toMs, std::memory_order_relaxed)) {
   }
 }
 

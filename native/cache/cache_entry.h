@@ -3,6 +3,7 @@
 // guarded as said.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -66,6 +67,8 @@ class CacheEntry {
   }
   // All of it is in the log: what is on the disk survives a power loss.
   [[nodiscard]] bool fullyClaimed() const;
+  // The same of what is resident, which may be a part.
+  [[nodiscard]] bool allClaimed() const;
   // Of a chunk that is or was resident.
   [[nodiscard]] std::uint32_t blockChecksum(std::uint32_t chunk, std::uint32_t block) const {
     return chunks_[chunk].checksums[block].load(std::memory_order_relaxed);
@@ -105,10 +108,14 @@ class CacheEntry {
   // writer writes it again.
   bool settleDoubt(std::uint32_t chunk, bool good);
 
-  // Any thread. Milliseconds since the epoch; never goes back.
-  void touch(std::int64_t usedAtMs);
+  // Any thread. Milliseconds since the epoch; never go back. A use of this agent, and one anywhere
+  // in the cluster, which may lie ahead for what is used much.
+  void touch(std::int64_t usedAtMs) { later(ownUseMs_, usedAtMs); }
+  void noteClusterUse(std::int64_t usedAtMs) { later(clusterUseMs_, usedAtMs); }
+  [[nodiscard]] std::int64_t ownUseMs() const { return ownUseMs_.load(std::memory_order_relaxed); }
+  // The later of the two.
   [[nodiscard]] std::int64_t lastUsedMs() const {
-    return lastUsedMs_.load(std::memory_order_relaxed);
+    return std::max(ownUseMs(), clusterUseMs_.load(std::memory_order_relaxed));
   }
 
   // Any thread. Bytes charged to the directory's budget; 0 when there is no cache file. (An empty
@@ -118,6 +125,10 @@ class CacheEntry {
   // Any thread. When all of it was last scrubbed, or it was made; the smallest: before this process
   // began.
   std::atomic<Clock::time_point> scrubbedAt{Clock::time_point::min()};
+  // Any thread. Until then this is taken for the last copy in the cluster.
+  std::atomic<Clock::time_point> lastCopyUntil{Clock::time_point::min()};
+  // Any thread. Until then others are not asked again whether they keep it.
+  std::atomic<Clock::time_point> unconfirmedUntil{Clock::time_point::min()};
 
   // Guarded by the KeyIndex's mutex: the one open file of the key while it is in use, and whether
   // the key is about to go.
@@ -135,11 +146,13 @@ class CacheEntry {
   }
   void setChecksums(std::uint32_t chunk, std::span<const std::uint32_t> checksums);
   void countResident(std::uint32_t chunk);
+  static void later(std::atomic<std::int64_t>& time, std::int64_t toMs);
 
   std::vector<Chunk> chunks_;
   std::atomic<std::int64_t> residentChunks_{0};
   std::atomic<std::int64_t> residentBytes_{0};
-  std::atomic<std::int64_t> lastUsedMs_{0};
+  std::atomic<std::int64_t> ownUseMs_{0};
+  std::atomic<std::int64_t> clusterUseMs_{0};
   std::atomic<bool> everClaimed_{false};
   std::atomic<std::uint64_t> generation_{1};
   std::atomic<std::uint64_t> verifiedGeneration_{0};  // 0: never

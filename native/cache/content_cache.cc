@@ -92,13 +92,14 @@ class DiskContentCache final : public ContentCache {
       }
       const std::shared_ptr<OpenCacheFile> file = OpenCacheFile::open(*core_, entry);
       if (!file) {
-        co_await core_->evictor.settle(entry->directory, here.reactor);
+        co_await core_->index.settled(entry, here.reactor);
         continue;
       }
       file->touch();
       Status ready;
-      // Who needs it on the disk asks again, by claimed(); readers of nothing do not.
-      if (size == 0) (void)co_await file->makeEmpty();
+      // Who needs it on the disk asks again, by claimed(); readers of nothing do not, and wait for
+      // no room.
+      if (size == 0) (void)co_await file->makeEmpty(Evictor::Room::kFree);
       if (executable) ready = co_await file->makeExecutable(here.files);
       if (!ready.ok()) co_return ready.error();
       std::shared_ptr<CachedFile> result = file;
@@ -123,8 +124,9 @@ class DiskContentCache final : public ContentCache {
     core_->index.unpin(key, owner);
   }
   void noteClusterUse(const ContentKey& key, std::int64_t usedAtMs) override {
-    if (const auto entry = core_->index.find(key)) entry->touch(usedAtMs);
+    if (const auto entry = core_->index.find(key)) entry->noteClusterUse(usedAtMs);
   }
+  void setClusterCopies(ClusterCopies* copies) override { core_->copies = copies; }
   std::uint64_t residentBytes(const ContentKey& key) const override {
     const auto entry = core_->index.find(key);
     return entry ? entry->residentBytes() : 0;
@@ -197,6 +199,11 @@ class DiskContentCache final : public ContentCache {
     sums.doubtfulFiles = core_->examiner.left();
     sums.evictedFiles = core_->counters.evictedFiles;
     sums.evictedBytes = core_->counters.evictedBytes;
+    sums.redundantCopies = core_->counters.redundantCopies;
+    sums.lastCopies = core_->counters.lastCopies;
+    sums.unansweredCopies = core_->counters.unansweredCopies;
+    sums.unaskedCopies = core_->counters.unaskedCopies;
+    sums.lastCopiesKept = core_->counters.lastCopiesKept;
     for (const auto& directory : core_->directories) {
       sums.lostLogBytes += directory->recovery().replay.lostBytes;
       SpaceBudget& budget = directory->budget();

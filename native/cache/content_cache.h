@@ -6,6 +6,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -14,6 +15,7 @@
 #include "base/content_key.h"
 #include "base/generated/constants.h"
 #include "base/result.h"
+#include "cache/cluster_copies.h"
 #include "files/file_system.h"
 #include "manifest/manifest.h"
 #include "reactor/reactor.h"
@@ -55,6 +57,9 @@ class CachedFile {
   // Read-only descriptor of the cache file (opened on first use, then kept until the CachedFile
   // goes).
   [[nodiscard]] virtual Result<int> descriptor() = 0;
+  // Which of the cache directories it lies in, by its number: what is written to others goes to
+  // other disks.
+  [[nodiscard]] virtual std::size_t disk() const { return 0; }
   // Path of the cache file, for views.
   [[nodiscard]] virtual std::string path() const = 0;
   // The resident bytes [offset, offset + length) in the mapped file, with the CRC32C of every block
@@ -62,6 +67,21 @@ class CachedFile {
   // and counted; kNotFound: not resident. The memory stays valid as long as this CachedFile.
   [[nodiscard]] virtual Result<std::span<const std::byte>> verified(std::uint64_t offset,
                                                                     std::uint64_t length) = 0;
+  // The same into `into`, whole blocks from `offset` on, without waiting for the disk or for a file
+  // to be opened: false when the bytes are not in memory, do not match their checksums or are not
+  // resident, and when none has read the file by verified(), which does all that is to be done
+  // then.
+  [[nodiscard]] virtual bool verifiedInMemory(std::uint64_t offset, std::span<std::byte> into) = 0;
+  // Any thread. The whole of a file of one chunk into `into`, which has its size, with the CRC32C
+  // of every block checked; cheaper than to map a small file. Errors as verified().
+  [[nodiscard]] virtual Status readWhole(std::span<std::byte> into) = 0;
+  // Any thread, never waits. The bytes are in memory, as far as the kernel says, of a file that
+  // was read by verified(), which hardly waits for them then.
+  [[nodiscard]] virtual bool inPageCache(std::uint64_t offset, std::uint64_t length) = 0;
+  // Own shard. A resident chunk into `into`, past the page cache where possible, with the CRC32C of
+  // its blocks checked: page-aligned memory that has room for the chunk's whole pages. kNotFound:
+  // not resident; kCorrupt: absent from now on; errors of opening the file.
+  [[nodiscard]] virtual Task<Status> readChunk(std::uint32_t chunk, std::span<std::byte> into) = 0;
   // CRC32C of the blocks of a resident chunk, as received.
   [[nodiscard]] virtual std::vector<std::uint32_t> blockChecksums(std::uint32_t chunk) const = 0;
   // Notes a use now (eviction order).
@@ -84,6 +104,8 @@ class CachedFile {
   // Own shard. Ends when everything written so far is claimed durably in the log, and nothing of
   // what was found bad; an empty file is there then.
   [[nodiscard]] virtual Task<Status> claimed() = 0;
+  // Any thread. The log claims all that is resident durably: who is killed now has it again.
+  [[nodiscard]] virtual bool durable() const = 0;
   // Any thread. The log says durably that the whole file is what the origin's digest says, or that
   // the origin gave none; no chunk of it was found bad since.
   [[nodiscard]] virtual bool verifiedWhole() const = 0;
@@ -98,8 +120,11 @@ class CachedFile {
                                                     std::uint64_t generation) = 0;
   // Own shard. Reads every resident block from disk (past the page cache where possible) and checks
   // it; bad chunks become absent. Bytes checked and found good; `checked` grows by them as they
-  // are; null: not counted.
-  [[nodiscard]] virtual Task<Result<std::uint64_t>> scrub(std::atomic<std::uint64_t>* checked) = 0;
+  // are; null: not counted. `pace` is awaited, on this shard, before so many bytes are read, and
+  // ends it early with false; null: they are read at once.
+  using Pace = std::function<Task<bool>(std::uint64_t bytes)>;
+  [[nodiscard]] virtual Task<Result<std::uint64_t>> scrub(std::atomic<std::uint64_t>* checked,
+                                                          Pace pace) = 0;
   // Own shard. The same for one chunk: how many of its blocks are bad, 0 when it is not resident.
   [[nodiscard]] virtual Task<Result<std::uint32_t>> scrubChunk(std::uint32_t chunk) = 0;
 };
@@ -108,6 +133,11 @@ class CachedFile {
 struct CacheStatistics {
   std::uint64_t contentKeys = 0, residentBytes = 0, pinnedBytes = 0;
   std::uint64_t corruptBlocks = 0, evictedFiles = 0, evictedBytes = 0;
+  // Of the files that were evicted for room while they were wanted in the cluster: those that other
+  // agents keep; the last copies; those of which no agent said so in time; those for which no agent
+  // could be asked. And how often one stayed for being the last.
+  std::uint64_t redundantCopies = 0, lastCopies = 0, unansweredCopies = 0, unaskedCopies = 0;
+  std::uint64_t lastCopiesKept = 0;
   // Of the residency logs, at the start: bytes that are no records. And files that are to be
   // checked for it.
   std::uint64_t lostLogBytes = 0, doubtfulFiles = 0;
@@ -153,6 +183,10 @@ class ContentCache {
   // Any thread. Last use anywhere in the cluster, ms since the epoch; the eviction order takes the
   // later of this and local use.
   virtual void noteClusterUse(const ContentKey& key, std::int64_t usedAtMs) = 0;
+
+  // Any thread. Whom eviction asks about other agents' copies; null, as at first: it asks none.
+  // Must remain live until evictions have ended after it was replaced.
+  virtual void setClusterCopies(ClusterCopies* copies) = 0;
 
   // Any thread, approximate: bytes of this key resident, without acquiring it.
   [[nodiscard]] virtual std::uint64_t residentBytes(const ContentKey& key) const = 0;

@@ -5,6 +5,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <fstream>
 
 #include "cache/cache_testing.h"
@@ -209,13 +211,61 @@ TEST_F(ContentCacheTest, AScrubFindsWhatIsNotRead) {
   const std::uint64_t size = kChunkBytes + 200001;
   ASSERT_TRUE(put(keyOf(1), size).ok());
   const auto file = cache->find(keyOf(1));
-  EXPECT_EQ(*shards.run(shardOfKey(keyOf(1)), file->scrub(nullptr)), size);
+  EXPECT_EQ(*shards.run(shardOfKey(keyOf(1)), file->scrub(nullptr, nullptr)), size);
   overwrite(file->path(), size - 9);
-  const auto checked = shards.run(shardOfKey(keyOf(1)), file->scrub(nullptr));
+  const auto checked = shards.run(shardOfKey(keyOf(1)), file->scrub(nullptr, nullptr));
   ASSERT_TRUE(checked.ok());
   EXPECT_EQ(*checked, size - 200001 % kBlockBytes);
   EXPECT_TRUE(file->resident(0));
   EXPECT_FALSE(file->resident(1));
+}
+
+TEST_F(ContentCacheTest, ReadsWholeChunksPastThePageCache) {
+  open();
+  const std::uint64_t size = 2 * kChunkBytes + 200001;
+  ASSERT_TRUE(put(keyOf(1), size).ok());
+  ASSERT_TRUE(put(keyOf(2), 5000).ok());  // small: through the page cache
+  const auto shard = shardOfKey(keyOf(1));
+  const auto file = cache->find(keyOf(1));
+  struct alignas(4096) Page {
+    std::array<std::byte, 4096> bytes;
+  };
+  std::vector<Page> pages(kChunkBytes / sizeof(Page));
+  const std::span<std::byte> into = std::as_writable_bytes(std::span(pages));
+  for (std::uint32_t chunk = 0; chunk < 3; ++chunk) {
+    ASSERT_TRUE(shards.run(shard, file->readChunk(chunk, into)).ok());
+    const auto length = std::min(kChunkBytes, size - chunk * kChunkBytes);
+    EXPECT_TRUE(
+        std::ranges::equal(into.first(length), *file->verified(chunk * kChunkBytes, length)));
+  }
+  const auto small = cache->find(keyOf(2));
+  ASSERT_TRUE(shards.run(shardOfKey(keyOf(2)), small->readChunk(0, into)).ok());
+  EXPECT_TRUE(std::ranges::equal(into.first(5000), *small->verified(0, 5000)));
+  EXPECT_EQ(shards.run(shard, file->readChunk(3, into)).code(), ErrorCode::kNotFound);
+  overwrite(file->path(), size - 9);
+  EXPECT_EQ(shards.run(shard, file->readChunk(2, into)).code(), ErrorCode::kCorrupt);
+  EXPECT_FALSE(file->resident(2)) << "what is bad is fetched again";
+  EXPECT_EQ(shards.run(shard, file->readChunk(2, into)).code(), ErrorCode::kNotFound);
+  EXPECT_EQ(cache->statistics().corruptBlocks, 1u);
+}
+
+TEST_F(ContentCacheTest, ReadsSmallFilesAsAWhole) {
+  open();
+  constexpr std::uint64_t kSize = kBlockBytes + 5000;
+  ASSERT_TRUE(put(keyOf(1), kSize).ok());
+  ASSERT_TRUE(put(keyOf(2), kChunkBytes + 1).ok());
+  const auto file = cache->find(keyOf(1));
+  std::vector<std::byte> bytes(kSize);
+  ASSERT_TRUE(file->readWhole(bytes).ok());
+  EXPECT_TRUE(std::ranges::equal(bytes, *file->verified(0, kSize)));
+  EXPECT_EQ(file->readWhole(std::span(bytes).first(10)).code(), ErrorCode::kInvalidArgument);
+  std::vector<std::byte> more(kChunkBytes + 1);
+  EXPECT_EQ(cache->find(keyOf(2))->readWhole(more).code(), ErrorCode::kInvalidArgument)
+      << "more than a chunk";
+  overwrite(file->path(), kBlockBytes + 7);
+  EXPECT_EQ(file->readWhole(bytes).code(), ErrorCode::kCorrupt);
+  EXPECT_FALSE(file->resident(0));
+  EXPECT_EQ(file->readWhole(bytes).code(), ErrorCode::kNotFound);
 }
 
 // By a clock of its own: the wall clock's may be set while the process runs.

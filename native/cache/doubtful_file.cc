@@ -1,22 +1,7 @@
 // OpenCacheFile: chunks that a damaged residency log claims.
-#include "base/crc32c.h"
 #include "cache/open_cache_file.h"
 
 namespace hearth {
-namespace {
-
-bool matches(const CacheEntry& entry, std::uint32_t chunk, std::span<const std::byte> bytes) {
-  if (bytes.size() != entry.chunkBytes(chunk)) return false;
-  for (std::size_t at = 0; at < bytes.size(); at += kBlockBytes) {
-    const auto block = bytes.subspan(at, std::min<std::size_t>(kBlockBytes, bytes.size() - at));
-    if (crc32c(block) != entry.blockChecksum(chunk, static_cast<std::uint32_t>(at / kBlockBytes)))
-      return false;
-  }
-  return true;
-}
-
-}  // namespace
-
 Task<Status> OpenCacheFile::examine(const std::atomic<bool>& stop) {
   const auto self = shared_from_this();
   Result<std::unique_ptr<File>> opened = co_await shard_.files.open(path(), {});
@@ -27,7 +12,7 @@ Task<Status> OpenCacheFile::examine(const std::atomic<bool>& stop) {
     if (entry_->state(chunk) != ChunkState::kDoubtful) continue;
     buffer.resize(entry_->chunkBytes(chunk));
     const Result<std::size_t> count = co_await file->readAt(buffer, chunk * kChunkBytes);
-    const bool good = count.ok() && *count == buffer.size() && matches(*entry_, chunk, buffer);
+    const bool good = count.ok() && *count == buffer.size() && matches(chunk * kChunkBytes, buffer);
     if (!entry_->settleDoubt(chunk, good)) continue;
     if (good) {
       entry_->directory.queueClaim({entry_, chunk, file, shardIndex_});

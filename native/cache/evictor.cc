@@ -8,9 +8,6 @@
 namespace hearth {
 namespace {
 
-// A look through all entries gives this many candidates, oldest first; the next look is taken when
-// they are used up.
-constexpr std::size_t kCandidates = 1024;
 // More is freed than is asked for, up to this share of the budget and this many bytes: a full cache
 // then syncs one drop record for many files.
 constexpr std::uint64_t kSlackShare = 64;
@@ -33,7 +30,7 @@ Task<Status> Evictor::measure(CacheDirectory& directory, FileSystem& files) {
 }
 
 Task<Status> Evictor::reserve(CacheDirectory& directory, std::uint64_t bytes,
-                              const ShardContext& back) {
+                              const ShardContext& back, Room room) {
   SpaceBudget::Answer answer = directory.budget().reserve(bytes);
   if (answer == SpaceBudget::Answer::kMeasureFirst) {
     const Status measured = co_await measure(directory, back.files);
@@ -41,15 +38,21 @@ Task<Status> Evictor::reserve(CacheDirectory& directory, std::uint64_t bytes,
     answer = directory.budget().reserve(bytes);
   }
   if (answer == SpaceBudget::Answer::kReserved) co_return Status();
+  if (room == Room::kFree) {
+    co_return Error{ErrorCode::kOutOfSpace,
+                    "cache directory " + directory.path() + " is full; none was evicted for this"};
+  }
   co_await directory.home().reactor.enter();
+  // From here, so that questions of those before count, too.
+  Inquiry inquiry{.askedBefore = directory.asked()};
   co_await directory.evictions().acquire(1);
-  Status done = co_await makeRoom(directory, bytes);
+  Status done = co_await makeRoom(directory, bytes, std::move(inquiry));
   directory.evictions().release(1);
   co_await back.reactor.enter();
   co_return done;
 }
 
-Task<Status> Evictor::makeRoom(CacheDirectory& directory, std::uint64_t bytes) {
+Task<Status> Evictor::makeRoom(CacheDirectory& directory, std::uint64_t bytes, Inquiry inquiry) {
   SpaceBudget& budget = directory.budget();
   if (bytes > budget.budgetBytes()) co_return outOfSpace(directory, bytes);
   bool refreshed = false;
@@ -68,83 +71,249 @@ Task<Status> Evictor::makeRoom(CacheDirectory& directory, std::uint64_t bytes) {
       continue;
     }
     const std::uint64_t slack = std::min(budget.budgetBytes() / kSlackShare, kMaxSlack);
-    Entries victims = choose(directory, budget.deficit(bytes) + slack);
+    const std::uint64_t needed = budget.deficit(bytes) + slack;
+    Victims victims;
+    if (copies() != nullptr) victims = co_await chooseCopies(directory, needed, inquiry);
+    if (victims.empty()) victims = co_await chooseByUse(directory, needed, inquiry);
     if (victims.empty()) co_return outOfSpace(directory, bytes);
-    const Result<std::size_t> removed = co_await removeMarked(directory, std::move(victims));
-    if (!removed.ok())
-      co_return removed.error().within("making room in cache directory " + directory.path());
+    Gone gone = [this](std::span<const Victim> those) { reportGone(those); };
+    const Removal removal = co_await removeMarked(directory, std::move(victims), std::move(gone));
+    reportKept(removal.stay);
+    if (!removal.status.ok())
+      co_return removal.status.error().within("making room in cache directory " + directory.path());
   }
 }
 
-Evictor::Entries Evictor::choose(CacheDirectory& directory, std::uint64_t bytes) {
-  std::vector<EvictionCandidate>& candidates = directory.candidates();
-  Entries chosen;
+bool Evictor::mayAsk(CacheDirectory& directory, const Inquiry& inquiry) {
+  return directory.asked() - inquiry.askedBefore < kAskFor;
+}
+
+Task<Evictor::Victims> Evictor::chooseCopies(CacheDirectory& directory, std::uint64_t bytes,
+                                             Inquiry& inquiry) {
+  const auto asks = [&] { return inquiry.vain < kVainRequests && mayAsk(directory, inquiry); };
+  if (!asks()) co_return Victims();
+  EvictionCandidates& candidates = directory.candidates(EvictionCandidates::Order::kAsCopies);
+  candidates.begin();
+  Victims leaving;
+  Victims stay;
+  std::uint64_t expected = 0;
+  bool looked = false;
+  while (expected < bytes && asks()) {
+    Victims batch = take(candidates, bytes - expected, kMaxAsked, &inquiry, looked);
+    if (batch.empty()) break;
+    batch = co_await judge(directory, std::move(batch), inquiry, true);
+    const std::uint64_t before = expected;
+    stay.clear();
+    for (Victim& victim : batch) {
+      const bool leaves =
+          victim.verdict == CopyVerdict::kNone || victim.verdict == CopyVerdict::kRedundant;
+      if (leaves) expected += victim.entry->charged;
+      (leaves ? leaving : stay).push_back(std::move(victim));
+    }
+    reportKept(stay);
+    if (expected == before) ++inquiry.vain;
+    if (expected != before) looked = false;
+  }
+  Victims marked;
+  stay.clear();
+  for (Victim& victim : leaving)
+    (begin(victim, false) ? marked : stay).push_back(std::move(victim));
+  reportKept(stay);
+  if (marked.empty()) candidates.lookLater();
+  co_return marked;
+}
+
+Task<Evictor::Victims> Evictor::chooseByUse(CacheDirectory& directory, std::uint64_t bytes,
+                                            Inquiry& inquiry) {
+  EvictionCandidates& candidates = directory.candidates(EvictionCandidates::Order::kByUse);
+  candidates.begin();
+  Victims marked;
   std::uint64_t freed = 0;
   bool looked = false;
   while (freed < bytes) {
-    if (candidates.empty()) {
-      if (looked) break;
-      findCandidates(directory, candidates);
-      looked = true;
-      if (candidates.empty()) break;
+    Victims batch = take(candidates, bytes - freed, EvictionCandidates::kFound, nullptr, looked);
+    if (batch.empty()) break;
+    // Once, before the first of them is marked.
+    const bool asks = !std::exchange(inquiry.lastAsked, true) && mayAsk(directory, inquiry);
+    batch = co_await judge(directory, std::move(batch), inquiry, asks);
+    Victims stay;
+    for (Victim& victim : batch) {
+      const bool goes = begin(victim, true);
+      if (goes) {
+        freed += victim.entry->charged;
+        looked = false;
+      }
+      (goes ? marked : stay).push_back(std::move(victim));
     }
-    const EvictionCandidate candidate = std::move(candidates.back());
-    candidates.pop_back();
-    // One that was used since stands elsewhere in the order: the next look finds it.
-    if (candidate.entry->lastUsedMs() != candidate.lastUsedMs) continue;
-    if (core_.views.publishes(candidate.entry->key)) continue;
-    if (core_.index.beginEviction(candidate.entry) != EvictOutcome::kEvicted) continue;
-    freed += candidate.entry->charged;
-    chosen.push_back(candidate.entry);
-    looked = false;
+    reportKept(stay);
   }
-  return chosen;
+  co_return marked;
 }
 
-void Evictor::findCandidates(CacheDirectory& directory,
-                             std::vector<EvictionCandidate>& candidates) const {
-  for (KeyIndex::Usage& usage : core_.index.usages()) {
-    if (&usage.entry->directory != &directory || usage.inUse || usage.pinned ||
-        usage.entry->charged == 0)
+bool Evictor::begin(const Victim& victim, bool lastResort) {
+  if (core_.index.beginEviction(victim.entry) != EvictOutcome::kEvicted) return false;
+  // Another agent may have got leave for the sake of this copy, and we have heard with that
+  // question that it is wanted: who looks at the file from here on does not find it, and what was
+  // said of it before is seen here.
+  const bool unasked = victim.verdict == CopyVerdict::kNone;
+  if (lastResort || !unasked || !isWanted(*victim.entry, wallClockMs())) return true;
+  core_.index.abandonEviction(victim.entry);
+  return false;
+}
+
+Evictor::Victims Evictor::take(EvictionCandidates& candidates, std::uint64_t bytes,
+                               std::size_t limit, const Inquiry* known, bool& looked) {
+  Victims taken;
+  std::uint64_t expected = 0;
+  while (expected < bytes && taken.size() < limit) {
+    std::shared_ptr<CacheEntry> entry = candidates.next();
+    if (entry == nullptr) {
+      if (looked || !candidates.look()) break;
+      looked = true;
       continue;
-    candidates.push_back({usage.entry->lastUsedMs(), std::move(usage.entry)});
+    }
+    if (core_.views.publishes(entry->key)) continue;
+    if (known != nullptr && known->verdicts.contains(entry)) continue;
+    expected += entry->charged;
+    taken.push_back({.entry = std::move(entry)});
   }
-  const auto oldestFirst = [](const EvictionCandidate& a, const EvictionCandidate& b) {
-    return a.lastUsedMs < b.lastUsedMs;
-  };
-  std::sort(candidates.begin(), candidates.end(), oldestFirst);
-  if (candidates.size() > kCandidates) candidates.resize(kCandidates);
-  std::reverse(candidates.begin(), candidates.end());
+  return taken;
 }
 
-Task<Result<std::size_t>> Evictor::removeMarked(CacheDirectory& directory, Entries entries) {
-  Entries going;
+CopyVerdict Evictor::knownOf(const CacheEntry& entry, Clock::time_point now) {
+  if (now < entry.lastCopyUntil.load()) return CopyVerdict::kLast;
+  if (now < entry.unconfirmedUntil.load()) return CopyVerdict::kUnconfirmed;
+  return CopyVerdict::kNone;
+}
+
+void Evictor::note(const Victim& victim) {
+  if (victim.verdict == CopyVerdict::kUnconfirmed)
+    victim.entry->unconfirmedUntil = Clock::now() + kUnconfirmedFor;
+  if (victim.verdict != CopyVerdict::kLast) return;
+  victim.entry->lastCopyUntil = Clock::now() + kLastCopyFor;
+  ++core_.counters.lastCopiesKept;
+}
+
+Task<Evictor::Victims> Evictor::judge(CacheDirectory& directory, Victims victims, Inquiry& inquiry,
+                                      bool asks) {
+  ClusterCopies* const others = copies();
+  if (others == nullptr) co_return victims;
+  const std::int64_t nowMs = wallClockMs();
+  const Clock::time_point now = Clock::now();
+  std::vector<Victim*> asked;
+  std::vector<ClusterCopies::Copy> requests;
+  for (Victim& victim : victims) {
+    CopyVerdict& known = inquiry.verdicts[victim.entry];
+    if (!isWanted(*victim.entry, nowMs)) continue;
+    if (known == CopyVerdict::kNone) known = knownOf(*victim.entry, now);
+    victim.verdict = known;
+    if (known != CopyVerdict::kNone) continue;
+    victim.verdict = CopyVerdict::kUnasked;
+    if (!asks || requests.size() == kMaxAsked) continue;
+    asked.push_back(&victim);
+    requests.push_back({.key = victim.entry->key,
+                        .size = victim.entry->size,
+                        .usedAtMs = victim.entry->lastUsedMs()});
+  }
+  if (requests.empty()) co_return victims;
+  const std::vector<ClusterCopies::Answer> answers =
+      co_await others->ask(std::move(requests), directory.home().reactor);
+  directory.noteAsked(Clock::now() - now);
+  for (std::size_t i = 0; i < asked.size(); ++i) {
+    asked[i]->verdict = answers[i].verdict;
+    asked[i]->request = answers[i].request;
+    inquiry.verdicts[asked[i]->entry] = answers[i].verdict;
+    note(*asked[i]);
+  }
+  co_return victims;
+}
+
+Task<Evictor::Removal> Evictor::removeMarked(CacheDirectory& directory, Victims victims,
+                                             Gone gone) {
+  Removal removal;
   std::uint64_t bytes = 0;
-  for (const auto& entry : entries) {
+  for (std::size_t i = 0; i < victims.size(); ++i) {
+    const std::shared_ptr<CacheEntry> entry = victims[i].entry;
     Status unlinked;
     for (const Sha256Digest& view : core_.views.viewsOf(entry->key)) {
       unlinked = co_await core_.views.remove(view, directory.home().reactor);
       if (!unlinked.ok()) break;
     }
     if (unlinked.ok()) {
-      going.push_back(entry);
+      removal.gone.push_back(victims[i]);
       bytes += entry->residentBytes();
     } else if (unlinked.code() == ErrorCode::kInUse) {
-      core_.index.abandonEviction(entry);
+      removal.stay.push_back(victims[i]);
     } else {
-      for (const auto& marked : entries) core_.index.abandonEviction(marked);
-      co_return unlinked.error();
+      removal.status = unlinked.error();
+      break;
     }
   }
-  const std::size_t count = going.size();
-  const Status removed = co_await directory.remove(going);
-  if (!removed.ok()) {
-    for (const auto& entry : going) core_.index.abandonEviction(entry);
-    co_return removed.error();
+  if (removal.status.ok()) {
+    std::vector<std::shared_ptr<CacheEntry>> going;
+    for (const Victim& victim : removal.gone) going.push_back(victim.entry);
+    CacheDirectory::Gone unlinked =
+        [&gone, left = std::span<const Victim>(removal.gone)](std::size_t count) mutable {
+          gone(left.first(count));
+          left = left.subspan(count);
+        };
+    removal.status = co_await directory.remove(std::move(going), std::move(unlinked));
   }
-  core_.counters.evictedFiles += count;
-  core_.counters.evictedBytes += bytes;
-  co_return count;
+  if (!removal.status.ok()) {
+    removal.gone.clear();
+    removal.stay = std::move(victims);
+  }
+  for (const Victim& victim : removal.stay) core_.index.abandonEviction(victim.entry);
+  core_.counters.evictedFiles += removal.gone.size();
+  if (removal.status.ok()) core_.counters.evictedBytes += bytes;
+  co_return removal;
+}
+
+ClusterCopies* Evictor::copies() const {
+  ClusterCopies* const copies = core_.copies.load();
+  return copies != nullptr && copies->others() ? copies : nullptr;
+}
+
+void Evictor::reportGone(std::span<const Victim> victims) {
+  CacheCounters& counters = core_.counters;
+  std::vector<ClusterCopies::Copy> gone;
+  for (const auto& [entry, verdict, request] : victims) {
+    switch (verdict) {
+      case CopyVerdict::kNone:
+        break;
+      case CopyVerdict::kRedundant:
+        ++counters.redundantCopies;
+        break;
+      case CopyVerdict::kLast:
+        ++counters.lastCopies;
+        break;
+      case CopyVerdict::kUnconfirmed:
+      case CopyVerdict::kUnanswered:
+        ++counters.unansweredCopies;
+        break;
+      case CopyVerdict::kUnsupported:
+      case CopyVerdict::kUnasked:
+        ++counters.unaskedCopies;
+        break;
+    }
+    // Who was asked must hear of it also when no other agent is there any more.
+    if (request == 0 && copies() == nullptr) continue;
+    gone.push_back(
+        {.key = entry->key, .size = entry->size, .verdict = verdict, .request = request});
+  }
+  ClusterCopies* const copies = core_.copies.load();
+  if (copies != nullptr && !gone.empty()) copies->evicted(std::move(gone));
+}
+
+void Evictor::reportKept(std::span<const Victim> victims) {
+  std::vector<ClusterCopies::Copy> kept;
+  for (const auto& [entry, verdict, request] : victims) {
+    if (request == 0) continue;
+    kept.push_back(
+        {.key = entry->key, .size = entry->size, .verdict = verdict, .request = request});
+  }
+  ClusterCopies* const copies = core_.copies.load();
+  if (copies != nullptr && !kept.empty()) copies->kept(std::move(kept));
 }
 
 Task<Result<EvictOutcome>> Evictor::evict(ContentKey key, Reactor& back) {
@@ -163,24 +332,19 @@ Task<Result<EvictOutcome>> Evictor::evict(ContentKey key, Reactor& back) {
     outcome = core_.index.beginEviction(entry);
   }
   if (outcome.ok() && *outcome == EvictOutcome::kEvicted) {
-    Entries one{entry};
-    const Result<std::size_t> removed = co_await removeMarked(directory, std::move(one));
-    if (!removed.ok()) {
-      outcome = removed.error();
-    } else if (*removed == 0) {
+    Victims one{{.entry = entry}};
+    // Who asked for it reports it.
+    Gone unreported = [](std::span<const Victim>) {};
+    const Removal removal = co_await removeMarked(directory, std::move(one), std::move(unreported));
+    if (!removal.status.ok()) {
+      outcome = removal.status.error();
+    } else if (removal.gone.empty()) {
       outcome = EvictOutcome::kPublished;
     }
   }
   directory.evictions().release(1);
   co_await back.enter();
   co_return outcome;
-}
-
-Task<void> Evictor::settle(CacheDirectory& directory, Reactor& back) {
-  co_await directory.home().reactor.enter();
-  co_await directory.evictions().acquire(1);
-  directory.evictions().release(1);
-  co_await back.enter();
 }
 
 Error Evictor::outOfSpace(CacheDirectory& directory, std::uint64_t bytes) const {

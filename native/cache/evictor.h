@@ -1,13 +1,25 @@
-// Makes room: chooses whole keys by last use, never one that is in use, pinned or published, and
-// removes them with the views that link them.
+// Makes room: chooses whole keys, never one that is in use, pinned or published, and removes them
+// with the views that link them.
+//
+// Without other agents by last use in the cluster. With them (ClusterCopies) by this agent's own
+// last use, and what is wanted goes only when other agents keep it. When that frees nothing,
+// because all that could go is the last copy or the agents that would know are away, the budget is
+// still hard: by last use in the cluster, whatever is known of other copies, and counted.
+//
+// Other agents may be slow, so room is not waited for longer than two seconds on their account
+// (kAskFor and ClusterCopies::kAnswersIn), in all, whoever needed room before. A file is marked as
+// going only when they have been asked, so who opens it does not wait for them at all.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
+#include <span>
 #include <unordered_map>
 #include <vector>
 
 #include "cache/cache_directory.h"
+#include "cache/cluster_copies.h"
 #include "cache/content_cache.h"
 
 namespace hearth {
@@ -16,29 +28,86 @@ struct CacheCore;
 
 class Evictor {
  public:
+  // A last copy is not asked for again before.
+  static constexpr std::chrono::seconds kLastCopyFor{60};
+  // Nor one of which others did not say whether they keep it.
+  static constexpr std::chrono::seconds kUnconfirmedFor{10};
+  // Others are not asked any more when their answers have been waited for so long.
+  static constexpr std::chrono::milliseconds kAskFor{500};
+  // Nor, but once more in the last resort, when so many of these questions freed nothing.
+  static constexpr std::size_t kVainRequests = 4;
+  // Files that one question is about.
+  static constexpr std::size_t kMaxAsked = 64;
+
+  enum class Room : std::uint8_t {
+    kFree,  // what is free now
+    kMade,  // others are evicted for it if needed
+  };
+
   // `core` must remain live while this object is used.
   explicit Evictor(CacheCore& core) : core_(core) {}
 
-  // Any shard; continues on `back`. Reserves in the directory's budget, evicting others first if
-  // needed. kOutOfSpace, with what is used, pinned and in use, when nothing may go.
+  // Any shard; continues on `back`. Reserves in the directory's budget. kOutOfSpace when there is
+  // no room of that kind; if some could be made, with what is used, pinned and in use.
   [[nodiscard]] Task<Status> reserve(CacheDirectory& directory, std::uint64_t bytes,
-                                     const ShardContext& back);
+                                     const ShardContext& back, Room room);
   // As ContentCache::evict; continues on `back`.
   [[nodiscard]] Task<Result<EvictOutcome>> evict(ContentKey key, Reactor& back);
-  // Waits until the evictions that are going on in this directory have ended; continues on `back`.
-  [[nodiscard]] Task<void> settle(CacheDirectory& directory, Reactor& back);
 
  private:
-  using Entries = std::vector<std::shared_ptr<CacheEntry>>;
+  struct Victim {
+    std::shared_ptr<CacheEntry> entry;
+    CopyVerdict verdict = CopyVerdict::kNone;
+    std::uint64_t request = 0;  // ClusterCopies::Answer::request
+  };
+  using Victims = std::vector<Victim>;
+  // What other agents were asked for the sake of one who needs room.
+  struct Inquiry {
+    Clock::duration askedBefore{};  // CacheDirectory::asked() when it was first needed
+    std::size_t vain = 0;
+    bool lastAsked = false;  // in the last resort
+    // What was found out of files that were looked at: none is asked for twice.
+    std::unordered_map<std::shared_ptr<CacheEntry>, CopyVerdict> verdicts;
+  };
+  // What became of victims: `error` is why the ones that stay do, but for those that were published
+  // meanwhile.
+  struct Removal {
+    Victims gone, stay;
+    Status status;
+  };
 
   // These on the directory's home, with its evictions() held.
-  [[nodiscard]] Task<Status> makeRoom(CacheDirectory& directory, std::uint64_t bytes);
-  [[nodiscard]] Entries choose(CacheDirectory& directory, std::uint64_t bytes);
-  void findCandidates(CacheDirectory& directory, std::vector<EvictionCandidate>& candidates) const;
-  // `removed`: how many went; others were published meanwhile.
-  [[nodiscard]] Task<Result<std::size_t>> removeMarked(CacheDirectory& directory, Entries entries);
+  [[nodiscard]] Task<Status> makeRoom(CacheDirectory& directory, std::uint64_t bytes,
+                                      Inquiry inquiry);
+  // Victims that are marked in the index as going; nothing is asked any more then. Those that may
+  // go for the sake of others' copies, or are not wanted; and in the last resort any.
+  [[nodiscard]] Task<Victims> chooseCopies(CacheDirectory& directory, std::uint64_t bytes,
+                                           Inquiry& inquiry);
+  [[nodiscard]] Task<Victims> chooseByUse(CacheDirectory& directory, std::uint64_t bytes,
+                                          Inquiry& inquiry);
+  // Not marked yet; `limit` at most. Without those in `known`, unless it is null.
+  [[nodiscard]] Victims take(EvictionCandidates& candidates, std::uint64_t bytes, std::size_t limit,
+                             const Inquiry* known, bool& looked);
+  // Asks for those that are wanted, if it may be asked, and notes what is said.
+  [[nodiscard]] Task<Victims> judge(CacheDirectory& directory, Victims victims, Inquiry& inquiry,
+                                    bool asks);
+  // What is known here of a copy that is wanted; kNone: nothing is, it is to be asked for.
+  [[nodiscard]] static CopyVerdict knownOf(const CacheEntry& entry, Clock::time_point now);
+  void note(const Victim& victim);
+  [[nodiscard]] static bool mayAsk(CacheDirectory& directory, const Inquiry& inquiry);
+  // Marks in the index as going: what has leave, or is wanted by none; in the last resort anything
+  // that is not in use.
+  [[nodiscard]] bool begin(const Victim& victim, bool lastResort);
+  // `gone`: these have gone, and their keys have not come again.
+  using Gone = std::function<void(std::span<const Victim> victims)>;
+  [[nodiscard]] Task<Removal> removeMarked(CacheDirectory& directory, Victims victims, Gone gone);
   [[nodiscard]] static Task<Status> measure(CacheDirectory& directory, FileSystem& files);
   [[nodiscard]] Error outOfSpace(CacheDirectory& directory, std::uint64_t bytes) const;
+
+  // Any thread. Null when this agent is alone.
+  [[nodiscard]] ClusterCopies* copies() const;
+  void reportGone(std::span<const Victim> victims);
+  void reportKept(std::span<const Victim> victims);
 
   CacheCore& core_;
 };

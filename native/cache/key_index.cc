@@ -1,5 +1,7 @@
 #include "cache/key_index.h"
 
+#include <algorithm>
+
 namespace hearth {
 namespace {
 
@@ -58,14 +60,50 @@ EvictOutcome KeyIndex::beginEviction(const std::shared_ptr<CacheEntry>& entry) {
 
 void KeyIndex::abandonEviction(const std::shared_ptr<CacheEntry>& entry) {
   Part& part = partOf(entry->key);
-  const std::lock_guard guard(part.mutex);
-  entry->evicting = false;
+  std::vector<Settled*> waiters;
+  {
+    const std::lock_guard guard(part.mutex);
+    entry->evicting = false;
+    waiters = takeWaiters(part, *entry);
+  }
+  resume(std::move(waiters));
 }
 
 void KeyIndex::erase(const std::shared_ptr<CacheEntry>& entry) {
   Part& part = partOf(entry->key);
+  std::vector<Settled*> waiters;
+  {
+    const std::lock_guard guard(part.mutex);
+    if (contains(part.entries, entry)) part.entries.erase(entry->key);
+    waiters = takeWaiters(part, *entry);
+  }
+  resume(std::move(waiters));
+}
+
+KeyIndex::Settled KeyIndex::settled(std::shared_ptr<CacheEntry> entry, Reactor& here) {
+  return {*this, std::move(entry), here};
+}
+
+bool KeyIndex::Settled::await_suspend(std::coroutine_handle<> handle) {
+  Part& part = index_.partOf(entry_->key);
   const std::lock_guard guard(part.mutex);
-  if (contains(part.entries, entry)) part.entries.erase(entry->key);
+  if (!entry_->evicting || !contains(part.entries, entry_)) return false;
+  awaiter_ = handle;
+  part.settling.push_back(this);
+  return true;
+}
+
+std::vector<KeyIndex::Settled*> KeyIndex::takeWaiters(Part& part, const CacheEntry& entry) {
+  const auto others =
+      std::partition(part.settling.begin(), part.settling.end(),
+                     [&entry](const Settled* waiter) { return waiter->entry_.get() != &entry; });
+  std::vector<Settled*> taken(others, part.settling.end());
+  part.settling.erase(others, part.settling.end());
+  return taken;
+}
+
+void KeyIndex::resume(std::vector<Settled*> waiters) {
+  for (Settled* const waiter : waiters) waiter->here_.post(*waiter);
 }
 
 void KeyIndex::pin(const ContentKey& key, const std::string& owner) {
@@ -87,6 +125,13 @@ bool KeyIndex::pinned(const ContentKey& key) const {
   const Part& part = partOf(key);
   const std::lock_guard guard(part.mutex);
   return part.pins.contains(key);
+}
+
+std::optional<KeyIndex::Usage> KeyIndex::usage(const std::shared_ptr<CacheEntry>& entry) const {
+  const Part& part = partOf(entry->key);
+  const std::lock_guard guard(part.mutex);
+  if (entry->evicting || !contains(part.entries, entry)) return std::nullopt;
+  return Usage{entry, !entry->open.expired(), part.pins.contains(entry->key)};
 }
 
 std::vector<KeyIndex::Usage> KeyIndex::usages() const {

@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <string>
 #include <unordered_map>
@@ -18,6 +19,8 @@ namespace hearth {
 
 class KeyIndex {
  public:
+  class Settled;  // NOLINT(cppcoreguidelines-virtual-class-destructor): never deleted
+
   explicit KeyIndex(std::size_t shards) : parts_(shards) {}
 
   [[nodiscard]] std::shared_ptr<CacheEntry> find(const ContentKey& key) const;
@@ -37,6 +40,9 @@ class KeyIndex {
   [[nodiscard]] EvictOutcome beginEviction(const std::shared_ptr<CacheEntry>& entry);
   void abandonEviction(const std::shared_ptr<CacheEntry>& entry);
   void erase(const std::shared_ptr<CacheEntry>& entry);
+  // Awaitable, on the thread of `here`: ends when `entry` is not going, or has gone. Who makes room
+  // asks other agents before an entry is marked, so what is waited for is the disk.
+  [[nodiscard]] Settled settled(std::shared_ptr<CacheEntry> entry, Reactor& here);
 
   void pin(const ContentKey& key, const std::string& owner);
   void unpin(const ContentKey& key, const std::string& owner);
@@ -47,6 +53,8 @@ class KeyIndex {
     bool inUse = false;
     bool pinned = false;
   };
+  // Of an entry; nothing when it is going or gone.
+  [[nodiscard]] std::optional<Usage> usage(const std::shared_ptr<CacheEntry>& entry) const;
   // All entries at some moment (of each part), except those that are going.
   [[nodiscard]] std::vector<Usage> usages() const;
   // All entries, those that are going included.
@@ -57,13 +65,36 @@ class KeyIndex {
     mutable std::mutex mutex;
     std::unordered_map<ContentKey, std::shared_ptr<CacheEntry>, ContentKeyHash> entries;
     std::unordered_map<ContentKey, std::set<std::string>, ContentKeyHash> pins;
+    std::vector<Settled*> settling;  // who waits for an entry that is going
   };
+  // These wait for the entry no more.
+  static void resume(std::vector<Settled*> waiters);
+  [[nodiscard]] static std::vector<Settled*> takeWaiters(Part& part, const CacheEntry& entry);
   [[nodiscard]] Part& partOf(const ContentKey& key) { return parts_[shardOf(key, parts_.size())]; }
   [[nodiscard]] const Part& partOf(const ContentKey& key) const {
     return parts_[shardOf(key, parts_.size())];
   }
 
   std::vector<Part> parts_;
+};
+
+class [[nodiscard]] KeyIndex::Settled final : public Posted {
+ public:
+  Settled(KeyIndex& index, std::shared_ptr<CacheEntry> entry, Reactor& here)
+      : index_(index), entry_(std::move(entry)), here_(here) {}
+
+  bool await_ready() const noexcept { return false; }
+  // False: there is nothing to wait for.
+  bool await_suspend(std::coroutine_handle<> handle);
+  void await_resume() const noexcept {}
+  void run() override { awaiter_.resume(); }
+
+ private:
+  friend KeyIndex;
+  KeyIndex& index_;
+  const std::shared_ptr<CacheEntry> entry_;
+  Reactor& here_;
+  std::coroutine_handle<> awaiter_;
 };
 
 }  // namespace hearth

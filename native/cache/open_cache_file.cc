@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/crc32c.h"
 #include "cache/mapped_checksum.h"
 
 namespace hearth {
@@ -64,6 +65,14 @@ Result<File*> OpenCacheFile::reader() {
   return reader_.get();
 }
 
+std::size_t OpenCacheFile::disk() const {
+  const auto& all = core_->directories;
+  const auto ours = std::find_if(all.begin(), all.end(), [this](const auto& each) {
+    return each.get() == &entry_->directory;
+  });
+  return static_cast<std::size_t>(ours - all.begin());
+}
+
 Result<int> OpenCacheFile::descriptor() {
   const Result<File*> file = reader();
   if (!file.ok()) return file.error();
@@ -103,6 +112,23 @@ Result<std::span<const std::byte>> OpenCacheFile::verified(std::uint64_t offset,
                      "; its chunk will be fetched again"};
   }
   return std::span<const std::byte>(*base + offset, length);
+}
+
+bool OpenCacheFile::verifiedInMemory(std::uint64_t offset, std::span<std::byte> into) {
+  // Who has mapped it has opened it, and reader_ stays.
+  if (mapped_.load(std::memory_order_acquire) == nullptr) return false;
+  if (offset % kBlockBytes != 0 || !residentRange(offset, into.size())) return false;
+  if (reader_->readInMemory(into, offset) != into.size()) return false;
+  return matches(offset, into);
+}
+
+bool OpenCacheFile::inPageCache(std::uint64_t offset, std::uint64_t length) {
+  // Who has mapped it has opened it, and reader_ stays.
+  if (mapped_.load(std::memory_order_acquire) == nullptr) return false;
+  // verified() reads whole blocks.
+  const std::uint64_t begin = offset / kBlockBytes * kBlockBytes;
+  const std::uint64_t blocks = (offset + length - begin + kBlockBytes - 1) / kBlockBytes;
+  return reader_->inMemory(begin, std::min(blocks * kBlockBytes, size() - begin));
 }
 
 void OpenCacheFile::spoil(std::uint32_t chunk) {
@@ -195,7 +221,8 @@ Task<Status> OpenCacheFile::writeAbsent(std::uint32_t chunk, ChunkState before,
     co_return ready;
   }
   const std::uint64_t room = allocatedBytes(data.size());
-  if (ready.ok()) ready = co_await core_->evictor.reserve(directory, room, shard_);
+  if (ready.ok())
+    ready = co_await core_->evictor.reserve(directory, room, shard_, Evictor::Room::kMade);
   if (!ready.ok()) {
     entry_->failWrite(chunk, ChunkState::kAbsent);
     co_return ready;
@@ -261,7 +288,7 @@ Task<Result<std::unique_ptr<File>>> OpenCacheFile::createFile() {
     opened = co_await shard_.files.open(path(), flags);
   }
   if (!opened.ok()) co_return opened;
-  entry_->directory.noteCreated(key());
+  entry_->directory.noteCreated(entry_);
   // A single chunk brings its own size.
   if (entry_->chunkCount() > 1) {
     const Status stretched = co_await (*opened)->truncate(size());
@@ -288,9 +315,9 @@ Task<Result<std::unique_ptr<File>>> OpenCacheFile::openForWriting() {
   co_return std::move(opened);
 }
 
-Task<Status> OpenCacheFile::makeEmpty() {
+Task<Status> OpenCacheFile::makeEmpty(Evictor::Room room) {
   if (entry_->charged != 0) co_return Status();
-  Status done = co_await core_->evictor.reserve(entry_->directory, kAllocationBytes, shard_);
+  Status done = co_await core_->evictor.reserve(entry_->directory, kAllocationBytes, shard_, room);
   if (!done.ok()) co_return done;
   done = co_await openWriter();
   if (!done.ok()) {
@@ -315,7 +342,7 @@ Task<Status> OpenCacheFile::makeExecutable(FileSystem& files) {
 
 Task<Status> OpenCacheFile::claimed() {
   const auto self = shared_from_this();
-  if (size() == 0) co_return co_await makeEmpty();
+  if (size() == 0) co_return co_await makeEmpty(Evictor::Room::kMade);
   std::vector<std::uint32_t> unclaimed;
   for (std::uint32_t chunk = 0; chunk < entry_->chunkCount(); ++chunk) {
     if (entry_->state(chunk) == ChunkState::kResident) unclaimed.push_back(chunk);

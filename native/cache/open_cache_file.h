@@ -35,8 +35,13 @@ class OpenCacheFile final : public CachedFile, public std::enable_shared_from_th
   std::uint64_t residentBytes() const override { return entry_->residentBytes(); }
   bool complete() const override { return entry_->complete(); }
   Result<int> descriptor() override;
+  std::size_t disk() const override;
   std::string path() const override { return entry_->directory.objectPath(entry_->key); }
   Result<std::span<const std::byte>> verified(std::uint64_t offset, std::uint64_t length) override;
+  bool verifiedInMemory(std::uint64_t offset, std::span<std::byte> into) override;
+  Status readWhole(std::span<std::byte> into) override;
+  bool inPageCache(std::uint64_t offset, std::uint64_t length) override;
+  Task<Status> readChunk(std::uint32_t chunk, std::span<std::byte> into) override;
   std::vector<std::uint32_t> blockChecksums(std::uint32_t chunk) const override;
   void touch() override { entry_->touch(wallClockMs()); }
   bool refuses(std::uint32_t chunk) const override;
@@ -45,10 +50,11 @@ class OpenCacheFile final : public CachedFile, public std::enable_shared_from_th
                           std::span<const std::uint32_t> blockChecksums) override;
   Task<Status> claimed() override;
   void discard() override;
+  bool durable() const override { return entry_->allClaimed(); }
   bool verifiedWhole() const override { return entry_->verified(); }
   std::uint64_t generation() const override { return entry_->generation(); }
   Task<Status> recordVerified(Sha256Digest digest, std::uint64_t generation) override;
-  Task<Result<std::uint64_t>> scrub(std::atomic<std::uint64_t>* checked) override;
+  Task<Result<std::uint64_t>> scrub(std::atomic<std::uint64_t>* checked, Pace pace) override;
 
   Task<Result<std::uint32_t>> scrubChunk(std::uint32_t chunk) override;
 
@@ -57,7 +63,8 @@ class OpenCacheFile final : public CachedFile, public std::enable_shared_from_th
   // and claimed again, the others absent.
   [[nodiscard]] Task<Status> examine(const std::atomic<bool>& stop);
   // Own shard. An empty cache file is made at once: there will be no chunk to make it.
-  [[nodiscard]] Task<Status> makeEmpty();
+  // kOutOfSpace: there is no room of that kind.
+  [[nodiscard]] Task<Status> makeEmpty(Evictor::Room room);
   // Mode 0555 from now on. `files` is the calling shard's.
   [[nodiscard]] Task<Status> makeExecutable(FileSystem& files);
 
@@ -67,6 +74,7 @@ class OpenCacheFile final : public CachedFile, public std::enable_shared_from_th
     std::uint32_t next = 0;
     std::uint64_t good = 0;
     std::atomic<std::uint64_t>* checked;
+    Pace pace;
   };
   // Takes chunk after chunk until none is left; several of these share the scrub.
   static Task<void> scrubChunks(OpenCacheFile& self, File& file, Scrub& scrub);
@@ -87,6 +95,11 @@ class OpenCacheFile final : public CachedFile, public std::enable_shared_from_th
   // Any thread.
   [[nodiscard]] Result<File*> reader();
   [[nodiscard]] Result<const std::byte*> mapped();
+  // Of all bytes of a chunk that were read from the disk.
+  [[nodiscard]] Status judge(std::uint32_t chunk, const Result<std::size_t>& got,
+                             std::span<const std::byte> bytes);
+  // Whole blocks from `offset` on, or the end of the file; resident.
+  [[nodiscard]] bool matches(std::uint64_t offset, std::span<const std::byte> bytes) const;
   void spoil(std::uint32_t chunk);
   // As spoil, of a chunk whose blocks are good.
   void drop(std::uint32_t chunk);
@@ -100,6 +113,7 @@ class OpenCacheFile final : public CachedFile, public std::enable_shared_from_th
   Semaphore writerTurn_;  // guards writer_
   std::shared_ptr<File> writer_;
   std::map<std::uint32_t, std::shared_ptr<Event>> writing_;
+  std::shared_ptr<File> chunkReader_;  // readChunk()'s, opened by its first
 
   // Any thread.
   std::atomic<std::uint64_t> promised_;

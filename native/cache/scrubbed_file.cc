@@ -1,4 +1,4 @@
-// OpenCacheFile: what is resident is read from the disk again and compared with its checksums.
+// OpenCacheFile: whole chunks and files are read from the disk and compared with their checksums.
 #include <algorithm>
 #include <cstdlib>
 
@@ -30,12 +30,12 @@ struct ScrubBuffer {
 
 }  // namespace
 
-Task<Result<std::uint64_t>> OpenCacheFile::scrub(std::atomic<std::uint64_t>* checked) {
+Task<Result<std::uint64_t>> OpenCacheFile::scrub(std::atomic<std::uint64_t>* checked, Pace pace) {
   const auto self = shared_from_this();
   if (entry_->residentBytes() == 0) co_return std::uint64_t{0};
   const auto file = co_await shard_.files.open(path(), {.direct = true});
   if (!file.ok()) co_return file.error();
-  Scrub scrub{.checked = checked};
+  Scrub scrub{.checked = checked, .pace = std::move(pace)};
   Gate readers(shard_.reactor);
   for (std::uint32_t i = 0; i < kScrubReads; ++i) readers.spawn(scrubChunks(*this, **file, scrub));
   co_await readers.close();
@@ -51,9 +51,59 @@ Task<Result<std::uint32_t>> OpenCacheFile::scrubChunk(std::uint32_t chunk) {
   const auto file = co_await shard_.files.open(path(), {.direct = true});
   if (!file.ok()) co_return file.error();
   const ScrubBuffer buffer(size());
-  Scrub scrub{.checked = nullptr};
+  Scrub scrub{.checked = nullptr, .pace = nullptr};
   const std::uint32_t bad = co_await checkChunk(**file, chunk, buffer.bytes, scrub);
   co_return bad;
+}
+
+Task<Status> OpenCacheFile::readChunk(std::uint32_t chunk, std::span<std::byte> into) {
+  const auto self = shared_from_this();
+  if (!resident(chunk))
+    co_return Error{ErrorCode::kNotFound,
+                    "chunk " + std::to_string(chunk) + " of " + key().hex() + " is not resident"};
+  if (chunkReader_ == nullptr) {
+    Result<std::unique_ptr<File>> opened = co_await shard_.files.open(path(), {.direct = true});
+    if (!opened.ok()) co_return opened.error();
+    if (chunkReader_ == nullptr) chunkReader_ = std::move(*opened);  // else it was opened meanwhile
+  }
+  const std::size_t bytes = entry_->chunkBytes(chunk);
+  const std::uint64_t offset = chunk * kChunkBytes;
+  const Result<std::size_t> got =
+      co_await chunkReader_->readAt(into.first(allocatedBytes(bytes)), offset);
+  co_return judge(chunk, got, into.first(bytes));
+}
+
+// What cannot be read for want of memory, or of something else that passes, is as good as before.
+Status OpenCacheFile::judge(std::uint32_t chunk, const Result<std::size_t>& got,
+                            std::span<const std::byte> bytes) {
+  if (!got.ok() && got.code() != ErrorCode::kIoError) return got.error();
+  if (got.ok() && *got >= bytes.size() && matches(chunk * kChunkBytes, bytes)) return {};
+  if (entry_->resident(chunk)) spoil(chunk);
+  return Error{ErrorCode::kCorrupt,
+               "chunk " + std::to_string(chunk) + " of " + key().hex() +
+                   (got.ok() ? " does not match its checksums" : " cannot be read") +
+                   "; it will be fetched again"};
+}
+
+Status OpenCacheFile::readWhole(std::span<std::byte> into) {
+  if (into.size() != size() || size() > kChunkBytes)
+    return Error{ErrorCode::kInvalidArgument, key().hex() + " is not a file of so many bytes"};
+  if (!residentRange(0, size()))
+    return Error{ErrorCode::kNotFound, key().hex() + " is not resident"};
+  const Result<File*> file = reader();
+  if (!file.ok()) return file.error();
+  const Result<std::size_t> got = (*file)->readWaiting(into, 0);
+  return judge(0, got, into);
+}
+
+bool OpenCacheFile::matches(std::uint64_t offset, std::span<const std::byte> bytes) const {
+  for (std::size_t at = 0; at < bytes.size(); at += kBlockBytes) {
+    const auto chunk = static_cast<std::uint32_t>((offset + at) / kChunkBytes);
+    const auto block = static_cast<std::uint32_t>((offset + at) % kChunkBytes / kBlockBytes);
+    const auto part = bytes.subspan(at, std::min<std::size_t>(kBlockBytes, bytes.size() - at));
+    if (crc32c(part) != entry_->blockChecksum(chunk, block)) return false;
+  }
+  return true;
 }
 
 Task<void> OpenCacheFile::scrubChunks(OpenCacheFile& self, File& file, Scrub& scrub) {
@@ -62,6 +112,10 @@ Task<void> OpenCacheFile::scrubChunks(OpenCacheFile& self, File& file, Scrub& sc
   while (scrub.next < entry.chunkCount()) {
     const std::uint32_t chunk = scrub.next++;
     if (!entry.resident(chunk)) continue;
+    if (scrub.pace) {
+      Task<bool> pacing = scrub.pace(entry.chunkBytes(chunk));
+      if (!co_await pacing) co_return;
+    }
     [[maybe_unused]] const std::uint32_t bad =
         co_await self.checkChunk(file, chunk, buffer.bytes, scrub);
   }

@@ -10,8 +10,8 @@
 #include <memory>
 #include <string>
 
+#include "dataset/dataset_sources.h"
 #include "dataset/folder_readers.h"
-#include "dataset/location_cache.h"
 #include "dataset/origin_turns.h"
 #include "manifest/manifest.h"
 #include "origin/origin_client.h"
@@ -20,20 +20,21 @@ namespace hearth {
 
 struct Dataset {
   Dataset(std::shared_ptr<const Manifest> list, std::string name, EventSink events)
-      : manifest(std::move(list)),
-        id(std::move(name)),
-        locations(manifest, id, std::move(events)) {}
+      : manifest(std::move(list)), id(std::move(name)), sources(manifest, id, std::move(events)) {}
 
   const std::shared_ptr<const Manifest> manifest;
   // By which the agent knows whose credentials read the origin; not interpreted here. Empty: of no
   // dataset, for what needs no origin.
   const std::string id;
-  LocationCache locations;
+  DatasetSources sources;
+  LocationCache& locations = sources.first();
   OriginTurns originTurns;
   FolderReaders folderReaders;
   // Bytes that came in for readers and could not be kept, and when the last of them did.
   std::atomic<std::uint64_t> throughBytes{0};
   std::atomic<Clock::time_point> throughAt{Clock::time_point::min()};
+  // A read has found that the origin no longer has a file as the manifest lists it.
+  std::atomic<bool> originLacksFiles{false};
 };
 
 // A file that readers have something to read of: readers in order pass over all others.

@@ -20,6 +20,7 @@ struct EngineEvent {
   Level level = Level::kInfo;          // kLog
   Sha256Digest manifest{};             // kLocations, kOriginChanged
   std::string dataset;                 // kLocations, kOriginChanged: Dataset::id
+  std::uint32_t source = 0;            // kLocations: whose, as DatasetSources
   std::vector<std::uint32_t> entries;  // kLocations; one of kOriginChanged
   // kLocations: no reader waits for these yet; answered as well where that costs no request each.
   std::vector<std::uint32_t> ahead;

@@ -10,7 +10,6 @@ namespace {
 
 // A location that ends within this time is not used for a new request.
 constexpr std::int64_t kExpiryMarginMs = 30'000;
-constexpr auto kAnswerTimeout = std::chrono::seconds(60);
 
 bool lasts(const Location& location, std::int64_t until) {
   return location.expiresAtMs == 0 || location.expiresAtMs > until;
@@ -54,8 +53,11 @@ struct LocationCache::Waiter {
 };
 
 LocationCache::LocationCache(std::shared_ptr<const Manifest> manifest, std::string dataset,
-                             EventSink events)
-    : manifest_(std::move(manifest)), dataset_(std::move(dataset)), events_(std::move(events)) {}
+                             EventSink events, std::uint32_t source)
+    : manifest_(std::move(manifest)),
+      dataset_(std::move(dataset)),
+      events_(std::move(events)),
+      source_(source) {}
 
 LocationCache::~LocationCache() = default;
 
@@ -178,8 +180,10 @@ void LocationCache::answer(std::uint32_t entry, const Result<Location>& result) 
 }
 
 void LocationCache::askPending() {
-  EngineEvent event{
-      .kind = EngineEvent::Kind::kLocations, .manifest = manifest_->digest(), .dataset = dataset_};
+  EngineEvent event{.kind = EngineEvent::Kind::kLocations,
+                    .manifest = manifest_->digest(),
+                    .dataset = dataset_,
+                    .source = source_};
   {
     const std::lock_guard lock(mutex_);
     event.entries.swap(pending_);
@@ -188,7 +192,20 @@ void LocationCache::askPending() {
   if (!event.entries.empty() || !event.ahead.empty()) events_(std::move(event));
 }
 
-Task<Result<Location>> LocationCache::find(Reactor& reactor, std::uint32_t entry) {
+std::optional<Location> LocationCache::peek(std::uint32_t entry) {
+  std::optional<Location> location = known(entry);
+  if (location) return location;
+  {
+    const std::lock_guard lock(mutex_);
+    if (closed_ || waiting_.contains(entry)) return std::nullopt;
+    ahead_.push_back(entry);
+  }
+  askPending();
+  return std::nullopt;
+}
+
+Task<Result<Location>> LocationCache::find(Reactor& reactor, std::uint32_t entry,
+                                           Clock::duration timeout) {
   bool first = lookAhead(entry);
   if (auto location = known(entry)) {
     if (first) askPending();
@@ -210,13 +227,14 @@ Task<Result<Location>> LocationCache::find(Reactor& reactor, std::uint32_t entry
     co_await reactor.sleep(Clock::duration::zero());
     askPending();
   }
-  const bool inTime = co_await waiter->done.waitUntil(Clock::now() + kAnswerTimeout);
+  const bool inTime = co_await waiter->done.waitUntil(Clock::now() + timeout);
   if (inTime) co_return std::move(*waiter->result);
   const std::lock_guard lock(mutex_);
   std::erase_if(waiting_, [&](const auto& pair) { return pair.second == waiter; });
-  co_return Error{
-      ErrorCode::kDeadlineExceeded,
-      "the origin's location of " + manifest_->path(entry) + " was not resolved within a minute"};
+  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(timeout).count();
+  co_return Error{ErrorCode::kDeadlineExceeded,
+                  "the origin's location of " + manifest_->path(entry) +
+                      " was not resolved within " + std::to_string(seconds) + " s"};
 }
 
 }  // namespace hearth

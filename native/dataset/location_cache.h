@@ -24,8 +24,9 @@ namespace hearth {
 
 class LocationCache {
  public:
-  // `dataset`: its id, for the events.
-  LocationCache(std::shared_ptr<const Manifest> manifest, std::string dataset, EventSink events);
+  // `dataset`: its id, for the events. `source`: whose locations these are, 0 the first source's.
+  LocationCache(std::shared_ptr<const Manifest> manifest, std::string dataset, EventSink events,
+                std::uint32_t source = 0);
   ~LocationCache();
 
   // Every entry's location is base + its path: for URLs each part percent-encoded. Replaces single
@@ -49,8 +50,12 @@ class LocationCache {
 
   // Continues on `reactor`, its caller's. Asks the agent when nothing valid is known; entries asked
   // for in the same turn make one event, and those that a reader in order comes to next are in it.
-  // kDeadlineExceeded when no answer comes within a minute.
-  [[nodiscard]] Task<Result<Location>> find(Reactor& reactor, std::uint32_t entry);
+  // kDeadlineExceeded when no answer comes within `timeout`.
+  static constexpr auto kAnswerTimeout = std::chrono::seconds(60);
+  [[nodiscard]] Task<Result<Location>> find(Reactor& reactor, std::uint32_t entry,
+                                            Clock::duration timeout = kAnswerTimeout);
+  // What is known now. Asks the agent for it, as ahead of need, when nothing is.
+  [[nodiscard]] std::optional<Location> peek(std::uint32_t entry);
 
  private:
   struct Waiter;
@@ -73,6 +78,7 @@ class LocationCache {
   const std::shared_ptr<const Manifest> manifest_;
   const std::string dataset_;
   const EventSink events_;
+  const std::uint32_t source_;
   std::atomic<std::uint64_t> version_{0};
   mutable std::mutex mutex_;
   std::optional<Location> base_;

@@ -1,5 +1,7 @@
 #include "dataset/manifest_store.h"
 
+#include <algorithm>
+
 namespace hearth {
 namespace {
 
@@ -8,6 +10,27 @@ constexpr auto kManifestSweep = std::chrono::minutes(1);
 
 }  // namespace
 
+class ManifestStore::Turn {
+ public:
+  Turn(ManifestStore& store, const Sha256Digest& digest) : store_(store), digest_(digest) {}
+  Turn(const Turn&) = delete;
+  Turn& operator=(const Turn&) = delete;
+  ~Turn() { store_.turns_.extract(digest_).mapped()->set(); }
+
+ private:
+  ManifestStore& store_;
+  const Sha256Digest digest_;
+};
+
+Task<std::unique_ptr<ManifestStore::Turn>> ManifestStore::turn(Sha256Digest digest) {
+  for (auto busy = turns_.find(digest); busy != turns_.end(); busy = turns_.find(digest)) {
+    const std::shared_ptr<Event> ended = busy->second;
+    co_await ended->wait();
+  }
+  turns_.emplace(digest, std::make_shared<Event>(ports_.reactor));
+  co_return std::make_unique<Turn>(*this, digest);
+}
+
 ManifestStore::ManifestStore(ManifestPorts ports)
     : ports_(std::move(ports)), sweeping_(ports_.reactor) {}
 
@@ -15,9 +38,7 @@ ManifestStore::ManifestStore(ManifestPorts ports)
 void ManifestStore::sweep() {
   const std::lock_guard lock(mutex_);
   if (closed_) return;
-  for (const auto& [digest, datasets] : open_) {
-    for (const auto& [id, dataset] : datasets) dataset->locations.sweep();
-  }
+  for (const std::shared_ptr<Dataset>& dataset : allUsed()) dataset->sources.sweep();
   sweeping_.start(Clock::now() + kManifestSweep, [this] { sweep(); });
 }
 
@@ -33,24 +54,51 @@ std::shared_ptr<Dataset> ManifestStore::find(const Sha256Digest& digest,
   std::shared_ptr<Dataset>& place = found->second[dataset];
   if (place == nullptr) {
     place = std::make_shared<Dataset>(found->second.at({})->manifest, dataset, ports_.events);
-    if (closed_) place->locations.close(*closed_);
+    if (closed_) place->sources.close(*closed_);
   }
   return place;
+}
+
+std::shared_ptr<Dataset> ManifestStore::findUsed(const Sha256Digest& digest,
+                                                 const std::string& dataset) {
+  if (auto open = find(digest, dataset)) return open;
+  const std::lock_guard lock(mutex_);
+  const auto former = former_.find(digest);
+  if (former == former_.end()) return nullptr;
+  const auto used = former->second.find(dataset);
+  return used == former->second.end() ? nullptr : used->second.lock();
 }
 
 void ManifestStore::close() {
   sweeping_.cancel();
   const std::lock_guard lock(mutex_);
   closed_ = Error{ErrorCode::kCancelled, "the agent is shutting down"};
+  for (const std::shared_ptr<Dataset>& dataset : allUsed()) dataset->sources.close(*closed_);
+}
+
+std::vector<std::shared_ptr<Dataset>> ManifestStore::allUsed() const {
+  std::vector<std::shared_ptr<Dataset>> all;
   for (const auto& [digest, datasets] : open_) {
-    for (const auto& [id, dataset] : datasets) dataset->locations.close(*closed_);
+    for (const auto& [id, dataset] : datasets) all.push_back(dataset);
   }
+  for (const auto& [digest, datasets] : former_) {
+    for (const auto& [id, dataset] : datasets) {
+      if (auto live = dataset.lock()) all.push_back(std::move(live));
+    }
+  }
+  return all;
 }
 
 std::shared_ptr<Dataset> ManifestStore::remember(std::shared_ptr<const Manifest> manifest) {
   const std::lock_guard lock(mutex_);
   if (open_.empty()) sweeping_.start(Clock::now() + kManifestSweep, [this] { sweep(); });
-  std::shared_ptr<Dataset>& withoutId = open_[manifest->digest()][{}];
+  Datasets& datasets = open_[manifest->digest()];
+  if (const auto former = former_.extract(manifest->digest())) {
+    for (const auto& [id, dataset] : former.mapped()) {
+      if (auto inUse = dataset.lock()) datasets.try_emplace(id, std::move(inUse));
+    }
+  }
+  std::shared_ptr<Dataset>& withoutId = datasets[{}];
   if (withoutId == nullptr) {
     withoutId = std::make_shared<Dataset>(std::move(manifest), std::string(), ports_.events);
   }
@@ -105,6 +153,7 @@ Task<Result<std::shared_ptr<Dataset>>> ManifestStore::add(
 
 Task<Result<std::shared_ptr<Dataset>>> ManifestStore::store(Sha256Digest digest,
                                                             std::vector<std::byte> bytes) {
+  const std::unique_ptr<Turn> ours = co_await turn(digest);
   if (auto known = find(digest)) co_return known;
   const Status written = co_await write(digest, bytes);
   if (!written.ok()) co_return written.error().within("storing manifest " + hexOf(digest));
@@ -121,22 +170,24 @@ Task<Result<std::shared_ptr<Dataset>>> ManifestStore::openLocal(Sha256Digest dig
 }
 
 Task<Result<std::shared_ptr<Dataset>>> ManifestStore::open(Sha256Digest digest) {
-  if (auto known = find(digest)) co_return known;
-  const Result<std::shared_ptr<Dataset>> here = co_await openLocal(digest);
-  if (here.ok()) co_return here;
-  if (here.code() == ErrorCode::kCorrupt) {
-    log(ports_.events, EngineEvent::Level::kError, here.error().message);
+  {
+    const std::unique_ptr<Turn> ours = co_await turn(digest);
+    if (auto known = find(digest)) co_return known;
+    const Result<std::shared_ptr<Dataset>> here = co_await openLocal(digest);
+    if (here.ok()) co_return here;
+    if (here.code() == ErrorCode::kCorrupt) {
+      log(ports_.events, EngineEvent::Level::kError, here.error().message);
+    }
   }
   for (const std::string& node : ports_.view->readyOthers()) {
-    Task<Result<std::vector<std::byte>>> reading =
-        ports_.transport.readManifest(node, digest, Clock::now() + kManifestTimeout);
-    Result<std::vector<std::byte>> bytes = co_await reading;
+    Result<std::vector<std::byte>> bytes =
+        co_await ports_.transport.readManifest(node, digest, Clock::now() + kManifestTimeout);
     if (!bytes.ok()) continue;
     const Result<std::shared_ptr<const Manifest>> parsed = co_await parse(*bytes);
     if (!parsed.ok() || (*parsed)->digest() != digest) {
       log(ports_.events, EngineEvent::Level::kWarn,
           parsed.ok() ? "a peer answered with a manifest of another digest"
-                      : "a peer answered with what is no manifest: " + parsed.error().message,
+                      : "a peer answered with an invalid manifest: " + parsed.error().message,
           {{"peer", node}});
       continue;
     }
@@ -156,19 +207,32 @@ std::vector<std::shared_ptr<Dataset>> ManifestStore::opened() {
   return all;
 }
 
+// Those in use are handed out again, not a second one beside them.
+void ManifestStore::forget(const Sha256Digest& digest) {
+  std::erase_if(former_, [](const auto& manifest) {
+    return std::ranges::all_of(manifest.second,
+                               [](const auto& dataset) { return dataset.second.expired(); });
+  });
+  const auto open = open_.extract(digest);
+  if (!open) return;
+  for (const auto& [id, dataset] : open.mapped()) {
+    if (dataset.use_count() > 1) former_[digest][id] = dataset;
+  }
+}
+
 Task<Status> ManifestStore::remove(Sha256Digest digest) {
+  const std::unique_ptr<Turn> ours = co_await turn(digest);
   {
     const std::lock_guard lock(mutex_);
-    open_.erase(digest);
+    forget(digest);
   }
   const Status status = co_await ports_.files.unlink(path(digest));
   co_return status.code() == ErrorCode::kNotFound ? Status() : status;
 }
 
 Task<std::vector<std::shared_ptr<Dataset>>> ManifestStore::list() {
-  Task<Result<std::vector<DirectoryEntry>>> listing =
-      ports_.files.list(ports_.directory, ListDetail::kKinds);
-  const Result<std::vector<DirectoryEntry>> names = co_await listing;
+  const Result<std::vector<DirectoryEntry>> names =
+      co_await ports_.files.list(ports_.directory, ListDetail::kKinds);
   std::vector<std::shared_ptr<Dataset>> datasets;
   if (!names.ok()) co_return datasets;
   for (const DirectoryEntry& entry : *names) {
@@ -176,7 +240,9 @@ Task<std::vector<std::shared_ptr<Dataset>>> ManifestStore::list() {
     if (!digest) continue;
     std::shared_ptr<Dataset> dataset = find(digest->bytes);
     if (dataset == nullptr) {
+      std::unique_ptr<Turn> ours = co_await turn(digest->bytes);
       const Result<std::shared_ptr<Dataset>> opened = co_await openLocal(digest->bytes);
+      ours.reset();
       if (!opened.ok()) {
         log(ports_.events, EngineEvent::Level::kError,
             "removing a manifest that cannot be used: " + opened.error().message);

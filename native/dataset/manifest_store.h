@@ -12,6 +12,7 @@
 #include "dataset/dataset.h"
 #include "directory/cluster_view.h"
 #include "files/file_system.h"
+#include "reactor/synchronization.h"
 #include "transport/peer_transport.h"
 
 namespace hearth {
@@ -41,6 +42,8 @@ class ManifestStore {
       std::unique_ptr<ManifestBuilder> builder);
   // Opened already, or on disk, or with a ready peer; kNotFound when no peer has it.
   [[nodiscard]] Task<Result<std::shared_ptr<Dataset>>> open(Sha256Digest digest);
+  // A mount that has it goes on with its dataset, and is given the locations of it again when the
+  // same manifest is opened again.
   [[nodiscard]] Task<Status> remove(Sha256Digest digest);
   // Opens all that are on disk; bad ones are removed and logged.
   [[nodiscard]] Task<std::vector<std::shared_ptr<Dataset>>> list();
@@ -52,8 +55,15 @@ class ManifestStore {
   // list() give the one without an id.
   [[nodiscard]] std::shared_ptr<Dataset> find(const Sha256Digest& digest,
                                               const std::string& dataset = {});
+  // Any thread. As find(), but also of a removed manifest, when the dataset is still in use.
+  [[nodiscard]] std::shared_ptr<Dataset> findUsed(const Sha256Digest& digest,
+                                                  const std::string& dataset);
 
  private:
+  // Of what makes, opens or removes the file of one manifest: one at a time, for as long as this
+  // lives.
+  class Turn;
+  [[nodiscard]] Task<std::unique_ptr<Turn>> turn(Sha256Digest digest);
   [[nodiscard]] std::string path(const Sha256Digest& digest) const;
   // The digest is computed as well.
   [[nodiscard]] Task<Result<std::shared_ptr<const Manifest>>> parse(
@@ -61,9 +71,13 @@ class ManifestStore {
   // `bytes` are those of the manifest that has this digest.
   [[nodiscard]] Task<Result<std::shared_ptr<Dataset>>> store(Sha256Digest digest,
                                                              std::vector<std::byte> bytes);
+  // In its turn, both.
   [[nodiscard]] Task<Result<std::shared_ptr<Dataset>>> openLocal(Sha256Digest digest);
   [[nodiscard]] Task<Status> write(const Sha256Digest& digest, std::span<const std::byte> bytes);
   void sweep();
+  // Under mutex_, both. All that are open, and those of removed manifests.
+  [[nodiscard]] std::vector<std::shared_ptr<Dataset>> allUsed() const;
+  void forget(const Sha256Digest& digest);
   std::shared_ptr<Dataset> remember(std::shared_ptr<const Manifest> manifest);
 
   const ManifestPorts ports_;
@@ -71,7 +85,10 @@ class ManifestStore {
   // By id; the one without an id is always among them.
   using Datasets = std::map<std::string, std::shared_ptr<Dataset>>;
   std::map<Sha256Digest, Datasets> open_;
+  // Of removed manifests: those that are still in use, with their ids.
+  std::map<Sha256Digest, std::map<std::string, std::weak_ptr<Dataset>>> former_;
   std::optional<Error> closed_;
+  std::map<Sha256Digest, std::shared_ptr<Event>> turns_;
   Reactor::Timer sweeping_;
 };
 

@@ -31,6 +31,11 @@ std::vector<std::string> ClusterView::readyOthers() const {
   return {ready_.begin() + 1, ready_.end()};
 }
 
+bool ClusterView::ready(const std::string& node) const {
+  const ClusterMember* const member = find(node);
+  return member != nullptr && member->ready;
+}
+
 std::vector<std::string> ClusterView::directoriesOf(const ContentKey& key) const {
   std::vector<std::string> names;
   for (const std::size_t position :

@@ -29,6 +29,8 @@ class ClusterView {
   [[nodiscard]] std::vector<PeerIdentity> others() const;
   // Names of ready agents without us.
   [[nodiscard]] std::vector<std::string> readyOthers() const;
+  // It is a member that is ready.
+  [[nodiscard]] bool ready(const std::string& node) const;
   // The agents that may be the directory of a key, first choice first: at most three ready ones. We
   // count as ready, so that the list is never empty.
   [[nodiscard]] std::vector<std::string> directoriesOf(const ContentKey& key) const;

@@ -1,5 +1,8 @@
 #include "directory/directory_client.h"
 
+#include <algorithm>
+#include <set>
+
 #include "directory/directory_service.h"
 #include "directory/directory_timeouts.h"
 
@@ -23,9 +26,8 @@ Task<LocateAnswer> DirectoryClient::locate(ContentKey key, std::uint64_t size, s
       continue;
     }
     ControlMessage message{static_cast<std::uint16_t>(DirectoryMessage::kLocate), encode(request)};
-    Task<Result<ControlMessage>> call =
-        ports_.transport.call(node, std::move(message), directoryTimeouts());
-    const Result<ControlMessage> answer = co_await call;
+    const Result<ControlMessage> answer =
+        co_await ports_.transport.call(node, std::move(message), directoryTimeouts());
     auto decoded = answer.ok() ? decodeLocateAnswer(answer->body) : std::nullopt;
     if (decoded) co_return std::move(*decoded);
     ports_.counters.unanswered.fetch_add(1, std::memory_order_relaxed);
@@ -43,11 +45,36 @@ Task<Status> DirectoryClient::awaitChunk(std::string node, ContentKey key, std::
   const DirectoryRequest request{
       .key = key, .size = size, .stripe = chunk / kChunksPerStripe, .chunks = bitOf(chunk)};
   ControlMessage message{static_cast<std::uint16_t>(DirectoryMessage::kAwait), encode(request)};
-  Task<Result<ControlMessage>> call =
-      ports_.transport.call(std::move(node), std::move(message), timeouts);
-  const Result<ControlMessage> answer = co_await call;
+  const Result<ControlMessage> answer =
+      co_await ports_.transport.call(std::move(node), std::move(message), timeouts);
   if (!answer.ok()) co_return answer.error();
   co_return Status();
+}
+
+Task<HeldElsewhere> DirectoryClient::heldElsewhere(ContentKey key, std::uint64_t size) {
+  const auto stripes = static_cast<std::uint32_t>((size + kStripeBytes - 1) / kStripeBytes);
+  HeldElsewhere elsewhere{std::vector<ChunkMask>(stripes), std::vector<ChunkMask>(stripes)};
+  std::set<std::string> named;
+  for (std::uint32_t stripe = 0; stripe < stripes; ++stripe) {
+    Task<LocateAnswer> asking =
+        locate(key, size, stripe, ChunkMask{0xFFFF}, Intent::kInspect, FailureReport());
+    const LocateAnswer answer = co_await asking;
+    for (const StripeHolder& holder : answer.holders) named.insert(holder.node);
+    for (const StripeHolder& fetcher : answer.fetchers) elsewhere.coming[stripe] |= fetcher.chunks;
+  }
+  const DirectoryRequest request{.key = key, .size = size};
+  for (const std::string& node : named) {
+    ControlMessage query{static_cast<std::uint16_t>(DirectoryMessage::kQuery), encode(request)};
+    const Result<ControlMessage> answer =
+        co_await ports_.transport.call(node, std::move(query), directoryTimeouts());
+    const auto report = answer.ok() ? decodeAgentReport(answer->body) : std::nullopt;
+    if (!report) continue;
+    for (std::size_t stripe = 0; stripe < std::min(report->held.size(), elsewhere.held.size());
+         ++stripe) {
+      elsewhere.held[stripe] |= report->held[stripe];
+    }
+  }
+  co_return elsewhere;
 }
 
 void DirectoryClient::have(const ContentKey& key, std::uint64_t size, std::uint32_t stripe,

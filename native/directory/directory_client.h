@@ -7,6 +7,12 @@
 
 namespace hearth {
 
+// Of a file, by stripe.
+struct HeldElsewhere {
+  std::vector<ChunkMask> held;    // by another agent at least
+  std::vector<ChunkMask> coming;  // not held yet, and on its way to one
+};
+
 class DirectoryClient {
  public:
   // `service`: for the keys of which this agent is the directory; must remain live.
@@ -22,6 +28,11 @@ class DirectoryClient {
   // of PeerTransport::call.
   [[nodiscard]] Task<Status> awaitChunk(std::string node, ContentKey key, std::uint64_t size,
                                         std::uint32_t chunk, RequestTimeouts timeouts);
+
+  // What other agents have of a file. Who holds chunks by the directory is asked once more, as
+  // that a copy has gone may be on its way, or lost. It changes nothing, and is no promise: what is
+  // held may go.
+  [[nodiscard]] Task<HeldElsewhere> heldElsewhere(ContentKey key, std::uint64_t size);
 
   // Report to the directory and, when it does not answer, to the stand-in that is then asked. No
   // caller waits, and lost updates cost only a detour.

@@ -116,6 +116,19 @@ void expectQuery() {
       "00000200",
       AgentReport{true, {1, 2, 3}, {7, 9}, {0, 2}}, decodeAgentReport);
   expectBody("00000000000000000000000000", AgentReport{}, decodeAgentReport);
+  expectBody(
+      "00"
+      "01000000"
+      "0700"
+      "00000000"
+      "00000000"
+      "0100"
+      "0e00"
+      "01"
+      "0300"
+      "616263"
+      "0500000000000000",
+      AgentReport{.held = {7}, .copy = CopyState{true, "abc", 5}}, decodeAgentReport);
 }
 
 // What an agent holds, or does not, or will not: the answer is empty.
@@ -151,6 +164,24 @@ void expectAwait() {
   await.chunks = 16;
   expectRequest(DirectoryMessage::kAwait, "090034000000",
                 kKeyHex + "0000000000000000" + "02000000" + "1000" + "00000000" + "0000", await);
+}
+
+void expectRelease() {
+  DirectoryRequest release = request();
+  release.size = 9;
+  release.leave = LeaveRequest{.number = 5, .usedAtMs = 0x0102};
+  expectRequest(DirectoryMessage::kRelease, "0b0048000000",
+                kKeyHex + "0900000000000000" + std::string(24, '0') +
+                    "0200"
+                    "1000"
+                    "0500000000000000"
+                    "0201000000000000",
+                release);
+  expectBody("01", ReleaseAnswer::kGranted, decodeReleaseAnswer);
+  expectBody("02", ReleaseAnswer::kRefused, decodeReleaseAnswer);
+  expectBody("03", ReleaseAnswer::kUnconfirmed, decodeReleaseAnswer);
+  EXPECT_EQ(decodeReleaseAnswer(bytesOfHex("04")), ReleaseAnswer::kRefused);
+  EXPECT_FALSE(decodeReleaseAnswer({}));
 }
 
 void expectUpdates() {
@@ -199,6 +230,9 @@ bool expectMessage(DirectoryMessage type) {
     case DirectoryMessage::kUpdates:
       expectUpdates();
       return true;
+    case DirectoryMessage::kRelease:
+      expectRelease();
+      return true;
   }
   return false;
 }
@@ -208,7 +242,7 @@ TEST(DirectoryGolden, BytesOfEveryMessage) {
   for (unsigned number = kDirectoryControlFirst; number < kEngineControlFirst; ++number) {
     if (expectMessage(static_cast<DirectoryMessage>(number))) messages.push_back(number);
   }
-  EXPECT_EQ(messages, (std::vector<unsigned>{2, 4, 6, 7, 8, 9, 10}));
+  EXPECT_EQ(messages, (std::vector<unsigned>{2, 4, 6, 7, 8, 9, 10, 11}));
 }
 
 // Of have, giveUp, dropped, updates and await.

@@ -33,6 +33,9 @@ bool read(ByteReader& reader, std::vector<StripeHolder>& agents) {
 
 // Of a request: an intent that the fixed part has no value for, to which it is a look.
 constexpr std::uint16_t kIntentField = 1;
+constexpr std::uint16_t kLeaveField = 2;  // a LeaveRequest
+// Of a report: the agent's CopyState.
+constexpr std::uint16_t kCopyField = 1;
 
 // The fixed part was there, and what follows it are fields that need not be understood.
 bool passOverFields(ByteReader& reader) {
@@ -52,12 +55,18 @@ std::vector<std::byte> encode(const DirectoryRequest& request) {
   writer.u32(request.stripe);
   writer.u16(request.chunks);
   const auto intent = static_cast<std::uint8_t>(request.intent);
-  const bool later = request.intent == Intent::kReadThrough;
+  const bool later = request.intent == Intent::kReadThrough || request.intent == Intent::kInspect;
   writer.u8(later ? 0 : intent);
   writer.u8(request.failure.held ? 1 : 0);
   writer.text(request.failure.node);
   writer.u16(request.inMemory);
   if (later) putField(writer, kIntentField, std::as_bytes(std::span(&intent, 1)));
+  if (request.leave) {
+    ByteWriter leave;
+    leave.u64(request.leave->number);
+    leave.u64(static_cast<std::uint64_t>(request.leave->usedAtMs));
+    putField(writer, kLeaveField, leave.take());
+  }
   return writer.take();
 }
 
@@ -76,8 +85,13 @@ std::optional<DirectoryRequest> decodeDirectoryRequest(std::span<const std::byte
   OptionalFields fields(reader);
   while (auto field = fields.next()) {
     if (field->tag == kIntentField) {
-      if (static_cast<Intent>(field->value.u8()) == Intent::kReadThrough)
-        request.intent = Intent::kReadThrough;
+      const auto later = static_cast<Intent>(field->value.u8());
+      if (later == Intent::kReadThrough || later == Intent::kInspect) request.intent = later;
+    } else if (field->tag == kLeaveField) {
+      LeaveRequest leave{.number = field->value.u64()};
+      leave.usedAtMs = static_cast<std::int64_t>(field->value.u64());
+      if (!field->value.ok()) return std::nullopt;
+      request.leave = leave;
     } else if (field->mustUnderstand()) {
       return std::nullopt;
     }
@@ -152,6 +166,13 @@ std::vector<std::byte> encode(const AgentReport& report) {
   for (const std::uint32_t chunk : report.fetching) writer.u32(chunk);
   writer.u32(static_cast<std::uint32_t>(report.inMemory.size()));
   for (const ChunkMask chunks : report.inMemory) writer.u16(chunks);
+  if (report.copy) {
+    ByteWriter copy;
+    copy.u8(report.copy->stored ? 1 : 0);
+    copy.text(report.copy->asked);
+    copy.u64(report.copy->request);
+    putField(writer, kCopyField, copy.take());
+  }
   return writer.take();
 }
 
@@ -168,8 +189,35 @@ std::optional<AgentReport> decodeAgentReport(std::span<const std::byte> body) {
   const std::size_t inMemory = reader.u32();
   if (inMemory > kMaxStripes || inMemory * 2 > reader.left()) return std::nullopt;
   for (std::size_t i = 0; i < inMemory; ++i) report.inMemory.push_back(reader.u16());
-  if (!passOverFields(reader)) return std::nullopt;
+  OptionalFields fields(reader);
+  while (auto field = fields.next()) {
+    if (field->tag == kCopyField) {
+      CopyState copy;
+      copy.stored = field->value.u8() != 0;
+      copy.asked = field->value.text();
+      copy.request = field->value.u64();
+      if (!field->value.ok()) return std::nullopt;
+      report.copy = std::move(copy);
+    } else if (field->mustUnderstand()) {
+      return std::nullopt;
+    }
+  }
+  if (!reader.ok() || fields.malformed()) return std::nullopt;
   return report;
+}
+
+std::vector<std::byte> encode(ReleaseAnswer answer) {
+  ByteWriter writer;
+  writer.u8(static_cast<std::uint8_t>(answer));
+  return writer.take();
+}
+
+std::optional<ReleaseAnswer> decodeReleaseAnswer(std::span<const std::byte> body) {
+  ByteReader reader(body);
+  const auto answer = static_cast<ReleaseAnswer>(reader.u8());
+  if (!passOverFields(reader)) return std::nullopt;
+  const bool known = answer == ReleaseAnswer::kGranted || answer == ReleaseAnswer::kUnconfirmed;
+  return known ? answer : ReleaseAnswer::kRefused;
 }
 
 }  // namespace hearth

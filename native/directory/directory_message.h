@@ -13,6 +13,8 @@
 //   updates  several of have, giveUp and dropped, in order   -> empty
 // a new directory asks every ready agent:
 //   query    "What is your part in this key?"                -> AgentReport
+// an agent that has to make room asks it:
+//   release  "May I evict the key?"                          -> ReleaseAnswer
 // and who wants a chunk asks the agent that fetches or reads it:
 //   await    "Answer when you have this chunk of stripe s"  -> empty
 #pragma once
@@ -36,7 +38,17 @@ enum class DirectoryMessage : std::uint16_t {
   kGiveUp = 7,
   kQuery = 8,
   kAwait = 9,
-  kUpdates = 10
+  kUpdates = 10,
+  kRelease = 11
+};
+
+// Of an agent that asks whether its copy may go, to the directory; which passes it on when it asks
+// others what they hold.
+struct LeaveRequest {
+  std::uint64_t number = 0;   // of all that the agent asks no other one has it
+  std::int64_t usedAtMs = 0;  // the last use in the cluster as the agent knows it, since the epoch
+
+  bool operator==(const LeaveRequest&) const = default;
 };
 
 // One layout serves all requests; unused fields are zero. Files of more than 16 TiB have no
@@ -49,8 +61,9 @@ struct DirectoryRequest {
   // Locate only. One that is not known is a look, which changes nothing: what is not among the
   // first three is a look in the fixed part, and stands in a field that others pass over.
   Intent intent = Intent::kLookUp;
-  FailureReport failure;   // locate only
-  ChunkMask inMemory = 0;  // have only: which of the chunks need no disk
+  FailureReport failure;                             // locate only
+  ChunkMask inMemory = 0;                            // have only: which of the chunks need no disk
+  std::optional<LeaveRequest> leave = std::nullopt;  // release, and query for the sake of one
 
   bool operator==(const DirectoryRequest&) const = default;
 };
@@ -78,5 +91,18 @@ inline constexpr std::size_t kMaxUpdates = 1024;
 
 [[nodiscard]] std::vector<std::byte> encode(const AgentReport& report);
 [[nodiscard]] std::optional<AgentReport> decodeAgentReport(std::span<const std::byte> body);
+
+// What the directory of a key says to an agent that asks whether its copy may go. Numbers are part
+// of the protocol; one that is not known is a refusal.
+enum class ReleaseAnswer : std::uint8_t {
+  kGranted = 1,  // other agents keep what it holds
+  kRefused = 2,  // as far as is known it is needed to have all of the key
+  // Agents that may have it did not say so, or not in time: they were silent, or have it on its way
+  // to the disk.
+  kUnconfirmed = 3,
+};
+
+[[nodiscard]] std::vector<std::byte> encode(ReleaseAnswer answer);
+[[nodiscard]] std::optional<ReleaseAnswer> decodeReleaseAnswer(std::span<const std::byte> body);
 
 }  // namespace hearth

@@ -111,6 +111,8 @@ TEST(DirectoryMessage, PassesOverFieldsThatNeedNotBeUnderstood) {
 TEST(DirectoryMessage, AnIntentThatIsNotKnownIsALook) {
   constexpr std::size_t kIntentAt = 32 + 8 + 4 + 2;
   DirectoryRequest request = sampleRequest();
+  request.intent = Intent::kInspect;
+  EXPECT_EQ(decodeDirectoryRequest(encode(request)), request);
   request.intent = Intent::kReadThrough;
   auto body = encode(request);
   EXPECT_EQ(decodeDirectoryRequest(body), request);

@@ -85,9 +85,8 @@ Task<Status> DirectoryOutbox::send(const std::string& node,
     for (const QueuedUpdate& queued : batch) updates.push_back(queued.update);
     message = {static_cast<std::uint16_t>(DirectoryMessage::kUpdates), encode(updates)};
   }
-  Task<Result<ControlMessage>> call =
-      ports_.transport.call(node, std::move(message), directoryTimeouts());
-  const Result<ControlMessage> answer = co_await call;
+  const Result<ControlMessage> answer =
+      co_await ports_.transport.call(node, std::move(message), directoryTimeouts());
   if (!answer.ok()) co_return answer.error();
   co_return Status();
 }

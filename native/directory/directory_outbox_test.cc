@@ -67,6 +67,9 @@ ContentKey keyOf(std::uint32_t number) {
 struct DirectoryOutboxTest : testing::Test, LocalChunks {
   AgentReport report(const ContentKey&) override { return {.fetching = fetching}; }
   std::optional<ChunkMask> held(const ContentKey&, std::uint32_t) override { return holding; }
+  void beginRelease(const ContentKey&, const std::string&, std::uint64_t) override {}
+  void noteUse(const ContentKey&, std::int64_t) override {}
+  void endRelease(const ContentKey&, std::uint64_t) override {}
 
   static DirectoryUpdate update(std::uint32_t key, DirectoryMessage type = DirectoryMessage::kHave,
                                 ChunkMask chunks = 1) {

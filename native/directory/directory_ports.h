@@ -24,6 +24,14 @@ class LocalChunks {
   // The chunks of a stripe that are in the cache now; nothing when the key is not here at all.
   [[nodiscard]] virtual std::optional<ChunkMask> held(const ContentKey& key,
                                                       std::uint32_t stripe) = 0;
+  // `home` is asked for leave to evict the key, by the question of this number, until endRelease()
+  // with the same number, or until it is asked again: report() says so.
+  virtual void beginRelease(const ContentKey& key, const std::string& home,
+                            std::uint64_t request) = 0;
+  virtual void endRelease(const ContentKey& key, std::uint64_t request) = 0;
+  // Another agent knows of a use of the key somewhere in the cluster at `usedAtMs`, since the
+  // epoch.
+  virtual void noteUse(const ContentKey& key, std::int64_t usedAtMs) = 0;
 };
 
 // Of an engine. Any thread.

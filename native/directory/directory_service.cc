@@ -10,6 +10,8 @@ constexpr auto kReportSilence = std::chrono::milliseconds(500);
 constexpr auto kIdleDirectory = std::chrono::minutes(5);
 constexpr auto kDirectorySweep = std::chrono::seconds(30);
 
+RequestTimeouts reportTimeouts() { return {Clock::now() + kReportTimeout, kReportSilence}; }
+
 }  // namespace
 
 struct DirectoryService::Entry {
@@ -27,7 +29,7 @@ DirectoryService::DirectoryService(DirectoryPorts ports)
     : ports_(ports), nextSweep_(Clock::now() + kDirectorySweep) {}
 DirectoryService::~DirectoryService() = default;
 
-Task<LocateAnswer> DirectoryService::locate(std::string node, DirectoryRequest request) {
+Task<std::shared_ptr<DirectoryService::Entry>> DirectoryService::entryOf(DirectoryRequest request) {
   forgetIdle();
   std::shared_ptr<Entry> entry = entries_[request.key];
   if (entry == nullptr) {
@@ -38,6 +40,11 @@ Task<LocateAnswer> DirectoryService::locate(std::string node, DirectoryRequest r
     co_await entry->built.wait();
   }
   entry->lastUse = Clock::now();
+  co_return entry;
+}
+
+Task<LocateAnswer> DirectoryService::locate(std::string node, DirectoryRequest request) {
+  const std::shared_ptr<Entry> entry = co_await entryOf(request);
   LocateAnswer answer = entry->directory.locate(node, request.stripe, request.chunks,
                                                 request.intent, request.failure, entry->lastUse);
   for (std::string& suspect : entry->directory.suspects(entry->lastUse))
@@ -57,18 +64,22 @@ Task<void> DirectoryService::build(std::shared_ptr<Entry> entry, DirectoryReques
 }
 
 Task<std::optional<AgentReport>> DirectoryService::partOf(std::string node,
-                                                          DirectoryRequest request) {
-  if (node == ports_.self) co_return ports_.chunks.report(request.key);
+                                                          DirectoryRequest request,
+                                                          RequestTimeouts timeouts) {
+  if (node == ports_.self) {
+    if (request.leave) ports_.chunks.noteUse(request.key, request.leave->usedAtMs);
+    co_return ports_.chunks.report(request.key);
+  }
   ControlMessage query{static_cast<std::uint16_t>(DirectoryMessage::kQuery), encode(request)};
-  const Result<ControlMessage> answer = co_await ports_.transport.call(
-      node, std::move(query), RequestTimeouts(Clock::now() + kReportTimeout, kReportSilence));
+  const Result<ControlMessage> answer =
+      co_await ports_.transport.call(node, std::move(query), timeouts);
   if (!answer.ok()) co_return std::nullopt;
   co_return decodeAgentReport(answer->body);
 }
 
 Task<void> DirectoryService::askOne(std::string node, DirectoryRequest request,
                                     std::shared_ptr<Entry> entry) {
-  const std::optional<AgentReport> report = co_await partOf(node, request);
+  const std::optional<AgentReport> report = co_await partOf(node, request, reportTimeouts());
   if (report) {
     entry->directory.report(node, *report, Clock::now());
   } else {
@@ -79,7 +90,7 @@ Task<void> DirectoryService::askOne(std::string node, DirectoryRequest request,
 Task<void> DirectoryService::askSuspect(std::string node, DirectoryRequest request,
                                         std::shared_ptr<Entry> entry) {
   const Clock::time_point asked = Clock::now();
-  const std::optional<AgentReport> report = co_await partOf(node, request);
+  const std::optional<AgentReport> report = co_await partOf(node, request, reportTimeouts());
   if (report) {
     entry->directory.correct(node, *report, asked);
   } else {
@@ -103,8 +114,37 @@ void DirectoryService::apply(const std::string& node, const DirectoryUpdate& upd
     case DirectoryMessage::kQuery:
     case DirectoryMessage::kAwait:
     case DirectoryMessage::kUpdates:
+    case DirectoryMessage::kRelease:
       return;  // requests, and no updates
   }
+}
+
+Task<DirectoryService::Holders> DirectoryService::holders(DirectoryRequest request,
+                                                          std::string node, std::size_t count,
+                                                          Clock::time_point until) {
+  forgetIdle();
+  if (!entries_.contains(request.key)) {
+    // Who waits for the directory of a key waits until it is made.
+    if (ports_.gate.closed()) co_return Holders();
+    const auto fresh = std::make_shared<Entry>(ports_);
+    entries_[request.key] = fresh;
+    ports_.gate.spawn(build(fresh, request));
+  }
+  const std::shared_ptr<Entry> entry = entries_.at(request.key);
+  Holders known;
+  known.complete = co_await entry->built.waitUntil(until) || entry->built.isSet();
+  entry->lastUse = Clock::now();
+  known.nodes = entry->directory.holders(node, count, Clock::now());
+  std::erase_if(known.nodes, [this](const std::string& other) {
+    return other != ports_.self && !ports_.view->ready(other);
+  });
+  co_return known;
+}
+
+void DirectoryService::correct(const ContentKey& key, const std::string& node,
+                               const AgentReport& report, Clock::time_point asked) {
+  const auto entry = entries_.find(key);
+  if (entry != entries_.end()) entry->second->directory.correct(node, report, asked);
 }
 
 void DirectoryService::gone(const std::string& node) {

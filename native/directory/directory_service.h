@@ -25,17 +25,33 @@ class DirectoryService {
   // An agent left or was restarted.
   void gone(const std::string& node);
 
+  struct Holders {
+    std::vector<std::string> nodes;
+    bool complete = false;  // the directory of the key is made: all that are ready were asked
+  };
+  // Agents of the cluster other than `node` that hold some of the key, as far as is known:
+  // KeyDirectory::holders. Waits while the directory of the key is being made, but not beyond
+  // `until`; it is made all the same, for who asks next.
+  [[nodiscard]] Task<Holders> holders(DirectoryRequest request, std::string node, std::size_t count,
+                                      Clock::time_point until);
+  // What `node` said of itself when it was asked, at `asked`.
+  void correct(const ContentKey& key, const std::string& node, const AgentReport& report,
+               Clock::time_point asked);
+  // The part that an agent has in the key, which may be this one; nothing when it does not answer.
+  [[nodiscard]] Task<std::optional<AgentReport>> partOf(std::string node, DirectoryRequest request,
+                                                        RequestTimeouts timeouts);
+
   [[nodiscard]] std::size_t size() const { return entries_.size(); }
 
  private:
   struct Entry;
 
+  // Of the key, which is made when there is none.
+  [[nodiscard]] Task<std::shared_ptr<Entry>> entryOf(DirectoryRequest request);
   Task<void> build(std::shared_ptr<Entry> entry, DirectoryRequest request);
   Task<void> askOne(std::string node, DirectoryRequest request, std::shared_ptr<Entry> entry);
   // Of whom others say that it does not give what it holds: whether it does hold it.
   Task<void> askSuspect(std::string node, DirectoryRequest request, std::shared_ptr<Entry> entry);
-  // The part that an agent has in the key; nothing when it does not answer.
-  Task<std::optional<AgentReport>> partOf(std::string node, DirectoryRequest request);
   void forgetIdle();
 
   DirectoryPorts ports_;

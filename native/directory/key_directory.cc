@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <limits>
 #include <tuple>
 #include <utility>
 
@@ -22,6 +23,13 @@ void addTo(std::vector<StripeHolder>& agents, const std::string& node, std::uint
   } else {
     agents.push_back({node, bitOf(chunk)});
   }
+}
+
+// Who reads through keeps nothing, so none is sent to wait for it, nor it for others.
+std::size_t readersPerHolder(Intent intent) {
+  if (intent == Intent::kRead) return KeyDirectory::kReadersPerHolder;
+  if (intent == Intent::kFetch) return KeyDirectory::kDemandReadersPerHolder;
+  return std::numeric_limits<std::size_t>::max();
 }
 
 const std::string& named(const std::vector<StripeHolder>& agents, std::uint32_t chunk) {
@@ -88,7 +96,7 @@ KeyDirectory::Holding KeyDirectory::holdingOf(const std::string& asker,
       continue;
     }
     ++holding.seen;
-    if (intent == Intent::kRead && reads_.readersOf(chunk, one.node) >= kReadersPerHolder) {
+    if (reads_.readersOf(chunk, one.node) >= readersPerHolder(intent)) {
       holding.busy = true;
       continue;
     }
@@ -147,11 +155,12 @@ std::string KeyDirectory::fetcherFor(const std::string& asker, std::uint32_t chu
 LocateAnswer KeyDirectory::locate(const std::string& node, std::uint32_t stripe, ChunkMask chunks,
                                   Intent intent, const FailureReport& failure, TimePoint now) {
   // Who reads through fetches nothing by itself, and no update of it would end its part in the key.
-  if (intent != Intent::kReadThrough) agents_[node].wants = true;
+  const bool passive = intent == Intent::kReadThrough || intent == Intent::kInspect;
+  if (!passive) agents_[node].wants = true;
   if (stripe >= kMaxStripes) return {};
-  // Who means to keep a chunk does not have it, whatever it reported before: evictions are not
-  // reported. One such request of an agent is under way at a time; others may come late, behind the
-  // update that it has the chunk.
+  // Who means to keep a chunk does not have it, whatever it reported before: that a copy was
+  // evicted may be on its way, or lost. One such request of an agent is under way at a time; others
+  // may come late, behind the update that it has the chunk.
   const bool keeps = intent == Intent::kRead || intent == Intent::kFetch;
   if (keeps) {
     std::vector<ChunkMask>& held = agents_[node].held;
@@ -164,12 +173,13 @@ LocateAnswer KeyDirectory::locate(const std::string& node, std::uint32_t stripe,
   for (std::uint32_t i = 0; i < kChunksPerStripe; ++i) {
     const std::uint32_t chunk = stripe * kChunksPerStripe + i;
     if ((chunks & bitOf(chunk)) == 0) continue;
-    dropStale(node, chunk, intent, failure, now);
+    if (intent != Intent::kInspect) dropStale(node, chunk, intent, failure, now);
     const Holding holding = holdingOf(node, neighbours, chunk, intent, now);
     if (!holding.holder.empty()) {
       addTo(answer.holders, holding.holder, chunk);
       if (holding.seen > 1) answer.elsewhere |= bitOf(chunk);
-      if (intent != Intent::kLookUp) noteRead(node, chunk, holding.holder, intent, now);
+      if (intent != Intent::kLookUp && intent != Intent::kInspect)
+        noteRead(node, chunk, holding.holder, intent, now);
       continue;
     }
     std::string other;
@@ -246,6 +256,23 @@ void KeyDirectory::report(const std::string& node, const AgentReport& report, Ti
     if (chunk / kChunksPerStripe < kMaxStripes)
       grants_.try_emplace(chunk, Grant{.node = node, .suspectedSince = {}});
   }
+}
+
+std::vector<std::string> KeyDirectory::holders(const std::string& except, std::size_t count,
+                                               TimePoint now) const {
+  std::vector<std::pair<int, std::string>> found;  // fewer chunks are a greater number
+  for (const auto& [node, agent] : agents_) {
+    if (node == except || (agent.awayUntil && now < *agent.awayUntil)) continue;
+    int chunks = 0;
+    for (const ChunkMask mask : agent.held) chunks += std::popcount(mask);
+    if (chunks != 0) found.emplace_back(-chunks, node);
+  }
+  std::sort(found.begin(), found.end());
+  std::vector<std::string> nodes;
+  for (auto& [chunks, node] : found) {
+    if (nodes.size() < count) nodes.push_back(std::move(node));
+  }
+  return nodes;
 }
 
 std::vector<std::string> KeyDirectory::suspects(TimePoint now) {

@@ -65,6 +65,7 @@ enum class Intent : std::uint8_t {
   kRead,         // read them now from who is named as their holder
   kFetch,        // fetch them from the origin now, if no agent holds or fetches them
   kReadThrough,  // read them now from who is named as their holder, and keep nothing
+  kInspect,      // learn who holds them, and bring none: it changes nothing
 };
 
 // About an agent that has just failed the asker; empty: none has.
@@ -95,12 +96,23 @@ struct LocateAnswer {
   [[nodiscard]] const std::string& fetcherOf(std::uint32_t chunk) const;
 };
 
+// What an agent that asks before it evicts (copy_releases.h) says of its copy of a key.
+struct CopyState {
+  bool stored = false;  // all that it holds is in its cache file
+  std::string asked;  // whom it has asked for leave to evict the key; empty: it has asked no agent
+  std::uint64_t request = 0;  // which of its questions that was: LeaveRequest::number
+
+  bool operator==(const CopyState&) const = default;
+};
+
 // All that one agent knows of its own part in a key; what report() restores.
 struct AgentReport {
   bool wants = false;                   // it brings chunks of it now
   std::vector<ChunkMask> held;          // by stripe; shorter means nothing more
   std::vector<std::uint32_t> fetching;  // chunks whose grant it has
   std::vector<ChunkMask> inMemory;      // of what is held, by stripe
+  // None: an agent of a release that evicts without a question.
+  std::optional<CopyState> copy = std::nullopt;
 };
 
 class KeyDirectory {
@@ -116,6 +128,8 @@ class KeyDirectory {
   // Agents that read one chunk from one other at the same time, while no reader waits for the
   // bytes.
   static constexpr std::size_t kReadersPerHolder = 2;
+  // While one does: more of them would get the bytes from there later than from one of these.
+  static constexpr std::size_t kDemandReadersPerHolder = 8;
   // Grants of one report. Each is a chunk for which its agent has memory: no agent has as many.
   static constexpr std::size_t kMaxReportedGrants = std::size_t{1} << 14;
 
@@ -154,6 +168,11 @@ class KeyDirectory {
   // It does not answer us either: for FailureReports::kLifetime, or until it reports something, it
   // is not named as a holder.
   void unanswered(const std::string& node, TimePoint now);
+
+  // At most `count` agents without `except` that were reported to hold some of the key and are not
+  // known to be away; who holds the most chunks first.
+  [[nodiscard]] std::vector<std::string> holders(const std::string& except, std::size_t count,
+                                                 TimePoint now) const;
 
   [[nodiscard]] bool empty() const { return agents_.empty(); }
 

@@ -74,6 +74,22 @@ TEST_F(KeyDirectoryTest, WhoKeepsNothingIsNoSharer) {
   EXPECT_EQ(directory.locate("b", 0, 0b10, kLookUp, {}, now).sharers, 2u) << "a fetches, too";
 }
 
+// Who only asks what is in the cluster is no agent of the key, and takes no holder's time.
+TEST_F(KeyDirectoryTest, InspectingChangesNothing) {
+  directory.have("holder", 0, 0b1, now);
+  (void)directory.locate("a", 0, 0b10, kFetch, {}, now);
+  for (const char* node : {"x", "y", "z"}) {
+    const auto answer = directory.locate(node, 0, 0b111, kInspect, {}, now);
+    EXPECT_EQ(answer.holders, (std::vector<StripeHolder>{{"holder", 0b1}}));
+    EXPECT_EQ(answer.fetchers, (std::vector<StripeHolder>{{"a", 0b10}}));
+    EXPECT_EQ(answer.granted, 0);
+  }
+  (void)directory.locate("holder", 0, 0b1, kInspect, {}, now);
+  const auto answer = directory.locate("b", 0, 0b1, kRead, {}, now);
+  EXPECT_EQ(answer.holderOf(0), "holder");
+  EXPECT_EQ(answer.sharers, 2u) << "a and b";
+}
+
 TEST_F(KeyDirectoryTest, NamesHoldersAsSoonAsAChunkIsThere) {
   (void)directory.locate("a", 0, 0b11, kFetch, {}, now);
   directory.have("a", 0, 0b01, now);

@@ -98,10 +98,36 @@ TEST_F(ReadersTest, AHolderGivesAChunkToFewAtATime) {
   EXPECT_EQ(read, (std::map<std::string, int>{{"b", 2}, {"c", 2}}));
 }
 
-TEST_F(ReadersTest, AReaderForWhomAnotherWaitsIsNeverSentToWaitForReaders) {
+TEST_F(ReadersTest, AReaderForWhomAnotherWaitsIsNotSentToWaitForAFewReaders) {
   directory.have("a", 0, 1, now);
   for (const char* node : {"b", "c", "d", "e"})
     EXPECT_EQ(directory.locate(node, 0, 1, kFetch, {}, now).holderOf(0), "a");
+}
+
+// However many read at the same time, one holder does not give to all of them.
+TEST_F(ReadersTest, ManyReadersForWhomOthersWaitShareWhatTheFirstOnesGot) {
+  directory.have("a", 0, 1, now);
+  std::vector<std::string> waiting;
+  std::map<std::string, int> awaited, read;
+  for (int i = 0; i < 24; ++i) {
+    const std::string node = "r" + std::to_string(i);
+    const auto answer = directory.locate(node, 0, 1, kFetch, {}, now);
+    EXPECT_EQ(answer.granted, 0);
+    if (answer.holderOf(0).empty()) {
+      waiting.push_back(node);
+      ++awaited[answer.fetcherOf(0)];
+    }
+  }
+  EXPECT_EQ(waiting.size(), 16u);
+  EXPECT_EQ(awaited.size(), 8u);
+  for (const auto& [node, count] : awaited) {
+    EXPECT_EQ(count, 2) << node;
+    directory.have(node, 0, 1, now);
+  }
+  for (const std::string& node : waiting)
+    ++read[directory.locate(node, 0, 1, kFetch, {}, now).holderOf(0)];
+  EXPECT_EQ(read.size(), 8u);
+  for (const auto& [node, count] : read) EXPECT_EQ(count, 2) << node;
 }
 
 TEST_F(ReadersTest, ReadsThatEndMakePlace) {

@@ -143,6 +143,15 @@ Task<bool> ClientConnection::awaitAnswer(Exchange& exchange, RequestTimeouts tim
   co_return true;
 }
 
+bool ClientConnection::paused() {
+  if (!alive() || (sent_.empty() && !payload_.active)) return paused_ = false;
+  const bool silent = silentFor(kHedgeAfter);
+  if (!silent && liveness_.wantsProbe(kHedgeAfter))
+    queue_.push({.frame = encodeEmptyFrame(FrameType::kPing, 0)});
+  if (silent && !paused_) ++account_->paused;
+  return paused_ = silent;
+}
+
 std::uint64_t ClientConnection::progress() {
   const TcpProgress now = tcp();
   // Of parts only, whose window of a stopped peer is soon full: its kernel acknowledges a request
@@ -329,7 +338,9 @@ Task<Status> ClientConnection::onPayload() {
       if (!skipped.ok()) co_return skipped;
       break;
     }
-    const std::size_t size = std::min(kPieceBytes, payload.length - done);
+    // A slice is received by one call; only who sends none sends more than that at once.
+    const std::size_t most = payload.length <= kFastSliceBytes ? payload.length : kPieceBytes;
+    const std::size_t size = std::min(most, payload.length - done);
     const auto checksums =
         std::span<const std::uint32_t>(payload.checksums).subspan(done / kBlockBytes);
     Task<Status> receiving =

@@ -31,8 +31,13 @@ class ClientConnection final : public Connection, public Rail {
   // deadline allows.
   void post(std::vector<std::unique_ptr<RailWork>> batch) override;
   [[nodiscard]] bool usable() const override { return alive(); }
+  [[nodiscard]] bool paused() override;
   // The other side has given credit: it has taken the connection in.
   [[nodiscard]] bool authenticated() const { return authenticated_; }
+  // Not one byte has come for so long, although something was asked for and a probe was sent.
+  [[nodiscard]] bool silentFor(Clock::duration silence) {
+    return alive() && liveness_.isDue(silence) && liveness_.silentFor(silence, progress());
+  }
   // When these end, the caller's memory is not used any more.
   // `received`: how much of `into` was filled; less than all at the manifest's end.
   [[nodiscard]] Task<Outcome> readManifest(Sha256Digest digest, std::uint64_t offset,
@@ -91,9 +96,6 @@ class ClientConnection final : public Connection, public Rail {
   // False: the deadline, the silence or a cancel came first; it asks the other side for a sign of
   // life before.
   [[nodiscard]] Task<bool> awaitAnswer(Exchange& exchange, RequestTimeouts timeouts);
-  [[nodiscard]] bool silentFor(Clock::duration silence) {
-    return alive() && liveness_.silentFor(silence, progress());
-  }
   // What shows that the other side lives: bytes that it sent, and of writes those that it took.
   [[nodiscard]] std::uint64_t progress();
   void submit(Exchange& exchange, Clock::time_point deadline);
@@ -118,6 +120,7 @@ class ClientConnection final : public Connection, public Rail {
   CreditGate credit_, writeCredit_;
   PeerLiveness liveness_;
   bool authenticated_ = false;
+  bool paused_ = false;
   std::map<std::uint64_t, Sent> sent_;  // by request id
   std::uint64_t lastId_ = 0;
   std::uint64_t load_ = 0;

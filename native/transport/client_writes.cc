@@ -31,7 +31,8 @@ void ClientConnection::queuePart(std::uint64_t requestId, Exchange& exchange) {
                .payload = {},
                .keep = nullptr,
                .source = exchange.memory.part(data.offset, size),
-               .requestId = requestId});
+               .requestId = requestId,
+               .requestClass = std::get<WriteRequest>(exchange.request).requestClass});
   exchange.queued += size;
 }
 

@@ -1,5 +1,7 @@
 #include "transport/connection.h"
 
+#include <utility>
+
 #include "base/crc32c.h"
 #include "transport/limits.h"
 
@@ -132,6 +134,13 @@ std::uint32_t Connection::blockChecksum(const MemoryVector& memory, std::uint64_
   forEachPiece(memory, offset, size,
                [&](std::span<const std::byte> piece) { checksum = crc32c(piece, checksum); });
   return checksum;
+}
+
+std::uint32_t Connection::sliceBytes() {
+  const bool fast = tcp().bytesPerSecond >= kFastBytesPerSecond;
+  const std::uint32_t bytes = fast ? kFastSliceBytes : kSliceToSendBytes;
+  if (std::exchange(sliceBytes_, bytes) != bytes) boundUnsent(socket_.fd(), bytes);
+  return bytes;
 }
 
 void Connection::probe() {

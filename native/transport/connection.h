@@ -10,6 +10,7 @@
 #include "reactor/reactor.h"
 #include "reactor/synchronization.h"
 #include "transport/frame_reader.h"
+#include "transport/limits.h"
 #include "transport/peer_transport.h"
 #include "transport/send_queue.h"
 #include "transport/socket.h"
@@ -68,6 +69,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   [[nodiscard]] static std::uint32_t blockChecksum(const MemoryVector& memory, std::uint64_t offset,
                                                    std::size_t size);
   [[nodiscard]] TcpProgress tcp() const { return tcpProgress(socket_.fd()); }
+  // How long slices of what is sent from now on are to be.
+  [[nodiscard]] std::uint32_t sliceBytes();
 
   Reactor& reactor_;
   Gate& gate_;
@@ -87,6 +90,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   Clock::duration probeInterval_;
   Reactor::Timer probeTimer_;
   TcpProgress progress_;
+  std::uint32_t sliceBytes_ = kSliceToSendBytes;
   int silentProbes_ = 0;  // nothing has moved
   int stuckProbes_ = 0;   // something is to be sent, and nothing of it was taken
   int coroutines_ = 0;

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cstring>
+#include <utility>
 
 #include "transport/limits.h"
 
@@ -67,7 +68,10 @@ Task<Status> FrameReader::fill() {
     buffer_.resize(wanted);
     buffer_.shrink_to_fit();
   }
-  const std::int32_t result = co_await reactor_.receive(fd_, std::span(buffer_).subspan(end_));
+  std::span<std::byte> room = std::span(buffer_).subspan(end_);
+  if (std::exchange(afterLarge_, false) && available() == 0 && !header_)
+    room = room.first(std::min(room.size(), kFrameBytes));
+  const std::int32_t result = co_await reactor_.receive(fd_, room);
   if (result <= 0) co_return lost(result);
   end_ += static_cast<std::size_t>(result);
   received_ += static_cast<std::size_t>(result);
@@ -104,6 +108,7 @@ Task<Status> FrameReader::receive(const MemoryVector& into, std::uint64_t offset
     cursor.skip(static_cast<std::size_t>(result));
     left -= static_cast<std::size_t>(result);
   }
+  afterLarge_ = size >= kLargePayloadBytes;
   co_return Status();
 }
 

@@ -45,9 +45,12 @@ class FrameReader {
   [[nodiscard]] std::uint64_t received() const { return received_; }
 
  private:
-  // What one call may receive beyond the frame at hand: enough for many small frames, little to
-  // copy of a payload.
+  // What one call may receive beyond the frame at hand: enough for many small frames.
   static constexpr std::size_t kBufferBytes = 16384;
+  // Large payloads come one after the other, each behind a frame that is shorter than this: what is
+  // received beyond that has to be copied.
+  static constexpr std::size_t kLargePayloadBytes = 65536;
+  static constexpr std::size_t kFrameBytes = 1024;
 
   [[nodiscard]] std::size_t available() const { return end_ - start_; }
   [[nodiscard]] Status lost(std::int32_t result) const;
@@ -60,6 +63,7 @@ class FrameReader {
   std::size_t start_ = 0, end_ = 0;  // what has come and is not used lies in [start_, end_)
   std::optional<FrameHeader> header_;
   bool trusted_ = false;
+  bool afterLarge_ = false;  // a large payload was the last thing that came
   std::uint64_t received_ = 0;
 };
 

@@ -27,7 +27,8 @@ class LentParts {
   [[nodiscard]] bool done() const { return between() && parts_.empty(); }
   // No frame has begun that is not sent whole: what else there is to send may come first.
   [[nodiscard]] bool between() const { return restSent_ == rest_.size(); }
-  // What is to be sent next: without the payload only the rest of what has begun, perhaps nothing.
+  // What is to be sent next: the rest of the part that has begun, or the next one. Without the
+  // payload only the rest, perhaps nothing.
   // Stays until sent(), as long as `payload`.
   [[nodiscard]] std::vector<iovec> pieces(std::span<const std::byte> payload) const;
   // The first bytes of these pieces have been sent.

@@ -33,7 +33,11 @@ class TestPayload final : public LentPayload {
     if (disk_ != nullptr) co_await disk_->wait();
     if (lost_) co_return Error{ErrorCode::kCorrupt, "a block was bad"};
     const std::lock_guard lock(mutex_);
-    loaded_ = true;
+    if (comesBack_) {
+      memory_ = std::make_shared<std::vector<std::byte>>(*bytes_);
+    } else {
+      loaded_ = true;
+    }
     co_return Status();
   }
   void release() override {
@@ -42,6 +46,8 @@ class TestPayload final : public LentPayload {
   }
   // Once it has been looked at so often.
   void releaseAfter(int looks) { left_ = looks; }
+  // What is loaded is in such memory again, and not on the disk alone.
+  void comesBack() { comesBack_ = true; }
   // Whether the memory can be used for something else.
   [[nodiscard]] std::weak_ptr<std::vector<std::byte>> memory() {
     const std::lock_guard lock(mutex_);
@@ -58,6 +64,7 @@ class TestPayload final : public LentPayload {
   std::shared_ptr<std::vector<std::byte>> memory_;
   int left_ = 1 << 30;
   bool loaded_ = false;
+  bool comesBack_ = false;
   const bool lost_;
   Event* const disk_;
   std::atomic<bool> loads_ = false;
@@ -185,6 +192,35 @@ TEST_P(LentPayloadTest, OneConnectionKeepsALimitedNumberOfBytes) {
   // What the kernel takes leaves the count, and stays in the test's memory.
   constexpr std::size_t kOfKernel = 16 << 20;
   EXPECT_TRUE(eventually([&] { return kept() <= kLentBytesPerConnection + kOfKernel; }));
+  expectAnswers(peer, kAnswers);
+}
+
+// All that waits is brought at once, as none of it is there. Who reads slowly then keeps no more of
+// it than of what never left its memory.
+TEST_P(LentPayloadTest, WhatComesBackIntoMemoryIsLimitedToo) {
+  start();
+  Event disk(*node->reactor);
+  lend([this, &disk] {
+    const auto payload = std::make_shared<TestPayload>(chunk, false, &disk);
+    payload->comesBack();
+    payload->release();
+    return payload;
+  });
+  RawPeer peer(node->listeners[0]->address());
+  ASSERT_TRUE(peer.join());
+  constexpr std::size_t kAnswers = 14;
+  for (std::uint64_t id = 1; id <= kAnswers; ++id) ask(peer, id);
+  for (std::size_t i = 0; i < kAnswers; ++i) {
+    ASSERT_NE(payload(i), nullptr);
+    ASSERT_TRUE(payload(i)->loads());
+  }
+  node->post([&] { disk.set(); });
+  ASSERT_EQ(take(peer), FrameType::kReadAnswer) << "all have been brought";
+  std::size_t kept = 0;
+  for (std::size_t i = 0; i < kAnswers; ++i) {
+    if (!payload(i)->memory().expired()) kept += kChunkBytes;
+  }
+  EXPECT_LE(kept, kLentBytesPerConnection);
   expectAnswers(peer, kAnswers);
 }
 

@@ -24,9 +24,16 @@ inline constexpr int kMissedProbes = 2;
 
 // Payloads that wait to be sent on one connection and may stay in the memory that they came in.
 inline constexpr std::size_t kLentBytesPerConnection = std::size_t{8} << 20;
-// Such a payload is sent in parts of this size; the rest of one that has begun is copied, at most
-// so much a connection. Smaller ones cost frames and receives.
-inline constexpr std::uint32_t kLentPartBytes = 256u << 10;
+// What is large is sent in slices of this size, a frame each where the asker takes them so; what is
+// small, or more wanted, goes between two. Of a slice that is lent and has begun the rest is
+// copied. Smaller ones cost frames and receives; larger ones time: at 1 Gbit/s it is 2 ms. So where
+// the kernel has delivered that many bytes a second slices are longer: 2 ms there, too.
+inline constexpr std::uint32_t kSliceToSendBytes = 256u << 10;
+inline constexpr std::uint64_t kFastBytesPerSecond = std::uint64_t{512} << 20;
+inline constexpr std::uint32_t kFastSliceBytes = 1u << 20;
+// Of what is sent the kernel keeps so many slices that are not on their way yet.
+inline constexpr std::uint32_t kUnsentSlices = 2;
+
 // Payloads of one connection that are brought from elsewhere at a time, also for answers that were
 // given up since: one that hangs holds up no other. As many as chunks fit into the credit.
 inline constexpr std::size_t kLoadsPerConnection = 16;
@@ -58,6 +65,9 @@ inline constexpr Clock::duration kLongestBackOff = std::chrono::seconds(5);
 // slices cost more processor time than another stream gives (64 KiB: a quarter of the throughput,
 // Mooncake).
 inline constexpr std::size_t kSliceBytes = std::size_t{1} << 20;
+// What a transfer may have for the stream that nothing larger goes by: behind slices of others it
+// would wait for two of them, 4 ms at 1 Gbit/s.
+inline constexpr std::size_t kSmallTransferBytes = std::size_t{128} << 10;
 // Payload bytes received between two looks at their checksums: they are still in the processor's
 // cache.
 inline constexpr std::size_t kPieceBytes = std::size_t{256} << 10;
@@ -69,6 +79,14 @@ inline constexpr Clock::duration kLongestWrite = std::chrono::seconds(60);
 // How long the end of a request waits for a system call on its memory that is already going on,
 // before it ends the connection to get the memory back.
 inline constexpr Clock::duration kReleaseGrace = std::chrono::milliseconds(50);
+
+// A rail of which not one byte has come for so long, although something is asked for on it, is
+// paused: what it has is asked for on another one.
+inline constexpr Clock::duration kHedgeAfter = std::chrono::milliseconds(200);
+// How often a slice may be moved so.
+inline constexpr int kHedgesPerSlice = 2;
+// Streams for payloads that a peer has for its addresses, one each.
+inline constexpr std::size_t kStreamsForAddresses = 8;
 
 // Manifests longer than this are refused.
 inline constexpr std::uint64_t kMaxManifestBytes = std::uint64_t{4} << 30;

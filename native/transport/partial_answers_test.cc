@@ -38,9 +38,7 @@ class PartialAnswersTest : public testing::TestWithParam<Reactor::Backend> {
   }
   void TearDown() override {
     asker.reset();
-    ended = true;
-    { const RawPeer last(acceptor.address()); }
-    thread.join();
+    acceptor.end(ended, thread);
   }
   Status read() {
     into.assign(kPartialLength, std::byte{0});

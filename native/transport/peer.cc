@@ -10,6 +10,9 @@
 namespace hearth {
 namespace {
 
+// Those that are not for payloads of any size.
+constexpr std::size_t kOtherStreams = 2;
+
 // Half to all of it: agents that lost the same peer do not come back at the same instant.
 Clock::duration jittered(Clock::duration duration) {
   thread_local std::minstd_rand random(std::random_device{}());
@@ -24,11 +27,18 @@ Peer::Peer(Reactor& reactor, Gate& gate, Dialler& dialler, PeerIdentity identity
     : gate_(gate),
       dialler_(dialler),
       identity_(std::move(identity)),
-      streams_(std::max(streams, 1u) + 1),
+      streams_(std::max(streams, 1u) + kOtherStreams),
       firstAddress_(firstAddress),
       account_(std::move(account)),
       changed_(reactor),
-      lastError_{ErrorCode::kUnavailable, identity_.node + " has no address"} {}
+      lastError_{ErrorCode::kUnavailable, identity_.node + " has no address"} {
+  addStreams();
+}
+
+void Peer::addStreams() {
+  const std::size_t payloads = std::min(identity_.addresses.size(), kStreamsForAddresses);
+  if (streams_.size() < payloads + kOtherStreams) streams_.resize(payloads + kOtherStreams);
+}
 
 bool Peer::listed(const PeerAddress& address) const {
   return std::find(identity_.addresses.begin(), identity_.addresses.end(), address) !=
@@ -38,6 +48,7 @@ bool Peer::listed(const PeerAddress& address) const {
 void Peer::setAddresses(std::vector<PeerAddress> addresses) {
   if (addresses == identity_.addresses) return;
   identity_.addresses = std::move(addresses);
+  addStreams();
   for (Stream& stream : streams_) {
     stream.notBefore = {};
     stream.backOff = {};
@@ -48,7 +59,14 @@ void Peer::setAddresses(std::vector<PeerAddress> addresses) {
 
 std::span<Peer::Stream> Peer::streamsOf(Lane lane) {
   const std::span<Stream> all(streams_);
-  return lane == Lane::kControl ? all.last(1) : all.first(all.size() - 1);
+  switch (lane) {
+    case Lane::kControl:
+      return all.first(1);
+    case Lane::kSmall:
+      return all.subspan(1, 1);
+    case Lane::kPayload:
+      return all.subspan(kOtherStreams);
+  }
 }
 
 Task<Result<std::shared_ptr<ClientConnection>>> Peer::stream(
@@ -65,7 +83,7 @@ Task<Result<std::shared_ptr<ClientConnection>>> Peer::stream(
       if (!candidate || !candidate->alive()) continue;
       const auto rank = [&](const std::shared_ptr<ClientConnection>& connection) {
         const bool there = avoid && connection->address() == avoid->address();
-        return std::tuple(connection == avoid, there, connection->load());
+        return std::tuple(connection->paused(), connection == avoid, there, connection->load());
       };
       if (!best || rank(candidate) < rank(best)) best = candidate;
     }
@@ -95,13 +113,19 @@ Task<Result<std::shared_ptr<Rail>>> Peer::rail(std::shared_ptr<Rail> avoid,
   co_return std::shared_ptr<Rail>(*picked);
 }
 
-std::vector<std::shared_ptr<Rail>> Peer::usableRails() {
+std::vector<std::shared_ptr<Rail>> Peer::usableRails(std::size_t bytes) {
   std::vector<std::shared_ptr<Rail>> usable;
   if (left_) return usable;
-  dialMissing(Lane::kPayload);
-  for (const Stream& stream : streamsOf(Lane::kPayload)) {
-    if (ready(stream)) usable.push_back(stream.connection);
-  }
+  const auto addReady = [&](Lane lane) {
+    dialMissing(lane);
+    for (const Stream& stream : streamsOf(lane)) {
+      if (ready(stream)) usable.push_back(stream.connection);
+    }
+  };
+  addReady(Lane::kPayload);
+  const auto busy = [](const std::shared_ptr<Rail>& rail) { return rail->load() != 0; };
+  if (bytes <= kSmallTransferBytes && !usable.empty() && std::ranges::all_of(usable, busy))
+    addReady(Lane::kSmall);
   return usable;
 }
 
@@ -136,7 +160,10 @@ bool Peer::ready(const Stream& stream) { return stream.connection && stream.conn
 std::vector<PeerAddress> Peer::addressesOf(std::size_t index) const {
   std::vector<PeerAddress> addresses = identity_.addresses;
   if (addresses.empty()) return addresses;
-  const auto own = static_cast<std::ptrdiff_t>((firstAddress_ + index) % addresses.size());
+  // The others begin where further ones for payloads would.
+  const std::size_t place =
+      index < kOtherStreams ? streams_.size() - 1 - index : index - kOtherStreams;
+  const auto own = static_cast<std::ptrdiff_t>((firstAddress_ + place) % addresses.size());
   std::rotate(addresses.begin(), addresses.begin() + own, addresses.end());
   const PeerAddress& last = streams_[index].brokeOff;
   std::stable_partition(addresses.begin(), addresses.end(),
@@ -179,9 +206,16 @@ void Peer::leave(Error reason) {
 
 bool Peer::connected() const { return std::any_of(streams_.begin(), streams_.end(), ready); }
 
+bool Peer::lives(Clock::duration silence) {
+  return std::ranges::any_of(streamsOf(Lane::kControl), [silence](const Stream& stream) {
+    return ready(stream) && stream.connection->authenticated() &&
+           !stream.connection->silentFor(silence);
+  });
+}
+
 std::uint32_t Peer::readyStreams() const {
   return static_cast<std::uint32_t>(
-      std::count_if(streams_.begin(), std::prev(streams_.end()), ready));
+      std::count_if(streams_.begin() + kOtherStreams, streams_.end(), ready));
 }
 
 }  // namespace hearth

@@ -5,7 +5,7 @@
 // Each stream begins at an address (NIC) of its own and goes on to the others when that fails, or
 // when its last connection broke off there.
 // Control messages have a stream of their own: behind the payloads of a slow link they would come
-// seconds late.
+// seconds late. So has what is small while those for payloads are all busy.
 // On the reactor's thread.
 #pragma once
 
@@ -22,7 +22,7 @@
 
 namespace hearth {
 
-enum class Lane : std::uint8_t { kPayload, kControl };
+enum class Lane : std::uint8_t { kPayload, kSmall, kControl };
 
 class Peer : public RailSource, public std::enable_shared_from_this<Peer> {
  public:
@@ -34,7 +34,8 @@ class Peer : public RailSource, public std::enable_shared_from_this<Peer> {
   [[nodiscard]] const PeerIdentity& identity() const { return identity_; }
   // For dials from now on; connections to addresses that are no longer listed are closed.
   void setAddresses(std::vector<PeerAddress> addresses);
-  // The lane's ready stream with the least to do, other than `avoid` where there is one, and at
+  // The lane's ready stream with the least to do, not a paused one where there is another, and
+  // other than `avoid` where there is one, and at
   // another address than that where there is one. Starts
   // dialling those that are not there, and waits for the first when none is. kUnavailable at once
   // when none can be dialled now; kDeadlineExceeded, at once while the peer has fallen silent and
@@ -45,11 +46,14 @@ class Peer : public RailSource, public std::enable_shared_from_this<Peer> {
   [[nodiscard]] const std::string& peer() const override { return identity_.node; }
   [[nodiscard]] Task<Result<std::shared_ptr<Rail>>> rail(std::shared_ptr<Rail> avoid,
                                                          RequestTimeouts timeouts) override;
-  [[nodiscard]] std::vector<std::shared_ptr<Rail>> usableRails() override;
+  [[nodiscard]] std::vector<std::shared_ptr<Rail>> usableRails(std::size_t bytes) override;
+  void countHedged() override { ++account_->hedged; }
   // Ends everything with this reason, now and in future.
   void leave(Error reason);
 
   [[nodiscard]] bool connected() const;
+  // A connection for control messages is there, and has not been silent for so long.
+  [[nodiscard]] bool lives(Clock::duration silence);
   // For payloads.
   [[nodiscard]] std::uint32_t readyStreams() const;
 
@@ -62,6 +66,8 @@ class Peer : public RailSource, public std::enable_shared_from_this<Peer> {
     Clock::time_point notBefore{};
     Clock::duration backOff{};
   };
+  // A stream for each address, where there are fewer.
+  void addStreams();
   static Task<void> dialStream(std::shared_ptr<Peer> self, std::size_t index);
   [[nodiscard]] static bool ready(const Stream& stream);
   [[nodiscard]] std::span<Stream> streamsOf(Lane lane);
@@ -74,7 +80,8 @@ class Peer : public RailSource, public std::enable_shared_from_this<Peer> {
   Gate& gate_;
   Dialler& dialler_;
   PeerIdentity identity_;
-  std::vector<Stream> streams_;  // the last one for control messages
+  // The first one for control messages, the second for what is small, the others for payloads.
+  std::vector<Stream> streams_;
   std::uint32_t firstAddress_;
   std::shared_ptr<PeerStatistics> account_;
   Event changed_;  // a dial has ended

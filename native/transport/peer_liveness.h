@@ -19,6 +19,11 @@ class PeerLiveness {
   // The first of the requests is sent that are unanswered. `progress`: grows with every byte that
   // comes.
   void start(std::uint64_t progress);
+  // The last sign is old enough that silentFor() and wantsProbe() are to be asked with how far the
+  // other side has come by now, which costs a system call.
+  [[nodiscard]] bool isDue(Clock::duration silence) const {
+    return silence != Clock::duration::max() && attentive() - lastSign_ >= silence / 4;
+  }
   // Not one byte has come for so long, although something was asked for and a probe was sent.
   [[nodiscard]] bool silentFor(Clock::duration silence, std::uint64_t progress);
   // Half of that time has passed: a probe is to be sent now, unless one was. True once.

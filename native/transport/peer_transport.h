@@ -85,15 +85,19 @@ struct ControlMessage {
 };
 
 // Whether an answer is still waited for: until its asker cancels it, its connection ends, or the
-// asker's timeout does. Copies are the same. Any thread.
+// asker's timeout does; and how urgently. Copies are the same. Any thread.
 class Interest {
  public:
-  explicit Interest(Clock::time_point until = Clock::time_point::max()) : until_(until) {}
+  explicit Interest(Clock::time_point until = Clock::time_point::max(),
+                    RequestClass requestClass = RequestClass::kDemand)
+      : until_(until), class_(requestClass) {}
+  [[nodiscard]] RequestClass requestClass() const { return class_; }
   [[nodiscard]] bool lives() const { return !*ended_ && Clock::now() < until_; }
   void end() const { *ended_ = true; }
 
  private:
   Clock::time_point until_;
+  RequestClass class_;
   std::shared_ptr<std::atomic<bool>> ended_ = std::make_shared<std::atomic<bool>>(false);
 };
 
@@ -152,7 +156,9 @@ struct TransportOptions {
   std::vector<std::byte> secret;  // proved by HMAC-SHA-256 over both nonces, in both directions
   WireOffer offer;                // less than this release has only in tests
   std::uint32_t shard = 0, shards = 1;  // ours
-  std::uint32_t streamsPerPeer = 1;  // of this shard, for payloads; control messages have one more
+  // Of this shard, for payloads: so many, or one for each address of the peer where that is more.
+  // Control messages have one more.
+  std::uint32_t streamsPerPeer = 1;
   std::uint32_t creditBytes =
       64u << 20;  // a peer may have this much requested from us on one connection
   std::uint32_t writeCreditBytes = 16u << 20;  // the same of what it may want to write to us
@@ -174,6 +180,9 @@ struct PeerStatistics {
   std::uint16_t wireVersion = 0;
   std::uint64_t featuresOff = 0;  // WireFeature that this agent has and the other does not
   std::string error;              // why the last connection failed or ended
+  // Slices that were asked for again on another connection, because theirs had fallen silent; and
+  // how often one had.
+  std::uint64_t hedged = 0, paused = 0;
 };
 
 class PeerTransport {
@@ -189,6 +198,15 @@ class PeerTransport {
   // Any thread. Takes over an accepted, connected socket (from a Listener of any shard), whose
   // preface has been read; closes it when the transport has gone.
   virtual void adopt(int socket) = 0;
+
+  // Whether a connection for payloads leads to that agent now. Where none does, one is made
+  // meanwhile. Always, where what leads there needs no connection.
+  [[nodiscard]] virtual bool reaches(const std::string& /*node*/) { return true; }
+  // Whether a call to that agent that was not answered in time has reached one that lives: a
+  // connection for control messages leads there, and has not been silent for so long.
+  [[nodiscard]] virtual bool lives(const std::string& /*node*/, Clock::duration /*silence*/) {
+    return true;
+  }
 
   // Fills `into` with [offset, offset + its size) of the key as `node` has it; the range lies
   // inside one chunk and begins on a block. Checksums are compared on receipt (kCorrupt) and given

@@ -136,6 +136,10 @@ class Rail {
   virtual void post(std::vector<std::unique_ptr<RailWork>> batch) = 0;
   // It takes requests.
   [[nodiscard]] virtual bool usable() const = 0;
+  // Something is asked for on it, and for kHedgeAfter not one byte has come, or of a write was
+  // taken, not even in answer to a probe, which this sends before. Until a byte comes it is given
+  // nothing while another rail is usable, and what it has goes there.
+  [[nodiscard]] virtual bool paused() = 0;
   // Bytes that were posted and are not settled.
   [[nodiscard]] virtual std::uint64_t load() const = 0;
 };
@@ -146,12 +150,16 @@ class RailSource {
   virtual ~RailSource() = default;
   // The peer's name, for messages.
   [[nodiscard]] virtual const std::string& peer() const = 0;
-  // The usable rail with the least to do, other than `avoid` where there is one; waits for the
+  // The usable rail with the least to do, not a paused one and other than `avoid` where there is
+  // one; waits for the
   // first when none is usable yet. Errors: kUnavailable when there is none, kDeadlineExceeded.
   [[nodiscard]] virtual Task<Result<std::shared_ptr<Rail>>> rail(std::shared_ptr<Rail> avoid,
                                                                  RequestTimeouts timeouts) = 0;
-  // Those that are usable now; sets up what is missing.
-  [[nodiscard]] virtual std::vector<std::shared_ptr<Rail>> usableRails() = 0;
+  // Those for a transfer of `bytes` that are usable now; sets up what is missing. What is small may
+  // have one on which nothing large goes.
+  [[nodiscard]] virtual std::vector<std::shared_ptr<Rail>> usableRails(std::size_t bytes) = 0;
+  // A slice is moved from a paused rail to another one.
+  virtual void countHedged() = 0;
 };
 
 }  // namespace hearth

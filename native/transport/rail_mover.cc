@@ -16,7 +16,7 @@ Clock::time_point graceAfter(Clock::time_point deadline) {
 
 Task<Status> RailMover::move(RailTransfer transfer, std::vector<std::uint32_t>& checksums) {
   checksums.assign(blocksOf(transfer.memory.size()), 0);
-  std::vector<std::shared_ptr<Rail>> rails = rails_.usableRails();
+  std::vector<std::shared_ptr<Rail>> rails = railsToUse(transfer.memory.size());
   std::vector<Slice> slices = cut(transfer, std::max<std::size_t>(rails.size(), 1), checksums);
   postAll(slices, std::move(rails));
   if (slices.size() == 1) {
@@ -51,9 +51,19 @@ std::vector<RailMover::Slice> RailMover::cut(const RailTransfer& transfer, std::
                       .checksums = checksums.subspan(begin / kBlockBytes, blocksOf(end - begin)),
                       .rail = nullptr,
                       .request = nullptr,
-                      .status = {}});
+                      .status = {},
+                      .hedges = 0});
   }
   return slices;
+}
+
+std::vector<std::shared_ptr<Rail>> RailMover::railsToUse(std::size_t bytes) {
+  std::vector<std::shared_ptr<Rail>> rails = rails_.usableRails(bytes);
+  if (rails.size() == 1) return rails;
+  const auto paused = std::stable_partition(rails.begin(), rails.end(),
+                                            [](const auto& rail) { return !rail->paused(); });
+  if (paused != rails.begin()) rails.erase(paused, rails.end());
+  return rails;
 }
 
 std::unique_ptr<RailWork> RailMover::request(Slice& slice, std::shared_ptr<Rail> rail) {
@@ -88,24 +98,40 @@ Task<bool> RailMover::postOn(Slice& slice) {
 }
 
 Task<void> RailMover::finish(Slice& slice) {
-  for (int tries = 0; tries < 2; ++tries) {
-    if (slice.request == nullptr || tries > 0) {
+  bool again = slice.request == nullptr;
+  for (int tries = 0; tries < 2 + slice.hedges; ++tries) {
+    if (again) {
       const bool posted = co_await postOn(slice);
       if (!posted) co_return;
     }
-    const bool again = co_await failedOnRail(slice);
+    again = co_await failedOnRail(slice);
     if (!again) co_return;
   }
+}
+
+bool RailMover::hedges(Slice& slice) {
+  if (slice.hedges == kHedgesPerSlice) return false;
+  std::vector<std::shared_ptr<Rail>> others = rails_.usableRails(slice.transfer.memory.size());
+  std::erase(others, slice.rail);
+  if (others.empty() || !slice.rail->paused()) return false;
+  if (std::ranges::all_of(others, [](const auto& rail) { return rail->paused(); })) return false;
+  ++slice.hedges;
+  rails_.countHedged();
+  return true;
 }
 
 Task<bool> RailMover::failedOnRail(Slice& slice) {
   RailRequest& request = *slice.request;
   const Clock::time_point deadline = graceAfter(slice.transfer.timeouts.deadline);
-  const bool inTime = co_await request.awaitSettled(deadline);
-  if (!inTime) {
+  for (;;) {
+    co_await request.awaitSettled(std::min(deadline, Clock::now() + lookEvery_));
+    if (request.settled()) break;
+    const bool late = Clock::now() >= deadline;
+    if (!late && !hedges(slice)) continue;
     request.cancel();
     slice.status = Error{ErrorCode::kDeadlineExceeded, "the other side did not answer in time"};
-    co_return false;
+    if (late) co_return false;
+    co_return co_await request.awaitReleased(deadline);
   }
   const Outcome& outcome = request.outcome();
   slice.status = outcome.status;

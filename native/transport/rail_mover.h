@@ -1,7 +1,7 @@
 // Moves a range over the rails of a peer, from there or to there: cut into slices where several
 // rails are usable, each given to the rail with the least to do, and what fails without being
-// answered to another one. Memory has one writer at a time: a slice is posted again only when its
-// first rail has let go of it.
+// answered to another one; so does what waits on a rail that is paused. Memory has one writer at a
+// time: a slice is posted again only when its first rail has let go of it.
 #pragma once
 
 #include "transport/limits.h"
@@ -12,9 +12,11 @@ namespace hearth {
 class RailMover {
  public:
   // Both must remain live while something is under way. On the reactor's thread. `sliceBytes`: a
-  // slice has at least this much, whole blocks.
-  RailMover(Reactor& reactor, RailSource& rails, std::size_t sliceBytes = kSliceBytes)
-      : reactor_(reactor), rails_(rails), sliceBytes_(sliceBytes) {}
+  // slice has at least this much, whole blocks. `lookEvery`: whether its rail is paused is looked
+  // at so often.
+  RailMover(Reactor& reactor, RailSource& rails, std::size_t sliceBytes = kSliceBytes,
+            Clock::duration lookEvery = kHedgeAfter / 4)
+      : reactor_(reactor), rails_(rails), sliceBytes_(sliceBytes), lookEvery_(lookEvery) {}
 
   // All of the range, or the error of the first slice that did not get through. `checksums`: of its
   // blocks. What was posted may still be held by a rail when it ends with an error:
@@ -30,10 +32,13 @@ class RailMover {
     std::shared_ptr<Rail> rail;  // to which it was given last
     std::shared_ptr<RailRequest> request;
     Status status;
+    int hedges = 0;
   };
 
   [[nodiscard]] std::vector<Slice> cut(const RailTransfer& transfer, std::size_t most,
                                        std::span<std::uint32_t> checksums) const;
+  // Those that are not paused, unless all are.
+  [[nodiscard]] std::vector<std::shared_ptr<Rail>> railsToUse(std::size_t bytes);
   // Those of one rail together.
   void postAll(std::vector<Slice>& slices, std::vector<std::shared_ptr<Rail>> rails);
   std::unique_ptr<RailWork> request(Slice& slice, std::shared_ptr<Rail> rail);
@@ -42,12 +47,15 @@ class RailMover {
   [[nodiscard]] Task<bool> postOn(Slice& slice);
   // Ends when the slice has got through or cannot.
   [[nodiscard]] Task<void> finish(Slice& slice);
+  // Its rail is paused and another one is not: it goes there now, which is counted.
+  [[nodiscard]] bool hedges(Slice& slice);
   // Ends with its request; true: another rail may do better, and this one has let go of the memory.
   [[nodiscard]] Task<bool> failedOnRail(Slice& slice);
 
   Reactor& reactor_;
   RailSource& rails_;
   const std::size_t sliceBytes_;
+  const Clock::duration lookEvery_;
 };
 
 }  // namespace hearth

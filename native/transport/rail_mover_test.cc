@@ -43,7 +43,7 @@ struct RailMoverTest : testing::Test {
     RailRequest::Posted posted = RailRequest::create(*reactor, std::move(read));
     std::vector<std::unique_ptr<RailWork>> batch;
     batch.push_back(std::move(posted.work));
-    static_cast<void>(rails->usableRails());
+    static_cast<void>(rails->usableRails(kBlockBytes));
     rails->at(0).post(std::move(batch));
     return posted.request;
   }
@@ -93,6 +93,46 @@ TEST_F(RailMoverTest, EndsAtTheDeadlineAndLeavesTheMemoryToTheRail) {
   turn(64);
   EXPECT_TRUE(watched.expired()) << "nothing holds it any more";
   EXPECT_EQ(rails->counts().lateWrites, 1u);
+}
+
+// The paused rail writes on after the cancel: the other one is asked when that is over.
+TEST_F(RailMoverTest, WhatWaitsOnAPausedRailIsAskedForOnAnother) {
+  start(2);
+  static_cast<void>(rails->usableRails(kBlockBytes));
+  rails->at(0).setFaults({.stalled = 100, .paused = 100});
+  EXPECT_TRUE(read(kBlockBytes).ok());
+  EXPECT_EQ(rails->at(0).counts().posted, 1u);
+  EXPECT_EQ(rails->counts().lateWrites, 1u);
+  EXPECT_EQ(rails->at(1).counts().posted, 1u);
+  EXPECT_EQ(rails->hedged(), 1u);
+}
+
+TEST_F(RailMoverTest, APausedRailIsGivenNothingWhileAnotherIsUsableAndComesBack) {
+  start(2);
+  static_cast<void>(rails->usableRails(kBlockBytes));
+  rails->at(0).setFaults({.dropped = 100, .paused = 100});
+  const std::shared_ptr<RailRequest> waits = post(slice(kBlockBytes));
+  turn(32);
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(read(8 * kBlockBytes).ok());
+  EXPECT_EQ(rails->at(0).counts().posted, 1u);
+  EXPECT_EQ(rails->hedged(), 0u);
+  rails->at(0).setFaults({});
+  waits->cancel();
+  turn(32);
+  EXPECT_TRUE(read(kBlockBytes).ok());
+  EXPECT_EQ(rails->at(0).counts().posted, 2u);
+}
+
+TEST_F(RailMoverTest, WhereAllRailsArePausedTheFirstIsWaitedFor) {
+  start(2);
+  static_cast<void>(rails->usableRails(kBlockBytes));
+  for (std::size_t i = 0; i < 2; ++i) rails->at(i).setFaults({.dropped = 100, .paused = 100});
+  const std::shared_ptr<RailRequest> waits = post(slice(kBlockBytes));
+  turn(32);
+  EXPECT_EQ(read(kBlockBytes, 300ms).code(), ErrorCode::kDeadlineExceeded);
+  EXPECT_EQ(rails->at(1).counts().posted, 1u);
+  EXPECT_EQ(rails->at(0).counts().posted, 1u);
+  waits->cancel();
 }
 
 TEST_F(RailMoverTest, ACancelSaysWhetherTheMemoryIsFree) {

@@ -1,7 +1,7 @@
 // 10,000 schedules of faults a seed: reads and writes over rails that delay, reorder, refuse, fail
-// in the middle, corrupt, drop, stall and end. Each ends once, with the right bytes or an error;
-// memory has one writer at a time, and is given back; of writes to the same range the newest one
-// that was taken is there in the end. RAIL_TORTURE_SEED chooses another seed.
+// in the middle, corrupt, drop, stall, pause and end. Each ends once, with the right bytes or an
+// error; memory has one writer at a time, and is given back; of writes to the same range the newest
+// one that was taken is there in the end. RAIL_TORTURE_SEED chooses another seed.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -23,7 +23,7 @@ constexpr int kAtOnce = 100;
 struct Tally {
   int reads = 0, writes = 0;
   std::map<ErrorCode, int> ended;
-  std::size_t posted = 0, lateWrites = 0, losses = 0;
+  std::size_t posted = 0, lateWrites = 0, losses = 0, hedged = 0;
 };
 
 // The last block of the shelf is shorter than the others.
@@ -112,7 +112,7 @@ Task<void> endRails(Reactor& reactor, FaultyRails& rails, std::size_t count,
   for (int turn = 1; under(); ++turn) {
     co_await reactor.sleep(Clock::duration::zero());
     if (turn % 32 != 0) continue;
-    static_cast<void>(rails.usableRails());
+    static_cast<void>(rails.usableRails(kBlockBytes));
     rails.at(random() % count).end();
   }
 }
@@ -134,7 +134,7 @@ Task<void> runSchedule(Reactor& reactor, std::uint64_t seed, Tally& tally) {
   const std::size_t count = 1 + random() % 4;
   Shelf shelf(reactor, kShelfBytes);
   FaultyRails rails(reactor, count, faults, random(), givePattern, "faulty", shelf.take());
-  RailMover mover(reactor, rails, kBlockBytes);
+  RailMover mover(reactor, rails, kBlockBytes, std::chrono::microseconds(1));
   std::vector<TortureTransfer> reads(1 + random() % 3);
   std::vector<TortureTransfer> writes = someWrites(random);
   {
@@ -161,6 +161,7 @@ Task<void> runSchedule(Reactor& reactor, std::uint64_t seed, Tally& tally) {
   tally.reads += static_cast<int>(reads.size());
   tally.writes += static_cast<int>(writes.size());
   tally.losses += shelf.losses();
+  tally.hedged += rails.hedged();
   tally.posted += rails.counts().posted;
   tally.lateWrites += rails.counts().lateWrites;
 }
@@ -183,15 +184,17 @@ TEST(RailTorture, TenThousandSchedulesLoseDoubleAndMixNothing) {
     reactor->runUntilComplete(runSchedules(*reactor, first, kAtOnce, tally));
   }
   std::printf(
-      "seed %llu: %d reads, %d writes, %zu slices posted, %zu late payloads, %zu places lost;",
+      "seed %llu: %d reads, %d writes, %zu slices posted, %zu late payloads, %zu places lost, "
+      "%zu hedged;",
       static_cast<unsigned long long>(seed), tally.reads, tally.writes, tally.posted,
-      tally.lateWrites, tally.losses);
+      tally.lateWrites, tally.losses, tally.hedged);
   for (const auto& [code, times] : tally.ended)
     std::printf(" %s %d", std::string(errorName(code)).c_str(), times);
   std::printf("\n");
   // The faults were met, and most came through all the same.
   EXPECT_GT(tally.lateWrites, 100u);
   EXPECT_GT(tally.losses, 100u);
+  EXPECT_GT(tally.hedged, 100u);
   EXPECT_GT(tally.ended[ErrorCode::kOk], (tally.reads + tally.writes) / 2);
 }
 

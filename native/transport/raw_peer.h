@@ -4,9 +4,11 @@
 #include <gtest/gtest.h>
 #include <poll.h>
 
+#include <atomic>
 #include <cerrno>
 #include <optional>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "transport/socket.h"
@@ -172,6 +174,14 @@ class RawAcceptor {
       fd = ::accept(socket_.fd(), nullptr, nullptr);
     } while (fd < 0 && errno == EINTR);
     return RawPeer(fd);
+  }
+
+  // An accept() that waits returns, and `acceptor`, the thread that waits there and looks at
+  // `ended`, has ended.
+  void end(std::atomic<bool>& ended, std::thread& acceptor) const {
+    ended = true;
+    { const RawPeer last(address()); }
+    acceptor.join();
   }
 
  private:

@@ -11,15 +11,10 @@ namespace hearth {
 namespace {
 
 constexpr std::size_t kBatchItems = 32;
-// A batch ends with the item that reaches this: large payloads go one at a time, so that what comes
-// after them can still be withdrawn.
-constexpr std::size_t kBatchBytes = 256 << 10;
+// A batch ends with the item that reaches this.
+constexpr std::size_t kBatchBytes = kSliceToSendBytes;
 // That one system call takes (IOV_MAX).
 constexpr std::size_t kMaxPieces = 1024;
-
-bool hasPayload(const SendQueue::Item& item) {
-  return !item.payload.empty() || !item.source.empty();
-}
 
 Error sendError(std::int32_t result) {
   Error error = errnoError(result == 0 ? EPIPE : -result, "send to the other side");
@@ -52,26 +47,25 @@ void SendQueue::push(Item item) {
   if (item.lent) {
     // Beyond the bound it comes from elsewhere when it is its turn.
     lentBytes_ += item.payload.size();
-    if (lentBytes_ > kLentBytesPerConnection) item.lent->release();
+    item.away = lentBytes_ > kLentBytesPerConnection;
+    if (item.away) item.lent->release();
   }
-  items_.push_back(std::move(item));
+  lanes_.push(std::move(item));
   ready_.set();
 }
 
 bool SendQueue::withdraw(std::uint64_t requestId, std::vector<std::byte> frame) {
-  const auto isMeant = [&](const Item& item) {
-    return item.requestId == requestId && hasPayload(item);
-  };
-  const auto found = std::find_if(items_.begin(), items_.end(), isMeant);
-  if (found != items_.end()) {
-    replace(*found, std::move(frame));
-    if (found->frame.empty()) items_.erase(found);
+  if (const auto found = lanes_.find(requestId)) {
+    Item item = lanes_.take(*found);
+    replace(item, std::move(frame));
+    if (!item.frame.empty()) lanes_.push(std::move(item));
     ready_.set();
     return true;
   }
-  const bool sending = !batch_.empty() && isMeant(batch_.front()) && batch_.front().lent;
-  if (!sending || batch_.front().parts.done()) return false;
-  batch_.front().withdrawn = std::move(frame);
+  if (batch_.empty()) return false;
+  Item& item = batch_.front();
+  if (item.requestId != requestId || !item.lent || item.parts.done()) return false;
+  item.withdrawn = std::move(frame);
   return true;
 }
 
@@ -80,24 +74,42 @@ void SendQueue::replace(Item& item, std::vector<std::byte> frame) {
   item.frame = std::move(frame);
   item.payload = {};
   item.source = {};
+  item.slices.clear();
   item.keep.reset();
 }
 
-void SendQueue::takeBatch() {
+void SendQueue::takeBatch(SendLanes::Position next) {
+  if (next.lane != SendLane::kSmall) return takeSlice(next);
+  SendLanes::Items& items = lanes_.of(next.lane);
   std::size_t bytes = 0;
-  for (auto item = items_.begin();
-       item != items_.end() && batch_.size() < kBatchItems && bytes < kBatchBytes;) {
+  for (auto item = items.begin();
+       item != items.end() && batch_.size() < kBatchItems && bytes < kBatchBytes;) {
     if (item->lent) {
       if (!item->away) break;
       ++item;
       continue;
     }
     batch_.push_back(std::move(*item));
-    item = items_.erase(item);
-    bytes +=
-        batch_.back().frame.size() + batch_.back().payload.size() + batch_.back().source.size();
+    item = items.erase(item);
+    bytes += batch_.back().frame.size() + batch_.back().payload.size();
     begin(batch_.back());
   }
+}
+
+void SendQueue::takeSlice(SendLanes::Position from) {
+  Item& item = *from.item;
+  begin(item);
+  if (item.slices.size() <= 1) {
+    if (!item.slices.empty()) item.frame = std::move(item.slices.front().frame);
+    batch_.push_back(lanes_.take(from));
+    return;
+  }
+  LentParts::Part& part = item.slices.front();
+  batch_.push_back({.frame = std::move(part.frame),
+                    .payload = item.payload.first(part.size),
+                    .keep = item.keep});
+  item.payload = item.payload.subspan(part.size);
+  item.slices.pop_front();
 }
 
 void SendQueue::begin(Item& item) {
@@ -111,33 +123,45 @@ Task<Status> SendQueue::run(int fd) {
   co_return sent;
 }
 
-SendQueue::Items::iterator SendQueue::firstReady() {
-  for (auto item = items_.begin(); item != items_.end(); ++item) {
-    if (!item->lent) return item;
-    if (item->loading) continue;
-    item->away = !item->lent->now().keep;
-    if (!item->away) return item;
-    if (loading_ == kLoadsPerConnection) continue;
-    ++loading_;
-    item->loading = true;
-    loads_.spawn(load(*this, item->lent));
-    // It may have ended at once, and then it changed nothing but this item.
-    if (!item->away) return item;
-  }
-  return items_.end();
+bool SendQueue::isReady(Item& item) {
+  if (!item.lent) return true;
+  if (item.loading) return false;
+  item.away = !item.lent->now().keep;
+  if (!item.away) return true;
+  if (loading_ == kLoadsPerConnection) return false;
+  ++loading_;
+  item.loading = true;
+  loads_.spawn(load(*this, item.lent));
+  // It may have ended at once, and then it changed nothing but this item.
+  return !item.away;
+}
+
+Task<Status> SendQueue::writable(int fd) {
+  const std::int32_t ready = co_await reactor_.poll(fd, POLLOUT);
+  co_return ready < 0 ? Status(sendError(ready)) : Status();
 }
 
 Task<Status> SendQueue::sendItems(int fd) {
-  while (!closed_) {
+  for (bool waited = false; !closed_;) {
     ready_.reset();
-    const auto item = firstReady();
-    if (item == items_.end()) {
+    const auto next = lanes_.next([this](Item& item) { return isReady(item); });
+    if (!next) {
+      waited = false;
       co_await ready_.wait();
       continue;
     }
-    const bool lent = item->lent != nullptr;
-    if (!lent) takeBatch();
-    const Status sent = co_await (lent ? sendLent(fd, item) : sendBatch(fd));
+    const bool lent = next->item->lent != nullptr;
+    // What is small may come while it waits, and then goes first.
+    if (!waited && (lent || next->lane != SendLane::kSmall)) {
+      const Status free = co_await writable(fd);
+      if (!free.ok()) co_return free;
+      waited = true;
+      continue;
+    }
+    waited = false;
+    lanes_.hadTurn(next->lane);
+    if (!lent) takeBatch(*next);
+    const Status sent = co_await (lent ? sendLent(fd, *next) : sendBatch(fd));
     for (const Item& each : batch_) {
       if (each.requestId != 0) sentItem_(each);
     }
@@ -185,38 +209,49 @@ Task<void> SendQueue::load(SendQueue& queue, std::shared_ptr<LentPayload> lent) 
   const Status loaded = co_await loading;
   --queue.loading_;
   queue.ready_.set();
-  const auto item = std::find_if(queue.items_.begin(), queue.items_.end(),
-                                 [&](const Item& each) { return each.lent == lent; });
-  if (item == queue.items_.end()) co_return;  // withdrawn
+  Item* const item = queue.lanes_.find(*lent);
+  if (item == nullptr) co_return;  // withdrawn
   item->loading = item->away = false;
-  if (loaded.ok()) co_return;
+  if (loaded.ok()) co_return queue.keepWithinBound();
   queue.replace(*item, std::move(item->otherwise));
 }
 
-Task<Status> SendQueue::sendLent(int fd, Items::iterator next) {
-  batch_.push_back(std::move(*next));
-  items_.erase(next);
-  begin(batch_.front());
-  Status status;
-  while (status.ok() && !closed_ && !batch_.front().parts.done()) {
-    Item& item = batch_.front();
-    const bool withdrawn = !item.withdrawn.empty();
-    if (item.parts.between() && (withdrawn || !item.lent->now().keep)) {
-      if (withdrawn) replace(item, std::move(item.withdrawn));
-      items_.push_front(std::move(item));
-      batch_.clear();
-      co_return status;
+void SendQueue::keepWithinBound() {
+  std::size_t here = !batch_.empty() && batch_.front().lent ? batch_.front().payload.size() : 0;
+  for (const SendLane lane : {SendLane::kSmall, SendLane::kDemand, SendLane::kBackground}) {
+    bool first = true;
+    for (Item& item : lanes_.of(lane)) {
+      if (!item.lent || item.away || item.loading) continue;
+      here += item.payload.size();
+      item.away = here > kLentBytesPerConnection && !first;
+      if (item.away) {
+        item.lent->release();
+        here -= item.payload.size();
+      }
+      first = false;
     }
-    // Waits without the memory, and then sends without waiting.
-    const std::int32_t ready = co_await reactor_.poll(fd, POLLOUT);
-    if (ready < 0) {
-      status = sendError(ready);
-      break;
-    }
-    status = co_await sendParts(fd, batch_.front());
   }
-  handBack(batch_.front());
+}
+
+Task<Status> SendQueue::sendLent(int fd, SendLanes::Position next) {
+  batch_.push_back(lanes_.take(next));
+  begin(batch_.front());
+  Status status = co_await sendParts(fd, batch_.front());
+  while (status.ok() && !closed_ && !batch_.front().parts.between()) {
+    // Waits without the memory, and then sends without waiting.
+    status = co_await writable(fd);
+    if (status.ok()) status = co_await sendParts(fd, batch_.front());
+  }
+  Item item = std::move(batch_.front());
   batch_.clear();
+  if (!status.ok() || closed_ || item.parts.done()) {
+    handBack(item);
+  } else if (item.withdrawn.empty()) {
+    lanes_.putBack(next.lane, std::move(item));
+  } else {
+    replace(item, std::move(item.withdrawn));
+    lanes_.push(std::move(item));
+  }
   co_return status;
 }
 
@@ -238,8 +273,8 @@ Task<Status> SendQueue::sendParts(int fd, Item& item) {
 
 void SendQueue::close() {
   closed_ = true;
-  for (Item& item : items_) handBack(item);
-  items_.clear();
+  lanes_.forEach([this](Item& item) { handBack(item); });
+  lanes_.clear();
   ready_.set();
 }
 

@@ -1,46 +1,28 @@
-// What a connection has to send, and the coroutine that sends it: several frames a system call,
-// payloads from their own memory. What is lent is kept while nothing is waited for: its memory can
-// be given back between any two system calls. It is sent in parts, each a frame of its own; of one
-// that the socket took a piece of, the rest is copied at once. So a frame that has begun needs no
-// lender's memory, and while what was given back comes from elsewhere, which may take long, all
-// else is sent before it, also between two parts. On the reactor's thread.
+// What a connection has to send, and the coroutine that sends it: several small frames a system
+// call, payloads from their own memory. Which goes next is for SendLanes to say, again after each
+// slice of a large answer; what has gone to the kernel and is not on its way is two slices at most.
+// What is lent is kept while nothing is waited for: its memory can be given back between any two
+// system calls. Of a slice of it that the socket took a piece of, the rest is copied at once. So a
+// frame that has begun needs no lender's memory, and while what was given back comes from
+// elsewhere, which may take long, all else is sent before it. On the reactor's thread.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <memory>
-#include <span>
 #include <vector>
 
 #include "base/result.h"
-#include "memory/memory_vector.h"
 #include "reactor/reactor.h"
 #include "reactor/synchronization.h"
-#include "transport/lent_parts.h"
-#include "transport/peer_transport.h"
+#include "transport/send_lanes.h"
 
 namespace hearth {
 
 class SendQueue {
  public:
-  struct Item {
-    std::vector<std::byte> frame;  // none of what is lent
-    std::span<const std::byte> payload;
-    std::shared_ptr<const void> keep;             // owns the payload
-    MemoryVector source = {};                     // more of the payload; host memory
-    std::uint64_t requestId = 0;                  // of an answer; 0 for everything else
-    std::shared_ptr<LentPayload> lent = nullptr;  // of a payload of that size
-    LentParts parts = {};                         // of what is lent
-    // Sent instead, or instead of the parts that are left, when what is lent can no longer be had.
-    std::vector<std::byte> otherwise = {};
-    // Sent instead of the parts that are left, as soon as none is being sent.
-    std::vector<std::byte> withdrawn = {};
-    bool begun = false;
-    bool away = false;     // lent, and to be brought from elsewhere
-    bool loading = false;  // is being brought
-  };
+  using Item = SendItem;
 
   // `begun` is called with each item that has a request id, just before its first byte is sent:
   // from then on the other side may count its request as answered. `sent` is called when the queue
@@ -58,25 +40,30 @@ class SendQueue {
   // Drops what is queued and ends run(), as soon as what it is sending is done or fails.
   void close();
 
-  [[nodiscard]] std::size_t size() const { return items_.size(); }
-  [[nodiscard]] bool idle() const { return items_.empty() && batch_.empty(); }
+  [[nodiscard]] std::size_t size() const { return lanes_.size(); }
+  [[nodiscard]] bool idle() const { return lanes_.size() == 0 && batch_.empty(); }
   [[nodiscard]] std::uint64_t sent() const { return sent_; }  // bytes
 
  private:
-  using Items = std::deque<Item>;
-  // The first item that can be sent now; on the way there, what is away begins to be brought.
-  [[nodiscard]] Items::iterator firstReady();
-  // What is not lent, up to the first lent item that is here.
-  void takeBatch();
+  // Whether it can be sent now; what is away begins to be brought.
+  [[nodiscard]] bool isReady(Item& item);
+  // Small frames up to the first that is lent and here; else the item there, or its next slice.
+  void takeBatch(SendLanes::Position next);
+  void takeSlice(SendLanes::Position from);
   [[nodiscard]] Task<Status> sendItems(int fd);
+  // Until the kernel takes a slice at once.
+  [[nodiscard]] Task<Status> writable(int fd);
   [[nodiscard]] Task<Status> sendBatch(int fd);
-  // An item whose payload is lent and here. Leaves it at the head of the queue, between two parts,
-  // when its memory is taken back or it is withdrawn.
-  [[nodiscard]] Task<Status> sendLent(int fd, Items::iterator next);
+  // A part of an item whose payload is lent and here. Leaves the item in its lane, between two
+  // parts.
+  [[nodiscard]] Task<Status> sendLent(int fd, SendLanes::Position next);
   // What the socket takes at once.
   [[nodiscard]] Task<Status> sendParts(int fd, Item& item);
   // Brings what an item waits for.
   static Task<void> load(SendQueue& queue, std::shared_ptr<LentPayload> lent);
+  // What was brought may be in its owner's memory again: what goes beyond the bound is given back
+  // once more. The first of a lane stays, as else it would be brought for ever.
+  void keepWithinBound();
   void begin(Item& item);
   void handBack(Item& item);
   // The item is this frame from now on, and no payload.
@@ -87,7 +74,7 @@ class SendQueue {
   Event ready_;
   Gate loads_;
   std::size_t loading_ = 0;
-  Items items_;
+  SendLanes lanes_;
   std::vector<Item> batch_;    // being sent
   std::size_t lentBytes_ = 0;  // that queued items may keep in their owner's memory
   bool closed_ = false;

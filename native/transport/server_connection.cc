@@ -40,21 +40,21 @@ void ServerConnection::giveCredit() {
   queue_.push({.frame = encodeFrame(credit)});
 }
 
-Status ServerConnection::admit(std::uint64_t requestId, FrameType answer, std::uint64_t cost,
-                               Interest interest) {
+Status ServerConnection::admit(std::uint64_t requestId, Serving serving) {
   if (requestId <= lastId_) {
     return Error{ErrorCode::kProtocolError, "the other side used a request id twice"};
   }
   lastId_ = requestId;
-  const bool writes = answer == FrameType::kWriteAnswer;
+  const std::uint64_t cost = serving.cost;
+  const bool writes = serving.answer == FrameType::kWriteAnswer;
   const std::uint64_t bytes = writes ? limit_.writes->bytes : limit_.bytes;
   const std::uint64_t requests = writes ? limit_.writes->requests : limit_.requests;
-  Out& out = outOf(answer);
+  Out& out = outOf(serving.answer);
   const bool fits = out.requests == 0 || (out.requests < requests && out.bytes + cost <= bytes);
   if (!fits) {
     return Error{ErrorCode::kProtocolError, "the other side asked for more than its credit"};
   }
-  serving_.emplace(requestId, Serving{answer, cost, std::move(interest)});
+  serving_.emplace(requestId, std::move(serving));
   out.bytes += cost;
   ++out.requests;
   ++account_->requests;
@@ -65,11 +65,15 @@ template <class Request>
 Result<bool> ServerConnection::onRequest(const Frame& frame) {
   Result<Request> request = decodeBody<Request>(frame.body);
   if (!request.ok()) return request.error();
+  RequestClass requestClass = RequestClass::kDemand;
+  if constexpr (requires(const Request& classed) { classed.requestClass; })
+    requestClass = request->requestClass;
   Interest interest;
   if constexpr (requires(const Request& timed) { timed.timeoutMs; })
-    interest = Interest(Clock::now() + std::chrono::milliseconds(request->timeoutMs));
+    interest = Interest(Clock::now() + std::chrono::milliseconds(request->timeoutMs), requestClass);
   const std::uint64_t requestId = frame.header.requestId;
-  const Status admitted = admit(requestId, answerTo(Request::kType), costOf(*request), interest);
+  Serving serving{answerTo(Request::kType), costOf(*request), requestClass, interest};
+  const Status admitted = admit(requestId, std::move(serving));
   if (!admitted.ok()) return admitted.error();
   gate_.spawn(serve(self(), requestId, std::move(*request), std::move(interest)));
   return false;
@@ -140,39 +144,40 @@ Task<void> ServerConnection::serve(Self self, std::uint64_t requestId, ControlRe
   Result<ControlMessage> result = co_await handling;
   co_await self->reactor_.enter();
   if (!result.ok()) {
-    self->queue(requestId, errorFrame<ControlAnswer>(requestId, result.error()), {});
+    self->queue(requestId, errorFrame<ControlAnswer>(requestId, result.error()));
   } else if (result->body.size() > kMaxControlBytes) {
     const Error error{ErrorCode::kInternal, "the answer is longer than a control frame may be"};
-    self->queue(requestId, errorFrame<ControlAnswer>(requestId, error), {});
+    self->queue(requestId, errorFrame<ControlAnswer>(requestId, error));
   } else {
     ControlAnswer answer;
     answer.type = result->type;
     answer.body = std::move(result->body);
-    self->queue(requestId, encodeFrame(answer, requestId), {});
+    self->queue(requestId, encodeFrame(answer, requestId));
   }
 }
 
 namespace {
 
-// The frames of an answer that is lent: parts where it is a read and the other side takes them.
+// The frames of an answer, each with so much of its payload.
 template <class Answer>
-LentParts partsOf(const Answer& whole, std::uint64_t requestId, std::uint64_t features) {
-  const bool parted =
-      Answer::kType == FrameType::kReadAnswer && has(features, WireFeature::kPartialAnswers);
-  if (!parted || whole.payloadLength <= kLentPartBytes)
-    return LentParts({{encodeFrame(whole, requestId), whole.payloadLength}});
-  std::deque<LentParts::Part> parts;
-  for (std::uint32_t at = 0; at < whole.payloadLength; at += kLentPartBytes) {
-    const std::uint32_t size = std::min<std::uint32_t>(kLentPartBytes, whole.payloadLength - at);
+std::deque<LentParts::Part> slicesOf(const Answer& whole, std::uint64_t requestId,
+                                     std::uint32_t sliceBytes) {
+  std::deque<LentParts::Part> slices;
+  if (whole.payloadLength <= sliceBytes) {
+    slices.push_back({encodeFrame(whole, requestId), whole.payloadLength});
+    return slices;
+  }
+  for (std::uint32_t at = 0; at < whole.payloadLength; at += sliceBytes) {
+    const std::uint32_t size = std::min<std::uint32_t>(sliceBytes, whole.payloadLength - at);
     const auto first = whole.blockChecksums.begin() + at / kBlockBytes;
     const bool last = at + size == whole.payloadLength;
     const Answer part{
         .payloadLength = size,
         .blockChecksums = {first, first + static_cast<std::ptrdiff_t>(blocksOf(size))},
         .part = AnswerPart{at, last}};
-    parts.push_back({encodeFrame(part, requestId), size});
+    slices.push_back({encodeFrame(part, requestId), size});
   }
-  return LentParts(std::move(parts));
+  return slices;
 }
 
 }  // namespace
@@ -183,7 +188,7 @@ void ServerConnection::answerData(std::uint64_t requestId, Result<BytesAnswer> r
   const auto found = serving_.find(requestId);
   if (found == serving_.end()) return;  // the connection has ended
   const auto failWith = [&](const Error& error) {
-    queue(requestId, errorFrame<Answer>(requestId, error), {});
+    queue(requestId, errorFrame<Answer>(requestId, error));
   };
   if (found->second.cancelled) return failWith(kWithdrawn);
   if (!result.ok()) return failWith(result.error());
@@ -196,25 +201,30 @@ void ServerConnection::answerData(std::uint64_t requestId, Result<BytesAnswer> r
   answer.payloadLength = static_cast<std::uint32_t>(size);
   answer.blockChecksums = std::move(result->blockChecksums);
   if (!alive()) return;
-  if (!result->lent) {
-    return queue(requestId, encodeFrame(answer, requestId), std::move(*result));
+  SendQueue::Item item{.frame = {},
+                       .payload = result->bytes,
+                       .keep = std::move(result->keep),
+                       .requestId = requestId,
+                       .requestClass = found->second.requestClass};
+  // Slices where it is a read and the other side takes them.
+  const bool sliced = Answer::kType == FrameType::kReadAnswer && size > kSliceToSendBytes &&
+                      has(with_.features, WireFeature::kPartialAnswers);
+  std::deque<LentParts::Part> slices =
+      slicesOf(answer, requestId, sliced ? sliceBytes() : answer.payloadLength);
+  if (result->lent) {
+    item.lent = std::move(result->lent);
+    item.parts = LentParts(std::move(slices));
+    item.otherwise = errorFrame<Answer>(requestId, kGone);
+  } else if (slices.size() > 1) {
+    item.slices = std::move(slices);
+  } else {
+    item.frame = std::move(slices.front().frame);
   }
-  queue_.push({.frame = {},
-               .payload = result->bytes,
-               .keep = std::move(result->keep),
-               .requestId = requestId,
-               .lent = std::move(result->lent),
-               .parts = partsOf(answer, requestId, with_.features),
-               .otherwise = errorFrame<Answer>(requestId, kGone)});
+  queue_.push(std::move(item));
 }
 
-void ServerConnection::queue(std::uint64_t requestId, std::vector<std::byte> frame,
-                             BytesAnswer data) {
-  if (!alive()) return;
-  queue_.push({.frame = std::move(frame),
-               .payload = data.bytes,
-               .keep = std::move(data.keep),
-               .requestId = requestId});
+void ServerConnection::queue(std::uint64_t requestId, std::vector<std::byte> frame) {
+  if (alive()) queue_.push({.frame = std::move(frame), .requestId = requestId});
 }
 
 // From the first byte of an answer on the asker may count the request as answered and ask again.

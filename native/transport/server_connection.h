@@ -31,6 +31,7 @@ class ServerConnection final : public Connection {
   struct Serving {
     FrameType answer;
     std::uint64_t cost = 0;
+    RequestClass requestClass = RequestClass::kDemand;
     Interest interest{};
     bool cancelled = false;
     bool ready = false;  // for what is written
@@ -55,8 +56,7 @@ class ServerConnection final : public Connection {
   void onReaderEnd() override;
   void onSending(const SendQueue::Item& item) override;
 
-  [[nodiscard]] Status admit(std::uint64_t requestId, FrameType answer, std::uint64_t cost,
-                             Interest interest);
+  [[nodiscard]] Status admit(std::uint64_t requestId, Serving serving);
   void cancel(std::uint64_t requestId);
   using Self = std::shared_ptr<ServerConnection>;
   [[nodiscard]] Self self();
@@ -86,7 +86,7 @@ class ServerConnection final : public Connection {
   template <class Answer>
   void answerData(std::uint64_t requestId, Result<BytesAnswer> result, std::uint32_t shortest,
                   std::uint32_t longest);
-  void queue(std::uint64_t requestId, std::vector<std::byte> frame, BytesAnswer data);
+  void queue(std::uint64_t requestId, std::vector<std::byte> frame);
 
   Agreed with_;
   const Credit limit_;

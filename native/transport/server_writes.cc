@@ -13,7 +13,7 @@ Task<void> ServerConnection::serve(Self self, std::uint64_t requestId, WriteRequ
   const Status status = co_await self->receiveWrite(requestId, std::move(request), interest);
   WriteAnswer answer;
   if (!status.ok()) answer = {status.code(), status.error().message};
-  self->queue(requestId, encodeFrame(answer, requestId), {});
+  self->queue(requestId, encodeFrame(answer, requestId));
 }
 
 Task<Status> ServerConnection::receiveWrite(std::uint64_t requestId, WriteRequest request,

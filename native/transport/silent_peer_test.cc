@@ -195,6 +195,34 @@ TEST_P(SilentPeerTest, ControlMessagesGoElsewhereToo) {
   });
   EXPECT_EQ(answer.code(), ErrorCode::kDeadlineExceeded);
   EXPECT_THAT(answer.error().message, HasSubstr("no sign of life"));
+  asker->post([&] {
+    EXPECT_FALSE(asker->transport->lives("asked", kSilence));
+    EXPECT_FALSE(asker->transport->lives("unknown", kSilence));
+  });
+}
+
+// It answers probes, and has no answer to what it was asked yet.
+TEST_P(SilentPeerTest, OneThatIsLateWithAnAnswerLives) {
+  start([](RawPeer& peer) { serve(peer); });
+  const Result<ControlMessage> answer = asker->await([&] {
+    return asker->transport->call("asked", ControlMessage{7, {}},
+                                  RequestTimeouts(Clock::now() + 1s, kHang));
+  });
+  EXPECT_EQ(answer.code(), ErrorCode::kDeadlineExceeded);
+  asker->post([&] { EXPECT_TRUE(asker->transport->lives("asked", kHang)); });
+}
+
+// Nothing answers there, not even to a handshake.
+TEST_P(SilentPeerTest, OneThatCannotBeReachedDoesNotLive) {
+  const RawAcceptor deaf;
+  asker = std::make_unique<TestNode>(TestNode::optionsOf("asker"), GetParam());
+  asker->setPeers({deaf.identity("asked")});
+  const Result<ControlMessage> answer = asker->await([&] {
+    return asker->transport->call("asked", ControlMessage{7, {}},
+                                  RequestTimeouts(Clock::now() + kSilence, kSilence));
+  });
+  EXPECT_EQ(answer.code(), ErrorCode::kDeadlineExceeded);
+  asker->post([&] { EXPECT_FALSE(asker->transport->lives("asked", kHang)); });
 }
 
 }  // namespace

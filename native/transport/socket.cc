@@ -8,6 +8,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "transport/limits.h"
+
 namespace hearth {
 namespace {
 
@@ -98,6 +100,12 @@ Result<Socket> openSocket(const SocketAddress& address) {
 void tuneConnection(int fd) {
   const int one = 1;
   setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof one);
+  boundUnsent(fd, kSliceToSendBytes);
+}
+
+void boundUnsent(int fd, std::uint32_t sliceBytes) {
+  const std::uint32_t unsent = kUnsentSlices * sliceBytes;
+  setsockopt(fd, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &unsent, sizeof unsent);
 }
 
 void sendAtOnce(int fd, std::span<const std::byte> frame) {
@@ -108,7 +116,8 @@ TcpProgress tcpProgress(int fd) {
   tcp_info info{};
   socklen_t size = sizeof info;
   if (getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) != 0) return {};
-  return {info.tcpi_bytes_received, info.tcpi_bytes_acked, info.tcpi_notsent_bytes > 0};
+  return {info.tcpi_bytes_received, info.tcpi_bytes_acked, info.tcpi_notsent_bytes > 0,
+          info.tcpi_delivery_rate};
 }
 
 }  // namespace hearth

@@ -60,18 +60,22 @@ struct SocketAddress {
 [[nodiscard]] std::string sourceOf(int fd);
 
 [[nodiscard]] Result<Socket> openSocket(const SocketAddress& address);
-// What every connection of the protocol has: no delay for small frames. Buffers are left to the
-// kernel's tuning, which grows them to tcp_rmem and tcp_wmem; a fixed size would be capped far
-// lower.
+// What every connection of the protocol has: no delay for small frames, and no more in the kernel
+// that is not on its way than kUnsentSlices, since nothing can go before that any more. Buffers are
+// left to the kernel's tuning, which grows them to tcp_rmem and tcp_wmem; a fixed size would be
+// capped far lower.
 void tuneConnection(int fd);
+// The same where slices have so many bytes.
+void boundUnsent(int fd, std::uint32_t sliceBytes);
 // What the kernel takes at once: a courtesy before the connection ends, for which nothing waits.
 void sendAtOnce(int fd, std::span<const std::byte> frame);
 
 // How far the kernel's connection has come; zeros when it is no TCP connection.
 struct TcpProgress {
-  std::uint64_t received = 0;      // bytes of the stream that have come
-  std::uint64_t acknowledged = 0;  // bytes of ours that have arrived
-  bool unsent = false;             // the kernel holds bytes that it has not sent yet
+  std::uint64_t received = 0;        // bytes of the stream that have come
+  std::uint64_t acknowledged = 0;    // bytes of ours that have arrived
+  bool unsent = false;               // the kernel holds bytes that it has not sent yet
+  std::uint64_t bytesPerSecond = 0;  // that it has delivered lately, as it measures it
 };
 [[nodiscard]] TcpProgress tcpProgress(int fd);
 

@@ -3,6 +3,7 @@
 
 #include <thread>
 
+#include "transport/limits.h"
 #include "transport/peer.h"
 #include "transport/raw_peer.h"
 #include "transport/test_node.h"
@@ -89,6 +90,19 @@ TEST_P(TcpRailTest, ABatchIsAnsweredOneByOne) {
   EXPECT_TRUE(absent->outcome().answered);
   EXPECT_FALSE(stuck->settled());
   EXPECT_EQ(rail->load(), kBlockBytes);
+}
+
+// Behind what is large it would wait for slices of that.
+TEST_P(TcpRailTest, WhatIsSmallHasAStreamOfItsOwnWhileOthersAreBusy) {
+  TestNode asked(TestNode::optionsOf("asked"));
+  connect(asked.identity());
+  EXPECT_EQ(peer->usableRails(kSmallTransferBytes).size(), 1u) << "nothing is busy";
+  const auto stuck = post(kStuck);
+  EXPECT_TRUE(turnUntil([&] { return peer->usableRails(kSmallTransferBytes).size() == 2; }));
+  EXPECT_EQ(peer->usableRails(kSmallTransferBytes + 1).size(), 1u);
+  EXPECT_EQ(peer->usableRails(kSmallTransferBytes).back()->load(), 0u);
+  EXPECT_FALSE(stuck->settled());
+  EXPECT_EQ(peer->readyStreams(), 1u) << "it is none for payloads";
 }
 
 // Pieces that end inside blocks, more of them than one system call fills, and one that is large.

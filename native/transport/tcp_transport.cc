@@ -128,6 +128,16 @@ void TcpTransport::adopt(int fd) {
   });
 }
 
+bool TcpTransport::reaches(const std::string& node) {
+  const Result<std::shared_ptr<Peer>> peer = peerOf(node);
+  return peer.ok() && !(*peer)->usableRails(kChunkBytes).empty();
+}
+
+bool TcpTransport::lives(const std::string& node, Clock::duration silence) {
+  const Result<std::shared_ptr<Peer>> peer = peerOf(node);
+  return peer.ok() && (*peer)->lives(silence);
+}
+
 // A request that failed without being answered is tried once more, on another stream where there is
 // one.
 template <class Attempt>

@@ -25,6 +25,8 @@ class TcpTransport final : public PeerTransport {
 
   void setPeers(std::vector<PeerIdentity> peers) override;
   void adopt(int socket) override;
+  [[nodiscard]] bool reaches(const std::string& node) override;
+  [[nodiscard]] bool lives(const std::string& node, Clock::duration silence) override;
   Task<Status> read(std::string node, ContentKey key, std::uint64_t offset, MemoryVector into,
                     std::vector<std::uint32_t>& blockChecksums, RequestTimeouts timeouts,
                     RequestClass requestClass) override;

@@ -81,7 +81,9 @@ TEST_P(UnauthenticatedPeersTest, ManyHostsWithHalfOpenConnectionsKeepNoOtherOut)
 
 // As many as there are places, each of which fails its proof.
 TEST_P(UnauthenticatedPeersTest, HostsThatFailTheirProofsKeepNoOtherOut) {
-  start();
+  TransportOptions options = TestNode::optionsOf("asked");
+  options.connectTimeout = kHang;
+  start(options);
   std::vector<std::unique_ptr<RawPeer>> liars;
   for (std::size_t i = 0; i < kMaxUnauthenticated; ++i) {
     const std::string from = "127.0.1." + std::to_string(1 + i / kMaxUnauthenticatedPerHost);

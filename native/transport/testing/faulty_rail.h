@@ -29,6 +29,7 @@ struct Faults {
   unsigned ended = 0;       // the rail ends, with all that is on it
   unsigned latestTurn = 8;  // answers come within so many turns of the loop, in any order
   Clock::duration late{};   // after which a stalled one writes on
+  unsigned paused = 0;      // of the looks at a rail on which something waits in vain
 };
 
 // What the other side gives for a read.
@@ -98,6 +99,10 @@ class FaultyRail final : public Rail, public std::enable_shared_from_this<Faulty
     }
   }
   [[nodiscard]] bool usable() const override { return !ended_; }
+  [[nodiscard]] bool paused() override {
+    return !waiting_.empty() && random_() % 100 < faults_.paused;
+  }
+  void setFaults(Faults faults) { faults_ = faults; }
   [[nodiscard]] std::uint64_t load() const override { return load_; }
   [[nodiscard]] const Counts& counts() const { return counts_; }
   // Everything on it fails.
@@ -285,7 +290,7 @@ class FaultyRail final : public Rail, public std::enable_shared_from_this<Faulty
   Reactor& reactor_;
   Gate& gate_;
   const std::shared_ptr<TableDevice> device_;
-  const Faults faults_;
+  Faults faults_;
   const Give give_;
   const Take take_;
   std::mt19937_64 random_;
@@ -319,7 +324,7 @@ class FaultyRails final : public RailSource {
     for (;;) {
       if (left_) co_return Error{ErrorCode::kUnavailable, name_ + " is left"};
       std::shared_ptr<Rail> best;
-      for (const std::shared_ptr<Rail>& each : usableRails()) {
+      for (const std::shared_ptr<Rail>& each : usableRails(0)) {
         const auto rank = [&](const std::shared_ptr<Rail>& rail) {
           return std::pair(rail == avoid, rail->load());
         };
@@ -331,7 +336,7 @@ class FaultyRails final : public RailSource {
       co_await reactor_.sleep(Clock::duration::zero());
     }
   }
-  [[nodiscard]] std::vector<std::shared_ptr<Rail>> usableRails() override {
+  [[nodiscard]] std::vector<std::shared_ptr<Rail>> usableRails(std::size_t) override {
     std::vector<std::shared_ptr<Rail>> usable;
     for (std::size_t i = 0; i < rails_.size() && !left_; ++i) {
       std::shared_ptr<FaultyRail>& rail = rails_[i];
@@ -344,6 +349,8 @@ class FaultyRails final : public RailSource {
     }
     return usable;
   }
+  void countHedged() override { ++hedged_; }
+  [[nodiscard]] std::size_t hedged() const { return hedged_; }
   [[nodiscard]] FaultyRail& at(std::size_t index) { return *rails_[index]; }
   void endAll() {
     for (const std::shared_ptr<FaultyRail>& rail : rails_) {
@@ -383,6 +390,7 @@ class FaultyRails final : public RailSource {
   std::vector<std::shared_ptr<FaultyRail>> rails_, gone_;
   const std::string name_;
   bool left_ = false;
+  std::size_t hedged_ = 0;
 };
 
 }  // namespace hearth::testing_rails

@@ -14,6 +14,10 @@ class ForwardingTransport : public PeerTransport {
 
   void setPeers(std::vector<PeerIdentity> peers) override { inner_->setPeers(std::move(peers)); }
   void adopt(int socket) override { inner_->adopt(socket); }
+  bool reaches(const std::string& node) override { return inner_->reaches(node); }
+  bool lives(const std::string& node, Clock::duration silence) override {
+    return inner_->lives(node, silence);
+  }
   Task<Status> read(std::string node, ContentKey key, std::uint64_t offset, MemoryVector into,
                     std::vector<std::uint32_t>& blockChecksums, RequestTimeouts timeouts,
                     RequestClass requestClass) override {

@@ -20,7 +20,8 @@ inline Faults someFaults(std::mt19937_64& random) {
           .dropped = upTo(10),
           .stalled = upTo(20),
           .ended = upTo(10),
-          .latestTurn = upTo(12)};
+          .latestTurn = upTo(12),
+          .paused = upTo(60)};
 }
 
 // In up to four pieces, which are regions of their own.
