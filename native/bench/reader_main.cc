@@ -3,31 +3,41 @@
 // so that the start of a process is not in it.
 //
 //   read FILE...               whole files, one after the other, by read() of 1 MiB
+//   parallel COUNT FILE...     the same by COUNT readers, each of which takes the next file
+//   direct COUNT FILE          one file past the page cache, by COUNT readers of 4 MiB at a time
 //   mmap FILE...               whole files through a shared mapping, every byte touched
 //   random COUNT SEED FILE     COUNT reads of 4 KiB at random aligned offsets
 //   small FOLDER               open, read and close each file of a folder
+//   shuffled SEED FOLDER       the same of all files below a folder, in random order; listing them,
+//                              which is done before, is not in the time
 #include <dirent.h>
 #include <fcntl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <filesystem>
 #include <memory>
 #include <random>
+#include <span>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <vector>
 
 namespace {
 
 constexpr std::size_t kReadBytes = 1 << 20;
 constexpr std::size_t kRandomBytes = 4096;
+constexpr std::size_t kDirectBytes = 4 << 20;
 
 [[noreturn]] void fail(const std::string& what) {
   std::fprintf(stderr, "hearth_bench_reader: %s: %s\n", what.c_str(), std::strerror(errno));
@@ -71,6 +81,42 @@ std::uint64_t readWhole(const std::string& path, Buffer& buffer) {
     if (count == 0) return total;
     total += static_cast<std::uint64_t>(count);
   }
+}
+
+std::uint64_t readParallel(std::size_t readers, std::span<const std::string> paths) {
+  std::atomic<std::size_t> next = 0;
+  std::atomic<std::uint64_t> total = 0;
+  std::vector<std::thread> threads;
+  for (std::size_t i = 0; i < readers; ++i) {
+    threads.emplace_back([&] {
+      Buffer buffer;
+      for (std::size_t at = next++; at < paths.size(); at = next++)
+        total += readWhole(paths[at], buffer);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  return total;
+}
+
+std::uint64_t readDirect(std::size_t readers, const std::string& path) {
+  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_DIRECT);
+  if (fd < 0) fail(path);
+  std::atomic<std::uint64_t> next = 0, total = 0;
+  std::vector<std::thread> threads;
+  for (std::size_t i = 0; i < readers; ++i) {
+    threads.emplace_back([&] {
+      const std::unique_ptr<char, decltype(&std::free)> memory(
+          static_cast<char*>(std::aligned_alloc(4096, kDirectBytes)), &std::free);
+      for (ssize_t count = 1; count != 0; total += static_cast<std::uint64_t>(count)) {
+        const auto offset = static_cast<off_t>(next.fetch_add(kDirectBytes));
+        count = pread(fd, memory.get(), kDirectBytes, offset);
+        if (count < 0) fail(path);
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  close(fd);
+  return total;
 }
 
 // Keeps the compiler from dropping the reads of a mapping.
@@ -120,9 +166,21 @@ std::uint64_t readFolder(const std::string& path, Buffer& buffer) {
   return total;
 }
 
+// Of a machine with the same names the same order for the same seed.
+std::vector<std::string> shuffledFilesBelow(const std::string& folder, std::uint64_t seed) {
+  std::vector<std::string> paths;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder)) {
+    if (entry.is_regular_file()) paths.push_back(entry.path().string());
+  }
+  std::ranges::sort(paths);
+  std::ranges::shuffle(paths, std::mt19937_64(seed));
+  return paths;
+}
+
 int usage() {
   std::fputs(
-      "usage: hearth_bench_reader read|mmap FILE... | random COUNT SEED FILE | small FOLDER\n",
+      "usage: hearth_bench_reader read|mmap FILE... | parallel COUNT FILE... | direct COUNT FILE | "
+      "random COUNT SEED FILE | small FOLDER | shuffled SEED FOLDER\n",
       stderr);
   return 2;
 }
@@ -135,15 +193,24 @@ int main(int argc, char** argv) {
   const std::string& mode = words.front();
   Buffer buffer;
   std::uint64_t bytes = 0;
+  std::vector<std::string> shuffled;
+  if (mode == "shuffled" && words.size() == 3)
+    shuffled = shuffledFilesBelow(words[2], std::stoull(words[1]));
   const auto start = std::chrono::steady_clock::now();
   if (mode == "read") {
     for (std::size_t i = 1; i < words.size(); ++i) bytes += readWhole(words[i], buffer);
   } else if (mode == "mmap") {
     for (std::size_t i = 1; i < words.size(); ++i) bytes += mapWhole(words[i]);
+  } else if (mode == "parallel" && words.size() > 2) {
+    bytes = readParallel(std::stoull(words[1]), std::span(words).subspan(2));
+  } else if (mode == "direct" && words.size() == 3) {
+    bytes = readDirect(std::stoull(words[1]), words[2]);
   } else if (mode == "random" && words.size() == 4) {
     bytes = readRandom(words[3], std::stoull(words[1]), std::stoull(words[2]), buffer);
   } else if (mode == "small") {
     bytes = readFolder(words[1], buffer);
+  } else if (mode == "shuffled" && words.size() == 3) {
+    for (const std::string& path : shuffled) bytes += readWhole(path, buffer);
   } else {
     return usage();
   }

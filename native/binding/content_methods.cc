@@ -91,29 +91,57 @@ Napi::Value EngineWrap::rows(Napi::Env env, const Manifest& manifest,
   return deferred.Promise();
 }
 
+void EngineWrap::setMirrors(const Napi::CallbackInfo& info) {
+  std::vector<MirrorPlace> mirrors;
+  const auto list = info[1].As<Napi::Array>();
+  for (std::uint32_t i = 0; i < list.Length(); ++i) {
+    const auto mirror = list.Get(i).As<Napi::Object>();
+    mirrors.push_back(
+        {.name = convert::text(mirror, "name"), .sameTags = mirror.Get("sameTags").ToBoolean()});
+  }
+  revision(info[0])->sources.setMirrors(mirrors);
+}
+
+Napi::Value EngineWrap::sources(const Napi::CallbackInfo& info) {
+  return convert::toJs(info.Env(), *revision(info[0])->sources.now());
+}
+
+std::shared_ptr<LocationCache> EngineWrap::locations(const Napi::Value& of) const {
+  return revision(of)->sources.locations(convert::sourceIndex(of.As<Napi::Object>()));
+}
+
+std::shared_ptr<LocationCache> EngineWrap::usedLocations(const Napi::Value& of) const {
+  const auto names = of.As<Napi::Object>();
+  const auto used = engine(of.Env()).manifests().findUsed(convert::digest(names.Get("manifest")),
+                                                          convert::text(names, "dataset"));
+  return used == nullptr ? nullptr : used->sources.locations(convert::sourceIndex(names));
+}
+
 void EngineWrap::setOriginBase(const Napi::CallbackInfo& info) {
-  revision(info[0])->locations.setBase(convert::location(info[1].As<Napi::Object>()));
+  if (const auto known = locations(info[0]))
+    known->setBase(convert::location(info[1].As<Napi::Object>()));
 }
 
 void EngineWrap::setLocations(const Napi::CallbackInfo& info) {
-  const std::shared_ptr<Dataset> about = revision(info[0]);
+  const std::shared_ptr<LocationCache> known = locations(info[0]);
+  if (known == nullptr) return;
   const auto list = info[1].As<Napi::Array>();
   for (std::uint32_t i = 0; i < list.Length(); ++i) {
     const auto row = list.Get(i).As<Napi::Object>();
-    about->locations.set(convert::entry(row.Get("entry")), convert::location(row));
+    known->set(convert::entry(row.Get("entry")), convert::location(row));
   }
 }
 
 void EngineWrap::failLocations(const Napi::CallbackInfo& info) {
-  const std::shared_ptr<Dataset> about = revision(info[0]);
+  const std::shared_ptr<LocationCache> known = usedLocations(info[0]);
   const Error error = convert::error(info[2].As<Napi::Object>());
   const EntryList entries = convert::entryList(info[1]);
-  if (!entries) return;
-  for (const std::uint32_t entry : *entries) about->locations.fail(entry, error);
+  if (!entries || known == nullptr) return;
+  for (const std::uint32_t entry : *entries) known->fail(entry, error);
 }
 
 void EngineWrap::forgetLocations(const Napi::CallbackInfo& info) {
-  revision(info[0])->locations.clear();
+  if (const auto known = usedLocations(info[0])) known->clear();
 }
 
 Napi::Value EngineWrap::residency(const Napi::CallbackInfo& info) {
@@ -137,6 +165,14 @@ Napi::Value EngineWrap::evict(const Napi::CallbackInfo& info) {
   return promise(info.Env(),
                  engine(info.Env()).contents().evict(dataset(info[0]), convert::entryList(info[1])),
                  [](Napi::Env env, const Evicted& value) { return convert::toJs(env, value); });
+}
+
+Napi::Value EngineWrap::letGo(const Napi::CallbackInfo& info) {
+  const LetGo what = info[2].ToString().Utf8Value() == "memory" ? LetGo::kMemory : LetGo::kCopy;
+  return promise(
+      info.Env(),
+      engine(info.Env()).contents().letGo(dataset(info[0]), convert::entryList(info[1]), what),
+      [](Napi::Env env, const Evicted& value) { return convert::toJs(env, value); });
 }
 
 void EngineWrap::setLastUse(const Napi::CallbackInfo& info) {

@@ -16,6 +16,7 @@ namespace hearth::convert {
 [[nodiscard]] std::vector<ClusterMember> members(const Napi::Array& from);
 [[nodiscard]] Sha256Digest digest(const Napi::Value& from);
 [[nodiscard]] std::uint32_t entry(const Napi::Value& from);
+[[nodiscard]] std::uint32_t sourceIndex(const Napi::Object& of);  // 0 when there is none
 [[nodiscard]] EntryList entryList(const Napi::Value& from);
 [[nodiscard]] std::uint64_t unsigned64(const Napi::Value& from, const char* name);
 [[nodiscard]] std::string text(const Napi::Object& from, const char* name);
@@ -34,6 +35,7 @@ namespace hearth::convert {
 [[nodiscard]] Napi::Value toJs(Napi::Env env, const Evicted& evicted);
 [[nodiscard]] Napi::Value toJs(Napi::Env env, const Verified& verified);
 [[nodiscard]] Napi::Value toJs(Napi::Env env, const MountInfo& mount);
+[[nodiscard]] Napi::Value toJs(Napi::Env env, const SourceSet& set);
 [[nodiscard]] Napi::Value toJs(Napi::Env env, const EngineStatistics& statistics);
 [[nodiscard]] Napi::Value toJs(Napi::Env env, const std::vector<PeerAddress>& addresses);
 [[nodiscard]] Napi::Value toJs(Napi::Env env, const EngineEvent& event);

@@ -87,6 +87,10 @@ Sha256Digest digest(const Napi::Value& from) {
   return key->bytes;
 }
 
+std::uint32_t sourceIndex(const Napi::Object& of) {
+  return static_cast<std::uint32_t>(numberOr(of, "source", 0));
+}
+
 std::uint32_t entry(const Napi::Value& from) {
   const std::uint64_t value = unsigned64(from, "entry");
   if (value > 0xffffffffu) wrong(from.Env(), "entry must be below 2^32");
@@ -97,6 +101,31 @@ EntryList entryList(const Napi::Value& from) {
   if (!present(from)) return std::nullopt;
   return list<std::uint32_t>(from, "entries",
                              [](const Napi::Value& value) { return entry(value); });
+}
+
+ArenaPageKind arenaPages(const Napi::Object& from) {
+  const std::string name = textOr(from, "arenaPages");
+  if (name.empty()) return EngineOptions().arenaPages;
+  for (const auto kind : {ArenaPageKind::kSmall, ArenaPageKind::kTransparent,
+                          ArenaPageKind::kHuge2M, ArenaPageKind::kHuge1G}) {
+    if (name == arenaPageKindName(kind)) return kind;
+  }
+  wrong(from.Env(), "arenaPages must be small, transparent, huge-2Mi or huge-1Gi");
+}
+
+BandwidthLimits bandwidthLimits(const Napi::Object& from, const char* name) {
+  const Napi::Value value = field(from, name);
+  if (!present(value)) return {};
+  const Napi::Object rates = object(value, name);
+  return {numberOr(rates, "total", 0), numberOr(rates, "warm", 0)};
+}
+
+NodeLimitOptions nodeLimits(const Napi::Object& from) {
+  const Napi::Value value = field(from, "limits");
+  if (!present(value)) return {};
+  const Napi::Object limits = object(value, "limits");
+  return {bandwidthLimits(limits, "origin"), bandwidthLimits(limits, "peers"),
+          bandwidthLimits(limits, "disk")};
 }
 
 EngineOptions engineOptions(const Napi::Object& from) {
@@ -115,8 +144,11 @@ EngineOptions engineOptions(const Napi::Object& from) {
   options.shards = numberOr(from, "shards", 0);
   options.originConnections = numberOr(from, "originConnections", options.originConnections);
   options.bufferBytes = numberOr(from, "bufferBytes", 0);
+  options.arenaPages = arenaPages(from);
+  options.holder = textOr(from, "holder");
   options.scrub.bytesPerSecond =
       numberOr(from, "scrubBytesPerSecond", options.scrub.bytesPerSecond);
+  options.limits = nodeLimits(from);
   options.certificateAuthorities = textOr(from, "certificateAuthorities");
   options.forbidPrivateAddresses = flagOr(from, "forbidPrivateAddresses");
   const Napi::Value networks = field(from, "allowedNetworks");

@@ -93,6 +93,7 @@ Napi::Value toJs(Napi::Env env, const WarmProgress& progress) {
   object.Set("state", stateName(progress.state));
   object.Set("bytesTotal", big(env, progress.bytesTotal));
   object.Set("bytesReady", big(env, progress.bytesReady));
+  object.Set("bytesInMemory", big(env, progress.bytesInMemory));
   object.Set("filesTotal", progress.filesTotal);
   object.Set("filesReady", progress.filesReady);
   object.Set("filesVerified", progress.filesVerified);
@@ -122,7 +123,11 @@ Napi::Value toJs(Napi::Env env, const Evicted& evicted) {
   Napi::Object object = Napi::Object::New(env);
   object.Set("bytesFreed", big(env, evicted.bytesFreed));
   object.Set("filesFreed", evicted.filesFreed);
-  object.Set("kept", evicted.kept);
+  object.Set("memoryBytesFreed", big(env, evicted.memoryBytes));
+  object.Set("kept", evicted.kept());
+  object.Set("pinned", evicted.pinned);
+  object.Set("inUse", evicted.inUse);
+  object.Set("published", evicted.published);
   return object;
 }
 
@@ -172,6 +177,59 @@ void addCache(Napi::Object object, const CacheStatistics& cache) {
   object.Set("doubtfulFiles", big(env, cache.doubtfulFiles));
   object.Set("evictedFiles", big(env, cache.evictedFiles));
   object.Set("evictedBytes", big(env, cache.evictedBytes));
+  Napi::Object copies = Napi::Object::New(env);
+  copies.Set("redundant", big(env, cache.redundantCopies));
+  copies.Set("last", big(env, cache.lastCopies));
+  copies.Set("unanswered", big(env, cache.unansweredCopies));
+  copies.Set("unasked", big(env, cache.unaskedCopies));
+  copies.Set("kept", big(env, cache.lastCopiesKept));
+  object.Set("copies", copies);
+}
+
+Napi::Object arenaToJs(Napi::Env env, const EngineStatistics::ArenaUse& arena) {
+  Napi::Object object = Napi::Object::New(env);
+  object.Set("bytes", big(env, arena.bytes));
+  object.Set("committedBytes", big(env, arena.committedBytes));
+  object.Set("hugeBytes", big(env, arena.hugeBytes));
+  object.Set("pages", std::string(arenaPageKindName(arena.pages.kind)));
+  object.Set("reason", arena.pages.reason);
+  object.Set("unplaced", arena.pages.unplaced);
+  object.Set("unkept", arena.unkept);
+  object.Set("touchedByHolder", arena.touchedByHolder);
+  object.Set("adopted", arena.origin.adopted);
+  object.Set("givenUp", arena.origin.givenUp);
+  object.Set("smaller", arena.origin.smaller);
+  object.Set("foundBytes", big(env, arena.foundBytes));
+  object.Set("quarantinedBytes", big(env, arena.quarantinedBytes));
+  object.Set("keptBytes", big(env, arena.keptBytes));
+  object.Set("evictedFiles", big(env, arena.evictedFiles));
+  object.Set("movedBytes", big(env, arena.movedBytes));
+  object.Set("loadedBytes", big(env, arena.loadedBytes));
+  return object;
+}
+
+Napi::Object limitClassToJs(Napi::Env env, const BandwidthUse& use) {
+  Napi::Object object = Napi::Object::New(env);
+  object.Set("bytes", big(env, use.bytes));
+  object.Set("waitedSeconds", std::chrono::duration<double>(use.waited).count());
+  object.Set("waiting", static_cast<double>(use.waiting));
+  return object;
+}
+
+Napi::Array limitsToJs(Napi::Env env, const std::vector<LimitUse>& all) {
+  Napi::Array limits = Napi::Array::New(env);
+  for (const LimitUse& limit : all) {
+    Napi::Object row = Napi::Object::New(env);
+    row.Set("what", limit.what);
+    row.Set("total", big(env, limit.configured.total));
+    row.Set("warm", big(env, limit.configured.warm));
+    Napi::Object classes = Napi::Object::New(env);
+    classes.Set("demand", limitClassToJs(env, limit.demand));
+    classes.Set("warm", limitClassToJs(env, limit.warm));
+    row.Set("classes", classes);
+    limits.Set(limits.Length(), row);
+  }
+  return limits;
 }
 
 Napi::Object failedReadsToJs(Napi::Env env, const std::map<ErrorCode, std::uint64_t>& failedReads) {
@@ -185,6 +243,17 @@ Napi::Object failedReadsToJs(Napi::Env env, const std::map<ErrorCode, std::uint6
   return object;
 }
 
+Napi::Array originHostsToJs(Napi::Env env, const std::vector<OriginHostStatistics>& all) {
+  Napi::Array hosts = Napi::Array::New(env);
+  for (const OriginHostStatistics& host : all) {
+    Napi::Object row = Napi::Object::New(env);
+    row.Set("host", host.host);
+    row.Set("parallelism", static_cast<double>(host.parallelism));
+    hosts.Set(hosts.Length(), row);
+  }
+  return hosts;
+}
+
 Napi::Array peersToJs(Napi::Env env, const std::vector<PeerStatistics>& all) {
   Napi::Array peers = Napi::Array::New(env);
   for (const PeerStatistics& peer : all) {
@@ -195,6 +264,8 @@ Napi::Array peersToJs(Napi::Env env, const std::vector<PeerStatistics>& all) {
     row.Set("bytesReceived", big(env, peer.bytesReceived));
     row.Set("wireVersion", static_cast<std::uint32_t>(peer.wireVersion));
     row.Set("featuresOff", namesOfFeatures(peer.featuresOff));
+    row.Set("hedged", big(env, peer.hedged));
+    row.Set("paused", big(env, peer.paused));
     row.Set("error", peer.error);
     peers.Set(peers.Length(), row);
   }
@@ -202,6 +273,23 @@ Napi::Array peersToJs(Napi::Env env, const std::vector<PeerStatistics>& all) {
 }
 
 }  // namespace
+
+Napi::Value toJs(Napi::Env env, const SourceSet& set) {
+  const std::vector<SourceStatistics> all = set.choice.statistics(Clock::now());
+  Napi::Array rows = Napi::Array::New(env);
+  for (std::size_t source = 0; source < set.sources.size(); ++source) {
+    Napi::Object row = Napi::Object::New(env);
+    row.Set("name", set.sources[source].name);
+    row.Set("bytes", big(env, all[source].bytes));
+    row.Set("requests", big(env, all[source].requests));
+    row.Set("failures", big(env, all[source].failures));
+    row.Set("stragglers", big(env, all[source].stragglers));
+    row.Set("unproved", big(env, all[source].unproved));
+    row.Set("aside", all[source].aside);
+    rows.Set(rows.Length(), row);
+  }
+  return rows;
+}
 
 Napi::Value toJs(Napi::Env env, const EngineStatistics& statistics) {
   Napi::Object object = Napi::Object::New(env);
@@ -217,16 +305,27 @@ Napi::Value toJs(Napi::Env env, const EngineStatistics& statistics) {
   object.Set("originBytes", big(env, statistics.origin.bytes));
   object.Set("originRequests", big(env, statistics.origin.requests));
   object.Set("originRetries", big(env, statistics.origin.retries));
+  object.Set("originHedgedRequests", big(env, statistics.origin.hedgedRequests));
+  object.Set("originHedgedBytes", big(env, statistics.origin.hedgedBytes));
+  object.Set("originHedgesWon", big(env, statistics.origin.hedgesWon));
+  object.Set("originHosts", originHostsToJs(env, statistics.origin.hosts));
   object.Set("peerBytesReceived", big(env, statistics.peerBytesReceived));
   object.Set("peerBytesSent", big(env, statistics.peerBytesSent));
   object.Set("peerRequests", big(env, statistics.peerRequests));
   object.Set("demandReads", big(env, statistics.demandReads));
   object.Set("demandBytes", big(env, statistics.demandBytes));
+  object.Set("willNeed", big(env, statistics.willNeed));
+  object.Set("willNeedBytes", big(env, statistics.willNeedBytes));
+  object.Set("dontNeed", big(env, statistics.dontNeed));
+  object.Set("dontNeedBytes", big(env, statistics.dontNeedBytes));
   object.Set("directoryBypassed", big(env, statistics.directoryBypassed));
   object.Set("directoryUnanswered", big(env, statistics.directoryUnanswered));
   object.Set("throughBytes", big(env, statistics.throughBytes));
   object.Set("failedReads", failedReadsToJs(env, statistics.failedReads));
   object.Set("buffersInUse", static_cast<double>(statistics.buffersInUse));
+  object.Set("writeBackBytes", big(env, statistics.writeBackBytes));
+  object.Set("limits", limitsToJs(env, statistics.limits));
+  object.Set("arena", arenaToJs(env, statistics.arena));
   object.Set("longestQueue", static_cast<double>(statistics.longestQueue));
   object.Set("peers", peersToJs(env, statistics.peers));
   return object;
@@ -250,6 +349,7 @@ Napi::Value toJs(Napi::Env env, const EngineEvent& event) {
       object.Set("kind", "locations");
       object.Set("manifest", hexOf(event.manifest));
       object.Set("dataset", event.dataset);
+      object.Set("source", event.source);
       Napi::Array entries = Napi::Array::New(env);
       for (const std::uint32_t entry : event.entries) entries.Set(entries.Length(), entry);
       object.Set("entries", entries);

@@ -3,7 +3,25 @@
 
 #include <thread>
 
+#include "warm/cluster_share.h"
+
 namespace hearth {
+namespace {
+
+// Of WILLNEED: with `agents`, what none of the cluster holds, of which each brings its part.
+void advise(const Napi::Object& advice, Engine& engine, WarmOptions& options) {
+  options.advised = true;
+  if (!advice.Has("agents")) return;
+  std::vector<std::string> agents;
+  const auto names = advice.Get("agents").As<Napi::Array>();
+  for (std::uint32_t i = 0; i < names.Length(); ++i)
+    agents.push_back(names.Get(i).ToString().Utf8Value());
+  options.scope = WarmScope::kCluster;
+  options.entries = shareOf(engine.commons().self, agents, *options.dataset->manifest,
+                            std::move(options.entries));
+}
+
+}  // namespace
 
 Napi::Function EngineWrap::define(Napi::Env env) {
   return DefineClass(env, "Engine",
@@ -17,6 +35,8 @@ Napi::Function EngineWrap::define(Napi::Env env) {
                          InstanceMethod<&EngineWrap::manifests>("manifests"),
                          InstanceMethod<&EngineWrap::entries>("entries"),
                          InstanceMethod<&EngineWrap::entriesAt>("entriesAt"),
+                         InstanceMethod<&EngineWrap::setMirrors>("setMirrors"),
+                         InstanceMethod<&EngineWrap::sources>("sources"),
                          InstanceMethod<&EngineWrap::setOriginBase>("setOriginBase"),
                          InstanceMethod<&EngineWrap::setLocations>("setLocations"),
                          InstanceMethod<&EngineWrap::failLocations>("failLocations"),
@@ -29,6 +49,7 @@ Napi::Function EngineWrap::define(Napi::Env env) {
                          InstanceMethod<&EngineWrap::pin>("pin"),
                          InstanceMethod<&EngineWrap::unpin>("unpin"),
                          InstanceMethod<&EngineWrap::evict>("evict"),
+                         InstanceMethod<&EngineWrap::letGo>("letGo"),
                          InstanceMethod<&EngineWrap::setLastUse>("setLastUse"),
                          InstanceMethod<&EngineWrap::verify>("verify"),
                          InstanceMethod<&EngineWrap::read>("read"),
@@ -175,6 +196,8 @@ Napi::Value EngineWrap::warm(const Napi::CallbackInfo& info) {
   options.rateLimit = convert::unsigned64(from.Get("rateLimit"), "rateLimit");
   options.peerRateLimit = convert::unsigned64(from.Get("peerRateLimit"), "peerRateLimit");
   options.verify = convert::verification(convert::text(from, "verify"));
+  if (from.Has("advice"))
+    advise(from.Get("advice").As<Napi::Object>(), engine(info.Env()), options);
   return settled(info.Env(), engine(info.Env()).warm(std::move(options)));
 }
 

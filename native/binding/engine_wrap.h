@@ -70,6 +70,8 @@ class EngineWrap final : public Napi::ObjectWrap<EngineWrap> {
   Napi::Value entriesAt(const Napi::CallbackInfo& info);
   [[nodiscard]] Napi::Value rows(Napi::Env env, const Manifest& manifest,
                                  const std::vector<std::uint32_t>& indices) const;
+  void setMirrors(const Napi::CallbackInfo& info);
+  Napi::Value sources(const Napi::CallbackInfo& info);
   void setOriginBase(const Napi::CallbackInfo& info);
   void setLocations(const Napi::CallbackInfo& info);
   void failLocations(const Napi::CallbackInfo& info);
@@ -82,6 +84,7 @@ class EngineWrap final : public Napi::ObjectWrap<EngineWrap> {
   Napi::Value pin(const Napi::CallbackInfo& info);
   Napi::Value unpin(const Napi::CallbackInfo& info);
   Napi::Value evict(const Napi::CallbackInfo& info);
+  Napi::Value letGo(const Napi::CallbackInfo& info);
   void setLastUse(const Napi::CallbackInfo& info);
   Napi::Value verify(const Napi::CallbackInfo& info);
   Napi::Value read(const Napi::CallbackInfo& info);
@@ -108,6 +111,11 @@ class EngineWrap final : public Napi::ObjectWrap<EngineWrap> {
                                                  const std::string& id = {}) const;
   // As dataset(), of an object with `manifest` and `dataset`: for what may need the origin.
   [[nodiscard]] std::shared_ptr<Dataset> revision(const Napi::Value& from) const;
+  // Of the source that it names beside the revision; none: the first. Null of a mirror that the
+  // dataset has no more, of which nothing needs to be known.
+  [[nodiscard]] std::shared_ptr<LocationCache> locations(const Napi::Value& of) const;
+  // Also of a removed manifest that is still in use; null: of one that is not.
+  [[nodiscard]] std::shared_ptr<LocationCache> usedLocations(const Napi::Value& of) const;
 
   std::shared_ptr<Engine> engine_;
   std::shared_ptr<Bridge> bridge_;

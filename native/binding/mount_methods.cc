@@ -28,7 +28,6 @@ Napi::Value EngineWrap::mount(const Napi::CallbackInfo& info) {
   options.dataset = revision(from);
   options.source = convert::text(from, "source");
   options.path = convert::mountPath(convert::text(from, "dataPath"));
-  options.holder = convert::text(from, "holder");
   return promise(
       info.Env(), engine(info.Env()).mounts().mount(std::move(options)),
       [](Napi::Env env, const Result<MountInfo>& mount) { return convert::toJs(env, *mount); });
@@ -50,7 +49,7 @@ Napi::Value EngineWrap::mounts(const Napi::CallbackInfo& info) {
 
 Napi::Value EngineWrap::resumeMounts(const Napi::CallbackInfo& info) {
   using Targets = Result<std::vector<std::string>>;
-  return promise(info.Env(), engine(info.Env()).mounts().resume(info[0].ToString().Utf8Value()),
+  return promise(info.Env(), engine(info.Env()).mounts().resume(),
                  [](Napi::Env env, const Targets& targets) {
                    Napi::Array array = Napi::Array::New(env);
                    for (const std::string& target : *targets) array.Set(array.Length(), target);

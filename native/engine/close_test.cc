@@ -40,7 +40,7 @@ TEST(EngineClose, EndsWhileTheOriginOfEverythingHangs) {
   dataset->locations.setBase(std::move(base));
   DatasetSource source(*agent.engine().commons().mounting, dataset, "test", false);
   const std::vector<std::uint32_t> files = filesOf(*dataset->manifest);
-  ASSERT_TRUE(source.advise(0, true, 1).ok());
+  ASSERT_TRUE(source.advise(0, Advice::kWillNeed, 1).ok());
   agent.beginWarm(dataset);
   std::vector<std::future<ErrorCode>> readers;
   for (int i = 0; i < 4; ++i) {

@@ -1,6 +1,9 @@
 #include "engine/content_calls.h"
 
 #include "directory/directory_client.h"
+#include "directory/release_client.h"
+#include "engine/peer_service.h"
+#include "fetch/memory_tier.h"
 #include "mount/demand_read.h"
 #include "warm/file_digest.h"
 #include "warm/file_verifier.h"
@@ -64,12 +67,19 @@ void ContentCalls::setLastUse(const Dataset& dataset, std::int64_t usedAtMs) {
   }
 }
 
-Task<Result<EvictOutcome>> ContentCalls::evictHere(Shard& owner, ContentKey key,
-                                                   std::uint64_t size) {
+Task<Result<EvictOutcome>> ContentCalls::evictHere(Shard& owner, ContentKey key, std::uint64_t size,
+                                                   std::uint64_t& memoryBytes) {
   co_await owner.reactor->enter();
+  owner.peerService->smallReads().forget(key);
   const Result<EvictOutcome> outcome = co_await owner.commons.cache->evict(key);
   co_await owner.reactor->enter();
-  if (outcome.ok() && *outcome == EvictOutcome::kEvicted) owner.directory->dropped(key, size);
+  if (outcome.ok() && *outcome == EvictOutcome::kEvicted) {
+    memoryBytes += owner.memory->forget(key);
+    owner.leave->evicted(key, size, 0);
+  } else if (outcome.ok() && *outcome != EvictOutcome::kInUse) {
+    // Read through, or kept on the disk: what is in memory is for readers to come.
+    memoryBytes += owner.memory->forgetIdle(key);
+  }
   co_return outcome;
 }
 
@@ -88,12 +98,12 @@ Task<Evicted> ContentCalls::evict(std::shared_ptr<Dataset> dataset, EntryList en
     // Who evicts it wants it fetched again, also when it was refused.
     commons_.refusals.forget(about.key);
     Task<Result<EvictOutcome>> evicting =
-        evictHere(commons_.owner(about.key), about.key, about.size);
+        evictHere(commons_.owner(about.key), about.key, about.size, evicted.memoryBytes);
     const Result<EvictOutcome> outcome = co_await evicting;
     if (!outcome.ok()) {
       commons_.log(EngineEvent::Level::kError,
                    "evicting a file failed: " + outcome.error().message);
-      ++evicted.kept;
+      ++evicted.failed;
       continue;
     }
     switch (*outcome) {
@@ -102,9 +112,13 @@ Task<Evicted> ContentCalls::evict(std::shared_ptr<Dataset> dataset, EntryList en
         ++evicted.filesFreed;
         break;
       case EvictOutcome::kPinned:
+        ++evicted.pinned;
+        break;
       case EvictOutcome::kInUse:
+        ++evicted.inUse;
+        break;
       case EvictOutcome::kPublished:
-        ++evicted.kept;
+        ++evicted.published;
         break;
       case EvictOutcome::kAbsent:
         break;
@@ -114,10 +128,40 @@ Task<Evicted> ContentCalls::evict(std::shared_ptr<Dataset> dataset, EntryList en
   co_return evicted;
 }
 
-Task<bool> ContentCalls::evictFile(std::shared_ptr<Dataset> dataset, std::uint32_t entry) {
+Task<Evicted> ContentCalls::forgetMemory(const Dataset& dataset, EntryList entries) {
+  Evicted evicted;
+  for (const std::uint32_t entry : entries ? *entries : filesOf(*dataset.manifest)) {
+    const ContentKey key = dataset.manifest->entry(entry).key;
+    Shard& owner = commons_.owner(key);
+    co_await owner.reactor->enter();
+    evicted.memoryBytes += owner.memory->forgetIdle(key);
+  }
+  co_await home_.reactor->enter();
+  co_return evicted;
+}
+
+Task<Evicted> ContentCalls::release(std::shared_ptr<Dataset> dataset, EntryList entries,
+                                    LetGo what) {
+  const bool memory = what == LetGo::kMemory;
+  Task<Evicted> going =
+      memory ? forgetMemory(*dataset, std::move(entries)) : evict(dataset, std::move(entries));
+  const Evicted evicted = co_await going;
+  commons_.counters.advice.dontNeedBytes.fetch_add(memory ? evicted.memoryBytes
+                                                          : evicted.bytesFreed);
+  co_return evicted;
+}
+
+Task<Evicted> ContentCalls::letGo(std::shared_ptr<Dataset> dataset, EntryList entries, LetGo what) {
+  commons_.counters.advice.dontNeed.fetch_add(1);
+  co_return co_await release(std::move(dataset), std::move(entries), what);
+}
+
+Task<bool> ContentCalls::letGoOfFile(std::shared_ptr<Dataset> dataset, std::uint32_t entry,
+                                     LetGo what) {
+  if (dataset->originLacksFiles.load()) what = LetGo::kMemory;
   EntryList one = std::vector<std::uint32_t>{entry};
-  const Evicted evicted = co_await evict(std::move(dataset), std::move(one));
-  co_return evicted.kept == 0;
+  const Evicted evicted = co_await release(std::move(dataset), std::move(one), what);
+  co_return evicted.kept() == 0;
 }
 
 Task<Result<Verified>> ContentCalls::verify(std::shared_ptr<Dataset> dataset, std::uint32_t entry,
@@ -145,7 +189,7 @@ Task<Result<Verified>> ContentCalls::verifyHere(Shard& owner, FileReference file
   if (!ensured.ok()) co_return ensured.error();
   const std::uint64_t generation = fetch->cache->generation();
   Task<Result<Sha256Digest>> hashing =
-      digestOf(*owner.reactor, owner.commons.wholeFiles, fetch->cache);
+      digestOf(*owner.reactor, owner.commons.wholeFiles, owner.commons.limits->disk, fetch->cache);
   const Result<Sha256Digest> digest = co_await hashing;
   if (!digest.ok()) co_return digest.error();
   const std::optional<Sha256Digest> expected = fetch->reference.about.sourceDigest;
@@ -158,8 +202,8 @@ Task<Result<Verified>> ContentCalls::verifyHere(Shard& owner, FileReference file
         co_await fetch->cache->recordVerified(*digest, generation);  // else it is compared again
   }
   if (withOrigin) {
-    Task<Result<std::uint64_t>> comparing =
-        compareWithOrigin(*owner.reactor, *owner.origin, *owner.originBuffers, fetch);
+    Task<Result<std::uint64_t>> comparing = compareWithOrigin(
+        *owner.reactor, *owner.origin, *owner.originBuffers, *owner.commons.limits, fetch);
     const Result<std::uint64_t> compared = co_await comparing;
     if (!compared.ok()) co_return compared.error();
   }

@@ -23,8 +23,10 @@ struct Residency {
 
 struct Evicted {
   std::uint64_t bytesFreed = 0;
+  std::uint64_t memoryBytes = 0;  // that were in memory, of these files and of others that stay
   std::uint32_t filesFreed = 0;
-  std::uint32_t kept = 0;  // in use, pinned or published
+  std::uint32_t pinned = 0, inUse = 0, published = 0, failed = 0;  // that stay
+  [[nodiscard]] std::uint32_t kept() const { return pinned + inUse + published + failed; }
 };
 
 struct Verified {
@@ -42,8 +44,13 @@ class ContentCalls {
   void pin(const Dataset& dataset, const EntryList& entries, const std::string& owner);
   void unpin(const Dataset& dataset, const std::string& owner);
   [[nodiscard]] Task<Evicted> evict(std::shared_ptr<Dataset> dataset, EntryList entries);
-  // False when it is kept.
-  [[nodiscard]] Task<bool> evictFile(std::shared_ptr<Dataset> dataset, std::uint32_t entry);
+  // As DONTNEED asks for, which is counted: evict(), or what is in memory alone, where no reader is
+  // on its way to it.
+  [[nodiscard]] Task<Evicted> letGo(std::shared_ptr<Dataset> dataset, EntryList entries,
+                                    LetGo what);
+  // One file, by an application. False when it is kept; never what the origin is known to lack.
+  [[nodiscard]] Task<bool> letGoOfFile(std::shared_ptr<Dataset> dataset, std::uint32_t entry,
+                                       LetGo what);
   void setLastUse(const Dataset& dataset, std::int64_t usedAtMs);
   // Fetches what is missing, checks every block, hashes, compares with the origin's digest where it
   // is known and, when asked, with the origin's bytes. kCorrupt when anything differs.
@@ -69,7 +76,12 @@ class ContentCalls {
                                                        std::uint64_t offset, std::uint64_t length);
   static Task<Status> readIntoHere(Shard& owner, FileReference file, std::uint64_t offset,
                                    MemoryVector into);
-  static Task<Result<EvictOutcome>> evictHere(Shard& owner, ContentKey key, std::uint64_t size);
+  // `memoryBytes` grows by what was in memory.
+  static Task<Result<EvictOutcome>> evictHere(Shard& owner, ContentKey key, std::uint64_t size,
+                                              std::uint64_t& memoryBytes);
+  // Counts the bytes that go.
+  Task<Evicted> release(std::shared_ptr<Dataset> dataset, EntryList entries, LetGo what);
+  Task<Evicted> forgetMemory(const Dataset& dataset, EntryList entries);
 
   EngineCommons& commons_;
   Shard& home_;

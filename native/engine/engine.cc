@@ -1,14 +1,17 @@
 #include "engine/engine.h"
 
+#include <pthread.h>
+
 #include <algorithm>
 
 #include "directory/directory_client.h"
 #include "directory/directory_service.h"
 #include "engine/bounded_log.h"
 #include "engine/peer_service.h"
-#include "fetch/chunk_retention.h"
 #include "fetch/fetcher.h"
+#include "fetch/memory_tier.h"
 #include "files/posix_file_system.h"
+#include "mount/holder_link.h"
 #include "origin/directory_calls.h"
 #include "reactor/blocking_call.h"
 #include "warm/file_verifier.h"
@@ -17,9 +20,12 @@ namespace hearth {
 namespace {
 
 constexpr std::size_t kDefaultMaxShards = 8;
-constexpr std::uint64_t kBufferBytesPerShard = 64u << 20;
 
 }  // namespace
+
+std::unique_ptr<FileSystem> kernelFiles(Reactor& reactor) {
+  return std::make_unique<PosixFileSystem>(reactor);
+}
 
 Engine::Engine(EventSink events) { commons_.events = withBoundedLog(std::move(events)); }
 
@@ -37,6 +43,7 @@ Result<std::unique_ptr<Engine>> Engine::open(EngineOptions options, EventSink ev
 
 Status Engine::start(const EngineOptions& options) {
   commons_.self = options.node;
+  commons_.limits = std::make_unique<NodeLimits>(options.limits);
   commons_.directories =
       std::make_shared<DirectoryCalls>(kernelOriginFiles(), DirectoryCalls::Limits{});
   if (options.secret.size() < 16) {
@@ -46,34 +53,29 @@ Status Engine::start(const EngineOptions& options) {
   const std::size_t cores = std::max(1u, std::thread::hardware_concurrency());
   const std::size_t count =
       options.shards != 0 ? options.shards : std::min(cores, kDefaultMaxShards);
+  createHolderLink(options);
   for (std::size_t index = 0; index < count; ++index) {
-    const Status created = createShard(options, index, count);
+    const Status created = createShard(options, index);
     if (!created.ok()) return created;
   }
   running_ = true;
-  for (const std::unique_ptr<Shard>& shard : commons_.shards) {
-    shard->thread = std::thread([reactor = shard->reactor.get()] { reactor->run(); });
+  for (std::size_t index = 0; index < count; ++index) {
+    Shard& shard = *commons_.shards[index];
+    shard.thread = std::thread([reactor = shard.reactor.get()] { reactor->run(); });
+    // As top and perf show it.
+    pthread_setname_np(shard.thread.native_handle(),
+                       ("hearth-shard-" + std::to_string(index)).c_str());
   }
   return runOn(home(), startServices(options));
 }
 
-Status Engine::createShard(const EngineOptions& options, std::size_t index, std::size_t count) {
+Status Engine::createShard(const EngineOptions& options, std::size_t index) {
   auto shard = std::make_unique<Shard>(commons_);
   shard->index = index;
   auto reactor = Reactor::create();
   if (!reactor.ok()) return reactor.error();
   shard->reactor = std::move(*reactor);
-  shard->files = std::make_unique<PosixFileSystem>(*shard->reactor);
-  const std::uint64_t share =
-      options.bufferBytes != 0 ? options.bufferBytes / count : kBufferBytesPerShard;
-  auto peerBuffers = BufferPool::create(*shard->reactor, share / 2 / kChunkBytes);
-  if (!peerBuffers.ok()) return peerBuffers.error();
-  auto originBuffers = BufferPool::create(*shard->reactor, share / 2 / kChunkBytes);
-  if (!originBuffers.ok()) return originBuffers.error();
-  shard->peerBuffers = std::move(*peerBuffers);
-  shard->originBuffers = std::move(*originBuffers);
-  shard->peerRetention = std::make_unique<ChunkRetention>(*shard->reactor, *shard->peerBuffers);
-  shard->originRetention = std::make_unique<ChunkRetention>(*shard->reactor, *shard->originBuffers);
+  shard->files = options.files(*shard->reactor);
   shard->gate = std::make_unique<Gate>(*shard->reactor);
   shard->view = std::make_shared<const ClusterView>(options.node, std::vector<ClusterMember>());
   commons_.shards.push_back(std::move(shard));
@@ -91,12 +93,20 @@ Task<Status> Engine::startServices(const EngineOptions& options) {
   commons_.cache = std::move(*cache);
   for (std::string& note : commons_.cache->recoveryNotes())
     commons_.log(EngineEvent::Level::kWarn, std::move(note), {});
+  // Behind the cache, whose lock an agent before has until it ends: by then it is no user of the
+  // arena any more, and a cache that cannot be opened leaves the arena with the holder.
+  const Status memory = co_await home().offload([this, &options] { return openArena(options); });
+  if (!memory.ok()) co_return memory;
+  createPools();
   for (const std::unique_ptr<Shard>& shard : commons_.shards) {
     const Status started = co_await startShard(options, *shard);
     co_await home().enter();
     if (!started.ok()) co_return started;
+    commons_.lanes.push_back({*shard->reactor, *shard->origin, *shard->transport});
   }
   createServices(options);
+  leave_.start(home());
+  commons_.cache->setClusterCopies(&leave_);
   for (const PeerAddress& address : options.listen) {
     std::function<void(std::uint32_t, int)> adopt = [this](std::uint32_t shard, int socket) {
       commons_.shards[shard % commons_.shards.size()]->transport->adopt(socket);
@@ -106,6 +116,7 @@ Task<Status> Engine::startServices(const EngineOptions& options) {
     listeners_.push_back(std::move(*listener));
   }
   scrubber_->start();
+  commons_.shards.front()->gate->spawn(commitArena());
   co_return Status();
 }
 
@@ -118,7 +129,7 @@ void Engine::createServices(const EngineOptions& options) {
       WarmPorts{*commons_.cache, commons_.wholeFiles, commons_.events, {}});
   for (const std::unique_ptr<Shard>& each : commons_.shards) {
     commons_.warming->shards.push_back(
-        {*each->reactor, *each->gate, *each->fetcher, *each->verifier});
+        {*each->reactor, *each->gate, *each->fetcher, *each->verifier, *each->directory});
   }
   contents_ = std::make_unique<ContentCalls>(commons_, shard);
   createMounting();
@@ -127,17 +138,20 @@ void Engine::createServices(const EngineOptions& options) {
 }
 
 void Engine::createMounting() {
-  MountPorts::EvictFile evictFile = [calls = contents_.get()](std::shared_ptr<Dataset> dataset,
-                                                              std::uint32_t entry) {
-    return calls->evictFile(std::move(dataset), entry);
+  MountPorts::LetGoOfFile letGoOfFile = [calls = contents_.get()](std::shared_ptr<Dataset> dataset,
+                                                                  std::uint32_t entry, LetGo what) {
+    return calls->letGoOfFile(std::move(dataset), entry, what);
   };
   commons_.mounting = std::make_unique<MountPorts>(MountPorts{commons_.self,
                                                               *commons_.cache,
                                                               *commons_.warming,
-                                                              std::move(evictFile),
+                                                              std::move(letGoOfFile),
                                                               commons_.counters.demand,
+                                                              commons_.counters.advice,
                                                               commons_.failedReads,
+                                                              commons_.withdrawn,
                                                               commons_.events,
+                                                              commons_.holder,
                                                               {}});
   for (const std::unique_ptr<Shard>& each : commons_.shards) {
     commons_.mounting->shards.push_back(
@@ -154,9 +168,6 @@ Task<Status> Engine::startShard(const EngineOptions& options, Shard& shard) {
   origin.forbidPrivateAddresses = options.forbidPrivateAddresses;
   origin.allowedNetworks = options.allowedNetworks;
   origin.floorTimeout = options.originFloorTimeout;
-  origin.memoryWanted = [&shard](const std::string& owner) {
-    return shard.originBuffers->shouldYield(owner);
-  };
   origin.directories = commons_.directories;
   auto client = OriginClient::create(*shard.reactor, std::move(origin));
   if (!client.ok()) co_return client.error();
@@ -180,23 +191,17 @@ Task<Status> Engine::startShard(const EngineOptions& options, Shard& shard) {
                              commons_.counters.directory};
   shard.directoryService = std::make_unique<DirectoryService>(ports);
   shard.directory = std::make_unique<DirectoryClient>(ports, *shard.directoryService);
-  shard.fetcher =
-      std::make_unique<Fetcher>(FetchPorts{*shard.reactor,
-                                           *shard.gate,
-                                           *commons_.cache,
-                                           *shard.wanted,
-                                           {*shard.originBuffers, *shard.originRetention},
-                                           {*shard.peerBuffers, *shard.peerRetention},
-                                           *shard.origin,
-                                           *shard.directory,
-                                           *shard.transport,
-                                           commons_.refusals,
-                                           commons_.throughReads,
-                                           commons_.counters.fetched,
-                                           commons_.events});
+  shard.releases = std::make_unique<CopyReleases>(ports, *shard.directoryService);
+  shard.leave = std::make_unique<ReleaseClient>(ports, *shard.releases, *shard.directory);
+  shard.lanes = std::make_unique<ByteLanes>(commons_.lanes, shard.index);
+  shard.fetcher = std::make_unique<Fetcher>(FetchPorts{
+      *shard.reactor, *shard.gate, *commons_.cache, *shard.wanted, *shard.originBuffers,
+      *shard.peerBuffers, *shard.memory, *shard.directory, *shard.lanes, *commons_.limits,
+      commons_.refusals, commons_.throughReads, commons_.counters.fetched, commons_.events});
   shard.verifier = std::make_unique<FileVerifier>(VerifierPorts{
       *shard.reactor, *shard.gate, *shard.fetcher, *shard.originBuffers, commons_.wholeFiles,
-      commons_.refusals, commons_.counters.digestMismatches, commons_.events});
+      commons_.refusals, commons_.withdrawn, commons_.counters.digestMismatches, commons_.events});
+  shard.gate->spawn(adoptChunks(shard));
   co_return Status();
 }
 
@@ -205,24 +210,6 @@ std::vector<PeerAddress> Engine::addresses() const {
   for (const std::unique_ptr<Listener>& listener : listeners_)
     addresses.push_back(listener->address());
   return addresses;
-}
-
-Task<void> Engine::setCluster(std::vector<ClusterMember> members) {
-  const auto view = std::make_shared<const ClusterView>(commons_.self, std::move(members));
-  for (const std::unique_ptr<Shard>& shard : commons_.shards) {
-    co_await setView(*shard, view);
-  }
-  co_await home().enter();
-}
-
-Task<void> Engine::setView(Shard& shard, std::shared_ptr<const ClusterView> view) {
-  co_await shard.reactor->enter();
-  for (const ClusterMember& member : shard.view->members()) {
-    const std::string& node = member.identity.node;
-    if (view->incarnation(node) != member.identity.incarnation) shard.directoryService->gone(node);
-  }
-  shard.view = view;
-  shard.transport->setPeers(view->others());
 }
 
 Status Engine::warm(WarmOptions options) {
@@ -234,6 +221,10 @@ Status Engine::warm(WarmOptions options) {
       return Error{ErrorCode::kAlreadyExists,
                    "a warm job named " + name + " is known already; choose another name"};
     }
+  }
+  if (job->options().advised) {
+    commons_.counters.advice.willNeed.fetch_add(1);
+    commons_.counters.advice.willNeedBytes.fetch_add(job->progress().bytesTotal);
   }
   Shard& shard = *commons_.shards.front();
   home().post([this, &shard, job] { shard.gate->spawn(WarmJob::run(job, *commons_.warming)); });
@@ -266,16 +257,15 @@ Task<EngineStatistics> Engine::statistics() {
   statistics.backend = home().backendName();
   statistics.shards = commons_.shards.size();
   statistics.cache = commons_.cache->statistics();
+  statistics.arena = arenaUse();
+  statistics.limits = commons_.limits->uses();
   std::map<std::string, PeerStatistics> peers;
   for (const std::unique_ptr<Shard>& shard : commons_.shards) {
     co_await shard->reactor->enter();
-    const OriginStatistics origin = shard->origin->statistics();
-    statistics.origin.bytes += origin.bytes;
-    statistics.origin.requests += origin.requests;
-    statistics.origin.retries += origin.retries;
-    statistics.origin.failures += origin.failures;
+    statistics.origin.add(shard->origin->statistics());
     statistics.longestQueue = std::max(statistics.longestQueue, shard->reactor->longestQueue());
     statistics.buffersInUse += shard->peerBuffers->inUse() + shard->originBuffers->inUse();
+    statistics.writeBackBytes += shard->fetcher->writeBackBytes();
     for (const PeerStatistics& peer : shard->transport->statistics()) {
       PeerStatistics& sum = peers[peer.node];
       sum.node = peer.node;
@@ -284,6 +274,8 @@ Task<EngineStatistics> Engine::statistics() {
       sum.bytesReceived += peer.bytesReceived;
       sum.bytesSent += peer.bytesSent;
       sum.requests += peer.requests;
+      sum.hedged += peer.hedged;
+      sum.paused += peer.paused;
       if (!peer.error.empty()) sum.error = peer.error;
       sum.wireVersion = std::max(sum.wireVersion, peer.wireVersion);
       sum.featuresOff |= peer.featuresOff;
@@ -303,6 +295,10 @@ Task<EngineStatistics> Engine::statistics() {
   statistics.throughBytes = commons_.throughReads.bytes();
   statistics.demandReads = counters.demand.reads.load();
   statistics.demandBytes = counters.demand.bytes.load();
+  statistics.willNeed = counters.advice.willNeed.load();
+  statistics.willNeedBytes = counters.advice.willNeedBytes.load();
+  statistics.dontNeed = counters.advice.dontNeed.load();
+  statistics.dontNeedBytes = counters.advice.dontNeedBytes.load();
   statistics.directoryBypassed = counters.directory.bypassed.load();
   statistics.directoryUnanswered = counters.directory.unanswered.load();
   co_return statistics;
@@ -310,6 +306,7 @@ Task<EngineStatistics> Engine::statistics() {
 
 void Engine::close() {
   if (!std::exchange(running_, false)) return;
+  commons_.limits->cancel();  // none waits for one any more
   {
     const std::lock_guard lock(mutex_);
     for (const auto& [name, job] : jobs_) job->cancel();
@@ -322,6 +319,8 @@ void Engine::close() {
   };
   runOn(home(), Wrap::run(*this));
   joinThreads();
+  // Nothing uses the arena any more, and no mount is served.
+  commons_.holder->close();
   jobs_.clear();
   listeners_.clear();
   scrubber_.reset();
@@ -343,6 +342,10 @@ Task<void> Engine::stopServices() {
   for (const std::unique_ptr<Listener>& listener : listeners_) {
     co_await listener->close();
   }
+  if (commons_.cache != nullptr) commons_.cache->setClusterCopies(nullptr);
+  leave_.stop();
+  // So that what is in memory stays where it is for the next process.
+  commons_.exchange.close();
   // All at once: what runs on one may wait for what another one fetches.
   Gate shards(home());
   for (const std::unique_ptr<Shard>& shard : commons_.shards) shards.spawn(stopShard(*shard));
@@ -365,8 +368,11 @@ Task<void> Engine::stopShard(Shard& shard) {
     if (shard.transport != nullptr) parts.spawn(shard.transport->close());
     co_await parts.close();
   }
-  shard.peerRetention->clear();
-  shard.originRetention->clear();
+  if (shard.slots != nullptr) {
+    shard.slots->leaveIndex();
+    shard.memory->clear();
+  }
+  if (shard.peerService != nullptr) shard.peerService->smallReads().clear();
   co_await home().enter();
 }
 

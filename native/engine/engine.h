@@ -7,6 +7,7 @@
 // continues there. What answers at once may be called from any thread.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -14,6 +15,8 @@
 #include <vector>
 
 #include "dataset/manifest_store.h"
+#include "engine/arena_source.h"
+#include "engine/cluster_leave.h"
 #include "engine/content_calls.h"
 #include "engine/shard.h"
 #include "mount/mounts.h"
@@ -21,6 +24,8 @@
 #include "warm/warm_job.h"
 
 namespace hearth {
+
+[[nodiscard]] std::unique_ptr<FileSystem> kernelFiles(Reactor& reactor);
 
 struct EngineOptions {
   std::string node, incarnation, cluster;
@@ -31,13 +36,22 @@ struct EngineOptions {
   std::size_t originConnections = 32;  // all shards together
   // A transfer from an origin that is slow for so long makes room for other datasets that wait.
   Clock::duration originFloorTimeout = std::chrono::seconds(10);
-  std::uint64_t bufferBytes = 0;  // all shards together; 0: 64 MiB a shard
+  std::uint64_t bufferBytes = 0;  // the arena, of all shards together; 0: 64 MiB a shard
+  // The best pages that are asked for. Huge ones are set apart by the administrator.
+  ArenaPageKind arenaPages = ArenaPageKind::kTransparent;
+  // Socket of hearth-holder, which owns FUSE mounts and keeps the arena; empty: none.
+  std::string holder;
+  // Processes that had the arena before get so long to end; then a new one is made.
+  std::chrono::milliseconds formerAgentsTimeout{10'000};
   ScrubOptions scrub;
+  NodeLimitOptions limits;
   std::string certificateAuthorities;
   // Refuse origins in loopback, link-local and private ranges, but for those listed (CIDR).
   bool forbidPrivateAddresses = false;
   std::vector<std::string> allowedNetworks;
   TransportFactory transport = PeerTransport::create;  // another one has only in tests
+  // The files of one shard's reactor; others than the kernel's only in tests.
+  std::function<std::unique_ptr<FileSystem>(Reactor&)> files = kernelFiles;
 };
 
 struct EngineStatistics {
@@ -52,12 +66,30 @@ struct EngineStatistics {
   std::uint64_t digestMismatches = 0;  // files dropped, as they were not what their digest says
   std::uint64_t demandReads = 0, demandBytes = 0, directoryBypassed = 0;
   std::uint64_t directoryUnanswered = 0;
+  // Of WILLNEED and DONTNEED, as AdviceCounters.
+  std::uint64_t willNeed = 0, willNeedBytes = 0, dontNeed = 0, dontNeedBytes = 0;
   // Through mounts, by the reason why they were answered with an error.
   std::map<ErrorCode, std::uint64_t> failedReads;
   ScrubStatistics scrub;
   std::uint64_t throughBytes = 0;  // came in for readers and could not be kept
   std::size_t buffersInUse = 0;
-  std::size_t longestQueue = 0;  // of calls to one shard, since the start
+  struct ArenaUse {
+    std::uint64_t bytes = 0, committedBytes = 0, hugeBytes = 0;
+    ArenaPages pages;
+    bool touchedByHolder = false;  // which is charged for what was committed
+    std::string unkept;            // why the holder does not keep it; empty when it does
+    ArenaOrigin origin;
+    // At the start: of chunks that were whole, and of slots that may not be used.
+    std::uint64_t foundBytes = 0, quarantinedBytes = 0;
+    // Of chunks that wait for no disk and are given up when memory is needed; and files that were.
+    std::uint64_t keptBytes = 0, evictedFiles = 0;
+    std::uint64_t movedBytes = 0;   // slots that went from one shard to another
+    std::uint64_t loadedBytes = 0;  // that came from cache files
+  };
+  ArenaUse arena;                    // memory for chunks
+  std::uint64_t writeBackBytes = 0;  // in memory, and not in the cache files yet
+  std::vector<LimitUse> limits;      // of the node, whether set or not
+  std::size_t longestQueue = 0;      // of calls to one shard, since the start
   std::vector<PeerStatistics> peers;
 };
 
@@ -93,8 +125,19 @@ class Engine {
  private:
   explicit Engine(EventSink events);
   [[nodiscard]] Status start(const EngineOptions& options);
-  [[nodiscard]] Status createShard(const EngineOptions& options, std::size_t index,
-                                   std::size_t count);
+  void createHolderLink(const EngineOptions& options);
+  // Blocks: on a helper's thread.
+  [[nodiscard]] Status openArena(const EngineOptions& options);
+  void createPools();
+  [[nodiscard]] std::vector<std::vector<const ChunkSlot*>> slotParts(std::size_t fewest);
+  // On the shard's thread.
+  [[nodiscard]] Task<void> adoptChunks(Shard& shard);
+  [[nodiscard]] Task<void> adoptChunk(Shard& shard, ChunkBuffer buffer, const SlotContents& found);
+  Task<void> commitArena();
+  // Tries again while the holder that is to be charged is away; false when it was not done.
+  [[nodiscard]] Task<bool> commit(std::size_t first, std::size_t count);
+  [[nodiscard]] EngineStatistics::ArenaUse arenaUse() const;
+  [[nodiscard]] Status createShard(const EngineOptions& options, std::size_t index);
   [[nodiscard]] Task<Status> startServices(const EngineOptions& options);
   // Those of the home shard, when all shards have started.
   void createServices(const EngineOptions& options);
@@ -106,6 +149,9 @@ class Engine {
   void joinThreads();
 
   EngineCommons commons_;
+  ClusterLeave leave_{commons_};
+  std::unique_ptr<ArenaSource> arenaSource_;
+  ArenaOrigin arenaOrigin_;
   std::vector<std::unique_ptr<Listener>> listeners_;
   std::unique_ptr<ManifestStore> manifests_;
   std::unique_ptr<ContentCalls> contents_;

@@ -175,6 +175,9 @@ TEST(FileVerifier, NeverServesAMixtureAsAWhole) {
   std::ifstream file(*view + "/model", std::ios::binary);
   const std::vector<char> seen{std::istreambuf_iterator<char>(file), {}};
   EXPECT_TRUE(seen == origin.listed());
+  // Mounts do not keep what readers were given before.
+  EXPECT_NE(agent.engine().commons().withdrawn.mark(dataset->manifest->entry(fileOf(*dataset)).key),
+            0u);
 }
 
 TEST(FileVerifier, RefusesWhatDiffersAgain) {

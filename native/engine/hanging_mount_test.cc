@@ -117,7 +117,7 @@ TEST_F(HangingMountTest, AnUnmountIsReportedAndCanBeTriedAgain) {
   ASSERT_TRUE(agent->await(patient->mount(view("above/view"))).ok());
   const std::string target = folder.path("above/view");
   const auto mounts = mountsWith(kSoon);
-  EXPECT_FALSE(agent->await(mounts->resume("")).ok()) << "there is no holder";
+  EXPECT_FALSE(agent->await(mounts->resume()).ok()) << "there is no holder";
   ASSERT_EQ(mounts->list().size(), 1u) << "the view is taken over all the same";
   DeadMount dead(folder.path("above"));
   ASSERT_TRUE(dead.mounted());

@@ -9,6 +9,7 @@
 #include <cstring>
 
 #include "engine/testing_cluster.h"
+#include "engine/testing_holder.h"
 #include "fuse/testing/mount_fixture.h"
 #include "holder/mount_info.h"
 #include "holder/testing/relay.h"
@@ -35,25 +36,14 @@ class HolderLinkTest : public ::testing::Test {
     endHolder();
     umount2(mnt().c_str(), MNT_DETACH);
   }
-  void startHolder() {
-    auto server = HolderServer::create({.socketPath = socket()});
-    ASSERT_TRUE(server.ok()) << server.error().message;
-    server_ = std::move(*server);
-    thread_ = std::thread([this] { server_->run(); });
-  }
-  void endHolder() {
-    if (server_ == nullptr) return;
-    server_->stop();
-    thread_.join();
-    server_.reset();
-  }
+  void startHolder() { holder_.start(); }
+  void endHolder() { holder_.stop(); }
   void mount() {
     MountOptions options;
     options.target = mnt();
     options.dataset = agent_.add(origin_);
     options.source = "hearth:test";
     options.path = MountOptions::Path::kFuse;
-    options.holder = socket();
     const Result<MountInfo> mounted = agent_.await(agent_.engine().mounts().mount(options));
     ASSERT_TRUE(mounted.ok()) << mounted.error().message;
   }
@@ -65,7 +55,7 @@ class HolderLinkTest : public ::testing::Test {
     (void)agent_.add(origin_);
   }
   Result<std::vector<std::string>> resume() {
-    return agent_.await(agent_.engine().mounts().resume(socket()));
+    return agent_.await(agent_.engine().mounts().resume());
   }
   // Whether the holder has the mount, with an agent that serves it.
   bool held() {
@@ -83,10 +73,12 @@ class HolderLinkTest : public ::testing::Test {
   std::string mnt() const { return folder_.path("mnt"); }
 
   TemporaryFolder folder_;
+  testing_cluster::TestingHolder holder_{folder_.path("holder.sock")};
   Origin origin_;
-  std::unique_ptr<HolderServer> server_;
-  std::thread thread_;
-  Agent agent_{"a"};
+  Agent agent_{"a", [this](EngineOptions& options) {
+                 options.holder = socket();
+                 options.formerAgentsTimeout = std::chrono::milliseconds(0);  // one process
+               }};
 };
 
 TEST_F(HolderLinkTest, MountsOutliveTheHolderAndThenTheAgent) {
@@ -148,8 +140,8 @@ TEST_F(HolderLinkTest, WithoutAHolderUnmountingSaysSo) {
 TEST_F(HolderLinkTest, WhatChangesWhileAHolderIsGivenTheMountsReachesItToo) {
   const std::string other = folder_.path("other"), next = folder_.path("next.sock");
   std::filesystem::create_directory(other);
-  HolderLink link({.owner = "link", .log = [](bool, const std::string&) {}});
-  ASSERT_TRUE(link.connect(socket()).ok());
+  HolderLink link({.owner = "link", .socket = socket(), .log = [](bool, const std::string&) {}});
+  ASSERT_TRUE(link.connect().ok());
   const auto first = link.client()->mount({.target = mnt(), .source = "x"});
   const auto second = link.client()->mount({.target = other, .source = "y"});
   ASSERT_TRUE(first.ok() && second.ok());
@@ -179,6 +171,31 @@ TEST_F(HolderLinkTest, WhatChangesWhileAHolderIsGivenTheMountsReachesItToo) {
   (*follower)->stop();
   running.join();
   umount2(other.c_str(), MNT_DETACH);
+}
+
+// Else two sessions would serve one mount.
+TEST_F(HolderLinkTest, AMountIsFoundOnceThoughTheFirstHolderIsLost) {
+  {
+    const auto before = HolderClient::connect(socket());
+    ASSERT_TRUE(before.ok() && (*before)->attach("link").ok());
+    ASSERT_TRUE((*before)->mount({.target = mnt(), .source = "x"}).ok());
+  }
+  const std::string relayed = folder_.path("relay.sock");
+  HolderLink link({.owner = "link", .socket = relayed, .log = [](bool, const std::string&) {}});
+  {
+    const holder_testing::Relay relay(relayed, socket(), [](const HolderRequest& request, bool) {
+      return request.kind != HolderRequestKind::kRegister;
+    });
+    EXPECT_FALSE(link.connect().ok()) << "lost while it is given the mount";
+  }
+  const holder_testing::Relay relay(relayed, socket(),
+                                    [](const HolderRequest&, bool) { return true; });
+  const Status connected = link.connect();
+  EXPECT_TRUE(connected.ok()) << connected.error().message;
+  const std::vector<HeldMount> found = link.takeMounts();
+  EXPECT_EQ(found.size(), 1u);
+  if (!found.empty()) EXPECT_EQ(found.front().record.epoch, 3u) << "that of the last holder";
+  link.close();
 }
 
 }  // namespace

@@ -11,9 +11,34 @@ LentPayload::Piece LentChunk::now() {
   return {};
 }
 
+Task<bool> LentChunk::borrowAgain() {
+  const auto chunk = static_cast<std::uint32_t>(offset_ / kChunkBytes);
+  co_await lender_.reactor.enter();
+  std::shared_ptr<LoadedChunk> loaded = lender_.memory.find(file_->key(), chunk);
+  if (loaded == nullptr && !file_->resident(chunk)) {
+    loaded = memory_.lock();
+    if (loaded != nullptr) lender_.memory.noteLent(loaded);
+  }
+  const bool there = loaded != nullptr;
+  if (there) {
+    loaded->lend(shared_from_this(), Clock::now());
+    // Here, before it can be taken back once more.
+    const std::lock_guard lock(mutex_);
+    loaded_ = std::move(loaded);
+  }
+  co_await asker_.answering.enter();
+  co_return there;
+}
+
 Task<Status> LentChunk::load() {
+  Task<bool> borrowing = borrowAgain();
+  if (co_await borrowing) co_return Status();
+  auto wanted = [interest = asker_.interest] { return interest.lives(); };
+  Task<bool> passing = lender_.disk.passWhile(asker_.answering, length_,
+                                              priorityOf(asker_.interest), std::move(wanted));
+  if (!co_await passing) co_return Error{ErrorCode::kCancelled, "the asker has gone"};
   Task<Result<std::span<const std::byte>>> reading =
-      readVerified(reactor_, file_, offset_, length_);
+      readVerified(asker_.answering, file_, offset_, length_);
   const Result<std::span<const std::byte>> bytes = co_await reading;
   if (!bytes.ok()) co_return bytes.error();
   const std::lock_guard lock(mutex_);

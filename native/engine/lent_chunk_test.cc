@@ -5,9 +5,13 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <future>
+
 #include "base/crc32c.h"
+#include "base/testing/moved_clock.h"
 #include "engine/peer_service.h"
 #include "engine/testing_cluster.h"
+#include "engine/testing_memory_pressure.h"
 #include "fetch/wanted_keys.h"
 
 namespace hearth::testing_cluster {
@@ -19,6 +23,13 @@ constexpr std::uint32_t kLength = 5 * kBlockBytes;
 
 class LentChunkTest : public testing::Test {
  protected:
+  explicit LentChunkTest(NodeLimitOptions limits = {}, Interest asking = Interest())
+      : agent("one",
+              [limits](EngineOptions& options) {
+                options.scrub.bytesPerSecond = 0;
+                options.limits = limits;
+              }),
+        interest(std::move(asking)) {}
   void SetUp() override {
     origin.add("model", 3 * kChunkBytes);
     good = origin.bytesOf("model").substr(kOffset, kLength);
@@ -48,9 +59,10 @@ class LentChunkTest : public testing::Test {
     const std::span<std::byte> memory = buffers.front().first(kChunkBytes);
     std::fill(memory.begin(), memory.end(), std::byte{0});
     loaded = loadInto(*shard->reactor, std::move(buffers.front()), kChunkBytes);
+    loaded->checksums = fetch->cache->blockChecksums(1);
     fetch->loaded.put(1, loaded);
     Task<Result<BytesAnswer>> reading =
-        shard->peerService->onRead("peer", key, kOffset, kLength, Interest());
+        shard->peerService->onRead("peer", key, kOffset, kLength, interest);
     Result<BytesAnswer> read = co_await reading;
     EXPECT_TRUE(read.ok());
     co_return read.ok() ? std::move(*read) : BytesAnswer();
@@ -77,6 +89,10 @@ class LentChunkTest : public testing::Test {
     EXPECT_TRUE(outcome.ok());
     return *outcome;
   }
+  static Task<bool> letGo(std::shared_ptr<LoadedChunk> last) {
+    last.reset();
+    co_return true;
+  }
   // 16 bytes of the file become others.
   void change(std::uint64_t at) {
     const int file = open(fetch->cache->path().c_str(), O_RDWR | O_CLOEXEC);
@@ -87,7 +103,8 @@ class LentChunkTest : public testing::Test {
   }
 
   Origin origin;
-  Agent agent{"one", ScrubOptions{.bytesPerSecond = 0}};
+  Agent agent;
+  const Interest interest;
   std::shared_ptr<Dataset> dataset;
   std::string good;
   ContentKey key;
@@ -107,6 +124,19 @@ TEST_F(LentChunkTest, TheRestComesFromTheFile) {
   EXPECT_EQ(crc32cOfBlocks(answer.lent->now().bytes, kBlockBytes), answer.blockChecksums);
 }
 
+// It was given back because much else is to be sent before it; the chunk has stayed in memory.
+TEST_F(LentChunkTest, WhatWaitedForItsTurnComesFromMemory) {
+  answer.lent->release();
+  EXPECT_TRUE(now().empty());
+  ASSERT_TRUE(load().ok());
+  EXPECT_TRUE(now() == std::string(kLength, '\0')) << "from memory";
+  runOn(*shard->reactor, takeBack());
+  EXPECT_EQ(shard->peerBuffers->inUse(), 0u) << "it can be taken back once more";
+  EXPECT_TRUE(now().empty());
+  ASSERT_TRUE(load().ok());
+  EXPECT_TRUE(now() == good);
+}
+
 TEST_F(LentChunkTest, AChunkThatWasRetractedEndsTheAnswer) {
   runOn(*shard->reactor, takeBack());
   fetch->cache->discard();
@@ -122,6 +152,18 @@ TEST_F(LentChunkTest, BytesThatChangedOnTheDiskEndTheAnswer) {
   EXPECT_FALSE(fetch->cache->resident(1)) << "and no other gets them";
 }
 
+// A reader had it when it was borrowed once more, and has it no longer.
+TEST_F(LentChunkTest, WhatIsKeptNowhereElseIsTakenBackToo) {
+  std::shared_ptr<LoadedChunk> read = loaded;
+  runOn(*shard->reactor, takeBack());
+  fetch->cache->discard();
+  ASSERT_TRUE(load().ok());
+  runOn(*shard->reactor, letGo(std::move(read)));
+  EXPECT_FALSE(now().empty()) << "the peer reads nothing";
+  const MemoryPressure pressure(*shard);
+  EXPECT_TRUE(eventually([this] { return now().empty(); }));
+}
+
 // The answer keeps the file in use, with all else that used it gone.
 TEST_F(LentChunkTest, IsNotEvictedUntilItIsSent) {
   runOn(*shard->reactor, takeBack());
@@ -131,6 +173,40 @@ TEST_F(LentChunkTest, IsNotEvictedUntilItIsSent) {
   EXPECT_TRUE(now() == good);
   runOn(*shard->reactor, release());
   EXPECT_EQ(evict(), EvictOutcome::kEvicted);
+}
+
+// For an agent that does not wait for a reader, of a disk that may give next to nothing to those.
+class LimitedLentChunkTest : public LentChunkTest {
+ protected:
+  static constexpr std::uint64_t kRate = 64u << 20;
+
+  LimitedLentChunkTest()
+      : LentChunkTest({.disk = {.warm = kRate}},
+                      Interest(Clock::time_point::max(), RequestClass::kWarm)) {}
+  // Reads the file when its memory was taken back, and all of an hour is spent.
+  std::future<Status> beginLoad() {
+    runOn(*shard->reactor, takeBack());
+    EXPECT_TRUE(eventually([&] { return disk().tryPass(3600 * kRate, Priority::kBackground); }));
+    std::future<Status> loading = std::async(std::launch::async, [this] { return load(); });
+    EXPECT_TRUE(eventually([&] { return disk().use(Priority::kBackground).waiting == 1; }));
+    return loading;
+  }
+  [[nodiscard]] BandwidthLimiter& disk() { return agent.engine().commons().limits->disk; }
+};
+
+TEST_F(LimitedLentChunkTest, WaitsForThePartOfTheDiskOfItsAsker) {
+  std::future<Status> loading = beginLoad();
+  moveClock(std::chrono::hours(1));
+  EXPECT_TRUE(loading.get().ok());
+  EXPECT_TRUE(now() == good);
+}
+
+TEST_F(LimitedLentChunkTest, WaitsNoLongerThanItsAsker) {
+  std::future<Status> loading = beginLoad();
+  interest.end();
+  EXPECT_FALSE(loading.get().ok());
+  EXPECT_EQ(disk().use(Priority::kBackground).waiting, 0u);
+  EXPECT_TRUE(now().empty());
 }
 
 }  // namespace

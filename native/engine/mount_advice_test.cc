@@ -41,10 +41,11 @@ class MountAdviceTest : public testing::Test {
 };
 
 TEST_F(MountAdviceTest, TheSameIsNotDoneTwice) {
-  for (int i = 0; i < 100; ++i) ASSERT_TRUE(source->advise(entry("sub"), true, kReader).ok());
-  ASSERT_TRUE(source->advise(part(3), true, kReader).ok());
+  for (int i = 0; i < 100; ++i)
+    ASSERT_TRUE(source->advise(entry("sub"), Advice::kWillNeed, kReader).ok());
+  ASSERT_TRUE(source->advise(part(3), Advice::kWillNeed, kReader).ok());
   EXPECT_EQ(source->advice().underWay(), 1u);
-  ASSERT_TRUE(source->advise(entry("other"), true, kReader).ok());
+  ASSERT_TRUE(source->advise(entry("other"), Advice::kWillNeed, kReader).ok());
   EXPECT_EQ(source->advice().underWay(), 2u);
   setLocations();
   EXPECT_TRUE(eventually([&] { return source->advice().underWay() == 0; }));
@@ -55,29 +56,33 @@ TEST_F(MountAdviceTest, TheSameIsNotDoneTwice) {
 
 TEST_F(MountAdviceTest, SomeRequestsAReaderAtATime) {
   for (std::size_t i = 0; i < MountAdvice::kMaxRequests; ++i)
-    ASSERT_TRUE(source->advise(part(static_cast<int>(i)), true, kReader).ok());
-  EXPECT_EQ(source->advise(entry("other"), true, kReader).code(), ErrorCode::kUnavailable);
+    ASSERT_TRUE(source->advise(part(static_cast<int>(i)), Advice::kWillNeed, kReader).ok());
+  EXPECT_EQ(source->advise(entry("other"), Advice::kWillNeed, kReader).code(),
+            ErrorCode::kUnavailable);
   setLocations();
-  EXPECT_TRUE(eventually([&] { return source->advise(entry("other"), true, kReader).ok(); }));
+  EXPECT_TRUE(
+      eventually([&] { return source->advise(entry("other"), Advice::kWillNeed, kReader).ok(); }));
 }
 
 // Whatever the one has under way, the other one's advice is taken and goes on.
 TEST_F(MountAdviceTest, AReaderTakesNothingFromAnother) {
   for (std::size_t i = 0; i < MountAdvice::kMaxRequests; ++i)
-    ASSERT_TRUE(source->advise(part(static_cast<int>(i)), true, kReader).ok());
-  ASSERT_EQ(source->advise(entry("other"), true, kReader).code(), ErrorCode::kUnavailable);
-  EXPECT_TRUE(source->advise(entry("other"), true, kOther).ok());
-  ASSERT_EQ(source->advise(part(kFiles - 1), true, kReader).code(), ErrorCode::kUnavailable)
+    ASSERT_TRUE(source->advise(part(static_cast<int>(i)), Advice::kWillNeed, kReader).ok());
+  ASSERT_EQ(source->advise(entry("other"), Advice::kWillNeed, kReader).code(),
+            ErrorCode::kUnavailable);
+  EXPECT_TRUE(source->advise(entry("other"), Advice::kWillNeed, kOther).ok());
+  ASSERT_EQ(source->advise(part(kFiles - 1), Advice::kWillNeed, kReader).code(),
+            ErrorCode::kUnavailable)
       << "what the other one has under way is no room";
   setLocations();
   EXPECT_TRUE(eventually([&] { return source->complete(entry("other")); }));
 }
 
 TEST_F(MountAdviceTest, TheOppositeEndsNothingThatAnotherReaderWants) {
-  ASSERT_TRUE(source->advise(entry("sub"), true, kReader).ok());
-  ASSERT_TRUE(source->advise(entry("sub"), true, kOther).ok());
+  ASSERT_TRUE(source->advise(entry("sub"), Advice::kWillNeed, kReader).ok());
+  ASSERT_TRUE(source->advise(entry("sub"), Advice::kWillNeed, kOther).ok());
   ASSERT_EQ(source->advice().underWay(), 1u);
-  ASSERT_TRUE(source->advise(entry("sub"), false, kReader).ok());
+  ASSERT_TRUE(source->advise(entry("sub"), Advice::kDontNeed, kReader).ok());
   ASSERT_TRUE(eventually([&] { return source->advice().underWay() == 1; }));
   setLocations();
   EXPECT_TRUE(eventually([&] { return source->advice().underWay() == 0; }));
@@ -85,8 +90,8 @@ TEST_F(MountAdviceTest, TheOppositeEndsNothingThatAnotherReaderWants) {
 }
 
 TEST_F(MountAdviceTest, TheOppositeEndsIt) {
-  ASSERT_TRUE(source->advise(part(3), true, kReader).ok());
-  ASSERT_TRUE(source->advise(entry("sub"), false, kReader).ok());
+  ASSERT_TRUE(source->advise(part(3), Advice::kWillNeed, kReader).ok());
+  ASSERT_TRUE(source->advise(entry("sub"), Advice::kDontNeed, kReader).ok());
   setLocations();
   EXPECT_TRUE(eventually([&] { return source->advice().underWay() == 0; }));
 }
@@ -94,15 +99,17 @@ TEST_F(MountAdviceTest, TheOppositeEndsIt) {
 // There is no room for the opposite: what it would have ended goes on.
 TEST_F(MountAdviceTest, ARefusedOppositeEndsNothing) {
   constexpr int kMax = static_cast<int>(MountAdvice::kMaxRequests);
-  for (int i = 0; i < kMax; ++i) ASSERT_TRUE(source->advise(part(i), true, kReader).ok());
-  ASSERT_EQ(source->advise(entry("sub"), false, kReader).code(), ErrorCode::kUnavailable);
+  for (int i = 0; i < kMax; ++i)
+    ASSERT_TRUE(source->advise(part(i), Advice::kWillNeed, kReader).ok());
+  ASSERT_EQ(source->advise(entry("sub"), Advice::kDontNeed, kReader).code(),
+            ErrorCode::kUnavailable);
   setLocations();
   EXPECT_TRUE(eventually([&] { return source->advice().underWay() == 0; }));
   for (int i = 0; i < kMax; ++i) EXPECT_TRUE(source->complete(part(i))) << i;
 }
 
 TEST_F(MountAdviceTest, EndsWithItsMount) {
-  ASSERT_TRUE(source->advise(entry("sub"), true, kReader).ok());
+  ASSERT_TRUE(source->advise(entry("sub"), Advice::kWillNeed, kReader).ok());
   source.reset();
   setLocations();
   const auto background = [&] {
@@ -127,14 +134,52 @@ TEST_F(MountAdviceTest, EndsWithItsMount) {
 
 TEST_F(MountAdviceTest, WhatIsNotOpenIsEvicted) {
   setLocations();
-  ASSERT_TRUE(source->advise(entry("sub"), true, kReader).ok());
+  ASSERT_TRUE(source->advise(entry("sub"), Advice::kWillNeed, kReader).ok());
   ASSERT_TRUE(eventually([&] { return source->advice().underWay() == 0; }));
   const auto opened = source->openFile(part(0));
   ASSERT_TRUE(opened.ok());
-  ASSERT_TRUE(source->advise(entry("sub"), false, kReader).ok());
+  ASSERT_TRUE(source->advise(entry("sub"), Advice::kDontNeed, kReader).ok());
   ASSERT_TRUE(eventually([&] { return source->advice().underWay() == 0; }));
   EXPECT_TRUE(source->complete(part(0)));
   for (int i = 1; i < kFiles; ++i) EXPECT_EQ(source->residentBytes(part(i)), 0u) << i;
+}
+
+TEST_F(MountAdviceTest, MemoryAloneIsLetGo) {
+  setLocations();
+  ASSERT_TRUE(source->advise(entry("sub"), Advice::kWillNeed, kReader).ok());
+  ASSERT_TRUE(eventually([&] { return source->advice().underWay() == 0; }));
+  const auto inMemory = [&] { return agent.await(agent.engine().statistics()).arena.keptBytes; };
+  ASSERT_GT(inMemory(), 0u);
+  const auto opened = source->openFile(part(0));
+  ASSERT_TRUE(opened.ok());
+  ASSERT_TRUE(source->advise(entry("sub"), Advice::kDontNeedMemory, kReader).ok());
+  EXPECT_TRUE(eventually([&] { return inMemory() == 0; }));
+  for (int i = 0; i < kFiles; ++i) EXPECT_TRUE(source->complete(part(i))) << i;
+}
+
+TEST_F(MountAdviceTest, WhatTheOriginIsKnownToLackStays) {
+  setLocations();
+  ASSERT_TRUE(source->advise(entry("sub"), Advice::kWillNeed, kReader).ok());
+  ASSERT_TRUE(eventually([&] { return source->advice().underWay() == 0; }));
+  std::filesystem::remove(origin.folder() + "/other");
+  const auto reading = agent.await(agent.engine().contents().read(dataset, entry("other"), 0, 1));
+  ASSERT_FALSE(reading.ok());
+  ASSERT_TRUE(source->advise(entry("sub"), Advice::kDontNeed, kReader).ok());
+  ASSERT_TRUE(eventually([&] { return source->advice().underWay() == 0; }));
+  for (int i = 0; i < kFiles; ++i) EXPECT_TRUE(source->complete(part(i))) << i;
+}
+
+TEST_F(MountAdviceTest, IsCounted) {
+  setLocations();
+  ASSERT_TRUE(source->advise(entry("sub"), Advice::kWillNeed, kReader).ok());
+  ASSERT_TRUE(eventually([&] { return source->advice().underWay() == 0; }));
+  ASSERT_TRUE(source->advise(part(0), Advice::kDontNeed, kReader).ok());
+  ASSERT_TRUE(eventually([&] { return source->advice().underWay() == 0; }));
+  const EngineStatistics counted = agent.await(agent.engine().statistics());
+  EXPECT_EQ(counted.willNeed, 1u);
+  EXPECT_EQ(counted.willNeedBytes, kFiles * kFile);
+  EXPECT_EQ(counted.dontNeed, 1u);
+  EXPECT_EQ(counted.dontNeedBytes, kFile);
 }
 
 // Each of as many readers as a mount has room for fills its part; then there is room for none.
@@ -148,8 +193,9 @@ TEST(MountAdvice, AMountHasABoundForAllOfItsReaders) {
   const std::vector<std::uint32_t> files = filesOf(*(*added)->manifest);
   DatasetSource source(*agent.engine().commons().mounting, *added, "test", false);
   for (std::size_t i = 0; i < kMax; ++i)
-    ASSERT_TRUE(source.advise(files[i], true, i / MountAdvice::kMaxRequests).ok()) << i;
-  EXPECT_EQ(source.advise(files[kMax], true, MountAdvice::kMaxReaders).code(),
+    ASSERT_TRUE(source.advise(files[i], Advice::kWillNeed, i / MountAdvice::kMaxRequests).ok())
+        << i;
+  EXPECT_EQ(source.advise(files[kMax], Advice::kWillNeed, MountAdvice::kMaxReaders).code(),
             ErrorCode::kUnavailable);
   EXPECT_EQ(source.advice().underWay(), kMax);
 }
@@ -168,9 +214,10 @@ TEST(MountAdvice, RefusesMoreFilesThanMayBe) {
   const auto added = agent.await(agent.engine().manifests().add(*bytes));
   ASSERT_TRUE(added.ok());
   DatasetSource source(*agent.engine().commons().mounting, *added, "test", false);
-  EXPECT_EQ(source.advise(0, true, kReader).code(), ErrorCode::kInvalidArgument);
-  EXPECT_EQ(source.advise(0, false, kReader).code(), ErrorCode::kInvalidArgument);
-  EXPECT_TRUE(source.advise(*(*added)->manifest->lookUp("many/7"), true, kReader).ok());
+  EXPECT_EQ(source.advise(0, Advice::kWillNeed, kReader).code(), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(source.advise(0, Advice::kDontNeed, kReader).code(), ErrorCode::kInvalidArgument);
+  EXPECT_TRUE(
+      source.advise(*(*added)->manifest->lookUp("many/7"), Advice::kWillNeed, kReader).ok());
 }
 
 }  // namespace

@@ -5,12 +5,17 @@
 #include <vector>
 
 #include "base/crc32c.h"
+#include "directory/copy_releases.h"
 #include "directory/directory_service.h"
 #include "engine/lent_chunk.h"
 #include "fetch/fetcher.h"
+#include "fetch/memory_tier.h"
 
 namespace hearth {
 namespace {
+
+// While the asker waits for a limit it is looked so often whether it still does.
+constexpr auto kInterestTick = std::chrono::milliseconds(100);
 
 Error notHere() { return {ErrorCode::kTryElsewhere, "this agent does not hold the chunk"}; }
 
@@ -22,22 +27,38 @@ struct PeerService::Reading {
   std::shared_ptr<const Manifest> manifest;  // null when it cannot be opened
 };
 
-PeerService::PeerService(Shard& shard) : shard_(shard) {}
+PeerService::PeerService(Shard& shard) : shard_(shard), smallReads_(*shard.reactor) {}
 
 PeerService::~PeerService() = default;
 
 Task<Result<BytesAnswer>> PeerService::onRead(std::string, ContentKey key, std::uint64_t offset,
                                               std::uint32_t length, Interest interest) {
   Shard& owner = shard_.commons.owner(key);
+  BandwidthAllowance toPeers(shard_.commons.limits->toPeers);
+  if (!toPeers.given(priorityOf(interest))) {
+    Task<bool> earning = earn(*shard_.reactor, toPeers, length, interest);
+    if (!co_await earning) co_return notHere();
+  }
   co_await owner.reactor->enter();
   Task<Result<BytesAnswer>> reading =
-      readHere(owner, *shard_.reactor, key, offset, length, std::move(interest));
+      readHere(owner, *shard_.reactor, key, offset, length, interest);
   Result<BytesAnswer> answer = co_await reading;
   co_await shard_.reactor->enter();
   if (answer.ok()) {
+    toPeers.use(answer->bytes.size(), priorityOf(interest));
     shard_.commons.counters.servedBytes.fetch_add(answer->bytes.size(), std::memory_order_relaxed);
   }
   co_return answer;
+}
+
+Task<bool> PeerService::earn(Reactor& reactor, BandwidthAllowance& allowance, std::uint64_t bytes,
+                             const Interest& interest) {
+  Urgency urgency(priorityOf(interest));
+  while (interest.lives()) {
+    co_await allowance.earn(reactor, bytes, urgency, Clock::now() + kInterestTick);
+    if (allowance.given(urgency.priority())) co_return true;
+  }
+  co_return false;
 }
 
 Task<Result<BytesAnswer>> PeerService::readHere(Shard& owner, Reactor& answering, ContentKey key,
@@ -52,17 +73,32 @@ Task<Result<BytesAnswer>> PeerService::readHere(Shard& owner, Reactor& answering
   if (!inside)
     co_return Error{ErrorCode::kInvalidArgument,
                     "the range asked for lies outside one chunk of the file"};
-  if (!file->resident(chunk)) co_return notHere();
+  std::shared_ptr<LoadedChunk> loaded = fetch != nullptr ? fetch->storing(chunk) : nullptr;
+  if (loaded == nullptr && !file->resident(chunk)) co_return notHere();
+  if (loaded == nullptr) loaded = owner.memory->find(key, chunk);
+  const bool large = length > SmallReads::kMaxBytes;
+  if (loaded == nullptr && large && !file->inPageCache(offset, length))
+    loaded = co_await loadChunk(owner, file, chunk, interest);
   BytesAnswer answer;
-  const std::shared_ptr<LoadedChunk> loaded =
-      fetch != nullptr ? fetch->loaded.find(chunk) : nullptr;
   if (loaded != nullptr) {
     answer.bytes = loaded->bytes.subspan(offset % kChunkBytes, length);
-    // Whoever reads it slowly must not hold the buffer: it is lent. Only what is also in the file
-    // is given to peers, so that it can come from there.
-    answer.lent = std::make_shared<LentChunk>(answering, loaded, file, offset, length);
+    // Whoever reads it slowly must not hold the buffer: it is lent. Only what is also in the file,
+    // or will be before the buffer is needed, is given to peers, so that it can come from there.
+    const LentChunk::Lender lender{*owner.reactor, *owner.memory, owner.commons.limits->disk};
+    answer.lent = std::make_shared<LentChunk>(LentChunk::Asker{answering, interest}, lender, loaded,
+                                              file, offset, length);
     loaded->lend(answer.lent, Clock::now());
+  } else if (auto copy = owner.peerService->smallReads_.read(*file, offset, length)) {
+    owner.peerService->smallReads_.keepOpen(file, length);
+    answer.bytes = {copy.get(), length};
+    answer.keep = std::move(copy);
   } else {
+    BandwidthAllowance disk(owner.commons.limits->disk);
+    if (!disk.given(priorityOf(interest))) {
+      Task<bool> earning = earn(*owner.reactor, disk, length, interest);
+      if (!co_await earning) co_return notHere();
+    }
+    disk.use(length, priorityOf(interest));
     // Its turn may come when the asker has gone: then the disk is not read for it.
     auto read = [file, offset, length,
                  interest = std::move(interest)]() -> Result<std::span<const std::byte>> {
@@ -71,10 +107,12 @@ Task<Result<BytesAnswer>> PeerService::readHere(Shard& owner, Reactor& answering
     };
     const Result<std::span<const std::byte>> bytes = co_await owner.reactor->offload(read);
     if (!bytes.ok()) co_return notHere();  // a block was bad: it is being fetched again
+    owner.peerService->smallReads_.keepOpen(file, length);
     answer.bytes = *bytes;
     answer.keep = file;
   }
-  const std::vector<std::uint32_t> checksums = file->blockChecksums(chunk);
+  const std::vector<std::uint32_t> checksums =
+      loaded != nullptr ? loaded->checksums : file->blockChecksums(chunk);
   const std::size_t first = (offset % kChunkBytes) / kBlockBytes;
   const std::size_t count = (length + kBlockBytes - 1) / kBlockBytes;
   if (first + count > checksums.size()) co_return notHere();
@@ -84,6 +122,19 @@ Task<Result<BytesAnswer>> PeerService::readHere(Shard& owner, Reactor& answering
   const bool cut = length % kBlockBytes != 0 && offset + length != file->size();
   if (cut) answer.blockChecksums.back() = crc32c(answer.bytes.subspan((count - 1) * kBlockBytes));
   co_return answer;
+}
+
+Task<std::shared_ptr<LoadedChunk>> PeerService::loadChunk(Shard& owner,
+                                                          std::shared_ptr<CachedFile> file,
+                                                          std::uint32_t chunk,
+                                                          const Interest& interest) {
+  auto wanted = [&interest] { return interest.lives(); };
+  std::shared_ptr<LoadedChunk> loaded =
+      co_await owner.fetcher->cacheLoads().load(file, chunk, CacheLoads::Turn::kNow, wanted);
+  // It may have had to go already: then it is taken back as what is kept is.
+  if (loaded != nullptr && owner.memory->find(file->key(), chunk) != loaded)
+    owner.memory->noteLent(loaded);
+  co_return loaded;
 }
 
 Task<Result<BytesAnswer>> PeerService::onReadManifest(std::string, Sha256Digest digest,
@@ -184,10 +235,14 @@ Task<Result<ControlMessage>> PeerService::controlHere(Shard& owner, std::string 
       co_return answer;
     }
     case DirectoryMessage::kQuery:
+      if (about.leave) owner.wanted->noteUse(about.key, about.leave->usedAtMs);
       answer.body = encode(owner.wanted->report(about.key));
       co_return answer;
+    case DirectoryMessage::kRelease:
+      answer.body = encode(co_await owner.releases->release(std::move(fromNode), about));
+      co_return answer;
     case DirectoryMessage::kUpdates:
-      break;  // onNews()
+      break;  // onUpdates()
   }
   co_return Error{ErrorCode::kProtocolError,
                   "an unknown control message (" + std::to_string(request.type) + ")"};

@@ -6,6 +6,7 @@
 #include <memory>
 
 #include "engine/shard.h"
+#include "engine/small_reads.h"
 #include "manifest/manifest.h"
 #include "transport/peer_transport.h"
 
@@ -20,11 +21,16 @@ class PeerService final : public PeerHandler {
   PeerService& operator=(const PeerService&) = delete;
 
   // kTryElsewhere when the chunk is not here: what is on its way is awaited by a control message.
+  // Within the node's limits, which are waited for before memory is used; as each request waits by
+  // itself, control messages and other answers pass it.
   Task<Result<BytesAnswer>> onRead(std::string fromNode, ContentKey key, std::uint64_t offset,
                                    std::uint32_t length, Interest interest) override;
   Task<Result<BytesAnswer>> onReadManifest(std::string fromNode, Sha256Digest digest,
                                            std::uint64_t offset, std::uint32_t length) override;
   Task<Result<ControlMessage>> onControl(std::string fromNode, ControlMessage request) override;
+
+  // On its thread: of files that this shard owns.
+  [[nodiscard]] SmallReads& smallReads() { return smallReads_; }
 
  private:
   // A manifest that peers read, for all of them that read it at a time.
@@ -35,12 +41,21 @@ class PeerService final : public PeerHandler {
   static Task<Result<BytesAnswer>> readHere(Shard& owner, Reactor& answering, ContentKey key,
                                             std::uint64_t offset, std::uint32_t length,
                                             Interest interest);
+  // Null: it stays on the disk alone.
+  static Task<std::shared_ptr<LoadedChunk>> loadChunk(Shard& owner,
+                                                      std::shared_ptr<CachedFile> file,
+                                                      std::uint32_t chunk,
+                                                      const Interest& interest);
+  // False: the asker has gone before the limit let it pass.
+  static Task<bool> earn(Reactor& reactor, BandwidthAllowance& allowance, std::uint64_t bytes,
+                         const Interest& interest);
   // Several at once, for whichever shards.
   Task<Result<ControlMessage>> onUpdates(std::string fromNode, ControlMessage message);
   static Task<Result<ControlMessage>> controlHere(Shard& owner, std::string fromNode,
                                                   ControlMessage request);
 
   Shard& shard_;
+  SmallReads smallReads_;
   std::map<Sha256Digest, std::weak_ptr<Reading>> reading_;
 };
 

@@ -8,8 +8,10 @@
 #include <future>
 #include <thread>
 
+#include "base/crc32c.h"
 #include "directory/directory_message.h"
 #include "engine/testing_cluster.h"
+#include "fetch/memory_tier.h"
 
 namespace hearth {
 namespace {
@@ -109,6 +111,109 @@ TEST(PeerService, UpdatesForSeveralShardsTakeFewTurns) {
   EXPECT_LT(turns, int{kMaxUpdates / 4});
   ended = true;
   idle.get_future().wait();
+}
+
+// A file of which all is here, and reads of it as a peer's, on the shard that owns it.
+class SmallPeerReads : public testing::Test {
+ protected:
+  void SetUp() override {
+    origin.add("model", kChunkBytes + 100'000);
+    dataset = agent.add(origin);
+    agent.beginWarm(dataset);
+    ASSERT_EQ(agent.awaitWarm().state, WarmState::kSucceeded);
+    key = dataset->manifest->entry(filesOf(*dataset->manifest).front()).key;
+    expected = origin.bytesOf("model");
+    ASSERT_TRUE(runOn(owner(), leaveMemory()));
+  }
+  // From now on the file is on the disk alone.
+  Task<bool> leaveMemory() {
+    Shard& shard = agent.engine().commons().owner(key);
+    co_await shard.reactor->enter();
+    shard.memory->clear();
+    co_return shard.memory->bytes() == 0;
+  }
+  ~SmallPeerReads() override {
+    blocked = false;
+    eventually([this] { return blocking == 0; });
+  }
+
+  Task<Result<BytesAnswer>> ask(std::uint64_t offset, std::uint32_t length) {
+    Shard& shard = agent.engine().commons().owner(key);
+    co_await shard.reactor->enter();
+    Task<Result<BytesAnswer>> reading =
+        shard.peerService->onRead("b", key, offset, length, Interest());
+    co_return co_await reading;
+  }
+  void expectRead(std::uint64_t offset, std::uint32_t length) {
+    const Result<BytesAnswer> answer = runOn(owner(), ask(offset, length));
+    ASSERT_TRUE(answer.ok()) << answer.error().message;
+    EXPECT_TRUE(std::ranges::equal(answer->bytes,
+                                   std::as_bytes(std::span(expected)).subspan(offset, length)));
+    EXPECT_EQ(answer->blockChecksums, crc32cOfBlocks(answer->bytes, kBlockBytes));
+  }
+  [[nodiscard]] Reactor& owner() { return *agent.engine().commons().owner(key).reactor; }
+  // The helper threads of the shard have enough to do from now on.
+  void occupyHelpers() {
+    struct Wait {
+      static Task<void> run(SmallPeerReads& test) {
+        auto wait = [&test] {
+          while (test.blocked) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+          return 0;
+        };
+        co_await test.owner().offload(wait);
+        --test.blocking;
+      }
+    };
+    constexpr int kHelpers = 4;
+    blocked = true;
+    blocking = kHelpers;
+    for (int i = 0; i < kHelpers; ++i) owner().post([this] { spawn(Wait::run(*this)); });
+  }
+  [[nodiscard]] EvictOutcome evictFromCache() {
+    return *agent.await(agent.engine().commons().cache->evict(key));
+  }
+
+  Origin origin;
+  Agent agent{"a", ScrubOptions{.bytesPerSecond = 0}};
+  std::shared_ptr<Dataset> dataset;
+  ContentKey key;
+  std::string expected;
+  std::atomic<bool> blocked{false};
+  std::atomic<int> blocking{0};
+};
+
+TEST_F(SmallPeerReads, AreAnsweredFromThePageCacheWithoutAHelperThread) {
+  // Opens the file, and brings it into the page cache.
+  for (std::uint64_t at = 0; at < expected.size(); at += kBlockBytes)
+    expectRead(
+        at, static_cast<std::uint32_t>(std::min<std::uint64_t>(kBlockBytes, expected.size() - at)));
+  occupyHelpers();
+  expectRead(0, 4096);
+  expectRead(5 * kBlockBytes, 2 * kBlockBytes);
+  expectRead(kChunkBytes, 100'000);
+  expectRead(kChunkBytes + kBlockBytes, 1000);
+}
+
+TEST_F(SmallPeerReads, GiveNoBlockThatWentBad) {
+  expectRead(0, 100);
+  const std::string path = agent.engine().commons().cache->find(key)->path();
+  std::fstream(path, std::ios::binary | std::ios::in | std::ios::out).seekp(70'000).put('!');
+  EXPECT_EQ(runOn(owner(), ask(kBlockBytes, 100)).code(), ErrorCode::kTryElsewhere);
+  EXPECT_EQ(runOn(owner(), ask(0, 100)).code(), ErrorCode::kTryElsewhere) << "nor its chunk";
+}
+
+TEST_F(SmallPeerReads, KeepAFileFromEvictionForAMomentOnly) {
+  expectRead(0, 100);
+  EXPECT_NE(agent.engine().commons().cache->residentBytes(key), 0u);
+  eventually([this] { return evictFromCache() == EvictOutcome::kEvicted; });
+  EXPECT_EQ(runOn(owner(), ask(0, 100)).code(), ErrorCode::kTryElsewhere);
+}
+
+TEST_F(SmallPeerReads, AreInTheWayOfNoOneWhoEvicts) {
+  expectRead(0, 100);
+  const Evicted evicted = agent.await(agent.engine().contents().evict(dataset, std::nullopt));
+  EXPECT_EQ(evicted.kept(), 0u);
+  EXPECT_EQ(agent.engine().commons().cache->residentBytes(key), 0u);
 }
 
 // As `node` would; nothing when the agent refuses.

@@ -46,6 +46,15 @@ std::shared_ptr<Dataset> addNamed(Agent& agent, const Origin& origin) {
   return named;
 }
 
+// Of a dataset all of whose files are there.
+std::string warmView(Agent& agent, const std::shared_ptr<Dataset>& dataset) {
+  agent.beginWarm(dataset);
+  EXPECT_EQ(agent.awaitWarm().state, WarmState::kSucceeded);
+  const auto view = agent.await(agent.engine().contents().buildView(dataset));
+  EXPECT_TRUE(view.ok()) << (view.ok() ? "" : view.error().message);
+  return view.ok() ? *view : "";
+}
+
 ScrubStatistics awaitScrub(Agent& agent, const std::function<bool(const ScrubStatistics&)>& done) {
   ScrubStatistics now;
   eventually([&] {
@@ -58,22 +67,42 @@ ScrubStatistics awaitScrub(Agent& agent, const std::function<bool(const ScrubSta
 const ScrubOptions kOften{.bytesPerSecond = std::uint64_t{1} << 30,
                           .interval = std::chrono::milliseconds(100)};
 
+constexpr std::uint64_t kLittleMemory = 4 * std::uint64_t{kChunkBytes};
+
+void scrubOftenInLittleMemory(EngineOptions& options) {
+  options.scrub = kOften;
+  options.shards = 1;
+  options.bufferBytes = kLittleMemory;
+}
+
+// What an agent with little memory had stored is on the disk alone.
+void fillMemory(Agent& agent) {
+  Origin other;
+  other.add("other", 2 * kLittleMemory);
+  const auto dataset = agent.add(other);
+  WarmOptions options;
+  options.job = "other";
+  options.dataset = dataset;
+  options.entries = filesOf(*dataset->manifest);
+  ASSERT_TRUE(agent.engine().warm(std::move(options)).ok());
+  const auto job = agent.engine().findJob("other");
+  ASSERT_TRUE(eventually([&] { return job->progress().state == WarmState::kSucceeded; }));
+}
+
+// Nothing else looks at what was written: without the scrub the view gives these bytes for ever,
+// and the wait below ends with kHang.
 TEST(Scrubber, MendsBytesThatChangedBelowAView) {
   Origin origin;
   origin.add("model", 30'000'000);
   Agent agent("one", kOften);
-  const auto dataset = agent.add(origin);
-  agent.beginWarm(dataset);
-  ASSERT_EQ(agent.awaitWarm().state, WarmState::kSucceeded);
-  const auto view = agent.await(agent.engine().contents().buildView(dataset));
-  ASSERT_TRUE(view.ok()) << view.error().message;
-  const std::vector<char> good = contents(*view + "/model");
-  flipOnDisk(*view + "/model", 9'000'000);
+  const auto view = warmView(agent, agent.add(origin));
+  const std::vector<char> good = contents(view + "/model");
+  flipOnDisk(view + "/model", 9'000'000);
   const ScrubStatistics found =
       awaitScrub(agent, [](const ScrubStatistics& now) { return now.repairedChunks != 0; });
   EXPECT_EQ(found.badBlocks, 1u);
   EXPECT_EQ(found.repairedChunks, 1u);
-  EXPECT_TRUE(contents(*view + "/model") == good) << "the same inode has good bytes again";
+  EXPECT_TRUE(contents(view + "/model") == good) << "the same inode has good bytes again";
 }
 
 // The file is read again and again; without the rate, 48 MiB would take a small part of a second.
@@ -94,17 +123,32 @@ TEST(Scrubber, ReadsNoFasterThanItsRate) {
   EXPECT_GE(Clock::now() - began, std::chrono::seconds(2));
 }
 
-TEST(Scrubber, ServesNothingAsAWholeThatItCannotMend) {
+// Memory has what was stored, and needs neither the origin nor another agent.
+TEST(Scrubber, MendsFromMemory) {
   auto origin = std::make_unique<Origin>();
   origin->add("model", 9'000'000);
   Agent agent("one", kOften);
   const auto dataset = addNamed(agent, *origin);
-  agent.beginWarm(dataset);
-  ASSERT_EQ(agent.awaitWarm().state, WarmState::kSucceeded);
-  const auto view = agent.await(agent.engine().contents().buildView(dataset));
-  ASSERT_TRUE(view.ok()) << view.error().message;
+  const auto view = warmView(agent, dataset);
+  const std::vector<char> good = contents(view + "/model");
   origin.reset();
-  flipOnDisk(*view + "/model", 5'000'000);
+  flipOnDisk(view + "/model", 5'000'000);
+  const ScrubStatistics found =
+      awaitScrub(agent, [](const ScrubStatistics& now) { return now.repairedChunks != 0; });
+  EXPECT_EQ(found.badBlocks, 1u);
+  EXPECT_EQ(found.lostChunks, 0u);
+  EXPECT_TRUE(contents(view + "/model") == good);
+}
+
+TEST(Scrubber, ServesNothingAsAWholeThatItCannotMend) {
+  auto origin = std::make_unique<Origin>();
+  origin->add("model", 9'000'000);
+  Agent agent("one", scrubOftenInLittleMemory);
+  const auto dataset = addNamed(agent, *origin);
+  const auto view = warmView(agent, dataset);
+  ASSERT_NO_FATAL_FAILURE(fillMemory(agent));
+  origin.reset();
+  flipOnDisk(view + "/model", 5'000'000);
   const ScrubStatistics found =
       awaitScrub(agent, [](const ScrubStatistics& now) { return now.lostChunks != 0; });
   EXPECT_EQ(found.badBlocks, 1u);
@@ -115,16 +159,14 @@ TEST(Scrubber, ServesNothingAsAWholeThatItCannotMend) {
 TEST(Scrubber, MendsLaterWhatItCannotMendNow) {
   Origin origin;
   origin.add("model", 9'000'000);
-  Agent agent("one", kOften);
+  Agent agent("one", scrubOftenInLittleMemory);
   const auto dataset = addNamed(agent, origin);
-  agent.beginWarm(dataset);
-  ASSERT_EQ(agent.awaitWarm().state, WarmState::kSucceeded);
-  const auto view = agent.await(agent.engine().contents().buildView(dataset));
-  ASSERT_TRUE(view.ok()) << view.error().message;
-  const std::vector<char> good = contents(*view + "/model");
+  const auto view = warmView(agent, dataset);
+  const std::vector<char> good = contents(view + "/model");
   const std::string away = origin.folder() + ".away";
+  ASSERT_NO_FATAL_FAILURE(fillMemory(agent));
   std::filesystem::rename(origin.folder(), away);
-  flipOnDisk(*view + "/model", 5'000'000);
+  flipOnDisk(view + "/model", 5'000'000);
   const ScrubStatistics found =
       awaitScrub(agent, [](const ScrubStatistics& now) { return now.lostChunks != 0; });
   EXPECT_EQ(found.lostChunks, 1u);
@@ -133,7 +175,7 @@ TEST(Scrubber, MendsLaterWhatItCannotMendNow) {
       awaitScrub(agent, [](const ScrubStatistics& now) { return now.repairedChunks != 0; });
   EXPECT_EQ(later.repairedChunks, 1u) << "no reader has asked for it";
   EXPECT_EQ(later.lostChunks, 1u) << "it is counted once";
-  EXPECT_TRUE(contents(*view + "/model") == good);
+  EXPECT_TRUE(contents(view + "/model") == good);
 }
 
 // After a start the scrub looks at everything at once; what datasets there are is reported

@@ -1,10 +1,12 @@
 #include "engine/shard.h"
 
+#include "directory/copy_releases.h"
 #include "directory/directory_client.h"
 #include "directory/directory_service.h"
+#include "directory/release_client.h"
 #include "engine/peer_service.h"
-#include "fetch/chunk_retention.h"
 #include "fetch/fetcher.h"
+#include "fetch/memory_tier.h"
 #include "warm/file_verifier.h"
 
 namespace hearth {

@@ -9,13 +9,19 @@
 #include <thread>
 #include <vector>
 
+#include "arena/arena.h"
+#include "arena/arena_index.h"
 #include "cache/content_cache.h"
 #include "dataset/engine_event.h"
 #include "directory/cluster_view.h"
 #include "fetch/buffer_pool.h"
+#include "fetch/byte_lanes.h"
 #include "fetch/digest_refusals.h"
 #include "fetch/file_fetch.h"
+#include "fetch/node_limits.h"
+#include "fetch/slot_exchange.h"
 #include "fetch/through_reads.h"
+#include "fetch/withdrawn_bytes.h"
 #include "files/file_system.h"
 #include "mount/mount_ports.h"
 #include "origin/origin_client.h"
@@ -25,11 +31,14 @@
 
 namespace hearth {
 
-class ChunkRetention;
 class DirectoryService;
 class DirectoryClient;
+class CopyReleases;
+class ReleaseClient;
 class Fetcher;
 class FileVerifier;
+class HolderLink;
+class MemoryTier;
 class PeerService;
 class WantedKeys;
 
@@ -39,6 +48,7 @@ struct EngineCounters {
   std::atomic<std::uint64_t> servedBytes{0};       // of files, given to other agents
   std::atomic<std::uint64_t> digestMismatches{0};  // files that were not what their digest says
   DemandCounters demand;
+  AdviceCounters advice;
   DirectoryCounters directory;
 };
 
@@ -53,8 +63,18 @@ struct Shard;
 struct EngineCommons {
   std::string self;
   EventSink events;
+  std::shared_ptr<HolderLink> holder;  // of mounts and memory; lives until the engine has closed
+  // All shards' slots are of it; with what it says about them for the next process, and what was in
+  // it at the start. Made when the cache is open, before shards use memory, and never replaced.
+  std::unique_ptr<Arena> arena;
+  std::unique_ptr<ArenaIndex> index;
+  ArenaFindings found;
+  std::vector<ChunkSlot> slots;  // all of the arena; shards have them in their stocks
+  SlotExchange exchange;
   std::vector<std::unique_ptr<Shard>> shards;
+  std::vector<ByteLane> lanes;  // of the shards, in order; made when all of them have started
   std::unique_ptr<ContentCache> cache;
+  std::unique_ptr<NodeLimits> limits;
   // What goes through whole files or through lists of millions: with the time that no other wants,
   // and files in pieces. Quick calls are on each reactor's own helpers.
   ThreadPool wholeFiles{{.threads = wholeFileThreads(), .niceness = 10}};
@@ -66,6 +86,7 @@ struct EngineCommons {
   EngineCounters counters;
   FailedReads failedReads;
   DigestRefusals refusals;
+  WithdrawnBytes withdrawn;
   ThroughReads throughReads;
 
   [[nodiscard]] Shard& owner(const ContentKey& key) { return *shards[shardOf(key, shards.size())]; }
@@ -82,15 +103,18 @@ struct Shard {
   std::size_t index = 0;
   std::unique_ptr<Reactor> reactor;
   std::unique_ptr<FileSystem> files;
-  // Two pools: see FetchPorts.
+  std::unique_ptr<SlotStock> slots;
+  // Two pools of these: see FetchPorts.
   std::unique_ptr<BufferPool> peerBuffers;
   std::unique_ptr<BufferPool> originBuffers;
-  std::unique_ptr<ChunkRetention> peerRetention;
-  std::unique_ptr<ChunkRetention> originRetention;
+  std::unique_ptr<MemoryTier> memory;
   std::unique_ptr<OriginClient> origin;
   std::unique_ptr<WantedKeys> wanted;
   std::unique_ptr<DirectoryService> directoryService;
   std::unique_ptr<DirectoryClient> directory;
+  std::unique_ptr<CopyReleases> releases;
+  std::unique_ptr<ReleaseClient> leave;
+  std::unique_ptr<ByteLanes> lanes;
   std::unique_ptr<Fetcher> fetcher;
   std::unique_ptr<FileVerifier> verifier;
   std::unique_ptr<PeerService> peerService;

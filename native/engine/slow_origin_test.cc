@@ -1,11 +1,6 @@
 // Datasets on one shard, one of which has an origin that trickles: the others go on.
-#include <poll.h>
-#include <sys/socket.h>
-#include <unistd.h>
-
 #include <atomic>
 #include <future>
-#include <list>
 #include <thread>
 
 #include "engine/loopback_server.h"
@@ -19,66 +14,24 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr std::uint64_t kSlowBytes = 48u << 20;
-constexpr std::size_t kShardBuffers = 8;  // of chunks from origins
+constexpr std::size_t kShardBuffers = 12;  // of 16, as 4 are kept for what comes from peers
 
 // Of a file of kSlowBytes; gives its bytes at 4 KiB/s, which is no stall and takes hours, for as
 // long as it lives.
 class TricklingServer {
  public:
-  TricklingServer() : acceptor_([this] { accept(); }) {}
-  ~TricklingServer() {
-    stopping_ = true;
-    acceptor_.join();
-    for (std::thread& each : threads_) each.join();
-  }
-  TricklingServer(const TricklingServer&) = delete;
-  TricklingServer& operator=(const TricklingServer&) = delete;
-  [[nodiscard]] std::string url() const { return server_.url(); }
+  [[nodiscard]] std::vector<std::byte> manifest() const { return server_.manifest(); }
+  [[nodiscard]] Location location() const { return server_.location(); }
 
  private:
-  void accept() {
-    while (!stopping_) {
-      pollfd waiting{server_.fd(), POLLIN, 0};
-      if (poll(&waiting, 1, 50) != 1) continue;
-      const int fd = accept4(server_.fd(), nullptr, nullptr, SOCK_CLOEXEC);
-      if (fd >= 0) threads_.emplace_back([this, fd] { serve(fd); });
-    }
-  }
-  static bool send(int fd, const std::string& bytes) {
-    return ::send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL) ==
-           static_cast<ssize_t>(bytes.size());
-  }
-  // One request a connection.
-  void serve(int fd) {
-    std::string request;
-    char buffer[4096];
-    while (!stopping_ && request.find("\r\n\r\n") == request.npos) {
-      pollfd waiting{fd, POLLIN, 0};
-      if (poll(&waiting, 1, 50) != 1) continue;
-      const ssize_t count = recv(fd, buffer, sizeof buffer, 0);
-      if (count <= 0) break;
-      request.append(buffer, static_cast<std::size_t>(count));
-    }
-    unsigned long long first = 0, last = 0;
-    const std::size_t range = request.find("bytes=");
-    if (range != request.npos &&
-        std::sscanf(request.c_str() + range, "bytes=%llu-%llu", &first, &last) == 2) {
-      bool sent = send(fd, "HTTP/1.1 206 Partial Content\r\nETag: \"1\"\r\nContent-Range: bytes " +
-                               std::to_string(first) + "-" + std::to_string(last) + "/" +
-                               std::to_string(kSlowBytes) + "\r\nContent-Length: " +
-                               std::to_string(last - first + 1) + "\r\n\r\n");
-      while (sent && !stopping_) {
-        std::this_thread::sleep_for(25ms);
-        sent = send(fd, std::string(100, 'x'));
-      }
-    }
-    ::close(fd);
+  void trickle(int fd) const {
+    do {
+      std::this_thread::sleep_for(25ms);
+    } while (!server_.stopping() && RangeServer::send(fd, std::string(100, 'x')));
   }
 
-  const LoopbackServer server_;
-  std::atomic<bool> stopping_{false};
-  std::list<std::thread> threads_;  // the acceptor's
-  std::thread acceptor_;
+  const RangeServer server_{
+      kSlowBytes, [this](int fd, std::uint64_t /*first*/, std::uint64_t /*last*/) { trickle(fd); }};
 };
 
 // What of a key's chunks comes from the origin, as other agents see it.
@@ -108,19 +61,10 @@ struct Underway {
 // Readers of every chunk of a dataset whose origin trickles, on an agent with one shard.
 struct SlowOriginTest : testing::Test {
   void SetUp() override {
-    ManifestBuilder builder(false);
-    ManifestRow row;
-    row.path = "model";
-    row.size = kSlowBytes;
-    row.validator = "etag:\"1\"";
-    row.key.bytes = Sha256::of(std::as_bytes(std::span(row.path)));
-    builder.add(std::move(row));
-    const auto added = agent.await(agent.engine().manifests().add(*builder.build()));
+    const auto added = agent.await(agent.engine().manifests().add(server.manifest()));
     ASSERT_TRUE(added.ok());
     const auto slow = agent.engine().manifests().find((*added)->manifest->digest(), "slow");
-    Location base;
-    base.url = server.url();
-    slow->locations.setBase(std::move(base));
+    slow->locations.setBase(server.location());
     source =
         std::make_unique<DatasetSource>(*agent.engine().commons().mounting, slow, "test", false);
     opened = *source->openFile(*slow->manifest->lookUp("model"));

@@ -44,7 +44,13 @@ class DeafAsker {
 TEST(SlowPeer, FetchingGoesOnWhileAPeerDoesNotRead) {
   Origin origin;
   origin.add("model", 60 * kChunkBytes);
-  Agent agent("a");
+  // That is given up after three probes: later than a busy machine has fetched all.
+  Agent agent("a", [](EngineOptions& options) {
+    options.transport = [](Reactor& reactor, TransportOptions transport, PeerHandler& handler) {
+      transport.idleProbe = std::chrono::minutes(1);
+      return PeerTransport::create(reactor, std::move(transport), handler);
+    };
+  });
   DeafAsker deaf(agent);
   const auto dataset = agent.add(origin);
   const ContentKey key = dataset->manifest->entry(filesOf(*dataset->manifest).front()).key;

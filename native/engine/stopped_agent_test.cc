@@ -60,8 +60,57 @@ Task<Status> demandChunk(Engine& engine, std::shared_ptr<Dataset> dataset, std::
   co_return status;
 }
 
+// What an agent asks others for, and how long it lets them be silent.
+class WatchedTransport final : public testing_rails::ForwardingTransport {
+ public:
+  struct Read {
+    std::string node;
+    Clock::duration silence;
+    bool ok = false;  // once it has ended
+  };
+  struct Seen {
+    std::mutex mutex;
+    std::vector<Read> reads;  // in the order of their beginnings
+    std::vector<Read> take() {
+      const std::lock_guard lock(mutex);
+      return std::exchange(reads, {});
+    }
+  };
+  WatchedTransport(std::unique_ptr<PeerTransport> inner, Seen& seen)
+      : ForwardingTransport(std::move(inner)), seen_(seen) {}
+  // Of an agent's options.
+  static auto watching(Seen& seen) {
+    return [&seen](EngineOptions& options) {
+      options.transport = [&seen](Reactor& reactor, TransportOptions transport,
+                                  PeerHandler& handler) -> std::unique_ptr<PeerTransport> {
+        return std::make_unique<WatchedTransport>(
+            PeerTransport::create(reactor, std::move(transport), handler), seen);
+      };
+    };
+  }
+  Task<Status> read(std::string node, ContentKey key, std::uint64_t offset, MemoryVector into,
+                    std::vector<std::uint32_t>& blockChecksums, RequestTimeouts timeouts,
+                    RequestClass requestClass) override {
+    std::size_t at = 0;
+    {
+      const std::lock_guard lock(seen_.mutex);
+      at = seen_.reads.size();
+      seen_.reads.push_back({node, timeouts.silence});
+    }
+    Status status = co_await ForwardingTransport::read(
+        std::move(node), key, offset, std::move(into), blockChecksums, timeouts, requestClass);
+    const std::lock_guard lock(seen_.mutex);
+    if (at < seen_.reads.size()) seen_.reads[at].ok = status.ok();
+    co_return status;
+  }
+
+ private:
+  Seen& seen_;
+};
+
 TEST(StoppedAgent, ADemandReadGoesToTheOtherHolder) {
-  Agent stopped("stopped"), live("live"), reader("reader");
+  WatchedTransport::Seen seen;
+  Agent stopped("stopped"), live("live"), reader("reader", WatchedTransport::watching(seen));
   connect({&stopped, &live, &reader});
   // Several, so that the stopped agent is the directory of some and not of others.
   for (int round = 0; round < 4; ++round) {
@@ -78,11 +127,19 @@ TEST(StoppedAgent, ADemandReadGoesToTheOtherHolder) {
     ASSERT_TRUE(reader.await(demandChunk(reader.engine(), dataset, 0)).ok());
     ASSERT_TRUE(reader.await(demandChunk(reader.engine(), dataset, 1)).ok());
     const Stopped still(stopped);
+    seen.take();
     for (std::uint32_t chunk = 2; chunk < 8; ++chunk) {
-      const auto before = Clock::now();
-      const Status status = reader.await(demandChunk(reader.engine(), dataset, chunk));
+      // On a busy machine the other one may be silent for as long: then it is asked again.
+      Status status = Error{ErrorCode::kUnavailable, "not asked for"};
+      for (int tries = 0; !status.ok() && tries < kTries; ++tries)
+        status = reader.await(demandChunk(reader.engine(), dataset, chunk));
       EXPECT_TRUE(status.ok()) << status.error().message;
-      EXPECT_LT(Clock::now() - before, kPeerTimeout) << "it waits for the stopped one";
+      const std::vector<WatchedTransport::Read> reads = seen.take();
+      ASSERT_FALSE(reads.empty());
+      EXPECT_EQ(reads.back().node, "live");
+      EXPECT_TRUE(reads.back().ok);
+      // silent_peer_test.cc shows that a read ends after the silence that it is given.
+      for (const auto& read : reads) EXPECT_LE(read.silence, kSilenceAlone) << read.node;
     }
   }
 }
@@ -106,62 +163,39 @@ TEST(StoppedAgent, ComesBackWhenItGoesOn) {
       eventually([&] { return reader.await(demandChunk(reader.engine(), dataset, 2)).ok(); }));
 }
 
-// How long an agent lets others be silent when it reads from them.
-class WatchedTransport final : public testing_rails::ForwardingTransport {
- public:
-  struct Seen {
-    std::mutex mutex;
-    std::vector<Clock::duration> silences;
-  };
-  WatchedTransport(std::unique_ptr<PeerTransport> inner, Seen& seen)
-      : ForwardingTransport(std::move(inner)), seen_(seen) {}
-  Task<Status> read(std::string node, ContentKey key, std::uint64_t offset, MemoryVector into,
-                    std::vector<std::uint32_t>& blockChecksums, RequestTimeouts timeouts,
-                    RequestClass requestClass) override {
-    {
-      const std::lock_guard lock(seen_.mutex);
-      seen_.silences.push_back(timeouts.silence);
-    }
-    return ForwardingTransport::read(std::move(node), key, offset, std::move(into), blockChecksums,
-                                     timeouts, requestClass);
-  }
-
- private:
-  Seen& seen_;
-};
-
 // Who is silent is waited for longer when no other holds the chunk. silent_peer_test.cc shows that
 // a read ends after the silence that it is given.
 TEST(StoppedAgent, IsWaitedForLongerWhenItAloneHoldsTheChunk) {
   WatchedTransport::Seen seen;
-  const auto watched = [&seen](EngineOptions& options) {
-    options.transport = [&seen](Reactor& reactor, TransportOptions transport,
-                                PeerHandler& handler) -> std::unique_ptr<PeerTransport> {
-      return std::make_unique<WatchedTransport>(
-          PeerTransport::create(reactor, std::move(transport), handler), seen);
-    };
-  };
-  Agent one("one"), two("two"), reader("reader", watched);
+  Agent one("one"), two("two"), reader("reader", WatchedTransport::watching(seen));
   connect({&one, &two, &reader});
-  Origin ofOne, ofBoth;
-  ofOne.add("alone", kChunkBytes);
-  ofBoth.add("both", kChunkBytes);
   const auto warm = [](Agent& agent, const Origin& origin) {
     agent.beginWarm(agent.add(origin));
     EXPECT_EQ(agent.awaitWarm().state, WarmState::kSucceeded);
     EXPECT_TRUE(agent.engine().cancelWarm("warm").ok());
   };
-  warm(one, ofOne);
-  warm(one, ofBoth);
-  warm(two, ofBoth);
   const auto silencesOf = [&](const Origin& origin) {
     const auto dataset = reader.add(origin);
     EXPECT_TRUE(reader.await(demandChunk(reader.engine(), dataset, 0)).ok());
-    const std::lock_guard lock(seen.mutex);
-    return std::exchange(seen.silences, {});
+    std::vector<Clock::duration> silences;
+    for (const auto& read : seen.take()) silences.push_back(read.silence);
+    return silences;
   };
-  EXPECT_EQ(silencesOf(ofOne), std::vector<Clock::duration>{kSilenceAlone});
-  EXPECT_EQ(silencesOf(ofBoth), std::vector<Clock::duration>{kSilenceWithOthers});
+  const std::vector<Clock::duration> alone{kSilenceAlone}, withOthers{kSilenceWithOthers};
+  std::vector<Clock::duration> ofOne, ofBoth;
+  // On a busy machine a silence may be over, and another one is asked.
+  for (int tries = 0; (ofOne != alone || ofBoth != withOthers) && tries < kTries; ++tries) {
+    Origin heldByOne, heldByBoth;
+    heldByOne.add("alone", kChunkBytes);
+    heldByBoth.add("both", kChunkBytes);
+    warm(one, heldByOne);
+    warm(one, heldByBoth);
+    warm(two, heldByBoth);
+    ofOne = silencesOf(heldByOne);
+    ofBoth = silencesOf(heldByBoth);
+  }
+  EXPECT_EQ(ofOne, alone);
+  EXPECT_EQ(ofBoth, withOthers);
 }
 
 }  // namespace

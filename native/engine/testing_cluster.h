@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -105,14 +106,15 @@ class Origin {
 class Agent {
  public:
   // `events`: on a shard's thread; nothing answers without it. `folder`: of the cache; empty: one
-  // of its own.
+  // of its own. `adjust`: what differs from the options of the others.
   explicit Agent(
       std::string name, std::uint64_t budget = 4ull << 30, EventSink events = [](EngineEvent) {},
-      std::string folder = "")
+      std::string folder = "", std::function<void(EngineOptions&)> adjust = {})
       : name_(std::move(name)),
         budget_(budget),
         events_(std::move(events)),
-        folder_(std::move(folder)) {
+        folder_(std::move(folder)),
+        adjust_(std::move(adjust)) {
     if (folder_.empty()) folder_ = cache_.path();
     start();
   }
@@ -217,6 +219,18 @@ inline void connect(std::vector<Agent*> agents) {
   std::vector<ClusterMember> members;
   for (Agent* const agent : agents) members.push_back(agent->member());
   for (Agent* const agent : agents) agent->setCluster(members);
+}
+
+// On a busy machine an agent that is late is not waited for where another one has the same: whose
+// bytes come is seen in one of so many tries, each with a file of its own.
+inline constexpr int kTries = 10;
+
+// No agent was so short of processor time that it gave no sign of life for half a second: else
+// others went on without it, and took from the origin what it has.
+inline bool undisturbed(const std::vector<Agent*>& agents) {
+  return std::all_of(agents.begin(), agents.end(), [](Agent* agent) {
+    return agent->await(agent->engine().statistics()).directoryUnanswered == 0;
+  });
 }
 
 }  // namespace hearth::testing_cluster

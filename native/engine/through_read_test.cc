@@ -5,53 +5,17 @@
 #include <unistd.h>
 
 #include <cstdlib>
-#include <future>
 #include <thread>
 
 #include "engine/testing_cluster.h"
+#include "engine/testing_reader.h"
 #include "fuse/testing/mapped_read.h"
 #include "fuse/testing/mount_fixture.h"
-#include "mount/dataset_source.h"
 
 namespace hearth::testing_cluster {
 namespace {
 
 constexpr std::uint64_t kMiB = 1u << 20;
-
-// All bytes of the file through `source`, in pieces of `step`; the first error instead.
-Result<std::vector<char>> readThrough(DatasetSource& source, std::uint32_t entry,
-                                      std::uint32_t step) {
-  const auto opened = source.openFile(entry);
-  if (!opened.ok()) return opened.error();
-  std::vector<char> all;
-  const std::uint64_t size = source.manifest().entry(entry).size;
-  const auto append = [&all](std::span<const std::byte> bytes) {
-    const auto* const text = reinterpret_cast<const char*>(bytes.data());
-    all.insert(all.end(), text, text + bytes.size());
-  };
-  while (all.size() < size) {
-    Result<MappedBytes> bytes = (*opened)->tryRead(all.size(), step);
-    if (!bytes.ok()) {
-      std::promise<Result<MappedBytes>> promise;
-      (*opened)->read(all.size(), step,
-                      [&promise](Result<MappedBytes> answer) { promise.set_value(answer); });
-      bytes = promise.get_future().get();
-    }
-    if (!bytes.ok()) return bytes.error();
-    append(bytes->bytes);
-    append(bytes->rest);
-  }
-  return all;
-}
-
-void expectFile(DatasetSource& source, const Origin& origin, std::size_t file, std::uint32_t step) {
-  const auto entry = source.manifest().lookUp(origin.names()[file]);
-  ASSERT_TRUE(entry.has_value());
-  const std::uint64_t size = source.manifest().entry(*entry).size;
-  const Result<std::vector<char>> bytes = readThrough(source, *entry, step);
-  ASSERT_TRUE(bytes.ok()) << bytes.error().message;
-  EXPECT_TRUE(*bytes == pattern(size, static_cast<unsigned>(file + 1))) << origin.names()[file];
-}
 
 std::uint64_t usedBytes(Agent& agent) {
   return agent.await(agent.engine().statistics()).cache.directories.front().usedBytes;
@@ -204,12 +168,14 @@ class ThroughMount : public ::testing::Test {
       origin_.add("file" + std::to_string(i), kFileBytes);
       expected_.push_back(pattern(kFileBytes, static_cast<unsigned>(i + 1)));
     }
-    agent_.emplace("one", kFiles * kFileBytes / 10);
+    agent_.emplace("one", [this](EngineOptions& options) {
+      options.cacheDirectories.front().budgetBytes = kFiles * kFileBytes / 10;
+      options.holder = folder_.path("holder");
+    });
     MountOptions mounting;
     mounting.target = folder_.path("mnt");
     mounting.dataset = agent_->add(origin_);
     mounting.source = "test";
-    mounting.holder = folder_.path("holder");
     const auto mounted = agent_->await(agent_->engine().mounts().mount(mounting));
     ASSERT_TRUE(mounted.ok()) << mounted.error().message;
   }

@@ -8,52 +8,54 @@
 #include "base/generated/constants.h"
 
 namespace hearth {
-namespace {
-
-constexpr std::size_t kFewest = 4;
-// After this long without use the memory goes back to the kernel.
-constexpr auto kIdle = std::chrono::seconds(3);
-
-}  // namespace
 
 ChunkBuffer::~ChunkBuffer() {
-  if (pool_ != nullptr) pool_->giveBack(data_, *owner_);
+  if (stock_ == nullptr) return;
+  leavePool();
+  stock_->put(slot_);
+  stock_->serve();
 }
 
-Result<std::unique_ptr<BufferPool>> BufferPool::create(Reactor& reactor, std::size_t buffers) {
-  buffers = std::max(buffers, kFewest);
-  auto memory = MemoryRegion::allocate(buffers * kChunkBytes);
-  if (!memory.ok()) return memory.error().within("chunk buffers");
-  return std::unique_ptr<BufferPool>(new BufferPool(reactor, std::move(*memory)));
+void ChunkBuffer::leavePool() {
+  if (BufferPool* const pool = std::exchange(pool_, nullptr)) pool->noteLeft(*owner_);
 }
 
-BufferPool::BufferPool(Reactor& reactor, std::shared_ptr<MemoryRegion> memory)
-    : reactor_(reactor),
-      memory_(std::move(memory)),
-      capacity_(memory_->size() / kChunkBytes),
-      trimTimer_(reactor) {
-  for (std::size_t i = capacity_; i-- > 0;)
-    free_.push_back(memory_->bytes().subspan(i * kChunkBytes).data());
+void ChunkBuffer::publish(const SlotContents& contents) {
+  if (stock_->index_ != nullptr) stock_->index_->publish(slot_->number, contents);
 }
 
-MemorySlice ChunkBuffer::slice(std::size_t size, std::shared_ptr<const void> owner) const {
-  const std::shared_ptr<MemoryRegion>& memory = pool_->memory_;
-  const auto offset = static_cast<std::uint64_t>(data_ - memory->bytes().data());
-  return {memory, offset, size, std::move(owner)};
+void ChunkBuffer::noteBusy() {
+  if (stock_->index_ != nullptr) stock_->index_->noteBusy(slot_->number);
 }
+
+void ChunkBuffer::noteIdle() {
+  if (stock_->index_ != nullptr) stock_->index_->noteIdle(slot_->number);
+}
+
+BufferPool::BufferPool(Reactor& reactor, SlotStock& stock, std::size_t reserve)
+    : reactor_(reactor), stock_(stock), reserve_(reserve) {
+  stock_.join(*this);
+}
+
+BufferPool::~BufferPool() { stock_.leave(*this); }
 
 bool BufferPool::mayTake(Priority priority, std::size_t count) const {
   const std::size_t kept = priority == Priority::kDemand ? 0 : keptForDemand();
-  return free_.size() >= count + kept;
+  return stock_.availableTo(*this) >= count + kept;
+}
+
+template <class Reclaim>
+bool BufferPool::makeRoom(Priority priority, std::size_t count, Reclaim reclaim) {
+  // What comes back meanwhile is for this request: those that wait come later anyway.
+  stock_.reclaiming_ = true;
+  while (!mayTake(priority, count) && reclaim()) {
+  }
+  stock_.reclaiming_ = false;
+  return mayTake(priority, count);
 }
 
 bool BufferPool::makeRoom(Priority priority, std::size_t count) {
-  // What comes back meanwhile is for this request: those that wait come later anyway.
-  reclaiming_ = true;
-  while (!mayTake(priority, count) && reclaim_()) {
-  }
-  reclaiming_ = false;
-  return mayTake(priority, count);
+  return makeRoom(priority, count, [&] { return stock_.reclaim(*this, priority); });
 }
 
 std::vector<ChunkBuffer> BufferPool::take(std::size_t count, const std::string& owner) {
@@ -62,8 +64,7 @@ std::vector<ChunkBuffer> BufferPool::take(std::size_t count, const std::string& 
   taking.served = ++turn_;
   std::vector<ChunkBuffer> taken;
   for (std::size_t i = 0; i < count; ++i) {
-    taken.push_back(ChunkBuffer(this, free_.back(), &taking));
-    free_.pop_back();
+    taken.push_back(ChunkBuffer(&stock_, this, stock_.take(), &taking));
   }
   inUse_.fetch_add(count, std::memory_order_relaxed);
   return taken;
@@ -89,7 +90,7 @@ BufferPool::Waiter* BufferPool::fairest(const std::deque<Waiter*>& queue) const 
 }
 
 BufferPool::Waiter* BufferPool::waiterBefore(const std::string& owner) const {
-  if (2 * of(owner).held < capacity_) return nullptr;
+  if (2 * of(owner).held < capacity()) return nullptr;
   const auto place =
       std::find_if(background_.begin(), background_.end(),
                    [this](const Waiter* waiter) { return of(waiter->owner).held == 0; });
@@ -108,7 +109,7 @@ bool BufferPool::shouldYield(const std::string& owner) const {
   for (const auto& [name, each] : owners_) {
     if (each.held != 0) all.insert(name);
   }
-  return of(owner).held * all.size() > capacity_ - keptForDemand();
+  return of(owner).held * all.size() > capacity() - keptForDemand();
 }
 
 bool BufferPool::serveFirst() {
@@ -125,23 +126,15 @@ bool BufferPool::serveFirst() {
   return true;
 }
 
-void BufferPool::giveBack(std::byte* data, BufferOwner& owner) {
-  free_.push_back(data);
+void BufferPool::noteLeft(BufferOwner& owner) {
   if (--owner.held == 0 && demand_.empty() && background_.empty())
     std::erase_if(owners_, [](const auto& each) { return each.second.held == 0; });
-  const std::size_t left = inUse_.fetch_sub(1, std::memory_order_relaxed) - 1;
-  if (reclaiming_) return;
-  const bool served = serveFirst();
-  if (!served && left == 0) trimTimer_.start(Clock::now() + kIdle, [this] { trim(); });
+  inUse_.fetch_sub(1, std::memory_order_relaxed);
 }
 
 void BufferPool::serveWaiters() {
   while (serveFirst()) {
   }
-}
-
-void BufferPool::trim() {
-  if (free_.size() == capacity_) memory_->decommit();
 }
 
 bool BufferPool::Waiter::await_ready() {
@@ -171,6 +164,13 @@ void BufferPool::Waiter::raise() {
   if (std::erase(pool.background_, this) == 0) return;  // not waiting yet, or served already
   pool.demand_.push_back(this);
   pool.serveWaiters();
+}
+
+std::optional<ChunkBuffer> BufferPool::takeNow() {
+  if (!demand_.empty() || !background_.empty()) return std::nullopt;
+  const bool room = makeRoom(Priority::kBackground, 1, [this] { return stock_.reclaimIdle(); });
+  if (!room) return std::nullopt;
+  return std::move(take(1, {}).front());
 }
 
 Task<std::vector<ChunkBuffer>> BufferPool::acquire(Urgency& urgency, std::size_t count,

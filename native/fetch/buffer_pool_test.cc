@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "base/generated/constants.h"
+#include "fetch/testing_slots.h"
 #include "reactor/synchronization.h"
 
 namespace hearth {
@@ -10,7 +11,9 @@ namespace {
 
 struct BufferPoolTest : testing::Test {
   std::unique_ptr<Reactor> reactor = std::move(*Reactor::create());
-  std::unique_ptr<BufferPool> pool = std::move(*BufferPool::create(*reactor, 8));
+  testing_support::OwnedSlots slots{8};
+  SlotStock stock{slots.all()};
+  std::unique_ptr<BufferPool> pool = std::make_unique<BufferPool>(*reactor, stock, 8);
 };
 
 Task<void> hold(Reactor& reactor, BufferPool& pool, Priority priority, std::size_t count,
@@ -37,6 +40,31 @@ Task<std::vector<int>> contend(Reactor& reactor, BufferPool& pool) {
 TEST_F(BufferPoolTest, ServesReadersBeforeBackgroundWork) {
   EXPECT_EQ(reactor->runUntilComplete(contend(*reactor, *pool)), (std::vector<int>{0, 2, 3, 1}));
   EXPECT_EQ(pool->inUse(), 0u);
+}
+
+Task<void> takeBesideOthers(Reactor& reactor, BufferPool& pool) {
+  std::vector<int> order;
+  Gate gate(reactor);
+  {
+    std::vector<ChunkBuffer> held;
+    while (std::optional<ChunkBuffer> buffer = pool.takeNow()) held.push_back(std::move(*buffer));
+    EXPECT_EQ(held.size(), 6u) << "a quarter is for readers";
+    gate.spawn(hold(reactor, pool, Priority::kDemand, 4, order, 0));
+    held.pop_back();
+    EXPECT_FALSE(pool.takeNow().has_value()) << "another waits";
+  }
+  co_await gate.close();
+  EXPECT_TRUE(pool.takeNow().has_value());
+}
+
+TEST_F(BufferPoolTest, WhoCanDoWithoutTakesWhatNoneWaitsFor) {
+  struct Run {
+    static Task<bool> run(Reactor& reactor, BufferPool& pool) {
+      co_await takeBesideOthers(reactor, pool);
+      co_return true;
+    }
+  };
+  EXPECT_TRUE(reactor->runUntilComplete(Run::run(*reactor, *pool)));
 }
 
 Task<std::vector<int>> contendAsOwners(Reactor& reactor, BufferPool& pool) {

@@ -1,7 +1,9 @@
-// Files whose bytes were not what their origin's digest says: dropped and fetched again after the
-// first time, refused after the second, for a while. Any thread; bounded.
+// Files whose bytes were not what their origin's digest says: dropped and fetched again, from each
+// source that there is, and then refused for a while. So long it is also kept here how far that has
+// come, so that it goes on when whoever wanted the file has given up. Any thread; bounded.
 #pragma once
 
+#include <memory>
 #include <mutex>
 #include <unordered_map>
 
@@ -11,45 +13,54 @@
 
 namespace hearth {
 
+class SourceRounds;
+
 class DigestRefusals {
  public:
   // The origin may have been put right: after this long it is read again.
   static constexpr auto kFor = std::chrono::minutes(10);
   static constexpr std::size_t kMax = 4096;
 
-  // The file's bytes differ. True: for the second time, and it is refused from now on.
-  bool note(const ContentKey& key) {
-    const std::lock_guard lock(mutex_);
-    expire();
-    if (files_.size() >= kMax) files_.clear();
-    File& file = files_[key];
-    file.since = Clock::now();
-    return ++file.times >= 2;
+  // The file's bytes differ. Its rounds are used by the key's shard alone.
+  void note(const ContentKey& key, std::shared_ptr<SourceRounds> rounds) {
+    put(key, {State::kDiffered, Clock::now(), std::move(rounds)});
   }
+  // They do so wherever they come from: it is refused from now on.
+  void refuse(const ContentKey& key) { put(key, {State::kRefused, Clock::now(), nullptr}); }
   void forget(const ContentKey& key) {
     const std::lock_guard lock(mutex_);
     files_.erase(key);
   }
-  [[nodiscard]] bool refuses(const ContentKey& key) { return times(key) >= 2; }
-  // It differed, and was not right since: what other agents have of it may be as wrong.
-  [[nodiscard]] bool differed(const ContentKey& key) { return times(key) != 0; }
+  [[nodiscard]] bool refuses(const ContentKey& key) { return find(key).state == State::kRefused; }
+  // Of a file that differed, and was neither right since nor is refused; null: it is no such file.
+  [[nodiscard]] std::shared_ptr<SourceRounds> roundsOf(const ContentKey& key) {
+    return find(key).rounds;
+  }
   [[nodiscard]] static Error error() {
     return {ErrorCode::kCorrupt,
             "the SHA-256 of the origin's bytes differs from the digest that it was listed with, "
-            "again after they were fetched a second time; put the origin right, or list it again"};
+            "again after they were fetched once more; put the origin right, or list it again"};
   }
 
  private:
+  enum class State : std::uint8_t { kRight, kDiffered, kRefused };
   struct File {
-    int times = 0;
+    State state = State::kRight;
     Clock::time_point since;
+    std::shared_ptr<SourceRounds> rounds;
   };
-  int times(const ContentKey& key) {
+  void put(const ContentKey& key, File file) {
     const std::lock_guard lock(mutex_);
-    if (files_.empty()) return 0;
+    expire();
+    if (files_.size() >= kMax) files_.clear();
+    files_[key] = std::move(file);
+  }
+  File find(const ContentKey& key) {
+    const std::lock_guard lock(mutex_);
+    if (files_.empty()) return {};
     expire();
     const auto found = files_.find(key);
-    return found == files_.end() ? 0 : found->second.times;
+    return found == files_.end() ? File{} : found->second;
   }
   void expire() {
     const auto now = Clock::now();

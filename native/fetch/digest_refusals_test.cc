@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "base/testing/moved_clock.h"
+#include "fetch/source_rounds.h"
 
 namespace hearth {
 namespace {
@@ -13,25 +14,26 @@ ContentKey keyOf(std::uint8_t number) {
   return key;
 }
 
-TEST(DigestRefusals, RefuseAFileThatDifferedTwiceUntilItsTimeIsOver) {
+TEST(DigestRefusals, HoldUntilTheirTimeIsOver) {
   DigestRefusals refusals;
-  EXPECT_FALSE(refusals.note(keyOf(1))) << "it is fetched once more";
-  EXPECT_TRUE(refusals.differed(keyOf(1)));
+  const auto rounds = std::make_shared<SourceRounds>();
+  refusals.note(keyOf(1), rounds);
+  EXPECT_EQ(refusals.roundsOf(keyOf(1)), rounds) << "also when no other has them";
   EXPECT_FALSE(refusals.refuses(keyOf(1)));
-  EXPECT_TRUE(refusals.note(keyOf(1)));
+  refusals.refuse(keyOf(1));
   EXPECT_TRUE(refusals.refuses(keyOf(1)));
-  EXPECT_FALSE(refusals.differed(keyOf(2)));
+  EXPECT_EQ(refusals.roundsOf(keyOf(2)), nullptr);
   moveClock(DigestRefusals::kFor / 2);
   EXPECT_TRUE(refusals.refuses(keyOf(1)));
   moveClock(DigestRefusals::kFor);
-  EXPECT_FALSE(refusals.differed(keyOf(1))) << "the origin may have been put right";
+  EXPECT_FALSE(refusals.refuses(keyOf(1))) << "the origin may have been put right";
 }
 
 TEST(DigestRefusals, AreForgottenWhenTheFileIsRight) {
   DigestRefusals refusals;
-  EXPECT_FALSE(refusals.note(keyOf(1)));
+  refusals.note(keyOf(1), std::make_shared<SourceRounds>());
   refusals.forget(keyOf(1));
-  EXPECT_FALSE(refusals.note(keyOf(1))) << "the first time again";
+  EXPECT_EQ(refusals.roundsOf(keyOf(1)), nullptr);
 }
 
 }  // namespace

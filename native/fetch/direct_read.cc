@@ -29,11 +29,13 @@ struct Attempt {
       MemoryVector into;
       std::vector<std::byte> aside;
     };
-    std::shared_ptr<Kept> kept(new Kept{into, std::vector<std::byte>(before)},
-                               [event = released](Kept* each) {
-                                 delete each;
-                                 event->set();
-                               });
+    // On the thread of whoever lets go last.
+    auto release = [&reactor, event = released](Kept* each) {
+      delete each;
+      if (reactor.onThisThread()) return event->set();
+      reactor.post([event] { event->set(); });
+    };
+    std::shared_ptr<Kept> kept(new Kept{into, std::vector<std::byte>(before)}, std::move(release));
     std::vector<MemorySlice> slices(into.slices().begin(), into.slices().end());
     if (before != 0) slices.insert(slices.begin(), MemorySlice::of(kept->aside));
     for (MemorySlice& slice : slices) slice.owner = kept;
@@ -104,12 +106,12 @@ Task<Status> Fetcher::DirectRead::readPart(Part part) {
     if (read.ok()) co_return read;  // what is bad is not resident any more, and comes again
   }
   // What is on its way here will be kept, and is waited for.
-  if (!fetch_->flights.contains(part.chunk) && !fetch_->shared->fromOriginAlone) {
+  if (!fetch_->flights.contains(part.chunk) && !fetch_->shared->rounds->inOrder()) {
     const std::optional<Status> read = co_await fromHolder(part);
     if (read) co_return *read;
   }
-  const auto read = [this, &part](std::shared_ptr<LoadedChunk> arrived) {
-    return fromHere(part, std::move(arrived));
+  const auto read = [this, &part](std::shared_ptr<LoadedChunk> landed) {
+    return fromHere(part, std::move(landed));
   };
   co_return co_await readArrived(fetcher_, fetch_, part.chunk, read);
 }
@@ -118,6 +120,10 @@ Task<Status> Fetcher::DirectRead::fromHere(const Part& part, std::shared_ptr<Loa
   if (loaded != nullptr) {
     copyInto(part.into, 0, loaded->bytes.subspan(part.offset % kChunkBytes, part.into.size()));
     co_return Status();
+  }
+  BandwidthLimiter& disk = ports_.limits.disk;
+  if (disk.limits(Priority::kDemand)) {
+    co_await disk.pass(ports_.reactor, part.into.size(), Priority::kDemand);
   }
   auto read = [fetch = fetch_, offset = part.offset, into = part.into]() -> Status {
     const auto bytes = fetch->cache->verified(offset, into.size());
@@ -163,15 +169,37 @@ Task<std::shared_ptr<const Fetcher::DirectRead::StripeHolders>> Fetcher::DirectR
   co_return asked;
 }
 
-Task<std::optional<Status>> Fetcher::DirectRead::fromHolder(const Part& part) {
+Task<LocateAnswer> Fetcher::DirectRead::askAround(const Part& part) {
   const std::shared_ptr<const StripeHolders> found = co_await holdersAround(part);
-  LocateAnswer answer = found->answer;
-  for (int named = 1;; ++named) {
+  const LocateAnswer& answer = found->answer;
+  const std::string& node = answer.holderOf(part.chunk);
+  const bool others = (answer.elsewhere & bitOf(part.chunk)) != 0;
+  if (!node.empty()) {
+    fetcher_.knownHolders_.note(fetch_->key(), part.chunk, {node, others}, part.into.size(),
+                                Clock::now());
+  }
+  co_return answer;
+}
+
+Task<std::optional<Status>> Fetcher::DirectRead::fromHolder(const Part& part) {
+  KnownHolders& knownHolders = fetcher_.knownHolders_;
+  const std::optional<KnownHolders::Holder> known =
+      knownHolders.take(fetch_->key(), part.chunk, part.into.size(), Clock::now());
+  LocateAnswer answer;
+  if (known) {
+    answer.holders = {{.node = known->node, .chunks = bitOf(part.chunk)}};
+    if (known->others) answer.elsewhere = bitOf(part.chunk);
+  } else {
+    answer = co_await askAround(part);
+  }
+  // What one that was named before has lost meanwhile is no failure of who is named now.
+  for (int named = known ? 0 : 1;; ++named) {
     const std::string node = answer.holderOf(part.chunk);
     if (node.empty()) co_return std::nullopt;
     const bool others = (answer.elsewhere & bitOf(part.chunk)) != 0;
     const Status read = co_await fromAgent(part, node, others);
     if (read.ok() || held_) co_return read;
+    knownHolders.forget(fetch_->key(), part.chunk);
     if (named == kHolders) co_return std::nullopt;
     Task<LocateAnswer> locating =
         locate(part.chunk / kChunksPerStripe, bitOf(part.chunk), failureReportOf(node, true, read));
@@ -183,11 +211,22 @@ Task<Status> Fetcher::DirectRead::fromAgent(const Part& part, const std::string&
                                             bool others) {
   Status read = Error{ErrorCode::kTryElsewhere, "it has failed this read before"};
   if (failed_.contains(node)) co_return read;
+  BandwidthLimiter& limiter = ports_.limits.fromPeers;
+  if (limiter.limits(Priority::kDemand)) {
+    co_await limiter.pass(ports_.reactor, part.into.size(), Priority::kDemand);
+  }
   DirectReadSlots& slots = fetcher_.directReadSlots_;
   const std::uint64_t bytes = DirectReadSlots::bytesOf(part.into.size());
+  const std::uint64_t late = slots.late(node);
   co_await slots.acquire(node, bytes);
-  // It may have failed while this part waited.
-  if (!failed_.contains(node)) read = co_await readFrom(node, part, others);
+  // It may have failed while this part waited. Where another read was late this one has waited as
+  // long: of many, one behind the other, the last would do so for minutes.
+  if (slots.late(node) != late) {
+    read = Error{ErrorCode::kDeadlineExceeded, "it has not answered other reads in time"};
+  } else if (!failed_.contains(node)) {
+    read = co_await readFrom(node, part, others);
+    if (read.code() == ErrorCode::kDeadlineExceeded) slots.noteLate(node);
+  }
   // What is left of the stripe is asked for again, and comes from others.
   if (failedAltogether(read) && failed_.insert(node).second) holders_.reset();
   slots.release(node, bytes);
@@ -203,9 +242,13 @@ Task<Status> Fetcher::DirectRead::readFrom(const std::string& node, const Part& 
   Status read;
   {
     // With its frame goes what it has not passed on to a rail.
-    Task<Status> reading =
-        ports_.transport.read(node, fetch_->key(), part.offset - before, std::move(attempt.memory),
-                              checksums, timeouts, RequestClass::kDemand);
+    Task<Status> reading = ports_.lanes.read(part.chunk,
+                                             {.node = node,
+                                              .key = fetch_->key(),
+                                              .offset = part.offset - before,
+                                              .into = std::move(attempt.memory),
+                                              .timeouts = timeouts},
+                                             checksums);
     read = co_await reading;
   }
   if (read.ok()) {

@@ -45,6 +45,8 @@ class Fetcher::DirectRead {
   // The directory is asked once for all parts of a stripe, which are taken one after the other.
   Task<std::shared_ptr<const StripeHolders>> holdersAround(const Part& part);
   Task<LocateAnswer> locate(std::uint32_t stripe, ChunkMask chunks, FailureReport failure);
+  // As holdersAround(), and whom it names for the part is known from then on.
+  Task<LocateAnswer> askAround(const Part& part);
   // Nothing: no agent gives it, or it is on its way to one.
   Task<std::optional<Status>> fromHolder(const Part& part);
   // Once it has slots. kTryElsewhere, without a request, of an agent that has failed this read.

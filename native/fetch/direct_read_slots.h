@@ -34,13 +34,20 @@ class DirectReadSlots {
   // Awaitable, first come, first served: slots at a peer for at most kPeerBytes, which the caller
   // has afterwards and gives back by release().
   [[nodiscard]] auto acquire(const std::string& peer, std::uint64_t bytes) {
-    return ofPeers_.try_emplace(peer, reactor_, kPeerBytes).first->second.acquire(bytes);
+    return ofPeers_.try_emplace(peer, reactor_).first->second.slots.acquire(bytes);
   }
   void release(const std::string& peer, std::uint64_t bytes) {
-    const auto slots = ofPeers_.find(peer);
-    slots->second.release(bytes);
+    const auto known = ofPeers_.find(peer);
+    known->second.slots.release(bytes);
     // All are free only when none waits for any.
-    if (slots->second.available() == kPeerBytes) ofPeers_.erase(slots);
+    if (known->second.slots.available() == kPeerBytes) ofPeers_.erase(known);
+  }
+  // Whoever has slots at the peer was not answered in time. Those who wait for slots have waited as
+  // long; when this count has changed meanwhile they go elsewhere.
+  void noteLate(const std::string& peer) { ++ofPeers_.at(peer).late; }
+  [[nodiscard]] std::uint64_t late(const std::string& peer) const {
+    const auto known = ofPeers_.find(peer);
+    return known == ofPeers_.end() ? 0 : known->second.late;
   }
   // Of a part of so many bytes.
   [[nodiscard]] static std::uint64_t bytesOf(std::uint64_t part) {
@@ -48,8 +55,13 @@ class DirectReadSlots {
   }
 
  private:
+  struct Peer {
+    explicit Peer(Reactor& reactor) : slots(reactor, kPeerBytes) {}
+    Semaphore slots;
+    std::uint64_t late = 0;
+  };
   Reactor& reactor_;
-  std::map<std::string, Semaphore> ofPeers_;  // of which some are taken
+  std::map<std::string, Peer> ofPeers_;  // of which some are taken
 };
 
 }  // namespace hearth

@@ -9,22 +9,16 @@
 #include "dataset/engine_event.h"
 #include "directory/directory_client.h"
 #include "fetch/buffer_pool.h"
-#include "fetch/chunk_retention.h"
+#include "fetch/byte_lanes.h"
 #include "fetch/digest_refusals.h"
 #include "fetch/file_fetch.h"
+#include "fetch/memory_tier.h"
+#include "fetch/node_limits.h"
 #include "fetch/through_reads.h"
 #include "fetch/wanted_keys.h"
-#include "origin/origin_client.h"
 #include "reactor/synchronization.h"
-#include "transport/peer_transport.h"
 
 namespace hearth {
-
-// Where chunks come in, and how long they stay there.
-struct ChunkMemory {
-  BufferPool& buffers;
-  ChunkRetention& retention;
-};
 
 // What a fetcher uses of its shard and of the engine. All of it lives longer.
 struct FetchPorts {
@@ -34,12 +28,13 @@ struct FetchPorts {
   WantedKeys& wanted;
   // Two, so that agents that read from one another can always also fetch for one another: what
   // waits for a peer holds only ofPeers, and what a peer waits for needs only ofOrigin.
-  ChunkMemory ofOrigin;
-  ChunkMemory ofPeers;
-  OriginClient& origin;
+  BufferPool& ofOrigin;
+  BufferPool& ofPeers;
+  MemoryTier& memory;  // where chunks stay
   DirectoryClient& directory;
-  PeerTransport& transport;
+  ByteLanes& lanes;  // what moves bytes
   // Of the whole engine.
+  NodeLimits& limits;
   DigestRefusals& refusals;
   ThroughReads& throughReads;
   FetchCounters& counters;

@@ -1,9 +1,10 @@
 // How the chunks of a run come: from the origin, or from agents that have them.
 #include "fetch/fetch_run.h"
 
+#include <algorithm>
 #include <bit>
 
-#include "base/crc32c.h"
+#include "fetch/source_request.h"
 
 namespace hearth {
 
@@ -24,7 +25,16 @@ Task<Status> Fetcher::fromOrigin(RunState& state, ChunkMask granted,
     chunks.push_back(loadInto(ports_.reactor, std::move(memory[chunk - first]),
                               static_cast<std::size_t>(state.fetch->chunkSize(chunk))));
   }
-  const Status status = co_await originRequest(state, first, chunks);
+  SourceRequest request({ports_.reactor, ports_.gate, ports_.lanes, ports_.ofOrigin, ports_.events},
+                        file, *state.fetch->shared->rounds);
+  KeyFetch& shared = *state.fetch->shared;
+  ++shared.requests;
+  const Status status = co_await originRequest(state, request, first, chunks);
+  // Without a digest it is never asked.
+  if (request.given() != 0 && file.about.sourceDigest)
+    shared.rounds->gave(request.sources(), request.given());
+  if (--shared.requests == 0 && shared.noted != nullptr) shared.noted->set();
+  if (request.firstLacks()) file.dataset->originLacksFiles.store(true);
   if (status.code() == ErrorCode::kOriginChanged) {
     ports_.events({.kind = EngineEvent::Kind::kOriginChanged,
                    .manifest = file.dataset->manifest->digest(),
@@ -38,44 +48,24 @@ Task<Status> Fetcher::fromOrigin(RunState& state, ChunkMask granted,
   co_return failed;
 }
 
-Task<Status> Fetcher::originRequest(RunState& state, std::uint32_t first,
+Task<Status> Fetcher::originRequest(RunState& state, SourceRequest& request, std::uint32_t first,
                                     std::span<const std::shared_ptr<LoadedChunk>> chunks) {
+  std::vector<std::span<std::byte>> pieces;
+  for (const auto& chunk : chunks) pieces.push_back(chunk->bytes);
+  ByteLanes::Filled filled = [&](std::size_t at, std::vector<std::uint32_t> checksums) {
+    const std::span<const std::byte> bytes = chunks[at]->bytes;
+    ports_.counters.originBytes.fetch_add(bytes.size(), std::memory_order_relaxed);
+    if (state.options.counters)
+      state.options.counters->originBytes.fetch_add(bytes.size(), std::memory_order_relaxed);
+    land(state, first + static_cast<std::uint32_t>(at), chunks[at], std::move(checksums),
+         ports_.ofOrigin);
+  };
   const FileReference& file = state.fetch->reference;
-  const OriginExpectation expectation = file.expectation();
-  Gate storing(ports_.reactor);
-  // What is here is not asked for again: its readers may be reading it. Only locations of HTTP
-  // expire, and its chunks come in order.
-  std::size_t here = 0;
-  Status status;
-  // A location that is refused is resolved again once.
-  for (int tries = 0; tries < 2 && here < chunks.size(); ++tries) {
-    Result<Location> location =
-        co_await file.dataset->locations.find(ports_.reactor, file.about.index);
-    if (!location.ok()) {
-      status = location.error();
-      break;
-    }
-    std::vector<std::span<std::byte>> pieces;
-    for (std::size_t at = here; at < chunks.size(); ++at) pieces.push_back(chunks[at]->bytes);
-    const std::uint64_t start = file.about.objectOffset +
-                                state.fetch->chunkOffset(first + static_cast<std::uint32_t>(here));
-    std::function<void(std::size_t)> filled = [&, base = here](std::size_t piece) {
-      const std::size_t at = base + piece;
-      here = std::max(here, at + 1);
-      const std::span<const std::byte> bytes = chunks[at]->bytes;
-      ports_.counters.originBytes.fetch_add(bytes.size(), std::memory_order_relaxed);
-      if (state.options.counters)
-        state.options.counters->originBytes.fetch_add(bytes.size(), std::memory_order_relaxed);
-      storing.spawn(store(state, first + static_cast<std::uint32_t>(at), chunks[at],
-                          crc32cOfBlocks(bytes, kBlockBytes), ports_.ofOrigin.retention));
-    };
-    status = co_await ports_.origin.fetch(std::move(*location), expectation, start,
-                                          std::move(pieces), std::move(filled));
-    if (status.code() != ErrorCode::kLocationExpired) break;
-    file.dataset->locations.expire(file.about.index);
-  }
-  co_await storing.close();
-  co_return status;
+  Task<Status> running =
+      request.run(first, file.about.objectOffset + state.fetch->chunkOffset(first),
+                  std::move(pieces), std::move(filled));
+  Status status = co_await running;
+  co_return std::move(status);
 }
 
 Task<Status> Fetcher::awaitFetcher(RunState& state, const StripeHolder& fetcher,
@@ -113,20 +103,11 @@ Task<Status> Fetcher::fromPeers(RunState& state, const LocateAnswer& answer,
   co_return Status();
 }
 
-void Fetcher::reportHeld(const RunState& state) {
-  const FileReference& file = state.fetch->reference;
-  const std::uint32_t stripe = state.chunks.stripe();
-  const ChunkMask held = heldOf(*state.fetch->cache, stripe);
-  if (held != 0) {
-    ports_.directory.have(file.about.key, file.about.size, stripe, held);
-  }
-}
-
 Task<void> Fetcher::readPeer(RunState& state, std::uint32_t chunk, std::string node, bool others,
                              Status& status) {
   state.flight(chunk).fromPeer = true;
   Task<std::vector<ChunkBuffer>> acquiring =
-      ports_.ofPeers.buffers.acquire(*state.urgency, 1, state.options.rank);
+      ports_.ofPeers.acquire(*state.urgency, 1, state.options.rank);
   std::vector<ChunkBuffer> buffer = co_await acquiring;
   const auto loaded = loadInto(ports_.reactor, std::move(buffer.front()),
                                static_cast<std::size_t>(state.fetch->chunkSize(chunk)));
@@ -134,64 +115,38 @@ Task<void> Fetcher::readPeer(RunState& state, std::uint32_t chunk, std::string n
   std::vector<std::uint32_t> checksums;
   const RequestTimeouts timeouts(Clock::now() + kPeerTimeout,
                                  others ? Clock::duration(kSilenceWithOthers) : kSilenceAlone);
-  Task<Status> reading =
-      ports_.transport.read(node, state.fetch->key(), state.fetch->chunkOffset(chunk),
-                            loaded->buffer.slice(memory.size(), loaded), checksums, timeouts,
-                            state.demand() ? RequestClass::kDemand : RequestClass::kWarm);
-  status = co_await reading;
+  PeerRange range{
+      .node = std::move(node),
+      .key = state.fetch->key(),
+      .offset = state.fetch->chunkOffset(chunk),
+      .into = loaded->buffer.slice(memory.size(), loaded),
+      .timeouts = timeouts,
+      .requestClass = state.demand() ? RequestClass::kDemand : RequestClass::kWarm,
+  };
+  status = co_await ports_.lanes.read(chunk, std::move(range), checksums);
   if (!status.ok()) {
     state.flight(chunk).fromPeer = false;
     state.flight(chunk).leave();
     co_return;
   }
+  state.fetch->shared->rounds->gaveOthers();
   ports_.counters.peerBytes.fetch_add(memory.size(), std::memory_order_relaxed);
   if (state.options.counters)
     state.options.counters->peerBytes.fetch_add(memory.size(), std::memory_order_relaxed);
-  co_await store(state, chunk, loaded, std::move(checksums), ports_.ofPeers.retention);
+  land(state, chunk, loaded, std::move(checksums), ports_.ofPeers);
 }
 
-Task<void> Fetcher::store(RunState& state, std::uint32_t chunk, std::shared_ptr<LoadedChunk> loaded,
-                          std::vector<std::uint32_t> checksums, ChunkRetention& retention) {
-  CachedFile& cache = *state.fetch->cache;
-  ChunkFlight& flight = state.flight(chunk);
-  state.arrive(chunk, loaded);
-  Status kept;
-  bool written = false;
-  if (!cache.resident(chunk)) {
-    flight.declined = !flight.toKeep && !cache.worthStoring(chunk);
-    if (flight.declined) {
-      kept = Error{ErrorCode::kOutOfSpace, "the cache directory has refused other chunks lately"};
-    } else {
-      kept = co_await cache.writeChunk(chunk, loaded->bytes, checksums);
-      written = kept.ok();
-    }
-  }
-  const std::uint64_t bytes = loaded->bytes.size();
-  if (written && observer_ != nullptr) observer_->arrived(state.fetch, chunk, loaded);
-  // Gone from memory: the whole file was found to be wrong while this was written.
-  if (state.fetch->loaded.find(chunk) == loaded)
-    retention.keep(state.fetch->shared, chunk, std::move(loaded));
-  state.land(chunk, kept);
-  if (kept.ok()) {
-    reportHeld(state);
-  } else {
-    notKept(state, chunk, bytes, kept.error());
-  }
-}
-
-void Fetcher::notKept(const RunState& state, std::uint32_t chunk, std::uint64_t bytes,
-                      const Error& why) {
-  const FileReference& file = state.fetch->reference;
-  // Whoever waits for us to have it asks for itself.
-  if (state.named) {
-    ports_.directory.giveUp(file.about.key, file.about.size, state.chunks.stripe(), bitOf(chunk));
-  }
-  if (!state.demand() && state.fetch->readers.load() == 0) return;
-  const auto unlogged = ports_.throughReads.note(*file.dataset, bytes, Clock::now());
-  if (!unlogged) return;
-  log(ports_.events, EngineEvent::Level::kWarn,
-      "bytes are read through and not kept: " + why.message,
-      {{"file", file.path()}, {"bytes", std::to_string(*unlogged)}});
+void Fetcher::land(RunState& state, std::uint32_t chunk, std::shared_ptr<LoadedChunk> loaded,
+                   std::vector<std::uint32_t> checksums, BufferPool& pool) {
+  loaded->checksums = std::move(checksums);
+  loaded->publish(state.fetch->key(), chunk);
+  state.land(chunk, loaded);
+  writeBack_.add({.fetch = state.fetch,
+                  .chunk = chunk,
+                  .flight = state.flights[chunk - state.chunks.first],
+                  .loaded = std::move(loaded),
+                  .pool = &pool,
+                  .named = state.named});
 }
 
 }  // namespace hearth

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <limits>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -59,7 +60,7 @@ struct Fetcher::RunState {
   [[nodiscard]] ChunkMask missing() const {
     ChunkMask mask = 0;
     for (std::uint32_t chunk = chunks.first; chunk < chunks.end(); ++chunk) {
-      if (!fetch->cache->resident(chunk) && !flight(chunk).arrived.isSet()) mask |= bitOf(chunk);
+      if (!fetch->cache->resident(chunk) && !flight(chunk).landed.isSet()) mask |= bitOf(chunk);
     }
     return mask;
   }
@@ -79,9 +80,12 @@ struct Fetcher::RunState {
     return !demand();
   }
   [[nodiscard]] std::uint64_t bytes() const {
+    return bytesOf(std::numeric_limits<ChunkMask>::max());
+  }
+  [[nodiscard]] std::uint64_t bytesOf(ChunkMask mask) const {
     std::uint64_t sum = 0;
     for (std::uint32_t chunk = chunks.first; chunk < chunks.end(); ++chunk) {
-      sum += fetch->chunkSize(chunk);
+      if ((mask & bitOf(chunk)) != 0) sum += fetch->chunkSize(chunk);
     }
     return sum;
   }
@@ -89,12 +93,16 @@ struct Fetcher::RunState {
   void setAsking(const std::shared_ptr<Event>& asking) {
     for (const auto& each : flights) each->asking = asking;
   }
-  // The chunk's bytes are in memory: readers may go on.
-  void arrive(std::uint32_t chunk, const std::shared_ptr<LoadedChunk>& loaded) {
-    ChunkFlight& arriving = flight(chunk);
+  // The chunk's bytes are in memory and checked: whoever waits for them may go on, here and on
+  // other agents.
+  void land(std::uint32_t chunk, const std::shared_ptr<LoadedChunk>& loaded) {
+    ChunkFlight& landing = flight(chunk);
     fetch->loaded.put(chunk, loaded);
-    if (arriving.readers != 0) arriving.loaded = loaded;
-    arriving.arrived.set();
+    if (landing.readers != 0) landing.loaded = loaded;
+    landing.fromOrigin = false;
+    landing.fromPeer = false;
+    landing.landed.set();
+    landing.leave();
   }
   // They do not come from the origin now: agents that wait for us to have them ask the directory,
   // which may have granted them to another one.
@@ -105,19 +113,15 @@ struct Fetcher::RunState {
       flight(chunk).leave();
     }
   }
-  // The chunk is here, or will not come: whoever waits for it may go on.
-  void land(std::uint32_t chunk, const Status& status) {
-    ChunkFlight& landing = flight(chunk);
-    if (landing.landed.isSet()) return;
-    landing.status = status;
-    landing.abandoned = abandoned;
-    landing.forgone = forgone;
-    landing.arrived.set();
-    landing.landed.set();
-    landing.leave();
-    const auto known = fetch->flights.find(chunk);
-    if (known != fetch->flights.end() && known->second.get() == &landing)
-      fetch->flights.erase(known);
+  // What has not landed will not, or was in the cache already.
+  void end(const Status& status) {
+    for (std::uint32_t chunk = chunks.first; chunk < chunks.end(); ++chunk) {
+      ChunkFlight& ending = flight(chunk);
+      if (ending.landed.isSet()) continue;
+      ending.abandoned = abandoned;
+      ending.forgone = forgone;
+      fetch->shared->end(chunk, ending, status);
+    }
   }
 };
 

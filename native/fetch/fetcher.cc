@@ -29,7 +29,10 @@ std::shared_ptr<FileFetch> fileOf(const std::shared_ptr<KeyFetch>& shared,
 }  // namespace
 
 Fetcher::Fetcher(FetchPorts ports)
-    : ports_(ports), peerReadSlots_(ports.reactor, kPeerChunks), directReadSlots_(ports.reactor) {}
+    : ports_(ports),
+      writeBack_(ports_),
+      peerReadSlots_(ports.reactor, kPeerChunks),
+      directReadSlots_(ports.reactor) {}
 
 Task<Result<std::shared_ptr<FileFetch>>> Fetcher::open(FileReference reference) {
   if (ports_.refusals.refuses(reference.about.key))
@@ -46,11 +49,15 @@ Task<Result<std::shared_ptr<FileFetch>>> Fetcher::open(FileReference reference) 
     co_return fileOf(known, std::move(reference));
   }
   const ContentKey key = reference.about.key;
-  const auto shared = std::make_shared<KeyFetch>(std::move(*acquired));
-  shared->fromOriginAlone = ports_.refusals.differed(key);
+  const auto shared = std::make_shared<KeyFetch>(key, reference.about.size, std::move(*acquired),
+                                                 ports_.memory.open(key));
+  const bool some = shared->cache->residentBytes() != 0 || !shared->loaded.all().empty();
+  if (auto begun = ports_.refusals.roundsOf(key)) shared->rounds = std::move(begun);
+  shared->rounds->open(some);
   ports_.wanted.add(key, shared);
   const std::shared_ptr<FileFetch> fetch = fileOf(shared, std::move(reference));
   if (observer_ != nullptr) observer_->opened(fetch);
+  writeBack_.reopened(fetch);
   co_return fetch;
 }
 
@@ -65,7 +72,11 @@ Task<Status> Fetcher::ensure(std::shared_ptr<FileFetch> fetch, std::uint32_t fir
     Status status;
     bool again = false;
     for (const std::shared_ptr<ChunkFlight>& flight : awaited) {
-      co_await flight->landed.wait();
+      if (options.until == FetchOptions::Until::kInMemory) {
+        co_await flight->landed.wait();
+        if (!flight->ended.isSet()) continue;
+      }
+      co_await flight->ended.wait();
       if (flight->status.ok()) continue;
       // What another dataset's credentials did not get, or another reader or job has given up, or
       // was not to be kept.
@@ -90,8 +101,17 @@ std::vector<std::shared_ptr<ChunkFlight>> Fetcher::begin(const std::shared_ptr<F
   std::vector<ChunkRun> runs;
   for (std::uint32_t chunk = first; chunk < end; ++chunk) {
     if (fetch->cache->resident(chunk)) continue;
+    if (options.keep && !fetch->flights.contains(chunk)) {
+      if (auto here = fetch->loaded.find(chunk)) {
+        awaited.push_back(writeBack_.store(fetch, chunk, std::move(here)));
+        continue;
+      }
+    }
     std::shared_ptr<ChunkFlight>& flight = fetch->flights[chunk];
-    if (flight == nullptr || (alone && flight->dataset != ours)) {
+    const bool others = alone && flight != nullptr && flight->dataset != ours;
+    // What was dropped before it was written does not come of its flight any more.
+    const bool lost = flight != nullptr && flight->storing() && !fetch->loaded.find(chunk);
+    if (flight == nullptr || lost || (others && !flight->storing())) {
       flight = std::make_shared<ChunkFlight>(ports_.reactor, ours);
       addToRuns(runs, chunk);
     } else if (options.priority == Priority::kDemand) {
@@ -116,7 +136,7 @@ Task<Result<std::shared_ptr<LoadedChunk>>> Fetcher::arrive(std::shared_ptr<FileF
     const auto begun = begin(fetch, chunk, chunk + 1, options, alone);
     const std::shared_ptr<ChunkFlight> flight = begun.front();
     ++flight->readers;
-    co_await flight->arrived.wait();
+    co_await flight->landed.wait();
     auto loaded = flight->loaded;
     if (--flight->readers == 0) flight->loaded.reset();
     if (loaded != nullptr) co_return loaded;
@@ -142,12 +162,12 @@ Task<Status> Fetcher::awaitChunk(ContentKey key, std::uint32_t chunk) {
       if (const std::shared_ptr<Event> asking = flight->asking; asking && !flight->underWay()) {
         co_await asking->wait();
       }
-      if (flight->underWay() && !flight->landed.isSet()) {
+      if (flight->underWay()) {
         if (flight->left == nullptr) flight->left = std::make_shared<Event>(ports_.reactor);
         const std::shared_ptr<Event> leaving = flight->left;
         co_await leaving->wait();
       }
-      if (flight->landed.isSet() && flight->status.ok()) co_return flight->status;
+      if (flight->landed.isSet() && flight->status.ok()) co_return Status();
     }
   }
   co_return Error{ErrorCode::kTryElsewhere, "the chunk is not on its way to this agent"};
@@ -175,8 +195,7 @@ Task<void> Fetcher::run(std::shared_ptr<FileFetch> fetch, ChunkRun chunks, Fetch
     state.flights.push_back(state.fetch->flights.at(chunk));
   }
   RunExecutor executor(*this, state);
-  const Status status = co_await executor.run();
-  for (std::uint32_t chunk = chunks.first; chunk < chunks.end(); ++chunk) state.land(chunk, status);
+  state.end(co_await executor.run());
 }
 
 }  // namespace hearth

@@ -6,13 +6,18 @@
 #include <memory>
 #include <vector>
 
+#include "fetch/cache_loads.h"
 #include "fetch/direct_read_slots.h"
 #include "fetch/fetch_ports.h"
 #include "fetch/file_fetch.h"
+#include "fetch/known_holders.h"
 #include "fetch/peer_read_slot.h"
 #include "fetch/rate_limiter.h"
+#include "fetch/write_back.h"
 
 namespace hearth {
+
+class SourceRequest;
 
 struct FetchOptions {
   Priority priority = Priority::kDemand;
@@ -23,6 +28,9 @@ struct FetchOptions {
   std::function<bool()> wanted;             // false: not any more; null: always
   // False: for readers, so that what cannot be kept is fetched only when they wait for it.
   bool keep = true;
+  // What ensure() waits for.
+  enum class Until { kInMemory, kStored };
+  Until until = Until::kStored;
 
   // What waits for its turn is given up.
   [[nodiscard]] bool unwanted() const {
@@ -31,34 +39,27 @@ struct FetchOptions {
   }
 };
 
-// Who compares files with their digests.
-class FileObserver {
- public:
-  virtual ~FileObserver() = default;
-  // Its key is wanted from now on, for the first time or again.
-  virtual void opened(const std::shared_ptr<FileFetch>& fetch) = 0;
-  // A chunk came in and is resident; `loaded` has its bytes.
-  virtual void arrived(const std::shared_ptr<FileFetch>& fetch, std::uint32_t chunk,
-                       const std::shared_ptr<LoadedChunk>& loaded) = 0;
-};
-
 class Fetcher {
  public:
   // What `ports` refers to must remain live while this object is used.
   explicit Fetcher(FetchPorts ports);
 
   // Before the first file is opened; `observer` lives as long as files are fetched.
-  void setObserver(FileObserver& observer) { observer_ = &observer; }
+  void setObserver(FileObserver& observer) {
+    observer_ = &observer;
+    writeBack_.setObserver(observer);
+  }
 
   // The key is wanted while the result lives, and fetched as the reference's dataset. The caller
   // has entered this shard.
   [[nodiscard]] Task<Result<std::shared_ptr<FileFetch>>> open(FileReference reference);
 
-  // Ends when chunks [first, end) are in the cache, or with the first error. What is on its way for
-  // another dataset is waited for, and fetched as our own when it does not come. Demand raises what
-  // is on its way in the background: from then on it waits neither for rates nor behind other
-  // background work. Errors: those of OriginClient, kOutOfSpace and others of the cache directory's
-  // disk, kUnavailable when neither peers nor origin give the bytes.
+  // Ends when chunks [first, end) are in the cache, or in memory if that is enough, or with the
+  // first error. What is on its way for another dataset is waited for, and fetched as our own when
+  // it does not come. Demand raises what is on its way in the background: from then on it waits
+  // neither for rates nor behind other background work. Errors: those of OriginClient, kOutOfSpace
+  // and others of the cache directory's disk, kUnavailable when neither peers nor origin give the
+  // bytes.
   [[nodiscard]] Task<Status> ensure(std::shared_ptr<FileFetch> fetch, std::uint32_t first,
                                     std::uint32_t end, FetchOptions options);
 
@@ -82,12 +83,23 @@ class Fetcher {
                                       MemoryVector into);
   // What all of these may have under way here at a time.
   [[nodiscard]] DirectReadSlots& directReadSlots() { return directReadSlots_; }
+  // What comes into memory from cache files.
+  [[nodiscard]] CacheLoads& cacheLoads() { return cacheLoads_; }
 
   // Ends when the chunk, which we fetch from the origin or read from who holds it, is here, with
   // what that came to; whether we do is waited for while we ask the directory for it. kTryElsewhere
   // when it neither is here nor on its way: agents that waited for one another's waiting could wait
   // for ever.
   [[nodiscard]] Task<Status> awaitChunk(ContentKey key, std::uint32_t chunk);
+
+  // What moves bytes of the shard's files.
+  [[nodiscard]] const ByteLanes& lanes() const { return ports_.lanes; }
+
+  // Any thread. What this node may take of what it shares with others.
+  [[nodiscard]] NodeLimits& limits() const { return ports_.limits; }
+
+  // Bytes that are in memory and not in the cache files yet.
+  [[nodiscard]] std::uint64_t writeBackBytes() const { return writeBack_.bytes(); }
 
  private:
   struct RunState;
@@ -102,7 +114,7 @@ class Fetcher {
   // What was granted, into `memory`, which has a buffer for each chunk of the run.
   Task<Status> fromOrigin(RunState& state, ChunkMask granted, std::vector<ChunkBuffer> memory);
   // `chunks`: memory for the chunks from `first` on.
-  Task<Status> originRequest(RunState& state, std::uint32_t first,
+  Task<Status> originRequest(RunState& state, SourceRequest& request, std::uint32_t first,
                              std::span<const std::shared_ptr<LoadedChunk>> chunks);
   // Ends when the first of the chunks that are on their way to another agent is there. `failure`:
   // about who failed us.
@@ -113,21 +125,20 @@ class Fetcher {
   // `others`: hold the chunk, too.
   Task<void> readPeer(RunState& state, std::uint32_t chunk, std::string node, bool others,
                       Status& status);
-  // Gives the chunk to its readers, in memory, and then writes it. What cannot be written has been
-  // read through all the same.
-  Task<void> store(RunState& state, std::uint32_t chunk, std::shared_ptr<LoadedChunk> loaded,
-                   std::vector<std::uint32_t> checksums, ChunkRetention& retention);
-  void notKept(const RunState& state, std::uint32_t chunk, std::uint64_t bytes, const Error& why);
-  // The directory learns what we hold of the run's stripe.
-  void reportHeld(const RunState& state);
+  // Gives the chunk to its readers and to other agents, in memory, and has it written behind them.
+  void land(RunState& state, std::uint32_t chunk, std::shared_ptr<LoadedChunk> loaded,
+            std::vector<std::uint32_t> checksums, BufferPool& pool);
 
   const FetchPorts ports_;
   FileObserver* observer_ = nullptr;
+  WriteBack writeBack_;
   // Chunks that are read from peers in the background. Few, so that what comes from the origin at
   // the same time keeps its part of the link: an agent that fetched less than the others would give
   // less to them, too.
   PeerReadSlots peerReadSlots_;
   DirectReadSlots directReadSlots_;
+  KnownHolders knownHolders_;
+  CacheLoads cacheLoads_{ports_};
 };
 
 }  // namespace hearth

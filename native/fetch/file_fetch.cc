@@ -22,6 +22,37 @@ bool KeyFetch::awaited() const {
   });
 }
 
+bool KeyFetch::coming() const {
+  return std::any_of(flights.begin(), flights.end(),
+                     [](const auto& flight) { return !flight.second->landed.isSet(); });
+}
+
+std::shared_ptr<LoadedChunk> KeyFetch::storing(std::uint32_t chunk) const {
+  const auto flight = flights.find(chunk);
+  const bool storing = flight != flights.end() && flight->second->storing();
+  return storing ? loaded.find(chunk) : nullptr;
+}
+
+ChunkMask KeyFetch::held(std::uint32_t stripe) const {
+  ChunkMask mask = heldOf(*cache, stripe);
+  for (std::uint32_t i = 0; !flights.empty() && i < kChunksPerStripe; ++i) {
+    const auto flight = flights.find(stripe * kChunksPerStripe + i);
+    if (flight != flights.end() && flight->second->storing()) mask |= bitOf(i);
+  }
+  return mask;
+}
+
+void KeyFetch::end(std::uint32_t chunk, ChunkFlight& flight, const Status& status) {
+  if (flight.ended.isSet()) return;
+  flight.status = status;
+  flight.landed.set();
+  flight.ended.set();
+  flight.leave();
+  // A chunk that was lost again may have a newer one by now.
+  const auto known = flights.find(chunk);
+  if (known != flights.end() && known->second.get() == &flight) flights.erase(known);
+}
+
 bool servableWhole(const FileFetch& fetch) {
   return fetch.cache->complete() &&
          (!fetch.reference.about.sourceDigest.has_value() || fetch.cache->verifiedWhole());

@@ -17,6 +17,7 @@
 #include "fetch/hint_queue.h"
 #include "fetch/loaded_chunk.h"
 #include "fetch/refusal.h"
+#include "fetch/source_rounds.h"
 #include "reactor/synchronization.h"
 
 namespace hearth {
@@ -40,19 +41,19 @@ inline constexpr std::uint32_t kRunChunks = 2;
 void addToRuns(std::vector<ChunkRun>& runs, std::uint32_t chunk);
 
 // One chunk on its way: whoever wants it waits for the same one. It is fetched as the dataset that
-// wanted it first: what an origin refuses to that one it may give to another. Its bytes arrive in
-// memory, where readers find them at once; it lands when they are in the cache, or cannot be kept
-// there.
+// wanted it first: what an origin refuses to that one it may give to another. It lands when its
+// bytes are in memory and checked, where readers and other agents find them at once; it ends when
+// they are in the cache file, too, or cannot be kept there.
 struct ChunkFlight {
   // `reactor` must remain live while this object is used.
   ChunkFlight(Reactor& reactor, std::shared_ptr<const Dataset> fetchedAs)
-      : dataset(std::move(fetchedAs)), arrived(reactor), landed(reactor) {}
+      : dataset(std::move(fetchedAs)), landed(reactor), ended(reactor) {}
   const std::shared_ptr<const Dataset> dataset;
-  Event arrived;  // or it has ended
-  Event landed;
+  Event landed;  // or it has ended
+  Event ended;
   std::shared_ptr<Urgency> urgency;  // of the run that brings it
   Status status;                     // of its end: the chunk is in the cache, or why not
-  // From arrival until the last of `readers`, who wait for it, has it.
+  // From landing until the last of `readers`, who wait for it, has it.
   std::shared_ptr<LoadedChunk> loaded;
   std::uint32_t readers = 0;
   bool toKeep = false;    // it is needed in the cache
@@ -66,6 +67,8 @@ struct ChunkFlight {
   bool abandoned = false;   // by the job that began it: whoever else wants it begins again
   bool forgone = false;     // no reader waited for it, and it could not have been kept
   [[nodiscard]] bool underWay() const { return fromOrigin || fromPeer; }
+  // Its bytes are in memory, and are being written to the cache file.
+  [[nodiscard]] bool storing() const { return landed.isSet() && !ended.isSet(); }
   void leave() {
     if (const std::shared_ptr<Event> leaving = std::exchange(left, nullptr)) leaving->set();
   }
@@ -80,20 +83,38 @@ struct FetchCounters {
 struct FileFetch;
 
 struct KeyFetch {
-  explicit KeyFetch(std::shared_ptr<CachedFile> cached) : cache(std::move(cached)) {}
+  // `inMemory`: what of the key is in memory (MemoryTier::open).
+  KeyFetch(const ContentKey& ofKey, std::uint64_t bytes, std::shared_ptr<CachedFile> cached,
+           std::shared_ptr<LoadedChunks> inMemory)
+      : key(ofKey), size(bytes), cache(std::move(cached)), memory(std::move(inMemory)) {}
 
+  const ContentKey key;                     // any thread
+  const std::uint64_t size;                 // any thread
   const std::shared_ptr<CachedFile> cache;  // any thread
   std::unordered_map<std::uint32_t, std::shared_ptr<ChunkFlight>> flights;
-  LoadedChunks loaded;  // any thread
+  const std::shared_ptr<LoadedChunks> memory;  // any thread; outlives this
+  LoadedChunks& loaded = *memory;
   std::vector<std::weak_ptr<FileFetch>> files;
 
   // Of a file whose origin gives a digest, once a chunk came: its FileVerifier's.
   std::shared_ptr<InOrderHash> hash;
-  // What others hold of it may be as wrong as what we had.
-  bool fromOriginAlone = false;
+  // Who gave what is here, and who is asked once it was wrong. Not null.
+  std::shared_ptr<SourceRounds> rounds = std::make_shared<SourceRounds>();
+  // Requests of origins of which it is not noted yet who gave it, though all that they brought may
+  // be here; and who waits until there are none.
+  int requests = 0;
+  Event* noted = nullptr;
 
   // By readers of any dataset.
   [[nodiscard]] bool awaited() const;
+  // Chunks are on their way into memory.
+  [[nodiscard]] bool coming() const;
+  // The bytes of a chunk that has landed and is being written to the cache file; else null.
+  [[nodiscard]] std::shared_ptr<LoadedChunk> storing(std::uint32_t chunk) const;
+  // Bit i: chunk i of the stripe is here, in the cache file or on its way there from memory.
+  [[nodiscard]] ChunkMask held(std::uint32_t stripe) const;
+  // It has ended with that: the chunk is in the cache file, or why not.
+  void end(std::uint32_t chunk, ChunkFlight& flight, const Status& status);
 };
 
 struct FileFetch {
@@ -116,6 +137,7 @@ struct FileFetch {
   // Read-ahead: chunks up to the horizon are fetched in the background while a reader goes through
   // the file or is expected to.
   std::atomic<std::uint32_t> readers{0};  // who have it open and have begun to read; any thread
+  std::atomic<std::uint32_t> reading{0};  // the chunk that was read of last; any thread
   std::uint32_t expecting = 0;            // look-aheads of readers on their way here
   std::shared_ptr<LookAhead> lookAhead;   // the last of these, until its reader has come
   std::uint32_t cursor = 0;
@@ -123,6 +145,8 @@ struct FileFetch {
   bool prefetching = false;
   Clock::duration aheadPause{};  // before it is tried again; zero: the last piece came
   bool lookedAhead = false;      // to the files behind this one
+  // Set when it is opened; null: no look-ahead waits for that.
+  std::shared_ptr<Event> opened;
 
   [[nodiscard]] bool awaited() const { return readers.load() != 0 || expecting != 0; }
   [[nodiscard]] const ContentKey& key() const { return reference.about.key; }

@@ -1,7 +1,8 @@
-// Chunks that came in and are still in memory, so that whoever waits for them is answered from
-// there: what is on its way through need not be read back from the disk.
+// Chunks that have landed and are still in memory, so that whoever wants them is answered from
+// there: the disk is behind them.
 #pragma once
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <memory>
@@ -25,9 +26,18 @@ struct LoadedChunk {
 
   ChunkBuffer buffer;
   const std::span<std::byte> bytes;
+  std::vector<std::uint32_t> checksums;  // CRC32C of its blocks, set before it lands
   // Bytes that readers got from here. A reader that goes through the file takes each byte once.
   std::atomic<std::uint64_t> taken{0};
   std::atomic<Clock::time_point> takenAt{Clock::now()};  // the last of them
+
+  // The next process may take it over, as this chunk of that file. After `checksums` are set; on
+  // the pool's thread.
+  void publish(const ContentKey& key, std::uint32_t chunk) {
+    SlotContents contents{key, chunk, static_cast<std::uint32_t>(bytes.size()), {}};
+    std::ranges::copy(checksums, contents.crcs.begin());
+    buffer.publish(contents);
+  }
 
   // Notes that a peer is answered from here. On the pool's thread, as what follows.
   void lend(const std::shared_ptr<LentPayload>& answer, Clock::time_point now) {
@@ -75,6 +85,10 @@ class LoadedChunks {
     const std::lock_guard lock(mutex_);
     const auto found = chunks_.find(chunk);
     return found == chunks_.end() ? nullptr : found->second;
+  }
+  [[nodiscard]] std::vector<std::pair<std::uint32_t, std::shared_ptr<LoadedChunk>>> all() const {
+    const std::lock_guard lock(mutex_);
+    return {chunks_.begin(), chunks_.end()};
   }
   // What is replaced or erased is destroyed after the lock is released: its buffer serves who waits
   // for buffers, and that may erase another chunk of the same file.

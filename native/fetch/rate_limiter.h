@@ -1,11 +1,12 @@
-// A token bucket that shards share: bytes a second, burst of a quarter of a second but at least one
-// run. Thread-safe.
+// The rate of one job, which shards share: readers do not wait for it, what they use is owed. Of
+// the whole node: bandwidth_limiter.h. Thread-safe.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
 #include <mutex>
 
+#include "fetch/token_bucket.h"
 #include "fetch/urgency.h"
 #include "reactor/reactor.h"
 
@@ -14,7 +15,7 @@ namespace hearth {
 class RateLimiter {
  public:
   // 0: no limit.
-  explicit RateLimiter(std::uint64_t bytesPerSecond) : rate_(bytesPerSecond) {}
+  explicit RateLimiter(std::uint64_t bytesPerSecond) : bucket_(bytesPerSecond) {}
 
   void setRate(std::uint64_t bytesPerSecond);
   // No caller waits any more, now or later; what they wanted to spend for is no longer wanted.
@@ -38,13 +39,10 @@ class RateLimiter {
  private:
   // How long to wait before the next try; zero: they are spent.
   Clock::duration trySpend(std::uint64_t bytes);
-  // How long they take at the rate, which is not 0.
-  [[nodiscard]] Clock::duration costOf(std::uint64_t bytes) const;
 
   std::atomic<bool> cancelled_{false};
   mutable std::mutex mutex_;
-  std::uint64_t rate_;
-  Clock::time_point paidUntil_{};  // when all that was spent will have been earned
+  TokenBucket bucket_;
 };
 
 // What a caller may spend of a rate: waited for before it is known whether it is needed, and given

@@ -11,8 +11,10 @@ namespace {
 constexpr Clock::duration kFirstPause = std::chrono::milliseconds(5);
 constexpr Clock::duration kLongestPause = std::chrono::milliseconds(250);
 constexpr std::uint32_t kManySharers = 4;
-// How often who waits for a turn looks whether another agent has come first.
+// How often who waits for a turn looks whether another agent has come first; and who waits for a
+// limit of the node in the background.
 constexpr auto kLookAgain = std::chrono::milliseconds(250);
+constexpr auto kLookAgainInBackground = std::chrono::seconds(1);
 
 // Errors that another agent, or the origin, may not give.
 bool mayPass(ErrorCode code) {
@@ -56,6 +58,8 @@ Fetcher::RunExecutor::RunExecutor(Fetcher& fetcher, RunState& state)
       turns_(file_.dataset->originTurns),
       ofOrigin_(state.options.rate.get()),
       ofPeers_(state.options.peerRate.get()),
+      nodeOrigin_(fetcher.ports_.limits.origin),
+      nodeFromPeers_(fetcher.ports_.limits.fromPeers),
       raised_(*state.urgency, [this] { turn_.force(); }),
       slot_(fetcher.peerReadSlots_),
       pause_(kFirstPause) {}
@@ -72,8 +76,9 @@ Task<Status> Fetcher::RunExecutor::run() {
 
 Task<Fetcher::RunExecutor::Ended> Fetcher::RunExecutor::step(ChunkMask missing) {
   const auto refused = state_.fetch->refusal.holds(file_.dataset->locations);
-  if (state_.fetch->shared->fromOriginAlone) {
+  if (state_.fetch->shared->rounds->inOrder()) {
     if (refused) co_return Ended(*refused);
+    if (const Ended ended = givenUp(false)) co_return ended;
     co_return co_await fetchAlone(missing);
   }
   if (refused) {
@@ -83,8 +88,7 @@ Task<Fetcher::RunExecutor::Ended> Fetcher::RunExecutor::step(ChunkMask missing) 
   if (sharers_ >= kManySharers && !state_.demand()) missing &= static_cast<ChunkMask>(-missing);
   const bool through = state_.through();
   if (const Ended ended = givenUp(through)) co_return ended;
-  const bool mayFetch = ofOrigin_.given() || state_.demand();
-  askForTurn(mayFetch);
+  askForTurn();
   // What is granted must come in soon: it is asked for when there is memory for it.
   std::vector<ChunkBuffer> own = co_await memoryForTurn();
   const Intent intent = own.empty() ? (slot_.held() ? Intent::kRead : Intent::kLookUp)
@@ -98,16 +102,18 @@ Task<Fetcher::RunExecutor::Ended> Fetcher::RunExecutor::step(ChunkMask missing) 
   }
   own.clear();
   if (nowhere) {
-    co_await waitForGrant(mayFetch);
+    co_await waitForGrant();
     co_return Ended();
   }
   turn_.end();
+  nodeOrigin_.leave();
   co_return co_await readFromAgents(answer, missing);
 }
 
 Task<Fetcher::RunExecutor::Ended> Fetcher::RunExecutor::lookElsewhere(ChunkMask missing,
                                                                       Error refused) {
   turn_.end();
+  nodeOrigin_.leave();
   if (!state_.demand()) co_return Ended(refused);
   const LocateAnswer answer = co_await locate(missing, Intent::kLookUp);
   if (answer.holders.empty() && answer.fetchers.empty()) co_return Ended(refused);
@@ -126,8 +132,21 @@ Fetcher::RunExecutor::Ended Fetcher::RunExecutor::givenUp(bool through) {
   return std::nullopt;
 }
 
-void Fetcher::RunExecutor::askForTurn(bool mayFetch) {
-  if (turn_.asked() || slot_.held() || !mayFetch) return;
+bool Fetcher::RunExecutor::mayFetch() const { return jobLets(ofOrigin_) && given(nodeOrigin_); }
+
+Task<void> Fetcher::RunExecutor::earn(BandwidthAllowance& allowance) {
+  const Clock::duration pause =
+      state_.demand() ? Clock::duration(kLookAgain) : kLookAgainInBackground;
+  return allowance.earn(ports_.reactor, state_.bytes(), *state_.urgency, Clock::now() + pause);
+}
+
+void Fetcher::RunExecutor::use(BandwidthAllowance& allowance, ChunkMask wanted) {
+  const ChunkMask come = wanted & ~state_.missing();
+  allowance.use(state_.bytesOf(come), state_.urgency->priority());
+}
+
+void Fetcher::RunExecutor::askForTurn() {
+  if (turn_.asked() || slot_.held() || !mayFetch()) return;
   turn_ = state_.demand() ? turns_.force(ports_.reactor, state_.bytes())
                           : turns_.ask(ports_.reactor, state_.bytes());
 }
@@ -138,8 +157,8 @@ Task<std::vector<ChunkBuffer>> Fetcher::RunExecutor::memoryForTurn() {
 }
 
 Task<std::vector<ChunkBuffer>> Fetcher::RunExecutor::acquireMemory() {
-  return ports_.ofOrigin.buffers.acquire(*state_.urgency, state_.chunks.count, state_.options.rank,
-                                         file_.dataset->id);
+  return ports_.ofOrigin.acquire(*state_.urgency, state_.chunks.count, state_.options.rank,
+                                 file_.dataset->id);
 }
 
 Task<LocateAnswer> Fetcher::RunExecutor::locate(ChunkMask missing, Intent intent) {
@@ -162,8 +181,13 @@ Task<LocateAnswer> Fetcher::RunExecutor::locate(ChunkMask missing, Intent intent
 }
 
 Task<Fetcher::RunExecutor::Ended> Fetcher::RunExecutor::fetchAlone(ChunkMask missing) {
+  if (!given(nodeOrigin_)) {
+    co_await earn(nodeOrigin_);
+    co_return Ended();
+  }
   std::vector<ChunkBuffer> own = co_await acquireMemory();
   const Status fetched = co_await fetcher_.fromOrigin(state_, missing, std::move(own));
+  use(nodeOrigin_, missing);
   if (fetched.ok() || state_.queuesAgain(fetched)) co_return Ended();
   co_return tooSlow(fetched);
 }
@@ -172,6 +196,7 @@ Task<Fetcher::RunExecutor::Ended> Fetcher::RunExecutor::fetchGranted(ChunkMask g
                                                                      std::vector<ChunkBuffer> own) {
   ofOrigin_.use(state_.bytes());
   const Status fetched = co_await fetcher_.fromOrigin(state_, granted, std::move(own));
+  use(nodeOrigin_, granted);
   turn_.end(fetched.ok() ? state_.bytes() : 0);
   if (fetched.ok()) co_return Ended();
   state_.giveBack(granted);
@@ -180,10 +205,12 @@ Task<Fetcher::RunExecutor::Ended> Fetcher::RunExecutor::fetchGranted(ChunkMask g
   co_return tooSlow(fetched);  // other failures the origin client has tried again already
 }
 
-Task<void> Fetcher::RunExecutor::waitForGrant(bool mayFetch) {
+Task<void> Fetcher::RunExecutor::waitForGrant() {
   slot_.leave();
-  if (!mayFetch) {
+  if (!jobLets(ofOrigin_)) {
     co_await ofOrigin_.spend(ports_.reactor, state_.bytes(), *state_.urgency);
+  } else if (!given(nodeOrigin_)) {
+    co_await earn(nodeOrigin_);
   } else if (turn_.asked()) {
     co_await turn_.wait(Clock::now() + kLookAgain);
   }
@@ -204,8 +231,12 @@ Task<Fetcher::RunExecutor::Ended> Fetcher::RunExecutor::readFromAgents(const Loc
       // others wait for one of the readers (KeyDirectory::locate). And the place took its time.
       co_return Ended();
     }
+    if (!given(nodeFromPeers_)) co_await earn(nodeFromPeers_);
+    // They may be elsewhere by now.
+    if (!given(nodeFromPeers_)) co_return Ended();
     ofPeers_.use(state_.bytes());
     read = co_await fetcher_.fromPeers(state_, answer, failure_);
+    use(nodeFromPeers_, missing);
     slot_.leave();
   }
   co_return co_await judge(read);
@@ -215,6 +246,8 @@ Task<void> Fetcher::RunExecutor::takeSlot(ChunkMask missing) {
   if (!ofPeers_.given()) {
     co_await ofPeers_.spend(ports_.reactor, state_.bytes(), *state_.urgency);
   }
+  if (!given(nodeFromPeers_)) co_await earn(nodeFromPeers_);
+  if (!given(nodeFromPeers_)) co_return;
   Task<void> taking =
       slot_.take(*state_.urgency, static_cast<std::uint32_t>(std::popcount(missing)));
   co_await taking;

@@ -28,8 +28,7 @@ class Fetcher::RunExecutor {
   Task<Ended> lookElsewhere(ChunkMask missing, Error refused);
   // It is not wanted, or it could not be kept and no reader waits for it.
   [[nodiscard]] Ended givenUp(bool through);
-  // `mayFetch`: its rate allows it, or a reader waits.
-  void askForTurn(bool mayFetch);
+  void askForTurn();
   // Buffers for the whole run; none while it is not its turn.
   Task<std::vector<ChunkBuffer>> memoryForTurn();
   Task<std::vector<ChunkBuffer>> acquireMemory();
@@ -37,10 +36,24 @@ class Fetcher::RunExecutor {
   Task<Ended> fetchAlone(ChunkMask missing);
   Task<Ended> fetchGranted(ChunkMask granted, std::vector<ChunkBuffer> own);
   // No agent holds or fetches it: until we may ask for it, or have to look again.
-  Task<void> waitForGrant(bool mayFetch);
+  Task<void> waitForGrant();
+  // The origin may be asked for it now: the rates of job and node allow that.
+  [[nodiscard]] bool mayFetch() const;
+  // The job does not let it wait for its rate.
+  [[nodiscard]] bool jobLets(const RateAllowance& rate) const {
+    return rate.given() || state_.demand();
+  }
+  // Until the node's limit lets it go on, or it is time to look whether others have the bytes now.
+  Task<void> earn(BandwidthAllowance& allowance);
+  // The limit has nothing against it now.
+  [[nodiscard]] bool given(const BandwidthAllowance& allowance) const {
+    return allowance.given(state_.urgency->priority());
+  }
+  // What has come of `wanted` was moved.
+  void use(BandwidthAllowance& allowance, ChunkMask wanted);
   // Others hold it or fetch it.
   Task<Ended> readFromAgents(const LocateAnswer& answer, ChunkMask missing);
-  // A slot among those that are read in the background, within the rate.
+  // A slot among those that are read in the background, within the rates of job and node.
   Task<void> takeSlot(ChunkMask missing);
   Task<Ended> judge(Status read);
 
@@ -49,7 +62,8 @@ class Fetcher::RunExecutor {
   RunState& state_;
   const FileReference& file_;
   OriginTurns& turns_;
-  RateAllowance ofOrigin_, ofPeers_;
+  RateAllowance ofOrigin_, ofPeers_;               // by the job's rates
+  BandwidthAllowance nodeOrigin_, nodeFromPeers_;  // by the node's limits
   OriginTurns::Turn turn_;
   const Urgency::Watch raised_;
   PeerReadSlot slot_;

@@ -1,8 +1,27 @@
 #include "fetch/wanted_keys.h"
 
 #include <algorithm>
+#include <tuple>
 
 namespace hearth {
+namespace {
+
+// What is used much counts as used so far ahead at most, whatever another agent says.
+constexpr auto kMaxAhead = std::chrono::hours(72);
+
+}  // namespace
+
+void WantedKeys::noteUse(const ContentKey& key, std::int64_t usedAtMs) {
+  const auto latest = (WallClock::now() + kMaxAhead).time_since_epoch();
+  const auto latestMs = std::chrono::duration_cast<std::chrono::milliseconds>(latest).count();
+  cache_.noteClusterUse(key, std::min<std::int64_t>(usedAtMs, latestMs));
+}
+
+// What ends a question may come behind the next one.
+void WantedKeys::endRelease(const ContentKey& key, std::uint64_t request) {
+  const auto asked = asked_.find(key);
+  if (asked != asked_.end() && asked->second.second == request) asked_.erase(asked);
+}
 
 void WantedKeys::add(const ContentKey& key, const std::shared_ptr<KeyFetch>& fetch) {
   if (wanted_.size() >= sweepAt_) {
@@ -23,23 +42,31 @@ std::shared_ptr<CachedFile> WantedKeys::cached(const ContentKey& key) {
 }
 
 std::optional<ChunkMask> WantedKeys::held(const ContentKey& key, std::uint32_t stripe) {
-  const std::shared_ptr<CachedFile> file = cached(key);
+  if (const std::shared_ptr<KeyFetch> fetch = find(key)) return fetch->held(stripe);
+  const std::shared_ptr<CachedFile> file = cache_.find(key);
   if (file == nullptr) return std::nullopt;
   return heldOf(*file, stripe);
 }
 
 AgentReport WantedKeys::report(const ContentKey& key) {
   AgentReport report;
-  if (const std::shared_ptr<KeyFetch> fetch = find(key)) {
-    report.wants = !fetch->flights.empty();
+  const std::shared_ptr<KeyFetch> fetch = find(key);
+  if (fetch != nullptr) {
+    report.wants = fetch->coming();
     for (const auto& [chunk, flight] : fetch->flights) {
       if (flight->fromOrigin) report.fetching.push_back(chunk);
     }
   }
-  const std::shared_ptr<CachedFile> file = cached(key);
+  const std::shared_ptr<CachedFile> file = fetch != nullptr ? fetch->cache : cache_.find(key);
+  report.copy = CopyState{.stored = true, .asked = {}};
+  if (const auto asked = asked_.find(key); asked != asked_.end())
+    std::tie(report.copy->asked, report.copy->request) = asked->second;
   if (file == nullptr) return report;
+  report.copy->stored = file->durable();
   for (std::uint32_t stripe = 0; stripe * kChunksPerStripe < file->chunkCount(); ++stripe) {
-    report.held.push_back(heldOf(*file, stripe));
+    const ChunkMask stored = heldOf(*file, stripe);
+    report.held.push_back(fetch != nullptr ? fetch->held(stripe) : stored);
+    if (report.held.back() != stored) report.copy->stored = false;
   }
   return report;
 }

@@ -4,6 +4,7 @@
 
 #include <memory>
 #include <optional>
+#include <string>
 #include <unordered_map>
 
 #include "directory/directory_ports.h"
@@ -25,11 +26,19 @@ class WantedKeys final : public LocalChunks {
 
   [[nodiscard]] AgentReport report(const ContentKey& key) override;
   [[nodiscard]] std::optional<ChunkMask> held(const ContentKey& key, std::uint32_t stripe) override;
+  void beginRelease(const ContentKey& key, const std::string& home,
+                    std::uint64_t request) override {
+    asked_[key] = {home, request};
+  }
+  void endRelease(const ContentKey& key, std::uint64_t request) override;
+  void noteUse(const ContentKey& key, std::int64_t usedAtMs) override;
 
  private:
   ContentCache& cache_;
   std::unordered_map<ContentKey, std::weak_ptr<KeyFetch>, ContentKeyHash> wanted_;
   std::size_t sweepAt_ = 1024;
+  // For leave to evict: whom, and by which question.
+  std::unordered_map<ContentKey, std::pair<std::string, std::uint64_t>, ContentKeyHash> asked_;
 };
 
 }  // namespace hearth

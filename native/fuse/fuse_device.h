@@ -7,8 +7,8 @@
 #include <span>
 #include <utility>
 
+#include "base/owned_fd.h"
 #include "base/result.h"
-#include "holder/owned_fd.h"
 
 namespace hearth {
 

@@ -6,9 +6,9 @@
 #include <cerrno>
 #include <utility>
 
+#include "fuse/advice_request.h"
 #include "fuse/caller.h"
 #include "fuse/fuse_errno.h"
-#include "fuse/hearth_ioctl.h"
 
 namespace hearth {
 namespace {
@@ -254,12 +254,17 @@ void FuseDispatcher::open(const FuseRequest& request) {
   FuseOpenOut out{};
   out.handle = static_cast<std::uint64_t>(opened.mode);
   out.backingId = opened.backingId;
-  // The data are immutable: what is in the page cache stays right. No FLUSH: close() would wait for
-  // an agent, also of files that need none to be read.
-  out.openFlags = FOPEN_NOFLUSH |
-                  (opened.mode == OpenMode::kPassthrough ? kFopenPassthrough : FOPEN_KEEP_CACHE);
+  // The data are immutable: pages stay right, unless they came before the whole file was found
+  // wrong. No FLUSH: close() would wait for an agent, also of files that need none to be read.
+  out.openFlags = FOPEN_NOFLUSH;
+  if (opened.mode == OpenMode::kPassthrough) out.openFlags |= kFopenPassthrough;
+  if (opened.keepsPages) out.openFlags |= FOPEN_KEEP_CACHE;
   // An open that the kernel did not get is never released.
-  if (!device_.replyWith(request.unique, out)) files_.release(request.node, opened.mode);
+  if (!device_.replyWith(request.unique, out)) {
+    files_.release(request.node, opened.mode);
+  } else if (opened.mode == OpenMode::kDaemon && !opened.keepsPages) {
+    files_.pagesDropped(request.node, opened.withdrawn);
+  }
 }
 
 void FuseDispatcher::release(const FuseRequest& request) {
@@ -290,10 +295,10 @@ void FuseDispatcher::read(const FuseRequest& request) {
     answerRead(request.unique, entry.index, reading.error());
     return;
   }
-  std::optional<ReadAhead::Hint> hint;
+  ReadAhead::Wanted wanted;
   {
     const std::lock_guard lock((*reading)->mutex);
-    hint = (*reading)->readAhead.observe(in.offset, length, entry.size, options_.readAhead);
+    wanted = (*reading)->readAhead.observe(in.offset, length, entry.size, options_.readAhead);
   }
   const auto resident = (*reading)->file->tryRead(in.offset, length);
   if (resident) {
@@ -302,7 +307,8 @@ void FuseDispatcher::read(const FuseRequest& request) {
     readWhenThere(request.unique, entry.index, (*reading)->file, in.offset, length);
   }
   // After the answer: no reader waits for a hint.
-  if (hint) (*reading)->file->willNeed(hint->offset, hint->length);
+  if (wanted.fetch) (*reading)->file->willNeed(wanted.fetch->offset, wanted.fetch->length);
+  if (wanted.load) (*reading)->file->loadAhead(wanted.load->offset, wanted.load->length);
 }
 
 void FuseDispatcher::readWhenThere(std::uint64_t unique, std::uint32_t entry,
@@ -370,13 +376,15 @@ void FuseDispatcher::ioctl(const FuseRequest& request) {
   const auto& in = std::get<fuse_ioctl_in>(request.arguments);
   ManifestEntry entry;
   int error = tree_.entryOf(request.node, entry);
-  if (error == 0 && in.cmd != HEARTH_IOC_WILLNEED && in.cmd != HEARTH_IOC_DONTNEED) error = ENOTTY;
-  const bool willNeed = in.cmd == HEARTH_IOC_WILLNEED;
+  const std::optional<Advice> advice = adviceOf(in.cmd);
+  if (error == 0 && !advice) error = ENOTTY;
   // A file that the caller alone has open in a way that evicting would not free is advised when it
   // is closed.
   const std::uint64_t reader = error == 0 ? callerOf(request.thread, request.user) : 0;
-  if (error == 0 && (willNeed || files_.dontNeed(entry.index, reader))) {
-    const Status advised = source_->advise(entry.index, willNeed, reader);
+  const bool needed = advice == Advice::kWillNeed || advice == Advice::kWillNeedCluster;
+  if (error == 0 && needed) files_.willNeed(entry.index);
+  if (error == 0 && (advice != Advice::kDontNeed || files_.dontNeed(entry.index, reader))) {
+    const Status advised = source_->advise(entry.index, *advice, reader);
     if (!advised) error = adviceErrno(advised.code());
   }
   answer(request.unique, error, fuse_ioctl_out{});

@@ -28,6 +28,13 @@ bool succeedsOnce(Attempt attempt) {
   return false;
 }
 
+// Its bytes can be found wrong.
+ManifestRow digestRow(const std::string& path, std::uint64_t size) {
+  ManifestRow row = fileRow(path, size);
+  row.sourceDigest = Sha256::of(std::as_bytes(std::span(path)));
+  return row;
+}
+
 FuseSessionOptions daemonOnly() {
   FuseSessionOptions options;
   options.passthrough = false;
@@ -106,6 +113,29 @@ TEST_F(FuseMountTest, ReadsWholeFilesAndAnywhere) {
   }
 }
 
+TEST_F(FuseMountTest, PagesOfWhatWasFoundWrongAreReadAgainAtTheNextOpen) {
+  constexpr std::uint64_t kSize = 200'000;
+  serve({digestRow("wrong.bin", kSize), digestRow("other.bin", kSize)}, daemonOnly());
+  for (const char* path : {"wrong.bin", "other.bin"}) {
+    source_->setComplete(path, true);
+    EXPECT_TRUE(readAll(mnt(path)) == contentOf(path, kSize));
+  }
+  const std::string right = contentOf("right", kSize);
+  source_->withdraw("wrong.bin", right);
+  EXPECT_TRUE(readAll(mnt("wrong.bin")) == right);
+  // Once, and of no other file.
+  for (const char* path : {"wrong.bin", "other.bin"}) {
+    EXPECT_TRUE(succeedsOnce([&] {
+      const auto reads = operations(FUSE_READ);
+      std::ignore = readAll(mnt(path));
+      return operations(FUSE_READ) == reads;
+    })) << path;
+  }
+  const std::string again = contentOf("again", kSize);
+  source_->withdraw("wrong.bin", again);
+  EXPECT_TRUE(readAll(mnt("wrong.bin")) == again);
+}
+
 TEST_F(FuseMountTest, MapsFiles) {
   constexpr std::uint64_t kSize = 3'000'000;
   serve({fileRow("model.bin", kSize)}, daemonOnly());
@@ -166,12 +196,17 @@ TEST_F(FuseMountTest, TakesAdviceByIoctl) {
   const OwnedFd folder(open(mnt("sub").c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   EXPECT_EQ(ioctl(file.get(), HEARTH_IOC_WILLNEED), 0);
   EXPECT_EQ(ioctl(folder.get(), HEARTH_IOC_DONTNEED), 0) << strerror(errno);
+  EXPECT_EQ(ioctl(file.get(), HEARTH_IOC_WILLNEED_CLUSTER), 0);
+  EXPECT_EQ(ioctl(folder.get(), HEARTH_IOC_DONTNEED_MEMORY), 0);
   EXPECT_EQ(ioctl(file.get(), _IO(0xBE, 77)), -1);
   EXPECT_EQ(errno, ENOTTY);
   const auto reader = static_cast<std::uint64_t>(getpid());
-  const std::vector<TestSource::Advice> expected{
-      {*source_->manifest().lookUp("sub/a"), true, reader},
-      {*source_->manifest().lookUp("sub"), false, reader}};
+  const std::uint32_t entry = *source_->manifest().lookUp("sub/a");
+  const std::uint32_t above = *source_->manifest().lookUp("sub");
+  const std::vector<TestSource::Advised> expected{{entry, Advice::kWillNeed, reader},
+                                                  {above, Advice::kDontNeed, reader},
+                                                  {entry, Advice::kWillNeedCluster, reader},
+                                                  {above, Advice::kDontNeedMemory, reader}};
   EXPECT_EQ(source_->advices(), expected);
 }
 
@@ -186,6 +221,9 @@ TEST_F(FuseMountTest, SaysWhyAdviceIsNotTaken) {
   EXPECT_EQ(errno, E2BIG);
 }
 
+// The ioctl comes by a descriptor, so its caller has the file open: counted as others' opens are,
+// it would keep the file, and the advice would never do anything (that by passthrough is tested in
+// fuse_passthrough_test.cc).
 TEST_F(FuseMountTest, WhoeverSaysDontNeedDoesNotKeepTheFileByThat) {
   serve({fileRow("a", 100'000)}, daemonOnly());
   source_->setComplete("a", true);

@@ -100,7 +100,24 @@ TEST_F(FusePassthroughTest, WhatTheKernelReadsIsLetGoWhenItIsClosed) {
   EXPECT_TRUE(readFrom(file) == contentOf("f0", kSize));
   file.reset();
   EXPECT_TRUE(eventually([&] { return source_->advices().size() == 1; }));
-  EXPECT_FALSE(source_->advices().front().willNeed);
+  EXPECT_EQ(source_->advices().front().advice, Advice::kDontNeed);
+}
+
+TEST_F(FusePassthroughTest, WhatIsNeededAgainStaysWhenItIsClosed) {
+  serveFiles(2);
+  source_->setComplete("f0", true);
+  source_->setComplete("f1", true);
+  SKIP_WITHOUT_PASSTHROUGH();
+  OwnedFd file = openFile("f0");
+  OwnedFd other = openFile("f1");
+  ASSERT_EQ(ioctl(file.get(), HEARTH_IOC_DONTNEED), 0);
+  ASSERT_EQ(ioctl(file.get(), HEARTH_IOC_WILLNEED), 0);
+  ASSERT_EQ(ioctl(other.get(), HEARTH_IOC_DONTNEED), 0);
+  file.reset();
+  other.reset();
+  EXPECT_TRUE(eventually([&] { return source_->advices().size() == 2; }));
+  EXPECT_EQ(source_->advices().front().advice, Advice::kWillNeed);
+  EXPECT_EQ(source_->advices().back().advice, Advice::kDontNeed);
 }
 
 TEST_F(FusePassthroughTest, TheKernelLooksUpAgainAfterAWhile) {

@@ -10,12 +10,12 @@
 #include <thread>
 #include <vector>
 
+#include "base/owned_fd.h"
 #include "base/result.h"
 #include "fuse/fuse_dispatcher.h"
 #include "fuse/fuse_statistics.h"
 #include "fuse/mount_source.h"
 #include "fuse/read_ahead.h"
-#include "holder/owned_fd.h"
 
 namespace hearth {
 

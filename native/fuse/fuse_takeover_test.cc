@@ -115,6 +115,26 @@ TEST_F(FuseTakeoverTest, TheNextAgentGoesOnWithTheMount) {
   std::filesystem::current_path(directory);
 }
 
+// The agent that found bytes wrong, and had them fetched again, may have gone.
+TEST_F(FuseTakeoverTest, TheNextAgentDoesNotTrustPagesOfTheOneBefore) {
+  ASSERT_EQ(startAgent(), "serving 1 digest\n");
+  const OwnedFd path(open(mnt("later").c_str(), O_PATH | O_CLOEXEC));
+  const std::string same = "/proc/self/fd/" + std::to_string(path.get());
+  EXPECT_TRUE(readAll(same) == contentOf("later", kTakeoverSize));
+  killAgent();
+  ASSERT_TRUE(agentGone());
+  const std::string right = contentOf("right", kTakeoverSize);
+  const auto manifest = manifestOf(takeoverRows());
+  const std::string bytes = (root_ / "cache" / std::to_string(*manifest->lookUp("later"))).string();
+  {
+    const OwnedFd file(open(bytes.c_str(), O_WRONLY | O_CLOEXEC));
+    ASSERT_EQ(write(file.get(), right.data(), right.size()), static_cast<ssize_t>(right.size()))
+        << bytes;
+  }
+  ASSERT_EQ(startAgent(), "serving 2 digest\n");
+  EXPECT_TRUE(readAll(same) == right);
+}
+
 TEST_F(FuseTakeoverTest, ReadersThatWaitAreAnsweredByTheNextAgent) {
   ASSERT_EQ(startAgent(), "serving 1 digest\n");
   std::atomic<bool> good{false};

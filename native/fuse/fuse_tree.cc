@@ -127,9 +127,13 @@ int FuseTree::entryOf(std::uint64_t node, ManifestEntry& entry) const {
   return (entry.kind == EntryKind::kFile) == (id->mode != NodeMode::kTree) ? 0 : ESTALE;
 }
 
+bool FuseTree::passesThrough(const ManifestEntry& file) const {
+  return passthrough_ && source_.passesThrough(file);
+}
+
 NodeId FuseTree::nodeOf(const ManifestEntry& entry) const {
   if (entry.kind != EntryKind::kFile) return {entry.index, NodeMode::kTree, 0};
-  const bool direct = passthrough_ && source_.complete(entry.index);
+  const bool direct = passesThrough(entry) && source_.complete(entry.index);
   return {entry.index, direct ? NodeMode::kPassthrough : NodeMode::kDaemon, options_.epoch};
 }
 
@@ -140,7 +144,7 @@ fuse_entry_out FuseTree::entryOut(const ManifestEntry& entry) const {
   out.attr_valid = kForEver;
   out.attr = attributesOf(entry);
   // Without passthrough a path has nothing better to lead to later.
-  if (id.mode == NodeMode::kDaemon && passthrough_) {
+  if (id.mode == NodeMode::kDaemon && passesThrough(entry)) {
     const auto valid = options_.incompleteEntryValid.count();
     out.entry_valid = static_cast<std::uint64_t>(valid / 1000);
     out.entry_valid_nsec = static_cast<std::uint32_t>(valid % 1000 * 1'000'000);
@@ -257,7 +261,7 @@ int FuseTree::xattr(std::uint64_t node, std::string_view name, std::string& valu
   }
   if (name == kXattrDataPath) {
     const bool complete = source_.complete(entry.index);
-    value = passthrough_ && complete              ? "passthrough"
+    value = passesThrough(entry) && complete      ? "passthrough"
             : !complete && source_.readsThrough() ? "through"
                                                   : "daemon";
     return 0;

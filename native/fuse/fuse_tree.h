@@ -50,6 +50,8 @@ class FuseTree {
   [[nodiscard]] int xattrNames(std::uint64_t node, std::string& names) const;
 
  private:
+  // Once it is complete.
+  [[nodiscard]] bool passesThrough(const ManifestEntry& file) const;
   [[nodiscard]] NodeId nodeOf(const ManifestEntry& entry) const;
   [[nodiscard]] fuse_entry_out entryOut(const ManifestEntry& entry) const;
 

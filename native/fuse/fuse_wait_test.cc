@@ -48,11 +48,12 @@ class FuseWaitTest : public MountTest {
     readers_.push_back(reader.pid);
     return reader;
   }
-  // 0 or the errno of the reader's read; -1 when it does not end within five seconds.
+  // 0 or the errno of the reader's read; -1 when it does not end within kHang.
   static int outcome(const Reader& reader) {
     pollfd waiting{reader.outcome.get(), POLLIN, 0};
+    constexpr int kLimit = std::chrono::milliseconds(kHang).count();
     char result = 0;
-    if (poll(&waiting, 1, 5000) != 1 || read(reader.outcome.get(), &result, 1) != 1) return -1;
+    if (poll(&waiting, 1, kLimit) != 1 || read(reader.outcome.get(), &result, 1) != 1) return -1;
     return result;
   }
   void TearDown() override {

@@ -23,6 +23,14 @@ struct MappedBytes {
   [[nodiscard]] std::size_t size() const { return bytes.size() + rest.size(); }
 };
 
+// What an application says about a file or a tree by ioctl (hearth_ioctl.h).
+enum class Advice : std::uint8_t {
+  kWillNeed,         // fetch it to this node
+  kWillNeedCluster,  // fetch what no agent of the cluster holds
+  kDontNeed,         // this node's cached copy may go, and what is in memory of it
+  kDontNeedMemory,   // what is in memory of it may go
+};
+
 // Any thread calls any of these; none blocks, except openFile (it may open a file of the local
 // disk).
 class MountSource {
@@ -34,23 +42,33 @@ class MountSource {
     // Descriptor of the complete cache file for passthrough, or kNotFound while incomplete, or the
     // reason why passthrough is not possible.
     [[nodiscard]] virtual Result<int> backing() = 0;
-    // The bytes when resident (checked against their checksums); kNotFound when something is
-    // missing. `length` is at most 4 MiB and may cross a chunk; ends at the end of the file.
+    // The bytes when they are in memory (checked against their checksums); kNotFound when something
+    // is missing, or on the disk alone. `length` is at most 4 MiB and may cross a chunk; ends at
+    // the end of the file.
     [[nodiscard]] virtual Result<MappedBytes> tryRead(std::uint64_t offset,
                                                       std::uint32_t length) = 0;
-    // The same after fetching what is missing. `answer` is called once, on any thread, possibly
-    // after this object has gone.
+    // The same after fetching what is missing, and reading what is on the disk. `answer` is called
+    // once, on any thread, possibly after this object has gone.
     virtual void read(std::uint64_t offset, std::uint32_t length,
                       std::function<void(Result<MappedBytes>)> answer) = 0;
     // Read-ahead hint: these bytes will be wanted soon.
     virtual void willNeed(std::uint64_t offset, std::uint64_t length) = 0;
+    // A reader is close before these bytes: where they are resident they should be in memory.
+    virtual void loadAhead(std::uint64_t offset, std::uint64_t length) = 0;
   };
 
   virtual ~MountSource() = default;
   [[nodiscard]] virtual const Manifest& manifest() const = 0;
-  // Whether the entry's file is complete now (decides the mode of its node id). Any thread, fast.
+  // Whether the entry's file is complete now. Any thread, fast.
   [[nodiscard]] virtual bool complete(std::uint32_t entry) = 0;
+  // Whether a file is opened by passthrough once it is complete; always the same for one file.
+  [[nodiscard]] virtual bool passesThrough([[maybe_unused]] const ManifestEntry& file) const {
+    return true;
+  }
   [[nodiscard]] virtual Result<std::shared_ptr<OpenFile>> openFile(std::uint32_t entry) = 0;
+  // Another number than before after bytes of the entry that readers may have been given were found
+  // wrong; from then on right ones are read. 0 as long as that has not come to pass.
+  [[nodiscard]] virtual std::uint64_t withdrawn([[maybe_unused]] std::uint32_t entry) { return 0; }
   // Values of user.hearth.source, user.hearth.resident ("bytes/total") and user.hearth.datapath are
   // made of these.
   [[nodiscard]] virtual std::string sourceName() const = 0;
@@ -60,10 +78,9 @@ class MountSource {
   // An open or a read of the entry was answered with an error, of which the application sees an
   // errno alone: to be reported elsewhere.
   virtual void failed(std::uint32_t entry, const Error& reason) = 0;
-  // The ioctl: WILLNEED warms the file or the tree in the background, DONTNEED lets it be evicted.
-  // kUnavailable while too much is under way for `reader`, a number that distinguishes those of a
-  // mount; kInvalidArgument for too many files.
-  [[nodiscard]] virtual Status advise(std::uint32_t entry, bool willNeed, std::uint64_t reader) = 0;
+  // The ioctl: begins in the background. kUnavailable while too much is under way for `reader`, a
+  // number that distinguishes those of a mount; kInvalidArgument for too many files.
+  [[nodiscard]] virtual Status advise(std::uint32_t entry, Advice advice, std::uint64_t reader) = 0;
 };
 
 }  // namespace hearth

@@ -13,8 +13,8 @@
 #include <memory>
 #include <mutex>
 
+#include "base/owned_fd.h"
 #include "base/result.h"
-#include "holder/owned_fd.h"
 
 namespace hearth {
 

@@ -1,5 +1,6 @@
 #include "fuse/open_files.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <utility>
 
@@ -101,11 +102,33 @@ int OpenFiles::open(std::uint64_t node, const ManifestEntry& entry, OpenAnswer& 
   } else {
     ++count.cached;
     ++counters_.daemonOpens;
-    answer = {OpenMode::kDaemon, 0};
+    answer = openedByDaemon(stripe, node, entry, ours);
   }
   file.nodes[node] = count;
   counts_.set(node, count);
   return 0;
+}
+
+// Only what has a digest can be found wrong. What an earlier agent found is not known: its nodes
+// are read again once.
+OpenAnswer OpenFiles::openedByDaemon(const Stripe& stripe, std::uint64_t node,
+                                     const ManifestEntry& entry, bool ours) {
+  if (!entry.sourceDigest.has_value()) return {OpenMode::kDaemon, 0, true, 0};
+  const std::uint64_t withdrawn = source_.withdrawn(entry.index);
+  const auto dropped = stripe.dropped.find(node);
+  const bool keeps =
+      dropped == stripe.dropped.end() ? ours && withdrawn == 0 : dropped->second == withdrawn;
+  return {OpenMode::kDaemon, 0, keeps, withdrawn};
+}
+
+void OpenFiles::pagesDropped(std::uint64_t node, std::uint64_t withdrawn) {
+  const auto id = decodeNodeId(node);
+  if (!id) return;
+  Stripe& stripe = stripeOf(id->entry);
+  const std::lock_guard lock(stripe.mutex);
+  // Answers may be sent in another order than they were made.
+  std::uint64_t& last = stripe.dropped[node];
+  last = std::max(last, withdrawn);
 }
 
 void OpenFiles::release(std::uint64_t node, OpenMode mode) {
@@ -154,6 +177,13 @@ bool OpenFiles::dontNeed(std::uint32_t entry, std::uint64_t reader) {
   return !later;
 }
 
+void OpenFiles::willNeed(std::uint32_t entry) {
+  Stripe& stripe = stripeOf(entry);
+  const std::lock_guard lock(stripe.mutex);
+  const auto found = stripe.files.find(entry);
+  if (found != stripe.files.end()) found->second.evictAtClose.reset();
+}
+
 // Forgets a file that is not open.
 void OpenFiles::drop(Stripe& stripe, std::uint32_t entry) {
   const auto file = stripe.files.find(entry);
@@ -163,7 +193,7 @@ void OpenFiles::drop(Stripe& stripe, std::uint32_t entry) {
   stripe.files.erase(file);
   // Whether the advice is taken is not reported: it is only advice.
   if (evictAtClose) {
-    [[maybe_unused]] const Status advised = source_.advise(entry, false, *evictAtClose);
+    [[maybe_unused]] const Status advised = source_.advise(entry, Advice::kDontNeed, *evictAtClose);
   }
 }
 

@@ -35,6 +35,10 @@ enum class OpenMode : std::uint64_t { kDaemon = 1, kPassthrough = 2 };
 struct OpenAnswer {
   OpenMode mode = OpenMode::kDaemon;
   std::int32_t backingId = 0;
+  // Of kDaemon: what the kernel has of the node in its page cache is right. Else it is to be read
+  // again, and `withdrawn` is what MountSource::withdrawn() said.
+  bool keepsPages = false;
+  std::uint64_t withdrawn = 0;
 };
 
 class OpenFiles {
@@ -60,6 +64,8 @@ class OpenFiles {
   // a way that it could not record; the kernel then looks the path up again and comes with another
   // node.
   [[nodiscard]] int open(std::uint64_t node, const ManifestEntry& entry, OpenAnswer& answer);
+  // The kernel has heard that it keeps no pages of the node: until then no other open lets it.
+  void pagesDropped(std::uint64_t node, std::uint64_t withdrawn);
   // The last one closes the backing file.
   void release(std::uint64_t node, OpenMode mode);
   // DONTNEED: an open of the caller's own does not keep the file. Where the daemon reads it, it is
@@ -67,6 +73,8 @@ class OpenFiles {
   // free nothing: then false, and the source is advised for `reader` when the file is closed,
   // unless it is opened before.
   [[nodiscard]] bool dontNeed(std::uint32_t entry, std::uint64_t reader);
+  // WILLNEED: the file stays when it is closed.
+  void willNeed(std::uint32_t entry);
   // The file to read; also without an open, which an agent that was killed may have left uncounted.
   [[nodiscard]] Result<std::shared_ptr<Reading>> reading(const ManifestEntry& entry);
 
@@ -84,11 +92,15 @@ class OpenFiles {
   struct Stripe {
     std::mutex mutex;
     std::unordered_map<std::uint32_t, File> files;  // open ones, by entry
+    // By node: what MountSource::withdrawn() said when the kernel dropped its pages.
+    std::unordered_map<std::uint64_t, std::uint64_t> dropped;
   };
 
   Stripe& stripeOf(std::uint32_t entry) { return stripes_[entry % stripes_.size()]; }
   [[nodiscard]] Result<std::shared_ptr<Reading>> openSource(const ManifestEntry& entry);
   [[nodiscard]] std::int32_t backingOf(File& file);
+  [[nodiscard]] OpenAnswer openedByDaemon(const Stripe& stripe, std::uint64_t node,
+                                          const ManifestEntry& entry, bool ours);
   void drop(Stripe& stripe, std::uint32_t entry);
 
   MountSource& source_;

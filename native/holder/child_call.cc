@@ -21,17 +21,21 @@ namespace {
 // Where the child keeps its end of the channel: above the standard descriptors.
 constexpr int kChannel = 3;
 
-[[noreturn]] void runChild(pid_t parent, int channel, const std::function<ChildAnswer()>& work) {
+[[noreturn]] void runChild(pid_t parent, OwnedFd channel, int kept,
+                           const std::function<ChildAnswer()>& work) {
   endWithParent(parent);
+  // Neither comes into the way of the other.
+  const int descriptor = kept < 0 ? -1 : fcntl(kept, F_DUPFD, ChildCalls::kDescriptor + 1);
   // A child that hangs must not keep connections and files of ours alive.
-  if (channel != kChannel) dup2(channel, kChannel);
-  close_range(kChannel + 1, ~0U, 0);
+  if (channel.get() != kChannel) dup2(channel.get(), kChannel);
+  if (descriptor >= 0) dup2(descriptor, ChildCalls::kDescriptor);
+  close_range(descriptor < 0 ? kChannel + 1 : ChildCalls::kDescriptor + 1, ~0U, 0);
   const ChildAnswer answer = work();
-  const int descriptor = answer.descriptor.get();
+  const int given = answer.descriptor.get();
   // One byte more, because an empty datagram would be the end of the channel.
   const std::string bytes = answer.bytes + '\0';
   const bool sent = sendDatagram(kChannel, std::as_bytes(std::span(bytes)),
-                                 std::span(&descriptor, descriptor >= 0 ? 1U : 0U), 0);
+                                 std::span(&given, given >= 0 ? 1U : 0U), 0);
   _exit(sent ? 0 : 1);
 }
 
@@ -48,19 +52,20 @@ ChildCalls::~ChildCalls() {
 
 Result<ChildAnswer> ChildCalls::run(const std::string& what,
                                     const std::function<ChildAnswer()>& work) {
-  auto running = start(what, work, kMaxHung);
+  auto running = start(what, work, kMaxHung, -1);
   if (!running) return running.error();
   return finish(std::move(*running));
 }
 
 Result<ChildCalls::Running> ChildCalls::begin(const std::string& what,
-                                              const std::function<ChildAnswer()>& work) {
-  return start(what, work, kMaxHung / 2);
+                                              const std::function<ChildAnswer()>& work,
+                                              int descriptor) {
+  return start(what, work, kMaxHung / 2, descriptor);
 }
 
 Result<ChildCalls::Running> ChildCalls::start(const std::string& what,
                                               const std::function<ChildAnswer()>& work,
-                                              std::size_t most) {
+                                              std::size_t most, int descriptor) {
   {
     const std::lock_guard lock(mutex_);
     std::erase_if(hung_, [](pid_t child) { return waitpid(child, nullptr, WNOHANG) != 0; });
@@ -76,10 +81,10 @@ Result<ChildCalls::Running> ChildCalls::start(const std::string& what,
     return errnoError(errno, "make a channel to a child process");
   }
   Running running{what, OwnedFd(ends[0]), 0, Clock::now() + deadline_};
-  const OwnedFd theirs(ends[1]);
+  OwnedFd theirs(ends[1]);
   const pid_t parent = getpid();
   running.child = fork();
-  if (running.child == 0) runChild(parent, theirs.get(), work);
+  if (running.child == 0) runChild(parent, std::move(theirs), descriptor, work);
   if (running.child < 0) return errnoError(errno, "start a child process");
   const std::lock_guard lock(mutex_);
   ++running_;
@@ -128,21 +133,25 @@ void ChildCalls::reap(pid_t child, bool answered) {
   if (ended == 0) hung_.push_back(child);
 }
 
-Status ChildCalls::runStatus(const std::string& what, const std::function<Status()>& work) {
-  const auto answer = run(what, [&work] {
-    const Status status = work();
-    ByteWriter out;
-    out.u16(static_cast<std::uint16_t>(status.code()));
-    out.text(status.ok() ? "" : status.error().message);
-    const std::vector<std::byte> bytes = out.take();
-    return ChildAnswer{{reinterpret_cast<const char*>(bytes.data()), bytes.size()}, {}};
-  });
-  if (!answer) return answer.error();
-  ByteReader in(std::as_bytes(std::span(answer->bytes)));
+ChildAnswer ChildCalls::packed(const Status& status) {
+  ByteWriter out;
+  out.u16(static_cast<std::uint16_t>(status.code()));
+  out.text(status.ok() ? "" : status.error().message);
+  const std::vector<std::byte> bytes = out.take();
+  return {{reinterpret_cast<const char*>(bytes.data()), bytes.size()}, {}};
+}
+
+Status ChildCalls::unpacked(const ChildAnswer& answer) {
+  ByteReader in(std::as_bytes(std::span(answer.bytes)));
   const auto code = static_cast<ErrorCode>(in.u16());
   const std::string message = in.text();
   if (code == ErrorCode::kOk) return {};
   return Error{code, message};
+}
+
+Status ChildCalls::runStatus(const std::string& what, const std::function<Status()>& work) {
+  const auto answer = run(what, [&work] { return packed(work()); });
+  return answer ? unpacked(*answer) : Status(answer.error());
 }
 
 }  // namespace hearth

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/owned_fd.h"
 #include "base/result.h"
-#include "holder/owned_fd.h"
 
 namespace hearth {
 
@@ -44,7 +44,8 @@ class ChildCalls {
                                         const std::function<ChildAnswer()>& work);
   // The two halves of run(), for who has other things to wait for: the answer is there when
   // `channel` is readable. Each begun call is finished or abandoned, once, before this object.
-  // kUnavailable while kMaxHung / 2 have not ended, so that there is room for run().
+  // kUnavailable while kMaxHung / 2 have not ended, so that there is room for run(). The child has
+  // a copy of `descriptor` as kDescriptor.
   struct Running {
     std::string what;
     OwnedFd channel;
@@ -52,22 +53,28 @@ class ChildCalls {
     Clock::time_point until;
   };
   [[nodiscard]] Result<Running> begin(const std::string& what,
-                                      const std::function<ChildAnswer()>& work);
+                                      const std::function<ChildAnswer()>& work,
+                                      int descriptor = -1);
   // Waits for the answer until `running.until`.
   [[nodiscard]] Result<ChildAnswer> finish(Running running);
   // Kills the child; nothing is waited for.
   void abandon(const Running& running) { reap(running.child, false); }
 
-  // run() for work whose outcome is a Status.
+  // run() for work whose outcome is a Status, which packed() makes an answer of, and back.
   [[nodiscard]] Status runStatus(const std::string& what, const std::function<Status()>& work);
+
+  [[nodiscard]] static ChildAnswer packed(const Status& status);
+  [[nodiscard]] static Status unpacked(const ChildAnswer& answer);
 
   static constexpr std::size_t kMaxAnswer = 32768;
   static constexpr std::size_t kMaxHung = 16;
+  static constexpr int kDescriptor = 4;
 
  private:
   // At most `most` children that have not ended, with this one.
   [[nodiscard]] Result<Running> start(const std::string& what,
-                                      const std::function<ChildAnswer()>& work, std::size_t most);
+                                      const std::function<ChildAnswer()>& work, std::size_t most,
+                                      int descriptor);
   [[nodiscard]] Result<ChildAnswer> await(const Running& running) const;
   void reap(pid_t child, bool answered);
 

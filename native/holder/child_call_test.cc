@@ -9,6 +9,8 @@
 
 #include <atomic>
 #include <csignal>
+#include <string>
+#include <vector>
 
 #include "base/testing/eventually.h"
 
@@ -25,6 +27,30 @@ TEST(ChildCalls, GiveBytesAndADescriptor) {
   char byte = 0;
   EXPECT_EQ(read(answer->descriptor.get(), &byte, 1), 1);
   EXPECT_TRUE(calls.run("work", [] { return ChildAnswer(); })->bytes.empty());
+}
+
+// Also when it has the number that the child's channel gets, or the one that it gets itself.
+TEST(ChildCalls, GiveTheChildACopyOfADescriptor) {
+  ChildCalls calls;
+  std::vector<OwnedFd> low;
+  for (int i = 0; i < 8; ++i) {
+    const std::string text = "bytes " + std::to_string(i);
+    low.emplace_back(memfd_create("given", MFD_CLOEXEC));
+    ASSERT_EQ(pwrite(low.back().get(), text.data(), text.size(), 0), 7);
+    auto running = calls.begin(
+        "work",
+        [] {
+          std::string bytes(7, 0);
+          if (pread(ChildCalls::kDescriptor, bytes.data(), 7, 0) != 7) bytes = "none";
+          if (fcntl(ChildCalls::kDescriptor + 1, F_GETFD) >= 0) bytes = "one more";
+          return ChildAnswer{bytes, {}};
+        },
+        low.back().get());
+    ASSERT_TRUE(running.ok());
+    const auto answer = calls.finish(std::move(*running));
+    ASSERT_TRUE(answer.ok()) << answer.error().message;
+    EXPECT_EQ(answer->bytes, text);
+  }
 }
 
 TEST(ChildCalls, GiveAStatus) {

@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
+#include "base/owned_fd.h"
 #include "base/result.h"
 #include "holder/child_call.h"
-#include "holder/owned_fd.h"
 
 namespace hearth {
 

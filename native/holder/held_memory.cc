@@ -59,7 +59,7 @@ Status HeldMemory::keep(const std::string& owner, const HolderRequest& request,
                                              "' already; drop one first"};
   }
   kept_[key] =
-      Kept{{owner, request.name, request.bytes, request.generation, 0}, std::move(descriptor)};
+      Kept{{owner, request.name, request.bytes, request.generation}, std::move(descriptor)};
   return {};
 }
 
@@ -68,6 +68,41 @@ Result<const HeldMemory::Kept*> HeldMemory::find(const std::string& owner,
   const auto there = kept_.find({owner, name});
   if (there == kept_.end()) return unknownMemory(owner, name);
   return &there->second;
+}
+
+Result<const OwnedFd*> HeldMemory::toTouch(const std::string& owner, const HolderRequest& request) {
+  const auto there = kept_.find({owner, request.name});
+  if (there == kept_.end()) return unknownMemory(owner, request.name);
+  if (touchBytes_ == 0) {
+    return Error{ErrorCode::kUnsupported,
+                 "this holder touches no memory; touch it in the agent, or start the holder with "
+                 "--arena-bytes"};
+  }
+  HolderMemory& record = there->second.record;
+  const bool inside = request.offset <= record.bytes && request.bytes <= kMaxHolderTouch &&
+                      request.bytes <= record.bytes - request.offset;
+  if (!inside) {
+    return Error{ErrorCode::kInvalidArgument, "what is to be touched of memory '" + request.name +
+                                                  "' is not inside it, or is "
+                                                  "more than " +
+                                                  std::to_string(kMaxHolderTouch) + " bytes"};
+  }
+  const std::uint64_t before = touchedBytes() - (record.touched ? record.bytes : 0);
+  if (before > touchBytes_ || record.bytes > touchBytes_ - before) {
+    return Error{ErrorCode::kOutOfSpace,
+                 "memory '" + request.name + "' of " + std::to_string(record.bytes) +
+                     " bytes is more than the holder touches: " + std::to_string(touchBytes_) +
+                     " in all (--arena-bytes), of which " + std::to_string(before) +
+                     " are in use; raise that, or make the arena smaller"};
+  }
+  record.touched = true;
+  return &there->second.descriptor;
+}
+
+std::uint64_t HeldMemory::touchedBytes() const {
+  std::uint64_t bytes = 0;
+  for (const auto& [key, kept] : kept_) bytes += kept.record.touched ? kept.record.bytes : 0;
+  return bytes;
 }
 
 const HeldMemory::Kept* HeldMemory::next(const std::string& owner, const std::string& name) const {

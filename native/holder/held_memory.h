@@ -7,18 +7,21 @@
 #include <string>
 #include <utility>
 
+#include "base/owned_fd.h"
 #include "base/result.h"
 #include "holder/holder_protocol.h"
-#include "holder/owned_fd.h"
 
 namespace hearth {
 
 class HeldMemory {
  public:
   struct Kept {
-    HolderMemory record;  // without `absentSeconds`
+    HolderMemory record;  // without what is known of its owner's agents
     OwnedFd descriptor;
   };
+
+  // `touchBytes`: so large may all memories together be that the holder touches.
+  explicit HeldMemory(std::uint64_t touchBytes) : touchBytes_(touchBytes) {}
 
   // At most so many of one owner.
   static constexpr std::size_t kMax = 64;
@@ -35,6 +38,10 @@ class HeldMemory {
   [[nodiscard]] Result<const Kept*> find(const std::string& owner, const std::string& name) const;
   // The owner's first one behind `name`, or nullptr.
   [[nodiscard]] const Kept* next(const std::string& owner, const std::string& name) const;
+  // The memory of which `request` names a part that is to be touched now. kNotFound, kUnsupported
+  // when none is touched, kInvalidArgument, kOutOfSpace when all touched ones were too large.
+  [[nodiscard]] Result<const OwnedFd*> toTouch(const std::string& owner,
+                                               const HolderRequest& request);
   [[nodiscard]] Status drop(const std::string& owner, const std::string& name);
   // Returns how many there were.
   std::size_t dropAll(const std::string& owner);
@@ -47,6 +54,9 @@ class HeldMemory {
   [[nodiscard]] std::size_t size() const { return kept_.size(); }
 
  private:
+  [[nodiscard]] std::uint64_t touchedBytes() const;
+
+  const std::uint64_t touchBytes_;
   std::map<std::pair<std::string, std::string>, Kept> kept_;  // by owner and name
 };
 

@@ -9,6 +9,7 @@
 
 #include "holder/fuse_mount.h"
 #include "holder/mount_info.h"
+#include "holder/touched_memory.h"
 
 namespace hearth {
 namespace {
@@ -27,7 +28,7 @@ Result<OwnedFd> createShared() {
 }  // namespace
 
 Result<std::uint32_t> HeldMounts::attach(const std::string& owner, HolderConnection connection,
-                                         const std::string& who, bool continues) {
+                                         const std::string& who, bool continues, OwnedFd process) {
   if (owner.empty()) return Error{ErrorCode::kInvalidArgument, "the owner's name is empty"};
   if (ownerOf(connection)) {
     return Error{ErrorCode::kInvalidArgument, "this connection is attached already"};
@@ -39,6 +40,7 @@ Result<std::uint32_t> HeldMounts::attach(const std::string& owner, HolderConnect
   }
   entry.agent = connection;
   entry.who = who;
+  entry.former.arrive(std::move(process), continues);
   forgetUnmounted(owner);
   std::uint32_t count = 0;
   for (auto& [target, mount] : mounts_) {
@@ -53,7 +55,10 @@ void HeldMounts::detach(HolderConnection connection, Time now) {
   for (auto entry = owners_.begin(); entry != owners_.end(); ++entry) {
     if (entry->second.agent != connection) continue;
     if (owns(entry->first)) {
-      entry->second = Owner{0, {}, now};
+      entry->second.agent = 0;
+      entry->second.who.clear();
+      entry->second.absentSince = now;
+      entry->second.former.leave();
     } else {
       owners_.erase(entry);
     }
@@ -210,7 +215,25 @@ HolderRecord HeldMounts::describe(const Mount& mount, Time now) const {
 HolderMemory HeldMounts::describe(const HeldMemory::Kept& kept, Time now) const {
   HolderMemory record = kept.record;
   record.absentSeconds = absence(record.owner, now);
+  const auto owner = owners_.find(record.owner);
+  record.attached = owner != owners_.end() && owner->second.agent != 0;
+  record.usersGone = owner != owners_.end() && owner->second.former.allEnded();
   return record;
+}
+
+Status HeldMounts::dropMemory(const std::string& owner, const std::string& name) {
+  Status dropped = memory_.drop(owner, name);
+  if (dropped && !memory_.has(owner)) owners_[owner].former.forget();
+  return dropped;
+}
+
+Result<ChildCalls::Running> HeldMounts::beginTouch(HolderConnection connection,
+                                                   const HolderRequest& request) {
+  const auto owner = ownerOf(connection);
+  if (!owner) return owner.error();
+  const auto memory = memory_.toTouch(*owner, request);
+  if (!memory) return memory.error();
+  return hearth::beginTouch(calls_, **memory, request.offset, request.bytes);
 }
 
 std::vector<std::string> HeldMounts::abortAbsent(Time now) {
@@ -284,7 +307,8 @@ void HeldMounts::adopt(Mount mount, Time absentSince) {
 }
 
 void HeldMounts::adopt(HeldMemory::Kept kept, Time absentSince) {
-  owners_.try_emplace(kept.record.owner, Owner{0, {}, absentSince});
+  Owner& owner = owners_.try_emplace(kept.record.owner, Owner{0, {}, absentSince}).first->second;
+  owner.former.inherit(kept.record.usersGone, kept.record.attached);
   memory_.adopt(std::move(kept));
 }
 

@@ -9,11 +9,12 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/owned_fd.h"
 #include "base/result.h"
 #include "holder/child_call.h"
+#include "holder/former_agents.h"
 #include "holder/held_memory.h"
 #include "holder/holder_protocol.h"
-#include "holder/owned_fd.h"
 
 namespace hearth {
 
@@ -31,14 +32,17 @@ class HeldMounts {
   };
 
   // `agentAbsence`: how long requests may wait for an owner without an agent before they are
-  // aborted. `callDeadline`: of a call that may hang.
-  HeldMounts(std::chrono::seconds agentAbsence, std::chrono::milliseconds callDeadline)
-      : agentAbsence_(agentAbsence), calls_(callDeadline) {}
+  // aborted. `callDeadline`: of a call that may hang. `touchBytes`: of memory that is touched here.
+  HeldMounts(std::chrono::seconds agentAbsence, std::chrono::milliseconds callDeadline,
+             std::uint64_t touchBytes)
+      : agentAbsence_(agentAbsence), memory_(touchBytes), calls_(callDeadline) {}
 
   // Makes `connection` the agent of `owner` and raises the epochs of its mounts, unless the agent
-  // `continues`; the number of mounts. `who` names the agent in the error that a second one gets.
+  // `continues`; the number of mounts. `who` names the agent in the error that a second one gets;
+  // `process` is its process, or none when that is not known.
   [[nodiscard]] Result<std::uint32_t> attach(const std::string& owner, HolderConnection connection,
-                                             const std::string& who, bool continues);
+                                             const std::string& who, bool continues,
+                                             OwnedFd process);
   // The connection has been closed: its owner has no agent since `now`.
   void detach(HolderConnection connection, Time now);
   // The owner that `connection` is the agent of, or kInvalidArgument.
@@ -61,6 +65,11 @@ class HeldMounts {
   [[nodiscard]] Status saveState(const std::string& owner, const std::string& target,
                                  const std::string& state);
   [[nodiscard]] Status unmount(const std::string& target, bool force);
+  [[nodiscard]] Status dropMemory(const std::string& owner, const std::string& name);
+  // Begins to touch memory of the owner that `connection` is the agent of; to be finished by
+  // finishTouch().
+  [[nodiscard]] Result<ChildCalls::Running> beginTouch(HolderConnection connection,
+                                                       const HolderRequest& request);
 
   // What the holder says about a mount.
   [[nodiscard]] HolderRecord describe(const Mount& mount, Time now) const;
@@ -92,6 +101,7 @@ class HeldMounts {
     HolderConnection agent = 0;  // 0: none
     std::string who;
     Time absentSince;
+    FormerAgents former = {};
   };
 
   [[nodiscard]] static bool stillMounted(const Mount& mount);

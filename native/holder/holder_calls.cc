@@ -1,5 +1,6 @@
 #include "holder/holder_calls.h"
 
+#include <fcntl.h>
 #include <sys/ioctl.h>
 
 #include <cerrno>
@@ -59,7 +60,9 @@ Result<HolderAnswer> HolderCalls::open(const HolderCaller& caller, const HolderR
       return HolderAnswer();
     case Kind::kAttach: {
       const std::string who = "the agent with pid " + std::to_string(caller.pid);
-      const auto count = mounts_.attach(request.owner, caller.id, who, request.continues);
+      OwnedFd process(caller.process < 0 ? -1 : fcntl(caller.process, F_DUPFD_CLOEXEC, 0));
+      const auto count =
+          mounts_.attach(request.owner, caller.id, who, request.continues, std::move(process));
       if (!count) return count.error();
       HolderAnswer answer;
       answer.reply.count = *count;
@@ -115,7 +118,7 @@ Result<HolderAnswer> HolderCalls::ofMemory(const std::string& owner, const Holde
     case Kind::kListMemory:
       return describe(memory.next(owner, request.name), false);
     case Kind::kDropMemory:
-      return outcome(memory.drop(owner, request.name));
+      return outcome(mounts_.dropMemory(owner, request.name));
     default:
       return Error{ErrorCode::kUnsupported, "the holder does not do that"};
   }

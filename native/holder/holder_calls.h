@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "base/owned_fd.h"
 #include "holder/held_mounts.h"
 #include "holder/holder_protocol.h"
-#include "holder/owned_fd.h"
 
 namespace hearth {
 
@@ -16,6 +16,7 @@ namespace hearth {
 struct HolderCaller {
   HolderConnection id = 0;
   pid_t pid = 0;
+  int process = -1;  // a descriptor of it (processOf()), the caller's; -1: none
 };
 
 struct HolderAnswer {

@@ -5,6 +5,7 @@
 #include <sys/time.h>
 #include <sys/un.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 
@@ -166,6 +167,24 @@ Result<KeptMemory> HolderClient::takeMemory(const std::string& name) {
     return Error{ErrorCode::kProtocolError, "the mount holder's answer has no memory in it"};
   }
   return KeptMemory{std::move(*answer->reply.memory), std::move(answer->descriptors.front())};
+}
+
+Result<std::uint64_t> HolderClient::touchMemory(const std::string& name, std::uint64_t offset,
+                                                std::uint64_t bytes, std::uint64_t piece) {
+  if ((holder_.features[0] & kHolderTouchesMemory) == 0) {
+    return Error{ErrorCode::kUnsupported,
+                 "the mount holder is of a release that touches no memory; touch it in the agent"};
+  }
+  std::uint64_t huge = 0;
+  for (std::uint64_t done = 0; done < bytes; done += piece) {
+    HolderRequest request = requestNamed(Kind::kTouchMemory, name);
+    request.offset = offset + done;
+    request.bytes = std::min(piece, bytes - done);
+    auto answer = call(std::move(request));
+    if (!answer) return answer.error();
+    huge += answer->reply.hugeBytes;
+  }
+  return huge;
 }
 
 Result<std::vector<HolderMemory>> HolderClient::listMemory() {

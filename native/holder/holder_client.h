@@ -12,10 +12,10 @@
 #include <utility>
 #include <vector>
 
+#include "base/owned_fd.h"
 #include "base/result.h"
 #include "holder/holder_listener.h"
 #include "holder/holder_protocol.h"
-#include "holder/owned_fd.h"
 
 namespace hearth {
 
@@ -82,7 +82,16 @@ class HolderClient {
   // absence; its descriptor is copied. kConflict unless its generation is above that of the memory
   // of this name.
   [[nodiscard]] Status keepMemory(const HolderMemory& memory, const OwnedFd& descriptor);
+  // Its record says whether those that had it before have ended (kHolderWatchesUsers).
   [[nodiscard]] Result<KeptMemory> takeMemory(const std::string& name);
+  // Takes the room of [offset, offset + bytes) of memory that is kept, whole pages of it, so that
+  // the holder is charged for it; returns how much of it lies in pages of 2 MiB or more. In pieces
+  // of `piece`, at most kMaxHolderTouch and whole pages: between two of them other calls pass.
+  // 0.1 to 2 s a GiB. kUnsupported when the holder touches none (holder().touchBytes),
+  // kOutOfSpace.
+  [[nodiscard]] Result<std::uint64_t> touchMemory(const std::string& name, std::uint64_t offset,
+                                                  std::uint64_t bytes,
+                                                  std::uint64_t piece = 256ULL << 20);
   [[nodiscard]] Result<std::vector<HolderMemory>> listMemory();
   [[nodiscard]] Status dropMemory(const std::string& name);
 

@@ -48,6 +48,11 @@ enum class HolderField : std::uint16_t {
   kAttached = 28,
   kAborted = 29,
   kAbsentSeconds = 30,
+  kUsersGone = 31,
+  kTouchBytes = 32,
+  kOffset = 33,
+  kTouched = 34,
+  kHugeBytes = 35,
 };
 
 class HolderFieldWriter {

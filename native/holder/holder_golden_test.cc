@@ -186,6 +186,13 @@ bool HolderGolden::expectMemory(Kind kind) {
           "4845484402000d001b00000007000000"
           "0d00050000006172656e61",
           {.kind = kind, .name = "arena"});
+    case Kind::kTouchMemory:
+      return expectRequest(
+          "48454844020012003700000007000000"
+          "0d00050000006172656e61"
+          "0e00080000000000001000000000"
+          "2100080000000000004000000000",
+          {.kind = kind, .name = "arena", .bytes = 1ULL << 28, .offset = 1ULL << 30});
     case Kind::kDropMemory:
       return expectRequest(
           "4845484402000e001b00000007000000"
@@ -210,7 +217,7 @@ bool HolderGolden::expectRequestOf(Kind kind) {
           "48454844020007005b00000007000000"
           "1200080000000200000000000000"
           "1300080000000200000000000000"
-          "1400100000007f000000000000000000000000000000"
+          "140010000000ff010000000000000000000000000000"
           "150005000000302e312e30"
           "1600080000002a00000000000000",
           {.kind = kind, .hello = greeting()});
@@ -237,6 +244,7 @@ bool HolderGolden::expectRequestOf(Kind kind) {
     case Kind::kTakeMemory:
     case Kind::kListMemory:
     case Kind::kDropMemory:
+    case Kind::kTouchMemory:
       return expectMemory(kind);
   }
   return false;
@@ -287,10 +295,35 @@ void HolderGolden::expectReplies() {
       "1e00080000000100000000000000",
       {.memory = HolderMemory{"node-a", "arena", 77, 3, 1}});
   expectReply(
+      "48454844020000806500000007000000"
+      "1b004f000000"
+      "0100060000006e6f64652d61"
+      "0d00050000006172656e61"
+      "0e00080000004d00000000000000"
+      "1c00080000000100000000000000"
+      "1f00080000000100000000000000"
+      "2200080000000100000000000000",
+      {.memory = HolderMemory{"node-a", "arena", 77, 0, 0, true, true, true}});
+  expectReply(
+      "48454844020000801e00000007000000"
+      "2300080000000000200000000000",
+      {.hugeBytes = 2U << 20});
+  HolderHello touching = greeting();
+  touching.touchBytes = 1ULL << 30;
+  expectReply(
+      "48454844020000806900000007000000"
+      "1200080000000200000000000000"
+      "1300080000000200000000000000"
+      "140010000000ff010000000000000000000000000000"
+      "150005000000302e312e30"
+      "1600080000002a00000000000000"
+      "2000080000000000004000000000",
+      {.hello = touching});
+  expectReply(
       "48454844020000805b00000007000000"
       "1200080000000200000000000000"
       "1300080000000200000000000000"
-      "1400100000007f000000000000000000000000000000"
+      "140010000000ff010000000000000000000000000000"
       "150005000000302e312e30"
       "1600080000002a00000000000000",
       {.hello = greeting()});
@@ -302,16 +335,16 @@ TEST_F(HolderGolden, BytesOfEveryMessageAndField) {
     if (expectRequestOf(static_cast<Kind>(kind))) requests.push_back(kind);
   }
   EXPECT_EQ(requests,
-            (std::vector<unsigned>{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17}));
+            (std::vector<unsigned>{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18}));
   expectReplies();
   std::set<std::uint16_t> fields;
-  for (std::uint16_t tag = 1; tag <= 30; ++tag) fields.insert(tag);
+  for (std::uint16_t tag = 1; tag <= 35; ++tag) fields.insert(tag);
   EXPECT_EQ(tags_, fields);
 }
 
 // What is absent is zero or empty: a request of fewer fields is understood.
 TEST_F(HolderGolden, RequestsWithoutFields) {
-  for (unsigned kind = 1; kind <= 17; ++kind) {
+  for (unsigned kind = 1; kind <= 18; ++kind) {
     if (kind == static_cast<unsigned>(Kind::kHello)) continue;  // its features are always there
     std::vector<std::byte> bare = bytesOfHex("48454844020000001000000007000000");
     bare[6] = static_cast<std::byte>(kind);

@@ -5,8 +5,8 @@
 #include <chrono>
 #include <string>
 
+#include "base/owned_fd.h"
 #include "base/result.h"
-#include "holder/owned_fd.h"
 
 namespace hearth {
 

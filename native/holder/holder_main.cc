@@ -16,14 +16,14 @@ namespace {
 
 constexpr char kUsage[] =
     "usage: hearth-holder [--socket PATH] [--agent-absence SECONDS] [--volumes DIRECTORY]\n"
-    "                     [--take-over]\n"
+    "                     [--arena-bytes BYTES] [--take-over]\n"
     "       hearth-holder --check [--socket PATH]\n"
     "\n"
     "Makes FUSE mounts for Hearth agents, keeps their descriptors and gives them to the agent "
     "that\n"
     "connects, so that mounts survive an agent's end. SIGTERM and SIGINT detach the mounts "
     "that\n"
-    "no agent serves; an agent that stays gives its own to the next holder.\n"
+    "no agent serves; an agent that keeps running passes its own to the next holder.\n"
     "\n"
     "  --socket PATH            Unix socket (default /run/hearth/holder.sock)\n"
     "  --agent-absence SECONDS  requests of a mount without an agent fail after this (default "
@@ -31,6 +31,9 @@ constexpr char kUsage[] =
     "  --volumes DIRECTORY      the agent's volumes.directory: what agents have left mounted "
     "below\n"
     "                           its mounts/ is detached at the end\n"
+    "  --arena-bytes BYTES      memory of agents that is touched here, and charged to this "
+    "process\n"
+    "                           (default 0: agents touch it themselves)\n"
     "  --take-over              take everything from the holder at the socket, which ends\n"
     "  --check                  ask the holder at the socket whether it answers, and end\n";
 
@@ -55,6 +58,36 @@ struct Arguments {
   // Set when the program ends here, with this exit code.
   std::optional<int> ends;
 };
+
+std::optional<std::uint64_t> wholeNumber(std::string_view text, std::uint64_t most) {
+  std::uint64_t number = 0;
+  const auto parsed = std::from_chars(text.data(), text.data() + text.size(), number);
+  const bool good =
+      parsed.ec == std::errc() && parsed.ptr == text.data() + text.size() && number <= most;
+  return good ? std::optional(number) : std::nullopt;
+}
+
+// What is wrong with the value; empty when it was taken.
+std::string setValue(hearth::HolderOptions& options, std::string_view flag,
+                     std::string_view value) {
+  if (flag == "--socket") {
+    options.socketPath = value;
+  } else if (flag == "--volumes") {
+    if (value.size() < 2 || value.front() != '/' || value.back() == '/')
+      return "--volumes must be an absolute path without a slash at its end";
+    options.volumes = value;
+  } else if (flag == "--arena-bytes") {
+    const auto bytes = wholeNumber(value, 1ULL << 60);
+    if (!bytes) return "--arena-bytes must be a whole number of bytes";
+    options.touchBytes = *bytes;
+  } else {
+    const auto seconds = wholeNumber(value, 365ULL * 86400);
+    if (seconds.value_or(0) == 0)
+      return "--agent-absence must be a whole number of seconds, from 1 to a year";
+    options.agentAbsence = std::chrono::seconds(*seconds);
+  }
+  return {};
+}
 
 Arguments parse(int argc, char** argv) {
   Arguments arguments;
@@ -81,27 +114,12 @@ Arguments parse(int argc, char** argv) {
       arguments.options.takeOver = true;
       continue;
     }
-    if (flag != "--socket" && flag != "--agent-absence" && flag != "--volumes") {
-      return refuse("unknown argument '" + std::string(flag) + "'");
-    }
+    const bool known = flag == "--socket" || flag == "--agent-absence" || flag == "--volumes" ||
+                       flag == "--arena-bytes";
+    if (!known) return refuse("unknown argument '" + std::string(flag) + "'");
     if (++i == argc) return refuse(std::string(flag) + " needs a value");
-    const std::string_view value = argv[i];
-    if (flag == "--socket") {
-      arguments.options.socketPath = value;
-    } else if (flag == "--volumes") {
-      if (value.size() < 2 || value.front() != '/' || value.back() == '/') {
-        return refuse("--volumes must be an absolute path without a slash at its end");
-      }
-      arguments.options.volumes = value;
-    } else {
-      unsigned seconds = 0;
-      const auto parsed = std::from_chars(value.data(), value.data() + value.size(), seconds);
-      if (parsed.ec != std::errc() || parsed.ptr != value.data() + value.size() || seconds == 0 ||
-          seconds > 365U * 86400) {
-        return refuse("--agent-absence must be a whole number of seconds, from 1 to a year");
-      }
-      arguments.options.agentAbsence = std::chrono::seconds(seconds);
-    }
+    const std::string wrong = setValue(arguments.options, flag, argv[i]);
+    if (!wrong.empty()) return refuse(wrong);
   }
   return arguments;
 }

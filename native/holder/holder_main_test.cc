@@ -87,6 +87,46 @@ TEST_F(HolderMainTest, TheProgramDetachesItsMountsOnSigterm) {
   }
 }
 
+TEST_F(HolderMainTest, TheProgramTouchesAsMuchMemoryAsItIsGiven) {
+  endServer();
+  const auto start = [this](std::string bytes) {
+    std::string program = HEARTH_HOLDER_PROGRAM;
+    std::string socketFlag = "--socket", socketValue = socketPath(), bytesFlag = "--arena-bytes";
+    char* arguments[] = {program.data(),   socketFlag.data(), socketValue.data(),
+                         bytesFlag.data(), bytes.data(),      nullptr};
+    pid_t pid = 0;
+    EXPECT_EQ(posix_spawn(&pid, program.c_str(), nullptr, nullptr, arguments, environ), 0);
+    return pid;
+  };
+  const auto end = [](pid_t pid) {
+    int status = 0;
+    EXPECT_EQ(waitpid(pid, &status, 0), pid);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+  };
+  for (const char* wrong : {"-1", "8M", "", "99999999999999999999"})
+    EXPECT_EQ(end(start(wrong)), 2) << wrong;
+  const pid_t pid = start("8388608");
+  auto client = HolderClient::connect(socketPath());
+  EXPECT_TRUE(eventually([&] {
+    if (!client.ok()) client = HolderClient::connect(socketPath());
+    return client.ok();
+  }));
+  if (client.ok()) {
+    EXPECT_EQ((*client)->holder().touchBytes, 8388608u);
+    EXPECT_TRUE((*client)->attach("a").ok());
+    const OwnedFd arena = memory(8388608);
+    EXPECT_TRUE((*client)->keepMemory({.name = "arena", .bytes = 8388608}, arena).ok());
+    const auto touched = (*client)->touchMemory("arena", 0, 8388608);
+    EXPECT_TRUE(touched.ok()) << touched.error().message;
+    struct stat info {};
+    EXPECT_EQ(fstat(arena.get(), &info), 0);
+    EXPECT_EQ(info.st_blocks * 512, 8388608);
+  }
+  client = Error{ErrorCode::kCancelled, "agents end before the holder"};
+  kill(pid, SIGTERM);
+  EXPECT_EQ(end(pid), 0);
+}
+
 TEST_F(HolderMainTest, TheProgramReportsWhetherAHolderAnswers) {
   const auto check = [](std::string path) {
     std::string program = HEARTH_HOLDER_PROGRAM;

@@ -97,6 +97,8 @@ bool readRequestField(HolderFieldSink& in, const HolderFieldValue& field, Holder
       return in.number(field, request.bytes);
     case Field::kGeneration:
       return in.number(field, request.generation);
+    case Field::kOffset:
+      return in.number(field, request.offset);
     case Field::kBackingId:
       return in.number(field, request.backingId);
     case Field::kPosition:
@@ -108,7 +110,7 @@ bool readRequestField(HolderFieldSink& in, const HolderFieldValue& field, Holder
 }
 
 bool known(HolderRequestKind kind) {
-  return kind >= HolderRequestKind::kAttach && kind <= HolderRequestKind::kHandOverSocket;
+  return kind >= HolderRequestKind::kAttach && kind <= HolderRequestKind::kTouchMemory;
 }
 
 }  // namespace
@@ -130,6 +132,7 @@ std::vector<std::byte> encode(const HolderRequest& request) {
   out.text(Field::kName, request.name);
   out.number(Field::kBytes, request.bytes);
   out.number(Field::kGeneration, request.generation);
+  out.number(Field::kOffset, request.offset);
   out.number(Field::kBackingId, request.backingId);
   out.number(Field::kPosition, request.position);
   return frame(static_cast<std::uint16_t>(request.kind), request.sequence, out);
@@ -141,6 +144,7 @@ std::vector<std::byte> encode(const HolderReply& reply) {
   out.text(Field::kMessage, std::string_view(reply.message).substr(0, 2 * kMaxHolderPath));
   out.number(Field::kCount, reply.count);
   out.number(Field::kBackingId, reply.backingId);
+  out.number(Field::kHugeBytes, reply.hugeBytes);
   if (reply.record) out.nested(Field::kMount, fieldsOf(*reply.record));
   if (reply.memory) out.nested(Field::kMemory, fieldsOf(*reply.memory));
   HolderFieldWriter whole = reply.hello ? fieldsOf(*reply.hello) : HolderFieldWriter();
@@ -200,6 +204,8 @@ Result<HolderReply> decodeHolderReply(std::span<const std::byte> message) {
         return in.number(field, reply.count);
       case Field::kBackingId:
         return in.number(field, reply.backingId);
+      case Field::kHugeBytes:
+        return in.number(field, reply.hugeBytes);
       case Field::kMount:
         reply.record = readHolderRecord(in, field.value);
         return true;
@@ -235,8 +241,8 @@ Status allowedMountOption(const std::string& option) {
 }
 
 std::string missingFeatures(const HolderFeatures& wanted, const HolderFeatures& there) {
-  constexpr const char* kNames[] = {"register", "hand-over", "memory", "backing",
-                                    "options",  "writable",  "socket"};
+  constexpr const char* kNames[] = {"register", "hand-over", "memory", "backing", "options",
+                                    "writable", "socket",    "users",  "touch"};
   std::string names;
   for (std::size_t bit = 0; bit < std::size(kNames); ++bit) {
     if (((wanted[0] & ~there[0]) >> bit & 1) == 0) continue;

@@ -28,6 +28,8 @@ inline constexpr std::size_t kMaxHolderText = 1024;
 inline constexpr std::size_t kMaxHolderBlob = 8192;
 inline constexpr std::size_t kMaxHolderOptions = 16;
 inline constexpr std::size_t kMaxHolderDescriptors = 2;
+// A page of 1 GiB, or less: what one kTouchMemory may ask for.
+inline constexpr std::uint64_t kMaxHolderTouch = 1ULL << 30;
 // Size of the memfd that comes with each mount; the agent alone gives its bytes a meaning (open
 // counts).
 inline constexpr std::size_t kHolderSharedBytes = 1U << 20;
@@ -78,6 +80,10 @@ enum class HolderRequestKind : std::uint16_t {
   kCloseBacking = 16,
   // After kHandOver: copies of the holder's lock and of its listening socket, as two descriptors.
   kHandOverSocket = 17,
+  // Takes the room of [`offset`, `offset` + `bytes`) of the memory `name`, at most kMaxHolderTouch
+  // of it, so that the holder is charged for it; answers `hugeBytes`. kUnsupported when it touches
+  // none, kOutOfSpace when it has no more. Attached connections only.
+  kTouchMemory = 18,
 };
 
 // Words of 64 bits; of the first:
@@ -88,8 +94,10 @@ inline constexpr std::uint64_t kHolderOpensBacking = 1U << 3;    // kOpenBacking
 inline constexpr std::uint64_t kHolderTakesOptions = 1U << 4;    // `options`
 inline constexpr std::uint64_t kHolderMountsWritable = 1U << 5;  // kHolderWritable
 inline constexpr std::uint64_t kHolderGivesSocket = 1U << 6;     // kHandOverSocket
+inline constexpr std::uint64_t kHolderWatchesUsers = 1U << 7;    // HolderMemory::usersGone
+inline constexpr std::uint64_t kHolderTouchesMemory = 1U << 8;   // kTouchMemory
 using HolderFeatures = std::array<std::uint64_t, 2>;
-inline constexpr HolderFeatures kHolderFeatures = {0x7f, 0};
+inline constexpr HolderFeatures kHolderFeatures = {0x1ff, 0};
 
 // Flags of a mount.
 inline constexpr std::uint64_t kHolderWritable = 1U << 0;
@@ -99,8 +107,9 @@ struct HolderHello {
   std::uint16_t oldestVersion = kHolderOldestVersion;
   std::uint16_t newestVersion = kHolderVersion;
   HolderFeatures features = kHolderFeatures;
-  std::string release;         // of the program, for people
-  std::uint64_t instance = 0;  // of the process; another one, another number
+  std::string release;           // of the program, for people
+  std::uint64_t instance = 0;    // of the process; another one, another number
+  std::uint64_t touchBytes = 0;  // of the memory that a holder touches; 0: none
 };
 
 struct HolderRequest {
@@ -121,7 +130,8 @@ struct HolderRequest {
   std::uint32_t minor = 0;           // kRegister
   bool force = false;                // kUnmount
   std::string name;                  // of memory
-  std::uint64_t bytes = 0;           // of memory
+  std::uint64_t bytes = 0;           // of memory, and of it for kTouchMemory
+  std::uint64_t offset = 0;          // kTouchMemory
   std::uint64_t generation = 0;      // of memory
   std::uint32_t backingId = 0;       // kCloseBacking
   std::uint32_t position = 0;        // kHandOver
@@ -150,6 +160,11 @@ struct HolderMemory {
   std::uint64_t bytes = 0;
   std::uint64_t generation = 0;
   std::uint32_t absentSeconds = 0;
+  bool attached = false;  // the owner has an agent
+  // All processes that were the owner's agent before have ended: none of them uses the memory by
+  // its own mapping. False as well where that is not known.
+  bool usersGone = false;
+  bool touched = false;  // by the holder, which is charged for it
 };
 
 struct HolderReply {
@@ -158,6 +173,7 @@ struct HolderReply {
   std::string message;  // of an error
   std::uint32_t count = 0;
   std::uint32_t backingId = 0;
+  std::uint64_t hugeBytes = 0;  // kTouchMemory: of those touched, in pages of 2 MiB or more
   std::optional<HolderRecord> record;
   std::optional<HolderMemory> memory;
   std::optional<HolderHello> hello;

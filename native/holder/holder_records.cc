@@ -14,6 +14,7 @@ HolderFieldWriter fieldsOf(const HolderHello& hello) {
   out.words(RecordField::kFeatures, hello.features);
   out.text(RecordField::kRelease, hello.release);
   out.number(RecordField::kInstance, hello.instance);
+  out.number(RecordField::kTouchBytes, hello.touchBytes);
   return out;
 }
 
@@ -30,6 +31,8 @@ bool readHolderHello(HolderFieldSink& in, const HolderFieldValue& field, HolderH
       return in.text(field, hello.release, kMaxHolderText);
     case RecordField::kInstance:
       return in.number(field, hello.instance);
+    case RecordField::kTouchBytes:
+      return in.number(field, hello.touchBytes);
     default:
       return false;
   }
@@ -93,6 +96,9 @@ HolderFieldWriter fieldsOf(const HolderMemory& memory) {
   out.number(RecordField::kBytes, memory.bytes);
   out.number(RecordField::kGeneration, memory.generation);
   out.number(RecordField::kAbsentSeconds, memory.absentSeconds);
+  out.number(RecordField::kAttached, memory.attached ? 1 : 0);
+  out.number(RecordField::kUsersGone, memory.usersGone ? 1 : 0);
+  out.number(RecordField::kTouched, memory.touched ? 1 : 0);
   return out;
 }
 
@@ -111,6 +117,12 @@ HolderMemory readHolderMemory(HolderFieldSink& outer, std::span<const std::byte>
         return in.number(field, memory.generation);
       case RecordField::kAbsentSeconds:
         return in.number(field, memory.absentSeconds);
+      case RecordField::kAttached:
+        return in.flag(field, memory.attached);
+      case RecordField::kUsersGone:
+        return in.flag(field, memory.usersGone);
+      case RecordField::kTouched:
+        return in.flag(field, memory.touched);
       default:
         return false;
     }

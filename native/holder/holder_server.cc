@@ -14,7 +14,9 @@
 #include "holder/fuse_mount.h"
 #include "holder/holder_socket.h"
 #include "holder/holder_successor.h"
+#include "holder/peer_process.h"
 #include "holder/stale_mounts.h"
+#include "holder/touched_memory.h"
 
 namespace hearth {
 namespace {
@@ -27,6 +29,7 @@ constexpr auto kAcceptPause = std::chrono::milliseconds(100);
 HolderHello helloOf(const HolderOptions& options) {
   HolderHello hello;
   hello.release = options.release;
+  hello.touchBytes = options.touchBytes;
   // Without a number agents cannot distinguish a new holder from the one before, which costs them
   // nothing.
   [[maybe_unused]] const ssize_t got = getrandom(&hello.instance, sizeof hello.instance, 0);
@@ -43,7 +46,7 @@ int millisecondsTo(HeldMounts::Time when) {
 
 HolderServer::HolderServer(HolderOptions options)
     : options_(std::move(options)),
-      mounts_(options_.agentAbsence, options_.callDeadline),
+      mounts_(options_.agentAbsence, options_.callDeadline, options_.touchBytes),
       calls_(mounts_, helloOf(options_)) {}
 
 Result<std::unique_ptr<HolderServer>> HolderServer::create(HolderOptions options) {
@@ -190,7 +193,7 @@ void HolderServer::acceptClient() {
   if (!client.socket) {
     // The client that was there may have gone: then no client waits.
     if (errno == EAGAIN || errno == EINTR || errno == ECONNABORTED) return;
-    if (!acceptsAt_) options_.log(errnoError(errno, "let clients in, which wait").message);
+    if (!acceptsAt_) options_.log(errnoError(errno, "accept waiting clients").message);
     acceptsAt_ = Clock::now() + kAcceptPause;
     return;
   }
@@ -199,6 +202,7 @@ void HolderServer::acceptClient() {
   socklen_t size = sizeof peer;
   if (getsockopt(client.socket.get(), SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) return;
   client.pid = peer.pid;
+  client.process = processOf(client.socket.get(), peer.pid);
   if (peer.uid != 0 && peer.uid != geteuid()) {
     const std::string who = "user " + std::to_string(peer.uid);
     options_.log("refused " + who);
@@ -231,7 +235,7 @@ bool HolderServer::serve(HolderConnection id, Client& client) {
   if (!needsWalk(*request)) {
     return reply(id, client, *request, std::move(datagram->descriptors));
   }
-  auto walk = beginWalk(mounts_.calls(), request->target);
+  auto walk = begin(id, *request);
   if (!walk) return send(client, {HolderCalls::failed(request->sequence, walk.error()), {}});
   client.walked.emplace(*request, std::move(datagram->descriptors), std::move(*walk));
   return true;
@@ -241,6 +245,7 @@ bool HolderServer::needsWalk(const HolderRequest& request) const {
   if (!request.unsupported.empty()) return false;
   switch (request.kind) {
     case HolderRequestKind::kMount:
+    case HolderRequestKind::kTouchMemory:
       return true;
     case HolderRequestKind::kUnmount:
       return !mounts_.hasGone(request.target);  // else there is nothing to walk to
@@ -253,10 +258,28 @@ bool HolderServer::needsWalk(const HolderRequest& request) const {
   }
 }
 
+Result<ChildCalls::Running> HolderServer::begin(HolderConnection id, const HolderRequest& request) {
+  return request.kind == HolderRequestKind::kTouchMemory
+             ? mounts_.beginTouch(id, request)
+             : beginWalk(mounts_.calls(), request.target);
+}
+
+bool HolderServer::serveTouched(const Client& client, Walked touched) {
+  const std::uint32_t sequence = touched.request.sequence;
+  const auto huge = finishTouch(mounts_.calls(), std::move(touched.walk));
+  if (!huge) return send(client, {HolderCalls::failed(sequence, huge.error()), {}});
+  HolderAnswer answer;
+  answer.reply.sequence = sequence;
+  answer.reply.hugeBytes = *huge;
+  return send(client, answer);
+}
+
 bool HolderServer::serveWalked(HolderConnection id, Client& client) {
   Walked walked = std::move(*client.walked);
   client.walked.reset();
   HolderRequest& request = walked.request;
+  if (request.kind == HolderRequestKind::kTouchMemory)
+    return serveTouched(client, std::move(walked));
   auto canonical = finishWalk(mounts_.calls(), std::move(walked.walk));
   const bool mounts = request.kind == HolderRequestKind::kMount;
   const bool hangs = canonical.code() == ErrorCode::kDeadlineExceeded;
@@ -270,7 +293,8 @@ bool HolderServer::serveWalked(HolderConnection id, Client& client) {
 
 bool HolderServer::reply(HolderConnection id, const Client& client, const HolderRequest& request,
                          std::vector<OwnedFd> descriptors) {
-  const HolderAnswer answer = this->answer({id, client.pid}, request, std::move(descriptors));
+  const HolderAnswer answer =
+      this->answer({id, client.pid, client.process.get()}, request, std::move(descriptors));
   if (!send(client, answer)) return false;
   // Not before its answer is on its way: no other process has the mounts until then.
   if (finishesHandOver(request, answer)) releaseMounts();
@@ -323,7 +347,7 @@ void HolderServer::detachAll() {
   const bool attached = mounts_.anyAttached();
   for (const std::string& line : mounts_.unmountUnserved()) options_.log(line);
   if (attached) {
-    options_.log("an agent stays; it gives its mounts to the next holder");
+    options_.log("an agent is still connected; it passes its mounts to the next holder");
     return;
   }
   if (options_.volumes.empty()) return;

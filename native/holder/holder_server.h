@@ -15,13 +15,13 @@
 #include <string>
 #include <vector>
 
+#include "base/owned_fd.h"
 #include "base/result.h"
 #include "holder/child_call.h"
 #include "holder/held_mounts.h"
 #include "holder/holder_calls.h"
 #include "holder/holder_listener.h"
 #include "holder/holder_protocol.h"
-#include "holder/owned_fd.h"
 
 namespace hearth {
 
@@ -40,6 +40,8 @@ struct HolderOptions {
   std::chrono::milliseconds endTimeout{0};
   // A successor takes everything within this, or nothing.
   std::chrono::milliseconds handOverTimeout{10'000};
+  // So large may all memory together be that this holder touches for agents; 0: none.
+  std::uint64_t touchBytes = 0;
   std::string release;  // of this program, for people
   // Lines for people, without a newline.
   std::function<void(const std::string&)> log = [](const std::string&) {};
@@ -59,7 +61,8 @@ class HolderServer {
   void stop();
 
  private:
-  // A request whose path is being walked. Its client is asked for nothing else meanwhile.
+  // A request whose path is being walked, or whose memory is being touched, by a child process. Its
+  // client is asked for nothing else meanwhile.
   struct Walked {
     HolderRequest request;
     std::vector<OwnedFd> descriptors;
@@ -68,6 +71,7 @@ class HolderServer {
   struct Client {
     OwnedFd socket;
     pid_t pid = 0;
+    OwnedFd process;
     std::optional<Walked> walked;
   };
   // What poll() waits for, in the same order.
@@ -94,8 +98,11 @@ class HolderServer {
   [[nodiscard]] bool serveWalked(HolderConnection id, Client& client);
   [[nodiscard]] bool reply(HolderConnection id, const Client& client, const HolderRequest& request,
                            std::vector<OwnedFd> descriptors);
-  // Whether the path that it names has to be walked first.
+  // Whether the path that it names has to be walked first, or memory touched.
   [[nodiscard]] bool needsWalk(const HolderRequest& request) const;
+  [[nodiscard]] Result<ChildCalls::Running> begin(HolderConnection id,
+                                                  const HolderRequest& request);
+  [[nodiscard]] bool serveTouched(const Client& client, Walked touched);
   [[nodiscard]] static bool send(const Client& client, const HolderAnswer& answer);
   [[nodiscard]] HolderAnswer answer(const HolderCaller& caller, const HolderRequest& request,
                                     std::vector<OwnedFd> descriptors);

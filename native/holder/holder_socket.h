@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "base/owned_fd.h"
 #include "base/result.h"
-#include "holder/owned_fd.h"
 
 struct sockaddr_un;
 

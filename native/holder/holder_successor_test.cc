@@ -83,6 +83,31 @@ TEST_F(HolderSuccessorTest, ASuccessorGetsEverything) {
   EXPECT_EQ(kept->record.generation, 2U);
 }
 
+// What a successor has not seen it does not say.
+TEST_F(HolderSuccessorTest, ASuccessorKnowsWhoseAgentsHaveEnded) {
+  const auto takeOver = [this] {
+    auto next = HolderServer::create({.socketPath = socketPath(), .takeOver = true});
+    ASSERT_TRUE(next.ok()) << next.error().message;
+    thread_.join();
+    server_ = std::move(*next);
+    thread_ = std::thread([this] { server_->run(); });
+  };
+  auto client = connect("a");
+  const OwnedFd arena = memory(4096);
+  ASSERT_TRUE(client->keepMemory({.name = "arena", .bytes = 4096, .generation = 2}, arena).ok());
+  takeOver();
+  client = connect();
+  ASSERT_TRUE(client->reattach("a").ok());
+  EXPECT_TRUE(client->takeMemory("arena")->record.usersGone) << "its agent has come";
+  takeOver();
+  client = connect();
+  ASSERT_TRUE(client->attach("a").ok());
+  EXPECT_FALSE(client->takeMemory("arena")->record.usersGone) << "this is another one";
+  ASSERT_TRUE(client->dropMemory("arena").ok());
+  ASSERT_TRUE(client->keepMemory({.name = "arena", .bytes = 4096, .generation = 1}, arena).ok());
+  EXPECT_TRUE(client->takeMemory("arena")->record.usersGone) << "which no other has had";
+}
+
 TEST_F(HolderSuccessorTest, ASuccessorThatDoesNotFinishChangesNothing) {
   const auto client = connect("a");
   ASSERT_TRUE(client->mount({.target = mnt(), .source = "llama"}).ok());

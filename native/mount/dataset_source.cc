@@ -1,6 +1,7 @@
 #include "mount/dataset_source.h"
 
 #include <atomic>
+#include <mutex>
 
 #include "mount/demand_read.h"
 #include "mount/resident_read.h"
@@ -22,7 +23,10 @@ Task<void> readOnShard(MountShard& shard, std::shared_ptr<FileFetch> fetch, std:
       readOnDemand(shard.reactor, shard.fetcher, fetch, offset, length);
   Result<MappedBytes> bytes = co_await reading;
   const bool read = bytes.ok();
+  // The kernel copies while it takes the answer, so that goes out where the bytes came in.
+  co_await shard.fetcher.lanes().reactorFor(offset / kChunkBytes, length).enter();
   answer(std::move(bytes));
+  co_await shard.reactor.enter();
   if (read) noteTaken(shard, *fetch, offset, length);
 }
 
@@ -30,11 +34,14 @@ Task<void> readOnShard(MountShard& shard, std::shared_ptr<FileFetch> fetch, std:
 
 class DatasetSource::Opened final : public MountSource::OpenFile {
  public:
-  Opened(const MountPorts& ports, std::shared_ptr<FileFetch> fetch, bool allowPassthrough)
+  // Without bytes they are looked for.
+  Opened(const MountPorts& ports, EarlyFile file, bool allowPassthrough)
       : ports_(ports),
-        shard_(ports.owner(fetch->key())),
-        fetch_(std::move(fetch)),
-        allowPassthrough_(allowPassthrough) {
+        shard_(ports.owner(file.fetch->key())),
+        fetch_(std::move(file.fetch)),
+        allowPassthrough_(allowPassthrough),
+        all_(std::move(file.bytes)),
+        generationOfAll_(file.generation) {
     fetch_->cache->touch();
     // The kernel may read what is complete without asking us.
     if (wasComplete_) isReader();
@@ -46,6 +53,8 @@ class DatasetSource::Opened final : public MountSource::OpenFile {
   Result<int> backing() override {
     if (!allowPassthrough_)
       return Error{ErrorCode::kUnsupported, "this mount was asked for without passthrough"};
+    if (size() < kPassthroughFromBytes)
+      return Error{ErrorCode::kNotFound, "small files are read by the daemon"};
     if (!servableWhole(*fetch_)) {
       return Error{ErrorCode::kNotFound,
                    "the file is not complete on this agent, or not yet compared with its digest"};
@@ -57,10 +66,13 @@ class DatasetSource::Opened final : public MountSource::OpenFile {
     if (offset >= size() || length == 0) return MappedBytes{};
     isReader();
     length = cut(offset, length);
+    noteReading(offset);
     Result<MappedBytes> bytes = here(offset, length);
     if (!bytes.ok()) return bytes;
     noteTaken(shard_, *fetch_, offset, length);
     if (endsSmallFile(offset, length)) {
+      // The kernel has them now, as long as it likes.
+      letGoOfAll();
       shard_.reactor.post([&shard = shard_, fetch = fetch_] { lookAhead(shard, fetch); });
     }
     return bytes;
@@ -93,7 +105,28 @@ class DatasetSource::Opened final : public MountSource::OpenFile {
     });
   }
 
+  void loadAhead(std::uint64_t offset, std::uint64_t length) override {
+    if (offset >= size() || !fetch_->cache->residentRange(offset, cut(offset, length))) return;
+    shard_.reactor.post([&shard = shard_, fetch = fetch_, offset, length] {
+      if (!shard.gate.closed()) shard.prefetcher.loadAhead(fetch, offset, length);
+    });
+  }
+
  private:
+  void noteReading(std::uint64_t offset) {
+    fetch_->reading.store(static_cast<std::uint32_t>(offset / kChunkBytes),
+                          std::memory_order_relaxed);
+  }
+  [[nodiscard]] std::shared_ptr<const std::vector<std::byte>> allOfIt() const {
+    if (!wasEarly_ || fetch_->cache->generation() != generationOfAll_) return nullptr;
+    const std::lock_guard lock(allMutex_);
+    return all_;
+  }
+  void letGoOfAll() {
+    if (!wasEarly_) return;
+    const std::lock_guard lock(allMutex_);
+    all_.reset();
+  }
   // Who has it open and reads nothing wants none of its bytes yet.
   void isReader() {
     if (reads_.load(std::memory_order_relaxed)) return;
@@ -102,19 +135,28 @@ class DatasetSource::Opened final : public MountSource::OpenFile {
   static void lookAhead(MountShard& shard, const std::shared_ptr<FileFetch>& fetch) {
     if (!shard.gate.closed()) shard.prefetcher.smallFileRead(fetch);
   }
-  // For the first time since it was opened; of a file that was not complete then.
+  // For the first time since it was opened; of a file that was not complete then, or is read by the
+  // daemon when it is.
   [[nodiscard]] bool endsSmallFile(std::uint64_t offset, std::uint32_t length) {
     const bool ends = size() <= kChunkBytes && offset + length == size();
-    return ends && !wasComplete_ && !ended_.exchange(true, std::memory_order_relaxed);
+    const bool followed = !wasComplete_ || size() < kPassthroughFromBytes;
+    return ends && followed && !ended_.exchange(true, std::memory_order_relaxed);
   }
   [[nodiscard]] Result<MappedBytes> here(std::uint64_t offset, std::uint32_t length) const {
+    if (const auto all = allOfIt())
+      return MappedBytes{std::span(*all).subspan(offset, length), all, {}, {}};
     if (auto loaded = fromMemory(*fetch_, offset, length)) return std::move(*loaded);
     if (!fetch_->cache->residentRange(offset, length))
       return Error{ErrorCode::kNotFound, "not resident"};
+    // No thread that takes requests from the kernel waits for a disk.
+    if (!fetch_->cache->inPageCache(offset, length))
+      return Error{ErrorCode::kNotFound, "on the disk alone"};
+    if (!shard_.fetcher.limits().disk.tryPass(length, Priority::kDemand))
+      return Error{ErrorCode::kNotFound, "resident, and the limit of the disk has it wait"};
     return fromMemoryOrDisk(*fetch_, offset, length);
   }
   [[nodiscard]] std::uint64_t size() const { return fetch_->reference.about.size; }
-  [[nodiscard]] std::uint32_t cut(std::uint64_t offset, std::uint32_t length) const {
+  [[nodiscard]] std::uint32_t cut(std::uint64_t offset, std::uint64_t length) const {
     return static_cast<std::uint32_t>(std::min<std::uint64_t>(length, size() - offset));
   }
 
@@ -122,6 +164,10 @@ class DatasetSource::Opened final : public MountSource::OpenFile {
   MountShard& shard_;
   const std::shared_ptr<FileFetch> fetch_;
   const bool allowPassthrough_;
+  mutable std::mutex allMutex_;
+  std::shared_ptr<const std::vector<std::byte>> all_;
+  const std::uint64_t generationOfAll_;
+  const bool wasEarly_ = all_ != nullptr;
   const bool wasComplete_ = fetch_->cache->complete();
   std::atomic<bool> reads_{false};
   std::atomic<bool> ended_{false};
@@ -147,13 +193,26 @@ bool DatasetSource::complete(std::uint32_t entry) {
          (!about.sourceDigest.has_value() || ports_.cache.verifiedWhole(about.key));
 }
 
+std::uint64_t DatasetSource::withdrawn(std::uint32_t entry) {
+  return ports_.withdrawn.any() ? ports_.withdrawn.mark(dataset_->manifest->entry(entry).key) : 0;
+}
+
 Result<std::shared_ptr<MountSource::OpenFile>> DatasetSource::openFile(std::uint32_t entry) {
+  if (EarlyFile early = ports_.earlyFiles->take(*dataset_, entry); early.fetch != nullptr) {
+    MountShard& owner = ports_.owner(early.fetch->key());
+    owner.reactor.post([&owner, fetch = early.fetch] {
+      if (!owner.gate.closed()) owner.prefetcher.opened(fetch);
+    });
+    return std::shared_ptr<OpenFile>(
+        std::make_shared<Opened>(ports_, std::move(early), allowPassthrough_));
+  }
   FileReference file = FileReference::of(dataset_, entry);
   MountShard& shard = ports_.owner(file.about.key);
   const Result<std::shared_ptr<FileFetch>> fetch =
       runOn(shard.reactor, openOnShard(shard, std::move(file)));
   if (!fetch.ok()) return fetch.error();
-  return std::shared_ptr<OpenFile>(std::make_shared<Opened>(ports_, *fetch, allowPassthrough_));
+  return std::shared_ptr<OpenFile>(
+      std::make_shared<Opened>(ports_, EarlyFile{*fetch, nullptr}, allowPassthrough_));
 }
 
 void DatasetSource::failed(std::uint32_t entry, const Error& reason) {
@@ -172,8 +231,8 @@ void DatasetSource::failed(std::uint32_t entry, const Error& reason) {
       std::move(fields));
 }
 
-Status DatasetSource::advise(std::uint32_t entry, bool willNeed, std::uint64_t reader) {
-  return advice_->advise(entry, willNeed, reader);
+Status DatasetSource::advise(std::uint32_t entry, Advice advice, std::uint64_t reader) {
+  return advice_->advise(entry, advice, reader);
 }
 
 }  // namespace hearth

@@ -20,13 +20,19 @@ class DatasetSource final : public MountSource {
 
   const Manifest& manifest() const override { return *dataset_->manifest; }
   bool complete(std::uint32_t entry) override;
+  // To have the kernel read a file by itself takes longer than to read a small one.
+  static constexpr std::uint64_t kPassthroughFromBytes = 128u << 10;
+  bool passesThrough(const ManifestEntry& file) const override {
+    return file.size >= kPassthroughFromBytes;
+  }
   // Blocks for the shard that owns the file, at most for a few calls on the local disk.
   Result<std::shared_ptr<OpenFile>> openFile(std::uint32_t entry) override;
+  std::uint64_t withdrawn(std::uint32_t entry) override;
   std::string sourceName() const override { return name_; }
   std::uint64_t residentBytes(std::uint32_t entry) override;
   bool readsThrough() const override { return ThroughReads::lately(*dataset_); }
   void failed(std::uint32_t entry, const Error& reason) override;
-  Status advise(std::uint32_t entry, bool willNeed, std::uint64_t reader) override;
+  Status advise(std::uint32_t entry, Advice advice, std::uint64_t reader) override;
   [[nodiscard]] const MountAdvice& advice() const { return *advice_; }
 
  private:

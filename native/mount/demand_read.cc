@@ -7,13 +7,17 @@ namespace hearth {
 namespace {
 
 // Bytes of one chunk, from the memory where it came in or, when that is null, from the cache file.
-Task<Result<MappedBytes>> readHere(Reactor& reactor, std::shared_ptr<FileFetch> fetch,
-                                   std::uint64_t offset, std::uint64_t length,
-                                   std::shared_ptr<LoadedChunk> loaded) {
+Task<Result<MappedBytes>> readHere(Reactor& reactor, Fetcher& fetcher,
+                                   std::shared_ptr<FileFetch> fetch, std::uint64_t offset,
+                                   std::uint64_t length, std::shared_ptr<LoadedChunk> loaded) {
+  const auto chunk = static_cast<std::uint32_t>(offset / kChunkBytes);
+  if (loaded == nullptr) loaded = co_await fetcher.cacheLoads().coming(fetch->key(), chunk);
   if (loaded != nullptr) {
     const std::span<const std::byte> bytes = loaded->bytes.subspan(offset % kChunkBytes, length);
     co_return MappedBytes{bytes, std::move(loaded), {}, {}};
   }
+  BandwidthLimiter& disk = fetcher.limits().disk;
+  if (disk.limits(Priority::kDemand)) co_await disk.pass(reactor, length, Priority::kDemand);
   auto read = [fetch, offset, length] { return fromMemoryOrDisk(*fetch, offset, length); };
   co_return co_await reactor.offload(read);
 }
@@ -21,8 +25,8 @@ Task<Result<MappedBytes>> readHere(Reactor& reactor, std::shared_ptr<FileFetch> 
 Task<Result<MappedBytes>> readChunk(Reactor& reactor, Fetcher& fetcher,
                                     std::shared_ptr<FileFetch> fetch, std::uint64_t offset,
                                     std::uint64_t length) {
-  auto read = [&reactor, fetch, offset, length](std::shared_ptr<LoadedChunk> loaded) {
-    return readHere(reactor, fetch, offset, length, std::move(loaded));
+  auto read = [&reactor, &fetcher, fetch, offset, length](std::shared_ptr<LoadedChunk> loaded) {
+    return readHere(reactor, fetcher, fetch, offset, length, std::move(loaded));
   };
   const auto chunk = static_cast<std::uint32_t>(offset / kChunkBytes);
   return readArrived(fetcher, std::move(fetch), chunk, std::move(read));

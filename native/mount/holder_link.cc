@@ -12,8 +12,16 @@ namespace {
 
 Result<OwnedFd> copyOf(const OwnedFd& descriptor) {
   OwnedFd copy(fcntl(descriptor.get(), F_DUPFD_CLOEXEC, 0));
-  if (!copy) return errnoError(errno, "copy a descriptor of a mount");
+  if (!copy) return errnoError(errno, "copy a descriptor for the mount holder");
   return copy;
+}
+
+Result<HeldMount> copyOf(const HeldMount& mount) {
+  auto device = copyOf(mount.device);
+  if (!device) return device.error();
+  auto shared = copyOf(mount.shared);
+  if (!shared) return shared.error();
+  return HeldMount{mount.record, std::move(*device), std::move(*shared)};
 }
 
 }  // namespace
@@ -33,37 +41,51 @@ std::shared_ptr<HolderClient> HolderLink::client() const {
   return client_ != nullptr && client_->alive() ? client_ : nullptr;
 }
 
-Result<std::vector<HeldMount>> HolderLink::connect(const std::string& socket) {
+Error HolderLink::notConfigured() {
+  return {ErrorCode::kUnavailable,
+          "no mount holder is configured; start hearth-holder and set its socket"};
+}
+
+Status HolderLink::connect() {
+  if (!configured()) return notConfigured();
   const std::lock_guard one(connecting_);
-  if (client() != nullptr) return std::vector<HeldMount>();
+  if (client() != nullptr) return {};
   bool first = false;
   {
     const std::lock_guard lock(mutex_);
     if (closing_) return notConnected();
-    socket_ = socket;
     first = !attached_;
   }
-  if (!first) {
-    if (Status recovered = recover(); !recovered) return recovered.error();
-    return std::vector<HeldMount>();
-  }
-  auto connected = HolderClient::connect(socket, options_.callDeadline);
+  return first ? attachFirst() : recover();
+}
+
+Status HolderLink::attachFirst() {
+  auto connected = HolderClient::connect(options_.socket, options_.callDeadline);
   if (!connected) return connected.error();
   auto held = (*connected)->attach(options_.owner);
   if (!held) return held.error();
   logMissingFeatures(**connected);
+  // Given to whichever holder there is from here on: this one may go at any time.
+  for (HeldMount& mount : *held) {
+    // An aborted one is without descriptors.
+    if (Status served = mount.record.aborted ? Status() : serve(mount); !served) return served;
+    const std::lock_guard lock(mutex_);
+    // An earlier holder that was lost before it had everything may have given the same one.
+    std::erase_if(found_, [&mount](const HeldMount& each) {
+      return each.record.target == mount.record.target;
+    });
+    found_.push_back(std::move(mount));
+  }
+  return giveAll(std::move(*connected));
+}
+
+std::vector<HeldMount> HolderLink::takeMounts() {
   const std::lock_guard lock(mutex_);
-  adopt(std::move(*connected));
-  return held;
+  return std::exchange(found_, {});
 }
 
 Status HolderLink::recover() {
-  std::string socket;
-  {
-    const std::lock_guard lock(mutex_);
-    socket = socket_;
-  }
-  auto connected = HolderClient::connect(socket, options_.callDeadline);
+  auto connected = HolderClient::connect(options_.socket, options_.callDeadline);
   if (!connected) return connected.error();
   if (Status attached = (*connected)->reattach(options_.owner); !attached) return attached;
   logMissingFeatures(**connected);
@@ -72,19 +94,26 @@ Status HolderLink::recover() {
 
 Status HolderLink::giveAll(const std::shared_ptr<HolderClient>& client) {
   std::map<std::string, std::shared_ptr<HeldMount>> given;
+  std::map<std::string, std::shared_ptr<const KeptMemory>> givenMemory;
   while (client->alive()) {
-    std::vector<std::shared_ptr<HeldMount>> changed;
+    std::vector<std::shared_ptr<HeldMount>> mounts;
+    std::vector<std::shared_ptr<const KeptMemory>> memory;
     {
       const std::lock_guard lock(mutex_);
       for (const auto& [target, mount] : served_) {
-        if (std::exchange(given[target], mount) != mount) changed.push_back(mount);
+        if (std::exchange(given[target], mount) != mount) mounts.push_back(mount);
       }
-      if (changed.empty()) {
+      for (const auto& [name, kept] : kept_) {
+        if (std::exchange(givenMemory[name], kept.memory) != kept.memory)
+          memory.push_back(kept.memory);
+      }
+      if (mounts.empty() && memory.empty()) {
         adopt(client);
         return {};
       }
     }
-    for (const std::shared_ptr<HeldMount>& mount : changed) give(*client, *mount);
+    for (const std::shared_ptr<HeldMount>& mount : mounts) give(*client, *mount);
+    for (const std::shared_ptr<const KeptMemory>& kept : memory) give(*client, kept);
   }
   return notConnected();
 }
@@ -96,8 +125,21 @@ void HolderLink::give(HolderClient& client, const HeldMount& mount) const {
     kept = client.saveState(mount.record.target, mount.record.state);
   }
   if (kept || !client.alive()) return;
-  options_.log(true, mount.record.target + " ends with this agent, because the mount holder " +
-                         "does not take it: " + kept.error().message);
+  options_.log(true, mount.record.target + " will be lost when this agent ends: the mount holder " +
+                         "refused it: " + kept.error().message);
+}
+
+void HolderLink::give(HolderClient& client, const std::shared_ptr<const KeptMemory>& memory) {
+  const Status kept = client.keepMemory(memory->record, memory->descriptor);
+  const std::string& name = memory->record.name;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto there = kept_.find(name);
+    if (there != kept_.end() && there->second.memory == memory) there->second.refusal = kept;
+  }
+  if (kept || !client.alive()) return;
+  options_.log(true, "the memory '" + name + "' will be lost when this agent ends: the mount " +
+                         "holder refused it: " + kept.error().message);
 }
 
 void HolderLink::logMissingFeatures(const HolderClient& client) const {
@@ -132,13 +174,14 @@ void HolderLink::watch() {
       client_ = nullptr;
     }
     watched = nullptr;
-    options_.log(true, "the mount holder has gone; mounts are served on and given to the next one");
+    options_.log(true,
+                 "the mount holder ended; this agent keeps its mounts and memory for the next one");
     for (auto wait = options_.firstPause; pause(wait);
          wait = std::min(wait * 2, options_.longestPause)) {
       const std::lock_guard one(connecting_);
       if (client() != nullptr) break;
       if (!recover()) continue;
-      options_.log(false, "the mount holder is back and has the mounts of this agent");
+      options_.log(false, "the mount holder is back, and holds the mounts of this agent again");
       break;
     }
   }
@@ -150,14 +193,10 @@ bool HolderLink::pause(std::chrono::milliseconds time) {
 }
 
 Status HolderLink::serve(const HeldMount& mount) {
-  auto device = copyOf(mount.device);
-  if (!device) return device.error();
-  auto shared = copyOf(mount.shared);
-  if (!shared) return shared.error();
-  auto copy =
-      std::make_shared<HeldMount>(HeldMount{mount.record, std::move(*device), std::move(*shared)});
+  auto copy = copyOf(mount);
+  if (!copy) return copy.error();
   const std::lock_guard lock(mutex_);
-  served_[mount.record.target] = std::move(copy);
+  served_[mount.record.target] = std::make_shared<HeldMount>(std::move(*copy));
   return {};
 }
 
@@ -171,16 +210,10 @@ Status HolderLink::saveState(const std::string& target, const std::string& state
     const std::lock_guard lock(mutex_);
     if (const auto mount = served_.find(target); mount != served_.end()) {
       // Another object, because the old one may be on its way to a holder.
-      auto changed =
-          std::make_shared<HeldMount>(HeldMount{mount->second->record, OwnedFd(), OwnedFd()});
+      auto changed = copyOf(*mount->second);
+      if (!changed) return changed.error();
       changed->record.state = state;
-      auto device = copyOf(mount->second->device);
-      auto shared = copyOf(mount->second->shared);
-      if (!device) return device.error();
-      if (!shared) return shared.error();
-      changed->device = std::move(*device);
-      changed->shared = std::move(*shared);
-      mount->second = std::move(changed);
+      mount->second = std::make_shared<HeldMount>(std::move(*changed));
     }
   }
   const std::shared_ptr<HolderClient> holder = client();
@@ -188,6 +221,35 @@ Status HolderLink::saveState(const std::string& target, const std::string& state
   const Status saved = holder->saveState(target, state);
   // The next holder gets it with the mount.
   return holder->alive() ? saved : Status();
+}
+
+Status HolderLink::keep(const HolderMemory& memory, const OwnedFd& descriptor) {
+  auto copy = copyOf(descriptor);
+  if (!copy) return copy.error();
+  const auto kept = std::make_shared<const KeptMemory>(KeptMemory{memory, std::move(*copy)});
+  {
+    const std::lock_guard lock(mutex_);
+    kept_[memory.name] = {kept, {}};
+  }
+  // From here on whoever connects gives it.
+  const std::shared_ptr<HolderClient> holder = client();
+  if (holder == nullptr) return {};
+  Status given = holder->keepMemory(memory, kept->descriptor);
+  if (given || !holder->alive()) return {};
+  const std::lock_guard lock(mutex_);
+  if (const auto there = kept_.find(memory.name);
+      there != kept_.end() && there->second.memory == kept)
+    there->second.refusal = given;
+  return given;
+}
+
+Status HolderLink::keeps(const std::string& name) const {
+  if (client() == nullptr) return configured() ? notConnected() : notConfigured();
+  const std::lock_guard lock(mutex_);
+  const auto kept = kept_.find(name);
+  if (kept == kept_.end())
+    return Error{ErrorCode::kNotFound, "no memory '" + name + "' was given to the mount holder"};
+  return kept->second.refusal;
 }
 
 void HolderLink::close() {
@@ -204,6 +266,8 @@ void HolderLink::close() {
   if (watcher.joinable()) watcher.join();
   const std::lock_guard lock(mutex_);
   served_.clear();
+  kept_.clear();
+  found_.clear();
 }
 
 }  // namespace hearth

@@ -1,6 +1,6 @@
-// The engine's connection to hearth-holder. A thread of its own watches it: when the holder goes,
-// it connects to the next one and gives it what this engine serves, so that mounts outlive the
-// engine again. No shard waits for the holder.
+// The engine's connection to hearth-holder, one for its mounts and its memory. A thread of its own
+// watches it: when the holder goes, it connects to the next one and gives it what this engine
+// serves and has in memory, so that both outlive the engine again. No shard waits for the holder.
 #pragma once
 
 #include <chrono>
@@ -23,6 +23,7 @@ class HolderLink {
  public:
   struct Options {
     std::string owner;
+    std::string socket;  // empty: no holder is configured
     // Called on the link's threads. A warning, or a line of information.
     std::function<void(bool warning, const std::string& line)> log;
     // First and longest pause before another try to connect.
@@ -38,14 +39,19 @@ class HolderLink {
   HolderLink(const HolderLink&) = delete;
   HolderLink& operator=(const HolderLink&) = delete;
 
-  // Becomes the owner's agent at the holder, unless it is that, and gives the mounts which the
-  // holder has for it: those of an earlier agent, so only the first time. Blocks until the holder
-  // has answered or its deadline is over.
-  [[nodiscard]] Result<std::vector<HeldMount>> connect(const std::string& socket);
+  [[nodiscard]] bool configured() const { return !options_.socket.empty(); }
+  // Becomes the owner's agent at the holder, unless it is that. Blocks until the holder has
+  // answered or its deadline is over. kUnavailable, kUnsupported, and kInUse while another agent is
+  // that.
+  [[nodiscard]] Status connect();
+  // The mounts of an earlier agent, which the holder had when this one became the owner's agent:
+  // once, and nothing before that. They are served (serve()) from connect() on.
+  [[nodiscard]] std::vector<HeldMount> takeMounts();
   // Nullptr while no holder is connected. Never waits. Calls of a client block.
   [[nodiscard]] std::shared_ptr<HolderClient> client() const;
   // Why client() is nullptr.
   [[nodiscard]] static Error notConnected();
+  [[nodiscard]] static Error notConfigured();
 
   // From now on and until forget(), `mount` is given to holders that do not know it. Its
   // descriptors are copied.
@@ -55,17 +61,31 @@ class HolderLink {
   // Blocks as a call.
   [[nodiscard]] Status saveState(const std::string& target, const std::string& state);
 
-  // Ends the connection; the holder goes on with the mounts. Blocks for at most a call.
+  // From now on memory of this name is kept by the holder, and given to each one that follows.
+  // `descriptor` is copied. Errors are those of the holder that is there; while none is, the next
+  // one gets it. Blocks as a call.
+  [[nodiscard]] Status keep(const HolderMemory& memory, const OwnedFd& descriptor);
+  // Whether the holder has the memory of this name; else why not. Never waits.
+  [[nodiscard]] Status keeps(const std::string& name) const;
+
+  // Ends the connection; the holder goes on with mounts and memory. Blocks for at most a call.
   void close();
 
  private:
+  struct Kept {
+    std::shared_ptr<const KeptMemory> memory;
+    Status refusal;  // of the holder that is there
+  };
+
   void watch();
   [[nodiscard]] bool pause(std::chrono::milliseconds time);
+  [[nodiscard]] Status attachFirst();
   [[nodiscard]] Status recover();
-  // Gives it all that is served, and what changes meanwhile, until nothing has changed: then it is
-  // the one.
+  // Gives it all that is served and kept, and what changes meanwhile, until nothing has changed:
+  // then it is the one.
   [[nodiscard]] Status giveAll(const std::shared_ptr<HolderClient>& client);
   void give(HolderClient& client, const HeldMount& mount) const;
+  void give(HolderClient& client, const std::shared_ptr<const KeptMemory>& memory);
   void logMissingFeatures(const HolderClient& client) const;
   // With the lock.
   void adopt(std::shared_ptr<HolderClient> client);
@@ -74,11 +94,12 @@ class HolderLink {
   std::mutex connecting_;  // one at a time; taken before mutex_
   mutable std::mutex mutex_;
   std::condition_variable changed_;
-  std::string socket_;
   bool attached_ = false;  // once, to whichever holder
   bool closing_ = false;
   std::shared_ptr<HolderClient> client_;
   std::map<std::string, std::shared_ptr<HeldMount>> served_;  // by target
+  std::map<std::string, Kept> kept_;                          // by name
+  std::vector<HeldMount> found_;                              // until takeMounts()
   std::thread watcher_;
 };
 

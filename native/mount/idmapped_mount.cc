@@ -13,8 +13,8 @@
 #include <cstring>
 #include <string_view>
 
+#include "base/owned_fd.h"
 #include "holder/child_call.h"
-#include "holder/owned_fd.h"
 
 namespace hearth {
 namespace {

@@ -6,8 +6,23 @@ namespace hearth {
 namespace {
 
 // A file that was closed just now is held for a moment by what was fetched ahead for its reader.
-constexpr int kEvictions = 4;
-constexpr auto kEvictAgain = std::chrono::seconds(1);
+constexpr int kRounds = 4;
+constexpr auto kLetGoAgain = std::chrono::seconds(1);
+
+bool willNeed(Advice advice) {
+  return advice == Advice::kWillNeed || advice == Advice::kWillNeedCluster;
+}
+
+// What does the one does the other, too: it is the first of its kind.
+bool includes(Advice one, Advice other) {
+  if (willNeed(one) != willNeed(other)) return false;
+  return one == other || one == Advice::kWillNeed || one == Advice::kDontNeed;
+}
+
+bool opposes(Advice one, Advice other) {
+  if (one == Advice::kDontNeedMemory || other == Advice::kDontNeedMemory) return false;
+  return willNeed(one) != willNeed(other);
+}
 
 }  // namespace
 
@@ -57,7 +72,7 @@ Status MountAdvice::admit(const std::shared_ptr<Request>& request, std::uint64_t
 
 MountAdvice::Request* MountAdvice::covering(const Request& request) const {
   for (const std::shared_ptr<Request>& other : requests_) {
-    if (!other->cancelled.load() && other->willNeed == request.willNeed &&
+    if (!other->cancelled.load() && includes(other->advice, request.advice) &&
         contains(other->entry, request.entry)) {
       return other.get();
     }
@@ -67,14 +82,14 @@ MountAdvice::Request* MountAdvice::covering(const Request& request) const {
 
 void MountAdvice::cancelOpposites(const Request& request, std::uint64_t reader) {
   for (const std::shared_ptr<Request>& other : requests_) {
-    if (other->willNeed != request.willNeed && contains(request.entry, other->entry) &&
+    if (opposes(other->advice, request.advice) && contains(request.entry, other->entry) &&
         other->readers.erase(reader) != 0 && other->readers.empty()) {
       other->cancel();
     }
   }
 }
 
-Status MountAdvice::advise(std::uint32_t entry, bool willNeed, std::uint64_t reader) {
+Status MountAdvice::advise(std::uint32_t entry, Advice advice, std::uint64_t reader) {
   const Manifest& manifest = *dataset_->manifest;
   std::vector<std::uint32_t> files;
   for (const std::uint32_t leaf : leavesBelow(manifest, entry, 0, kMaxFiles + 1)) {
@@ -83,17 +98,18 @@ Status MountAdvice::advise(std::uint32_t entry, bool willNeed, std::uint64_t rea
   if (files.size() > kMaxFiles) {
     return Error{ErrorCode::kInvalidArgument,
                  manifest.path(entry) + " has more than " + std::to_string(kMaxFiles) +
-                     " files; name folders in it, or use hearth warm or hearth evict"};
+                     " files; name folders in it, or use hearth advise"};
   }
   const auto request = std::make_shared<Request>();
   request->entry = entry;
-  request->willNeed = willNeed;
+  request->advice = advice;
   request->files = files.size();
-  if (willNeed) {
+  if (willNeed(advice)) {
     WarmOptions options;
     options.dataset = dataset_;
     options.entries = files;
     options.verify = Verification::kNone;
+    options.scope = advice == Advice::kWillNeedCluster ? WarmScope::kCluster : WarmScope::kNode;
     request->job = std::make_shared<WarmJob>(std::move(options));
   }
   {
@@ -101,6 +117,7 @@ Status MountAdvice::advise(std::uint32_t entry, bool willNeed, std::uint64_t rea
     if (const Status admitted = admit(request, reader); !admitted) return admitted;
     if (request->readers.empty()) return {};  // it goes on already
   }
+  count(*request);
   MountShard& home = ports_.home();
   home.reactor.post([self = shared_from_this(), &home, request, files = std::move(files)] {
     home.gate.spawn(run(self, request, files));
@@ -108,29 +125,40 @@ Status MountAdvice::advise(std::uint32_t entry, bool willNeed, std::uint64_t rea
   return {};
 }
 
+void MountAdvice::count(const Request& request) {
+  AdviceCounters& counters = ports_.advice;
+  if (request.job == nullptr) {
+    counters.dontNeed.fetch_add(1);
+    return;
+  }
+  counters.willNeed.fetch_add(1);
+  counters.willNeedBytes.fetch_add(request.job->progress().bytesTotal);
+}
+
 Task<void> MountAdvice::run(std::shared_ptr<MountAdvice> advice, std::shared_ptr<Request> request,
                             std::vector<std::uint32_t> files) {
   const MountPorts& ports = advice->ports_;
-  if (request->willNeed) {
+  if (request->job != nullptr) {
     co_await WarmJob::run(request->job, ports.warming);
   } else {
-    co_await evict(ports, advice->dataset_, request, std::move(files));
+    co_await letGo(ports, advice->dataset_, request, std::move(files));
   }
   const std::lock_guard lock(advice->mutex_);
   advice->requests_.remove(request);
   advice->files_ -= request->files;
 }
 
-Task<void> MountAdvice::evict(const MountPorts& ports, std::shared_ptr<Dataset> dataset,
+Task<void> MountAdvice::letGo(const MountPorts& ports, std::shared_ptr<Dataset> dataset,
                               std::shared_ptr<Request> request, std::vector<std::uint32_t> files) {
   MountShard& home = ports.home();
-  for (int round = 0; round < kEvictions && !files.empty(); ++round) {
-    if (round != 0) co_await home.reactor.sleep(kEvictAgain);
+  const LetGo what = request->advice == Advice::kDontNeedMemory ? LetGo::kMemory : LetGo::kCopy;
+  for (int round = 0; round < kRounds && !files.empty(); ++round) {
+    if (round != 0) co_await home.reactor.sleep(kLetGoAgain);
     std::vector<std::uint32_t> kept;
     for (const std::uint32_t file : files) {
       if (request->cancelled.load() || home.gate.closed()) co_return;
-      const bool evicted = co_await ports.evictFile(dataset, file);
-      if (!evicted) kept.push_back(file);
+      const bool gone = co_await ports.letGoOfFile(dataset, file, what);
+      if (!gone) kept.push_back(file);
     }
     files = std::move(kept);
   }

@@ -1,7 +1,8 @@
 // What applications ask for by the ioctls of one mount: files to fetch ahead (WILLNEED) and files
 // to let go (DONTNEED). Both go on in the background, within bounds, and end with the mount:
 // whoever reaches a mount can make this agent fetch, but not without limit, and no reader takes
-// another one's part of that, or ends what another one has asked for. Any thread.
+// another one's part of that, or ends what another one has asked for. Whatever it says, no other
+// agent lets go of anything: a dataset is shared with who reaches other mounts of it. Any thread.
 #pragma once
 
 #include <atomic>
@@ -12,6 +13,7 @@
 #include <set>
 #include <vector>
 
+#include "fuse/mount_source.h"
 #include "mount/mount_ports.h"
 #include "warm/warm_job.h"
 
@@ -33,12 +35,13 @@ class MountAdvice : public std::enable_shared_from_this<MountAdvice> {
   MountAdvice(const MountAdvice&) = delete;
   MountAdvice& operator=(const MountAdvice&) = delete;
 
-  // Begins to fetch the files at and below `entry`, or to evict them, and returns. The same for
-  // something that contains it goes on already: then that is this reader's as well. The opposite
-  // for something that it contains is not this reader's any more, and ends with its last one.
+  // Begins to fetch the files at and below `entry`, or to let go of them, and returns. The same, or
+  // more, for something that contains it goes on already: then that is this reader's as well. The
+  // opposite for something that it contains is not this reader's any more, and ends with its last
+  // one; to let go of memory is the opposite of nothing.
   // kUnavailable while too much is under way; kInvalidArgument when it alone is more than may be;
   // kCancelled after close(). An error leaves everything that is under way as it was.
-  [[nodiscard]] Status advise(std::uint32_t entry, bool willNeed, std::uint64_t reader);
+  [[nodiscard]] Status advise(std::uint32_t entry, Advice advice, std::uint64_t reader);
   // What is under way ends early, nothing begins any more. Does not wait.
   void close();
 
@@ -47,7 +50,7 @@ class MountAdvice : public std::enable_shared_from_this<MountAdvice> {
  private:
   struct Request {
     std::uint32_t entry;
-    bool willNeed;
+    Advice advice;
     std::size_t files;
     std::uint64_t reader;  // who has begun it: it is of this one's part until it has ended
     std::set<std::uint64_t> readers;  // who wants it
@@ -69,9 +72,10 @@ class MountAdvice : public std::enable_shared_from_this<MountAdvice> {
   // With the lock. In this reader's part.
   [[nodiscard]] bool hasRoom(std::size_t files, std::uint64_t reader) const;
   [[nodiscard]] bool contains(std::uint32_t entry, std::uint32_t other) const;
+  void count(const Request& request);
   static Task<void> run(std::shared_ptr<MountAdvice> advice, std::shared_ptr<Request> request,
                         std::vector<std::uint32_t> files);
-  static Task<void> evict(const MountPorts& ports, std::shared_ptr<Dataset> dataset,
+  static Task<void> letGo(const MountPorts& ports, std::shared_ptr<Dataset> dataset,
                           std::shared_ptr<Request> request, std::vector<std::uint32_t> files);
 
   const MountPorts& ports_;

@@ -13,6 +13,8 @@
 #include "dataset/engine_event.h"
 #include "fetch/buffer_pool.h"
 #include "fetch/fetcher.h"
+#include "fetch/withdrawn_bytes.h"
+#include "mount/early_files.h"
 #include "mount/failed_reads.h"
 #include "mount/prefetcher.h"
 #include "reactor/reactor.h"
@@ -21,6 +23,7 @@
 
 namespace hearth {
 
+class HolderLink;
 struct MountPorts;
 
 // One shard. Used on its thread, but for what says otherwise.
@@ -41,18 +44,32 @@ struct DemandCounters {
   std::atomic<std::uint64_t> bytes{0};
 };
 
+// What was asked for by WILLNEED and DONTNEED: pieces of advice that were taken, bytes of the files
+// that are to come, and bytes that were let go. Any thread.
+struct AdviceCounters {
+  std::atomic<std::uint64_t> willNeed{0}, willNeedBytes{0};
+  std::atomic<std::uint64_t> dontNeed{0}, dontNeedBytes{0};
+};
+
+// What of a file this node lets go of: its cached copy and what is in memory of it, or that alone.
+enum class LetGo : std::uint8_t { kCopy, kMemory };
+
 struct MountPorts {
   // False: the file is in use, pinned or published, and stays. On the home shard's thread.
-  using EvictFile = std::function<Task<bool>(std::shared_ptr<Dataset>, std::uint32_t)>;
+  using LetGoOfFile = std::function<Task<bool>(std::shared_ptr<Dataset>, std::uint32_t, LetGo)>;
 
   const std::string& self;  // the name of this node
   ContentCache& cache;
   const WarmPorts& warming;
-  EvictFile evictFile;
+  LetGoOfFile letGoOfFile;
   DemandCounters& demand;
+  AdviceCounters& advice;
   FailedReads& failedReads;
+  const WithdrawnBytes& withdrawn;
   const EventSink& events;
+  std::shared_ptr<HolderLink> holder;
   std::vector<std::unique_ptr<MountShard>> shards;  // the home shard is the first
+  std::unique_ptr<EarlyFiles> earlyFiles = std::make_unique<EarlyFiles>();
 
   [[nodiscard]] MountShard& home() const { return *shards.front(); }
   [[nodiscard]] MountShard& owner(const ContentKey& key) const {

@@ -43,12 +43,7 @@ Mounts::Mounts(const MountPorts& ports, ManifestStore& manifests,
     : ports_(ports),
       home_(ports.home()),
       manifests_(manifests),
-      link_(std::make_shared<HolderLink>(HolderLink::Options{
-          .owner = ports.self,
-          .log =
-              [&events = ports.events](bool warning, const std::string& line) {
-                log(events, warning ? EngineEvent::Level::kWarn : EngineEvent::Level::kInfo, line);
-              }})),
+      link_(ports.holder),
       calls_(std::make_shared<ChildCalls>(callDeadline)) {}
 
 Mounts::~Mounts() = default;
@@ -129,19 +124,19 @@ Task<Status> Mounts::adoptViews() {
   co_return Status();
 }
 
-Task<Status> Mounts::connect(std::string holder) {
-  if (link_->client() != nullptr) co_return Status();
-  auto connect = [link = link_, socket = std::move(holder)] {
-    return std::make_shared<Result<std::vector<HeldMount>>>(link->connect(socket));
-  };
-  const std::shared_ptr<Result<std::vector<HeldMount>>> held =
-      co_await home_.reactor.offload(blocking_, connect);
-  if (!held->ok()) co_return held->error();
-  for (HeldMount& mount : **held) {
+Task<Status> Mounts::connect() {
+  if (link_->client() == nullptr) {
+    auto connect = [link = link_] { return link->connect(); };
+    const Status connected = co_await home_.reactor.offload(blocking_, connect);
+    if (!connected.ok()) co_return connected;
+  }
+  for (HeldMount& mount : link_->takeMounts()) {
+    const std::string target = mount.record.target;
     const Status served = co_await resumeOne(std::make_shared<HeldMount>(std::move(mount)));
     if (!served.ok()) {
+      link_->forget(target);
       log(ports_.events, EngineEvent::Level::kError,
-          "a mount of an earlier agent is not served: " + served.error().message);
+          "cannot take over a mount of the previous agent: " + served.error().message);
     }
   }
   co_return Status();
@@ -172,13 +167,13 @@ Task<Status> Mounts::resumeOne(std::shared_ptr<HeldMount> held) {
 }
 
 Task<Result<MountInfo>> Mounts::mountFuse(MountOptions options, std::string reason) {
-  if (options.holder.empty()) {
+  if (!link_->configured()) {
     co_return Error{
         ErrorCode::kUnsupported,
         "the dataset cannot be bound as a view (" + reason +
             ") and no mount holder is configured for FUSE; start hearth-holder and set its socket"};
   }
-  const Status connected = co_await connect(options.holder);
+  const Status connected = co_await connect();
   if (!connected.ok()) co_return connected.error();
   HolderMountRequest request;
   request.target = options.target;
@@ -318,10 +313,10 @@ std::vector<MountInfo> Mounts::list() const {
   return mounts;
 }
 
-Task<Result<std::vector<std::string>>> Mounts::resume(std::string holder) {
+Task<Result<std::vector<std::string>>> Mounts::resume() {
   const Status adopted = co_await adoptViews();
   if (!adopted.ok()) co_return adopted.error();
-  const Status connected = co_await connect(std::move(holder));
+  const Status connected = co_await connect();
   if (!connected.ok()) co_return connected.error();
   std::vector<std::string> targets;
   for (const auto& [target, mounted] : mounted_) targets.push_back(target);
@@ -337,11 +332,6 @@ Task<void> Mounts::close() {
     }
   }
   co_await sessions.close();
-  auto leave = [link = link_] {
-    link->close();
-    return true;
-  };
-  [[maybe_unused]] const bool left = co_await home_.reactor.offload(blocking_, leave);
 }
 
 }  // namespace hearth

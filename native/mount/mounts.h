@@ -24,7 +24,6 @@ struct MountOptions {
   std::shared_ptr<Dataset> dataset;
   std::string source;  // "hearth:" and the dataset's id, shown by mount(8) and user.hearth.source
   Path path = Path::kAuto;
-  std::string holder;  // socket of hearth-holder
 };
 
 struct MountInfo {
@@ -52,8 +51,8 @@ class Mounts {
   [[nodiscard]] std::vector<MountInfo> list() const;
   // Takes over the views that are still bound and what the holder has for this agent; all targets.
   // Without a holder an error, and views are taken over all the same.
-  [[nodiscard]] Task<Result<std::vector<std::string>>> resume(std::string holder);
-  // Stops serving; FUSE mounts stay with the holder, views stay.
+  [[nodiscard]] Task<Result<std::vector<std::string>>> resume();
+  // Stops serving; FUSE mounts stay with the holder, views stay. The link to it stays as well.
   [[nodiscard]] Task<void> close();
 
  private:
@@ -64,7 +63,7 @@ class Mounts {
   // Knows again the views that an earlier agent has bound.
   [[nodiscard]] Task<Status> adoptViews();
   // Becomes this node's agent at the holder, unless it is, and serves what it holds for us.
-  [[nodiscard]] Task<Status> connect(std::string holder);
+  [[nodiscard]] Task<Status> connect();
   [[nodiscard]] Task<Status> resumeOne(std::shared_ptr<HeldMount> held);
   [[nodiscard]] Task<Result<MountInfo>> serve(MountOptions options, std::shared_ptr<HeldMount> held,
                                               std::string reason);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "mount/dataset_source.h"
 #include "mount/mount_ports.h"
 
 namespace hearth {
@@ -10,8 +11,9 @@ namespace {
 
 // Read-ahead of one file in flight.
 constexpr std::uint32_t kWindowChunks = 16;
-// On one shard, of all readers.
+// On one shard, of all readers; and of small files that are here.
 constexpr std::size_t kMaxExpected = 256;
+constexpr std::size_t kMaxEarly = 256;
 // How long they are kept for their reader when they have come, or when the reader of the file
 // before has left: it may be on its way from one to the other.
 constexpr auto kLookAheadTimeout = std::chrono::seconds(2);
@@ -21,6 +23,8 @@ constexpr auto kRefusedPause = std::chrono::milliseconds(100);
 constexpr Clock::duration kFirstFailedPause = std::chrono::milliseconds(500);
 constexpr Clock::duration kLongestFailedPause = std::chrono::seconds(4);
 constexpr auto kLookAheadTick = std::chrono::milliseconds(50);
+// So many chunks behind a reader are its own; what is farther away is another one's.
+constexpr std::uint32_t kPassed = 16;
 // Entries without bytes between two files that are read in order.
 constexpr std::uint32_t kMaxBetween = 1024;
 
@@ -37,6 +41,8 @@ std::uint32_t fileBefore(const FileReference& file) {
 
 }  // namespace
 
+Prefetcher::Prefetcher(MountShard& shard) : shard_(shard), earlyTurns_(shard.reactor, 2) {}
+
 void Prefetcher::willNeed(const std::shared_ptr<FileFetch>& fetch, std::uint64_t offset,
                           std::uint64_t length) {
   const auto first = static_cast<std::uint32_t>(offset / kChunkBytes);
@@ -49,6 +55,27 @@ void Prefetcher::willNeed(const std::shared_ptr<FileFetch>& fetch, std::uint64_t
   if (fetch->prefetching) return;
   fetch->prefetching = true;
   shard_.gate.spawn(prefetch(fetch));
+}
+
+void Prefetcher::loadAhead(const std::shared_ptr<FileFetch>& fetch, std::uint64_t offset,
+                           std::uint64_t length) {
+  const auto end = static_cast<std::uint32_t>((offset + length + kChunkBytes - 1) / kChunkBytes);
+  for (auto chunk = static_cast<std::uint32_t>(offset / kChunkBytes); chunk < end; ++chunk) {
+    if (fetch->loaded.find(chunk) == nullptr) shard_.gate.spawn(load(fetch, chunk));
+  }
+}
+
+// Who comes there first reads it by itself.
+Task<void> Prefetcher::load(std::shared_ptr<FileFetch> fetch, std::uint32_t chunk) {
+  const auto wanted = [fetch, chunk] {
+    const std::uint32_t reader = fetch->reading.load(std::memory_order_relaxed);
+    const bool passed = chunk < reader && reader - chunk <= kPassed;
+    const bool cached =
+        fetch->cache->inPageCache(fetch->chunkOffset(chunk), fetch->chunkSize(chunk));
+    return fetch->readers.load() != 0 && !passed && !cached;
+  };
+  [[maybe_unused]] const auto loaded = co_await shard_.fetcher.cacheLoads().load(
+      fetch->cache, chunk, CacheLoads::Turn::kWait, wanted);
 }
 
 Task<void> Prefetcher::prefetch(std::shared_ptr<FileFetch> fetch) {
@@ -100,6 +127,7 @@ Task<void> Prefetcher::pauseAhead(std::shared_ptr<FileFetch> fetch) {
 }
 
 void Prefetcher::opened(const std::shared_ptr<FileFetch>& fetch) {
+  if (const std::shared_ptr<Event> opened = std::exchange(fetch->opened, nullptr)) opened->set();
   if (fetch->lookAhead != nullptr && fetch->cache->complete()) {
     lookAhead(fetch, LookAhead::kFirstFiles);
   }
@@ -122,7 +150,8 @@ void Prefetcher::lookAhead(const std::shared_ptr<FileFetch>& fetch, std::size_t 
   }
   const ContentCache& cache = shard_.ports.cache;
   const auto here = [&cache](const ManifestEntry& file) {
-    return cache.residentBytes(file.key) == file.size;
+    return cache.residentBytes(file.key) == file.size &&
+           file.size >= DatasetSource::kPassthroughFromBytes;
   };
   for (LookAhead::Part& part : ours->reach(fetch, here)) {
     MountShard& owner = shard_.ports.owner(part.file.about.key);
@@ -144,6 +173,12 @@ Task<void> Prefetcher::fetchStart(LookAhead::Part part, std::shared_ptr<LookAhea
   if (opened.ok()) {  // else whoever reads it will hear of it
     const std::shared_ptr<FileFetch> fetch = *opened;
     if (!fetch->lookedAhead) fetch->lookAhead = lookAhead;
+    // What is complete is not waited for with the others: it costs its reader little.
+    if (servableWhole(*fetch)) {
+      --expected_;
+      co_await readEarly(fetch, std::move(lookAhead));
+      co_return;
+    }
     ++fetch->expecting;
     willNeed(fetch, 0, part.length);
     co_await awaitReader(fetch, std::move(lookAhead));
@@ -152,13 +187,48 @@ Task<void> Prefetcher::fetchStart(LookAhead::Part part, std::shared_ptr<LookAhea
   --expected_;
 }
 
+// A small file that is here: whoever opens it has its bytes.
+Task<void> Prefetcher::readEarly(std::shared_ptr<FileFetch> fetch,
+                                 std::shared_ptr<LookAhead> lookAhead) {
+  const std::uint64_t size = fetch->reference.about.size;
+  const std::uint32_t entry = fetch->reference.about.index;
+  // A large one has become complete meanwhile.
+  if (size >= DatasetSource::kPassthroughFromBytes || early_ >= kMaxEarly) co_return;
+  ++early_;
+  // Readers that wait use the same helper threads.
+  co_await earlyTurns_.acquire(1);
+  const auto bytes = std::make_shared<std::vector<std::byte>>(size);
+  const std::uint64_t generation = fetch->cache->generation();
+  auto read = [cache = fetch->cache, bytes] { return cache->readWhole(*bytes); };
+  Status got = Error{ErrorCode::kCancelled, "no reader is on the way to it"};
+  if (lookAhead->before(entry) && !shard_.gate.closed() &&
+      shard_.fetcher.limits().disk.tryPass(size, Priority::kBackground)) {
+    got = co_await shard_.reactor.offload(read);  // else its reader has it fetched
+  }
+  earlyTurns_.release(1);
+  if (got.ok() && lookAhead->before(entry)) co_await awaitOpening({fetch, bytes, generation});
+  --early_;
+}
+
+Task<void> Prefetcher::awaitOpening(EarlyFile file) {
+  const std::shared_ptr<FileFetch> fetch = file.fetch;
+  if (fetch->opened == nullptr) fetch->opened = std::make_shared<Event>(shard_.reactor);
+  const std::shared_ptr<Event> opened = fetch->opened;
+  shard_.ports.earlyFiles->put(std::move(file));
+  const Clock::time_point until = Clock::now() + kLookAheadTimeout;
+  while (Clock::now() < until && !shard_.gate.closed()) {
+    if (co_await opened->waitUntil(Clock::now() + kLookAheadTick)) break;
+  }
+  shard_.ports.earlyFiles->drop(*fetch);
+}
+
 Task<void> Prefetcher::awaitReader(std::shared_ptr<FileFetch> fetch,
                                    std::shared_ptr<LookAhead> lookAhead) {
   auto until = Clock::now() + kLookAheadTimeout;
   while (Clock::now() < until && !shard_.gate.closed()) {
     co_await shard_.reactor.sleep(kLookAheadTick);
     if (!lookAhead->before(fetch->reference.about.index) || fetch->readers.load() != 0) co_return;
-    const bool coming = fetch->prefetching || !fetch->flights.empty();
+    const bool coming = fetch->prefetching || fetch->shared->coming();
     if (coming && lookAhead->reading()) until = Clock::now() + kLookAheadTimeout;
   }
 }
@@ -167,7 +237,8 @@ Task<void> Prefetcher::prefetchRun(std::shared_ptr<FileFetch> fetch, ChunkRun ch
                                    std::shared_ptr<Semaphore> window) {
   FetchOptions options{.priority = Priority::kBackground,
                        .wanted = [fetch] { return fetch->awaited(); },
-                       .keep = false};
+                       .keep = false,
+                       .until = FetchOptions::Until::kInMemory};
   Task<Status> ensuring =
       shard_.fetcher.ensure(fetch, chunks.first, chunks.end(), std::move(options));
   const Status ensured = co_await ensuring;  // of errors the reader itself will hear

@@ -89,6 +89,7 @@ std::vector<Probe> runProbes(const ProbeOptions& options) {
        [&](const Stage& stage) { return probePassthrough(options.cacheDirectories, stage); }},
       {"memory", [&](const Stage&) { return probeMemory(tree); }},
       {"huge pages", [&](const Stage&) { return probeHugePages(tree); }},
+      {"arena pages", [&](const Stage&) { return probeArena(); }},
       {"limits", [&](const Stage&) { return probeLimits(); }},
       {"cgroup", [&](const Stage&) { return probeControlGroup(tree); }},
       {"clock", [&](const Stage&) { return probeClock(); }},

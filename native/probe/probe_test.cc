@@ -63,6 +63,19 @@ TEST_F(ProbeTest, hugePages) {
   EXPECT_EQ(probe.detail, "512 pages of 2 MiB (500 free)");
 }
 
+TEST_F(ProbeTest, arenaPages) {
+  const Probe best = probeArena({ArenaPageKind::kHuge1G, ""})[0];
+  EXPECT_EQ(best.detail, "huge pages of 1 GiB");
+  EXPECT_EQ(best.status, ProbeStatus::kOk);
+  const Probe transparent = probeArena({ArenaPageKind::kTransparent, "no others are free"})[0];
+  EXPECT_EQ(transparent.detail, "transparent pages of 2 MiB; no better ones: no others are free");
+  EXPECT_EQ(transparent.status, ProbeStatus::kOk);
+  const Probe small = probeArena({ArenaPageKind::kSmall, "the kernel makes none"})[0];
+  EXPECT_EQ(small.detail, "pages of 4 KiB; no better ones: the kernel makes none");
+  EXPECT_EQ(small.status, ProbeStatus::kDegraded);
+  EXPECT_NE(small.advice.find("vm.nr_hugepages"), std::string::npos);
+}
+
 TEST_F(ProbeTest, controlGroup) {
   const SystemTree tree(root_);
   EXPECT_EQ(probeControlGroup(tree)[0].status, ProbeStatus::kDegraded);
@@ -160,8 +173,8 @@ TEST_F(ProbeTest, thisMachine) {
   options.cacheDirectories = {root_};
   const std::vector<Probe> rows = runProbes(options);
   for (const char* name :
-       {"kernel", "io_uring", "fuse", "fuse passthrough", "memory", "huge pages", "limits",
-        "cgroup", "clock", "verbs", "gpu", "cuda", "nvidia-fs", "cufile"}) {
+       {"kernel", "io_uring", "fuse", "fuse passthrough", "memory", "huge pages", "arena pages",
+        "limits", "cgroup", "clock", "verbs", "gpu", "cuda", "nvidia-fs", "cufile"}) {
     EXPECT_EQ(
         std::count_if(rows.begin(), rows.end(), [&](const Probe& row) { return row.name == name; }),
         1)

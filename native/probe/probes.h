@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "arena/arena_pages.h"
 #include "probe/contained.h"
 #include "probe/probe.h"
 #include "probe/system_tree.h"
@@ -23,6 +24,8 @@ namespace hearth {
 
 [[nodiscard]] std::vector<Probe> probeMemory(const SystemTree& tree);
 [[nodiscard]] std::vector<Probe> probeHugePages(const SystemTree& tree);
+// Which pages the memory of an agent would be of, and why not of better ones.
+[[nodiscard]] std::vector<Probe> probeArena(const ArenaPages& pages = probeArenaPages());
 [[nodiscard]] std::vector<Probe> probeLimits();
 [[nodiscard]] std::vector<Probe> probeControlGroup(const SystemTree& tree);
 [[nodiscard]] std::vector<Probe> probeClock();

@@ -7,12 +7,16 @@
 #include "cache/verified_read.h"
 
 namespace hearth {
-Task<Result<Sha256Digest>> digestOf(Reactor& reactor, ThreadPool& pool,
+Task<Result<Sha256Digest>> digestOf(Reactor& reactor, ThreadPool& pool, BandwidthLimiter& disk,
                                     std::shared_ptr<CachedFile> file,
-                                    std::atomic<std::uint64_t>* hashed) {
+                                    std::atomic<std::uint64_t>* hashed,
+                                    std::function<bool()> wanted) {
   Sha256 hash;
   for (std::uint64_t offset = 0; offset < file->size(); offset += kChunkBytes) {
     const std::uint64_t length = std::min<std::uint64_t>(kChunkBytes, file->size() - offset);
+    Task<bool> passing = disk.passWhile(reactor, length, Priority::kBackground, wanted);
+    if (!co_await passing)
+      co_return Error{ErrorCode::kCancelled, "the digest is not wanted any more"};
     auto take = [&hash, &file, offset, length] {
       const auto bytes = file->verified(offset, length);
       if (!bytes.ok()) return Status(bytes.error());
@@ -27,7 +31,7 @@ Task<Result<Sha256Digest>> digestOf(Reactor& reactor, ThreadPool& pool,
 }
 
 Task<Result<std::uint64_t>> compareWithOrigin(Reactor& reactor, OriginClient& origin,
-                                              BufferPool& buffers,
+                                              BufferPool& buffers, NodeLimits& limits,
                                               std::shared_ptr<FileFetch> fetch) {
   const FileReference& file = fetch->reference;
   const OriginExpectation expectation = file.expectation();
@@ -36,6 +40,10 @@ Task<Result<std::uint64_t>> compareWithOrigin(Reactor& reactor, OriginClient& or
   for (std::uint32_t chunk = 0; chunk < fetch->cache->chunkCount();) {
     Result<Location> location = co_await file.dataset->locations.find(reactor, file.about.index);
     if (!location.ok()) co_return location.error();
+    for (BandwidthLimiter* const limiter : {&limits.origin, &limits.disk}) {
+      if (limiter->limits(Priority::kBackground))
+        co_await limiter->pass(reactor, fetch->chunkSize(chunk), Priority::kBackground);
+    }
     const std::vector<ChunkBuffer> buffer =
         co_await buffers.acquire(Priority::kBackground, 1, 0, file.dataset->id);
     const std::uint64_t offset = fetch->chunkOffset(chunk);
@@ -43,9 +51,12 @@ Task<Result<std::uint64_t>> compareWithOrigin(Reactor& reactor, OriginClient& or
         buffer.front().first(static_cast<std::size_t>(fetch->chunkSize(chunk)));
     std::vector<std::span<std::byte>> pieces{theirs};
     std::function<void(std::size_t)> filled = [](std::size_t) {};
+    std::function<bool()> memoryWanted = [&buffers, owner = file.dataset->id] {
+      return buffers.shouldYield(owner);
+    };
     Task<Status> fetching =
         origin.fetch(std::move(*location), expectation, file.about.objectOffset + offset,
-                     std::move(pieces), std::move(filled));
+                     std::move(pieces), std::move(filled), std::move(memoryWanted));
     const Status fetched = co_await fetching;
     if (fetched.code() == ErrorCode::kTryElsewhere) {  // slow, and others wait for the buffer
       if (!yieldedAt) yieldedAt = Clock::now();

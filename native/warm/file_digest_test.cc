@@ -35,6 +35,10 @@ class HeldBackFile final : public CachedFile {
     changed_.wait(lock, [this] { return free_; });
     return std::span<const std::byte>(bytes_).subspan(offset, length);
   }
+  bool verifiedInMemory(std::uint64_t, std::span<std::byte>) override { return false; }
+  Status readWhole(std::span<std::byte>) override { return {}; }
+  bool inPageCache(std::uint64_t, std::uint64_t) override { return true; }
+  Task<Status> readChunk(std::uint32_t, std::span<std::byte>) override { co_return Status(); }
   std::vector<std::uint32_t> blockChecksums(std::uint32_t) const override { return {}; }
   void touch() override {}
   Task<Status> writeChunk(std::uint32_t, std::span<const std::byte>,
@@ -42,11 +46,12 @@ class HeldBackFile final : public CachedFile {
     co_return Status();
   }
   Task<Status> claimed() override { co_return Status(); }
+  bool durable() const override { return true; }
   bool verifiedWhole() const override { return false; }
   std::uint64_t generation() const override { return 1; }
   void discard() override {}
   Task<Status> recordVerified(Sha256Digest, std::uint64_t) override { co_return Status(); }
-  Task<Result<std::uint64_t>> scrub(std::atomic<std::uint64_t>*) override {
+  Task<Result<std::uint64_t>> scrub(std::atomic<std::uint64_t>*, Pace) override {
     co_return std::uint64_t{0};
   }
   Task<Result<std::uint32_t>> scrubChunk(std::uint32_t) override { co_return 0u; }
@@ -61,7 +66,8 @@ class HeldBackFile final : public CachedFile {
 
 Task<void> hashInto(Reactor& reactor, ThreadPool& pool, std::shared_ptr<CachedFile> file,
                     std::size_t& ended, Sha256Digest& digest) {
-  const Result<Sha256Digest> hashed = co_await digestOf(reactor, pool, std::move(file));
+  BandwidthLimiter disk({});
+  const Result<Sha256Digest> hashed = co_await digestOf(reactor, pool, disk, std::move(file));
   if (hashed.ok()) digest = *hashed;
   ++ended;
 }

@@ -1,5 +1,7 @@
 #include "warm/file_verifier.h"
 
+#include <algorithm>
+
 #include "base/crc32c.h"
 
 namespace hearth {
@@ -13,6 +15,8 @@ constexpr std::uint32_t kMaxAhead = 16;
 constexpr std::uint64_t kHashHere = 64u << 10;
 // A file that changes under us again and again has a bad disk.
 constexpr int kTries = 4;
+// Who gave a chunk is noted a moment after it came. Requests whose chunks came otherwise may last.
+constexpr auto kNotedSoon = std::chrono::seconds(1);
 
 // The file has these bytes, not others: memory may have what was read through, or what came twice
 // and was written once. Any thread.
@@ -41,8 +45,8 @@ bool FileVerifier::mayHold() const {
   return allowance_->heldBuffers.load() < ports_.buffers.capacity() / 4;
 }
 
-void FileVerifier::arrived(const std::shared_ptr<FileFetch>& fetch, std::uint32_t chunk,
-                           const std::shared_ptr<LoadedChunk>& loaded) {
+void FileVerifier::stored(const std::shared_ptr<FileFetch>& fetch, std::uint32_t chunk,
+                          const std::shared_ptr<LoadedChunk>& loaded) {
   if (!wanted(*fetch)) return;
   InOrderHash& hash = hashOf(*fetch);
   const std::size_t size = loaded->bytes.size();
@@ -127,6 +131,10 @@ Task<bool> FileVerifier::hashNext(FileFetch& fetch) {
     state.hash.update(bytes.bytes());
     return true;
   };
+  BandwidthLimiter& disk = ports_.fetcher.limits().disk;
+  if (!bytes.there() && disk.limits(Priority::kBackground)) {
+    co_await disk.pass(ports_.reactor, fetch.chunkSize(chunk), Priority::kBackground);
+  }
   Status taken;
   if (fetch.chunkSize(chunk) > kHashHere || !fromMemory()) {
     const std::uint64_t offset = fetch.chunkOffset(chunk);
@@ -157,7 +165,7 @@ Task<bool> FileVerifier::conclude(std::shared_ptr<FileFetch> fetch) {
   }
   const Status recorded = co_await fetch->cache->recordVerified(digest, generation);
   if (recorded.ok()) {
-    fetch->shared->fromOriginAlone = false;
+    fetch->shared->rounds->right();
     ports_.refusals.forget(fetch->key());
     co_return false;
   }
@@ -167,15 +175,48 @@ Task<bool> FileVerifier::conclude(std::shared_ptr<FileFetch> fetch) {
   co_return false;
 }
 
+bool FileVerifier::wrongEverywhere(FileFetch& fetch) {
+  SourceRounds& rounds = *fetch.shared->rounds;
+  const ManifestEntry& about = fetch.reference.about;
+  const std::string why = fetch.reference.path() + " is not what the dataset's digest says";
+  const Clock::time_point now = Clock::now();
+  for (const std::string& mirror : rounds.wrong(why, now)) {
+    log(ports_.events, EngineEvent::Level::kWarn, "the mirror " + mirror + " is put aside: " + why,
+        {{"dataset", fetch.reference.dataset->id}});
+  }
+  const std::shared_ptr<const SourceSet> set = fetch.reference.dataset->sources.now();
+  const SourceMask usable = set->choice.mayHave(~SourceMask{0}, about.index, now);
+  const bool everywhere = rounds.everywhere(set, usable);
+  if (everywhere) {
+    rounds.again();
+    ports_.refusals.refuse(fetch.key());
+  } else {
+    ports_.refusals.note(fetch.key(), fetch.shared->rounds);
+  }
+  return everywhere;
+}
+
+Task<void> FileVerifier::awaitGivers(FileFetch& fetch) {
+  KeyFetch& shared = *fetch.shared;
+  if (shared.requests == 0) co_return;
+  Event noted(ports_.reactor);
+  shared.noted = &noted;
+  const bool all = co_await noted.waitUntil(Clock::now() + kNotedSoon);
+  shared.noted = nullptr;
+  if (!all) shared.rounds->gaveOthers();
+}
+
 Task<bool> FileVerifier::differs(std::shared_ptr<FileFetch> fetch) {
+  co_await awaitGivers(*fetch);
   InOrderHash& state = *fetch->shared->hash;
   const std::string path = fetch->reference.path();
   ports_.mismatches.fetch_add(1, std::memory_order_relaxed);
-  const bool again = ports_.refusals.note(fetch->key());
+  const bool everywhere = wrongEverywhere(*fetch);
   fetch->cache->discard();
   fetch->loaded.clear();
+  ports_.withdrawn.note(fetch->key());
   state.restart(fetch->cache->generation());
-  if (again) {
+  if (everywhere) {
     state.failure = DigestRefusals::error().within(path);
     log(ports_.events, EngineEvent::Level::kError, state.failure.error().message, {{"file", path}});
     co_return false;
@@ -185,7 +226,6 @@ Task<bool> FileVerifier::differs(std::shared_ptr<FileFetch> fetch) {
           ": its bytes are not what the origin's digest says; they were dropped and "
           "are fetched again from the origin",
       {{"file", path}});
-  fetch->shared->fromOriginAlone = true;
   FetchOptions options{.priority = Priority::kBackground, .rate = {}, .counters = {}};
   Task<Status> ensuring =
       ports_.fetcher.ensure(fetch, 0, fetch->cache->chunkCount(), std::move(options));

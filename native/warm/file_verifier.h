@@ -4,8 +4,9 @@
 // as a whole (view, passthrough) only when it was compared; single chunks, to readers of this agent
 // and to other agents, are served before, as their block checksums hold from entry on.
 //
-// What differs is dropped and fetched once more, from the origin alone. When it differs again the
-// file is refused with kCorrupt (DigestRefusals). One verifier a shard; on its thread.
+// What differs is dropped and fetched once more, from the origin alone, from one source of the
+// dataset after the other (SourceRounds). When all that may be asked gave it wrong the file is
+// refused with kCorrupt (DigestRefusals). One verifier a shard; on its thread.
 #pragma once
 
 #include <memory>
@@ -13,6 +14,7 @@
 #include "dataset/engine_event.h"
 #include "fetch/digest_refusals.h"
 #include "fetch/fetcher.h"
+#include "fetch/withdrawn_bytes.h"
 #include "reactor/synchronization.h"
 #include "warm/in_order_hash.h"
 
@@ -26,6 +28,7 @@ struct VerifierPorts {
   const BufferPool& buffers;  // of what comes from the origin
   ThreadPool& wholeFiles;     // which hash
   DigestRefusals& refusals;
+  WithdrawnBytes& withdrawn;
   std::atomic<std::uint64_t>& mismatches;  // counts files that were not what their digest says
   const EventSink& events;
 };
@@ -36,8 +39,8 @@ class FileVerifier final : public FileObserver {
   // used.
   explicit FileVerifier(VerifierPorts ports);
 
-  void arrived(const std::shared_ptr<FileFetch>& fetch, std::uint32_t chunk,
-               const std::shared_ptr<LoadedChunk>& loaded) override;
+  void stored(const std::shared_ptr<FileFetch>& fetch, std::uint32_t chunk,
+              const std::shared_ptr<LoadedChunk>& loaded) override;
   // Begins to verify what is complete and was not compared, in the background.
   void opened(const std::shared_ptr<FileFetch>& fetch) override;
   // Ends when all of the file is here and, where its origin gives a digest, is what that says.
@@ -59,6 +62,11 @@ class FileVerifier final : public FileObserver {
   // All is hashed. True: it has to be hashed again.
   Task<bool> conclude(std::shared_ptr<FileFetch> fetch);
   Task<bool> differs(std::shared_ptr<FileFetch> fetch);
+  // Until it is noted which sources gave what is here.
+  [[nodiscard]] Task<void> awaitGivers(FileFetch& fetch);
+  // It is wrong: who is to blame for it, and whether it is so wherever it may come from, for which
+  // it is refused.
+  [[nodiscard]] bool wrongEverywhere(FileFetch& fetch);
 
   const VerifierPorts ports_;
   const std::shared_ptr<HashAllowance> allowance_ = std::make_shared<HashAllowance>();

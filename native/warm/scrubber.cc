@@ -73,9 +73,12 @@ Task<void> Scrubber::scrubFile(ContentKey key, RateLimiter& rate) {
     }
     const std::uint64_t size = ports_.cache.sizeOf(key);
     if (chunk * kChunkBytes >= size) break;
-    Task<void> earning =
-        rate.spend(home_.reactor, std::min<std::uint64_t>(kChunkBytes, size - chunk * kChunkBytes));
-    co_await earning;
+    const std::uint64_t bytes = std::min<std::uint64_t>(kChunkBytes, size - chunk * kChunkBytes);
+    co_await rate.spend(home_.reactor, bytes);
+    BandwidthLimiter& disk = home_.fetcher.limits().disk;
+    if (disk.limits(Priority::kBackground)) {
+      co_await disk.pass(home_.reactor, bytes, Priority::kBackground);
+    }
     if (stopping_.isSet()) break;
     Task<std::uint64_t> reading = scrubChunk(owner, key, chunk);
     bytes_.fetch_add(co_await reading, std::memory_order_relaxed);
@@ -149,7 +152,7 @@ Task<void> Scrubber::repair(const WarmShard& owner, BadChunk bad) {
 void Scrubber::noteRepaired(const BadChunk& bad, const std::string& name) {
   repaired_.fetch_add(1, std::memory_order_relaxed);
   log(ports_.events, EngineEvent::Level::kWarn,
-      "the scrub found bytes that have changed on the disk; they were fetched again",
+      "the scrub found bytes that have changed on the disk; they were mended",
       {{"file", name}, {"chunk", std::to_string(bad.chunk)}});
 }
 

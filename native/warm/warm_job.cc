@@ -14,6 +14,32 @@ constexpr std::uint64_t kFilesAtOnce = 64;
 constexpr std::uint64_t kVerifiedAtOnce = 2;
 // Runs under way on one shard. Those that wait for other agents or for their turn hold no memory.
 constexpr std::uint64_t kWindowRuns = 32;
+// What is on its way to another agent is looked at again for half a minute, and then left to it.
+constexpr int kLooks = 60;
+constexpr auto kLookAgain = std::chrono::milliseconds(500);
+
+// Of one file, for the cluster.
+struct Missing {
+  std::vector<ChunkRun> runs;  // that no agent holds, nor will soon
+  bool coming = false;         // others are on their way to another agent
+};
+
+// `here`: what this agent has of it, or null.
+Missing missingOf(const CachedFile* here, std::uint64_t size, const HeldElsewhere& elsewhere) {
+  Missing missing;
+  const auto chunks = static_cast<std::uint32_t>((size + kChunkBytes - 1) / kChunkBytes);
+  for (std::uint32_t chunk = 0; chunk < chunks; ++chunk) {
+    const std::uint32_t stripe = chunk / kChunksPerStripe;
+    if (here != nullptr && here->resident(chunk)) continue;
+    if ((elsewhere.held[stripe] & bitOf(chunk)) != 0) continue;
+    if ((elsewhere.coming[stripe] & bitOf(chunk)) != 0) {
+      missing.coming = true;
+    } else {
+      addToRuns(missing.runs, chunk);
+    }
+  }
+  return missing;
+}
 
 }  // namespace
 
@@ -38,6 +64,7 @@ WarmProgress WarmJob::progress() const {
   WarmProgress progress;
   progress.bytesTotal = bytesTotal_;
   progress.bytesReady = bytesReady_.load();
+  progress.bytesInMemory = std::max(bytesInMemory_.load(), progress.bytesReady);
   progress.filesTotal = static_cast<std::uint32_t>(options_.entries.size());
   progress.filesReady = filesReady_.load();
   progress.filesVerified = filesVerified_.load();
@@ -106,7 +133,9 @@ Task<void> WarmJob::onShard(std::shared_ptr<WarmJob> job, const WarmPorts& ports
         windows.files.release(1);
         break;
       }
-      files.spawn(takeFile(job, ports, shard, entry, windows));
+      files.spawn(job->options_.scope == WarmScope::kCluster
+                      ? takeMissing(job, ports, shard, entry, windows)
+                      : takeFile(job, ports, shard, entry, windows));
     }
     co_await files.close();
   }
@@ -149,43 +178,106 @@ Task<void> WarmJob::takeFile(std::shared_ptr<WarmJob> job, const WarmPorts& port
 Task<Status> WarmJob::fetchFile(std::shared_ptr<WarmJob> job, const WarmShard& shard,
                                 std::shared_ptr<FileFetch> fetch, Windows& windows) {
   fetch->counters = job->counters_;
-  job->bytesReady_.fetch_add(fetch->cache->residentBytes());
+  const std::uint64_t resident = fetch->cache->residentBytes();
+  job->bytesReady_.fetch_add(resident);
+  job->bytesInMemory_.fetch_add(resident);
   std::vector<ChunkRun> runs;
   for (std::uint32_t chunk = 0; chunk < fetch->cache->chunkCount(); ++chunk) {
     if (!fetch->cache->resident(chunk)) addToRuns(runs, chunk);
   }
-  Status status;
-  {
-    Gate running(shard.reactor);
-    for (const ChunkRun& run : runs) {
-      co_await windows.runs.acquire(1);
-      if (job->stopped() || !status.ok()) {
-        windows.runs.release(1);
-        break;
-      }
-      running.spawn(fetchRun(job, shard, fetch, run, windows, status));
-    }
-    co_await running.close();
-  }
+  Task<Status> fetching = fetchRuns(job, shard, fetch, std::move(runs), windows);
+  Status status = co_await fetching;
   if (!status.ok() || !fetch->cache->complete()) co_return status;
   status = co_await fetch->cache->claimed();
   if (status.ok()) job->filesReady_.fetch_add(1);
   co_return status;
 }
 
+Task<Status> WarmJob::fetchRuns(std::shared_ptr<WarmJob> job, const WarmShard& shard,
+                                std::shared_ptr<FileFetch> fetch, std::vector<ChunkRun> runs,
+                                Windows& windows) {
+  Status status;
+  Gate running(shard.reactor);
+  for (const ChunkRun& run : runs) {
+    co_await windows.runs.acquire(1);
+    if (job->stopped() || !status.ok()) {
+      windows.runs.release(1);
+      break;
+    }
+    running.spawn(fetchRun(job, shard, fetch, run, windows, status));
+  }
+  co_await running.close();
+  co_return status;
+}
+
+Task<void> WarmJob::takeMissing(std::shared_ptr<WarmJob> job, const WarmPorts& ports,
+                                const WarmShard& shard, std::uint32_t entry, Windows& windows) {
+  std::uint64_t fetched = 0;
+  Task<Status> bringing = bringMissing(job, ports, shard, entry, windows, fetched);
+  const Status status = co_await bringing;
+  if (!status.ok()) {
+    job->fail(status.error());
+  } else if (!job->stopped()) {
+    const std::uint64_t others = job->options_.dataset->manifest->entry(entry).size - fetched;
+    job->bytesReady_.fetch_add(others);
+    job->bytesInMemory_.fetch_add(others);
+    job->filesReady_.fetch_add(1);
+  }
+  windows.files.release(1);
+}
+
+Task<Status> WarmJob::bringMissing(std::shared_ptr<WarmJob> job, const WarmPorts& ports,
+                                   const WarmShard& shard, std::uint32_t entry, Windows& windows,
+                                   std::uint64_t& fetched) {
+  const ManifestEntry about = job->options_.dataset->manifest->entry(entry);
+  for (int look = 0; look < kLooks && about.size != 0 && !job->stopped(); ++look) {
+    Task<HeldElsewhere> looking = shard.directory.heldElsewhere(about.key, about.size);
+    const HeldElsewhere elsewhere = co_await looking;
+    const Missing missing = missingOf(ports.cache.find(about.key).get(), about.size, elsewhere);
+    if (missing.runs.empty()) {
+      if (!missing.coming) break;
+      co_await shard.reactor.sleep(kLookAgain);
+      continue;
+    }
+    Task<Result<std::shared_ptr<FileFetch>>> opening =
+        shard.fetcher.open(FileReference::of(job->options_.dataset, entry));
+    const Result<std::shared_ptr<FileFetch>> opened = co_await opening;
+    if (!opened.ok()) co_return opened.error();
+    (*opened)->counters = job->counters_;
+    for (const ChunkRun& run : missing.runs) {
+      for (std::uint32_t chunk = run.first; chunk < run.end(); ++chunk)
+        fetched += (*opened)->chunkSize(chunk);
+    }
+    Task<Status> fetching = fetchRuns(job, shard, *opened, missing.runs, windows);
+    Status status = co_await fetching;
+    if (status.ok() && !job->stopped()) status = co_await (*opened)->cache->claimed();
+    if (!status.ok()) co_return status;
+  }
+  co_return Status();
+}
+
+// The window is left when the bytes are in memory: what is written behind them holds back no fetch
+// until memory is full.
 Task<void> WarmJob::fetchRun(std::shared_ptr<WarmJob> job, const WarmShard& shard,
                              std::shared_ptr<FileFetch> fetch, ChunkRun run, Windows& windows,
                              Status& status) {
-  const Status ensured =
-      co_await shard.fetcher.ensure(fetch, run.first, run.end(), job->fetchOptions());
+  FetchOptions options = job->fetchOptions();
+  options.until = FetchOptions::Until::kInMemory;
+  Task<Status> landing = shard.fetcher.ensure(fetch, run.first, run.end(), std::move(options));
+  Status ensured = co_await landing;
+  windows.runs.release(1);
+  std::uint64_t bytes = 0;
+  for (std::uint32_t chunk = run.first; chunk < run.end(); ++chunk)
+    bytes += fetch->chunkSize(chunk);
   if (ensured.ok()) {
-    for (std::uint32_t chunk = run.first; chunk < run.end(); ++chunk) {
-      job->bytesReady_.fetch_add(fetch->chunkSize(chunk));
-    }
+    job->bytesInMemory_.fetch_add(bytes);
+    ensured = co_await shard.fetcher.ensure(fetch, run.first, run.end(), job->fetchOptions());
+  }
+  if (ensured.ok()) {
+    job->bytesReady_.fetch_add(bytes);
   } else if (status.ok()) {
     status = ensured;
   }
-  windows.runs.release(1);
 }
 
 Task<Status> WarmJob::verifyFile(std::shared_ptr<WarmJob> job, const WarmPorts& ports,
@@ -194,8 +286,14 @@ Task<Status> WarmJob::verifyFile(std::shared_ptr<WarmJob> job, const WarmPorts& 
   const bool hashed = job->options_.verify == Verification::kDigest && expected.has_value();
   // The last look at a byte is the one that counts.
   std::atomic<std::uint64_t>* const counted = hashed ? nullptr : &job->bytesVerified_;
-  const Result<std::uint64_t> scrubbed = co_await fetch->cache->scrub(counted);
+  BandwidthLimiter& disk = shard.fetcher.limits().disk;
+  const auto wanted = [job] { return !job->stopped(); };
+  const CachedFile::Pace pace = [&disk, &shard, wanted](std::uint64_t bytes) {
+    return disk.passWhile(shard.reactor, bytes, Priority::kBackground, wanted);
+  };
+  const Result<std::uint64_t> scrubbed = co_await fetch->cache->scrub(counted, pace);
   if (!scrubbed.ok()) co_return scrubbed.error().within(fetch->reference.path());
+  if (job->stopped()) co_return Status();
   if (!fetch->cache->complete()) {
     // Bad blocks were dropped; one more copy is fetched and must be good.
     if (counted != nullptr) counted->fetch_sub(*scrubbed);
@@ -203,7 +301,8 @@ Task<Status> WarmJob::verifyFile(std::shared_ptr<WarmJob> job, const WarmPorts& 
         shard.fetcher.ensure(fetch, 0, fetch->cache->chunkCount(), job->fetchOptions());
     const Status repaired = co_await repairing;
     if (!repaired.ok()) co_return repaired;
-    const Result<std::uint64_t> rescrubbed = co_await fetch->cache->scrub(counted);
+    const Result<std::uint64_t> rescrubbed = co_await fetch->cache->scrub(counted, pace);
+    if (job->stopped()) co_return Status();
     if (!rescrubbed.ok() || !fetch->cache->complete()) {
       co_return Error{ErrorCode::kCorrupt,
                       fetch->reference.path() +
@@ -213,7 +312,7 @@ Task<Status> WarmJob::verifyFile(std::shared_ptr<WarmJob> job, const WarmPorts& 
   }
   if (hashed) {
     Task<Result<Sha256Digest>> hashing =
-        digestOf(shard.reactor, ports.wholeFiles, fetch->cache, &job->bytesVerified_);
+        digestOf(shard.reactor, ports.wholeFiles, disk, fetch->cache, &job->bytesVerified_, wanted);
     const Result<Sha256Digest> digest = co_await hashing;
     if (!digest.ok()) co_return digest.error().within(fetch->reference.path());
     if (*digest != *expected) {

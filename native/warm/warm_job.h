@@ -16,6 +16,9 @@ namespace hearth {
 
 enum class Verification : std::uint8_t { kNone, kChecksum, kDigest };
 
+// Of what no agent holds yet, or whatever the others hold.
+enum class WarmScope : std::uint8_t { kNode, kCluster };
+
 struct WarmOptions {
   std::string job;
   std::shared_ptr<Dataset> dataset;
@@ -24,6 +27,10 @@ struct WarmOptions {
   std::uint64_t rateLimit = 0;         // bytes a second from the origin; 0: none
   std::uint64_t peerRateLimit = 0;     // bytes a second from other agents; 0: none
   Verification verify = Verification::kChecksum;
+  // kCluster: chunks that other agents hold, or will soon, are not brought here and count as ready;
+  // nothing is verified. One that goes on another agent meanwhile is not noticed.
+  WarmScope scope = WarmScope::kNode;
+  bool advised = false;  // by WILLNEED, which the engine counts
 };
 
 // Verifying: all bytes are there, and some are still read again and compared.
@@ -31,7 +38,9 @@ enum class WarmState : std::uint8_t { kRunning, kVerifying, kSucceeded, kFailed,
 
 struct WarmProgress {
   WarmState state = WarmState::kRunning;
-  std::uint64_t bytesTotal = 0, bytesReady = 0;
+  // Ready: in the cache, or claimed there when the file is; in memory: these, and what is on its
+  // way there from memory.
+  std::uint64_t bytesTotal = 0, bytesReady = 0, bytesInMemory = 0;
   std::uint32_t filesTotal = 0, filesReady = 0, filesVerified = 0;
   std::uint64_t originBytes = 0, peerBytes = 0;
   std::uint64_t bytesVerified = 0;
@@ -64,8 +73,19 @@ class WarmJob {
   // Fetches a file and verifies it while others are fetched.
   static Task<void> takeFile(std::shared_ptr<WarmJob> job, const WarmPorts& ports,
                              const WarmShard& shard, std::uint32_t entry, Windows& windows);
+  // Of a job for the cluster: fetches of a file what no agent holds.
+  static Task<void> takeMissing(std::shared_ptr<WarmJob> job, const WarmPorts& ports,
+                                const WarmShard& shard, std::uint32_t entry, Windows& windows);
+  // What no agent holds comes here; `fetched` grows by its bytes.
+  static Task<Status> bringMissing(std::shared_ptr<WarmJob> job, const WarmPorts& ports,
+                                   const WarmShard& shard, std::uint32_t entry, Windows& windows,
+                                   std::uint64_t& fetched);
   static Task<Status> fetchFile(std::shared_ptr<WarmJob> job, const WarmShard& shard,
                                 std::shared_ptr<FileFetch> fetch, Windows& windows);
+  // Ends when all have ended, also those of others after an error.
+  static Task<Status> fetchRuns(std::shared_ptr<WarmJob> job, const WarmShard& shard,
+                                std::shared_ptr<FileFetch> fetch, std::vector<ChunkRun> runs,
+                                Windows& windows);
   static Task<void> fetchRun(std::shared_ptr<WarmJob> job, const WarmShard& shard,
                              std::shared_ptr<FileFetch> fetch, ChunkRun run, Windows& windows,
                              Status& status);
@@ -87,6 +107,7 @@ class WarmJob {
   std::atomic<bool> failed_{false};
   std::uint64_t bytesTotal_ = 0;
   std::atomic<std::uint64_t> bytesReady_{0};
+  std::atomic<std::uint64_t> bytesInMemory_{0};
   std::atomic<std::uint32_t> filesReady_{0};
   std::atomic<std::uint32_t> filesVerified_{0};
   std::atomic<std::uint64_t> bytesVerified_{0};

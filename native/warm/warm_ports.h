@@ -18,6 +18,7 @@ struct WarmShard {
   Gate& gate;  // background coroutines
   Fetcher& fetcher;
   FileVerifier& verifier;
+  DirectoryClient& directory;
 };
 
 // What warm jobs and the scrub use of the engine. All of it lives longer.

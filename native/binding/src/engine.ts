@@ -4,6 +4,10 @@
  * table. No method moves file bytes through JavaScript but `read`, which exists for `hearth cat` and tests.
  */
 import type { ErrorCode } from '@hearth/common';
+import type { ArenaPages, ArenaStatistics } from './arena_statistics.ts';
+import type { CopyStatistics } from './copy_statistics.ts';
+import type { LimitOptions, LimitStatistics } from './limits.ts';
+import type { MirrorPlace, RevisionSource, SourceStatistics } from './sources.ts';
 
 export interface Address {
   host: string;
@@ -34,10 +38,16 @@ export interface EngineOptions {
   shards: number;
   /** Parallel requests to origins, over all keys. */
   originConnections: number;
-  /** Bytes of chunk buffers, all shards together. */
+  /** Bytes of memory for chunks, all shards together. */
   bufferBytes: bigint;
+  /** The best pages that are asked for that memory. */
+  arenaPages: ArenaPages;
+  /** Socket of hearth-holder, which owns FUSE mounts and keeps that memory for the next agent; empty: none. */
+  holder: string;
   /** What the background scrub reads of each cache directory; 0: no scrub. */
   scrubBytesPerSecond: bigint;
+  /** What this node may take of what it shares with others. */
+  limits: LimitOptions;
   /** File with certificate authorities for https origins; empty: the system's. */
   certificateAuthorities: string;
   /** Refuses origins whose address is loopback, link-local or private, after name look-up and every redirect. */
@@ -55,6 +65,8 @@ export type EngineEvent =
       kind: 'locations';
       manifest: string;
       dataset: string;
+      /** Of which source: 0 the first, 1 the first of its mirrors. */
+      source: number;
       entries: number[];
       /** No reader waits for these yet; to be answered as well where that costs no request each. */
       ahead: number[];
@@ -176,12 +188,20 @@ export interface WarmOptions extends DatasetRevision {
   peerRateLimit: bigint;
   /** 'checksum': CRC32C of every block once more from disk; 'digest': also SHA-256 against the origin's digest where known. */
   verify: 'none' | 'checksum' | 'digest';
+  /**
+   * It is WILLNEED, and is counted. `agents`: for the cluster, with the names of all that bring their part: this agent's
+   * is what it brings, without what others hold, and nothing is verified.
+   */
+  advice?: { agents?: string[] };
 }
 
 export interface WarmProgress {
   state: 'running' | 'verifying' | 'succeeded' | 'failed' | 'cancelled';
   bytesTotal: bigint;
+  /** In the cache files. */
   bytesReady: bigint;
+  /** These, and what is in memory on its way there: other agents and mounts read it already. */
+  bytesInMemory: bigint;
   filesTotal: number;
   filesReady: number;
   filesVerified: number;
@@ -191,6 +211,19 @@ export interface WarmProgress {
   /** Bytes that were read from disk again and compared as `verify` asks. */
   bytesVerified: bigint;
   error?: { code: ErrorCode; message: string };
+}
+
+export interface Evicted {
+  /** From the cache. */
+  bytesFreed: bigint;
+  filesFreed: number;
+  /** From memory, of these files and of those that stay. */
+  memoryBytesFreed: bigint;
+  /** Files that stay, and how many of them for each reason. */
+  kept: number;
+  pinned: number;
+  inUse: number;
+  published: number;
 }
 
 export interface Residency {
@@ -209,8 +242,6 @@ export interface MountOptions extends DatasetRevision {
   source: string;
   /** 'auto': the view when complete and possible, else FUSE; 'daemon': FUSE without passthrough. */
   dataPath: 'auto' | 'view' | 'fuse' | 'daemon';
-  /** Socket of hearth-holder. */
-  holder: string;
 }
 
 export interface MountInfo {
@@ -246,6 +277,12 @@ export interface Statistics {
   originBytes: bigint;
   originRequests: bigint;
   originRetries: bigint;
+  /** Of the requests and bytes: what was asked for again, as the first transfer was a straggler; how often that was faster. */
+  originHedgedRequests: bigint;
+  originHedgedBytes: bigint;
+  originHedgesWon: bigint;
+  /** Hosts that were asked lately (`scheme://name:port`), and how many requests each may be asked at a time now, of all shards. */
+  originHosts: { host: string; parallelism: number }[];
   /** Bytes of files, without what the protocol adds. */
   peerBytesReceived: bigint;
   peerBytesSent: bigint;
@@ -264,8 +301,15 @@ export interface Statistics {
   scrubLostChunks: bigint;
   evictedFiles: bigint;
   evictedBytes: bigint;
+  copies: CopyStatistics;
   demandReads: bigint;
   demandBytes: bigint;
+  /** Of WILLNEED: how often it was asked for, and the sizes of the files. */
+  willNeed: bigint;
+  willNeedBytes: bigint;
+  /** Of DONTNEED: how often it was asked for, and the bytes that were let go. */
+  dontNeed: bigint;
+  dontNeedBytes: bigint;
   /** Times that no directory of a key answered and the origin was read without a grant. */
   directoryBypassed: bigint;
   /** Agents that did not answer in time as the directory of a key, or for their part in one. */
@@ -276,6 +320,12 @@ export interface Statistics {
   failedReads: Record<Exclude<ErrorCode, 'Ok'>, bigint>;
   /** Chunk buffers in use now. */
   buffersInUse: number;
+  /** Bytes in memory that are not in the cache files yet. */
+  writeBackBytes: bigint;
+  /** One for each limit of the node, also where it is not set. */
+  limits: LimitStatistics[];
+  /** Memory for chunks. */
+  arena: ArenaStatistics;
   /** The most calls that waited for one shard at a time since the start. */
   longestQueue: number;
   peers: PeerStatistics[];
@@ -291,6 +341,10 @@ export interface PeerStatistics {
   wireVersion: number;
   /** Names of features that this agent has and the peer lacks, with ", " between; an earlier release has fewer. */
   featuresOff: string;
+  /** Slices that were asked for again on another connection, because theirs had fallen silent. */
+  hedged: bigint;
+  /** How often a connection had. */
+  paused: bigint;
   /** Why the last connection failed or ended. */
   error: string;
 }
@@ -336,12 +390,16 @@ export interface Engine {
   /** These entries, in the order asked; `InvalidArgument` for an index that the manifest does not have. */
   entriesAt(digest: string, indexes: number[]): Promise<ManifestEntry[]>;
 
-  /** For datasets whose every location is base + path: the engine then asks no questions. */
-  setOriginBase(of: DatasetRevision, base: Pick<Location, 'url' | 'path' | 'below' | 'headers'>): void;
-  setLocations(of: DatasetRevision, locations: Location[]): void;
-  failLocations(of: DatasetRevision, entries: number[], error: { code: ErrorCode; message: string }): void;
+  /** The mirrors that the dataset has from now on; the same in the same order change nothing. */
+  setMirrors(of: DatasetRevision, mirrors: MirrorPlace[]): void;
+  /** What was found out about each source: the first one, and the mirrors in their order. */
+  sources(of: DatasetRevision): SourceStatistics[];
+  /** For sources whose every location is base + path: the engine then asks no questions. */
+  setOriginBase(of: RevisionSource, base: Pick<Location, 'url' | 'path' | 'below' | 'headers'>): void;
+  setLocations(of: RevisionSource, locations: Location[]): void;
+  failLocations(of: RevisionSource, entries: number[], error: { code: ErrorCode; message: string }): void;
   /** Forgets what was set: the dataset has other credentials now, or is gone. */
-  forgetLocations(of: DatasetRevision): void;
+  forgetLocations(of: RevisionSource): void;
 
   /** Begins a warm job and returns at once; `AlreadyExists` when the name is taken. */
   warm(options: WarmOptions): Promise<void>;
@@ -354,11 +412,9 @@ export interface Engine {
   /** Pins have owners; a content key is pinned while any owner pins it. */
   pin(digest: string, entries: number[] | undefined, owner: string): Promise<void>;
   unpin(digest: string, owner: string): Promise<void>;
-  /** Bytes freed; files in use, pinned or published stay and are counted in `kept`. */
-  evict(
-    digest: string,
-    entries: number[] | undefined,
-  ): Promise<{ bytesFreed: bigint; filesFreed: number; kept: number }>;
+  evict(digest: string, entries: number[] | undefined): Promise<Evicted>;
+  /** DONTNEED, which is counted: `copy` is `evict`, `memory` what is in memory that no reader is on its way to. */
+  letGo(digest: string, entries: number[] | undefined, what: 'copy' | 'memory'): Promise<Evicted>;
   /** Last use in the cluster of a dataset's keys, milliseconds since the epoch: input of the eviction order. */
   setLastUse(digest: string, usedAt: number): void;
 
@@ -372,7 +428,7 @@ export interface Engine {
   unmount(target: string): Promise<void>;
   mounts(): Promise<MountInfo[]>;
   /** Takes over the mounts that the holder has for us; returns their targets. */
-  resumeMounts(holder: string): Promise<string[]>;
+  resumeMounts(): Promise<string[]>;
   /** What the holder at a socket says of itself. `Unavailable` when none answers. */
   holder(socket: string): Promise<HolderSight>;
 

@@ -1,2 +1,6 @@
+export type * from './arena_statistics.ts';
+export type * from './copy_statistics.ts';
 export type * from './engine.ts';
+export type * from './limits.ts';
 export { openEngine, PathFilter } from './native-engine.ts';
+export type * from './sources.ts';

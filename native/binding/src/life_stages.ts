@@ -22,7 +22,14 @@ const options: EngineOptions = {
   shards: 2,
   originConnections: 4,
   bufferBytes: 64n << 20n,
+  arenaPages: 'transparent',
+  holder: mountPaths(folder).holder,
   scrubBytesPerSecond: 0n,
+  limits: {
+    origin: { total: 0n, warm: 0n },
+    peers: { total: 0n, warm: 0n },
+    disk: { total: 0n, warm: 0n },
+  },
   certificateAuthorities: '',
   forbidPrivateAddresses: false,
   allowedNetworks: [],
@@ -83,7 +90,13 @@ const stages: Record<string, () => Promise<Engine | undefined>> = {
   async reading() {
     const engine = await openEngine(options);
     const manifest = await dataset(engine);
-    await engine.mount({ ...mountPaths(folder), manifest, dataset: 'd', source: 'hearth:d', dataPath: 'fuse' });
+    await engine.mount({
+      target: mountPaths(folder).target,
+      manifest,
+      dataset: 'd',
+      source: 'hearth:d',
+      dataPath: 'fuse',
+    });
     while ((await engine.statistics()).demandReads === 0n) await sleep(10);
     return engine;
   },

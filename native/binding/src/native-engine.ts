@@ -7,6 +7,7 @@ import type {
   DatasetRevision,
   Engine,
   EngineOptions,
+  Evicted,
   HolderSight,
   Location,
   ManifestBuilder,
@@ -21,6 +22,7 @@ import type {
   WarmOptions,
   WarmProgress,
 } from './engine.ts';
+import type { MirrorPlace, RevisionSource, SourceStatistics } from './sources.ts';
 
 interface Addon {
   open(options: EngineOptions): Promise<Engine>;
@@ -153,16 +155,22 @@ class NativeEngine implements Engine {
   entriesAt(digest: string, indices: number[]): Promise<ManifestEntry[]> {
     return call(() => this.#native.entriesAt(digest, indices));
   }
-  setOriginBase(of: DatasetRevision, base: Pick<Location, 'url' | 'path' | 'below' | 'headers'>): void {
+  setMirrors(of: DatasetRevision, mirrors: MirrorPlace[]): void {
+    callNow(() => this.#native.setMirrors(of, mirrors));
+  }
+  sources(of: DatasetRevision): SourceStatistics[] {
+    return callNow(() => this.#native.sources(of));
+  }
+  setOriginBase(of: RevisionSource, base: Pick<Location, 'url' | 'path' | 'below' | 'headers'>): void {
     callNow(() => this.#native.setOriginBase(of, base));
   }
-  setLocations(of: DatasetRevision, locations: Location[]): void {
+  setLocations(of: RevisionSource, locations: Location[]): void {
     callNow(() => this.#native.setLocations(of, locations));
   }
-  failLocations(of: DatasetRevision, entries: number[], error: { code: HearthError['code']; message: string }): void {
+  failLocations(of: RevisionSource, entries: number[], error: { code: HearthError['code']; message: string }): void {
     callNow(() => this.#native.failLocations(of, entries, error));
   }
-  forgetLocations(of: DatasetRevision): void {
+  forgetLocations(of: RevisionSource): void {
     callNow(() => this.#native.forgetLocations(of));
   }
   warm(options: WarmOptions): Promise<void> {
@@ -186,11 +194,11 @@ class NativeEngine implements Engine {
   unpin(digest: string, owner: string): Promise<void> {
     return call(() => this.#native.unpin(digest, owner));
   }
-  evict(
-    digest: string,
-    entries: number[] | undefined,
-  ): Promise<{ bytesFreed: bigint; filesFreed: number; kept: number }> {
+  evict(digest: string, entries: number[] | undefined): Promise<Evicted> {
     return call(() => this.#native.evict(digest, entries));
+  }
+  letGo(digest: string, entries: number[] | undefined, what: 'copy' | 'memory'): Promise<Evicted> {
+    return call(() => this.#native.letGo(digest, entries, what));
   }
   setLastUse(digest: string, usedAt: number): void {
     callNow(() => this.#native.setLastUse(digest, usedAt));
@@ -213,8 +221,8 @@ class NativeEngine implements Engine {
   mounts(): Promise<MountInfo[]> {
     return call(() => this.#native.mounts());
   }
-  resumeMounts(holder: string): Promise<string[]> {
-    return call(() => this.#native.resumeMounts(holder));
+  resumeMounts(): Promise<string[]> {
+    return call(() => this.#native.resumeMounts());
   }
   holder(socket: string): Promise<HolderSight> {
     return call(() => this.#native.holder(socket));

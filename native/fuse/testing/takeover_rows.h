@@ -15,6 +15,7 @@ inline std::vector<ManifestRow> takeoverRows() {
     ManifestRow row;
     row.path = path;
     row.size = kTakeoverSize;
+    row.sourceDigest = Sha256::of(std::as_bytes(std::span(row.path)));
     rows.push_back(row);
   }
   return rows;

@@ -17,8 +17,8 @@
 #include <utility>
 #include <vector>
 
+#include "base/owned_fd.h"
 #include "fuse/mount_source.h"
-#include "holder/owned_fd.h"
 
 namespace hearth::fuse_testing {
 
@@ -86,13 +86,13 @@ class TestSource final : public MountSource {
   // backing() of a complete file fails once the kernel knows of it.
   void evictBeforeOpen(bool evict) { evict_ = evict; }
 
-  struct Advice {
+  struct Advised {
     std::uint32_t entry;
-    bool willNeed;
+    Advice advice;
     std::uint64_t reader;
-    bool operator==(const Advice&) const = default;
+    bool operator==(const Advised&) const = default;
   };
-  std::vector<Advice> advices() {
+  std::vector<Advised> advices() {
     const std::lock_guard lock(mutex_);
     return advices_;
   }
@@ -121,6 +121,20 @@ class TestSource final : public MountSource {
     ++openObjects_;
     return std::shared_ptr<OpenFile>(std::make_shared<Opened>(*this, entry));
   }
+  // The bytes of a path were wrong and are other ones from now on.
+  void withdraw(const std::string& path, const std::string& bytes) {
+    const std::lock_guard lock(mutex_);
+    const std::uint32_t entry = *manifest_->lookUp(path);
+    const OwnedFd file(open(backingPath(entry).c_str(), O_WRONLY | O_CLOEXEC));
+    if (write(file.get(), bytes.data(), bytes.size()) != static_cast<ssize_t>(bytes.size()))
+      std::abort();
+    ++withdrawn_[entry];
+  }
+  std::uint64_t withdrawn(std::uint32_t entry) override {
+    const std::lock_guard lock(mutex_);
+    const auto found = withdrawn_.find(entry);
+    return found == withdrawn_.end() ? 0 : found->second;
+  }
   std::string sourceName() const override { return "test-dataset"; }
   std::uint64_t residentBytes(std::uint32_t entry) override {
     return complete(entry) ? manifest_->entry(entry).size : 0;
@@ -129,11 +143,11 @@ class TestSource final : public MountSource {
     const std::lock_guard lock(mutex_);
     failures_.emplace_back(entry, reason.code);
   }
-  Status advise(std::uint32_t entry, bool willNeed, std::uint64_t reader) override {
+  Status advise(std::uint32_t entry, Advice advice, std::uint64_t reader) override {
     if (const ErrorCode code = refusal_; code != ErrorCode::kOk)
       return Error{code, "the test wants no advice"};
     const std::lock_guard lock(mutex_);
-    advices_.push_back({entry, willNeed, reader});
+    advices_.push_back({entry, advice, reader});
     return {};
   }
   void refuseAdvice(ErrorCode code) { refusal_ = code; }
@@ -200,6 +214,7 @@ class TestSource final : public MountSource {
       const std::lock_guard lock(owner_.mutex_);
       owner_.hints_.emplace_back(offset, length);
     }
+    void loadAhead(std::uint64_t, std::uint64_t) override {}
 
    private:
     TestSource& owner_;
@@ -234,9 +249,10 @@ class TestSource final : public MountSource {
   const std::string folder_;
   std::recursive_mutex mutex_;
   std::map<std::uint32_t, File> files_;
+  std::map<std::uint32_t, std::uint64_t> withdrawn_;
   std::vector<std::function<void()>> waiting_;
   std::vector<std::thread> helpers_;
-  std::vector<Advice> advices_;
+  std::vector<Advised> advices_;
   std::vector<std::pair<std::uint32_t, ErrorCode>> failures_;
   std::vector<std::pair<std::uint64_t, std::uint64_t>> hints_;
   int openObjects_ = 0;

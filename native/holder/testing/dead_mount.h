@@ -8,7 +8,7 @@
 #include <string>
 #include <utility>
 
-#include "holder/owned_fd.h"
+#include "base/owned_fd.h"
 
 namespace hearth::holder_testing {
 

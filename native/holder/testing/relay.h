@@ -12,10 +12,10 @@
 #include <thread>
 #include <utility>
 
+#include "base/owned_fd.h"
 #include "base/testing/eventually.h"
 #include "holder/holder_protocol.h"
 #include "holder/holder_socket.h"
-#include "holder/owned_fd.h"
 
 namespace hearth::holder_testing {
 

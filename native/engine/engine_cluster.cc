@@ -1,0 +1,28 @@
+// The engine when the cluster changes.
+#include "directory/directory_service.h"
+#include "engine/engine.h"
+
+namespace hearth {
+
+Task<void> Engine::setCluster(std::vector<ClusterMember> members) {
+  const auto view = std::make_shared<const ClusterView>(commons_.self, std::move(members));
+  for (const std::unique_ptr<Shard>& shard : commons_.shards) {
+    co_await setView(*shard, view);
+  }
+  co_await home().enter();
+  // Behind the shards' views, by which a question finds the others. Of the one that they have now:
+  // another call may have come by.
+  leave_.setOthers(!commons_.shards.front()->view->readyOthers().empty());
+}
+
+Task<void> Engine::setView(Shard& shard, std::shared_ptr<const ClusterView> view) {
+  co_await shard.reactor->enter();
+  for (const ClusterMember& member : shard.view->members()) {
+    const std::string& node = member.identity.node;
+    if (view->incarnation(node) != member.identity.incarnation) shard.directoryService->gone(node);
+  }
+  shard.view = view;
+  shard.transport->setPeers(view->others());
+}
+
+}  // namespace hearth

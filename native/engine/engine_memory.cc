@@ -1,0 +1,203 @@
+// Engine: its memory for chunks.
+#include <algorithm>
+#include <span>
+#include <unordered_map>
+#include <utility>
+
+#include "engine/engine.h"
+#include "engine/slot_parts.h"
+#include "fetch/fetcher.h"
+#include "fetch/memory_tier.h"
+#include "fetch/wanted_keys.h"
+#include "mount/holder_link.h"
+
+namespace hearth {
+namespace {
+
+constexpr std::uint64_t kBufferBytesPerShard = 64u << 20;
+// Of one pool: what may be on its way for it when all else is kept; more would be of no use.
+constexpr std::size_t kMaxReserve = 64;
+// Of the arena, whose room is taken at a time.
+constexpr std::size_t kSlotsAtOnce = 16;
+// Between tries, while the holder that takes it is away or the machine too busy.
+constexpr auto kCommitPause = std::chrono::milliseconds(200);
+// Between tries, while there is no room: others may give theirs back, as a process before this one
+// does at its end.
+constexpr auto kRoomPause = std::chrono::seconds(2);
+
+// The cache has these very bytes.
+bool claims(const CachedFile& file, const SlotContents& found) {
+  if (found.chunk >= file.chunkCount()) return false;
+  const auto chunk = static_cast<std::uint32_t>(found.chunk);
+  const std::uint64_t left = file.size() - found.chunk * kChunkBytes;
+  if (!file.resident(chunk) || found.bytes != std::min<std::uint64_t>(left, kChunkBytes))
+    return false;
+  return std::ranges::equal(file.blockChecksums(chunk),
+                            std::span(found.crcs).first(slotBlocks(found.bytes)));
+}
+
+}  // namespace
+
+void Engine::createHolderLink(const EngineOptions& options) {
+  HolderLink::Options link;
+  link.owner = options.node;
+  link.socket = options.holder;
+  link.log = [this](bool warning, const std::string& line) {
+    commons_.log(warning ? EngineEvent::Level::kWarn : EngineEvent::Level::kInfo, line);
+  };
+  commons_.holder = std::make_shared<HolderLink>(std::move(link));
+}
+
+Status Engine::openArena(const EngineOptions& options) {
+  const std::size_t shards = commons_.shards.size();
+  const std::uint64_t share =
+      options.bufferBytes != 0 ? options.bufferBytes / shards : kBufferBytesPerShard;
+  const std::uint64_t slots = std::max<std::uint64_t>(share / kChunkBytes, 2 * SlotStock::kFewest);
+  ArenaSource::Options source;
+  source.bytes = shards * slots * kChunkBytes;
+  source.fewestBytes = shards * 2 * SlotStock::kFewest * kChunkBytes;
+  source.best = options.arenaPages;
+  source.holder = commons_.holder;
+  source.formerAgentsTimeout = options.formerAgentsTimeout;
+  source.log = [this](bool warning, const std::string& line) {
+    commons_.log(warning ? EngineEvent::Level::kWarn : EngineEvent::Level::kInfo, line);
+  };
+  arenaSource_ = std::make_unique<ArenaSource>(std::move(source));
+  auto opened = arenaSource_->open();
+  if (!opened.ok()) return opened.error().within("memory for chunks");
+  commons_.arena = std::move(opened->arena);
+  commons_.index = std::move(opened->index);
+  commons_.found = std::move(opened->found);
+  arenaOrigin_ = std::move(opened->origin);
+  return {};
+}
+
+void Engine::createPools() {
+  const std::size_t shards = commons_.shards.size();
+  const std::size_t share = commons_.arena->slots() / shards;
+  const std::size_t reserve = std::clamp(share / 4, SlotStock::kFewest, kMaxReserve);
+  const std::vector<std::vector<const ChunkSlot*>> parts = slotParts(2 * reserve);
+  for (const std::unique_ptr<Shard>& each : commons_.shards) {
+    Shard& shard = *each;
+    shard.slots = std::make_unique<SlotStock>(parts[shard.index], commons_.index.get());
+    shard.peerBuffers = std::make_unique<BufferPool>(*shard.reactor, *shard.slots, reserve);
+    shard.originBuffers = std::make_unique<BufferPool>(*shard.reactor, *shard.slots, reserve);
+    shard.memory = std::make_unique<MemoryTier>(*shard.reactor, *shard.slots);
+    commons_.exchange.join(*shard.reactor, *shard.slots, *shard.memory);
+  }
+  commons_.exchange.open();
+}
+
+// Its room is taken before it is needed: the kernel clears a page when that is touched first, which
+// takes longer than to receive into it. What every shard uses first comes first.
+Task<void> Engine::commitArena() {
+  const std::size_t slots = commons_.arena->slots() / commons_.shards.size();
+  for (std::size_t at = 0; at < slots; at += kSlotsAtOnce) {
+    for (std::size_t shard = 0; shard < commons_.shards.size(); ++shard) {
+      const std::size_t count = std::min(kSlotsAtOnce, slots - at);
+      if (!co_await commit(shard * slots + at, count)) co_return;
+    }
+  }
+}
+
+Task<bool> Engine::commit(std::size_t first, std::size_t count) {
+  Arena& arena = *commons_.arena;
+  const Gate& gate = *commons_.shards.front()->gate;
+  for (bool reported = false; !gate.closed();) {
+    auto take = [&arena, first, count] { return arena.commit(first, count); };
+    const Status taken = co_await home().offload(commons_.wholeFiles, take);
+    if (taken.ok()) co_return true;
+    const bool soon =
+        taken.code() == ErrorCode::kUnavailable || taken.code() == ErrorCode::kDeadlineExceeded;
+    if (!soon && !std::exchange(reported, true)) {
+      commons_.log(EngineEvent::Level::kWarn,
+                   "memory for chunks is missing: " + taken.error().message);
+    }
+    if (!soon && taken.code() != ErrorCode::kOutOfSpace) co_return false;
+    const auto until = Clock::now() + (soon ? Clock::duration(kCommitPause) : kRoomPause);
+    while (!gate.closed() && Clock::now() < until) co_await home().sleep(kCommitPause);
+  }
+  co_return false;
+}
+
+// By shard, of the slots that may be used.
+std::vector<std::vector<const ChunkSlot*>> Engine::slotParts(std::size_t fewest) {
+  std::unordered_map<std::size_t, const SlotContents*> contents;
+  for (const AdoptedSlot& found : commons_.found.valid) contents[found.slot] = &found.contents;
+  std::vector<SlotToPart> usable;
+  for (std::size_t slot = 0; slot < commons_.arena->slots(); ++slot) {
+    const ArenaRegion& region = commons_.arena->regionOf(slot);
+    commons_.slots.push_back({region.memory, (slot - region.firstSlot) * kChunkBytes, slot});
+    if (commons_.index->state(slot) == SlotState::kQuarantined) continue;
+    SlotToPart part{slot, {}};
+    if (const auto left = contents.find(slot); left != contents.end())
+      part.owner = commons_.owner(left->second->key).index;
+    usable.push_back(part);
+  }
+  std::vector<std::vector<const ChunkSlot*>> parts;
+  for (const std::vector<std::size_t>& slots : partSlots(usable, commons_.shards.size(), fewest)) {
+    parts.emplace_back();
+    for (const std::size_t slot : slots) parts.back().push_back(&commons_.slots[slot]);
+  }
+  return parts;
+}
+
+// What the agent before had in memory. Slots that are not taken over go back to the stock one by
+// one, so those who wait for memory get it meanwhile.
+Task<void> Engine::adoptChunks(Shard& shard) {
+  std::vector<ChunkBuffer> buffers = shard.slots->adopt();
+  if (buffers.empty()) co_return;
+  std::unordered_map<std::size_t, const SlotContents*> contents;
+  for (const AdoptedSlot& found : commons_.found.valid) contents[found.slot] = &found.contents;
+  for (ChunkBuffer& each : buffers) {
+    if (shard.gate->closed()) {
+      shard.slots->leaveIndex();  // the rest is for the next agent
+      break;
+    }
+    ChunkBuffer buffer = std::move(each);
+    const SlotContents& found = *contents.at(buffer.slot());
+    co_await adoptChunk(shard, std::move(buffer), found);
+  }
+}
+
+// Only what the cache has, too: so nothing is lost when it goes, and what was found to be wrong
+// since does not come back. The cache's checksums are those of the index.
+Task<void> Engine::adoptChunk(Shard& shard, ChunkBuffer buffer, const SlotContents& found) {
+  if (&commons_.owner(found.key) != &shard) co_return;
+  const std::shared_ptr<CachedFile> file = shard.wanted->cached(found.key);
+  if (file == nullptr || !claims(*file, found)) co_return;
+  const ArenaIndex& index = *commons_.index;
+  auto verify = [&index, slot = buffer.slot(), bytes = commons_.arena->bytes(buffer.slot())] {
+    return index.verify(slot, bytes);
+  };
+  const bool good = co_await shard.reactor->offload(commons_.wholeFiles, verify);
+  if (!good || !claims(*file, found)) co_return;
+  auto loaded = loadInto(*shard.reactor, std::move(buffer), found.bytes);
+  loaded->checksums.assign(found.crcs.begin(), found.crcs.begin() + static_cast<std::ptrdiff_t>(
+                                                                        slotBlocks(found.bytes)));
+  shard.memory->adopt(found.key, file->size(), shard.wanted->find(found.key),
+                      static_cast<std::uint32_t>(found.chunk), std::move(loaded));
+}
+
+EngineStatistics::ArenaUse Engine::arenaUse() const {
+  const Arena& arena = *commons_.arena;
+  EngineStatistics::ArenaUse use;
+  use.bytes = arena.slots() * kChunkBytes;
+  use.committedBytes = arena.committedBytes();
+  use.hugeBytes = arena.hugeBytes();
+  use.pages = arena.pages();
+  use.touchedByHolder = arenaSource_->touchedByHolder();
+  if (const Status kept = arenaSource_->kept(); !kept.ok()) use.unkept = kept.error().message;
+  use.origin = arenaOrigin_;
+  for (const AdoptedSlot& slot : commons_.found.valid) use.foundBytes += slot.contents.bytes;
+  for (const std::unique_ptr<Shard>& shard : commons_.shards) {
+    use.keptBytes += shard->memory->bytes();
+    use.evictedFiles += shard->memory->evictedFiles();
+    use.loadedBytes += shard->fetcher->cacheLoads().bytes();
+  }
+  use.movedBytes = commons_.exchange.moved() * kChunkBytes;
+  use.quarantinedBytes = commons_.found.quarantined * kChunkBytes;
+  return use;
+}
+
+}  // namespace hearth

@@ -1,0 +1,48 @@
+// Reads files as mounts do, without a mount. For tests.
+#pragma once
+
+#include <future>
+
+#include "engine/testing_cluster.h"
+#include "mount/dataset_source.h"
+
+namespace hearth::testing_cluster {
+
+// All bytes of the file through `source`, in pieces of `step`; the first error instead.
+inline Result<std::vector<char>> readThrough(DatasetSource& source, std::uint32_t entry,
+                                             std::uint32_t step) {
+  const auto opened = source.openFile(entry);
+  if (!opened.ok()) return opened.error();
+  std::vector<char> all;
+  const std::uint64_t size = source.manifest().entry(entry).size;
+  const auto append = [&all](std::span<const std::byte> bytes) {
+    const auto* const text = reinterpret_cast<const char*>(bytes.data());
+    all.insert(all.end(), text, text + bytes.size());
+  };
+  while (all.size() < size) {
+    Result<MappedBytes> bytes = (*opened)->tryRead(all.size(), step);
+    if (!bytes.ok()) {
+      std::promise<Result<MappedBytes>> promise;
+      (*opened)->read(all.size(), step,
+                      [&promise](Result<MappedBytes> answer) { promise.set_value(answer); });
+      bytes = promise.get_future().get();
+    }
+    if (!bytes.ok()) return bytes.error();
+    append(bytes->bytes);
+    append(bytes->rest);
+  }
+  return all;
+}
+
+// The file has the bytes that the origin gave it.
+inline void expectFile(DatasetSource& source, const Origin& origin, std::size_t file,
+                       std::uint32_t step) {
+  const auto entry = source.manifest().lookUp(origin.names()[file]);
+  ASSERT_TRUE(entry.has_value());
+  const std::uint64_t size = source.manifest().entry(*entry).size;
+  const Result<std::vector<char>> bytes = readThrough(source, *entry, step);
+  ASSERT_TRUE(bytes.ok()) << bytes.error().message;
+  EXPECT_TRUE(*bytes == pattern(size, static_cast<unsigned>(file + 1))) << origin.names()[file];
+}
+
+}  // namespace hearth::testing_cluster

@@ -1,0 +1,90 @@
+// The event loops of the engine as movers of bytes. What is known of a file belongs to the shard of
+// its key and changes there alone: which chunks are here or under way, their memory, the directory.
+// Moving the bytes takes nearly all of the processor's time (receiving, checksums, copies for
+// readers), and any loop can do it: each run of chunks is moved by another one, so that one large
+// file uses all of them. A run costs two hops between loops, some 15 us, and takes milliseconds. A
+// hop to a busy loop takes longer than a few bytes do: what is small stays on the shard.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/content_key.h"
+#include "base/result.h"
+#include "memory/memory_vector.h"
+#include "origin/origin_client.h"
+#include "reactor/reactor.h"
+#include "transport/peer_transport.h"
+
+namespace hearth {
+
+// What moves bytes on one event loop. Used on the thread of `reactor`.
+struct ByteLane {
+  Reactor& reactor;
+  OriginClient& origin;
+  PeerTransport& transport;
+};
+
+// What is read of an origin by one request.
+struct OriginRange {
+  Location location;
+  OriginExpectation expectation;
+  std::uint64_t offset = 0;                // in the object
+  std::vector<std::span<std::byte>> into;  // as OriginClient::fetch wants it
+};
+
+// What is read of another agent by one request.
+struct PeerRange {
+  std::string node;
+  ContentKey key;
+  std::uint64_t offset = 0;
+  MemoryVector into;
+  RequestTimeouts timeouts;
+  RequestClass requestClass = RequestClass::kDemand;
+};
+
+// Those of one engine, as one of its shards uses them. On that shard's thread.
+class ByteLanes {
+ public:
+  // What is smaller is the shard's own.
+  static constexpr std::size_t kFromBytes = 256u << 10;
+
+  // `all`: by the number of their shards, of which `own` is one; must have all of them when the
+  // first byte is to be moved, and remain live while this object is used.
+  ByteLanes(const std::vector<ByteLane>& all, std::size_t own) : all_(all), own_(own) {}
+
+  // As OriginClient::fetch, by the lane of `chunk`, the first that the range fills. `filled` gets
+  // the CRC32C of the piece's blocks; it and `memoryWanted` are called on the shard's thread, and
+  // neither after the end of the task. `memoryWanted` of another lane answers as it did last.
+  using Filled = std::function<void(std::size_t piece, std::vector<std::uint32_t> checksums)>;
+  [[nodiscard]] Task<Status> fetch(std::uint32_t chunk, OriginRange range, Filled filled,
+                                   std::function<bool()> memoryWanted) const;
+
+  // As PeerTransport::read, by the lane of `chunk`, of which the range is a part, or by the shard
+  // while that lane has no connection to the agent. What owns the memory may be let go of on any
+  // thread.
+  [[nodiscard]] Task<Status> read(std::uint32_t chunk, PeerRange range,
+                                  std::vector<std::uint32_t>& blockChecksums);
+
+  // Where to do what takes as long as so many bytes of `chunk` do: its lane's.
+  [[nodiscard]] Reactor& reactorFor(std::uint64_t chunk, std::size_t bytes) const {
+    return laneFor(chunk, bytes).reactor;
+  }
+
+ private:
+  [[nodiscard]] const ByteLane& own() const { return all_[own_]; }
+  [[nodiscard]] const ByteLane& laneFor(std::uint64_t chunk, std::size_t bytes) const;
+
+  const std::vector<ByteLane>& all_;
+  const std::size_t own_;
+  // Agents that fell silent, and the lane that found it out. It refuses at once for as long as they
+  // are, and probes them: asked by each lane they would be waited for as many times.
+  std::map<std::string, const ByteLane*> silent_;
+};
+
+}  // namespace hearth

@@ -1,0 +1,29 @@
+// Touches memory that the holder keeps, so that its own control group is charged for it: a child
+// process does so, and others are served meanwhile. One thread.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "base/owned_fd.h"
+#include "base/result.h"
+#include "holder/child_call.h"
+
+namespace hearth {
+
+// Begins to take the room of [offset, offset + bytes) of `memory`, whole pages inside it. Of
+// ordinary pages no more than controlGroupRoom(): where that is passed the kernel ends processes,
+// and the holder with them. kOutOfSpace.
+[[nodiscard]] Result<ChildCalls::Running> beginTouch(ChildCalls& calls, const OwnedFd& memory,
+                                                     std::uint64_t offset, std::uint64_t bytes);
+// How much of it lies in pages of 2 MiB or more. kOutOfSpace, kInvalidArgument.
+[[nodiscard]] Result<std::uint64_t> finishTouch(ChildCalls& calls, ChildCalls::Running running);
+
+// What the control group of this process may take of memory beside what it has now (memory.max of
+// cgroups(7), version 2, of this one and all around it); the highest number where there is no
+// limit. Page cache that needs no writing counts as room: groups around this one are full of it as
+// soon as their files have been read. `root` is put before /sys and /proc: tests bring a tree of
+// their own.
+[[nodiscard]] std::uint64_t controlGroupRoom(const std::string& root = {});
+
+}  // namespace hearth

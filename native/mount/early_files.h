@@ -1,0 +1,56 @@
+// Small files that were read ahead of their reader, for whoever opens them: without a turn of the
+// shard that they belong to, which takes longer than to read them. Any thread.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <utility>
+#include <vector>
+
+#include "fetch/file_fetch.h"
+
+namespace hearth {
+
+// The file, and all of its bytes as they were in a generation of its cache file: those of another
+// one may have been found wrong.
+struct EarlyFile {
+  std::shared_ptr<FileFetch> fetch;
+  std::shared_ptr<const std::vector<std::byte>> bytes;
+  std::uint64_t generation = 0;
+};
+
+class EarlyFiles {
+ public:
+  void put(EarlyFile file) {
+    const Place place = placeOf(*file.fetch);
+    const std::lock_guard lock(mutex_);
+    std::swap(files_[place], file);  // parameters live longer than the lock
+  }
+  // The file, once; empty: it was not read ahead, or another has opened it.
+  [[nodiscard]] EarlyFile take(const Dataset& dataset, std::uint32_t entry) {
+    const std::lock_guard lock(mutex_);
+    const auto found = files_.find({&dataset, entry});
+    return found == files_.end() ? EarlyFile() : std::move(files_.extract(found).mapped());
+  }
+  // No reader has come for it.
+  void drop(const FileFetch& fetch) {
+    EarlyFile last;  // goes after the lock
+    const std::lock_guard lock(mutex_);
+    const auto found = files_.find(placeOf(fetch));
+    if (found != files_.end() && found->second.fetch.get() == &fetch)
+      last = std::move(files_.extract(found).mapped());
+  }
+
+ private:
+  // What is in here keeps its dataset.
+  using Place = std::pair<const Dataset*, std::uint32_t>;
+  [[nodiscard]] static Place placeOf(const FileFetch& fetch) {
+    return {fetch.reference.dataset.get(), fetch.reference.about.index};
+  }
+
+  std::mutex mutex_;
+  std::map<Place, EarlyFile> files_;
+};
+
+}  // namespace hearth
