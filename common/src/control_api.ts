@@ -13,6 +13,9 @@ export interface ApiOffer {
 export const controlFeatures: Readonly<Record<string, string>> = {
   'rebound-times': 'a pod whose mounts died again is reported once only',
   'node-api': 'what the API of its other agents lacks is not known',
+  'memory-ready': 'what is in memory is not reported, and is ready when it is stored',
+  advice: 'hearth advise leaves it out',
+  mirrors: 'Datasets with mirrors wait until it is upgraded',
 };
 
 /** Of this release: what its agents offer and its clients use. */

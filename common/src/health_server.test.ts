@@ -18,7 +18,7 @@ describe('health server', () => {
     return [response.status, await response.text()];
   };
 
-  it('tells whether the process lives, and why it cannot serve', async () => {
+  it('reports whether the process lives, and why it cannot serve', async () => {
     let reasons: string[] = [];
     const port = await serve({ reasons: () => reasons });
     assert.deepEqual(await ask(port, '/healthz'), [200, 'ok\n']);

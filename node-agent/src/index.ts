@@ -1,1 +1,1 @@
-export { type RunningAgent, type RunOptions, runAgent } from './daemon/index.ts';
+export { type RunOptions, runAgent } from './daemon/index.ts';

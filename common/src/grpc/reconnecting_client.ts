@@ -10,8 +10,8 @@ import { HandshakeLimit } from './handshake_limit.ts';
  * there all the same. Each further one has twice the time.
  */
 const handshakeTimes = 2;
-const firstPatienceTimes = 2;
-const longestPatienceTimes = 8;
+const firstTimeoutTimes = 2;
+const longestTimeoutTimes = 8;
 
 export interface ReconnectingClientOptions {
   /** `host:port`. */
@@ -37,7 +37,7 @@ export class ReconnectingClient {
   readonly #clock: Clock;
   #client: Client;
   /** While there is no connection: since when, and how long this attempt has. */
-  #away: { since: number; patienceMs: number } | undefined;
+  #away: { since: number; timeoutMs: number } | undefined;
 
   constructor(options: ReconnectingClientOptions) {
     this.#options = options;
@@ -93,14 +93,14 @@ export class ReconnectingClient {
   }
 
   /** Begins a new attempt when the one under way has had its time. A state of failure says nothing of that one. */
-  #attempt(): { since: number; patienceMs: number } | undefined {
+  #attempt(): { since: number; timeoutMs: number } | undefined {
     const now = this.#clock.now();
     const { connectMs } = this.#options;
     if (this.#client.getChannel().getConnectivityState(false) === connectivityState.READY) this.#away = undefined;
-    else if (this.#away === undefined) this.#away = { since: now, patienceMs: firstPatienceTimes * connectMs };
-    else if (now - this.#away.since >= this.#away.patienceMs) {
-      const patienceMs = Math.min(2 * this.#away.patienceMs, longestPatienceTimes * connectMs);
-      this.#away = { since: now, patienceMs };
+    else if (this.#away === undefined) this.#away = { since: now, timeoutMs: firstTimeoutTimes * connectMs };
+    else if (now - this.#away.since >= this.#away.timeoutMs) {
+      const timeoutMs = Math.min(2 * this.#away.timeoutMs, longestTimeoutTimes * connectMs);
+      this.#away = { since: now, timeoutMs };
       const old = this.#client;
       this.#client = this.#open();
       // Not under the hands of one who has just got it.

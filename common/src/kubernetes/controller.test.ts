@@ -133,7 +133,7 @@ describe('runController', () => {
     await ended;
   });
 
-  it('ends when told to: running work is aborted and awaited, waiting keys are left', async () => {
+  it('ends when asked to: running work is aborted and awaited, waiting keys are left', async () => {
     const seen: string[] = [];
     let finished = false;
     const ended = run(

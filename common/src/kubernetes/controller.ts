@@ -102,7 +102,7 @@ async function reconcileKey(key: string, options: ControllerOptions, logger: Log
       const error = HearthError.from(thrown);
       const fields = { key, error, retries: queue.retries(key) };
       // A conflict says that another writer was faster; the next try sees what they did.
-      if (error.code === 'Conflict') logger.debug('Reconciling met a conflict and is tried again', fields);
+      if (error.code === 'Conflict') logger.debug('conflict while reconciling; retrying', fields);
       else logger.warn('reconcile failed; retrying', fields);
       queue.addRateLimited(key);
       observe?.({ key, seconds: (clock.now() - started) / 1000, result: 'error' });
@@ -116,7 +116,7 @@ async function reconcileKey(key: string, options: ControllerOptions, logger: Log
   const overdue = (async () => {
     await aborted(ending.signal, settled.signal);
     await sleep(clock, settleMs, settled.signal);
-    if (!settled.signal.aborted) logger.error('a pass of the controller does not end though it was cancelled', { key });
+    if (!settled.signal.aborted) logger.error('a reconcile does not end though it was cancelled', { key });
   })();
   await Promise.race([work, overdue]);
 }

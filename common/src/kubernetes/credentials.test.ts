@@ -22,7 +22,7 @@ describe('Credentials', () => {
     return new KubeConfigCredentials(async () => config);
   };
 
-  it('of a pod are read anew once a minute, and at once when they were refused', async () => {
+  it('of a pod are read again once a minute, and at once when they were refused', async () => {
     const clock = new TestClock();
     const environment = { KUBERNETES_SERVICE_HOST: '10.96.0.1', KUBERNETES_SERVICE_PORT: '443' };
     const credentials = new ServiceAccountCredentials(environment, folder, clock);

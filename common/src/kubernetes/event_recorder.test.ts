@@ -19,7 +19,7 @@ describe('EventRecorder', () => {
   });
   const events = (): CoreEvent[] => [...api.objects.values()] as CoreEvent[];
 
-  it('tells of an object where kubectl looks', async () => {
+  it('reports an object where kubectl looks', async () => {
     recorder.event(pod, 'Warning', 'Broken', 'It is broken. Mend it');
     recorder.eventFor(kinds.Node, { metadata: { name: 'node-1', uid: 'n' } }, 'Normal', 'Ready', 'It is ready');
     await recorder.flush();
@@ -73,7 +73,7 @@ describe('EventRecorder', () => {
     }
   });
 
-  it('tells together what comes faster than it can be told', async () => {
+  it('sends together what comes faster than it can be sent', async () => {
     const release = Promise.withResolvers<void>();
     api.delay = () => release.promise;
     for (let time = 0; time < 1_000; ++time) recorder.event(pod, 'Warning', 'Broken', 'again');
@@ -129,7 +129,7 @@ describe('EventRecorder', () => {
     recorder.event({}, 'Normal', 'Odd', 'an object without a name');
   });
 
-  it('makes an event anew that the API server has forgotten', async () => {
+  it('makes an event again that the API server has forgotten', async () => {
     recorder.event(pod, 'Warning', 'Broken', 'once');
     await recorder.flush();
     api.objects.clear();
@@ -141,7 +141,7 @@ describe('EventRecorder', () => {
     );
   });
 
-  it('tells nothing after its end, also of what had to wait', async () => {
+  it('sends nothing after its end, also of what had to wait', async () => {
     for (let number = 0; number < 100; ++number) recorder.event(pod, 'Normal', `Reason${number}`, 'often');
     await recorder.close();
     const told = events().length;
@@ -151,7 +151,7 @@ describe('EventRecorder', () => {
     assert.equal(events().length, told);
   });
 
-  it('waits for what is being told, but not for ever', async () => {
+  it('waits for what is being sent, but not for ever', async () => {
     api.delay = () => new Promise(() => undefined);
     recorder.event(pod, 'Warning', 'Broken', 'once');
     const flushed = recorder.flush(500);

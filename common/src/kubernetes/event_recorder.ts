@@ -179,7 +179,7 @@ export class EventRecorder {
         return;
       }
       const { regarding, reason } = aggregate;
-      this.#options.logger.warn('an event could not be written', {
+      this.#options.logger.warn('could not write an event', {
         kind: regarding.kind,
         name: regarding.name,
         reason,

@@ -1,14 +1,13 @@
 /** Kubernetes for controllers: objects, the API, reflectors, work queues, leader election, events. */
 
 export { type Clock, sleep, systemClock } from '../clock.ts';
-export { ApiFailure, apiFailure, isExpired } from './api_failure.ts';
 export type * from './client.ts';
-export { type ControllerOptions, type ReconcileOutcome, type ReconcileResult, runController } from './controller.ts';
-export { coreEvent, type EventType, type Occurrence } from './core_event.ts';
-export { EventRecorder, type EventRecorderOptions } from './event_recorder.ts';
+export { type ControllerOptions, type ReconcileResult, runController } from './controller.ts';
+export { coreEvent, type EventType } from './core_event.ts';
+export { EventRecorder } from './event_recorder.ts';
 export * from './kinds.ts';
 export { KubernetesApi, type KubernetesApiOptions } from './kubernetes_api.ts';
-export { LeaderElection, type LeaderElectionOptions } from './leader_election.ts';
+export { LeaderElection } from './leader_election.ts';
 export {
   apiVersionOf,
   type KubernetesObject,
@@ -21,6 +20,7 @@ export {
   resourceType,
   splitKey,
 } from './object.ts';
+export { claimedDataset, type DatasetName, datasetOfVolume, type PodVolume, podVolumes } from './pod_volumes.ts';
 export { type ChangeListener, Reflector, type ReflectorOptions } from './reflector.ts';
-export { controllerKey, hasNewSpec, type KeysOf, ownKey, type Watch, type Watched, watch } from './watch.ts';
-export { WorkQueue, type WorkQueueOptions } from './work_queue.ts';
+export { controllerKey, hasNewSpec, ownKey, type Watched, watch } from './watch.ts';
+export { WorkQueue } from './work_queue.ts';

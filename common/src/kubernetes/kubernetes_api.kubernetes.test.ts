@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { type ErrorCode, HearthError } from '../index.ts';
 import { apiOf, startApiServer, type TestApiServer } from '../testing/kubernetes/index.ts';
-import { apiFailure, type ConfigMap, type KubernetesApi, kinds, resourceType } from './index.ts';
+import { apiFailure } from './api_failure.ts';
+import { type ConfigMap, type KubernetesApi, kinds, resourceType } from './index.ts';
 
 describe('Kubernetes client against a real API server', () => {
   let server: TestApiServer;
@@ -97,7 +98,7 @@ describe('Kubernetes client against a real API server', () => {
     user.close();
   });
 
-  it('applies fields on the server, tells who owns them, and takes them by force', async () => {
+  it('applies fields on the server, reports who owns them, and takes them by force', async () => {
     const desired = (value: string) => ({ metadata: { name: 'applied', namespace: 'default' }, data: { ours: value } });
     await api.apply(kinds.ConfigMap, desired('1'));
     await server.kubectl([

@@ -141,7 +141,7 @@ describe('KubernetesApi', () => {
     assert.equal(server.refusals, 1, 'credentials are read anew after 401');
   });
 
-  it('tells a missing object from a missing kind', async () => {
+  it('distinguishes a missing object from a missing kind', async () => {
     const missing = refusal(404, 'NotFound', 'nodes "n" not found', { name: 'n', kind: 'nodes' });
     await start(json(missing, 404), json(missing, 404), (_request, response) => {
       response.writeHead(404, { 'content-type': 'text/plain' });
@@ -165,7 +165,7 @@ describe('KubernetesApi', () => {
     assert.equal(server.requests.length, 4);
   });
 
-  it('has a deadline for the whole of an answer, and ends when told to', async () => {
+  it('has a deadline for the whole of an answer, and ends when asked to', async () => {
     await start(
       () => undefined,
       (_request, response) => {

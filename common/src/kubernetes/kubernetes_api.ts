@@ -1,5 +1,5 @@
 import type { KubeConfig } from '@kubernetes/client-node';
-import { fieldManager as ourFieldManager } from '../resources/names.ts';
+import { fieldManager as ourFieldManager } from '../names.ts';
 import { apiFailure } from './api_failure.ts';
 import type {
   Applied,

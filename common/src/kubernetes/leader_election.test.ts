@@ -159,7 +159,7 @@ describe('LeaderElection', () => {
     assert.deepEqual(a.leaders, ['a', 'c']);
   });
 
-  it('makes the lease anew when somebody has removed it', async () => {
+  it('makes the lease again when it was removed', async () => {
     const a = replica('a');
     await clock.advance(1_000);
     await api.delete(kinds.Lease, 'lock', 'ns');

@@ -89,7 +89,7 @@ export class LeaderElection {
 
   /** One term. true: `lead` ended by itself. */
   async #term(lead: (signal: AbortSignal) => Promise<void>, wonAt: number, signal: AbortSignal): Promise<boolean> {
-    this.#logger.info('This replica leads');
+    this.#logger.info('acquired the leader lease');
     this.#leading = true;
     const term = new AbortController();
     const end = () => term.abort();

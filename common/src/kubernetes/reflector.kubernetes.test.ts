@@ -134,7 +134,7 @@ describe('Reflector against a real API server', () => {
     assert.deepEqual(follower.reflector.keys(), ['default/restart-b']);
   });
 
-  it('lists again after 410, and tells deletions that nobody saw', async () => {
+  it('lists again after 410, and reports deletions that were missed', async () => {
     await put('gone', 'deleted', '1');
     await put('gone', 'replaced', '1');
     await put('gone', 'kept', '1');

@@ -1,9 +1,8 @@
 import assert from 'node:assert/strict';
 import { createServer, type Server, type Socket } from 'node:net';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { HearthError } from '../error.ts';
 import { silentLogger } from '../logger.ts';
-import { until } from '../testing/index.ts';
+import { elapse, until } from '../testing/index.ts';
 import { TestClock } from '../testing/test_clock.ts';
 import { type ConfigMap, kinds } from './kinds.ts';
 import { Reflector, type ReflectorOptions } from './reflector.ts';
@@ -65,7 +64,7 @@ describe('Reflector', () => {
     await clock.advance(wait);
   };
 
-  it('lists page by page, watches from there and tells every change in order', async () => {
+  it('lists page by page, watches from there and reports every change in order', async () => {
     const reflector = await start(
       [
         json(listOf([configMap('a', 1), configMap('b', 2)], 9, 'second')),
@@ -123,7 +122,7 @@ describe('Reflector', () => {
     assert.deepEqual(reflector.all(), ['k'], 'what cannot be projected counts as absent');
   });
 
-  it('takes objects without a projection as absent, and tells no change that the projection does not show', async () => {
+  it('takes objects without a projection as absent, and reports no change that the projection does not show', async () => {
     const kept = (name: string, version: number, value?: string) =>
       configMap(name, version, value === undefined ? {} : { data: { value } });
     const changes: unknown[] = [];
@@ -162,7 +161,7 @@ describe('Reflector', () => {
     assert.deepEqual(told, []);
   });
 
-  it('lists again after 410, in the stream or before it, and tells deletions that were missed', async () => {
+  it('lists again after 410, in the stream or before it, and reports deletions that were missed', async () => {
     const expired = refusal(410, 'Expired', 'too old resource version: 9 (20)');
     const replaced = {
       ...configMap('c', 31),
@@ -230,7 +229,7 @@ describe('Reflector', () => {
         response.writeHead(200);
         for (let from = 0; from < bytes.length; from += 7) {
           response.write(bytes.subarray(from, from + 7));
-          await sleep(0);
+          await elapse(0, 'the next bytes come in a packet of their own');
         }
       },
     ]);
@@ -247,7 +246,7 @@ describe('Reflector', () => {
           for (const byte of '{"type":"ADDED","object":{') {
             if (response.destroyed) return;
             response.write(byte);
-            await sleep(10);
+            await elapse(10, 'a pace');
           }
         },
         open,
@@ -325,7 +324,7 @@ describe('Reflector', () => {
     forget();
   });
 
-  it('ends when told to, and tells who waits', async () => {
+  it('ends when asked to, and notifies who waits', async () => {
     const reflector = await start([() => undefined]);
     const waiting = reflector.synced();
     await until('a request', () => server.requests.length === 1);

@@ -26,7 +26,7 @@ describe("the API server's clock", () => {
     assert.ok(told >= now && told <= Date.now());
   });
 
-  it('is told within a second and the time of an answer, and is ours exactly where the two agree', () => {
+  it('is known within a second and the time of an answer, and is ours exactly where the two agree', () => {
     const answer = fc.record({
       at: fc.integer({ min: start, max: start + 3_600_000 }),
       wayMs: fc.integer({ min: 0, max: 300 }),

@@ -53,7 +53,7 @@ describe('WorkQueue', () => {
     assert.equal(queue.length, 1);
   });
 
-  it('doubles the delay of a failing key up to the longest, and starts anew once it was forgotten', async () => {
+  it('doubles the delay of a failing key up to the longest, and starts again once it was forgotten', async () => {
     const clock = new TestClock();
     const queue = new WorkQueue({ clock, ratePerSecond: 1_000 });
     const delays: number[] = [];

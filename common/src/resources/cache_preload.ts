@@ -1,6 +1,18 @@
 import { z } from 'zod';
-import { asList, asSet, count, duration, keyedBy, objectName, percent, rules, size, timestamp } from './fields.ts';
-import { gate } from './gate.ts';
+import {
+  asList,
+  asSet,
+  count,
+  duration,
+  keyedBy,
+  objectName,
+  percent,
+  rate,
+  rules,
+  seconds,
+  timestamp,
+} from './fields.ts';
+import { gate, readyWhens } from './gate.ts';
 import { conditionsSchema, type ObjectMeta, observedGeneration } from './metadata.ts';
 
 const wantedDataset = z.object({
@@ -76,18 +88,6 @@ const placement = z
     ),
   );
 
-/** `100Mi`: bytes a second. */
-const rate = (description: string) =>
-  size()
-    .meta(
-      rules({
-        rule: "quantity(self).compareTo(quantity('64Ki')) >= 0",
-        message: 'must be at least 64Ki, bytes a second',
-      }),
-    )
-    .optional()
-    .describe(description);
-
 export const cachePreloadSpecSchema = z.object({
   datasets: z
     .array(wantedDataset)
@@ -119,8 +119,8 @@ export const cachePreloadSpecSchema = z.object({
     ),
   rateLimit: z
     .object({
-      origin: rate('Most bytes a second from the origin, all nodes together.'),
-      network: rate('Most bytes a second that each node receives from other nodes.'),
+      origin: rate().optional().describe('Most bytes a second from the origin, all nodes together.'),
+      network: rate().optional().describe('Most bytes a second that each node receives from other nodes.'),
     })
     .optional()
     .describe('Limits for the sake of others. Absent: none.'),
@@ -131,6 +131,14 @@ export const cachePreloadSpecSchema = z.object({
       'Checksum: what this preload brought is read again and compared with the checksums of arrival. SourceDigest: all of it, ' +
         'also what was there before, and also with the SHA-256 that the origin gives, where it gives one.',
     ),
+  readyWhen: z
+    .enum(readyWhens)
+    .default('Stored')
+    .describe(
+      'When the condition Ready holds. Stored: everything is stored on disk, verified and linked. Memory: everything is ' +
+        'checked in memory, where readers find it too; it goes on until everything is stored. Phase, percent, deadline and ttl ' +
+        'are about what is stored.',
+    ),
   revisions: z
     .enum(['Once', 'Every'])
     .default('Once')
@@ -139,16 +147,28 @@ export const cachePreloadSpecSchema = z.object({
 
 const nodePhases = ['Pending', 'Warming', 'Verifying', 'Ready', 'Failed', 'Gone'] as const;
 
+/** When one of the two was reached; absent: not yet, or the agent did not say. */
+const arrivals = {
+  inMemoryAt: timestamp().optional().describe('When all of them were in memory.'),
+  storedAt: timestamp().optional().describe('When all of them were stored.'),
+  secondsToMemory: seconds().optional().describe('Time from its first warm job until all of them were in memory.'),
+  secondsToStored: seconds().optional().describe('Time from its first warm job until all of them were stored.'),
+};
+
 const preloadedNode = z.object({
   name: objectName().describe('Name of the node.'),
   phase: z.enum(nodePhases).describe('How far it is.'),
   bytesTotal: count().describe('Bytes that are wanted there.'),
-  bytesReady: count().describe('Bytes of them that are there.'),
+  bytesReady: count().describe('Bytes of them that are stored there.'),
+  bytesInMemory: count()
+    .optional()
+    .describe('Bytes of them that are stored there, and those that are in memory on their way. Absent: not known.'),
   bytesVerified: count().describe('Bytes of them that were read again and compared.'),
   percent: percent().describe('Ready part in percent, rounded down.'),
   originBytes: count().describe('Bytes that it fetched from the origin for this preload.'),
   peerBytes: count().describe('Bytes that it fetched from other nodes for this preload.'),
   message: z.string().max(1024).describe('What it waits for, or why it failed.'),
+  ...arrivals,
 });
 
 const boundRevision = z.object({
@@ -173,7 +193,10 @@ export const cachePreloadStatusSchema = z.object({
     .optional()
     .describe('What is being waited for, a sentence for people; empty: nothing.'),
   bytesTotal: count().optional().describe('Bytes that are wanted, on all nodes together.'),
-  bytesReady: count().optional().describe('Bytes of them that are there.'),
+  bytesReady: count().optional().describe('Bytes of them that are stored there.'),
+  bytesInMemory: count()
+    .optional()
+    .describe('Bytes of them that are stored there, and those that are in memory on their way.'),
   bytesVerified: count().optional().describe('Bytes of them that were read again and compared.'),
   percent: percent().optional().describe('Ready part in percent, rounded down.'),
   bytesPerSecond: count().optional().describe('Bytes that became ready a second, of late.'),
@@ -201,7 +224,8 @@ export const cachePreloadStatusSchema = z.object({
     .optional()
     .describe('Of a CachePreload of gated pods.'),
   startedAt: timestamp().optional().describe('When the first byte was asked for.'),
-  completedAt: timestamp().optional().describe('When everything was there.'),
+  inMemoryAt: timestamp().optional().describe('When everything was in memory, on all nodes.'),
+  completedAt: timestamp().optional().describe('When everything was stored and pinned.'),
 });
 
 export type CachePreloadSpec = z.output<typeof cachePreloadSpecSchema>;

@@ -81,5 +81,3 @@ export const store = z
       },
     ),
   );
-
-export type ClusterStore = z.output<typeof store>;

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { z } from 'zod';
+import { registeredName, splitRegisteredName } from '../names.ts';
 import { structuralSchema } from './custom_resource.ts';
 import { datasetSpecSchema, sourceKind } from './dataset.ts';
 import { definitions } from './definition.ts';
 import { quantity } from './fields.ts';
-import { registeredName, splitRegisteredName } from './names.ts';
 import { storageClusterSpecSchema } from './storage_cluster.ts';
 
 describe('schemas of custom resources', () => {

@@ -117,6 +117,33 @@ const source = z
     ),
   );
 
+const mirrorKinds = ['s3', 'http', 'hub', 'directory'] as const satisfies readonly SourceKind[];
+
+const mirror = z
+  .object({
+    s3: s3.optional().describe('A bucket of S3 or of a store that is compatible with it.'),
+    http: http.optional().describe('Web servers.'),
+    hub: hub.optional().describe('A hub, for a Dataset whose source is one. It is read at the commit of the source.'),
+    directory: directory.optional().describe('A folder on the nodes.'),
+    secretRef: reference(
+      "Secret in the namespace of the Dataset with the mirror's own credentials, which go nowhere else. Keys as in " +
+        'spec.secretRef.',
+    ).optional(),
+  })
+  .meta(
+    rules(
+      {
+        rule: `[${mirrorKinds.map((kind) => `has(self.${kind})`).join(', ')}].filter(given, given).size() == 1`,
+        message: 'exactly one of s3, http, hub and directory must be given',
+      },
+      {
+        rule: '!has(self.secretRef) || !has(self.directory)',
+        message: 'a directory has no credentials',
+        fieldPath: '.secretRef',
+      },
+    ),
+  );
+
 const globs = (description: string) =>
   z.array(z.string().min(1).max(1024)).max(100).default([]).meta(asList).describe(description);
 
@@ -124,6 +151,16 @@ export const datasetSpecSchema = z
   .object({
     clusterRef: reference('StorageCluster that caches it. May be left out when there is only one.', 40).optional(),
     source: source.describe('Where the bytes come from: exactly one kind. Cannot be changed.'),
+    mirrors: z
+      .array(mirror)
+      .max(15)
+      .optional()
+      .meta(asList)
+      .describe(
+        'Further places with the same files under the same paths. Bytes are taken from where they come fastest, and from ' +
+          'another place when one fails; from a mirror only where the source gives a SHA-256 of the file, or both are S3 ' +
+          'with the same ETag. Other mirrors make another revision, whose bytes are fetched again.',
+      ),
     secretRef: reference(
       'Secret in the namespace of the Dataset with the credentials of its origin: token, or accessKeyId and ' +
         'secretAccessKey and perhaps sessionToken. Absent: none; where origins.nodeIdentity of the StorageCluster lists the ' +
@@ -170,6 +207,11 @@ export const datasetSpecSchema = z
         message: 'a directory and the self-test have no credentials',
         fieldPath: '.secretRef',
       },
+      {
+        rule: '!has(self.mirrors) || has(self.source.hub) || self.mirrors.all(one, !has(one.hub))',
+        message: 'a hub can be a mirror of a hub only',
+        fieldPath: '.mirrors',
+      },
     ),
   );
 
@@ -215,6 +257,7 @@ export const datasetStatusSchema = z.object({
 export type DatasetSpec = z.output<typeof datasetSpecSchema>;
 export type DatasetStatus = z.output<typeof datasetStatusSchema>;
 export type DatasetSource = z.output<typeof source>;
+export type DatasetMirror = z.output<typeof mirror>;
 export type DatasetResidency = z.output<typeof residency>;
 
 /** As the API server gives it: defaults are filled in. */
@@ -227,8 +270,8 @@ export interface Dataset {
 }
 
 /** The kind of a source. The API server admits exactly one. */
-export function sourceKind(given: DatasetSource): SourceKind {
-  const kind = sourceKinds.find((one) => given[one] !== undefined);
+export function sourceKind(given: DatasetSource | DatasetMirror): SourceKind {
+  const kind = sourceKinds.find((one) => (given as DatasetSource)[one] !== undefined);
   if (kind === undefined) throw new TypeError(`a source has one of ${sourceKinds.join(', ')}`);
   return kind;
 }

@@ -1,7 +1,7 @@
 import type { z } from 'zod';
+import { apiGroup, apiVersion } from '../names.ts';
 import { cachePreloadSpecSchema, cachePreloadStatusSchema } from './cache_preload.ts';
 import { datasetSpecSchema, datasetStatusSchema } from './dataset.ts';
-import { apiGroup, apiVersion } from './names.ts';
 import { nodeCacheSpecSchema, nodeCacheStatusSchema } from './node_cache.ts';
 import { storageClusterSpecSchema, storageClusterStatusSchema } from './storage_cluster.ts';
 
@@ -159,6 +159,7 @@ export const cachePreloads = {
     { name: 'Phase', type: 'string', jsonPath: '.status.phase', description: 'How far it is.' },
     integer('Percent', '.status.percent', 'Ready part.'),
     integer('Ready', '.status.bytesReady', 'Bytes that are there, on all nodes together.'),
+    integer('Memory', '.status.bytesInMemory', 'Bytes that are there, or in memory on their way.', 1),
     integer('Total', '.status.bytesTotal', 'Bytes that are wanted.'),
     integer('Nodes', '.status.nodesTotal', 'Nodes that were chosen.'),
     integer('Rate', '.status.bytesPerSecond', 'Bytes that became ready a second, of late.'),

@@ -29,6 +29,8 @@ export const asList = { 'x-kubernetes-list-type': 'atomic' };
 
 /** Numbers of bytes, files and nodes. JSON's numbers are exact up to here (8 PiB). */
 export const count = () => z.int().min(0).max(Number.MAX_SAFE_INTEGER);
+/** How long something took. */
+export const seconds = () => z.number().min(0).max(1e9);
 export const percent = () => z.int().min(0).max(100);
 
 const dnsLabel = '[a-z0-9]([-a-z0-9]*[a-z0-9])?';
@@ -97,6 +99,18 @@ export const share = (smallestPercent: number, largestPercent: number, ...furthe
     );
 
 export const size = () => z.string().min(1).max(26).regex(new RegExp(sizePattern));
+
+/** `100Mi`: bytes a second, for which further rules may hold. */
+export const rate = (...further: Rule[]) =>
+  size().meta(
+    rules(
+      {
+        rule: "quantity(self).compareTo(quantity('64Ki')) >= 0",
+        message: 'must be at least 64Ki, bytes a second',
+      },
+      ...further,
+    ),
+  );
 
 /** `30s`, `10m`, `24h`, within bounds. */
 export const duration = (shortest: string, longest: string) =>

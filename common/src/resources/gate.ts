@@ -5,6 +5,10 @@ import { duration } from './fields.ts';
 export const gateModes = ['Off', 'Prefer', 'Wait'] as const;
 export type GateMode = (typeof gateModes)[number];
 
+/** Where bytes are to be to count as there: checked in memory, where readers find them too, or stored on disk behind that. */
+export const readyWhens = ['Stored', 'Memory'] as const;
+export type ReadyWhen = (typeof readyWhens)[number];
+
 export const gate = z.object({
   mode: z
     .enum(gateModes)
@@ -28,6 +32,13 @@ export const gate = z.object({
     .describe(
       'How a released pod is bound to the nodes that hold the bytes. Required lets it run nowhere else, also when ' +
         'these nodes are full.',
+    ),
+  readyWhen: z
+    .enum(readyWhens)
+    .default('Stored')
+    .describe(
+      'With Wait: Stored releases the pods when the bytes are stored on the nodes; Memory as soon as they are checked in ' +
+        'memory there. Pods read through FUSE then until they are stored.',
     ),
 });
 

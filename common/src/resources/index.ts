@@ -1,5 +1,6 @@
 /** The custom resources of Hearth: their schemas, of which the definitions in crds/ are made, and their types. */
 
+export * from '../names.ts';
 export {
   type CachePreload,
   type CachePreloadSpec,
@@ -8,10 +9,10 @@ export {
   type PreloadPhase,
   preloadPhases,
 } from './cache_preload.ts';
-export type { ClusterStore } from './cluster_store.ts';
-export { customResourceDefinition, objectSchema, type StructuralSchema, structuralSchema } from './custom_resource.ts';
+export { customResourceDefinition, objectSchema, type StructuralSchema } from './custom_resource.ts';
 export {
   type Dataset,
+  type DatasetMirror,
   type DatasetResidency,
   type DatasetSource,
   type DatasetSpec,
@@ -27,18 +28,10 @@ export {
   type ResourceDefinition,
   storageClusters,
 } from './definition.ts';
-export { type Gate, type GateMode, gate, gateModes } from './gate.ts';
+export { type Gate, type GateMode, gate, gateModes, type ReadyWhen } from './gate.ts';
 export type { Condition, ObjectMeta, OwnerReference } from './metadata.ts';
-export * from './names.ts';
-export type { CachedDataset, NodeCache, NodeCacheSpec, NodeCacheStatus, ReboundPod } from './node_cache.ts';
+export type { CachedDataset, NodeCache, NodeCacheStatus, ReboundPod } from './node_cache.ts';
 export type { CacheDirectory, NodeGroup } from './node_group.ts';
 export { placeOf } from './node_place.ts';
-export { claimedDataset, type DatasetName, datasetOfVolume, type PodVolume, podVolumes } from './pod_volumes.ts';
 export { binaryUnits, parseDuration, parseQuantity, parseShare } from './quantity.ts';
-export type {
-  JoinPolicy,
-  NodeState,
-  StorageCluster,
-  StorageClusterSpec,
-  StorageClusterStatus,
-} from './storage_cluster.ts';
+export type { NodeState, StorageCluster, StorageClusterSpec, StorageClusterStatus } from './storage_cluster.ts';

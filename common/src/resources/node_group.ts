@@ -7,6 +7,7 @@ import {
   network,
   objectName,
   quantity,
+  rate,
   rules,
   share,
   size,
@@ -61,30 +62,96 @@ export const cacheDirectory = z
     }),
   );
 
-const engine = z.object({
-  shards: z.int().min(0).max(256).default(0).describe('Threads that own files; 0 chooses by the number of cores.'),
-  originConnections: z.int().min(1).max(1024).default(32).describe('Parallel requests of one agent to origins.'),
-  buffer: size()
-    .default('256Mi')
+const engine = z
+  .object({
+    shards: z.int().min(0).max(256).default(0).describe('Threads that own files; 0 chooses by the number of cores.'),
+    originConnections: z.int().min(1).max(1024).default(32).describe('Parallel requests of one agent to origins.'),
+    buffer: size()
+      .default('256Mi')
+      .meta(
+        rules({
+          rule: "quantity(self).compareTo(quantity('32Mi')) >= 0 && quantity(self).compareTo(quantity('64Gi')) <= 0",
+          message: 'must be a size from 32Mi to 64Gi',
+        }),
+      )
+      .describe(
+        'Memory of one agent for chunks: what comes in lands there before it is written. The pods of mount holders request ' +
+          'it, take it when an agent starts and keep it for the next agent: after a change, delete them one by one.',
+      ),
+    hugePages: z
+      .enum(['2Mi', '1Gi'])
+      .optional()
+      .describe(
+        'Huge pages for that memory, which the nodes must have set apart: pods of mount holders request them as ' +
+          'hugepages-2Mi or hugepages-1Gi. Absent: ordinary ones, of which the kernel makes pages of 2 MiB where it can.',
+      ),
+    scrubRate: size()
+      .default('20Mi')
+      .meta(
+        rules({
+          rule: "quantity(self).compareTo(quantity('0')) == 0 || (quantity(self).compareTo(quantity('64Ki')) >= 0 && quantity(self).compareTo(quantity('64Gi')) <= 0)",
+          message: 'must be a size from 64Ki to 64Gi, or 0',
+        }),
+      )
+      .describe(
+        'What the background scrub reads of each cache directory in a second, to compare it with its checksums; 0 turns it off.',
+      ),
+  })
+  .meta(
+    rules({
+      rule: "!has(self.hugePages) || self.hugePages != '1Gi' || quantity(self.buffer).compareTo(quantity('1Gi')) >= 0",
+      message: 'a buffer of pages of 1Gi has at least one of them',
+      fieldPath: '.buffer',
+    }),
+  );
+
+const noMoreThanLinksCarry = {
+  rule: "quantity(self).compareTo(quantity('1Ti')) <= 0",
+  message: 'must be at most 1Ti, bytes a second',
+};
+
+/** What a node may take of something that it shares with others. */
+const bandwidth = () =>
+  z
+    .object({
+      total: rate(noMoreThanLinksCarry)
+        .optional()
+        .describe('Most bytes a second of everything together; what readers wait for goes first. Absent: no limit.'),
+      warm: rate(noMoreThanLinksCarry)
+        .optional()
+        .describe(
+          'Most bytes a second of what no reader waits for: warm jobs, reading ahead, repair, verification, writing to the ' +
+            'cache. Absent: as much as total leaves.',
+        ),
+    })
     .meta(
-      rules({
-        rule: "quantity(self).compareTo(quantity('32Mi')) >= 0 && quantity(self).compareTo(quantity('64Gi')) <= 0",
-        message: 'must be a size from 32Mi to 64Gi',
-      }),
+      rules(
+        {
+          rule: 'has(self.total) || has(self.warm)',
+          message: 'total or warm must be given; leave the limit out where there is none',
+        },
+        {
+          rule: '!has(self.total) || !has(self.warm) || quantity(self.warm).compareTo(quantity(self.total)) <= 0',
+          message: 'must not be more than total, of which it is a part',
+          fieldPath: '.warm',
+        },
+      ),
     )
-    .describe('Memory of one agent for chunks in transfer.'),
-  scrubRate: size()
-    .default('20Mi')
-    .meta(
-      rules({
-        rule: "quantity(self).compareTo(quantity('0')) == 0 || (quantity(self).compareTo(quantity('64Ki')) >= 0 && quantity(self).compareTo(quantity('64Gi')) <= 0)",
-        message: 'must be a size from 64Ki to 64Gi, or 0',
-      }),
-    )
-    .describe(
-      'What the background scrub reads of each cache directory in a second, to compare it with its checksums; 0 turns it off.',
+    .optional();
+
+const limits = z
+  .object({
+    origin: bandwidth().describe('What each node reads from origins.'),
+    peers: bandwidth().describe(
+      'What each node receives from other nodes, and as much again of what it sends to them: bytes of files. Control messages ' +
+        'are not limited.',
     ),
-});
+    disk: bandwidth().describe(
+      'What each agent writes to its cache directories and reads from them, all of them together. What the kernel reads for ' +
+        'pods by itself, from views and complete files, is not limited.',
+    ),
+  })
+  .describe('How much each node takes of what it shares with others. Absent: as much as there is.');
 
 const resources = z.object({
   requests: z
@@ -97,7 +164,7 @@ const resources = z.object({
     .optional()
     .meta({ maxProperties: 16 })
     .describe(
-      'What it may use at most. Absent: 6.25Gi of memory, twice the buffer, and 128Mi for each TiB of the budgets ' +
+      'What it may use at most. Absent: 6.25Gi of memory, as much as the buffer, and 128Mi for each TiB of the budgets ' +
         '(1Gi for one that is a share), and more with origins.maxEntries above ten million; {}: no limit.',
     ),
 });
@@ -132,6 +199,7 @@ export const nodeGroup = z.object({
   engine: engine
     .default({ shards: 0, originConnections: 32, buffer: '256Mi', scrubRate: '20Mi' })
     .describe('Settings of the data path.'),
+  limits: limits.optional(),
   resources: resources.optional().describe('Resources of the agent pods.'),
   priorityClassName: objectName()
     .default('system-node-critical')

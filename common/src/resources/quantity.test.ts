@@ -15,7 +15,7 @@ describe('quantities of custom resources', () => {
     }
   });
 
-  it('tells shares from sizes', () => {
+  it('gives shares from sizes', () => {
     assert.deepEqual(parseShare('70%'), { percent: 70 });
     assert.deepEqual(parseShare('100%'), { percent: 100 });
     assert.deepEqual(parseShare('1Gi'), { bytes: 1n << 30n });

@@ -117,7 +117,7 @@ export const storageClusterSpecSchema = z.object({
     .describe('What the sources of Datasets may reach.'),
   startupTaint: z
     .object({
-      enabled: z.boolean().default(true).describe('Whether the operator takes the taint away.'),
+      enabled: z.boolean().default(true).describe('Whether the operator removes the taint.'),
       timeout: duration('10s', '24h').default('10m').describe('After this the taint goes although no agent is ready.'),
     })
     .default({ enabled: true, timeout: '10m' })
@@ -179,7 +179,6 @@ export const storageClusterStatusSchema = z.object({
 
 export type StorageClusterSpec = z.output<typeof storageClusterSpecSchema>;
 export type StorageClusterStatus = z.output<typeof storageClusterStatusSchema>;
-export type JoinPolicy = z.output<typeof joinPolicy>;
 export type NodeState = z.output<typeof nodeState>;
 
 /** As the API server gives it: defaults are filled in. */

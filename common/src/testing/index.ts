@@ -1,11 +1,12 @@
 /** What tests, benchmarks and `make run` start and wait for: programs, ports, folders, certificates, origins. */
-export { Authority, type KeyPair, type Subject } from './authority.ts';
+export { Authority, type KeyPair } from './authority.ts';
 export { root } from './checkout.ts';
-export { type CommandOptions, must, type Outcome, ok, output, run, start } from './command.ts';
+export { must, type Outcome, ok, output, run, start } from './command.ts';
 export { DaemonProcess } from './daemon_process.ts';
 export { elapse, steady } from './elapse.ts';
 export { freePort, freePorts } from './free_port.ts';
-export { detachBelow, mountPointsBelow } from './mounts.ts';
+export { FrozenFuse } from './frozen_fuse.ts';
+export { mountPointsBelow } from './mounts.ts';
 export { needsMounts, needsPrograms, needsRoot, skip, unlessUnavailable } from './needs.ts';
 export { RunningClock } from './running_clock.ts';
 export { bytesOf, MiB, sha256, writeSample } from './sample.ts';

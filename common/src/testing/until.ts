@@ -4,8 +4,8 @@ export type Condition<T> = () => Promise<T | undefined | false> | T | undefined 
 /** On a machine that is busy; what takes longer hangs. */
 const longestMs = 300_000;
 /** Between two looks. */
-const leastMs = 5;
-const mostMs = 100;
+const minMs = 5;
+const maxMs = 100;
 
 /**
  * Waits until the condition gives something but undefined or false, and gives that. Looks again after 5 ms, or as long as a
@@ -24,6 +24,6 @@ export async function until<T>(what: string | Condition<T>, condition?: Conditio
     if (value !== undefined && value !== false) return value;
     const now = performance.now();
     if (now > end) throw new Error(`not within ${longestMs / 1000} s: ${what}`);
-    await new Promise((resolve) => setTimeout(resolve, Math.min(Math.max(now - began, leastMs), mostMs)));
+    await new Promise((resolve) => setTimeout(resolve, Math.min(Math.max(now - began, minMs), maxMs)));
   }
 }

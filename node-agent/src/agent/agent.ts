@@ -1,15 +1,23 @@
 import type { EngineEvent } from '@hearth/engine';
+import { Advice } from '../advice/index.ts';
 import { Capabilities, type ProbeMachine } from '../capabilities/index.ts';
 import type { AgentContext } from '../context.ts';
-import { CredentialBook } from '../credentials/index.ts';
-import { DatasetTables, Locations, ManifestKeeper, type OpenOrigin, Resolution } from '../datasets/index.ts';
+import { CredentialCache } from '../credentials/index.ts';
+import {
+  DatasetTables,
+  Locations,
+  ManifestKeeper,
+  type OpenOrigin,
+  OriginCheck,
+  Resolution,
+} from '../datasets/index.ts';
 import { HolderWatch, Mounts } from '../mounts/index.ts';
 import type { Peers } from '../peers/index.ts';
 import { Pins } from '../pins/index.ts';
 import { Requests } from '../requests/index.ts';
 import { StatisticsPublisher } from '../statistics/index.ts';
 import { Usage } from '../usage/index.ts';
-import { VolumeBook, VolumeMounts } from '../volumes/index.ts';
+import { VolumeMounts, VolumeRegistry } from '../volumes/index.ts';
 import { WarmCoordinator, WarmExecutor, WarmJobs, WarmTables } from '../warm/index.ts';
 import { CredentialSharing } from './credential_sharing.ts';
 import { Removal } from './dataset_removal.ts';
@@ -33,7 +41,7 @@ export interface AgentParts {
 export class Agent {
   readonly context: AgentContext;
   readonly datasets: DatasetTables;
-  readonly credentials: CredentialBook;
+  readonly credentials: CredentialCache;
   readonly credentialSharing: CredentialSharing;
   readonly locations: Locations;
   readonly keeper: ManifestKeeper;
@@ -44,20 +52,21 @@ export class Agent {
   readonly holderWatch: HolderWatch;
   readonly statistics: StatisticsPublisher;
   readonly mounts: Mounts;
-  readonly volumes: VolumeBook;
+  readonly volumes: VolumeRegistry;
   readonly volumeMounts: VolumeMounts;
   readonly usage: Usage;
   readonly warmTables: WarmTables;
   readonly warmJobs: WarmJobs;
   readonly coordinator: WarmCoordinator;
   readonly removal: Removal;
+  readonly advice: Advice;
   #executor: WarmExecutor | undefined;
 
   constructor(context: AgentContext, { openOrigin, holder, volumes, probe, peers }: AgentParts) {
     this.context = context;
     const { logger, store, clock } = context;
     this.datasets = new DatasetTables(store, logger, clock);
-    this.credentials = new CredentialBook((dataset) => this.datasets.mirror.get(dataset)?.credentialed ?? false);
+    this.credentials = new CredentialCache((dataset) => this.datasets.mirror.get(dataset)?.credentialed ?? false);
     this.credentialSharing = new CredentialSharing(this.credentials, this.datasets, peers, logger, clock);
     this.locations = new Locations(context, this.datasets, openOrigin, this.credentials);
     this.keeper = new ManifestKeeper(context, this.datasets, this.locations);
@@ -65,6 +74,7 @@ export class Agent {
     this.resolution = new Resolution(context, this.datasets, {
       open: openOrigin,
       credentials: this.credentials,
+      keeper: this.keeper,
       used: () => this.#usedManifests(),
     });
     this.pins = new Pins(context, this.keeper);
@@ -75,8 +85,8 @@ export class Agent {
       ...this.holderWatch.capabilities(),
       ...this.volumeMounts.capabilities(),
     ]);
-    this.mounts = new Mounts(context, this.datasets, this.keeper, holder);
-    this.volumes = new VolumeBook(store);
+    this.mounts = new Mounts(context, this.datasets, this.keeper);
+    this.volumes = new VolumeRegistry(store);
     this.volumeMounts = new VolumeMounts(
       context,
       { tables: this.datasets, keeper: this.keeper, mounts: this.mounts },
@@ -93,6 +103,13 @@ export class Agent {
     this.warmJobs = new WarmJobs(context, this.warmTables, this.datasets, this.keeper, (node) =>
       this.statistics.of(node),
     );
+    this.advice = new Advice(context, {
+      datasets: this.datasets,
+      keeper,
+      check: new OriginCheck(context, openOrigin, this.credentials),
+      requests: this.requests,
+      jobs: this.warmJobs,
+    });
     this.coordinator = new WarmCoordinator(context, this.warmTables);
     this.removal = new Removal(context, {
       tables: this.datasets,

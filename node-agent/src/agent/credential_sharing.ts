@@ -1,6 +1,6 @@
 import { type Clock, HearthError, type Logger, sleep } from '@hearth/common';
 import type { Credentials } from '@hearth/common/generated/hearth/v1/control.ts';
-import { type CredentialBook, isEmpty } from '../credentials/index.ts';
+import { type CredentialCache, isEmpty } from '../credentials/index.ts';
 import type { DatasetTables } from '../datasets/index.ts';
 import type { Peers } from '../peers/index.ts';
 
@@ -13,7 +13,7 @@ const longestPauseMs = 30_000;
  * datasets gives the credentials again.
  */
 export class CredentialSharing {
-  readonly #book: CredentialBook;
+  readonly #cache: CredentialCache;
   readonly #tables: DatasetTables;
   readonly #peers: Peers | undefined;
   readonly #logger: Logger;
@@ -25,8 +25,8 @@ export class CredentialSharing {
   readonly #off: (() => void)[];
 
   /** `peers` undefined: there is no way to other agents. */
-  constructor(book: CredentialBook, tables: DatasetTables, peers: Peers | undefined, logger: Logger, clock: Clock) {
-    this.#book = book;
+  constructor(cache: CredentialCache, tables: DatasetTables, peers: Peers | undefined, logger: Logger, clock: Clock) {
+    this.#cache = cache;
     this.#tables = tables;
     this.#peers = peers;
     this.#logger = logger;
@@ -35,8 +35,8 @@ export class CredentialSharing {
       tables.mirror.onChange((changes, { reread }) => {
         for (const { id, before, after } of changes) {
           // A store that was emptied removes no credentials: its datasets come back.
-          if (before !== undefined && after === undefined && !reread) book.forget(id);
-          else if (before?.credentialed !== after?.credentialed) book.touch(id);
+          if (before !== undefined && after === undefined && !reread) cache.forget(id);
+          else if (before?.credentialed !== after?.credentialed) cache.touch(id);
         }
         this.#fetchMissing();
       }),
@@ -60,8 +60,8 @@ export class CredentialSharing {
 
   /** As sent by another agent: here only. */
   take(dataset: string, credentials: Credentials): void {
-    if (isEmpty(credentials)) this.#book.forget(dataset);
-    else this.#book.set(dataset, credentials);
+    if (isEmpty(credentials)) this.#cache.forget(dataset);
+    else this.#cache.set(dataset, credentials);
   }
 
   async close(): Promise<void> {
@@ -91,11 +91,11 @@ export class CredentialSharing {
   }
 
   async #sendOnce(node: string, dataset: string): Promise<boolean> {
-    const credentials = this.#book.has(dataset) ? this.#book.of(dataset) : undefined;
+    const credentials = this.#cache.has(dataset) ? this.#cache.of(dataset) : undefined;
     try {
       await this.#peers?.setCredentials(node, { dataset, credentials });
     } catch (thrown) {
-      this.#logger.warn('an agent did not get a change of credentials', {
+      this.#logger.warn('could not send changed credentials to an agent', {
         agent: node,
         dataset,
         error: HearthError.from(thrown),
@@ -110,34 +110,51 @@ export class CredentialSharing {
 
   #fetchMissing(): void {
     if (this.#peers === undefined) return;
-    const missing = this.#tables.mirror.values().some((dataset) => this.#book.awaits(dataset.name));
+    const missing = this.#tables.mirror.values().some((dataset) => this.#cache.awaits(dataset.name));
     if (missing) this.#begin('fetch', () => this.#fetchUntilHere());
   }
 
   async #fetchUntilHere(): Promise<void> {
     for (let failures = 0; !this.#stop.signal.aborted; failures++) {
-      const missing = this.#tables.mirror.values().filter((dataset) => this.#book.awaits(dataset.name));
+      const missing = this.#tables.mirror.values().filter((dataset) => this.#cache.awaits(dataset.name));
       if (missing.length === 0) return;
       for (const { name } of missing) await this.#fetch(name);
-      if (missing.every(({ name }) => !this.#book.awaits(name))) continue;
+      if (missing.every(({ name }) => !this.#cache.awaits(name))) continue;
       await this.#pause(failures);
     }
   }
 
   async #fetch(dataset: string): Promise<void> {
+    /** Of an agent that knows no mirrors: taken only where no other has more. */
+    let ofSource: Credentials | undefined;
     for (const node of this.#peers?.names() ?? []) {
-      if (!this.#book.awaits(dataset) || this.#stop.signal.aborted) return;
+      if (!this.#cache.awaits(dataset) || this.#stop.signal.aborted) return;
       try {
         const answer = await this.#peers?.getCredentials(node, { dataset });
         if (answer?.known !== true || answer.credentials === undefined || isEmpty(answer.credentials)) continue;
-        // Another may have set newer ones in the meantime.
-        if (this.#book.awaits(dataset)) this.#book.set(dataset, answer.credentials);
-        this.#logger.info('credentials came from another agent', { dataset, agent: node });
+        if (this.#lacksThoseOfMirrors(dataset, answer.credentials)) {
+          ofSource = answer.credentials;
+          continue;
+        }
+        this.#setMissing(dataset, answer.credentials);
+        this.#logger.info('received credentials from another agent', { dataset, agent: node });
       } catch (thrown) {
         const error = HearthError.from(thrown);
-        this.#logger.debug('an agent did not give the credentials of a dataset', { agent: node, dataset, error });
+        this.#logger.debug('could not fetch credentials from an agent', { agent: node, dataset, error });
       }
     }
+    if (ofSource !== undefined) this.#setMissing(dataset, ofSource);
+  }
+
+  /** Another may have set newer ones in the meantime. */
+  #setMissing(dataset: string, credentials: Credentials): void {
+    if (this.#cache.awaits(dataset)) this.#cache.set(dataset, credentials);
+  }
+
+  /** They came by way of an agent of a release that knows no mirrors. */
+  #lacksThoseOfMirrors(dataset: string, { mirrors }: Credentials): boolean {
+    const wanted = this.#tables.mirror.get(dataset)?.source.mirrors?.credentialed ?? [];
+    return wanted.length > 0 && mirrors === undefined;
   }
 
   #begin(what: string, work: () => Promise<void>): void {

@@ -6,7 +6,7 @@ import { sizeText } from './size_text.ts';
 export type CacheCheckConfig = Pick<AgentConfig, 'cache' | 'kubelet'>;
 
 /** Less than this holds no file worth it: four chunks. */
-const leastBytes = 16n << 20n;
+const minBytes = 16n << 20n;
 /** Share of the kubelet's file system that must stay free, in percent: below 15 it deletes images, below 10 it evicts pods. */
 const kubeletFreePercent = 20n;
 
@@ -71,13 +71,13 @@ async function checkWritable(path: string): Promise<void> {
 }
 
 function checkSize({ path, budgetBytes, freeFloorBytes, fileSystemBytes }: MeasuredDirectory): void {
-  if (budgetBytes < leastBytes) {
+  if (budgetBytes < minBytes) {
     throw new HearthError(
       'OutOfSpace',
-      `cache directory ${path} is too small: its budget is ${sizeText(budgetBytes)}; give it at least ${sizeText(leastBytes)}`,
+      `cache directory ${path} is too small: its budget is ${sizeText(budgetBytes)}; give it at least ${sizeText(minBytes)}`,
     );
   }
-  if (fileSystemBytes - freeFloorBytes < leastBytes) {
+  if (fileSystemBytes - freeFloorBytes < minBytes) {
     throw new HearthError(
       'OutOfSpace',
       `cache directory ${path} is too small: its file system has ${sizeText(fileSystemBytes)}, of which ${sizeText(freeFloorBytes)} must stay free; use a larger disk or lower freeFloor`,

@@ -37,8 +37,8 @@ export class CacheWatch {
     );
     if (this.#closed || reason === this.#reason) return;
     this.#reason = reason;
-    if (reason === undefined) this.#logger.info('the cache can be used again');
-    else this.#logger.error('the cache cannot be used any more', { reason });
+    if (reason === undefined) this.#logger.info('the cache is usable again');
+    else this.#logger.error('the cache is no longer usable', { reason });
     this.#notify(reason);
   }
 }

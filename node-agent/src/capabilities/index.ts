@@ -1,2 +1,2 @@
 export { Capabilities, machineProbe, type ProbeMachine } from './capabilities.ts';
-export { type Capability, type PodReference, readCapabilities } from './read.ts';
+export type { Capability, PodReference } from './read.ts';

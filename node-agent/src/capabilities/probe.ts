@@ -65,12 +65,12 @@ async function outputOf(program: string, run: ProbeRun): Promise<string> {
       signal: run.signal,
     });
     let output = '';
-    let complaint = '';
+    let errorOutput = '';
     child.stdout.setEncoding('utf8').on('data', (text: string) => {
       output += text;
     });
     child.stderr.setEncoding('utf8').on('data', (text: string) => {
-      complaint += text;
+      errorOutput += text;
     });
     child.once('error', (error) =>
       reject(
@@ -85,7 +85,7 @@ async function outputOf(program: string, run: ProbeRun): Promise<string> {
     child.once('close', (code, signal) => {
       if (code === 0) return resolve(output);
       const how = code === null ? `was ended by ${signal}` : `ended with status ${code}`;
-      reject(new HearthError('Internal', `${program} ${how}: ${complaint.trim() || 'it said nothing'}`));
+      reject(new HearthError('Internal', `${program} ${how}: ${errorOutput.trim() || 'it said nothing'}`));
     });
   });
 }

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { parse } from 'yaml';
 import { measureCacheDirectories } from './cache_directory.ts';
 import { configurationDocument, describeConfig } from './describe.ts';
+import { engineLimits } from './limits_section.ts';
 import { type ConfigInput, loadConfig } from './load.ts';
 import { settings } from './settings.ts';
 
@@ -66,6 +67,24 @@ describe('configuration', () => {
     assert.deepEqual(config.labels, { a: 'b', c: 'd' });
   });
 
+  it('limits what the machine takes, and shows it as the file would', async () => {
+    const { config } = await load('limits: { origin: { total: 1GiB, warm: 100MiB }, disk: { warm: 1 } }\n', {
+      HEARTH_LIMITS_PEERS_TOTAL: '1TB',
+    });
+    assert.deepEqual(engineLimits(config.limits), {
+      origin: { total: 1n << 30n, warm: 100n << 20n },
+      peers: { total: 1_000_000_000_000n, warm: 0n },
+      disk: { total: 0n, warm: 1n },
+    });
+    assert.deepEqual(parse(describeConfig(config)).limits, {
+      origin: { total: '1GiB', warm: '100MiB' },
+      peers: { total: '976562500KiB' },
+      disk: { warm: '1B' },
+    });
+    const { config: unlimited } = await load('');
+    assert.deepEqual(engineLimits(unlimited.limits).disk, { total: 0n, warm: 0n });
+  });
+
   const refused: [
     name: string,
     yaml: string,
@@ -87,6 +106,20 @@ describe('configuration', () => {
       { HEARTH_ENGINE_BUFFER_BYTES: '12 parsecs' },
       {},
       /engine\.bufferBytes \(variable HEARTH_ENGINE_BUFFER_BYTES\) must be a size of at least 32MiB/,
+    ],
+    [
+      'no rate',
+      'limits: { disk: { total: 0 } }\n',
+      {},
+      {},
+      /limits\.disk\.total \(line 1 .*must be a size of at least 1B/,
+    ],
+    [
+      'warm work with more than all',
+      'limits: { peers: { total: 1MiB, warm: 2MiB } }\n',
+      {},
+      {},
+      /limits\.peers\.warm \(line 1 .*\) must not be more than total, of which it is a part/,
     ],
     [
       'a bad flag value',

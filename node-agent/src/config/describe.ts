@@ -1,6 +1,7 @@
 import { stringify } from 'yaml';
 import { formatCacheDirectory } from './cache_directory.ts';
 import { formatEndpoint } from './endpoint.ts';
+import { describeLimits } from './limits_section.ts';
 import { formatDuration, formatSize } from './quantity.ts';
 import type { AgentConfig } from './schema.ts';
 import { settings } from './settings.ts';
@@ -26,6 +27,7 @@ export function describeConfig(config: AgentConfig): string {
       bufferBytes: formatSize(shown.engine.bufferBytes),
       scrubRate: formatSize(shown.engine.scrubRate),
     },
+    limits: describeLimits(shown.limits),
     shutdownDeadline: formatDuration(shown.shutdownDeadline),
   });
 }
@@ -49,8 +51,8 @@ export function configurationDocument(): string {
     '',
     'Sizes are written `200GiB`, `1.5TB` or `4096`; shares of a disk `80%`; durations `10s`, `15m`.',
     '',
-    'On Kubernetes the operator writes the file, from the [StorageCluster](reference/api.md): sizes, `engine.scrubRate` and',
-    '`origins.maxEntries` among them, are set there, and agents are replaced when they change.',
+    'On Kubernetes the operator writes the file, from the [StorageCluster](reference/api.md): sizes, `engine.scrubRate`, `limits`',
+    'and `origins.maxEntries` among them, are set there, and agents are replaced when they change.',
     '',
     '| key | variable | flag | default | meaning |',
     '|---|---|---|---|---|',

@@ -4,7 +4,7 @@ import { type AgentConfig, configSchema, defaultNodeName, type ParsedConfig } fr
 import { type Given, type Layer, layerFromEnvironment, layerFromFile, layerFromFlags } from './sources.ts';
 
 export const defaultConfigFile = '/etc/hearth/agent.yaml';
-const leastSecretBytes = 16;
+const minSecretBytes = 16;
 
 export interface ConfigInput {
   /** The configuration file; absent: `HEARTH_CONFIG`, else /etc/hearth/agent.yaml when it exists. */
@@ -142,10 +142,10 @@ async function readSecret(secret: string | undefined, file: string | undefined, 
   }
   // Editors and `echo` end files with a line feed; it is not part of the secret.
   const trimmed = Buffer.from(bytes.toString('latin1').replace(/\r?\n$/, ''), 'latin1');
-  if (trimmed.length < leastSecretBytes) {
+  if (trimmed.length < minSecretBytes) {
     throw new HearthError(
       'InvalidArgument',
-      `secretFile ${file} (${originOf(given.get('secretFile'))}) holds ${trimmed.length} bytes; it must hold at least ${leastSecretBytes}`,
+      `secretFile ${file} (${originOf(given.get('secretFile'))}) holds ${trimmed.length} bytes; it must hold at least ${minSecretBytes}`,
     );
   }
   return trimmed;

@@ -3,7 +3,9 @@ import { controlPort, healthPort, wirePort } from '@hearth/common';
 import { z } from 'zod';
 import { parseCacheDirectory } from './cache_directory.ts';
 import { endpointWithPort, parseNetwork } from './endpoint.ts';
-import { parseDuration, parseSize } from './quantity.ts';
+import { engineSection } from './engine_section.ts';
+import { limitsSection } from './limits_section.ts';
+import { parseDuration } from './quantity.ts';
 import {
   countBetween,
   listOf,
@@ -199,7 +201,11 @@ export const configSchema = z.strictObject({
   holder: z
     .strictObject({
       socket: setting(
-        { description: 'Unix socket of hearth-holder, which owns the mounts.', allowed: pathAllowed, form: 'text' },
+        {
+          description: 'Unix socket of hearth-holder, which owns the mounts and keeps the memory for chunks.',
+          allowed: pathAllowed,
+          form: 'text',
+        },
         parsePath,
         '/run/hearth/holder.sock',
       ),
@@ -240,46 +246,8 @@ export const configSchema = z.strictObject({
     parsePath,
     '/usr/share/hearth/selftest',
   ),
-  engine: z
-    .strictObject({
-      shards: setting(
-        {
-          description: 'Threads that own keys; 0 chooses by the number of cores.',
-          allowed: 'a number from 0 to 256',
-          form: 'text',
-        },
-        countBetween(0, 256),
-        '0',
-      ),
-      originConnections: setting(
-        { description: 'Parallel requests to origins.', allowed: 'a number from 1 to 1024', form: 'text' },
-        countBetween(1, 1024),
-        '32',
-      ),
-      bufferBytes: setting(
-        {
-          description: 'Memory for chunks in transfer.',
-          allowed: 'a size of at least 32MiB, for example 512MiB',
-          form: 'text',
-        },
-        (value) => {
-          const size = parseSize(value);
-          return size !== undefined && size >= 32n << 20n ? size : undefined;
-        },
-        '512MiB',
-      ),
-      scrubRate: setting(
-        {
-          description:
-            'What the background scrub reads of each cache directory in a second, to compare it with its checksums; 0 turns it off.',
-          allowed: 'a size, for example 20MiB, or 0',
-          form: 'text',
-        },
-        parseSize,
-        '20MiB',
-      ),
-    })
-    .prefault({}),
+  engine: engineSection,
+  limits: limitsSection,
   origins: z
     .strictObject({
       allowPrivate: setting(

@@ -14,7 +14,7 @@ import {
   type VerifiedFile,
   type WarmJob,
 } from '@hearth/common/generated/hearth/v1/control.ts';
-import { until } from '@hearth/common/testing';
+import { steady, until } from '@hearth/common/testing';
 import { TestCluster } from '../testing/cluster.ts';
 import { directorySource, fileRow } from '../testing/fake_origin.ts';
 import { ControlApi } from './server.ts';
@@ -35,6 +35,7 @@ const job = {
   verify: '',
   name: 'j',
   ensure: false,
+  readyWhen: '',
 };
 /** Of a pin that asks for nothing special. */
 const plain = { manifest: '', tolerant: false, moreOwners: [] };
@@ -185,7 +186,7 @@ describe('control API', () => {
     await collect(client.watchWarmJob({ name: 'j' }));
     const pinned = await call('pin', { dataset: 'd', paths: ['a.bin'], nodes: ['b'], owner: '', ...plain });
     assert.deepEqual(pinned.nodes, ['b']);
-    assert.ok(cluster.engine('b').pins.get(manifest)?.has('user'));
+    assert.ok(cluster.engine('b').pins.get(manifest)?.has('d/user'));
     const evicted = await call('evict', { dataset: 'd', paths: [], nodes: [] });
     assert.deepEqual(
       evicted.nodes.map((node) => [node.node, node.filesFreed, node.filesKept]),
@@ -195,7 +196,7 @@ describe('control API', () => {
       ],
     );
     await call('pin', { dataset: 'd', paths: ['a.bin'], nodes: ['b'], owner: '', ...plain, moreOwners: ['x', 'y'] });
-    assert.deepEqual([...(cluster.engine('b').pins.get(manifest)?.keys() ?? [])], ['user', 'x', 'y']);
+    assert.deepEqual([...(cluster.engine('b').pins.get(manifest)?.keys() ?? [])], ['d/user', 'd/x', 'd/y']);
     await call('unpin', { dataset: 'd', paths: [], nodes: ['b'], owner: '', ...plain, moreOwners: ['x', 'y'] });
     const again = await call('evict', { dataset: 'd', paths: [], nodes: ['b'] });
     assert.equal(again.nodes[0]?.bytesFreed, 3_000_000n);
@@ -218,8 +219,35 @@ describe('control API', () => {
       failsWith('InvalidArgument', /what it begins with/),
     );
     assert.deepEqual(await call('releasePins', { ownerPrefix: 'p/1/', nodes: [], exceptOwners: [] }), { pins: 1 });
-    await until(() => cluster.engine('a').pins.get(manifest)?.has('p/1/x') === false);
+    await until(() => cluster.engine('a').pins.get(manifest)?.has('d/p/1/x') === false);
     assert.deepEqual(await call('measureFiles', { dataset: 'd', manifest, paths: ['b/*'] }), { files: 2n, bytes: 10n });
+  });
+
+  it('takes advice for nodes and for the cluster', async () => {
+    await add();
+    const advise = { dataset: 'd', paths: [], manifest: '', scope: '', nodes: [], memoryOnly: false, force: false };
+    const { job: begun } = await call('advise', { ...advise, advice: 'willneed', nodes: ['a', 'b'] });
+    assert.equal(begun?.advice, 'node');
+    await collect(client.watchWarmJob({ name: begun?.name ?? '' }));
+    await call('pin', { dataset: 'd', paths: ['a.bin'], nodes: ['b'], owner: '', ...plain });
+    const { nodes } = await call('advise', { ...advise, advice: 'dontneed', scope: 'cluster' });
+    assert.deepEqual(
+      nodes.map(({ node, filesFreed, filesPinned, message }) => [node, filesFreed, filesPinned, message]),
+      [
+        ['a', 2n, 0n, ''],
+        ['b', 1n, 1n, '1 pinned (hearth unpin)'],
+      ],
+    );
+    const refused = [
+      [{ advice: 'perhaps' }, /advice is "perhaps"/],
+      [{ advice: 'dontneed', scope: 'rack' }, /scope is "rack"/],
+      [{ advice: 'dontneed', scope: 'cluster', nodes: ['a'] }, /name none/],
+      [{ advice: 'willneed', force: true }, /are for dontneed/],
+    ] as const;
+    for (const [changes, message] of refused) {
+      const request = { ...advise, ...changes, nodes: 'nodes' in changes ? [...changes.nodes] : [] };
+      await assert.rejects(call('advise', request), failsWith('InvalidArgument', message));
+    }
   });
 
   it('asks nothing of agents that have no cache, and says so of those that are named', async () => {
@@ -239,11 +267,11 @@ describe('control API', () => {
     await call('createWarmJob', { ...job, nodes: ['b'] });
     await collect(client.watchWarmJob({ name: 'j' }));
     await call('mount', { dataset: 'd', target: '/mnt/d/', dataPath: '' });
-    await until(
-      async () =>
-        (await call('getStatus', {})).datasets[0]?.residency.some((one) => one.residentBytes === 3_000_010n) ?? false,
-    );
-    const status = await call('getStatus', {});
+    const status = await until(async () => {
+      const seen = await call('getStatus', {});
+      const [a, b] = seen.nodes.map((node) => node.residentBytes.d);
+      return a !== undefined && b === 3_000_010n && seen;
+    });
     assert.deepEqual([status.cluster, status.node], ['test', 'a']);
     assert.deepEqual(
       status.nodes.map((node) => [node.node, node.ready, node.residentBytes.d]),
@@ -285,15 +313,11 @@ describe('control API', () => {
     const spanMs = performance.now() - began;
     assert.ok(seen.length <= spanMs / 200 + 2, `${seen.length} in ${spanMs} ms`);
     // Nothing is sent while nothing changes.
-    await until(async () => {
-      const before = seen.length;
-      await new Promise((resolve) => setTimeout(resolve, 500));
-      return seen.length === before;
-    });
+    await steady('what was sent', 500, () => seen.length);
     stream.cancel();
   });
 
-  it('tells the others where a node is, and what its machine offers', async () => {
+  it('shows the others where a node is, and what its machine offers', async () => {
     cluster.probes = [{ name: 'huge pages', status: 'ok', detail: '', advice: '' }];
     await call('configureNode', { zone: 'z1', rack: 'r7' });
     await until(async () => {
@@ -312,12 +336,13 @@ describe('control API', () => {
         ['gpu-direct', false],
         ['budget', false],
         ['volumes', true],
+        ['arena', true],
       ],
     );
     assert.match(b?.capabilities[3]?.reason ?? '', /not looked at/);
   });
 
-  it('publishes volumes and keeps the book of them', async () => {
+  it('publishes volumes and keeps a record of them', async () => {
     const { manifest } = (await add()).at(-1)?.dataset ?? { manifest: '' };
     const published = await call('publishVolume', { dataset: 'd', manifest: '' });
     assert.deepEqual(

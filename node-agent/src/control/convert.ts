@@ -18,6 +18,11 @@ function timeText(milliseconds: number | undefined): string {
   return milliseconds === undefined ? '' : new Date(milliseconds).toISOString();
 }
 
+/** 0: not yet. Clocks of agents differ a little: nothing was there before it was asked for. */
+function secondsUntil(milliseconds: number | undefined, since: number): number {
+  return milliseconds === undefined ? 0 : Math.max(0, milliseconds - since) / 1000;
+}
+
 /** What is known of a dataset beside its record. */
 export interface DatasetSight {
   resolving: ResolvingRecord | undefined;
@@ -32,8 +37,18 @@ export function datasetMessage(dataset: DatasetRecord, { resolving, nodes, usage
   const residency = nodes.flatMap((node): DatasetResidency[] => {
     const here = node.residency[name];
     if (here === undefined) return [];
-    const { residentBytes, completeFiles, pinned, dataPath, reason } = here;
-    return [{ node: node.node, residentBytes, completeFiles: BigInt(completeFiles), pinned, dataPath, reason }];
+    const { residentBytes, completeFiles, pinned, dataPath, reason, sourcesAside = [] } = here;
+    return [
+      {
+        node: node.node,
+        residentBytes,
+        completeFiles: BigInt(completeFiles),
+        pinned,
+        dataPath,
+        reason,
+        sourcesAside: [...sourcesAside],
+      },
+    ];
   });
   return {
     name,
@@ -86,6 +101,11 @@ export function jobMessage({ job, view }: SeenJob): WarmJob {
         state: node.state,
         bytesTotal: node.bytesTotal,
         bytesReady: node.bytesReady,
+        bytesInMemory: node.bytesInMemory,
+        inMemoryAt: timeText(node.inMemoryAt),
+        storedAt: timeText(node.storedAt),
+        secondsToMemory: secondsUntil(node.inMemoryAt, job.createdAt),
+        secondsToStored: secondsUntil(node.storedAt, job.createdAt),
         filesTotal: BigInt(node.filesTotal),
         filesReady: BigInt(node.filesReady),
         filesVerified: BigInt(node.filesVerified),
@@ -99,6 +119,13 @@ export function jobMessage({ job, view }: SeenJob): WarmJob {
     ),
     bytesTotal: view.bytesTotal,
     bytesReady: view.bytesReady,
+    bytesInMemory: view.bytesInMemory,
+    inMemoryAt: timeText(view.inMemoryAt),
+    storedAt: timeText(view.storedAt),
+    secondsToMemory: secondsUntil(view.inMemoryAt, job.createdAt),
+    secondsToStored: secondsUntil(view.storedAt, job.createdAt),
+    readyWhen: job.readyWhen,
+    ready: view.ready,
     bytesVerified: view.bytesVerified,
     bytesPerSecond: view.bytesPerSecond,
     secondsLeft: known ? (left + view.bytesPerSecond - 1n) / view.bytesPerSecond : 0n,
@@ -109,6 +136,7 @@ export function jobMessage({ job, view }: SeenJob): WarmJob {
     rateLimit: job.rateLimit,
     peerRateLimit: job.peerRateLimit,
     errorCode: view.errorCode ?? '',
+    advice: job.advice ?? '',
   };
 }
 

@@ -22,7 +22,11 @@ export class CredentialCalls {
     this.#agentName = agentName(cluster);
   }
 
-  async set(request: SetCredentialsRequest, caller: Caller, signal: AbortSignal): Promise<SetCredentialsResponse> {
+  async setCredentials(
+    request: SetCredentialsRequest,
+    caller: Caller,
+    signal: AbortSignal,
+  ): Promise<SetCredentialsResponse> {
     const { dataset, credentials = none } = request;
     checkName('dataset', dataset);
     // The agent that was asked first sends them to all others.
@@ -31,16 +35,16 @@ export class CredentialCalls {
     return {};
   }
 
-  async get({ dataset }: GetCredentialsRequest, caller: Caller): Promise<GetCredentialsResponse> {
+  async getCredentials({ dataset }: GetCredentialsRequest, caller: Caller): Promise<GetCredentialsResponse> {
     if (!this.#isAgent(caller)) {
       throw new HearthError(
         'PermissionDenied',
         `credentials are given to agents of this cluster only, by a certificate for ${this.#agentName}`,
       );
     }
-    const book = this.#agent.credentials;
-    return book.has(dataset)
-      ? { known: true, credentials: book.of(dataset) }
+    const cache = this.#agent.credentials;
+    return cache.has(dataset)
+      ? { known: true, credentials: cache.of(dataset) }
       : { known: false, credentials: undefined };
   }
 

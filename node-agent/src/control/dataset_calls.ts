@@ -13,7 +13,7 @@ import type {
 import type { Agent } from '../agent/index.ts';
 import { isEmpty } from '../credentials/index.ts';
 import { entryPages, type ListingProgress } from '../datasets/index.ts';
-import type { Source } from '../origins/index.ts';
+import { hasOwn, mirrorsOf, type Source } from '../origins/index.ts';
 import { datasetMessage, resolvingMessage } from './convert.ts';
 
 /**
@@ -32,16 +32,19 @@ export class DatasetCalls {
   }
 
   /** Progress while the origin is listed, by this agent or another; the last message has the dataset. */
-  async *add(request: AddDatasetRequest, signal: AbortSignal): AsyncGenerator<AddDatasetProgress> {
-    if (request.source?.kind === undefined) {
+  async *addDataset(request: AddDatasetRequest, signal: AbortSignal): AsyncGenerator<AddDatasetProgress> {
+    const { name, credentials, include, exclude, source: asked } = request;
+    if (asked?.kind === undefined) {
       throw new HearthError(
         'InvalidArgument',
         'the dataset has no source; give a directory, s3://, https:// or hf:// source',
       );
     }
-    const { name, credentials, include, exclude } = request;
     const own = credentials === undefined ? this.#agent.credentials.isOwn(name) : !isEmpty(credentials);
-    const what = { source: this.#prepare(request.source, own, name), include, exclude };
+    const mirrors = mirrorsOf(asked).map((mirror, index) => this.#prepare(mirror, hasOwn(asked, index + 1), name));
+    const first = this.#prepare(asked, own && hasOwn(asked, 0), name);
+    const source = { ...first, mirrors: first.mirrors && { ...first.mirrors, sources: mirrors } };
+    const what = { source, include, exclude };
     await this.#agent.resolution.check(name, what, signal);
     if (credentials !== undefined) await this.#agent.credentialSharing.set(name, credentials, signal);
     let latest: ListingProgress = { filesListed: 0, bytesListed: 0n };
@@ -63,7 +66,7 @@ export class DatasetCalls {
     yield { ...progressMessage(latest), dataset: this.#message(dataset), unchanged };
   }
 
-  async list(): Promise<ListDatasetsResponse> {
+  async listDatasets(): Promise<ListDatasetsResponse> {
     const datasets = this.#agent.datasets.all().flatMap(({ dataset, resolving }): Dataset[] => {
       if (dataset !== undefined) return [this.#message(dataset)];
       return resolving === undefined ? [] : [resolvingMessage(resolving)];
@@ -71,20 +74,23 @@ export class DatasetCalls {
     return { datasets };
   }
 
-  async get({ name }: GetDatasetRequest): Promise<Dataset> {
+  async getDataset({ name }: GetDatasetRequest): Promise<Dataset> {
     const resolving = this.#agent.datasets.resolvingMirror.get(name);
     const present = await this.#agent.datasets.datasets.read(name);
     if (present === undefined && resolving !== undefined) return resolvingMessage(resolving);
     return this.#message(await this.#agent.datasets.get(name));
   }
 
-  async remove({ name, evict, nodes }: RemoveDatasetRequest, signal: AbortSignal): Promise<RemoveDatasetResponse> {
+  async removeDataset(
+    { name, evict, nodes }: RemoveDatasetRequest,
+    signal: AbortSignal,
+  ): Promise<RemoveDatasetResponse> {
     const known = nodes.length === 0 ? {} : { nodes: new Set(nodes) };
     await this.#agent.removal.remove(name, { evict, ...known }, signal);
     return {};
   }
 
-  async *entries(request: ListEntriesRequest, signal: AbortSignal): AsyncGenerator<Entry> {
+  async *listEntries(request: ListEntriesRequest, signal: AbortSignal): AsyncGenerator<Entry> {
     const dataset = await this.#agent.datasets.usable(request.dataset, true);
     await this.#agent.keeper.openedSoon(dataset.manifest, signal);
     const path = request.path.replace(/^\/+|\/+$/g, '');

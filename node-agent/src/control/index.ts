@@ -1,2 +1,2 @@
 export type { PrepareSource } from './dataset_calls.ts';
-export { ControlApi, type ControlOptions } from './server.ts';
+export { ControlApi } from './server.ts';

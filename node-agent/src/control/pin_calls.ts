@@ -28,11 +28,11 @@ export class PinCalls {
     return await this.#ask('unpin', request, signal);
   }
 
-  async list({ ownerPrefix }: ListPinsRequest, signal: AbortSignal): Promise<ListPinsResponse> {
+  async listPins({ ownerPrefix }: ListPinsRequest, signal: AbortSignal): Promise<ListPinsResponse> {
     return { pins: await this.#agent.pins.list(ownerPrefix, signal) };
   }
 
-  async release(request: ReleasePinsRequest, signal: AbortSignal): Promise<ReleasePinsResponse> {
+  async releasePins(request: ReleasePinsRequest, signal: AbortSignal): Promise<ReleasePinsResponse> {
     const { ownerPrefix, nodes, exceptOwners } = request;
     if (ownerPrefix === '') {
       throw new HearthError('InvalidArgument', 'the owner is not named whose pins are to go; say what it begins with');

@@ -6,6 +6,7 @@ import { type ControlServer, ControlService } from '@hearth/common/generated/hea
 import { type Agent, StandbyAgent, sightOf } from '../agent/index.ts';
 import { type Endpoint, formatEndpoint } from '../config/index.ts';
 import { callerNames, type TlsFiles } from '../tls/index.ts';
+import { AdviceCalls } from './advice_calls.ts';
 import { CredentialCalls } from './credential_calls.ts';
 import { DatasetCalls, type PrepareSource } from './dataset_calls.ts';
 import { FileCalls } from './file_calls.ts';
@@ -146,38 +147,42 @@ function agentCalls(agent: Agent, options: ControlOptions, handlers: Handlers): 
   const files = new FileCalls(agent);
   const credentials = new CredentialCalls(agent, options.cluster);
   const volumes = new VolumeCalls(agent);
+  const advice = new AdviceCalls(agent);
   return {
-    getStatus: handlers.unary('GetStatus', () => status.status()),
-    watchStatus: handlers.streaming('WatchStatus', (request, signal) => status.watch(request, signal)),
-    configureNode: handlers.unary('ConfigureNode', (request) => status.configure(request)),
-    addDataset: handlers.streaming('AddDataset', (request, signal) => datasets.add(request, signal)),
-    listDatasets: handlers.unary('ListDatasets', () => datasets.list()),
-    getDataset: handlers.unary('GetDataset', (request) => datasets.get(request)),
-    removeDataset: handlers.unary('RemoveDataset', (request, signal) => datasets.remove(request, signal)),
-    listEntries: handlers.streaming('ListEntries', (request, signal) => datasets.entries(request, signal)),
+    getStatus: handlers.unary('GetStatus', () => status.getStatus()),
+    watchStatus: handlers.streaming('WatchStatus', (request, signal) => status.watchStatus(request, signal)),
+    configureNode: handlers.unary('ConfigureNode', (request) => status.configureNode(request)),
+    addDataset: handlers.streaming('AddDataset', (request, signal) => datasets.addDataset(request, signal)),
+    listDatasets: handlers.unary('ListDatasets', () => datasets.listDatasets()),
+    getDataset: handlers.unary('GetDataset', (request) => datasets.getDataset(request)),
+    removeDataset: handlers.unary('RemoveDataset', (request, signal) => datasets.removeDataset(request, signal)),
+    listEntries: handlers.streaming('ListEntries', (request, signal) => datasets.listEntries(request, signal)),
     setCredentials: handlers.unary('SetCredentials', (request, signal, caller) =>
-      credentials.set(request, caller, signal),
+      credentials.setCredentials(request, caller, signal),
     ),
-    getCredentials: handlers.unary('GetCredentials', (request, _signal, caller) => credentials.get(request, caller)),
-    createWarmJob: handlers.unary('CreateWarmJob', (request, signal) => warm.create(request, signal)),
-    getWarmJob: handlers.unary('GetWarmJob', (request) => warm.get(request)),
-    listWarmJobs: handlers.unary('ListWarmJobs', () => warm.list()),
-    watchWarmJob: handlers.streaming('WatchWarmJob', (request, signal) => warm.watch(request, signal)),
-    cancelWarmJob: handlers.unary('CancelWarmJob', (request) => warm.cancel(request)),
-    measureFiles: handlers.unary('MeasureFiles', (request, signal) => warm.measure(request, signal)),
+    getCredentials: handlers.unary('GetCredentials', (request, _signal, caller) =>
+      credentials.getCredentials(request, caller),
+    ),
+    createWarmJob: handlers.unary('CreateWarmJob', (request, signal) => warm.createWarmJob(request, signal)),
+    getWarmJob: handlers.unary('GetWarmJob', (request) => warm.getWarmJob(request)),
+    listWarmJobs: handlers.unary('ListWarmJobs', () => warm.listWarmJobs()),
+    watchWarmJob: handlers.streaming('WatchWarmJob', (request, signal) => warm.watchWarmJob(request, signal)),
+    cancelWarmJob: handlers.unary('CancelWarmJob', (request) => warm.cancelWarmJob(request)),
+    measureFiles: handlers.unary('MeasureFiles', (request, signal) => warm.measureFiles(request, signal)),
     mount: handlers.local('Mount', (request, signal) => nodes.mount(request, signal)),
     unmount: handlers.local('Unmount', (request) => nodes.unmount(request)),
     listMounts: handlers.local('ListMounts', () => nodes.listMounts()),
-    publishVolume: handlers.local('PublishVolume', (request, signal) => volumes.publish(request, signal)),
-    createVolume: handlers.unary('CreateVolume', (request, signal) => volumes.create(request, signal)),
-    getVolume: handlers.unary('GetVolume', (request, signal) => volumes.get(request, signal)),
-    listVolumes: handlers.unary('ListVolumes', (_request, signal) => volumes.list(signal)),
-    deleteVolume: handlers.unary('DeleteVolume', (request, signal) => volumes.delete(request, signal)),
+    publishVolume: handlers.local('PublishVolume', (request, signal) => volumes.publishVolume(request, signal)),
+    createVolume: handlers.unary('CreateVolume', (request, signal) => volumes.createVolume(request, signal)),
+    getVolume: handlers.unary('GetVolume', (request, signal) => volumes.getVolume(request, signal)),
+    listVolumes: handlers.unary('ListVolumes', (_request, signal) => volumes.listVolumes(signal)),
+    deleteVolume: handlers.unary('DeleteVolume', (request, signal) => volumes.deleteVolume(request, signal)),
     pin: handlers.unary('Pin', (request, signal) => pins.pin(request, signal)),
     unpin: handlers.unary('Unpin', (request, signal) => pins.unpin(request, signal)),
-    listPins: handlers.unary('ListPins', (request, signal) => pins.list(request, signal)),
-    releasePins: handlers.unary('ReleasePins', (request, signal) => pins.release(request, signal)),
+    listPins: handlers.unary('ListPins', (request, signal) => pins.listPins(request, signal)),
+    releasePins: handlers.unary('ReleasePins', (request, signal) => pins.releasePins(request, signal)),
     evict: handlers.unary('Evict', (request, signal) => nodes.evict(request, signal)),
+    advise: handlers.unary('Advise', (request, signal) => advice.advise(request, signal)),
     verify: handlers.streaming('Verify', (request, signal) => files.verify(request, signal)),
     read: handlers.streaming('Read', (request, signal) => files.read(request, signal)),
   };

@@ -18,11 +18,13 @@ export function standbyCalls(standby: StandbyAgent, cluster: string, handlers: H
   ]);
   const calls = async (signal: AbortSignal) => new StatusCalls(await standby.sight(signal), cluster);
   const answering: Pick<ControlServer, 'getStatus' | 'watchStatus' | 'configureNode'> = {
-    getStatus: handlers.unary('GetStatus', async (_request, signal) => await (await calls(signal)).status()),
+    getStatus: handlers.unary('GetStatus', async (_request, signal) => await (await calls(signal)).getStatus()),
     watchStatus: handlers.streaming('WatchStatus', async function* (request, signal) {
-      yield* (await calls(signal)).watch(request, signal);
+      yield* (await calls(signal)).watchStatus(request, signal);
     }),
-    configureNode: handlers.unary('ConfigureNode', async (request, signal) => (await calls(signal)).configure(request)),
+    configureNode: handlers.unary('ConfigureNode', async (request, signal) =>
+      (await calls(signal)).configureNode(request),
+    ),
   };
   return { ...(Object.fromEntries(refusing) as unknown as ControlServer), ...answering };
 }

@@ -10,7 +10,7 @@ import { datasetMessage, jobMessage, mountMessage, nodeMessage, resolvingMessage
 import { watchStatus } from './status_stream.ts';
 
 const defaultWatchMs = 2_000;
-const leastWatchMs = 100;
+const minWatchMs = 100;
 
 /** Calls about agents and what all of them know: answered with a cache or without. */
 export class StatusCalls {
@@ -22,7 +22,7 @@ export class StatusCalls {
     this.#cluster = cluster;
   }
 
-  async status(): Promise<GetStatusResponse> {
+  async getStatus(): Promise<GetStatusResponse> {
     const { node, clock, members, statistics, usage, datasets, jobs, mounts } = this.#sight;
     const now = epochMs(clock);
     return {
@@ -42,15 +42,15 @@ export class StatusCalls {
     };
   }
 
-  watch({ intervalMs }: WatchStatusRequest, signal: AbortSignal): AsyncGenerator<GetStatusResponse> {
+  watchStatus({ intervalMs }: WatchStatusRequest, signal: AbortSignal): AsyncGenerator<GetStatusResponse> {
     const source = {
-      status: () => this.status(),
+      status: () => this.getStatus(),
       onChange: (listener: () => void) => this.#sight.onStatusChange(listener),
     };
-    return watchStatus(source, Math.max(leastWatchMs, intervalMs || defaultWatchMs), signal, this.#sight.clock);
+    return watchStatus(source, Math.max(minWatchMs, intervalMs || defaultWatchMs), signal, this.#sight.clock);
   }
 
-  async configure({ zone, rack }: ConfigureNodeRequest): Promise<ConfigureNodeResponse> {
+  async configureNode({ zone, rack }: ConfigureNodeRequest): Promise<ConfigureNodeResponse> {
     this.#sight.members.setPlace(zone, rack);
     return {};
   }

@@ -16,25 +16,25 @@ export class VolumeCalls {
     this.#agent = agent;
   }
 
-  async publish({ dataset, manifest }: PublishVolumeRequest, signal: AbortSignal): Promise<PublishedVolume> {
+  async publishVolume({ dataset, manifest }: PublishVolumeRequest, signal: AbortSignal): Promise<PublishedVolume> {
     this.#agent.usage.began(dataset);
     const published = await this.#agent.volumeMounts.publish(dataset, manifest, signal);
     return { ...published, files: BigInt(published.files) };
   }
 
-  async create({ name, dataset, capacityBytes, manifest }: Volume, signal: AbortSignal): Promise<Volume> {
+  async createVolume({ name, dataset, capacityBytes, manifest }: Volume, signal: AbortSignal): Promise<Volume> {
     return await this.#agent.volumes.create({ name, dataset, capacityBytes, manifest }, { signal });
   }
 
-  async get({ name }: GetVolumeRequest, signal: AbortSignal): Promise<Volume> {
+  async getVolume({ name }: GetVolumeRequest, signal: AbortSignal): Promise<Volume> {
     return await this.#agent.volumes.get(name, { signal });
   }
 
-  async list(signal: AbortSignal): Promise<ListVolumesResponse> {
+  async listVolumes(signal: AbortSignal): Promise<ListVolumesResponse> {
     return { volumes: await this.#agent.volumes.list({ signal }) };
   }
 
-  async delete({ name }: GetVolumeRequest, signal: AbortSignal): Promise<DeleteVolumeResponse> {
+  async deleteVolume({ name }: GetVolumeRequest, signal: AbortSignal): Promise<DeleteVolumeResponse> {
     await this.#agent.volumes.delete(name, { signal });
     return {};
   }

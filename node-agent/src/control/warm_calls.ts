@@ -8,6 +8,7 @@ import type {
   WarmJob,
 } from '@hearth/common/generated/hearth/v1/control.ts';
 import type { Agent } from '../agent/index.ts';
+import { readyWhens } from '../warm/index.ts';
 import { oneOfWords } from './arguments.ts';
 import { jobMessage } from './convert.ts';
 
@@ -21,10 +22,11 @@ export class WarmCalls {
     this.#agent = agent;
   }
 
-  async create(request: CreateWarmJobRequest, signal: AbortSignal): Promise<WarmJob> {
+  async createWarmJob(request: CreateWarmJobRequest, signal: AbortSignal): Promise<WarmJob> {
     const { dataset, manifest, paths, nodes, replicas, pin, pinOwner, priority, rateLimit, peerRateLimit } = request;
     const { name, ensure } = request;
     const verify = oneOfWords('verify', request.verify || 'checksum', ['none', 'checksum', 'digest']);
+    const readyWhen = oneOfWords('ready_when', request.readyWhen || 'stored', readyWhens);
     if (request.deadlineSeconds > longestDeadlineSeconds) {
       throw new HearthError(
         'InvalidArgument',
@@ -34,28 +36,31 @@ export class WarmCalls {
     const deadlineSeconds = Number(request.deadlineSeconds);
     this.#agent.usage.touched(dataset);
     const where = { nodes, replicas, pin, pinOwner };
-    const how = { priority, rateLimit, peerRateLimit, deadlineSeconds, verify, name, ensure };
+    const how = { priority, rateLimit, peerRateLimit, deadlineSeconds, verify, readyWhen, name, ensure };
     return jobMessage(await this.#agent.warmJobs.create({ dataset, manifest, paths, ...where, ...how }, signal));
   }
 
-  async measure({ dataset, manifest, paths }: MeasureFilesRequest, signal: AbortSignal): Promise<MeasureFilesResponse> {
+  async measureFiles(
+    { dataset, manifest, paths }: MeasureFilesRequest,
+    signal: AbortSignal,
+  ): Promise<MeasureFilesResponse> {
     const { files, bytes } = await this.#agent.warmJobs.measureOf(dataset, manifest, paths, signal);
     return { files: BigInt(files), bytes };
   }
 
-  async get({ name }: GetWarmJobRequest): Promise<WarmJob> {
+  async getWarmJob({ name }: GetWarmJobRequest): Promise<WarmJob> {
     return jobMessage(await this.#agent.warmJobs.get(name));
   }
 
-  async list(): Promise<ListWarmJobsResponse> {
+  async listWarmJobs(): Promise<ListWarmJobsResponse> {
     return { jobs: this.#agent.warmJobs.list().map(jobMessage) };
   }
 
-  async *watch({ name }: GetWarmJobRequest, signal: AbortSignal): AsyncGenerator<WarmJob> {
+  async *watchWarmJob({ name }: GetWarmJobRequest, signal: AbortSignal): AsyncGenerator<WarmJob> {
     for await (const seen of this.#agent.warmJobs.watch(name, signal)) yield jobMessage(seen);
   }
 
-  async cancel({ name }: GetWarmJobRequest): Promise<WarmJob> {
+  async cancelWarmJob({ name }: GetWarmJobRequest): Promise<WarmJob> {
     return jobMessage(await this.#agent.warmJobs.cancel(name));
   }
 }

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { HearthError } from '@hearth/common';
-import { until } from '@hearth/common/testing';
+import { elapse, until } from '@hearth/common/testing';
 import { parseSource } from '../origins/source.ts';
 import { noCredentials, TestCluster } from '../testing/cluster.ts';
 import { directorySource, fileRow } from '../testing/fake_origin.ts';
-import { originCredentials } from './own.ts';
+import { isEmpty, ofFirst, ofMirror, originCredentials } from './own.ts';
 
 const soon = () => AbortSignal.timeout(300_000);
 const own = (token: string) => ({ ...noCredentials, token });
@@ -49,7 +49,7 @@ describe('credentials of datasets', () => {
     await until(() => tokenOf('c') === 'two');
   });
 
-  it('are asked for by an agent that was started anew, until a peer gives them', async () => {
+  it('are asked for by an agent that was started again, until a peer gives them', async () => {
     await set('one');
     await add();
     await cluster.remove('c', 'crash');
@@ -63,6 +63,24 @@ describe('credentials of datasets', () => {
     await until(() => tokenOf('c') === 'one');
   });
 
+  it('are asked for of all agents where one has lost those of mirrors, as an earlier release does', async () => {
+    const mirror = parseSource('https://mirror.example/m/');
+    const mirrors = { mirrors: [{ mirror, credentials: own('for it') }] };
+    await cluster.agent('a').credentialSharing.set('d', { ...own('one'), mirrors }, soon());
+    const source = { ...directorySource, mirrors: { sources: [mirror], credentialed: [0], sourceHasNone: false } };
+    await cluster.agent('a').resolution.add('d', { source, include: [], exclude: [] }, () => {}, soon());
+    cluster.agent('a').credentialSharing.take('d', own('one'));
+    const restart = async () => {
+      await cluster.remove('c', 'crash');
+      await cluster.add('c');
+      await until(() => tokenOf('c') === 'one');
+      return cluster.agent('c').credentials.of('d')?.mirrors?.mirrors.length;
+    };
+    assert.equal(await restart(), 1);
+    cluster.agent('b').credentialSharing.take('d', own('one'));
+    assert.equal(await restart(), undefined, 'the source at least can be read');
+  });
+
   it('come back from whoever manages them when all agents have forgotten; the own identity is not used', async () => {
     await set('one');
     await add();
@@ -70,7 +88,7 @@ describe('credentials of datasets', () => {
     for (const node of ['a', 'b', 'c']) await cluster.add(node);
     cluster.openedWith.length = 0;
     const adding = add('b');
-    await new Promise((resolve) => setTimeout(resolve, 100));
+    await elapse(100, 'the origin would be opened without credentials');
     assert.deepEqual(cluster.openedWith, []);
     await set('two', 'a');
     await adding;
@@ -91,11 +109,26 @@ describe('credentials of datasets', () => {
       code: 'PermissionDenied',
       message: 'the origin lists x, but does not let it be read: the model is gated; accept its conditions',
     });
-    const failed = cluster.agent('a').datasets.mirror.get('d');
+    const failed = (await cluster.agent('a').datasets.datasets.read('d'))?.value;
     assert.deepEqual([failed?.state, failed?.manifest, failed?.errorCode], ['Failed', '', 'PermissionDenied']);
     cluster.origin.readError = undefined;
     assert.equal((await add()).dataset.state, 'Ready');
     assert.deepEqual(cluster.origin.bytesRead, ['x', 'x']);
+  });
+
+  it('of a mirror are for that place alone, in whatever order there are others', () => {
+    const [a, b] = ['https://a.example/m/', 'hf://org/m'].map(parseSource);
+    const mirrors = { mirrors: [{ mirror: b, credentials: own('for b') }] };
+    const both = { ...own('first'), mirrors };
+    assert.ok(a && b);
+    assert.equal(ofMirror(both, a, false), undefined);
+    assert.equal(ofMirror(both, b, true)?.token, 'for b');
+    assert.equal(ofMirror(both, parseSource('hf://org/m?endpoint=https://huggingface.co'), true)?.token, 'for b');
+    assert.throws(() => ofMirror(both, a, true), { code: 'Unauthenticated', message: /are not here/ });
+    assert.deepEqual(ofFirst(both), { ...own('first'), mirrors: undefined });
+    assert.equal(ofFirst({ ...noCredentials, mirrors }), undefined, 'the first source has none');
+    assert.equal(isEmpty({ ...noCredentials, mirrors }), false);
+    assert.equal(isEmpty(noCredentials), true);
   });
 
   it('of one kind are refused for origins of another', () => {

@@ -1,2 +1,2 @@
-export { CredentialBook } from './book.ts';
-export { isEmpty, originCredentials } from './own.ts';
+export { CredentialCache } from './credential_cache.ts';
+export { isEmpty, ofFirst, ofMirror, originCredentials } from './own.ts';

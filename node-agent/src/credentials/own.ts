@@ -1,10 +1,37 @@
 import { HearthError } from '@hearth/common';
 import type { Credentials, Source } from '@hearth/common/generated/hearth/v1/control.ts';
-import type { OriginOptions } from '../origins/index.ts';
+import { type OriginOptions, placeKey } from '../origins/index.ts';
 
 /** Whether nothing is given: the message that makes credentials forgotten. */
 export function isEmpty(credentials: Credentials): boolean {
-  return Object.values(credentials).every((value) => value === '');
+  return hasNoneOfFirst(credentials) && (credentials.mirrors?.mirrors ?? []).length === 0;
+}
+
+function hasNoneOfFirst({ token, accessKeyId, secretAccessKey, sessionToken }: Credentials): boolean {
+  return [token, accessKeyId, secretAccessKey, sessionToken].every((value) => value === '');
+}
+
+/** Those of a dataset's first source alone; undefined: it has none. */
+export function ofFirst(own: Credentials | undefined): Credentials | undefined {
+  if (own === undefined || hasNoneOfFirst(own)) return undefined;
+  return own.mirrors === undefined ? own : { ...own, mirrors: undefined };
+}
+
+/**
+ * Those that were given for exactly this mirror; undefined: it has none. No others ever go there. `needed`: it has some;
+ * `Unauthenticated` when they are not here, as the node's identity is not for it.
+ */
+export function ofMirror(own: Credentials | undefined, mirror: Source, needed: boolean): Credentials | undefined {
+  const place = placeKey(mirror);
+  const given = own?.mirrors?.mirrors.find((one) => one.mirror !== undefined && placeKey(one.mirror) === place);
+  const credentials = ofFirst(given?.credentials);
+  if (needed && credentials === undefined) {
+    throw new HearthError(
+      'Unauthenticated',
+      "the mirror's own credentials are not here: they have not come yet, or its Secret cannot be used (condition CredentialsReady of the Dataset)",
+    );
+  }
+  return credentials;
 }
 
 /** How an origin of the source uses a dataset's own credentials. `InvalidArgument` when they are of another kind. */

@@ -1,7 +1,7 @@
 import { type Clock, HearthError, type Logger, sleep } from '@hearth/common';
 import type { Address, Engine, EngineEvent, EngineOptions } from '@hearth/engine';
 import type { CacheCheck } from '../cache/index.ts';
-import type { AgentConfig } from '../config/index.ts';
+import { type AgentConfig, engineLimits } from '../config/index.ts';
 import { unlessAborted } from '../records/index.ts';
 import { installationOf } from './installation.ts';
 
@@ -81,7 +81,10 @@ export class EngineOpener {
       shards: config.engine.shards,
       originConnections: config.engine.originConnections,
       bufferBytes: config.engine.bufferBytes,
+      arenaPages: config.engine.pages,
+      holder: config.holder.socket,
       scrubBytesPerSecond: config.engine.scrubRate,
+      limits: engineLimits(config.limits),
       certificateAuthorities: config.origins.certificateAuthorities ?? '',
       forbidPrivateAddresses: !config.origins.allowPrivate,
       allowedNetworks: config.origins.allowedNetworks,

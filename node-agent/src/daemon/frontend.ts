@@ -128,7 +128,7 @@ async function leaveMuteStore(store: Store, logger: Logger): Promise<void> {
     const error = HearthError.from(thrown);
     // It was closed meanwhile: everything has ended already.
     if (error.code === 'Cancelled') return;
-    logger.warn('the store does not answer, so the agent ends without it', { error });
+    logger.warn('the store does not answer; shutting down without deregistering', { error });
     await store.close();
   }
 }

@@ -8,9 +8,9 @@ import { join } from 'node:path';
 import type { ServiceError } from '@grpc/grpc-js';
 import { HearthError } from '@hearth/common';
 import type { GetStatusResponse } from '@hearth/common/generated/hearth/v1/control.ts';
-import { until } from '@hearth/common/testing';
+import { freePort, RunningClock, until } from '@hearth/common/testing';
 import type { EngineOptions } from '@hearth/engine';
-import { engineOptions } from '../testing/cluster.ts';
+import { engineOptions, testPace } from '../testing/cluster.ts';
 import { FakeDisk } from '../testing/fake_disk.ts';
 import { FakeEngine, revisionKey } from '../testing/fake_engine.ts';
 import { FakeFabric } from '../testing/fake_fabric.ts';
@@ -155,7 +155,9 @@ describe('runAgent', () => {
     it(`refuses to start with ${name}, and closes what it had opened`, async () => {
       const [flags, undo] = await prepare();
       const before = fabric.engines.size;
-      await assert.rejects(start('a', flags), (error: HearthError) => {
+      // Its lease, and a little, is how long one that has its name may be a dead one.
+      const pace = { ...testPace, leaseSeconds: 1 };
+      await assert.rejects(start('a', flags, { pace }), (error: HearthError) => {
         assert.ok(error instanceof HearthError);
         assert.match(error.message, message);
         assert.equal(error.code, code);
@@ -168,11 +170,7 @@ describe('runAgent', () => {
 
   /** Starts an agent that waits for its cache; `serving` resolves when it has it. */
   async function startPatient(node: string, flags: Flags, more: Partial<RunOptions> = {}) {
-    const server = createServer().listen(0, '127.0.0.1');
-    await once(server, 'listening');
-    const { port } = server.address() as AddressInfo;
-    await new Promise((resolve) => server.close(resolve));
-    const health = `127.0.0.1:${port}`;
+    const health = `127.0.0.1:${await freePort()}`;
     const config = await testConfig(folder, node, { 'on-start-failure': 'wait', 'health-listen': health, ...flags });
     const { serving, stop } = startAgent(config, { engineFactory, cacheLookMs: 100, ...more });
     /** Status 0: no agent answers yet. */
@@ -207,7 +205,7 @@ describe('runAgent', () => {
     assert.deepEqual([members.names(), members.caching()], [new Set(['a', 'b']), new Set(['a'])]);
     assert.ok(
       fabric.engines.get('a')?.peers.every(({ node }) => node === 'a'),
-      'nobody is asked for bytes that it cannot have',
+      'no agent is asked for bytes that it cannot have',
     );
     await first.stop();
     const { agent } = await second.serving;
@@ -217,7 +215,7 @@ describe('runAgent', () => {
     await second.stop();
   });
 
-  it('tells the datasets of the cluster and refuses everything else while it has no cache', async () => {
+  it('reports the datasets of the cluster and refuses everything else while it has no cache', async () => {
     const shared = { 'cache-directories': `${join(folder, 'shared')}=1GiB` };
     const first = await start('a', shared);
     const data = join(folder, 'data');
@@ -262,8 +260,10 @@ describe('runAgent', () => {
     const { ask, serving, stop } = await startPatient('a', {});
     await serving;
     await rename(join(folder, 'a'), join(folder, 'away'));
-    await until(async () => (await ask('/readyz')).status === 503);
-    assert.match((await ask('/readyz')).text, /cache directory .*\/a cannot be used \(ENOENT/);
+    await until(async () => {
+      const { status, text } = await ask('/readyz');
+      return status === 503 && /cache directory .*\/a cannot be used \(ENOENT/.test(text);
+    });
     await rename(join(folder, 'away'), join(folder, 'a'));
     await until(async () => (await ask('/readyz')).status === 200);
     await stop();
@@ -286,17 +286,24 @@ describe('runAgent', () => {
   });
 
   it('says what hangs when the end takes too long', async () => {
-    const released = Promise.withResolvers<void>();
+    const [closing, released] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
     const hanging = async (options: EngineOptions) => {
       const engine = await engineFactory(options);
-      engine.close = () => released.promise;
+      engine.close = () => {
+        closing.resolve();
+        return released.promise;
+      };
       return engine;
     };
-    const { running, stop } = await start('a', { 'shutdown-deadline': '1s' }, { engineFactory: hanging });
-    await assert.rejects(stop(), {
+    const clock = new RunningClock();
+    const { running, stop } = await start('a', { 'shutdown-deadline': '1h' }, { engineFactory: hanging, clock });
+    const isLate = assert.rejects(stop(), {
       code: 'DeadlineExceeded',
-      message: /did not end within 1 s: its engine had not ended/,
+      message: /did not end within 3600 s: its engine had not ended/,
     });
+    await closing.promise;
+    await clock.advance(3_600_000);
+    await isLate;
     released.resolve();
     // The health server is closed last.
     const gone = () =>

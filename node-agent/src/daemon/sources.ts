@@ -3,7 +3,7 @@ import type { AgentConfig } from '../config/index.ts';
 import type { PrepareSource } from '../control/index.ts';
 import { originCredentials } from '../credentials/index.ts';
 import type { OpenOrigin } from '../datasets/index.ts';
-import { createOrigin, type Environment, withEnvironment } from '../origins/index.ts';
+import { createOrigin, DirectoryCalls, type Environment, withEnvironment } from '../origins/index.ts';
 
 type OriginConfig = AgentConfig['origins'];
 
@@ -13,6 +13,7 @@ export function originOpener(
   environment: Environment,
   clock: Clock = systemClock,
 ): OpenOrigin {
+  const directoryCalls = new DirectoryCalls({ clock });
   return (source, revision, credentials, dataset) => {
     const ours = credentials === undefined && mayUseIdentity(config, dataset);
     return createOrigin(
@@ -23,6 +24,7 @@ export function originOpener(
         clock,
         allowedAddresses: config.allowedNetworks,
         selfTestDirectory,
+        directoryCalls,
         ...(credentials === undefined ? {} : originCredentials(source, credentials)),
         ...(revision === '' ? {} : { revision }),
         ...(config.directoryPrefixes === undefined ? {} : { allowedDirectories: config.directoryPrefixes }),

@@ -59,7 +59,7 @@ describe('tenants', () => {
       const source = { ...parseSource('/x'), kind: { $case: 'directory' as const, value: { path } } };
       const origin = await open(source);
       await assert.rejects(listAll(origin, signal()), { ...refused, message: /none is/ });
-      assert.throws(() => origin.base(), refused);
+      await assert.rejects(async () => origin.base(), refused);
       await assert.rejects(origin.locate([entry], signal()), refused);
       await assert.rejects(origin.readByte(entry, signal()), refused);
     });

@@ -6,6 +6,8 @@ import { revisionKey } from '../testing/fake_engine.ts';
 import { directorySource, fileRow } from '../testing/fake_origin.ts';
 import type { DatasetRequest } from './record.ts';
 
+const noneOwn = { credentialed: [], sourceHasNone: false };
+
 const rows = [fileRow('a.bin', 1000n), fileRow('b/c.bin', 2000n), fileRow('b/d.json', 10n)];
 const request: DatasetRequest = { source: directorySource, include: [], exclude: [] };
 const soon = () => AbortSignal.timeout(300_000);
@@ -34,17 +36,43 @@ describe('datasets', () => {
     }
   });
 
+  it('take other mirrors when they are added again, and refuse what can be none', async () => {
+    const mirrored = (...paths: string[]): DatasetRequest => {
+      const sources = paths.map((path) => ({
+        ...directorySource,
+        kind: { $case: 'directory' as const, value: { path } },
+      }));
+      return { ...request, source: { ...directorySource, mirrors: { ...noneOwn, sources } } };
+    };
+    const { dataset } = await add('a', 'd', mirrored('/copy'));
+    assert.equal(dataset.source.mirrors?.sources.length, 1);
+    await add('b', 'd', mirrored('/copy', '/other'));
+    assert.equal((await cluster.agent('a').datasets.get('d')).source.mirrors?.sources.length, 2);
+    const key = revisionKey({ manifest: dataset.manifest, dataset: 'd' });
+    const names = (node: string) => (cluster.engine(node).mirrors.get(key) ?? []).map(({ name }) => name).join(' ');
+    for (const node of ['a', 'b', 'c']) await until(`${node} reads both`, () => names(node) === '/copy /other');
+    await assert.rejects(add('a', 'd', mirrored('/data')), { code: 'InvalidArgument', message: /named twice/ });
+    await add('a');
+    assert.equal((await cluster.agent('a').datasets.get('d')).source.mirrors, undefined);
+  });
+
   it('show progress to those who wait for another agent', async () => {
-    cluster.origin.listMs = 300;
+    // One after the other for longer than the other agent needs until it waits.
+    const files = 300;
+    cluster.origin.rows = Array.from({ length: files }, (_, index) => fileRow(`${index}`, 1n));
+    cluster.origin.listMs = 60_000;
     const seen: number[] = [];
     const leading = add('a');
     await until(() => cluster.agent('b').datasets.resolvingMirror.get('d') !== undefined);
-    await cluster.agent('b').resolution.add('d', request, (progress) => seen.push(progress.filesListed), soon());
-    await leading;
-    assert.ok(
-      seen.some((files) => files > 0 && files < 3),
-      `seen ${seen}`,
-    );
+    const { resolution } = cluster.agent('b');
+    const waiting = resolution.add('d', request, (progress) => seen.push(progress.filesListed), soon());
+    await until('progress', async () => {
+      await cluster.clock.advance(cluster.origin.listMs);
+      return seen.some((listed) => listed > 0 && listed < files);
+    });
+    cluster.origin.listMs = 0;
+    await cluster.clock.advance(60_000);
+    await Promise.all([leading, waiting]);
   });
 
   it('are given up when the origin lists nothing more for long, and not while it does', async () => {
@@ -145,8 +173,9 @@ describe('datasets', () => {
     await until(() => cluster.agent('b').datasets.resolvingMirror.get('d') !== undefined);
     const waiting = add('b');
     await until(() => cluster.origin.listed === 1);
-    await cluster.remove('a', 'crash');
     cluster.origin.listMs = 0;
+    await cluster.remove('a', 'crash');
+    await cluster.endLease('a');
     assert.equal((await waiting).dataset.state, 'Ready');
     assert.equal(cluster.origin.listed, 2);
     await cluster.clock.advance(24 * 3_600_000);
@@ -176,7 +205,76 @@ describe('datasets', () => {
     for (const name of ['a', 'b', 'c']) await until(() => !cluster.engine(name).disk.manifests.has(dataset.manifest));
   });
 
-  it('name the agents that cannot be asked when a manifest is nowhere to be had', async () => {
+  it('keep a manifest that is listed for one while another one of the same files is removed', async () => {
+    const { dataset } = await add('a', 'former');
+    const heardOfRemoval = (node: string) => !cluster.agent(node).datasets.isRevision(dataset.manifest);
+    const engine = cluster.engine('a');
+    const finish = engine.finishManifest.bind(engine);
+    engine.finishManifest = async (builder) => {
+      const info = await finish(builder);
+      await cluster.agent('b').removal.remove('former', { evict: false }, soon());
+      await until('the agent that lists has heard of the removal', () => heardOfRemoval('a'));
+      return info;
+    };
+    assert.equal((await add('a', 'new')).dataset.manifest, dataset.manifest);
+    for (const name of ['a', 'b', 'c']) {
+      await cluster.agent(name).keeper.openedSoon(dataset.manifest, soon());
+      assert.ok(cluster.engine(name).disk.manifests.has(dataset.manifest));
+    }
+    // What was spared for it goes with it.
+    await cluster.agent('c').removal.remove('new', { evict: false }, soon());
+    for (const name of ['a', 'b', 'c']) await until(() => !cluster.engine(name).disk.manifests.has(dataset.manifest));
+  });
+
+  it('keep a manifest when it is not known whether its record was written, and it was', async () => {
+    const store = cluster.store('a');
+    const transact = store.transact.bind(store);
+    let heard: (() => void) | undefined;
+    // From the write of the record on no answer comes, and the watch of it stands still.
+    store.transact = async (transaction, options) => {
+      if (transaction.success.some((one) => 'key' in one && one.key.startsWith('revisions/'))) {
+        heard = store.holdWatches();
+        await transact(transaction, options);
+      }
+      if (heard !== undefined) throw new HearthError('Unavailable', 'the answer was lost');
+      return await transact(transaction, options);
+    };
+    await assert.rejects(add('a'), { code: 'Unavailable', message: /the answer was lost/ });
+    store.transact = transact;
+    const { datasets, keeper } = cluster.agent('a');
+    const { manifest } = await datasets.get('d');
+    // Longer than the agent needs to look at the record itself.
+    await cluster.clock.advance(10_000);
+    heard?.();
+    await until('the agent has heard of it', () => datasets.isRevision(manifest));
+    await keeper.openedSoon(manifest, soon());
+    assert.ok(cluster.engine('a').disk.manifests.has(manifest));
+  });
+
+  it('of the same files as one that is just being removed open what peers have, and not what goes', async () => {
+    const { dataset } = await add('a', 'former');
+    const { manifest } = dataset;
+    const engine = cluster.engine('c');
+    await until(() => engine.disk.manifests.has(manifest));
+    const remove = engine.removeManifest.bind(engine);
+    const removing = Promise.withResolvers<void>();
+    const removed = Promise.withResolvers<void>();
+    engine.removeManifest = async (digest) => {
+      removing.resolve();
+      await removed.promise;
+      await remove(digest);
+    };
+    await cluster.agent('b').removal.remove('former', { evict: false }, soon());
+    await removing.promise;
+    await add('a', 'new');
+    const opened = cluster.agent('c').keeper.openedSoon(manifest, soon());
+    await until('the new one is heard of', () => cluster.agent('c').datasets.isRevision(manifest));
+    removed.resolve();
+    await opened;
+    assert.ok(engine.disk.manifests.has(manifest));
+  });
+
+  it('name the agents that cannot be asked when a manifest cannot be loaded anywhere', async () => {
     const digest = 'ab'.repeat(32);
     const { keeper } = cluster.agent('a');
     const shortly = () => AbortSignal.timeout(100);
@@ -188,6 +286,16 @@ describe('datasets', () => {
       code: 'Unavailable',
       message:
         /cannot be asked \(b at 10\.0\.0\.2:7527: the cluster secret was not proved; give all agents the same secret\)$/,
+    });
+  });
+
+  it('do not have a caller wait longer than it wants for an agent that does not answer', async () => {
+    const { keeper } = cluster.agent('a');
+    cluster.engine('a').openManifest = () => new Promise(() => {});
+    const waiting = keeper.openedSoon('cd'.repeat(32), AbortSignal.timeout(50));
+    await assert.rejects(waiting, {
+      code: 'Unavailable',
+      message: /did not answer in time; look at the other agents$/,
     });
   });
 

@@ -1,11 +1,24 @@
+import { isDeepStrictEqual } from 'node:util';
 import { HearthError, sleep, within } from '@hearth/common';
 import type { DatasetRevision, EngineEvent } from '@hearth/engine';
 import type { AgentContext } from '../context.ts';
+import { unlessAborted } from '../records/index.ts';
 import type { Locations } from './locations.ts';
+import type { RevisionRecord } from './record.ts';
 import type { DatasetTables } from './table.ts';
 
 const firstPauseMs = 200;
 const longestPauseMs = 10_000;
+
+/** By then the store has said what became of a record, or is away, and nothing is removed on its account. */
+const longestSparingMs = 10 * 60_000;
+
+/** A manifest of a dataset; `written`: the store's revision of its record, 0: there is none, undefined: not known. */
+export interface Made {
+  digest: string;
+  dataset: string;
+  written: number | undefined;
+}
 
 type KeeperContext = Pick<AgentContext, 'engine' | 'logger' | 'clock' | 'pace'>;
 
@@ -18,9 +31,16 @@ export class ManifestKeeper {
   readonly #tables: DatasetTables;
   readonly #locations: Locations;
   readonly #stop = new AbortController();
-  #complaint = '';
+  #lastWarning = '';
   readonly #fetching = new Map<string, Promise<void>>();
   readonly #open = new Set<string>();
+  /** What the engine opens, how often, and what it removes: never both at once, so that `#open` is true afterwards. */
+  readonly #opening = new Map<string, number>();
+  readonly #removing = new Map<string, Promise<void>>();
+  /** Those that no dataset needed when they were put here; they go when nothing is in their way. */
+  readonly #unused = new Set<string>();
+  /** Manifests that are being made for datasets that are not registered yet. While there are any, none is removed. */
+  #beingMade = 0;
   readonly #openedListeners = new Set<(digest: string) => void>();
   /** Manifests that are in use on this node whatever becomes of their datasets; each with what ends waiting for it. */
   readonly #kept = new Map<string, AbortController>();
@@ -34,8 +54,9 @@ export class ManifestKeeper {
       // A store that was emptied gets its datasets back: their manifests and locations serve readers until then.
       const emptied = reread && tables.revisionsMirror.rows().length === 0;
       for (const { before, after } of changes) {
-        if (before !== undefined && after === undefined && !emptied) void this.#left(before.manifest);
-        if (before === undefined && after !== undefined) this.#locateAgain(after);
+        if (before !== undefined && after === undefined && !emptied) this.#left(before.manifest);
+        // The same files may be at another place now, or the place is asked in another way.
+        if (after !== undefined && !sameSource(before, after)) this.#locateAgain(after);
       }
       this.#fetchMissing();
     });
@@ -54,13 +75,16 @@ export class ManifestKeeper {
 
   /** Resolves when the manifest is open here; waits for peers that have it until the signal ends it. */
   async opened(digest: string, signal: AbortSignal): Promise<void> {
+    let last: HearthError | undefined;
     for (let failures = 0; !this.#open.has(digest); failures++) {
       signal.throwIfAborted();
       try {
-        await this.#openNow(digest);
+        await unlessAborted(this.#openBesideOthers(digest), signal);
       } catch (thrown) {
         const error = HearthError.from(thrown);
+        if (signal.aborted) throw last ?? unanswered(digest, error);
         if (error.code !== 'NotFound' && error.code !== 'Unavailable') throw error;
+        last = error;
         if (failures > 0) await this.#logMissing(digest, error);
         await sleep(this.#context.clock, Math.min(longestPauseMs, firstPauseMs * 2 ** failures), signal);
         if (signal.aborted) throw error;
@@ -104,7 +128,7 @@ export class ManifestKeeper {
       if (digests.has(digest)) continue;
       wait.abort();
       this.#kept.delete(digest);
-      void this.#left(digest);
+      this.#left(digest);
     }
     for (const digest of digests) {
       if (this.#kept.has(digest)) continue;
@@ -112,6 +136,17 @@ export class ManifestKeeper {
       this.#kept.set(digest, wait);
       this.#fetch(digest, AbortSignal.any([this.#stop.signal, wait.signal]));
     }
+  }
+
+  /**
+   * Called before a manifest is made for a dataset that is not registered yet. It may be of the same files as one that is
+   * being removed: from here on none is removed, until the function that this resolves to was called, and this agent has
+   * heard of the record. `made`: undefined when no manifest was made; it goes when no dataset has it afterwards.
+   */
+  async spareAll(): Promise<(made: Made | undefined) => void> {
+    this.#beingMade++;
+    await Promise.all(this.#removing.values());
+    return (made) => void this.#spareUntilHeard(made);
   }
 
   /** What the engine reports: a file of this manifest is not at the origin any more as it was listed. */
@@ -140,12 +175,12 @@ export class ManifestKeeper {
   async #logMissing(digest: string, error: HearthError): Promise<void> {
     const unreachable = await this.#unreachable(digest, error).catch(() => undefined);
     if (unreachable === undefined) {
-      this.#context.logger.debug('no peer has the manifest yet', { manifest: digest, error });
+      this.#context.logger.debug('could not fetch the manifest from a peer', { manifest: digest, error });
       return;
     }
-    if (this.#complaint !== unreachable.message)
+    if (this.#lastWarning !== unreachable.message)
       this.#context.logger.warn('cannot get a manifest', { error: unreachable });
-    this.#complaint = unreachable.message;
+    this.#lastWarning = unreachable.message;
   }
 
   #fetchMissing(): void {
@@ -164,7 +199,20 @@ export class ManifestKeeper {
     this.#fetching.set(manifest, fetching);
   }
 
+  async #openBesideOthers(digest: string): Promise<void> {
+    this.#opening.set(digest, (this.#opening.get(digest) ?? 0) + 1);
+    try {
+      await this.#openNow(digest);
+    } finally {
+      const left = (this.#opening.get(digest) ?? 1) - 1;
+      if (left > 0) this.#opening.set(digest, left);
+      else this.#opening.delete(digest);
+      this.#removeUnused();
+    }
+  }
+
   async #openNow(digest: string): Promise<void> {
+    await this.#removing.get(digest);
     await this.#context.engine.openManifest(digest);
     const before = this.#open.has(digest);
     this.#open.add(digest);
@@ -174,19 +222,74 @@ export class ManifestKeeper {
   }
 
   /** A dataset does not need the manifest any more, or no other on this node does. */
-  async #left(digest: string): Promise<void> {
+  #left(digest: string): void {
     if (this.#kept.has(digest)) return;
     for (const dataset of this.#locations.datasetsWith(digest)) {
       const revision = { manifest: digest, dataset };
       if (this.#tables.revision(revision) === undefined) this.#locations.forget(revision);
     }
-    if (this.#tables.isRevision(digest)) return;
-    this.#open.delete(digest);
-    await this.#context.engine.removeManifest(digest).catch((thrown) => {
+    this.#unused.add(digest);
+    this.#removeUnused();
+  }
+
+  /** Those of which nothing is being opened, made or removed; called again when that has ended. */
+  #removeUnused(): void {
+    if (this.#beingMade > 0) return;
+    for (const digest of [...this.#unused]) {
+      if (this.#opening.has(digest) || this.#removing.has(digest)) continue;
+      this.#unused.delete(digest);
+      if (this.#kept.has(digest) || this.#tables.isRevision(digest)) continue;
+      this.#open.delete(digest);
+      const removing = this.#removeNow(digest).finally(() => {
+        this.#removing.delete(digest);
+        this.#removeUnused();
+      });
+      this.#removing.set(digest, removing);
+    }
+  }
+
+  async #removeNow(digest: string): Promise<void> {
+    try {
+      await this.#context.engine.removeManifest(digest);
+    } catch (thrown) {
       const error = HearthError.from(thrown);
       if (error.code !== 'NotFound')
         this.#context.logger.info('cannot delete an unused manifest yet', { manifest: digest, error });
-    });
+    }
+  }
+
+  /** An agent that ends before it has heard of the record removes nothing more. */
+  async #spareUntilHeard(made: Made | undefined): Promise<void> {
+    const deadline = within(this.#context.clock, longestSparingMs, this.#stop.signal);
+    try {
+      if (made !== undefined) {
+        const written = made.written ?? (await this.#findOut(made, deadline));
+        await this.#tables.revisionsMirror.caughtUp(written, deadline);
+      }
+    } catch {
+      if (this.#stop.signal.aborted) return;
+    }
+    this.#beingMade--;
+    if (made !== undefined) this.#unused.add(made.digest);
+    this.#removeUnused();
+  }
+
+  /** The store's revision of a record; 0 when there is none. Who wrote it has no answer, and lists no more. */
+  async #findOut({ digest, dataset }: Made, signal: AbortSignal): Promise<number> {
+    for (;;) {
+      try {
+        // What the one who held the lock wrote comes before its end, if it comes at all.
+        const listed = await this.#tables.resolving.read(dataset, { signal });
+        if (listed === undefined) {
+          const row = await this.#tables.readRevisionRow({ dataset, manifest: digest }, { signal });
+          return row?.modRevision ?? 0;
+        }
+      } catch {
+        signal.throwIfAborted();
+      }
+      await sleep(this.#context.clock, firstPauseMs, signal);
+      signal.throwIfAborted();
+    }
   }
 
   /** A dataset has this revision from now on, or other credentials for it. */
@@ -198,4 +301,15 @@ export class ManifestKeeper {
       this.#context.logger.error('the origin of a dataset cannot be used', { manifest, dataset, error: thrown });
     }
   }
+}
+
+/** Agents are asked one after the other, and one of them took all the time that there was. */
+function unanswered(digest: string, cause: HearthError): HearthError {
+  if (cause.code !== 'DeadlineExceeded') return cause;
+  const message = `the manifest ${digest} is not here, and an agent that was asked for it did not answer in time; look at the other agents`;
+  return new HearthError('Unavailable', message, { cause });
+}
+
+function sameSource(before: RevisionRecord | undefined, after: RevisionRecord): boolean {
+  return before !== undefined && isDeepStrictEqual(before.source, after.source);
 }

@@ -1,5 +1,5 @@
 import { type Clock, HearthError, type Logger } from '@hearth/common';
-import { type Engine, type ManifestInfo, type ManifestRow, PathFilter } from '@hearth/engine';
+import { type Engine, type ManifestBuilder, type ManifestRow, PathFilter } from '@hearth/engine';
 import type { ListingLimits } from '../context.ts';
 import type { Origin, OriginRevision } from '../origins/index.ts';
 import { ReadingProof } from './reading_proof.ts';
@@ -10,8 +10,9 @@ export interface ListingProgress {
   bytesListed: bigint;
 }
 
+/** What an origin has; `builder` makes the manifest of it. */
 export interface Listed {
-  info: ManifestInfo;
+  builder: ManifestBuilder;
   revision: OriginRevision;
 }
 
@@ -29,7 +30,7 @@ export interface ListingParts {
 const progressMs = 500;
 
 /**
- * Lists an origin into a manifest, and reads with the dataset's own credentials what `ReadingProof` asks for: a list may
+ * Lists an origin for a manifest, and reads with the dataset's own credentials what `ReadingProof` asks for: a list may
  * be public where the bytes are not, and other datasets may have brought the same bytes here already. Errors of the
  * origin as they are; `NotFound` when it has no files, `DeadlineExceeded` when it stops listing any, `OutOfSpace` when
  * it has more than the limits.
@@ -68,10 +69,9 @@ export async function listOrigin(
   }
   await proof.read(signal);
   const refused = skipUnusable ? builder.unusable() : [];
-  const info = await engine.finishManifest(builder);
   const revision = origin.revision();
   const warnings = refused.length === 0 ? [] : [`UnusableNames: left out ${refused.join(', ')}`];
-  return { info, revision: { ...revision, warnings: [...revision.warnings, ...warnings] } };
+  return { builder, revision: { ...revision, warnings: [...revision.warnings, ...warnings] } };
 }
 
 /** Counts a listing against its limits. */

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { epochMs, HearthError, silentLogger } from '@hearth/common';
-import { TestClock, until } from '@hearth/common/testing';
+import { elapse, settle, TestClock, until } from '@hearth/common/testing';
 import type { DatasetRevision } from '@hearth/engine';
-import { CredentialBook } from '../credentials/index.ts';
+import { CredentialCache } from '../credentials/index.ts';
 import { engineOptions, testPace } from '../testing/cluster.ts';
 import { FakeEngine, revisionKey } from '../testing/fake_engine.ts';
 import { FakeFabric } from '../testing/fake_fabric.ts';
@@ -15,8 +15,9 @@ describe('locations', () => {
   let origin: FakeOrigin;
   let locations: Locations;
   let manifest: string;
-  let credentials: CredentialBook;
+  let credentials: CredentialCache;
   let credentialed = false;
+  let openError: HearthError | undefined;
   const opened: (string | undefined)[] = [];
   beforeEach(async () => {
     engine = new FakeEngine(
@@ -27,11 +28,12 @@ describe('locations', () => {
     origin = new FakeOrigin([]);
     origin.originBase = undefined;
     credentialed = false;
-    credentials = new CredentialBook(() => credentialed);
+    credentials = new CredentialCache(() => credentialed);
     const builder = engine.createManifestBuilder({ skipUnusable: false });
     builder.add(Array.from({ length: 600 }, (_, index) => fileRow(`f${String(index).padStart(4, '0')}`, 1n)));
     manifest = (await engine.finishManifest(builder)).digest;
     opened.length = 0;
+    openError = undefined;
     const revision = (dataset: string) => ({
       dataset,
       manifest,
@@ -50,6 +52,7 @@ describe('locations', () => {
       },
       (_source, _revision, given) => {
         opened.push(given?.token);
+        if (openError !== undefined) throw openError;
         return origin;
       },
       credentials,
@@ -59,7 +62,7 @@ describe('locations', () => {
 
   const ask = (...entries: number[]) => askAs('d', ...entries);
   const askAs = (dataset: string, ...entries: number[]) =>
-    locations.answer({ kind: 'locations', manifest, dataset, entries, ahead: [] });
+    locations.answer({ kind: 'locations', manifest, dataset, source: 0, entries, ahead: [] });
   const known = (dataset = 'd') => engine.locations.get(revisionKey({ manifest, dataset }))?.size ?? 0;
 
   const own = (token: string) => ({ token, accessKeyId: '', secretAccessKey: '', sessionToken: '' });
@@ -84,11 +87,10 @@ describe('locations', () => {
     assert.match(engine.failedLocations[0]?.error.message ?? '', /credentials of dataset d are not here/);
   });
 
-  it('are resolved anew with other credentials, those asked for too', async () => {
+  it('are resolved again with other credentials, those asked for too', async () => {
     credentials.set('d', own('t1'));
     ask(1);
     await until(() => known() === 1);
-    origin.locateMs = 20;
     ask(2);
     credentials.set('d', own('t2'));
     locations.renew({ manifest, dataset: 'd' });
@@ -100,11 +102,14 @@ describe('locations', () => {
   });
 
   it('are resolved in batches, each entry by one request at a time', async () => {
-    origin.locateMs = 30;
+    const held = Promise.withResolvers<void>();
+    origin.locating = held.promise;
     ask(1, 2);
     ask(2, 3);
     await until(() => origin.located.length === 1);
     ask(1, 2, 3, 4);
+    await until(() => origin.located.length === 2); // 4 alone: the others are on their way
+    held.resolve();
     await until(() => known() === 4);
     assert.deepEqual(origin.located, [[1, 2, 3], [4]]);
     ask(...Array.from({ length: 596 }, (_, index) => index + 5));
@@ -115,7 +120,7 @@ describe('locations', () => {
     );
   });
 
-  it('are resolved anew when the engine asks again soon: the origin refused them', async () => {
+  it('are resolved again when the engine asks again soon: the origin refused them', async () => {
     ask(1);
     await until(() => known() === 1);
     ask(1);
@@ -139,9 +144,9 @@ describe('locations', () => {
     assert.equal(await asked(), 2, 'it would end under the hands of its reader');
   });
 
-  it('that nobody waits for yet are resolved behind the others, and only where that needs no requests', async () => {
+  it('that no reader waits for yet are resolved behind the others, and only where that needs no requests', async () => {
     const askAhead = (entry: number, ahead: number[]) =>
-      locations.answer({ kind: 'locations', manifest, dataset: 'd', entries: [entry], ahead });
+      locations.answer({ kind: 'locations', manifest, dataset: 'd', source: 0, entries: [entry], ahead });
     askAhead(1, [1, 2, 3]);
     await until(() => known() === 3);
     assert.deepEqual(origin.located, [[1], [2, 3]]);
@@ -163,8 +168,41 @@ describe('locations', () => {
     await until(() => known() === 1);
   });
 
+  it('that the origin does not say in time are unavailable, and no read was given up', async () => {
+    const held = Promise.withResolvers<void>();
+    origin.locating = held.promise;
+    ask(1);
+    await until(() => origin.located.length === 1);
+    await clock.advance(60_000);
+    held.reject(new HearthError('Cancelled', 'the call was cancelled'));
+    await until(() => engine.failedLocations.length === 1);
+    assert.equal(engine.failedLocations[0]?.error.code, 'Unavailable');
+    assert.match(engine.failedLocations[0]?.error.message ?? '', /did not say within 60 s where these files are/);
+  });
+
+  it('fail together when one is not there, as there is no other source', async () => {
+    origin.lacking.add('f0001');
+    ask(1, 2, 3);
+    await until(() => engine.failedLocations.length === 1);
+    assert.deepEqual(engine.failedLocations[0]?.entries, [1, 2, 3]);
+    assert.equal(engine.failedLocations[0]?.error.code, 'NotFound');
+    assert.deepEqual(origin.located, [[1, 2, 3]]);
+  });
+
+  it('that were asked for fail when the origin cannot be opened with other credentials', async () => {
+    const held = Promise.withResolvers<void>();
+    origin.locating = held.promise;
+    ask(1);
+    await until(() => origin.located.length === 1);
+    openError = new HearthError('InvalidArgument', 'an S3 source needs an access key');
+    assert.throws(() => locations.renew({ manifest, dataset: 'd' }), { message: /needs an access key/ });
+    await until(() => engine.failedLocations.length === 1);
+    assert.deepEqual(engine.failedLocations[0]?.entries, [1]);
+    held.resolve();
+  });
+
   it('fail for revisions and entries that are not known', async () => {
-    locations.answer({ kind: 'locations', manifest: 'other', dataset: 'd', entries: [1], ahead: [] });
+    locations.answer({ kind: 'locations', manifest: 'other', dataset: 'd', source: 0, entries: [1], ahead: [] });
     await until(() => engine.failedLocations.length === 1);
     assert.equal(engine.failedLocations[0]?.error.code, 'NotFound');
     ask(9999);
@@ -194,11 +232,18 @@ describe('locations', () => {
 
   it('that were on their way when the credentials changed are not given out', async () => {
     credentials.set('d', own('t1'));
-    origin.locateMs = 100;
+    const [former, present] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    origin.locating = former.promise;
     ask(1);
     await until(() => origin.located.length === 1);
+    origin.locating = present.promise;
     credentials.set('d', own('t2'));
     locations.renew({ manifest, dataset: 'd' });
+    former.resolve();
+    await until(() => origin.located.length === 2);
+    await settle();
+    assert.equal(known(), 0);
+    present.resolve();
     await until(() => known() === 1);
     assert.deepEqual(
       [opened, origin.located],
@@ -229,13 +274,15 @@ describe('locations', () => {
   });
 
   it('leave what is asked at the end to the next agent, whose readers would fail by an answer', async () => {
-    origin.locateMs = 50;
+    const held = Promise.withResolvers<void>();
+    origin.locating = held.promise;
     ask(1);
     await until(() => origin.located.length === 1); // 1 is looked up
     ask(2); // and 2 waits for others
     locations.close();
     ask(3);
-    await new Promise((resolve) => setTimeout(resolve, 150));
+    held.resolve();
+    await elapse(150, 'answers would come');
     assert.deepEqual(engine.failedLocations, []);
     assert.equal(known(), 0);
     assert.deepEqual([opened.length, origin.closed], [1, 1]);

@@ -3,7 +3,7 @@ import type { ManifestRow } from '@hearth/engine';
 import { collectConcurrently, type Origin } from '../origins/index.ts';
 
 /** More parts than these are not looked at one by one. */
-const mostParts = 1000;
+const maxParts = 1000;
 const readsAtOnce = 16;
 
 /**
@@ -25,7 +25,7 @@ export class ReadingProof {
       const name = this.#origin.partOf(row);
       const part = this.#parts.get(name);
       if (part !== undefined) part.last = row;
-      else if (this.#parts.size < mostParts) this.#parts.set(name, { first: row, last: row });
+      else if (this.#parts.size < maxParts) this.#parts.set(name, { first: row, last: row });
     }
   }
 

@@ -1,6 +1,7 @@
 import { HearthError } from '@hearth/common';
 import { Source } from '@hearth/common/generated/hearth/v1/control.ts';
 import { z } from 'zod';
+import { mirrorsOf } from '../origins/index.ts';
 import { errorCodeSchema, unsigned } from '../records/index.ts';
 
 const sourceSchema = z.codec(z.record(z.string(), z.unknown()), z.custom<Source>(), {
@@ -80,12 +81,14 @@ export interface DatasetRequest {
   exclude: readonly string[];
 }
 
-function requestText(request: DatasetRequest): string {
-  return JSON.stringify([Source.toJSON(request.source), request.include, request.exclude]);
+/** Mirrors may be others every time: what is listed does not depend on them. */
+function requestText({ source, include, exclude }: DatasetRequest): string {
+  return JSON.stringify([Source.toJSON({ ...source, mirrors: undefined }), include, exclude]);
 }
 
 /** What is written to the store is read by every agent and kept on disk: no credentials may be in it. */
 export function refuseSecrets(source: Source): void {
+  for (const mirror of mirrorsOf(source)) refuseSecrets(mirror);
   if (source.kind?.$case !== 'http') return;
   for (const text of source.kind.value.urls) {
     const url = URL.parse(text);

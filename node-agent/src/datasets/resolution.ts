@@ -1,11 +1,20 @@
 import { epochMs, HearthError, type Logger, within } from '@hearth/common';
 import type { Credentials } from '@hearth/common/generated/hearth/v1/control.ts';
-import { PathFilter } from '@hearth/engine';
+import { type ManifestInfo, PathFilter } from '@hearth/engine';
 import type { AgentContext } from '../context.ts';
-import type { CredentialBook } from '../credentials/index.ts';
-import type { Origin, Source } from '../origins/index.ts';
+import { type CredentialCache, ofFirst } from '../credentials/index.ts';
+import {
+  checkMirrors,
+  hasOwn,
+  type Origin,
+  type OriginRevision,
+  type Source,
+  sameMirrors,
+  samePlaces,
+} from '../origins/index.ts';
 import { abortError } from '../records/index.ts';
 import type { Operation, Store } from '../store/index.ts';
+import type { ManifestKeeper } from './keeper.ts';
 import { type Listed, type ListingProgress, listOrigin } from './listing.ts';
 import {
   checkName,
@@ -19,8 +28,9 @@ import {
 import type { DatasetTables } from './table.ts';
 
 /**
- * Opens the origin of a source with this agent's policy; `revision`: the one listed earlier. `credentials`: those of
- * the dataset; undefined: it has none of its own, and the agent's identity is used where its policy lets `dataset`.
+ * Opens the origin of a source, or of one mirror, with this agent's policy; `revision`: the one listed earlier.
+ * `credentials`: those of the dataset for that place; undefined: it has none of its own, and the agent's identity is used
+ * where its policy lets `dataset`.
  */
 export type OpenOrigin = (
   source: Source,
@@ -46,17 +56,24 @@ export class Resolution {
   readonly #logger: Logger;
   readonly #tables: DatasetTables;
   readonly #open: OpenOrigin;
-  readonly #credentials: CredentialBook;
+  readonly #credentials: CredentialCache;
+  readonly #keeper: Pick<ManifestKeeper, 'spareAll'>;
   readonly #used: () => Promise<Set<string>>;
 
   /** `used`: manifests whose revisions must stay, however old they are. */
   constructor(
     context: AgentContext,
     tables: DatasetTables,
-    parts: { open: OpenOrigin; credentials: CredentialBook; used: () => Promise<Set<string>> },
+    parts: {
+      open: OpenOrigin;
+      credentials: CredentialCache;
+      keeper: Pick<ManifestKeeper, 'spareAll'>;
+      used: () => Promise<Set<string>>;
+    },
   ) {
     this.#open = parts.open;
     this.#credentials = parts.credentials;
+    this.#keeper = parts.keeper;
     this.#used = parts.used;
     this.#store = context.store;
     this.#context = context;
@@ -67,6 +84,7 @@ export class Resolution {
   /** Refuses what cannot be added whatever the origin says; the dataset as it is now. Errors as those of `add`. */
   async check(name: string, request: DatasetRequest, signal: AbortSignal): Promise<DatasetRecord | undefined> {
     checkName('dataset', name);
+    checkMirrors(request.source);
     refuseSecrets(request.source);
     new PathFilter(request.include, request.exclude);
     const before = (await this.#tables.datasets.read(name, { signal }))?.value;
@@ -90,7 +108,9 @@ export class Resolution {
       const lockRevision = await this.#lock(name, request, signal);
       if (lockRevision !== undefined) return await this.#lead(name, request, lockRevision, progress, signal);
       const other = await this.#waitForOther(name, request, progress, signal);
-      if (other !== undefined && other.attempts > (before?.attempts ?? 0)) return await this.#follow(other, request);
+      // Other mirrors than ours are not what was asked for: then it is our turn.
+      const ours = other !== undefined && sameMirrors(other.source, request.source);
+      if (ours && other.attempts > (before?.attempts ?? 0)) return await this.#follow(other, request);
     }
   }
 
@@ -165,32 +185,82 @@ export class Resolution {
     progress: (progress: ListingProgress) => void,
     signal: AbortSignal,
   ): Promise<Resolved> {
+    const { before, listed } = await this.#look(name, request, progress, signal).catch(async (thrown: unknown) => {
+      await this.#release(name, lockRevision);
+      throw thrown;
+    });
+    return await this.#register(name, request, { before, lockRevision }, listed);
+  }
+
+  /** Lists the origin, and ends the use of it. */
+  async #look(
+    name: string,
+    request: DatasetRequest,
+    progress: (progress: ListingProgress) => void,
+    signal: AbortSignal,
+  ): Promise<{ before: DatasetRecord | undefined; listed: Listed | HearthError }> {
     const origin = await this.#openOrFail(name, request, signal);
     try {
       const before = (await this.#tables.datasets.read(name, { signal }))?.value;
       // Between the first look and the lock another may have registered the name.
       this.#refuseOther(name, before, request);
-      const outcome = await this.#list(name, request, origin, progress, signal).then(
-        (listed) => ({ ...listed, error: undefined }),
-        (thrown: unknown) => ({ info: undefined, revision: undefined, error: HearthError.from(thrown) }),
-      );
+      const listed = await this.#list(name, request, origin, progress, signal).catch(HearthError.from);
       if (signal.aborted) throw abortError(signal);
+      return { before, listed };
+    } finally {
+      if (!(origin instanceof HearthError)) origin.close();
+    }
+  }
+
+  /** Makes the manifest of what was listed, writes the outcome, and gives the lock back. */
+  async #register(
+    name: string,
+    request: DatasetRequest,
+    { before, lockRevision }: { before: DatasetRecord | undefined; lockRevision: number },
+    listed: Listed | HearthError,
+  ): Promise<Resolved> {
+    const registered = await this.#keeper.spareAll();
+    let info: ManifestInfo | undefined;
+    let written: number | undefined;
+    try {
+      const outcome = await this.#made(listed);
+      info = outcome.info;
       const now = epochMs(this.#context.clock);
       const dataset = recordOf(name, { ...request, credentialed: this.#credentials.isOwn(name) }, before, now, outcome);
-      await this.#finish(name, lockRevision, [
+      written = await this.#finish(name, lockRevision, [
         this.#tables.datasets.putOperation(name, dataset),
         ...(outcome.error === undefined
           ? await this.#tables.revisionOperations(revisionOf(dataset, now), this.#used)
-          : []),
+          : this.#corrected(before, request)),
       ]);
       if (outcome.error !== undefined) throw outcome.error;
       return { dataset, unchanged: dataset.lastAttempt.unchanged };
     } catch (thrown) {
-      await this.#release(name, lockRevision);
+      if (written === undefined) await this.#release(name, lockRevision);
       throw thrown;
     } finally {
-      if (!(origin instanceof HearthError)) origin.close();
+      registered(info === undefined ? undefined : { digest: info.digest, dataset: name, written });
     }
+  }
+
+  async #made(listed: Listed | HearthError): Promise<Outcome> {
+    if (listed instanceof HearthError) return { info: undefined, revision: undefined, error: listed };
+    try {
+      const info = await this.#context.engine.finishManifest(listed.builder);
+      return { info, revision: listed.revision, error: undefined };
+    } catch (thrown) {
+      return { info: undefined, revision: undefined, error: HearthError.from(thrown) };
+    }
+  }
+
+  /**
+   * How places are asked that are the same as before holds at once: a mirror may be corrected just because the source,
+   * which would be listed, is away.
+   */
+  #corrected(before: DatasetRecord | undefined, { source }: DatasetRequest): Operation[] {
+    if (before === undefined || before.manifest === '' || !samePlaces(before.source, source)) return [];
+    const known = this.#tables.revision({ dataset: before.name, manifest: before.manifest });
+    return known === undefined ? [] : [this.#tables.revisionOperation({ ...known, source })];
   }
 
   /** A source that cannot be opened fails like one that cannot be listed, so that waiting agents hear of it. */
@@ -198,8 +268,9 @@ export class Resolution {
     try {
       const { clock, pace } = this.#context;
       // Without them, `of` says what is missing.
+      if (!hasOwn(request.source, 0)) return this.#open(request.source, '', undefined, name);
       await this.#credentials.arrived(name, within(clock, pace.requestMs, signal)).catch(() => undefined);
-      return this.#open(request.source, '', this.#credentials.of(name), name);
+      return this.#open(request.source, '', ofFirst(this.#credentials.of(name)), name);
     } catch (thrown) {
       return HearthError.from(thrown);
     }
@@ -231,12 +302,12 @@ export class Resolution {
     await this.#store.transact({ compare, success: [put] }).catch(() => undefined);
   }
 
-  /** Writes the outcome and gives the lock back in one transaction: no other may have taken it over. */
-  async #finish(name: string, lockRevision: number, operations: Operation[]): Promise<void> {
+  /** Writes the outcome and gives the lock back in one transaction: no other may have taken it over. Its revision. */
+  async #finish(name: string, lockRevision: number, operations: Operation[]): Promise<number> {
     const key = this.#tables.resolving.key(name);
     const compare = [{ key, createRevision: lockRevision }];
     const result = await this.#store.transact({ compare, success: [...operations, { kind: 'delete', key }] });
-    if (result.succeeded) return;
+    if (result.succeeded) return result.revision;
     throw new HearthError('Unavailable', `the agent lost its lease while it listed dataset ${name}; add it again`);
   }
 
@@ -257,7 +328,9 @@ function revisionOf({ name, manifest, source, revision }: DatasetRecord, created
   return { dataset: name, manifest, source, revision, createdAt };
 }
 
-type Outcome = (Listed & { error: undefined }) | { info: undefined; revision: undefined; error: HearthError };
+type Outcome =
+  | { info: ManifestInfo; revision: OriginRevision; error: undefined }
+  | { info: undefined; revision: undefined; error: HearthError };
 
 /**
  * The record after an attempt. A failed attempt leaves the revision that was there in use, and says so; only a

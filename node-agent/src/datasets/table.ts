@@ -1,7 +1,7 @@
 import { type Clock, HearthError, type Logger, systemClock } from '@hearth/common';
 import type { DatasetRevision } from '@hearth/engine';
-import { Mirror, RecordTable } from '../records/index.ts';
-import type { Operation, Store } from '../store/index.ts';
+import { Mirror, RecordTable, type Row } from '../records/index.ts';
+import type { CallOptions, Operation, Store } from '../store/index.ts';
 import {
   type DatasetRecord,
   datasetSchema,
@@ -99,7 +99,11 @@ export class DatasetTables {
 
   /** As `revision`, as the store has it now. */
   async readRevision(of: DatasetRevision): Promise<RevisionRecord | undefined> {
-    return (await this.revisions.read(revisionId(of)))?.value;
+    return (await this.readRevisionRow(of))?.value;
+  }
+
+  async readRevisionRow(of: DatasetRevision, options: CallOptions = {}): Promise<Row<RevisionRecord> | undefined> {
+    return await this.revisions.read(revisionId(of), options);
   }
 
   /** Datasets that have or had this manifest as their revision, as far as this agent has heard. */
@@ -127,13 +131,17 @@ export class DatasetTables {
 
   /** Writes a revision and deletes old ones of the dataset, but for those whose manifests are used somewhere. */
   async revisionOperations(revision: RevisionRecord, used: () => Promise<Set<string>>): Promise<Operation[]> {
-    const put = this.revisions.putOperation(revisionId(revision), revision);
+    const put = this.revisionOperation(revision);
     const others = this.revisionsOf(revision.dataset).filter((one) => one.manifest !== revision.manifest);
     const old = others.sort((a, b) => b.createdAt - a.createdAt).slice(keptRevisions - 1, keptRevisions + 50);
     if (old.length === 0) return [put];
     const needed = await used();
     const spare = old.filter((one) => !needed.has(one.manifest));
     return [put, ...spare.map((one) => this.deleteRevision(one))];
+  }
+
+  revisionOperation(revision: RevisionRecord): Operation {
+    return this.revisions.putOperation(revisionId(revision), revision);
   }
 
   deleteRevision(revision: RevisionRecord): Operation {

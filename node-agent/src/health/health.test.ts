@@ -23,7 +23,7 @@ describe('health', () => {
     await cluster.close();
   });
 
-  it('tells that the agent lives, and whether it is ready with the reasons', async () => {
+  it('reports that the agent lives, and whether it is ready with the reasons', async () => {
     assert.equal(await (await fetch(`${url}/healthz`)).text(), 'ok\n');
     assert.equal((await fetch(`${url}/readyz`)).status, 200);
     reasons.push('the store is away');

@@ -1,45 +1,10 @@
-import type { Statistics } from '@hearth/engine';
 import { Counter, Gauge, Registry } from '@prometheus-io/client';
 import type { Agent } from '../agent/index.ts';
-
-interface MetricRow {
-  name: string;
-  help: string;
-  kind: 'counter' | 'gauge';
-  labels: string[];
-  /** Values with their labels' values, from one reading of everything. */
-  read: (seen: Seen) => [labels: string[], value: number][];
-}
-
-/** One consistent reading of the engine and the agent. */
-interface Seen {
-  statistics: Statistics;
-  agent: Agent;
-}
-
-const one = (value: bigint | number | boolean): [string[], number][] => [[[], Number(value)]];
-const ofEngine =
-  (read: (statistics: Statistics) => bigint | number): MetricRow['read'] =>
-  ({ statistics }) =>
-    one(read(statistics));
-const ofDirectories =
-  (read: (directory: Statistics['directories'][number]) => bigint): MetricRow['read'] =>
-  ({ statistics }) =>
-    statistics.directories.map((directory) => [[directory.path], Number(read(directory))]);
-
-const row = (
-  kind: MetricRow['kind'],
-  name: string,
-  help: string,
-  read: MetricRow['read'],
-  labels: string[] = [],
-): MetricRow => ({
-  name: `hearth_${name}`,
-  help,
-  kind,
-  labels,
-  read,
-});
+import { arenaRows } from './arena_rows.ts';
+import { copyRows } from './copy_rows.ts';
+import { limitRows } from './limit_rows.ts';
+import { type MetricRow, ofDirectories, ofEngine, one, row, type Seen } from './metric_row.ts';
+import { sourceRows } from './source_rows.ts';
 
 /** All metrics of an agent; docs/metrics.md is written from this table. */
 export const metricRows: readonly MetricRow[] = [
@@ -122,6 +87,32 @@ export const metricRows: readonly MetricRow[] = [
   ),
   row(
     'counter',
+    'origin_hedged_requests_total',
+    'Requests to origins that asked again, on another connection, for what a straggler was asked for.',
+    ofEngine((s) => s.originHedgedRequests),
+  ),
+  row(
+    'counter',
+    'origin_hedged_bytes_total',
+    'Bytes received by these requests, which hearth_origin_bytes_total contains.',
+    ofEngine((s) => s.originHedgedBytes),
+  ),
+  row(
+    'counter',
+    'origin_hedges_won_total',
+    'Those of these requests that brought their bytes before the stragglers did.',
+    ofEngine((s) => s.originHedgesWon),
+  ),
+  row(
+    'gauge',
+    'origin_parallelism',
+    'Requests that a host of origins may be asked at a time, as found by measuring; fewer when it throttles.',
+    ({ statistics }) => statistics.originHosts.map(({ host, parallelism }) => [[host], parallelism]),
+    ['host'],
+  ),
+  ...sourceRows,
+  row(
+    'counter',
     'peer_received_bytes_total',
     'Bytes of files received from other agents.',
     ofEngine((s) => s.peerBytesReceived),
@@ -154,6 +145,20 @@ export const metricRows: readonly MetricRow[] = [
         .filter((peer) => peer.wireVersion !== 0)
         .map((peer) => [[peer.node, String(peer.wireVersion), peer.featuresOff], 1]),
     ['peer', 'version', 'features_off'],
+  ),
+  row(
+    'counter',
+    'peer_paused_connections_total',
+    'How often a connection to the peer brought nothing for 200 ms and was left alone for a while.',
+    ({ statistics }) => statistics.peers.map((peer) => [[peer.node], Number(peer.paused)]),
+    ['peer'],
+  ),
+  row(
+    'counter',
+    'peer_hedged_slices_total',
+    'Parts of reads that were asked for again by another connection, as theirs brought nothing.',
+    ({ statistics }) => statistics.peers.map((peer) => [[peer.node], Number(peer.hedged)]),
+    ['peer'],
   ),
   row(
     'counter',
@@ -215,6 +220,27 @@ export const metricRows: readonly MetricRow[] = [
     'Bytes of files evicted.',
     ofEngine((s) => s.evictedBytes),
   ),
+  ...copyRows,
+  row(
+    'counter',
+    'advice_total',
+    'Pieces of advice that were taken, by ioctl on mounts and by hearth advise.',
+    ({ statistics: s }) => [
+      [['willneed'], Number(s.willNeed)],
+      [['dontneed'], Number(s.dontNeed)],
+    ],
+    ['advice'],
+  ),
+  row(
+    'counter',
+    'advice_bytes_total',
+    'Sizes of the files that WILLNEED was for; bytes that DONTNEED made this node let go of.',
+    ({ statistics: s }) => [
+      [['willneed'], Number(s.willNeedBytes)],
+      [['dontneed'], Number(s.dontNeedBytes)],
+    ],
+    ['advice'],
+  ),
   row(
     'counter',
     'demand_reads_total',
@@ -258,6 +284,14 @@ export const metricRows: readonly MetricRow[] = [
     'Chunk buffers in use.',
     ofEngine((s) => s.buffersInUse),
   ),
+  row(
+    'gauge',
+    'write_back_bytes',
+    'Bytes in memory that are not in the cache files yet.',
+    ofEngine((s) => s.writeBackBytes),
+  ),
+  ...limitRows,
+  ...arenaRows,
   row(
     'gauge',
     'longest_shard_queue',

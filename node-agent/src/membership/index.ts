@@ -1,2 +1,2 @@
-export { Membership, type MembershipOptions, type Standing } from './membership.ts';
-export { type NodeRecord, nodePrefix } from './record.ts';
+export { Membership } from './membership.ts';
+export { nodePrefix } from './record.ts';

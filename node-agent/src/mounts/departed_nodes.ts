@@ -51,6 +51,8 @@ export class DepartedNodes {
     const { node, clock, logger } = this.#context;
     this.#writing = this.#writing
       .then(async () => void (await this.#table.put(node, { node, at: epochMs(clock) })))
-      .catch((thrown) => logger.debug('that this agent is alive is not noted', { error: HearthError.from(thrown) }));
+      .catch((thrown) =>
+        logger.debug('could not write the heartbeat of this agent to the store', { error: HearthError.from(thrown) }),
+      );
   }
 }

@@ -15,14 +15,14 @@ export interface HolderCapability {
 export class HolderWatch {
   readonly #context: AgentContext;
   readonly #socket: string;
-  readonly #questions: RecurringWork;
+  readonly #probes: RecurringWork;
   #seen: HolderCapability | undefined;
 
   constructor(context: AgentContext, socket: string) {
     this.#context = context;
     this.#socket = socket;
-    this.#questions = new RecurringWork(context.clock, context.pace.publishedScanMs, () => this.#ask());
-    this.#questions.begin();
+    this.#probes = new RecurringWork(context.clock, context.pace.publishedScanMs, () => this.#probe());
+    this.#probes.begin();
   }
 
   /** Nothing while no holder answers: an agent needs none for views. */
@@ -31,10 +31,10 @@ export class HolderWatch {
   }
 
   async close(): Promise<void> {
-    await this.#questions.close();
+    await this.#probes.close();
   }
 
-  async #ask(): Promise<void> {
+  async #probe(): Promise<void> {
     try {
       const { release, expected, missing } = await this.#context.engine.holder(this.#socket);
       const ready = release === expected;

@@ -36,7 +36,6 @@ export class Mounts {
   readonly #context: AgentContext;
   readonly #tables: DatasetTables;
   readonly #keeper: ManifestKeeper;
-  readonly #holder: string;
   readonly #table;
   readonly #departed: DepartedNodes;
   readonly #rows = new Map<string, MountRow>();
@@ -47,11 +46,10 @@ export class Mounts {
   #takingOver: Promise<void> | undefined;
   readonly #stop = new AbortController();
 
-  constructor(context: AgentContext, tables: DatasetTables, keeper: ManifestKeeper, holder: string) {
+  constructor(context: AgentContext, tables: DatasetTables, keeper: ManifestKeeper) {
     this.#context = context;
     this.#tables = tables;
     this.#keeper = keeper;
-    this.#holder = holder;
     this.#table = new RecordTable(context.store, 'mounts/', mountSchema);
     this.#departed = new DepartedNodes(context);
   }
@@ -71,7 +69,7 @@ export class Mounts {
       await this.#takeOver();
     } catch (thrown) {
       const error = HearthError.from(thrown);
-      logger.warn('cannot adopt mounts of the holder; retrying', { holder: this.#holder, error });
+      logger.warn('cannot adopt mounts of the holder; retrying', { error });
       const views = new Set((await engine.mounts()).map((mount) => mount.target));
       for (const row of rows) if (views.has(row.target)) this.#rows.set(row.target, row);
       this.#tryAgain(() => this.#takeOver(), firstPauseMs);
@@ -85,17 +83,17 @@ export class Mounts {
    */
   async retake(): Promise<boolean> {
     try {
-      await this.#context.engine.resumeMounts(this.#holder);
+      await this.#context.engine.resumeMounts();
       return true;
     } catch (thrown) {
       const error = HearthError.from(thrown);
-      this.#context.logger.warn('cannot adopt mounts of the holder', { holder: this.#holder, error });
+      this.#context.logger.warn('cannot adopt mounts of the holder', { error });
       return false;
     }
   }
 
   async #takeOver(): Promise<void> {
-    const targets = await this.#context.engine.resumeMounts(this.#holder);
+    const targets = await this.#context.engine.resumeMounts();
     const dead: MountRow[] = [];
     for (const row of [...this.#inherited.values()]) {
       const { target } = row;
@@ -155,8 +153,8 @@ export class Mounts {
     const { engine, logger } = this.#context;
     if (!first) await this.#keeper.openedSoon(manifest, this.#stop.signal);
     const source = `${sourcePrefix}${dataset}`;
-    await engine.mount({ target, manifest, dataset, source, dataPath: dataPath ?? 'fuse', holder: this.#holder });
-    logger.warn('a mount was dead and was made again; files that were open in it are lost', { target, dataset });
+    await engine.mount({ target, manifest, dataset, source, dataPath: dataPath ?? 'fuse' });
+    logger.warn('remounted a dead mount; files that were open in it are lost', { target, dataset });
   }
 
   async #giveUp(row: MountRow, { code }: HearthError): Promise<void> {
@@ -192,7 +190,6 @@ export class Mounts {
       dataset,
       source,
       dataPath,
-      holder: this.#holder,
     });
     try {
       const daemon = dataPath === 'daemon' ? { dataPath } : {};

@@ -11,6 +11,7 @@ import { createHash } from 'node:crypto';
  *   hearth-key-1  http       URL  "modified"  Last-Modified as sent  size
  *   hearth-key-1  hub        URL with the commit  git object id
  *   hearth-key-1  directory  absolute path  mtime ns  ctime ns  size
+ *   hearth-key-1  mirrored   one of these keys  each mirror's place, JSON (mirrors.ts, placeKey), sorted
  *
  * A digest is a claim about bytes that were not read yet, and whoever registers a dataset may choose
  * who makes it: without the place, a claim would be enough to get bytes that another dataset brought, or to put
@@ -47,4 +48,9 @@ export function hubKey(url: string, oid: string): string {
 
 export function directoryKey(path: string, mtimeNs: bigint, ctimeNs: bigint, size: bigint): string {
   return keyOf('directory', path, String(mtimeNs), String(ctimeNs), String(size));
+}
+
+/** `places`: JSON of the mirrors' places, which may give the bytes as well, so that their word is a part of the key. */
+export function mirroredKey(key: string, places: readonly string[]): string {
+  return keyOf('mirrored', key, ...places);
 }

@@ -2,10 +2,12 @@ import { HearthError, systemClock } from '@hearth/common';
 import type { Source } from '@hearth/common/generated/hearth/v1/control.ts';
 import { AddressPolicy } from './address_policy.ts';
 import { openConnections } from './connections.ts';
+import { DirectoryCalls } from './directory_calls.ts';
 import { DirectoryOrigin } from './directory_origin.ts';
 import { HttpClient } from './http_client.ts';
 import { HttpOrigin } from './http_origin.ts';
 import { HubOrigin } from './hub_origin.ts';
+import { keyScopeOf, MirroredOrigin } from './mirrors.ts';
 import type { Origin, OriginOptions } from './origin.ts';
 import { S3Origin } from './s3_origin.ts';
 import { SelfTestOrigin } from './self_test_origin.ts';
@@ -17,17 +19,24 @@ const attemptMs = 60_000;
 export const defaultSelfTestDirectory = '/usr/share/hearth/selftest';
 
 /**
- * The origin that a source names; nothing is asked of it yet. `InvalidArgument` for a source, an allowed
+ * The origin that a source names, which its mirrors are no part of but for the content keys; nothing is asked of it yet. `InvalidArgument` for a source, an allowed
  * address or a file of certificates that cannot be used. The caller closes it.
  */
 export function createOrigin(source: Source, options: OriginOptions = {}): Origin {
+  const keyScope = keyScopeOf(source);
+  const first = firstOrigin(source, keyScope, options);
+  return keyScope === undefined ? first : new MirroredOrigin(first, keyScope);
+}
+
+function firstOrigin(source: Source, keyScope: ((key: string) => string) | undefined, options: OriginOptions): Origin {
   const environment: Environment = options.environment ?? process.env;
   const filled = withEnvironment(source, environment);
   const { kind, unusableNames, allowWeakValidators } = filled;
   if (kind === undefined)
     throw new HearthError('InvalidArgument', 'the dataset has no source; give a directory, S3, http or hub source');
   if (kind.$case === 'directory') {
-    return new DirectoryOrigin({ path: kind.value.path, unusableNames, allowed: options.allowedDirectories });
+    const { allowedDirectories: allowed, directoryCalls: calls = new DirectoryCalls() } = options;
+    return new DirectoryOrigin({ path: kind.value.path, unusableNames, allowed, calls });
   }
   if (kind.$case === 'selfTest') return new SelfTestOrigin(options.selfTestDirectory ?? defaultSelfTestDirectory);
   const policy = new AddressPolicy(filled.allowPrivate, options.allowedAddresses ?? []);
@@ -47,6 +56,7 @@ export function createOrigin(source: Source, options: OriginOptions = {}): Origi
       client,
       attempts,
       locationSeconds: options.locationSeconds ?? 3600,
+      keyScope,
     });
   }
   if (kind.$case === 'http') {

@@ -15,15 +15,19 @@ import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { directoryKey } from './content_key.ts';
+import { DirectoryCalls } from './directory_calls.ts';
 import { DirectoryOrigin } from './directory_origin.ts';
 import type { ManifestRow } from './origin.ts';
 import { listAll } from './testing/list_all.ts';
 
 describe('DirectoryOrigin', () => {
+  const calls = new DirectoryCalls();
   let root = '';
 
+  after(() => calls.close());
+
   function open(options: { path?: string; unusableNames?: string; allowed?: string[] } = {}): DirectoryOrigin {
-    return new DirectoryOrigin({ path: root, unusableNames: 'Fail', allowed: undefined, ...options });
+    return new DirectoryOrigin({ path: root, unusableNames: 'Fail', allowed: undefined, calls, ...options });
   }
 
   beforeEach(() => {
@@ -81,7 +85,7 @@ describe('DirectoryOrigin', () => {
 
   it('locates by a base path', async () => {
     const origin = open();
-    assert.deepEqual(origin.base(), { path: root, below: root });
+    assert.deepEqual(await origin.base(), { path: root, below: root });
     assert.deepEqual(await origin.locate([{ index: 7, path: 'a/b', contentKey: '', validator: '' }]), [
       { entry: 7, path: join(root, 'a/b'), below: root },
     ]);
@@ -169,13 +173,17 @@ describe('DirectoryOrigin', () => {
     for (const path of ['allowed-not', 'allowed/escape', 'allowed/x/../../allowed-not']) {
       const origin = open({ path: `${root}/${path}`, allowed });
       await assert.rejects(listAll(origin), { code: 'PermissionDenied', message: /allowed/ }, path);
-      assert.throws(() => origin.base(), { code: 'PermissionDenied' });
+      await assert.rejects(origin.base(), { code: 'PermissionDenied' });
     }
     symlinkSync(join(root, 'allowed'), join(root, 'also'));
     symlinkSync('x', join(root, 'allowed/y'));
     for (const path of ['allowed/x', 'allowed/y', 'also/y']) {
       const origin = open({ path: join(root, path), allowed: [join(root, 'allowed'), join(root, 'also')] });
-      assert.deepEqual(origin.base(), { path: join(root, 'allowed/x'), below: join(root, 'allowed') }, 'without links');
+      assert.deepEqual(
+        await origin.base(),
+        { path: join(root, 'allowed/x'), below: join(root, 'allowed') },
+        'without links',
+      );
     }
     assert.deepEqual(await listAll(open({ path: join(root, 'also/x'), allowed: [join(root, 'also')] })), []);
     await assert.rejects(listAll(open({ path: join(root, 'allowed/x'), allowed: [] })), {

@@ -100,6 +100,13 @@ describe('HttpOrigin', () => {
     );
   });
 
+  it('locates files of its URLs alone, and leaves others out where that is asked for', async () => {
+    const origin = open(`${server.url}/m/a.bin`);
+    const asked = ['a.bin', 'b.bin'].map((path, index) => ({ index, path, contentKey: '', validator: '' }));
+    await assert.rejects(origin.locate(asked, signal()), { code: 'NotFound', message: /no URL for b\.bin/ });
+    assert.deepEqual(await origin.locate(asked, signal(), true), [{ entry: 0, url: `${server.url}/m/a.bin` }]);
+  });
+
   it('takes a SHA-256 that the source gives, and needs one when the server has no validator', async () => {
     const body = Buffer.from('model');
     server.handler = (request, response) => sendFile(request, response, body, { 'last-modified': undefined });
@@ -120,7 +127,7 @@ describe('HttpOrigin', () => {
     });
     assert.match(
       origin.revision().warnings.join(),
-      /^DigestOnly: .* of 1 files .*the first is x\); .*bytes of both states$/,
+      /^DigestOnly: 1 files have only a digest, as their servers .*the first is x\); .*bytes of both states$/,
     );
     server.handler = (request, response) => sendFile(request, response, body, { etag: '"e"' });
     const tagged = open(`${server.url}/x#sha256=${sha256}`);
@@ -346,7 +353,7 @@ describe('HttpOrigin', () => {
     assert.match(await failure('http://no-such-host.invalid/x'), /^Unavailable: /);
   });
 
-  it('trusts only the certificates that it is told to', async () => {
+  it('trusts only the certificates that it is given', async () => {
     const authority = Authority.create();
     const secure = await startServer(authority.issue({ names: ['127.0.0.1'] }));
     try {

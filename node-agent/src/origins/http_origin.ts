@@ -2,11 +2,12 @@ import { HearthError } from '@hearth/common';
 import type { HttpSource } from '@hearth/common/generated/hearth/v1/control.ts';
 import type { Location, ManifestRow } from '@hearth/engine';
 import { digestKey, httpEtagKey, httpModifiedKey } from './content_key.ts';
+import { DigestOnly } from './digest_only.ts';
 import { readFirstByte } from './first_byte.ts';
 import type { HttpClient } from './http_client.ts';
 import { type IndexedName, walkIndex } from './http_index.ts';
 import { type HttpFileFacts, probeFile } from './http_probe.ts';
-import { type HttpRoot, httpRoots, locateBelow } from './http_roots.ts';
+import { findBelow, type HttpRoot, httpRoots, locateBelow } from './http_roots.ts';
 import type { LocatableEntry, Origin, OriginBase, OriginRevision } from './origin.ts';
 import { printableUrl } from './printable_url.ts';
 import { inPages, mapConcurrently } from './row_stream.ts';
@@ -73,12 +74,11 @@ export class HttpOrigin implements Origin {
     return { url: folder, ...this.#headers() };
   }
 
-  async locate(entries: LocatableEntry[]): Promise<Location[]> {
-    return entries.map(({ index, path }) => ({
-      entry: index,
-      url: locateBelow(this.#roots, path).href,
-      ...this.#headers(),
-    }));
+  async locate(entries: LocatableEntry[], _signal?: AbortSignal, partly = false): Promise<Location[]> {
+    return entries.flatMap(({ index, path }) => {
+      const url = partly ? findBelow(this.#roots, path) : locateBelow(this.#roots, path);
+      return url === undefined ? [] : [{ entry: index, url: url.href, ...this.#headers() }];
+    });
   }
 
   /** Listing has read a byte of every file. */
@@ -116,8 +116,7 @@ export class HttpOrigin implements Origin {
 class Observations {
   readonly #weak: WeakValidators;
   readonly #redirected = new Map<string, string>();
-  /** Whose digest alone shows a change: when all of it has come, and chunks are read before. */
-  readonly #digestOnly: string[] = [];
+  readonly #digestOnly = new DigestOnly();
 
   constructor(allowWeak: boolean) {
     this.#weak = new WeakValidators(allowWeak);
@@ -134,7 +133,7 @@ class Observations {
       validator: etag !== undefined ? `etag:${etag}` : lastModified !== undefined ? `modified:${lastModified}` : '',
       ...(lastModified === undefined ? {} : { modifiedAtNs: BigInt(Date.parse(lastModified)) * 1_000_000n }),
     };
-    if (sha256 !== undefined && row.validator === '' && size > 0n) this.#digestOnly.push(path);
+    if (sha256 !== undefined && row.validator === '' && size > 0n) this.#digestOnly.note(path);
     if (sha256 !== undefined) return { ...row, contentKey: digestKey(url.href, sha256, size), sourceDigest: sha256 };
     if (etag !== undefined) return { ...row, contentKey: httpEtagKey(url.href, etag) };
     if (lastModified === undefined) {
@@ -148,14 +147,10 @@ class Observations {
   }
 
   warnings(): string[] {
-    const warnings = this.#weak.warnings();
-    const [first] = this.#digestOnly;
-    if (first !== undefined) {
-      warnings.push(
-        `DigestOnly: the servers of ${this.#digestOnly.length} files send neither an ETag nor Last-Modified (the first is ${first}); ` +
-          'when such a file changes while it is fetched, who reads it at that time can get bytes of both states',
-      );
-    }
+    const warnings = [
+      ...this.#weak.warnings(),
+      ...this.#digestOnly.warnings('their servers send neither an ETag nor Last-Modified'),
+    ];
     for (const [from, to] of this.#redirected) warnings.push(`Redirected: files of ${from} are served by ${to}`);
     return warnings;
   }

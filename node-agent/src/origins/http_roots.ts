@@ -68,6 +68,16 @@ function httpRoot(text: string, single: boolean): HttpRoot {
 
 /** The URL of an entry; `NotFound` when no URL of the source has it. */
 export function locateBelow(roots: readonly HttpRoot[], path: string): URL {
+  const url = findBelow(roots, path);
+  if (url !== undefined) return url;
+  throw new HearthError(
+    'NotFound',
+    `the source has no URL for ${path}; the dataset was probably registered with other URLs, so add it again`,
+  );
+}
+
+/** The URL of an entry; undefined when no URL of the source has it. */
+export function findBelow(roots: readonly HttpRoot[], path: string): URL | undefined {
   const slash = path.indexOf('/');
   const first = slash < 0 ? path : path.slice(0, slash);
   for (const root of roots) {
@@ -75,10 +85,7 @@ export function locateBelow(roots: readonly HttpRoot[], path: string): URL {
     if (root.index && root.path === '') return new URL(encodePath(path), root.url);
     if (root.index && slash > 0 && root.path === first) return new URL(encodePath(path.slice(slash + 1)), root.url);
   }
-  throw new HearthError(
-    'NotFound',
-    `the source has no URL for ${path}; the dataset was probably registered with other URLs, so add it again`,
-  );
+  return undefined;
 }
 
 /** A path as that of a relative URL. */

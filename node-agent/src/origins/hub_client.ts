@@ -32,6 +32,15 @@ const treeAnswer = z.array(
   }),
 );
 
+/** Where a hub serves a file. */
+export interface HubFilePlace {
+  url: URL;
+  /** At another host, to which the hub redirects. */
+  elsewhere: boolean;
+  /** The strong one that the file has at the hub itself. */
+  etag?: string;
+}
+
 /** The API of a Hugging Face compatible hub (https://huggingface.co/docs/hub/api) for one repository. */
 export class HubClient {
   readonly #client: HttpClient;
@@ -93,20 +102,28 @@ export class HubClient {
    * Where the hub serves a file now: on its own host, with the strong ETag that it has there, or by a redirect to another
    * one, which is not followed.
    */
-  async resolveFile(
-    commit: string,
-    path: string,
-    signal: AbortSignal,
-  ): Promise<{ url: URL; elsewhere: boolean; etag?: string }> {
-    const url = this.fileUrl(commit, path);
-    const response = await this.#client.request({
+  async resolveFile(commit: string, path: string, signal: AbortSignal): Promise<HubFilePlace> {
+    return this.#placeOf(await this.#head(commit, path, signal));
+  }
+
+  /** As `resolveFile`; undefined when just this file is not there. */
+  async findFile(commit: string, path: string, signal: AbortSignal): Promise<HubFilePlace | undefined> {
+    const response = await this.#head(commit, path, signal);
+    return lacksFile(response) ? undefined : this.#placeOf(response);
+  }
+
+  #head(commit: string, path: string, signal: AbortSignal): Promise<HttpResponse> {
+    return this.#client.request({
       method: 'HEAD',
-      url,
+      url: this.fileUrl(commit, path),
       ...this.#authorized(),
       redirects: 'sameHost',
       bodyLimit: 0,
       signal,
     });
+  }
+
+  #placeOf(response: HttpResponse): HubFilePlace {
     if (response.redirect !== undefined) return { url: response.redirect, elsewhere: true };
     if (response.status !== 200) throw this.#error(response);
     const etag = strongEtag(response.headers);
@@ -217,6 +234,12 @@ export class HubClient {
     }
     return statusError(status, url);
   }
+}
+
+/** For a repository or a commit that is gone the hub names that cause. */
+function lacksFile({ status, headers }: HttpResponse): boolean {
+  const whole = ['RepoNotFound', 'RevisionNotFound'];
+  return (status === 404 || status === 410) && !whole.includes(String(headers['x-error-code']));
 }
 
 /** The query of the next page (RFC 8288); of its URL only this is used, so that a mirror's links lead nowhere else. */

@@ -101,7 +101,13 @@ describe('HubOrigin', () => {
     ]);
     const parts = (await listAll(open('hf://org/llama'))).map((row) => origin.partOf(row));
     assert.deepEqual(parts, ['lfs', 'plain'], 'stored apart, so read apart to see that both may be read');
-    assert.deepEqual(origin.revision(), { name: commit, warnings: [] });
+    assert.equal(origin.revision().name, commit);
+    const [warning, ...others] = origin.revision().warnings;
+    assert.match(
+      warning ?? '',
+      /^DigestOnly: 1 files have only a digest, as ETags .*the first is .*bytes of both states$/,
+    );
+    assert.deepEqual(others, []);
     assert.equal(origin.base(), undefined);
     assert.equal((await listAll(open('hf://org/llama@refs/pr/1'))).length, 2);
   });
@@ -144,6 +150,23 @@ describe('HubOrigin', () => {
       code: 'InvalidArgument',
       message: /commit is known/,
     });
+  });
+
+  it('leaves out what the commit lacks where that is asked for, but not a repository that is gone', async () => {
+    const origin = open('hf://org/llama', { revision: commit });
+    const found = await origin.locate([entry(1, 'none'), entry(4, 'model.safetensors')], signal(), true);
+    assert.deepEqual(
+      found.map((location) => location.entry),
+      [4],
+    );
+    const many = Array.from({ length: 256 }, (_, index) => entry(index, `f${index}`));
+    for (const cause of ['RepoNotFound', 'RevisionNotFound']) {
+      hub.handler = (_request, response) => response.writeHead(404, { 'x-error-code': cause }).end();
+      const before = hub.requests.length;
+      await assert.rejects(origin.locate(many, signal(), true), { code: 'NotFound' });
+      // Those under way when the first has failed, and no more.
+      assert.ok(hub.requests.length - before <= 32);
+    }
   });
 
   it('sends the token of the environment to the hub of the environment only', async () => {

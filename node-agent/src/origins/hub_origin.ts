@@ -2,9 +2,10 @@ import { epochMs, HearthError } from '@hearth/common';
 import type { HubSource } from '@hearth/common/generated/hearth/v1/control.ts';
 import type { Location, ManifestRow } from '@hearth/engine';
 import { digestKey, hubKey } from './content_key.ts';
+import { DigestOnly } from './digest_only.ts';
 import { readFirstByte } from './first_byte.ts';
 import type { HttpClient } from './http_client.ts';
-import { HubClient, type HubFile } from './hub_client.ts';
+import { HubClient, type HubFile, type HubFilePlace } from './hub_client.ts';
 import type { LocatableEntry, Origin, OriginRevision } from './origin.ts';
 import { collectConcurrently } from './row_stream.ts';
 import { signedUrlExpiry } from './signed_url.ts';
@@ -49,6 +50,7 @@ export class HubOrigin implements Origin {
     const { source, revision, unusableNames, allowWeakValidators } = this.#options;
     const unusable = new UnusableNames(unusableNames);
     const weak = new WeakValidators(allowWeakValidators);
+    const digestOnly = new DigestOnly();
     const commit = revision || (await this.#hub.resolveRevision(source.revision || 'main', signal));
     let etagsAreIds: boolean | undefined;
     for await (const files of this.#hub.tree(commit, signal)) {
@@ -62,11 +64,14 @@ export class HubOrigin implements Origin {
           etagsAreIds ??= await this.#etagIsId(commit, file, signal);
           if (!etagsAreIds) weak.note(file.path, `ETags of ${this.#hub.endpoint} are not the git ids of files`);
         }
+        if (file.sha256 !== undefined) digestOnly.note(file.path);
         rows.push(this.#row(commit, file, etagsAreIds === true));
       }
       if (rows.length > 0) yield rows;
     }
-    this.#revision = { name: commit, warnings: [...weak.warnings(), ...unusable.finish()] };
+    const noEtags = 'ETags of large files differ between a hub and its content network';
+    const warnings = [...weak.warnings(), ...digestOnly.warnings(noEtags), ...unusable.finish()];
+    this.#revision = { name: commit, warnings };
   }
 
   revision(): OriginRevision {
@@ -77,7 +82,7 @@ export class HubOrigin implements Origin {
     return undefined;
   }
 
-  async locate(entries: LocatableEntry[], signal: AbortSignal): Promise<Location[]> {
+  async locate(entries: LocatableEntry[], signal: AbortSignal, partly = false): Promise<Location[]> {
     const commit = this.#revision.name;
     if (commit === '') {
       throw new HearthError(
@@ -85,15 +90,22 @@ export class HubOrigin implements Origin {
         `files of ${this.describe()} cannot be located before its commit is known; list it, or create the origin with the revision`,
       );
     }
-    return collectConcurrently(entries, requestsAtOnce, async ({ index, path }): Promise<Location> => {
-      const { url, elsewhere } = await this.#hub.resolveFile(commit, path, signal);
-      if (elsewhere) {
-        const expiresAt = signedUrlExpiry(url) ?? epochMs(this.#options.client.clock) + unknownLifetimeMs;
-        return { entry: index, url: url.href, expiresAt };
-      }
-      const authorization = this.#hub.authorization();
-      return { entry: index, url: url.href, ...(authorization === undefined ? {} : { headers: { authorization } }) };
+    const located = await collectConcurrently(entries, requestsAtOnce, async ({ index, path }) => {
+      const place = partly
+        ? await this.#hub.findFile(commit, path, signal)
+        : await this.#hub.resolveFile(commit, path, signal);
+      return place === undefined ? undefined : this.#location(index, place);
     });
+    return located.filter((location) => location !== undefined);
+  }
+
+  #location(index: number, { url, elsewhere }: HubFilePlace): Location {
+    if (elsewhere) {
+      const expiresAt = signedUrlExpiry(url) ?? epochMs(this.#options.client.clock) + unknownLifetimeMs;
+      return { entry: index, url: url.href, expiresAt };
+    }
+    const authorization = this.#hub.authorization();
+    return { entry: index, url: url.href, ...(authorization === undefined ? {} : { headers: { authorization } }) };
   }
 
   /** A repository is gated as a whole, and large files are stored apart from the others. */

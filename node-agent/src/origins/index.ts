@@ -1,14 +1,17 @@
 /** Where bytes come from: HTTP, S3, hubs, directories. */
 export { createOrigin } from './create_origin.ts';
-export type {
-  LocatableEntry,
-  Origin,
-  OriginBase,
-  OriginOptions,
-  OriginRevision,
-  S3Credentials,
-  Source,
-} from './origin.ts';
+export { DirectoryCalls } from './directory_calls.ts';
+export {
+  checkMirrors,
+  comparesTags,
+  hasOwn,
+  mirrorsOf,
+  placeKey,
+  placeName,
+  sameMirrors,
+  samePlaces,
+} from './mirrors.ts';
+export type { LocatableEntry, Origin, OriginBase, OriginOptions, OriginRevision, Source } from './origin.ts';
 export { collectConcurrently } from './row_stream.ts';
 export { describeSource, parseSource } from './source.ts';
 export { type Environment, withEnvironment } from './source_environment.ts';

@@ -1,6 +1,7 @@
 import type { Clock } from '@hearth/common';
 import type { Source } from '@hearth/common/generated/hearth/v1/control.ts';
 import type { Location, ManifestEntry, ManifestRow } from '@hearth/engine';
+import type { DirectoryCalls } from './directory_calls.ts';
 
 /** How the engine reads every entry: the base, '/' and the entry's path (percent-encoded in URLs). Headers are secrets. */
 export type OriginBase = Pick<Location, 'url' | 'path' | 'below' | 'headers'>;
@@ -38,13 +39,16 @@ export interface Origin {
   revision(): OriginRevision;
 
   /** When every location is a base and the path: the engine then asks no questions. Needs no listing before it. */
-  base(): OriginBase | undefined;
+  base(): OriginBase | undefined | Promise<OriginBase>;
 
   /** `locate` makes no requests: it may be asked for what is not read yet. */
   readonly locatesFreely: boolean;
 
-  /** Where the bytes of these entries can be read now. Needs no listing before it. The results are bearer secrets. */
-  locate(entries: LocatableEntry[], signal: AbortSignal): Promise<Location[]>;
+  /**
+   * Where the bytes of these entries can be read now. Needs no listing before it. The results are bearer secrets. An entry
+   * that is not there is `NotFound` of all; with `partly` it is left out instead, and `NotFound` is of the whole origin.
+   */
+  locate(entries: LocatableEntry[], signal: AbortSignal, partly?: boolean): Promise<Location[]>;
 
   /**
    * The part of the origin that a file belongs to, where rights may differ from part to part. Who may read the first and
@@ -84,6 +88,8 @@ export interface OriginOptions {
   allowedAddresses?: readonly string[];
   /** Absolute paths below which directory origins may lie; absent: everywhere; empty: nowhere. */
   allowedDirectories?: readonly string[];
+  /** Who looks at directories; default: one of this origin alone. */
+  directoryCalls?: DirectoryCalls;
   /** Folder of the built-in files; default: where the image has them. */
   selfTestDirectory?: string;
   /** File with the certificate authorities (PEM) for https; absent or empty: the system's. As the engine's option. */

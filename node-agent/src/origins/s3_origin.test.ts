@@ -178,7 +178,7 @@ describe('S3Origin against a real S3 server', () => {
     });
   });
 
-  it('lets nobody have the private folders of a bucket who may only list it', async () => {
+  it('keeps the private folders of a bucket from those who may only list it', async () => {
     const Bucket = 'mixed';
     await client.send(new CreateBucketCommand({ Bucket }));
     for (const key of ['README.md', 'open/a', 'secret/b', 'secret/c']) await put(key, key, Bucket);
@@ -300,7 +300,7 @@ describe('S3Origin against answers of AWS', () => {
     assert.match(await failure(200, body), /^Unsupported: the object x\/cold is archived \(GLACIER\)/);
   });
 
-  it('says when nobody answers', async () => {
+  it('says when no server answers', async () => {
     const origin = openS3('s3://bucket/x?endpoint=http://127.0.0.1:1', { credentials });
     await assert.rejects(listAll(origin), {
       code: 'Unavailable',

@@ -22,6 +22,8 @@ export interface S3OriginOptions {
   client: HttpClient;
   attempts: number;
   locationSeconds: number;
+  /** Of the content keys, where the source has mirrors. */
+  keyScope: ((key: string) => string) | undefined;
 }
 
 /**
@@ -157,8 +159,10 @@ export class S3Origin implements Origin {
   #currentKey({ path, contentKey, validator }: LocatableEntry): string {
     const candidates = this.#candidates(path);
     const etag = validator.replace(/^etag:/, '');
-    const exact = candidates.find((key) => s3EtagKey(this.#objectUrl(key), etag) === contentKey);
-    return exact ?? candidates[candidates.length - 1] ?? path;
+    const { keyScope = (own: string) => own } = this.#options;
+    const exact = candidates.find((key) => keyScope(s3EtagKey(this.#objectUrl(key), etag)) === contentKey);
+    // Keys of a mirror's entries are the source's: a prefix that ends with the name of the file is then that object.
+    return exact ?? candidates[0] ?? path;
   }
 
   /** The object's URL for content keys: the same for both styles of requests and all regions. */

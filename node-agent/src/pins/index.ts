@@ -1,3 +1,3 @@
 /** Files that stay in the cache, by owner. */
 export { Pins } from './pins.ts';
-export { checkOwner, type PinRecord } from './record.ts';
+export { checkOwner } from './record.ts';

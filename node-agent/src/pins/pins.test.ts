@@ -18,7 +18,7 @@ describe('pins', () => {
   const asked = (owner: string, paths: string[] = []) => {
     return { kind: 'pin' as const, dataset: 'd', manifest, paths, owner, evict: false };
   };
-  const held = (node: string, owner: string) => cluster.engine(node).pins.get(manifest)?.has(owner) === true;
+  const held = (node: string, owner: string) => cluster.engine(node).pins.get(manifest)?.has(`d/${owner}`) === true;
 
   it('of eight agents are set by one call', async () => {
     const names = ['a', 'b', 'c', 'e', 'f', 'g', 'h', 'i'];
@@ -47,7 +47,7 @@ describe('pins', () => {
     assert.equal(held('c', 'p/1/x'), false);
   });
 
-  it('are there again when they are set anew at once', async () => {
+  it('are there again when they are set again at once', async () => {
     await start(['a']);
     const { pins } = cluster.agent('a');
     const pin = { dataset: 'd', manifest, paths: [], owner: 'p/1' };
@@ -62,12 +62,22 @@ describe('pins', () => {
     assert.ok(held('a', 'p/1'));
   });
 
+  it('of one owner are of each dataset alone, though they share files', async () => {
+    await start(['a']);
+    const request = { source: directorySource, include: [], exclude: [] };
+    await cluster.agent('a').resolution.add('e', request, () => {}, soon());
+    const { pins } = cluster.agent('a');
+    for (const dataset of ['d', 'e']) await pins.pin({ dataset, manifest, paths: [], owner: 'user' }, soon());
+    await pins.unpin('e', 'user');
+    assert.ok(held('a', 'user'));
+  });
+
   it('of one owner are of one choice of files', async () => {
     await start(['a']);
     const { pins } = cluster.agent('a');
     await pins.pin({ dataset: 'd', manifest, paths: ['a.bin'], owner: 'p' }, soon());
     await pins.pin({ dataset: 'd', manifest, paths: ['b.bin'], owner: 'p' }, soon());
-    assert.equal(cluster.engine('a').pins.get(manifest)?.get('p')?.length, 1);
+    assert.equal(cluster.engine('a').pins.get(manifest)?.get('d/p')?.length, 1);
     assert.deepEqual(
       (await pins.list('p', soon())).map(({ paths }) => paths),
       [['b.bin']],

@@ -54,7 +54,7 @@ export class Pins {
           await this.#set(value, this.#stop.signal);
           const own = this.#own.get(id);
           if (own !== undefined) own.held = true;
-          else await this.#context.engine.unpin(value.manifest, value.owner);
+          else await this.#context.engine.unpin(value.manifest, engineOwner(value));
         } catch (thrown) {
           if (this.#stop.signal.aborted) return;
           this.#context.logger.error('could not set a pin again', {
@@ -88,7 +88,7 @@ export class Pins {
       const known = before.get(pinId(record));
       if (known?.held === true && isDeepStrictEqual(known.record, record)) continue;
       // One owner has one choice of files of a dataset: another one takes its place.
-      if (known !== undefined) await this.#context.engine.unpin(known.record.manifest, record.owner);
+      if (known !== undefined) await this.#context.engine.unpin(known.record.manifest, engineOwner(record));
       await this.#set(record, signal);
     }
     const own = records.map((record): OwnPin => ({ record, held: true, writtenAt: Number.POSITIVE_INFINITY }));
@@ -120,7 +120,7 @@ export class Pins {
     this.#own.delete(id);
     if (row !== undefined) await this.#table.delete(id);
     const manifest = row?.value.manifest ?? own?.manifest;
-    if (manifest !== undefined) await this.#context.engine.unpin(manifest, owner);
+    if (manifest !== undefined) await this.#context.engine.unpin(manifest, engineOwner({ dataset, owner }));
   }
 
   /** All agents' pins of a dataset. */
@@ -182,7 +182,7 @@ export class Pins {
     const { dataset, manifest, owner } = own.record;
     this.#own.delete(id);
     this.#context.logger.info('a pin was released', { dataset, owner });
-    this.#context.engine.unpin(manifest, owner).catch((thrown) => {
+    this.#context.engine.unpin(manifest, engineOwner(own.record)).catch((thrown) => {
       this.#context.logger.error('a pin could not be released', { dataset, owner, error: HearthError.from(thrown) });
     });
   }
@@ -191,6 +191,11 @@ export class Pins {
     await this.#keeper.opened(pin.manifest, signal);
     const dataset = { name: pin.dataset, manifest: pin.manifest, bytes: 0n };
     const { entries } = await chooseFiles(this.#context.engine, dataset, pin.paths);
-    await this.#context.engine.pin(pin.manifest, entries, pin.owner);
+    await this.#context.engine.pin(pin.manifest, entries, engineOwner(pin));
   }
+}
+
+/** The engine counts pins of a content key by owner: one who pins it for two datasets gives up one of them. */
+function engineOwner({ dataset, owner }: Pick<PinRecord, 'dataset' | 'owner'>): string {
+  return `${dataset}/${owner}`;
 }

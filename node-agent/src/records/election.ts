@@ -70,7 +70,7 @@ export class Election {
         await this.#campaign(signal);
       } catch (thrown) {
         if (signal.aborted) return;
-        this.#logger.debug('the election could not be held', { error: HearthError.from(thrown) });
+        this.#logger.debug('could not take part in the election', { error: HearthError.from(thrown) });
       }
       await sleep(this.#clock, this.#retryMs * (0.5 + this.#clock.random()), signal);
     }
@@ -93,6 +93,6 @@ export class Election {
     );
     if (!result.succeeded) return;
     this.#wonAt = result.revision;
-    this.#logger.info('this agent was elected', { key: this.#key });
+    this.#logger.info('elected leader among the agents', { key: this.#key });
   }
 }

@@ -11,7 +11,7 @@ import { answerSchema, requestSchema } from '../requests/record.ts';
 import { statisticsSchema } from '../statistics/record.ts';
 import type { Store } from '../store/store.ts';
 import { usageSchema } from '../usage/record.ts';
-import { volumeSchema } from '../volumes/volume_book.ts';
+import { volumeSchema } from '../volumes/volume_registry.ts';
 import { warmDivisionSchema, warmJobSchema, warmProgressSchema } from '../warm/record.ts';
 import { RecordTable } from './table.ts';
 
@@ -24,6 +24,8 @@ interface Golden {
 }
 
 const directory = '{"directory":{"path":"/d"}}';
+const mirrored =
+  '{"directory":{"path":"/d"},"mirrors":{"sources":[{"s3":{"bucket":"b","prefix":"p","endpoint":"https://e"}}]}}';
 const ended = '"errorCode":"NotFound","message":"m"';
 
 /** Records as they stand in stores, by the prefix of their keys. What is here is read by every later release. */
@@ -37,7 +39,7 @@ const goldens: Record<string, Golden> = {
   'stats/': {
     schema: statisticsSchema,
     whole:
-      '{"format":1,"node":"n","budgetBytes":"1","usedBytes":"2","freeBytes":"3","pinnedBytes":"4","originBytes":"5","peerBytesReceived":"6","peerBytesSent":"7","corruptBlocks":"8","startedAt":9,"capabilities":[{"name":"volumes","ready":false,"reason":"r","pods":[{"namespace":"s","name":"p","uid":"u","reboundAt":"t"}],"podsLeftOut":1}],"residency":{"d":{"residentBytes":"9223372036854775808","completeFiles":1,"pinned":true,"dataPath":"view","reason":""}}}',
+      '{"format":1,"node":"n","budgetBytes":"1","usedBytes":"2","freeBytes":"3","pinnedBytes":"4","originBytes":"5","peerBytesReceived":"6","peerBytesSent":"7","corruptBlocks":"8","startedAt":9,"capabilities":[{"name":"volumes","ready":false,"reason":"r","pods":[{"namespace":"s","name":"p","uid":"u","reboundAt":"t"}],"podsLeftOut":1}],"residency":{"d":{"residentBytes":"9223372036854775808","completeFiles":1,"pinned":true,"dataPath":"view","reason":"","sourcesAside":["the first source: w"]}}}',
     optional: ['capabilities'],
   },
   'usage/': { schema: usageSchema, whole: '{"format":1,"dataset":"d","usedAt":1,"uses":2.5}', optional: ['uses'] },
@@ -52,7 +54,7 @@ const goldens: Record<string, Golden> = {
   },
   'revisions/': {
     schema: revisionSchema,
-    whole: `{"format":1,"dataset":"d","manifest":"m","source":${directory},"revision":"r","createdAt":1}`,
+    whole: `{"format":1,"dataset":"d","manifest":"m","source":${mirrored},"revision":"r","createdAt":1}`,
   },
   'resolving/': {
     schema: resolvingSchema,
@@ -61,13 +63,13 @@ const goldens: Record<string, Golden> = {
   'requests/': {
     schema: requestSchema,
     whole:
-      '{"format":1,"id":"1","from":"n","nodes":["n"],"kind":"drop","dataset":"d","manifest":"m","paths":["a"],"owner":"o","moreOwners":["p"],"evict":true}',
-    optional: ['moreOwners'],
+      '{"format":1,"id":"1","from":"n","nodes":["n"],"kind":"drop","dataset":"d","manifest":"m","paths":["a"],"owner":"o","moreOwners":["p"],"evict":true,"memoryOnly":true,"keep":[1]}',
+    optional: ['moreOwners', 'memoryOnly', 'keep'],
   },
   'answers/': {
     schema: answerSchema,
-    whole: `{"format":1,"node":"n","bytesFreed":"1","filesFreed":2,"filesKept":3,"users":["u"],${ended}}`,
-    optional: ['users', 'errorCode'],
+    whole: `{"format":1,"node":"n","bytesFreed":"1","filesFreed":2,"filesKept":3,"memoryBytesFreed":"4","filesPinned":5,"filesOpen":6,"filesPublished":7,"users":["u"],${ended}}`,
+    optional: ['memoryBytesFreed', 'filesPinned', 'filesOpen', 'filesPublished', 'users', 'errorCode'],
   },
   'mounts/': {
     schema: mountSchema,
@@ -81,13 +83,13 @@ const goldens: Record<string, Golden> = {
   },
   'warm/jobs/': {
     schema: warmJobSchema,
-    whole: `{"format":1,"name":"j","dataset":"d","manifest":"m","paths":["a"],"nodes":["n"],"pin":true,"pinOwner":"o","priority":1,"rateLimit":"2","peerRateLimit":"3","createdAt":4,"deadlineAt":5,"verify":"digest","cancelledAt":6,"end":{"state":"Failed",${ended},"at":7}}`,
-    optional: ['pinOwner', 'peerRateLimit', 'deadlineAt', 'cancelledAt', 'end'],
+    whole: `{"format":1,"name":"j","dataset":"d","manifest":"m","paths":["a"],"nodes":["n"],"pin":true,"pinOwner":"o","priority":1,"rateLimit":"2","peerRateLimit":"3","createdAt":4,"deadlineAt":5,"verify":"digest","readyWhen":"memory","advice":"cluster","cancelledAt":6,"end":{"state":"Failed",${ended},"at":7}}`,
+    optional: ['pinOwner', 'peerRateLimit', 'readyWhen', 'advice', 'deadlineAt', 'cancelledAt', 'end'],
   },
   'warm/progress/': {
     schema: warmProgressSchema,
-    whole: `{"format":1,"job":"j","createdAt":1,"node":"n","state":"Failed","bytesTotal":"2","bytesReady":"3","filesTotal":4,"filesReady":5,"filesVerified":6,"originBytes":"7","peerBytes":"8","bytesVerified":"9","bytesPerSecond":"10",${ended}}`,
-    optional: ['createdAt', 'bytesVerified', 'errorCode'],
+    whole: `{"format":1,"job":"j","createdAt":1,"node":"n","state":"Failed","bytesTotal":"2","bytesReady":"3","bytesInMemory":"4","filesTotal":4,"filesReady":5,"filesVerified":6,"originBytes":"7","peerBytes":"8","bytesVerified":"9","bytesPerSecond":"10",${ended},"inMemoryAt":11,"storedAt":12}`,
+    optional: ['createdAt', 'bytesInMemory', 'bytesVerified', 'errorCode', 'inMemoryAt', 'storedAt'],
   },
   'warm/division/': {
     schema: warmDivisionSchema,

@@ -1,14 +1,23 @@
 import type { Engine } from '@hearth/engine';
-import { chooseFiles, type ManifestKeeper } from '../datasets/index.ts';
+import { chooseFiles, entryPages, type ManifestKeeper } from '../datasets/index.ts';
 import type { Pins } from '../pins/index.ts';
 import type { Operation } from '../store/index.ts';
 import type { VolumeMounts } from '../volumes/index.ts';
 import type { AnswerRecord, RequestRecord } from './record.ts';
 
-export type Answer = Pick<AnswerRecord, 'bytesFreed' | 'filesFreed' | 'filesKept' | 'users'>;
+export type Answer = Omit<AnswerRecord, 'node' | 'errorCode' | 'message'>;
 /** Writes the answer, and what else there is to write, as one revision of the store; resolves to that. */
 export type WriteAnswer = (answer: Answer, ...more: Operation[]) => Promise<number>;
-export const nothingDone: Answer = { bytesFreed: 0n, filesFreed: 0, filesKept: 0, users: [] };
+export const nothingDone: Answer = {
+  bytesFreed: 0n,
+  filesFreed: 0,
+  filesKept: 0,
+  memoryBytesFreed: 0n,
+  filesPinned: 0,
+  filesOpen: 0,
+  filesPublished: 0,
+  users: [],
+};
 
 /** Does on this agent what a request asks, and answers it. Doing it twice is the same as doing it once. */
 export async function execute(
@@ -33,6 +42,10 @@ export async function execute(
       await keeper.opened(manifest, signal);
       await write(await evict(request, engine));
       return;
+    case 'letGo':
+      await keeper.opened(manifest, signal);
+      await write(await letGo(request, engine));
+      return;
     case 'drop':
       for (const pin of pins.of(dataset)) if (pin.node === node) await pins.unpin(dataset, pin.owner);
       if (!request.evict || manifest === '') break;
@@ -46,6 +59,36 @@ export async function execute(
       return request.kind satisfies never;
   }
   await write(nothingDone);
+}
+
+async function letGo({ dataset, manifest, paths, memoryOnly, keep }: RequestRecord, engine: Engine): Promise<Answer> {
+  const { entries } = await chooseFiles(engine, { name: dataset, manifest, bytes: 0n }, paths);
+  const chosen = keep.length === 0 ? entries : await without(new Set(keep), entries, manifest, engine);
+  const gone = await engine.letGo(manifest, chosen, memoryOnly ? 'memory' : 'copy');
+  return {
+    ...nothingDone,
+    bytesFreed: gone.bytesFreed,
+    filesFreed: gone.filesFreed,
+    filesKept: gone.kept,
+    memoryBytesFreed: gone.memoryBytesFreed,
+    filesPinned: gone.pinned,
+    filesOpen: gone.inUse,
+    filesPublished: gone.published,
+  };
+}
+
+async function without(
+  keep: ReadonlySet<number>,
+  entries: readonly number[] | undefined,
+  manifest: string,
+  engine: Engine,
+): Promise<number[]> {
+  if (entries !== undefined) return entries.filter((entry) => !keep.has(entry));
+  const others: number[] = [];
+  for await (const page of entryPages(engine, manifest, { path: '', recursive: true })) {
+    for (const { index } of page) if (!keep.has(index)) others.push(index);
+  }
+  return others;
 }
 
 async function evict({ dataset, manifest, paths }: RequestRecord, engine: Engine): Promise<Answer> {

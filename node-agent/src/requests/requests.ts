@@ -6,8 +6,8 @@ import type { Operation } from '../store/index.ts';
 import { execute, nothingDone, type WriteAnswer } from './execute.ts';
 import { type AnswerRecord, answerSchema, type RequestRecord, requestSchema } from './record.ts';
 
-export type Asked = Omit<RequestRecord, 'id' | 'from' | 'nodes' | 'moreOwners'> &
-  Partial<Pick<RequestRecord, 'moreOwners'>>;
+type Defaulted = 'moreOwners' | 'memoryOnly' | 'keep';
+export type Asked = Omit<RequestRecord, 'id' | 'from' | 'nodes' | Defaulted> & Partial<Pick<RequestRecord, Defaulted>>;
 
 /**
  * What one agent asks others to do, by way of the store: agents need no connection to each other's control API.
@@ -42,7 +42,15 @@ export class Requests {
   async ask(asked: Asked, nodes: readonly string[], signal: AbortSignal): Promise<AnswerRecord[]> {
     const targets = this.#targets(nodes);
     const id = randomUUID();
-    const request: RequestRecord = { moreOwners: [], ...asked, id, from: this.#context.node, nodes: targets };
+    const request: RequestRecord = {
+      moreOwners: [],
+      memoryOnly: false,
+      keep: [],
+      ...asked,
+      id,
+      from: this.#context.node,
+      nodes: targets,
+    };
     await this.#answersMirror.ready(signal);
     await this.#requests.put(id, request, { signal, lease: await this.#context.session.lease(signal) });
     const offMembers = this.#context.members.onChange(() => this.#wake());
@@ -136,10 +144,10 @@ export class Requests {
         (answer, ...more) => this.#answer(request, { ...answer, message: '' }, more),
         signal,
       );
-      logger.info('a request of another agent was done', about);
+      logger.info('carried out a request of another agent', about);
     } catch (thrown) {
       const { code: errorCode, message } = HearthError.from(thrown);
-      logger.info('a request of another agent failed', { ...about, reason: message });
+      logger.info('could not carry out a request of another agent', { ...about, reason: message });
       await this.#answer(request, { ...nothingDone, errorCode, message }, []).catch((error) =>
         logger.warn('could not answer a request of another agent', { ...about, error: HearthError.from(error) }),
       );

@@ -1,10 +1,13 @@
 import { epochMs, HearthError, RecurringWork } from '@hearth/common';
-import type { MountInfo, Residency, Statistics } from '@hearth/engine';
+import type { Engine, MountInfo, Residency, Statistics } from '@hearth/engine';
 import type { Capability } from '../capabilities/index.ts';
 import type { AgentContext } from '../context.ts';
-import type { DatasetTables } from '../datasets/index.ts';
+import type { DatasetRecord, DatasetTables } from '../datasets/index.ts';
+import { mirrorsOf } from '../origins/index.ts';
 import type { Pins } from '../pins/index.ts';
 import { Mirror, RecordTable } from '../records/index.ts';
+import { arenaCapability } from './arena_capability.ts';
+import { limitsCapability } from './limits_capability.ts';
 import { type NodeResidency, type NodeStatistics, statisticsSchema } from './record.ts';
 
 /**
@@ -117,13 +120,18 @@ export class StatisticsPublisher {
       peerBytesSent: statistics.peerBytesSent,
       corruptBlocks: statistics.corruptBlocks,
       startedAt: this.#startedAt,
-      capabilities: this.#capabilities(),
+      capabilities: [
+        ...this.#capabilities(),
+        arenaCapability(statistics.arena),
+        ...limitsCapability(statistics.limits),
+      ],
       residency: Object.fromEntries(this.#residencies(mounts)),
     };
   }
 
   #residencies(mounts: readonly MountInfo[]): [string, NodeResidency][] {
-    return this.#datasets.mirror.values().flatMap(({ name, manifest }): [string, NodeResidency][] => {
+    return this.#datasets.mirror.values().flatMap((dataset): [string, NodeResidency][] => {
+      const { name, manifest } = dataset;
       const residency = this.#residency.get(manifest);
       if (residency === undefined) return [];
       const pinned = this.#pins.of(name).some((pin) => pin.node === this.#context.node);
@@ -132,9 +140,23 @@ export class StatisticsPublisher {
         residentBytes: residency.bytesResident,
         completeFiles: residency.filesComplete,
       };
-      return [[name, { residentBytes, completeFiles, pinned, ...dataPathOf(residency, mount) }]];
+      const aside = sourcesAsideOf(this.#context.engine, dataset);
+      const sourcesAside = aside.length === 0 ? {} : { sourcesAside: aside };
+      return [[name, { residentBytes, completeFiles, pinned, ...dataPathOf(residency, mount), ...sourcesAside }]];
     });
   }
+}
+
+/** Characters of a reason: it is written by each node, every few seconds. */
+const longestAside = 300;
+
+/** Sources that are not read now, while others are. */
+function sourcesAsideOf(engine: Engine, { name: dataset, manifest, source }: DatasetRecord): string[] {
+  if (mirrorsOf(source).length === 0) return [];
+  return engine.sources({ manifest, dataset }).flatMap(({ name, aside }, index) => {
+    if (aside === '') return [];
+    return [`${index === 0 ? 'the first source' : `the mirror ${name}`}: ${aside.slice(0, longestAside)}`];
+  });
 }
 
 /** The best path that a reader has here now: the mount's own where there is one. */

@@ -7,6 +7,8 @@ const datasetResidencySchema = z.object({
   pinned: z.boolean(),
   dataPath: z.string(),
   reason: z.string(),
+  /** Sources of a dataset with mirrors that are put aside, each with the reason; absent: none. */
+  sourcesAside: z.array(z.string()).optional(),
 });
 export type NodeResidency = z.output<typeof datasetResidencySchema>;
 

@@ -3,6 +3,7 @@ import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { join } from 'node:path';
 import { HearthError } from '@hearth/common';
+import { elapse } from '@hearth/common/testing';
 import { storeLimits } from './store.ts';
 import { describeStores } from './testing/stores.ts';
 import { WatchLog } from './testing/watch_log.ts';
@@ -178,11 +179,11 @@ describeStores('keys and transactions', (env) => {
   it('ends calls and watches that are given up', async () => {
     await assert.rejects(env.store.get('k', { signal: AbortSignal.abort() }), code('Cancelled'));
     const log = new WatchLog(env.store, 'k', (await env.store.revision()) + 1);
-    await new Promise((done) => setTimeout(done, 100));
+    await elapse(100, 'the watch is under way');
     await log.stop();
     assert.ok(code('Cancelled')(log.error));
     const open = new WatchLog(env.store, 'k', (await env.store.revision()) + 1);
-    await new Promise((done) => setTimeout(done, 100));
+    await elapse(100, 'the watch is under way');
     const pending = assert.rejects(env.store.get('k'), code('Cancelled'));
     await env.store.close();
     await pending;

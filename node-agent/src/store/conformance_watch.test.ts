@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { HearthError } from '@hearth/common';
 import { until } from '@hearth/common/testing';
 import type { Store, StoreEvent } from './index.ts';
+import { patient } from './testing/patient.ts';
 import { describeStores } from './testing/stores.ts';
 import { WatchLog } from './testing/watch_log.ts';
 
@@ -9,7 +10,7 @@ const code = (expected: string) => (thrown: unknown) => thrown instanceof Hearth
 const put = (key: string, value: string) => ({ kind: 'put', key, value }) as const;
 
 describeStores('watches and leases', (env) => {
-  it('tells a watch every change once, in order, while writers and servers come and go', async () => {
+  it('sends a watch every change once, in order, while writers and servers come and go', async () => {
     const { revision } = await env.store.range('w/');
     const logs = [new WatchLog(env.store, 'w/', revision + 1), new WatchLog(await env.open(), 'w/', revision + 1)];
     const writers = [await env.open(), await env.open(), env.store];
@@ -23,9 +24,9 @@ describeStores('watches and leases', (env) => {
         ];
         for (let written = false; !written; ) {
           // After a lost answer it is not known; what was written is read before it is written again.
-          const before = await writer.get(`w/${name}`);
+          const before = await writer.get(`w/${name}`, patient);
           if (before?.value === String(round)) break;
-          written = await writer.transact({ compare: [], success }).then(
+          written = await writer.transact({ compare: [], success }, patient).then(
             () => true,
             (thrown) => HearthError.from(thrown).code !== 'Unavailable' && Promise.reject(thrown),
           );
@@ -93,7 +94,7 @@ describeStores('watches and leases', (env) => {
     await log.stop();
   });
 
-  it('lets keys vanish with a lease that is not kept alive, and tells watches', async () => {
+  it('lets keys vanish with a lease that is not kept alive, and notifies watches', async () => {
     // Long beside what a busy machine may take between two turns.
     const short = await env.store.grantLease(10);
     const long = await env.store.grantLease(10);
@@ -140,17 +141,19 @@ describeStores('watches and leases', (env) => {
     await assert.rejects(env.store.keepAlive(lease), code('NotFound'));
   });
 
-  it('measures leases and deadlines by a clock that nobody can set', async () => {
+  it('measures leases and deadlines by a clock that cannot be set', async () => {
     const real = Date.now;
-    const { lease } = await env.store.grantLease(1);
+    const { lease } = await env.store.grantLease(600);
     await env.store.put('c', '1', { lease });
+    const ending = await env.store.grantLease(5);
+    await env.store.put('d', '1', { lease: ending.lease });
     try {
       for (const jump of [365 * 86_400_000, -365 * 86_400_000]) {
         Date.now = () => real() + jump;
         await env.store.keepAlive(lease);
         assert.equal((await env.store.get('c'))?.value, '1');
       }
-      await until('the end of the lease', async () => (await env.store.get('c')) === undefined);
+      await until('the end of the other lease', async () => (await env.store.get('d')) === undefined);
     } finally {
       Date.now = real;
     }

@@ -66,8 +66,8 @@ const repeatableAttemptMs = 3_000;
  * two minutes: so long would the address of a Service lead to a pod that has gone, since connection tracking keeps to
  * it. Each new channel has twice as long, for machines that are too busy to be quicker.
  */
-const firstPatienceMs = 4_000;
-const longestPatienceMs = 16_000;
+const firstTimeoutMs = 4_000;
+const longestTimeoutMs = 16_000;
 
 /** Calls to an etcd cluster: stays with one member while that works, else tries the next, with back-off. */
 export class EtcdConnection {
@@ -77,7 +77,7 @@ export class EtcdConnection {
   readonly #credentials: ChannelCredentials;
   readonly #options: ChannelOptions;
   /** By endpoint of members that are not connected: since when (by the clock), and how long their channel has. */
-  readonly #away = new Map<string, { since: number; patienceMs: number }>();
+  readonly #away = new Map<string, { since: number; timeoutMs: number }>();
   readonly #address: EtcdAddress;
   readonly #files: TlsFiles | undefined;
   #current = 0;
@@ -183,12 +183,12 @@ export class EtcdConnection {
     // Another call has given it up.
     if (index === -1) return;
     const now = this.clock.now();
-    const { since, patienceMs } = this.#away.get(member.endpoint) ?? { since: now, patienceMs: firstPatienceMs };
-    if (now - since < patienceMs) {
-      this.#away.set(member.endpoint, { since, patienceMs });
+    const { since, timeoutMs } = this.#away.get(member.endpoint) ?? { since: now, timeoutMs: firstTimeoutMs };
+    if (now - since < timeoutMs) {
+      this.#away.set(member.endpoint, { since, timeoutMs });
       return;
     }
-    this.#away.set(member.endpoint, { since: now, patienceMs: Math.min(2 * patienceMs, longestPatienceMs) });
+    this.#away.set(member.endpoint, { since: now, timeoutMs: Math.min(2 * timeoutMs, longestTimeoutMs) });
     this.#members[index] = this.#member(member.endpoint);
     member.channel.close();
   }

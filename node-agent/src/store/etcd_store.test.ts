@@ -4,11 +4,12 @@ import { connect, createServer, type Server, type Socket } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { HearthError } from '@hearth/common';
-import { Authority, findTool, until } from '@hearth/common/testing';
+import { Authority, elapse, findTool, until } from '@hearth/common/testing';
 import { SecretFolder } from '../tls/testing/secret_folder.ts';
 import { EtcdStore } from './etcd_store.ts';
 import type { Store } from './store.ts';
 import { EtcdServer } from './testing/etcd_server.ts';
+import { patient } from './testing/patient.ts';
 import { WatchLog } from './testing/watch_log.ts';
 
 const fails = (expected: string, words: RegExp) => (thrown: unknown) => {
@@ -34,7 +35,7 @@ async function isRefused(ask: () => Promise<unknown>, code: string, message: Reg
 }
 
 describe('EtcdStore without an etcd', () => {
-  it('says that nobody answers, where, and why', async () => {
+  it('says that no server answers, where, and why', async () => {
     const store = EtcdStore.open('etcd://127.0.0.1:1,127.0.0.1:2');
     const get = () => store.get('k', { deadlineMs: 500 });
     await isRefused(get, 'Unavailable', /127\.0\.0\.1:[12] said: .*ECONNREFUSED/);
@@ -95,8 +96,12 @@ describe('EtcdStore', () => {
     await server.kill();
     // A write sent before the loss is noticed could not be sent again.
     await isRefused(() => store.get('k', { deadlineMs: 500 }), 'Unavailable', /ECONNREFUSED/);
-    const calls = [store.get('k'), store.put('k', '2', { lease }), store.keepAlive(lease)];
-    await new Promise((done) => setTimeout(done, 300));
+    const calls = [
+      store.get('k', patient),
+      store.put('k', '2', { lease, ...patient }),
+      store.keepAlive(lease, patient),
+    ];
+    await elapse(300, 'calls find no server');
     await server.start();
     await Promise.all(calls);
     assert.equal((await store.get('k'))?.value, '2');
@@ -117,7 +122,7 @@ describe('EtcdStore', () => {
 
   for (const refused of [false, true]) {
     const before = refused ? 'after it was refused' : 'at first';
-    it(`connects anew when an attempt is neither accepted nor refused, ${before}`, async () => {
+    it(`connects again when an attempt is neither accepted nor refused, ${before}`, async () => {
       // The first connection leads nowhere, as to a pod that has gone; later ones to the server.
       const sockets: Socket[] = [];
       const relay = createServer((socket) => {
@@ -153,14 +158,15 @@ describe('EtcdStore', () => {
     servers.push(...cluster);
     await Promise.all(cluster.map((member) => member.start()));
     const store = open('', cluster.map((member) => member.endpoint).join());
-    const { lease } = await store.grantLease(10);
+    const { lease } = await store.grantLease(300);
     const log = new WatchLog(store, '', await store.put('k', '0', { lease }));
     for (const [index, member] of cluster.entries()) {
       await member.kill();
-      await store.keepAlive(lease);
+      await store.keepAlive(lease, patient);
       // Whether a write without an answer happened, only reading shows.
       const value = String(index + 1);
-      while ((await store.get('k'))?.value !== value) await store.put('k', value, { lease }).catch(onlyUnavailable);
+      while ((await store.get('k', patient))?.value !== value)
+        await store.put('k', value, { lease }).catch(onlyUnavailable);
       await member.start();
     }
     await until('the last event', () => log.words.at(-1)?.startsWith('+k=3@') === true);
@@ -177,7 +183,7 @@ describe('EtcdStore', () => {
     await store.put('k', '1');
     await server.pause();
     const write = assert.rejects(store.put('k', '2'), fails('Unavailable', /may or may not have been written/));
-    await new Promise((done) => setTimeout(done, 200));
+    await elapse(200, 'the write is sent');
     await server.kill();
     await write;
   });

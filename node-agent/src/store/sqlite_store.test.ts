@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { HearthError } from '@hearth/common';
-import { until } from '@hearth/common/testing';
+import { elapse, until } from '@hearth/common/testing';
 import { openBootClock } from './boot_clock.ts';
 import { defaultSqliteLimits, SqliteDatabase } from './sqlite_database.ts';
 import { SqliteStore } from './sqlite_store.ts';
@@ -107,7 +107,7 @@ describe('SqliteStore', () => {
     file.close();
   });
 
-  it('goes on with the file that is there now, and tells watches', async () => {
+  it('goes on with the file that is there now, and notifies watches', async () => {
     const store = await open();
     const log = new WatchLog(store, '', await store.put('k', '1'));
     await until('the event', () => log.events.length === 1);
@@ -145,13 +145,16 @@ describe('SqliteStore', () => {
     const blocker = new DatabaseSync(path);
     blocker.exec('BEGIN IMMEDIATE');
     const waited = waiting.put('k', '1', { deadlineMs: 300_000 });
-    await new Promise((done) => setTimeout(done, 200));
+    await elapse(200, 'the write finds the file locked');
     blocker.exec('COMMIT');
     await waited;
-    const store = await open({ limits: { ...defaultSqliteLimits, busyTimeoutMs: 600 } });
+    const store = await open({ limits: { ...defaultSqliteLimits, busyTimeoutMs: 3_000 } });
     blocker.exec('BEGIN IMMEDIATE');
     await assert.rejects(store.put('k', '2', { deadlineMs: 300 }), refuses('DeadlineExceeded', /300 ms/));
-    await assert.rejects(store.put('k', '3'), refuses('Unavailable', /locked.*nothing was written/));
+    await assert.rejects(
+      store.put('k', '3', { deadlineMs: 300_000 }),
+      refuses('Unavailable', /locked.*nothing was written/),
+    );
     blocker.exec('COMMIT');
     blocker.close();
     assert.equal((await store.get('k'))?.value, '1');

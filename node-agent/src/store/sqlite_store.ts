@@ -7,7 +7,7 @@ import { backOffMs, bounded, cancelled } from './deadline.ts';
 import { defaultSqliteLimits, type SqliteLimits } from './sqlite_database.ts';
 import type {
   EventsAnswer,
-  EventsQuestion,
+  EventsRequest,
   SqliteCalls,
   SqliteReply,
   SqliteRequest,
@@ -137,11 +137,11 @@ export class SqliteStore implements Store {
     checkRevision(fromRevision);
     const { signal } = this.#life;
     const ended = options?.signal === undefined ? signal : AbortSignal.any([signal, options.signal]);
-    let question: EventsQuestion = { prefix, from: fromRevision, identity: undefined };
+    let query: EventsRequest = { prefix, from: fromRevision, identity: undefined };
     for (let failures = 0; ; ) {
       let answer: EventsAnswer;
       try {
-        answer = await this.#events(question, ended);
+        answer = await this.#events(query, ended);
         failures = 0;
       } catch (error) {
         // A file that is locked, full or away for a while ends no watch.
@@ -154,7 +154,7 @@ export class SqliteStore implements Store {
         yield { kind: 'compacted', reason: answer.reason };
         return;
       }
-      question = { prefix, from: answer.next, identity: answer.identity };
+      query = { prefix, from: answer.next, identity: answer.identity };
       yield { kind: 'events', events: answer.events, revision: answer.revision };
     }
   }
@@ -179,8 +179,8 @@ export class SqliteStore implements Store {
     return result as ReturnType<SqliteCalls[Method]>;
   }
 
-  async #events(question: EventsQuestion, signal: AbortSignal): Promise<EventsAnswer> {
-    return (await this.#send((id) => ({ id, kind: 'events', question }), signal)) as EventsAnswer;
+  async #events(query: EventsRequest, signal: AbortSignal): Promise<EventsAnswer> {
+    return (await this.#send((id) => ({ id, kind: 'events', query }), signal)) as EventsAnswer;
   }
 
   /** The worker's answer to one request, unless the signal is aborted first: then none waits for it any more. */

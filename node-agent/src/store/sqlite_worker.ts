@@ -1,6 +1,6 @@
 /**
  * The thread that owns one SqliteDatabase: SQLite's calls block, and agents must not. One message, one answer; a
- * question for events is answered when there are some.
+ * query for events is answered when there are some.
  */
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
 import { type ErrorCode, HearthError, systemClock } from '@hearth/common';
@@ -17,7 +17,7 @@ export interface SqliteWorkerData {
 type Method = 'get' | 'range' | 'revision' | 'transact' | 'grantLease' | 'keepAlive' | 'revokeLease' | 'compact';
 export type SqliteCalls = Pick<SqliteDatabase, Method>;
 
-export interface EventsQuestion {
+export interface EventsRequest {
   readonly prefix: string;
   readonly from: number;
   /** Of the file whose revisions are meant; undefined for the one that is there now. */
@@ -26,7 +26,7 @@ export interface EventsQuestion {
 
 export type SqliteRequest =
   | { readonly id: number; readonly kind: 'call'; readonly method: Method; readonly parameters: unknown[] }
-  | { readonly id: number; readonly kind: 'events'; readonly question: EventsQuestion }
+  | { readonly id: number; readonly kind: 'events'; readonly query: EventsRequest }
   /** The asker of `id` no longer waits. */
   | { readonly id: number; readonly kind: 'forget' }
   | { readonly kind: 'close' };
@@ -45,7 +45,7 @@ const replacedCheckMs = 250;
 class SqliteWorker {
   readonly #port: MessagePort;
   readonly #data: SqliteWorkerData;
-  readonly #parked = new Map<number, EventsQuestion>();
+  readonly #parked = new Map<number, EventsRequest>();
   #database: SqliteDatabase;
   #checkedAt = 0;
   #seen = '';
@@ -70,7 +70,7 @@ class SqliteWorker {
         if (this.#parked.size > 0) this.#poll();
         break;
       case 'events':
-        this.#ask(request.id, request.question);
+        this.#ask(request.id, request.query);
         if (this.#parked.size > 0) this.#cancel ??= systemClock.every(pollMs, () => this.#poll());
         break;
       case 'forget':
@@ -103,19 +103,19 @@ class SqliteWorker {
     this.#checkedAt = now;
   }
 
-  /** Answers with events, or keeps the question until there are some. */
-  #ask(id: number, question: EventsQuestion): void {
+  /** Answers with events, or keeps the query until there are some. */
+  #ask(id: number, query: EventsRequest): void {
     this.#parked.delete(id);
     this.#answer(id, (): EventsAnswer | undefined => {
       this.#followReplacement();
       const identity = this.#database.identity;
-      if (question.identity !== undefined && question.identity !== identity) {
+      if (query.identity !== undefined && query.identity !== identity) {
         return { kind: 'compacted', reason: 'the store was replaced by another', identity };
       }
-      const page = this.#database.events(question.prefix, question.from);
+      const page = this.#database.events(query.prefix, query.from);
       if (page.kind === 'compacted' || page.events.length > 0) return { ...page, identity };
-      // Nothing yet: what was seen not to concern the prefix need not be kept for this question.
-      this.#parked.set(id, { ...question, identity, from: page.next });
+      // Nothing yet: what was seen not to concern the prefix need not be kept for this query.
+      this.#parked.set(id, { ...query, identity, from: page.next });
       return undefined;
     });
   }
@@ -135,10 +135,10 @@ class SqliteWorker {
       // The next poll looks again; a call that meets the same trouble reports it.
       return;
     }
-    for (const [id, question] of [...this.#parked]) this.#ask(id, question);
+    for (const [id, query] of [...this.#parked]) this.#ask(id, query);
   }
 
-  /** Undefined from a question means: not yet. */
+  /** Undefined from a query means: not yet. */
   #answer(id: number, body: () => unknown): void {
     try {
       const result = body();

@@ -1,7 +1,7 @@
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { HearthError, silentLogger } from '@hearth/common';
+import { controlApi, HearthError, silentLogger } from '@hearth/common';
 import { RunningClock } from '@hearth/common/testing';
 import type { EngineEvent, ManifestRow, Probe } from '@hearth/engine';
 import { Agent } from '../agent/agent.ts';
@@ -9,7 +9,7 @@ import type { Member, Members, Pace } from '../context.ts';
 import type { OpenOrigin } from '../datasets/index.ts';
 import type { Peers } from '../peers/index.ts';
 import { Session } from '../records/index.ts';
-import { openStore, type Store } from '../store/index.ts';
+import { type LeaseId, openStore, type Store } from '../store/index.ts';
 import { CutStore } from './cut_store.ts';
 import { FakeDisk } from './fake_disk.ts';
 import { FakeEngine } from './fake_engine.ts';
@@ -24,8 +24,9 @@ export const testPace: Pace = {
   lastUseMs: 100,
   endedJobMs: 3_600_000,
   goneGraceMs: 600,
-  leaseSeconds: 2,
-  requestMs: 3_000,
+  // Longer than a busy machine may hold an agent up between two renewals.
+  leaseSeconds: 10,
+  requestMs: 60_000,
   unnamedMountMs: 60_000,
   publishedScanMs: 100,
   probeMs: 100,
@@ -40,7 +41,7 @@ export const noCredentials = { token: '', accessKeyId: '', secretAccessKey: '', 
 export interface TestAgent {
   agent: Agent;
   engine: FakeEngine;
-  store: Store;
+  store: CutStore;
   session: Session;
 }
 
@@ -64,9 +65,13 @@ export class TestCluster {
   readonly unreachable = new Set<string>();
   /** Agents that are alive, but have no cache as others see them. */
   readonly withoutCache = new Set<string>();
+  /** Agents whose control API lacks all features. */
+  readonly earlierReleases = new Set<string>();
   readonly #folder: string;
   readonly #store: Store;
   readonly #listeners = new Set<() => void>();
+  /** Of agents that were removed as by a crash. */
+  readonly #left = new Map<string, LeaseId>();
   readonly #places = new Map<string, { zone: string; rack: string }>();
 
   private constructor(folder: string, store: Store, rows: ManifestRow[], pace: Partial<Pace>) {
@@ -95,7 +100,7 @@ export class TestCluster {
     return this.#member(name).engine;
   }
 
-  store(name: string): Store {
+  store(name: string): CutStore {
     return this.#member(name).store;
   }
 
@@ -144,11 +149,12 @@ export class TestCluster {
     return agent;
   }
 
-  /** Ends an agent in order, or as a crash does: its lease stays until it expires. */
+  /** Ends an agent in order, or as a crash does: its lease stays until it expires, or `endLease`. */
   async remove(name: string, how: 'orderly' | 'crash' = 'orderly'): Promise<void> {
     const { agent, engine, store, session } = this.#member(name);
     this.agents.delete(name);
     if (how === 'crash') {
+      this.#left.set(name, await session.lease());
       await store.close();
       await engine.close();
       await this.#changed();
@@ -160,6 +166,14 @@ export class TestCluster {
     await engine.close();
     await store.close();
     await this.#changed();
+  }
+
+  /** As when it expires: of an agent that was removed as by a crash. */
+  async endLease(name: string): Promise<void> {
+    const lease = this.#left.get(name);
+    if (lease === undefined) throw new Error(`agent ${name} left no lease in the test`);
+    this.#left.delete(name);
+    await this.#store.revokeLease(lease);
   }
 
   async close(): Promise<void> {
@@ -186,8 +200,8 @@ export class TestCluster {
       setCredentials: async (node, { dataset, credentials }) =>
         reach(node).credentialSharing.take(dataset, credentials ?? noCredentials),
       getCredentials: async (node, { dataset }) => {
-        const book = reach(node).credentials;
-        return { known: book.has(dataset), credentials: book.has(dataset) ? book.of(dataset) : undefined };
+        const cache = reach(node).credentials;
+        return { known: cache.has(dataset), credentials: cache.has(dataset) ? cache.of(dataset) : undefined };
       },
       close: () => {},
     };
@@ -195,7 +209,7 @@ export class TestCluster {
 
   #members(own: string): Members {
     return {
-      all: () => [...this.agents.keys()].sort().map((node) => ({ ...memberOf(node), ...this.#places.get(node) })),
+      all: () => [...this.agents.keys()].sort().map((node) => ({ ...this.#memberOf(node), ...this.#places.get(node) })),
       names: () => new Set(this.agents.keys()),
       caching: () => new Set([...this.agents.keys()].filter((node) => !this.withoutCache.has(node))),
       ready: () => [...this.agents.keys()],
@@ -208,6 +222,12 @@ export class TestCluster {
         for (const listener of this.#listeners) listener();
       },
     };
+  }
+
+  #memberOf(node: string): Member {
+    const apiFeatures = this.earlierReleases.has(node) ? [] : [...controlApi.apiFeatures];
+    const addresses = { wire: [], control: '', health: '', zone: 'z', rack: '' };
+    return { node, ready: true, reason: '', ...addresses, version: '0.1.0', apiVersion: 1, apiFeatures };
   }
 
   async #changed(): Promise<void> {
@@ -224,6 +244,8 @@ export class TestCluster {
   }
 }
 
+const noRates = { total: 0n, warm: 0n };
+
 export function engineOptions(node: string, onEvent: (event: EngineEvent) => void) {
   return {
     node,
@@ -234,16 +256,14 @@ export function engineOptions(node: string, onEvent: (event: EngineEvent) => voi
     shards: 1,
     originConnections: 4,
     bufferBytes: 1n << 26n,
+    arenaPages: 'transparent' as const,
+    holder: '/holder.sock',
     scrubBytesPerSecond: 0n,
+    limits: { origin: noRates, peers: noRates, disk: noRates },
     certificateAuthorities: '',
     incarnation: '1',
     forbidPrivateAddresses: false,
     allowedNetworks: [],
     onEvent,
   };
-}
-
-function memberOf(node: string): Member {
-  const addresses = { wire: [], control: '', health: '', zone: 'z', rack: '' };
-  return { node, ready: true, reason: '', ...addresses, version: '0.1.0', apiVersion: 1, apiFeatures: [] };
 }

@@ -5,6 +5,7 @@ import type { CallOptions, LeaseId, Store, Transaction, WatchItem } from '../sto
 export class CutStore implements Store {
   readonly #below: Store;
   readonly #life = new AbortController();
+  #held: Promise<void> = Promise.resolve();
 
   constructor(below: Store) {
     this.#below = below;
@@ -51,8 +52,18 @@ export class CutStore implements Store {
     return this.#unlessCut(() => this.#below.revokeLease(lease, this.#within(options)));
   }
 
-  watch(prefix: string, fromRevision: number, options?: { readonly signal?: AbortSignal }): AsyncIterable<WatchItem> {
-    return this.#below.watch(prefix, fromRevision, this.#within(options));
+  /** Watches hear nothing until the function that this returns is called. */
+  holdWatches(): () => void {
+    const held = Promise.withResolvers<void>();
+    this.#held = held.promise;
+    return held.resolve;
+  }
+
+  async *watch(...[prefix, from, options]: Parameters<Store['watch']>): AsyncIterable<WatchItem> {
+    for await (const item of this.#below.watch(prefix, from, this.#within(options))) {
+      await this.#held;
+      yield item;
+    }
   }
 
   revision(options?: CallOptions) {

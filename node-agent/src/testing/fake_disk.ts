@@ -16,6 +16,8 @@ export class FakeDisk {
   /** Called when the holder gives its mounts; throws where there is none. */
   onResume: () => void = () => {};
   locked = false;
+  /** Takes no writes: what arrives stays in memory until it does again. */
+  stopped = false;
 
   manifest(digest: string): FakeManifest {
     const manifest = this.manifests.get(digest);

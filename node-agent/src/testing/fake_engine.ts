@@ -6,15 +6,19 @@ import type {
   DatasetRevision,
   Engine,
   EngineOptions,
+  Evicted,
   HolderSight,
   Location,
   ManifestBuilder,
   ManifestEntry,
   ManifestInfo,
+  MirrorPlace,
   MountInfo,
   MountOptions,
   Peer,
   Residency,
+  RevisionSource,
+  SourceStatistics,
   Statistics,
   VerifyResult,
   WarmOptions,
@@ -23,7 +27,7 @@ import type {
 import { FakeDisk } from './fake_disk.ts';
 import { type FakeFabric, notFound } from './fake_fabric.ts';
 import { FakeManifestBuilder } from './fake_manifest_builder.ts';
-import { fakeStatistics } from './fake_statistics.ts';
+import { fakeStatistics, freshArena } from './fake_statistics.ts';
 import { FakeWarm } from './fake_warm.ts';
 
 /** The engine's interface in memory: same states, same errors, bytes that are only counted. */
@@ -34,10 +38,14 @@ export class FakeEngine implements Engine {
   readonly #opened = new Set<string>();
   readonly options: EngineOptions;
   readonly warms = new Map<string, FakeWarm>();
+  /** Bytes by content key that are not on disk yet. */
+  readonly #memory = new Map<string, bigint>();
   /** Owners by manifest digest, with the entries pinned. */
   readonly pins = new Map<string, Map<string, number[] | undefined>>();
-  /** By manifest and dataset: `revisionKey`. */
+  /** By manifest, dataset and source: `revisionKey`. */
   readonly bases = new Map<string, Parameters<Engine['setOriginBase']>[1]>();
+  readonly mirrors = new Map<string, MirrorPlace[]>();
+  readonly sourceStatistics = new Map<string, SourceStatistics[]>();
   /** As `bases`. */
   readonly locations = new Map<string, Map<number, Location>>();
   readonly failedLocations: {
@@ -51,10 +59,13 @@ export class FakeEngine implements Engine {
   readonly rates: { job: string; rate: bigint }[] = [];
   /** Why other agents are not connected, by name. */
   readonly peerErrors = new Map<string, string>();
+  /** What DONTNEED was for, in order. */
+  readonly advised: ('copy' | 'memory')[] = [];
   /** Mounts have open files. */
   busy = false;
   /** What the holder says of itself; undefined: there is none. */
   holderSight: HolderSight | undefined;
+  arena = freshArena;
   peers: Peer[] = [];
   closed = false;
 
@@ -74,6 +85,23 @@ export class FakeEngine implements Engine {
 
   addResident(key: string, bytes: bigint): void {
     this.disk.resident.set(key, this.residentOf(key) + bytes);
+  }
+
+  /** On disk, or in memory on its way there: others read it. */
+  heldOf(key: string): bigint {
+    return this.residentOf(key) + (this.#memory.get(key) ?? 0n);
+  }
+
+  /** What was fetched: it is written behind, as far as the disk takes writes. */
+  land(key: string, bytes: bigint): void {
+    this.#memory.set(key, (this.#memory.get(key) ?? 0n) + bytes);
+    this.writeBehind();
+  }
+
+  writeBehind(): void {
+    if (this.disk.stopped) return;
+    for (const [key, bytes] of this.#memory) this.addResident(key, bytes);
+    this.#memory.clear();
   }
 
   reportChanged(warm: FakeWarm, { manifest, dataset }: DatasetRevision, entry: number): void {
@@ -124,9 +152,6 @@ export class FakeEngine implements Engine {
   }
 
   async removeManifest(digest: string): Promise<void> {
-    if ([...this.disk.mounts.values()].some((mount) => mount.manifest === digest)) {
-      throw new HearthError('InUse', 'the manifest is mounted; unmount first');
-    }
     this.disk.manifests.delete(digest);
     this.#opened.delete(digest);
   }
@@ -156,21 +181,29 @@ export class FakeEngine implements Engine {
     });
   }
 
-  setOriginBase(of: DatasetRevision, base: Parameters<Engine['setOriginBase']>[1]): void {
+  setMirrors(of: DatasetRevision, mirrors: MirrorPlace[]): void {
+    this.mirrors.set(revisionKey(of), mirrors);
+  }
+
+  sources(of: DatasetRevision): SourceStatistics[] {
+    return this.sourceStatistics.get(revisionKey(of)) ?? [];
+  }
+
+  setOriginBase(of: RevisionSource, base: Parameters<Engine['setOriginBase']>[1]): void {
     this.bases.set(revisionKey(of), base);
   }
 
-  setLocations(of: DatasetRevision, locations: Location[]): void {
+  setLocations(of: RevisionSource, locations: Location[]): void {
     const known = this.locations.get(revisionKey(of)) ?? new Map<number, Location>();
     this.locations.set(revisionKey(of), known);
     for (const location of locations) known.set(location.entry, location);
   }
 
-  failLocations(of: DatasetRevision, entries: number[], error: { code: ErrorCode; message: string }): void {
+  failLocations(of: RevisionSource, entries: number[], error: { code: ErrorCode; message: string }): void {
     this.failedLocations.push({ ...of, entries, error });
   }
 
-  forgetLocations(of: DatasetRevision): void {
+  forgetLocations(of: RevisionSource): void {
     this.bases.delete(revisionKey(of));
     this.locations.delete(revisionKey(of));
   }
@@ -210,15 +243,24 @@ export class FakeEngine implements Engine {
     this.pins.get(digest)?.delete(owner);
   }
 
-  async evict(digest: string, entries: number[] | undefined) {
+  async evict(digest: string, entries: number[] | undefined): Promise<Evicted> {
     const wanted = entries === undefined ? undefined : new Set(entries);
     const pinned = [...(this.pins.get(digest)?.values() ?? [])];
-    const result = { bytesFreed: 0n, filesFreed: 0, kept: 0 };
+    const result = {
+      bytesFreed: 0n,
+      filesFreed: 0,
+      memoryBytesFreed: 0n,
+      kept: 0,
+      pinned: 0,
+      inUse: 0,
+      published: 0,
+    };
     for (const entry of this.disk.manifest(digest).entries) {
       const resident = this.residentOf(entry.contentKey);
       if (entry.kind !== 'file' || resident === 0n || wanted?.has(entry.index) === false) continue;
       if (pinned.some((one) => one === undefined || one.includes(entry.index))) {
         result.kept++;
+        result.pinned++;
         continue;
       }
       this.disk.resident.delete(entry.contentKey);
@@ -226,6 +268,12 @@ export class FakeEngine implements Engine {
       result.filesFreed++;
     }
     return result;
+  }
+
+  async letGo(digest: string, entries: number[] | undefined, what: 'copy' | 'memory'): Promise<Evicted> {
+    this.advised.push(what);
+    if (what === 'copy') return await this.evict(digest, entries);
+    return { ...(await this.evict(digest, [])), memoryBytesFreed: 1n };
   }
 
   setLastUse(digest: string, usedAt: number): void {
@@ -291,8 +339,8 @@ export class FakeEngine implements Engine {
   }
 }
 
-export function revisionKey({ manifest, dataset }: DatasetRevision): string {
-  return `${manifest}/${dataset}`;
+export function revisionKey({ manifest, dataset, source = 0 }: RevisionSource): string {
+  return `${manifest}/${dataset}${source === 0 ? '' : `/${source}`}`;
 }
 
 function sha256(text: string): string {

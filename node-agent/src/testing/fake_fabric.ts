@@ -26,7 +26,7 @@ export class FakeFabric {
 
   /** Whether another engine than `asking` has all bytes of the key. */
   holder(key: string, size: bigint, asking: FakeEngine): FakeEngine | undefined {
-    return [...this.engines.values()].find((engine) => engine !== asking && engine.residentOf(key) === size);
+    return [...this.engines.values()].find((engine) => engine !== asking && engine.heldOf(key) === size);
   }
 }
 

@@ -21,12 +21,14 @@ export class FakeOrigin implements Origin {
   unreadable = '';
   /** Paths of which a byte was read. */
   readonly bytesRead: string[] = [];
-  /** Of real time, as the network takes it. */
-  locateMs = 0;
+  /** What look-ups of locations wait for, once they were counted. */
+  locating: Promise<void> = Promise.resolve();
   /** Of locations, milliseconds since the epoch. */
   expiresAt: number | undefined;
   listed = 0;
   readonly located: number[][] = [];
+  /** Paths of files that are not there when they are located. */
+  readonly lacking = new Set<string>();
   closed = 0;
   readonly #clock: Clock;
 
@@ -57,11 +59,13 @@ export class FakeOrigin implements Origin {
     return this.originBase;
   }
 
-  async locate(entries: LocatableEntry[]): Promise<Location[]> {
+  async locate(entries: LocatableEntry[], _signal?: AbortSignal, partly = false): Promise<Location[]> {
     this.located.push(entries.map((entry) => entry.index));
-    if (this.locateMs > 0) await sleep(systemClock, this.locateMs);
+    await this.locating;
     if (this.locateError !== undefined) throw this.locateError;
-    return entries.map((entry) => ({
+    const there = entries.filter(({ path }) => !this.lacking.has(path));
+    if (!partly && there.length < entries.length) throw new HearthError('NotFound', 'a file is not there');
+    return there.map((entry) => ({
       entry: entry.index,
       url: `https://origin.example/${entry.path}?signature=x`,
       ...(this.expiresAt === undefined ? {} : { expiresAt: this.expiresAt }),

@@ -1,6 +1,39 @@
 import { errorTable } from '@hearth/common';
-import type { Statistics } from '@hearth/engine';
+import type { BandwidthLimits, LimitOptions, LimitStatistics, Statistics } from '@hearth/engine';
 import type { FakeEngine } from './fake_engine.ts';
+
+/** Memory for chunks that the holder keeps, of an agent that is the first. */
+export const freshArena: Statistics['arena'] = {
+  bytes: 512n << 20n,
+  committedBytes: 0n,
+  hugeBytes: 0n,
+  pages: 'transparent',
+  reason: '',
+  unplaced: '',
+  unkept: '',
+  touchedByHolder: false,
+  adopted: false,
+  givenUp: '',
+  smaller: '',
+  foundBytes: 0n,
+  quarantinedBytes: 0n,
+  keptBytes: 0n,
+  evictedFiles: 0n,
+  movedBytes: 0n,
+  loadedBytes: 0n,
+};
+
+const idle = { bytes: 0n, waitedSeconds: 0, waiting: 0 };
+
+/** What an agent counts whose limits have let everything pass at once. */
+export function unusedLimits({ origin, peers, disk }: LimitOptions): LimitStatistics[] {
+  const row = (what: LimitStatistics['what'], rates: BandwidthLimits): LimitStatistics => ({
+    what,
+    ...rates,
+    classes: { demand: idle, warm: idle },
+  });
+  return [row('origin', origin), row('from-peers', peers), row('to-peers', peers), row('disk', disk)];
+}
 
 /** What a fake engine counts; of all else it has seen nothing. */
 export function fakeStatistics(engine: FakeEngine): Statistics {
@@ -21,6 +54,10 @@ export function fakeStatistics(engine: FakeEngine): Statistics {
     originBytes: jobs.reduce((sum, job) => sum + job.originBytes, 0n),
     originRequests: 0n,
     originRetries: 0n,
+    originHedgedRequests: 0n,
+    originHedgedBytes: 0n,
+    originHedgesWon: 0n,
+    originHosts: [],
     peerBytesReceived: jobs.reduce((sum, job) => sum + job.peerBytes, 0n),
     peerBytesSent: 0n,
     peerRequests: 0n,
@@ -34,6 +71,11 @@ export function fakeStatistics(engine: FakeEngine): Statistics {
     scrubLostChunks: 0n,
     evictedFiles: 0n,
     evictedBytes: 0n,
+    copies: { redundant: 0n, last: 0n, unanswered: 0n, unasked: 0n, kept: 0n },
+    willNeed: 0n,
+    willNeedBytes: 0n,
+    dontNeed: 0n,
+    dontNeedBytes: 0n,
     demandReads: 0n,
     demandBytes: 0n,
     directoryBypassed: 0n,
@@ -45,6 +87,9 @@ export function fakeStatistics(engine: FakeEngine): Statistics {
         .map((code) => [code, 0n]),
     ) as Statistics['failedReads'],
     buffersInUse: 0,
+    writeBackBytes: 0n,
+    limits: unusedLimits(engine.options.limits),
+    arena: engine.arena,
     longestQueue: 0,
     peers: [...engine.peerErrors].map(([node, error]) => ({
       node,
@@ -53,6 +98,8 @@ export function fakeStatistics(engine: FakeEngine): Statistics {
       bytesReceived: 0n,
       wireVersion: 0,
       featuresOff: '',
+      hedged: 0n,
+      paused: 0n,
       error,
     })),
   };

@@ -20,11 +20,20 @@ export class FakeWarm {
     this.#options = options;
     this.rateLimit = options.rateLimit;
     const wanted = options.entries === undefined ? undefined : new Set(options.entries);
-    this.#files = manifest.entries.filter((entry) => entry.kind === 'file' && (wanted?.has(entry.index) ?? true));
+    const { agents } = options.advice ?? {};
+    const position = agents?.indexOf(engine.options.node) ?? 0;
+    this.#files = manifest.entries.filter(
+      (entry) =>
+        entry.kind === 'file' &&
+        (wanted?.has(entry.index) ?? true) &&
+        (agents === undefined || entry.index % agents.length === position) &&
+        (agents === undefined || engine.fabric.holder(entry.contentKey, entry.size, engine) === undefined),
+    );
     this.progress = {
       state: 'running',
       bytesTotal: this.#files.reduce((sum, file) => sum + file.size, 0n),
       bytesReady: 0n,
+      bytesInMemory: 0n,
       filesTotal: this.#files.length,
       filesReady: 0,
       filesVerified: 0,
@@ -69,16 +78,17 @@ export class FakeWarm {
     }
     const { fabric } = this.#engine;
     const speed = this.rateLimit > 0n ? Number(this.rateLimit) : fabric.bytesPerSecond;
+    this.#engine.writeBehind();
     let room = BigInt(Math.ceil(speed * seconds));
     for (const file of this.#files) {
-      const missing = file.size - this.#engine.residentOf(file.contentKey);
+      const missing = file.size - this.#engine.heldOf(file.contentKey);
       if (missing === 0n || room === 0n) continue;
       if (file.path === fabric.changedPath) {
         this.#engine.reportChanged(this, this.#options, file.index);
         return;
       }
       if (fabric.holder(file.contentKey, file.size, this.#engine) !== undefined) {
-        this.#engine.addResident(file.contentKey, missing);
+        this.#engine.land(file.contentKey, missing);
         this.progress.peerBytes += missing;
         continue;
       }
@@ -87,7 +97,7 @@ export class FakeWarm {
       fabric.granted.set(file.contentKey, this.#engine);
       const taken = missing < room ? missing : room;
       room -= taken;
-      this.#engine.addResident(file.contentKey, taken);
+      this.#engine.land(file.contentKey, taken);
       this.progress.originBytes += taken;
       fabric.originBytes.set(file.contentKey, (fabric.originBytes.get(file.contentKey) ?? 0n) + taken);
       if (taken === missing) fabric.granted.delete(file.contentKey);
@@ -100,10 +110,12 @@ export class FakeWarm {
 
   #count(): void {
     this.progress.bytesReady = 0n;
+    this.progress.bytesInMemory = 0n;
     this.progress.filesReady = 0;
     for (const file of this.#files) {
       const resident = this.#engine.residentOf(file.contentKey);
       this.progress.bytesReady += resident;
+      this.progress.bytesInMemory += this.#engine.heldOf(file.contentKey);
       if (resident === file.size) this.progress.filesReady++;
     }
   }

@@ -41,7 +41,7 @@ export class TlsFiles implements CertificateProvider {
   readonly #authorityListeners = new Set<AuthorityListener>();
   readonly #identityListeners = new Set<IdentityListener>();
   #contents: Contents;
-  #complaint = '';
+  #lastWarning = '';
   #turn: Promise<void> = Promise.resolve();
 
   private constructor(paths: TlsFilePaths, contents: Contents, logger: Logger, clock: Clock) {
@@ -75,15 +75,15 @@ export class TlsFiles implements CertificateProvider {
       // Replaced between the reading of two files: the next turn sees all of them.
       if (!isEqual(contents, await readLater(this.#paths))) return;
       this.#contents = check(this.#paths, contents);
-      this.#complaint = '';
-      this.#logger.info('certificates were read again', { files: this.#names() });
+      this.#lastWarning = '';
+      this.#logger.info('reloaded certificates', { files: this.#names() });
       for (const listener of this.#authorityListeners) this.#sendAuthorities(listener);
       for (const listener of this.#identityListeners) this.#sendIdentity(listener);
     } catch (thrown) {
       const error = HearthError.from(thrown);
-      if (error.message !== this.#complaint)
+      if (error.message !== this.#lastWarning)
         this.#logger.error('new certificates rejected; the old ones stay in use', { error });
-      this.#complaint = error.message;
+      this.#lastWarning = error.message;
     }
   }
 

@@ -6,6 +6,15 @@ import { evictionTime, usesAt, withUses } from './record.ts';
 
 const day = 24 * 3_600_000;
 
+/** Adds the dataset d and gives its manifest, when agent a knows it: of others it publishes no use. */
+async function addTo(cluster: TestCluster): Promise<string> {
+  const { resolution, datasets } = cluster.agent('a');
+  const request = { source: directorySource, include: [], exclude: [] };
+  const { dataset } = await resolution.add('d', request, () => {}, AbortSignal.timeout(300_000));
+  await until(() => datasets.mirror.get('d') !== undefined);
+  return dataset.manifest;
+}
+
 describe('uses of a dataset', () => {
   it('count half after each day, and more when it is used again', () => {
     const first = withUses(undefined, { dataset: 'd', at: 0, count: 4 });
@@ -14,7 +23,7 @@ describe('uses of a dataset', () => {
     assert.deepEqual(withUses(first, { dataset: 'd', at: day, count: 1 }), { dataset: 'd', usedAt: day, uses: 3 });
   });
 
-  it('of an agent whose clock is behind take nothing away', () => {
+  it('of an agent whose clock is behind remove nothing', () => {
     const known = { dataset: 'd', usedAt: day, uses: 5 };
     assert.deepEqual(withUses(known, { dataset: 'd', at: 0, count: 1 }), { dataset: 'd', usedAt: day, uses: 6 });
   });
@@ -33,19 +42,18 @@ describe('uses of a dataset', () => {
     );
     assert.ok(
       evictionTime({ dataset: 'd', usedAt: 0, uses: 1e9 }) <= 3 * day,
-      'a dataset that nobody wants goes at last',
+      'a dataset that is not wanted goes at last',
     );
   });
 
-  it('on one agent are told to the engines of all', async () => {
+  it('on one agent are reported to the engines of all', async () => {
     const cluster = await TestCluster.start(['a', 'b'], [fileRow('x', 5n)]);
     try {
-      const request = { source: directorySource, include: [], exclude: [] };
-      const { dataset } = await cluster.agent('a').resolution.add('d', request, () => {}, AbortSignal.timeout(300_000));
+      const manifest = await addTo(cluster);
       const began = Date.now();
       cluster.agent('a').usage.began('d');
       cluster.agent('a').usage.began('d');
-      await until(() => (cluster.engine('b').lastUse.get(dataset.manifest) ?? 0) >= began + day);
+      await until(() => (cluster.engine('b').lastUse.get(manifest) ?? 0) >= began + day);
       const first = cluster.agent('b').usage.of('d');
       assert.equal(Math.round(first?.uses ?? 0), 2);
       // A mount is in use for as long as it lasts.
@@ -56,19 +64,18 @@ describe('uses of a dataset', () => {
     }
   });
 
-  it('are told to an engine that begins anew, when its manifests are open', async () => {
+  it('are reported to an engine that begins again, when its manifests are open', async () => {
     const cluster = await TestCluster.start(['a', 'b'], [fileRow('x', 5n)]);
     try {
-      const request = { source: directorySource, include: [], exclude: [] };
-      const { dataset } = await cluster.agent('a').resolution.add('d', request, () => {}, AbortSignal.timeout(300_000));
+      const manifest = await addTo(cluster);
       cluster.agent('a').usage.began('d');
-      await until(() => cluster.engine('b').lastUse.has(dataset.manifest));
+      await until(() => cluster.engine('b').lastUse.has(manifest));
       await cluster.remove('b');
       const disk = cluster.disks.get('b');
       assert.ok(disk);
       disk.openManifestMs = 500; // what is in the store is read sooner
       await cluster.add('b');
-      await until(() => cluster.engine('b').lastUse.has(dataset.manifest));
+      await until(() => cluster.engine('b').lastUse.has(manifest));
     } finally {
       await cluster.close();
     }
@@ -77,8 +84,7 @@ describe('uses of a dataset', () => {
   it('that a warm job wants is kept, and not counted as used', async () => {
     const cluster = await TestCluster.start(['a'], [fileRow('x', 5n)]);
     try {
-      const request = { source: directorySource, include: [], exclude: [] };
-      await cluster.agent('a').resolution.add('d', request, () => {}, AbortSignal.timeout(300_000));
+      await addTo(cluster);
       cluster.agent('a').usage.touched('d');
       await until(() => cluster.agent('a').usage.of('d') !== undefined);
       assert.equal(cluster.agent('a').usage.of('d')?.uses, 0);

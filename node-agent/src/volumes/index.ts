@@ -1,2 +1,2 @@
-export { VolumeBook, type VolumeRecord } from './volume_book.ts';
 export { type Published, VolumeMounts } from './volume_mounts.ts';
+export { type VolumeRecord, VolumeRegistry } from './volume_registry.ts';

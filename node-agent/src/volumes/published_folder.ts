@@ -14,7 +14,7 @@ export class PublishedFolder {
   readonly #looks: RecurringWork;
   readonly #watcher: FSWatcher | undefined;
   #again = false;
-  #complaint = '';
+  #lastWarning = '';
 
   constructor(
     folder: string,
@@ -64,12 +64,12 @@ export class PublishedFolder {
       this.#again = false;
       try {
         await this.#listener(await readPublished(this.#folder));
-        this.#complaint = '';
+        this.#lastWarning = '';
       } catch (thrown) {
         const { message } = thrown as Error;
-        if (message !== this.#complaint)
+        if (message !== this.#lastWarning)
           this.#logger.error('cannot read the records of published volumes', { error: thrown });
-        this.#complaint = message;
+        this.#lastWarning = message;
       }
     } while (this.#again);
   }

@@ -2,9 +2,9 @@ import type { Capability, PodReference } from '../capabilities/index.ts';
 import { type PublishedRecord, userOf } from './published_record.ts';
 
 /** Users that a sentence names. */
-const mostNamed = 3;
+const maxNamed = 3;
 /** Rebindings of pods that are reported to whoever asks: a node has some hundred pods. */
-const mostPods = 256;
+const maxPods = 256;
 
 /**
  * The capability `volumes`: who has been given a mount that died since, and was bound again, by their records. Each pod is
@@ -14,14 +14,14 @@ export function volumesCapability(records: readonly PublishedRecord[]): Capabili
   const rebound = records.filter((record) => record.reboundAt !== undefined);
   if (rebound.length === 0) return { name: 'volumes', ready: true, reason: '' };
   const users = [...new Set(rebound.map(userOf))].sort();
-  const more = users.length > mostNamed ? ` and ${users.length - mostNamed} more` : '';
+  const more = users.length > maxNamed ? ` and ${users.length - maxNamed} more` : '';
   const pods = rebindings(rebound);
   return {
     name: 'volumes',
     ready: false,
-    pods: pods.slice(0, mostPods),
-    podsLeftOut: Math.max(0, pods.length - mostPods),
-    reason: `${users.slice(0, mostNamed).join(', ')}${more} had mounts that lost their agent and their holder at once. Restart them, unless their containers mount the volume with mountPropagation HostToContainer and open their files again`,
+    pods: pods.slice(0, maxPods),
+    podsLeftOut: Math.max(0, pods.length - maxPods),
+    reason: `${users.slice(0, maxNamed).join(', ')}${more} had mounts that lost their agent and their holder at once. Restart them, unless their containers mount the volume with mountPropagation HostToContainer and open their files again`,
   };
 }
 

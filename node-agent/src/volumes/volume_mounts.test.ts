@@ -73,7 +73,7 @@ describe('volume mounts', () => {
     assert.equal(targets().length, 2);
   });
 
-  it('tell why a complete revision is not a view', async () => {
+  it('report why a complete revision is not a view', async () => {
     await add();
     complete();
     cluster.engine('a').disk.viewsPossible = false;
@@ -113,7 +113,7 @@ describe('volume mounts', () => {
     await until(async () => (await cluster.agent('a').mounts.of('d')).length === 0);
   });
 
-  it('go after the grace when nobody records them, unless they are asked for again', async () => {
+  it('go after the grace when no record names them, unless they are asked for again', async () => {
     await add();
     await publish();
     for (let round = 0; round < 4; round++) {
@@ -126,7 +126,7 @@ describe('volume mounts', () => {
     assert.equal(targets().length, 0);
   });
 
-  it('go with the agent when nobody records them, and stay when somebody does', async () => {
+  it('go with the agent when no record names them, and stay when one does', async () => {
     const used = await add();
     // Before the grace of the mount can be over.
     await record('1', used);
@@ -138,7 +138,7 @@ describe('volume mounts', () => {
     assert.deepEqual(targets(), [join(cluster.volumesOf('a'), 'mounts', used, 'fuse-d')]);
   });
 
-  it('go at once when their dataset is removed, but not those in use, and it is told by whom', async () => {
+  it('go at once when their dataset is removed, but not those in use, and it is reported by whom', async () => {
     const manifest = await add();
     await Promise.all([publish(), publish('', 'd', 'b')]);
     const pod = { namespace: 'team', name: 'reader', uid: 'u' };
@@ -197,7 +197,7 @@ describe('volume mounts', () => {
     assert.equal(targets().length, 0);
   });
 
-  it('are in use as far as can be told while their records cannot be read', async () => {
+  it('are in use as far as can be known while their records cannot be read', async () => {
     await add();
     await publish();
     await writeFile(join(published(), 'torn.json'), '{"manifest":');
@@ -255,7 +255,7 @@ describe('volume mounts', () => {
     assert.ok(cluster.disks.get('a')?.manifests.has(manifest));
   });
 
-  it('are made anew when pods read a view that a holder took away with it, so that nothing is evicted', async () => {
+  it('are made again when pods read a view that a holder removed with it, so that nothing is evicted', async () => {
     const manifest = await add();
     complete();
     const { path } = await publish();
@@ -268,7 +268,7 @@ describe('volume mounts', () => {
     assert.deepEqual([mount?.target, mount?.manifest], [path, manifest]);
   });
 
-  it('by FUSE are made anew when they were lost with their holder, until that works', async () => {
+  it('by FUSE are made again when they were lost with their holder, until that works', async () => {
     const manifest = await add();
     const { path } = await publish();
     await record('1', manifest);
@@ -290,7 +290,7 @@ describe('volume mounts', () => {
     assert.equal((await stat(folder)).mode & 0o777, 0o700);
   });
 
-  it('take the place of what a dead holder left, and take it away when nobody needs it', async function () {
+  it('take the place of what a dead holder left, and remove it when no pod needs it', async function () {
     const manifest = await add();
     const target = join(cluster.volumesOf('a'), 'mounts', manifest, 'fuse-d');
     await mkdir(target, { recursive: true });
@@ -314,6 +314,7 @@ describe('volume mounts', () => {
     const manifest = await add();
     await record('1', manifest, 'b', { dataPath: 'view' });
     await until(() => cluster.disks.get('b')?.manifests.has(manifest) ?? false);
+    await cluster.agent('b').volumeMounts.look();
     await cluster.agent('a').removal.remove('d', { evict: false }, soon());
     await until(() => cluster.disks.get('a')?.manifests.has(manifest) === false);
     assert.ok(cluster.disks.get('b')?.manifests.has(manifest));

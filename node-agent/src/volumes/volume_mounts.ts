@@ -51,7 +51,7 @@ export class VolumeMounts {
   readonly #restored = new Set<string>();
   /** Targets of FUSE mounts that are being made again, and those of which it was logged that they could not be. */
   readonly #remaking = new Set<string>();
-  readonly #complained = new Set<string>();
+  readonly #warned = new Set<string>();
   #capability: Capability | undefined;
   /** How long a mount stays that no record names. */
   #graceMs: number;
@@ -292,14 +292,14 @@ export class VolumeMounts {
         const served = (await this.#mounts.list()).some((mount) => mount.target === target);
         if (!served) await this.#mount(dataset, manifest, kind, clock.timeout(pace.requestMs));
       });
-      this.#complained.delete(target);
-      logger.info('a mount that pods use was made again', { dataset, manifest, target });
+      this.#warned.delete(target);
+      logger.info('mounted the dataset of a published volume again', { dataset, manifest, target });
     } catch (thrown) {
-      if (this.#complained.has(target)) return;
-      this.#complained.add(target);
+      if (this.#warned.has(target)) return;
+      this.#warned.add(target);
       const error = HearthError.from(thrown);
       logger.warn(
-        kind === 'view' ? 'a view that pods read is not held here any more' : 'a mount that pods use is not there',
+        kind === 'view' ? 'cannot keep the view of a published volume' : 'the mount of a published volume is missing',
         { dataset, manifest, error },
       );
     }

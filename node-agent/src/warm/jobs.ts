@@ -32,10 +32,13 @@ export interface WarmRequest {
   /** 0: none. */
   deadlineSeconds: number;
   verify: WarmJobRecord['verify'];
+  readyWhen: WarmJobRecord['readyWhen'];
   /** Empty: chosen. */
   name: string;
   /** A job of the name that has not ended is the answer, one that has ended makes way. */
   ensure: boolean;
+  /** It is WILLNEED, with this scope. */
+  advice?: 'node' | 'cluster';
 }
 
 export interface SeenJob {
@@ -80,7 +83,7 @@ export class WarmJobs {
     const candidates = this.#candidates(request.nodes);
     const { bytes } = await this.measure(revision, request.paths, signal);
     const now = epochMs(this.#context.clock);
-    const { pin, pinOwner, priority, rateLimit, peerRateLimit, verify, paths } = request;
+    const { pin, pinOwner, priority, rateLimit, peerRateLimit, verify, readyWhen, paths } = request;
     const job: WarmJobRecord = {
       name,
       dataset: dataset.name,
@@ -94,6 +97,8 @@ export class WarmJobs {
       peerRateLimit,
       createdAt: now,
       verify,
+      readyWhen,
+      ...(request.advice === undefined ? {} : { advice: request.advice }),
       ...(request.deadlineSeconds === 0 ? {} : { deadlineAt: now + request.deadlineSeconds * 1000 }),
     };
     const compare = [{ key: this.#tables.jobs.key(name), modRevision: present?.modRevision ?? 0 }];

@@ -9,6 +9,9 @@ import { SpeedMeter } from './speed.ts';
 import { emptyProgress, hasEnded } from './state.ts';
 import { progressId, type WarmTables } from './table.ts';
 
+/** Between two looks at the engine, milliseconds: as exact are the times. */
+const lookMs = 100;
+
 /** Owner of a job's pins: who was named, else the job. */
 function pinOwner({ name, pinOwner }: WarmJobRecord): string {
   return pinOwner === '' ? `job:${name}` : pinOwner;
@@ -18,8 +21,8 @@ function pinOwner({ name, pinOwner }: WarmJobRecord): string {
  * This agent's part of one warm job, from its manifest to its last report:
  *   1. the manifest is opened (from a peer if need be) and the patterns choose files;
  *   2. a job that pins does so now, so that nothing it brings is evicted meanwhile;
- *   3. the engine warms; progress is reported when it changes, at the pace's rate;
- *   4. the end is reported. A cancelled or failed part gives its own pins back; those of a named owner stay.
+ *   3. the engine warms; progress is reported when it changes, at the pace's rate, and at once when all is in memory;
+ *   4. when all is stored its view is linked, and the end is reported. A cancelled or failed part gives its own pins back; those of a named owner stay.
  * After a restart the same steps run again: the engine finds what is resident and fetches only the rest.
  */
 export class WarmPart {
@@ -35,6 +38,9 @@ export class WarmPart {
   #written: WarmProgressRecord | undefined;
   #rate: bigint;
   #started = false;
+  /** When all was in memory, and stored, milliseconds since the epoch. */
+  #inMemoryAt: number | undefined;
+  #storedAt: number | undefined;
 
   constructor(job: WarmJobRecord, context: AgentContext, tables: WarmTables, keeper: ManifestKeeper, pins: Pins) {
     this.job = job;
@@ -79,7 +85,7 @@ export class WarmPart {
       last = await this.#endInEngine(last);
       if (error !== undefined && this.job.pin && this.job.pinOwner === '' && !isSuspension(error))
         await this.#pins.unpin(this.job.dataset, pinOwner(this.job));
-      if (error === undefined) await this.#linkView();
+      if (error === undefined) await this.#stored();
       else logger.warn('a warm job stopped early on this node', { job: name, error });
       if (error === undefined || !isSuspension(error))
         await this.#report(this.#record(endState(error), last, error), true);
@@ -96,9 +102,18 @@ export class WarmPart {
     return clock.schedule(Math.max(0, deadlineAt - epochMs(clock)), () => this.cancel(late));
   }
 
+  /** Ready in the sense of all who do not ask for memory. */
+  async #stored(): Promise<void> {
+    const now = () => epochMs(this.#context.clock);
+    // Between two looks it may have been in memory and on disk.
+    this.#inMemoryAt ??= now();
+    await this.#linkView();
+    this.#storedAt = now();
+  }
+
   /** A dataset that is complete is linked as a tree, so that mounts of it need no FUSE; where that cannot be, they use FUSE. */
   async #linkView(): Promise<void> {
-    if (this.job.paths.length > 0) return;
+    if (this.job.paths.length > 0 || this.job.advice === 'cluster') return;
     try {
       await this.#context.engine.buildView(this.job.manifest);
     } catch (thrown) {
@@ -109,7 +124,7 @@ export class WarmPart {
 
   async #begin(signal: AbortSignal): Promise<void> {
     const { engine, node, clock, pace } = this.#context;
-    const { name, dataset, manifest, paths, priority, verify } = this.job;
+    const { name, dataset, manifest, paths, priority, verify, advice, nodes } = this.job;
     await this.#report({ ...emptyProgress(this.job, node), state: 'Running' }, false);
     await this.#keeper.opened(manifest, within(clock, pace.goneGraceMs, signal));
     const { entries } = await chooseFiles(engine, { name: dataset, manifest, bytes: 0n }, paths);
@@ -124,22 +139,29 @@ export class WarmPart {
       rateLimit: this.#rate,
       peerRateLimit: this.job.peerRateLimit,
       verify,
+      ...(advice === undefined ? {} : { advice: advice === 'cluster' ? { agents: nodes } : {} }),
     });
     this.#started = true;
     // The rate may have changed while the engine began.
     if (this.job.rateLimit > 0n) engine.setWarmRate(name, this.#rate);
   }
 
+  /** Looks more often than it reports: the times are to be right, and the store is to be spared. */
   async #follow(signal: AbortSignal): Promise<WarmProgress> {
+    const { engine, clock, pace } = this.#context;
+    let reportedAt = Number.NEGATIVE_INFINITY;
     for (;;) {
-      const progress = await this.#context.engine.warmProgress(this.job.name);
+      const progress = await engine.warmProgress(this.job.name);
       if (progress.state !== 'running' && progress.state !== 'verifying') return progress;
       if (signal.aborted) throw abortError(signal);
-      await this.#report(
-        this.#record(progress.state === 'running' ? 'Running' : 'Verifying', progress, undefined),
-        false,
-      );
-      await sleep(this.#context.clock, this.#context.pace.progressMs, signal);
+      const arrived = this.#inMemoryAt === undefined && progress.bytesInMemory >= progress.bytesTotal;
+      if (arrived) this.#inMemoryAt = epochMs(clock);
+      if (arrived || clock.now() - reportedAt >= pace.progressMs) {
+        reportedAt = clock.now();
+        const state = progress.state === 'running' ? 'Running' : 'Verifying';
+        await this.#report(this.#record(state, progress, undefined), false);
+      }
+      await sleep(clock, Math.min(lookMs, pace.progressMs), signal);
     }
   }
 
@@ -167,7 +189,9 @@ export class WarmPart {
     const bytesPerSecond = hasEnded(state)
       ? 0n
       : this.#speed.note(progress?.bytesReady ?? 0n, this.#context.clock.now());
-    return { ...base, ...from, ...failure, state, bytesPerSecond };
+    // What failed is not to be read from memory either.
+    const times = error === undefined ? { inMemoryAt: this.#inMemoryAt, storedAt: this.#storedAt } : {};
+    return { ...base, ...from, ...failure, ...times, state, bytesPerSecond };
   }
 
   /** Progress that cannot be written is written with the next; the end is tried until it is written. */
@@ -221,6 +245,7 @@ function firstShare(job: WarmJobRecord, share: bigint | undefined): bigint {
 function numbersOf({
   bytesTotal,
   bytesReady,
+  bytesInMemory,
   filesTotal,
   filesReady,
   filesVerified,
@@ -228,7 +253,8 @@ function numbersOf({
   peerBytes,
   bytesVerified,
 }: WarmProgress) {
-  return { bytesTotal, bytesReady, filesTotal, filesReady, filesVerified, originBytes, peerBytes, bytesVerified };
+  const files = { filesTotal, filesReady, filesVerified };
+  return { bytesTotal, bytesReady, bytesInMemory, ...files, originBytes, peerBytes, bytesVerified };
 }
 
 function sameProgress(a: WarmProgressRecord, b: WarmProgressRecord): boolean {

@@ -48,7 +48,7 @@ describe('division of a rate', () => {
     assert.equal(shares.get('b'), 950n);
   });
 
-  it('spreads what nobody uses', () => {
+  it('spreads what no job uses', () => {
     const shares = divideRate(1000n, [agent('a', 500n, 100n), agent('b', 500n, 100n)]);
     assert.deepEqual([...shares.values()], [500n, 500n]);
   });
@@ -71,5 +71,5 @@ describe('division of a rate', () => {
     }
   });
 
-  it('gives nothing to nobody', () => assert.equal(divideRate(5n, []).size, 0));
+  it('gives nothing where there is no job', () => assert.equal(divideRate(5n, []).size, 0));
 });

@@ -1,6 +1,10 @@
 import { z } from 'zod';
 import { errorCodeSchema, unsigned } from '../records/index.ts';
 
+/** Stored: claimed on disk, verified and linked. Memory: checked in memory, where readers find it too. */
+export const readyWhens = ['stored', 'memory'] as const;
+export type ReadyWhen = (typeof readyWhens)[number];
+
 /** `warm/jobs/<job>`: what was asked, and how it ended. Written by whoever creates, cancels or ends the job. */
 export const warmJobSchema = z.object({
   name: z.string(),
@@ -22,6 +26,10 @@ export const warmJobSchema = z.object({
   createdAt: z.number(),
   deadlineAt: z.number().optional(),
   verify: z.enum(['none', 'checksum', 'digest']),
+  /** When it counts as ready; it goes on until everything is stored in any case. */
+  readyWhen: z.enum(readyWhens).default('stored'),
+  /** It is WILLNEED: for its nodes, or for the cluster, of which each of its nodes brings its part of what no agent holds. */
+  advice: z.enum(['node', 'cluster']).optional(),
   cancelledAt: z.number().optional(),
   end: z
     .object({
@@ -45,7 +53,10 @@ export const warmProgressSchema = z.object({
   node: z.string(),
   state: z.enum(nodeStates),
   bytesTotal: unsigned,
+  /** In the cache on disk. */
   bytesReady: unsigned,
+  /** These, and those that are in memory on their way there. Absent: the agent's release does not report it. */
+  bytesInMemory: unsigned.optional(),
   filesTotal: z.int(),
   filesReady: z.int(),
   filesVerified: z.int(),
@@ -56,6 +67,10 @@ export const warmProgressSchema = z.object({
   bytesPerSecond: unsigned,
   message: z.string(),
   errorCode: errorCodeSchema.optional(),
+  /** When all was in memory, milliseconds since the epoch; one that begins after a restart counts again. */
+  inMemoryAt: z.number().optional(),
+  /** When its part had succeeded: all was stored. */
+  storedAt: z.number().optional(),
 });
 export type WarmProgressRecord = z.output<typeof warmProgressSchema>;
 

@@ -18,6 +18,7 @@ const job: WarmJobRecord = {
   peerRateLimit: 0n,
   createdAt: 0,
   verify: 'checksum',
+  readyWhen: 'stored',
 };
 const both = new Set(['a', 'b']);
 
@@ -97,6 +98,43 @@ describe('state of a warm job', () => {
     assert.equal(later.errorCode, 'Unavailable');
     assert.match(later.message, /b: the agent has been gone for 60 s/);
     assert.equal(at(1000 + goneGraceMs, both).state, 'Running');
+  });
+
+  describe('that is to be ready in memory', () => {
+    const memory = { ...job, readyWhen: 'memory' as const };
+    type Part = Partial<WarmProgressRecord>;
+    const at = (a: Part, b: Part, members = both, asked: WarmJobRecord = memory) => {
+      const progress = report({ a: 'Running', b: 'Running' });
+      for (const [node, changes] of Object.entries({ a, b })) {
+        progress.set(node, { ...(progress.get(node) as WarmProgressRecord), bytesInMemory: 10n, ...changes });
+      }
+      return viewJob({ job: asked, progress, division: undefined, members, now: 1 });
+    };
+    const there = { inMemoryAt: 5 };
+
+    it('is so when all of it is in memory on all of its nodes', () => {
+      assert.equal(at(there, {}).ready, false);
+      const all = at(there, { inMemoryAt: 7 });
+      assert.deepEqual([all.ready, all.state, all.inMemoryAt, all.storedAt], [true, 'Running', 7, undefined]);
+      assert.deepEqual([all.bytesInMemory, all.bytesReady, all.message], [20n, 8n, '']);
+      assert.equal(at(there, there, both, job).ready, false, 'who asks for nothing waits until it is stored');
+    });
+
+    it('is not by what failed, nor by what an agent holds that is away', () => {
+      assert.equal(at(there, { state: 'Failed', message: 'why' }).ready, false);
+      const away = at(there, { inMemoryAt: 7 }, new Set(['a']));
+      assert.deepEqual([away.ready, away.bytesInMemory], [false, 14n]);
+    });
+
+    it('waits for agents of the release before until they have stored it, and says so', () => {
+      const old = { bytesInMemory: undefined };
+      const waiting = at(there, old);
+      assert.deepEqual([waiting.ready, waiting.bytesInMemory], [false, 14n]);
+      assert.match(waiting.message, /^b counts as ready only when it is stored/);
+      const stored = at(there, { ...old, state: 'Succeeded', bytesReady: 10n });
+      assert.deepEqual([stored.ready, stored.state, stored.message], [true, 'Running', '']);
+      assert.equal(at(there, old, both, job).message, '', 'it is of no matter to others');
+    });
   });
 
   it('stays as it ended', () => {

@@ -4,6 +4,9 @@ import type { NodeState, WarmDivisionRecord, WarmJobRecord, WarmProgressRecord }
 export type JobState = 'Pending' | 'Running' | 'Verifying' | 'Succeeded' | 'Failed' | 'Cancelled';
 
 export interface NodeView extends WarmProgressRecord {
+  /** Of an agent that does not report them: those that are stored. */
+  bytesInMemory: bigint;
+  reportsMemory: boolean;
   gone: boolean;
   share: bigint;
 }
@@ -15,8 +18,14 @@ export interface JobView {
   nodes: NodeView[];
   bytesTotal: bigint;
   bytesReady: bigint;
+  bytesInMemory: bigint;
   bytesVerified: bigint;
   bytesPerSecond: bigint;
+  /** When all of it was in memory, and stored, on all nodes, milliseconds since the epoch; undefined: it is not. */
+  inMemoryAt: number | undefined;
+  storedAt: number | undefined;
+  /** It is where `readyWhen` asks for it. */
+  ready: boolean;
 }
 
 export interface JobInput {
@@ -44,17 +53,29 @@ export function viewJob(input: JobInput): JobView {
     nodes,
     bytesTotal: sum(nodes.map((node) => node.bytesTotal)),
     bytesReady: sum(nodes.map((node) => node.bytesReady)),
+    bytesInMemory: sum(nodes.map((node) => node.bytesInMemory)),
     bytesVerified: sum(nodes.map((node) => node.bytesVerified)),
     bytesPerSecond: job.end === undefined ? sum(live.map((node) => node.bytesPerSecond)) : 0n,
+    inMemoryAt: lastOf(nodes.map((node) => node.inMemoryAt)),
+    storedAt: lastOf(nodes.map((node) => node.storedAt)),
   };
-  if (job.end !== undefined) {
-    const { state, message, errorCode } = job.end;
-    return { ...totals, state, message, ...(errorCode === undefined ? {} : { errorCode }) };
-  }
-  return { ...totals, ...derive(input, nodes) };
+  const outcome: Outcome = job.end ?? derive(input, nodes);
+  const { state, message, errorCode } = outcome;
+  const ready = state === 'Succeeded' || (job.readyWhen === 'memory' && !hasEnded(state) && isInMemory(nodes));
+  return { ...totals, ready, state, message, ...(errorCode === undefined ? {} : { errorCode }) };
 }
 
-type Outcome = { state: JobState; message: string; errorCode?: ErrorCode };
+function isInMemory(nodes: readonly NodeView[]): boolean {
+  return nodes.every((node) => node.inMemoryAt !== undefined || node.state === 'Succeeded');
+}
+
+/** The last of them; undefined while one is missing. */
+function lastOf(times: readonly (number | undefined)[]): number | undefined {
+  const known = times.filter((time) => time !== undefined);
+  return known.length === 0 || known.length < times.length ? undefined : Math.max(...known);
+}
+
+type Outcome = { state: JobState; message: string; errorCode?: ErrorCode | undefined };
 
 function derive({ job, now }: JobInput, nodes: readonly NodeView[]): Outcome {
   if (job.cancelledAt !== undefined) return { state: 'Cancelled', message: 'cancelled' };
@@ -78,7 +99,16 @@ function derive({ job, now }: JobInput, nodes: readonly NodeView[]): Outcome {
   if (ended) return { state: 'Cancelled', message: `cancelled on ${cancelled.map((node) => node.node).join(', ')}` };
   const gone = nodes.filter((node) => node.gone && !hasEnded(node.state)).map((node) => node.node);
   const waiting = gone.length === 0 ? '' : `waiting for ${gone.join(', ')}, which went away`;
-  return { state: liveState(nodes), message: [reasons, waiting].filter((part) => part !== '').join('; ') };
+  const notes = [reasons, waiting, storedOnly(job, nodes)].filter((part) => part !== '');
+  return { state: liveState(nodes), message: notes.join('; ') };
+}
+
+/** Who makes a job that is to be ready in memory wait until it is stored. */
+function storedOnly({ readyWhen }: WarmJobRecord, nodes: readonly NodeView[]): string {
+  if (readyWhen !== 'memory') return '';
+  const silent = nodes.filter((node) => !node.reportsMemory && !hasEnded(node.state)).map((node) => node.node);
+  if (silent.length === 0) return '';
+  return `${silent.join(', ')} counts as ready only when it is stored, as the release of its agent does not report what is in memory`;
 }
 
 function liveState(nodes: readonly NodeView[]): JobState {
@@ -92,15 +122,27 @@ function liveState(nodes: readonly NodeView[]): JobState {
 function viewNode(node: string, { job, progress, division, members, now, goneGraceMs }: JobInput): NodeView {
   const gone = !members.has(node);
   const reported = progress.get(node) ?? emptyProgress(job, node);
-  const view: NodeView = { ...reported, gone, share: division?.shares[node] ?? 0n };
+  const view: NodeView = {
+    ...reported,
+    bytesInMemory: reported.bytesInMemory ?? reported.bytesReady,
+    reportsMemory: reported.bytesInMemory !== undefined,
+    gone,
+    share: division?.shares[node] ?? 0n,
+  };
+  if (!gone || hasEnded(view.state)) return view;
   const since = division?.goneSince[node];
-  if (!gone || hasEnded(view.state) || since === undefined || now - since < goneGraceMs) return view;
+  if (since === undefined || now - since < goneGraceMs) return withoutMemory(view);
   return {
-    ...view,
+    ...withoutMemory(view),
     state: 'Failed',
     errorCode: 'Unavailable',
     message: `the agent has been gone for ${Math.round((now - since) / 1000)} s; start it and warm again, or leave it out`,
   };
+}
+
+/** No one reads what is in the memory of an agent that is away. */
+function withoutMemory({ inMemoryAt: _, ...view }: NodeView): NodeView {
+  return { ...view, bytesInMemory: view.bytesReady };
 }
 
 export function emptyProgress(job: Pick<WarmJobRecord, 'name' | 'createdAt'>, node: string): WarmProgressRecord {
@@ -111,6 +153,7 @@ export function emptyProgress(job: Pick<WarmJobRecord, 'name' | 'createdAt'>, no
     state: 'Pending',
     bytesTotal: 0n,
     bytesReady: 0n,
+    bytesInMemory: 0n,
     filesTotal: 0,
     filesReady: 0,
     filesVerified: 0,

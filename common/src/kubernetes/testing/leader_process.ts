@@ -4,7 +4,7 @@ import { createLogger } from '../../index.ts';
 import { apiOf } from '../../testing/kubernetes/index.ts';
 import { LeaderElection } from '../index.ts';
 
-const [kubeconfig = '', identity = '', leaseSeconds = '3'] = process.argv.slice(2);
+const [kubeconfig = '', identity = '', leaseSeconds = '15'] = process.argv.slice(2);
 const machineTime = () => Number(process.hrtime.bigint() / 1_000_000n);
 const say = (word: string) => process.stdout.write(`${word} ${machineTime()}\n`);
 const stop = new AbortController();
@@ -16,7 +16,7 @@ const election = new LeaderElection({
   name: 'replicas',
   identity,
   leaseSeconds: Number(leaseSeconds),
-  renewSeconds: Number(leaseSeconds) - 1,
+  renewSeconds: (Number(leaseSeconds) * 2) / 3,
   retrySeconds: 0.4,
   logger: createLogger({ level: 'error', format: 'json' }),
 });

@@ -78,9 +78,11 @@ export class AgentProcess {
     return program.slice(0, -main.length);
   }
 
-  /** Bytes of memory that the process has resident. */
+  /** Bytes of memory that the process has resident, without what is shared memory: the arena, which has its size from the start. */
   residentMemory(): number {
-    return Number(/^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${this.pid}/status`, 'utf8'))?.[1]) * 1024;
+    const status = readFileSync(`/proc/${this.pid}/status`, 'utf8');
+    const kilobytes = (name: string): number => Number(new RegExp(`^${name}:\\s+(\\d+) kB$`, 'm').exec(status)?.[1]);
+    return (kilobytes('VmRSS') - kilobytes('RssShmem')) * 1024;
   }
 
   /** Starts the process and waits until it says that it is ready. Fails with its output when it ends instead. */

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { chmodSync, existsSync, mkdirSync, mkdtempSync, readlinkSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, mkdtempSync, readFileSync, readlinkSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { root } from '../checkout.ts';
@@ -123,7 +123,7 @@ export class Cluster {
     const program = join(release, 'build/release/holder/hearth-holder');
     const holder = new DaemonProcess(program, ['--socket', socket, ...flags]);
     this.#holders.push(holder);
-    await holder.until('the holder listens', () => existsSync(socket));
+    await holder.until('the holder listens', () => listensAt(socket));
   }
 
   /** Checkout that the running holder is of, as the kernel says; without symbolic links. */
@@ -191,6 +191,13 @@ export class Cluster {
     if (left !== undefined) throw new Error(`${left} is mounted still: unmount it, and remove ${this.folder}`);
     rmSync(this.folder, { recursive: true, force: true });
   }
+}
+
+/** Whether a program listens at a Unix socket, which is there a moment earlier. */
+function listensAt(socket: string): boolean {
+  // Number, references, protocol, flags (__SO_ACCEPTCON), type, state, inode and path.
+  const lines = readFileSync('/proc/net/unix', 'utf8').split('\n');
+  return lines.some((line) => line.endsWith(` ${socket}`) && line.split(' ')[3] === '00010000');
 }
 
 interface Status {

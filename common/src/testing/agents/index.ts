@@ -1,3 +1,3 @@
 /** Real agents, their holder and their store as programs on this machine. */
 export { AgentProcess, type AgentSettings } from './agent_process.ts';
-export { Cluster, type ClusterSettings } from './cluster.ts';
+export { Cluster } from './cluster.ts';

@@ -1,5 +1,5 @@
 /** Real API servers: alone, with the chart, with a scheduler or controllers of Kubernetes beside them. */
-export { Admission, type Answer, type Cause } from './admission.ts';
+export { Admission, type Answer } from './admission.ts';
 export { startApiServer, TestApiServer } from './api_server.ts';
 export {
   Chart,

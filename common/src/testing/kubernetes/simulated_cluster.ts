@@ -54,7 +54,9 @@ export class SimulatedCluster implements AsyncDisposable {
   async createNodes(nodes: readonly Node[]): Promise<void> {
     const allocatable = { cpu: '0', memory: '0', pods: '1000' };
     const probe: Node = { metadata: { name: probeNode }, spec: { taints: [probeTaint] }, status: { allocatable } };
-    await Promise.all([...nodes, probe].map((node) => this.api.create(kinds.Node, ready(node))));
+    await Promise.all(nodes.map((node) => this.api.create(kinds.Node, ready(node))));
+    // Last, so that the scheduler knows the others once it has bound a probe.
+    await this.api.create(kinds.Node, ready(probe));
   }
 
   async createPods(pods: readonly Pod[]): Promise<void> {

@@ -38,6 +38,8 @@ export class EtcdServer {
     const scheme = this.#extra.some((flag) => flag.startsWith('--cert-file')) ? 'https' : 'http';
     const client = `${scheme}://${this.endpoint}`;
     const peer = this.#peerUrl;
+    // Short, so that leases of one second are granted as such; among several a busy machine would lose its leader.
+    const [heartbeatMs, electionMs] = this.#cluster.length === 1 ? [10, 100] : [100, 1000];
     const started = new DaemonProcess(this.#program, [
       `--data-dir=${join(this.#folder, 'data')}`,
       `--listen-client-urls=${client}`,
@@ -46,9 +48,8 @@ export class EtcdServer {
       `--initial-advertise-peer-urls=${peer}`,
       `--name=${this.#peerPort}`,
       `--initial-cluster=${this.#cluster.map((member) => `${member.#peerPort}=${member.#peerUrl}`).join()}`,
-      // Short, so that leases of one second are granted as such.
-      '--heartbeat-interval=10',
-      '--election-timeout=100',
+      `--heartbeat-interval=${heartbeatMs}`,
+      `--election-timeout=${electionMs}`,
       '--unsafe-no-fsync',
       ...this.#extra,
     ]);

@@ -137,6 +137,22 @@ export interface Source {
   unusableNames: string;
   /** Also accept files for which nothing distinguishes one state from another for sure: neither a digest nor a strong validator. */
   allowWeakValidators: boolean;
+  /** Where the same files can be read as well. */
+  mirrors?: Mirrors | undefined;
+}
+
+/**
+ * Places that have the files of a source under the same paths. A mirror is read only where it is proved that its bytes are
+ * the same: the listed file has a SHA-256, or of two S3 stores the mirror's own ETag is the one that was listed. Feature
+ * "mirrors": an agent without it leaves them out.
+ */
+export interface Mirrors {
+  /** At most 15, without mirrors of their own. Of these only the kinds matter. */
+  sources: Source[];
+  /** Which of these have credentials of their own, from 0: without them they are read by no other identity. */
+  credentialed: number[];
+  /** The credentials of the dataset are those of its mirrors alone: the source does not wait for them. */
+  sourceHasNone: boolean;
 }
 
 export interface DirectorySource {
@@ -182,6 +198,21 @@ export interface Credentials {
   accessKeyId: string;
   secretAccessKey: string;
   sessionToken: string;
+  /** Those of mirrors; the fields above are the first source's. */
+  mirrors?: MirrorCredentialsList | undefined;
+}
+
+export interface MirrorCredentialsList {
+  mirrors: MirrorCredentials[];
+}
+
+/** Only for the mirror that is this source, whichever place it has among the mirrors. */
+export interface MirrorCredentials {
+  mirror:
+    | Source
+    | undefined;
+  /** Absent: it has some of its own that cannot be read now, and is not read by any other identity. */
+  credentials: Credentials | undefined;
 }
 
 export interface SetCredentialsRequest {
@@ -260,6 +291,8 @@ export interface DatasetResidency {
   /** The best data path here now: "view", "passthrough", "daemon", and why not a better one. */
   dataPath: string;
   reason: string;
+  /** Of a dataset with mirrors: sources that this node does not read now, each with the reason. */
+  sourcesAside: string[];
 }
 
 export interface ListDatasetsRequest {
@@ -336,6 +369,11 @@ export interface CreateWarmJobRequest {
    * taken is an error.
    */
   ensure: boolean;
+  /**
+   * When it counts as ready: "stored" (default), or "memory", when all is checked in memory, where readers find it too. The
+   * job goes on until everything is stored. Feature "memory-ready": an agent without it waits until then.
+   */
+  readyWhen: string;
 }
 
 export interface WarmJob {
@@ -359,6 +397,20 @@ export interface WarmJob {
   bytesVerified: bigint;
   pinOwner: string;
   peerRateLimit: bigint;
+  /** Empty: of an agent without the feature "memory-ready", which leaves these fields empty. */
+  readyWhen: string;
+  /** Ready as it asks. */
+  ready: boolean;
+  /** Bytes that are stored, and those that are in memory on their way there. */
+  bytesInMemory: bigint;
+  /** When all was in memory and when all was stored (verified and linked) on all nodes; empty: not yet, or an agent does not say. */
+  inMemoryAt: string;
+  storedAt: string;
+  /** The same as seconds since the job was created; 0: not yet. */
+  secondsToMemory: number;
+  secondsToStored: number;
+  /** "node" or "cluster": it was made by Advise, with this scope. Empty: by CreateWarmJob. */
+  advice: string;
 }
 
 export interface WarmJobNode {
@@ -375,6 +427,12 @@ export interface WarmJobNode {
   message: string;
   errorCode: string;
   bytesVerified: bigint;
+  /** As those of WarmJob. An agent that does not report what is in memory has what is stored. */
+  bytesInMemory: bigint;
+  inMemoryAt: string;
+  storedAt: string;
+  secondsToMemory: number;
+  secondsToStored: number;
 }
 
 export interface GetWarmJobRequest {
@@ -545,6 +603,63 @@ export interface EvictedNode {
   filesFreed: bigint;
   filesKept: bigint;
   message: string;
+}
+
+export interface AdviseRequest {
+  dataset: string;
+  /** Globs; none: everything. */
+  paths: string[];
+  /** Digest of a revision of the dataset; empty: its present one. */
+  manifest: string;
+  /** "willneed": fetch it, in the background, behind all reads; "dontneed": let go of it. */
+  advice: string;
+  /**
+   * "node" (default): the agents named, or the one that is asked. "cluster": what no agent holds is brought to one of
+   * them; or all agents let go of it.
+   */
+  scope: string;
+  /** With the scope "node". */
+  nodes: string[];
+  /** Of dontneed: only what is in memory. */
+  memoryOnly: boolean;
+  /** Of dontneed: also what the origin no longer has as it was listed, without a look at it. */
+  force: boolean;
+}
+
+export interface AdviseResponse {
+  /**
+   * Of willneed: what brings it. The same asked for again while it runs is the same job; dontneed for the same files, or
+   * for all, cancels it.
+   */
+  job:
+    | WarmJob
+    | undefined;
+  /** Of dontneed: what the agents let go of, and what they kept. */
+  nodes: AdvisedNode[];
+  /** Of dontneed: files that stay everywhere, as the origin no longer has them as they were listed. A few of their paths. */
+  filesNotInOrigin: bigint;
+  bytesNotInOrigin: bigint;
+  pathsNotInOrigin: string[];
+  /** Of dontneed: jobs of willneed that were cancelled. */
+  cancelledJobs: string[];
+}
+
+export interface AdvisedNode {
+  node: string;
+  /** From the cache. */
+  filesFreed: bigint;
+  bytesFreed: bigint;
+  /** Of files that went, and of those that stay in the cache. */
+  memoryBytesFreed: bigint;
+  /** Files that stay in the cache: all of them, and by reason. Open ones stay until they are closed. */
+  filesKept: bigint;
+  filesPinned: bigint;
+  filesOpen: bigint;
+  filesPublished: bigint;
+  /** What was kept and why, or why the agent did nothing. */
+  message: string;
+  /** Why it did nothing; empty: it did. */
+  errorCode: string;
 }
 
 export interface VerifyRequest {
@@ -2021,7 +2136,7 @@ export const PodReference: MessageFns<PodReference> = {
 };
 
 function createBaseSource(): Source {
-  return { kind: undefined, allowPrivate: false, unusableNames: "", allowWeakValidators: false };
+  return { kind: undefined, allowPrivate: false, unusableNames: "", allowWeakValidators: false, mirrors: undefined };
 }
 
 export const Source: MessageFns<Source> = {
@@ -2051,6 +2166,9 @@ export const Source: MessageFns<Source> = {
     }
     if (message.allowWeakValidators !== false) {
       writer.uint32(64).bool(message.allowWeakValidators);
+    }
+    if (message.mirrors !== undefined) {
+      Mirrors.encode(message.mirrors, writer.uint32(74).fork()).join();
     }
     return writer;
   },
@@ -2132,6 +2250,14 @@ export const Source: MessageFns<Source> = {
             message.allowWeakValidators = reader.bool();
             continue;
           }
+          case 9: {
+            if (tag !== 74) {
+              break;
+            }
+
+            message.mirrors = Mirrors.decode(reader, reader.uint32());
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -2174,6 +2300,7 @@ export const Source: MessageFns<Source> = {
         : isSet(object.allow_weak_validators)
         ? globalThis.Boolean(object.allow_weak_validators)
         : false,
+      mirrors: isSet(object.mirrors) ? Mirrors.fromJSON(object.mirrors) : undefined,
     };
   },
 
@@ -2198,6 +2325,9 @@ export const Source: MessageFns<Source> = {
     }
     if (message.allowWeakValidators !== false) {
       obj.allowWeakValidators = message.allowWeakValidators;
+    }
+    if (message.mirrors !== undefined) {
+      obj.mirrors = Mirrors.toJSON(message.mirrors);
     }
     return obj;
   },
@@ -2242,6 +2372,130 @@ export const Source: MessageFns<Source> = {
     message.allowPrivate = object.allowPrivate ?? false;
     message.unusableNames = object.unusableNames ?? "";
     message.allowWeakValidators = object.allowWeakValidators ?? false;
+    message.mirrors = (object.mirrors !== undefined && object.mirrors !== null)
+      ? Mirrors.fromPartial(object.mirrors)
+      : undefined;
+    return message;
+  },
+};
+
+function createBaseMirrors(): Mirrors {
+  return { sources: [], credentialed: [], sourceHasNone: false };
+}
+
+export const Mirrors: MessageFns<Mirrors> = {
+  encode(message: Mirrors, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    for (const v of message.sources) {
+      Source.encode(v!, writer.uint32(10).fork()).join();
+    }
+    if (message.credentialed.length !== 0) {
+      writer.uint32(18).fork();
+      for (const v of message.credentialed) {
+        writer.uint32(v);
+      }
+      writer.join();
+    }
+    if (message.sourceHasNone !== false) {
+      writer.uint32(24).bool(message.sourceHasNone);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): Mirrors {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseMirrors();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.sources.push(Source.decode(reader, reader.uint32()));
+            continue;
+          }
+          case 2: {
+            if (tag === 16) {
+              message.credentialed.push(reader.uint32());
+
+              continue;
+            }
+
+            if (tag === 18) {
+              const end2 = reader.uint32() + reader.pos;
+              while (reader.pos < end2) {
+                message.credentialed.push(reader.uint32());
+              }
+
+              continue;
+            }
+
+            break;
+          }
+          case 3: {
+            if (tag !== 24) {
+              break;
+            }
+
+            message.sourceHasNone = reader.bool();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): Mirrors {
+    return {
+      sources: globalThis.Array.isArray(object?.sources) ? object.sources.map((e: any) => Source.fromJSON(e)) : [],
+      credentialed: globalThis.Array.isArray(object?.credentialed)
+        ? object.credentialed.map((e: any) => globalThis.Number(e))
+        : [],
+      sourceHasNone: isSet(object.sourceHasNone)
+        ? globalThis.Boolean(object.sourceHasNone)
+        : isSet(object.source_has_none)
+        ? globalThis.Boolean(object.source_has_none)
+        : false,
+    };
+  },
+
+  toJSON(message: Mirrors): unknown {
+    const obj: any = {};
+    if (message.sources?.length) {
+      obj.sources = message.sources.map((e) => Source.toJSON(e));
+    }
+    if (message.credentialed?.length) {
+      obj.credentialed = message.credentialed.map((e) => Math.round(e));
+    }
+    if (message.sourceHasNone !== false) {
+      obj.sourceHasNone = message.sourceHasNone;
+    }
+    return obj;
+  },
+
+  create<I extends Exact<DeepPartial<Mirrors>, I>>(base?: I): Mirrors {
+    return Mirrors.fromPartial(base ?? ({} as any));
+  },
+  fromPartial<I extends Exact<DeepPartial<Mirrors>, I>>(object: I): Mirrors {
+    const message = createBaseMirrors();
+    message.sources = object.sources?.map((e) => Source.fromPartial(e)) || [];
+    message.credentialed = object.credentialed?.map((e) => e) || [];
+    message.sourceHasNone = object.sourceHasNone ?? false;
     return message;
   },
 };
@@ -2824,7 +3078,7 @@ export const SelfTestSource: MessageFns<SelfTestSource> = {
 };
 
 function createBaseCredentials(): Credentials {
-  return { token: "", accessKeyId: "", secretAccessKey: "", sessionToken: "" };
+  return { token: "", accessKeyId: "", secretAccessKey: "", sessionToken: "", mirrors: undefined };
 }
 
 export const Credentials: MessageFns<Credentials> = {
@@ -2840,6 +3094,9 @@ export const Credentials: MessageFns<Credentials> = {
     }
     if (message.sessionToken !== "") {
       writer.uint32(34).string(message.sessionToken);
+    }
+    if (message.mirrors !== undefined) {
+      MirrorCredentialsList.encode(message.mirrors, writer.uint32(42).fork()).join();
     }
     return writer;
   },
@@ -2889,6 +3146,14 @@ export const Credentials: MessageFns<Credentials> = {
             message.sessionToken = reader.string();
             continue;
           }
+          case 5: {
+            if (tag !== 42) {
+              break;
+            }
+
+            message.mirrors = MirrorCredentialsList.decode(reader, reader.uint32());
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -2919,6 +3184,7 @@ export const Credentials: MessageFns<Credentials> = {
         : isSet(object.session_token)
         ? globalThis.String(object.session_token)
         : "",
+      mirrors: isSet(object.mirrors) ? MirrorCredentialsList.fromJSON(object.mirrors) : undefined,
     };
   },
 
@@ -2936,6 +3202,9 @@ export const Credentials: MessageFns<Credentials> = {
     if (message.sessionToken !== "") {
       obj.sessionToken = message.sessionToken;
     }
+    if (message.mirrors !== undefined) {
+      obj.mirrors = MirrorCredentialsList.toJSON(message.mirrors);
+    }
     return obj;
   },
 
@@ -2948,6 +3217,169 @@ export const Credentials: MessageFns<Credentials> = {
     message.accessKeyId = object.accessKeyId ?? "";
     message.secretAccessKey = object.secretAccessKey ?? "";
     message.sessionToken = object.sessionToken ?? "";
+    message.mirrors = (object.mirrors !== undefined && object.mirrors !== null)
+      ? MirrorCredentialsList.fromPartial(object.mirrors)
+      : undefined;
+    return message;
+  },
+};
+
+function createBaseMirrorCredentialsList(): MirrorCredentialsList {
+  return { mirrors: [] };
+}
+
+export const MirrorCredentialsList: MessageFns<MirrorCredentialsList> = {
+  encode(message: MirrorCredentialsList, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    for (const v of message.mirrors) {
+      MirrorCredentials.encode(v!, writer.uint32(10).fork()).join();
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): MirrorCredentialsList {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseMirrorCredentialsList();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.mirrors.push(MirrorCredentials.decode(reader, reader.uint32()));
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): MirrorCredentialsList {
+    return {
+      mirrors: globalThis.Array.isArray(object?.mirrors)
+        ? object.mirrors.map((e: any) => MirrorCredentials.fromJSON(e))
+        : [],
+    };
+  },
+
+  toJSON(message: MirrorCredentialsList): unknown {
+    const obj: any = {};
+    if (message.mirrors?.length) {
+      obj.mirrors = message.mirrors.map((e) => MirrorCredentials.toJSON(e));
+    }
+    return obj;
+  },
+
+  create<I extends Exact<DeepPartial<MirrorCredentialsList>, I>>(base?: I): MirrorCredentialsList {
+    return MirrorCredentialsList.fromPartial(base ?? ({} as any));
+  },
+  fromPartial<I extends Exact<DeepPartial<MirrorCredentialsList>, I>>(object: I): MirrorCredentialsList {
+    const message = createBaseMirrorCredentialsList();
+    message.mirrors = object.mirrors?.map((e) => MirrorCredentials.fromPartial(e)) || [];
+    return message;
+  },
+};
+
+function createBaseMirrorCredentials(): MirrorCredentials {
+  return { mirror: undefined, credentials: undefined };
+}
+
+export const MirrorCredentials: MessageFns<MirrorCredentials> = {
+  encode(message: MirrorCredentials, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.mirror !== undefined) {
+      Source.encode(message.mirror, writer.uint32(10).fork()).join();
+    }
+    if (message.credentials !== undefined) {
+      Credentials.encode(message.credentials, writer.uint32(18).fork()).join();
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): MirrorCredentials {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseMirrorCredentials();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.mirror = Source.decode(reader, reader.uint32());
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.credentials = Credentials.decode(reader, reader.uint32());
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): MirrorCredentials {
+    return {
+      mirror: isSet(object.mirror) ? Source.fromJSON(object.mirror) : undefined,
+      credentials: isSet(object.credentials) ? Credentials.fromJSON(object.credentials) : undefined,
+    };
+  },
+
+  toJSON(message: MirrorCredentials): unknown {
+    const obj: any = {};
+    if (message.mirror !== undefined) {
+      obj.mirror = Source.toJSON(message.mirror);
+    }
+    if (message.credentials !== undefined) {
+      obj.credentials = Credentials.toJSON(message.credentials);
+    }
+    return obj;
+  },
+
+  create<I extends Exact<DeepPartial<MirrorCredentials>, I>>(base?: I): MirrorCredentials {
+    return MirrorCredentials.fromPartial(base ?? ({} as any));
+  },
+  fromPartial<I extends Exact<DeepPartial<MirrorCredentials>, I>>(object: I): MirrorCredentials {
+    const message = createBaseMirrorCredentials();
+    message.mirror = (object.mirror !== undefined && object.mirror !== null)
+      ? Source.fromPartial(object.mirror)
+      : undefined;
+    message.credentials = (object.credentials !== undefined && object.credentials !== null)
+      ? Credentials.fromPartial(object.credentials)
+      : undefined;
     return message;
   },
 };
@@ -3816,7 +4248,7 @@ export const Dataset: MessageFns<Dataset> = {
 };
 
 function createBaseDatasetResidency(): DatasetResidency {
-  return { node: "", residentBytes: 0n, completeFiles: 0n, pinned: false, dataPath: "", reason: "" };
+  return { node: "", residentBytes: 0n, completeFiles: 0n, pinned: false, dataPath: "", reason: "", sourcesAside: [] };
 }
 
 export const DatasetResidency: MessageFns<DatasetResidency> = {
@@ -3844,6 +4276,9 @@ export const DatasetResidency: MessageFns<DatasetResidency> = {
     }
     if (message.reason !== "") {
       writer.uint32(50).string(message.reason);
+    }
+    for (const v of message.sourcesAside) {
+      writer.uint32(58).string(v!);
     }
     return writer;
   },
@@ -3909,6 +4344,14 @@ export const DatasetResidency: MessageFns<DatasetResidency> = {
             message.reason = reader.string();
             continue;
           }
+          case 7: {
+            if (tag !== 58) {
+              break;
+            }
+
+            message.sourcesAside.push(reader.string());
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -3941,6 +4384,11 @@ export const DatasetResidency: MessageFns<DatasetResidency> = {
         ? globalThis.String(object.data_path)
         : "",
       reason: isSet(object.reason) ? globalThis.String(object.reason) : "",
+      sourcesAside: globalThis.Array.isArray(object?.sourcesAside)
+        ? object.sourcesAside.map((e: any) => globalThis.String(e))
+        : globalThis.Array.isArray(object?.sources_aside)
+        ? object.sources_aside.map((e: any) => globalThis.String(e))
+        : [],
     };
   },
 
@@ -3964,6 +4412,9 @@ export const DatasetResidency: MessageFns<DatasetResidency> = {
     if (message.reason !== "") {
       obj.reason = message.reason;
     }
+    if (message.sourcesAside?.length) {
+      obj.sourcesAside = message.sourcesAside;
+    }
     return obj;
   },
 
@@ -3982,6 +4433,7 @@ export const DatasetResidency: MessageFns<DatasetResidency> = {
     message.pinned = object.pinned ?? false;
     message.dataPath = object.dataPath ?? "";
     message.reason = object.reason ?? "";
+    message.sourcesAside = object.sourcesAside?.map((e) => e) || [];
     return message;
   },
 };
@@ -4633,6 +5085,7 @@ function createBaseCreateWarmJobRequest(): CreateWarmJobRequest {
     pinOwner: "",
     peerRateLimit: 0n,
     ensure: false,
+    readyWhen: "",
   };
 }
 
@@ -4688,6 +5141,9 @@ export const CreateWarmJobRequest: MessageFns<CreateWarmJobRequest> = {
     }
     if (message.ensure !== false) {
       writer.uint32(112).bool(message.ensure);
+    }
+    if (message.readyWhen !== "") {
+      writer.uint32(122).string(message.readyWhen);
     }
     return writer;
   },
@@ -4817,6 +5273,14 @@ export const CreateWarmJobRequest: MessageFns<CreateWarmJobRequest> = {
             message.ensure = reader.bool();
             continue;
           }
+          case 15: {
+            if (tag !== 122) {
+              break;
+            }
+
+            message.readyWhen = reader.string();
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -4861,6 +5325,11 @@ export const CreateWarmJobRequest: MessageFns<CreateWarmJobRequest> = {
         ? BigInt(object.peer_rate_limit)
         : 0n,
       ensure: isSet(object.ensure) ? globalThis.Boolean(object.ensure) : false,
+      readyWhen: isSet(object.readyWhen)
+        ? globalThis.String(object.readyWhen)
+        : isSet(object.ready_when)
+        ? globalThis.String(object.ready_when)
+        : "",
     };
   },
 
@@ -4908,6 +5377,9 @@ export const CreateWarmJobRequest: MessageFns<CreateWarmJobRequest> = {
     if (message.ensure !== false) {
       obj.ensure = message.ensure;
     }
+    if (message.readyWhen !== "") {
+      obj.readyWhen = message.readyWhen;
+    }
     return obj;
   },
 
@@ -4934,6 +5406,7 @@ export const CreateWarmJobRequest: MessageFns<CreateWarmJobRequest> = {
       ? BigInt(object.peerRateLimit)
       : 0n;
     message.ensure = object.ensure ?? false;
+    message.readyWhen = object.readyWhen ?? "";
     return message;
   },
 };
@@ -4958,6 +5431,14 @@ function createBaseWarmJob(): WarmJob {
     bytesVerified: 0n,
     pinOwner: "",
     peerRateLimit: 0n,
+    readyWhen: "",
+    ready: false,
+    bytesInMemory: 0n,
+    inMemoryAt: "",
+    storedAt: "",
+    secondsToMemory: 0,
+    secondsToStored: 0,
+    advice: "",
   };
 }
 
@@ -5037,6 +5518,33 @@ export const WarmJob: MessageFns<WarmJob> = {
         throw new globalThis.Error("value provided for field message.peerRateLimit of type uint64 too large");
       }
       writer.uint32(144).uint64(message.peerRateLimit);
+    }
+    if (message.readyWhen !== "") {
+      writer.uint32(154).string(message.readyWhen);
+    }
+    if (message.ready !== false) {
+      writer.uint32(160).bool(message.ready);
+    }
+    if (message.bytesInMemory !== 0n) {
+      if (BigInt.asUintN(64, message.bytesInMemory) !== message.bytesInMemory) {
+        throw new globalThis.Error("value provided for field message.bytesInMemory of type uint64 too large");
+      }
+      writer.uint32(168).uint64(message.bytesInMemory);
+    }
+    if (message.inMemoryAt !== "") {
+      writer.uint32(178).string(message.inMemoryAt);
+    }
+    if (message.storedAt !== "") {
+      writer.uint32(186).string(message.storedAt);
+    }
+    if (message.secondsToMemory !== 0) {
+      writer.uint32(193).double(message.secondsToMemory);
+    }
+    if (message.secondsToStored !== 0) {
+      writer.uint32(201).double(message.secondsToStored);
+    }
+    if (message.advice !== "") {
+      writer.uint32(210).string(message.advice);
     }
     return writer;
   },
@@ -5198,6 +5706,70 @@ export const WarmJob: MessageFns<WarmJob> = {
             message.peerRateLimit = reader.uint64() as bigint;
             continue;
           }
+          case 19: {
+            if (tag !== 154) {
+              break;
+            }
+
+            message.readyWhen = reader.string();
+            continue;
+          }
+          case 20: {
+            if (tag !== 160) {
+              break;
+            }
+
+            message.ready = reader.bool();
+            continue;
+          }
+          case 21: {
+            if (tag !== 168) {
+              break;
+            }
+
+            message.bytesInMemory = reader.uint64() as bigint;
+            continue;
+          }
+          case 22: {
+            if (tag !== 178) {
+              break;
+            }
+
+            message.inMemoryAt = reader.string();
+            continue;
+          }
+          case 23: {
+            if (tag !== 186) {
+              break;
+            }
+
+            message.storedAt = reader.string();
+            continue;
+          }
+          case 24: {
+            if (tag !== 193) {
+              break;
+            }
+
+            message.secondsToMemory = reader.double();
+            continue;
+          }
+          case 25: {
+            if (tag !== 201) {
+              break;
+            }
+
+            message.secondsToStored = reader.double();
+            continue;
+          }
+          case 26: {
+            if (tag !== 210) {
+              break;
+            }
+
+            message.advice = reader.string();
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -5274,6 +5846,38 @@ export const WarmJob: MessageFns<WarmJob> = {
         : isSet(object.peer_rate_limit)
         ? BigInt(object.peer_rate_limit)
         : 0n,
+      readyWhen: isSet(object.readyWhen)
+        ? globalThis.String(object.readyWhen)
+        : isSet(object.ready_when)
+        ? globalThis.String(object.ready_when)
+        : "",
+      ready: isSet(object.ready) ? globalThis.Boolean(object.ready) : false,
+      bytesInMemory: isSet(object.bytesInMemory)
+        ? BigInt(object.bytesInMemory)
+        : isSet(object.bytes_in_memory)
+        ? BigInt(object.bytes_in_memory)
+        : 0n,
+      inMemoryAt: isSet(object.inMemoryAt)
+        ? globalThis.String(object.inMemoryAt)
+        : isSet(object.in_memory_at)
+        ? globalThis.String(object.in_memory_at)
+        : "",
+      storedAt: isSet(object.storedAt)
+        ? globalThis.String(object.storedAt)
+        : isSet(object.stored_at)
+        ? globalThis.String(object.stored_at)
+        : "",
+      secondsToMemory: isSet(object.secondsToMemory)
+        ? globalThis.Number(object.secondsToMemory)
+        : isSet(object.seconds_to_memory)
+        ? globalThis.Number(object.seconds_to_memory)
+        : 0,
+      secondsToStored: isSet(object.secondsToStored)
+        ? globalThis.Number(object.secondsToStored)
+        : isSet(object.seconds_to_stored)
+        ? globalThis.Number(object.seconds_to_stored)
+        : 0,
+      advice: isSet(object.advice) ? globalThis.String(object.advice) : "",
     };
   },
 
@@ -5333,6 +5937,30 @@ export const WarmJob: MessageFns<WarmJob> = {
     if (message.peerRateLimit !== 0n) {
       obj.peerRateLimit = message.peerRateLimit.toString();
     }
+    if (message.readyWhen !== "") {
+      obj.readyWhen = message.readyWhen;
+    }
+    if (message.ready !== false) {
+      obj.ready = message.ready;
+    }
+    if (message.bytesInMemory !== 0n) {
+      obj.bytesInMemory = message.bytesInMemory.toString();
+    }
+    if (message.inMemoryAt !== "") {
+      obj.inMemoryAt = message.inMemoryAt;
+    }
+    if (message.storedAt !== "") {
+      obj.storedAt = message.storedAt;
+    }
+    if (message.secondsToMemory !== 0) {
+      obj.secondsToMemory = floatToJson(message.secondsToMemory);
+    }
+    if (message.secondsToStored !== 0) {
+      obj.secondsToStored = floatToJson(message.secondsToStored);
+    }
+    if (message.advice !== "") {
+      obj.advice = message.advice;
+    }
     return obj;
   },
 
@@ -5371,6 +5999,16 @@ export const WarmJob: MessageFns<WarmJob> = {
     message.peerRateLimit = (object.peerRateLimit !== undefined && object.peerRateLimit !== null)
       ? BigInt(object.peerRateLimit)
       : 0n;
+    message.readyWhen = object.readyWhen ?? "";
+    message.ready = object.ready ?? false;
+    message.bytesInMemory = (object.bytesInMemory !== undefined && object.bytesInMemory !== null)
+      ? BigInt(object.bytesInMemory)
+      : 0n;
+    message.inMemoryAt = object.inMemoryAt ?? "";
+    message.storedAt = object.storedAt ?? "";
+    message.secondsToMemory = object.secondsToMemory ?? 0;
+    message.secondsToStored = object.secondsToStored ?? 0;
+    message.advice = object.advice ?? "";
     return message;
   },
 };
@@ -5390,6 +6028,11 @@ function createBaseWarmJobNode(): WarmJobNode {
     message: "",
     errorCode: "",
     bytesVerified: 0n,
+    bytesInMemory: 0n,
+    inMemoryAt: "",
+    storedAt: "",
+    secondsToMemory: 0,
+    secondsToStored: 0,
   };
 }
 
@@ -5460,6 +6103,24 @@ export const WarmJobNode: MessageFns<WarmJobNode> = {
         throw new globalThis.Error("value provided for field message.bytesVerified of type uint64 too large");
       }
       writer.uint32(104).uint64(message.bytesVerified);
+    }
+    if (message.bytesInMemory !== 0n) {
+      if (BigInt.asUintN(64, message.bytesInMemory) !== message.bytesInMemory) {
+        throw new globalThis.Error("value provided for field message.bytesInMemory of type uint64 too large");
+      }
+      writer.uint32(112).uint64(message.bytesInMemory);
+    }
+    if (message.inMemoryAt !== "") {
+      writer.uint32(122).string(message.inMemoryAt);
+    }
+    if (message.storedAt !== "") {
+      writer.uint32(130).string(message.storedAt);
+    }
+    if (message.secondsToMemory !== 0) {
+      writer.uint32(137).double(message.secondsToMemory);
+    }
+    if (message.secondsToStored !== 0) {
+      writer.uint32(145).double(message.secondsToStored);
     }
     return writer;
   },
@@ -5581,6 +6242,46 @@ export const WarmJobNode: MessageFns<WarmJobNode> = {
             message.bytesVerified = reader.uint64() as bigint;
             continue;
           }
+          case 14: {
+            if (tag !== 112) {
+              break;
+            }
+
+            message.bytesInMemory = reader.uint64() as bigint;
+            continue;
+          }
+          case 15: {
+            if (tag !== 122) {
+              break;
+            }
+
+            message.inMemoryAt = reader.string();
+            continue;
+          }
+          case 16: {
+            if (tag !== 130) {
+              break;
+            }
+
+            message.storedAt = reader.string();
+            continue;
+          }
+          case 17: {
+            if (tag !== 137) {
+              break;
+            }
+
+            message.secondsToMemory = reader.double();
+            continue;
+          }
+          case 18: {
+            if (tag !== 145) {
+              break;
+            }
+
+            message.secondsToStored = reader.double();
+            continue;
+          }
         }
         if ((tag & 7) === 4 || tag === 0) {
           break;
@@ -5648,6 +6349,31 @@ export const WarmJobNode: MessageFns<WarmJobNode> = {
         : isSet(object.bytes_verified)
         ? BigInt(object.bytes_verified)
         : 0n,
+      bytesInMemory: isSet(object.bytesInMemory)
+        ? BigInt(object.bytesInMemory)
+        : isSet(object.bytes_in_memory)
+        ? BigInt(object.bytes_in_memory)
+        : 0n,
+      inMemoryAt: isSet(object.inMemoryAt)
+        ? globalThis.String(object.inMemoryAt)
+        : isSet(object.in_memory_at)
+        ? globalThis.String(object.in_memory_at)
+        : "",
+      storedAt: isSet(object.storedAt)
+        ? globalThis.String(object.storedAt)
+        : isSet(object.stored_at)
+        ? globalThis.String(object.stored_at)
+        : "",
+      secondsToMemory: isSet(object.secondsToMemory)
+        ? globalThis.Number(object.secondsToMemory)
+        : isSet(object.seconds_to_memory)
+        ? globalThis.Number(object.seconds_to_memory)
+        : 0,
+      secondsToStored: isSet(object.secondsToStored)
+        ? globalThis.Number(object.secondsToStored)
+        : isSet(object.seconds_to_stored)
+        ? globalThis.Number(object.seconds_to_stored)
+        : 0,
     };
   },
 
@@ -5692,6 +6418,21 @@ export const WarmJobNode: MessageFns<WarmJobNode> = {
     if (message.bytesVerified !== 0n) {
       obj.bytesVerified = message.bytesVerified.toString();
     }
+    if (message.bytesInMemory !== 0n) {
+      obj.bytesInMemory = message.bytesInMemory.toString();
+    }
+    if (message.inMemoryAt !== "") {
+      obj.inMemoryAt = message.inMemoryAt;
+    }
+    if (message.storedAt !== "") {
+      obj.storedAt = message.storedAt;
+    }
+    if (message.secondsToMemory !== 0) {
+      obj.secondsToMemory = floatToJson(message.secondsToMemory);
+    }
+    if (message.secondsToStored !== 0) {
+      obj.secondsToStored = floatToJson(message.secondsToStored);
+    }
     return obj;
   },
 
@@ -5727,6 +6468,13 @@ export const WarmJobNode: MessageFns<WarmJobNode> = {
     message.bytesVerified = (object.bytesVerified !== undefined && object.bytesVerified !== null)
       ? BigInt(object.bytesVerified)
       : 0n;
+    message.bytesInMemory = (object.bytesInMemory !== undefined && object.bytesInMemory !== null)
+      ? BigInt(object.bytesInMemory)
+      : 0n;
+    message.inMemoryAt = object.inMemoryAt ?? "";
+    message.storedAt = object.storedAt ?? "";
+    message.secondsToMemory = object.secondsToMemory ?? 0;
+    message.secondsToStored = object.secondsToStored ?? 0;
     return message;
   },
 };
@@ -8449,6 +9197,660 @@ export const EvictedNode: MessageFns<EvictedNode> = {
   },
 };
 
+function createBaseAdviseRequest(): AdviseRequest {
+  return { dataset: "", paths: [], manifest: "", advice: "", scope: "", nodes: [], memoryOnly: false, force: false };
+}
+
+export const AdviseRequest: MessageFns<AdviseRequest> = {
+  encode(message: AdviseRequest, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.dataset !== "") {
+      writer.uint32(10).string(message.dataset);
+    }
+    for (const v of message.paths) {
+      writer.uint32(18).string(v!);
+    }
+    if (message.manifest !== "") {
+      writer.uint32(26).string(message.manifest);
+    }
+    if (message.advice !== "") {
+      writer.uint32(34).string(message.advice);
+    }
+    if (message.scope !== "") {
+      writer.uint32(42).string(message.scope);
+    }
+    for (const v of message.nodes) {
+      writer.uint32(50).string(v!);
+    }
+    if (message.memoryOnly !== false) {
+      writer.uint32(56).bool(message.memoryOnly);
+    }
+    if (message.force !== false) {
+      writer.uint32(64).bool(message.force);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): AdviseRequest {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseAdviseRequest();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.dataset = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.paths.push(reader.string());
+            continue;
+          }
+          case 3: {
+            if (tag !== 26) {
+              break;
+            }
+
+            message.manifest = reader.string();
+            continue;
+          }
+          case 4: {
+            if (tag !== 34) {
+              break;
+            }
+
+            message.advice = reader.string();
+            continue;
+          }
+          case 5: {
+            if (tag !== 42) {
+              break;
+            }
+
+            message.scope = reader.string();
+            continue;
+          }
+          case 6: {
+            if (tag !== 50) {
+              break;
+            }
+
+            message.nodes.push(reader.string());
+            continue;
+          }
+          case 7: {
+            if (tag !== 56) {
+              break;
+            }
+
+            message.memoryOnly = reader.bool();
+            continue;
+          }
+          case 8: {
+            if (tag !== 64) {
+              break;
+            }
+
+            message.force = reader.bool();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): AdviseRequest {
+    return {
+      dataset: isSet(object.dataset) ? globalThis.String(object.dataset) : "",
+      paths: globalThis.Array.isArray(object?.paths) ? object.paths.map((e: any) => globalThis.String(e)) : [],
+      manifest: isSet(object.manifest) ? globalThis.String(object.manifest) : "",
+      advice: isSet(object.advice) ? globalThis.String(object.advice) : "",
+      scope: isSet(object.scope) ? globalThis.String(object.scope) : "",
+      nodes: globalThis.Array.isArray(object?.nodes) ? object.nodes.map((e: any) => globalThis.String(e)) : [],
+      memoryOnly: isSet(object.memoryOnly)
+        ? globalThis.Boolean(object.memoryOnly)
+        : isSet(object.memory_only)
+        ? globalThis.Boolean(object.memory_only)
+        : false,
+      force: isSet(object.force) ? globalThis.Boolean(object.force) : false,
+    };
+  },
+
+  toJSON(message: AdviseRequest): unknown {
+    const obj: any = {};
+    if (message.dataset !== "") {
+      obj.dataset = message.dataset;
+    }
+    if (message.paths?.length) {
+      obj.paths = message.paths;
+    }
+    if (message.manifest !== "") {
+      obj.manifest = message.manifest;
+    }
+    if (message.advice !== "") {
+      obj.advice = message.advice;
+    }
+    if (message.scope !== "") {
+      obj.scope = message.scope;
+    }
+    if (message.nodes?.length) {
+      obj.nodes = message.nodes;
+    }
+    if (message.memoryOnly !== false) {
+      obj.memoryOnly = message.memoryOnly;
+    }
+    if (message.force !== false) {
+      obj.force = message.force;
+    }
+    return obj;
+  },
+
+  create<I extends Exact<DeepPartial<AdviseRequest>, I>>(base?: I): AdviseRequest {
+    return AdviseRequest.fromPartial(base ?? ({} as any));
+  },
+  fromPartial<I extends Exact<DeepPartial<AdviseRequest>, I>>(object: I): AdviseRequest {
+    const message = createBaseAdviseRequest();
+    message.dataset = object.dataset ?? "";
+    message.paths = object.paths?.map((e) => e) || [];
+    message.manifest = object.manifest ?? "";
+    message.advice = object.advice ?? "";
+    message.scope = object.scope ?? "";
+    message.nodes = object.nodes?.map((e) => e) || [];
+    message.memoryOnly = object.memoryOnly ?? false;
+    message.force = object.force ?? false;
+    return message;
+  },
+};
+
+function createBaseAdviseResponse(): AdviseResponse {
+  return {
+    job: undefined,
+    nodes: [],
+    filesNotInOrigin: 0n,
+    bytesNotInOrigin: 0n,
+    pathsNotInOrigin: [],
+    cancelledJobs: [],
+  };
+}
+
+export const AdviseResponse: MessageFns<AdviseResponse> = {
+  encode(message: AdviseResponse, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.job !== undefined) {
+      WarmJob.encode(message.job, writer.uint32(10).fork()).join();
+    }
+    for (const v of message.nodes) {
+      AdvisedNode.encode(v!, writer.uint32(18).fork()).join();
+    }
+    if (message.filesNotInOrigin !== 0n) {
+      if (BigInt.asUintN(64, message.filesNotInOrigin) !== message.filesNotInOrigin) {
+        throw new globalThis.Error("value provided for field message.filesNotInOrigin of type uint64 too large");
+      }
+      writer.uint32(24).uint64(message.filesNotInOrigin);
+    }
+    if (message.bytesNotInOrigin !== 0n) {
+      if (BigInt.asUintN(64, message.bytesNotInOrigin) !== message.bytesNotInOrigin) {
+        throw new globalThis.Error("value provided for field message.bytesNotInOrigin of type uint64 too large");
+      }
+      writer.uint32(32).uint64(message.bytesNotInOrigin);
+    }
+    for (const v of message.pathsNotInOrigin) {
+      writer.uint32(42).string(v!);
+    }
+    for (const v of message.cancelledJobs) {
+      writer.uint32(50).string(v!);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): AdviseResponse {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseAdviseResponse();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.job = WarmJob.decode(reader, reader.uint32());
+            continue;
+          }
+          case 2: {
+            if (tag !== 18) {
+              break;
+            }
+
+            message.nodes.push(AdvisedNode.decode(reader, reader.uint32()));
+            continue;
+          }
+          case 3: {
+            if (tag !== 24) {
+              break;
+            }
+
+            message.filesNotInOrigin = reader.uint64() as bigint;
+            continue;
+          }
+          case 4: {
+            if (tag !== 32) {
+              break;
+            }
+
+            message.bytesNotInOrigin = reader.uint64() as bigint;
+            continue;
+          }
+          case 5: {
+            if (tag !== 42) {
+              break;
+            }
+
+            message.pathsNotInOrigin.push(reader.string());
+            continue;
+          }
+          case 6: {
+            if (tag !== 50) {
+              break;
+            }
+
+            message.cancelledJobs.push(reader.string());
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): AdviseResponse {
+    return {
+      job: isSet(object.job) ? WarmJob.fromJSON(object.job) : undefined,
+      nodes: globalThis.Array.isArray(object?.nodes) ? object.nodes.map((e: any) => AdvisedNode.fromJSON(e)) : [],
+      filesNotInOrigin: isSet(object.filesNotInOrigin)
+        ? BigInt(object.filesNotInOrigin)
+        : isSet(object.files_not_in_origin)
+        ? BigInt(object.files_not_in_origin)
+        : 0n,
+      bytesNotInOrigin: isSet(object.bytesNotInOrigin)
+        ? BigInt(object.bytesNotInOrigin)
+        : isSet(object.bytes_not_in_origin)
+        ? BigInt(object.bytes_not_in_origin)
+        : 0n,
+      pathsNotInOrigin: globalThis.Array.isArray(object?.pathsNotInOrigin)
+        ? object.pathsNotInOrigin.map((e: any) => globalThis.String(e))
+        : globalThis.Array.isArray(object?.paths_not_in_origin)
+        ? object.paths_not_in_origin.map((e: any) => globalThis.String(e))
+        : [],
+      cancelledJobs: globalThis.Array.isArray(object?.cancelledJobs)
+        ? object.cancelledJobs.map((e: any) => globalThis.String(e))
+        : globalThis.Array.isArray(object?.cancelled_jobs)
+        ? object.cancelled_jobs.map((e: any) => globalThis.String(e))
+        : [],
+    };
+  },
+
+  toJSON(message: AdviseResponse): unknown {
+    const obj: any = {};
+    if (message.job !== undefined) {
+      obj.job = WarmJob.toJSON(message.job);
+    }
+    if (message.nodes?.length) {
+      obj.nodes = message.nodes.map((e) => AdvisedNode.toJSON(e));
+    }
+    if (message.filesNotInOrigin !== 0n) {
+      obj.filesNotInOrigin = message.filesNotInOrigin.toString();
+    }
+    if (message.bytesNotInOrigin !== 0n) {
+      obj.bytesNotInOrigin = message.bytesNotInOrigin.toString();
+    }
+    if (message.pathsNotInOrigin?.length) {
+      obj.pathsNotInOrigin = message.pathsNotInOrigin;
+    }
+    if (message.cancelledJobs?.length) {
+      obj.cancelledJobs = message.cancelledJobs;
+    }
+    return obj;
+  },
+
+  create<I extends Exact<DeepPartial<AdviseResponse>, I>>(base?: I): AdviseResponse {
+    return AdviseResponse.fromPartial(base ?? ({} as any));
+  },
+  fromPartial<I extends Exact<DeepPartial<AdviseResponse>, I>>(object: I): AdviseResponse {
+    const message = createBaseAdviseResponse();
+    message.job = (object.job !== undefined && object.job !== null) ? WarmJob.fromPartial(object.job) : undefined;
+    message.nodes = object.nodes?.map((e) => AdvisedNode.fromPartial(e)) || [];
+    message.filesNotInOrigin = (object.filesNotInOrigin !== undefined && object.filesNotInOrigin !== null)
+      ? BigInt(object.filesNotInOrigin)
+      : 0n;
+    message.bytesNotInOrigin = (object.bytesNotInOrigin !== undefined && object.bytesNotInOrigin !== null)
+      ? BigInt(object.bytesNotInOrigin)
+      : 0n;
+    message.pathsNotInOrigin = object.pathsNotInOrigin?.map((e) => e) || [];
+    message.cancelledJobs = object.cancelledJobs?.map((e) => e) || [];
+    return message;
+  },
+};
+
+function createBaseAdvisedNode(): AdvisedNode {
+  return {
+    node: "",
+    filesFreed: 0n,
+    bytesFreed: 0n,
+    memoryBytesFreed: 0n,
+    filesKept: 0n,
+    filesPinned: 0n,
+    filesOpen: 0n,
+    filesPublished: 0n,
+    message: "",
+    errorCode: "",
+  };
+}
+
+export const AdvisedNode: MessageFns<AdvisedNode> = {
+  encode(message: AdvisedNode, writer: BinaryWriter = new BinaryWriter()): BinaryWriter {
+    if (message.node !== "") {
+      writer.uint32(10).string(message.node);
+    }
+    if (message.filesFreed !== 0n) {
+      if (BigInt.asUintN(64, message.filesFreed) !== message.filesFreed) {
+        throw new globalThis.Error("value provided for field message.filesFreed of type uint64 too large");
+      }
+      writer.uint32(16).uint64(message.filesFreed);
+    }
+    if (message.bytesFreed !== 0n) {
+      if (BigInt.asUintN(64, message.bytesFreed) !== message.bytesFreed) {
+        throw new globalThis.Error("value provided for field message.bytesFreed of type uint64 too large");
+      }
+      writer.uint32(24).uint64(message.bytesFreed);
+    }
+    if (message.memoryBytesFreed !== 0n) {
+      if (BigInt.asUintN(64, message.memoryBytesFreed) !== message.memoryBytesFreed) {
+        throw new globalThis.Error("value provided for field message.memoryBytesFreed of type uint64 too large");
+      }
+      writer.uint32(32).uint64(message.memoryBytesFreed);
+    }
+    if (message.filesKept !== 0n) {
+      if (BigInt.asUintN(64, message.filesKept) !== message.filesKept) {
+        throw new globalThis.Error("value provided for field message.filesKept of type uint64 too large");
+      }
+      writer.uint32(40).uint64(message.filesKept);
+    }
+    if (message.filesPinned !== 0n) {
+      if (BigInt.asUintN(64, message.filesPinned) !== message.filesPinned) {
+        throw new globalThis.Error("value provided for field message.filesPinned of type uint64 too large");
+      }
+      writer.uint32(48).uint64(message.filesPinned);
+    }
+    if (message.filesOpen !== 0n) {
+      if (BigInt.asUintN(64, message.filesOpen) !== message.filesOpen) {
+        throw new globalThis.Error("value provided for field message.filesOpen of type uint64 too large");
+      }
+      writer.uint32(56).uint64(message.filesOpen);
+    }
+    if (message.filesPublished !== 0n) {
+      if (BigInt.asUintN(64, message.filesPublished) !== message.filesPublished) {
+        throw new globalThis.Error("value provided for field message.filesPublished of type uint64 too large");
+      }
+      writer.uint32(64).uint64(message.filesPublished);
+    }
+    if (message.message !== "") {
+      writer.uint32(74).string(message.message);
+    }
+    if (message.errorCode !== "") {
+      writer.uint32(82).string(message.errorCode);
+    }
+    return writer;
+  },
+
+  decode(input: BinaryReader | Uint8Array, length?: number): AdvisedNode {
+    const reader = input instanceof BinaryReader ? input : new BinaryReader(input);
+    const previousRecursionDepth = (reader as any).__tsProtoDecodeDepth ?? 0;
+    if (previousRecursionDepth >= 100) {
+      throw new globalThis.Error("protobuf decode recursion limit exceeded");
+    }
+    (reader as any).__tsProtoDecodeDepth = previousRecursionDepth + 1;
+    try {
+      const end = length === undefined ? reader.len : reader.pos + length;
+      const message = createBaseAdvisedNode();
+      while (reader.pos < end) {
+        const tag = reader.uint32();
+        switch (tag >>> 3) {
+          case 1: {
+            if (tag !== 10) {
+              break;
+            }
+
+            message.node = reader.string();
+            continue;
+          }
+          case 2: {
+            if (tag !== 16) {
+              break;
+            }
+
+            message.filesFreed = reader.uint64() as bigint;
+            continue;
+          }
+          case 3: {
+            if (tag !== 24) {
+              break;
+            }
+
+            message.bytesFreed = reader.uint64() as bigint;
+            continue;
+          }
+          case 4: {
+            if (tag !== 32) {
+              break;
+            }
+
+            message.memoryBytesFreed = reader.uint64() as bigint;
+            continue;
+          }
+          case 5: {
+            if (tag !== 40) {
+              break;
+            }
+
+            message.filesKept = reader.uint64() as bigint;
+            continue;
+          }
+          case 6: {
+            if (tag !== 48) {
+              break;
+            }
+
+            message.filesPinned = reader.uint64() as bigint;
+            continue;
+          }
+          case 7: {
+            if (tag !== 56) {
+              break;
+            }
+
+            message.filesOpen = reader.uint64() as bigint;
+            continue;
+          }
+          case 8: {
+            if (tag !== 64) {
+              break;
+            }
+
+            message.filesPublished = reader.uint64() as bigint;
+            continue;
+          }
+          case 9: {
+            if (tag !== 74) {
+              break;
+            }
+
+            message.message = reader.string();
+            continue;
+          }
+          case 10: {
+            if (tag !== 82) {
+              break;
+            }
+
+            message.errorCode = reader.string();
+            continue;
+          }
+        }
+        if ((tag & 7) === 4 || tag === 0) {
+          break;
+        }
+        reader.skip(tag & 7);
+      }
+      return message;
+    } finally {
+      (reader as any).__tsProtoDecodeDepth = previousRecursionDepth;
+    }
+  },
+
+  fromJSON(object: any): AdvisedNode {
+    return {
+      node: isSet(object.node) ? globalThis.String(object.node) : "",
+      filesFreed: isSet(object.filesFreed)
+        ? BigInt(object.filesFreed)
+        : isSet(object.files_freed)
+        ? BigInt(object.files_freed)
+        : 0n,
+      bytesFreed: isSet(object.bytesFreed)
+        ? BigInt(object.bytesFreed)
+        : isSet(object.bytes_freed)
+        ? BigInt(object.bytes_freed)
+        : 0n,
+      memoryBytesFreed: isSet(object.memoryBytesFreed)
+        ? BigInt(object.memoryBytesFreed)
+        : isSet(object.memory_bytes_freed)
+        ? BigInt(object.memory_bytes_freed)
+        : 0n,
+      filesKept: isSet(object.filesKept)
+        ? BigInt(object.filesKept)
+        : isSet(object.files_kept)
+        ? BigInt(object.files_kept)
+        : 0n,
+      filesPinned: isSet(object.filesPinned)
+        ? BigInt(object.filesPinned)
+        : isSet(object.files_pinned)
+        ? BigInt(object.files_pinned)
+        : 0n,
+      filesOpen: isSet(object.filesOpen)
+        ? BigInt(object.filesOpen)
+        : isSet(object.files_open)
+        ? BigInt(object.files_open)
+        : 0n,
+      filesPublished: isSet(object.filesPublished)
+        ? BigInt(object.filesPublished)
+        : isSet(object.files_published)
+        ? BigInt(object.files_published)
+        : 0n,
+      message: isSet(object.message) ? globalThis.String(object.message) : "",
+      errorCode: isSet(object.errorCode)
+        ? globalThis.String(object.errorCode)
+        : isSet(object.error_code)
+        ? globalThis.String(object.error_code)
+        : "",
+    };
+  },
+
+  toJSON(message: AdvisedNode): unknown {
+    const obj: any = {};
+    if (message.node !== "") {
+      obj.node = message.node;
+    }
+    if (message.filesFreed !== 0n) {
+      obj.filesFreed = message.filesFreed.toString();
+    }
+    if (message.bytesFreed !== 0n) {
+      obj.bytesFreed = message.bytesFreed.toString();
+    }
+    if (message.memoryBytesFreed !== 0n) {
+      obj.memoryBytesFreed = message.memoryBytesFreed.toString();
+    }
+    if (message.filesKept !== 0n) {
+      obj.filesKept = message.filesKept.toString();
+    }
+    if (message.filesPinned !== 0n) {
+      obj.filesPinned = message.filesPinned.toString();
+    }
+    if (message.filesOpen !== 0n) {
+      obj.filesOpen = message.filesOpen.toString();
+    }
+    if (message.filesPublished !== 0n) {
+      obj.filesPublished = message.filesPublished.toString();
+    }
+    if (message.message !== "") {
+      obj.message = message.message;
+    }
+    if (message.errorCode !== "") {
+      obj.errorCode = message.errorCode;
+    }
+    return obj;
+  },
+
+  create<I extends Exact<DeepPartial<AdvisedNode>, I>>(base?: I): AdvisedNode {
+    return AdvisedNode.fromPartial(base ?? ({} as any));
+  },
+  fromPartial<I extends Exact<DeepPartial<AdvisedNode>, I>>(object: I): AdvisedNode {
+    const message = createBaseAdvisedNode();
+    message.node = object.node ?? "";
+    message.filesFreed = (object.filesFreed !== undefined && object.filesFreed !== null)
+      ? BigInt(object.filesFreed)
+      : 0n;
+    message.bytesFreed = (object.bytesFreed !== undefined && object.bytesFreed !== null)
+      ? BigInt(object.bytesFreed)
+      : 0n;
+    message.memoryBytesFreed = (object.memoryBytesFreed !== undefined && object.memoryBytesFreed !== null)
+      ? BigInt(object.memoryBytesFreed)
+      : 0n;
+    message.filesKept = (object.filesKept !== undefined && object.filesKept !== null) ? BigInt(object.filesKept) : 0n;
+    message.filesPinned = (object.filesPinned !== undefined && object.filesPinned !== null)
+      ? BigInt(object.filesPinned)
+      : 0n;
+    message.filesOpen = (object.filesOpen !== undefined && object.filesOpen !== null) ? BigInt(object.filesOpen) : 0n;
+    message.filesPublished = (object.filesPublished !== undefined && object.filesPublished !== null)
+      ? BigInt(object.filesPublished)
+      : 0n;
+    message.message = object.message ?? "";
+    message.errorCode = object.errorCode ?? "";
+    return message;
+  },
+};
+
 function createBaseVerifyRequest(): VerifyRequest {
   return { dataset: "", paths: [], mode: "" };
 }
@@ -9167,7 +10569,7 @@ export const ControlService = {
   },
   /**
    * Makes a revision of a dataset readable below the agent's mounts folder, for whoever binds it into a pod: the
-   * view when it is complete here, else FUSE. Without a record in the published folder it is taken away after a minute.
+   * view when it is complete here, else FUSE. Without a record in the published folder it is unmounted after a minute.
    */
   publishVolume: {
     path: "/hearth.v1.Control/PublishVolume" as const,
@@ -9274,6 +10676,16 @@ export const ControlService = {
     responseSerialize: (value: EvictResponse): Buffer => Buffer.from(EvictResponse.encode(value).finish()),
     responseDeserialize: (value: Buffer): EvictResponse => EvictResponse.decode(value),
   },
+  /** WILLNEED and DONTNEED, as applications say by ioctl on a mount, for any node or the whole cluster. Feature "advice". */
+  advise: {
+    path: "/hearth.v1.Control/Advise" as const,
+    requestStream: false as const,
+    responseStream: false as const,
+    requestSerialize: (value: AdviseRequest): Buffer => Buffer.from(AdviseRequest.encode(value).finish()),
+    requestDeserialize: (value: Buffer): AdviseRequest => AdviseRequest.decode(value),
+    responseSerialize: (value: AdviseResponse): Buffer => Buffer.from(AdviseResponse.encode(value).finish()),
+    responseDeserialize: (value: Buffer): AdviseResponse => AdviseResponse.decode(value),
+  },
   /** Reads every file through the engine of the agent that is asked and compares; one message a file. */
   verify: {
     path: "/hearth.v1.Control/Verify" as const,
@@ -9331,7 +10743,7 @@ export interface ControlServer extends UntypedServiceImplementation {
   listMounts: handleUnaryCall<ListMountsRequest, ListMountsResponse>;
   /**
    * Makes a revision of a dataset readable below the agent's mounts folder, for whoever binds it into a pod: the
-   * view when it is complete here, else FUSE. Without a record in the published folder it is taken away after a minute.
+   * view when it is complete here, else FUSE. Without a record in the published folder it is unmounted after a minute.
    */
   publishVolume: handleUnaryCall<PublishVolumeRequest, PublishedVolume>;
   /** Volumes are records in the store: what a name was made for. Creating the same volume again gives the same record. */
@@ -9348,6 +10760,8 @@ export interface ControlServer extends UntypedServiceImplementation {
   /** Takes pins away on every agent at once, also on those that are away: they hear of it when they are back. */
   releasePins: handleUnaryCall<ReleasePinsRequest, ReleasePinsResponse>;
   evict: handleUnaryCall<EvictRequest, EvictResponse>;
+  /** WILLNEED and DONTNEED, as applications say by ioctl on a mount, for any node or the whole cluster. Feature "advice". */
+  advise: handleUnaryCall<AdviseRequest, AdviseResponse>;
   /** Reads every file through the engine of the agent that is asked and compares; one message a file. */
   verify: handleServerStreamingCall<VerifyRequest, VerifiedFile>;
   /** Bytes of one file, through the engine. */
@@ -9602,7 +11016,7 @@ export interface ControlClient extends Client {
   ): ClientUnaryCall;
   /**
    * Makes a revision of a dataset readable below the agent's mounts folder, for whoever binds it into a pod: the
-   * view when it is complete here, else FUSE. Without a record in the published folder it is taken away after a minute.
+   * view when it is complete here, else FUSE. Without a record in the published folder it is unmounted after a minute.
    */
   publishVolume(
     request: PublishVolumeRequest,
@@ -9763,6 +11177,22 @@ export interface ControlClient extends Client {
     metadata: Metadata,
     options: Partial<CallOptions>,
     callback: (error: ServiceError | null, response: EvictResponse) => void,
+  ): ClientUnaryCall;
+  /** WILLNEED and DONTNEED, as applications say by ioctl on a mount, for any node or the whole cluster. Feature "advice". */
+  advise(
+    request: AdviseRequest,
+    callback: (error: ServiceError | null, response: AdviseResponse) => void,
+  ): ClientUnaryCall;
+  advise(
+    request: AdviseRequest,
+    metadata: Metadata,
+    callback: (error: ServiceError | null, response: AdviseResponse) => void,
+  ): ClientUnaryCall;
+  advise(
+    request: AdviseRequest,
+    metadata: Metadata,
+    options: Partial<CallOptions>,
+    callback: (error: ServiceError | null, response: AdviseResponse) => void,
   ): ClientUnaryCall;
   /** Reads every file through the engine of the agent that is asked and compares; one message a file. */
   verify(request: VerifyRequest, options?: Partial<CallOptions>): ClientReadableStream<VerifiedFile>;

@@ -1,12 +1,12 @@
 import { HearthError } from '@hearth/common';
-import type { Credentials } from '@hearth/common/generated/hearth/v1/control.ts';
+import { Credentials } from '@hearth/common/generated/hearth/v1/control.ts';
 import { unlessAborted } from '../records/index.ts';
 
 /**
  * Credentials of datasets: in this memory, and nowhere else. Whether a dataset has some of its own is known from its
  * record, so that an agent which was started again can distinguish "none" from "not here yet".
  */
-export class CredentialBook {
+export class CredentialCache {
   readonly #known = new Map<string, Credentials>();
   readonly #hasOwn: (dataset: string) => boolean;
   readonly #listeners = new Set<(dataset: string) => void>();
@@ -79,10 +79,5 @@ export class CredentialBook {
 }
 
 function isSame(a: Credentials, b: Credentials): boolean {
-  return (
-    a.token === b.token &&
-    a.accessKeyId === b.accessKeyId &&
-    a.secretAccessKey === b.secretAccessKey &&
-    a.sessionToken === b.sessionToken
-  );
+  return JSON.stringify(Credentials.toJSON(a)) === JSON.stringify(Credentials.toJSON(b));
 }

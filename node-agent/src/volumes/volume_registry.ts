@@ -15,7 +15,7 @@ export const volumeSchema = z.object({
 export type VolumeRecord = z.output<typeof volumeSchema>;
 
 /** The volumes of the cluster. They are promises only: what is mounted where is not written here. */
-export class VolumeBook {
+export class VolumeRegistry {
   readonly #table;
 
   constructor(store: Store) {

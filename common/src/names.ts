@@ -25,6 +25,7 @@ export const gateAnnotations = {
   minPercent: 'hearth.storage/gate-min-percent',
   timeout: 'hearth.storage/gate-timeout',
   affinity: 'hearth.storage/gate-affinity',
+  readyWhen: 'hearth.storage/gate-ready-when',
 } as const;
 /** Label by which pods of several owners are planned together. */
 export const podGroupLabel = 'hearth.storage/pod-group';

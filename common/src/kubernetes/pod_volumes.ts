@@ -1,5 +1,5 @@
-import type { PersistentVolume, PersistentVolumeClaim, Pod } from '../kubernetes/kinds.ts';
-import { apiGroup, driverName } from './names.ts';
+import { apiGroup, driverName } from '../names.ts';
+import type { PersistentVolume, PersistentVolumeClaim, Pod } from './kinds.ts';
 
 /** A Dataset by its place. */
 export interface DatasetName {

@@ -1,0 +1,55 @@
+import { z } from 'zod';
+import { parseSize } from './quantity.ts';
+import { countBetween, oneOf, setting } from './setting.ts';
+
+/** What the engine takes of the machine: threads, connections, memory. */
+export const engineSection = z
+  .strictObject({
+    shards: setting(
+      {
+        description: 'Threads that own keys; 0 chooses by the number of cores.',
+        allowed: 'a number from 0 to 256',
+        form: 'text',
+      },
+      countBetween(0, 256),
+      '0',
+    ),
+    originConnections: setting(
+      { description: 'Parallel requests to origins.', allowed: 'a number from 1 to 1024', form: 'text' },
+      countBetween(1, 1024),
+      '32',
+    ),
+    bufferBytes: setting(
+      {
+        description: 'Memory for chunks, taken at the start: what comes in lands there before it is written.',
+        allowed: 'a size of at least 32MiB, for example 512MiB',
+        form: 'text',
+      },
+      (value) => {
+        const size = parseSize(value);
+        return size !== undefined && size >= 32n << 20n ? size : undefined;
+      },
+      '512MiB',
+    ),
+    pages: setting(
+      {
+        description:
+          'The best pages that are asked for that memory. Those of huge-2Mi and huge-1Gi are set apart by the administrator; where they are not there, worse ones are taken and status says why.',
+        allowed: 'transparent, huge-2Mi or huge-1Gi',
+        form: 'text',
+      },
+      oneOf('transparent', 'huge-2Mi', 'huge-1Gi'),
+      'transparent',
+    ),
+    scrubRate: setting(
+      {
+        description:
+          'What the background scrub reads of each cache directory in a second, to compare it with its checksums; 0 turns it off.',
+        allowed: 'a size, for example 20MiB, or 0',
+        form: 'text',
+      },
+      parseSize,
+      '20MiB',
+    ),
+  })
+  .prefault({});

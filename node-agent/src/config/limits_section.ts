@@ -1,0 +1,48 @@
+import { z } from 'zod';
+import { formatSize, parseSize } from './quantity.ts';
+import { optionalSetting } from './setting.ts';
+
+const rate = (description: string) =>
+  optionalSetting({ description, allowed: 'a size of at least 1B, for example 500MiB', form: 'text' }, (value) => {
+    const bytes = parseSize(value);
+    return bytes !== undefined && bytes > 0n ? bytes : undefined;
+  });
+
+/** `what`: the end of a sentence about bytes a second. */
+const bandwidth = (what: string) =>
+  z
+    .strictObject({
+      total: rate(`Most bytes a second ${what}; what readers wait for goes first. Absent: no limit.`),
+      warm: rate(`Most bytes a second ${what} while no reader waits for them. Absent: as much as total leaves.`),
+    })
+    .refine(({ total, warm }) => total === undefined || warm === undefined || warm <= total, {
+      path: ['warm'],
+      message: 'must not be more than total, of which it is a part',
+    })
+    .prefault({});
+
+/** What this machine may take of what it shares with others. */
+export const limitsSection = z
+  .strictObject({
+    origin: bandwidth('from origins'),
+    peers: bandwidth('from other agents, and as many to them'),
+    disk: bandwidth('that are written to and read from the cache directories'),
+  })
+  .prefault({});
+
+export type Limits = z.output<typeof limitsSection>;
+
+/** As the configuration file has them. */
+export function describeLimits(limits: Limits) {
+  const shown = ({ total, warm }: Limits['origin']) => ({
+    ...(total === undefined ? {} : { total: formatSize(total) }),
+    ...(warm === undefined ? {} : { warm: formatSize(warm) }),
+  });
+  return { origin: shown(limits.origin), peers: shown(limits.peers), disk: shown(limits.disk) };
+}
+
+/** As the engine takes them, where 0 is no limit. */
+export function engineLimits(limits: Limits) {
+  const rates = ({ total, warm }: Limits['origin']) => ({ total: total ?? 0n, warm: warm ?? 0n });
+  return { origin: rates(limits.origin), peers: rates(limits.peers), disk: rates(limits.disk) };
+}

@@ -1,0 +1,57 @@
+import { HearthError, within } from '@hearth/common';
+import type { ManifestEntry } from '@hearth/engine';
+import type { AgentContext } from '../context.ts';
+import { type CredentialCache, ofFirst } from '../credentials/index.ts';
+import { hasOwn } from '../origins/index.ts';
+import type { RevisionRecord } from './record.ts';
+import type { OpenOrigin } from './resolution.ts';
+
+/** A file of a revision, and what names its content. */
+export type ListedFile = Pick<ManifestEntry, 'path' | 'contentKey'>;
+
+/** Whether an origin still has what was listed of it: by listing it once more, which registers nothing. */
+export class OriginCheck {
+  readonly #context: AgentContext;
+  readonly #open: OpenOrigin;
+  readonly #credentials: CredentialCache;
+
+  constructor(context: AgentContext, open: OpenOrigin, credentials: CredentialCache) {
+    this.#context = context;
+    this.#open = open;
+    this.#credentials = credentials;
+  }
+
+  /**
+   * Those of the files that the origin does not have now as the revision lists them. Ends when all were found. Errors of
+   * the origin as they are; `DeadlineExceeded` after the time that a listing may be silent.
+   */
+  async lacking<File extends ListedFile>(
+    revision: RevisionRecord,
+    files: AsyncIterable<readonly File[]>,
+    signal: AbortSignal,
+  ): Promise<File[]> {
+    const { clock, pace } = this.#context;
+    const wanted = new Map<string, File>();
+    for await (const page of files) for (const file of page) wanted.set(file.path, file);
+    const { dataset, source } = revision;
+    const needed = hasOwn(source, 0);
+    // Without them, `of` says what is missing.
+    if (needed) await this.#credentials.arrived(dataset, within(clock, pace.requestMs, signal)).catch(() => undefined);
+    const own = needed ? this.#credentials.of(dataset) : undefined;
+    const origin = this.#open(source, revision.revision, ofFirst(own), dataset);
+    try {
+      for await (const rows of origin.list(within(clock, pace.listingMs, signal))) {
+        for (const { path, contentKey } of rows) {
+          if (wanted.get(path)?.contentKey === contentKey) wanted.delete(path);
+        }
+        if (wanted.size === 0) break;
+      }
+    } catch (thrown) {
+      // All of it is gone.
+      if (HearthError.from(thrown).code !== 'NotFound') throw thrown;
+    } finally {
+      origin.close();
+    }
+    return [...wanted.values()];
+  }
+}

@@ -1,0 +1,56 @@
+import type { SourceStatistics } from '@hearth/engine';
+import { mirrorsOf } from '../origins/index.ts';
+import { type MetricRow, row } from './metric_row.ts';
+
+/** Of datasets with mirrors: each source by its dataset and number, so that corrected places make no further series. */
+const ofSources =
+  (read: (source: SourceStatistics) => bigint | number): MetricRow['read'] =>
+  ({ agent }) =>
+    agent.datasets.mirror.values().flatMap(({ name, manifest, source }) => {
+      if (mirrorsOf(source).length === 0 || !agent.keeper.isOpen(manifest)) return [];
+      const sources = agent.context.engine.sources({ manifest, dataset: name });
+      return sources.map((one, at): [string[], number] => {
+        return [[name, at === 0 ? 'first' : `mirror-${at}`], Number(read(one))];
+      });
+    });
+
+const labels = ['dataset', 'source'];
+
+/** Of datasets that have mirrors. */
+export const sourceRows: readonly MetricRow[] = [
+  row(
+    'counter',
+    'source_bytes_total',
+    'Bytes that a source of a dataset with mirrors gave; the source that was listed is "first", its mirrors are "mirror-1" and so on.',
+    ofSources((source) => source.bytes),
+    labels,
+  ),
+  row(
+    'counter',
+    'source_failures_total',
+    'Requests to such a source that failed; each was made again to another one.',
+    ofSources((source) => source.failures),
+    labels,
+  ),
+  row(
+    'counter',
+    'source_stragglers_total',
+    'Requests to such a source that another one was faster with.',
+    ofSources((source) => source.stragglers),
+    labels,
+  ),
+  row(
+    'counter',
+    'source_unproved_files_total',
+    'Files that are not taken from such a source: it lacks them, has others, or nothing proves that they are the same.',
+    ofSources((source) => source.unproved),
+    labels,
+  ),
+  row(
+    'gauge',
+    'source_aside',
+    '1 while such a source is put aside, as it failed, stalled or gave wrong bytes.',
+    ofSources((source) => (source.aside === '' ? 0 : 1)),
+    labels,
+  ),
+];

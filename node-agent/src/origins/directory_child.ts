@@ -1,0 +1,62 @@
+/**
+ * A process of `DirectoryCalls`: makes the calls of one request at a time on the file system of a directory origin. Only
+ * threads of Node's pool wait for these, so it always sees that its agent has gone, and ends.
+ */
+import { HearthError, systemClock } from '@hearth/common';
+import type { DirectoryAnswer, DirectoryMessage, DirectoryRequest } from './directory_calls.ts';
+import { baseOf, listTree } from './directory_tree.ts';
+import { readFirstByteOfFile } from './first_byte.ts';
+
+/** Pages sent before they are asked for. */
+const pagesAhead = 2;
+const progressMs = 1000;
+
+let mayGo = pagesAhead;
+let goOn: () => void = () => {};
+
+function send(answer: DirectoryAnswer): void {
+  process.send?.(answer);
+}
+
+async function list({ tree, unusableNames }: Extract<DirectoryRequest, { kind: 'list' }>): Promise<string[]> {
+  let moved = false;
+  const end = systemClock.every(progressMs, () => {
+    if (moved) send({ kind: 'moved' });
+    moved = false;
+  });
+  mayGo = pagesAhead;
+  try {
+    const pages = listTree(tree, unusableNames, () => {
+      moved = true;
+    });
+    for (;;) {
+      const page = await pages.next();
+      if (page.done) return page.value;
+      while (mayGo === 0) await new Promise<void>((resolve) => (goOn = resolve));
+      mayGo--;
+      send({ kind: 'page', rows: page.value });
+    }
+  } finally {
+    end();
+  }
+}
+
+async function answer(request: DirectoryRequest): Promise<DirectoryAnswer> {
+  try {
+    if (request.kind === 'list') return { kind: 'listed', warnings: await list(request) };
+    if (request.kind === 'base') return { kind: 'base', base: await baseOf(request.tree) };
+    await readFirstByteOfFile(request.location);
+    return { kind: 'read' };
+  } catch (thrown) {
+    const { code, message } = HearthError.from(thrown);
+    return { kind: 'failed', code, message };
+  }
+}
+
+// Not exit(), which waits for the threads of the pool.
+process.on('disconnect', () => process.kill(process.pid, 'SIGKILL'));
+process.on('message', (message: DirectoryMessage) => {
+  if (message.kind !== 'more') return void answer(message).then(send);
+  mayGo++;
+  goOn();
+});

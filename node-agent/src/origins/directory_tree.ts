@@ -1,0 +1,168 @@
+import { type BigIntStats, constants } from 'node:fs';
+import { lstat, open, readlink, realpath, stat } from 'node:fs/promises';
+import { resolve } from 'node:path';
+import { HearthError } from '@hearth/common';
+import type { ManifestRow } from '@hearth/engine';
+import { directoryKey } from './content_key.ts';
+import { type FoundName, nameError, walkFolders } from './folder_walk.ts';
+import type { OriginBase } from './origin.ts';
+import { inPages, mapConcurrently } from './row_stream.ts';
+import { statBelow } from './stat_below.ts';
+import { UnusableNames } from './unusable_names.ts';
+
+/** File system calls under way at once: more than the pool of libuv has threads, so that none of them waits for us. */
+const callsAtOnce = 128;
+
+export interface Tree {
+  /** Absolute, normalized. */
+  root: string;
+  /** Absolute paths below which `root` must lie, as it is written and with symbolic links resolved; undefined: everywhere. */
+  allowed: readonly string[] | undefined;
+}
+
+/**
+ * The rows of a tree in pages; at the end, the warnings. `moved` is called for each row found. Calls of the file system
+ * hang as long as it does, and take threads of this process with them: for a process of their own (`DirectoryCalls`).
+ */
+export async function* listTree(
+  { root, allowed }: Tree,
+  unusableNames: string,
+  moved: () => void,
+): AsyncGenerator<ManifestRow[], string[]> {
+  const unusable = new UnusableNames(unusableNames);
+  const realRoot = await checkRoot(root, allowed);
+  yield* inPages(rowsOf({ root, realRoot, unusable, moved }));
+  return unusable.finish();
+}
+
+/**
+ * Where only some directories are allowed: what the directory is called without links, below the allowed one, which is
+ * the administrator's. From there on the engine follows no link. Hangs as `listTree`.
+ */
+export async function baseOf({ root, allowed = ['/'] }: Tree): Promise<OriginBase & { path: string; below: string }> {
+  await allowedAbove(root, root, allowed);
+  try {
+    const real = await realpath(root);
+    return { path: real, below: await allowedAbove(real, root, allowed) };
+  } catch (error) {
+    throw rootError(error, root);
+  }
+}
+
+interface Walk {
+  root: string;
+  /** When it must be kept to. */
+  realRoot: string | undefined;
+  unusable: UnusableNames;
+  moved(): void;
+}
+
+async function* rowsOf(walk: Walk): AsyncGenerator<ManifestRow> {
+  const names = walkFolders(walk.root, walk.unusable);
+  for await (const row of mapConcurrently(names, callsAtOnce, (name) => rowOf(walk, name))) {
+    walk.moved();
+    if (row !== undefined) yield row;
+  }
+}
+
+async function rowOf({ root, realRoot, unusable }: Walk, { path, kind }: FoundName): Promise<ManifestRow | undefined> {
+  if (kind === 'emptyFolder') return { path, kind: 'directory', size: 0n };
+  const full = `${root === '/' ? '' : root}/${path}`;
+  try {
+    // Where only some directories are allowed, whoever writes to one of them must not lead us out of it.
+    const stats = realRoot === undefined ? await lstat(full, { bigint: true }) : await statBelow(realRoot, path);
+    if (stats.isSymbolicLink()) return await symlinkRow(full, path, stats, unusable);
+    if (stats.isFile()) return await fileRow(full, path, stats);
+    if (stats.isDirectory())
+      throw new HearthError(
+        'OriginChanged',
+        `${path} became a directory while it was listed; list it again when nothing writes to it`,
+      );
+    unusable.add(path, `a ${specialKind(stats)}, which has no content to cache`);
+    return undefined;
+  } catch (error) {
+    throw error instanceof HearthError ? error.within(root) : nameError(error, path).within(root);
+  }
+}
+
+/** What the root is called without links, where it must be kept to. */
+async function checkRoot(root: string, allowed: Tree['allowed']): Promise<string | undefined> {
+  // Before anything is looked at: no caller learns what there is where nothing may be read.
+  if (allowed !== undefined) await allowedAbove(root, root, allowed);
+  try {
+    if (!(await stat(root)).isDirectory()) {
+      throw new HearthError('InvalidArgument', `${root} is not a directory; give the directory that it is in`);
+    }
+    if (allowed === undefined) return undefined;
+    const real = await realpath(root);
+    await allowedAbove(real, root, allowed);
+    return real;
+  } catch (error) {
+    throw rootError(error, root);
+  }
+}
+
+/** The allowed directory that a path lies in, `PermissionDenied` when there is none. */
+async function allowedAbove(path: string, root: string, allowed: readonly string[]): Promise<string> {
+  // One may itself be reached by a link.
+  const resolved = allowed.map((prefix) => realpath(prefix).catch(() => prefix));
+  for (const prefix of [...allowed.map((one) => resolve(one)), ...(await Promise.all(resolved))]) {
+    if (isBelow(path, prefix)) return prefix;
+  }
+  const list = allowed.length === 0 ? 'none is' : `these are: ${allowed.join(', ')}`;
+  throw new HearthError(
+    'PermissionDenied',
+    `directory origins may lie only below directories that are allowed (${list}), and ${root} does not, symbolic links resolved; add its directory to the allowed ones of the agent`,
+  );
+}
+
+function isBelow(path: string, prefix: string): boolean {
+  return prefix === '/' || path === prefix || path.startsWith(`${prefix}/`);
+}
+
+async function fileRow(full: string, path: string, stats: BigIntStats): Promise<ManifestRow> {
+  // What everyone may read, we may; else try, since permissions may also come from lists and capabilities.
+  if ((stats.mode & 0o004n) === 0n) await (await open(full, constants.O_RDONLY | constants.O_NOFOLLOW)).close();
+  return {
+    path,
+    kind: 'file',
+    size: stats.size,
+    contentKey: directoryKey(full, stats.mtimeNs, stats.ctimeNs, stats.size),
+    validator: `stat:${stats.mtimeNs}:${stats.ctimeNs}`,
+    executable: (stats.mode & 0o111n) !== 0n,
+    modifiedAtNs: stats.mtimeNs,
+  };
+}
+
+async function symlinkRow(
+  full: string,
+  path: string,
+  stats: BigIntStats,
+  unusable: UnusableNames,
+): Promise<ManifestRow | undefined> {
+  const target = await readlink(full, 'buffer');
+  const symlinkTarget = target.toString();
+  if (!Buffer.from(symlinkTarget).equals(target)) {
+    unusable.add(path, 'its symbolic link points to a name that is not UTF-8');
+    return undefined;
+  }
+  return { path, kind: 'symlink', size: 0n, symlinkTarget, modifiedAtNs: stats.mtimeNs };
+}
+
+function specialKind(stats: BigIntStats): string {
+  if (stats.isFIFO()) return 'FIFO';
+  if (stats.isSocket()) return 'socket';
+  return stats.isBlockDevice() ? 'block device' : 'character device';
+}
+
+function rootError(thrown: unknown, root: string): HearthError {
+  if (thrown instanceof HearthError) return thrown;
+  const code = (thrown as NodeJS.ErrnoException).code;
+  if (code === 'ENOENT' || code === 'ENOTDIR') {
+    return new HearthError(
+      'NotFound',
+      `the directory ${root} does not exist on this node; check the path and that its file system is mounted`,
+    );
+  }
+  return nameError(thrown, root);
+}

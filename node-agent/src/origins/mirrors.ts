@@ -1,0 +1,162 @@
+import { HearthError } from '@hearth/common';
+import { Mirrors, type Source } from '@hearth/common/generated/hearth/v1/control.ts';
+import { mirroredKey } from './content_key.ts';
+import type { LocatableEntry, Location, ManifestRow, Origin, OriginBase, OriginRevision } from './origin.ts';
+import { describeSource } from './source.ts';
+import { withEnvironment } from './source_environment.ts';
+
+/** What the engine takes: with the first source 16 places. */
+const maxMirrors = 15;
+
+/** The mirrors of a source, in their order. */
+export function mirrorsOf(source: Source): readonly Source[] {
+  return source.mirrors?.sources ?? [];
+}
+
+/**
+ * Whether a dataset's credentials are needed for a source of it, 0 the first one. Of the first it is known only that it has
+ * none where just its mirrors have some.
+ */
+export function hasOwn({ mirrors }: Source, source: number): boolean {
+  return source === 0 ? mirrors?.sourceHasNone !== true : mirrors?.credentialed.includes(source - 1) === true;
+}
+
+/** The same places in any order, so that content keys are the same: what differs is how they are asked. */
+export function samePlaces(a: Source, b: Source): boolean {
+  const keys = (source: Source) => JSON.stringify([placeKey(source), ...mirrorsOf(source).map(placeKey).sort()]);
+  return keys(a) === keys(b);
+}
+
+/** The mirrors are listed alike. */
+export function sameMirrors(a: Source, b: Source): boolean {
+  const text = ({ mirrors }: Source) => JSON.stringify(mirrors === undefined ? undefined : Mirrors.toJSON(mirrors));
+  return text(a) === text(b);
+}
+
+const longestName = 200;
+
+/** Of a place, for people and logs: as it is written, without secrets, and bounded. Several places may have the same. */
+export function placeName(source: Source): string {
+  const name = describeSource(withEnvironment(source, {}));
+  return name.length <= longestName ? name : `${name.slice(0, longestName - 1)}…`;
+}
+
+/**
+ * Equal for equal places, and for those alone, whatever of their defaults is written down and by whichever requests they
+ * are read: JSON, so that no field can pretend to be two. For ever, as content keys hold it.
+ */
+export function placeKey(source: Source): string {
+  const { kind } = withEnvironment(source, {});
+  switch (kind?.$case) {
+    case 's3': {
+      const { bucket, prefix, endpoint, region } = kind.value;
+      return JSON.stringify(['s3', endpoint, endpoint === '' ? region : '', bucket, prefix]);
+    }
+    case 'http':
+      return JSON.stringify(['http', ...kind.value.urls]);
+    case 'hub': {
+      const { endpoint, repoType, repo, revision } = kind.value;
+      return JSON.stringify(['hub', endpoint, repoType || 'model', repo, revision || 'main']);
+    }
+    case 'directory':
+      return JSON.stringify(['directory', kind.value.path]);
+    default:
+      return JSON.stringify([kind?.$case ?? '']);
+  }
+}
+
+/**
+ * Whether equal ETags of the two prove equal bytes: those of S3 are made of the bytes (MD5 of them or of their parts).
+ * Those of web servers are each server's own, often of date and size, and prove nothing at another. Of each file the
+ * engine looks whether its ETag has that form: gateways give all files that they did not write one constant.
+ */
+export function comparesTags(source: Source, mirror: Source): boolean {
+  return source.kind?.$case === 's3' && mirror.kind?.$case === 's3';
+}
+
+/** `InvalidArgument` for mirrors that cannot be any. */
+export function checkMirrors(source: Source): void {
+  const mirrors = mirrorsOf(source);
+  if (mirrors.length > maxMirrors) throw wrong(`there are ${mirrors.length} mirrors; at most ${maxMirrors} are used`);
+  const places = new Set([placeKey(source)]);
+  for (const mirror of mirrors) {
+    const kind = mirror.kind?.$case;
+    if (kind === undefined || kind === 'selfTest')
+      throw wrong('a mirror is a directory, an S3 bucket, http(s) URLs or a hub');
+    if (kind === 'hub' && source.kind?.$case !== 'hub')
+      throw wrong('a hub can be a mirror of a hub only, since its files are read at a commit');
+    if (mirrorsOf(mirror).length > 0)
+      throw wrong('a mirror has no mirrors of its own; list all of them at the dataset');
+    const place = placeKey(mirror);
+    if (places.has(place)) throw wrong(`${placeName(mirror)} is named twice; each mirror is another place`);
+    places.add(place);
+  }
+}
+
+/**
+ * How the content keys of a source with mirrors differ from those without: who may give the bytes vouches for them, so
+ * datasets share bytes only with those that have the same mirrors. Undefined: there are none.
+ */
+export function keyScopeOf(source: Source): ((key: string) => string) | undefined {
+  const places = mirrorsOf(source).map(placeKey).sort();
+  return places.length === 0 ? undefined : (key) => mirroredKey(key, places);
+}
+
+/** An origin whose files mirrors may give as well. */
+export class MirroredOrigin implements Origin {
+  readonly #first: Origin;
+  readonly #scope: (key: string) => string;
+
+  constructor(first: Origin, scope: (key: string) => string) {
+    this.#first = first;
+    this.#scope = scope;
+  }
+
+  get kind(): Origin['kind'] {
+    return this.#first.kind;
+  }
+
+  get locatesFreely(): boolean {
+    return this.#first.locatesFreely;
+  }
+
+  describe(): string {
+    return this.#first.describe();
+  }
+
+  async *list(signal: AbortSignal): AsyncGenerator<ManifestRow[]> {
+    for await (const rows of this.#first.list(signal)) {
+      yield rows.map((row) =>
+        row.contentKey === undefined ? row : { ...row, contentKey: this.#scope(row.contentKey) },
+      );
+    }
+  }
+
+  revision(): OriginRevision {
+    return this.#first.revision();
+  }
+
+  base(): OriginBase | undefined | Promise<OriginBase> {
+    return this.#first.base();
+  }
+
+  locate(entries: LocatableEntry[], signal: AbortSignal, partly = false): Promise<Location[]> {
+    return this.#first.locate(entries, signal, partly);
+  }
+
+  partOf(row: ManifestRow): string {
+    return this.#first.partOf(row);
+  }
+
+  readByte(entry: LocatableEntry, signal: AbortSignal): Promise<void> {
+    return this.#first.readByte(entry, signal);
+  }
+
+  close(): void {
+    this.#first.close();
+  }
+}
+
+function wrong(reason: string): HearthError {
+  return new HearthError('InvalidArgument', reason);
+}

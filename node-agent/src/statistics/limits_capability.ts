@@ -1,0 +1,21 @@
+import type { LimitStatistics, Statistics } from '@hearth/engine';
+import type { Capability } from '../capabilities/index.ts';
+import { formatSize } from '../config/index.ts';
+
+/** Those of which one word is enough: what goes to peers has the limit of what comes from them. */
+const names: Partial<Record<LimitStatistics['what'], string>> = {
+  origin: 'origins',
+  'from-peers': 'other nodes',
+  disk: 'the disks',
+};
+
+/** The limits that a node is given, as a row of its capabilities; none: no row. Changes with the configuration alone. */
+export function limitsCapability(limits: Statistics['limits']): Capability[] {
+  const clauses = limits.flatMap(({ what, total, warm }) => {
+    const name = names[what];
+    if (name === undefined || (total === 0n && warm === 0n)) return [];
+    const parts = [total === 0n ? '' : `${formatSize(total)}/s`, warm === 0n ? '' : `warm work ${formatSize(warm)}/s`];
+    return [`${name}: ${parts.filter((part) => part !== '').join(', of which ')}`];
+  });
+  return clauses.length === 0 ? [] : [{ name: 'limits', ready: true, reason: clauses.join('; ') }];
+}
