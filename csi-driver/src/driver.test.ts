@@ -9,7 +9,7 @@ import { callSocket } from '@hearth/common/grpc/testing';
 import { needsRoot, TemporaryFolder, until } from '@hearth/common/testing';
 import { readConfiguration } from './configuration.ts';
 import { Driver } from './driver.ts';
-import { NodeService } from './generated/csi/csi.ts';
+import { IdentityService, NodeService } from './generated/csi/csi.ts';
 import { RegistrationService } from './generated/kubelet/pluginregistration/api.ts';
 import { publishedId } from './node/published_records.ts';
 import { FakeAgent } from './testing/fake_agent.ts';
@@ -72,10 +72,12 @@ describe('the driver on a node', () => {
       volumePath: target(pod),
       stagingTargetPath: '',
     });
+  /** Its socket is there a moment before it takes calls. */
+  const listens = () => until('it listens', () => callSocket(socket, IdentityService.probe, {}).catch(() => undefined));
   const read = (pod: string) => readFileSync(join(target(pod), 'weights'), 'utf8');
   const recordNames = () => readdirSync(folder.file('state/c/published'));
 
-  it('publishes into two pods what the agent made readable, and takes it away again', async () => {
+  it('publishes into two pods what the agent made readable, and removes it again', async () => {
     await start();
     await Promise.all([publish('1'), publish('2')]);
     await publish('1');
@@ -136,7 +138,7 @@ describe('the driver on a node', () => {
     assert.equal(read('1'), 'bytes of b');
   });
 
-  it('tells the kubelet where it is', async () => {
+  it('reports to the kubelet where it is', async () => {
     await start();
     const registry = folder.file('kubelet/plugins_registry/csi.hearth.storage-reg.sock');
     const info = await callSocket(registry, RegistrationService.getInfo, {});
@@ -160,7 +162,7 @@ describe('the driver on a node', () => {
     const child = spawn(program, flags, { stdio: ['ignore', 'ignore', 'ignore'] });
     // Heard of from the beginning: it may be over before the call is.
     const exited = once(child, 'exit');
-    await until('it listens', () => existsSync(socket));
+    await listens();
     const cut = publish('1');
     await Promise.race([asking, cut]);
     child.kill('SIGKILL');
@@ -180,7 +182,7 @@ describe('the driver on a node', () => {
       stderr: Buffer.from('hearth-csi-node: --node (HEARTH_NODE) must be the name of a node in Kubernetes\n'),
     });
     const child = spawn(program, flags, { stdio: ['ignore', 'ignore', 'ignore'] });
-    await until('it listens', () => existsSync(socket));
+    await listens();
     child.kill('SIGTERM');
     assert.deepEqual(await once(child, 'exit'), [0, null]);
     assert.equal(existsSync(socket), false);

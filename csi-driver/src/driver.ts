@@ -2,7 +2,7 @@ import { type Clock, HearthError, type Logger, systemClock } from '@hearth/commo
 import { HealthServer } from '@hearth/common/health';
 import { NodeAgents } from './agent/index.ts';
 import type { Configuration } from './configuration.ts';
-import { ControlBook, ControllerService } from './controller/index.ts';
+import { ControllerService, ControlRegistry } from './controller/index.ts';
 import { SystemMounts } from './mounts/index.ts';
 import { driverVersion } from './names.ts';
 import { NodeService, Publications, PublishedRecords, Rebinding, reconcilePublished } from './node/index.ts';
@@ -50,7 +50,11 @@ export class Driver {
     const agents = new NodeAgents({ stateDirectory, node, deadlineMs: pace.agentMs });
     const publications = new Publications({ agents, mounts: this.#mounts, records: this.#records, ...shared });
     const handlers = new CallHandlers({ ...shared, deadlineMs: pace.callMs });
-    const identity = new Identity({ version: driverVersion(), controller: configuration.services === 'all' });
+    const identity = new Identity({
+      version: driverVersion(),
+      controller: configuration.services === 'all',
+      ready: () => this.#reconciled,
+    });
     // Once, and not with each socket: it holds the locks.
     const nodeService = new NodeService({ node, publications });
     this.#rebinding = new Rebinding({
@@ -65,7 +69,7 @@ export class Driver {
     this.#server = new SocketServer({
       socket,
       services: (server) => {
-        addIdentity(server, handlers, identity, () => this.#reconciled);
+        addIdentity(server, handlers, identity);
         addNode(server, handlers, nodeService);
         if (controller !== undefined) addController(server, handlers, controller);
       },
@@ -88,7 +92,7 @@ export class Driver {
     await this.#server.listen();
     await this.#registration?.start();
     this.#rebinding.start();
-    this.#logger.info('the driver serves', { node, socket, services, published: kept, removed });
+    this.#logger.info('the driver is ready', { node, socket, services, published: kept, removed });
   }
 
   /** The kubelet learns it first, so that it does not ask any more; then calls under way are waited for. */
@@ -103,13 +107,13 @@ export class Driver {
   #controller(agents: NodeAgents): ControllerService | undefined {
     const { services, cluster } = this.#configuration;
     if (services === 'node') return undefined;
-    const book = new ControlBook({
+    const registry = new ControlRegistry({
       call: async (name, request, options) => {
         const { control } = await agents.find(cluster);
         return await control.call(name, request, options);
       },
     });
-    return new ControllerService(book, book);
+    return new ControllerService(registry, registry);
   }
 
   #reasons(): string[] {
@@ -140,7 +144,7 @@ export async function runDriver(configuration: Configuration, logger: Logger): P
     logger.error('the driver cannot start', { error });
     return error.exitCode;
   }
-  logger.info('the driver ends', { signal: await ended });
+  logger.info('the driver is ending', { signal: await ended });
   await driver.close();
   return 0;
 }

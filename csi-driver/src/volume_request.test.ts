@@ -81,7 +81,7 @@ describe('the choice of a dataset', () => {
     assert.throws(() => chosenByPod(without), { status: 'FAILED_PRECONDITION', message: /podInfoOnMount: true/ });
   });
 
-  it('refuses names that are no names, and tells which', () => {
+  it('refuses names that are no names, and reports which', () => {
     for (const dataset of [
       '',
       '..',

@@ -5,15 +5,15 @@ import { runProcess } from './process.ts';
 
 const usage = `Usage: hearth-cleanup
 
-Run by the chart before it is uninstalled: stops the operator and takes agents away, then StorageClusters and everything
+Run by the chart before it is uninstalled: stops the operator and removes agents, then StorageClusters and everything
 that the operator made, our finalizers and startup taints. Datasets and volumes stay. While pods mount volumes of ours it
-names them, takes nothing away but agents, which come back, and ends with exit code 9, unless HEARTH_CLEANUP_FORCE is true.
+names them, removes nothing but agents, which come back, and ends with exit code 9, unless HEARTH_CLEANUP_FORCE is true.
 Variables: POD_NAMESPACE, HEARTH_LOG_LEVEL, HEARTH_CLEANUP_FORCE.
 `;
 
 /** Less than the deadline of the Job in the chart. */
 const deadlineMs = 200_000;
-const patienceMs = 100_000;
+const timeoutMs = 100_000;
 
 if (process.argv.includes('--help')) process.stdout.write(usage);
 else
@@ -26,7 +26,7 @@ else
       const force = process.env.HEARTH_CLEANUP_FORCE === 'true';
       const api = KubernetesApi.fromDefault({ userAgent: 'hearth-cleanup' });
       try {
-        await cleanup({ api, namespace, logger, force, patienceMs, deadlineMs, signal });
+        await cleanup({ api, namespace, logger, force, timeoutMs, deadlineMs, signal });
       } finally {
         api.close();
       }

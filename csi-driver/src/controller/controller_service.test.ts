@@ -6,7 +6,7 @@ import { CreateVolumeRequest, VolumeCapability_AccessMode_Mode as Mode } from '.
 import { FakeAgent } from '../testing/fake_agent.ts';
 import { capability, manifest } from '../testing/samples.ts';
 import { ControllerService, pageOf, volumeIdOf } from './controller_service.ts';
-import { ControlBook } from './volume_book.ts';
+import { ControlRegistry } from './volume_registry.ts';
 
 const GiB = 1n << 30n;
 const signal = new AbortController().signal;
@@ -14,15 +14,15 @@ const signal = new AbortController().signal;
 describe('ControllerService, over the control API of an agent', () => {
   let folder: TemporaryFolder;
   let agent: FakeAgent;
-  let book: ControlBook;
+  let registry: ControlRegistry;
   let service: ControllerService;
   beforeEach(async () => {
     folder = new TemporaryFolder('csi');
     agent = new FakeAgent(folder.path, 'c');
     agent.datasets.set('team.model', { bytes: 3n * GiB, manifest: manifest('a'), message: '' });
     await agent.start();
-    book = new ControlBook(new SocketCalls(agent.socket, 5000));
-    service = new ControllerService(book, book);
+    registry = new ControlRegistry(new SocketCalls(agent.socket, 5000));
+    service = new ControllerService(registry, registry);
   });
   afterEach(async () => {
     agent.stop();
@@ -82,9 +82,9 @@ describe('ControllerService, over the control API of an agent', () => {
   it('gives one volume when two calls for a name run at the same time', async () => {
     const [one, two] = await Promise.all([create(range(5n * GiB)), create(range(5n * GiB))]);
     assert.deepEqual(one, two);
-    const get = book.get.bind(book);
+    const get = registry.get.bind(registry);
     let first = true;
-    book.get = async (...args) => {
+    registry.get = async (...args) => {
       const absent = first;
       first = false;
       return absent ? undefined : await get(...args);
@@ -108,7 +108,7 @@ describe('ControllerService, over the control API of an agent', () => {
     }
   });
 
-  it('tells what it waits for, and what is wrong', async () => {
+  it('reports what it waits for, and what is wrong', async () => {
     const parameters = (dataset: string) => ({ parameters: { datasetNamespace: 'team', dataset } });
     await assert.rejects(create(parameters('absent')), {
       status: 'NOT_FOUND',

@@ -17,22 +17,22 @@ import {
 } from '../generated/csi/csi.ts';
 import { attributeNames } from '../names.ts';
 import { checkCapabilities, chosenBy, type DatasetChoice, registeredName } from '../volume_request.ts';
-import type { DatasetCatalog, VolumeBook, VolumeRecord } from './volume_book.ts';
+import type { DatasetCatalog, VolumeRecord, VolumeRegistry } from './volume_registry.ts';
 
 /**
  * CSI's Controller service for the datasets of one cluster. A volume is a name for a dataset, so creating one moves
  * no bytes. The operator's provisioner calls it as it is; `server` puts it on a socket. Errors are `HearthError`.
  */
 export class ControllerService {
-  readonly #book: VolumeBook;
+  readonly #registry: VolumeRegistry;
   readonly #catalog: DatasetCatalog;
 
-  constructor(book: VolumeBook, catalog: DatasetCatalog) {
-    this.#book = book;
+  constructor(registry: VolumeRegistry, catalog: DatasetCatalog) {
+    this.#registry = registry;
     this.#catalog = catalog;
   }
 
-  capabilities(): ControllerGetCapabilitiesResponse {
+  controllerGetCapabilities(): ControllerGetCapabilitiesResponse {
     const types = [Rpc.CREATE_DELETE_VOLUME, Rpc.LIST_VOLUMES, Rpc.SINGLE_NODE_MULTI_WRITER];
     return { capabilities: types.map((type) => ({ type: { $case: 'rpc', value: { type } } })) };
   }
@@ -53,7 +53,7 @@ export class ControllerService {
     const choice = chosenBy(request.parameters);
     const cluster = await this.#checkedCluster(choice, signal);
     const wanted = { name, dataset: registeredName(choice), manifest: choice.revision };
-    const present = await this.#book.get(name, signal);
+    const present = await this.#registry.get(name, signal);
     if (present !== undefined) return { volume: toVolume(fitting(present, wanted, range), cluster) };
     const capacityBytes = capacityOf(await this.#size(choice, cluster, signal), range);
     return { volume: toVolume(await this.#create({ ...wanted, capacityBytes }, range, signal), cluster) };
@@ -61,7 +61,7 @@ export class ControllerService {
 
   /** No error when there is none: the deletion was done before. The dataset and its bytes stay. */
   async deleteVolume(request: DeleteVolumeRequest, signal: AbortSignal): Promise<DeleteVolumeResponse> {
-    await this.#book.delete(checkedId(request.volumeId), signal);
+    await this.#registry.delete(checkedId(request.volumeId), signal);
     return {};
   }
 
@@ -72,7 +72,8 @@ export class ControllerService {
     const id = checkedId(request.volumeId);
     const { volumeCapabilities, volumeContext, parameters, mutableParameters } = request;
     if (volumeCapabilities.length === 0) throw invalid('the volume capabilities are missing');
-    if ((await this.#book.get(id, signal)) === undefined) throw new CsiError('NOT_FOUND', `there is no volume ${id}`);
+    if ((await this.#registry.get(id, signal)) === undefined)
+      throw new CsiError('NOT_FOUND', `there is no volume ${id}`);
     try {
       checkCapabilities(volumeCapabilities);
     } catch (thrown) {
@@ -82,8 +83,8 @@ export class ControllerService {
   }
 
   async listVolumes(request: ListVolumesRequest, signal: AbortSignal): Promise<ListVolumesResponse> {
-    const records = await this.#book.list(signal);
-    // What others than Kubernetes wrote into the book names no namespace and is no volume of this driver.
+    const records = await this.#registry.list(signal);
+    // Those of other programs than Kubernetes name no namespace, and are no volumes of this driver.
     const ours = records.filter(({ dataset }) => dataset.includes('.'));
     const page = pageOf(ours, request.maxEntries, request.startingToken);
     const cluster = await this.#catalog.cluster(signal);
@@ -94,11 +95,11 @@ export class ControllerService {
   /** Another call for the same name may be faster: then its volume is the volume, if it fits. */
   async #create(record: VolumeRecord, range: Range, signal: AbortSignal): Promise<VolumeRecord> {
     try {
-      await this.#book.create(record, signal);
+      await this.#registry.create(record, signal);
       return record;
     } catch (thrown) {
       if (!(thrown instanceof HearthError) || thrown.code !== 'AlreadyExists') throw thrown;
-      const present = await this.#book.get(record.name, signal);
+      const present = await this.#registry.get(record.name, signal);
       if (present === undefined) throw thrown;
       return fitting(present, record, range);
     }

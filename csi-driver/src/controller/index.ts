@@ -1,8 +1,8 @@
 export { ControllerService } from './controller_service.ts';
 export {
   type CatalogEntry,
-  ControlBook,
+  ControlRegistry,
   type DatasetCatalog,
-  type VolumeBook,
   type VolumeRecord,
-} from './volume_book.ts';
+  type VolumeRegistry,
+} from './volume_registry.ts';

@@ -36,7 +36,7 @@ describe('the mount table', () => {
     assert.equal(mountAt(table, '/stacke'), undefined);
   });
 
-  it('tells read-only mounts and two views of the same folder', () => {
+  it('distinguishes read-only mounts and two views of the same folder', () => {
     const [root, view, copy] = table;
     assert.ok(root && view && copy);
     assert.equal(isReadOnly(root), false);

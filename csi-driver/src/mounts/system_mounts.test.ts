@@ -14,8 +14,7 @@ import {
 } from 'node:fs';
 import { rename } from 'node:fs/promises';
 import { silentLogger } from '@hearth/common';
-import { needsRoot, TemporaryFolder, until } from '@hearth/common/testing';
-import { FrozenFuse } from '../testing/frozen_fuse.ts';
+import { FrozenFuse, needsRoot, TemporaryFolder, until } from '@hearth/common/testing';
 import { runChild } from './child.ts';
 import { isWriteProtected, mountAt, parseMountInfo } from './mount_calls.ts';
 import { SystemMounts } from './system_mounts.ts';
@@ -291,7 +290,7 @@ describe('SystemMounts', () => {
     await mounts.unmount(target);
     sitting.kill('SIGKILL');
     assert.equal(await at(target), undefined);
-    assert.deepEqual(warnings, ['a volume could not be unmounted and is detached from its folder instead']);
+    assert.deepEqual(warnings, ['could not unmount a volume; detached its mount instead']);
     await mounts.removeTarget(target);
   });
 

@@ -95,7 +95,7 @@ export class SystemMounts implements MountCalls {
     }
     if (outcome.code === 0) return;
     if (isBusy(outcome) || outcome.late) {
-      this.#options.logger.warn('a volume could not be unmounted and is detached from its folder instead', {
+      this.#options.logger.warn('could not unmount a volume; detached its mount instead', {
         target,
         reason: reasonOf(outcome),
       });

@@ -42,14 +42,14 @@ describe('NodeService', () => {
   });
 
   it('offers what it does, and no expansion or health', () => {
-    const types = service.capabilities().capabilities.map(({ type }) => type?.value.type);
+    const types = service.nodeGetCapabilities().capabilities.map(({ type }) => type?.value.type);
     assert.deepEqual(types, [
       Rpc.STAGE_UNSTAGE_VOLUME,
       Rpc.GET_VOLUME_STATS,
       Rpc.SINGLE_NODE_MULTI_WRITER,
       Rpc.VOLUME_MOUNT_GROUP,
     ]);
-    assert.deepEqual(service.info(), { nodeId: 'n1', maxVolumesPerNode: 0n, accessibleTopology: undefined });
+    assert.deepEqual(service.nodeGetInfo(), { nodeId: 'n1', maxVolumesPerNode: 0n, accessibleTopology: undefined });
   });
 
   it('stages nothing, but checks what it is given', () => {
@@ -61,23 +61,23 @@ describe('NodeService', () => {
       publishContext: {},
       secrets: {},
     };
-    assert.deepEqual(service.stage(request), {});
-    assert.deepEqual(service.stage(request), {});
-    assert.deepEqual(service.unstage(request), {});
+    assert.deepEqual(service.nodeStageVolume(request), {});
+    assert.deepEqual(service.nodeStageVolume(request), {});
+    assert.deepEqual(service.nodeUnstageVolume(request), {});
     for (const bad of [
       { volumeId: '' },
       { stagingTargetPath: '' },
       { volumeCapability: undefined },
       { volumeContext: {} },
     ]) {
-      assert.throws(() => service.stage({ ...request, ...bad }), invalid);
+      assert.throws(() => service.nodeStageVolume({ ...request, ...bad }), invalid);
     }
-    assert.throws(() => service.unstage({ volumeId: '', stagingTargetPath: '/s' }), invalid);
-    assert.throws(() => service.unstage({ volumeId: 'v', stagingTargetPath: '' }), invalid);
+    assert.throws(() => service.nodeUnstageVolume({ volumeId: '', stagingTargetPath: '/s' }), invalid);
+    assert.throws(() => service.nodeUnstageVolume({ volumeId: 'v', stagingTargetPath: '' }), invalid);
   });
 
   it('publishes an inline volume for the pod that the kubelet names', async () => {
-    await service.publish(
+    await service.nodePublishVolume(
       publishRequest(`${target}//x/..//`, { volumeContext: inlineContext, readonly: true }),
       signal,
     );
@@ -93,9 +93,9 @@ describe('NodeService', () => {
     ]);
   });
 
-  it('publishes a PersistentVolume from its attributes, with no pod told', async () => {
+  it('publishes a PersistentVolume from its attributes, with no pod named', async () => {
     const context = { ...volumeContext, 'csi.storage.k8s.io/ephemeral': 'false' };
-    await service.publish(publishRequest(target, { volumeContext: context }), signal);
+    await service.nodePublishVolume(publishRequest(target, { volumeContext: context }), signal);
     const [asked] = publications.asked;
     assert.deepEqual(asked?.choice, { cluster: 'c', namespace: 'team', dataset: 'model', revision: '' });
     assert.equal(asked?.pod, undefined);
@@ -104,30 +104,30 @@ describe('NodeService', () => {
 
   it('takes volume ids of any length and characters', async () => {
     for (const volumeId of ['x'.repeat(5000), '../../etc', 'a b\n/ü', '-']) {
-      await service.publish(publishRequest(target, { volumeId }), signal);
+      await service.nodePublishVolume(publishRequest(target, { volumeId }), signal);
       assert.equal(publications.asked.at(-1)?.volume, volumeId);
     }
   });
 
   it('refuses what lacks something', async () => {
     for (const bad of [{ volumeId: '' }, { targetPath: '' }, { volumeCapability: undefined }, { volumeContext: {} }]) {
-      await assert.rejects(service.publish(publishRequest(target, bad), signal), invalid);
+      await assert.rejects(service.nodePublishVolume(publishRequest(target, bad), signal), invalid);
     }
-    await assert.rejects(service.unpublish({ volumeId: '', targetPath: target }), invalid);
-    await assert.rejects(service.unpublish({ volumeId: 'v', targetPath: '' }), invalid);
+    await assert.rejects(service.nodeUnpublishVolume({ volumeId: '', targetPath: target }), invalid);
+    await assert.rejects(service.nodeUnpublishVolume({ volumeId: 'v', targetPath: '' }), invalid);
     assert.deepEqual(publications.asked, []);
   });
 
   it('aborts a second operation for a target under way, and lets other targets through', async () => {
     const { promise, resolve } = Promise.withResolvers<void>();
     publications.gate = promise;
-    const first = service.publish(publishRequest(target), signal);
-    await assert.rejects(service.publish(publishRequest(`${target}/`), signal), { status: 'ABORTED' });
-    await assert.rejects(service.unpublish({ volumeId: 'pvc-1', targetPath: target }), { status: 'ABORTED' });
-    const other = service.publish(publishRequest('/kubelet/pods/2/mount'), signal);
+    const first = service.nodePublishVolume(publishRequest(target), signal);
+    await assert.rejects(service.nodePublishVolume(publishRequest(`${target}/`), signal), { status: 'ABORTED' });
+    await assert.rejects(service.nodeUnpublishVolume({ volumeId: 'pvc-1', targetPath: target }), { status: 'ABORTED' });
+    const other = service.nodePublishVolume(publishRequest('/kubelet/pods/2/mount'), signal);
     resolve();
     await Promise.all([first, other]);
-    await service.unpublish({ volumeId: 'pvc-1', targetPath: target });
+    await service.nodeUnpublishVolume({ volumeId: 'pvc-1', targetPath: target });
     assert.deepEqual(publications.unpublished, [['pvc-1', target]]);
   });
 
@@ -135,8 +135,8 @@ describe('NodeService', () => {
     const { promise, resolve } = Promise.withResolvers<void>();
     publications.gate = promise;
     const single = { volumeCapability: capability(Mode.SINGLE_NODE_SINGLE_WRITER) };
-    const first = service.publish(publishRequest(target, single), signal);
-    await assert.rejects(service.publish(publishRequest('/kubelet/pods/2/mount', single), signal), {
+    const first = service.nodePublishVolume(publishRequest(target, single), signal);
+    await assert.rejects(service.nodePublishVolume(publishRequest('/kubelet/pods/2/mount', single), signal), {
       status: 'ABORTED',
     });
     resolve();
@@ -145,21 +145,21 @@ describe('NodeService', () => {
 
   it('gives sizes of the manifest, all of them in use', async () => {
     publications.record = { bytes: 2n ** 63n - 1n, files: 12n, manifest: manifest('a') };
-    const { usage } = await service.stats({ volumeId: 'v', volumePath: target, stagingTargetPath: '' });
+    const { usage } = await service.nodeGetVolumeStats({ volumeId: 'v', volumePath: target, stagingTargetPath: '' });
     assert.deepEqual(usage, [
       { unit: 1, total: 2n ** 63n - 1n, used: 2n ** 63n - 1n, available: 0n },
       { unit: 2, total: 12n, used: 12n, available: 0n },
     ]);
     publications.record = undefined;
     for (const volumePath of [target, 'some/path']) {
-      await assert.rejects(service.stats({ volumeId: 'v', volumePath, stagingTargetPath: '' }), {
+      await assert.rejects(service.nodeGetVolumeStats({ volumeId: 'v', volumePath, stagingTargetPath: '' }), {
         status: 'NOT_FOUND',
         message: /not published at .* on node n1/,
       });
     }
     for (const bad of [{ volumeId: '' }, { volumePath: '' }]) {
       await assert.rejects(
-        service.stats({ volumeId: 'v', volumePath: target, stagingTargetPath: '', ...bad }),
+        service.nodeGetVolumeStats({ volumeId: 'v', volumePath: target, stagingTargetPath: '', ...bad }),
         invalid,
       );
     }

@@ -35,7 +35,7 @@ export class NodeService {
     this.#options = options;
   }
 
-  capabilities(): NodeGetCapabilitiesResponse {
+  nodeGetCapabilities(): NodeGetCapabilitiesResponse {
     const types = [
       Rpc.STAGE_UNSTAGE_VOLUME,
       Rpc.GET_VOLUME_STATS,
@@ -46,12 +46,12 @@ export class NodeService {
     return { capabilities: types.map((type) => ({ type: { $case: 'rpc', value: { type } } })) };
   }
 
-  info(): NodeGetInfoResponse {
+  nodeGetInfo(): NodeGetInfoResponse {
     return { nodeId: this.#options.node, maxVolumesPerNode: 0n, accessibleTopology: undefined };
   }
 
   /** Stages nothing: a volume is bound to a revision when it is published, and revisions share their mounts. */
-  stage(request: NodeStageVolumeRequest): NodeStageVolumeResponse {
+  nodeStageVolume(request: NodeStageVolumeRequest): NodeStageVolumeResponse {
     checkVolume(request.volumeId);
     if (request.stagingTargetPath === '') throw invalid('the staging target path is missing');
     usageOf(request.volumeCapability);
@@ -59,13 +59,13 @@ export class NodeService {
     return {};
   }
 
-  unstage(request: NodeUnstageVolumeRequest): NodeUnstageVolumeResponse {
+  nodeUnstageVolume(request: NodeUnstageVolumeRequest): NodeUnstageVolumeResponse {
     checkVolume(request.volumeId);
     if (request.stagingTargetPath === '') throw invalid('the staging target path is missing');
     return {};
   }
 
-  async publish(request: NodePublishVolumeRequest, signal: AbortSignal): Promise<NodePublishVolumeResponse> {
+  async nodePublishVolume(request: NodePublishVolumeRequest, signal: AbortSignal): Promise<NodePublishVolumeResponse> {
     const volume = checkVolume(request.volumeId);
     const target = normalTarget(request.targetPath);
     const usage = usageOf(request.volumeCapability);
@@ -77,7 +77,7 @@ export class NodeService {
     return {};
   }
 
-  async unpublish(request: NodeUnpublishVolumeRequest): Promise<NodeUnpublishVolumeResponse> {
+  async nodeUnpublishVolume(request: NodeUnpublishVolumeRequest): Promise<NodeUnpublishVolumeResponse> {
     const volume = checkVolume(request.volumeId);
     const target = normalTarget(request.targetPath);
     await this.#locks.hold([targetKey(target)], () => this.#options.publications.unpublish(volume, target));
@@ -91,7 +91,7 @@ export class NodeService {
   }
 
   /** From the manifest: asking the file system would hang while its agent is away. */
-  async stats(request: NodeGetVolumeStatsRequest): Promise<NodeGetVolumeStatsResponse> {
+  async nodeGetVolumeStats(request: NodeGetVolumeStatsRequest): Promise<NodeGetVolumeStatsResponse> {
     const volume = checkVolume(request.volumeId);
     if (request.volumePath === '') throw invalid('the volume path is missing');
     const published = request.volumePath.startsWith('/')

@@ -148,7 +148,7 @@ for (const each of kinds)
       });
     });
 
-    it('takes a publish that died at any step away when it is unpublished, without an agent', async () => {
+    it('removes a publish that died at any step when it is unpublished, without an agent', async () => {
       await atEachCrash(nothing, publishOnce, async (world) => {
         world.revision = undefined;
         await world.publications().unpublish('pvc-1', target);

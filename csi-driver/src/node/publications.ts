@@ -35,7 +35,7 @@ export interface PublicationsParts {
 }
 
 /** Mounts one over another at a target: more than a few crashes can have left. */
-const mostMounts = 16;
+const maxMounts = 16;
 
 /**
  * What is published on this node. Publishing is these steps, of which a crash may leave any number done:
@@ -138,7 +138,7 @@ export class Publications {
 
   async #bindOver(target: string, { source, layers }: Extract<Remedy, { kind: 'bind' }>, usage: Usage): Promise<void> {
     const { mounts } = this.#parts;
-    for (let piled = layers; layers + 1 >= mostMounts && piled > 1; piled--) await mounts.unmount(target);
+    for (let piled = layers; layers + 1 >= maxMounts && piled > 1; piled--) await mounts.unmount(target);
     await mounts.bindOver(source.mountPoint, target, usage);
     try {
       await this.#restrict(target, usage, await this.#mountAt(target));
@@ -231,8 +231,8 @@ export class Publications {
 
   async #clear(target: string): Promise<void> {
     for (let removed = 0; (await this.#mountAt(target)) !== undefined; removed++) {
-      if (removed === mostMounts) {
-        throw new CsiError('INTERNAL', `${target} is still mounted after ${mostMounts} unmounts; look at the node`);
+      if (removed === maxMounts) {
+        throw new CsiError('INTERNAL', `${target} is still mounted after ${maxMounts} unmounts; look at the node`);
       }
       await this.#parts.mounts.unmount(target);
     }

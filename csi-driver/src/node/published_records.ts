@@ -38,7 +38,7 @@ export const publishedSchema = z.object({
 export type PublishedRecord = z.output<typeof publishedSchema>;
 
 /** Rebindings that a record remembers beside the last one; agents report each. */
-const mostBefore = 15;
+const maxBefore = 15;
 
 /**
  * The record with this rebinding, for which it is written before anything is bound; the same record when it says so
@@ -48,7 +48,7 @@ const mostBefore = 15;
 export function withRebinding(record: PublishedRecord, { device }: { device: string }, now: Date): PublishedRecord {
   const { reboundAt, reboundTo, reboundBefore = [] } = record;
   if (reboundAt !== undefined && reboundTo === device) return record;
-  const before = reboundAt === undefined ? [] : [...reboundBefore, reboundAt].slice(-mostBefore);
+  const before = reboundAt === undefined ? [] : [...reboundBefore, reboundAt].slice(-maxBefore);
   return { ...record, reboundAt: now.toISOString(), reboundTo: device, reboundBefore: before };
 }
 
@@ -169,7 +169,7 @@ export class PublishedRecords {
     }
     const record = decodeRecord(text);
     if (record?.id === id && publishedId(record.target) === id) return record;
-    this.#logger.warn('ignoring a file that is no record of a published volume', { path });
+    this.#logger.warn('ignoring a file that is not a record of a published volume', { path });
     return undefined;
   }
 }
@@ -227,7 +227,7 @@ export async function reconcilePublished(
       outcome.kept++;
       continue;
     }
-    logger.info('a record of a published volume without its mount is removed', {
+    logger.info('removed the record of a published volume whose mount is gone', {
       cluster,
       volume: record?.volume,
       target: record?.target,

@@ -68,7 +68,7 @@ export class Rebinding {
   #looks: RecurringWork | undefined;
   /** All mounts at the last look at which nothing was left to do. */
   #seen = '';
-  #complaint = '';
+  #lastWarning = '';
 
   constructor(parts: RebindingParts) {
     this.#parts = parts;
@@ -97,12 +97,12 @@ export class Rebinding {
       await this.#bindDead(table, failures);
       if (failures.length > 0) throw failures[0];
       this.#seen = now;
-      this.#complaint = '';
+      this.#lastWarning = '';
     } catch (thrown) {
       const error = HearthError.from(thrown);
-      if (error.message !== this.#complaint)
+      if (error.message !== this.#lastWarning)
         logger.warn('a volume that lost its mount is not bound again yet', { error });
-      this.#complaint = error.message;
+      this.#lastWarning = error.message;
     }
   }
 

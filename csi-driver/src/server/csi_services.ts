@@ -9,6 +9,7 @@ import {
   IdentityService,
   type NodeServer,
   NodeService,
+  type ProbeResponse,
   PluginCapability_Service_Type as Service,
 } from '../generated/csi/csi.ts';
 import { driverName } from '../names.ts';
@@ -19,6 +20,8 @@ export interface IdentityOptions {
   version: string;
   /** Whether the Controller service is on the same socket. */
   controller: boolean;
+  /** Whether calls may be made already. */
+  ready: () => boolean;
 }
 
 /** CSI's Identity service. */
@@ -29,36 +32,41 @@ export class Identity {
     this.#options = options;
   }
 
-  info(): GetPluginInfoResponse {
+  getPluginInfo(): GetPluginInfoResponse {
     return { name: driverName, vendorVersion: this.#options.version, manifest: {} };
   }
 
   /** Every node sees every volume, so nothing is said of topology; which node is near to the bytes is no constraint. */
-  capabilities(): GetPluginCapabilitiesResponse {
+  getPluginCapabilities(): GetPluginCapabilitiesResponse {
     if (!this.#options.controller) return { capabilities: [] };
     return { capabilities: [{ type: { $case: 'service', value: { type: Service.CONTROLLER_SERVICE } } }] };
   }
+
+  probe(): ProbeResponse {
+    return { ready: this.#options.ready() };
+  }
 }
 
-/** `ready`: whether calls may be made already. */
-export function addIdentity(server: Server, handlers: CallHandlers, identity: Identity, ready: () => boolean): void {
+export function addIdentity(server: Server, handlers: CallHandlers, identity: Identity): void {
   const implementation: IdentityServer = {
-    getPluginInfo: handlers.unary('GetPluginInfo', () => identity.info(), true),
-    getPluginCapabilities: handlers.unary('GetPluginCapabilities', () => identity.capabilities(), true),
-    probe: handlers.unary('Probe', () => ({ ready: ready() }), true),
+    getPluginInfo: handlers.unary('GetPluginInfo', () => identity.getPluginInfo(), true),
+    getPluginCapabilities: handlers.unary('GetPluginCapabilities', () => identity.getPluginCapabilities(), true),
+    probe: handlers.unary('Probe', () => identity.probe(), true),
   };
   server.addService(IdentityService, implementation);
 }
 
 export function addNode(server: Server, handlers: CallHandlers, node: Node): void {
   const implementation: NodeServer = {
-    nodeGetInfo: handlers.unary('NodeGetInfo', () => node.info(), true),
-    nodeGetCapabilities: handlers.unary('NodeGetCapabilities', () => node.capabilities(), true),
-    nodeStageVolume: handlers.unary('NodeStageVolume', (request) => node.stage(request)),
-    nodeUnstageVolume: handlers.unary('NodeUnstageVolume', (request) => node.unstage(request)),
-    nodePublishVolume: handlers.unary('NodePublishVolume', (request, signal) => node.publish(request, signal)),
-    nodeUnpublishVolume: handlers.unary('NodeUnpublishVolume', (request) => node.unpublish(request)),
-    nodeGetVolumeStats: handlers.unary('NodeGetVolumeStats', (request) => node.stats(request), true),
+    nodeGetInfo: handlers.unary('NodeGetInfo', () => node.nodeGetInfo(), true),
+    nodeGetCapabilities: handlers.unary('NodeGetCapabilities', () => node.nodeGetCapabilities(), true),
+    nodeStageVolume: handlers.unary('NodeStageVolume', (request) => node.nodeStageVolume(request)),
+    nodeUnstageVolume: handlers.unary('NodeUnstageVolume', (request) => node.nodeUnstageVolume(request)),
+    nodePublishVolume: handlers.unary('NodePublishVolume', (request, signal) =>
+      node.nodePublishVolume(request, signal),
+    ),
+    nodeUnpublishVolume: handlers.unary('NodeUnpublishVolume', (request) => node.nodeUnpublishVolume(request)),
+    nodeGetVolumeStats: handlers.unary('NodeGetVolumeStats', (request) => node.nodeGetVolumeStats(request), true),
     nodeExpandVolume: handlers.unsupported('NodeExpandVolume'),
     nodeGetVolumeHealth: handlers.unsupported('NodeGetVolumeHealth'),
     nodeGetStorageHealth: handlers.unsupported('NodeGetStorageHealth'),
@@ -68,7 +76,11 @@ export function addNode(server: Server, handlers: CallHandlers, node: Node): voi
 
 export function addController(server: Server, handlers: CallHandlers, controller: Controller): void {
   const implementation: ControllerServer = {
-    controllerGetCapabilities: handlers.unary('ControllerGetCapabilities', () => controller.capabilities(), true),
+    controllerGetCapabilities: handlers.unary(
+      'ControllerGetCapabilities',
+      () => controller.controllerGetCapabilities(),
+      true,
+    ),
     createVolume: handlers.unary('CreateVolume', (request, signal) => controller.createVolume(request, signal)),
     deleteVolume: handlers.unary('DeleteVolume', (request, signal) => controller.deleteVolume(request, signal)),
     validateVolumeCapabilities: handlers.unary('ValidateVolumeCapabilities', (request, signal) =>

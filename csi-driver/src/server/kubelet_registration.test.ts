@@ -42,7 +42,7 @@ describe('KubeletRegistration', () => {
     return found && `${found.ino}:${found.ctimeNs}`;
   };
 
-  it('tells the kubelet what it asks, and hears what it answers', async () => {
+  it('answers what the kubelet asks, and hears what it answers', async () => {
     assert.equal(statSync(socket).mode & 0o777, 0o600);
     assert.deepEqual(await ask(), {
       type: 'CSIPlugin',
@@ -55,7 +55,7 @@ describe('KubeletRegistration', () => {
     assert.equal(registration.registered, true);
   });
 
-  it('registers anew when its socket vanishes, as a kubelet that cleans up leaves it', async () => {
+  it('registers again when its socket vanishes, as a kubelet that cleans up leaves it', async () => {
     await tell(true);
     unlinkSync(socket);
     await clock.advance(2_000);
@@ -63,7 +63,7 @@ describe('KubeletRegistration', () => {
     assert.equal((await ask()).name, 'csi.hearth.storage');
   });
 
-  it('registers anew when the kubelet refuses', async () => {
+  it('registers again when the kubelet refuses', async () => {
     const before = identity();
     await tell(false, 'no such endpoint');
     assert.equal(registration.registered, false);
@@ -75,7 +75,7 @@ describe('KubeletRegistration', () => {
     assert.equal(registration.registered, true);
   });
 
-  it('takes itself away when it ends', async () => {
+  it('removes itself when it ends', async () => {
     await tell(false, 'refused');
     await registration.close();
     await clock.advance(20_000);

@@ -75,7 +75,7 @@ export class KubeletRegistration {
     if (registered) {
       logger.info('the kubelet registered the driver', { driver: driverName });
     } else {
-      logger.error('the kubelet refused the driver; it is tried again', { reason });
+      logger.error('the kubelet refused to register the driver; retrying', { reason });
       void this.#tryAgain();
     }
   }

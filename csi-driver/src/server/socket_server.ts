@@ -69,7 +69,7 @@ export class SocketServer {
   async #look(): Promise<void> {
     const { socket, logger } = this.#options;
     if ((await inodeOf(socket)) === this.#inode && this.#inode !== undefined) return;
-    logger.warn('a socket is gone and is made again', { socket });
+    logger.warn('a socket file was deleted; creating it again', { socket });
     await this.#renew();
   }
 
@@ -82,7 +82,7 @@ export class SocketServer {
     try {
       await this.#bind();
     } catch (thrown) {
-      logger.error('a socket could not be made again; retrying', { socket, error: HearthError.from(thrown) });
+      logger.error('could not create a socket again; retrying', { socket, error: HearthError.from(thrown) });
     }
   }
 

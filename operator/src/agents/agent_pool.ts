@@ -17,7 +17,7 @@ import { clusterStatus, statusIntervalMs } from './cluster_status.ts';
 const callDeadlineMs = 10_000;
 const streamDeadlineMs = 60_000;
 /** Agents that one call is put to at most. */
-const mostTries = 3;
+const maxTries = 3;
 const firstPauseMs = 250;
 const longestPauseMs = 10_000;
 /** A status stream that says nothing for so long is begun again at another agent. */
@@ -100,7 +100,7 @@ export class AgentPool implements ClusterAgents {
   ): Promise<ResponseOf<Name>> {
     const deadline = this.#clock.now() + (options.deadlineMs ?? callDeadlineMs);
     const signal = AbortSignal.any([options.signal, this.#ending.signal]);
-    const tries = this.#candidates(options.node);
+    const tries = this.#candidates(options);
     let failure: HearthError | undefined;
     for (const [index, endpoint] of tries.entries()) {
       const share = (deadline - this.#clock.now()) / (tries.length - index);
@@ -125,7 +125,7 @@ export class AgentPool implements ClusterAgents {
     const deadline = this.#clock.now() + (options.deadlineMs ?? streamDeadlineMs);
     const signal = AbortSignal.any([options.signal, this.#ending.signal]);
     let failure: HearthError | undefined;
-    for (const endpoint of this.#candidates(options.node)) {
+    for (const endpoint of this.#candidates(options)) {
       const remaining = deadline - this.#clock.now();
       if (remaining <= 0) break;
       let answered = false;
@@ -153,7 +153,7 @@ export class AgentPool implements ClusterAgents {
   }
 
   /** Whom to ask, best first: who answered last, those that are ready, the others. */
-  #candidates(node: string | undefined): AgentEndpoint[] {
+  #candidates({ node, feature }: Pick<CallOptions, 'node' | 'feature'>): AgentEndpoint[] {
     if (node !== undefined) {
       const endpoint = this.#endpoints.find((one) => one.node === node);
       if (endpoint !== undefined) return [endpoint];
@@ -164,7 +164,14 @@ export class AgentPool implements ClusterAgents {
       if (!ready) return 2;
       return endpoint.node === this.#preferred ? 0 : 1;
     };
-    const ranked = this.#endpoints.map((endpoint) => ({
+    const able = this.#endpoints.filter((endpoint) => feature === undefined || this.#offers(endpoint, feature));
+    if (able.length === 0 && this.#endpoints.length > 0) {
+      throw new HearthError(
+        'Unavailable',
+        `no agent of cluster ${this.cluster} offers "${feature}"; upgrade the agents`,
+      );
+    }
+    const ranked = able.map((endpoint) => ({
       endpoint,
       rank: rank(endpoint),
       chance: this.#clock.random(),
@@ -173,7 +180,11 @@ export class AgentPool implements ClusterAgents {
     if (ranked.length === 0) {
       throw new HearthError('Unavailable', `no agent of cluster ${this.cluster} runs yet; look at its StorageCluster`);
     }
-    return ranked.slice(0, mostTries).map(({ endpoint }) => endpoint);
+    return ranked.slice(0, maxTries).map(({ endpoint }) => endpoint);
+  }
+
+  #offers({ node }: AgentEndpoint, feature: string): boolean {
+    return this.#status?.nodes.get(node)?.apiFeatures.includes(feature) === true;
   }
 
   #connection(endpoint: AgentEndpoint): AgentConnection {
@@ -194,7 +205,7 @@ export class AgentPool implements ClusterAgents {
     while (!this.#ending.signal.aborted) {
       let endpoint: AgentEndpoint | undefined;
       try {
-        const candidates = this.#candidates(undefined);
+        const candidates = this.#candidates({});
         endpoint = candidates.find(({ node }) => node !== failed) ?? (candidates[0] as AgentEndpoint);
         for await (const message of this.#messages(endpoint)) {
           failures = 0;
@@ -206,7 +217,8 @@ export class AgentPool implements ClusterAgents {
         if (this.#ending.signal.aborted) return;
         const error = HearthError.from(thrown);
         this.#trouble = endpoint === undefined ? error.message : `${endpoint.node}: ${error.message}`;
-        if (endpoint !== undefined) this.#logger.debug('the status stream broke', { node: endpoint.node, error });
+        if (endpoint !== undefined)
+          this.#logger.debug('the status stream of an agent failed', { node: endpoint.node, error });
       }
       failed = endpoint?.node;
       if (failed === this.#preferred) this.#preferred = undefined;

@@ -178,6 +178,25 @@ describe('agents of a cluster', () => {
     });
   });
 
+  it('are asked only where they offer what the call needs', async () => {
+    const answers: Answers = { setCredentials: () => ({}) };
+    const agents = [await start('a', answers), await start('b', answers), await start('c', answers)];
+    const nodes = ['a', 'b', 'c'].map((node) => nodeStatus(node, { apiFeatures: node === 'b' ? ['mirrors'] : [] }));
+    for (const agent of agents) agent.publish({ nodes });
+    const models = connect(agents);
+    const give = (feature: string) =>
+      models.call('setCredentials', { dataset: 'd', credentials: undefined }, { signal, deadlineMs, feature });
+    await assert.rejects(give('mirrors'), { code: 'Unavailable' });
+    await until('a status', () => models.status !== undefined);
+    for (let round = 0; round < 8; round++) await give('mirrors');
+    const asked = agents.map(({ requests }) => requests.filter(([name]) => name === 'setCredentials').length);
+    assert.deepEqual(asked, [0, 8, 0]);
+    await assert.rejects(give('later'), {
+      code: 'Unavailable',
+      message: 'no agent of cluster models offers "later"; upgrade the agents',
+    });
+  });
+
   it('stream, from another agent only before the first answer', async () => {
     const progress = (files: bigint) => AddDatasetProgress.fromPartial({ filesListed: files });
     const breaking = async function* () {
@@ -222,7 +241,7 @@ describe('agents of a cluster', () => {
     await until('a status', () => models.status !== undefined);
   });
 
-  it('give up when nobody runs, and when the caller does', async () => {
+  it('give up when no agent runs, and when the caller does', async () => {
     const models = connect([]);
     await assert.rejects(models.call('listVolumes', {}, { signal }), /no agent of cluster models runs yet/);
     const silent = await start('a', { listVolumes: () => new Promise(() => undefined) });
@@ -235,7 +254,7 @@ describe('agents of a cluster', () => {
     await cancelled;
   });
 
-  it('tell less often when they are many', () => {
+  it('report less often when they are many', () => {
     assert.equal(statusIntervalMs(3), 2000);
     assert.equal(statusIntervalMs(200), 10_000);
     assert.equal(NodeStatus.fromPartial({}).ready, false);

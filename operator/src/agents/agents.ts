@@ -14,6 +14,8 @@ export interface CallOptions {
   deadlineMs?: number;
   /** The only agent that may answer, by node name. Absent: any that is ready, another one when the first is away. */
   node?: string;
+  /** Only agents may answer that offer this feature of the control API, as far as is known now. */
+  feature?: string;
 }
 
 /** What the agents of a cluster said last. */

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import { apiDifference, apiDifferences, HearthError, understandsApi } from '@hearth/common';
 import type { GetStatusResponse } from '@hearth/common/generated/hearth/v1/control.ts';
 import type { ClusterStatus } from './agents.ts';
@@ -16,6 +17,21 @@ export function clusterStatus(message: GetStatusResponse, receivedAt: number): C
     jobs: new Map(message.jobs.map((job) => [job.name, job])),
     apiDifferences: apiDifferences(message, client),
   };
+}
+
+/** Nodes whose agents do not offer a feature of the control API, by their names. */
+export function nodesWithout({ nodes }: Pick<ClusterStatus, 'nodes'>, feature: string): string[] {
+  return [...nodes.values()].flatMap(({ node, apiFeatures }) => (apiFeatures.includes(feature) ? [] : [node])).sort();
+}
+
+/** The same nodes lack the feature as before. */
+export function sameNodesWithout(
+  before: ClusterStatus | undefined,
+  after: ClusterStatus | undefined,
+  feature: string,
+): boolean {
+  const [was, is] = [before, after].map((status) => (status === undefined ? [] : nodesWithout(status, feature)));
+  return isDeepStrictEqual(was, is);
 }
 
 /**

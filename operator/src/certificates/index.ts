@@ -9,7 +9,6 @@ export {
 export {
   agentName,
   type CertificatePlan,
-  type CertificateSubject,
   etcdName,
   operatorName,
   type PlannedSecret,

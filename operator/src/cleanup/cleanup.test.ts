@@ -54,7 +54,7 @@ class FakeCluster {
   }
 
   run(signal = new AbortController().signal, force = false): Promise<void> {
-    const more = { force, patienceMs: 0, deadlineMs: 0, signal };
+    const more = { force, timeoutMs: 0, deadlineMs: 0, signal };
     return cleanup({ api: this.api as never, namespace: 'hearth-system', logger: silentLogger, ...more });
   }
 }
@@ -121,7 +121,7 @@ describe('the clean-up before an uninstallation', () => {
       assert.deepEqual(cluster.scaled, []);
     });
 
-    it('takes away nothing but agents, which come again, when one began until the last of them went', async () => {
+    it('removes nothing but agents, which come again, when one began until the last of them went', async () => {
       for (const [kind, name] of [
         ['StorageCluster', 'main'],
         ['DaemonSet', 'agents'],
@@ -149,7 +149,7 @@ describe('the clean-up before an uninstallation', () => {
       assert.deepEqual(cluster.scaled, [0, 2], 'it makes the agents again, and holders have kept the mounts');
     });
 
-    it('fails also when one began meanwhile, which nobody could end: csi-node stays', async () => {
+    it('fails also when one began meanwhile, which nothing could end: csi-node stays', async () => {
       cluster.onScale = () => {
         if (cluster.replicas === 0) podWith('late', inline);
       };

@@ -24,7 +24,7 @@ export interface CleanupOptions {
   /** Also while pods mount volumes of ours, which then cannot end until the driver is there again. */
   force: boolean;
   /** How long agents are given to end, and then holders. */
-  patienceMs: number;
+  timeoutMs: number;
   /** How long everything may take. */
   deadlineMs: number;
   signal: AbortSignal;
@@ -47,16 +47,16 @@ const operatorName = 'hearth-operator';
  * StorageClusters that are left want: agents take the mounts over. `DeadlineExceeded` names what would not go.
  */
 export async function cleanup(options: CleanupOptions): Promise<void> {
-  const { api, force, patienceMs, deadlineMs, signal, clock = systemClock } = options;
+  const { api, force, timeoutMs, deadlineMs, signal, clock = systemClock } = options;
   const deadline = clock.now() + deadlineMs;
   if (!force) await refuseWhileMounted(api, signal);
   const startAgain = await stopOperator(options);
   try {
-    await removeFromNodes(options, 'agent', patienceMs);
+    await removeFromNodes(options, 'agent', timeoutMs);
     if (!force) await refuseWhileMounted(api, signal);
     await deleteClusters(options);
     // What agents have left mounted goes with them.
-    await removeFromNodes(options, 'holder', Math.min(patienceMs, deadline - clock.now()));
+    await removeFromNodes(options, 'holder', Math.min(timeoutMs, deadline - clock.now()));
     await removeRest(options, deadline);
   } catch (thrown) {
     await startAgain();
@@ -68,7 +68,7 @@ export async function cleanup(options: CleanupOptions): Promise<void> {
 async function deleteClusters({ api, logger, signal }: CleanupOptions): Promise<void> {
   for (const cluster of await all(api, kinds.StorageCluster, {}, signal)) {
     await api.delete(kinds.StorageCluster, cluster.metadata.name, undefined, { signal });
-    logger.info('a StorageCluster is being deleted', { cluster: cluster.metadata.name });
+    logger.info('deleting a StorageCluster', { cluster: cluster.metadata.name });
   }
 }
 
@@ -117,14 +117,14 @@ async function stopOperator(options: CleanupOptions): Promise<() => Promise<void
   const startAgain = async () => {
     // Also when the Job is over its time, which is what ends the signal.
     await scale(before, systemClock.timeout(startMs)).then(
-      () => logger.info('the operator is started again', { replicas: before }),
-      (error) => logger.error(`the operator stays stopped: scale it to ${before} by hand`, { error }),
+      () => logger.info('scaled the operator up again', { replicas: before }),
+      (error) => logger.error(`could not scale the operator up again: scale it to ${before} by hand`, { error }),
     );
   };
   try {
     const ended = await until(options, stopMs, async () => (await all(api, kinds.Pod, pods, signal)).length === 0);
     if (!ended)
-      logger.warn('pods of the operator have not ended; finalizers that they put back must be removed by hand');
+      logger.warn('pods of the operator are still running; if they add finalizers again, remove these by hand');
   } catch (thrown) {
     await startAgain();
     throw thrown;
@@ -157,6 +157,9 @@ async function openGates({ api, signal, logger }: CleanupOptions): Promise<void>
   for (const pod of await all(api, kinds.Pod, { fieldSelector: 'status.phase=Pending' }, signal)) {
     if (!isGated(pod)) continue;
     await releasePod({ api, logger }, pod, undefined, signal);
-    logger.info('a gated pod was released', { namespace: pod.metadata?.namespace, name: pod.metadata?.name });
+    logger.info('removed the scheduling gate of a pod', {
+      namespace: pod.metadata?.namespace,
+      name: pod.metadata?.name,
+    });
   }
 }

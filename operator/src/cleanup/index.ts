@@ -1,2 +1,2 @@
 /** What is done before the operator is uninstalled. */
-export { type CleanupOptions, cleanup } from './cleanup.ts';
+export { cleanup } from './cleanup.ts';

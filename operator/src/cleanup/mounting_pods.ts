@@ -1,6 +1,6 @@
 import { HearthError } from '@hearth/common';
-import { type KubernetesClient, kinds, type Pod } from '@hearth/common/kubernetes';
-import { driverName, podVolumes } from '@hearth/common/resources';
+import { type KubernetesClient, kinds, type Pod, podVolumes } from '@hearth/common/kubernetes';
+import { driverName } from '@hearth/common/resources';
 import { pages } from '../kubernetes/index.ts';
 
 /** How many pods a message names. */

@@ -25,7 +25,7 @@ export async function removeFromNodes(
   let left: Pod[] = [];
   const gone = await until(options, timeMs, async () => {
     const sets = await deleteAll(api, kinds.DaemonSet, place, signal);
-    // The garbage collector takes pods away after what made them.
+    // The garbage collector removes pods after what made them.
     left = await all(api, kinds.Pod, place, signal);
     return sets.length === 0 && left.length === 0;
   });
@@ -40,7 +40,7 @@ export async function removeFromNodes(
         'look at their nodes and uninstall again',
     );
   }
-  logger.warn(`${component}s on nodes that are not ready are left to themselves`, { pods: named(left) });
+  logger.warn(`${component}s on nodes that are not ready are not waited for`, { pods: named(left) });
 }
 
 function isReady({ status }: Node): boolean {

@@ -1,9 +1,16 @@
 import { type ErrorCode, isErrorCode } from '@hearth/common';
 import type { Dataset as AgentDataset } from '@hearth/common/generated/hearth/v1/control.ts';
-import { type Condition, type Dataset, parseDuration, registeredName, sourceKind } from '@hearth/common/resources';
+import {
+  type Condition,
+  type Dataset,
+  parseDuration,
+  registeredName,
+  type SourceKind,
+  sourceKind,
+} from '@hearth/common/resources';
 import { retryDelayMs } from '../reconciler/index.ts';
-import type { ObservedDataset } from './observation.ts';
-import { choiceOf, credentialsDigest, type Registration } from './registration.ts';
+import type { ObservedDataset, SecretView } from './observation.ts';
+import { choiceOf, credentialsDigest, type Registration, withoutMirrors } from './registration.ts';
 import type { Attempt, Failure } from './resolutions.ts';
 import { refuseDirectory, sourceOf } from './source.ts';
 
@@ -36,6 +43,8 @@ export type Assessment =
       /** When to compare with what agents say; undefined: they say the same. */
       settlesAt: number | undefined;
       running: Attempt['running'];
+      /** Why agents cannot be asked to look; undefined: they can. */
+      waits: { reason: AwaitedReason; message: string } | undefined;
       /** How the last look ended, if that was badly. */
       failure: { code: ErrorCode; message: string } | undefined;
       /** When the origin was asked last with success. */
@@ -53,6 +62,7 @@ const awaited = [
   'SecretKeyMissing',
   'SecretUnavailable',
   'AgentsUnavailable',
+  'AgentsTooOld',
 ] as const;
 export type AwaitedReason = (typeof awaited)[number];
 
@@ -73,14 +83,16 @@ export function assess(dataset: Dataset, observed: ObservedDataset): Assessment 
   if (choice.kind !== 'found') throw new TypeError('a Dataset without a cluster is refused');
   const cluster = choice.cluster.name;
   if (observed.secret?.kind === 'unavailable') {
-    const message = `the Secret ${dataset.spec.secretRef?.name} cannot be read: ${observed.secret.message}`;
+    const name = observed.unavailableSecret ?? dataset.spec.secretRef?.name;
+    const message = `the Secret ${name} cannot be read: ${observed.secret.message}`;
     return { state: 'away', cluster, reason: 'SecretUnavailable', message };
   }
   if (observed.agents?.connected !== true) {
     const message = `waits for an agent of StorageCluster ${cluster}: kubectl describe storagecluster ${cluster} says why none answers`;
     return { state: 'away', cluster, reason: 'AgentsUnavailable', message };
   }
-  const credentials = observed.secret?.kind === 'found' ? observed.secret.credentials : undefined;
+  const found = observed.secret?.kind === 'found' ? observed.secret.credentials : undefined;
+  const credentials = found && observed.agents.noneTakesMirrors === true ? withoutMirrors(found) : found;
   return assessKnown(dataset, observed, registrationOf(dataset, cluster, credentials));
 }
 
@@ -129,33 +141,40 @@ function refuseCluster(choice: ObservedDataset['choice']): Assessment | undefine
 function refuseSource(dataset: Dataset, choice: ObservedDataset['choice']): Assessment | undefined {
   if (choice.kind !== 'found') return undefined;
   const { name, directoryPrefixes } = choice.cluster;
-  const message = refuseDirectory(dataset.spec.source, directoryPrefixes);
+  const { source, mirrors = [] } = dataset.spec;
+  const message = [source, ...mirrors].map((one) => refuseDirectory(one, directoryPrefixes)).find(Boolean);
   if (message === undefined) return undefined;
   return { state: 'refused', cluster: name, about: 'source', reason: 'DirectoryNotAllowed', message };
 }
 
 function refuseSecret(dataset: Dataset, { choice, secret, grantCommand }: ObservedDataset): Assessment | undefined {
   const cluster = choice.kind === 'found' ? choice.cluster.name : undefined;
+  if (secret === undefined || secret.kind === 'found' || secret.kind === 'unavailable') return undefined;
   const name = `${dataset.metadata.namespace}/${dataset.spec.secretRef?.name}`;
-  const refused = (reason: AwaitedReason, message: string): Assessment => {
-    return { state: 'refused', cluster, about: 'secret', reason, message };
-  };
-  switch (secret?.kind) {
-    case undefined:
-    case 'found':
-    case 'unavailable':
-      return undefined;
+  const lack = secretLack(secret, name, sourceKind(dataset.spec.source), grantCommand);
+  return { state: 'refused', cluster, about: 'secret', ...lack };
+}
+
+/** Why a Secret cannot be used. `kind`: of the source or mirror that it is for. */
+export function secretLack(
+  secret: Exclude<SecretView, { kind: 'found' }>,
+  name: string,
+  kind: SourceKind,
+  grantCommand: string,
+): { reason: AwaitedReason; message: string } {
+  switch (secret.kind) {
     case 'missing':
-      return refused('SecretNotFound', `waits for the Secret ${name}: there is none of that name yet`);
-    case 'forbidden':
-      return refused('SecretForbidden', `the operator may not read the Secret ${name}; allow it with: ${grantCommand}`);
+      return { reason: 'SecretNotFound', message: `waits for the Secret ${name}: there is none of that name yet` };
+    case 'forbidden': {
+      const message = `the operator may not read the Secret ${name}; allow it with: ${grantCommand}`;
+      return { reason: 'SecretForbidden', message };
+    }
+    case 'unavailable':
+      return { reason: 'SecretUnavailable', message: `the Secret ${name} cannot be read: ${secret.message}` };
     case 'keysMissing': {
       const has = secret.present.length === 0 ? 'has no keys' : `has ${secret.present.slice(0, 10).join(', ')}`;
-      const source = sourceKind(dataset.spec.source);
-      return refused(
-        'SecretKeyMissing',
-        `the Secret ${name} has no usable value for ${secret.keys.join(' and ')}, which a source of kind ${source} needs; it ${has}`,
-      );
+      const message = `the Secret ${name} has no usable value for ${secret.keys.join(' and ')}, which a source of kind ${kind} needs; it ${has}`;
+      return { reason: 'SecretKeyMissing', message };
     }
   }
 }
@@ -176,7 +195,8 @@ function assessKnown(dataset: Dataset, observed: ObservedDataset, registration: 
   const running = attempt?.running !== undefined && sameCredentials;
   // Other credentials are a new chance at once.
   const notBefore = failed !== undefined && sameCredentials ? failed.at + retryDelayMs(failed.failures) : 0;
-  const wanted = lack === undefined ? refreshAt : 0;
+  const waits = waitsForUpgrade(dataset, observed);
+  const wanted = waits !== undefined ? undefined : lack === undefined ? refreshAt : 0;
   return {
     state: 'assessed',
     cluster: registration.cluster,
@@ -187,9 +207,18 @@ function assessKnown(dataset: Dataset, observed: ObservedDataset, registration: 
     lookAt: running || wanted === undefined ? undefined : Math.max(wanted, notBefore),
     settlesAt,
     running: attempt?.running,
+    waits,
     failure: failureOf(dataset, present, failed, listed),
     refreshedAt,
   };
+}
+
+/** Agents of a release before mirrors would leave them out, whichever of them looks. */
+function waitsForUpgrade({ spec }: Dataset, { agents }: ObservedDataset): Assessed['waits'] {
+  const { withoutMirrors = [] } = agents ?? {};
+  if (withoutMirrors.length === 0 || (spec.mirrors ?? []).length === 0) return undefined;
+  const message = `waits until the agents of ${withoutMirrors.slice(0, 10).join(', ')} are upgraded: their release knows no mirrors`;
+  return { reason: 'AgentsTooOld', message };
 }
 
 /**

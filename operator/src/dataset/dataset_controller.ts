@@ -9,13 +9,14 @@ import {
   watch,
 } from '@hearth/common/kubernetes';
 import { type Dataset, type StorageCluster, splitRegisteredName } from '@hearth/common/resources';
-import { type Agents, type ClusterStatus, statusOf } from '../agents/index.ts';
+import { type Agents, type ClusterStatus, sameNodesWithout, statusOf } from '../agents/index.ts';
 import type { Source } from '../kubernetes/index.ts';
 import { reconcileObject } from '../reconciler/index.ts';
 import { type SecretGrant, SecretReader, type SecretReaderOptions } from '../secrets/index.ts';
 import type { ClusterView } from './cluster.ts';
 import { DatasetReconciler } from './dataset_reconciler.ts';
 import { isSameReport } from './figures.ts';
+import { mirrorsFeature } from './registration.ts';
 import { Removal } from './removal.ts';
 import { Resolutions } from './resolutions.ts';
 import { DatasetUsers, type Uses } from './users.ts';
@@ -40,7 +41,7 @@ export interface DatasetControllerOptions {
   /** How long what was read of Secrets counts; absent: as SecretReader has it. */
   secretTimes?: Pick<SecretReaderOptions, 'foundMs' | 'failedMs'>;
   /** A deletion ends after this time though agents cannot be reached, milliseconds. */
-  removalPatienceMs?: number;
+  removalTimeoutMs?: number;
 }
 
 /** Runs the reconciler of Datasets, on the leader only, until the signal aborts. The reflectors run already. */
@@ -59,7 +60,7 @@ class DatasetController {
   constructor(options: DatasetControllerOptions) {
     this.#options = options;
     const { agents, logger, api, events, grant, now = () => epochMs(systemClock) } = options;
-    const patienceMs = options.removalPatienceMs ?? 300_000;
+    const timeoutMs = options.removalTimeoutMs ?? 300_000;
     this.#resolutions = new Resolutions({ agents, logger, now, atOnce: 32, changed: (key) => this.#queue.add(key) });
     this.#users = new DatasetUsers((key) => {
       // Only one that is being deleted waits for its users.
@@ -74,7 +75,7 @@ class DatasetController {
       users: (key) => this.#users.of(key),
       secrets: new SecretReader({ api, now, ...options.secretTimes }),
       resolutions: this.#resolutions,
-      removal: new Removal({ agents, nodes: () => options.nodes.keys(), now, patienceMs }),
+      removal: new Removal({ agents, nodes: () => options.nodes.keys(), now, timeoutMs }),
       written: new WrittenFigures(now),
     });
   }
@@ -119,18 +120,29 @@ class DatasetController {
   }
 
   #reported(cluster: string, before: ClusterStatus | undefined, after: ClusterStatus | undefined): string[] {
-    if (before?.connected !== after?.connected) {
-      const keys = this.#keys(({ spec, status }) => (spec.clusterRef?.name ?? status?.cluster ?? cluster) === cluster);
-      // While no agent answered all may have been restarted, and no peer was left to ask for credentials.
-      for (const key of keys) this.#reconciler.credentialsLost(key);
-      return keys;
-    }
+    // While no agent answered all may have been restarted, and no peer was left to ask for credentials.
+    if (before?.connected !== after?.connected) return this.#credentialsLost(cluster, () => true);
+    // Agents that know mirrors now wait for nothing, and may have got credentials by way of one that drops those of mirrors.
+    const upgraded = sameNodesWithout(before, after, mirrorsFeature)
+      ? []
+      : this.#credentialsLost(cluster, ({ spec }) => (spec.mirrors ?? []).length > 0);
     const names = new Set([...(before?.datasets.keys() ?? []), ...(after?.datasets.keys() ?? [])]);
-    return [...names].flatMap((name) => {
+    const reported = [...names].flatMap((name) => {
       if (isSameReport(before?.datasets.get(name), after?.datasets.get(name))) return [];
       const split = splitRegisteredName(name);
       return split === undefined ? [] : [`${split.namespace}/${split.name}`];
     });
+    return [...upgraded, ...reported];
+  }
+
+  /** The keys of these Datasets of a cluster, whose credentials are given again. */
+  #credentialsLost(cluster: string, concerned: (dataset: Dataset) => boolean): string[] {
+    const keys = this.#keys((dataset) => {
+      const { spec, status } = dataset;
+      return (spec.clusterRef?.name ?? status?.cluster ?? cluster) === cluster && concerned(dataset);
+    });
+    for (const key of keys) this.#reconciler.credentialsLost(key);
+    return keys;
   }
 
   #keys(concerned: (dataset: Dataset) => boolean): string[] {

@@ -6,15 +6,16 @@ import {
   type PersistentVolumeClaim,
   type ResourceType,
 } from '@hearth/common/kubernetes';
-import { type Dataset, datasets, registeredName, sourceKind } from '@hearth/common/resources';
-import type { Agents } from '../agents/index.ts';
+import { type Dataset, datasets, registeredName } from '@hearth/common/resources';
+import { type Agents, nodesWithout } from '../agents/index.ts';
 import type { CleanUpResult, ObjectReconciler, Pass } from '../reconciler/index.ts';
-import { credentialsOf, grantCommand, type SecretGrant, type SecretReader } from '../secrets/index.ts';
+import { grantCommand, type SecretGrant, type SecretReader } from '../secrets/index.ts';
 import { conditionOf } from './assessment.ts';
 import { type ClusterChoice, type ClusterView, chooseCluster } from './cluster.ts';
-import type { ObservedDataset, SecretView } from './observation.ts';
+import { joinSecrets, namedSecrets } from './named_secrets.ts';
+import type { ObservedDataset } from './observation.ts';
 import { type DatasetAction, plan, requeueAfterMs } from './plan.ts';
-import { credentialsDigest, noCredentials, type Registration } from './registration.ts';
+import { credentialsDigest, mirrorsFeature, noCredentials, type Registration } from './registration.ts';
 import type { Removal } from './removal.ts';
 import type { Resolutions } from './resolutions.ts';
 import { statusOf } from './status.ts';
@@ -35,6 +36,8 @@ export interface DatasetReconcilerOptions {
   now(): number;
 }
 
+type SecretsView = Pick<ObservedDataset, 'secret' | 'secretStaleInMs' | 'unusableSecrets' | 'unavailableSecret'>;
+
 /** How soon users are looked at again: their going brings the Dataset back by itself. */
 const inUseMs = 60_000;
 const maxClaimsListed = 10;
@@ -42,7 +45,7 @@ const maxClaimsListed = 10;
 /** Registers Datasets at the agents of their clusters, and reports in their status what the agents say. */
 export class DatasetReconciler implements ObjectReconciler<Dataset, ObservedDataset, DatasetAction> {
   readonly type: ResourceType<Dataset> = datasets;
-  readonly progressReasons = ['Listing', 'AgentsUnavailable'];
+  readonly progressReasons = ['Listing', 'AgentsUnavailable', 'AgentsTooOld'];
   readonly plan = plan;
   readonly requeueAfterMs = requeueAfterMs;
   readonly status = (dataset: Dataset, pass: Pass<ObservedDataset, DatasetAction>) => statusOf(dataset, pass.observed);
@@ -50,7 +53,7 @@ export class DatasetReconciler implements ObjectReconciler<Dataset, ObservedData
   /** Credentials given to agents, as digests, by the Dataset's key. */
   readonly #sent = new Map<string, NonNullable<ObservedDataset['sent']>>();
   /** Names of the Secrets that were read last, by the Dataset's key. */
-  readonly #secretNames = new Map<string, string>();
+  readonly #secretNames = new Map<string, ReadonlySet<string>>();
 
   constructor(options: DatasetReconcilerOptions) {
     this.#options = options;
@@ -62,6 +65,7 @@ export class DatasetReconciler implements ObjectReconciler<Dataset, ObservedData
     const choice = this.#choose(dataset, clusters());
     const status = choice.kind === 'found' ? agents.get(choice.cluster.name)?.status : undefined;
     const namespace = dataset.metadata.namespace ?? '';
+    const lacking = status === undefined ? [] : nodesWithout(status, mirrorsFeature);
     return {
       choice,
       ...(await this.#secret(dataset)),
@@ -69,6 +73,8 @@ export class DatasetReconciler implements ObjectReconciler<Dataset, ObservedData
       agents: status && {
         connected: status.connected,
         dataset: status.datasets.get(registeredName(namespace, dataset.metadata.name)),
+        withoutMirrors: lacking,
+        noneTakesMirrors: lacking.length > 0 && lacking.length === status.nodes.size,
       },
       attempt: resolutions.get(key),
       sent: this.#sent.get(key),
@@ -133,31 +139,46 @@ export class DatasetReconciler implements ObjectReconciler<Dataset, ObservedData
     this.#options.resolutions.forget(key);
     this.#options.written.forget(key);
     this.#sent.delete(key);
-    this.#needsSecret(key, metadata.namespace ?? '', undefined);
+    this.#needsSecrets(key, metadata.namespace ?? '', new Set());
   }
 
-  /** One that it needed before is not kept; others that need it have it read again. */
-  #needsSecret(key: string, namespace: string, name: string | undefined): void {
-    const before = this.#secretNames.get(key);
-    if (before !== undefined && before !== name) this.#options.secrets.forget(namespace, before);
-    if (name === undefined) this.#secretNames.delete(key);
-    else this.#secretNames.set(key, name);
+  /** Those that it needed before are not kept; others that need one have it read again. */
+  #needsSecrets(key: string, namespace: string, names: ReadonlySet<string>): void {
+    for (const before of this.#secretNames.get(key) ?? []) {
+      if (!names.has(before)) this.#options.secrets.forget(namespace, before);
+    }
+    if (names.size === 0) this.#secretNames.delete(key);
+    else this.#secretNames.set(key, names);
   }
 
   #choose({ spec, status }: Dataset, clusters: readonly ClusterView[]): ClusterChoice {
     return chooseCluster(spec.clusterRef?.name, status?.cluster, clusters);
   }
 
-  async #secret(dataset: Dataset): Promise<{ secret: SecretView | undefined; secretStaleInMs: number }> {
+  async #secret(dataset: Dataset): Promise<SecretsView> {
     const { metadata, spec } = dataset;
-    const name = spec.secretRef?.name;
+    const { secrets } = this.#options;
+    const named = namedSecrets(spec);
     const namespace = metadata.namespace ?? '';
-    this.#needsSecret(objectKey(dataset), namespace, name);
-    if (name === undefined) return { secret: undefined, secretStaleInMs: 0 };
-    const reading = await this.#options.secrets.get(namespace, name);
-    const secret = reading.kind === 'found' ? credentialsOf(sourceKind(spec.source), reading.data) : reading;
-    if (secret.kind === 'keysMissing') this.#options.secrets.lookAgainSoon(namespace, name);
-    return { secret, secretStaleInMs: this.#options.secrets.staleInMs(namespace, name) };
+    this.#needsSecrets(objectKey(dataset), namespace, new Set(named.map(({ name }) => name)));
+    if (named.length === 0) return { secret: undefined, secretStaleInMs: 0 };
+    const readings = await Promise.all(
+      named.map(async (one) => ({ ...one, reading: await secrets.get(namespace, one.name) })),
+    );
+    const { view, unusable, unavailable } = joinSecrets(readings);
+    if (view.kind === 'keysMissing' && spec.secretRef !== undefined) {
+      secrets.lookAgainSoon(namespace, spec.secretRef.name);
+    }
+    for (const { view: lacks, name } of unusable) {
+      if (lacks.kind === 'keysMissing') secrets.lookAgainSoon(namespace, name);
+    }
+    const staleInMs = Math.min(...named.map(({ name }) => secrets.staleInMs(namespace, name)));
+    return {
+      secret: view,
+      secretStaleInMs: staleInMs,
+      unusableSecrets: unusable,
+      ...(unavailable === undefined ? {} : { unavailableSecret: unavailable }),
+    };
   }
 
   /** Agents that do not take them go on with those they have: the Dataset is as Ready as it was. */
@@ -165,7 +186,9 @@ export class DatasetReconciler implements ObjectReconciler<Dataset, ObservedData
     const { cluster, name, credentials = noCredentials } = registration;
     const digest = credentialsDigest(credentials);
     try {
-      await this.#options.agents.get(cluster)?.call('setCredentials', { dataset: name, credentials }, { signal });
+      // An agent that does not know those of mirrors would hand on the others alone.
+      const options = { signal, ...(credentials.mirrors === undefined ? {} : { feature: mirrorsFeature }) };
+      await this.#options.agents.get(cluster)?.call('setCredentials', { dataset: name, credentials }, options);
       this.#noteSent(key, digest);
     } catch (thrown) {
       this.#sent.set(key, { digest, at: this.#options.now(), refusal: HearthError.from(thrown) });

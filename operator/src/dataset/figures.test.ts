@@ -21,7 +21,7 @@ describe('figures of a Dataset', () => {
     assert.ok(!('warnings' in figuresOf(agentDataset())));
   });
 
-  it('are news when anything in them differs', () => {
+  it('are written when anything in them differs', () => {
     const given = agentDataset({ warnings: ['a'], residency: [residency('n1', 1n), residency('n2', 2n)] });
     assert.ok(isSameReport(given, structuredClone(given)));
     assert.ok(isSameReport(undefined, undefined));

@@ -1,8 +1,8 @@
 import type { Dataset as AgentDataset } from '@hearth/common/generated/hearth/v1/control.ts';
 import type { DatasetStatus } from '@hearth/common/resources';
 
-const mostNodes = 500;
-const mostWarnings = 20;
+const maxNodes = 500;
+const maxWarnings = 20;
 const longestWarning = 1024;
 
 /** What is so for as long as the revision stays. */
@@ -16,7 +16,7 @@ export function figuresOf({ revision, manifest, files, bytes, warnings }: AgentD
     bytes: count(bytes),
     ...(warnings.length === 0
       ? {}
-      : { warnings: warnings.slice(0, mostWarnings).map((warning) => warning.slice(0, longestWarning)) }),
+      : { warnings: warnings.slice(0, maxWarnings).map((warning) => warning.slice(0, longestWarning)) }),
   };
 }
 
@@ -34,7 +34,7 @@ export function residencyOf({ bytes, residency }: AgentDataset) {
     residentBytes: count(nodes.reduce((sum, one) => sum + BigInt(one.residentBytes), 0n)),
     percent: nodes[0]?.percent ?? percentOf(0n, bytes),
     nodes: nodes.filter((one) => one.percent === 100).length,
-    residency: nodes.slice(0, mostNodes),
+    residency: nodes.slice(0, maxNodes),
   };
 }
 
@@ -66,9 +66,18 @@ export function isSameReport(a: AgentDataset | undefined, b: AgentDataset | unde
     a.warnings.length === b.warnings.length &&
     a.warnings.every((warning, index) => warning === b.warnings[index]) &&
     a.residency.length === b.residency.length &&
-    a.residency.every(({ node, residentBytes }, index) => {
+    a.residency.every(({ node, residentBytes, sourcesAside }, index) => {
       const other = b.residency[index];
-      return other?.residentBytes === residentBytes && other.node === node;
+      if (other?.residentBytes !== residentBytes || other.node !== node) return false;
+      return sourcesAside.length === 0
+        ? other.sourcesAside.length === 0
+        : sameSources(sourcesAside, other.sourcesAside);
     })
   );
+}
+
+/** The same ones are put aside. Why, they say in other words every time. */
+function sameSources(a: readonly string[], b: readonly string[]): boolean {
+  const placeOf = (text: string) => text.slice(0, text.indexOf(': '));
+  return a.length === b.length && a.every((text, index) => placeOf(text) === placeOf(b[index] ?? ''));
 }

@@ -2,6 +2,7 @@ import type { HearthError } from '@hearth/common';
 import type { Dataset as AgentDataset } from '@hearth/common/generated/hearth/v1/control.ts';
 import type { CredentialsChoice, SecretReading } from '../secrets/index.ts';
 import type { ClusterChoice } from './cluster.ts';
+import type { UnusableSecret } from './named_secrets.ts';
 import type { Attempt } from './resolutions.ts';
 
 /** What the agents of the cluster say of a Dataset. */
@@ -9,6 +10,10 @@ export interface AgentsView {
   /** False: no agent answers now, and the rest is what was known before. */
   connected: boolean;
   dataset: AgentDataset | undefined;
+  /** Nodes whose agents are of a release that knows no mirrors. */
+  withoutMirrors?: readonly string[];
+  /** There are no others: credentials of mirrors would be lost with whichever of them takes them. */
+  noneTakesMirrors?: boolean;
 }
 
 /** A Secret as far as it matters here: found ones as the credentials in them. */
@@ -19,8 +24,12 @@ export interface ObservedDataset {
   /** Milliseconds since the epoch. */
   now: number;
   choice: ClusterChoice;
-  /** Undefined: the Dataset names no Secret. */
+  /** Undefined: the Dataset names no Secret. Else the source's, or what all of them hold together. */
   secret: SecretView | undefined;
+  /** Whose Secret `unavailable` is about; absent: the source's. */
+  unavailableSecret?: string;
+  /** Secrets of mirrors that cannot be used. */
+  unusableSecrets?: readonly UnusableSecret[];
   /** Milliseconds until the Secret is read again. */
   secretStaleInMs: number;
   /** By which an administrator allows the Secret to be read. */

@@ -82,7 +82,7 @@ describe('plan for a Dataset', () => {
     assert.deepEqual(kindsOf(settled, observed({ agents: { connected: true, dataset: listing } })), ['look']);
   });
 
-  it('gives agents ten seconds to tell one another of what was found', () => {
+  it('gives agents ten seconds to notify one another of what was found', () => {
     const settled = dataset({}, readyStatus());
     const listed = (agoMs: number) =>
       attempt({ outcome: { kind: 'listed', dataset: agentDataset(), at: now - agoMs } });
@@ -143,7 +143,7 @@ describe('plan for a Dataset', () => {
     assert.equal(requeueAfterMs(withSecret, at(4_000)), 7_000);
   });
 
-  it('tells of another revision, and of an origin that could not be asked for one', () => {
+  it('reports another revision, and an origin that could not be asked for one', () => {
     const other = agentDataset({ manifest: 'b'.repeat(64), revision: 'def' });
     const [told] = plan(dataset({}, readyStatus()), observed({ agents: { connected: true, dataset: other } }));
     assert.ok(told?.kind === 'event');
@@ -169,6 +169,27 @@ describe('plan for a Dataset', () => {
     assert.ok(action?.kind === 'sendCredentials');
     assert.equal(action.registration.credentials, undefined);
     assert.deepEqual(plan(settled, observed({ agents })), []);
+  });
+
+  it('gives no credentials of mirrors while no agent takes them, and nothing in their place', () => {
+    const mirrors = { mirrors: [{ mirror: undefined, credentials: token }] };
+    const settled = dataset({ mirrors: [{ directory: { path: '/data/m' } }], secretRef: { name: 's' } }, readyStatus());
+    const given = (credentials: Credentials, noneTakesMirrors: boolean, sent?: Credentials) =>
+      observed({
+        agents: { connected: true, dataset: agentDataset(), noneTakesMirrors, withoutMirrors: ['n1'] },
+        secret: { kind: 'found', credentials },
+        secretStaleInMs: 70_000,
+        sent: sent && { digest: credentialsDigest(sent), at: now - 1_000_000 },
+      });
+    const sentBy = (state: ReturnType<typeof observed>) =>
+      plan(settled, state).map((action) => action.kind === 'sendCredentials' && action.registration.credentials);
+    assert.deepEqual(sentBy(given({ ...token, mirrors }, true)), [token]);
+    assert.deepEqual(sentBy(given({ ...token, mirrors }, false)), [{ ...token, mirrors }]);
+    const alone = { ...noCredentials, mirrors };
+    assert.deepEqual(sentBy(given(alone, true)), []);
+    assert.deepEqual(sentBy(given(alone, true, alone)), []);
+    assert.equal(requeueAfterMs(settled, given(alone, true, alone)), 71_000);
+    assert.deepEqual(sentBy(given(alone, false, token)), [alone]);
   });
 
   it('looks when it was refused before and no longer is', () => {

@@ -1,7 +1,8 @@
 import type { Dataset } from '@hearth/common/resources';
 import { type Assessed, assess } from './assessment.ts';
+import { namedSecrets } from './named_secrets.ts';
 import type { ObservedDataset } from './observation.ts';
-import { credentialsDigest, noCredentials, type Registration } from './registration.ts';
+import { credentialsDigest, noCredentials, type Registration, withoutMirrors } from './registration.ts';
 
 export type DatasetAction =
   /** Has the origin listed, beside the reconciler. */
@@ -28,7 +29,7 @@ export function plan(dataset: Dataset, observed: ObservedDataset): DatasetAction
       return [];
     case 'assessed': {
       const { registration, present, lookAt } = assessment;
-      const actions = news(dataset, assessment);
+      const actions = eventsOf(dataset, assessment);
       if (present !== undefined && credentialsDue(observed, registration)) {
         actions.push({ kind: 'sendCredentials', registration });
       }
@@ -39,10 +40,19 @@ export function plan(dataset: Dataset, observed: ObservedDataset): DatasetAction
 }
 
 /** That there are none is sent only to agents that had some from this operator. */
-function credentialsDue({ sent, now }: ObservedDataset, { credentials }: Registration): boolean {
+function credentialsDue(observed: ObservedDataset, { credentials }: Registration): boolean {
+  if (isWithheld(observed)) return false;
+  const { sent, now } = observed;
   const digest = credentialsDigest(credentials);
   if (digest === credentialsDigest(noCredentials)) return sent !== undefined && sent.digest !== digest;
   return sent === undefined || sent.digest !== digest || now >= resendAt(sent);
+}
+
+/** Just mirrors have credentials, and no agent takes these: that there are none is not sent in their place. */
+function isWithheld({ agents, secret }: ObservedDataset): boolean {
+  if (agents?.noneTakesMirrors !== true || secret?.kind !== 'found' || secret.credentials.mirrors === undefined)
+    return false;
+  return credentialsDigest(withoutMirrors(secret.credentials)) === credentialsDigest(noCredentials);
 }
 
 function resendAt(sent: NonNullable<ObservedDataset['sent']>): number {
@@ -50,7 +60,7 @@ function resendAt(sent: NonNullable<ObservedDataset['sent']>): number {
 }
 
 /** What a change of Ready does not report: another revision, and that the origin could not be asked for one. */
-function news({ status, spec }: Dataset, { present, registered, failure }: Assessed): DatasetAction[] {
+function eventsOf({ status, spec }: Dataset, { present, registered, failure }: Assessed): DatasetAction[] {
   if (!registered || present === undefined) return [];
   const actions: DatasetAction[] = [];
   const { revision, manifest, files, bytes } = present;
@@ -71,9 +81,9 @@ export function requeueAfterMs(dataset: Dataset, observed: ObservedDataset): num
   const { now, sent } = observed;
   const assessment = assess(dataset, observed);
   const times: number[] = [];
-  if (dataset.spec.secretRef !== undefined && assessment.cluster !== undefined) {
+  if (namedSecrets(dataset.spec).length > 0 && assessment.cluster !== undefined) {
     times.push(now + observed.secretStaleInMs);
-    if (sent !== undefined) times.push(resendAt(sent));
+    if (sent !== undefined && !isWithheld(observed)) times.push(resendAt(sent));
   }
   if (observed.holdMs > 0) times.push(now + observed.holdMs);
   if (assessment.state === 'assessed') {

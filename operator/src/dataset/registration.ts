@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { type Credentials, Source } from '@hearth/common/generated/hearth/v1/control.ts';
+import { Credentials, Source } from '@hearth/common/generated/hearth/v1/control.ts';
 
 /** What agents are sent of a Dataset. */
 export interface Registration {
@@ -13,6 +13,9 @@ export interface Registration {
   credentials: Credentials | undefined;
 }
 
+/** Of the control API: agents that offer it know mirrors and their credentials. */
+export const mirrorsFeature = 'mirrors';
+
 export const noCredentials: Credentials = { token: '', accessKeyId: '', secretAccessKey: '', sessionToken: '' };
 
 /** Equal for equal choices of files in the same cluster, whatever the credentials are. */
@@ -20,9 +23,13 @@ export function choiceOf({ cluster, name, source, include, exclude }: Registrati
   return JSON.stringify([cluster, name, Source.toJSON(source), include, exclude]);
 }
 
+/** Those of the source alone: for agents of a release that knows no mirrors. */
+export function withoutMirrors({ mirrors: _, ...ofSource }: Credentials): Credentials {
+  return ofSource;
+}
+
 /** Distinguishes credentials without keeping them. */
 export function credentialsDigest(credentials: Credentials | undefined): string {
-  const { token, accessKeyId, secretAccessKey, sessionToken } = credentials ?? noCredentials;
-  const text = JSON.stringify([token, accessKeyId, secretAccessKey, sessionToken]);
+  const text = JSON.stringify(Credentials.toJSON(credentials ?? noCredentials));
   return createHash('sha256').update(text).digest('hex');
 }

@@ -14,7 +14,7 @@ describe('removal of a Dataset', () => {
     now = 0;
     agents = new FakeAgents('main', async function* () {});
     agents.connect();
-    removal = new Removal({ agents, nodes: () => ['n1', 'n2'], now: () => now, patienceMs: 300_000 });
+    removal = new Removal({ agents, nodes: () => ['n1', 'n2'], now: () => now, timeoutMs: 300_000 });
   });
 
   it('has agents drop the bytes, and forget the credentials after that', async () => {
@@ -49,10 +49,10 @@ describe('removal of a Dataset', () => {
     now = 3_600_000;
     const result = await removal.remove(dataset(), 'main', signal);
     assert.ok(result.kind === 'abandoned');
-    assert.match(result.message, /still hold it for in use \(it is mounted on n1\)/);
+    assert.match(result.message, /still report it as in use \(it is mounted on n1\)/);
   });
 
-  it('tells agents that say it is in use which nodes there are: mounts of others went with them', async () => {
+  it('sends agents that say it is in use which nodes there are: mounts of others went with them', async () => {
     agents.failing.set('removeDataset', new HearthError('InUse', 'it is mounted on gone'));
     assert.equal((await removal.remove(dataset(), 'main', signal)).kind, 'waits');
     assert.deepEqual(agents.called('removeDataset'), [

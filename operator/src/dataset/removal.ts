@@ -1,6 +1,7 @@
 import { HearthError, ignoring } from '@hearth/common';
 import { type Dataset, registeredName } from '@hearth/common/resources';
 import type { Agents } from '../agents/index.ts';
+import { namedSecrets } from './named_secrets.ts';
 import { noCredentials } from './registration.ts';
 
 export interface RemovalOptions {
@@ -10,17 +11,17 @@ export interface RemovalOptions {
   /** Milliseconds since the epoch. */
   now(): number;
   /** A deletion waits this long for agents that cannot be reached, then it ends without them. */
-  patienceMs: number;
+  timeoutMs: number;
   /**
    * The same for agents that say it is in use though no claim and no pod is left, as when a node went away for good with
    * its mounts. Absent: an hour.
    */
-  inUsePatienceMs?: number;
+  inUseTimeoutMs?: number;
 }
 
 export type RemovalResult =
   | { kind: 'removed' }
-  /** Agents cannot be reached, or cannot let it go, and could not for as long as the deletion has patience. */
+  /** Agents cannot be reached, or cannot let it go, and could not for the whole timeout of the deletion. */
   | { kind: 'abandoned'; message: string }
   | { kind: 'waits'; message: string; inUse: boolean; retryMs: number };
 
@@ -50,7 +51,7 @@ export class Removal {
     const uid = metadata.uid ?? '';
     const name = registeredName(metadata.namespace ?? '', metadata.name);
     try {
-      await this.#removeAt(cluster, name, dataset.spec.secretRef !== undefined, signal);
+      await this.#removeAt(cluster, name, namedSecrets(dataset.spec).length > 0, signal);
     } catch (thrown) {
       const error = HearthError.from(thrown);
       if (signal.aborted) return { kind: 'waits', message: 'the operator ends', inUse: false, retryMs: 0 };
@@ -86,29 +87,29 @@ export class Removal {
 
   /** Asked only when nothing in Kubernetes uses it. What agents keep then is theirs: bytes in use are not dropped. */
   #stillInUse(uid: string, cluster: string, error: HearthError): RemovalResult {
-    const { inUsePatienceMs = longestInUseMs } = this.#options;
-    if (!this.#isOver(this.#inUse, uid, inUsePatienceMs)) {
+    const { inUseTimeoutMs = longestInUseMs } = this.#options;
+    if (!this.#isOver(this.#inUse, uid, inUseTimeoutMs)) {
       const since = this.#options.now() - (this.#inUse.get(uid) ?? 0);
       return { kind: 'waits', message: error.message, inUse: true, retryMs: since < soonMs ? firstInUseMs : inUseMs };
     }
-    const message = `agents of StorageCluster ${cluster} still hold it for in use (${error.message}); they keep it, and its bytes until they need the room`;
+    const message = `agents of StorageCluster ${cluster} still report it as in use (${error.message}); they keep serving it, and cache its bytes until they need the space`;
     return { kind: 'abandoned', message };
   }
 
   #outOfReach(uid: string, cluster: string, error: HearthError): RemovalResult {
-    if (!this.#isOver(this.#waiting, uid, this.#options.patienceMs)) {
+    if (!this.#isOver(this.#waiting, uid, this.#options.timeoutMs)) {
       return { kind: 'waits', message: error.message, inUse: false, retryMs: unreachableMs };
     }
-    const message = `agents of StorageCluster ${cluster} did not forget it (${error.message}); they keep its bytes until they need the room`;
+    const message = `agents of StorageCluster ${cluster} did not forget it (${error.message}); they cache its bytes until they need the space`;
     return { kind: 'abandoned', message };
   }
 
   /** Whether it has been so for this time. When it is over all is forgotten, as the Dataset goes. */
-  #isOver(since: Map<string, number>, uid: string, patienceMs: number): boolean {
+  #isOver(since: Map<string, number>, uid: string, timeoutMs: number): boolean {
     const now = this.#options.now();
     const began = since.get(uid) ?? now;
     since.set(uid, began);
-    if (now - began < patienceMs) return false;
+    if (now - began < timeoutMs) return false;
     this.#waiting.delete(uid);
     this.#inUse.delete(uid);
     return true;

@@ -42,7 +42,7 @@ describe('looks at origins', () => {
     resolutions = new Resolutions({ agents, changed, logger: silentLogger, now: () => 1000, atOnce });
   };
 
-  it('tell how far they are and how they ended', async () => {
+  it('report how far they are and how they ended', async () => {
     start();
     resolutions.start('k', registration());
     await settle();
@@ -136,7 +136,7 @@ describe('looks at origins', () => {
     assert.match(outcome.error.message, /cannot be chosen again yet: it is mounted on n1/);
   });
 
-  it('tell nothing after the end', async () => {
+  it('sends nothing after the end', async () => {
     start();
     resolutions.start('k', registration());
     await settle();

@@ -3,7 +3,7 @@ import type { Dataset } from '@hearth/common/generated/hearth/v1/control.ts';
 import { splitKey } from '@hearth/common/kubernetes';
 import type { Agents } from '../agents/index.ts';
 import { ListingPlaces } from './listing_places.ts';
-import { choiceOf, credentialsDigest, noCredentials, type Registration } from './registration.ts';
+import { choiceOf, credentialsDigest, mirrorsFeature, noCredentials, type Registration } from './registration.ts';
 
 /** The last look at a Dataset's origin, of which this operator knows. */
 export interface Attempt {
@@ -137,9 +137,11 @@ export class Resolutions {
     // Empty ones make agents forget what an earlier spec gave them; absent ones would not.
     const credentials = registration.credentials ?? noCredentials;
     const request = { name, source, include, exclude, credentials };
+    const feature = source.mirrors === undefined ? {} : { feature: mirrorsFeature };
     for await (const progress of this.#agents(cluster).stream('addDataset', request, {
       signal,
       deadlineMs: longestMs,
+      ...feature,
     })) {
       if (progress.dataset !== undefined) return progress.dataset;
       const attempt = this.#attempts.get(key);

@@ -33,4 +33,17 @@ describe('source of a Dataset', () => {
     }
     assert.equal(refuseDirectory({ selfTest: {} }, []), undefined);
   });
+
+  it('has the mirrors of the spec, in their order', () => {
+    const mirrors = [{ directory: { path: '/data/copy' } }, { http: { urls: ['https://b.example/m/'] } }];
+    const spec = { source: { selfTest: {} }, mirrors, unusableNames: 'Fail', weakValidators: 'Refuse' } as const;
+    const kinds = sourceOf(spec).mirrors?.sources.map(({ kind }) => kind?.$case);
+    assert.deepEqual(kinds, ['directory', 'http']);
+    assert.equal(sourceOf({ ...spec, mirrors: undefined }).mirrors, undefined);
+    const server = { http: { urls: ['https://b.example/m/'] }, secretRef: { name: 's' } };
+    const secret = { mirrors: [{ directory: { path: '/data/copy' } }, server] };
+    const { credentialed, sourceHasNone } = sourceOf({ ...spec, ...secret }).mirrors ?? {};
+    assert.deepEqual([credentialed, sourceHasNone], [[1], true]);
+    assert.equal(sourceOf({ ...spec, ...secret, secretRef: { name: 'f' } }).mirrors?.sourceHasNone, false);
+  });
 });

@@ -1,13 +1,19 @@
 import { HearthError } from '@hearth/common';
 import type { Source } from '@hearth/common/generated/hearth/v1/control.ts';
-import type { DatasetSource, DatasetSpec } from '@hearth/common/resources';
+import type { DatasetMirror, DatasetSource, DatasetSpec } from '@hearth/common/resources';
 
 /**
  * The source of a spec as agents take it. Private addresses are never asked for here: which networks origins may
  * be in stands in the StorageCluster, and the agents have it in their configuration.
  */
-export function sourceOf(spec: Pick<DatasetSpec, 'source' | 'unusableNames' | 'weakValidators'>): Source {
+export function sourceOf(
+  spec: Pick<DatasetSpec, 'source' | 'mirrors' | 'secretRef' | 'unusableNames' | 'weakValidators'>,
+): Source {
+  const { mirrors = [] } = spec;
+  const credentialed = mirrors.flatMap(({ secretRef }, index) => (secretRef === undefined ? [] : [index]));
+  const sourceHasNone = spec.secretRef === undefined && credentialed.length > 0;
   return {
+    ...(mirrors.length === 0 ? {} : { mirrors: { sources: mirrors.map(mirrorOf), credentialed, sourceHasNone } }),
     kind: kindOf(spec.source),
     allowPrivate: false,
     unusableNames: spec.unusableNames,
@@ -15,7 +21,12 @@ export function sourceOf(spec: Pick<DatasetSpec, 'source' | 'unusableNames' | 'w
   };
 }
 
-function kindOf({ s3, http, hub, directory, selfTest }: DatasetSource): NonNullable<Source['kind']> {
+/** As agents take it. */
+export function mirrorOf(mirror: DatasetMirror): Source {
+  return { kind: kindOf(mirror), allowPrivate: false, unusableNames: '', allowWeakValidators: false };
+}
+
+function kindOf({ s3, http, hub, directory, selfTest }: DatasetSource & DatasetMirror): NonNullable<Source['kind']> {
   if (s3 !== undefined) {
     const { bucket, prefix, endpoint = '', region = '', pathStyle } = s3;
     return { $case: 's3', value: { bucket, prefix, endpoint, region, pathStyle } };
@@ -34,7 +45,10 @@ function kindOf({ s3, http, hub, directory, selfTest }: DatasetSource): NonNulla
  * Why this source may not be read in a cluster with these prefixes; undefined when it may. Symlinks that lead out
  * of a prefix are refused by the agents, which open the path.
  */
-export function refuseDirectory(source: DatasetSource, prefixes: readonly string[]): string | undefined {
+export function refuseDirectory(
+  source: DatasetSource | DatasetMirror,
+  prefixes: readonly string[],
+): string | undefined {
   if (source.directory === undefined) return undefined;
   const { path } = source.directory;
   const parts = path.split('/').slice(1);

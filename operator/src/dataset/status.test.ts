@@ -2,8 +2,9 @@ import assert from 'node:assert/strict';
 import { HearthError } from '@hearth/common';
 import { datasets } from '@hearth/common/resources';
 import { registrationOf } from './assessment.ts';
+import type { UnusableSecret } from './named_secrets.ts';
 import type { ObservedDataset } from './observation.ts';
-import { choiceOf, credentialsDigest } from './registration.ts';
+import { choiceOf, credentialsDigest, noCredentials } from './registration.ts';
 import type { Attempt } from './resolutions.ts';
 import { statusOf } from './status.ts';
 import { agentDataset, dataset, manifest, now, observed, readyStatus, residency, written } from './testing/fixtures.ts';
@@ -25,7 +26,7 @@ const condition = (type: string, ...given: Parameters<typeof statusOf>) => {
 const ready = (...given: Parameters<typeof statusOf>) => condition('Ready', ...given);
 
 describe('status of a Dataset', () => {
-  it('tells what agents know of it', () => {
+  it('reports what agents know of it', () => {
     const nodes = [residency('n1', 400n), residency('n2', 1000n), residency('n3', 0n)];
     const present = agentDataset({ residency: nodes, warnings: ['WeakValidator: no ETag'] });
     const outcome = { kind: 'listed', dataset: present, at: now - 1500 } as const;
@@ -179,7 +180,7 @@ describe('status of a Dataset', () => {
     assert.deepEqual(ready(settled, given), ['False', 'OriginChanged', message]);
   });
 
-  it('tells of a refresh that failed beside being Ready', () => {
+  it('reports a refresh that failed beside being Ready', () => {
     const settled = dataset({ refresh: { interval: '10m' } }, readyStatus());
     assert.deepEqual(condition('Refreshed', settled, observed({ agents: known })), [
       'True',
@@ -210,6 +211,54 @@ describe('status of a Dataset', () => {
       'Unavailable',
       'agents did not take the credentials: no agent answers',
     ]);
+  });
+
+  it('says which sources are put aside, and on which nodes', () => {
+    const mirrored = dataset({ mirrors: [{ directory: { path: '/data/copy' } }] }, readyStatus());
+    const given = (...aside: string[]) => {
+      const present = agentDataset({ residency: [{ ...residency('n1', 1n), sourcesAside: aside }] });
+      return observed({ agents: { connected: true, dataset: present } });
+    };
+    assert.deepEqual(condition('AllSourcesUsed', mirrored, given()), [
+      'True',
+      'Used',
+      'no node has put a source aside',
+    ]);
+    assert.deepEqual(condition('AllSourcesUsed', mirrored, given('the first source: no connection')), [
+      'False',
+      'SourceAside',
+      'bytes come from other sources; on n1: the first source: no connection',
+    ]);
+    assert.equal(condition('AllSourcesUsed', dataset({}, readyStatus()), given()), undefined);
+  });
+
+  it('is Ready without the Secret of a mirror, and says which one is lacking', () => {
+    const mirror = { s3: { bucket: 'copies', prefix: '', pathStyle: false }, secretRef: { name: 'copies' } };
+    const mirrored = dataset({ mirrors: [mirror] }, readyStatus());
+    const about = { name: 'copies', kind: 's3' as const, mirror };
+    const secret = { kind: 'found' as const, credentials: noCredentials };
+    const lacking = (view: UnusableSecret['view']) =>
+      observed({ agents: known, secret, unusableSecrets: [{ ...about, view }] });
+    const missing = lacking({ kind: 'missing' });
+    assert.deepEqual(condition('CredentialsReady', mirrored, missing), [
+      'False',
+      'SecretNotFound',
+      'mirrors are not read: waits for the Secret team/copies: there is none of that name yet',
+    ]);
+    assert.equal(ready(mirrored, missing)?.[0], 'True');
+    const keys = lacking({ kind: 'keysMissing', keys: ['accessKeyId'], present: [] });
+    assert.match(condition('CredentialsReady', mirrored, keys)?.[2] ?? '', /a source of kind s3 needs/);
+  });
+
+  it('waits with mirrors until no agent is of a release that would leave them out', () => {
+    const mirrors = [{ directory: { path: '/data/copy' } }];
+    const agents = { connected: true, dataset: undefined, withoutMirrors: ['n2'] };
+    assert.deepEqual(ready(dataset({ mirrors }), observed({ agents })), [
+      'False',
+      'AgentsTooOld',
+      'waits until the agents of n2 are upgraded: their release knows no mirrors',
+    ]);
+    assert.equal(ready(dataset({}), observed({ agents }))?.[1], 'Listing');
   });
 
   it('holds figures that change all the time, but never those of another revision', () => {

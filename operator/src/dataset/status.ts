@@ -1,8 +1,9 @@
 import type { Dataset as AgentDataset } from '@hearth/common/generated/hearth/v1/control.ts';
 import type { Condition, Dataset, DatasetStatus } from '@hearth/common/resources';
 import type { ConditionState, DesiredStatus } from '../reconciler/index.ts';
-import { type Assessed, type Assessment, assess, conditionOf, isAwaited } from './assessment.ts';
+import { type Assessed, type Assessment, assess, conditionOf, isAwaited, secretLack } from './assessment.ts';
 import { figuresOf, residencyOf } from './figures.ts';
+import { namedSecrets } from './named_secrets.ts';
 import type { ObservedDataset } from './observation.ts';
 
 const longestMessage = 2048;
@@ -17,6 +18,7 @@ export function statusOf(dataset: Dataset, observed: ObservedDataset): DesiredSt
     registeredCondition(dataset, assessment),
     ...credentialsCondition(dataset, assessment, observed),
     ...refreshedCondition(dataset, assessment),
+    ...sourcesCondition(dataset, present),
   ];
   const refreshedAt = assessment.state === 'assessed' ? assessment.refreshedAt : undefined;
   const status: DesiredStatus<Dataset> = {
@@ -87,12 +89,13 @@ function standsWithoutAgents(dataset: Dataset, before: Condition): boolean {
 }
 
 function assessedReady(assessed: Assessed, before: Condition | undefined, hold: boolean): ConditionState {
-  const { present, registered, failure, running } = assessed;
+  const { present, registered, failure, running, waits } = assessed;
   const usable = present !== undefined && present.manifest !== '' && present.state === 'Ready';
   // The revision there is serves on while a changed spec is being listed.
   if (usable && (registered || (failure === undefined && before?.status === 'True'))) {
     return condition('Ready', 'True', 'Ready', readyMessage(present));
   }
+  if (waits !== undefined) return condition('Ready', 'False', waits.reason, waits.message);
   if (failure !== undefined) return condition('Ready', 'False', failure.code, failure.message);
   if (hold && before?.reason === 'Listing') return condition('Ready', 'False', 'Listing', before.message);
   return condition('Ready', 'False', 'Listing', listingMessage(running));
@@ -132,8 +135,10 @@ function registeredCondition(dataset: Dataset, assessment: Assessment): Conditio
   return condition('Registered', 'False', assessment.reason, 'agents have not been asked yet');
 }
 
-function credentialsCondition(dataset: Dataset, assessment: Assessment, { sent }: ObservedDataset): ConditionState[] {
-  if (dataset.spec.secretRef === undefined) return [];
+function credentialsCondition(dataset: Dataset, assessment: Assessment, observed: ObservedDataset): ConditionState[] {
+  const { sent, unusableSecrets = [], grantCommand } = observed;
+  const named = namedSecrets(dataset.spec);
+  if (named.length === 0) return [];
   const type = 'CredentialsReady';
   if (assessment.state === 'refused') {
     if (assessment.about === 'secret') return [condition(type, 'False', assessment.reason, assessment.message)];
@@ -148,7 +153,29 @@ function credentialsCondition(dataset: Dataset, assessment: Assessment, { sent }
     const message = `agents did not take the credentials: ${sent.refusal.message}`;
     return [condition(type, 'False', sent.refusal.code, message)];
   }
-  return [condition(type, 'True', 'Found', `from the Secret ${dataset.spec.secretRef.name}`)];
+  const lacks = unusableSecrets.map(({ name, kind, view }) =>
+    secretLack(view, `${dataset.metadata.namespace}/${name}`, kind, grantCommand),
+  );
+  if (lacks[0] !== undefined) {
+    const messages = [...new Set(lacks.map(({ message }) => message))];
+    return [condition(type, 'False', lacks[0].reason, `mirrors are not read: ${messages.join('; ')}`)];
+  }
+  const names = [...new Set(named.map(({ name }) => name))];
+  const what = names.length === 1 ? 'Secret' : 'Secrets';
+  return [condition(type, 'True', 'Found', `from the ${what} ${names.join(', ')}`)];
+}
+
+/** Only of Datasets with mirrors: whether every node reads all of its sources. */
+function sourcesCondition(dataset: Dataset, present: AgentDataset | undefined): ConditionState[] {
+  if ((dataset.spec.mirrors ?? []).length === 0) return [];
+  const type = 'AllSourcesUsed';
+  if (present === undefined || present.manifest === '') {
+    const before = conditionOf(dataset, type);
+    return before === undefined ? [] : [condition(type, before.status, before.reason, before.message)];
+  }
+  const aside = present.residency.flatMap(({ node, sourcesAside }) => sourcesAside.map((one) => `on ${node}: ${one}`));
+  if (aside.length === 0) return [condition(type, 'True', 'Used', 'no node has put a source aside')];
+  return [condition(type, 'False', 'SourceAside', `bytes come from other sources; ${aside.join('; ')}`)];
 }
 
 /** Only of Datasets that are to be refreshed: whether the last look at the origin succeeded. */

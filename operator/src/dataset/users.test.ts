@@ -65,7 +65,7 @@ describe('users of a Dataset', () => {
     assert.equal(changed.length, 6);
   });
 
-  it('are told first of all', () => {
+  it('come first of all', () => {
     const claims = ['a', 'b', 'c', 'd', 'e'].map((key) => ({
       kind: 'PersistentVolumeClaim' as const,
       key: `n/${key}`,

@@ -1,5 +1,4 @@
-import { type PersistentVolume, type Pod, splitKey } from '@hearth/common/kubernetes';
-import { datasetOfVolume, podVolumes } from '@hearth/common/resources';
+import { datasetOfVolume, type PersistentVolume, type Pod, podVolumes, splitKey } from '@hearth/common/kubernetes';
 
 /** What keeps a Dataset from going: a claim bound to one of its volumes, or a pod with an inline volume. */
 export interface DatasetUser {

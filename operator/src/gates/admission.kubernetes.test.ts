@@ -92,7 +92,7 @@ describe('admission of pods by a real API server', () => {
     assert.equal(await asked(), before + 1);
   });
 
-  it('tells people by kubectl what it does not heed', async () => {
+  it('warns people by kubectl what it does not heed', async () => {
     const say = async (annotations: Record<string, string>, datasets = ['wait']) => {
       const pod = podObject('web', { datasets }, { metadata: { name: 'web', namespace: 'default', annotations } });
       const outcome = await cluster.tryKubectl(['create', '--dry-run=server', '-f', '-'], JSON.stringify(pod));
@@ -165,7 +165,7 @@ describe('admission of pods by a real API server', () => {
     assert.equal(secret?.data?.['ca.crt'], await bundle());
   });
 
-  it('is done by every replica, and hurts nobody when no replica is there', async () => {
+  it('is done by every replica, and hurts no pod when no replica is there', async () => {
     const standby = await cluster.replica('two');
     await until('it has the certificate', () => standby.reasons.length === 0);
     assert.equal(standby.election.isLeader, false);

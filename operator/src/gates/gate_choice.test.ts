@@ -23,6 +23,7 @@ describe('gate of a pod', () => {
       minPercent: 80,
       timeout: '2m',
       affinity: 'Required',
+      readyWhen: 'Stored',
     });
   });
 
@@ -33,6 +34,7 @@ describe('gate of a pod', () => {
       minPercent: 5,
       timeout: '3h',
       affinity: 'Required',
+      readyWhen: 'Stored',
     });
     assert.equal(chosen([wait], { 'hearth.storage/gate': 'Off' }).gate.mode, 'Off');
     assert.deepEqual(chosen([off], { 'hearth.storage/gate': 'Wait' }).gate, {
@@ -40,7 +42,19 @@ describe('gate of a pod', () => {
       minPercent: 100,
       timeout: '10m',
       affinity: 'Preferred',
+      readyWhen: 'Stored',
     });
+  });
+
+  it('waits until the bytes are stored unless all that wait ask for memory, or the pod does', () => {
+    const memory = datasetOf('memory', { mode: 'Wait', readyWhen: 'Memory' });
+    const preferred = datasetOf('preferred', { mode: 'Prefer' });
+    assert.equal(chosen([memory]).gate.readyWhen, 'Memory');
+    assert.equal(chosen([memory, preferred]).gate.readyWhen, 'Memory');
+    assert.equal(chosen([memory, long]).gate.readyWhen, 'Stored');
+    assert.equal(chosen([long, memory]).gate.readyWhen, 'Stored');
+    assert.equal(chosen([long, memory], { 'hearth.storage/gate-ready-when': 'Memory' }).gate.readyWhen, 'Memory');
+    assert.equal(chosen([memory], { 'hearth.storage/gate-ready-when': 'Stored' }).gate.readyWhen, 'Stored');
   });
 
   it('does not heed annotations that mean nothing, and says so', () => {
@@ -54,6 +68,7 @@ describe('gate of a pod', () => {
       ['gate-timeout', '0s', /a duration/],
       ['gate-timeout', '25h', /a duration/],
       ['gate-affinity', 'required', /Preferred or Required/],
+      ['gate-ready-when', 'memory', /Stored or Memory/],
     ];
     for (const [name, value, message] of nonsense) {
       const { gate, warnings } = chosen([long], { [`hearth.storage/${name}`]: value });

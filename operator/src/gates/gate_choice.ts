@@ -10,7 +10,7 @@ const defaults: Gate = gate.parse({});
 
 /**
  * Pure. How a pod waits: the strictest of its Datasets' gates (Wait before Prefer before Off; of those with that mode
- * the highest percentage, the longest time-out, Required before Preferred), and each of its own annotations instead of
+ * the highest percentage, the longest time-out, Required before Preferred, Stored before Memory), and each of its own annotations instead of
  * what they say. Without any gate it is Off.
  */
 export function chooseGate(datasets: readonly Dataset[], annotations: Readonly<Record<string, string>>): GateChoice {
@@ -32,6 +32,7 @@ const expected: Record<keyof Gate, string> = {
   minPercent: 'a number from 1 to 100',
   timeout: 'a duration from 1s to 24h, such as 10m',
   affinity: 'Preferred or Required',
+  readyWhen: 'Stored or Memory',
 };
 
 const longestMs = parseDuration('24h') as number;
@@ -54,5 +55,6 @@ export function strictest(gates: readonly (Gate | undefined)[]): Gate {
     minPercent: Math.max(a.minPercent, b.minPercent),
     timeout: (parseDuration(a.timeout) ?? 0) >= (parseDuration(b.timeout) ?? 0) ? a.timeout : b.timeout,
     affinity: a.affinity === 'Required' ? a.affinity : b.affinity,
+    readyWhen: a.readyWhen === 'Memory' ? b.readyWhen : a.readyWhen,
   }));
 }

@@ -11,7 +11,7 @@ import { PlanningQueue } from './planning_queue.ts';
 import type { PodView } from './pod_view.ts';
 
 export interface GateControllerOptions
-  extends Omit<GroupReconcilerOptions, 'groups' | 'board' | 'statuses' | 'clock' | 'lookAgain'> {
+  extends Omit<GroupReconcilerOptions, 'groups' | 'planning' | 'statuses' | 'clock' | 'lookAgain'> {
   agents: Agents;
   plan: (input: PlanInput) => ReadonlyMap<string, GroupPlan>;
   pods: Source<PodView>;
@@ -26,20 +26,20 @@ export class GateController {
   readonly #options: GateControllerOptions;
   readonly #queue = new WorkQueue({ firstDelayMs: 100, longestDelayMs: 10_000, ratePerSecond: 100, burst: 500 });
   readonly #groups: Groups;
-  readonly #board: PlanningQueue;
+  readonly #planning: PlanningQueue;
   readonly #statuses: GroupStatuses;
 
   constructor(options: GateControllerOptions) {
     this.#options = options;
     this.#groups = new Groups((key) => this.#queue.addAfter(key, this.#groups.size(key) * msPerPod));
-    this.#board = new PlanningQueue({
+    this.#planning = new PlanningQueue({
       ...options,
       changed: (key) => {
         this.#statuses.look(key);
         this.#queue.add(key);
       },
     });
-    this.#statuses = new GroupStatuses(this.#groups, this.#board);
+    this.#statuses = new GroupStatuses(this.#groups, this.#planning);
   }
 
   /** For the status of CachePreloads. */
@@ -51,7 +51,7 @@ export class GateController {
   async run(signal: AbortSignal): Promise<void> {
     const { pods, nodes, claims, volumes, datasets, preloads, readiness, logger } = this.#options;
     const { clock = systemClock } = this.#options;
-    const parts = { groups: this.#groups, board: this.#board, statuses: this.#statuses };
+    const parts = { groups: this.#groups, planning: this.#planning, statuses: this.#statuses };
     const lookAgain = (key: string, ms: number) => this.#queue.addAfter(key, ms);
     const reconciler = new GroupReconciler({ ...this.#options, ...parts, clock, lookAgain });
     const pass = reconcileKey(reconciler, (key) => key);
@@ -66,7 +66,7 @@ export class GateController {
         watch(datasets, (key) => reconciler.interested('Dataset', key)),
         watch(preloads, (key, before, after) => reconciler.preloadChanged(key, before, after)),
         watch(readiness, ownKey),
-        this.#board,
+        this.#planning,
       ],
       reads: [nodes],
       first: () => {

@@ -42,7 +42,7 @@ describe('gated pods on a real API server', () => {
       [model],
     );
     assert.deepEqual(preload.spec.placement.gatedPods, {
-      gate: { mode: 'Wait', minPercent: 100, timeout: '10m', affinity: 'Preferred' },
+      gate: { mode: 'Wait', minPercent: 100, timeout: '10m', affinity: 'Preferred', readyWhen: 'Stored' },
       group: 'Pod/web',
     });
     assert.deepEqual(
@@ -151,7 +151,8 @@ describe('gated pods on a real API server', () => {
   });
 
   it('begin when the time of their gate is over, where most of the bytes are', async () => {
-    await cluster.dataset(model, { mode: 'Wait', timeout: '10s' });
+    // It waits for some seconds before it is reported to wait.
+    await cluster.dataset(model, { mode: 'Wait', timeout: '30s' });
     await cluster.apply(podObject('web', { datasets: [model] }));
     const node = /n[123]/.exec(await cluster.event('web', /GateWaiting/))?.[0] ?? '';
     cluster.agents.hold(node, `default.${model}`, all / 3n, all);
@@ -159,12 +160,12 @@ describe('gated pods on a real API server', () => {
     assert.deepEqual(hostsOf(pod), [`host-${node}`]);
     assert.match(
       await cluster.event('web', /GateTimedOut/),
-      /^Warning GateTimedOut: starts cold, as the time of its gate \(10s\) is over/,
+      /^Warning GateTimedOut: starts cold, as the time of its gate \(30s\) is over/,
     );
     assert.equal(await replica.metric('hearth_gate_released_total{reason="TimedOut"}'), 1);
   });
 
-  it('begin when their gate is taken away, or their plan', async () => {
+  it('begin when their gate is removed, or their plan', async () => {
     await cluster.dataset(model, { mode: 'Wait' });
     await cluster.apply(podObject('changed', { datasets: [model] }));
     await until('a plan', async () => (await cluster.preloads()).length === 1);
@@ -218,14 +219,15 @@ describe('gated pods on a real API server', () => {
   });
 
   it('are not gated while the operator is away, and those that are find their time over by the next leader', async () => {
-    await cluster.dataset(model, { mode: 'Wait', timeout: '6s' });
+    // Longer than it takes to end the replica that would release it.
+    await cluster.dataset(model, { mode: 'Wait', timeout: '20s' });
     await cluster.apply(podObject('web', { datasets: [model] }));
     assert.ok(isGated(await cluster.pod('web')));
     await until('a plan', async () => (await cluster.preloads()).length === 1);
     await replica.stop();
     await cluster.apply(podObject('cold', { datasets: [model] }));
     assert.equal(isGated(await cluster.pod('cold')), false);
-    await elapse(6_500, 'the time of its gate is over');
+    await elapse(20_500, 'the time of its gate is over');
     assert.ok(isGated(await cluster.pod('web')), 'nobody is there to release it');
     replica = await cluster.replica('second');
     await until('it leads', () => replica.election.isLeader);
@@ -251,7 +253,7 @@ describe('gated pods on a real API server', () => {
     const spec = { placement: { gatedPods: { nodes: [other] } } };
     await cluster.api.patch(kinds.CachePreload, name, 'default', { spec }, { kind: 'merge' });
     replica = await cluster.leader('fourth');
-    assert.match(await cluster.event('web', new RegExp(`GateWaiting: waits: ${other} `)), /GateWaiting/);
+    assert.match(await cluster.event('web', new RegExp(`GateWaiting: waiting: ${other} `)), /GateWaiting/);
     cluster.agents.hold(other, `default.${model}`, all);
     assert.deepEqual(hostsOf(await cluster.released('web')), [`host-${other}`]);
     const { metadata } = (await cluster.preload(name)) ?? {};

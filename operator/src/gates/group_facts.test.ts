@@ -20,7 +20,7 @@ describe('facts of a group of pods', () => {
     assert.match(why(datasets) ?? '', /several StorageClusters: main, other/);
   });
 
-  it('let there be none for a Dataset that is being deleted, whose bytes nobody brings any more', () => {
+  it('let there be none for a Dataset that is being deleted, whose bytes no agent brings any more', () => {
     const datasets = ofNames('a', 'b');
     const [, second] = datasets.values();
     Object.assign(second?.metadata ?? {}, { deletionTimestamp: '2026-01-01T00:00:00Z' });
@@ -31,7 +31,7 @@ describe('facts of a group of pods', () => {
     assert.match(why(ofNames('a', 'b'), 'team/a') ?? '', /keeps to another revision of Dataset team\/a/);
   });
 
-  it('do not go by what is told of another revision, or of other Datasets', () => {
+  it('do not go by what is reported of another revision, or of other Datasets', () => {
     const datasets = ofNames('a', 'b');
     const told = (revisions: Record<string, string> | undefined) => {
       const rows = Object.entries(revisions ?? {}).map(([dataset, manifest]) => ({ dataset, manifest, revision: '' }));

@@ -62,11 +62,11 @@ function noted(looked: Set<string>, kind: Missing['kind'], key: string): string 
 }
 
 /** The most Datasets that a CachePreload has. */
-const mostDatasets = 32;
+const maxDatasets = 32;
 
 /** Why no plan can be made for these, as the end of a sentence; undefined: one can. */
 export function unplannable({ datasets, former }: Pick<GroupFacts, 'datasets' | 'former'>): string | undefined {
-  if (datasets.size > mostDatasets) return `it uses ${datasets.size} Datasets, and a plan has at most ${mostDatasets}`;
+  if (datasets.size > maxDatasets) return `it uses ${datasets.size} Datasets, and a plan has at most ${maxDatasets}`;
   const clusters = new Set([...datasets.values()].flatMap((one) => clusterOf(one) ?? []));
   if (clusters.size > 1) return `its Datasets are of several StorageClusters: ${[...clusters].sort().join(', ')}`;
   const going = [...datasets].find(([, { metadata }]) => metadata.deletionTimestamp !== undefined);

@@ -13,7 +13,7 @@ describe('name of a plan', () => {
     assert.notEqual(name(owned(1)), name(owned(1, {}, 'web-777')));
   });
 
-  it('tells templates of one controller apart, not claims and host names of its pods', () => {
+  it('distinguishes templates of one controller, not claims and host names of its pods', () => {
     assert.notEqual(name(owned(1)), name(owned(2, { nodeSelector: { gpu: 'yes' } })));
     const hosted = owned(2, {
       hostname: 'web-2',
@@ -27,6 +27,14 @@ describe('name of a plan', () => {
       name(requests({ requests: { memory: '1Gi', cpu: '1' } })),
       'whatever the order of fields',
     );
+  });
+
+  it('distinguishes how pods wait, and stays what it was for those who say nothing of memory', () => {
+    const said = (annotations: Record<string, string>) =>
+      name(podOf('web-1', [], { metadata: { ownerReferences: ownedBy('web-6c9f'), annotations } }));
+    assert.equal(said({}), name(owned(1)));
+    assert.notEqual(said({ 'hearth.storage/gate-ready-when': 'Memory' }), name(owned(1)));
+    assert.equal(name(owned(1)), 'web-6c9f-a767d35f53', 'as the release before names it');
   });
 
   it('is that of the group where a label names one, whoever owns the pods', () => {

@@ -55,6 +55,9 @@ function templateOf({ metadata, spec }: Pick<Pod, 'metadata' | 'spec'>): unknown
         .map(({ hostIP, hostPort, protocol }) => [hostIP, hostPort, protocol]),
       restartPolicy,
     ]);
+  // What pods could not say in the release before is no part of a name where it is not said: names stay the same.
+  const { readyWhen, ...gate } = gateAnnotations;
+  const said = (annotation: string) => metadata?.annotations?.[annotation];
   return sorted([
     containers(spec?.containers),
     containers(spec?.initContainers),
@@ -66,7 +69,8 @@ function templateOf({ metadata, spec }: Pick<Pod, 'metadata' | 'spec'>): unknown
     spec?.topologySpreadConstraints,
     spec?.schedulerName,
     spec?.hostNetwork,
-    Object.values(gateAnnotations).map((annotation) => metadata?.annotations?.[annotation]),
+    Object.values(gate).map(said),
+    ...(said(readyWhen) === undefined ? [] : [said(readyWhen)]),
   ]);
 }
 

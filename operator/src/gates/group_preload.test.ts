@@ -35,6 +35,11 @@ describe('CachePreload of a group', () => {
     );
   });
 
+  it('is ready when its gate is', () => {
+    assert.equal(newPreload(place, [member('a')], wait, []).spec.readyWhen, 'Stored');
+    assert.equal(newPreload(place, [member('a')], gate.parse({ readyWhen: 'Memory' }), []).spec.readyWhen, 'Memory');
+  });
+
   it('goes before what is preloaded for later when pods wait for it', () => {
     assert.equal(newPreload(place, [member('a')], wait, []).spec.priority, 200);
     assert.equal(newPreload(place, [member('a')], gate.parse({ mode: 'Prefer' }), []).spec.priority, 100);
@@ -55,7 +60,7 @@ describe('CachePreload of a group', () => {
     assert.equal((other as typeof present).spec.placement.gatedPods?.gate.timeout, '1h');
   });
 
-  it('names the nodes of its plan, which no other change takes away', () => {
+  it('names the nodes of its plan, which no other change removes', () => {
     const made = newPreload(place, [member('a', 'web')], wait, ['llama']);
     const present = { ...made, metadata: { ...made.metadata, uid: 'u', resourceVersion: '7' } };
     const gatedPods = { nodes: ['n2', 'n1'] };
@@ -84,7 +89,7 @@ describe('CachePreload of a group', () => {
     assert.equal(preloadChange(present, pods.slice(0, 1), wait, ['llama']), undefined, 'they are not named again');
   });
 
-  it('of somebody else is none of ours', () => {
+  it('of another owner is none of ours', () => {
     const { metadata, ...rest } = newPreload(place, [member('a')], wait, []);
     const { labels: _, ...unlabelled } = metadata;
     assert.equal(isOfGate({ ...rest, metadata: unlabelled }), false);

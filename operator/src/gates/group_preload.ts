@@ -11,7 +11,7 @@ const priorities = { Wait: 200, Prefer: 100, Off: 100 } as const;
  * The garbage collector deletes a plan with the last of its owners. One with more than these has none: it would go with
  * those that are named, before the others. The operator deletes it with its last pod in any case.
  */
-const mostOwners = 50;
+const maxOwners = 50;
 
 const component = 'gate';
 
@@ -85,13 +85,14 @@ function specOf(pods: readonly GatedMember[], gate: Gate, datasets: readonly str
     datasets: datasets.map((name) => ({ name })),
     placement: { gatedPods: { gate, group: first === undefined ? '' : groupWords(first.gated) } },
     priority: priorities[gate.mode],
+    readyWhen: gate.readyWhen,
   };
 }
 
 function ownersOf(pods: readonly GatedMember[], known: readonly OwnerReference[]): OwnerReference[] {
   const owners = new Map(known.map((owner) => [owner.uid, owner]));
   for (const owner of pods.map(ownerOf)) if (!owners.has(owner.uid)) owners.set(owner.uid, owner);
-  return owners.size > mostOwners ? [] : [...owners.values()];
+  return owners.size > maxOwners ? [] : [...owners.values()];
 }
 
 /** The controller of the pod, else the pod. It may go without waiting for the plan. */

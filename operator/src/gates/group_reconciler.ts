@@ -31,7 +31,7 @@ import { plannedReasons, quietReasons, type Verdict, verdict, warmReasons } from
 export interface GroupReconcilerOptions {
   api: Pick<KubernetesClient, 'get' | 'create' | 'patch' | 'delete'>;
   groups: Groups;
-  board: PlanningQueue;
+  planning: PlanningQueue;
   statuses: GroupStatuses;
   nodes: Source<{ planned: BareNode }>;
   claims: Source<ClaimView>;
@@ -124,7 +124,7 @@ export class GroupReconciler implements Reconciler<string, ObservedGroup, GroupA
   }
 
   async apply(action: GroupAction, key: string, signal: AbortSignal): Promise<void> {
-    const { api, board, preloads, logger, lookAgain } = this.#options;
+    const { api, planning, preloads, logger, lookAgain } = this.#options;
     switch (action.kind) {
       case 'lookAgain':
         return lookAgain(key, action.ms);
@@ -137,8 +137,8 @@ export class GroupReconciler implements Reconciler<string, ObservedGroup, GroupA
       case 'rest':
         this.#interests.drop(key);
         this.#reported.delete(key);
-        if (action.empty) board.forget(key);
-        else board.unwant(key);
+        if (action.empty) planning.forget(key);
+        else planning.unwant(key);
         if (action.empty && preloads.get(key) === undefined) this.#withdrawn.delete(key);
         return;
       case 'deletePreload': {
@@ -161,16 +161,16 @@ export class GroupReconciler implements Reconciler<string, ObservedGroup, GroupA
   }
 
   #judge({ key, facts, preload }: GroupView, { overdue, wanted, waitsFor }: PlanStep): Verdict {
-    const { board, nodes, readiness } = this.#options;
+    const { planning, nodes, readiness } = this.#options;
     const refused = this.#refused.get(key);
     if (refused !== undefined) return noPlan(`its CachePreload is refused: ${refused}`);
     const unwritten = this.#writer.refusal(key);
     if (unwritten !== undefined) return noPlan(`the nodes of its plan cannot be written: ${unwritten}`);
-    if (wanted !== undefined) board.want(key, wanted);
+    if (wanted !== undefined) planning.want(key, wanted);
     return verdict({
       gate: facts.gate,
       overdue,
-      outcome: board.planOf(key)?.outcome ?? (overdue ? board.lastOutcome(key) : undefined),
+      outcome: planning.planOf(key)?.outcome ?? (overdue ? planning.lastOutcome(key) : undefined),
       readiness: isOutdated(preload, facts.datasets) ? undefined : readiness.of(key),
       unready: waitsFor,
       formerNodes: preload === undefined ? [] : formerNodes(preload),
@@ -183,7 +183,7 @@ export class GroupReconciler implements Reconciler<string, ObservedGroup, GroupA
       this.#report(key, pods, decision.message);
       return;
     }
-    const planned = plannedReasons.has(decision.reason) ? this.#options.board.planOf(key)?.pods : undefined;
+    const planned = plannedReasons.has(decision.reason) ? this.#options.planning.planOf(key)?.pods : undefined;
     const going = pods.filter(({ name }) => planned === undefined || planned.has(name));
     await this.#release(key, going, decision, signal);
     // Those that came meanwhile have a plan of their own soon.
@@ -209,10 +209,10 @@ export class GroupReconciler implements Reconciler<string, ObservedGroup, GroupA
   }
 
   async #release(key: string, pods: readonly GatedMember[], decision: Released, signal: AbortSignal): Promise<void> {
-    const { api, board, statuses, clock, metrics, logger, events } = this.#options;
+    const { api, planning, statuses, clock, metrics, logger, events } = this.#options;
     const { namespace = '' } = splitKey(key);
     const names = pods.map(({ name }) => name);
-    board.released(key, namespace, names);
+    planning.released(key, namespace, names);
     statuses.setReason(key, `each ${decision.message}`);
     const results = await Promise.allSettled(
       pods.map(async ({ gated, name, uid }) => {
@@ -235,10 +235,10 @@ export class GroupReconciler implements Reconciler<string, ObservedGroup, GroupA
     }
     if (waited.length > 0) {
       const warm = warmReasons.has(decision.reason);
-      const { presentBytes, missingBytes: broughtBytes } = warm ? board.takeBytes(key) : noBytes;
+      const { presentBytes, missingBytes: broughtBytes } = warm ? planning.takeBytes(key) : noBytes;
       metrics.released({ reason: decision.reason, waited, presentBytes, broughtBytes });
     }
-    logger.info('pods were released', { group: key, pods: waited.length, reason: decision.reason });
+    logger.info('removed the scheduling gates of pods', { group: key, pods: waited.length, reason: decision.reason });
     const failed = results.find((result) => result.status === 'rejected');
     if (failed !== undefined) throw HearthError.from(failed.reason);
   }
@@ -246,7 +246,7 @@ export class GroupReconciler implements Reconciler<string, ObservedGroup, GroupA
   /** Nothing that the operator can mend: others forbid or change the update. */
   #reportRefusal(gated: Pod, { code, message }: HearthError): void {
     if (!refusals.has(code)) return;
-    const words = `its gate cannot be opened and is tried again, as the update is refused: ${message}`;
+    const words = `the API server refused to remove its scheduling gate; retrying: ${message}`;
     this.#options.events.event(gated, 'Warning', 'GateRefused', words);
   }
 
@@ -261,7 +261,7 @@ export class GroupReconciler implements Reconciler<string, ObservedGroup, GroupA
     const what = message.replace(/[\d.]+ (%|[KMGTPE]?i?B\b|bytes?)/g, '#');
     if (this.#reported.get(key) === what) return;
     this.#reported.set(key, what);
-    for (const { gated } of pods) this.#options.events.event(gated, 'Normal', 'GateWaiting', `waits: ${message}`);
+    for (const { gated } of pods) this.#options.events.event(gated, 'Normal', 'GateWaiting', `waiting: ${message}`);
   }
 }
 

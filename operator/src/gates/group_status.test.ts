@@ -46,7 +46,7 @@ describe('groups of pods', () => {
     assert.deepEqual(groups.keys(), []);
   });
 
-  it('are told from pods that have our gate and no plan', () => {
+  it('are reported from pods that have our gate and no plan', () => {
     const groups = new Groups(() => undefined);
     groups.update('team/a', undefined, member('a', { preload: '' }));
     groups.update('team/b', undefined, member('b', { preload: '' }));
@@ -111,7 +111,7 @@ describe('nodes of a group', () => {
     assert.equal(statuses.of('team/p'), undefined);
   });
 
-  it('are told when they change, and only then', () => {
+  it('are reported when they change, and only then', () => {
     last = outcome;
     put('a', member('a'));
     statuses.look('team/p');

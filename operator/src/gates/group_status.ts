@@ -6,15 +6,15 @@ import type { PlanningQueue } from './planning_queue.ts';
 /** Of each group: where its bytes are to be, and how its pods are. */
 export class GroupStatuses implements PodGroupStatuses {
   readonly #groups: Groups;
-  readonly #board: Pick<PlanningQueue, 'lastOutcome'>;
+  readonly #planning: Pick<PlanningQueue, 'lastOutcome'>;
   /** Why the pods were released, by group. */
   readonly #words = new Map<string, string>();
   readonly #reported = new Map<string, PodGroupStatus | undefined>();
   readonly #listeners = new Set<(key: string) => void>();
 
-  constructor(groups: Groups, board: Pick<PlanningQueue, 'lastOutcome'>) {
+  constructor(groups: Groups, planning: Pick<PlanningQueue, 'lastOutcome'>) {
     this.#groups = groups;
-    this.#board = board;
+    this.#planning = planning;
   }
 
   of(key: string): PodGroupStatus | undefined {
@@ -40,7 +40,7 @@ export class GroupStatuses implements PodGroupStatuses {
   /** `unbound`: some of them have no node yet. */
   #pods(key: string) {
     const members = this.#groups.members(key);
-    return { members, outcome: this.#board.lastOutcome(key), unbound: members.some(({ node }) => node === '') };
+    return { members, outcome: this.#planning.lastOutcome(key), unbound: members.some(({ node }) => node === '') };
   }
 
   onChange = (listener: (key: string) => void): (() => void) => {

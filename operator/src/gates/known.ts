@@ -1,5 +1,5 @@
-import type { PersistentVolume, PersistentVolumeClaim } from '@hearth/common/kubernetes';
-import { claimedDataset, type Dataset } from '@hearth/common/resources';
+import { claimedDataset, type PersistentVolume, type PersistentVolumeClaim } from '@hearth/common/kubernetes';
+import type { Dataset } from '@hearth/common/resources';
 import { type PendingClaim, pendingClaim, type VolumeView, volumeView } from '../provisioner/index.ts';
 
 /** What is kept of every claim. */

@@ -6,7 +6,7 @@ import { refusals } from './release.ts';
 
 /** While no pod waits: the nodes follow pods as they are bound, of which a large group has many. Per node, and at least, ms. */
 const msPerNode = 10;
-const leastMs = 1_000;
+const minMs = 1_000;
 
 /** Writes the nodes of plans into the specs of their CachePreloads, for one term of the leader. Keys are theirs. */
 export class PlanWriter {
@@ -67,4 +67,4 @@ export class PlanWriter {
   }
 }
 
-const pauseMs = (nodes: readonly string[]): number => Math.max(leastMs, nodes.length * msPerNode);
+const pauseMs = (nodes: readonly string[]): number => Math.max(minMs, nodes.length * msPerNode);

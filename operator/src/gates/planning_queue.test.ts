@@ -58,7 +58,7 @@ function wanted(key: string, pods: string[], cluster = 'main'): Wanted {
   return { cluster, parts, datasets: new Map([['team/a', 100]]) };
 }
 
-describe('plan board', () => {
+describe('planning queue', () => {
   let clock: TestClock;
   let inputs: PlanInput[];
   let changed: string[];
@@ -69,7 +69,7 @@ describe('plan board', () => {
   let preload: object | undefined;
   let planMs: number;
   let missing: number;
-  let board: PlanningQueue;
+  let planning: PlanningQueue;
   let stop: () => void;
 
   beforeEach(() => {
@@ -96,7 +96,7 @@ describe('plan board', () => {
         ]),
       );
     };
-    board = new PlanningQueue({
+    planning = new PlanningQueue({
       plan,
       nodes,
       pods,
@@ -112,65 +112,65 @@ describe('plan board', () => {
       logger: silentLogger,
       clock,
     });
-    stop = board.start();
+    stop = planning.start();
   });
   afterEach(() => stop());
 
   it('plans what comes together, together and soon', async () => {
-    board.want('team/p', wanted('team/p', ['a']));
-    board.want('team/q', wanted('team/q', ['b']));
-    assert.equal(board.planOf('team/p'), undefined);
+    planning.want('team/p', wanted('team/p', ['a']));
+    planning.want('team/q', wanted('team/q', ['b']));
+    assert.equal(planning.planOf('team/p'), undefined);
     await clock.advance(50);
     assert.equal(inputs.length, 1);
     assert.deepEqual(changed, ['team/p', 'team/q']);
-    const outcome = board.planOf('team/p')?.outcome;
+    const outcome = planning.planOf('team/p')?.outcome;
     assert.ok(outcome?.kind === 'warm');
     assert.deepEqual([...outcome.bytes], [['n1', { missingBytes: 40, presentBytes: 60 }]]);
     assert.deepEqual(outcome.affinity.get('a')?.hostnames, ['h1']);
-    board.want('team/p', wanted('team/p', ['a']));
+    planning.want('team/p', wanted('team/p', ['a']));
     await clock.advance(5_000);
     assert.equal(inputs.length, 1, 'nothing has changed');
   });
 
   it('plans the others when one cannot be planned', async () => {
-    board.want('team/p', wanted('team/p', ['a']));
-    board.want('team/q', wanted('team/q', ['bad']));
+    planning.want('team/p', wanted('team/p', ['a']));
+    planning.want('team/q', wanted('team/q', ['bad']));
     await clock.advance(50);
-    assert.equal(board.planOf('team/p')?.outcome.kind, 'warm');
-    assert.equal(board.planOf('team/q'), undefined);
+    assert.equal(planning.planOf('team/p')?.outcome.kind, 'warm');
+    assert.equal(planning.planOf('team/q'), undefined);
   });
 
   it('lets a plan stand for its pods while others come, and keeps its nodes', async () => {
-    board.want('team/p', wanted('team/p', ['a']));
+    planning.want('team/p', wanted('team/p', ['a']));
     await clock.advance(50);
-    board.want('team/p', wanted('team/p', ['a', 'b']));
-    assert.deepEqual(board.planOf('team/p')?.pods, new Set(['a']));
+    planning.want('team/p', wanted('team/p', ['a', 'b']));
+    assert.deepEqual(planning.planOf('team/p')?.pods, new Set(['a']));
     await clock.advance(50);
     assert.deepEqual(inputs[1]?.groups[0]?.planned, ['n1']);
-    assert.deepEqual(board.planOf('team/p')?.pods, new Set(['a', 'b']));
+    assert.deepEqual(planning.planOf('team/p')?.pods, new Set(['a', 'b']));
     assert.deepEqual(changed, ['team/p', 'team/p']);
   });
 
   it('has no plan when something else is wanted for the same pods', async () => {
-    board.want('team/p', wanted('team/p', ['a']));
+    planning.want('team/p', wanted('team/p', ['a']));
     await clock.advance(50);
-    board.want('team/p', { ...wanted('team/p', ['a']), datasets: new Map([['team/a', 200]]) });
-    assert.equal(board.planOf('team/p'), undefined);
-    assert.ok(board.lastOutcome('team/p'));
+    planning.want('team/p', { ...wanted('team/p', ['a']), datasets: new Map([['team/a', 200]]) });
+    assert.equal(planning.planOf('team/p'), undefined);
+    assert.ok(planning.lastOutcome('team/p'));
   });
 
   it('takes over the plan of a former leader from its spec', async () => {
     preload = { spec: { placement: { gatedPods: { nodes: ['n7', 'n3'] } } }, status: { nodes: [{ name: 'n1' }] } };
-    board.want('team/p', wanted('team/p', ['a']));
+    planning.want('team/p', wanted('team/p', ['a']));
     await clock.advance(50);
     assert.deepEqual(inputs[0]?.groups[0]?.planned, ['n7', 'n3']);
   });
 
-  it('plans again when the world changes, not at once and only if somebody waits', async () => {
+  it('plans again when the world changes, not at once and only if a pod waits', async () => {
     nodes.put('n2', bare('n2'));
     await clock.advance(5_000);
     assert.equal(inputs.length, 0);
-    board.want('team/p', wanted('team/p', ['a']));
+    planning.want('team/p', wanted('team/p', ['a']));
     await clock.advance(50);
     nodes.put('n3', bare('n3'));
     pods.put('team/x', { uses: new Map(), running: running('n2') });
@@ -185,9 +185,9 @@ describe('plan board', () => {
 
   it('leaves most of the time to others when planning takes long', async () => {
     planMs = 400;
-    board.want('team/p', wanted('team/p', ['a']));
+    planning.want('team/p', wanted('team/p', ['a']));
     await clock.advance(30);
-    board.want('team/p', wanted('team/p', ['a', 'b']));
+    planning.want('team/p', wanted('team/p', ['a', 'b']));
     await clock.advance(1_000);
     assert.equal(inputs.length, 1);
     await clock.advance(1_000);
@@ -195,11 +195,11 @@ describe('plan board', () => {
   });
 
   it('expects released pods where they go, until they run or are gone', async () => {
-    board.want('team/p', wanted('team/p', ['a', 'b']));
+    planning.want('team/p', wanted('team/p', ['a', 'b']));
     await clock.advance(50);
-    board.released('team/p', 'team', ['a', 'b']);
-    assert.equal(board.planOf('team/p'), undefined);
-    board.want('team/q', wanted('team/q', ['c']));
+    planning.released('team/p', 'team', ['a', 'b']);
+    assert.equal(planning.planOf('team/p'), undefined);
+    planning.want('team/q', wanted('team/q', ['c']));
     await clock.advance(50);
     assert.deepEqual(
       inputs[1]?.running.map(({ node }) => node),
@@ -207,24 +207,24 @@ describe('plan board', () => {
     );
     pods.put('team/a', { uses: new Map(), running: running('n1') });
     // It could not be released after all.
-    board.want('team/p', wanted('team/p', ['b']));
+    planning.want('team/p', wanted('team/p', ['b']));
     await clock.advance(50);
     assert.deepEqual(inputs[2]?.running, [running('n1')]);
   });
 
-  it('tells once of each node what was there when it was first planned', async () => {
-    board.want('team/p', wanted('team/p', ['a']));
+  it('reports once of each node what was there when it was first planned', async () => {
+    planning.want('team/p', wanted('team/p', ['a']));
     await clock.advance(50);
     missing = 0;
-    board.want('team/p', wanted('team/p', ['a', 'b']));
+    planning.want('team/p', wanted('team/p', ['a', 'b']));
     await clock.advance(50);
-    assert.deepEqual(board.takeBytes('team/p'), { presentBytes: 60, missingBytes: 40 });
-    assert.deepEqual(board.takeBytes('team/p'), { presentBytes: 0, missingBytes: 0 });
+    assert.deepEqual(planning.takeBytes('team/p'), { presentBytes: 60, missingBytes: 40 });
+    assert.deepEqual(planning.takeBytes('team/p'), { presentBytes: 0, missingBytes: 0 });
   });
 
   it('waits for agents of which nothing was heard yet, but not for ever', async () => {
     statuses.set('main', undefined);
-    board.want('team/p', wanted('team/p', ['a']));
+    planning.want('team/p', wanted('team/p', ['a']));
     await clock.advance(20_000);
     assert.equal(inputs.length, 0);
     await clock.advance(10_100);
@@ -234,8 +234,8 @@ describe('plan board', () => {
 
   it('plans each StorageCluster with its own agents, and with what the other one takes', async () => {
     statuses.set('other', clusterStatus(GetStatusResponse.fromPartial({ nodes: [] }), 0));
-    board.want('team/p', wanted('team/p', ['a']));
-    board.want('team/q', wanted('team/q', ['b'], 'other'));
+    planning.want('team/p', wanted('team/p', ['a']));
+    planning.want('team/q', wanted('team/q', ['b'], 'other'));
     await clock.advance(50);
     assert.equal(inputs.length, 2);
     assert.deepEqual(

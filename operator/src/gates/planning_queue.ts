@@ -51,7 +51,7 @@ const laterMs = 1_000;
 /** Planning takes at most one part in this many of the time. */
 const share = 4;
 /** How long agents of which nothing was ever heard are waited for: after a start they have not spoken yet, ms. */
-const agentsPatienceMs = 30_000;
+const agentsTimeoutMs = 30_000;
 
 /** Plans all groups that want it, together, and again when something changes. Plans live for a leader's term. */
 export class PlanningQueue {
@@ -210,7 +210,7 @@ export class PlanningQueue {
   #waitsForAgents(cluster: string, groups: readonly [string, Entry][]): boolean {
     if (this.#options.agents.get(cluster)?.status !== undefined) return false;
     const oldest = Math.min(...groups.map(([, { since }]) => since));
-    const left = oldest + agentsPatienceMs - this.#clock.now();
+    const left = oldest + agentsTimeoutMs - this.#clock.now();
     if (left > 0) this.#schedule(left);
     return left > 0;
   }

@@ -1,5 +1,5 @@
-import type { Pod } from '@hearth/common/kubernetes';
-import { type Dataset, type PodVolume, podVolumes, splitRegisteredName } from '@hearth/common/resources';
+import { type Pod, type PodVolume, podVolumes } from '@hearth/common/kubernetes';
+import { type Dataset, splitRegisteredName } from '@hearth/common/resources';
 import type { Known } from './known.ts';
 
 /** An object that a pod needs and that is not known. The key is that of its reflector. */

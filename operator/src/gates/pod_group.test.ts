@@ -36,7 +36,7 @@ describe('group of pods for the planner', () => {
     );
   });
 
-  it('tell the planner of volumes that it knows nothing of', () => {
+  it('report to the planner volumes that it knows nothing of', () => {
     const pods = [member('a', {})];
     assert.deepEqual(groups(pods)[0]?.unmodelled, []);
     assert.deepEqual(groups(pods, { foreign: new Set(['a']) })[0]?.unmodelled, ['volumes of other drivers']);

@@ -131,7 +131,19 @@ describe("updates of pods by the operator, which the chart's policy holds to gat
         const pod = podObject('probe', { datasets: ['model'] });
         return isGated(JSON.parse((await cluster.tryKubectl(args, JSON.stringify(pod))).stdout));
       });
+      await cluster.api.create(kinds.Pod, podObject('asked', {}, { spec: { schedulingGates: [foreign] } }));
     });
+
+    /** Has the API server ask the webhook, of which it hears on a watch: it is in force when this returns. */
+    const configure = async (labelling: LabellingWebhook): Promise<void> => {
+      await cluster.apply(labelling.configuration);
+      await until('the webhook is asked', async () => {
+        const metadata = { annotations: { 'example.com/look': String(performance.now()) } };
+        // Until it hears, it may ask the one before, which is gone.
+        await cluster.api.patch(kinds.Pod, 'asked', 'default', { metadata }, { kind: 'merge' }).catch(() => undefined);
+        return labelling.asked.size > 0;
+      });
+    };
 
     const make = (name: string): Promise<Pod> => {
       const metadata = { name, namespace: 'default', labels };
@@ -140,7 +152,7 @@ describe("updates of pods by the operator, which the chart's policy holds to gat
 
     it('open gates all the same, by one update and with the affinity of the plan', async () => {
       await using labelling = await LabellingWebhook.start(cluster.server.folder, seen.labels);
-      await cluster.apply(labelling.configuration);
+      await configure(labelling);
       try {
         const plan = planOf(await make('web'));
         await cluster.event('web', /GateWaiting/);
@@ -159,7 +171,7 @@ describe("updates of pods by the operator, which the chart's policy holds to gat
 
     it('say so where it changes a label that is there, and open when it is gone', async () => {
       await using labelling = await LabellingWebhook.start(cluster.server.folder, { app: 'changed' });
-      await cluster.apply(labelling.configuration);
+      await configure(labelling);
       try {
         await make('refused');
         const event = await cluster.event('refused', /GateRefused/);

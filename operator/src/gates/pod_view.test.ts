@@ -44,7 +44,7 @@ describe('what is kept of a pod', () => {
     assert.equal(podView({ ...rest, spec: { containers: [] }, status: { phase: 'Failed' } }), undefined);
   });
 
-  it('is a member without a plan when somebody gave it our gate', () => {
+  it('is a member without a plan when another program gave it our gate', () => {
     assert.equal(podView(podOf('web', [], gates))?.member?.preload, '');
   });
 });

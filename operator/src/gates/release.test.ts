@@ -50,7 +50,7 @@ describe('release of a pod', () => {
     assert.equal(api.patches[1]?.spec.affinity, undefined);
   });
 
-  it('looks again when somebody was faster', async () => {
+  it('looks again when another program was faster', async () => {
     const api = server(gated('7', [gate]), 'Conflict');
     assert.equal(await release(api), true);
     assert.deepEqual(

@@ -36,7 +36,7 @@ export async function releasePod(
       const error = HearthError.from(thrown);
       if (error.code === 'NotFound') return false;
       if (refusals.has(error.code) && wanted !== undefined) {
-        logger.warn('a pod is released without affinity, as the API server refuses it', { namespace, name, error });
+        logger.warn('the API server refused the affinity of a pod; released it without', { namespace, name, error });
         wanted = undefined;
       } else if (error.code !== 'Conflict' || attempt === tries) {
         throw error;

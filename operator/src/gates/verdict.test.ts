@@ -29,7 +29,7 @@ function judge(fields: Partial<Omit<Situation, 'gate'>> & { gate?: Partial<Gate>
   return found.kind === 'wait' ? found : { ...found, affinity: found.affinity('web') };
 }
 const at = (...percents: [string, number, boolean?][]) =>
-  new Map(percents.map(([node, percent, pinned = true]) => [node, { percent, pinned }]));
+  new Map(percents.map(([node, percent, pinned = true]) => [node, { percent, memoryPercent: percent, pinned }]));
 
 describe('verdict on a group', () => {
   it('is to wait until every node of the plan has enough, and keeps it', () => {
@@ -47,8 +47,59 @@ describe('verdict on a group', () => {
     assert.equal(judge({ gate: { minPercent: 40 }, readiness: at(['n1', 41], ['n2', 40]) }).kind, 'release');
   });
 
+  describe('that waits for memory', () => {
+    const gated = { readyWhen: 'Memory' } as const;
+    const held = (memoryPercent: number, percent: number, pinned = true) => ({ memoryPercent, percent, pinned });
+
+    it('is to go when the bytes are in memory, and says how the pods read until they are stored', () => {
+      const readiness = new Map([
+        ['n1', held(100, 100)],
+        ['n2', held(100, 30)],
+      ]);
+      const released = judge({ readiness, gate: gated });
+      assert.deepEqual(released, {
+        kind: 'release',
+        reason: 'Warm',
+        message: 'starts where its bytes are in memory: n1, n2; it reads through FUSE until they are stored on n2',
+        affinity,
+      });
+      assert.match(judge({ readiness }).message, /^n2 has 30 %, of 100 %/, 'others wait until they are stored');
+      assert.equal(
+        judge({ readiness: at(['n1', 100], ['n2', 100]), gate: gated }).message,
+        'starts where its bytes are: n1, n2',
+      );
+    });
+
+    it('is to wait while bytes are missing or not pinned, and says which', () => {
+      const readiness = new Map([
+        ['n1', held(60, 10)],
+        ['n2', held(100, 10, false)],
+      ]);
+      assert.match(
+        judge({ readiness, gate: gated }).message,
+        /^n1 has 60 % in memory, n2 has 100 % in memory \(not pinned yet\), of 100 %/,
+      );
+      const enough = new Map([
+        ['n1', held(60, 10)],
+        ['n2', held(70, 10)],
+      ]);
+      assert.equal(judge({ readiness: enough, gate: { ...gated, minPercent: 60 } }).kind, 'release');
+    });
+
+    it('is to go where most is in memory when the time is over', () => {
+      const readiness = new Map([
+        ['n1', held(20, 20)],
+        ['n2', held(70, 0)],
+      ]);
+      const found = judge({ overdue: true, readiness, gate: gated });
+      assert.ok('affinity' in found);
+      assert.deepEqual(found.affinity, { kind: 'Preferred', hostnames: ['h-n2'] });
+      assert.match(found.message, /n1 has 20 % in memory, n2 has 70 % in memory/);
+    });
+  });
+
   it('is to wait for a plan and for Datasets', () => {
-    assert.match(judge({ outcome: undefined }).message, /plan is being made/);
+    assert.match(judge({ outcome: undefined }).message, /choosing nodes/);
     assert.equal(judge({ unready: 'Dataset team/a is not ready' }).message, 'Dataset team/a is not ready');
   });
 
@@ -93,7 +144,7 @@ describe('verdict on a group', () => {
     assert.ok('affinity' in cold && cold.affinity === undefined);
   });
 
-  it('is to go when the time is over though nobody has planned or looked', () => {
+  it('is to go when the time is over though nothing was planned or looked at', () => {
     const bare = judge({ overdue: true, outcome: undefined });
     assert.match(bare.message, /there was no plan for it/);
     const formerNodes = [

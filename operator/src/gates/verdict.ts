@@ -68,19 +68,17 @@ export function verdict(situation: Situation): Verdict {
     if (gate.mode === 'Prefer') return released('NoPlan', `starts at once, as ${unready}`);
     return { kind: 'wait', message: unready };
   }
-  if (outcome === undefined) return { kind: 'wait', message: 'its plan is being made' };
+  if (outcome === undefined) return { kind: 'wait', message: 'choosing nodes for the pod' };
   const why = clause(outcome.message);
   if (outcome.kind === 'release') return released(outcome.reason, `starts without waiting: ${why}`);
   const affinity = (pod: string) => outcome.affinity.get(pod);
   if (gate.mode === 'Prefer') return { ...released('Prefer', `starts at once: ${why}`), affinity };
-  const behind = outcome.nodes.filter((node) => !isWarm(readiness?.get(node), gate.minPercent));
-  if (behind.length === 0) {
-    return { ...released('Warm', `starts where its bytes are: ${listed(outcome.nodes)}`), affinity };
-  }
+  const behind = outcome.nodes.filter((node) => !isWarm(readiness?.get(node), gate));
+  if (behind.length === 0) return { ...released('Warm', arrival(outcome.nodes, readiness, gate)), affinity };
   if (outcome.expected.size === 0) {
     return { ...released('NoFreeNode', `starts without waiting: ${why}`), affinity: (pod) => wish(affinity(pod)) };
   }
-  return { kind: 'wait', message: `${progress(behind, readiness, gate.minPercent)} (${why})` };
+  return { kind: 'wait', message: `${progress(behind, readiness, gate)} (${why})` };
 }
 
 /** The plan as a wish: a node that an autoscaler adds has another name than any that the plan knows. */
@@ -88,8 +86,24 @@ function wish(plan: AffinityPlan | undefined): AffinityPlan | undefined {
   return plan && { kind: 'Preferred', hostnames: plan.wished ?? plan.hostnames };
 }
 
-function isWarm(node: NodeReadiness | undefined, minPercent: number): boolean {
-  return node?.pinned === true && node.percent >= minPercent;
+function isWarm(node: NodeReadiness | undefined, gate: Gate): boolean {
+  return node?.pinned === true && percentOf(node, gate) >= gate.minPercent;
+}
+
+/** Of what the gate waits for. */
+function percentOf({ percent, memoryPercent }: NodeReadiness, { readyWhen }: Gate): number {
+  return readyWhen === 'Memory' ? memoryPercent : percent;
+}
+
+/** Where the pods start, and how they read there when it was not waited until the bytes are stored. */
+function arrival(
+  nodes: readonly string[],
+  readiness: ReadonlyMap<string, NodeReadiness> | undefined,
+  gate: Gate,
+): string {
+  const unstored = nodes.filter((node) => !isWarm(readiness?.get(node), { ...gate, readyWhen: 'Stored' }));
+  if (unstored.length === 0) return `starts where its bytes are: ${listed(nodes)}`;
+  return `starts where its bytes are in memory: ${listed(nodes)}; it reads through FUSE until they are stored on ${listed(unstored)}`;
 }
 
 function released(reason: Release, message: string): Extract<Verdict, { kind: 'release' }> {
@@ -105,37 +119,43 @@ function timedOut({ gate, outcome, readiness, unready, formerNodes, hostname }: 
     return { ...release, message: `${release.message}: ${why}` };
   }
   const former = new Map(formerNodes.map(({ name, percent }) => [name, percent]));
-  const states = new Map(
-    planned.map((node) => [node, readiness?.get(node) ?? { percent: former.get(node) ?? 0, pinned: true }]),
-  );
-  const most = Math.max(...Array.from(states.values(), ({ percent }) => percent));
-  const message = `${release.message}: ${progress(planned, states, gate.minPercent)}`;
+  const states = new Map(planned.map((node) => [node, readiness?.get(node) ?? formerly(former.get(node) ?? 0)]));
+  const most = Math.max(...Array.from(states.values(), (state) => percentOf(state, gate)));
+  const message = `${release.message}: ${progress(planned, states, gate)}`;
   if (most === 0) return { ...release, message };
-  const best = planned.filter((node) => states.get(node)?.percent === most);
+  const best = [...states].flatMap(([node, state]) => (percentOf(state, gate) === most ? [node] : []));
   const hostnames = best.flatMap((node) => hostname(node) ?? []);
   return { ...release, message, affinity: () => ({ kind: 'Preferred', hostnames }) };
 }
 
-const mostListed = 5;
+/** What is in memory is not written down: it may have gone with its agent. */
+function formerly(percent: number): NodeReadiness {
+  return { percent, memoryPercent: percent, pinned: true };
+}
+
+const maxListed = 5;
 
 /** `node1 has 40 % and node2 has 100 %, not pinned yet, of the 100 % that it waits for`. */
 function progress(
   nodes: readonly string[],
   readiness: ReadonlyMap<string, NodeReadiness> | undefined,
-  minPercent: number,
+  gate: Gate,
 ): string {
+  const { minPercent } = gate;
+  const where = gate.readyWhen === 'Memory' ? ' in memory' : '';
   const states = nodes.map((node) => {
     const state = readiness?.get(node);
     if (state === undefined) return `${node} has not begun`;
-    const pinned = state.percent >= minPercent && !state.pinned ? ' (not pinned yet)' : '';
-    return `${node} has ${state.percent} %${pinned}`;
+    const percent = percentOf(state, gate);
+    const pinned = percent >= minPercent && !state.pinned ? ' (not pinned yet)' : '';
+    return `${node} has ${percent} %${where}${pinned}`;
   });
   return `${listed(states)}, of ${minPercent} % that are wanted there`;
 }
 
 function listed(words: readonly string[]): string {
-  const more = words.length > mostListed ? ` and ${words.length - mostListed} more` : '';
-  return `${words.slice(0, mostListed).join(', ')}${more}`;
+  const more = words.length > maxListed ? ` and ${words.length - maxListed} more` : '';
+  return `${words.slice(0, maxListed).join(', ')}${more}`;
 }
 
 /** A sentence as part of another one. */

@@ -3,7 +3,7 @@ import { type CachedDataset, type NodeCacheStatus, splitRegisteredName } from '@
 import type { ClusterStatus } from '../agents/index.ts';
 import type { ConditionState } from '../reconciler/index.ts';
 
-const mostDatasets = 50;
+const maxDatasets = 50;
 const longestReason = 1024;
 
 /** `reboundPods` is the reconciler's that notifies pods. */
@@ -20,7 +20,7 @@ export function figuresOf(agent: NodeStatus, status: ClusterStatus): Figures {
     usedBytes: used,
     residentBytes: residentOf(agent).reduce((total, [, bytes]) => total + bytes, 0),
     percent: percentOf(used, budget),
-    datasets: datasets.slice(0, mostDatasets),
+    datasets: datasets.slice(0, maxDatasets),
     capabilities: agent.capabilities
       .slice(0, 16)
       .map(({ name, ready, reason }) => ({ name, ready, reason: reason.slice(0, longestReason) }))

@@ -101,7 +101,7 @@ describe('NodeCacheReconciler', () => {
     return { reconcile: reconcileKey(reconciler, (node) => node), state, writes, tell };
   }
 
-  it('tells whether a node that is to go may go', async () => {
+  it('reports whether a node that is to go may go', async () => {
     const { reconcile, state, tell } = setUp();
     tell(10n);
     state.leaving = { type: 'LastCopiesMoved', status: 'False', reason: 'Moving', message: 'a to n2' };
@@ -114,7 +114,7 @@ describe('NodeCacheReconciler', () => {
     assert.deepEqual(types(), ['Ready=True'], 'it stays after all');
   });
 
-  it('makes it, and writes news, at most every ten seconds', async () => {
+  it('makes it, and writes changes, at most every ten seconds', async () => {
     const { reconcile, state, writes, tell } = setUp();
     tell(10n);
     await reconcile('n1', signal);
@@ -132,7 +132,7 @@ describe('NodeCacheReconciler', () => {
     assert.deepEqual(writes, []);
   });
 
-  it('tells at once when the agent begins or ends to serve', async () => {
+  it('reports at once when the agent begins or ends to serve', async () => {
     const { reconcile, state, writes, tell } = setUp();
     tell(10n);
     await reconcile('n1', signal);
@@ -147,7 +147,7 @@ describe('NodeCacheReconciler', () => {
     }
   });
 
-  it('waits after a start before it says that nobody answers', async () => {
+  it('waits after a start before it says that no agent answers', async () => {
     const { reconcile, state, writes } = setUp();
     assert.deepEqual(await reconcile('n1', signal), { requeueAfterMs: 30_000 });
     assert.deepEqual(writes.splice(0), ['object']);
@@ -172,7 +172,7 @@ describe('NodeCacheReconciler', () => {
     assert.equal(state.cache?.status?.conditions?.[0]?.reason, 'NoAgent');
   });
 
-  it('takes it away when the node belongs to nobody', async () => {
+  it('removes it when the node belongs to no cluster', async () => {
     const { reconcile, state, writes, tell } = setUp();
     tell(10n);
     await reconcile('n1', signal);

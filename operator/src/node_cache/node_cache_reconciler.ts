@@ -22,7 +22,7 @@ export interface NodeCacheReconcilerOptions {
 /** Between two writes of one status whose figures have changed; a condition that turns is written at once. */
 export const betweenWritesMs = 10_000;
 /** How long a new leader waits for the agents before it says that none answers. */
-const patienceMs = 30_000;
+const timeoutMs = 30_000;
 
 export interface ObservedNodeCache {
   now: number;
@@ -103,16 +103,16 @@ export function planNodeCache(
   const wanted = nodeCache(node, cluster);
   const object = isPresent(wanted, cache) ? undefined : wanted;
   const unwritten: NodeCacheAction[] = object === undefined ? [] : [{ kind: 'write', object, status: undefined }];
-  const silentMs = beganAt + patienceMs - now;
+  const silentMs = beganAt + timeoutMs - now;
   if (status === undefined && silentMs > 0) return { actions: unwritten, requeueAfterMs: silentMs };
   const agent = status?.nodes.get(node);
   const ready = readyCondition(agent, status?.connected ?? false);
   const states = copies === undefined ? [ready] : [ready, copies];
-  const news = { figures: figuresNow(cache, status, agent), states, now };
-  if (object === undefined && cache !== undefined && isWritten(cache, news)) return { actions: [] };
+  const next = { figures: figuresNow(cache, status, agent), states, now };
+  if (object === undefined && cache !== undefined && isWritten(cache, next)) return { actions: [] };
   const wait = writtenAt + betweenWritesMs - now;
   if (wait > 0 && !turned(cache?.status?.conditions, states)) return { actions: unwritten, requeueAfterMs: wait };
-  return { actions: [{ kind: 'write', object, status: news }] };
+  return { actions: [{ kind: 'write', object, status: next }] };
 }
 
 /** While no agent reports on the node, what was known stays. */

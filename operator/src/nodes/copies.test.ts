@@ -219,7 +219,7 @@ describe('NodeReconciler with bytes', () => {
     assert.match(done[1] ?? '', /^Warning AgentLate: .*after 30s the node still does not hold team\.a/);
   });
 
-  it('moves last copies off a node that is cordoned, and tells when they have moved', async () => {
+  it('moves last copies off a node that is cordoned, and reports when they have moved', async () => {
     const before = status([dataset('team.a', { n1: 100 })], [{}, {}]);
     const { reconcile, keeper, done, state } = setUp({ leaving: true }, before);
     assert.equal(keeper.condition('n1', before)?.reason, 'Moving');

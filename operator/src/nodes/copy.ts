@@ -26,7 +26,7 @@ export type CopyState =
 /** Of warm jobs with other wishes; people wait for a node that joins or goes. */
 const priority = 200;
 const againAfterMs = 30_000;
-const mostTries = 1_000;
+const maxTries = 1_000;
 
 /** Whether all of the present revision is on the node. */
 export function isComplete({ bytes, files, residency }: AgentDataset, node: string): boolean {
@@ -40,7 +40,7 @@ export function isComplete({ bytes, files, residency }: AgentDataset, node: stri
  */
 export function copyState(jobs: ReadonlyMap<string, WarmJob>, copy: Copy, now: number): CopyState {
   let failed: WarmJob | undefined;
-  for (let attempt = 0; attempt < mostTries; attempt += 1) {
+  for (let attempt = 0; attempt < maxTries; attempt += 1) {
     const name = jobName(copy, attempt);
     const job = jobs.get(name);
     if (job === undefined) {

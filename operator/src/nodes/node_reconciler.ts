@@ -92,8 +92,8 @@ export class NodeReconciler implements Reconciler<NodeFacts, ObservedNode, NodeA
       missing.length === 0
         ? `${after} the agent is still not ready; pods may run here, and read their datasets when it is`
         : `${after} the node still does not hold ${missing.join(', ')}; pods may run here, and read them from elsewhere`;
-    events.eventFor(kinds.Node, node, 'Warning', 'AgentLate', `The startup taint was taken away: ${why}`);
-    const message = `The startup taint of node ${name} was taken away: ${why}`;
+    events.eventFor(kinds.Node, node, 'Warning', 'AgentLate', `Removed the startup taint: ${why}`);
+    const message = `Removed the startup taint of node ${name}: ${why}`;
     events.eventFor(kinds.StorageCluster, cluster, 'Warning', 'AgentLate', message);
   }
 

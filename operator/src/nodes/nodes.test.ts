@@ -36,7 +36,7 @@ describe('startup taint', () => {
       'wait',
     ],
     [
-      'stays on nodes of nobody',
+      'stays on nodes of no cluster',
       decideTaint(tainted, undefined, { agentReady: true, holdsDemanded: true }, 0, 11 * minute),
       'keep',
     ],
@@ -105,7 +105,7 @@ describe('NodeReconciler', () => {
     return { reconciler, reconcile, patches, events, calls, clock, node };
   }
 
-  it('takes our taint away and no other, if the node is still what was read', async () => {
+  it('removes our taint and no other, if the node is still what was read', async () => {
     const { reconcile, patches, events } = setUp({});
     assert.deepEqual(await reconcile('n1', signal), {});
     assert.deepEqual(patches, [
@@ -132,7 +132,7 @@ describe('NodeReconciler', () => {
     assert.deepEqual(patches, []);
   });
 
-  it('tells the agent its zone, and does not mind one that is too old', async () => {
+  it('sends the agent its zone, and does not mind one that is too old', async () => {
     const told = setUp({ zone: 'east' });
     await told.reconcile('n1', signal);
     assert.deepEqual(told.calls, [['configureNode', { zone: 'east', rack: '' }]]);

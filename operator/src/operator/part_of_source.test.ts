@@ -33,7 +33,7 @@ describe('part of a source', () => {
     assert.equal(source.get('b'), undefined);
   });
 
-  it('tells of changes that show in it', () => {
+  it('reports changes that show in it', () => {
     const heard: unknown[] = [];
     source.onChange((key, before, after) => heard.push([key, before?.name, after?.name]));
     tell('a', { part: { name: 'x' }, rest: 1 }, { part: { name: 'x' }, rest: 2 });

@@ -4,7 +4,7 @@ import type { Registry } from '@prometheus-io/client';
 import type { Agents } from '../agents/index.ts';
 import { GateController, GateMetrics } from '../gates/index.ts';
 import { plan } from '../planner/index.ts';
-import { PreloadMetrics, ReadinessBoard, runPreloadController } from '../preload/index.ts';
+import { PreloadMetrics, ReadinessCache, runPreloadController } from '../preload/index.ts';
 import type { Reflectors } from './reflectors.ts';
 
 export interface PreloadingOptions {
@@ -38,7 +38,7 @@ export async function runPreloading(
   signal: AbortSignal,
 ): Promise<void> {
   const { clusters, nodes, pods, claims, volumes, datasets, preloads } = reflectors;
-  const readiness = new ReadinessBoard();
+  const readiness = new ReadinessCache();
   // Pods and CachePreloads are as old as the clock says that stamps them, which is the API server's.
   const clock = { ...systemClock, date: () => api.date() };
   const common = { agents, nodes, datasets, preloads, readiness, events, logger, clock };

@@ -35,8 +35,8 @@ export interface OperatorOptions {
   /** Called when the replica could lead. */
   onReady?: (running: RunningOperator) => void;
   /** Of the election, seconds; absent: those of Kubernetes' own controllers. */
-  election?: { leaseSeconds: number; renewSeconds: number; retrySeconds: number };
-  deletionPatienceMs?: number;
+  election?: { leaseSeconds?: number; renewSeconds?: number; retrySeconds?: number };
+  deletionTimeoutMs?: number;
 }
 
 export interface WebhookOptions {
@@ -113,7 +113,7 @@ interface Parts {
 /** What the leader does, until its term ends. */
 async function lead(options: OperatorOptions, parts: Parts, term: AbortSignal): Promise<void> {
   const { reflectors, agents, events, preloading } = parts;
-  const { api, urgentApi = api, environment, grant, instance, logger, webhook, deletionPatienceMs } = options;
+  const { api, urgentApi = api, environment, grant, instance, logger, webhook, deletionTimeoutMs } = options;
   const { clusters, caches, datasets, nodes, ownPods, storageClasses, webhooks: configurations } = reflectors;
   const claims = partOfSource(reflectors.claims, ({ pending }) => pending);
   const volumes = partOfSource(reflectors.volumes, ({ ours }) => ours);
@@ -121,10 +121,9 @@ async function lead(options: OperatorOptions, parts: Parts, term: AbortSignal): 
   const { daemonSets, statefulSets, services, configMaps, disruptionBudgets, secrets } = reflectors;
   const owned = { daemonSets, statefulSets, services, configMaps, disruptionBudgets, secrets };
   const common = { api, agents, clusters, events, logger };
-  logger.info('this replica leads');
   try {
     await Promise.all([
-      runStorageClusterController({ ...common, environment, nodes, pods: ownPods, owned, deletionPatienceMs }, term),
+      runStorageClusterController({ ...common, environment, nodes, pods: ownPods, owned, deletionTimeoutMs }, term),
       runNodeCacheController({ ...common, nodes, caches, datasets }, term),
       runNodeController({ ...common, nodes, datasets }, term),
       runReboundController({ ...common, instance, nodes, caches }, term),
@@ -140,7 +139,7 @@ async function lead(options: OperatorOptions, parts: Parts, term: AbortSignal): 
   } finally {
     // The next leader has streams of its own.
     await agents.close();
-    logger.info('this replica no longer leads');
+    logger.info('stopped leading');
   }
 }
 
@@ -149,7 +148,7 @@ async function allSynced(reflectors: Reflectors, logger: Logger, signal: AbortSi
     await Promise.all(allReflectors(reflectors).map(([, reflector]) => reflector.synced()));
   } catch (thrown) {
     if (!signal.aborted) throw HearthError.from(thrown);
-    logger.debug('ended before everything was listed');
+    logger.debug('shut down before the initial lists were complete');
   }
 }
 

@@ -5,4 +5,3 @@ export { plannedNode } from './node.ts';
 export type * from './plan.ts';
 export { plan } from './planner.ts';
 export { type PodTemplate, podTemplate, runningPod } from './pod.ts';
-export type { UnmodelledOptions } from './unmodelled.ts';

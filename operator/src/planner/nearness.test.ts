@@ -56,7 +56,7 @@ describe('nearness to agents that have the bytes', () => {
     assert.deepEqual(names(warm(only(two))), ['wide']);
   });
 
-  it('is told by the fullest agent: a little in the rack counts less than all in the zone', () => {
+  it('is taken from the fullest agent: a little in the rack counts less than all in the zone', () => {
     const holder = node('holder', { ...full, labels: at('east', '1') });
     const little = node('little', { resident: { model: 5 }, labels: at('west', '1') });
     const nodes = [holder, little, node('a', { labels: at('west', '1') }), node('b', { labels: at('east', '2') })];

@@ -66,7 +66,7 @@ describe('planner, in 1000 random clusters against a filter written in another w
     });
   });
 
-  it('tells what is missing', () => {
+  it('reports what is missing', () => {
     ofWarm(({ nodes }, { group }, input) => {
       for (const { node, missingBytes, percent } of nodes) {
         const missing = bytesMissing(input, group, named(input, node));
@@ -202,7 +202,7 @@ describe('planner, in 1000 random clusters against a filter written in another w
     });
   });
 
-  it('has one plan for a cluster, in whatever order its nodes and pods are told', () => {
+  it('has one plan for a cluster, in whatever order its nodes and pods are listed', () => {
     const shuffled = randomCluster().chain((input) =>
       fc.record({
         input: fc.constant(input),

@@ -1,6 +1,6 @@
 /** Parts of sentences for people. */
 
-const mostListed = 3;
+const maxListed = 3;
 
 /** `1 node`, `3 nodes`. */
 export function counted(count: number, noun: string): string {
@@ -9,7 +9,7 @@ export function counted(count: number, noun: string): string {
 
 /** The first few, and how many more there are. */
 export function listed(parts: readonly string[], separator = ', '): string {
-  const shown = parts.slice(0, mostListed);
+  const shown = parts.slice(0, maxListed);
   const more = parts.length - shown.length;
   return more > 0 ? `${shown.join(separator)} and ${more} more` : shown.join(separator);
 }

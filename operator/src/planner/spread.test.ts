@@ -51,7 +51,7 @@ describe('topology spread', () => {
     assert.equal(places(nodes, { pods: pods('g', 3), spread: enough }).length, 3);
   });
 
-  it('leaves out nodes that affinity excludes, unless it is told to ignore that', () => {
+  it('leaves out nodes that affinity excludes, unless it is set to ignore that', () => {
     const [a, b] = zoned('a', 'b') as [PlannedNode, PlannedNode];
     const nodes = [{ ...a, labels: { ...a.labels, disk: 'ssd' } }, b];
     const options = (honorAffinity: boolean) => ({
@@ -63,7 +63,7 @@ describe('topology spread', () => {
     assert.equal(places(nodes, options(false)).length, 1);
   });
 
-  it('counts nodes with taints, unless it is told to honor them', () => {
+  it('counts nodes with taints, unless it is set to honor them', () => {
     const [a, b] = zoned('a', 'b') as [PlannedNode, PlannedNode];
     const nodes = [a, { ...b, taints: [{ key: 'x', effect: 'NoSchedule' }] }];
     const options = (honorTaints: boolean) => ({
@@ -80,7 +80,7 @@ describe('topology spread', () => {
     assert.deepEqual(places(nodes, { pods: pods('g', 2), spread }), ['n0', 'n0']);
   });
 
-  it('tells revisions apart by matchLabelKeys', () => {
+  it('distinguishes revisions by matchLabelKeys', () => {
     const nodes = zoned('a', 'b');
     const old = matching('n0', { labels: { app: 'g', hash: '1' } });
     const options = {

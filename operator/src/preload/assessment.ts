@@ -20,6 +20,11 @@ export interface Assessment {
   nodes: readonly NodeProgress[];
   /** Everything is where it was asked for, and pinned if it was asked for. */
   complete: boolean;
+  /** Everything can be read from the memory of its nodes, or is stored there. */
+  inMemory: boolean;
+  stored: boolean;
+  /** It is as its spec asks for. */
+  ready: boolean;
   /** The revisions are not those that were written last. */
   newRound: boolean;
   /** When it fails, milliseconds since the epoch; undefined: no deadline, or it was met. */
@@ -40,8 +45,11 @@ export function assess(preload: CachePreload, observed: ObservedPreload): Assess
     progressOf(name, preload, observed, wanted, missingRoom(name, preload, observed, wanted)),
   );
   const measured = wanted.length === spec.datasets.length && wanted.every(({ measure }) => measure?.kind === 'files');
-  const there = nodes.length > 0 && nodes.every(({ phase }) => phase === 'Ready');
-  const complete = measured && choice.trouble === undefined && there;
+  const there = nodes.every(({ phase }) => phase === 'Ready');
+  const chosen = measured && choice.trouble === undefined && nodes.length > 0;
+  const complete = chosen && there;
+  const inMemory = chosen && nodes.every((node) => node.inMemory);
+  const early = spec.readyWhen === 'Memory' && inMemory && nodes.every(({ pinned }) => pinned);
   const newRound = wanted.some(
     ({ dataset, manifest }) => status?.revisions?.find((one) => one.dataset === dataset)?.manifest !== manifest,
   );
@@ -59,6 +67,9 @@ export function assess(preload: CachePreload, observed: ObservedPreload): Assess
     choice,
     nodes,
     complete,
+    inMemory,
+    stored: chosen && nodes.every((node) => node.stored),
+    ready: complete || early,
     newRound: newRound && wanted.length > 0,
     deadlineAt,
     deadlinePassed: deadlineAt !== undefined && deadlineAt <= now,

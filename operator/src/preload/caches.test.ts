@@ -155,7 +155,7 @@ describe('a list of pins that is on its way', () => {
 });
 
 describe('measures of files', () => {
-  it('are asked for once, and tell files that there are not from revisions that there are not', async () => {
+  it('are asked for once, and distinguish files that there are not from revisions that there are not', async () => {
     let known = false;
     const { agents, calls } = scripted({
       measureFiles: ({ paths }: { paths: string[] }) => {
@@ -165,8 +165,8 @@ describe('measures of files', () => {
       },
     });
     let time = now;
-    const book = new MeasureCache(() => time);
-    const ask = (paths: string[]) => book.measure(agents, 'ns.d', manifest, paths, signal);
+    const cache = new MeasureCache(() => time);
+    const ask = (paths: string[]) => cache.measure(agents, 'ns.d', manifest, paths, signal);
     assert.equal((await ask(['*.none'])).kind, 'unknown');
     known = true;
     assert.equal((await ask(['*.none'])).kind, 'unknown', 'not asked again at once');
@@ -192,43 +192,43 @@ describe('jobs of CachePreloads', () => {
       ['other', WarmJob.fromPartial({ name: 'other', state: 'Running' })],
     ]);
     const status = { jobs, receivedAt: now } as unknown as ClusterStatus;
-    const book = new JobTracker({
+    const cache = new JobTracker({
       agents: { status, stream: stream as never },
       changed: (job) => told.push(job.state),
       logger: silentLogger,
       clock,
     });
-    return { book, told };
+    return { cache, told };
   }
 
-  it('that run are followed, and what a stream tells is newer than the status', async () => {
-    const { book, told } = setUp(async function* () {
+  it('that run are followed, and what a stream reports is newer than the status', async () => {
+    const { cache, told } = setUp(async function* () {
       yield message('Running', 5n);
       yield message('Succeeded', 9n);
     });
     assert.deepEqual(
-      book.of(uid).map(({ name: one }) => one),
+      cache.of(uid).map(({ name: one }) => one),
       [name],
     );
     await until('its stream has ended', () => told.length === 2);
     assert.deepEqual(told, ['Running', 'Succeeded']);
     assert.deepEqual(
-      book.of(uid).map(({ state, bytesReady }) => [state, bytesReady]),
+      cache.of(uid).map(({ state, bytesReady }) => [state, bytesReady]),
       [['Succeeded', 9n]],
     );
-    book.close();
+    cache.close();
   });
 
   it('are followed again when a stream breaks', async () => {
     let streams = 0;
-    const { book, told } = setUp(async function* () {
+    const { cache, told } = setUp(async function* () {
       streams += 1;
       if (streams === 1) throw new HearthError('Unavailable', 'gone');
       yield message('Succeeded', 9n);
     });
-    book.of(uid);
+    cache.of(uid);
     await until('it is followed', () => told.length === 1);
     assert.deepEqual([streams, told], [2, ['Succeeded']]);
-    book.close();
+    cache.close();
   });
 });

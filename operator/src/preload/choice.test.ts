@@ -63,7 +63,7 @@ describe('nodes of a CachePreload', () => {
     assert.equal(
       trouble?.message,
       '4 nodes are asked for and 1 of 5 qualify: b has no agent; c has an agent that does not serve: ; ' +
-        'd lacks 600 bytes of room; e has not the labels of nodeSelector',
+        'd lacks 600 bytes of free cache space; e does not have the labels of nodeSelector',
     );
     assert.deepEqual([...cramped], [['d', 600]]);
   });

@@ -32,7 +32,7 @@ export function chooseNodes(preload: CachePreload, observed: ObservedPreload, wa
   if (placement.replicas !== undefined) return chooseReplicas(placement.replicas, preload, observed, wanted);
   const planned = plannedNodesOf(preload);
   if (planned.length > 0) return fixed(planned);
-  const message = observed.pods?.reason || 'the nodes of its pods are being planned';
+  const message = observed.pods?.reason || 'choosing nodes for its pods';
   return fixed([], { reason: 'AwaitingPlan', message });
 }
 
@@ -86,7 +86,7 @@ function chooseReplicas(
   if (nodes.length === replicas) return { nodes, trouble: undefined, cramped: new Map(), replaced };
   const others = [
     ...unfit,
-    ...[...cramped].map(([name, bytes]): [string, string] => [name, `lacks ${bytes} bytes of room`]),
+    ...[...cramped].map(([name, bytes]): [string, string] => [name, `lacks ${bytes} bytes of free cache space`]),
   ].sort(([a], [b]) => (a < b ? -1 : 1));
   const message = `${replicas} nodes are asked for and ${nodes.length} of ${observed.nodes.length} qualify${listOf(others)}`;
   return { nodes, trouble: { reason: 'TooFewNodes', message }, cramped, replaced };
@@ -99,7 +99,7 @@ function unfitness(
   { agents, awaySince, now, graceMs }: ObservedPreload,
   chosen: boolean,
 ): string | undefined {
-  if (!hasLabels(node, spec.placement.nodeSelector)) return 'has not the labels of nodeSelector';
+  if (!hasLabels(node, spec.placement.nodeSelector)) return 'does not have the labels of nodeSelector';
   const agent = agents?.nodes.get(node.name);
   // One that was chosen may be back in a moment, and then has the bytes already.
   const waits = chosen && now - (awaySince.get(node.name) ?? now) < graceMs;

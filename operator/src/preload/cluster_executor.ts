@@ -27,13 +27,13 @@ export class ClusterExecutor {
     for (const name of this.jobs.running()) {
       const uid = uidOfJob(name);
       if (uid === undefined || lives(uid)) continue;
-      this.#logger.info('a warm job of a CachePreload that is gone is cancelled', { job: name });
+      this.#logger.info('cancelled a warm job whose CachePreload is gone', { job: name });
       this.jobs.note(await this.agents.call('cancelWarmJob', { name }, { signal }));
       this.jobs.forget(uid);
     }
     for (const uid of this.pins.uids()) {
       if (lives(uid)) continue;
-      this.#logger.info('pins of a CachePreload that is gone are released', { uid });
+      this.#logger.info('released pins whose CachePreload is gone', { uid });
       await this.pins.releaseAll(uid, signal);
     }
   }

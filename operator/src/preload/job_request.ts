@@ -51,6 +51,7 @@ export function jobRequest(preload: CachePreload, wanted: Wanted, nodes: readonl
     priority: highestPriority - spec.priority,
     rateLimit: parseQuantity(spec.rateLimit?.origin ?? '0') ?? 0n,
     peerRateLimit: parseQuantity(spec.rateLimit?.network ?? '0') ?? 0n,
+    readyWhen: spec.readyWhen === 'Memory' ? 'memory' : 'stored',
     verify: spec.verify === 'SourceDigest' ? 'digest' : 'checksum',
   });
 }

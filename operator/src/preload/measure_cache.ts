@@ -5,7 +5,7 @@ import { wantedId } from './wanted.ts';
 
 /** A revision never changes, but agents may forget one, and hear of one late. */
 const unknownMs = 5_000;
-const mostKnown = 10_000;
+const maxKnown = 10_000;
 
 /** How much the globs choose of revisions, as agents report: each is asked for once. */
 export class MeasureCache {
@@ -29,7 +29,7 @@ export class MeasureCache {
     if (known !== undefined && known.until > this.#now()) return known.measure;
     const measure = await this.#ask(agents, { dataset, manifest, paths: [...paths] }, signal);
     const until = measure.kind === 'unknown' ? this.#now() + unknownMs : Number.POSITIVE_INFINITY;
-    if (this.#known.size >= mostKnown) this.#known.clear();
+    if (this.#known.size >= maxKnown) this.#known.clear();
     this.#known.set(id, { dataset, measure, until });
     return measure;
   }

@@ -1,5 +1,5 @@
 import type { Dataset as AgentDataset, NodeStatus, WarmJob } from '@hearth/common/generated/hearth/v1/control.ts';
-import type { PodGroupStatus } from './board.ts';
+import type { PodGroupStatus } from './readiness.ts';
 
 /** Everything that a pass over one CachePreload goes by, read once. */
 export interface ObservedPreload {

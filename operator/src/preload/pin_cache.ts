@@ -9,7 +9,7 @@ const pinDeadlineMs = 15_000;
 const againAfterMs = 5_000;
 /** Pins that are asked for within this time go by one call, milliseconds. */
 const gatherMs = 5;
-const mostOwners = 100;
+const maxOwners = 100;
 
 interface Trouble {
   message: string;
@@ -95,7 +95,7 @@ export class PinCache {
   #gather(owner: string, wanted: Wanted, nodes: readonly string[], signal: AbortSignal): Promise<PinResponse> {
     const key = JSON.stringify([wanted.id, [...nodes].sort()]);
     const known = this.#gathered.get(key);
-    if (known !== undefined && known.owners.length < mostOwners) {
+    if (known !== undefined && known.owners.length < maxOwners) {
       known.owners.push(owner);
       return known.answer;
     }

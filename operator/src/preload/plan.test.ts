@@ -57,6 +57,16 @@ describe('plan of a CachePreload', () => {
     assert.deepEqual([rateLimit, peerRateLimit, verify, priority, ensure], [1n << 20n, 2n << 20n, 'digest', 100, true]);
   });
 
+  it('says to agents when it counts as ready, by the same job: nothing is brought again when that changes', () => {
+    const request = (readyWhen: 'Stored' | 'Memory') => {
+      const [, start] = plan(preloadObject({ ...named('a'), readyWhen }), observed({ nodes: three }));
+      assert.ok(start?.kind === 'startJob');
+      return start.request;
+    };
+    assert.deepEqual([request('Stored').readyWhen, request('Memory').readyWhen], ['stored', 'memory']);
+    assert.equal(request('Stored').name, request('Memory').name);
+  });
+
   it('needs only pins where the bytes are', () => {
     const nodes = { a: { resident: size }, b: { resident: size } };
     assert.deepEqual(words(preloadObject(named('a', 'b')), { nodes }), ['pin a,b']);
@@ -123,7 +133,7 @@ describe('plan of a CachePreload', () => {
     assert.deepEqual(words(loose, { nodes: scene.nodes, jobs: [jobOf(loose, long)] }), []);
   });
 
-  it('asks nobody who is away or has no room', () => {
+  it('asks no agent that is away or has no room', () => {
     const nodes = { a: { agent: false }, b: { ready: false }, c: { budget: 10 }, d: {} };
     assert.deepEqual(words(preloadObject(named('a', 'b', 'c', 'd')), { nodes }), ['pin d', 'start d']);
   });

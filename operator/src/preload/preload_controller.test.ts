@@ -1,14 +1,13 @@
 import assert from 'node:assert/strict';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { silentLogger } from '@hearth/common';
 import { WarmJob } from '@hearth/common/generated/hearth/v1/control.ts';
 import { objectKey } from '@hearth/common/kubernetes';
 import { type CachePreload, finalizerName } from '@hearth/common/resources';
-import { until } from '@hearth/common/testing';
+import { elapse, until } from '@hearth/common/testing';
 import type { Agents, ClusterStatus } from '../agents/index.ts';
 import { sampleCluster } from '../storage_cluster/testing/samples.ts';
 import { runPreloadController } from './preload_controller.ts';
-import { ReadinessBoard } from './readiness_board.ts';
+import { ReadinessCache } from './readiness.ts';
 import { preloadObject, uid } from './testing/fixtures.ts';
 
 type Listener = (key: string, before: unknown, after: unknown) => void;
@@ -88,7 +87,7 @@ describe('controller of CachePreloads', () => {
         clusters: new Known({ main: sampleCluster({}) }) as never,
         nodes: new Known() as never,
         podGroups: { of: () => undefined, onChange: () => () => undefined },
-        readiness: new ReadinessBoard(),
+        readiness: new ReadinessCache(),
         events: { eventFor: () => undefined },
         logger: silentLogger,
         sweepMs,
@@ -131,13 +130,13 @@ describe('controller of CachePreloads', () => {
     assert.ok(!calls.includes('releasePins'), 'its pins were released');
   });
 
-  it('lets one that is deleted go only when agents could be told, though they are not known yet', async () => {
+  it('lets one that is deleted go only when agents could be reached, though they are not known yet', async () => {
     const made = preload();
     const going = { ...made, metadata: { ...made.metadata, deletionTimestamp: '2026-05-01T12:00:00Z' } };
     preloads = new Known<CachePreload>({ [objectKey(going)]: going });
     known = false;
     start(600_000);
-    await sleep(50);
+    await elapse(50, 'it would go');
     assert.deepEqual([calls, patched.length], [[], 0]);
     known = true;
     preloads.put(objectKey(going), { ...going, metadata: { ...going.metadata, generation: 2 } });

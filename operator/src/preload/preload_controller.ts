@@ -20,13 +20,12 @@ import { type CachePreload, type Dataset, registeredName, type StorageCluster } 
 import { type Agents, type ClusterStatus, statusOf } from '../agents/index.ts';
 import { type NodeFacts, Placements, type Source } from '../kubernetes/index.ts';
 import { reconcileObject } from '../reconciler/index.ts';
-import type { PodGroupStatuses } from './board.ts';
 import { ClusterExecutor } from './cluster_executor.ts';
 import { hasEnded, uidOfJob } from './job_request.ts';
 import { MeasureCache } from './measure_cache.ts';
 import type { PreloadMetrics } from './preload_metrics.ts';
 import { PreloadReconciler } from './preload_reconciler.ts';
-import type { ReadinessBoard } from './readiness_board.ts';
+import type { PodGroupStatuses, ReadinessCache } from './readiness.ts';
 import { readinessOf } from './status.ts';
 
 export interface PreloadControllerOptions {
@@ -37,7 +36,7 @@ export interface PreloadControllerOptions {
   clusters: Source<StorageCluster>;
   nodes: Source<NodeFacts>;
   podGroups: PodGroupStatuses;
-  readiness: ReadinessBoard;
+  readiness: ReadinessCache;
   metrics?: PreloadMetrics;
   events: Pick<EventRecorder, 'eventFor'>;
   logger: Logger;
@@ -46,7 +45,7 @@ export interface PreloadControllerOptions {
   /** An agent that went away is waited for this long before another node takes its place, milliseconds. */
   graceMs?: number;
   /** A deletion ends after this time though agents cannot be reached, milliseconds. */
-  removalPatienceMs?: number;
+  removalTimeoutMs?: number;
   sweepMs?: number;
 }
 
@@ -87,7 +86,7 @@ class PreloadController {
       events,
       now,
       graceMs: options.graceMs ?? 20_000,
-      removalPatienceMs: options.removalPatienceMs ?? 300_000,
+      removalTimeoutMs: options.removalTimeoutMs ?? 300_000,
     });
   }
 
@@ -152,7 +151,10 @@ class PreloadController {
     try {
       readiness.set(key, readinessOf(preload, await this.#reconciler.observe(preload, signal)));
     } catch (thrown) {
-      this.#options.logger.debug('readiness could not be read', { key, error: HearthError.from(thrown) });
+      this.#options.logger.debug('could not read the readiness of a CachePreload', {
+        key,
+        error: HearthError.from(thrown),
+      });
     }
   }
 
@@ -257,7 +259,9 @@ class PreloadController {
           // Asked when the agents have answered: others may have been made meanwhile.
           .sweep((uid) => this.#keys.has(uid), signal)
           .catch((thrown) =>
-            logger.debug('what is left behind is looked for later', { error: HearthError.from(thrown) }),
+            logger.debug('could not look for orphaned warm jobs and pins; retrying', {
+              error: HearthError.from(thrown),
+            }),
           );
       }
     }

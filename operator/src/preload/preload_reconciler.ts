@@ -3,12 +3,12 @@ import { type EventRecorder, objectKey, type ResourceType } from '@hearth/common
 import { type CachePreload, cachePreloads, type Dataset, registeredName } from '@hearth/common/resources';
 import { isAway } from '../agents/index.ts';
 import type { CleanUpResult, ObjectReconciler, Pass } from '../reconciler/index.ts';
-import type { PodGroupStatuses } from './board.ts';
 import type { ClusterExecutor } from './cluster_executor.ts';
 import { hasEnded } from './job_request.ts';
 import type { MeasureCache } from './measure_cache.ts';
 import type { Measure, ObservedDataset, ObservedNode, ObservedPreload } from './observation.ts';
 import { type PreloadAction, plan, requeueAfterMs } from './plan.ts';
+import type { PodGroupStatuses } from './readiness.ts';
 import { Retries } from './retries.ts';
 import { statusOf } from './status.ts';
 import { wantedId, wantedOf } from './wanted.ts';
@@ -31,7 +31,7 @@ export interface PreloadReconcilerOptions {
   /** See ObservedPreload. */
   graceMs: number;
   /** A deletion ends after this time though agents cannot be reached, milliseconds. */
-  removalPatienceMs: number;
+  removalTimeoutMs: number;
 }
 
 const cleanUpAgainMs = 5_000;
@@ -146,12 +146,12 @@ export class PreloadReconciler implements ObjectReconciler<CachePreload, Observe
     } catch (thrown) {
       if (signal.aborted) throw thrown;
       const { message } = HearthError.from(thrown);
-      const { now, removalPatienceMs, events } = this.#options;
+      const { now, removalTimeoutMs, events } = this.#options;
       const since = this.#unreachable.get(uid) ?? now();
       this.#unreachable.set(uid, since);
-      if (now() - since < removalPatienceMs) return { waitingFor: message, requeueAfterMs: cleanUpAgainMs };
+      if (now() - since < removalTimeoutMs) return { waitingFor: message, requeueAfterMs: cleanUpAgainMs };
       // When agents answer again what is left of it is found and ended.
-      const words = `agents could not be reached (${message}); they end its jobs and pins when they can be reached`;
+      const words = `agents could not be reached (${message}); its jobs and pins are removed when they can`;
       events.eventFor(cachePreloads, preload, 'Warning', 'RemovedWithoutAgents', words);
     }
     this.forget(objectKey(preload), preload);

@@ -1,4 +1,4 @@
-import type { WarmJob, WarmJobNode } from '@hearth/common/generated/hearth/v1/control.ts';
+import type { NodeStatus, WarmJob, WarmJobNode } from '@hearth/common/generated/hearth/v1/control.ts';
 import type { CachePreload, PreloadedNode } from '@hearth/common/resources';
 import { hasEnded, jobPrefix, pinOwner } from './job_request.ts';
 import { type ObservedPreload, pinKey, retryKey } from './observation.ts';
@@ -11,6 +11,14 @@ export interface Part {
   state: 'pending' | 'warming' | 'verifying' | 'ready' | 'failed';
   bytes: number;
   bytesReady: number;
+  /** These, and those in memory on their way there. */
+  bytesInMemory: number;
+  /** All of it is in memory, or stored. */
+  inMemory: boolean;
+  /** Milliseconds since the epoch: when it was asked for first, in memory and stored; undefined: not yet, or not known. */
+  askedAt: number | undefined;
+  inMemoryAt: number | undefined;
+  storedAt: number | undefined;
   bytesVerified: number;
   originBytes: number;
   peerBytes: number;
@@ -31,6 +39,9 @@ export interface NodeProgress {
   /** Its agent serves. */
   present: boolean;
   pinned: boolean;
+  /** Everything is there and can be read from its memory, or is stored. */
+  inMemory: boolean;
+  stored: boolean;
   /** Bytes of room that it lacks. */
   missingRoom: number;
   message: string;
@@ -52,17 +63,19 @@ export function progressOf(
   const parts = wanted.map((one) => partOf(name, preload, observed, one));
   const pinned = parts.every((part) => part.pinned);
   const ready = parts.length > 0 && parts.every(({ state }) => state === 'ready');
-  const common = { name, parts, present, pinned, missingRoom };
+  const inMemory = present && parts.length > 0 && parts.every((part) => part.inMemory);
+  const common = { name, parts, present, pinned, inMemory, stored: present && ready, missingRoom };
   if (!present) return { ...common, phase: 'Gone', message: absence(name, observed) };
   if (ready && pinned) return { ...common, phase: 'Ready', message: '' };
   const failed = parts.find(({ state }) => state === 'failed');
   if (failed !== undefined) return { ...common, phase: 'Failed', message: failed.message };
-  if (missingRoom > 0) return { ...common, phase: 'Pending', message: `lacks ${missingRoom} bytes of room` };
+  if (missingRoom > 0)
+    return { ...common, phase: 'Pending', message: `lacks ${missingRoom} bytes of free cache space` };
   const trouble = parts.map((part) => troubleOfPin(name, preload, observed, part)).find((one) => one !== undefined);
-  const waits = trouble ?? (ready ? 'is being pinned' : '');
+  const waits = trouble ?? (ready ? 'is being pinned' : storedOnly(preload, agent));
   if (ready) return { ...common, phase: 'Pending', message: waits };
   const states = new Set(parts.map(({ state }) => state));
-  if (states.has('warming')) return { ...common, phase: 'Warming', message: waits };
+  if (states.has('warming')) return { ...common, phase: 'Warming', message: waits || limitsOf(agent) };
   if (states.has('verifying')) return { ...common, phase: 'Verifying', message: waits };
   return { ...common, phase: 'Pending', message: waits };
 }
@@ -77,11 +90,18 @@ function partOf(node: string, preload: CachePreload, observed: ObservedPreload, 
   // The newest says most; what older ones brought stays where it is.
   const [newest] = jobs.map((job) => ({ job, part: partIn(job, node) }));
   const ofJob = newest === undefined ? 0 : Number(newest.part.bytesReady);
+  const bytesReady = Math.min(bytes, Math.max(ofJob, reported ?? 0));
+  const live = newest !== undefined && isLive(newest.job, newest.part);
   const part: Part = {
     wanted,
     state: 'pending',
     bytes,
-    bytesReady: Math.min(bytes, Math.max(ofJob, reported ?? 0)),
+    bytesReady,
+    bytesInMemory: Math.min(bytes, Math.max(bytesReady, live ? Number(newest.part.bytesInMemory) : 0)),
+    inMemory: live && newest.part.inMemoryAt !== '',
+    askedAt: jobs.length === 0 ? undefined : Math.min(...jobs.map((job) => timeOf(job.createdAt))),
+    inMemoryAt: timeOf(newest?.part.inMemoryAt) || undefined,
+    storedAt: timeOf(newest?.part.storedAt) || undefined,
     bytesVerified: Math.min(bytes, newest === undefined ? 0 : Number(newest.part.bytesVerified)),
     originBytes: sumOf(jobs, node, 'originBytes'),
     peerBytes: sumOf(jobs, node, 'peerBytes'),
@@ -92,7 +112,7 @@ function partOf(node: string, preload: CachePreload, observed: ObservedPreload, 
     retryAt: observed.retryAt.get(retryKey(wanted.id, node)),
   };
   if (wanted.measure?.kind !== 'files') return part;
-  const whole = { ...part, bytesReady: bytes };
+  const whole = { ...part, bytesReady: bytes, bytesInMemory: bytes, inMemory: true };
   if (row?.phase === 'Ready' && !isLost(newest?.job, reported, bytes, preload, observed)) {
     return { ...whole, state: 'ready', bytesVerified: Math.max(part.bytesVerified, row.bytesVerified > 0 ? bytes : 0) };
   }
@@ -105,6 +125,17 @@ function partOf(node: string, preload: CachePreload, observed: ObservedPreload, 
   }
   if (newest === undefined) return part;
   return { ...part, ...stateOf(newest.job, newest.part) };
+}
+
+/** What an agent has in memory counts while it works on it. */
+function isLive(job: WarmJob, { state }: WarmJobNode): boolean {
+  return !hasEnded(job) && (state === 'Running' || state === 'Verifying');
+}
+
+/** Why what is to be ready in memory is not before it is stored; empty: it is. */
+function storedOnly({ spec }: CachePreload, agent: NodeStatus): string {
+  if (spec.readyWhen !== 'Memory' || agent.apiFeatures.includes('memory-ready')) return '';
+  return 'counts when it is stored, as the release of its agent does not report what is in memory';
 }
 
 function stateOf(job: WarmJob, part: WarmJobNode): Pick<Part, 'state' | 'message' | 'errorCode'> {
@@ -167,11 +198,24 @@ function sumOf(jobs: readonly WarmJob[], node: string, field: 'originBytes' | 'p
   return jobs.reduce((sum, job) => sum + Number(partIn(job, node)[field]), 0);
 }
 
+type Counted = 'bytes' | 'bytesReady' | 'bytesInMemory' | 'bytesVerified' | 'originBytes' | 'peerBytes';
+
+/** Over all Datasets. */
+export function totalOf({ parts }: NodeProgress, field: Counted): number {
+  return parts.reduce((total, part) => total + part[field], 0);
+}
+
 function absence(name: string, { agents, nodes }: ObservedPreload): string {
   if (!nodes.some((node) => node.name === name)) return 'there is no such node in the StorageCluster';
   const agent = agents?.nodes.get(name);
   if (agent === undefined) return 'its agent is away';
   return `its agent does not serve: ${agent.reason}`;
+}
+
+/** Why it may take longer than the links would; empty: its node is given no limits. */
+function limitsOf(agent: NodeStatus | undefined): string {
+  const limits = agent?.capabilities.find(({ name }) => name === 'limits');
+  return limits === undefined ? '' : `within the limits of its node (${limits.reason})`;
 }
 
 function troubleOfPin(

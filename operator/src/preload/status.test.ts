@@ -22,7 +22,7 @@ function condition(
 }
 
 describe('status of a CachePreload', () => {
-  it('tells bytes, percent, rate and time left, and a row a node', () => {
+  it('shows bytes, percent, rate and time left, and a row a node', () => {
     const status = statusFor(
       preloadObject(named('a', 'b')),
       { nodes: { a: {}, b: {} }, pinned: ['a', 'b'] },
@@ -82,6 +82,19 @@ describe('status of a CachePreload', () => {
     assert.equal(statusFor(preload, scene, { a: ['Verifying', size] }).bytesReady, size);
   });
 
+  it('holds the figures in its sentence too, but not what it waits for', () => {
+    const waitingFor = 'a (5 %); b-1 (7 %)';
+    const revisions = [{ dataset: 'd', manifest, revision: 'r1' }];
+    const preload = preloadObject(named('a', 'b-1', 'b-2'), { phase: 'Warming', waitingFor, revisions });
+    const scene = { nodes: { a: {}, 'b-1': {}, 'b-2': {} }, pinned: ['a', 'b-1', 'b-2'], holdMs: 300 };
+    const sentence = (parts: Parameters<typeof job>[2]) => statusFor(preload, scene, parts).waitingFor;
+    assert.equal(sentence({ a: ['Running', 100], 'b-1': ['Running', 90], 'b-2': ['Succeeded', size] }), waitingFor);
+    assert.equal(
+      sentence({ a: ['Running', 100], 'b-1': ['Succeeded', size], 'b-2': ['Running', 90] }),
+      'a (10 %); b-2 (9 %)',
+    );
+  });
+
   it('says how many bytes are missing on which nodes', () => {
     const status = statusFor(preloadObject(named('a', 'b')), { nodes: { a: { budget: 400 }, b: {} } });
     const space = status.conditions.find(({ type }) => type === 'InsufficientSpace');
@@ -89,7 +102,7 @@ describe('status of a CachePreload', () => {
       [space?.status, space?.message],
       ['True', 'the caches lack 600 bytes on a; raise their budgets, or unpin other data'],
     );
-    assert.equal(status.nodes?.[0]?.message, 'lacks 600 bytes of room');
+    assert.equal(status.nodes?.[0]?.message, 'lacks 600 bytes of free cache space');
   });
 
   it('says what failed and when it is tried again, and keeps what is there', () => {
@@ -136,8 +149,134 @@ describe('status of a CachePreload', () => {
   });
 });
 
+describe('memory in the status of a CachePreload', () => {
+  const asked = '2026-05-01T11:59:30.000Z';
+  const there = {
+    bytesInMemory: BigInt(size),
+    inMemoryAt: '2026-05-01T11:59:33.200Z',
+  } as const;
+  const early = preloadObject({ ...named('a', 'b'), readyWhen: 'Memory' });
+  const scene = { nodes: { a: {}, b: {} }, pinned: ['a', 'b'] };
+  const created = { createdAt: asked };
+
+  it('is Ready in memory for those who ask for it, and its phase and percent are about what is stored', () => {
+    const parts = { a: ['Running', 250, '', there], b: ['Verifying', size, '', there] } satisfies Parameters<
+      typeof job
+    >[2];
+    const status = statusFor(early, scene, parts, created);
+    assert.deepEqual(condition(status, 'Ready'), ['True', 'InMemory']);
+    assert.deepEqual(condition(status, 'InMemory'), ['True', 'InMemory']);
+    assert.deepEqual(condition(status, 'Stored'), ['False', 'Pending']);
+    const { phase, percent, bytesInMemory, bytesReady, inMemoryAt, completedAt } = status;
+    assert.deepEqual(
+      [phase, percent, bytesInMemory, bytesReady, inMemoryAt, completedAt],
+      ['Warming', 62, 2000, 1250, '2026-05-01T12:00:00Z', undefined],
+    );
+    const [row] = status.nodes ?? [];
+    assert.deepEqual(
+      [row?.name, row?.bytesInMemory, row?.inMemoryAt, row?.secondsToMemory, row?.storedAt, row?.secondsToStored],
+      ['a', size, '2026-05-01T11:59:33Z', 3.2, undefined, undefined],
+    );
+    const other = statusFor(preloadObject(named('a', 'b')), scene, parts, created);
+    assert.deepEqual(condition(other, 'Ready'), ['False', 'Warming'], 'others wait until it is stored');
+    assert.deepEqual(condition(other, 'InMemory'), ['True', 'InMemory']);
+  });
+
+  it('is not while one node lacks bytes, is not pinned, or failed', () => {
+    const cases: [string, Scene, Parameters<typeof job>[2]][] = [
+      ['lacks bytes', scene, { a: ['Running', 0, '', there], b: ['Running', 0, '', { bytesInMemory: 400n }] }],
+      ['failed', scene, { a: ['Running', 0, '', there], b: ['Failed', 0, 'why', there] }],
+      ['not pinned', { ...scene, pinned: ['a'] }, { a: ['Running', 0, '', there], b: ['Running', 0, '', there] }],
+    ];
+    for (const [why, seen, parts] of cases) {
+      assert.equal(condition(statusFor(early, seen, parts, created), 'Ready')?.[0], 'False', why);
+    }
+    const [, , parts] = cases[0] as (typeof cases)[0];
+    const lacking = statusFor(early, scene, parts, created);
+    const found = lacking.conditions.find(({ type }) => type === 'InMemory');
+    assert.deepEqual([found?.status, found?.message], ['False', 'not everything is in memory yet on b']);
+    assert.equal(lacking.waitingFor, 'a (0 %, 100 % in memory); b (0 %, 40 % in memory)');
+    const gone = statusFor(
+      early,
+      { ...scene, nodes: { a: {}, b: { agent: false } } },
+      { a: ['Running', 0, '', there], b: ['Running', 0, '', there] },
+    );
+    assert.deepEqual(condition(gone, 'Ready'), ['False', 'Warming'], 'what an agent holds that is away cannot be read');
+  });
+
+  it('says when it was stored too, and keeps both times when agents have forgotten the job', () => {
+    const stored = { ...there, storedAt: '2026-05-01T11:59:37.900Z' };
+    const ended = { ...created, state: 'Succeeded' };
+    const parts = { a: ['Succeeded', size, '', stored], b: ['Succeeded', size, '', stored] } satisfies Parameters<
+      typeof job
+    >[2];
+    const done = statusFor(early, scene, parts, ended);
+    assert.deepEqual(condition(done, 'Ready'), ['True', 'Ready']);
+    assert.deepEqual(condition(done, 'Stored'), ['True', 'Stored']);
+    const times = (status: typeof done) =>
+      (status.nodes ?? []).map((row) => [row.inMemoryAt, row.secondsToMemory, row.storedAt, row.secondsToStored]);
+    const both = ['2026-05-01T11:59:33Z', 3.2, '2026-05-01T11:59:37Z', 7.9];
+    assert.deepEqual(times(done), [both, both]);
+    const { conditions: _, ...written } = done;
+    const later = preloadObject({ ...named('a', 'b'), readyWhen: 'Memory' }, written as CachePreloadStatus);
+    const whole = { nodes: { a: { resident: size }, b: { resident: size } }, pinned: ['a', 'b'] };
+    assert.deepEqual(times(statusFor(later, whole)), [both, both]);
+  });
+
+  it('says whose agent does not report what is in memory: it counts when it is stored', () => {
+    const nodes = { a: {}, b: { features: [] } };
+    const parts = { a: ['Running', 0, '', there], b: ['Running', 700] } satisfies Parameters<typeof job>[2];
+    const status = statusFor(early, { ...scene, nodes }, parts, created);
+    assert.deepEqual(condition(status, 'Ready'), ['False', 'Warming']);
+    const row = status.nodes?.find(({ name }) => name === 'b');
+    assert.equal(row?.bytesInMemory, 700);
+    assert.match(row?.message ?? '', /^counts when it is stored, as the release of its agent does not report/);
+    const plain = statusFor(preloadObject(named('a', 'b')), { ...scene, nodes }, parts, created);
+    assert.equal(plain.nodes?.find(({ name }) => name === 'b')?.message, '');
+  });
+
+  it('says which limits a node has that is warmed', () => {
+    const nodes = { a: { limits: 'origins: 1GiB/s' }, b: {} };
+    const parts = { a: ['Running', 5], b: ['Running', 7] } satisfies Parameters<typeof job>[2];
+    const status = statusFor(preloadObject(named('a', 'b')), { ...scene, nodes }, parts, created);
+    assert.deepEqual(
+      status.nodes?.map(({ name, message }) => [name, message]),
+      [
+        ['a', 'within the limits of its node (origins: 1GiB/s)'],
+        ['b', ''],
+      ],
+    );
+  });
+
+  it('is written at once, though the figures of a moment ago would stay', () => {
+    const revisions = [{ dataset: 'd', manifest, revision: 'r1' }];
+    const before = preloadObject(
+      { ...named('a'), readyWhen: 'Memory' },
+      { phase: 'Warming', bytesReady: 5, revisions },
+    );
+    const seen = { nodes: { a: {} }, pinned: ['a'], holdMs: 300 };
+    assert.equal(statusFor(before, seen, { a: ['Running', 9] }).inMemoryAt, undefined);
+    assert.equal(statusFor(before, seen, { a: ['Running', 9, '', there] }).inMemoryAt, '2026-05-01T12:00:00Z');
+  });
+
+  it('is what gates that wait for memory go by', () => {
+    const seen = observed(scene);
+    const running = job(early, seen, {
+      a: ['Running', 250, '', there],
+      b: ['Running', 0, '', { bytesInMemory: 999n }],
+    });
+    assert.deepEqual(
+      [...(readinessOf(early, { ...seen, jobs: [running] }) ?? [])],
+      [
+        ['a', { percent: 25, memoryPercent: 100, pinned: true }],
+        ['b', { percent: 0, memoryPercent: 99, pinned: true }],
+      ],
+    );
+  });
+});
+
 describe('readiness for the gates', () => {
-  it('is 100 percent only of what is there and verified, and tells of pins by themselves', () => {
+  it('is 100 percent only of what is there and verified, and shows pins by themselves', () => {
     const preload = preloadObject(named('a', 'b', 'c', 'd'));
     const nodes = { a: { resident: size }, b: {}, c: {}, d: { agent: false } };
     const seen = observed({ nodes, pinned: ['b'] });
@@ -145,10 +284,10 @@ describe('readiness for the gates', () => {
     assert.deepEqual(
       [...(readinessOf(preload, { ...seen, jobs: [running] }) ?? [])],
       [
-        ['a', { percent: 100, pinned: false }],
-        ['b', { percent: 99, pinned: true }],
-        ['c', { percent: 42, pinned: false }],
-        ['d', { percent: 0, pinned: false }],
+        ['a', { percent: 100, memoryPercent: 100, pinned: false }],
+        ['b', { percent: 99, memoryPercent: 99, pinned: true }],
+        ['c', { percent: 42, memoryPercent: 42, pinned: false }],
+        ['d', { percent: 0, memoryPercent: 0, pinned: false }],
       ],
     );
     assert.equal(readinessOf(preload, { ...seen, pins: undefined }), undefined);

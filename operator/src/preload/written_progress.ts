@@ -4,9 +4,9 @@ import type { CachePreload } from '@hearth/common/resources';
 /** Between two writes of figures that change all the time, milliseconds. */
 const intervalMs = 1_000;
 /** Many CachePreloads that move at the same time make at most so many writes a second together. */
-const mostWrites = 50;
+const maxWrites = 50;
 /** A status has a row a node, and the API server keeps each of its versions for a while: at most so many rows a second. */
-const mostRows = 100;
+const maxRows = 100;
 /** One whose figures were not written for so long does not move. */
 const restMs = 10_000;
 
@@ -24,13 +24,13 @@ export class WrittenProgress {
   /** Milliseconds for which the figures in the status shall stay. Notices writes by the status given. */
   holdMs(preload: CachePreload): number {
     const key = objectKey(preload);
-    const { bytesReady, bytesVerified, bytesPerSecond, secondsLeft, nodes = [] } = preload.status ?? {};
-    const text = [bytesReady, bytesVerified, bytesPerSecond, secondsLeft].join();
+    const { bytesReady, bytesInMemory, bytesVerified, bytesPerSecond, secondsLeft, nodes = [] } = preload.status ?? {};
+    const text = [bytesReady, bytesInMemory, bytesVerified, bytesPerSecond, secondsLeft].join();
     const known = this.#written.get(key);
     const pauseMs = Math.max(
       intervalMs,
-      (this.#countMoving() / mostWrites) * 1000,
-      Math.min(restMs, (nodes.length / mostRows) * 1000),
+      (this.#countMoving() / maxWrites) * 1000,
+      Math.min(restMs, (nodes.length / maxRows) * 1000),
     );
     if (known?.text === text) return Math.max(0, known.at + pauseMs - this.#now());
     // The first sight of a CachePreload is not a write of it.

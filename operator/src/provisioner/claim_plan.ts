@@ -45,7 +45,7 @@ export function planClaim(
 function refuse(claim: PendingClaim, storageClass: ClassView): string | undefined {
   const { source } = claim;
   if (source === undefined) {
-    return `a volume of ${driverName} shows a Dataset: give the claim a dataSourceRef with apiGroup ${apiGroup}, kind ${datasets.kind} and its name. Scratch and durable volumes are not there yet`;
+    return `a volume of ${driverName} shows a Dataset: give the claim a dataSourceRef with apiGroup ${apiGroup}, kind ${datasets.kind} and its name. Scratch and durable volumes are not supported yet`;
   }
   if (source.apiGroup !== apiGroup || source.kind !== datasets.kind) {
     return `dataSourceRef is of kind ${source.kind} of the group "${source.apiGroup}"; volumes of ${driverName} are made from kind ${datasets.kind} of the group ${apiGroup}`;

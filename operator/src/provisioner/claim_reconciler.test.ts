@@ -98,12 +98,12 @@ describe('claims', () => {
     }
   });
 
-  it('do not take an object of that name from somebody else', async () => {
+  it('do not take an object of that name from another owner', async () => {
     objects.set('pvc-u-1', { spec: { claimRef: { uid: 'other' } } });
     await assert.rejects(reconcile(), { code: 'AlreadyExists', message: /belongs to something else; delete it/ });
   });
 
-  it('are told once what they wait for', async () => {
+  it('get one event of what they wait for', async () => {
     llama = undefined;
     await reconcile();
     await reconcile();

@@ -134,7 +134,7 @@ describe('volumes of claims, with the binder of Kubernetes', () => {
     await cluster.gone('dataset', 'llama');
   });
 
-  it('stay with the policy Retain, and let go when somebody deletes them', async () => {
+  it('stay with the policy Retain, and let go when they are deleted', async () => {
     await cluster.apply(datasetObject('llama'), claimObject('c', { storageClassName: 'kept' }));
     const volume = await volumeOf('c');
     const name = volume.metadata?.name ?? '';
@@ -162,7 +162,7 @@ describe('volumes of claims, with the binder of Kubernetes', () => {
     await cluster.apply(claimObject('plain', { dataSourceRef: undefined }));
     await told(
       'plain',
-      /^Warning ProvisioningFailed: .*dataSourceRef .* Scratch and durable volumes are not there yet/,
+      /^Warning ProvisioningFailed: .*dataSourceRef .* Scratch and durable volumes are not supported yet/,
     );
     await cluster.apply(claimObject('block', { volumeMode: 'Block' }));
     await told('block', /^Warning ProvisioningFailed: .*volumeMode: Filesystem/);

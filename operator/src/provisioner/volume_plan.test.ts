@@ -49,7 +49,7 @@ describe('PersistentVolume of a claim', () => {
     });
   });
 
-  it('tells its size exactly', () => {
+  it('gives its size exactly', () => {
     assert.deepEqual([0n, 1n, 1024n, 1025n, 5n << 40n, 1n << 63n].map(quantity), [
       '0',
       '1',
@@ -91,7 +91,7 @@ describe('plan for a volume', () => {
     assert.deepEqual(kinds({ phase: 'Bound', reclaimPolicy: 'Delete', deleting: true }), []);
   });
 
-  it('lets go of one that somebody deletes, and keeps its record when it is to be retained', () => {
+  it('lets go of one that is deleted, and keeps its record when it is to be retained', () => {
     assert.deepEqual(kinds({ phase: 'Released', reclaimPolicy: 'Retain', deleting: true }), ['removeFinalizer']);
     const unused = { phase: 'Available', reclaimPolicy: 'Delete', deleting: true };
     assert.deepEqual(kinds(unused), ['deleteVolume', 'removeFinalizer']);

@@ -121,7 +121,7 @@ describe('volumes', () => {
     assert.deepEqual(calls, []);
   });
 
-  it('that were made anew under the same name keep their finalizer', async () => {
+  it('that were made again under the same name keep their finalizer', async () => {
     seen = volumeView(volume('Released', { deletionTimestamp: '2026-01-01T00:00:00Z' }));
     object = volume('Bound', { uid: 'u-2' });
     await pass();

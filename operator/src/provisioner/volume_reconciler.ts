@@ -19,7 +19,7 @@ export interface VolumeReconcilerOptions {
 /** How soon agents that are away are asked again. */
 const awayMs = 30_000;
 /** A deletion waits this long for agents that cannot be reached, then it ends without them. */
-const patienceMs = 300_000;
+const timeoutMs = 300_000;
 
 /** Deletes volumes whose claims have gone, as their reclaim policy says, and has agents know the others. */
 export class VolumeReconciler implements Reconciler<VolumeView, boolean, VolumeAction> {
@@ -95,7 +95,7 @@ export class VolumeReconciler implements Reconciler<VolumeView, boolean, VolumeA
     const { now = () => epochMs(systemClock) } = this.#options;
     const since = this.#waiting.get(uid) ?? now();
     this.#waiting.set(uid, since);
-    return now() - since >= patienceMs;
+    return now() - since >= timeoutMs;
   }
 
   async #removeFinalizer({ name, uid }: VolumeView, signal: AbortSignal): Promise<undefined> {

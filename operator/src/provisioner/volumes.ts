@@ -1,5 +1,5 @@
 import { HearthError } from '@hearth/common';
-import { AccessMode, ControlBook, ControllerService } from '@hearth/csi-driver';
+import { AccessMode, ControllerService, ControlRegistry } from '@hearth/csi-driver';
 import type { Agents } from '../agents/index.ts';
 import type { VolumeRequest } from './claim_plan.ts';
 import type { MadeVolume } from './persistent_volume.ts';
@@ -56,9 +56,9 @@ export class AgentVolumes implements Volumes {
 
   async ensure(volume: VolumeView, signal: AbortSignal): Promise<void> {
     const { handle: name, cluster, dataset, capacityBytes, revision: manifest } = volume;
-    const book = this.#book(cluster);
-    if ((await book.get(name, signal)) === undefined) {
-      await book.create({ name, dataset, capacityBytes, manifest }, signal);
+    const registry = this.#registry(cluster);
+    if ((await registry.get(name, signal)) === undefined) {
+      await registry.create({ name, dataset, capacityBytes, manifest }, signal);
     }
   }
 
@@ -67,13 +67,13 @@ export class AgentVolumes implements Volumes {
   }
 
   #controller(cluster: string): ControllerService {
-    const book = this.#book(cluster);
-    return new ControllerService(book, book);
+    const registry = this.#registry(cluster);
+    return new ControllerService(registry, registry);
   }
 
-  #book(cluster: string): ControlBook {
+  #registry(cluster: string): ControlRegistry {
     const agents = this.#agents.get(cluster);
-    if (agents !== undefined) return new ControlBook(agents, cluster);
+    if (agents !== undefined) return new ControlRegistry(agents, cluster);
     throw new HearthError('Unavailable', `no agent of StorageCluster ${cluster} is known yet; it is tried again`);
   }
 }

@@ -49,7 +49,7 @@ describe('pods whose mounts died', () => {
   const events = () => [...api.objects.values()].filter(({ kind }) => kind === 'Event') as CoreEvent[];
   const told = () => events().map(({ involvedObject }) => involvedObject.name);
 
-  it('are told by an event of theirs, for each time that it happened', async () => {
+  it('are reported by an event of theirs, for each time that it happened', async () => {
     await says();
     await says('a 1');
     await says('b 1', 'a 1');
@@ -67,7 +67,7 @@ describe('pods whose mounts died', () => {
     );
   });
 
-  it('are not told again by the next leader, though the API server has forgotten the event', async () => {
+  it('are not reported again by the next leader, though the API server has forgotten the event', async () => {
     await says('a 1');
     for (const [key, { kind }] of [...api.objects]) if (kind === 'Event') api.objects.delete(key);
     newLeader();
@@ -75,7 +75,7 @@ describe('pods whose mounts died', () => {
     assert.deepEqual(told(), []);
   });
 
-  it('are not told again where the leader ended before it wrote down whom it told', async () => {
+  it('are not reported again where the leader ended before it wrote down what it reported', async () => {
     const { patch } = api;
     api.patch = async () => {
       throw new HearthError('Unavailable', 'away');
@@ -88,7 +88,7 @@ describe('pods whose mounts died', () => {
     assert.equal(cache().status?.reboundPods?.length, 1);
   });
 
-  it('are not told again when the agent was started anew and has not looked yet', async () => {
+  it('are not reported again when the agent was started again and has not looked yet', async () => {
     await says('a 1');
     capability = undefined;
     await reconcile('n1', signal);
@@ -98,7 +98,7 @@ describe('pods whose mounts died', () => {
   });
 
   for (const code of ['Unavailable', 'PermissionDenied', 'NotFound', 'InvalidArgument'] as const) {
-    it(`are told later when the API server refuses (${code}), and keep nobody else from it`, async () => {
+    it(`are reported later when the API server refuses (${code}), and keep no other pod from it`, async () => {
       const { create } = api;
       api.create = (type, object, ...rest) =>
         object.metadata?.name?.startsWith('a.')
@@ -112,7 +112,7 @@ describe('pods whose mounts died', () => {
     });
   }
 
-  it('are not told again when the agent had no room for them meanwhile', async () => {
+  it('are not reported again when the agent had no room for them meanwhile', async () => {
     await says('a 1');
     capability = Capability.fromPartial({
       name: 'volumes',
@@ -125,7 +125,7 @@ describe('pods whose mounts died', () => {
     assert.deepEqual(told(), []);
   });
 
-  it('are told once though agents of the release before, which do not tell when, and newer ones name them by turns', async () => {
+  it('are reported once though agents of the release before, which do not report when, and newer ones name them by turns', async () => {
     await says('a ');
     for (const [key, { kind }] of [...api.objects]) if (kind === 'Event') api.objects.delete(key);
     for (const name of ['a 1', 'a ', 'a 1']) await says(name);
@@ -134,12 +134,12 @@ describe('pods whose mounts died', () => {
     assert.deepEqual(told(), ['a']);
   });
 
-  it('are told and remembered once though they are named twice', async () => {
+  it('are reported and remembered once though they are named twice', async () => {
     await says('a 1', 'a 1');
     assert.deepEqual([told(), cache().status?.reboundPods?.length], [['a'], 1]);
   });
 
-  it('are nobody without an id', async () => {
+  it('are no pods without an id', async () => {
     await says('nobody 1');
     assert.deepEqual(told(), []);
   });

@@ -4,4 +4,4 @@ export { hasFinalizer, removeFinalizer } from './finalizer.ts';
 export { reconcileKey } from './pass.ts';
 export type * from './reconciler.ts';
 export { retryDelayMs } from './retry_delay.ts';
-export { reconcileObject, type ShellOptions } from './shell.ts';
+export { reconcileObject } from './shell.ts';

@@ -87,7 +87,7 @@ describe('reconcileObject', () => {
     })(key, new AbortController().signal);
   const ready = (): Condition | undefined => present()?.status?.conditions?.find(({ type }) => type === 'Ready');
 
-  it('sets the finalizer before anything else, does what is to be done, and tells of it', async () => {
+  it('sets the finalizer before anything else, does what is to be done, and reports it', async () => {
     await make(['easy', 'b']);
     const result = await pass();
     assert.deepEqual(api.calls, ['patch Widget a', 'apply status Widget a']);
@@ -119,7 +119,7 @@ describe('reconcileObject', () => {
     assert.deepEqual(result, { requeueAfterMs: 60_000 });
   });
 
-  it('writes and tells nothing when nothing has changed, however the server orders conditions', async () => {
+  it('writes and reports nothing when nothing has changed, however the server orders conditions', async () => {
     await make(['b']);
     await pass();
     present()?.status?.conditions?.reverse();
@@ -151,7 +151,7 @@ describe('reconcileObject', () => {
     );
   });
 
-  it('tells of a failed action on the object and by one event, keeps what was done, and has it tried again', async () => {
+  it('reports a failed action on the object and by one event, keeps what was done, and has it tried again', async () => {
     await make(['easy', 'hard', 'later']);
     reconciler.applyError = new HearthError('PermissionDenied', 'may not');
     await assert.rejects(pass(), /may not/);

@@ -2,14 +2,14 @@ import type { Credentials } from '@hearth/common/generated/hearth/v1/control.ts'
 import type { SourceKind } from '@hearth/common/resources';
 
 /** Keys of a Secret that a source of this kind needs, and those it may have beside them. */
-const keysOf: Record<SourceKind, { needed: readonly (keyof Credentials)[]; optional: readonly (keyof Credentials)[] }> =
-  {
-    s3: { needed: ['accessKeyId', 'secretAccessKey'], optional: ['sessionToken'] },
-    http: { needed: ['token'], optional: [] },
-    hub: { needed: ['token'], optional: [] },
-    directory: { needed: [], optional: [] },
-    selfTest: { needed: [], optional: [] },
-  };
+type SecretKey = Exclude<keyof Credentials, 'mirrors'>;
+const keysOf: Record<SourceKind, { needed: readonly SecretKey[]; optional: readonly SecretKey[] }> = {
+  s3: { needed: ['accessKeyId', 'secretAccessKey'], optional: ['sessionToken'] },
+  http: { needed: ['token'], optional: [] },
+  hub: { needed: ['token'], optional: [] },
+  directory: { needed: [], optional: [] },
+  selfTest: { needed: [], optional: [] },
+};
 
 export type CredentialsChoice =
   | { kind: 'found'; credentials: Credentials }

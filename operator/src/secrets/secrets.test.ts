@@ -76,7 +76,7 @@ describe('secret reader', () => {
     assert.deepEqual(await reader.get('a', 's'), { kind: 'found', data: { token: 'Yg==' } });
   });
 
-  it('tells missing from forbidden, and looks again soon', async () => {
+  it('distinguishes missing from forbidden, and looks again soon', async () => {
     answers = [undefined, new HearthError('PermissionDenied', 'secrets "s" is forbidden'), { data: {} }];
     assert.deepEqual(await reader.get('a', 's'), { kind: 'missing' });
     now += 15_000;

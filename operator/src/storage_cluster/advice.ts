@@ -4,7 +4,7 @@ import type { ClusterStatus } from '../agents/index.ts';
 import { type ConditionState, findCondition } from '../reconciler/index.ts';
 
 /** Nodes that a message names. */
-const mostNamed = 3;
+const maxNamed = 3;
 const longestMessage = 4096;
 
 /** A capability of nodes whose want is worth a condition of the whole cluster. */
@@ -23,7 +23,7 @@ const advices: readonly Advice[] = [
     holds: { reason: 'Ready', message: 'Datasets can be mounted on every node before they are complete there' },
     lacks: {
       reason: 'NoFuse',
-      message: 'cannot mount datasets before they are complete there; complete ones are read as files all the same',
+      message: 'cannot mount datasets before they are complete there; complete ones can still be mounted',
     },
   },
   {
@@ -36,7 +36,10 @@ const advices: readonly Advice[] = [
     type: 'Holders',
     capability: 'holder',
     holds: { reason: 'Current', message: 'The mount holders of all nodes are of the release of their agents' },
-    lacks: { reason: 'Outdated', message: 'have an outdated mount holder, which goes on as it is' },
+    lacks: {
+      reason: 'Outdated',
+      message: 'have a mount holder of another release than their agent (it keeps its mounts until its pod is deleted)',
+    },
   },
   {
     type: 'Volumes',
@@ -69,10 +72,15 @@ function controlApi(status: ClusterStatus | undefined, before: Condition | undef
   }
   const { apiDifferences: all } = status;
   if (all.length === 0) {
-    return { type, status: 'True', reason: 'Current', message: 'The agents have all that the operator asks for' };
+    return {
+      type,
+      status: 'True',
+      reason: 'Current',
+      message: 'All agents support every feature of the control API that the operator uses',
+    };
   }
-  const more = all.length > mostNamed ? `; and ${all.length - mostNamed} more agents` : '';
-  const message = `${all.slice(0, mostNamed).join('; ')}${more}`;
+  const more = all.length > maxNamed ? `; and ${all.length - maxNamed} more agents` : '';
+  const message = `${all.slice(0, maxNamed).join('; ')}${more}`;
   return { type, status: 'False', reason: 'OtherRelease', message: message.slice(0, longestMessage) };
 }
 
@@ -94,8 +102,8 @@ function conditionOf(
     return found === undefined || found.ready ? [] : [`${agent.node}: ${found.reason}`];
   });
   if (lacking.length === 0) return { type, status: 'True', ...holds };
-  const named = lacking.sort().slice(0, mostNamed).join('; ');
-  const more = lacking.length > mostNamed ? `; and ${lacking.length - mostNamed} more` : '';
+  const named = lacking.sort().slice(0, maxNamed).join('; ');
+  const more = lacking.length > maxNamed ? `; and ${lacking.length - maxNamed} more` : '';
   const message = `${lacking.length} of ${seen.length} nodes ${lacks.message}: ${named}${more}`;
   return { type, status: 'False', reason: lacks.reason, message: message.slice(0, longestMessage) };
 }

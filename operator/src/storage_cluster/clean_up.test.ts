@@ -40,13 +40,13 @@ describe('deletion of a StorageCluster', () => {
       },
       namespace: 'hearth-system',
       now: () => clock.now,
-      patienceMs: 600_000,
+      timeoutMs: 600_000,
     };
     const run = () => cleanUp(options as never, sampleCluster({}, { deletionTimestamp }), signal);
     return { run, deleted, events, clock, objects };
   }
 
-  it('takes agents and NodeCaches away first, and waits for their pods by name', async () => {
+  it('removes agents and NodeCaches first, and waits for their pods by name', async () => {
     const { run, deleted } = setUp({ DaemonSet: ['agents'], Pod: ['agent-1'], Secret: ['ca'] }, ['n1']);
     assert.deepEqual(await run(), {
       waitingFor: 'Waits for these to go: DaemonSet agents, Pod agent-1',
@@ -55,7 +55,7 @@ describe('deletion of a StorageCluster', () => {
     assert.deepEqual(deleted, ['DaemonSet agents', 'NodeCache n1']);
   });
 
-  it('takes holders away when agents have gone: what these have left mounted goes with them', async () => {
+  it('removes holders when agents have gone: what these have left mounted goes with them', async () => {
     const { run, deleted, objects } = setUp({ DaemonSet: ['agents', 'holders'], Pod: ['agent-1', 'holder-1'] });
     await run();
     objects.DaemonSet = ['holders'];
@@ -69,7 +69,7 @@ describe('deletion of a StorageCluster', () => {
     assert.deepEqual(deleted, ['DaemonSet agents', 'DaemonSet holders']);
   });
 
-  it('takes the store and certificates away when agents have gone, and is done when nothing is left', async () => {
+  it('removes the store and certificates when agents have gone, and is done when nothing is left', async () => {
     const { run, deleted, objects } = setUp({ StatefulSet: ['etcd'], Secret: ['ca'], Pod: ['etcd-0'] });
     assert.deepEqual(await run(), {
       waitingFor: 'Waits for these to go: StatefulSet etcd, Secret ca, Pod etcd-0',
@@ -80,7 +80,7 @@ describe('deletion of a StorageCluster', () => {
     assert.equal(await run(), 'done');
   });
 
-  it('ends when the patience is over, with everything deleted that can be and an event', async () => {
+  it('ends when the timeout is over, with everything deleted that can be and an event', async () => {
     const { run, deleted, events, clock } = setUp({ Pod: ['agent-stuck'], Secret: ['ca'] });
     clock.now = began + 600_001;
     assert.equal(await run(), 'done');

@@ -11,22 +11,22 @@ export interface CleanUpOptions {
   namespace: string;
   now: () => number;
   /** A deletion ends after this time though something is left. */
-  patienceMs: number;
+  timeoutMs: number;
 }
 
 /**
  * Removes everything that was made for a StorageCluster and waits until it has gone, pods included. Agents go first;
  * after them the holders, which detach every mount that agents have left on a node, and the store and certificates, as
- * agents take leave of it. Ends in any case when the patience is over, with an event that names what is left.
+ * agents take leave of it. Ends in any case when the timeout is over, with an event that names what is left.
  */
 export async function cleanUp(
   options: CleanUpOptions,
   cluster: StorageCluster,
   signal: AbortSignal,
 ): Promise<CleanUpResult> {
-  const { events, now, patienceMs } = options;
+  const { events, now, timeoutMs } = options;
   const { name, deletionTimestamp = '' } = cluster.metadata;
-  const patient = now() - Date.parse(deletionTimestamp) <= patienceMs;
+  const patient = now() - Date.parse(deletionTimestamp) <= timeoutMs;
   const left: string[] = [];
   for (const removeNext of [removeAgents, removeHolders, removeRest]) {
     left.push(...(await removeNext(options, name, signal)));
@@ -35,7 +35,7 @@ export async function cleanUp(
   if (left.length === 0) return 'done';
   const named = `${left.slice(0, 10).join(', ')}${left.length > 10 ? ` and ${left.length - 10} more` : ''}`;
   if (patient) return { waitingFor: `Waits for these to go: ${named}`, requeueAfterMs: 1_000 };
-  const message = `After ${Math.round(patienceMs / 60_000)} minutes these had not gone, and are left to the garbage collector: ${named}`;
+  const message = `After ${Math.round(timeoutMs / 60_000)} minutes these had not gone, and are left to the garbage collector: ${named}`;
   events.eventFor(kinds.StorageCluster, cluster, 'Warning', 'DeletionIncomplete', message);
   return 'done';
 }
@@ -65,7 +65,7 @@ async function removeFromNodes(
   const { api, namespace } = options;
   const place = { namespace, labelSelector: selector };
   const sets = await deleteAll(api, kinds.DaemonSet, place, signal);
-  // The garbage collector takes pods away after what made them.
+  // The garbage collector removes pods after what made them.
   return [...sets, ...(await pods(options, selector, signal))];
 }
 

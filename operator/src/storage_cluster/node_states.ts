@@ -3,7 +3,7 @@ import type { ClusterStatus } from '../agents/index.ts';
 import type { NodeFacts } from '../kubernetes/index.ts';
 import { type PodState, startingReason } from './pod_state.ts';
 
-const mostNodesListed = 500;
+const maxNodesListed = 500;
 const longestMessage = 1024;
 /** A kubelet that makes a pod for longer has met with something that it reports only in events: a folder that it cannot make, a disk. */
 const startingMs = 60_000;
@@ -41,7 +41,7 @@ function overdue(pod: PodState, namespace: string, now: Date): PodState {
 /** What is listed in the status: nodes that are not ready first, and not too many. */
 export function listedStates(states: readonly NodeState[]): NodeState[] {
   const listed = [...states.filter(({ ready }) => !ready), ...states.filter(({ ready }) => ready)];
-  return listed.slice(0, mostNodesListed);
+  return listed.slice(0, maxNodesListed);
 }
 
 function readiness(node: NodeFacts, pod: PodState | undefined, status: ClusterStatus | undefined) {

@@ -65,7 +65,7 @@ describe('plan of a StorageCluster', () => {
     type: kinds.ConfigMap,
     object: { metadata: { name: 'old', uid: 'u' } },
   } as Observation['owned'][number];
-  it('takes away what is no longer wanted, but not before the store has an address', () => {
+  it('removes what is no longer wanted, but not before the store has an address', () => {
     const owned = [...asOwned(objects), old];
     assert.deepEqual(describeActions(plan(observation({ owned }))), ['delete ConfigMap old']);
     assert.deepEqual(describeActions(plan(observation({ owned, store: undefined }))), []);
@@ -128,7 +128,7 @@ describe('plan of a StorageCluster', () => {
     assert.deepEqual(plan(observation({ owned, foreign })), []);
   });
 
-  it('begins the store anew when a member has lost its data, once, and makes it again when it has gone', () => {
+  it('begins the store again when a member has lost its data, once, and makes it again when it has gone', () => {
     const store = { endpoints: [], ready: true, trouble: undefined, memberLost: true };
     assert.deepEqual(describeActions(plan(observation({ store }))), ['rebuild hearth-models-etcd']);
     const owned = asOwned(objects).map(({ type, object }) => {

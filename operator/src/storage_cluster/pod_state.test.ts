@@ -88,19 +88,19 @@ describe('state of a pod', () => {
       'too little memory',
       { containerStatuses: [ended({ exitCode: 137, reason: 'OOMKilled' })] },
       'Restarting',
-      /ended for want of memory/,
+      /ended for lack of memory/,
     ],
     ['an eviction', { phase: 'Failed', reason: 'Evicted', message: 'disk pressure' }, 'Evicted', /disk pressure/],
     [
       'a process that is not ready',
       { phase: 'Running', containerStatuses: [container({ state: { running: {} } })] },
       'PodNotReady',
-      /runs, but does not say yet/,
+      /is running but not ready/,
     ],
     ['a start', { phase: 'Pending' }, 'PodStarting', /is starting/],
   ];
   for (const [what, status, reason, message] of troubles) {
-    it(`tells of ${what}`, () => {
+    it(`reports ${what}`, () => {
       const { trouble, ready } = podState(pod(status));
       assert.equal(ready, false);
       assert.equal(trouble?.reason, reason);

@@ -92,14 +92,14 @@ function troubleOf(pod: Pod): Trouble {
   }
   if (ended !== undefined) return crashed('Restarting', ended);
   if (container?.state?.running !== undefined) {
-    return { reason: 'PodNotReady', message: 'Its pod runs, but does not say yet that it is ready' };
+    return { reason: 'PodNotReady', message: 'Its pod is running but not ready' };
   }
   return { reason: startingReason, message: 'Its pod is starting' };
 }
 
 function crashed(reason: string, { exitCode, message, reason: cause }: Terminated): Trouble {
   const said = lastSentence(message ?? '');
-  const how = cause === 'OOMKilled' ? 'for want of memory' : `with code ${exitCode}`;
+  const how = cause === 'OOMKilled' ? 'for lack of memory (OOMKilled)' : `with code ${exitCode}`;
   return { reason, message: `Its process ended ${how}${said === '' ? '' : `: ${said}`}` };
 }
 

@@ -142,7 +142,7 @@ describe('status of a StorageCluster', () => {
     assert.deepEqual([status.capacityBytes, status.usedBytes, status.nodesReady], [10, 4, 1]);
   });
 
-  it('tells of nodes without FUSE or with budgets that their disks cannot hold, and is Ready all the same', () => {
+  it('reports nodes without FUSE or with budgets that their disks cannot hold, and is Ready all the same', () => {
     const capable = (node: string, fuse: boolean, budget: boolean) =>
       nodeStatus(node, {
         capabilities: [
@@ -168,7 +168,7 @@ describe('status of a StorageCluster', () => {
       status: 'False',
       reason: 'NoFuse',
       message:
-        '1 of 3 nodes cannot mount datasets before they are complete there; complete ones are read as files all the same: b: there is no /dev/fuse. Load the module: `modprobe fuse`',
+        '1 of 3 nodes cannot mount datasets before they are complete there; complete ones can still be mounted: b: there is no /dev/fuse. Load the module: `modprobe fuse`',
     });
     assert.match(conditionOf('Budgets', { status })?.message ?? '', /^1 of 3 .*: c: the budget of \/c is 9 TiB, but 1/);
     assert.equal(conditionOf('Ready', { status })?.status, 'True');
@@ -179,7 +179,7 @@ describe('status of a StorageCluster', () => {
     );
   });
 
-  it('counts outdated holders, and names pods whose mounts were bound anew', () => {
+  it('counts outdated holders, and names pods whose mounts were bound again', () => {
     const capable = (node: string, holder: boolean, volumes: boolean) =>
       nodeStatus(node, {
         capabilities: [
@@ -205,7 +205,7 @@ describe('status of a StorageCluster', () => {
       status: 'False',
       reason: 'Outdated',
       message:
-        '2 of 3 nodes have an outdated mount holder, which goes on as it is: b: the mount holder is of release 1; c: the mount holder is of release 1',
+        '2 of 3 nodes have a mount holder of another release than their agent (it keeps its mounts until its pod is deleted): b: the mount holder is of release 1; c: the mount holder is of release 1',
     });
     assert.match(conditionOf('Volumes', { status })?.message ?? '', /^1 of 3 nodes .*: c: pod team\/reader had mounts/);
     assert.equal(conditionOf('Ready', { status })?.status, 'True');
@@ -217,7 +217,7 @@ describe('status of a StorageCluster', () => {
       type: 'ControlApi',
       status: 'True',
       reason: 'Current',
-      message: 'The agents have all that the operator asks for',
+      message: 'All agents support every feature of the control API that the operator uses',
     });
     assert.deepEqual(conditionOf('ControlApi', status('a lacks x', 'b', 'c', 'd', 'e')), {
       type: 'ControlApi',
@@ -283,7 +283,7 @@ describe('status of a StorageCluster', () => {
     assert.equal(condition?.message, 'Agents wait for Secret s in namespace n; make it');
   });
 
-  it('tells of nodes that belong to others, and of names that are taken', () => {
+  it('reports nodes that belong to others, and names that are taken', () => {
     const takenBy = { cluster: 'older', group: 'g' };
     const conflicts = ['a', 'b', 'c', 'd'].map((node) => ({ node, group: 'all', takenBy }));
     const condition = conditionOf('Placement', { conflicts });

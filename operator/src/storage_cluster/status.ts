@@ -9,7 +9,7 @@ import { startingReason } from './pod_state.ts';
 export const progressReasons = ['Starting', 'StoreStarting'];
 const startingReasons = new Set(['NoPod', startingReason, 'PodNotReady']);
 /** Nodes that a message names. */
-const mostNamed = 3;
+const maxNamed = 3;
 
 export function clusterStatus(cluster: StorageCluster, observation: Observation): DesiredStatus<StorageCluster> {
   const { nodes, store } = observation;
@@ -79,7 +79,7 @@ function agentsReady(nodes: readonly NodeState[]): ConditionState {
   if (waiting.length === 0) return condition('AgentsReady', true, 'Ready', `All ${nodes.length} nodes are ready`);
   // What will not pass by itself comes first.
   const troubled = waiting.filter(({ reason }) => !startingReasons.has(reason));
-  const named = [...troubled, ...waiting.filter(({ reason }) => startingReasons.has(reason))].slice(0, mostNamed);
+  const named = [...troubled, ...waiting.filter(({ reason }) => startingReasons.has(reason))].slice(0, maxNamed);
   const more = waiting.length - named.length;
   const message = [
     `${waiting.length} of ${nodes.length} nodes are not ready: `,
@@ -98,7 +98,7 @@ function placement(cluster: StorageCluster, { conflicts, foreign }: Observation)
   const taken = conflicts.filter(({ takenBy }) => takenBy.cluster !== cluster.metadata.name);
   if (taken.length === 0)
     return condition('Placement', true, 'Exclusive', 'No other StorageCluster has one of the nodes');
-  const named = taken.slice(0, mostNamed).map(({ node, group, takenBy }) => {
+  const named = taken.slice(0, maxNamed).map(({ node, group, takenBy }) => {
     const owner = `group ${takenBy.group} of StorageCluster ${takenBy.cluster}`;
     return `Node ${node} of group ${group} belongs to ${owner}`;
   });

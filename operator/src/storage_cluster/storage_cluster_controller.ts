@@ -7,13 +7,13 @@ import { OwnedObjects, type OwnedSources } from './owned_objects.ts';
 import { StorageClusterReconciler, type StorageClusterReconcilerOptions } from './storage_cluster_reconciler.ts';
 
 export interface StorageClusterControllerOptions
-  extends Omit<StorageClusterReconcilerOptions, 'owned' | 'now' | 'deletionPatienceMs'> {
+  extends Omit<StorageClusterReconcilerOptions, 'owned' | 'now' | 'deletionTimeoutMs'> {
   api: Pick<KubernetesClient, 'get' | 'list' | 'apply' | 'patch' | 'delete'>;
   /** Of the operator's namespace and `ownedSelector`. */
   owned: OwnedSources;
   logger: Logger;
   now?: () => Date;
-  deletionPatienceMs?: number | undefined;
+  deletionTimeoutMs?: number | undefined;
 }
 
 /** Figures that change all the time are written as often as this at most. */
@@ -27,9 +27,9 @@ export async function runStorageClusterController(
   signal: AbortSignal,
 ): Promise<void> {
   const { clusters, nodes, pods, agents, api, events, logger, environment } = options;
-  const { now = () => systemClock.date(), deletionPatienceMs = 10 * 60_000 } = options;
+  const { now = () => systemClock.date(), deletionTimeoutMs = 10 * 60_000 } = options;
   const owned = new OwnedObjects(options.owned, environment.namespace);
-  const reconciler = new StorageClusterReconciler({ ...options, owned, now, deletionPatienceMs });
+  const reconciler = new StorageClusterReconciler({ ...options, owned, now, deletionTimeoutMs });
   const known = (name: string) => (clusters.get(name) === undefined ? [] : [name]);
   const reports = statusOf(agents);
   const watches = [

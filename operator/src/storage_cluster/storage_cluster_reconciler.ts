@@ -14,7 +14,7 @@ export interface StorageClusterReconcilerOptions extends ObserverOptions {
   api: Pick<KubernetesClient, 'get' | 'list' | 'apply' | 'delete'>;
   events: Pick<EventRecorder, 'eventFor'>;
   /** A deletion ends after this time though something is left. */
-  deletionPatienceMs: number;
+  deletionTimeoutMs: number;
 }
 
 /** References to objects of users are not watched. */
@@ -91,10 +91,10 @@ export class StorageClusterReconciler implements ObjectReconciler<StorageCluster
   }
 
   async cleanUp(cluster: StorageCluster, signal: AbortSignal): Promise<CleanUpResult> {
-    const { api, events, environment, agents, deletionPatienceMs, now } = this.#options;
+    const { api, events, environment, agents, deletionTimeoutMs, now } = this.#options;
     await agents.forget(cluster.metadata.name);
     const time = () => now().getTime();
-    const options = { api, events, namespace: environment.namespace, now: time, patienceMs: deletionPatienceMs };
+    const options = { api, events, namespace: environment.namespace, now: time, timeoutMs: deletionTimeoutMs };
     return await cleanUp(options, cluster, signal);
   }
 }

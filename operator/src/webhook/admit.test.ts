@@ -77,7 +77,7 @@ describe('admission of a pod', () => {
     assert.match(warnings[0] ?? '', /is not Off, Prefer or Wait/);
   });
 
-  it('tells who asks for a gate without a volume of a Dataset', () => {
+  it('reports who asks for a gate without a volume of a Dataset', () => {
     const pod = podOf('web', [], { metadata: { annotations: { 'hearth.storage/gate': 'Wait' } } });
     const { patch, warnings } = make(pod, found());
     assert.deepEqual(patch, []);

@@ -65,7 +65,7 @@ describe('certificates of the webhook', () => {
     assert.equal(authorities(last.texts), 1);
   });
 
-  it('are made anew when the key of the authority is lost', async () => {
+  it('are made again when the key of the authority is lost', async () => {
     const { texts } = await plan({}, '');
     const lost = await plan({ ...texts, 'ca.key': '' }, texts['ca.crt'] ?? '');
     assert.match(lost.reason ?? '', /its key does not belong to it/);

@@ -9,7 +9,7 @@ import { claimed, claimOf, datasetOf, inline, podOf } from '../gates/testing/obj
 import { Facts } from './facts.ts';
 
 const signal = new AbortController().signal;
-const patienceMs = 150;
+const timeoutMs = 150;
 
 class Memory<P> {
   readonly #objects = new Map<string, P>();
@@ -40,7 +40,7 @@ describe('facts of a pod that is being made', () => {
     api = new MemoryApi();
     [claims, volumes, datasets] = [new Memory(), new Memory(), new Memory()];
     clock = new TestClock();
-    facts = new Facts({ api, claims, volumes, datasets, patienceMs, clock });
+    facts = new Facts({ api, claims, volumes, datasets, timeoutMs, clock });
   });
   /** Moves time on by this when something is waited for. */
   const passWait = async (ms: number): Promise<void> => {
@@ -74,7 +74,7 @@ describe('facts of a pod that is being made', () => {
 
   it('are waited for, and found by a watch', async () => {
     const asked = facts.of(podOf('web', [inline('llama')]), 'team', signal);
-    await passWait(patienceMs - 1);
+    await passWait(timeoutMs - 1);
     datasets.put('team/other', datasetOf('other', undefined));
     datasets.put('team/llama', datasetOf('llama', undefined));
     assert.deepEqual((await asked).missing, []);
@@ -83,7 +83,7 @@ describe('facts of a pod that is being made', () => {
 
   it('are asked for once more at the end, when a watch is late', async () => {
     const asked = facts.of(podOf('web', [inline('llama')]), 'team', signal);
-    await passWait(patienceMs - 1);
+    await passWait(timeoutMs - 1);
     store('datasets/team/llama', datasetOf('llama', undefined));
     await passWait(1);
     assert.deepEqual((await asked).missing, []);
@@ -91,7 +91,7 @@ describe('facts of a pod that is being made', () => {
 
   it('are missing after the time, having been asked for twice', async () => {
     const asked = facts.of(pod, 'team', signal);
-    await passWait(patienceMs - 1);
+    await passWait(timeoutMs - 1);
     assert.equal(api.calls.length, 1, 'not before the time');
     await passWait(1);
     assert.deepEqual((await asked).missing, [{ kind: 'PersistentVolumeClaim', key: 'team/models' }]);
@@ -102,7 +102,7 @@ describe('facts of a pod that is being made', () => {
   it('are asked for so often and no more, however many a pod names', async () => {
     const many = Array.from({ length: 500 }, (_, index) => claimed(`claim-${index}`));
     const asked = facts.of(podOf('web', many), 'team', signal);
-    await passWait(patienceMs);
+    await passWait(timeoutMs);
     assert.equal((await asked).missing.length, 500);
     assert.equal(api.calls.length, 64);
   });

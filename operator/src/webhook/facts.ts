@@ -29,7 +29,7 @@ export interface FactsOptions {
   volumes: Watched<VolumeFacts>;
   datasets: Watched<Dataset>;
   /** How long an object that is not there is waited for: it is often made with the pod. Absent: 500. */
-  patienceMs?: number;
+  timeoutMs?: number;
   clock?: Clock;
 }
 
@@ -41,10 +41,10 @@ export class Facts {
     this.#options = options;
   }
 
-  /** Ends after the patience, or earlier by the signal (`Cancelled`). What is missing then was not there a moment ago. */
+  /** Ends after the timeout, or earlier by the signal (`Cancelled`). What is missing then was not there a moment ago. */
   async of(pod: Pod, namespace: string, signal: AbortSignal): Promise<PodDatasets> {
-    const { claims, volumes, datasets, patienceMs = 500, clock = systemClock } = this.#options;
-    const until = clock.now() + patienceMs;
+    const { claims, volumes, datasets, timeoutMs = 500, clock = systemClock } = this.#options;
+    const until = clock.now() + timeoutMs;
     const asked = new Asked(this.#options);
     for (let last = false; ; ) {
       let awaited: ReadonlySet<string> = new Set();
@@ -84,14 +84,14 @@ export class Facts {
 }
 
 /** Of one pod. What is beyond them counts as missing: whoever makes pods must not make us flood the API server. */
-const mostQuestions = 64;
+const maxRequests = 64;
 
 /** What the reflectors know, and what the API server said about the rest. */
 class Asked implements Known {
   readonly #options: FactsOptions;
   readonly #answers = new Map<string, unknown>();
-  /** Questions that may still be asked. */
-  left = mostQuestions;
+  /** Requests that may still be made. */
+  left = maxRequests;
 
   constructor(options: FactsOptions) {
     this.#options = options;

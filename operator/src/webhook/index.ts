@@ -3,4 +3,4 @@ export { Facts } from './facts.ts';
 export { Webhook } from './webhook.ts';
 export { runWebhookController, webhookName, webhookTexts } from './webhook_controller.ts';
 export { WebhookMetrics } from './webhook_metrics.ts';
-export { WebhookServer, type WebhookServerOptions, webhookPath } from './webhook_server.ts';
+export { WebhookServer } from './webhook_server.ts';

@@ -17,7 +17,7 @@ export interface WebhookOptions {
 
 const nothing = { patch: [], warnings: [] };
 /** Reviews at the same time; API servers themselves admit a few hundred changes at a time. */
-const mostAtOnce = 1_000;
+const maxAtOnce = 1_000;
 
 /** Answers reviews of pods that are being made. */
 export class Webhook {
@@ -36,7 +36,7 @@ export class Webhook {
     const { metrics, logger, clock = systemClock } = this.#options;
     const request = readReview(body);
     const began = clock.now();
-    if (this.#running >= mostAtOnce) {
+    if (this.#running >= maxAtOnce) {
       metrics.answered('late', 0);
       return reviewOf(request.uid, nothing);
     }

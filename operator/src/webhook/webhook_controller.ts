@@ -80,10 +80,10 @@ export class WebhookReconciler implements Reconciler<string, ObservedWebhook, We
     switch (action.kind) {
       case 'writeSecret':
         await api.apply(kinds.Secret, secretOf(namespace, action.texts), { signal });
-        return logger.info('the certificates of the webhook were written', { reason: action.reason });
+        return logger.info('wrote the Secret of the webhook certificates', { reason: action.reason });
       case 'writeAuthorities':
         await api.apply(kinds.MutatingWebhookConfiguration, bundleOf(action.authorities), { signal });
-        return logger.info('the authority of the webhook is in its configuration');
+        return logger.info('wrote the CA bundle of the MutatingWebhookConfiguration');
       case 'reportMissing':
         return logger.warn(
           `there is no MutatingWebhookConfiguration ${webhookName}: no pod is gated; install the chart again`,

@@ -1,9 +1,8 @@
 import assert from 'node:assert/strict';
 import { X509Certificate } from 'node:crypto';
 import { Agent, request } from 'node:https';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { HearthError, silentLogger } from '@hearth/common';
-import { until } from '@hearth/common/testing';
+import { elapse, until } from '@hearth/common/testing';
 import { Registry } from '@prometheus-io/client';
 import type { PodDatasets } from '../gates/index.ts';
 import { datasetOf, inline, podOf } from '../gates/testing/objects.ts';
@@ -69,7 +68,7 @@ describe('server of the webhook', () => {
   const counted = async (result: string) =>
     (await registry.metrics()).includes(`hearth_webhook_reviews_total{result="${result}"} 1`);
 
-  it('answers nobody before it has a certificate', async () => {
+  it('answers no request before it has a certificate', async () => {
     assert.equal(server.expiresAt, undefined);
     await assert.rejects(post('{}'));
     certify();
@@ -164,7 +163,7 @@ describe('server of the webhook', () => {
     let looked = false;
     lookUp = async (signal) => {
       looked = true;
-      await sleep(150);
+      await elapse(150, 'the server is closed meanwhile');
       return await owed(signal);
     };
     const asked = ask(review(podOf('web', [inline('llama')])), '/mutate-pods?timeout=300s');

@@ -1,11 +1,19 @@
 import { HearthError } from '@hearth/common';
-import type {
-  AddDatasetProgress,
-  AddDatasetRequest,
-  Dataset as AgentDataset,
-  Volume,
+import {
+  type AddDatasetProgress,
+  type AddDatasetRequest,
+  type Dataset as AgentDataset,
+  NodeStatus,
+  type Volume,
 } from '@hearth/common/generated/hearth/v1/control.ts';
-import type { Agents, ClusterAgents, ClusterStatus, RequestOf, StatusListener } from '../../agents/index.ts';
+import type {
+  Agents,
+  CallOptions,
+  ClusterAgents,
+  ClusterStatus,
+  RequestOf,
+  StatusListener,
+} from '../../agents/index.ts';
 
 type Listing = (request: AddDatasetRequest, signal: AbortSignal) => AsyncIterable<Partial<AddDatasetProgress>>;
 
@@ -15,7 +23,7 @@ export class FakeAgents implements Agents, ClusterAgents {
   status: ClusterStatus | undefined;
   readonly trouble = undefined;
   /** Every call but those of the status. */
-  readonly calls: { name: string; request: unknown }[] = [];
+  readonly calls: { name: string; request: unknown; feature?: string }[] = [];
   readonly volumes = new Map<string, Volume>();
   /** What the next calls of this name fail with, before anything else happens. */
   readonly failing = new Map<string, HearthError>();
@@ -41,6 +49,14 @@ export class FakeAgents implements Agents, ClusterAgents {
     this.#notify({ connected });
   }
 
+  /** They run on these nodes, with these features of the control API. */
+  run(features: Readonly<Record<string, readonly string[]>>): void {
+    const nodes = Object.entries(features).map(([node, apiFeatures]) => {
+      return [node, NodeStatus.fromPartial({ node, ready: true, apiFeatures: [...apiFeatures] } as never)] as const;
+    });
+    this.#notify({ nodes: new Map(nodes) });
+  }
+
   /** What they know of a dataset changes; undefined: they forget it. */
   know(name: string, dataset: AgentDataset | undefined): void {
     const datasets = new Map(this.status?.datasets);
@@ -63,8 +79,8 @@ export class FakeAgents implements Agents, ClusterAgents {
     return this.calls.filter((call) => call.name === name).map((call) => call.request);
   }
 
-  call: ClusterAgents['call'] = async (name, request) => {
-    this.#enter(name, request);
+  call: ClusterAgents['call'] = async (name, request, { feature }) => {
+    this.#enter(name, request, feature);
     const answers: Record<string, () => unknown> = {
       setCredentials: () => ({}),
       removeDataset: () => this.#remove((request as RequestOf<'removeDataset'>).name),
@@ -77,12 +93,16 @@ export class FakeAgents implements Agents, ClusterAgents {
     return answer() as never;
   };
 
-  stream: ClusterAgents['stream'] = (name, request, { signal }) => {
-    return this.#add(name, request as AddDatasetRequest, signal) as never;
+  stream: ClusterAgents['stream'] = (name, request, options) => {
+    return this.#add(name, request as AddDatasetRequest, options) as never;
   };
 
-  async *#add(name: string, request: AddDatasetRequest, signal: AbortSignal): AsyncIterable<AddDatasetProgress> {
-    this.#enter(name, request);
+  async *#add(
+    name: string,
+    request: AddDatasetRequest,
+    { signal, feature }: CallOptions,
+  ): AsyncIterable<AddDatasetProgress> {
+    this.#enter(name, request, feature);
     for await (const message of this.#listing(request, signal)) {
       signal.throwIfAborted();
       if (message.dataset !== undefined) this.know(request.name, message.dataset);
@@ -90,8 +110,8 @@ export class FakeAgents implements Agents, ClusterAgents {
     }
   }
 
-  #enter(name: string, request: unknown): void {
-    this.calls.push({ name, request });
+  #enter(name: string, request: unknown, feature: string | undefined): void {
+    this.calls.push({ name, request, ...(feature === undefined ? {} : { feature }) });
     const error = this.failing.get(name);
     if (error !== undefined) throw error;
   }

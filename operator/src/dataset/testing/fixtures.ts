@@ -63,7 +63,7 @@ export function agentDataset(fields: Partial<Omit<AgentDataset, 'source'>> = {})
 }
 
 export function residency(node: string, residentBytes: bigint): DatasetResidency {
-  return { node, residentBytes, completeFiles: 0n, pinned: false, dataPath: 'view', reason: '' };
+  return { node, residentBytes, completeFiles: 0n, pinned: false, dataPath: 'view', reason: '', sourcesAside: [] };
 }
 
 /** A StorageCluster `main` whose agents answer and know nothing. */

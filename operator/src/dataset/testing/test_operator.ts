@@ -2,7 +2,8 @@ import { kinds, Reflector } from '@hearth/common/kubernetes';
 import type { Agents } from '../../agents/index.ts';
 import { classView, pendingClaim, runProvisioner, volumeView } from '../../provisioner/index.ts';
 import { RunningControllers } from '../../testing/running_controllers.ts';
-import { type DatasetControllerOptions, runDatasetController, usesOfPod } from '../index.ts';
+import type { DatasetControllerOptions } from '../dataset_controller.ts';
+import { runDatasetController, usesOfPod } from '../index.ts';
 
 export const grant = {
   clusterRole: 'hearth-secrets',

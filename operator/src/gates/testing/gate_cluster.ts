@@ -33,14 +33,21 @@ export class GateCluster extends ChartServer {
     return cluster;
   }
 
-  /** The configuration of the chart, but for where the API server finds the webhook. */
+  /**
+   * The configuration of the chart, but for where the API server finds the webhook, and how long it waits for it: it is in
+   * the test's own process, which on a busy machine may not run for seconds, and pods are admitted without it after that.
+   */
   async askAt(port: number): Promise<void> {
     const configuration = this.objects.find(({ kind }) => kind === 'MutatingWebhookConfiguration');
     assert.ok(configuration);
     const [webhook] = configuration.webhooks;
     const { service, ...clientConfig } = webhook.clientConfig;
     const webhooks = [
-      { ...webhook, clientConfig: { ...clientConfig, url: `https://${serverName}:${port}${service.path}` } },
+      {
+        ...webhook,
+        timeoutSeconds: 30,
+        clientConfig: { ...clientConfig, url: `https://${serverName}:${port}${service.path}` },
+      },
     ];
     await this.apply({ ...configuration, webhooks });
   }

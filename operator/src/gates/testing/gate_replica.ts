@@ -52,8 +52,6 @@ export class GateReplica {
       name: 'hearth-operator',
       identity: `${name}_${randomUUID()}`,
       logger,
-      leaseSeconds: 3,
-      renewSeconds: 2,
       retrySeconds: 0.3,
     });
     this.#running = this.#run(logger);

@@ -34,7 +34,11 @@ export class TestExecutor implements Readiness {
     if (preload === undefined) return undefined;
     const datasets = preload.spec.datasets.map(({ name }) => `${preload.metadata.namespace}.${name}`);
     const percent = (node: string) => Math.min(...datasets.map((name) => this.#agents.percentOf(node, name)));
-    return new Map(plannedNodesOf(preload).map((node) => [node, { percent: percent(node), pinned: true }]));
+    return new Map(
+      plannedNodesOf(preload).map((node) => {
+        return [node, { percent: percent(node), memoryPercent: percent(node), pinned: true }];
+      }),
+    );
   }
 
   onChange = (listener: (key: string) => void): (() => void) => {

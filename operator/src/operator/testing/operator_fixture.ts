@@ -25,7 +25,7 @@ export class OperatorFixture extends ChartServer {
   }
 
   /** A replica with the rights of the chart's service account. */
-  async operator(name = 'operator-0', options: { deletionPatienceMs?: number } = {}): Promise<Replica> {
+  async operator(name = 'operator-0', options: { deletionTimeoutMs?: number } = {}): Promise<Replica> {
     const replica = new Replica(this.operatorApi(), name, options);
     this.#running.push(replica);
     await replica.ready();
@@ -140,7 +140,7 @@ export class Replica {
   readonly #end: Promise<void>;
   ended = false;
 
-  constructor(api: KubernetesApi, name: string, options: { deletionPatienceMs?: number }) {
+  constructor(api: KubernetesApi, name: string, options: { deletionTimeoutMs?: number }) {
     this.name = name;
     const { promise, resolve, reject } = Promise.withResolvers<RunningOperator>();
     this.#ready = promise;
@@ -160,7 +160,7 @@ export class Replica {
       logger: silentLogger,
       signal: this.#ending.signal,
       onReady: resolve,
-      election: { leaseSeconds: 4, renewSeconds: 3, retrySeconds: 0.5 },
+      election: { retrySeconds: 0.5 },
       ...options,
     })
       .catch(reject)

@@ -1,4 +1,10 @@
-import { Dataset, type DatasetResidency, NodeStatus, WarmJob } from '@hearth/common/generated/hearth/v1/control.ts';
+import {
+  Dataset,
+  type DatasetResidency,
+  NodeStatus,
+  WarmJob,
+  type WarmJobNode,
+} from '@hearth/common/generated/hearth/v1/control.ts';
 import type { CachePreload, CachePreloadSpec, CachePreloadStatus } from '@hearth/common/resources';
 import { jobRequest } from '../job_request.ts';
 import type { Measure, ObservedDataset, ObservedPreload } from '../observation.ts';
@@ -25,6 +31,7 @@ export function preloadObject(
       pin: true,
       priority: 100,
       verify: 'Checksum',
+      readyWhen: 'Stored',
       revisions: 'Once',
       ...spec,
     },
@@ -40,6 +47,9 @@ export interface NodeShape {
   ready?: boolean;
   agent?: boolean;
   labels?: Record<string, string>;
+  features?: string[];
+  /** As its agent describes them. */
+  limits?: string;
 }
 
 export interface Scene extends Partial<Omit<ObservedPreload, 'nodes' | 'pins'>> {
@@ -53,10 +63,26 @@ export function observed({ nodes = {}, pinned = [], ...others }: Scene): Observe
   const shapes = Object.entries(nodes);
   const withAgent = shapes.filter(([, { agent = true }]) => agent);
   const residency = withAgent.map(([node, { resident = 0 }]): DatasetResidency => {
-    return { node, residentBytes: BigInt(resident), completeFiles: 0n, pinned: false, dataPath: '', reason: '' };
+    return {
+      node,
+      residentBytes: BigInt(resident),
+      completeFiles: 0n,
+      pinned: false,
+      dataPath: '',
+      reason: '',
+      sourcesAside: [],
+    };
   });
-  const statuses = withAgent.map(([node, { budget = 10_000, pinned: pinnedBytes = 0, ready = true }]) =>
-    NodeStatus.fromPartial({ node, ready, budgetBytes: BigInt(budget), pinnedBytes: BigInt(pinnedBytes) }),
+  const statuses = withAgent.map(
+    ([node, { budget = 10_000, pinned: pinnedBytes = 0, ready = true, features = ['memory-ready'], limits }]) =>
+      NodeStatus.fromPartial({
+        node,
+        ready,
+        apiFeatures: features,
+        budgetBytes: BigInt(budget),
+        pinnedBytes: BigInt(pinnedBytes),
+        capabilities: limits === undefined ? [] : [{ name: 'limits', ready: true, reason: limits }],
+      }),
   );
   const dataset = Dataset.fromPartial({ name: 'ns.d', manifest, bytes: BigInt(size), state: 'Ready', residency });
   const measure: Measure = { kind: 'files', files: 1n, bytes: BigInt(size) };
@@ -87,18 +113,18 @@ export function datasetView(changes: Partial<ObservedDataset> = {}): ObservedDat
   return { name: 'd', registered: 'ns.d', present: { manifest, revision: 'r1' }, trouble: undefined, ...changes };
 }
 
-/** A warm job of the preload; by node the state of its part and the bytes that are ready. */
+/** A warm job of the preload; by node the state of its part, the bytes that are stored, and more of it. */
 export function job(
   preload: CachePreload,
   scene: ObservedPreload,
-  parts: Record<string, [state: string, ready?: number, message?: string]>,
+  parts: Record<string, [state: string, ready?: number, message?: string, more?: Partial<WarmJobNode>]>,
   changes: Partial<WarmJob> = {},
 ): WarmJob {
   const [wanted] = wantedOf(preload, scene) as [Wanted];
   const request = jobRequest(preload, wanted, Object.keys(parts));
-  const nodes = Object.entries(parts).map(([node, [state, ready = 0, message = '']]) => {
+  const nodes = Object.entries(parts).map(([node, [state, ready = 0, message = '', more = {}]]) => {
     const errorCode = state === 'Failed' ? 'Unavailable' : '';
-    return { node, state, bytesTotal: BigInt(size), bytesReady: BigInt(ready), message, errorCode };
+    return { node, state, bytesTotal: BigInt(size), bytesReady: BigInt(ready), message, errorCode, ...more };
   });
   return WarmJob.fromPartial({
     name: request.name,

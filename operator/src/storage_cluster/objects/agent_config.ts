@@ -40,8 +40,10 @@ export function agentConfig(cluster: StorageCluster, group: NodeGroup, store: st
       shards: group.engine.shards,
       originConnections: group.engine.originConnections,
       bufferBytes: amount(group.engine.buffer),
+      ...(group.engine.hugePages === undefined ? {} : { pages: `huge-${group.engine.hugePages}` }),
       scrubRate: amount(group.engine.scrubRate),
     },
+    ...(group.limits === undefined ? {} : { limits: limitsOf(group.limits) }),
     origins: {
       allowedNetworks: origins.allowedNetworks,
       directoryPrefixes: origins.directoryPrefixes,
@@ -57,6 +59,14 @@ export function agentConfig(cluster: StorageCluster, group: NodeGroup, store: st
     onStartFailure: 'wait',
   };
   return `${JSON.stringify(document, undefined, 2)}\n`;
+}
+
+function limitsOf({ origin, peers, disk }: NonNullable<NodeGroup['limits']>) {
+  const rates = ({ total, warm }: { total?: string | undefined; warm?: string | undefined } = {}) => ({
+    ...(total === undefined ? {} : { total: amount(total) }),
+    ...(warm === undefined ? {} : { warm: amount(warm) }),
+  });
+  return { origin: rates(origin), peers: rates(peers), disk: rates(disk) };
 }
 
 /** Shares as they are, sizes in bytes: the agent's units are not those of Kubernetes. */

@@ -86,7 +86,7 @@ const probe = (path: string) => ({ httpGet: { path, port: 'health', scheme: 'HTT
 /** As the group says; where it says nothing of requests or of limits, memory by what it has to do. */
 function resources(group: NodeGroup, cluster: StorageCluster) {
   const { requests, limits } = group.resources ?? {};
-  const own = { cpu: '100m', memory: inMebibytes(requestedMemory(group)) };
+  const own = { cpu: '100m', memory: inMebibytes(requestedMemory) };
   // A limit that the group gives is a request too, unless it gives one: then nothing of ours is added.
   if (limits !== undefined) return { ...(requests && { requests: texts(requests) }), limits: texts(limits) };
   const asked = parseQuantity(String(requests?.memory ?? 0)) ?? 0n;

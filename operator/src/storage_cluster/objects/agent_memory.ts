@@ -14,9 +14,19 @@ const cachedPerByte = 8192n;
 /** A share is of a disk that is not known here: as if it had this size. */
 const unknownDisk = 8n * 1024n * GiB;
 
-/** What the scheduler keeps free for an agent: buffers of chunks, and an idle process. */
-export function requestedMemory(group: NodeGroup): bigint {
-  return bufferOf(group) + idle;
+/** A shard does not get on with less of the arena (`Engine::openArena`), and there are at most eight of themselves. */
+const minOfShard = 32n * MiB;
+const maxShards = 8;
+
+/** What the scheduler keeps free for an agent: an idle process. Its arena is its holder's. */
+export const requestedMemory = idle;
+
+/** The memory for chunks of an agent at most, bytes, whole pages of it: its holder takes it, keeps it and is charged. */
+export function arenaBytes({ engine }: NodeGroup): bigint {
+  const least = minOfShard * BigInt(engine.shards === 0 ? maxShards : engine.shards);
+  const asked = parseQuantity(engine.buffer) ?? 0n;
+  const page = engine.hugePages === '1Gi' ? GiB : 2n * MiB;
+  return (((asked > least ? asked : least) + page - 1n) / page) * page;
 }
 
 /**
@@ -27,11 +37,10 @@ export function requestedMemory(group: NodeGroup): bigint {
 export function memoryLimit(group: NodeGroup, origins: StorageCluster['spec']['origins']): bigint {
   const index = group.cacheDirectories.reduce((sum, { budget }) => sum + budgetOf(budget) / cachedPerByte, 0n);
   const allowed = BigInt(origins.maxEntries) * listedEntry;
-  // Twice the buffers: what is in transfer is also in sockets, and pinned by the kernel for direct writes.
-  return roundedUp(idle + (allowed > listing ? allowed : listing) + 2n * bufferOf(group) + index);
+  // As much again as the arena: what is in transfer is also in sockets. It is also room for an arena that the agent has
+  // to take by itself, as long as its holder is one of a release that takes none.
+  return roundedUp(idle + (allowed > listing ? allowed : listing) + arenaBytes(group) + index);
 }
-
-const bufferOf = (group: NodeGroup) => parseQuantity(group.engine.buffer) ?? 0n;
 
 function budgetOf(text: string): bigint {
   const share = parseShare(text);

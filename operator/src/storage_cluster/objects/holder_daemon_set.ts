@@ -2,12 +2,34 @@ import { dirname } from 'node:path/posix';
 import { type DaemonSet, kinds } from '@hearth/common/kubernetes';
 import { type NodeGroup, parseDuration } from '@hearth/common/resources';
 import { holderSetName, holderSocket, labelsOf, nodeFolder, selectorOf } from '../names.ts';
+import { arenaBytes, inMebibytes } from './agent_memory.ts';
 import { type BuildInput, type DesiredObject, desiredObject } from './desired_object.ts';
 import { hostFolder, nodePod, privileged, sharedMount } from './pod.ts';
 
 export interface HolderInput extends BuildInput {
   group: NodeGroup;
   excluded: readonly string[];
+}
+
+const MiB = 1n << 20n;
+const ownRequest = 16n * MiB;
+/** Some kilobytes a mount. With the holder its mounts would end, so there is room for ten thousand of them. */
+const ownLimit = 256n * MiB;
+
+/** The arena of the agent and what the holder needs itself. The kernel counts huge pages apart from other memory. */
+function resources(group: NodeGroup) {
+  const arena = arenaBytes(group);
+  const { hugePages } = group.engine;
+  if (hugePages === undefined)
+    return {
+      requests: { cpu: '10m', memory: inMebibytes(ownRequest + arena) },
+      limits: { memory: inMebibytes(ownLimit + arena) },
+    };
+  const pages = { [`hugepages-${hugePages}`]: inMebibytes(arena) };
+  return {
+    requests: { cpu: '10m', memory: inMebibytes(ownRequest), ...pages },
+    limits: { memory: inMebibytes(ownLimit), ...pages },
+  };
 }
 
 /**
@@ -35,6 +57,7 @@ export function holderDaemonSet(input: HolderInput): DesiredObject<DaemonSet> {
             ...['--socket', holderSocket(name)],
             ...['--volumes', nodeFolder(name)],
             ...['--agent-absence', String(absence)],
+            ...['--arena-bytes', String(arenaBytes(group))],
           ],
           // Reports only: a holder is never ended for not answering, as its mounts would end with it.
           readinessProbe: {
@@ -42,8 +65,7 @@ export function holderDaemonSet(input: HolderInput): DesiredObject<DaemonSet> {
             periodSeconds: 10,
             timeoutSeconds: 5,
           },
-          // Some kilobytes a mount. With the holder its mounts would end, so there is room for ten thousand of them.
-          resources: { requests: { cpu: '10m', memory: '16Mi' }, limits: { memory: '256Mi' } },
+          resources: resources(group),
           securityContext: privileged,
           terminationMessagePolicy: 'FallbackToLogsOnError',
           volumeMounts: [

@@ -131,6 +131,20 @@ describe('objects of a StorageCluster', () => {
     assert.deepEqual(settings(scrubbing('0')), ['0', 2_000_000]);
   });
 
+  it('pass the limits of nodes to their agents, in bytes, and none where there are none', () => {
+    const settings = (limits?: object) => {
+      const nodeGroups = [{ name: 'all', cacheDirectories: [{ path: '/mnt/a' }], limits }];
+      const [config = ''] = Object.values(build({ cluster: sampleCluster({ nodeGroups }) }).configuration?.data ?? {});
+      return JSON.parse(config).limits;
+    };
+    assert.equal(settings(), undefined);
+    assert.deepEqual(settings({ origin: { total: '1Gi', warm: '100Mi' }, disk: { warm: '1.5M' } }), {
+      origin: { total: String(1 << 30), warm: String(100 << 20) },
+      peers: {},
+      disk: { warm: '1500000' },
+    });
+  });
+
   it('have room for the listing of as many files as a dataset may have', () => {
     const limit = (maxEntries: number) => {
       const cluster = sampleCluster({ origins: { maxEntries } });
@@ -146,18 +160,50 @@ describe('objects of a StorageCluster', () => {
       return podOf(build({ cluster: sampleCluster({ nodeGroups: [group] }) }).agent).container.resources;
     };
     assert.deepEqual(resources(), {
-      requests: { cpu: '100m', memory: '512Mi' },
-      limits: { memory: `${6.25 * 1024 + 512 + 512}Mi` },
+      requests: { cpu: '100m', memory: '256Mi' },
+      limits: { memory: `${6.25 * 1024 + 256 + 512}Mi` },
     });
-    assert.equal(resources({ engine: { buffer: '4Gi' } })?.limits?.memory, `${6.25 * 1024 + 8192 + 512}Mi`);
+    assert.equal(resources({ engine: { buffer: '4Gi' } })?.limits?.memory, `${6.25 * 1024 + 4096 + 512}Mi`);
     const two = [{ path: '/mnt/a' }, { path: '/mnt/b' }];
-    assert.equal(resources({ cacheDirectories: two })?.limits?.memory, `${6.25 * 1024 + 512 + 2048}Mi`);
+    assert.equal(resources({ cacheDirectories: two })?.limits?.memory, `${6.25 * 1024 + 256 + 2048}Mi`);
     assert.deepEqual(resources({ resources: { requests: { memory: '64Gi' } } }), {
       requests: { memory: '64Gi' },
       limits: { memory: `${64 * 1024 + 1}Mi` },
     });
     assert.deepEqual(resources({ resources: { limits: {} } }), { limits: {} });
-    assert.ok(podOf(build().holder).container.resources?.limits?.memory);
+  });
+
+  it('have the arena of agents requested, taken and kept by their holders', () => {
+    const of = (engine: object) => {
+      const group = { name: 'all', cacheDirectories: [{ path: '/mnt/a' }], engine };
+      const { agent, holder, configuration } = build({ cluster: sampleCluster({ nodeGroups: [group] }) });
+      const { container } = podOf(holder);
+      const command = container.command ?? [];
+      return {
+        taken: Number(command[command.indexOf('--arena-bytes') + 1]),
+        resources: container.resources,
+        agent: podOf(agent).container.resources,
+        pages: JSON.parse(Object.values(configuration?.data ?? {})[0] ?? '').engine.pages,
+      };
+    };
+    const ordinary = of({ buffer: '4Gi' });
+    assert.equal(ordinary.taken, 4 * 2 ** 30);
+    assert.deepEqual(ordinary.resources, {
+      requests: { cpu: '10m', memory: `${4096 + 16}Mi` },
+      limits: { memory: `${4096 + 256}Mi` },
+    });
+    assert.equal(ordinary.pages, undefined);
+    const huge = of({ buffer: '4095Mi', hugePages: '2Mi' });
+    assert.equal(huge.taken, 4 * 2 ** 30, 'whole pages');
+    assert.deepEqual(huge.resources, {
+      requests: { cpu: '10m', memory: '16Mi', 'hugepages-2Mi': '4096Mi' },
+      limits: { memory: '256Mi', 'hugepages-2Mi': '4096Mi' },
+    });
+    assert.equal(huge.pages, 'huge-2Mi');
+    assert.equal(Object.keys(huge.agent?.limits ?? {}).join(), 'memory', 'the agent uses what its holder has taken');
+    assert.equal(of({ buffer: '1100Mi', hugePages: '1Gi' }).resources?.limits?.['hugepages-1Gi'], '2048Mi');
+    assert.equal(of({ buffer: '32Mi' }).taken, 256 * 2 ** 20, 'the least of eight shards');
+    assert.equal(of({ buffer: '32Mi', shards: 2 }).taken, 64 * 2 ** 20);
   });
 
   it('replace agents when what they read at their start changes, and never the holder', () => {
@@ -176,6 +222,7 @@ describe('objects of a StorageCluster', () => {
       ...['--socket', `${folder}/run/holder.sock`],
       ...['--volumes', folder],
       ...['--agent-absence', '900'],
+      ...['--arena-bytes', String(256 * 2 ** 20)],
     ]);
     assert.deepEqual(container.readinessProbe?.exec?.command, [
       ...['hearth-holder', '--check', '--socket', `${folder}/run/holder.sock`],
@@ -206,7 +253,7 @@ describe('objects of a StorageCluster', () => {
     assert.ok(holder && etcd);
   });
 
-  it('run an etcd that nobody enters without a certificate, restricted, and that tolerates the startup taint', () => {
+  it('run an etcd that no client enters without a certificate, restricted, and that tolerates the startup taint', () => {
     const { pod, container } = podOf(build().etcd);
     assert.equal(container.securityContext?.allowPrivilegeEscalation, false);
     assert.equal(pod.securityContext?.runAsNonRoot, true);

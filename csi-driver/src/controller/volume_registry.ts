@@ -12,7 +12,7 @@ export interface VolumeRecord {
 }
 
 /** The volumes of a cluster: names and what they stand for, no bytes. Errors are `HearthError`. */
-export interface VolumeBook {
+export interface VolumeRegistry {
   get(name: string, signal: AbortSignal): Promise<VolumeRecord | undefined>;
   /** `AlreadyExists` when the name was given to something else; the same record again is no error. */
   create(record: VolumeRecord, signal: AbortSignal): Promise<void>;
@@ -39,8 +39,8 @@ export interface DatasetCatalog {
   find(dataset: string, signal: AbortSignal): Promise<CatalogEntry | undefined>;
 }
 
-/** Both books over the control API of a cluster's agents. */
-export class ControlBook implements VolumeBook, DatasetCatalog {
+/** Both over the control API of a cluster's agents. */
+export class ControlRegistry implements VolumeRegistry, DatasetCatalog {
   readonly #control: ControlCalls;
   #cluster: string | undefined;
 

@@ -1,3 +1,5 @@
+import { isDeepStrictEqual } from 'node:util';
+
 /**
  * Between the two halves of a preload for gated pods: those who plan and release pods (gates), and those who bring the
  * bytes (this folder). A key is 'namespace/name' of a CachePreload, and its spec is what is desired. How things stand both
@@ -28,10 +30,12 @@ export interface PodGroupStatuses {
 /** How far one node is with everything that a CachePreload wants there. */
 export interface NodeReadiness {
   /**
-   * Bytes that are there, rounded down, over all Datasets of the CachePreload. 100 only when everything is there and what
+   * Bytes that are stored there, rounded down, over all Datasets of the CachePreload. 100 only when everything is there and what
    * this preload brought was verified.
    */
   percent: number;
+  /** The same of bytes that are stored there or in memory on their way: 100 only when everything is one or the other. */
+  memoryPercent: number;
   /** The agent has answered that it keeps all of it, whatever else needs room. True when no pin is wanted. */
   pinned: boolean;
 }
@@ -42,4 +46,32 @@ export interface Readiness {
   of(key: string): ReadonlyMap<string, NodeReadiness> | undefined;
   /** Called when `of` would answer otherwise. */
   onChange: OnChange;
+}
+
+/** What the executor has found out last of each CachePreload. */
+export class ReadinessCache implements Readiness {
+  readonly #known = new Map<string, ReadonlyMap<string, NodeReadiness>>();
+  readonly #listeners = new Set<(key: string) => void>();
+
+  of(key: string): ReadonlyMap<string, NodeReadiness> | undefined {
+    return this.#known.get(key);
+  }
+
+  onChange = (listener: (key: string) => void): (() => void) => {
+    this.#listeners.add(listener);
+    return () => void this.#listeners.delete(listener);
+  };
+
+  /** Undefined: it is gone, or nothing is known of it any more. */
+  set(key: string, nodes: ReadonlyMap<string, NodeReadiness> | undefined): void {
+    if (isDeepStrictEqual(this.#known.get(key), nodes)) return;
+    if (nodes === undefined) this.#known.delete(key);
+    else this.#known.set(key, nodes);
+    for (const listener of this.#listeners) listener(key);
+  }
+
+  /** Another replica leads: what is known here will be too old. */
+  clear(): void {
+    for (const key of [...this.#known.keys()]) this.set(key, undefined);
+  }
 }

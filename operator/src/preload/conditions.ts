@@ -1,0 +1,194 @@
+import type { CachePreload } from '@hearth/common/resources';
+import type { ConditionState } from '../reconciler/index.ts';
+import { type Assessment, percentOf } from './assessment.ts';
+import type { ObservedPreload } from './observation.ts';
+import { type NodeProgress, totalOf } from './progress.ts';
+
+/** As the status takes it. */
+const longestText = 1024;
+const maxListed = 5;
+
+const condition = (
+  type: string,
+  status: ConditionState['status'],
+  reason: string,
+  message: string,
+): ConditionState => ({ type, status, reason, message: message.slice(0, 2048) });
+
+/** Pure. All of them, whatever they say. */
+export function conditionsOf(
+  preload: CachePreload,
+  observed: ObservedPreload,
+  assessment: Assessment,
+): ConditionState[] {
+  return [
+    readyOf(preload, observed, assessment),
+    inMemoryOf(assessment),
+    storedOf(assessment),
+    datasetsCondition(observed, assessment),
+    chosenCondition(assessment),
+    spaceCondition(assessment),
+    pinnedCondition(preload, assessment),
+    ...deadlineCondition(preload, assessment),
+  ];
+}
+
+function readyOf(preload: CachePreload, observed: ObservedPreload, assessment: Assessment): ConditionState {
+  const { obstacle, deadlinePassed, complete, expired, choice, nodes } = assessment;
+  const not = (reason: string, message: string) => condition('Ready', 'False', reason, message);
+  if (expired) {
+    return condition('Ready', 'True', 'Expired', 'everything was there; the ttl is over, and its pins were released');
+  }
+  if (deadlinePassed) {
+    const message = `the deadline of ${preload.spec.deadline} passed when ${nodes.filter(({ phase }) => phase === 'Ready').length} of ${nodes.length} nodes had everything; what is there stays`;
+    return not('DeadlineExceeded', message);
+  }
+  if (obstacle !== undefined) return not(obstacle.reason, obstacle.message);
+  if (complete) {
+    const words = `${nodes.length} ${nodes.length === 1 ? 'node has' : 'nodes have'} everything`;
+    return condition('Ready', 'True', 'Ready', words);
+  }
+  if (assessment.ready) {
+    const words = `${nodes.length} ${nodes.length === 1 ? 'node has' : 'nodes have'} everything in memory; it is being stored`;
+    return condition('Ready', 'True', 'InMemory', words);
+  }
+  const waiting = waitingFor(assessment, observed);
+  const failed = nodes.find(({ phase }) => phase === 'Failed');
+  const code = failed?.parts.find(({ errorCode }) => errorCode !== '')?.errorCode;
+  if (failed !== undefined) return not(code ?? 'Failed', waiting);
+  const phases = new Set(nodes.map(({ phase }) => phase));
+  if (phases.has('Warming')) return not('Warming', 'bytes are on their way');
+  if (phases.has('Verifying')) return not('Verifying', 'what has come is read again and compared');
+  if (nodes.some(({ missingRoom }) => missingRoom > 0)) return not('InsufficientSpace', waiting);
+  if (choice.trouble !== undefined) return not(choice.trouble.reason, choice.trouble.message);
+  if (phases.has('Gone')) return not('NodesGone', waiting);
+  return not('Pending', waiting);
+}
+
+/** Whether pods that start now on its nodes find everything there, if only in memory. */
+function inMemoryOf({ nodes, inMemory, expired }: Assessment): ConditionState {
+  if (expired) return condition('InMemory', 'True', 'Expired', 'everything was there');
+  if (inMemory) return condition('InMemory', 'True', 'InMemory', 'all nodes have everything in memory, or stored');
+  return condition(
+    'InMemory',
+    'False',
+    'Pending',
+    lacking(nodes, 'in memory', (node) => node.inMemory),
+  );
+}
+
+function storedOf({ nodes, stored, expired }: Assessment): ConditionState {
+  if (expired) return condition('Stored', 'True', 'Expired', 'everything was stored');
+  if (stored) return condition('Stored', 'True', 'Stored', 'all nodes have stored everything');
+  return condition(
+    'Stored',
+    'False',
+    'Pending',
+    lacking(nodes, 'stored', (node) => node.stored),
+  );
+}
+
+/** Without figures, which are in the rows of the nodes: a condition is written whenever its message changes. */
+function lacking(nodes: readonly NodeProgress[], where: string, has: (node: NodeProgress) => boolean): string {
+  const behind = nodes.filter((node) => !has(node)).map(({ name }) => name);
+  if (behind.length === 0) return 'not all of its nodes and files are known yet';
+  const more = behind.length > maxListed ? ` and ${behind.length - maxListed} more nodes` : '';
+  return `not everything is ${where} yet on ${behind.slice(0, maxListed).join(', ')}${more}`;
+}
+
+function datasetsCondition({ datasets }: ObservedPreload, { obstacle, wanted }: Assessment): ConditionState {
+  const about = obstacle?.reason;
+  if (
+    about === 'DatasetNotFound' ||
+    about === 'DatasetNotReady' ||
+    about === 'NoFilesMatch' ||
+    about === 'ClustersDiffer'
+  ) {
+    return condition('DatasetsReady', 'False', about, obstacle?.message ?? '');
+  }
+  if (wanted.length < datasets.length)
+    return condition('DatasetsReady', 'False', 'DatasetNotReady', 'not looked at yet');
+  const words = wanted.map(({ dataset, manifest }) => `${dataset} ${manifest.slice(0, 12)}`).join(', ');
+  return condition('DatasetsReady', 'True', 'Ready', words);
+}
+
+function chosenCondition({ choice: { trouble, nodes } }: Assessment): ConditionState {
+  if (trouble !== undefined) return condition('NodesChosen', 'False', trouble.reason, trouble.message);
+  const more = nodes.length > maxListed ? ` and ${nodes.length - maxListed} more` : '';
+  return condition('NodesChosen', 'True', 'Chosen', `${nodes.slice(0, maxListed).join(', ')}${more}`);
+}
+
+function spaceCondition({ nodes, choice }: Assessment): ConditionState {
+  const type = 'InsufficientSpace';
+  const lacking = [
+    ...nodes.flatMap(({ name, missingRoom, present }): [string, number][] =>
+      present && missingRoom > 0 ? [[name, missingRoom]] : [],
+    ),
+    ...choice.cramped,
+  ].sort(([a], [b]) => (a < b ? -1 : 1));
+  if (lacking.length === 0) return condition(type, 'False', 'Sufficient', 'the caches of its nodes have room');
+  const each = lacking.slice(0, 20).map(([name, bytes]) => `${bytes} bytes on ${name}`);
+  const more = lacking.length > 20 ? ` and on ${lacking.length - 20} more nodes` : '';
+  const message = `the caches lack ${each.join(', ')}${more}; raise their budgets, or unpin other data`;
+  return condition(type, 'True', 'BudgetTooSmall', message);
+}
+
+function pinnedCondition({ spec }: CachePreload, { nodes, expired }: Assessment): ConditionState {
+  if (!spec.pin) return condition('Pinned', 'False', 'NotWanted', 'spec.pin is false');
+  if (expired) return condition('Pinned', 'False', 'Expired', `the ttl of ${spec.ttl} is over`);
+  const lacking = nodes.filter(({ pinned }) => !pinned);
+  if (nodes.length > 0 && lacking.length === 0)
+    return condition('Pinned', 'True', 'Pinned', 'all nodes keep the files');
+  const names = lacking.slice(0, maxListed).map(({ name }) => name);
+  return condition(
+    'Pinned',
+    'False',
+    'Pending',
+    nodes.length === 0 ? 'there is no node yet' : `not yet on ${names.join(', ')}`,
+  );
+}
+
+function deadlineCondition(preload: CachePreload, { deadlineAt, deadlinePassed }: Assessment): ConditionState[] {
+  const { deadline } = preload.spec;
+  if (deadline === undefined) return [];
+  if (deadlinePassed) return [condition('DeadlineMet', 'False', 'DeadlineExceeded', `${deadline} after its creation`)];
+  if (deadlineAt === undefined) return [condition('DeadlineMet', 'True', 'Met', 'everything was there in time')];
+  return [condition('DeadlineMet', 'Unknown', 'Counting', `until ${new Date(deadlineAt).toISOString().slice(0, 19)}Z`)];
+}
+
+/** Pure. One sentence: what is waited for now; empty: nothing. */
+export function waitingFor(assessment: Assessment, { now, agents }: ObservedPreload): string {
+  const { obstacle, choice, nodes, complete, deadlinePassed, expired } = assessment;
+  if (complete || expired || deadlinePassed) return '';
+  if (obstacle !== undefined || agents?.connected !== true) return (obstacle?.message ?? '').slice(0, longestText);
+  const lacking = nodes.filter(({ phase }) => phase !== 'Ready');
+  const words = lacking.slice(0, maxListed).map((node) => `${node.name}${describe(node, now)}`);
+  if (lacking.length > maxListed) words.push(`and ${lacking.length - maxListed} more nodes`);
+  if (choice.trouble !== undefined) words.unshift(choice.trouble.message);
+  return words.join('; ').slice(0, longestText);
+}
+
+/** `25 %`, with what is in memory beyond that: `25 %, 60 % in memory`. */
+function howFar(node: NodeProgress): string {
+  const [stored, memory, all] = [totalOf(node, 'bytesReady'), totalOf(node, 'bytesInMemory'), totalOf(node, 'bytes')];
+  const more = memory > stored ? `, ${percentOf(memory, all)} % in memory` : '';
+  return `${percentOf(stored, all)} %${more}`;
+}
+
+function describe(node: NodeProgress, now: number): string {
+  const percent = howFar(node);
+  const retryAt = Math.max(0, ...node.parts.map((part) => (part.state === 'failed' ? (part.retryAt ?? 0) : 0)));
+  if (node.phase === 'Failed') {
+    const when = retryAt > now ? `tries again in ${Math.ceil((retryAt - now) / 1000)} s` : 'tries again';
+    return ` (${percent}) ${when}: ${node.message}`;
+  }
+  if (node.message !== '') return node.phase === 'Warming' ? ` (${percent}): ${node.message}` : `: ${node.message}`;
+  switch (node.phase) {
+    case 'Warming':
+      return ` (${percent})`;
+    case 'Verifying':
+      return ' (verifying)';
+    default:
+      return ' (not begun)';
+  }
+}
