@@ -1,7 +1,7 @@
 import { errorTable, HearthError, isErrorCode } from '@hearth/common';
 import type { WarmJob } from '@hearth/common/generated/hearth/v1/control.ts';
 import type { AgentClient } from './client/agent_client.ts';
-import { Patience } from './client/patience.ts';
+import { ReconnectTimeout } from './client/reconnect_timeout.ts';
 import { printable } from './format/paint.ts';
 import { jobLine, renderJob } from './format/progress.ts';
 import { LiveRegion } from './live_region.ts';
@@ -9,21 +9,30 @@ import type { Session } from './session.ts';
 
 const logMilliseconds = 5000;
 
+/** A job is followed until it has ended, or until it is ready as it asks. */
+export type Until = 'ended' | 'ready';
+
 /**
- * Shows a job until it has ended and gives the exit code. An agent that goes away is waited for. On an
+ * Shows a job until then and gives the exit code. An agent that goes away is waited for. On an
  * interrupt the job goes on: its name and how to cancel it are said, and the code is that of `Cancelled`.
  */
-export async function followJob(session: Session, agent: AgentClient, name: string): Promise<number> {
+export async function followJob(
+  session: Session,
+  agent: AgentClient,
+  name: string,
+  until: Until = 'ended',
+): Promise<number> {
   const { interrupt, clock } = session.terminal;
   const display = session.json ? jsonDisplay(session) : terminalDisplay(session);
-  const patience = new Patience(session.timeoutMilliseconds, interrupt, clock);
+  const reconnect = new ReconnectTimeout(session.timeoutMilliseconds, interrupt, clock);
   let last: WarmJob | undefined;
   for (;;) {
     try {
       for await (const job of agent.stream('watchWarmJob', { name })) {
-        patience.answered();
+        reconnect.answered();
         display.show(job);
         last = job;
+        if (until === 'ready' && job.ready) break;
       }
       break;
     } catch (thrown) {
@@ -32,7 +41,7 @@ export async function followJob(session: Session, agent: AgentClient, name: stri
       // Before the first answer it is not known that there is such a job.
       if (last === undefined) throw thrown;
       try {
-        await patience.endure(thrown, () => session.note('The agent went away; waiting for it to come back.'));
+        await reconnect.retry(thrown, () => session.note('The agent went away; waiting for it to come back.'));
       } catch (lost) {
         if (interrupt.aborted) return detached(session, name);
         throw lost;
@@ -41,6 +50,7 @@ export async function followJob(session: Session, agent: AgentClient, name: stri
   }
   display.pause();
   if (last === undefined) throw new HearthError('ProtocolError', `the agent reported nothing of the job ${name}`);
+  if (last.ready && !hasEnded(last)) return goesOn(session, last);
   return outcome(last);
 }
 
@@ -58,7 +68,7 @@ function terminalDisplay(session: Session): Display {
   const { terminal } = session;
   const region = new LiveRegion(terminal);
   let loggedAt = Number.NEGATIVE_INFINITY;
-  let loggedState = '';
+  let loggedStep = '';
   return {
     pause: () => region.end(),
     show: (job) => {
@@ -69,10 +79,11 @@ function terminalDisplay(session: Session): Display {
         if (ended) region.end();
         return;
       }
-      if (!ended && job.state === loggedState && terminal.clock.now() - loggedAt < logMilliseconds) return;
+      const step = `${job.state} ${job.inMemoryAt}`;
+      if (!ended && step === loggedStep && terminal.clock.now() - loggedAt < logMilliseconds) return;
       session.print(jobLine(job));
       loggedAt = terminal.clock.now();
-      loggedState = job.state;
+      loggedStep = step;
     },
   };
 }
@@ -83,6 +94,13 @@ function detached(session: Session, name: string): number {
     `The job ${printable(name)} goes on. Follow it with \`${program} job watch ${printable(name)}\`, end it with \`${program} job cancel ${printable(name)}\`.`,
   );
   return errorTable.Cancelled.exit;
+}
+
+function goesOn(session: Session, { name }: WarmJob): number {
+  session.note(
+    `The job ${printable(name)} is ready in memory and goes on until everything is stored; \`${session.terminal.program} job watch ${printable(name)}\` follows it.`,
+  );
+  return errorTable.Ok.exit;
 }
 
 function hasEnded(job: WarmJob): boolean {

@@ -1,7 +1,7 @@
 import { displayWidth } from './format/table.ts';
 import type { Terminal } from './terminal.ts';
 
-const leastMillisecondsBetweenFrames = 50;
+const minMillisecondsBetweenFrames = 50;
 
 /**
  * The last lines of a terminal, redrawn in place. On other outputs nothing is drawn: callers write lines
@@ -21,7 +21,7 @@ export class LiveRegion {
   draw(lines: string[]): void {
     if (!this.#terminal.interactive) return;
     this.#pending = lines;
-    if (this.#terminal.clock.now() - this.#drawnAt >= leastMillisecondsBetweenFrames) this.#flush();
+    if (this.#terminal.clock.now() - this.#drawnAt >= minMillisecondsBetweenFrames) this.#flush();
   }
 
   end(): void {

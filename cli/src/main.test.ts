@@ -4,9 +4,9 @@ import { once } from 'node:events';
 import { mkdtemp, rm, symlink } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { Entry } from '@hearth/common/generated/hearth/v1/control.ts';
+import { elapse } from '@hearth/common/testing';
 import { FakeAgent } from './testing/fake_agent.ts';
 import { sampleJob } from './testing/samples.ts';
 
@@ -31,7 +31,7 @@ describe('bin/hearth', () => {
       async *watchWarmJob() {
         for (;;) {
           yield sampleJob();
-          await sleep(20);
+          await elapse(20, 'a pace');
         }
       },
       *listEntries() {

@@ -1,4 +1,5 @@
 import { Command, type Option } from 'commander';
+import { adviseCommand } from './commands/advise.ts';
 import { agentCommand } from './commands/agent.ts';
 import { catCommand } from './commands/cat.ts';
 import { completeCommand, completionCommand } from './commands/completion.ts';
@@ -43,6 +44,7 @@ export function buildProgram(context: CommandContext): Command {
     .addCommand(pinCommand(context))
     .addCommand(unpinCommand(context))
     .addCommand(evictCommand(context))
+    .addCommand(adviseCommand(context))
     .commandsGroup('Mounts:')
     .addCommand(mountCommand(context))
     .addCommand(umountCommand(context))

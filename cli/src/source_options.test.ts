@@ -37,6 +37,18 @@ describe('readSource', () => {
     });
   });
 
+  it('takes mirrors as sources are written', async () => {
+    const source = await readSource(['s3://bucket/m'], { mirror: ['copies', 'https://b.example/m/'] }, '/here');
+    assert.deepEqual(
+      source.mirrors?.sources.map(({ kind }) => kind),
+      [
+        { $case: 'directory', value: { path: '/here/copies' } },
+        { $case: 'http', value: { urls: ['https://b.example/m/'], sha256: {} } },
+      ],
+    );
+    assert.equal((await readSource(['/m'], {}, '/here')).mirrors, undefined);
+  });
+
   it('passes the rules for addresses and names on', async () => {
     const source = await readSource(['/m'], { allowPrivate: true, unusableNames: 'skip' }, '/');
     assert.equal(source.allowPrivate, true);

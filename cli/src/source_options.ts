@@ -11,6 +11,7 @@ export interface SourceOptions {
   allowPrivate?: boolean;
   unusableNames?: 'fail' | 'skip';
   allowWeakValidators?: boolean;
+  mirror?: string[];
 }
 
 /**
@@ -20,13 +21,13 @@ export interface SourceOptions {
 export async function readSource(texts: string[], options: SourceOptions, directory: string): Promise<Source> {
   const { parseSource, checkEndpoint } = await import('@hearth/node-agent/source');
   const isUrl = (text: string) => /^[a-z][a-z0-9+.-]*:\/\//i.test(text);
+  // A shell expands ~ and completes names without "./": a word without a scheme is a directory here.
+  const isLocal = (text: string) => text !== '' && !isUrl(text) && !isAbsolute(text);
   const [first = ''] = texts;
   if (texts.length > 1 && !texts.every((text) => /^https?:\/\//i.test(text))) {
     throw wrong('several sources are given and not all are http(s) URLs; give one directory, bucket or repository');
   }
-  // A shell expands ~ and completes names without "./": a word without a scheme is a directory here.
-  const plain = first !== '' && !isUrl(first) && !isAbsolute(first);
-  const source = parseSource(plain ? resolve(directory, first) : texts.join(' '));
+  const source = parseSource(isLocal(first) ? resolve(directory, first) : texts.join(' '));
   const kind = source.kind;
   if (options.endpoint !== undefined) {
     if (kind?.$case !== 's3' && kind?.$case !== 'hub') throw wrong('--endpoint is for s3:// and hf:// sources only');
@@ -48,6 +49,8 @@ export async function readSource(texts: string[], options: SourceOptions, direct
   }
   source.allowPrivate = options.allowPrivate === true;
   source.allowWeakValidators = options.allowWeakValidators === true;
+  const mirrors = (options.mirror ?? []).map((text) => parseSource(isLocal(text) ? resolve(directory, text) : text));
+  if (mirrors.length > 0) source.mirrors = { sources: mirrors, credentialed: [], sourceHasNone: false };
   source.unusableNames = options.unusableNames === 'skip' ? 'Skip' : 'Fail';
   return source;
 }

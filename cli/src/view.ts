@@ -5,7 +5,13 @@ import { formatBytes, formatPercent, fractionOf } from './format/quantity.ts';
 /** A dataset for programs: its source as text that `dataset add` takes, beside the kind. */
 export async function datasetView(dataset: Dataset) {
   const { source, ...rest } = dataset;
-  return { ...rest, source: await sourceText(dataset), sourceKind: source?.kind?.$case ?? '' };
+  const mirrors = await mirrorTexts(dataset);
+  return {
+    ...rest,
+    source: await sourceText(dataset),
+    sourceKind: source?.kind?.$case ?? '',
+    ...(mirrors.length === 0 ? {} : { mirrors }),
+  };
 }
 
 export async function statusView(status: GetStatusResponse) {
@@ -20,6 +26,12 @@ export async function statusView(status: GetStatusResponse) {
 export async function sourceText(dataset: Dataset): Promise<string> {
   const { describeSource } = await import('@hearth/node-agent/source');
   return dataset.source === undefined ? '' : describeSource(dataset.source);
+}
+
+/** Its mirrors, as `sourceText`. */
+export async function mirrorTexts(dataset: Dataset): Promise<string[]> {
+  const { describeSource } = await import('@hearth/node-agent/source');
+  return (dataset.source?.mirrors?.sources ?? []).map(describeSource);
 }
 
 /** Where a dataset's bytes are, in a word: `complete on 2 of 3`, `41% (1.2 GiB) at most`. */

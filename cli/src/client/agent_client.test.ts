@@ -41,7 +41,7 @@ describe('AgentClient', () => {
     assert.match(long.err, /longer than 107 bytes/);
   });
 
-  it('tells who may open the socket', () => {
+  it('reports who may open the socket', () => {
     const error = fromSocketError('EACCES', '/run/hearth/agent.sock');
     assert.equal(error.code, 'PermissionDenied');
     assert.match(error.message, /may not be opened by this user; run the command as the agent's user/);

@@ -5,6 +5,17 @@ import { FakeAgent } from '../testing/fake_agent.ts';
 import { jsonLines, runCommand } from '../testing/fake_terminal.ts';
 import { sampleDataset } from '../testing/samples.ts';
 
+function mirroredDataset() {
+  const plain = sampleDataset({ name: 'mirrored' });
+  const s3 = { bucket: 'copies', prefix: 'llama', endpoint: '', region: '', pathStyle: false };
+  const mirror = { kind: { $case: 's3' as const, value: s3 }, allowPrivate: false, unusableNames: '' };
+  const sources = [{ ...mirror, allowWeakValidators: false }];
+  const source = { ...plain.source, mirrors: { sources, credentialed: [], sourceHasNone: false } };
+  const sourcesAside = ['the mirror s3://copies/llama: no connection'];
+  const residency = plain.residency.map((one) => (one.node === 'a' ? { ...one, sourcesAside } : one));
+  return { ...plain, source, residency } as typeof plain;
+}
+
 describe('hearth dataset', () => {
   let agent: FakeAgent;
   const hearth = (words: string[], options = {}) => runCommand(['--socket', agent.socket, ...words], options);
@@ -24,6 +35,7 @@ describe('hearth dataset', () => {
       },
       listDatasets: () => ({ datasets: [sampleDataset(), sampleDataset({ name: 'empty', residency: [] })] }),
       getDataset: ({ name }) => {
+        if (name === 'mirrored') return mirroredDataset();
         if (name !== 'llama') throw new HearthError('NotFound', `there is no dataset ${name}; see dataset ls`);
         return sampleDataset();
       },
@@ -61,6 +73,7 @@ describe('hearth dataset', () => {
             allowPrivate: false,
             allowWeakValidators: false,
             unusableNames: 'Fail',
+            mirrors: undefined,
           },
           include: ['*.{json,txt}'],
           exclude: ['*.bin'],
@@ -120,7 +133,15 @@ describe('hearth dataset', () => {
       warnings: [],
       createdAt: '2026-01-02T03:04:05Z',
       residency: [
-        { node: 'a', residentBytes: 3221225472, completeFiles: 4, pinned: true, dataPath: 'view', reason: '' },
+        {
+          node: 'a',
+          residentBytes: 3221225472,
+          completeFiles: 4,
+          pinned: true,
+          dataPath: 'view',
+          reason: '',
+          sourcesAside: [],
+        },
         {
           node: 'b',
           residentBytes: 1073741824,
@@ -128,6 +149,7 @@ describe('hearth dataset', () => {
           pinned: false,
           dataPath: 'daemon',
           reason: 'not complete',
+          sourcesAside: [],
         },
       ],
       source: 'hf://org/llama@main',
@@ -142,6 +164,20 @@ describe('hearth dataset', () => {
     assert.match(out, /^Source {4}hf:\/\/org\/llama@main$/m);
     assert.match(out, /^Size {6}3\.0 GiB \(3221225472 bytes\)$/m);
     assert.match(out, /^b +1\.0 GiB +33% +1\/4 +no +daemon +not complete$/m);
+  });
+
+  it('says when an agent has left out the mirrors, which its release does not know', async () => {
+    const { code, err } = await hearth(['dataset', 'add', 'llama', '/m', '--mirror', '/n']);
+    assert.notEqual(code, 0);
+    assert.match(err, /was added without its mirrors.*upgrade the agents and add it again/);
+  });
+
+  it('shows mirrors, and where one is put aside', async () => {
+    const { out } = await hearth(['dataset', 'show', 'mirrored']);
+    assert.match(out, /^Mirror {4}s3:\/\/copies\/llama$/m);
+    assert.match(out, /^Aside {5}on a: the mirror s3:\/\/copies\/llama: no connection$/m);
+    const [json] = jsonLines((await hearth(['dataset', 'show', 'mirrored', '--json'])).out) as [{ mirrors: string[] }];
+    assert.deepEqual(json.mirrors, ['s3://copies/llama']);
   });
 
   it('names an unknown dataset', async () => {

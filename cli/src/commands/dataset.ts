@@ -7,7 +7,7 @@ import { cut } from '../format/table.ts';
 import { LiveRegion } from '../live_region.ts';
 import { act, type CommandContext, collectWhole, examples, type Session } from '../session.ts';
 import { readSource, type SourceOptions } from '../source_options.ts';
-import { datasetView, residencyText, sourceText } from '../view.ts';
+import { datasetView, mirrorTexts, residencyText, sourceText } from '../view.ts';
 
 /** `hearth dataset add|ls|show|rm`. */
 export function datasetCommand(context: CommandContext): Command {
@@ -33,6 +33,11 @@ function addCommand(context: CommandContext): Command {
     )
     .argument('<name>', 'name of the dataset')
     .argument('<source...>', 'where its bytes come from; several only for URLs')
+    .option(
+      '--mirror <source>',
+      'another place with the same files, as <source> is written (options of S3 and hubs after "?"); may be repeated',
+      collectWhole,
+    )
     .option('--include <glob>', 'only files that match; may be repeated', collectWhole)
     .option('--exclude <glob>', 'not files that match, even if included; may be repeated', collectWhole)
     .option('--endpoint <url>', 'S3 endpoint, or hub other than huggingface.co')
@@ -57,6 +62,7 @@ function addCommand(context: CommandContext): Command {
         'dataset add llama s3://models/llama --endpoint https://s3.example.com --region eu-west-1',
         'dataset add minilm hf://sentence-transformers/all-MiniLM-L6-v2@main',
         'dataset add weights https://example.com/model.safetensors',
+        'dataset add llama s3://models/llama --mirror "s3://copies/llama?endpoint=https://s3.example.com"',
       ),
     )
     .action(
@@ -96,6 +102,7 @@ async function addDataset(session: Session, name: string, source: Source, option
   if (last === undefined || dataset === undefined) {
     throw new HearthError('ProtocolError', 'the agent ended the listing without a dataset; look at its log');
   }
+  refuseLostMirrors(source, dataset);
   if (session.json) {
     session.printJson({ dataset: await datasetView(dataset), unchanged: last.unchanged });
     return;
@@ -107,6 +114,15 @@ async function addDataset(session: Session, name: string, source: Source, option
     }`,
   );
   for (const warning of dataset.warnings) session.note(`Warning: ${printable(warning)}`);
+}
+
+/** Agents of a release before mirrors drop what they do not know. */
+function refuseLostMirrors(asked: Source, { name, source }: Dataset): void {
+  if ((asked.mirrors?.sources ?? []).length === (source?.mirrors?.sources ?? []).length) return;
+  throw new HearthError(
+    'Unsupported',
+    `dataset ${name} was added without its mirrors, which the release of the agent that listed it does not know; upgrade the agents and add it again`,
+  );
 }
 
 function listCommand(context: CommandContext): Command {
@@ -162,12 +178,16 @@ async function showDataset(session: Session, dataset: Dataset): Promise<void> {
     ['Name', dataset.name],
     ['State', dataset.message === '' ? dataset.state : `${dataset.state}: ${dataset.message}`],
     ['Source', await sourceText(dataset)],
+    ...(await mirrorTexts(dataset)).map((text): [string, string] => ['Mirror', text]),
     ['Revision', dataset.revision],
     ['Manifest', dataset.manifest],
     ['Files', String(dataset.files)],
     ['Size', `${formatBytes(dataset.bytes)} (${dataset.bytes} bytes)`],
     ['Created', dataset.createdAt],
     ...dataset.warnings.map((warning): [string, string] => ['Warning', warning]),
+    ...dataset.residency.flatMap(({ node, sourcesAside }) =>
+      sourcesAside.map((aside): [string, string] => ['Aside', `on ${node}: ${aside}`]),
+    ),
   ];
   session.print(
     ...fields.filter(([, value]) => value !== '').map(([key, value]) => `${key.padEnd(9)} ${printable(value)}`),

@@ -91,13 +91,21 @@ describe('hearth doctor', () => {
     assert.equal((await doctor()).code, 12);
   });
 
-  it('tells of the agent', async () => {
+  it('reports the agent', async () => {
     await fakeProbe('');
     const agent = await FakeAgent.start({
       getStatus: () => ({
         cluster: 'test',
         node: 'a',
-        nodes: [sampleNode({ ready: false, reason: 'the store is away' })],
+        nodes: [
+          sampleNode({
+            ready: false,
+            reason: 'the store is away',
+            capabilities: [
+              { name: 'arena', ready: false, reason: '512MiB, not kept: no holder', pods: [], podsLeftOut: 0 },
+            ],
+          }),
+        ],
         datasets: [],
         jobs: [],
         mounts: [],
@@ -108,6 +116,8 @@ describe('hearth doctor', () => {
     try {
       const { out } = await doctor(['--socket', agent.socket]);
       assert.match(out, /^agent +degraded +a of cluster test, 1 node, not ready: the store is away$/m);
+      assert.match(out, /^agent memory +degraded +512MiB, not kept: no holder$/m);
+      assert.match(out, /Start hearth-holder/);
     } finally {
       await agent.stop();
     }

@@ -1,4 +1,5 @@
 import { HearthError } from '@hearth/common';
+import type { NodeStatus } from '@hearth/common/generated/hearth/v1/control.ts';
 import type { Probe } from '@hearth/engine';
 import { nativeProbes } from '@hearth/node-agent/probe';
 import { Command } from 'commander';
@@ -13,9 +14,9 @@ interface Options {
   deadline: number;
 }
 
-const leastNodeMajor = 24;
+const minNodeMajor = 24;
 const statusWidth = 'degraded'.length;
-const leastTextWidth = 20;
+const minTextWidth = 20;
 
 /** Without these nothing works; all else only makes it slower or leaves a feature out. */
 const needed = (name: string) => ['kernel', 'node', 'probes'].includes(name) || name.startsWith('disk ');
@@ -41,7 +42,7 @@ async function run(session: Session, options: Options): Promise<undefined> {
   const { environment, interrupt } = session.terminal;
   const probes = [
     nodeProbe(process.versions.node),
-    await agentProbe(session),
+    ...(await agentProbes(session)),
     ...(await nativeProbes({
       environment,
       directories: options.cacheDirectory ?? configuredDirectories(environment),
@@ -67,29 +68,46 @@ function configuredDirectories(environment: Record<string, string | undefined>):
 }
 
 function nodeProbe(version: string): Probe {
-  const recent = Number(version.split('.')[0]) >= leastNodeMajor;
+  const recent = Number(version.split('.')[0]) >= minNodeMajor;
   return {
     name: 'node',
     status: recent ? 'ok' : 'missing',
     detail: `Node.js ${version}`,
-    advice: recent ? '' : `Use Node.js ${leastNodeMajor} or later; the checkout brings it: \`npm ci\`.`,
+    advice: recent ? '' : `Use Node.js ${minNodeMajor} or later; the checkout brings it: \`npm ci\`.`,
   };
 }
 
-async function agentProbe(session: Session): Promise<Probe> {
+async function agentProbes(session: Session): Promise<Probe[]> {
   try {
     const status = await session.withAgent((agent) => agent.call('getStatus', {}));
     const own = status.nodes.find((node) => node.node === status.node);
     const detail = `${status.node} of cluster ${status.cluster}, ${formatCount(status.nodes.length, 'node')}`;
-    return own?.ready === false
-      ? { name: 'agent', status: 'degraded', detail: `${detail}, not ready: ${own.reason}`, advice: 'Look at its log.' }
-      : { name: 'agent', status: 'ok', detail, advice: '' };
+    const agent: Probe =
+      own?.ready === false
+        ? {
+            name: 'agent',
+            status: 'degraded',
+            detail: `${detail}, not ready: ${own.reason}`,
+            advice: 'Look at its log.',
+          }
+        : { name: 'agent', status: 'ok', detail, advice: '' };
+    return [agent, ...arenaProbes(own)];
   } catch (thrown) {
     const error = HearthError.from(thrown);
     if (session.terminal.interrupt.aborted) throw error;
     const [detail = '', ...advice] = error.message.split('; ');
-    return { name: 'agent', status: 'missing', detail, advice: advice.join('; ') };
+    return [{ name: 'agent', status: 'missing', detail, advice: advice.join('; ') }];
   }
+}
+
+/** The agent's own memory for chunks, which the row `arena pages` says nothing of. */
+function arenaProbes(own: NodeStatus | undefined): Probe[] {
+  const arena = own?.capabilities.find(({ name }) => name === 'arena');
+  if (arena === undefined) return [];
+  const advice = arena.ready
+    ? ''
+    : 'What is in memory is lost when the agent ends. Start hearth-holder, of the same release, and set its socket (holder.socket).';
+  return [{ name: 'agent memory', status: arena.ready ? 'ok' : 'degraded', detail: arena.reason, advice }];
 }
 
 /** Name, status and detail, and the advice below the detail. */
@@ -97,7 +115,7 @@ function probeLines(probe: Probe, all: Probe[], session: Session): string[] {
   const { colour, columns } = session.terminal;
   const nameWidth = Math.max(...all.map((other) => displayWidth(other.name)));
   const indent = nameWidth + statusWidth + 4;
-  const room = Math.max(leastTextWidth, columns() - indent);
+  const room = Math.max(minTextWidth, columns() - indent);
   const [first = '', ...rest] = [
     ...wrap(printable(probe.detail), room),
     ...(probe.advice === '' ? [] : wrap(printable(probe.advice), room).map((line) => paint(line, 'dim', colour))),

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { errorTable, HearthError } from '@hearth/common';
-import { TestClock, until } from '@hearth/common/testing';
+import type { WarmJob } from '@hearth/common/generated/hearth/v1/control.ts';
+import { elapse, TestClock, until } from '@hearth/common/testing';
 import { FakeAgent } from '../testing/fake_agent.ts';
 import { jsonLines, runCommand } from '../testing/fake_terminal.ts';
 import { sampleJob } from '../testing/samples.ts';
@@ -12,11 +12,25 @@ describe('hearth warm and job', () => {
   const whole = 6n << 30n;
   const done = sampleJob({ state: 'Succeeded', bytesReady: whole, bytesPerSecond: 0n, secondsLeft: 0n, nodes: [] });
 
+  let listed = [sampleJob(), done];
+  const memory = { readyWhen: 'memory', ready: true, bytesInMemory: whole };
+  const inMemory = (job: WarmJob): WarmJob => ({
+    ...job,
+    ...memory,
+    inMemoryAt: '2026-01-02T03:04:08.250Z',
+    secondsToMemory: 3.25,
+  });
+  const endless = new Promise<void>(() => undefined);
+
   before(async () => {
     agent = await FakeAgent.start({
-      createWarmJob: ({ dataset, name }) => {
+      createWarmJob: ({ dataset, name, readyWhen }) => {
         if (dataset === 'nope') throw new HearthError('NotFound', 'there is no dataset nope; see dataset ls');
-        return sampleJob({ name: name || 'warm-llama-1', state: 'Pending' });
+        return sampleJob({
+          name: name || 'warm-llama-1',
+          state: 'Pending',
+          ...(name === 'in-memory' ? { readyWhen } : {}),
+        });
       },
       async *watchWarmJob({ name }) {
         yield sampleJob({ name, bytesReady: 0n });
@@ -34,16 +48,20 @@ describe('hearth warm and job', () => {
             return;
           case 'cut':
             return;
+          case 'in-memory':
+            yield inMemory(sampleJob({ name }));
+            await endless;
+            return;
           case 'endless':
             for (let step = 1n; ; step++) {
-              await sleep(10);
+              await elapse(10, 'a pace');
               yield sampleJob({ name, bytesReady: step });
             }
         }
         yield { ...done, name };
       },
       getWarmJob: ({ name }) => sampleJob({ name }),
-      listWarmJobs: () => ({ jobs: [sampleJob(), done] }),
+      listWarmJobs: () => ({ jobs: listed }),
       cancelWarmJob: ({ name }) => sampleJob({ name, state: 'Cancelled' }),
     });
   });
@@ -94,6 +112,7 @@ describe('hearth warm and job', () => {
       verify: 'checksum',
       name: '',
       ensure: false,
+      readyWhen: 'stored',
     });
     assert.equal((await hearth(['warm', 'llama', '--pin-owner', 'x'])).code, errorTable.InvalidArgument.exit);
   });
@@ -110,6 +129,8 @@ describe('hearth warm and job', () => {
     const [first, last] = jsonLines(out);
     assert.equal(first?.bytesTotal, Number(whole));
     assert.deepEqual(Object.keys(first ?? {}).sort(), [
+      'advice',
+      'bytesInMemory',
       'bytesPerSecond',
       'bytesReady',
       'bytesTotal',
@@ -118,6 +139,7 @@ describe('hearth warm and job', () => {
       'dataset',
       'endedAt',
       'errorCode',
+      'inMemoryAt',
       'manifest',
       'message',
       'name',
@@ -126,10 +148,41 @@ describe('hearth warm and job', () => {
       'pin',
       'pinOwner',
       'rateLimit',
+      'ready',
+      'readyWhen',
       'secondsLeft',
+      'secondsToMemory',
+      'secondsToStored',
       'state',
+      'storedAt',
     ]);
     assert.equal(last?.state, 'Succeeded');
+  });
+
+  it('returns when all is in memory for those who ask for it, and says that the job goes on', async () => {
+    const words = ['warm', 'llama', '--name', 'in-memory', '--ready-when', 'memory'];
+    const outcome = await hearth(words);
+    assert.equal(outcome.code, 0, outcome.err);
+    const [, last] = outcome.out.trimEnd().split('\n');
+    assert.match(last ?? '', /^in-memory Running 50%: .*; in memory after 3\.3 s, 3\.0 GiB not stored yet$/);
+    assert.match(outcome.err, /^The job in-memory is ready in memory and goes on .*`hearth job watch in-memory`.*\n$/);
+    const [created] = agent.requests;
+    assert.partialDeepStrictEqual(created, ['createWarmJob', { readyWhen: 'memory' }]);
+    assert.ok(!agent.requests.some(([method]) => method === 'cancelWarmJob'));
+    const { out } = await hearth([...words, '--json']);
+    const { bytesInMemory, inMemoryAt, secondsToMemory, storedAt, ready } = jsonLines(out).at(-1) ?? {};
+    assert.deepEqual(
+      [bytesInMemory, inMemoryAt, secondsToMemory, storedAt, ready],
+      [Number(whole), '2026-01-02T03:04:08.250Z', 3.25, '', true],
+    );
+  });
+
+  it('waits until all is stored with an agent that does not know of memory, and says so', async () => {
+    const outcome = await hearth(['warm', 'llama', '--ready-when', 'memory']);
+    assert.equal(outcome.code, 0);
+    assert.match(outcome.out, /Succeeded 100%/);
+    assert.match(outcome.err, /^The agent does not report what is in memory: the job is ready when it is stored\./);
+    assert.equal((await hearth(['warm', 'llama'])).err, '');
   });
 
   it('prints the name and ends when detached', async () => {
@@ -143,7 +196,7 @@ describe('hearth warm and job', () => {
     assert.equal(outcome.err, 'hearth: the job failing failed: node a has no room; evict something\n');
   });
 
-  it('gives 130 for a job that somebody cancelled, and says so', async () => {
+  it('gives 130 for a job that another user cancelled, and says so', async () => {
     const outcome = await hearth(['job', 'watch', 'cancelled']);
     assert.equal(outcome.code, 130);
     assert.equal(outcome.err, 'hearth: the job cancelled was cancelled\n');
@@ -172,19 +225,19 @@ describe('hearth warm and job', () => {
   });
 
   it('waits for an agent that restarts', async () => {
-    const endless = async function* () {
+    const everlasting = async function* () {
       for (;;) {
         yield sampleJob();
-        await sleep(10);
+        await elapse(10, 'a pace');
       }
     };
-    const first = await FakeAgent.start({ watchWarmJob: endless });
+    const first = await FakeAgent.start({ watchWarmJob: everlasting });
     let second: FakeAgent | undefined;
     const outcome = await runCommand(['job', 'watch', 'x', '--json', '--socket', first.socket], {
       onOutput: async () => {
         if (second !== undefined || first.killed) return;
         await first.kill();
-        await sleep(300);
+        await elapse(300, 'no agent answers');
         second = await FakeAgent.start({ watchWarmJob: () => [done] }, first);
       },
     });
@@ -198,7 +251,7 @@ describe('hearth warm and job', () => {
     const agentOnce = await FakeAgent.start({
       async *watchWarmJob() {
         yield sampleJob();
-        await sleep(10_000, undefined, { ref: false });
+        await new Promise(() => undefined);
       },
     });
     const clock = new TestClock();
@@ -211,7 +264,7 @@ describe('hearth warm and job', () => {
       ended = true;
     });
     // It tries every half a second, and each try takes real time.
-    for (; !ended; await sleep(1)) await clock.advance(500);
+    for (; !ended; await elapse(1, 'a try takes real time')) await clock.advance(500);
     const outcome = await running;
     assert.ok(clock.now() > 30_000, 'so long it waits');
     assert.equal(outcome.code, 6);
@@ -230,6 +283,7 @@ describe('hearth warm and job', () => {
     [['warm', 'llama', '--deadline', '5'], /at least one second/],
     [['warm', 'llama', '--replicas', '0'], /whole number from 1/],
     [['warm', 'llama', '--verify', 'maybe'], /Allowed choices are none, checksum, digest/],
+    [['warm', 'llama', '--ready-when', 'soon'], /Allowed choices are stored, memory/],
     [['warm', 'llama', '--node', ''], /must not be empty/],
   ];
   for (const [words, message] of refused) {
@@ -247,6 +301,20 @@ describe('hearth warm and job', () => {
     assert.match(running ?? '', /^warm-llama-1 +llama +Running +50% +6\.0 GiB +512\.0 MiB\/s +6 s +2 /);
     assert.match(ended ?? '', /Succeeded +100% +6\.0 GiB +- +- +0 /);
     assert.deepEqual((await hearth(['job', 'ls'])).out, out);
+    assert.doesNotMatch(out, /IN MEMORY|STORED/, 'an agent that does not report it');
+  });
+
+  it('lists what is in memory and since when, and when all was stored', async () => {
+    const coming = sampleJob({ name: 'coming', bytesInMemory: 5n << 30n });
+    const stored = { storedAt: '2026-01-02T03:04:13Z', secondsToStored: 7.9 };
+    listed = [coming, inMemory(sampleJob({ name: 'there' })), { ...inMemory(done), ...stored }];
+    const { out } = await hearth(['jobs']);
+    listed = [sampleJob(), done];
+    const [head, ...rows] = out.split('\n');
+    assert.match(head ?? '', /SIZE +IN MEMORY +STORED/);
+    assert.match(rows[0] ?? '', /^coming .* 50% +6\.0 GiB +83% +512/);
+    assert.match(rows[1] ?? '', /^there .* 50% +6\.0 GiB +after 3\.3 s +512/);
+    assert.match(rows[2] ?? '', /100% +6\.0 GiB +after 3\.3 s +after 7\.9 s/);
   });
 
   it('shows and cancels a job', async () => {

@@ -2,6 +2,7 @@ import type { WarmJob } from '@hearth/common/generated/hearth/v1/control.ts';
 import { Command } from 'commander';
 import type { AgentClient } from '../client/agent_client.ts';
 import { followJob } from '../follow_job.ts';
+import { timeInMemory, timeStored } from '../format/arrival.ts';
 import { printable, toneOf } from '../format/paint.ts';
 import { renderJob } from '../format/progress.ts';
 import { formatBytes, formatPercent, formatRate, formatSeconds, fractionOf } from '../format/quantity.ts';
@@ -79,6 +80,8 @@ export function printJobs(session: Session, jobs: WarmJob[]): void {
       { title: 'STATE', value: (job) => job.state, tone: (job) => toneOf(job.state) },
       { title: 'DONE', value: (job) => formatPercent(fractionOf(job.bytesReady, job.bytesTotal)), align: 'right' },
       { title: 'SIZE', value: (job) => formatBytes(job.bytesTotal), align: 'right' },
+      { title: 'IN MEMORY', value: inMemory, omitEmpty: true, dispensable: 3 },
+      { title: 'STORED', value: timeStored, omitEmpty: true, dispensable: 3 },
       {
         title: 'RATE',
         value: (job) => (job.bytesPerSecond > 0n ? formatRate(job.bytesPerSecond) : '-'),
@@ -91,6 +94,13 @@ export function printJobs(session: Session, jobs: WarmJob[]): void {
     ],
     jobs,
   );
+}
+
+/** How much while it is not all of it, then since when. */
+function inMemory(job: WarmJob): string {
+  const time = timeInMemory(job);
+  if (time !== '' || job.bytesInMemory <= job.bytesReady) return time;
+  return formatPercent(fractionOf(job.bytesInMemory, job.bytesTotal)).trim();
 }
 
 function printJob(session: Session, job: WarmJob): void {

@@ -1,7 +1,7 @@
 import { apiDifferences, sleep } from '@hearth/common';
 import type { GetStatusResponse, NodeStatus } from '@hearth/common/generated/hearth/v1/control.ts';
 import { Command, InvalidArgumentError } from 'commander';
-import { Patience } from '../client/patience.ts';
+import { ReconnectTimeout } from '../client/reconnect_timeout.ts';
 import { printable, toneOf } from '../format/paint.ts';
 import { renderBar } from '../format/progress.ts';
 import { formatBytes, formatCount, formatSeconds, fractionOf } from '../format/quantity.ts';
@@ -46,7 +46,7 @@ async function show(session: Session): Promise<void> {
 async function watch(session: Session, seconds: number): Promise<void> {
   const { interrupt, clock } = session.terminal;
   const region = new LiveRegion(session.terminal);
-  const patience = new Patience(session.timeoutMilliseconds, interrupt, clock);
+  const reconnect = new ReconnectTimeout(session.timeoutMilliseconds, interrupt, clock);
   const waiting = () => {
     region.end();
     session.note('The agent went away; waiting for it to come back.');
@@ -56,12 +56,12 @@ async function watch(session: Session, seconds: number): Promise<void> {
       for (;;) {
         try {
           const status = await agent.call('getStatus', {});
-          patience.answered();
+          reconnect.answered();
           if (session.json) session.printJson(await statusView(status));
           else if (session.terminal.interactive) region.draw(await screenful(session, status));
           else await printStatus(session, status);
         } catch (thrown) {
-          await patience.endure(thrown, waiting);
+          await reconnect.retry(thrown, waiting);
           continue;
         }
         await sleep(clock, seconds * 1000, interrupt);
@@ -131,6 +131,13 @@ function printNodes(session: Session, nodes: NodeStatus[]): void {
         align: 'right',
         omitEmpty: true,
         tone: () => 'bad',
+      },
+      {
+        title: 'LIMITS',
+        value: (node) => node.capabilities.find(({ name }) => name === 'limits')?.reason ?? '',
+        flexible: true,
+        omitEmpty: true,
+        dispensable: 9,
       },
       { title: 'UP', value: (node) => formatSeconds(node.uptimeSeconds), align: 'right', dispensable: 7 },
       { title: 'VERSION', value: (node) => node.version, dispensable: 8 },

@@ -15,6 +15,7 @@ interface Options {
   peerRate?: bigint;
   deadline?: bigint;
   verify: string;
+  readyWhen: 'stored' | 'memory';
   name?: string;
   detach?: boolean;
 }
@@ -24,7 +25,8 @@ export function warmCommand(context: CommandContext): Command {
   return new Command('warm')
     .description(
       'Fetch a dataset onto nodes and follow it. Ctrl-C stops following; the job goes on until `job cancel`.\n\n' +
-        'The exit code is that of the job: 0 when every byte is there and verified.',
+        'The exit code is that of the job: 0 when every byte is there and verified. With --ready-when memory the command ends ' +
+        'as soon as every byte is checked in memory, where readers find it; the job goes on until it is stored.',
     )
     .argument('<dataset>', 'name of the dataset')
     .argument('[paths...]', 'globs of files; none: all of it')
@@ -41,6 +43,11 @@ export function warmCommand(context: CommandContext): Command {
         .choices(['none', 'checksum', 'digest'])
         .default('checksum'),
     )
+    .addOption(
+      new Option('--ready-when <where>', 'when to return: everything is stored on disk, or in memory already')
+        .choices(['stored', 'memory'])
+        .default('stored'),
+    )
     .option('--name <job>', 'name of the job (default: chosen)', jobName)
     .option('--detach', 'do not follow the job; print its name')
     .addHelpText(
@@ -50,6 +57,7 @@ export function warmCommand(context: CommandContext): Command {
         'warm llama',
         'warm llama "*.safetensors" --node gpu-1,gpu-2 --pin',
         'warm llama --replicas 3 --rate 500MiB --deadline 15m',
+        'warm llama --ready-when memory',
         'warm llama --json',
       ),
     )
@@ -76,13 +84,20 @@ async function run(session: Session, options: Options, dataset: string, paths: s
       verify: options.verify,
       name: options.name ?? '',
       ensure: false,
+      readyWhen: options.readyWhen,
     });
-    if (options.detach !== true) return await followJob(session, agent, job.name);
+    const memory = options.readyWhen === 'memory';
+    // The agent is of a release before there was the choice.
+    if (memory && job.readyWhen === '') session.note(storedOnly);
+    if (options.detach !== true) return await followJob(session, agent, job.name, memory ? 'ready' : 'ended');
     if (session.json) session.printJson(job);
     else session.print(printable(job.name));
     return errorTable.Ok.exit;
   });
 }
+
+const storedOnly =
+  'The agent does not report what is in memory: the job is ready when it is stored. Upgrade the agent for --ready-when memory.';
 
 function jobName(text: string): string {
   if (text === '') throw new InvalidArgumentError('It must not be empty.');

@@ -37,7 +37,7 @@ const objects: Record<string, object> = {
   },
   'Dataset team/llama': {
     metadata: { namespace: 'team', name: 'llama' },
-    spec: { gate: { mode: 'Wait', minPercent: 100, timeout: '10m', affinity: 'Preferred' } },
+    spec: { gate: { mode: 'Wait', minPercent: 100, timeout: '10m', affinity: 'Preferred', readyWhen: 'Stored' } },
     status: {
       bytes: 8 * gib,
       files: 3,
@@ -91,7 +91,7 @@ const changed = (key: string, change: (object: never) => void) => {
 };
 
 describe('explanation of a pod', () => {
-  it('tells what a gated pod waits for, until when, and where the bytes are', async () => {
+  it('reports what a gated pod waits for, until when, and where the bytes are', async () => {
     const it = await explained();
     assert.equal(it.state, 'Gated');
     assert.equal(it.waitsFor, '4.0 GiB on n1');
@@ -106,6 +106,27 @@ describe('explanation of a pod', () => {
     assert.equal(it.plan?.reason, 'n1 holds most of what fits');
     assert.deepEqual(it.events, [{ reason: 'Gated', message: 'waits', ageSeconds: 59 }]);
     assert.deepEqual(it.unseen, []);
+  });
+
+  it('knows what is in memory before it is stored, when both were, and how the pod reads until then', async () => {
+    const early = changed('CachePreload team/web-1', (preload: { spec: object; status: { nodes: object[] } }) => {
+      Object.assign(preload.spec, { placement: { gatedPods: { gate: { timeout: '10m', readyWhen: 'Memory' } } } });
+      const memory = { bytesInMemory: 8 * gib, inMemoryAt: '2026-01-01T00:00:03Z', secondsToMemory: 3.2 };
+      Object.assign(preload.status, { bytesInMemory: 8 * gib, nodes: [{ name: 'n1', message: '', ...memory }] });
+    });
+    const it = await explained(early);
+    assert.deepEqual([it.plan?.readyWhen, it.plan?.bytesInMemory, it.startsInSeconds], ['Memory', 8 * gib, undefined]);
+    const [planned, other] = it.nodes;
+    assert.deepEqual(
+      [planned?.bytesInMemory, planned?.secondsToMemory, planned?.storedAt, planned?.dataPath, planned?.missingBytes],
+      [8 * gib, 3.2, undefined, 'fuse', 4 * gib],
+    );
+    assert.equal(planned?.message, 'everything is in memory: reads go through FUSE until it is stored');
+    assert.equal(other?.bytesInMemory, undefined, 'it is in no plan');
+    assert.deepEqual(
+      [(await explained()).plan?.readyWhen, (await explained()).plan?.bytesInMemory],
+      ['Stored', 4 * gib],
+    );
   });
 
   it('names a claim, a Dataset or a plan that is not there yet', async () => {
@@ -149,7 +170,7 @@ describe('explanation of a pod', () => {
     );
   });
 
-  it('tells the rest when something may not be read, and says what', async () => {
+  it('reports the rest when something may not be read, and says what', async () => {
     const it = await explained(objects, ['CachePreload', 'Event']);
     assert.equal(it.plan, undefined);
     assert.deepEqual(it.unseen, [
@@ -201,7 +222,7 @@ describe('hearth explain', () => {
     rmSync(folder, { recursive: true });
   });
 
-  it('tells it to people and to programs, in the namespace of the kubeconfig', async () => {
+  it('reports it to people and to programs, in the namespace of the kubeconfig', async () => {
     const { code, out, err } = await hearth();
     assert.equal(code, 0, err);
     assert.match(out, /^Pod team\/web: held back until its bytes are there, /);
@@ -212,6 +233,31 @@ describe('hearth explain', () => {
     assert.match(out, /^Plan web-1: Warming \S+ 50%, 100\.0 MiB\/s$/m);
     const [value] = jsonLines((await hearth('--json')).out);
     assert.deepEqual([value?.state, value?.startsInSeconds], ['Gated', 41]);
+  });
+
+  it('says to people what is in memory, what is missing and how long both took', async () => {
+    const plan = objects['CachePreload team/web-1'] as { spec: object; status: { nodes: object[] } };
+    const dataset = objects['Dataset team/llama'] as { status: { residency: object[] } };
+    const before = structuredClone({ plan, dataset });
+    const row = { name: 'n1', message: '', bytesInMemory: 6 * gib };
+    const arrived = { ...row, bytesInMemory: 8 * gib, inMemoryAt: created, secondsToMemory: 3.2 };
+    const lines = async (node: object) => {
+      Object.assign(plan.status, { bytesInMemory: 6 * gib, nodes: [node] });
+      return (await hearth()).out;
+    };
+    Object.assign(plan.spec, { placement: { gatedPods: { gate: { timeout: '10m', readyWhen: 'Memory' } } } });
+    const coming = await lines(row);
+    assert.match(
+      coming,
+      /^ {2}4\.0 GiB of 8\.0 GiB on its nodes, 6\.0 GiB with those in memory; its pods start when all are/m,
+    );
+    assert.match(coming, /^ {2}n1: 6\.0 GiB in memory, 2\.0 GiB missing$/m);
+    assert.match(await lines(arrived), /^ {2}n1: in memory after 3\.2 s, 4\.0 GiB not stored yet$/m);
+    dataset.status.residency = [{ node: 'n1', residentBytes: 8 * gib, percent: 100 }];
+    const stored = await lines({ ...arrived, storedAt: created, secondsToStored: 7.9 });
+    assert.match(stored, /^ {2}n1: in memory after 3\.2 s, stored after 7\.9 s$/m);
+    Object.assign(plan, before.plan);
+    Object.assign(dataset, before.dataset);
   });
 
   it('refuses what is no pod, a kubeconfig that is not there, a pod that is not there', async () => {

@@ -1,12 +1,13 @@
-import type { CoreEvent, Pod } from '@hearth/common/kubernetes';
+import type { CoreEvent, DatasetName, Pod } from '@hearth/common/kubernetes';
 import {
   type CachePreload,
   type Dataset,
-  type DatasetName,
   type Gate,
   type NodeCache,
+  type PreloadedNode,
   parseDuration,
   preloadGateName,
+  type ReadyWhen,
 } from '@hearth/common/resources';
 import { keyOf, type PodFacts } from './facts.ts';
 
@@ -61,6 +62,14 @@ export interface ExplainedNode {
   /** The pod is there, or its plan has chosen it. */
   role: 'pod' | 'planned' | '';
   residentBytes: number;
+  /** As far as its plan says: stored bytes and those in memory on their way; undefined: the node is in no plan. */
+  bytesInMemory: number | undefined;
+  /** When its plan's bytes were all in memory, and all stored, RFC 3339; undefined: not yet, or not known. */
+  inMemoryAt: string | undefined;
+  storedAt: string | undefined;
+  /** The same in seconds since they were asked for. */
+  secondsToMemory: number | undefined;
+  secondsToStored: number | undefined;
   missingBytes: number;
   percent: number;
   /** How the pod reads there if it starts now. */
@@ -73,7 +82,10 @@ export interface ExplainedPlan {
   phase: string;
   percent: number;
   bytesReady: number;
+  bytesInMemory: number;
   bytesTotal: number;
+  /** Which of the two its pods wait for. */
+  readyWhen: ReadyWhen;
   bytesPerSecond: number;
   secondsLeft: number | undefined;
   /** Why these nodes. */
@@ -81,8 +93,8 @@ export interface ExplainedPlan {
 }
 
 /** Above this many files a revision is not linked as a tree. */
-const mostViewFiles = 100_000;
-const mostEvents = 6;
+const maxViewFiles = 100_000;
+const maxEvents = 6;
 
 /** Pure. `now`: milliseconds since the epoch. */
 export function explain(facts: PodFacts, now: number): Explanation {
@@ -98,15 +110,25 @@ export function explain(facts: PodFacts, now: number): Explanation {
     node: pod.spec?.nodeName,
     ageSeconds,
     waitsFor: waitsFor(facts, state),
-    startsInSeconds: gated ? preload?.status?.secondsLeft : undefined,
+    startsInSeconds: gated ? secondsLeft(preload) : undefined,
     opensInSeconds: gated && timeoutMs !== undefined ? Math.max(0, timeoutMs / 1000 - ageSeconds) : undefined,
     datasets: explainDatasets(facts),
     nodes: explainNodes(facts),
     plan: preload === undefined ? undefined : explainPlan(preload),
-    events: facts.events.slice(-mostEvents).map((event) => explainEvent(event, now)),
+    events: facts.events.slice(-maxEvents).map((event) => explainEvent(event, now)),
     advice: adviceOn(facts, state),
     unseen,
   };
+}
+
+/** The estimate is about what is stored: of pods that go before that it says nothing. */
+function secondsLeft(preload: CachePreload | undefined): number | undefined {
+  return readyWhenOf(preload) === 'Memory' ? undefined : preload?.status?.secondsLeft;
+}
+
+/** An object of the release before does not say it. */
+function readyWhenOf(preload: CachePreload | undefined): ReadyWhen {
+  return preload?.spec.placement.gatedPods?.gate.readyWhen ?? 'Stored';
 }
 
 function stateOf({ spec, status }: Pod): PodState {
@@ -175,21 +197,27 @@ function explainNodes({ pod, datasets, preload, nodeCache }: PodFacts): Explaine
     }
   }
   const own = pod.spec?.nodeName;
-  const planned = new Map((preload?.status?.nodes ?? []).map((row) => [row.name, row.message]));
+  const planned = new Map((preload?.status?.nodes ?? []).map((row) => [row.name, row]));
   const names = new Set([...(own === undefined ? [] : [own]), ...planned.keys(), ...resident.keys()]);
   if (wanted === 0) return [];
   return [...names]
     .map((node): ExplainedNode => {
       const residentBytes = Math.min(resident.get(node) ?? 0, wanted);
       const complete = residentBytes === wanted;
+      const row = planned.get(node);
       return {
         node,
-        role: node === own ? 'pod' : planned.has(node) ? 'planned' : '',
+        role: node === own ? 'pod' : row === undefined ? '' : 'planned',
         residentBytes,
+        bytesInMemory: row?.bytesInMemory,
+        inMemoryAt: row?.inMemoryAt,
+        storedAt: row?.storedAt,
+        secondsToMemory: row?.secondsToMemory,
+        secondsToStored: row?.secondsToStored,
         missingBytes: wanted - residentBytes,
         percent: Math.floor((residentBytes / wanted) * 100),
-        dataPath: complete && files <= mostViewFiles ? 'view' : 'fuse',
-        message: pathMessage(complete, files, planned.get(node) ?? '', node === own ? nodeCache : undefined),
+        dataPath: complete && files <= maxViewFiles ? 'view' : 'fuse',
+        message: pathMessage(complete, files, row, node === own ? nodeCache : undefined),
       };
     })
     .sort((a, b) => rank(a) - rank(b) || b.residentBytes - a.residentBytes || (a.node < b.node ? -1 : 1));
@@ -199,23 +227,34 @@ function rank({ role }: ExplainedNode): number {
   return role === 'pod' ? 0 : role === 'planned' ? 1 : 2;
 }
 
-function pathMessage(complete: boolean, files: number, planned: string, cache: NodeCache | undefined): string {
-  if (planned !== '') return planned;
-  if (complete && files <= mostViewFiles) return '';
+function pathMessage(
+  complete: boolean,
+  files: number,
+  planned: PreloadedNode | undefined,
+  cache: NodeCache | undefined,
+): string {
+  if (planned !== undefined && planned.message !== '') return planned.message;
+  if (complete && files <= maxViewFiles) return '';
   const passthrough = cache?.status?.capabilities?.find(({ name }) => name === 'passthrough');
   if (passthrough?.ready === false) return `every read goes through the agent: ${passthrough.reason}`;
+  if (!complete && planned?.inMemoryAt !== undefined) {
+    return 'everything is in memory: reads go through FUSE until it is stored';
+  }
   if (complete)
-    return `more than ${mostViewFiles} files are not linked as a tree; reads of them are native all the same`;
+    return `more than ${maxViewFiles} files are not linked as a tree; reads of them are native all the same`;
   return 'files that are there are read natively, the others through the agent as they come';
 }
 
-function explainPlan({ metadata, status }: CachePreload): ExplainedPlan {
+function explainPlan(preload: CachePreload): ExplainedPlan {
+  const { metadata, status } = preload;
   return {
     name: metadata.name,
     phase: status?.phase ?? 'Pending',
     percent: status?.percent ?? 0,
     bytesReady: status?.bytesReady ?? 0,
+    bytesInMemory: status?.bytesInMemory ?? status?.bytesReady ?? 0,
     bytesTotal: status?.bytesTotal ?? 0,
+    readyWhen: readyWhenOf(preload),
     bytesPerSecond: status?.bytesPerSecond ?? 0,
     secondsLeft: status?.secondsLeft,
     reason: status?.pods?.reason ?? '',

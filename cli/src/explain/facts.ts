@@ -1,22 +1,17 @@
 import { HearthError } from '@hearth/common';
 import {
   type CoreEvent,
+  claimedDataset,
+  type DatasetName,
+  datasetOfVolume,
   type KubernetesClient,
   type KubernetesObject,
   kinds,
   type Pod,
+  podVolumes,
   type ResourceType,
 } from '@hearth/common/kubernetes';
-import {
-  type CachePreload,
-  claimedDataset,
-  type Dataset,
-  type DatasetName,
-  datasetOfVolume,
-  type NodeCache,
-  podVolumes,
-  preloadAnnotation,
-} from '@hearth/common/resources';
+import { type CachePreload, type Dataset, type NodeCache, preloadAnnotation } from '@hearth/common/resources';
 
 /** A volume of the pod that leads to a Dataset, or may do so once its claim is there. */
 export interface VolumeFacts {

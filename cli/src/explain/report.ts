@@ -1,8 +1,9 @@
+import { type Arrival, arrivalText } from '../format/arrival.ts';
 import { printable, toneOf } from '../format/paint.ts';
 import { renderBar } from '../format/progress.ts';
 import { formatBytes, formatRate, formatSeconds } from '../format/quantity.ts';
 import type { Session } from '../session.ts';
-import type { ExplainedDataset, ExplainedNode, Explanation, PodState } from './explanation.ts';
+import type { ExplainedDataset, ExplainedNode, ExplainedPlan, Explanation, PodState } from './explanation.ts';
 
 const barWidth = 12;
 
@@ -36,7 +37,11 @@ export function printExplanation(session: Session, explanation: Explanation): vo
     const bar = renderBar(plan.percent / 100, barWidth, session.terminal.unicode);
     const rate = plan.bytesPerSecond > 0 ? `, ${formatRate(plan.bytesPerSecond)}` : '';
     session.print('', `Plan ${printable(plan.name)}: ${plan.phase} ${bar} ${plan.percent}%${rate}`);
-    session.print(`  ${formatBytes(plan.bytesReady)} of ${formatBytes(plan.bytesTotal)} on its nodes`);
+    session.print(`  ${planAmounts(plan)}`);
+    for (const one of explanation.nodes) {
+      const text = one.bytesInMemory === undefined ? '' : arrivalText(arrivalOf(one, one.bytesInMemory));
+      if (text !== '') session.print(`  ${printable(one.node)}: ${text}`);
+    }
     if (plan.reason !== '') session.print(`  ${printable(plan.reason)}`);
   }
   if (explanation.events.length > 0) {
@@ -47,6 +52,26 @@ export function printExplanation(session: Session, explanation: Explanation): vo
   }
   if (explanation.advice.length + explanation.unseen.length > 0) session.print('');
   for (const line of [...explanation.advice, ...explanation.unseen]) session.print(`Note: ${printable(line)}`);
+}
+
+function planAmounts({ bytesReady, bytesInMemory, bytesTotal, readyWhen }: ExplainedPlan): string {
+  const amounts = `${formatBytes(bytesReady)} of ${formatBytes(bytesTotal)} on its nodes`;
+  const memory = bytesInMemory > bytesReady ? `, ${formatBytes(bytesInMemory)} with those in memory` : '';
+  return `${amounts}${memory}${readyWhen === 'Memory' ? '; its pods start when all are in memory' : ''}`;
+}
+
+/** As jobs have it, for the same words. */
+function arrivalOf(node: ExplainedNode, bytesInMemory: number): Arrival {
+  const { residentBytes, missingBytes, inMemoryAt, storedAt, secondsToMemory, secondsToStored } = node;
+  return {
+    bytesTotal: BigInt(residentBytes + missingBytes),
+    bytesReady: BigInt(residentBytes),
+    bytesInMemory: BigInt(bytesInMemory),
+    inMemoryAt: inMemoryAt ?? '',
+    storedAt: storedAt ?? '',
+    secondsToMemory: secondsToMemory ?? 0,
+    secondsToStored: secondsToStored ?? 0,
+  };
 }
 
 function times({ startsInSeconds, opensInSeconds }: Explanation): string[] {

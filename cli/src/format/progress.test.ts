@@ -56,6 +56,27 @@ describe('progress', () => {
     assert.ok(first?.startsWith('\u001b[31mFailed\u001b[0m warm-llama-1'));
   });
 
+  it('shows what is in memory and what is stored, and when both were', () => {
+    const gib = 1n << 30n;
+    const coming = sampleJob({ bytesInMemory: 5n * gib });
+    assert.equal(renderJob(coming, style)[1], '  5.0 GiB in memory, 1.0 GiB missing');
+    const memory = { bytesInMemory: 6n * gib, inMemoryAt: '2026-01-02T03:04:08Z', secondsToMemory: 3.2 };
+    assert.equal(renderJob(sampleJob(memory), style)[1], '  in memory after 3.2 s, 3.0 GiB not stored yet');
+    const stored = { bytesReady: 6n * gib, storedAt: '2026-01-02T03:04:13Z', secondsToStored: 7.94 };
+    const done = sampleJob({ ...memory, ...stored, bytesPerSecond: 0n, secondsLeft: 0n });
+    assert.equal(renderJob(done, style)[1], '  in memory after 3.2 s, stored after 7.9 s');
+    const line = 'warm-llama-1 Running 100%: 6.0 GiB of 6.0 GiB; in memory after 3.2 s, stored after 7.9 s';
+    assert.equal(jobLine(done), line);
+    const [node] = sampleJob().nodes;
+    assert.ok(node !== undefined);
+    const nodes = [{ ...node, inMemoryAt: memory.inMemoryAt, secondsToMemory: 2 }];
+    assert.match(
+      renderJob(sampleJob({ nodes }), { ...style, columns: 200 })[1] ?? '',
+      /verified {2}in memory after 2\.0 s$/,
+    );
+    assert.equal(renderJob(coming, { ...style, rows: 3 }).length, 3);
+  });
+
   it('writes one line for logs', () => {
     assert.equal(jobLine(sampleJob()), 'warm-llama-1 Running 50%: 3.0 GiB of 6.0 GiB, 512.0 MiB/s, 6 s left');
   });

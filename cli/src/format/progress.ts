@@ -1,4 +1,5 @@
 import type { WarmJob, WarmJobNode } from '@hearth/common/generated/hearth/v1/control.ts';
+import { arrivalText } from './arrival.ts';
 import { paint, printable, toneOf } from './paint.ts';
 import { formatBytes, formatPercent, formatRate, formatSeconds, fractionOf } from './quantity.ts';
 import { cut, displayWidth } from './table.ts';
@@ -12,7 +13,7 @@ export interface ProgressStyle {
 }
 
 const widestBar = 40;
-const leastBar = 10;
+const minBar = 10;
 const eighths = ['', '▏', '▎', '▍', '▌', '▋', '▊', '▉'];
 
 /** `[####------]` or with eighths of a block; `width` counts the brackets. */
@@ -29,7 +30,7 @@ export function renderBar(fraction: number, width: number, unicode: boolean): st
   return `[${text}${' '.repeat(inner - displayWidth(text))}]`;
 }
 
-/** A job as lines: its whole with bar, rate and time left, then one line a node. Pure. */
+/** A job as lines: its whole with bar, rate and time left, what is in memory, then one line a node. Pure. */
 export function renderJob(job: WarmJob, style: ProgressStyle): string[] {
   const fraction = fractionOf(job.bytesReady, job.bytesTotal);
   const amounts = `${formatBytes(job.bytesReady)} of ${formatBytes(job.bytesTotal)}`;
@@ -38,13 +39,16 @@ export function renderJob(job: WarmJob, style: ProgressStyle): string[] {
   const head = `${job.state} ${printable(job.name)}`;
   const tail = `${formatPercent(fraction)}  ${amounts}${rate}`;
   const room = style.columns - displayWidth(head) - displayWidth(tail) - 4;
-  const bar = room >= leastBar ? `${renderBar(fraction, Math.min(room, widestBar), style.unicode)} ` : '';
+  const bar = room >= minBar ? `${renderBar(fraction, Math.min(room, widestBar), style.unicode)} ` : '';
   const first = cut(`${head}  ${bar}${tail}`, style.columns);
   const painted = first.startsWith(job.state)
     ? paint(job.state, toneOf(job.state), style.colour) + first.slice(job.state.length)
     : first;
-  const shown = job.nodes.length <= style.rows - 1 ? job.nodes : job.nodes.slice(0, Math.max(0, style.rows - 2));
-  const lines = [painted, ...renderNodes(shown, style)];
+  const arrival = arrivalText(job);
+  const above = [painted, ...(arrival === '' || style.rows < 2 ? [] : [cut(`  ${arrival}`, style.columns)])];
+  const rows = style.rows - above.length;
+  const shown = job.nodes.length <= rows ? job.nodes : job.nodes.slice(0, Math.max(0, rows - 1));
+  const lines = [...above, ...renderNodes(shown, style)];
   const hidden = job.nodes.slice(shown.length);
   if (hidden.length > 0) lines.push(cut(`  ${summary(hidden)}`, style.columns));
   return lines;
@@ -65,9 +69,16 @@ function renderNodes(nodes: WarmJobNode[], style: ProgressStyle): string[] {
       formatBytes(node.bytesReady),
       `(${sources})`,
       files,
+      arrivalText(node),
       printable(node.message),
     ];
-    return cut(text.join('  ').trimEnd(), style.columns);
+    return cut(
+      text
+        .filter((part) => part !== '')
+        .join('  ')
+        .trimEnd(),
+      style.columns,
+    );
   });
 }
 
@@ -86,5 +97,7 @@ export function jobLine(job: WarmJob): string {
   const fraction = formatPercent(fractionOf(job.bytesReady, job.bytesTotal)).trim();
   const rate = job.bytesPerSecond > 0n ? `, ${formatRate(job.bytesPerSecond)}` : '';
   const left = job.secondsLeft > 0n ? `, ${formatSeconds(job.secondsLeft)} left` : '';
-  return `${printable(job.name)} ${job.state} ${fraction}: ${formatBytes(job.bytesReady)} of ${formatBytes(job.bytesTotal)}${rate}${left}`;
+  const arrival = arrivalText(job);
+  const amounts = `${formatBytes(job.bytesReady)} of ${formatBytes(job.bytesTotal)}${rate}${left}`;
+  return `${printable(job.name)} ${job.state} ${fraction}: ${amounts}${arrival === '' ? '' : `; ${arrival}`}`;
 }

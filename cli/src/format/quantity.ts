@@ -18,6 +18,11 @@ export function formatSeconds(seconds: bigint | number): string {
   return `${Math.floor(whole / 86_400)} d ${Math.floor(whole / 3600) % 24} h`;
 }
 
+/** `3.2 s`, and from a minute on as `formatSeconds`: how long something took. */
+export function formatSpan(seconds: number): string {
+  return seconds < 59.95 ? `${seconds.toFixed(1)} s` : formatSeconds(seconds);
+}
+
 /** Part of a whole as 0 to 1; the whole of nothing is complete. */
 export function fractionOf(part: bigint, whole: bigint): number {
   if (whole <= 0n) return 1;

@@ -19,7 +19,7 @@ export interface TableStyle {
 }
 
 const gap = '  ';
-const leastFlexible = 8;
+const minFlexible = 8;
 
 /** Aligned lines without line ends; the first is the heading. */
 export function renderTable<Row>(columns: Column<Row>[], rows: Row[], style: TableStyle): string[] {
@@ -70,10 +70,10 @@ function fit<Row>(columns: Measured<Row>[], limit: number): Measured<Row>[] {
   for (;;) {
     const excess = over();
     if (excess <= 0) return columns;
-    const flexible = columns.filter((one) => one.column.flexible === true && one.width > leastFlexible);
+    const flexible = columns.filter((one) => one.column.flexible === true && one.width > minFlexible);
     const widest = flexible.sort((one, other) => other.width - one.width)[0];
     if (widest !== undefined) {
-      widest.width = Math.max(leastFlexible, widest.width - Math.min(excess, 4));
+      widest.width = Math.max(minFlexible, widest.width - Math.min(excess, 4));
       continue;
     }
     const ranks = columns.map((one) => one.column.dispensable ?? 0);

@@ -3,7 +3,7 @@ import { type Clock, HearthError, sleep } from '@hearth/common';
 const pauseMilliseconds = 500;
 
 /** Waits for an agent that went away: what is followed lives in the store and outlives it. */
-export class Patience {
+export class ReconnectTimeout {
   readonly #limitMilliseconds: number;
   readonly #signal: AbortSignal;
   readonly #clock: Clock;
@@ -24,7 +24,7 @@ export class Patience {
    * Returns after a pause when the failure is worth another try, and throws it else: not `Unavailable`,
    * interrupted, or away for too long. `firstTime` is called when a wait begins.
    */
-  async endure(thrown: unknown, firstTime: () => void): Promise<void> {
+  async retry(thrown: unknown, firstTime: () => void): Promise<void> {
     const error = HearthError.from(thrown);
     if (error.code !== 'Unavailable' || this.#signal.aborted) throw error;
     if (this.#awaySince === undefined) {
