@@ -60,6 +60,7 @@ COPY node-agent node-agent
 COPY cli cli
 COPY csi-driver csi-driver
 COPY operator operator
+COPY native/fuse/hearth_ioctl.h /usr/local/include/
 COPY scripts/image scripts/image
 # The programs on the PATH, and what Node has compiled of them, so that they start faster and in less memory.
 ENV NODE_COMPILE_CACHE=/opt/hearth/compile-cache NODE_ENV=production

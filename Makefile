@@ -4,7 +4,7 @@ SHELL := /bin/bash
 NODE := node_modules/.bin/node
 STAMP := build/.setup
 
-.PHONY: help run test test-unit test-native test-asan test-tsan fuzz lint verify e2e cluster cluster-down image bench bench-pods soak build setup generate format clean
+.PHONY: help run test test-unit test-native test-asan test-tsan fuzz lint verify e2e cluster cluster-down image bench bench-quick bench-pods soak build setup generate format clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
@@ -48,8 +48,11 @@ cluster-down: $(STAMP) ## Remove that cluster, and what interrupted runs have le
 image: $(STAMP) ## Build the container image, without a daemon (root); REGISTRY=HOST/PATH pushes it (TAG=...)
 	@$(NODE) e2e/cluster/main.ts image
 
-bench: build ## Measure against baselines in the same run; writes bench/results.json (BENCH_AGAINST=COMMIT: before and after)
+bench: build ## Measure against baselines in the same run, for 15 minutes; writes bench/report.html (BENCH_AGAINST=COMMIT: before and after)
 	@$(NODE) bench/main.ts
+
+bench-quick: build ## The same for 3 minutes: fewer rows, bytes and runs
+	@BENCH_QUICK=1 $(NODE) bench/main.ts
 
 bench-pods: build ## Measure reads in pods against the node's disk, on a cluster; writes bench/results-pods.json
 	@$(NODE) e2e/bench/main.ts

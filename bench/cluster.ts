@@ -2,12 +2,15 @@ import { root, until } from '@hearth/common/testing';
 import { Cluster as Agents } from '@hearth/common/testing/agents';
 import { run } from './command.ts';
 import type { Place } from './network.ts';
+import { processorSeconds, threadSeconds } from './processor_time.ts';
 
 export interface ClusterOptions {
   /** The checkout, built, whose programs run; this one unless given. */
   release?: string;
   /** Of each agent; all are on loopback unless given. */
   placeOf?: ((node: string) => Place) | undefined;
+  /** Of each agent's memory for chunks; as agents have it unless given. */
+  memoryBytes?: number | undefined;
 }
 
 /** Agents with a budget, and a mount holder, below one folder: on loopback, or each agent in a place of its own. */
@@ -26,7 +29,7 @@ export class Cluster {
     folder: string,
     nodes: string[],
     budgetBytes: number,
-    { release = root, placeOf }: ClusterOptions = {},
+    { release = root, placeOf, memoryBytes }: ClusterOptions = {},
   ): Promise<Cluster> {
     const agents = await Agents.start(nodes, {
       folder,
@@ -35,7 +38,10 @@ export class Cluster {
       holder: true,
       clusterName: 'bench',
       log: true,
-      flags: ['--log-level', 'warn'],
+      flags: [
+        ...['--log-level', 'warn'],
+        ...(memoryBytes === undefined ? [] : ['--engine-buffer-bytes', `${Math.ceil(memoryBytes / 2 ** 20)}MiB`]),
+      ],
       settingsOf: (node) => {
         const place = placeOf?.(node);
         const elsewhere = place === undefined ? {} : { launcher: place.launcher, address: place.address };
@@ -45,6 +51,7 @@ export class Cluster {
     const cluster = new Cluster(agents, release);
     try {
       await agents.allReady();
+      if (memoryBytes !== undefined) for (const node of nodes) await cluster.#memoryIsThere(node);
     } catch (error) {
       await cluster.stop();
       throw error;
@@ -58,14 +65,14 @@ export class Cluster {
     return run(`${this.#release}/cli/bin/hearth`, [...asked, ...args]);
   }
 
-  async mount(dataset: string, dataPath: 'view' | 'fuse' | 'daemon'): Promise<string> {
-    const target = this.#agents.mountPoint(`${dataset}-${dataPath}`);
-    await this.hearth(['mount', dataset, target, '--data-path', dataPath]);
+  async mount(dataset: string, dataPath: 'view' | 'fuse' | 'daemon', node = this.nodes[0] ?? ''): Promise<string> {
+    const target = this.#agents.mountPoint(`${dataset}-${dataPath}-${node}`);
+    await this.hearth(['mount', dataset, target, '--data-path', dataPath], node);
     return target;
   }
 
-  async unmount(target: string): Promise<void> {
-    await this.hearth(['umount', target]);
+  async unmount(target: string, node = this.nodes[0] ?? ''): Promise<void> {
+    await this.hearth(['umount', target], node);
   }
 
   /** Does something while the mount holder is stopped, as by a machine that has no time for it. */
@@ -83,9 +90,50 @@ export class Cluster {
     });
   }
 
+  /**
+   * Seconds from the creation of a job that warms a dataset onto all nodes until all of it is stored, as the agents say: claimed,
+   * compared with the digests that its origin gives, and linked into a view. `checksum`: also read back from the disk.
+   */
+  async secondsToStored(dataset: string, verify: 'none' | 'checksum'): Promise<number> {
+    const lines = (await this.hearth(['--json', 'warm', dataset, '--verify', verify])).trim().split('\n');
+    return (JSON.parse(lines.at(-1) ?? '') as { secondsToStored: number }).secondsToStored;
+  }
+
+  /** Bytes of a dataset that an agent holds, as it has last counted them: every two seconds. 0: it knows of none. */
+  async residentBytes(node: string, dataset: string): Promise<number> {
+    const metric = await this.#metrics(node);
+    return Number(metric(`dataset_resident_bytes{dataset="${dataset}"}`) ?? 0);
+  }
+
+  /** Pages come in the background after the start, which takes a processor meanwhile. */
+  async #memoryIsThere(node: string): Promise<void> {
+    await until(`the memory of ${node} has come`, async () => {
+      // Neither is known of releases whose memory is there at the start.
+      const metric = await this.#metrics(node);
+      return metric('arena_committed_bytes') === metric('arena_bytes');
+    });
+  }
+
+  /** Values by name, without its prefix and with its labels. Nothing where the agent has no such metric. */
+  async #metrics(node: string): Promise<(name: string) => string | undefined> {
+    const text = await (await fetch(`http://127.0.0.1:${this.#agents.agent(node).healthPort}/metrics`)).text();
+    const lines = text.split('\n');
+    return (name) => lines.find((each) => each.startsWith(`hearth_${name} `))?.slice(`hearth_${name} `.length);
+  }
+
   /** MiB of an agent. */
   residentMemory(node: string): number {
     return this.#agents.agent(node).residentMemory() / 2 ** 20;
+  }
+
+  /** User and system time of an agent so far; the first one by default. */
+  processorSeconds(node = this.nodes[0] ?? ''): number {
+    return processorSeconds(this.#agents.agent(node).pid);
+  }
+
+  /** The same of each of its event loops. */
+  eventLoopSeconds(node: string): number[] {
+    return threadSeconds(this.#agents.agent(node).pid, /^hearth-shard-/);
   }
 
   /** Unmounts and ends everything that it started; never throws, because it is the way out. */

@@ -19,7 +19,7 @@ const target = 0.95;
 /** The values of both, one after the other in turn; what each is compared with otherwise is not measured. */
 async function comparePair(pair: Pair, runs: number, machine: Machine): Promise<Comparison> {
   const sides = { value: pair.this.sides.value, baseline: pair.other.sides.value };
-  const row = await measure({ ...pair.this, target, sides }, runs, machine);
+  const row = await measure({ ...pair.this, target, sides, beside: [] }, runs, machine);
   const [low, high] = interval(row.runs.map(({ ratio }) => ratio));
   return { ...row, low, high };
 }

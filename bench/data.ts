@@ -31,6 +31,14 @@ export function makeSmallFiles(folder: string, count: number, bytes: number): vo
   }
 }
 
+/** The same with `perFolder` in a folder each, the last of which may have fewer. */
+export function makeSmallFilesInFolders(folder: string, count: number, perFolder: number, bytes: number): void {
+  for (let made = 0; made < count; made += perFolder) {
+    const inner = join(folder, `folder-${String(made / perFolder).padStart(4, '0')}`);
+    makeSmallFiles(inner, Math.min(perFolder, count - made), bytes);
+  }
+}
+
 /** `count` entries in folders of `perFolder`: hard links, because a million inodes take long to make. */
 export function makeEntries(folder: string, count: number, perFolder: number): void {
   for (let made = 0; made < count; ) {

@@ -13,7 +13,9 @@ export async function runGroup(
 ): Promise<void> {
   let cluster: Cluster | undefined;
   try {
-    cluster = await Cluster.start(join(place.directory, 'cluster'), ['bench'], 2 * settings.bytes + 2 ** 30, place);
+    const folder = join(place.directory, 'cluster');
+    const options = { ...place, memoryBytes: group.memory?.(settings) };
+    cluster = await Cluster.start(folder, ['bench'], 2 * settings.bytes + 2 ** 30, options);
     await group.measure({ ...settings, ...place, cluster, row });
   } finally {
     await cluster?.stop();

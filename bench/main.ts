@@ -1,67 +1,20 @@
-// Measures rows beside their baselines and writes a table and bench/results.json.
-// BENCH_BYTES (2 GiB), BENCH_RUNS (5), BENCH_ENTRIES (1000000), BENCH_DIRECTORY (the system's temporary
-// folder), BENCH_ROWS (all; ids or their beginnings, with commas between), BENCH_AGAINST (none; a commit: each row of this
-// checkout beside the same row of that one, written to bench/results-against.json).
+// Measures rows beside their baselines, prints a table and writes bench/results.json, bench/results.csv and
+// bench/report.html. BENCH_QUICK, BENCH_BYTES, BENCH_RUNS, BENCH_ENTRIES, BENCH_DIRECTORY, BENCH_ROWS: docs/performance.md.
+// BENCH_AGAINST: a commit; each row of this checkout beside the same row of that one, written to bench/results-against.json.
 // Ends with 0 when each row could be measured, whether or not its target was reached.
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { root } from './command.ts';
+import { root, run, seconds } from './command.ts';
 import { type Comparison, compareGroup, comparisonHead, comparisonLine } from './comparison.ts';
+import { csvOf } from './csv.ts';
 import { runGroup } from './group_run.ts';
+import { groupsOf, isWanted } from './groups.ts';
 import { describeMachine, type Machine, processor } from './machine.ts';
 import type { Group, Settings } from './plan.ts';
 import { builtRelease, commitOf } from './release.ts';
-import { measure, type Row, tableHead, tableLine } from './result.ts';
-import { completeFile } from './rows/complete_file.ts';
-import { gates } from './rows/gates.ts';
-import { http } from './rows/http.ts';
-import { idleOperator } from './rows/idle_operator.ts';
-import { limits } from './rows/limits.ts';
-import { planner } from './rows/planner.ts';
-import { smallCold } from './rows/small_cold.ts';
-import { smallFiles } from './rows/small_files.ts';
-import { spreading } from './rows/spread.ts';
-import { transport } from './rows/transport.ts';
-import { warmDirectory } from './rows/warm_directory.ts';
-
-function count(name: string, otherwise: number): number {
-  const value = Number(process.env[name] ?? otherwise);
-  if (!Number.isSafeInteger(value) || value < 1) throw new Error(`${name} must be a whole number above 0`);
-  return value;
-}
-
-const wanted = (process.env.BENCH_ROWS ?? '').split(',').filter((word) => word !== '');
-const isWanted = (id: string): boolean => wanted.length === 0 || wanted.some((word) => id.startsWith(word));
-const groups = [
-  completeFile,
-  smallFiles,
-  smallCold,
-  http,
-  warmDirectory,
-  spreading,
-  transport,
-  limits,
-  planner,
-  gates,
-  idleOperator,
-].filter(({ ids }) =>
-  ids.some((id) => wanted.length === 0 || wanted.some((word) => id.startsWith(word) || word.startsWith(id))),
-);
-
-/** Failures are printed at once, and given back. */
-async function eachGroup(settings: Settings, measureGroup: (group: Group, directory: string) => Promise<void>) {
-  const failures: string[] = [];
-  for (const [index, group] of groups.entries()) {
-    try {
-      await measureGroup(group, join(settings.directory, String(index)));
-    } catch (error) {
-      failures.push(`${group.ids.join(', ')}: ${error instanceof Error ? error.message : String(error)}`);
-      console.error(`not measured: ${failures.at(-1)}`);
-    }
-  }
-  return failures;
-}
+import { reportOf } from './report.ts';
+import { measure, type Row, reached, tableHead, tableLines } from './result.ts';
+import { makeDirectory, settingsOf } from './settings.ts';
 
 interface Measured {
   rows: Row[];
@@ -69,18 +22,40 @@ interface Measured {
   failures: string[];
 }
 
+type MeasureGroup = (group: Group, settings: Settings) => Promise<void>;
+
+/** Failures are printed at once, and given back; how long each group took is printed at the end. */
+async function eachGroup(settings: Settings, measureGroup: MeasureGroup): Promise<string[]> {
+  const failures: string[] = [];
+  const times: [string, number][] = [];
+  for (const [index, group] of groupsOf(wantedRows).entries()) {
+    const runs = Math.max(1, Math.round(settings.runs * (group.share ?? 1)));
+    const own = { ...settings, runs, directory: join(settings.directory, String(index)) };
+    try {
+      times.push([group.ids[0] ?? '', await seconds(() => measureGroup(group, own))]);
+    } catch (error) {
+      failures.push(`${group.ids.join(', ')}: ${error instanceof Error ? error.message : String(error)}`);
+      console.error(`not measured: ${failures.at(-1)}`);
+    }
+  }
+  const all = times.reduce((sum, [, took]) => sum + took, 0);
+  const each = times.map(([id, took]) => `${id} ${took.toFixed(0)}`).join(', ');
+  console.log(`\n${(all / 60).toFixed(1)} minutes; seconds of each group: ${each}`);
+  return failures;
+}
+
 async function measureAll(settings: Settings, machine: Machine): Promise<Measured> {
   const rows: Row[] = [];
   console.log(tableHead());
-  const failures = await eachGroup(settings, (group, directory) =>
-    runGroup(group, settings, { directory, release: root }, async (about) => {
-      if (!isWanted(about.id)) return;
-      const measured = await measure(about, settings.runs, machine);
+  const failures = await eachGroup(settings, (group, own) =>
+    runGroup(group, own, { directory: own.directory, release: root }, async (about) => {
+      if (!isWanted(wantedRows, about.id)) return;
+      const measured = await measure(own.repeated ? about : { ...about, times: 1 }, own.runs, machine);
       rows.push(measured);
-      console.log(tableLine(measured));
+      console.log(tableLines(measured));
     }),
   );
-  return { rows, failures, below: rows.filter((row) => row.ratio < row.target).map(({ id }) => id) };
+  return { rows, failures, below: rows.filter((row) => reached(row) === 'NO').map(({ id }) => id) };
 }
 
 async function compareAll(settings: Settings, machine: Machine, release: string): Promise<Measured> {
@@ -90,11 +65,23 @@ async function compareAll(settings: Settings, machine: Machine, release: string)
     rows.push(row);
     console.log(comparisonLine(row));
   };
-  const failures = await eachGroup(settings, async (group, directory) => {
+  const wanted = (id: string) => isWanted(wantedRows, id);
+  const failures = await eachGroup(settings, async (group, own) => {
     if (group.ownOnly) return console.log(`left out, as it measures this checkout only: ${group.ids.join(', ')}`);
-    await compareGroup(group, settings, { directory, release, machine }, { wanted: isWanted, done });
+    await compareGroup(group, own, { directory: own.directory, release, machine }, { wanted, done });
   });
   return { rows, failures, below: rows.filter((row) => row.low < row.target).map(({ id }) => id) };
+}
+
+/** What people and programs read; the paths. */
+function write({ rows, failures }: Measured, about: string[], against: boolean): string {
+  const path = (name: string): string => join(root, 'bench', name);
+  const results = path(`results${against ? '-against' : ''}.json`);
+  writeFileSync(results, `${JSON.stringify(rows, null, 2)}\n`);
+  if (against) return results;
+  writeFileSync(path('results.csv'), csvOf(rows));
+  writeFileSync(path('report.html'), reportOf(rows, about, failures));
+  return `${results}, results.csv and report.html`;
 }
 
 // So that what is removed when the process ends is also removed then.
@@ -104,12 +91,8 @@ if (process.getuid?.() !== 0) {
   console.error('make bench mounts and drops the page cache: run it as root');
   process.exit(1);
 }
-const settings: Settings = {
-  directory: mkdtempSync(join(process.env.BENCH_DIRECTORY ?? tmpdir(), 'hearth-bench-')),
-  bytes: count('BENCH_BYTES', 2 * 2 ** 30),
-  runs: count('BENCH_RUNS', 5),
-  entries: count('BENCH_ENTRIES', 1_000_000),
-};
+const { rows: wantedRows, ...given } = settingsOf(process.env);
+const settings: Settings = { ...given, directory: makeDirectory(process.env) };
 const against = process.env.BENCH_AGAINST;
 try {
   const machine = await describeMachine(settings.directory);
@@ -119,17 +102,17 @@ try {
     if (!commit) throw new Error(`this clone has no commit ${against}; BENCH_AGAINST names one of its history`);
     other = { commit, folder: await builtRelease(commit) };
   }
-  console.log(
+  const here = (await run('git', ['-C', root, 'rev-parse', 'HEAD']).catch(() => '')).slice(0, 12);
+  const about = [
     `${processor()}, ${machine.cores} cores, ${machine.memoryGiB} GiB, Linux ${machine.kernel}, ` +
-      `${machine.disk} ${machine.fileSystem}\n${settings.bytes / 2 ** 20} MiB, ${settings.runs} runs` +
-      `${other ? `, this checkout against ${other.commit.slice(0, 12)}` : ''}\n`,
-  );
-  const { rows, below, failures } = await (other
-    ? compareAll(settings, machine, other.folder)
-    : measureAll(settings, machine));
-  const results = join(root, `bench/results${other ? '-against' : ''}.json`);
-  writeFileSync(results, `${JSON.stringify(rows, null, 2)}\n`);
-  console.log(`\n${rows.length} rows, written to ${results}`);
+      `${machine.disk} ${machine.fileSystem}`,
+    `${new Date().toISOString().slice(0, 16)}Z, ${here}: ${settings.bytes / 2 ** 20} MiB, ${settings.runs} runs` +
+      `${other ? `, against ${other.commit.slice(0, 12)}` : ''}`,
+  ];
+  console.log(`${about.join('\n')}\n`);
+  const measured = await (other ? compareAll(settings, machine, other.folder) : measureAll(settings, machine));
+  const { rows, below, failures } = measured;
+  console.log(`${rows.length} rows, written to ${write(measured, about, other !== undefined)}`);
   if (below.length > 0) console.log(`below their targets: ${below.join(', ')}`);
   if (failures.length > 0) console.log(`not measured:\n  ${failures.join('\n  ')}`);
   process.exitCode = failures.length === 0 && rows.length > 0 ? 0 : 1;

@@ -15,12 +15,13 @@ export interface Carried {
   sent: number;
 }
 
-const prefix = 'hearth-bench-';
+/** Of the names of namespaces; the process that made them follows. */
+export const prefix = 'hearth-bench-';
 /** The largest packet that the kernel hands over in one piece is 64 KiB: smaller bursts would cut it up. */
 const burstBytes = 128 * 2 ** 10;
 const queueBytes = 2 ** 20;
 
-const ip = (...args: string[]): Promise<string> => run('ip', args, 10_000);
+export const ip = (...args: string[]): Promise<string> => run('ip', args, 10_000);
 
 /**
  * Network namespaces on one bridge, each connected by a link that is shaped in both directions. The bridge is in a
@@ -29,27 +30,21 @@ const ip = (...args: string[]): Promise<string> => run('ip', args, 10_000);
 export class Network {
   readonly #bitsPerSecond: number;
   readonly #places = new Map<string, Place>();
-  readonly #removeAtExit = (): void => {
-    for (const namespace of namespaces(process.pid)) spawnSync('ip', ['netns', 'delete', namespace]);
-  };
+  readonly #namespaces: Namespaces;
 
-  private constructor(bitsPerSecond: number) {
+  private constructor(bitsPerSecond: number, namespaces: Namespaces) {
     this.#bitsPerSecond = bitsPerSecond;
+    this.#namespaces = namespaces;
   }
 
   static async create(names: string[], bitsPerSecond: number): Promise<Network> {
-    await removeForgotten();
-    const network = new Network(bitsPerSecond);
-    process.once('exit', network.#removeAtExit);
-    try {
+    const network = new Network(bitsPerSecond, await Namespaces.begin());
+    await network.#namespaces.make(async () => {
       await ip('netns', 'add', hub());
       await ip('-n', hub(), 'link', 'add', 'bridge', 'type', 'bridge');
       await ip('-n', hub(), 'link', 'set', 'bridge', 'up');
       for (const name of names) await network.#connect(name);
-    } catch (error) {
-      await network.remove();
-      throw error;
-    }
+    });
     return network;
   }
 
@@ -67,8 +62,7 @@ export class Network {
 
   /** After the programs in it have ended. */
   async remove(): Promise<void> {
-    process.off('exit', this.#removeAtExit);
-    for (const namespace of namespaces(process.pid)) await ip('netns', 'delete', namespace);
+    await this.#namespaces.remove();
   }
 
   async #connect(name: string): Promise<void> {
@@ -84,19 +78,49 @@ export class Network {
     await ip('-n', namespace, 'address', 'add', `${place.address}/24`, 'dev', 'eth0');
     await ip('-n', namespace, 'link', 'set', 'eth0', 'up');
     await ip('-n', namespace, 'link', 'set', 'lo', 'up');
-    await this.#shape(namespace, 'eth0');
-    await this.#shape(hub(), port);
+    await shape(namespace, 'eth0', this.#bitsPerSecond);
+    await shape(hub(), port, this.#bitsPerSecond);
     this.#places.set(name, place);
-  }
-
-  /** What leaves by the device. */
-  async #shape(namespace: string, device: string): Promise<void> {
-    const bucket = ['rate', `${this.#bitsPerSecond}bit`, 'burst', String(burstBytes), 'limit', String(queueBytes)];
-    await run('tc', ['-n', namespace, 'qdisc', 'add', 'dev', device, 'root', 'tbf', ...bucket], 10_000);
   }
 }
 
+/** Limits what leaves by the device. */
+export async function shape(namespace: string, device: string, bitsPerSecond: number): Promise<void> {
+  const bucket = ['rate', `${bitsPerSecond}bit`, 'burst', String(burstBytes), 'limit', String(queueBytes)];
+  await run('tc', ['-n', namespace, 'qdisc', 'add', 'dev', device, 'root', 'tbf', ...bucket], 10_000);
+}
+
 const hub = (): string => `${prefix}${process.pid}-hub`;
+
+/** The namespaces of this process, which go with it at the latest. One at a time. */
+export class Namespaces {
+  readonly #removeAtExit = (): void => {
+    for (const namespace of namespaces(process.pid)) spawnSync('ip', ['netns', 'delete', namespace]);
+  };
+
+  /** What benchmarks that were killed have left is removed first. */
+  static async begin(): Promise<Namespaces> {
+    await removeForgotten();
+    const begun = new Namespaces();
+    process.once('exit', begun.#removeAtExit);
+    return begun;
+  }
+
+  /** Adds some; all are removed when that fails. */
+  async make(add: () => Promise<void>): Promise<void> {
+    try {
+      await add();
+    } catch (error) {
+      await this.remove();
+      throw error;
+    }
+  }
+
+  async remove(): Promise<void> {
+    process.off('exit', this.#removeAtExit);
+    for (const namespace of namespaces(process.pid)) await ip('netns', 'delete', namespace);
+  }
+}
 
 /** Names of namespaces that a process made; of all processes when none is given. */
 function namespaces(pid?: number): string[] {

@@ -23,6 +23,17 @@ export async function readFiles(mode: 'read' | 'mmap', files: string[]): Promise
   return bytes / gib / seconds;
 }
 
+/** By several readers at once, each of which takes the next file. */
+export function readParallel(readers: number, files: string[]): Promise<{ bytes: number; seconds: number }> {
+  return read(['parallel', String(readers), ...files]);
+}
+
+/** GiB/s of one file past the page cache, by so many readers of 4 MiB at a time. */
+export async function readDirect(readers: number, file: string): Promise<number> {
+  const { bytes, seconds } = await read(['direct', String(readers), file]);
+  return bytes / gib / seconds;
+}
+
 /** Thousands of 4 KiB reads a second. */
 export async function readRandom(file: string, count: number, seed: number): Promise<number> {
   const { seconds } = await read(['random', String(count), String(seed), file]);
@@ -32,5 +43,11 @@ export async function readRandom(file: string, count: number, seed: number): Pro
 /** Thousands of files a second. */
 export async function readFolder(folder: string, files: number): Promise<number> {
   const { seconds } = await read(['small', folder]);
+  return files / seconds / 1000;
+}
+
+/** Thousands of files a second, of all below a folder, in an order of its own for each seed. */
+export async function readShuffled(folder: string, files: number, seed: number): Promise<number> {
+  const { seconds } = await read(['shuffled', String(seed), folder]);
   return files / seconds / 1000;
 }

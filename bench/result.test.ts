@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import type { Machine } from './machine.ts';
-import { interval, measure, median } from './result.ts';
+import { interval, type Measure, measure, median, reached, tableLines } from './result.ts';
 
 const machine: Machine = { cores: 1, memoryGiB: 1, kernel: '', fileSystem: '', disk: '', node: '' };
 
@@ -38,5 +38,47 @@ describe('bench results', () => {
     );
     assert.deepEqual(order, ['baseline', 'value', 'value', 'baseline']);
     assert.equal(row.ratio, 2);
+  });
+
+  const besides = (measureOther: () => Promise<number>): Measure => ({
+    id: 'x',
+    what: '',
+    unit: 'GiB/s',
+    better: 'more',
+    target: 1,
+    sides: { value: async () => 4, baseline: async () => Number.NaN },
+    beside: [
+      { name: 'other', measure: measureOther },
+      { name: 'absent', measure: undefined },
+    ],
+  });
+
+  it('sets other programs beside the value, in the same runs, and says which are not installed', async () => {
+    const row = await measure(
+      besides(async () => 2),
+      3,
+      machine,
+    );
+    const [other, absent] = row.beside ?? [];
+    assert.deepEqual(other, { name: 'other', value: 2, ratio: 2 });
+    assert.equal(absent?.missing, 'not installed');
+    assert.equal(reached(row), '-', 'there is no baseline here');
+    assert.equal(tableLines(row).split('\n').length, 3);
+  });
+
+  it('goes on when another program fails, and says why', async () => {
+    let runs = 0;
+    const failing = async () => {
+      ++runs;
+      throw new Error('no such bucket\nand more');
+    };
+    const row = await measure(besides(failing), 3, machine);
+    assert.equal(row.beside?.[0]?.missing, 'no such bucket');
+    assert.equal(runs, 1);
+  });
+
+  it('takes no value that is no number', async () => {
+    const sides = { value: async () => Number.NaN, baseline: async () => 1 };
+    await assert.rejects(measure({ ...besides(async () => 1), sides }, 1, machine), /x has given no number/);
   });
 });

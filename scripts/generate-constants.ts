@@ -1,6 +1,6 @@
 // Generates everything that both languages must agree on from proto/errors.yaml and proto/constants.yaml.
 // Usage: node scripts/generate-constants.ts
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { parse } from 'yaml';
 
@@ -21,8 +21,10 @@ const root = join(import.meta.dirname, '..');
 const errors = parse(readFileSync(join(root, 'proto/errors.yaml'), 'utf8')) as ErrorRow[];
 const constants = parse(readFileSync(join(root, 'proto/constants.yaml'), 'utf8')) as ConstantRow[];
 
+/** What is the same already keeps its time: all of the engine includes it, and would be compiled again. */
 function write(path: string, text: string): void {
   const target = join(root, path);
+  if (existsSync(target) && readFileSync(target, 'utf8') === text) return;
   mkdirSync(dirname(target), { recursive: true });
   writeFileSync(target, text);
 }

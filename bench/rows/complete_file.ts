@@ -8,9 +8,9 @@ const coldReads = 4000;
 const hotReads = 200_000;
 /**
  * Two reads of one file on the native file system differ by up to a factor of two here, so that the median of five
- * ratios of equals is anything from 0.9 to 1.1; that of 25 is within a few percent.
+ * ratios of equals is anything from 0.9 to 1.1; that of 25, for which BENCH_RUNS=8 asks, is within a few percent.
  */
-const times = 5;
+const times = 3;
 
 type Path = (folder: string) => Promise<number>;
 

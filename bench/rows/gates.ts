@@ -7,6 +7,7 @@ const limit = 1;
 /** How long pods wait whose bytes are there; the baseline is the limit. */
 export const gates: Group = {
   ids: ['gates'],
+  long: true,
   ownOnly: true,
   async measure(around: Surroundings): Promise<void> {
     const program = join(root, 'operator/src/gates/testing/hundred_pods.ts');

@@ -7,6 +7,7 @@ const limit = 2;
 /** What the operator of a large cluster takes while nothing happens; the baseline is the limit. */
 export const idleOperator: Group = {
   ids: ['idle-operator'],
+  long: true,
   ownOnly: true,
   async measure(around: Surroundings): Promise<void> {
     const program = join(root, 'e2e/src/scaled_operator.ts');

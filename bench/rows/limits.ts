@@ -19,7 +19,7 @@ export const limits: Group = {
       await sleep(3000);
       await around.row({
         id: 'idle-memory',
-        what: `resident memory of an idle agent, at most ${memoryLimit} MiB`,
+        what: `resident memory of an idle agent beside its arena, at most ${memoryLimit} MiB`,
         unit: 'MiB',
         better: 'less',
         target: 1,

@@ -1,67 +1,47 @@
-import { readdirSync, readFileSync, rmSync } from 'node:fs';
+import { readdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
-import { CreateBucketCommand, PutObjectCommand, S3Client } from '@aws-sdk/client-s3';
-import { tool } from '@hearth/common/testing';
-import { makeKeys, S3Server } from '@hearth/common/testing/origins';
 import { Cluster } from '../cluster.ts';
-import { run, seconds } from '../command.ts';
+import { seconds } from '../command.ts';
 import { makeSmallFiles } from '../data.ts';
 import type { Group, Surroundings } from '../plan.ts';
 import { dropPageCache, readFolder } from '../reader.ts';
+import { S3Bucket } from '../s3_bucket.ts';
+import { Tmpfs } from '../tmpfs.ts';
 
 const files = 2000;
 const bytes = 16 * 1024;
-const bucket = 'bench';
-const folder = 'small';
-const uploadsAtOnce = 16;
-/** Of all servers of this process, as agents take them from its environment. */
-const keys = makeKeys();
-
-const nameOf = (index: number): string => `file-${String(index).padStart(6, '0')}`;
-
-function clientOf(server: S3Server): S3Client {
-  const { endpoint } = server;
-  return new S3Client({ endpoint, credentials: keys, region: 'us-east-1', forcePathStyle: true });
-}
-
-async function upload(server: S3Server, from: string): Promise<void> {
-  const client = clientOf(server);
-  await client.send(new CreateBucketCommand({ Bucket: bucket }));
-  let next = 0;
-  const worker = async (): Promise<void> => {
-    for (let index = next++; index < files; index = next++) {
-      const body = readFileSync(join(from, nameOf(index)));
-      await client.send(new PutObjectCommand({ Bucket: bucket, Key: `${folder}/${nameOf(index)}`, Body: body }));
-    }
-  };
-  await Promise.all(Array.from({ length: uploadsAtOnce }, worker));
-  client.destroy();
-}
+/** Of each file, with what a file system needs for it. */
+const roomBytes = 64 * 1024;
 
 /** Thousands of files a second that s5cmd, by its defaults, writes into an empty folder. */
-async function copied({ directory }: Surroundings, { endpoint }: S3Server): Promise<number> {
-  const program = await tool('s5cmd');
+async function copied({ directory }: Surroundings, bucket: S3Bucket): Promise<number> {
   const into = join(directory, 's5cmd');
   rmSync(into, { recursive: true, force: true });
   await dropPageCache();
-  const words = ['--endpoint-url', endpoint, 'cp', `s3://${bucket}/${folder}/*`, `${into}/`];
-  const rate = files / (await seconds(() => run(program, words))) / 1000;
+  const rate = files / (await seconds(() => bucket.s5cmd('cp', bucket.objects, `${into}/`))) / 1000;
   if (readdirSync(into).length !== files) throw new Error(`s5cmd has not copied ${files} files`);
   return rate;
 }
 
-/** An agent that has never seen the dataset: thousands of files a second, read one after the other through its mount. */
-async function firstRead(around: Surroundings, server: S3Server, round: number): Promise<number> {
-  const { endpoint } = server;
-  const cluster = await Cluster.start(join(around.directory, `first-${round}`), ['first'], 2 ** 30, around);
+/**
+ * An agent that has never seen the dataset: thousands of files a second, read one after the other through its mount, the first
+ * time, or once more when nothing of them is cached.
+ */
+async function coldRead(around: Surroundings, bucket: S3Bucket, name: string, again = false): Promise<number> {
+  const cluster = await Cluster.start(join(around.directory, name), ['first'], 2 ** 30, around);
   try {
-    const source = ['small', `s3://${bucket}/${folder}`, '--endpoint', endpoint, '--region', 'us-east-1'];
-    await cluster.hearth(['dataset', 'add', ...source, '--allow-private']);
-    const mount = await cluster.mount('small', 'fuse');
-    await dropPageCache();
-    const rate = await readFolder(mount, files);
-    await cluster.unmount(mount);
-    return rate;
+    await cluster.hearth(['dataset', 'add', 'small', ...bucket.source]);
+    const read = async (): Promise<number> => {
+      const mount = await cluster.mount('small', 'fuse');
+      await dropPageCache();
+      const rate = await readFolder(mount, files);
+      await cluster.unmount(mount);
+      return rate;
+    };
+    const rate = await read();
+    if (!again) return rate;
+    await cluster.evict('small');
+    return await read();
   } finally {
     await cluster.stop();
   }
@@ -69,27 +49,41 @@ async function firstRead(around: Surroundings, server: S3Server, round: number):
 
 /** Small files from a real S3 server, read for the first time. */
 export const smallCold: Group = {
-  ids: ['cold-small-first'],
+  ids: ['cold-small-first', 'cold-small-again'],
   async measure(around: Surroundings): Promise<void> {
-    const native = join(around.directory, 'small');
-    makeSmallFiles(native, files, bytes);
-    const server = await S3Server.start({ folder: join(around.directory, 's3'), keepAlive: true, keys });
+    const memory = await Tmpfs.mount(join(around.directory, 'memory'), 2 * files * roomBytes);
+    let bucket: S3Bucket | undefined;
     try {
-      await upload(server, native);
-      Object.assign(process.env, server.environment);
+      const native = join(memory.path, 'small');
+      makeSmallFiles(native, files, bytes);
+      const started = await S3Bucket.start(join(memory.path, 's3'));
+      bucket = started;
+      await bucket.upload(native);
       await around.row({
         id: 'cold-small-first',
-        what: `empty agent, ${files} files of 16 KiB from S3 through the mount, against s5cmd`,
+        what: `empty agent, ${files} files of 16 KiB from S3 in memory through the mount, against s5cmd`,
         unit: 'k/s',
         better: 'more',
         target: 0.6,
         sides: {
-          value: (round) => firstRead(around, server, round),
-          baseline: () => copied(around, server),
+          value: (round) => coldRead(around, started, `first-${round}`),
+          baseline: () => copied(around, started),
+        },
+      });
+      await around.row({
+        id: 'cold-small-again',
+        what: 'the same first read, against a later one by the same agent when all of it was evicted',
+        unit: 'k/s',
+        better: 'more',
+        target: 1 / 1.3,
+        sides: {
+          value: (round) => coldRead(around, started, `once-${round}`),
+          baseline: (round) => coldRead(around, started, `again-${round}`, true),
         },
       });
     } finally {
-      await server.stop();
+      await bucket?.stop();
+      await memory.remove();
     }
   },
 };

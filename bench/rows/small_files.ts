@@ -1,12 +1,12 @@
 import { join } from 'node:path';
 import { makeSmallFiles } from '../data.ts';
 import type { Group, Surroundings } from '../plan.ts';
-import { readFolder } from '../reader.ts';
+import { dropPageCache, readFolder } from '../reader.ts';
 
 const files = 2000;
 
 export const smallFiles: Group = {
-  ids: ['view-small'],
+  ids: ['view-small', 'small-fuse'],
   async measure(around: Surroundings): Promise<void> {
     const { cluster } = around;
     const native = join(around.directory, 'small');
@@ -27,5 +27,20 @@ export const smallFiles: Group = {
       sides: { value: side(view), baseline: side(native) },
     });
     await cluster.unmount(view);
+    const cold = (folder: string) => async (): Promise<number> => {
+      await dropPageCache();
+      return readFolder(folder, files);
+    };
+    const fuse = await cluster.mount('small', 'fuse');
+    await around.row({
+      id: 'small-fuse',
+      what: `${files} complete files of 16 KiB opened, read and closed through FUSE, page cache cold`,
+      unit: 'k/s',
+      better: 'more',
+      target: 0.7,
+      times: 3,
+      sides: { value: cold(fuse), baseline: cold(native) },
+    });
+    await cluster.unmount(fuse);
   },
 };

@@ -85,6 +85,7 @@ function table(measured: Map<number, Spread[]>): string {
 /** One dataset onto N agents at once, in network namespaces, all links and the origin's shaped to one rate. */
 export const spreading: Group = {
   ids: ['spread'],
+  share: 1 / 3,
   alone: true,
   async measure(around: Surroundings): Promise<void> {
     const served = join(around.directory, 'served');

@@ -7,7 +7,7 @@ import { dirname, join } from 'node:path';
 import { root, run, until } from '@hearth/common/testing';
 import { makeFiles, makeSmallFiles } from '../../bench/data.ts';
 import { describeMachine, processor } from '../../bench/machine.ts';
-import { type Measure, measure, type Row, tableHead, tableLine } from '../../bench/result.ts';
+import { type Measure, measure, type Row, tableHead, tableLines } from '../../bench/result.ts';
 import { hearthImage } from '../cluster/images/hearth_image.ts';
 import { KubernetesCluster } from '../cluster/kubernetes_cluster.ts';
 import { inline, install, Journey } from '../kubernetes/journey.ts';
@@ -78,7 +78,7 @@ async function main(cluster: KubernetesCluster): Promise<void> {
   for (const one of [...rows(await pods(journey)), podStart(journey)]) {
     const row = await measure(one, runs, machine);
     measured.push(row);
-    console.log(tableLine(row));
+    console.log(tableLines(row));
   }
   const results = join(root, 'bench/results-pods.json');
   writeFileSync(results, `${JSON.stringify(measured, null, 2)}\n`);

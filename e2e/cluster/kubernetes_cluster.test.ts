@@ -63,14 +63,15 @@ describe('Kubernetes cluster for tests', () => {
     const left = `http://${await address('pod/left', '.status.podIP')}:8080`;
     const right = `http://${await address('pod/right', '.status.podIP')}:8080`;
     const service = `http://${await address('service/left', '.spec.clusterIP')}`;
-    const fetchIn = (pod: string, url: string) =>
-      ok(cluster.kubectl(['exec', pod, '--', 'timeout', '5', 'wget', '-q', '-O', '-', url]));
-    assert.equal(await fetchIn('left', right), 'right\n');
-    assert.equal(await fetchIn('right', left), 'left\n');
-    await until('service from a pod', async () => {
-      const outcome = await cluster.kubectl(['exec', 'right', '--', 'timeout', '5', 'wget', '-q', '-O', '-', service]);
-      return outcome.stdout === 'left\n';
-    });
+    // A pod is ready before its server listens.
+    const answers = (what: string, pod: string, url: string, answer: string) =>
+      until(what, async () => {
+        const outcome = await cluster.kubectl(['exec', pod, '--', 'timeout', '5', 'wget', '-q', '-O', '-', url]);
+        return outcome.stdout === `${answer}\n`;
+      });
+    await answers('the right pod from the left one', 'left', right, 'right');
+    await answers('the left pod from the right one', 'right', left, 'left');
+    await answers('service from a pod', 'right', service, 'left');
     assert.equal(await (await fetch(left)).text(), 'left\n');
     await until('service from this host', async () => {
       const response = await fetch(service).catch(() => undefined);
@@ -126,6 +127,22 @@ describe('Kubernetes cluster for tests', () => {
     await ready('late', 'left', 'right');
   });
 
+  it('keeps its address on the wire while nodes come and go', async () => {
+    const { machine } = cluster.plane;
+    const address = () => machine.must('cat', '/sys/class/net/bridge/address');
+    const ip = (command: string) => machine.must('ip', ...command.split(' '));
+    const before = await address();
+    // Lower than that of any other port.
+    await ip('link add lowest address 02:00:00:00:00:01 type veth peer name other');
+    try {
+      await ip('link set lowest master bridge');
+      assert.equal(await address(), before);
+    } finally {
+      await ip('link delete lowest');
+    }
+    assert.equal(await address(), before);
+  });
+
   it('collects the logs of programs and pods', async () => {
     const folder = join(cluster.folder, 'collected');
     cluster.collectLogs(folder);
@@ -135,7 +152,7 @@ describe('Kubernetes cluster for tests', () => {
     }
   });
 
-  it('is told of by lines that work as they are pasted, the one that installs Hearth among them', async () => {
+  it('is described by lines that work as they are pasted, the one that installs Hearth among them', async () => {
     const told = (
       await run(process.execPath, [join(root, 'e2e/cluster/main.ts'), 'up'], { environment: { NAME: name } })
     ).stdout;

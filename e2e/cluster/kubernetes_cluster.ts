@@ -125,7 +125,7 @@ export class KubernetesCluster implements AsyncDisposable {
     return run(this.#programs.kubectl as string, [...own, ...args], options);
   }
 
-  /** Runs helm as the administrator; it keeps nothing in the home folder. */
+  /** Runs helm as the administrator, longer than tests let it wait (8 minutes); it keeps nothing in the home folder. */
   helm(args: string[], options: { input?: string; timeoutMs?: number } = {}): Promise<Outcome> {
     const home = join(this.folder, 'helm');
     const environment = {
@@ -134,7 +134,7 @@ export class KubernetesCluster implements AsyncDisposable {
       HELM_CONFIG_HOME: join(home, 'config'),
       HELM_DATA_HOME: join(home, 'data'),
     };
-    return run(this.#programs.helm as string, args, { timeoutMs: 300_000, ...options, environment });
+    return run(this.#programs.helm as string, args, { timeoutMs: 540_000, ...options, environment });
   }
 
   /** Makes the images of a docker-archive known to every node; pods use them with `imagePullPolicy: Never`. */

@@ -40,7 +40,11 @@ export class Network {
    */
   async connectHost(control: Machine): Promise<void> {
     await must('ip', 'link', 'add', this.device, 'type', 'veth', 'peer', 'name', 'host', 'netns', String(control.pid));
-    await control.must('ip', 'link', 'add', 'bridge', 'type', 'bridge');
+    // A bridge without an address of its own takes the lowest of its ports' and changes it as nodes come and go: who
+    // remembers the former one would reach nothing for up to a minute.
+    const hardware = [0x02, 0, ...this.controlAddress.split('.').map(Number)];
+    const address = hardware.map((byte) => byte.toString(16).padStart(2, '0')).join(':');
+    await control.must('ip', 'link', 'add', 'bridge', 'address', address, 'type', 'bridge');
     await control.must('ip', 'address', 'add', `${this.controlAddress}/24`, 'dev', 'bridge');
     await control.must('ip', 'link', 'set', 'host', 'master', 'bridge', 'up');
     await control.must('ip', 'link', 'set', 'bridge', 'up');

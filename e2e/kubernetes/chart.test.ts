@@ -156,7 +156,7 @@ describe('chart', () => {
     });
   });
 
-  it('takes its image from the registry that it is told of, with the secrets for it, and has none of its own', async () => {
+  it('takes its image from the registry that it is given, with the secrets for it, and has none of its own', async () => {
     const { version } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
     const imagesOf = (objects: Manifest[]) =>
       [...JSON.stringify(objects).matchAll(/"image":"([^"]+)"|"HEARTH_IMAGE","value":"([^"]+)"/g)].map(
@@ -190,7 +190,7 @@ describe('chart', () => {
     assert.deepEqual([asked.port, asked.targetPort], [443, 'webhook']);
   });
 
-  it('asks nobody about pods where that is not wanted', async () => {
+  it('asks no webhook about pods where that is not wanted', async () => {
     const objects = await chart.template({ 'webhook.enabled': false });
     assert.ok(!objects.some(({ kind }) => kind === 'MutatingWebhookConfiguration'));
     assert.ok(!objects.some(({ metadata }) => metadata.name === 'hearth-webhook'));

@@ -85,7 +85,7 @@ describe('chart on an API server', () => {
     assert.deepEqual(await wrongOf(rights), []);
   });
 
-  it('gives nobody the rights of the clean-up while it is not uninstalled', async () => {
+  it('gives no account the rights of the clean-up while it is not uninstalled', async () => {
     const none = rights.filter(([user]) => user === cleanupUser).map(withoutRight);
     assert.ok(none.length > 10);
     assert.deepEqual(await wrongOf(none), []);

@@ -56,7 +56,7 @@ describe('policies of the chart on an API server', () => {
       };
       const noTaint = /no taint but/;
       const withTaints = (...taints: object[]) => ({ spec: { taints } });
-      await refuses('another taint taken away', withTaints(startup, ...others.slice(1)), noTaint);
+      await refuses('another taint removed', withTaints(startup, ...others.slice(1)), noTaint);
       await refuses('another taint added', withTaints(startup, ...others, { ...gpu, key: 'more' }), noTaint);
       await refuses(
         'another taint changed',
@@ -160,7 +160,7 @@ describe('policies of the chart on an API server', () => {
         assert.match(JSON.stringify(causes), message);
       };
       const only = /only volumes of csi\.hearth\.storage/;
-      await refuses("a foreign one's finalizer taken away", hearth.merge(path('foreign'), finalizers), only);
+      await refuses("a foreign one's finalizer removed", hearth.merge(path('foreign'), finalizers), only);
       const limits = { spec: { capacity: { storage: '2Gi' } } };
       await refuses('another size', hearth.merge(path('ours'), limits), /changes no spec/);
       await refuses(

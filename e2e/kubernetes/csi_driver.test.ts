@@ -186,7 +186,7 @@ describe('the CSI driver and a kubelet', () => {
     await verify('two');
   });
 
-  it('tells a pod of another namespace that there is no such Dataset there, in an event', async () => {
+  it('reports to a pod of another namespace that there is no such Dataset there, in an event', async () => {
     await ok(cluster.kubectl(['create', 'namespace', 'other']));
     await until('the default service account', async () => {
       return (await cluster.kubectl(['-n', 'other', 'get', 'serviceaccount', 'default'])).code === 0;

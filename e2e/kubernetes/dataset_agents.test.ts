@@ -82,7 +82,7 @@ describe('Datasets in a real API server, at real agents by mutual TLS', () => {
     assert.ok((status?.files ?? 0) > 0);
   });
 
-  it('tell what is wrong with an origin in the words of the agent', async () => {
+  it('report what is wrong with an origin in the words of the agent', async () => {
     await cluster.apply(datasetObject('absent', { source: { directory: { path: join(hearth.folder, 'none') } } }));
     const dataset = await cluster.reason('absent', 'NotFound');
     assert.match(conditionOf(dataset, 'Ready')?.message ?? '', /none/);

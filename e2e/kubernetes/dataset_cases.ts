@@ -3,6 +3,7 @@ import { accepted, type Case, many, refused } from './custom_resource_case.ts';
 const hub = { repo: 'org/model' };
 const dataset = (source: object, change: object = {}) => ({ source, ...change });
 const kinds = /exactly one of s3, http, hub, directory and selfTest must be given/;
+const mirrorKinds = /exactly one of s3, http, hub and directory must be given/;
 const digest = 'a'.repeat(64);
 
 export const datasetCases: Case[] = [
@@ -43,6 +44,46 @@ export const datasetCases: Case[] = [
         refresh: { interval: '1h' },
       },
     ),
+  ),
+  accepted(
+    'mirrors with Secrets of their own',
+    dataset(
+      { hub },
+      {
+        mirrors: [
+          { hub: { ...hub, endpoint: 'https://hub.example.com' }, secretRef: { name: 'token' } },
+          { s3: { bucket: 'copies' }, secretRef: { name: 'copies' } },
+          { http: { urls: ['https://example.com/m/'] } },
+          { directory: { path: '/mnt/models/a' } },
+        ],
+      },
+    ),
+  ),
+  refused('a mirror of no kind', 'spec.mirrors[0]', mirrorKinds, dataset({ hub }, { mirrors: [{}] })),
+  refused(
+    'a mirror of two kinds',
+    'spec.mirrors[0]',
+    mirrorKinds,
+    dataset({ hub }, { mirrors: [{ hub, directory: { path: '/mnt/models/a' } }] }),
+  ),
+  refused('the self-test as a mirror', '', /unknown field/, dataset({ hub }, { mirrors: [{ selfTest: {} }] })),
+  refused(
+    'a folder as a mirror, with a Secret',
+    'spec.mirrors[0].secretRef',
+    /a directory has no credentials/,
+    dataset({ hub }, { mirrors: [{ directory: { path: '/mnt/models/a' }, secretRef: { name: 'token' } }] }),
+  ),
+  refused(
+    'a hub as a mirror of something else',
+    'spec.mirrors',
+    /a hub can be a mirror of a hub only/,
+    dataset({ directory: { path: '/mnt/models/a' } }, { mirrors: [{ hub }] }),
+  ),
+  refused(
+    'too many mirrors',
+    'spec.mirrors',
+    /must have at most 15/,
+    dataset({ hub }, { mirrors: many(16, (i) => ({ s3: { bucket: `copies-${i}` } })) }),
   ),
   refused('no source', 'spec.source', /Required value/, {}),
   refused('a source of no kind', 'spec.source', kinds, dataset({})),

@@ -73,7 +73,7 @@ describe('metrics of gates, as Prometheus reads them from an operator with real 
       logger: silentLogger,
       signal: ending.signal,
       onReady: resolve,
-      election: { leaseSeconds: 4, renewSeconds: 3, retrySeconds: 0.5 },
+      election: { retrySeconds: 0.5 },
     }).catch(reject);
     return promise;
   }
@@ -147,20 +147,20 @@ describe('metrics of gates, as Prometheus reads them from an operator with real 
     // Events are sent after the metrics.
     await cluster.event(name, /Gate(Warm|Prefer|TimedOut)/);
     // Creation is given in whole seconds, cut off.
-    return { sample: await scrape(), mostSeconds: (performance.now() - began) / 1000 + 1 };
+    return { sample: await scrape(), maxSeconds: (performance.now() - began) / 1000 + 1 };
   }
 
   it('count the bytes that were brought, and the cold start that was avoided', async () => {
     const before = await scrape();
     assert.equal(before('hearth_gate_cold_starts_avoided_total'), 0);
-    const { sample, mostSeconds } = await run('first', 'model');
+    const { sample, maxSeconds } = await run('first', 'model');
     assert.equal(sample('hearth_gate_released_total{reason="Warm"}'), 1);
     assert.equal(sample('hearth_gate_cold_starts_avoided_total'), 1);
     assert.equal(sample('hearth_gate_brought_bytes_total'), 3 * mib);
     assert.equal(sample('hearth_gate_present_bytes_total'), 0);
     assert.equal(sample('hearth_gate_wait_seconds_count{reason="Warm"}'), 1);
     const waited = sample('hearth_gate_wait_seconds_sum{reason="Warm"}');
-    assert.ok(waited > 0 && waited <= mostSeconds, `${waited} of ${mostSeconds} s`);
+    assert.ok(waited > 0 && waited <= maxSeconds, `${waited} of ${maxSeconds} s`);
     assert.equal(sample('hearth_gate_wait_seconds_bucket{le="7200",reason="Warm"}'), 1);
     assert.equal(sample('hearth_webhook_reviews_total{result="gated"}') >= 1, true);
     assert.equal(origin.sentBytes >= 3 * mib, true);
@@ -188,18 +188,18 @@ describe('metrics of gates, as Prometheus reads them from an operator with real 
     assert.equal(sample('hearth_gate_brought_bytes_total'), 3 * mib);
   });
 
-  it('tell of a pod that waits, and count it as timed out when its gate opens', async () => {
+  it('report a pod that waits, and count it as timed out when its gate opens', async () => {
     // It is scraped meanwhile, on a busy machine, too.
     const timeoutSeconds = 15;
     await dataset('slow', 40 * mib, { mode: 'Wait', timeout: `${timeoutSeconds}s` });
-    origin.bytesPerSecond = mib;
+    origin.bytesPerSecond = mib / 4;
     const released = run('late', 'slow');
     await until('it waits', async () => (await scrape())('hearth_gate_waiting_pods') === 1);
-    const { sample, mostSeconds } = await released;
+    const { sample, maxSeconds } = await released;
     assert.equal(sample('hearth_gate_released_total{reason="TimedOut"}'), 1);
     assert.equal(sample('hearth_gate_wait_seconds_count{reason="TimedOut"}'), 1);
     const waited = sample('hearth_gate_wait_seconds_sum{reason="TimedOut"}');
-    assert.ok(waited >= timeoutSeconds && waited <= mostSeconds, `${waited} of ${mostSeconds} s`);
+    assert.ok(waited >= timeoutSeconds && waited <= maxSeconds, `${waited} of ${maxSeconds} s`);
     assert.equal(sample('hearth_gate_waiting_pods'), 0);
     assert.equal(sample('hearth_gate_cold_starts_avoided_total'), 2);
     assert.equal(sample('hearth_gate_brought_bytes_total'), 3 * mib);

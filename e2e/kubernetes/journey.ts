@@ -104,7 +104,7 @@ export class Journey {
 
   /** `REASON: MESSAGE` of the events of an object, as they are now. */
   async events(name: string): Promise<string> {
-    const fields = ['--field-selector', `involvedObject.name=${name}`];
+    const fields = ['--field-selector', `involvedObject.name=${name}`, '--sort-by=.lastTimestamp'];
     return this.must('get', 'events', ...fields, '-o', 'jsonpath={range .items[*]}{.reason}: {.message}{"\\n"}{end}');
   }
 
@@ -174,11 +174,22 @@ export class Journey {
       const { phase } = (await this.get('pod', name))?.status ?? {};
       return ['Succeeded', 'Failed'].includes(phase) && (phase as string);
     }).catch(async (error) => {
-      throw new Error(`${error.message}\n${await this.events(name)}`);
+      throw new Error(`${error.message}\n${await this.#diagnosis(name)}`);
     });
     const log = await this.must('logs', name);
     assert.equal(phase, 'Succeeded', log);
     return log;
+  }
+
+  /** What the parts that give pods their volumes logged last, and the events of a pod, the newest at the end. */
+  async #diagnosis(name: string): Promise<string> {
+    const said: string[] = [];
+    for (const component of ['agent', 'csi-node']) {
+      const select = ['-l', `app.kubernetes.io/component=${component}`, '--tail=5', '--prefix'];
+      said.push((await this.cluster.kubectl(['-n', releaseNamespace, 'logs', ...select])).stdout);
+    }
+    const events = (await this.events(name)).trim().split('\n');
+    return [...said, ...events].join('\n');
   }
 
   async remove(...objects: string[]): Promise<void> {

@@ -43,7 +43,7 @@ describe('from nothing to a pod with a model', () => {
 
   it('passes helm test', async () => {
     const output = await ok(
-      journey().cluster.helm(['test', 'hearth', '-n', releaseNamespace, '--logs', '--timeout', '3m']),
+      journey().cluster.helm(['test', 'hearth', '-n', releaseNamespace, '--logs', '--timeout', '8m']),
     );
     assert.match(output, /Phase: +Succeeded/);
     assert.match(output, /the volume is read-only and every byte is right/);

@@ -6,7 +6,7 @@ import { inline, useJourney, verifying } from './journey.ts';
 describe('Datasets that cannot be read', () => {
   const journey = useJourney('refusals');
 
-  it('refuses folders that no prefix allows, and tells nothing of them', async () => {
+  it('refuses folders that no prefix allows, and shows nothing of them', async () => {
     await journey().apply(
       journey().dataset('etc', { directory: { path: '/etc' } }),
       journey().dataset('nothing', { directory: { path: '/not-there' } }),

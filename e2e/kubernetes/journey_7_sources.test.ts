@@ -100,7 +100,7 @@ describe('sources with credentials', () => {
     await journey().reason('dataset', 'closed', 'Unauthenticated');
   });
 
-  it('tells no secret: not in logs, not in events, not in any object but Secrets', async () => {
+  it('shows no secret: not in logs, not in events, not in any object but Secrets', async () => {
     const secrets = await everySecret();
     assert.ok(secrets.size > 8, [...secrets.keys()].join());
     secrets.set('the signature of an address', hub.signature);

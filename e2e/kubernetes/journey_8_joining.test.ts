@@ -94,7 +94,7 @@ describe('bytes and a node that joins', () => {
     await journey().apply(manifest);
     await journey().ready('dataset/lost');
     // Whoever has some of the bytes is chosen.
-    preloads().origin.bytesPerSecond = MiB / 2;
+    preloads().origin.bytesPerSecond = MiB / 8;
     await journey().apply(preloads().preload('begun', onNode('lost', node.name)));
     await until('the node has some of it', async () => ((await preloads().statusOf('begun'))?.bytesReady ?? 0) > 0);
     await journey().apply(preloads().preload('lost', { datasets: [{ name: 'lost' }], placement: { replicas: 1 } }));

@@ -69,7 +69,7 @@ describe('bytes before pods', () => {
     const { manifest, size } = preloads().model('slow', {}, 24 * MiB);
     await journey().apply(manifest);
     await journey().ready('dataset/slow');
-    preloads().origin.bytesPerSecond = MiB;
+    preloads().origin.bytesPerSecond = MiB / 2;
     const kubectl = join(journey().cluster.programFolders[0] ?? '', 'kubectl');
     const one = ['get', 'cachepreloads', '--field-selector', 'metadata.name=whole', '-w'];
     const watch = new DaemonProcess(kubectl, [
@@ -91,7 +91,11 @@ describe('bytes before pods', () => {
       assert.equal(origins[0] + origins[1], size, 'both fetched the same bytes');
       await until('the watch has seen the end', () => watch.said.stdout.trimEnd().endsWith('100'));
       const percents = watch.said.stdout.split('\n').filter(Boolean).map(Number);
-      assert.ok(new Set(percents).size >= 4, `it was no progress: ${percents}`);
+      // How many steps there are depends on how busy the machine is.
+      assert.ok(
+        percents.some((one) => one > 0 && one < 100),
+        `it was no progress: ${percents}`,
+      );
       assert.deepEqual(
         percents,
         [...percents].sort((left, right) => left - right),
@@ -146,10 +150,11 @@ describe('bytes before pods', () => {
   });
 
   it('let a pod run cold when its time is over, and say why', async () => {
-    const { manifest, digest } = preloads().model('late', waiting({ timeout: '6s' }));
+    const { manifest, digest } = preloads().model('late', waiting({ timeout: '30s' }));
     await journey().apply(manifest);
     await journey().ready('dataset/late');
-    preloads().origin.bytesPerSecond = MiB / 4;
+    // Its first piece takes longer than the gate waits.
+    preloads().origin.bytesPerSecond = MiB / 8;
     await journey().apply(preloads().reader('cold', 'late', digest));
     assert.ok(await preloads().isGated('cold'));
     await preloads().released('cold');
@@ -170,7 +175,7 @@ describe('bytes before pods', () => {
     await journey().remove('pod/unplaced');
   });
 
-  it('are nobody’s concern when pods go, or have no gate', async () => {
+  it('are left alone when pods go, or have no gate', async () => {
     const { manifest, digest } = preloads().model('gone', waiting());
     await journey().apply(manifest);
     await journey().ready('dataset/gone');
@@ -188,7 +193,7 @@ describe('bytes before pods', () => {
   });
 
   it('do not matter while the operator is away; the next one opens gates at once', async () => {
-    const { manifest, digest } = preloads().model('away', waiting({ timeout: '20s' }));
+    const { manifest, digest } = preloads().model('away', waiting({ timeout: '60s' }));
     await journey().apply(manifest);
     await journey().ready('dataset/away');
     preloads().origin.bytesPerSecond = MiB / 8;
@@ -201,7 +206,7 @@ describe('bytes before pods', () => {
       assert.ok(!(await preloads().isGated('free')), 'a pod was held though nobody could release it');
       assert.match(await journey().finished('free'), /OK/);
       const { creationTimestamp = '' } = (await preloads().pod('held')).metadata as { creationTimestamp?: string };
-      const over = Date.parse(creationTimestamp) + 21_000;
+      const over = Date.parse(creationTimestamp) + 61_000;
       await elapse(Math.max(0, over - Date.now()), 'the time of its gate is over');
       assert.ok(await preloads().isGated('held'), 'no operator was there to release it');
     } finally {
@@ -244,7 +249,8 @@ describe('bytes before pods', () => {
     await journey().ready('dataset/shaky');
     await journey().ready('dataset/dropped');
     const sent = preloads().origin.sentBytes;
-    preloads().origin.bytesPerSecond = MiB;
+    // All of it comes by answers side by side, and must not be there before it is seen that some of it is.
+    preloads().origin.bytesPerSecond = MiB / 4;
     await journey().apply(preloads().preload('shaky', onNode('shaky', 'node1')));
     await until('some of it has come', async () => ((await preloads().statusOf('shaky'))?.bytesReady ?? 0) > 0);
     preloads().origin.failing = true;

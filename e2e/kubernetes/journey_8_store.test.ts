@@ -89,7 +89,7 @@ describe('a store of three members', () => {
     assert.deepEqual(await uids(), before, 'no pod was replaced');
   });
 
-  it('begins anew when one has lost its data, and pods read meanwhile', async () => {
+  it('begins again when one has lost its data, and pods read meanwhile', async () => {
     const before = await uids();
     await inSystem('delete', 'pod', members[1] as string);
     await until('all of them are others', async () => {
@@ -105,7 +105,7 @@ describe('a store of three members', () => {
     await servesNewPods('second');
   });
 
-  it('begins anew when all are lost at once', async () => {
+  it('begins again when all are lost at once', async () => {
     const before = await uids();
     await inSystem('delete', 'pods', ...members);
     await model.readsRight('reader');

@@ -73,13 +73,15 @@ describe('images in a registry that wants a password', () => {
     ]);
     await apply(made);
     for (const name of made.map(nameOf)) {
-      const events = await until(`${name} has run`, async () => {
-        const told = await eventsOf(name);
-        assert.ok(!told.includes('Failed to pull image'), told);
+      // Events are written beside the status, sooner or later than it.
+      await until(`${name} has run, with an image that was pulled`, async () => {
+        const events = await eventsOf(name);
+        assert.ok(!events.includes('Failed to pull image'), events);
         const { stdout } = await kubectl('get', 'pod', name, '-o', 'jsonpath={.status.phase}');
-        return stdout === 'Succeeded' && told;
+        return (
+          stdout === 'Succeeded' && events.includes(`Pulled: Successfully pulled image "${registry.host}/team/hearth:`)
+        );
       });
-      assert.ok(events.includes(`Pulled: Successfully pulled image "${registry.host}/team/hearth:`), events);
     }
   });
 
@@ -90,8 +92,8 @@ describe('images in a registry that wants a password', () => {
     assert.equal(first.spec.imagePullSecrets, undefined);
     await apply([first]);
     const events = await until('an event that says so', async () => {
-      const told = await eventsOf('without');
-      return told.includes('Failed to pull image') && told;
+      const written = await eventsOf('without');
+      return written.includes('Failed to pull image') && written;
     });
     assert.ok(events.includes(`"${registry.host}/team/hearth:${hearthVersion()}"`), events);
     assert.match(events, /no basic auth credentials|401 Unauthorized|authorization failed/);

@@ -196,6 +196,34 @@ export const storageClusterCases: Case[] = [
     /should match/,
     withGroup({ engine: { scrubRate: '20Mi/s' } }),
   ),
+  accepted(
+    'limits of nodes',
+    withGroup({ limits: { origin: { total: '1Gi', warm: '1Gi' }, peers: { warm: '64Ki' }, disk: { total: '1Ti' } } }),
+  ),
+  refused(
+    'a limit that limits nothing',
+    'spec.nodeGroups[0].limits.disk',
+    /total or warm must be given/,
+    withGroup({ limits: { disk: {} } }),
+  ),
+  refused(
+    'more warm work than there is of everything',
+    'spec.nodeGroups[0].limits.origin.warm',
+    /must not be more than total/,
+    withGroup({ limits: { origin: { total: '100Mi', warm: '1Gi' } } }),
+  ),
+  refused(
+    'a limit at which nothing would come',
+    'spec.nodeGroups[0].limits.peers.total',
+    /at least 64Ki/,
+    withGroup({ limits: { peers: { total: '1Ki' } } }),
+  ),
+  refused(
+    'a limit that no link reaches',
+    'spec.nodeGroups[0].limits.peers.total',
+    /at most 1Ti/,
+    withGroup({ limits: { peers: { total: '2Ti' } } }),
+  ),
   refused(
     'datasets of no files',
     'spec.origins.maxEntries',

@@ -19,7 +19,7 @@ function count(name: string, otherwise: number): number {
 /** More than this is a leak: between kills, in a cache that is full all the time. */
 const growthAllowed = 1.25;
 /** In shorter runs caches and buffers are still filling. */
-const leastSecondsOfMemory = 600;
+const minSecondsOfMemory = 600;
 const growthBytesAllowed = 64 * 2 ** 20;
 
 /** All of the data once in this time, by all readers together, is the least that a run has to read. */
@@ -38,7 +38,7 @@ function verdict({
   const grown = memory.filter(
     ({ agent, before, after }) =>
       agent === agents[0] &&
-      seconds >= leastSecondsOfMemory &&
+      seconds >= minSecondsOfMemory &&
       after > growthAllowed * before &&
       after - before > growthBytesAllowed,
   );
@@ -85,7 +85,7 @@ const givenUp = new AbortController();
 for (const signal of ['SIGINT', 'SIGTERM'] as const) {
   // Once: whoever cannot wait says it again.
   process.once(signal, () => {
-    console.error('ending; the mounts are taken away');
+    console.error('ending; unmounting');
     givenUp.abort(new Error('it was given up'));
   });
 }

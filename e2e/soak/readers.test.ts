@@ -27,7 +27,7 @@ describe('readers that compare every byte', () => {
     return reader;
   };
 
-  it('tell how far they are, and how long one read was waited for', async () => {
+  it('report how far they are, and how long one read was waited for', async () => {
     assert.equal((await run(readerProgram, ['write', '1', '5000000', join(folder, 'whole')])).code, 0);
     execFileSync('mkfifo', [join(folder, 'hangs')]);
     const [whole, hanging] = [read('whole'), read('hangs')];

@@ -85,13 +85,13 @@ export class Reader {
     this.#child.kill('SIGTERM');
   }
 
-  /** Waits until it has ended; one that hangs longer than `patienceMs` is killed and has failed. */
-  async end(patienceMs: number): Promise<void> {
+  /** Waits until it has ended; one that hangs longer than `timeoutMs` is killed and has failed. */
+  async end(timeoutMs: number): Promise<void> {
     const killer = setTimeout(() => {
-      if (!this.#stopped) this.failure = `it did not end within ${patienceMs / 1000} s of its time`;
+      if (!this.#stopped) this.failure = `it did not end within ${timeoutMs / 1000} s of its time`;
       this.#child.kill('SIGKILL');
-    }, patienceMs);
-    await Promise.race([this.#ended, new Promise((resolve) => setTimeout(resolve, patienceMs + 5_000))]);
+    }, timeoutMs);
+    await Promise.race([this.#ended, new Promise((resolve) => setTimeout(resolve, timeoutMs + 5_000))]);
     clearTimeout(killer);
   }
 }

@@ -34,12 +34,12 @@ export interface SoakResult {
 }
 
 /** Between two faults. */
-const leastPauseMs = 2_000;
-const mostPauseMs = 8_000;
+const minPauseMs = 2_000;
+const maxPauseMs = 8_000;
 const memoryEveryMs = 5_000;
 /** A reader that is in the middle of a read when its time is over. */
-const patienceMs = 60_000;
-const stoppedPatienceMs = 5_000;
+const timeoutMs = 60_000;
+const stoppedTimeoutMs = 5_000;
 const modes: readonly ReadingMode[] = ['read', 'mmap', 'random'];
 
 /** Readers on every mount while one thing after the other goes wrong, for as long as asked, or until the signal. */
@@ -80,8 +80,8 @@ export async function soak(stage: Stage, options: SoakOptions): Promise<SoakResu
   over.abort();
   if (early) for (const reader of readers) reader.stop();
   // What a stopped one waits for may never come: its mount is unmounted after this.
-  const patience = early ? stoppedPatienceMs : Math.max(0, end - Date.now()) + patienceMs;
-  await Promise.all([...beside, ...readers.map((reader) => reader.end(patience))]);
+  const timeout = early ? stoppedTimeoutMs : Math.max(0, end - Date.now()) + timeoutMs;
+  await Promise.all([...beside, ...readers.map((reader) => reader.end(timeout))]);
   for (const { name, failure } of readers) if (failure !== undefined) failures.push(`reader ${name}: ${failure}`);
   failures.push(...stage.endedByThemselves());
   if (options.signal.aborted) failures.push('it was given up');
@@ -105,7 +105,7 @@ async function goWrong({ stage, seed, end, say, signal }: Course): Promise<Recor
   const random = generator(seed);
   const counts: Record<string, number> = {};
   for (;;) {
-    const pause = leastPauseMs + random() * (mostPauseMs - leastPauseMs);
+    const pause = minPauseMs + random() * (maxPauseMs - minPauseMs);
     await sleep(Math.min(pause, Math.max(0, end - Date.now())), undefined, { signal }).catch(() => undefined);
     const fault = faults[Math.floor(random() * faults.length)];
     if (fault === undefined || signal.aborted || Date.now() >= end) return counts;
@@ -141,7 +141,7 @@ async function readChanging(stage: Stage, end: number, found: Finding[], signal:
     const { seed } = stage.changing;
     if (mounted !== seed && (await stage.mountChanging())) mounted = seed;
     const reader = new Reader(changingReader, 'read', 2, [stage.changingFile()], (one) => found.push(one));
-    await reader.end(patienceMs);
+    await reader.end(timeoutMs);
     await sleep(200);
   }
 }

@@ -100,7 +100,7 @@ describe('bad input', () => {
   });
 });
 
-describe('strangers among the agents', () => {
+describe('unauthenticated peers among the agents', () => {
   let cluster: Cluster;
 
   before(async () => {

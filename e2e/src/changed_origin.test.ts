@@ -109,13 +109,13 @@ describe('an origin that changes between two chunks of a file', () => {
       await readFirstChunk('a', name, name);
     };
 
-    it('that sends an ETag: tells by that, before any byte of the other state', async () => {
+    it('that sends an ETag: notices changes by that, before any byte of the other state', async () => {
       await add('tagged', { etag: '"1"' });
       [stored, headers] = [other, { etag: '"2"' }];
       await assertRefused('a', 'tagged', 'tagged');
     });
 
-    it('that sends nothing of the kind: the digest tells, and bytes of two states are not served as a file', async () => {
+    it('that sends nothing of the kind: the digest shows it, and bytes of two states are not served as a file', async () => {
       const silent = { 'last-modified': undefined };
       await add('silent', silent);
       stored = other;
@@ -157,13 +157,13 @@ describe('an origin that changes between two chunks of a file', () => {
       await readFirstChunk('a', name, path);
     };
 
-    it('tells of a plain file by its ETag', async () => {
+    it('notices a change of a plain file by its ETag', async () => {
       await add('plain', false);
       [stored, etag] = [other, `"${createHash('sha1').update('other').digest('hex')}"`];
       await assertRefused('a', 'plain', path);
     });
 
-    it('tells nothing of a large file: its digest does', async () => {
+    it('notices nothing of a large file by it: its digest does', async () => {
       await add('large', true);
       stored = other;
       await assertDiffers('large', path);
@@ -196,14 +196,14 @@ describe('an origin that changes between two chunks of a file', () => {
       await readFirstChunk('s3', bucket, 'one');
     };
 
-    it('tells by the ETag where there are no versions', async () => {
+    it('notices changes by the ETag where there are no versions', async () => {
       await client.send(new CreateBucketCommand({ Bucket: 'overwritten' }));
       await add('overwritten');
       await put('overwritten', other);
       await assertRefused('s3', 'overwritten', 'one');
     });
 
-    it('tells by the ETag of the newest version, too: the one that was listed is not read by its name', async () => {
+    it('notices changes by the ETag of the newest version, too: the one that was listed is not read by its name', async () => {
       await client.send(new CreateBucketCommand({ Bucket: 'versioned' }));
       const VersioningConfiguration = { Status: 'Enabled' } as const;
       await client.send(new PutBucketVersioningCommand({ Bucket: 'versioned', VersioningConfiguration }));

@@ -109,7 +109,7 @@ describe('volumes of pods, by the driver and a real agent', () => {
     verify('later');
   });
 
-  it('are made anew for the next pod when the holder alone was replaced', async () => {
+  it('are made again for the next pod when the holder alone was replaced', async () => {
     await cluster.endHolder();
     await cluster.startHolder(['--volumes', CsiNode.volumesDirectory(cluster)]);
     verify('later');

@@ -52,7 +52,7 @@ export class CsiNode {
     this.#process = running;
     // The socket of a killed one may still be there.
     const serves = () => this.#call(NodeService.nodeGetInfo, {}).catch(() => undefined);
-    await running.until('the driver serves', serves);
+    await running.until('the driver is ready', serves);
   }
 
   async end(signal: NodeJS.Signals): Promise<Outcome | undefined> {

@@ -61,15 +61,17 @@ describe('csi-sanity', () => {
     await cluster?.close();
   });
 
-  it('passes, and skips only what the driver does not offer', async () => {
+  it('passes, and skips only what the driver does not offer', async function () {
+    this.timeout(30 * 60_000);
     const report = join(cluster.folder, 'report.xml');
     const parameters = join(cluster.folder, 'parameters.yaml');
     writeFileSync(parameters, 'datasetNamespace: default\ndataset: model\n');
-    const { code, stdout, stderr } = await run(program, [
+    const words = [
       ...['--csi.endpoint', `unix://${node.socket}`, '--csi.testvolumeparameters', parameters],
       ...['--csi.mountdir', join(node.podsFolder, 'mount'), '--csi.stagingdir', join(node.podsFolder, 'staging')],
       ...['--ginkgo.no-color', '--ginkgo.junit-report', report],
-    ]);
+    ];
+    const { code, stdout, stderr } = await run(program, words, { timeoutMs: 25 * 60_000 });
     assert.equal(code, 0, (stdout + stderr).slice(-20_000));
     const cases = casesOf(readFileSync(report, 'utf8')).filter(({ name }) => name.startsWith('[It]'));
     const count = (wanted: string) => cases.filter((one) => one.status === wanted).length;

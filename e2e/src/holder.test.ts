@@ -87,7 +87,7 @@ describe('mounts whose holder goes', () => {
     verify();
   });
 
-  it('because another release takes over: nobody notices', () =>
+  it('because another release takes over: no reader notices', () =>
     assertReadOn(async () => {
       const outcome = await cluster.replaceHolder();
       assert.equal(outcome?.code, 0);

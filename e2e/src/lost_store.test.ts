@@ -48,7 +48,7 @@ describe('agents whose store is gone', () => {
     });
   }
 
-  it('waits for it at the start when told so, says so, and serves when it comes', async () => {
+  it('waits for it at the start when configured so, says so, and serves when it comes', async () => {
     const flags = ['--store', `etcd://${etcd.endpoint}`, '--on-start-failure', 'wait'];
     await etcd.kill();
     const agent = cluster.prepare('patient', { flags });

@@ -86,7 +86,7 @@ describe('a mount', () => {
     else assert.ok(after.passthroughOpens > opened, JSON.stringify(after));
   });
 
-  it('tells by attributes where bytes come from', async () => {
+  it('shows by attributes where bytes come from', async () => {
     assert.match(await attribute('big', 'user.hearth.source'), /d/);
     assert.equal(await resident('x/other'), files['x/other']);
     assert.match(await attribute('big', 'user.hearth.datapath'), /^(passthrough|daemon)/);

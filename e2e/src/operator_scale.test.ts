@@ -1,9 +1,8 @@
 import assert from 'node:assert/strict';
-import { setTimeout as sleep } from 'node:timers/promises';
-import { needsPrograms } from '@hearth/common/testing';
+import { elapse, needsPrograms } from '@hearth/common/testing';
 import { ScaledOperator } from './scaled_operator.ts';
 
-const mostResidentMiB = 150;
+const maxResidentMiB = 150;
 const looks = 1_000;
 
 describe('the operator with many simulated nodes and many Datasets, on a real API server', function () {
@@ -21,7 +20,7 @@ describe('the operator with many simulated nodes and many Datasets, on a real AP
     const seconds = ((performance.now() - began) / 1000).toFixed(0);
     const resident = operator.residentMiB();
     console.log(`      settled in ${seconds} s, ${resident.toFixed(0)} MiB`);
-    assert.ok(resident < mostResidentMiB, `${resident} MiB`);
+    assert.ok(resident < maxResidentMiB, `${resident} MiB`);
   });
 
   it('rewrites nothing after a restart', async () => {
@@ -32,13 +31,13 @@ describe('the operator with many simulated nodes and many Datasets, on a real AP
   it('idles in little memory, and sleeps most of the time', async () => {
     let sleeping = 0;
     for (let look = 0; look < looks; look += 1) {
-      await sleep(20);
+      await elapse(20, 'looks lie apart');
       // One that looks again and again runs or waits for a processor, however busy the machine is.
       if (operator.stat().state === 'S') sleeping += 1;
     }
     const resident = operator.residentMiB();
     console.log(`      asleep in ${sleeping} of ${looks} looks, ${resident.toFixed(0)} MiB`);
-    assert.ok(resident < mostResidentMiB, `${resident} MiB`);
+    assert.ok(resident < maxResidentMiB, `${resident} MiB`);
     assert.ok(sleeping > looks / 2, `asleep in ${sleeping} of ${looks} looks`);
   });
 });

@@ -55,7 +55,7 @@ describe('origins through real agents', () => {
     assert.match(dataset.message, /changed/);
   });
 
-  it('a directory in which a link takes the place of a folder: nobody is led elsewhere', async () => {
+  it('a directory in which a link takes the place of a folder: no reader is led elsewhere', async () => {
     const folder = join(cluster.folder, 'tenant');
     const elsewhere = join(cluster.folder, 'elsewhere');
     writeSample(folder, { 'sub/file': MiB, 'other/file': MiB });

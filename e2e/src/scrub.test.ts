@@ -63,7 +63,7 @@ describe('bytes that change on the disk below a mount', () => {
       const { stderr } = await agent.stop();
       const told = stderr
         .split('\n')
-        .filter((line) => line.includes('the scrub found bytes that have changed on the disk; they were fetched again'))
+        .filter((line) => line.includes('the scrub found bytes that have changed on the disk; they were mended'))
         .map((line) => JSON.parse(line) as { level: string; file: string; chunk: string });
       assert.deepEqual(told.map(({ file, chunk }) => [file, chunk]).sort(), [
         ['model', '0'],

@@ -89,7 +89,9 @@ describe('cache directories', () => {
     assert.doesNotMatch(metrics, /^hearth_mount_errors_total\{code="\w+"\} [1-9]/m);
     await cluster.json('a', 'unmount', target);
     const { stdout, stderr } = await agent.stop();
-    const lines = (stdout + stderr).split('\n').filter((line) => line.includes('bytes are read through'));
+    const lines = (stdout + stderr)
+      .split('\n')
+      .filter((line) => line.includes('bytes were given to readers and not cached'));
     assert.ok(lines.length >= 1, stderr);
     const told = JSON.parse(lines[0] ?? '') as Record<string, string>;
     assert.match(told.message ?? '', /has no room for|No space left on device/);

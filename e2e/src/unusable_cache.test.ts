@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { isDeepStrictEqual } from 'node:util';
 import { kinds } from '@hearth/common/kubernetes';
 import { type DaemonProcess, run, skip, until } from '@hearth/common/testing';
 import { type AgentProcess, type AgentSettings, Cluster } from '@hearth/common/testing/agents';
@@ -9,7 +10,7 @@ import { namespace, OperatorFixture } from '../../operator/src/operator/testing/
 
 const waiting = ['--on-start-failure', 'wait'];
 
-interface Told {
+interface Shown {
   nodes: {
     node: string;
     ready: boolean;
@@ -71,8 +72,8 @@ describe('agents whose cache cannot be used', () => {
   });
   after(async () => cluster?.close());
 
-  const told = async (asked: string, node: string) =>
-    (await cluster.json<Told>(asked, 'status')).nodes.find((one) => one.node === node);
+  const statusOf = async (asked: string, node: string) =>
+    (await cluster.json<Shown>(asked, 'status')).nodes.find((one) => one.node === node);
 
   it('live, say why at each agent, and serve when the disk is mended, without a restart', async function () {
     const readOnly = await memory(this, cluster, 'read-only', 'size=256m,ro');
@@ -97,7 +98,7 @@ describe('agents whose cache cannot be used', () => {
       assert.equal((await health('/healthz'))?.status, 200);
       for (const asked of ['well', name]) {
         const seen = await until(`${name} is known to ${asked}`, async () => {
-          const found = await told(asked, name);
+          const found = await statusOf(asked, name);
           return found !== undefined && reason.test(found.reason) && found;
         });
         assert.equal(seen.ready, false);
@@ -117,11 +118,15 @@ describe('agents whose cache cannot be used', () => {
       agents.map(({ agent }) => agent.pid),
       pids,
     );
-    const { nodes } = await cluster.json<Told>('ro', 'status');
-    assert.deepEqual(
-      nodes.map(({ node, ready }) => [node, ready]),
-      cases.map(([name]) => [name, true]).sort(),
-    );
+    // It hears of the others on a watch.
+    const all = cases.map(([name]) => [name, true]).sort();
+    await until('ro sees all of them serve, and no other', async () => {
+      const { nodes } = await cluster.json<Shown>('ro', 'status');
+      return isDeepStrictEqual(
+        nodes.map(({ node, ready }) => [node, ready]),
+        all,
+      );
+    });
     await Promise.all(agents.map(({ agent }) => agent.stop()));
   });
 
@@ -143,7 +148,7 @@ describe('agents whose cache cannot be used', () => {
     const { health, agent } = await launch(cluster, 'boasting', { cacheDirectories: `${disk}=100GiB:16MiB` });
     await until('it serves', async () => (await health('/readyz'))?.status === 200);
     const budget = await until('it has looked at its disk', async () =>
-      (await told('boasting', 'boasting'))?.capabilities.find(({ name }) => name === 'budget'),
+      (await statusOf('boasting', 'boasting'))?.capabilities.find(({ name }) => name === 'budget'),
     );
     assert.equal(budget.ready, false);
     assert.match(budget.reason, /the budget of .* is 100 GiB, but at most 240 MiB \(251658240 bytes\) are there/);
@@ -168,7 +173,7 @@ describe('a StorageCluster none of whose agents can use its cache', () => {
     await fixture?.stop();
   });
 
-  it('names each node with its reason, tells it once, and is Ready when the disks are mended, with FUSE or without', async function () {
+  it('names each node with its reason, reports it once, and is Ready when the disks are mended, with FUSE or without', async function () {
     if (fixture === undefined || cluster === undefined) throw new Error('not started');
     const [api, agents, mended] = [fixture, cluster, new Map<string, () => Promise<unknown>>()];
     const secret = await api.expect('the Secret', kinds.Secret, 'hearth-models-agent');
@@ -207,13 +212,16 @@ describe('a StorageCluster none of whose agents can use its cache', () => {
       /n1: Its agent is not ready: cache directory .* read-only/,
       /n2: Its agent is not ready: .* too small/,
     ];
-    await until('both reasons are told', async () => {
+    await until('both reasons are reported', async () => {
       const condition = await api.condition('models', 'Ready');
       return condition?.reason === 'NodesNotReady' && reasons.every((reason) => reason.test(condition.message));
     });
-    const { items } = await api.api.list(kinds.CoreEvent, { namespace: 'default' });
-    const warnings = items.filter(({ reason }) => reason === 'NodesNotReady');
-    assert.equal(warnings.length, 1, JSON.stringify(warnings));
+    const warnings = async () => {
+      const { items } = await api.api.list(kinds.CoreEvent, { namespace: 'default' });
+      return items.filter(({ reason }) => reason === 'NodesNotReady');
+    };
+    // Events are written after the status, by a queue of their own.
+    await until('the warning is written', async () => (await warnings()).length > 0);
 
     for (const mend of mended.values()) await mend();
     const ready = await api.expect(
@@ -237,6 +245,8 @@ describe('a StorageCluster none of whose agents can use its cache', () => {
     });
     assert.equal((await api.condition('models', 'Ready'))?.status, 'True');
     assert.equal((await api.condition('models', 'Budgets'))?.status, 'True');
+    const written = await warnings();
+    assert.equal(written.length, 1, JSON.stringify(written));
   });
 });
 

@@ -37,6 +37,20 @@ describe('clocks and timers of the system', () => {
     );
   });
 
+  it('are slept by in no test of TypeScript without what is waited for', () => {
+    const root = join(import.meta.dirname, '../..');
+    const tests = globSync('{cli,common,csi-driver,e2e,native/binding,node-agent,operator}/**/*.test.ts', {
+      cwd: root,
+    });
+    assert.ok(tests.length > 200);
+    const slept = /new Promise\(.*setTimeout\(|'node:timers\/promises'/;
+    assert.deepEqual(
+      tests.filter((path) => slept.test(readFileSync(join(root, path), 'utf8'))),
+      [],
+      'wait by until() or steady(), or let time pass by elapse(), which says why',
+    );
+  });
+
   it('are used by the seam alone in the engine', () => {
     assert.equal(faultsOf('a.cc', 'auto t = std::chrono::steady_clock::now(); // system_clock::now()').length, 1);
     const root = join(import.meta.dirname, '../..');

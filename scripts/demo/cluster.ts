@@ -144,7 +144,7 @@ function agentConfig(directory: RunDirectory, agent: AgentPaths, wire: string, h
   const { bavail, bsize } = statfsSync(agent.cache);
   const budget = Math.floor(bavail * bsize * budgetShare);
   // Three agents of one machine meet on loopback, and whoever runs this names the origin: private ones are meant.
-  return `# Written anew by each \`make run\`.
+  return `# Written again by each \`make run\`.
 cluster: make-run
 node: ${agent.name}
 store: sqlite:${directory.store}

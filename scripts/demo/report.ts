@@ -3,7 +3,7 @@ import { renderTable } from '../../cli/src/format/table.ts';
 import type { Terminal } from '../../cli/src/terminal.ts';
 import type { Verified } from './verification.ts';
 
-const mostRowsPerNode = 24;
+const maxRowsPerNode = 24;
 
 /** Where bytes came from, without the sources that gave none. */
 export function sourcesText(file: Pick<Verified, 'originBytes' | 'peerBytes' | 'localBytes'>): string {
@@ -22,7 +22,7 @@ export function printReport(results: Verified[], terminal: Pick<Terminal, 'colum
   const rows: Verified[] = [];
   for (const node of new Set(results.map((result) => result.node))) {
     const own = results.filter((result) => result.node === node).sort((one, other) => (one.size > other.size ? -1 : 1));
-    const shown = own.filter((result, index) => index < mostRowsPerNode || result.problem !== '');
+    const shown = own.filter((result, index) => index < maxRowsPerNode || result.problem !== '');
     rows.push(...shown);
     const hidden = own.filter((result) => !shown.includes(result));
     if (hidden.length > 0) rows.push(sumOf(hidden));

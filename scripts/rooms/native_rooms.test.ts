@@ -66,7 +66,7 @@ describe('rooms of the native code', () => {
     ]);
   });
 
-  it('refuses offers that nobody takes up', () => {
+  it('refuses offers that are not taken up', () => {
     assert.deepEqual(
       faultsOf(rooms, [file('engine/user.cc', 'base/result.h', 'cache/cache.h'), users[1] as SourceFile]),
       ['base/generated/codes.h is offered, and no other room includes it'],

@@ -34,7 +34,7 @@ describe('rooms of TypeScript packages', () => {
     ]);
   });
 
-  for (const name of ['node-agent', 'operator', 'csi-driver']) {
+  for (const name of ['common', 'node-agent', 'operator', 'csi-driver']) {
     it(`are so in ${name}`, () => {
       const source = join(import.meta.dirname, '../..', name, 'src');
       const paths = globSync('**/*.ts', { cwd: source });

@@ -8,10 +8,11 @@ const { reporters, Runner } = require('mocha');
 
 const endingMilliseconds = 15_000;
 /** Files that are named for their time. */
-const mostFiles = 12;
-const leastSeconds = 5;
-/** Of the reason of a failure in the list of failures. */
-const mostCharacters = 600;
+const maxFiles = 12;
+const minSeconds = 5;
+/** Of the reason of a failure in the list of failures: its beginning says what was waited for, its end why it did not come. */
+const firstCharacters = 300;
+const lastCharacters = 1500;
 
 module.exports = class SpecWithCounts extends reporters.Spec {
   constructor(runner, options) {
@@ -51,7 +52,8 @@ function whereIs(runner) {
 /** What was wrong on one line: of values that differ, the difference, which assert writes on lines of its own. */
 function reasonOf(error) {
   const line = String(error.message).replace(/\s+/g, ' ').trim();
-  return line.length <= mostCharacters ? line : `${line.slice(0, mostCharacters)}...`;
+  if (line.length <= firstCharacters + lastCharacters) return line;
+  return `${line.slice(0, firstCharacters)} ... ${line.slice(-lastCharacters)}`;
 }
 
 /** Seconds that the suites of each file take, their hooks included; filled while the tests run. */
@@ -69,14 +71,14 @@ function secondsByFile(runner) {
 }
 
 function printSlowest(seconds) {
-  const slowest = [...seconds].sort(([, a], [, b]) => b - a).filter(([, one]) => one >= leastSeconds);
+  const slowest = [...seconds].sort(([, a], [, b]) => b - a).filter(([, one]) => one >= minSeconds);
   if (slowest.length === 0) return;
   console.log('  seconds, with hooks:');
-  for (const [file, one] of slowest.slice(0, mostFiles)) {
+  for (const [file, one] of slowest.slice(0, maxFiles)) {
     console.log(`  ${one.toFixed(1).padStart(7)} ${relative(process.cwd(), file)}`);
   }
-  const rest = slowest.length - mostFiles;
-  if (rest > 0) console.log(`  and ${rest} more files of ${leastSeconds} s or longer`);
+  const rest = slowest.length - maxFiles;
+  if (rest > 0) console.log(`  and ${rest} more files of ${minSeconds} s or longer`);
   console.log('');
 }
 

@@ -1,6 +1,7 @@
-import { existsSync, globSync, mkdirSync, readFileSync, rmSync } from 'node:fs';
+import { existsSync, globSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { node, type Outcome, type Run, root } from './command.ts';
+import { node, type Outcome, type Run, reporterOf, root } from './command.ts';
+import { NativeBuilds, type Preset } from './native_builds.ts';
 import { generatedFiles, styleCheck, testFiles } from './sources.ts';
 
 export interface Counts {
@@ -9,6 +10,13 @@ export interface Counts {
   skipped: number;
   /** What failed: the name of a test or step, and on the same line why when it is known. */
   failures: string[];
+}
+
+const builds = new NativeBuilds();
+
+/** Begins what the last suites need, as the tests before them wait more than they work. */
+export function buildAhead(run: Run): void {
+  builds.begin(run, [{ preset: 'fuzz', targets: fuzzers().targets }, { preset: 'asan' }, { preset: 'tsan' }]);
 }
 
 const failedStep = (name: string): Counts => ({ passed: 0, failed: 1, skipped: 0, failures: [name] });
@@ -24,8 +32,8 @@ function outputOf(testcase: string): string {
 }
 
 /** Builds a preset and runs its GoogleTest programs through ctest, counting from its JUnit report. */
-async function native(run: Run, preset: 'release' | 'asan' | 'tsan'): Promise<Counts> {
-  const built = await run('scripts/build-native.sh', [preset]);
+async function native(run: Run, preset: Exclude<Preset, 'fuzz'>): Promise<Counts> {
+  const built = await builds.build(run, { preset });
   if (built.code !== 0) return failedStep(`the build of ${preset}`);
   const report = join(root, `build/${preset}.junit.xml`);
   rmSync(report, { force: true });
@@ -36,8 +44,8 @@ async function native(run: Run, preset: 'release' | 'asan' | 'tsan'): Promise<Co
       quiet: true,
       env: {
         ASAN_OPTIONS: 'detect_stack_use_after_return=0',
-        // Readers of a working set larger than the cache; under sanitizers a second shows as much.
-        HEARTH_THROUGH_SECONDS: preset === 'release' ? '5' : '1',
+        // Readers of a working set larger than the cache, for a minute; under sanitizers a second shows as much.
+        HEARTH_THROUGH_SECONDS: preset === 'release' ? '60' : '1',
         TSAN_OPTIONS: `suppressions=${join(root, 'native/tsan.supp')} second_deadlock_stack=1`,
       },
     },
@@ -74,19 +82,15 @@ interface MochaRun {
 interface MochaOptions {
   /** What is written is only returned. */
   quiet?: boolean;
+  env?: NodeJS.ProcessEnv;
 }
 
 async function mocha(run: Run, name: string, args: string[], options: MochaOptions = {}): Promise<MochaRun> {
   const report = join(root, `build/${name}.json`);
   rmSync(report, { force: true });
   mkdirSync(join(root, 'build'), { recursive: true });
-  const reporter = [
-    '--reporter',
-    join(root, 'scripts/test/mocha-reporter.cjs'),
-    '--reporter-option',
-    `output=${report}`,
-  ];
-  const { code, output } = await run(node, ['node_modules/mocha/bin/mocha.js', ...args, ...reporter], options);
+  const mocha = ['node_modules/mocha/bin/mocha.js', ...args, ...reporterOf(report)];
+  const { code, output } = await run(node, mocha, options);
   if (!existsSync(report))
     return { output, counts: failedStep(`mocha ended without a report, with exit code ${code}`) };
   const { stats, failed } = JSON.parse(readFileSync(report, 'utf8')) as MochaReport;
@@ -102,11 +106,19 @@ async function programs(run: Run): Promise<Counts> {
   return { passed: 0, failed: 0, skipped: 1, failures: [] };
 }
 
-/** Two mocha processes that were started together; what the quiet one has to say comes when both have ended. */
-async function sideBySide(loud: Promise<MochaRun>, quiet: Promise<MochaRun>): Promise<Counts> {
-  const [told, unsent] = await Promise.all([loud, quiet]);
-  process.stdout.write(unsent.output);
-  return add(told.counts, unsent.counts);
+type MochaCall = [name: string, args: string[]];
+
+/**
+ * Two mocha processes at a time, each with ports of its own (common/src/testing/free_port.ts); what the quiet one writes
+ * comes when both have ended.
+ */
+async function sideBySide(run: Run, loud: MochaCall, quiet: MochaCall): Promise<Counts> {
+  const [shown, kept] = await Promise.all([
+    mocha(run, ...loud, { env: { HEARTH_TEST_PORTS: '0' } }),
+    mocha(run, ...quiet, { env: { HEARTH_TEST_PORTS: '1' }, quiet: true }),
+  ]);
+  process.stdout.write(kept.output);
+  return add(shown.counts, kept.counts);
 }
 
 /** mocha's options that leave files out. */
@@ -117,8 +129,9 @@ async function unit(run: Run): Promise<Counts> {
   const { measured, programs, parts, onApiServer } = testFiles;
   const alone = await mocha(run, 'unit-measured', measured);
   const both = await sideBySide(
-    mocha(run, 'unit-programs', [...programs, ...without(measured)]),
-    mocha(run, 'unit-parts', [...parts, ...without(onApiServer)], { quiet: true }),
+    run,
+    ['unit-programs', [...programs, ...without(measured)]],
+    ['unit-parts', [...parts, ...without(onApiServer)]],
   );
   return add(alone.counts, both);
 }
@@ -128,20 +141,30 @@ async function kubernetes(run: Run): Promise<Counts> {
   const common = ['--config', 'e2e/.mocharc.json', '--exit'];
   const { onNodes, kubernetes, onApiServer } = testFiles;
   return await sideBySide(
-    mocha(run, 'e2e', [...common, ...onNodes]),
-    mocha(run, 'e2e-api-servers', [...common, ...kubernetes, ...onApiServer, ...without(onNodes)], { quiet: true }),
+    run,
+    ['e2e', [...common, ...onNodes]],
+    ['e2e-api-servers', [...common, ...kubernetes, ...onApiServer, ...without(onNodes)]],
   );
 }
 
-/** Reads the sources as the release build compiles them. Tests are left out: they take as long again. */
+/**
+ * Reads several files of a room at once, as the sanitizers compile them, because most of its time goes into headers. Tests
+ * are left out: they take as long again.
+ */
 async function clangTidy(run: Run): Promise<Outcome> {
-  const built = await run('scripts/build-native.sh', ['release']);
-  if (built.code !== 0) return built;
-  return await run('bash', [
-    '-c',
-    "set -o pipefail; git ls-files 'native/*/*.cc' | grep -vE '_(test|fuzz)\\.cc$' | " +
-      'xargs -P2 -n4 clang-tidy-19 -p build/release --quiet 2> build/clang-tidy.log',
-  ]);
+  const folder = 'build/lint';
+  const configured = await run('cmake', ['--preset', 'lint', '-S', 'native'], { quiet: true });
+  if (configured.code !== 0) {
+    process.stdout.write(configured.output);
+    return configured;
+  }
+  const commands = JSON.parse(readFileSync(join(root, folder, 'compile_commands.json'), 'utf8')) as { file: string }[];
+  const files = commands.map(({ file }) => file).filter((file) => !/_(test|fuzz)(\.dir|\.cc)/.test(file));
+  const list = join(root, folder, 'sources.txt');
+  writeFileSync(list, files.join('\n'));
+  // These files include sources, which is what they are for.
+  const clangTidy = `clang-tidy-19 -p ${folder} --quiet --checks=-bugprone-suspicious-include 2> build/clang-tidy.log`;
+  return await run('bash', ['-c', `xargs -P2 -n1 -a ${list} ${clangTidy}`]);
 }
 
 async function lint(run: Run): Promise<Counts> {
@@ -172,11 +195,16 @@ async function verify(run: Run): Promise<Counts> {
   return counts.reduce(add);
 }
 
+/** Files, and the names of their programs in the same order. */
+function fuzzers(): { sources: string[]; targets: string[] } {
+  const sources = globSync('native/*/*_fuzz.cc', { cwd: root }).sort();
+  return { sources, targets: sources.map((path) => `hearth_${path.split('/').at(-1)?.replace('.cc', '')}`) };
+}
+
 async function fuzz(run: Run): Promise<Counts> {
   const seconds = process.env.FUZZ_SECONDS ?? '60';
-  const sources = globSync('native/*/*_fuzz.cc', { cwd: root }).sort();
-  const targets = sources.map((path) => `hearth_${path.split('/').at(-1)?.replace('.cc', '')}`);
-  const built = await run('scripts/build-native.sh', ['fuzz', ...targets]);
+  const { sources, targets } = fuzzers();
+  const built = await builds.build(run, { preset: 'fuzz', targets });
   if (built.code !== 0) return failedStep('the build of the fuzzers');
   const outcomes = sources.map(async (path, index) => {
     const program = `build/fuzz/${path.split('/')[1]}/${targets[index]}`;

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { faultsOf, faultsOfName } from './field_words.ts';
+import { faultsOf, faultsOfName, faultsOfProse } from './field_words.ts';
 
 describe('words of texts, names and comments', () => {
   const wordsAt = (path: string, source: string) =>
@@ -33,20 +33,44 @@ describe('words of texts, names and comments', () => {
   });
 
   it('are looked at in names, whichever way they are written', () => {
-    assert.deepEqual(words('this.#tell(mostTold); takeAwayRest(); take_away; kToldTimes'), [
+    assert.deepEqual(words('this.#tell(lastTold); takeAwayRest(); take_away; kToldTimes'), [
       ...['tell', 'told', 'takeaway', 'takeaway', 'told'],
     ]);
     assert.deepEqual(words('installTold; retell; satellite'), ['told']);
   });
 
-  it('are more of them in names of the engine, and of its files', () => {
+  it('are looked at in names of both languages, and of files', () => {
     const source = 'class ReadBook { Patience patience_; }; kGrantPatience; onQuestion';
-    assert.deepEqual(wordsAt('a.h', source), ['book', 'patience', 'patience', 'patience', 'question']);
-    assert.deepEqual(words(source), []);
+    for (const path of ['a.h', 'a.ts'])
+      assert.deepEqual(wordsAt(path, source), ['book', 'patience', 'patience', 'patience', 'question']);
     assert.equal(faultsOfName('native/directory/read_book.cc').length, 1);
     assert.equal(faultsOfName('native/transport/doorkeeper_test.cc').length, 1);
     assert.deepEqual(faultsOfName('native/directory/active_reads.cc'), []);
     assert.deepEqual(faultsOfName('node-agent/src/pins/notebook.ts'), []);
+    assert.deepEqual(words('const mostPods = leastMs; mostUsed; almostAll; most; utmost'), ['most', 'least']);
+    assert.deepEqual(wordsAt('a.h', 'kMostPods, mostBytes_'), ['most'], 'constants only');
+  });
+
+  it('are looked at in titles of tests', () => {
+    const source = "it('tells it', () => log('told'));\n  describe.skip(`anew`, f); const told = 'told';";
+    assert.deepEqual(
+      faultsOf('a.test.ts', source, 'comments').map((fault) => /"(.*?)"/.exec(fault)?.[1]),
+      ['tells', 'anew'],
+    );
+  });
+
+  it('are looked at in documents', () => {
+    assert.deepEqual(faultsOfProse('a.md', 'One.\n\nIt is taken\naway, and\n  # somebody tells.\n').length, 3);
+  });
+
+  it('are those of the field in documents, charts and protocols', () => {
+    const patterns = ['*.md', '{docs,operator,node-agent,csi-driver,cli,common,native}/**/*.md', 'examples/**/*.yaml'];
+    const documents = filesOf([...patterns, 'charts/**/*.{yaml,txt,tpl}', 'proto/hearth/**/*.{proto,yaml}']);
+    assert.ok(documents.length > 40);
+    assert.deepEqual(
+      documents.filter((path) => path !== 'docs/glossary.md').flatMap((path) => faultsOfProse(path, read(path))),
+      [],
+    );
   });
 
   it('are those of the field in all product code', () => {
@@ -60,7 +84,7 @@ describe('words of texts, names and comments', () => {
     );
   });
 
-  it('are those of the field in the comments of tests and tools', () => {
+  it('are those of the field in the comments and titles of tests and tools', () => {
     const rooms = ['bench', 'cli', 'common', 'csi-driver', 'e2e', 'node-agent', 'operator', 'scripts'];
     const sources = filesOf(rooms.map((name) => `${name}/**/*.ts`));
     assert.ok(sources.length > 800);

@@ -1,3 +1,4 @@
+import assert from 'node:assert/strict';
 import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -62,6 +63,16 @@ export class DemoRuns {
     for (const target of directory.mountPoints()) await detach(target);
     rmSync(this.folder, { recursive: true, force: true });
   }
+}
+
+/**
+ * What two agents cached together was read from the origin by one of them. A part of it may be read again where a machine
+ * is so busy that an agent does not answer the other in time, or a transfer is hedged; all of it would be for each.
+ */
+export function assertReadOnce(output: string): void {
+  const [, read, size] = /Read from the origin: (\d+\.\d) MiB of (\d+\.\d) MiB for 2 agents/.exec(output) ?? [];
+  const times = Number(read) / Number(size);
+  assert.ok(times >= 1 && times < 1.9, `the origin is not read once for two agents:\n${output}`);
 }
 
 /** Skips the test, with the reason, where mounts cannot be made. */

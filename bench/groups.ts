@@ -1,0 +1,61 @@
+import type { Group } from './plan.ts';
+import { coldHttp } from './rows/cold_http.ts';
+import { coldHub } from './rows/cold_hub.ts';
+import { coldS3 } from './rows/cold_s3.ts';
+import { completeFile } from './rows/complete_file.ts';
+import { epoch } from './rows/epoch.ts';
+import { gates } from './rows/gates.ts';
+import { hitRatio } from './rows/hit_ratio.ts';
+import { idleOperator } from './rows/idle_operator.ts';
+import { limits } from './rows/limits.ts';
+import { linkReads } from './rows/links.ts';
+import { loops } from './rows/loops.ts';
+import { oneFile } from './rows/one_file.ts';
+import { countedOrigin } from './rows/origin_bytes.ts';
+import { planner } from './rows/planner.ts';
+import { remoteReads } from './rows/remote.ts';
+import { smallCold } from './rows/small_cold.ts';
+import { smallFiles } from './rows/small_files.ts';
+import { spreading } from './rows/spread.ts';
+import { storms } from './rows/storm.ts';
+import { transport } from './rows/transport.ts';
+import { warmDirectory } from './rows/warm_directory.ts';
+import { warmS3 } from './rows/warm_s3.ts';
+
+/** In the order in which they are measured. */
+const all: readonly Group[] = [
+  completeFile,
+  smallFiles,
+  smallCold,
+  epoch,
+  coldHttp,
+  coldHub,
+  coldS3,
+  oneFile,
+  countedOrigin,
+  warmDirectory,
+  warmS3,
+  spreading,
+  storms,
+  remoteReads,
+  linkReads,
+  loops,
+  transport,
+  limits,
+  planner,
+  hitRatio,
+  gates,
+  idleOperator,
+];
+
+/** Whether a row was asked for: by its id or a beginning of it. */
+export const isWanted = (rows: readonly string[], id: string): boolean =>
+  rows.length === 0 || rows.some((word) => id.startsWith(word));
+
+/** Those that have a row which was asked for. None was named: all but those that take long. */
+export const groupsOf = (rows: readonly string[], among: readonly Group[] = all): Group[] =>
+  among.filter(({ ids, long }) =>
+    rows.length === 0
+      ? long !== true
+      : ids.some((id) => rows.some((word) => id.startsWith(word) || word.startsWith(id))),
+  );
