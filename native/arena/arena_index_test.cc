@@ -9,7 +9,6 @@
 #include <string>
 
 #include "arena/testing/filled_arena.h"
-#include "memory/testing/set_huge_pages.h"
 #include "memory/testing/table_device.h"
 
 namespace hearth {
@@ -121,30 +120,6 @@ TEST(ArenaIndex, NeverGivesAGenerationAgain) {
   const std::uint64_t third = index->beginFill(0);
   EXPECT_GT(third, second);
   EXPECT_GT(FilledArena::create(1).index->generation(0), third) << "also of another index";
-}
-
-// Pages of 1 GiB are replaced whole: what lies in one with such a slot goes with it.
-TEST(ArenaIndex, QuarantinesWholePages) {
-  const testing_memory::SetHugePages pages(2, "1048576kB");
-  if (!pages.there()) GTEST_SKIP() << "no huge pages of 1 GiB can be set apart here";
-  constexpr std::size_t kPageSlots = (1ULL << 30) / kChunkBytes;
-  FilledArena before = FilledArena::create(2 * kPageSlots + 3, ArenaPageKind::kHuge1G);
-  ASSERT_EQ(before.arena->pages().kind, ArenaPageKind::kHuge1G) << before.arena->pages().reason;
-  ASSERT_EQ(before.arena->slots(), 2 * kPageSlots) << "whole pages";
-  before.fill(1, FilledArena::keyOf(1), 0, kTwoBlocks);
-  before.fill(kPageSlots, FilledArena::keyOf(1), 1, kTwoBlocks);
-  before.index->beginFill(5);
-  const auto arena = before.adoptedArena();
-  const auto [index, findings] = adopt(before, *arena);
-  ASSERT_EQ(findings.valid.size(), 1u);
-  EXPECT_EQ(findings.valid.front().slot, kPageSlots);
-  EXPECT_EQ(findings.quarantined, kPageSlots);
-  // The process before has ended, and its mapping with it.
-  before.arena = nullptr;
-  EXPECT_EQ(index->releaseQuarantine(*arena), 0u);
-  EXPECT_EQ(index->state(1), SlotState::kFree);
-  EXPECT_EQ(arena->bytes(1).front(), std::byte{0});
-  EXPECT_TRUE(index->verify(kPageSlots, arena->bytes(kPageSlots)));
 }
 
 struct Damage {

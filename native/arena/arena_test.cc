@@ -10,14 +10,12 @@
 #include <string>
 
 #include "arena/testing/made_topology.h"
-#include "memory/testing/set_huge_pages.h"
 #include "memory/testing/table_device.h"
 
 namespace hearth {
 namespace {
 
 using testing_arena::MadeTopology;
-using testing_memory::SetHugePages;
 using Preference = MadeTopology::Preference;
 
 constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
@@ -193,72 +191,6 @@ TEST(Arena, IsTouchedByWhomeverIsToBeCharged) {
   EXPECT_EQ(arena->commit(1, 2).code(), ErrorCode::kOutOfSpace);
   EXPECT_EQ(asked,
             (std::vector<std::pair<std::uint64_t, std::uint64_t>>{{kChunkBytes, 2 * kChunkBytes}}));
-}
-
-TEST(Arena, OfHugePagesTakesThemAtOnce) {
-  const SetHugePages pages(4);
-  if (!pages.there()) GTEST_SKIP() << "no huge pages can be set apart here (vm.nr_hugepages)";
-  ArenaOptions options = optionsOf(2, ArenaPageKind::kHuge2M);
-  options.required = true;
-  auto arena = arenaOf(options);
-  ASSERT_NE(arena, nullptr);
-  EXPECT_EQ(arena->pages().kind, ArenaPageKind::kHuge2M);
-  EXPECT_EQ(arena->committedBytes(), 2 * kChunkBytes);
-  EXPECT_EQ(arena->hugeBytes(), 2 * kChunkBytes);
-  EXPECT_EQ(pages.free(), 0u);
-  std::ranges::fill(arena->bytes(1), std::byte{5});
-  EXPECT_TRUE(arena->decommit(0, 1));
-  EXPECT_EQ(pages.free(), 2u);
-  ASSERT_TRUE(arena->commit(0, 1).ok());
-  EXPECT_TRUE(isAll(arena->bytes(0), 0));
-  OwnedFd kept(::dup(arena->file().get()));
-  arena = nullptr;
-  const auto next = Arena::adopt(std::move(kept), {});
-  ASSERT_TRUE(next.ok()) << next.error().message;
-  EXPECT_EQ((*next)->pages().kind, ArenaPageKind::kHuge2M);
-  EXPECT_TRUE(isAll((*next)->bytes(1), 5));
-}
-
-TEST(Arena, SaysHowManyHugePagesAreMissing) {
-  const SetHugePages pages(3);
-  if (!pages.there()) GTEST_SKIP() << "no huge pages can be set apart here (vm.nr_hugepages)";
-  ArenaOptions options = optionsOf(4, ArenaPageKind::kHuge2M);
-  const auto other = arenaOf(options);
-  EXPECT_LE(other->pages().kind, ArenaPageKind::kTransparent);
-  EXPECT_NE(other->pages().reason.find("5 huge pages of 2 MiB are missing"), std::string::npos)
-      << other->pages().reason;
-  options.required = true;
-  const auto refused = Arena::create(options);
-  ASSERT_FALSE(refused.ok());
-  EXPECT_EQ(refused.code(), ErrorCode::kOutOfSpace);
-  EXPECT_NE(refused.error().message.find("5 huge pages of 2 MiB are missing"), std::string::npos)
-      << refused.error().message;
-  EXPECT_EQ(pages.free(), 3u) << "those that were got are given back";
-}
-
-// Pages that go to others between two uses are an error and no SIGBUS.
-TEST(Arena, WhoseHugePagesWentToOthersSaysSo) {
-  const SetHugePages pages(4);
-  if (!pages.there()) GTEST_SKIP() << "no huge pages can be set apart here (vm.nr_hugepages)";
-  ArenaOptions options = optionsOf(2, ArenaPageKind::kHuge2M);
-  options.required = true;
-  const auto arena = arenaOf(options);
-  ASSERT_NE(arena, nullptr);
-  ASSERT_TRUE(arena->decommit(1, 1));
-  pages.setAll(0);
-  EXPECT_EQ(arena->commit(1, 1).code(), ErrorCode::kOutOfSpace);
-  EXPECT_TRUE(isAll(arena->bytes(0), 0)) << "the others stay";
-}
-
-TEST(ArenaPages, AreNeverBetterThanAskedFor) {
-  for (const auto best : {ArenaPageKind::kSmall, ArenaPageKind::kTransparent,
-                          ArenaPageKind::kHuge2M, ArenaPageKind::kHuge1G}) {
-    const ArenaPages got = probeArenaPages(best);
-    EXPECT_LE(got.kind, best);
-    if (got.kind < best) {
-      EXPECT_FALSE(got.reason.empty()) << arenaPageKindName(got.kind);
-    }
-  }
 }
 
 }  // namespace

@@ -10,13 +10,11 @@
 #include <string>
 #include <thread>
 
-#include "memory/testing/set_huge_pages.h"
 #include "memory/testing/table_device.h"
 
 namespace hearth {
 namespace {
 
-using testing_memory::SetHugePages;
 using testing_memory::TableDevice;
 
 constexpr std::size_t kSize = std::size_t{8} << 20;
@@ -123,46 +121,6 @@ TEST(MemoryRegion, OfAGpuIsOutOfReach) {
   EXPECT_TRUE(region->bytes().empty());
   EXPECT_EQ(region->address(), 0x7f0000000000u);
   EXPECT_EQ(region->size(), 4096u);
-}
-
-TEST(MemoryRegion, OfHugePagesSaysHowManyAreMissing) {
-  const SetHugePages none(0);
-  const std::size_t pages = none.free();
-  const auto region = MemoryRegion::allocate((pages << 21) + 1, PageSize::kHuge);
-  ASSERT_FALSE(region.ok());
-  EXPECT_EQ(region.error().code, ErrorCode::kOutOfSpace);
-  EXPECT_NE(region.error().message.find("fewer than " + std::to_string(pages + 1)),
-            std::string::npos)
-      << region.error().message;
-  EXPECT_FALSE(MemoryRegion::allocate(0).ok());
-}
-
-TEST(MemoryRegion, OfHugePagesIsRoundedUpToThem) {
-  const SetHugePages one(1);
-  if (!one.there()) GTEST_SKIP() << "no huge pages can be set apart here (vm.nr_hugepages)";
-  const auto region = MemoryRegion::allocate(1, PageSize::kHuge);
-  ASSERT_TRUE(region.ok()) << region.error().message;
-  EXPECT_EQ((*region)->kind(), MemoryKind::kHugePage);
-  EXPECT_EQ((*region)->size(), 2u << 20);
-  std::ranges::fill((*region)->bytes(), std::byte{1});
-}
-
-// The kernel rounds a mapping of them up, and unmaps whole ones only.
-TEST(MemoryRegion, OfAFileOfHugePagesLeavesNoneMapped) {
-  const SetHugePages one(1);
-  if (!one.there()) GTEST_SKIP() << "no huge pages can be set apart here (vm.nr_hugepages)";
-  constexpr std::size_t kHugePage = std::size_t{2} << 20;
-  const int file = sealedFile(kHugePage, MFD_HUGETLB | (21u << MAP_HUGE_SHIFT));
-  auto region = MemoryRegion::map(file, 0, 1000);
-  ::close(file);
-  ASSERT_TRUE(region.ok()) << region.error().message;
-  EXPECT_EQ((*region)->size(), 1000u);
-  std::byte* const memory = (*region)->bytes().data();
-  memory[999] = std::byte{1};
-  unsigned char there = 0;
-  EXPECT_EQ(::mincore(memory, 1, &there), 0);
-  *region = nullptr;
-  EXPECT_EQ(::mincore(memory, 1, &there), -1) << "it is mapped still";
 }
 
 TEST(MemoryRegion, IsEnrolledOnceByEachDeviceThatMeetsIt) {

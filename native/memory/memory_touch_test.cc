@@ -14,13 +14,11 @@
 
 #include "base/owned_fd.h"
 #include "memory/aligned_mapping.h"
-#include "memory/testing/set_huge_pages.h"
 
 namespace hearth {
 namespace {
 
 constexpr std::uint64_t kMiB = std::uint64_t{1} << 20;
-constexpr unsigned kHugeTwoMiB = MFD_HUGETLB | (21u << MAP_HUGE_SHIFT);
 
 OwnedFd fileOf(std::uint64_t bytes, unsigned flags = 0) {
   OwnedFd file(::memfd_create("touched", MFD_CLOEXEC | flags));
@@ -135,19 +133,6 @@ TEST(MemoryTouch, IsChargedToWhoTouchesFirst) {
     return touchMemory(file.get(), 0, kBytes).ok();
   }),
             kBytes / 4);
-}
-
-TEST(MemoryTouch, OfHugePagesSaysHowManyAreMissing) {
-  const testing_memory::SetHugePages pages(2);
-  if (!pages.there()) GTEST_SKIP() << "no huge pages can be set apart here (vm.nr_hugepages)";
-  const OwnedFd file = fileOf(10 * kMiB, kHugeTwoMiB);
-  const auto refused = touchMemory(file.get(), 0, 10 * kMiB);
-  EXPECT_EQ(refused.code(), ErrorCode::kOutOfSpace);
-  EXPECT_TRUE(refused.error().message.starts_with("3 huge pages of 2 MiB are missing"))
-      << refused.error().message;
-  EXPECT_EQ(roomOf(file), 4 * kMiB) << "what was got stays";
-  EXPECT_EQ(*pageBytesOf(file.get()), 2 * kMiB);
-  EXPECT_EQ(touchMemory(file.get(), 0, kMiB).code(), ErrorCode::kInvalidArgument);
 }
 
 // Else no page of 2 MiB of the file is one of the mapping.
