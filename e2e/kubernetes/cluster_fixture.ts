@@ -11,7 +11,8 @@ let shared: Promise<KubernetesCluster> | undefined;
  * The cluster that all tests of this folder share, with the image `local/hearth:dev` of this checkout on its nodes. Call
  * it in a `describe`; what it returns gives the cluster once the tests run. The cluster starts with the first suite that
  * wants it and ends with the run; its logs are then in build/e2e. A suite works in namespaces of its own and leaves no
- * object behind. HEARTH_E2E_CLUSTER names a cluster of `make cluster` to be used instead, which is quicker in a row.
+ * object behind. HEARTH_E2E_CLUSTER names a cluster of `make cluster` to be used instead, which is quicker in a row;
+ * HEARTH_E2E_NODES is the number of nodes of a new cluster, 2 by default.
  */
 export function useCluster(): () => KubernetesCluster {
   let cluster: KubernetesCluster | undefined;
@@ -29,7 +30,8 @@ export function useCluster(): () => KubernetesCluster {
 
 async function open(): Promise<KubernetesCluster> {
   const name = process.env.HEARTH_E2E_CLUSTER;
-  const own = () => KubernetesCluster.start({ name: `e2e-${process.pid}`, owned: true });
+  const nodes = Number(process.env.HEARTH_E2E_NODES ?? 2);
+  const own = () => KubernetesCluster.start({ name: `e2e-${process.pid}`, nodes, owned: true });
   const cluster = await timed('cluster', () => (name ? KubernetesCluster.open(name) : own()));
   if (!cluster) throw new Error(`there is no running cluster ${name}; \`make cluster NAME=${name}\` starts it`);
   const { archive } = await timed('image', hearthImage);
