@@ -4,34 +4,49 @@ SHELL := /bin/bash
 NODE := node_modules/.bin/node
 STAMP := build/.setup
 
-.PHONY: help run test test-unit test-native test-asan test-tsan fuzz lint verify e2e cluster cluster-down image bench bench-quick bench-pods soak build setup generate format clean
+.PHONY: help run test test-all test-slow smoke test-unit test-native test-asan test-tsan test-upgrade fuzz lint tidy verify e2e cluster cluster-down image bench bench-quick bench-pods soak build setup generate format clean
 
 help: ## List the targets
-	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
+	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
 
 run: build ## Start three agents, warm a real model, mount and verify it (SOURCE=..., ONESHOT=1)
 	@$(NODE) scripts/demo/main.ts
 
-test: build ## Everything: native tests, sanitizers, fuzzers, TypeScript, lint, three agents killed in turn
+test: build ## The gate: C++ and TypeScript tests, types, style, generated files; no Go, no Kubernetes
+	@$(NODE) scripts/test/main.ts gate
+
+test-all: build ## Everything: the gate, slow tests, clang-tidy, Kubernetes, upgrade, fuzzers, sanitizers, soak
 	@$(NODE) scripts/test/main.ts all
 
-test-unit: build ## TypeScript tests
+test-slow: build ## Tests of C++ and TypeScript that the gate leaves out: slow, timed, or in need of Go programs
+	@$(NODE) scripts/test/main.ts test-slow
+
+smoke: build ## Kubernetes in minutes: one node, install, one Dataset, one pod, uninstall (root)
+	@$(NODE) scripts/test/main.ts smoke
+
+test-unit: build ## TypeScript tests of the gate
 	@$(NODE) scripts/test/main.ts unit
 
-test-native: build ## C++ tests
+test-native: build ## C++ tests of the gate
 	@$(NODE) scripts/test/main.ts native
 
-test-asan: $(STAMP) ## C++ tests under AddressSanitizer and UndefinedBehaviorSanitizer
+test-asan: $(STAMP) ## All C++ tests under AddressSanitizer and UndefinedBehaviorSanitizer
 	@$(NODE) scripts/test/main.ts asan
 
-test-tsan: $(STAMP) ## C++ tests under ThreadSanitizer
+test-tsan: $(STAMP) ## All C++ tests under ThreadSanitizer
 	@$(NODE) scripts/test/main.ts tsan
+
+test-upgrade: build ## Replace a running cluster of the previous release, under readers
+	@$(NODE) scripts/test/main.ts upgrade
 
 fuzz: $(STAMP) ## Each fuzzer for FUZZ_SECONDS (60)
 	@$(NODE) scripts/test/main.ts fuzz
 
-lint: $(STAMP) ## Types, biome, clang-format, clang-tidy
+lint: $(STAMP) ## Types, biome, clang-format
 	@$(NODE) scripts/test/main.ts lint
+
+tidy: $(STAMP) ## clang-tidy
+	@$(NODE) scripts/test/main.ts tidy
 
 verify: $(STAMP) ## Prove that generated files are current
 	@$(NODE) scripts/test/main.ts verify

@@ -1,5 +1,5 @@
 /**
- * Time and chance, so that tests need not wait. All product code takes them from here (scripts/clocks): the system's clock
+ * Time and chance, so that tests need not wait. All product code takes them from here: the system's clock
  * is the default of whoever is given none.
  */
 export interface Clock {

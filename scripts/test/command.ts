@@ -4,14 +4,6 @@ import { setTimeout as sleep } from 'node:timers/promises';
 
 export const root = join(import.meta.dirname, '../..');
 export const node = join(root, 'node_modules/.bin/node');
-/** Arguments of mocha: our reporter, which writes counts and failures to a file. */
-export const reporterOf = (report: string) => [
-  '--reporter',
-  join(root, 'scripts/test/mocha-reporter.cjs'),
-  '--reporter-option',
-  `output=${report}`,
-];
-
 export interface Outcome {
   code: number;
   output: string;

@@ -1,46 +1,65 @@
-// Runs test suites and ends with one line: N passed, N failed, N skipped.
-// TEST_MINUTES: that all of them may take (84 in a CI, else 240).
-// Usage: node scripts/test/main.ts all | programs | native | unit | lint | verify | e2e | fuzz | asan | tsan
-import { runUntil } from './command.ts';
-import { add, buildAhead, type Counts, suites } from './suites.ts';
+// Runs test suites and ends with one line: N passed, N failed. Writes build/test-result.json.
+// TEST_MINUTES: limit of all suites together.
+// Usage: node scripts/test/main.ts gate | test-slow | all | SUITE
+import { execFileSync } from 'node:child_process';
+import { mkdirSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { root, runUntil } from './command.ts';
+import { add, type Counts, nothing } from './counts.ts';
+import { rerunFailures } from './rerun.ts';
+import { plans, suites } from './suites.ts';
 
-/**
- * Of all suites: where a CI ends what takes longer than 90 minutes, as it would then know nothing of what failed. On a
- * machine that is busy with something else they take twice as long as they should, and only what hangs has to end.
- */
-const wholeMinutes = Number(process.env.TEST_MINUTES || (process.env.CI ? 84 : 240));
+const wanted = process.argv[2] ?? 'gate';
+const names = plans[wanted] ?? [suites[wanted]?.after ?? [], wanted].flat();
+const unknown = names.find((name) => suites[name] === undefined);
+if (unknown !== undefined) {
+  console.error(`There is no suite ${unknown}; choose ${[...Object.keys(plans), ...Object.keys(suites)].join(', ')}.`);
+  process.exit(2);
+}
 
-const wanted = process.argv[2] ?? 'all';
-const names = wanted === 'all' ? Object.keys(suites) : [suites[wanted]?.after ?? [], wanted].flat();
-let total: Counts = { passed: 0, failed: 0, skipped: 0, failures: [] };
-const rows: (Counts & { title: string; seconds: number })[] = [];
-const wholeEnds = performance.now() + wholeMinutes * 60_000;
-// So that what runs is ended when this process ends.
+const started = performance.now();
+/** A gate that hangs ends with its counts, before a CI ends it without. */
+const minutes = Number(process.env.TEST_MINUTES || (wanted === 'all' ? 360 : 75));
+const ends = started + minutes * 60_000;
+const secondsSince = (start: number) => Math.round((performance.now() - start) / 1000);
+// Running commands end with this process.
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(1));
 
+const git = (...args: string[]) => execFileSync('git', args, { cwd: root, encoding: 'utf8' }).trim();
+const commit = git('rev-parse', 'HEAD');
+const isClean = git('status', '--porcelain') === '';
+
+const rows: (Counts & { title: string; seconds: number })[] = [];
+let total: Counts = nothing;
 for (const name of names) {
   const suite = suites[name];
-  if (!suite) {
-    console.error(`There is no suite ${name}; choose all, ${Object.keys(suites).join(', ')}.`);
-    process.exit(2);
-  }
+  if (suite === undefined) continue;
   console.log(`\n== ${suite.title}`);
-  if (wanted === 'all' && name === 'unit') buildAhead(runUntil(wholeEnds));
-  const started = performance.now();
-  const counts = await suite.run(runUntil(Math.min(started + suite.minutes * 60_000, wholeEnds)));
-  const seconds = Math.round((performance.now() - started) / 1000);
-  console.log(
-    `== ${suite.title}: ${counts.passed} passed, ${counts.failed} failed, ${counts.skipped} skipped in ${seconds} s`,
-  );
+  const suiteStarted = performance.now();
+  const counts = await suite.run(runUntil(Math.min(suiteStarted + suite.minutes * 60_000, ends)));
+  const seconds = secondsSince(suiteStarted);
+  console.log(`== ${suite.title}: ${sumOf(counts)} in ${seconds} s`);
   rows.push({ ...counts, title: suite.title, seconds });
   total = add(total, counts);
 }
 
+const { counts, flaky } = await rerunFailures(runUntil(ends), total);
 if (rows.length > 1) printRows();
-if (total.failures.length > 0) console.log(`\nFailed:\n${total.failures.map((one) => `  ${one}`).join('\n')}`);
-if (total.skipped > 0) console.log('\nSkipped tests print their reason above.');
-console.log(`\n${total.passed} passed, ${total.failed} failed${total.skipped > 0 ? `, ${total.skipped} skipped` : ''}`);
-process.exit(total.failed === 0 && total.passed > 0 ? 0 : 1);
+if (counts.failures.length > 0) {
+  const lines = counts.failures.map(({ name, reason }) => `  ${name}${reason === '' ? '' : `: ${reason}`}`);
+  console.log(`\nFailed:\n${lines.join('\n')}`);
+}
+if (counts.skipped > 0) console.log('\nSkipped tests print their reason above.');
+const { passed, failed } = counts;
+const result = { commit, clean: isClean, passed, failed, flaky, seconds: secondsSince(started) };
+mkdirSync(join(root, 'build'), { recursive: true });
+writeFileSync(join(root, 'build/test-result.json'), `${JSON.stringify(result)}\n`);
+console.log(`\n${passed} passed, ${failed} failed`);
+process.exit(failed === 0 && passed > 0 ? 0 : 1);
+
+function sumOf({ passed, failed, skipped }: Counts): string {
+  return `${passed} passed, ${failed} failed, ${skipped} skipped`;
+}
 
 function printRows(): void {
   const width = Math.max(...rows.map(({ title }) => title.length));
@@ -48,10 +67,8 @@ function printRows(): void {
     console.log(`${title.padEnd(width)}${cells.map((cell) => String(cell).padStart(9)).join('')}`);
   console.log('');
   line('', 'passed', 'failed', 'skipped', 'minutes');
-  const minutes = (seconds: number) => (seconds / 60).toFixed(1);
   for (const { title, passed, failed, skipped, seconds } of rows) {
-    line(title, passed, failed, skipped, minutes(seconds));
+    line(title, passed, failed, skipped, (seconds / 60).toFixed(1));
   }
-  const seconds = rows.reduce((sum, row) => sum + row.seconds, 0);
-  line('all', total.passed, total.failed, total.skipped, minutes(seconds));
+  line('all', total.passed, total.failed, total.skipped, (secondsSince(started) / 60).toFixed(1));
 }

@@ -19,7 +19,7 @@ module.exports = class SpecWithCounts extends reporters.Spec {
     super(runner, options);
     const failed = [];
     runner.on(Runner.constants.EVENT_TEST_FAIL, (test, error) => {
-      failed.push(`${test.fullTitle()}: ${reasonOf(error)}`);
+      failed.push({ title: test.fullTitle(), file: fileOf(test), reason: reasonOf(error) });
     });
     const seconds = secondsByFile(runner);
     const write = (stats) => {
@@ -28,8 +28,10 @@ module.exports = class SpecWithCounts extends reporters.Spec {
     };
     runner.once(Runner.constants.EVENT_RUN_END, () => write(this.stats));
     process.once('SIGTERM', () => {
-      failed.push(`${whereIs(runner)}: ended by SIGTERM in the middle of it; what comes after it was not run`);
-      console.error(`\n${failed.at(-1)}`);
+      // No file: a run that had to be ended is not repeated.
+      const failure = { title: whereIs(runner), file: '', reason: 'ended by SIGTERM; later tests were not run' };
+      failed.push(failure);
+      console.error(`\n${failure.title}: ${failure.reason}`);
       write({ ...this.stats, failures: this.stats.failures + 1 });
       process.exit(1);
     });
@@ -42,6 +44,12 @@ module.exports = class SpecWithCounts extends reporters.Spec {
     end(failures);
   }
 };
+
+/** Relative to the working directory; hooks of a file have that of their suite. */
+function fileOf(test) {
+  const file = test.file ?? test.parent?.file;
+  return file === undefined ? '' : relative(process.cwd(), file);
+}
 
 /** The test or hook that runs now. */
 function whereIs(runner) {
