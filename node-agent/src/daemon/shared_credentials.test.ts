@@ -192,7 +192,7 @@ describe('agents with credentials of datasets', () => {
       code: 7,
       details: /model\.bin refuses access \(403\)/,
     });
-    assert.equal(running.agent.datasets.mirror.get('d')?.state, 'Failed');
+    await until('the mirror has the record', () => running.agent.datasets.mirror.get('d')?.state === 'Failed');
   });
 
   it('keep those of a dataset that another user tries to add from another source', async () => {
