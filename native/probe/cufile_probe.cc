@@ -1,4 +1,4 @@
-#include "probe/dynamic_library.h"
+#include "base/dynamic_library.h"
 #include "probe/probes.h"
 
 namespace hearth {

@@ -1,6 +1,6 @@
 #include <sstream>
 
-#include "probe/dynamic_library.h"
+#include "base/dynamic_library.h"
 #include "probe/probes.h"
 #include "probe/sizes.h"
 

@@ -1,7 +1,7 @@
 #include <cerrno>
 #include <cstring>
 
-#include "probe/dynamic_library.h"
+#include "base/dynamic_library.h"
 #include "probe/probes.h"
 
 namespace hearth {

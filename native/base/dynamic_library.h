@@ -19,7 +19,11 @@ class DynamicLibrary {
   DynamicLibrary& operator=(DynamicLibrary&&) = delete;
   ~DynamicLibrary();
 
-  // Sets `function` to the symbol's address; kUnsupported, with both names, when it is not
+  // Leaves the library in the process for good. A driver's library goes on in threads and exit
+  // handlers of its own, so it must not be unloaded once it has been called.
+  void keepLoaded() { handle_ = nullptr; }
+
+  // Only before keepLoaded(). Sets `function` to the symbol's address; kUnsupported, with both names, when it is not
   // exported.
   template <class Function>
   [[nodiscard]] Status load(const char* symbol, Function*& function) const {
