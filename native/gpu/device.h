@@ -40,25 +40,33 @@ class CopyStream {
   [[nodiscard]] virtual Status wait(unsigned slot) = 0;
 };
 
-// Moves bytes between files and the memory of a device without a copy in host memory.
+// One open file whose bytes the device reaches without a copy in host memory.
+class DirectFile {
+ public:
+  virtual ~DirectFile() = default;
+  // Both block, on any thread. Offsets and sizes are multiples of kDirectAlignment, except for a
+  // read's size at the end of the file; the memory lies inside `region`. They return the bytes
+  // moved, which are fewer only at the end of the file.
+  [[nodiscard]] virtual Result<std::size_t> read(std::uint64_t offset,
+                                                 const std::shared_ptr<MemoryRegion>& region,
+                                                 std::uint64_t inRegion, std::size_t size) = 0;
+  // The bytes of the file must have been allocated before; a write never makes it longer.
+  [[nodiscard]] virtual Result<std::size_t> write(std::uint64_t offset,
+                                                  const std::shared_ptr<MemoryRegion>& region,
+                                                  std::uint64_t inRegion, std::size_t size) = 0;
+};
+inline constexpr std::uint64_t kDirectAlignment = 4096;
+
+// A way of the device to files that avoids host memory.
 class DirectFiles {
  public:
   virtual ~DirectFiles() = default;
   // For reports: "cuFile by nvidia-fs 2.19", "cuFile by PCI P2PDMA".
   [[nodiscard]] virtual std::string_view description() const = 0;
-  // Both block, on any thread. `file` is open with O_DIRECT. Offsets, addresses and sizes are
-  // multiples of kDirectAlignment, except for a read's size at the end of the file; the memory lies
-  // inside `region`. They return the bytes moved, which are fewer only at the end of the file.
-  // kUnsupported: this file system or memory cannot be reached; the message says why.
-  [[nodiscard]] virtual Result<std::size_t> read(int file, std::uint64_t offset,
-                                                 const MemoryRegion& region, std::uint64_t inRegion,
-                                                 std::size_t size) = 0;
-  // The bytes of the file must have been allocated before, and the file must not grow by the write.
-  [[nodiscard]] virtual Result<std::size_t> write(int file, std::uint64_t offset,
-                                                  const MemoryRegion& region,
-                                                  std::uint64_t inRegion, std::size_t size) = 0;
+  // `file` is open with O_DIRECT and stays open for as long as the answer lives. Any thread.
+  // kUnsupported: this file system cannot be reached; the message says why.
+  [[nodiscard]] virtual Result<std::shared_ptr<DirectFile>> open(int file) = 0;
 };
-inline constexpr std::uint64_t kDirectAlignment = 4096;
 
 class Device {
  public:
