@@ -23,9 +23,10 @@ COPY package.json ./
 COPY native native
 RUN --mount=type=cache,target=/root/.cache/ccache \
   cmake -S native --preset release -DCMAKE_CXX_COMPILER_LAUNCHER=ccache >/dev/null \
-  && cmake --build build/release --target hearth_binding hearth-holder hearth-probe -- --quiet \
-  && mkdir -p programs/binding programs/holder programs/probe \
+  && cmake --build build/release --target hearth_binding hearth-holder hearth-probe hearth-load -- --quiet \
+  && mkdir -p programs/binding programs/gpu programs/holder programs/probe \
   && strip -o programs/binding/hearth.node build/release/binding/hearth.node \
+  && strip -o programs/gpu/hearth-load build/release/gpu/hearth-load \
   && strip -o programs/holder/hearth-holder build/release/holder/hearth-holder \
   && strip -o programs/probe/hearth-probe build/release/probe/hearth-probe \
   && rm -rf build

@@ -1,6 +1,7 @@
 import { Command, type Option } from 'commander';
 import { adviseCommand } from './commands/advise.ts';
 import { agentCommand } from './commands/agent.ts';
+import { benchCommand } from './commands/bench.ts';
 import { catCommand } from './commands/cat.ts';
 import { completeCommand, completionCommand } from './commands/completion.ts';
 import { datasetCommand } from './commands/dataset.ts';
@@ -55,6 +56,7 @@ export function buildProgram(context: CommandContext): Command {
     .addCommand(statusCommand(context))
     .addCommand(agentCommand(context))
     .addCommand(doctorCommand(context))
+    .addCommand(benchCommand(context))
     .commandsGroup('Other:')
     .helpCommand('help [command]', 'Show help of a command.')
     .addCommand(completionCommand(context, () => program))

@@ -1,0 +1,123 @@
+import { HearthError, isErrorCode } from '@hearth/common';
+import { findProgram, type NativeProgram, runProgram } from '@hearth/node-agent/native-program';
+import { Command, Option } from 'commander';
+import { printable } from '../format/paint.ts';
+import { formatBytes } from '../format/quantity.ts';
+import { act, type CommandContext, examples, type Session, wholeNumber } from '../session.ts';
+
+interface Options {
+  device: string;
+  path: string;
+  lanes?: number;
+  sliceKib?: number;
+  repeat: number;
+  verify?: boolean;
+  pageCache?: boolean;
+}
+
+/** As hearth-load reports it. */
+interface Loaded {
+  device: string;
+  model: string;
+  bytes: number;
+  seconds: number;
+  path: 'direct' | 'bounced' | 'host';
+  directBytes: number;
+  bouncedBytes: number;
+  hostBytes: number;
+  whyNotDirect: string;
+  verified: boolean;
+}
+
+const hearthLoad: NativeProgram = { name: 'hearth-load', room: 'gpu', variable: 'HEARTH_LOAD' };
+
+/** `hearth bench`. */
+export function benchCommand(context: CommandContext): Command {
+  return new Command('bench').description('Measure this machine.').addCommand(loadCommand(context));
+}
+
+function loadCommand(context: CommandContext): Command {
+  return new Command('load')
+    .description(
+      'Read complete local files into the memory of a GPU or of the host, and say how fast, by which path, and why not ' +
+        'by a better one. The agent need not run.',
+    )
+    .argument('<files...>', 'files: of a view, of a mount, or any others')
+    .option('--device <device>', 'cpu or cuda:N', 'cuda:0')
+    .addOption(
+      new Option('--path <path>', 'measured takes what is faster; direct fails where there is no direct path')
+        .choices(['measured', 'direct', 'bounced'])
+        .default('measured'),
+    )
+    .option('--lanes <count>', 'threads that read (default: one a processor, at most 16)', wholeNumber(1, 64))
+    .option('--slice-kib <kibibytes>', 'bytes read at a time (default: 4096)', wholeNumber(4, 262_144))
+    .option('--repeat <count>', 'rounds, of which the fastest counts', wholeNumber(1, 1000), 1)
+    .option('--page-cache', 'bring files into the page cache, as reading them otherwise would')
+    .option('--verify', 'read the memory back and compare every byte')
+    .addHelpText('after', examples(context, 'bench load --device cuda:0 --verify /models/llama/*.safetensors'))
+    .action(act(context, runLoad));
+}
+
+async function runLoad(session: Session, options: Options, files: string[]): Promise<undefined> {
+  const { environment, interrupt, directory } = session.terminal;
+  const { path, isThere } = findProgram(hearthLoad, environment);
+  if (!isThere) {
+    throw new HearthError('NotFound', `${path} is not there; build it with \`make build\`, or name it by HEARTH_LOAD`);
+  }
+  const outcome = await runProgram(path, { words: wordsOf(options, files), directory, signal: interrupt });
+  if (outcome.code !== 0) throw failureOf(outcome.errorOutput, `${path} ${outcome.how}`);
+  const loaded = parse(outcome.output);
+  if (session.json) session.printJson(loaded);
+  else session.print(...linesOf(loaded));
+}
+
+function wordsOf(options: Options, files: string[]): string[] {
+  const words = ['--json', '--device', options.device, '--path', options.path, '--repeat', String(options.repeat)];
+  if (options.lanes !== undefined) words.push('--lanes', String(options.lanes));
+  if (options.sliceKib !== undefined) words.push('--slice-kib', String(options.sliceKib));
+  if (options.pageCache === true) words.push('--page-cache');
+  if (options.verify === true) words.push('--verify');
+  // A name that begins with a dash is no option.
+  return [...words, ...files.map((file) => (file.startsWith('-') ? `./${file}` : file))];
+}
+
+/** "hearth-load: NotFound: ..." as an error of that code. */
+function failureOf(errorOutput: string, how: string): HearthError {
+  const [, code, message] = /^hearth-load: (\w+): ([\s\S]*)$/.exec(errorOutput) ?? [];
+  if (code !== undefined && message !== undefined && isErrorCode(code)) return new HearthError(code, message);
+  return new HearthError('Internal', `${how}: ${errorOutput || 'it said nothing'}`);
+}
+
+function parse(output: string): Loaded {
+  try {
+    return JSON.parse(output) as Loaded;
+  } catch {
+    throw new HearthError(
+      'ProtocolError',
+      'hearth-load wrote something that is not a report; build it again with `make build`',
+    );
+  }
+}
+
+function linesOf(loaded: Loaded): string[] {
+  const speed = (loaded.bytes / loaded.seconds / 1e9).toFixed(2);
+  const checked = loaded.verified ? ', verified' : '';
+  const lines = [
+    `${loaded.device} (${printable(loaded.model)}): ${formatBytes(BigInt(loaded.bytes))} in ${loaded.seconds.toFixed(3)} s, ${speed} GB/s${checked}`,
+    `path: ${pathsOf(loaded)}`,
+  ];
+  if (loaded.whyNotDirect !== '') lines.push(`why not direct: ${printable(loaded.whyNotDirect)}`);
+  return lines;
+}
+
+/** The path, or each with its bytes when there were several. */
+function pathsOf(loaded: Loaded): string {
+  const parts: [string, number][] = [
+    ['direct', loaded.directBytes],
+    ['bounced', loaded.bouncedBytes],
+    ['host', loaded.hostBytes],
+  ];
+  const used = parts.filter(([, bytes]) => bytes > 0);
+  if (used.length < 2) return loaded.path;
+  return used.map(([path, bytes]) => `${path} ${formatBytes(BigInt(bytes))}`).join(', ');
+}
