@@ -4,7 +4,7 @@ SHELL := /bin/bash
 NODE := node_modules/.bin/node
 STAMP := build/.setup
 
-.PHONY: help run test test-all test-slow smoke test-unit test-native test-asan test-tsan test-upgrade fuzz lint tidy verify e2e cluster cluster-down image bench bench-quick bench-pods soak build setup generate format clean
+.PHONY: help run test test-all test-slow smoke test-unit test-native test-asan test-tsan test-upgrade fuzz lint tidy verify e2e cluster cluster-down image bench bench-quick bench-pods soak check-gpu build setup generate format clean
 
 help: ## List the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
@@ -74,6 +74,9 @@ bench-pods: build ## Measure reads in pods against the node's disk, on a cluster
 
 soak: build ## Readers on four agents while everything goes wrong, for an hour (root; SOAK_SECONDS, SOAK_BYTES, SOAK_SEED)
 	@$(NODE) e2e/soak/main.ts
+
+check-gpu: build ## On a machine with a GPU: every path into its memory and back, checked and measured (DIRECTORY=... of the files)
+	@scripts/check-gpu.sh $(DIRECTORY)
 
 build: $(STAMP) ## Build the native engine (release)
 	@scripts/build-native.sh release
