@@ -43,7 +43,8 @@ export async function mocha(run: Run, [name, args]: MochaCall, options: MochaOpt
     options,
   );
   if (!existsSync(report)) return { output, counts: failedStep(`mocha ended without a report, exit code ${code}`) };
-  const lost = /Cannot find any files matching pattern .*/.exec(output)?.[0];
+  // A glob may match nothing; a file that is named must be there.
+  const lost = /Cannot find any files matching pattern "[^*"]*"/.exec(output)?.[0];
   if (lost !== undefined) return { output, counts: failedStep('files of tests', lost) };
   const { stats, failed } = JSON.parse(readFileSync(report, 'utf8')) as MochaReport;
   const failures = failed.map(({ title, file, reason }) => ({

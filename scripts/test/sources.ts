@@ -15,7 +15,9 @@ export const testFiles = {
   agent: ['{native/binding,node-agent,cli,csi-driver}/src/**/*.test.ts', '{scripts,bench}/**/*.test.ts'],
   operator: ['{operator,common}/src/**/*.test.ts'],
   /** Whole programs and tests that take long or measure; some need programs written in Go. */
-  slow: ['e2e/{src,soak}/**/*.test.ts', 'scripts/demo/**/*.test.ts', 'scripts/tools/**/*.test.ts', '**/*_slow.test.ts'],
+  slow: ['e2e/{src,soak}/**/*.test.ts', 'scripts/demo/**/*.test.ts', 'scripts/tools/**/*.test.ts'],
+  /** Rooms whose verdict depends on time. */
+  timed: ['**/*_slow.test.ts'],
   /** One of them has processor time as its limit, so nothing runs beside it. */
   measured: ['e2e/src/operator_scale.test.ts'],
   /** Replaces a running cluster of the previous release, which is built from history. */

@@ -15,21 +15,21 @@ async function programs(run: Run): Promise<Counts> {
 
 /** Rooms in two processes that take about as long, and the walk through the product. Nothing here builds a Go program. */
 async function unit(run: Run): Promise<Counts> {
-  const { walk, agent, operator, slow, onApiServer } = testFiles;
+  const { walk, agent, operator, slow, timed, onApiServer } = testFiles;
   return await sideBySide(
     run,
-    ['unit-agent', [...agent, ...without(slow)]],
-    ['unit-operator', [...operator, ...walk, ...without(onApiServer)]],
+    ['unit-agent', [...agent, ...without(slow, timed)]],
+    ['unit-operator', [...operator, ...walk, ...without(timed, onApiServer)]],
     { HEARTH_TOOLS: 'none' },
   );
 }
 
 /** The other tests of TypeScript that need no cluster, the room tests that need Go programs among them. */
 async function slow(run: Run): Promise<Counts> {
-  const { measured, walk, upgrade, slow, onApiServer } = testFiles;
+  const { measured, walk, upgrade, slow, timed, onApiServer } = testFiles;
   const needTools = ['node-agent/src/{store,daemon,origins}/**/*.test.ts'];
   const alone = await mocha(run, ['slow-measured', measured]);
-  const others: MochaCall = ['slow-programs', [...slow, ...without(measured, walk, upgrade, onApiServer)]];
+  const others: MochaCall = ['slow-programs', [...slow, ...timed, ...without(measured, walk, upgrade, onApiServer)]];
   return add(alone.counts, await sideBySide(run, others, ['slow-rooms', needTools]));
 }
 
