@@ -28,7 +28,7 @@ class OpenedFile {
   // The path still leads to this file.
   [[nodiscard]] bool isCurrent() const;
 
-  // Fills `into` from `offset` on. Bytes that are in the page cache come from there. The others go
+  // Fills `into` from `offset` on. Bytes that are all in the page cache come from there. Others go
   // past the page cache, when the file system can, `throughPageCache` is false, and both the memory
   // and the offset are multiples of 4096; otherwise through it. At most `into.size()` bytes, at
   // least `least`; kIoError when the file ends before.
@@ -49,8 +49,8 @@ class OpenedFile {
         direct_(std::move(direct)),
         device_(device),
         inode_(inode) {}
-  [[nodiscard]] Result<std::size_t> readInMemory(std::span<std::byte> into,
-                                                 std::uint64_t offset) const;
+  // Reading them waits for no disk.
+  [[nodiscard]] bool areCached(std::uint64_t offset, std::size_t bytes) const;
 
   const std::string path_;
   const OwnedFd cached_;
