@@ -183,9 +183,14 @@ Result<std::shared_ptr<CufileDriver>> CufileDriver::open(const CufileFunctions& 
       }
     }
   }
-  if (const CufileStatus opened = cufile.driverOpen(); opened.code != 0) {
-    return cufileError("cuFileDriverOpen", opened);
+  const CufileStatus answer = cufile.driverOpen();
+  if (answer.code == kCufileDriverNotInitialized && peerToPeer) {
+    return Error{ErrorCode::kUnsupported,
+                 "cuFileDriverOpen failed: nvidia-fs is not loaded, and PCI P2PDMA finds no NVMe "
+                 "disk that it can use here (5001); `modprobe nvidia-fs`, or put the files on ext4 "
+                 "or xfs on an NVMe disk without RAID"};
   }
+  if (answer.code != 0) return cufileError("cuFileDriverOpen", answer);
   Result<CufileOpened> opened = describe(cufile);
   if (!opened.ok()) {
     cufile.driverClose();

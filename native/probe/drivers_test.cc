@@ -1,7 +1,11 @@
 // The run-time loaded drivers against fakes: one that works, one that lacks a symbol, one whose
 // start fails, one that hangs and one that crashes.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
 #include <map>
 
 #include "base/clock.h"
@@ -76,6 +80,69 @@ TEST(Drivers, aCrashCostsItsRow) {
   EXPECT_EQ(rows["verbs"].detail, "crashed with SIGSEGV in ibv_get_device_list");
   EXPECT_EQ(rows["cuda"].detail, "crashed with SIGSEGV in cuInit");
   EXPECT_EQ(rows["cufile"].detail, "crashed with SIGSEGV in cuFileDriverOpen");
+}
+
+// The row of one task over a provider of libcuda and libcufile with a fault ($FAKE_GPU).
+Probe gpuPath(const std::string& fault, const std::string& root, const std::string& directory) {
+  ProbeOptions options;
+  options.cudaLibrary = options.cufileLibrary = FAKE_GPU_LIBRARY;
+  options.root = root;
+  setenv("FAKE_GPU", fault.c_str(), 1);
+  const std::vector<Probe> rows = runContained(
+      {{"gpu path", [&](const Stage& stage) { return probeGpuPath(options, directory, stage); }}},
+      seconds(kHang));
+  unsetenv("FAKE_GPU");
+  EXPECT_EQ(rows.size(), 1U);
+  return rows.at(0);
+}
+
+class GpuPath : public testing::Test {
+ protected:
+  GpuPath() {
+    std::string name = testing::TempDir() + "hearth-gpu-path-XXXXXX";
+    root_ = mkdtemp(name.data());
+    std::filesystem::create_directories(root_ + "/proc/driver/nvidia-fs");
+  }
+  ~GpuPath() override { std::filesystem::remove_all(root_); }
+  void loadNvidiaFs() const {
+    std::ofstream(root_ + "/proc/driver/nvidia-fs/version") << "version: 2.19\n";
+  }
+  std::string root_;
+};
+
+TEST_F(GpuPath, isDirectWhereAFileOfTheDirectoryIs) {
+  loadNvidiaFs();
+  for (const std::string& directory : {std::string(), root_}) {
+    const Probe row = gpuPath("", root_, directory);
+    EXPECT_EQ(row.status, ProbeStatus::kOk);
+    EXPECT_EQ(row.detail, "direct: cuFile 1.14 by nvidia-fs 2.19");
+  }
+  EXPECT_EQ(std::distance(std::filesystem::directory_iterator(root_), {}), 1) << "a file is left";
+}
+
+TEST_F(GpuPath, isBouncedWithTheReason) {
+  const Probe without = gpuPath("", root_, "");
+  EXPECT_EQ(without.status, ProbeStatus::kDegraded);
+  EXPECT_THAT(without.detail, testing::HasSubstr("bounced: nvidia-fs is not loaded"));
+  loadNvidiaFs();
+  const Probe compatibility = gpuPath("no-storage", root_, "");
+  EXPECT_EQ(compatibility.status, ProbeStatus::kDegraded);
+  EXPECT_THAT(compatibility.detail, testing::HasSubstr("compatibility mode is off"));
+  const Probe file = gpuPath("no-file-system", root_, root_);
+  EXPECT_EQ(file.status, ProbeStatus::kDegraded);
+  EXPECT_THAT(file.detail, testing::HasSubstr("does not support this file"));
+}
+
+TEST_F(GpuPath, isMissingWithoutAGpu) {
+  const Probe row = gpuPath("no-gpu", root_, "");
+  EXPECT_EQ(row.status, ProbeStatus::kMissing);
+  EXPECT_THAT(row.detail, testing::HasSubstr("host memory only: cuInit failed"));
+}
+
+TEST_F(GpuPath, namesTheCallThatCrashes) {
+  loadNvidiaFs();
+  EXPECT_THAT(gpuPath("crash", root_, "").detail,
+              testing::HasSubstr("crashed with SIGSEGV in cuFileDriverOpen"));
 }
 
 TEST(Drivers, anAbsentLibraryIsNamed) {

@@ -55,6 +55,12 @@ std::vector<Probe> runProbes(const ProbeOptions& options) {
   tasks.push_back({"nvidia-fs", [&](const Stage&) { return probeNvidiaFs(tree); }});
   tasks.push_back(
       {"cufile", [&](const Stage& stage) { return probeCufile(options.cufileLibrary, stage); }});
+  tasks.push_back(
+      {"gpu path", [&](const Stage& stage) { return probeGpuPath(options, "", stage); }});
+  for (const std::string& directory : options.cacheDirectories) {
+    tasks.push_back({"gpu path " + directory,
+                     [&](const Stage& stage) { return probeGpuPath(options, directory, stage); }});
+  }
   return runContained(tasks, options.deadline);
 }
 

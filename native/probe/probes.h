@@ -45,5 +45,9 @@ namespace hearth {
 [[nodiscard]] std::vector<Probe> probeCuda(const std::string& library, const Stage& stage);
 [[nodiscard]] std::vector<Probe> probeNvidiaFs(const SystemTree& tree);
 [[nodiscard]] std::vector<Probe> probeCufile(const std::string& library, const Stage& stage);
+// The path of bytes from disks to the first GPU: direct, bounced or none, and why no better one.
+// With a directory: of its files, tried with a small one that is removed again.
+[[nodiscard]] std::vector<Probe> probeGpuPath(const ProbeOptions& options,
+                                              const std::string& directory, const Stage& stage);
 
 }  // namespace hearth

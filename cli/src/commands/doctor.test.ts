@@ -58,6 +58,16 @@ describe('hearth doctor', () => {
     assert.deepEqual(Object.keys(answer?.probes[2] ?? {}), ['name', 'status', 'detail', 'advice']);
   });
 
+  it('shows the rows about GPUs alone', async () => {
+    const path = '{"name":"gpu path /a","status":"degraded","detail":"bounced: why","advice":"docs/gpu.md"}';
+    await fakeProbe(`echo '${kernel}'\necho '${gpu}'\necho '${path}'`);
+    const { code, out } = await doctor(['gpu']);
+    assert.equal(code, 0);
+    assert.match(out, /^gpu {10}missing {3}no GPU\n/);
+    assert.match(out, /^gpu path \/a {2}degraded {2}bounced: why$/m);
+    assert.doesNotMatch(out, /kernel|node|agent/);
+  });
+
   it('hands over cache directories, given or configured', async () => {
     await fakeProbe('');
     await doctor(['--cache-directory', '/a', '--cache-directory', '/b', '--deadline', '7']);

@@ -2,7 +2,7 @@ import { HearthError } from '@hearth/common';
 import type { NodeStatus } from '@hearth/common/generated/hearth/v1/control.ts';
 import type { Probe } from '@hearth/engine';
 import { nativeProbes } from '@hearth/node-agent/probe';
-import { Command } from 'commander';
+import { Argument, Command } from 'commander';
 import { paint, printable, toneOf } from '../format/paint.ts';
 import { formatCount } from '../format/quantity.ts';
 import { displayWidth } from '../format/table.ts';
@@ -21,6 +21,10 @@ const minTextWidth = 20;
 /** Without these nothing works; all else only makes it slower or leaves a feature out. */
 const needed = (name: string) => ['kernel', 'node', 'probes'].includes(name) || name.startsWith('disk ');
 
+/** Rows of `hearth doctor gpu`, and the one that stands for the probes when their program is not there. */
+const aboutGpus = (name: string) =>
+  ['gpu', 'cuda', 'nvidia-fs', 'cufile', 'gpu path', 'probes'].includes(name) || name.startsWith('gpu path ');
+
 /** `hearth doctor`: what this machine offers, with the agent up or down. */
 export function doctorCommand(context: CommandContext): Command {
   return new Command('doctor')
@@ -28,19 +32,23 @@ export function doctorCommand(context: CommandContext): Command {
       'Look at this machine: kernel, FUSE, disks, networks, RDMA, GPUs. The agent need not run.\n\n' +
         'Not 0 when something is missing without which Hearth cannot work.',
     )
+    .addArgument(new Argument('[topic]', 'gpu: only the rows about GPUs').choices(['gpu']))
     .option(
       '--cache-directory <directory>',
       'a directory meant for a cache; may be repeated (default: of HEARTH_CACHE_DIRECTORIES)',
       collectWhole,
     )
     .option('--deadline <seconds>', 'for drivers that hang', wholeNumber(1, 600), 20)
-    .addHelpText('after', examples(context, 'doctor', 'doctor --cache-directory /mnt/nvme0/hearth', 'doctor --json'))
+    .addHelpText(
+      'after',
+      examples(context, 'doctor', 'doctor gpu', 'doctor --cache-directory /mnt/nvme0/hearth', 'doctor --json'),
+    )
     .action(act(context, run));
 }
 
-async function run(session: Session, options: Options): Promise<undefined> {
+async function run(session: Session, options: Options, topic?: string): Promise<undefined> {
   const { environment, interrupt } = session.terminal;
-  const probes = [
+  const all = [
     nodeProbe(process.versions.node),
     ...(await agentProbes(session)),
     ...(await nativeProbes({
@@ -50,6 +58,7 @@ async function run(session: Session, options: Options): Promise<undefined> {
       signal: interrupt,
     })),
   ];
+  const probes = topic === undefined ? all : all.filter((probe) => aboutGpus(probe.name));
   if (session.json) session.printJson({ probes });
   else session.print(...probes.flatMap((probe) => probeLines(probe, probes, session)));
   const lost = probes.filter((probe) => probe.status === 'missing' && needed(probe.name));

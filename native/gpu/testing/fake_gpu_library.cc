@@ -1,6 +1,6 @@
 // The two libraries as one shared object, for programs that load them by name. $FAKE_GPU names a
-// fault: "no-gpu", "no-storage" (cuFile would only open in compatibility mode), "hang" and "crash"
-// (of cuFileDriverOpen).
+// fault: "no-gpu", "no-storage" (cuFile would only open in compatibility mode), "no-file-system"
+// (no file can be registered), "hang" and "crash" (of cuFileDriverOpen).
 #include <signal.h>
 
 #include <cstdlib>
@@ -30,6 +30,9 @@ bool start() {
   options.memoryBytes = std::uint64_t{16} << 30;
   if (fault() == "no-storage") options.storage = FakeOptions::Storage::kCompatibilityOnly;
   if (fault() == "no-gpu") options.failing["cuInit"] = hearth::kCudaNoDevice;
+  if (fault() == "no-file-system") {
+    options.failing["cuFileHandleRegister"] = hearth::kCufileIoNotSupported;
+  }
   FakeGpu::instance().reset(options);
   if (fault() == "hang") FakeGpu::instance().hang("cuFileDriverOpen");
   return true;

@@ -1,5 +1,5 @@
-// A machine with two GPUs (fake_gpu.h) and a folder of files. Every test ends with the proof that no
-// contract was broken and that everything was given back.
+// A machine with two GPUs (fake_gpu.h) and a folder of files. Every test ends with the proof that
+// no contract was broken and that everything was given back.
 #pragma once
 
 #include <gmock/gmock.h>

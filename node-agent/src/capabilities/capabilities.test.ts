@@ -23,8 +23,7 @@ const everything = [
   row('verbs', 'ok'),
   row('gpu', 'ok'),
   row('cuda', 'ok'),
-  row('nvidia-fs', 'ok'),
-  row('cufile', 'ok'),
+  row('gpu path', 'ok'),
   row('budget', 'ok'),
 ];
 const changing = (changed: Probe) => [...everything.filter((one) => one.name !== changed.name), changed];
@@ -49,8 +48,11 @@ describe('capabilities', () => {
       ready: false,
       reason: 'the kernel does not offer it. Run Linux 6.9.',
     });
-    assert.match(of(changing(row('cufile', 'degraded', 'compatibility mode')), 'gpu-direct')?.reason ?? '', /compatib/);
-    assert.equal(of(changing(row('cufile', 'degraded')), 'gpu-direct')?.ready, false);
+    assert.match(
+      of(changing(row('gpu path', 'degraded', 'bounced: nvidia-fs is not loaded')), 'gpu-direct')?.reason ?? '',
+      /bounced/,
+    );
+    assert.equal(of(changing(row('gpu path', 'degraded')), 'gpu-direct')?.ready, false);
     assert.equal(of(changing(row('huge pages', 'degraded')), 'huge-pages')?.ready, false);
     assert.equal(of(changing(row('budget', 'degraded')), 'budget')?.ready, false);
     assert.equal(of(changing(row('fuse', 'missing')), 'fuse')?.ready, false);

@@ -26,12 +26,12 @@ const needs: readonly { name: string; rows: readonly string[] }[] = [
   { name: 'passthrough', rows: ['fuse', 'fuse passthrough'] },
   { name: 'huge-pages', rows: ['huge pages'] },
   { name: 'rdma', rows: ['rdma ', 'verbs'] },
-  { name: 'gpu-direct', rows: ['gpu', 'cuda', 'nvidia-fs', 'cufile'] },
+  { name: 'gpu-direct', rows: ['gpu', 'cuda', 'gpu path'] },
   { name: 'budget', rows: ['budget'] },
 ];
 
 /** Without these the purpose is not served at all when they are degraded: there is nothing to use. */
-const strict = new Set(['huge pages', 'gpu', 'cufile', 'budget']);
+const strict = new Set(['huge pages', 'gpu', 'gpu path', 'budget']);
 
 /** The capabilities that rows of hearth-probe prove. What no row reports is not ready. */
 export function readCapabilities(rows: readonly Probe[]): Capability[] {
