@@ -23,8 +23,8 @@ class DynamicLibrary {
   // handlers of its own, so it must not be unloaded once it has been called.
   void keepLoaded() { handle_ = nullptr; }
 
-  // Only before keepLoaded(). Sets `function` to the symbol's address; kUnsupported, with both names, when it is not
-  // exported.
+  // Only before keepLoaded(). Sets `function` to the symbol's address; kUnsupported, with both
+  // names, when it is not exported.
   template <class Function>
   [[nodiscard]] Status load(const char* symbol, Function*& function) const {
     Result<void*> address = find(symbol);

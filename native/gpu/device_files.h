@@ -46,7 +46,8 @@ struct Transferred {
   std::uint64_t directBytes = 0;
   std::uint64_t bouncedBytes = 0;
   std::uint64_t hostBytes = 0;
-  // The first reason why bytes did not go the direct path; empty when all of them did.
+  // Why bytes did not go the direct path: the first obstacle, otherwise what was measured. Empty
+  // when all of them did.
   std::string whyNotDirect;
 
   [[nodiscard]] std::uint64_t bytes() const { return directBytes + bouncedBytes + hostBytes; }

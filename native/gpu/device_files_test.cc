@@ -52,8 +52,7 @@ TEST_F(DeviceFilesTest, measuresBothPaths) {
   const auto big = randomBytes(2 << 20, 3);
   const std::string path = makeFile("big", big);
   const auto memory = allocate(*device, big.size());
-  const auto moved =
-      files(device, Choice::kMeasured)->read({{{path, 0, {memory, 0, big.size()}}}});
+  const auto moved = files(device, Choice::kMeasured)->read({{{path, 0, {memory, 0, big.size()}}}});
   ASSERT_TRUE(moved.ok()) << moved.error().message;
   EXPECT_GE(moved->directBytes, PathChoice::kTrials * 16384);
   EXPECT_GE(moved->bouncedBytes, PathChoice::kTrials * 16384);
@@ -168,8 +167,7 @@ TEST_F(DeviceFilesTest, takesFewerLanesWhenLittleMemoryCanBePinned) {
   gpu().reset(options);
   const auto device = open();
   const auto memory = allocate(*device, kBytes);
-  const auto moved =
-      files(device, Choice::kBounced, 8)->read({{{path_, 0, {memory, 0, kBytes}}}});
+  const auto moved = files(device, Choice::kBounced, 8)->read({{{path_, 0, {memory, 0, kBytes}}}});
   ASSERT_TRUE(moved.ok()) << moved.error().message;
   expectContents(*memory, 0, 0, kBytes);
 }

@@ -1,5 +1,5 @@
-// Transfers over GPUs of which any call may fail at any time: each ends, with the right bytes or with
-// a reason, no contract is broken on the way, and nothing is left over.
+// Transfers over GPUs of which any call may fail at any time: each ends, with the right bytes or
+// with a reason, no contract is broken on the way, and nothing is left over.
 #include <algorithm>
 
 #include "gpu/testing/gpu_fixture.h"
@@ -14,7 +14,8 @@ constexpr std::uint64_t kMemoryBytes = 128 * 1024;
 class FaultSchedules : public GpuFixture {
  protected:
   // Pieces at random places, most of them at multiples of 4096, that do not overlap in memory.
-  std::vector<FilePiece> pieces(std::mt19937_64& random, const std::shared_ptr<MemoryRegion>& memory,
+  std::vector<FilePiece> pieces(std::mt19937_64& random,
+                                const std::shared_ptr<MemoryRegion>& memory,
                                 const std::string& path, std::uint64_t unit) {
     std::vector<FilePiece> all;
     std::uint64_t inMemory = 0;
@@ -34,8 +35,8 @@ class FaultSchedules : public GpuFixture {
       sum += piece.memory.size;
       const std::vector<std::byte> got =
           gpu().peek(piece.memory.region->address() + piece.memory.offset, piece.memory.size);
-      EXPECT_TRUE(std::ranges::equal(
-          got, std::span(bytes_).subspan(piece.offset, piece.memory.size)));
+      EXPECT_TRUE(
+          std::ranges::equal(got, std::span(bytes_).subspan(piece.offset, piece.memory.size)));
     }
     EXPECT_EQ(moved.bytes(), sum);
     EXPECT_EQ(moved.whyNotDirect.empty(), moved.directBytes == sum);
@@ -92,8 +93,8 @@ void FaultSchedules::runSchedule(std::uint64_t seed) {
   ++succeeded_;
   const std::vector<std::byte> after = contents(target_);
   EXPECT_EQ(after.size(), kFileBytes);
-  EXPECT_TRUE(std::ranges::equal(
-      expected, std::span(after).subspan(out[0].offset, out[0].memory.size)));
+  EXPECT_TRUE(
+      std::ranges::equal(expected, std::span(after).subspan(out[0].offset, out[0].memory.size)));
 }
 
 TEST_F(FaultSchedules, endWithTheBytesOrAReason) {

@@ -45,7 +45,7 @@ void Lane::run(LanePort& port) {
 
 void Lane::move(LanePort& port, const LaneWork& work) {
   if (terms_->device->isHost()) {
-    port.explain(work, "the memory is the host's");
+    port.explain(work, "the memory is the host's", false);
     port.finish(work, TransferPath::kHost, moveOnHost(work));
     return;
   }
@@ -55,7 +55,9 @@ void Lane::move(LanePort& port, const LaneWork& work) {
     return;
   }
   if (!why.empty()) {
-    port.explain(work, why);
+    port.explain(work, why, false);
+  } else if (const std::string better = preference(work); !better.empty()) {
+    port.explain(work, better, true);
   } else if (moveDirect(port, work)) {
     return;
   }
@@ -91,11 +93,17 @@ std::string Lane::obstacle(const LaneWork& work) const {
            std::to_string(slice.offset + slice.size) + " of " + slice.piece->file->path() +
            " or their memory do not lie at multiples of 4096";
   }
-  if (terms_->options.choice == DeviceFiles::Choice::kDirect) return "";
-  if (terms_->directFailures >= LaneTerms::kMaxDirectFailures) {
+  if (terms_->options.choice != DeviceFiles::Choice::kDirect &&
+      terms_->directFailures >= LaneTerms::kMaxDirectFailures) {
     return "the direct path failed " + std::to_string(LaneTerms::kMaxDirectFailures) +
            " times in a row";
   }
+  return "";
+}
+
+std::string Lane::preference(const LaneWork& work) {
+  const TransferSlice& slice = work.slice;
+  if (terms_->options.choice == DeviceFiles::Choice::kDirect) return "";
   if (terms_->choice.next(work.transfer->use, slice.size) == TransferPath::kDirect) return "";
   const std::string measured = terms_->choice.reason(work.transfer->use, slice.size);
   return measured.empty() ? "both paths are still being measured" : measured;
@@ -111,7 +119,7 @@ bool Lane::moveDirect(LanePort& port, const LaneWork& work) {
                           Clock::now() - start);
   } else if (!mustBeDirect) {
     ++terms_->directFailures;
-    port.explain(work, moved.error().message);
+    port.explain(work, moved.error().message, false);
     return false;
   }
   port.finish(work, TransferPath::kDirect, moved);

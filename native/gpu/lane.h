@@ -25,8 +25,8 @@ class LanePort {
   // With `wait` none only at the end; without, also when there is nothing to do now.
   [[nodiscard]] virtual std::optional<LaneWork> take(bool wait) = 0;
   virtual void finish(const LaneWork& work, TransferPath path, const Status& status) = 0;
-  // Why the slice does not go the direct path.
-  virtual void explain(const LaneWork& work, std::string why) = 0;
+  // Why the slice does not go the direct path. `byChoice`: it could have.
+  virtual void explain(const LaneWork& work, std::string why, bool byChoice) = 0;
 };
 
 // Shared by the lanes of one DeviceFiles.
@@ -60,8 +60,10 @@ class Lane {
   explicit Lane(std::shared_ptr<LaneTerms> terms) : terms_(std::move(terms)) {}
   void move(LanePort& port, const LaneWork& work);
   [[nodiscard]] Status moveOnHost(const LaneWork& work);
-  // Why the slice must not go the direct path; empty: it may.
+  // Why the slice cannot go the direct path; empty: it can.
   [[nodiscard]] std::string obstacle(const LaneWork& work) const;
+  // Whether it is better bounced, and why then; empty: it is not.
+  [[nodiscard]] std::string preference(const LaneWork& work);
   // True: the slice is finished. False: it has to be bounced, and the port knows why.
   [[nodiscard]] bool moveDirect(LanePort& port, const LaneWork& work);
   [[nodiscard]] Status callDirect(const LaneWork& work);

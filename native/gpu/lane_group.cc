@@ -1,10 +1,17 @@
 #include "gpu/lane_group.h"
 
+#include <algorithm>
 #include <map>
 
 #include "base/clock.h"
 
 namespace hearth {
+namespace {
+
+// How often a caller looks whether anything still moves.
+constexpr std::chrono::milliseconds kWatch{100};
+
+}  // namespace
 
 Result<std::shared_ptr<LaneGroup>> LaneGroup::start(std::shared_ptr<LaneTerms> terms,
                                                     unsigned lanes) {
@@ -48,7 +55,7 @@ Result<Transferred> LaneGroup::run(const std::shared_ptr<Transfer>& transfer) {
   std::uint64_t seen = finished_;
   auto since = Clock::now();
   while (!transfer->isDone()) {
-    hasProgress_.wait_for(lock, terms_->options.stallTimeout);
+    hasProgress_.wait_for(lock, std::min(terms_->options.stallTimeout, kWatch));
     if (broken_) return *broken_;
     const auto now = Clock::now();
     if (finished_ != seen) {
@@ -107,9 +114,9 @@ void LaneGroup::finish(const LaneWork& work, TransferPath path, const Status& st
   if (work.transfer->isDone()) hasProgress_.notify_all();
 }
 
-void LaneGroup::explain(const LaneWork& work, std::string why) {
+void LaneGroup::explain(const LaneWork& work, std::string why, bool byChoice) {
   const std::lock_guard lock(mutex_);
-  work.transfer->explain(std::move(why));
+  work.transfer->explain(std::move(why), byChoice);
 }
 
 }  // namespace hearth

@@ -29,7 +29,7 @@ class LaneGroup final : public LanePort, public std::enable_shared_from_this<Lan
 
   std::optional<LaneWork> take(bool wait) override;
   void finish(const LaneWork& work, TransferPath path, const Status& status) override;
-  void explain(const LaneWork& work, std::string why) override;
+  void explain(const LaneWork& work, std::string why, bool byChoice) override;
 
  private:
   explicit LaneGroup(std::shared_ptr<LaneTerms> terms) : terms_(std::move(terms)) {}

@@ -22,6 +22,12 @@ std::optional<TransferSlice> Transfer::take(std::size_t sliceBytes) {
   return slice;
 }
 
+void Transfer::explain(std::string why, bool byChoice) {
+  if (!moved.whyNotDirect.empty() && (byChoice || !explainedByChoice)) return;
+  moved.whyNotDirect = std::move(why);
+  explainedByChoice = byChoice;
+}
+
 void Transfer::finish(const TransferSlice& slice, TransferPath path, const Status& status) {
   --underWay;
   if (!status.ok()) {

@@ -39,9 +39,9 @@ class Transfer {
   // and the last slice of a piece are misaligned. None: all have been taken, or one has failed.
   [[nodiscard]] std::optional<TransferSlice> take(std::size_t sliceBytes);
   void finish(const TransferSlice& slice, TransferPath path, const Status& status);
-  void explain(std::string why) {
-    if (moved.whyNotDirect.empty()) moved.whyNotDirect = std::move(why);
-  }
+  // Why a slice is not moved directly. The first obstacle stays; a path that was chosen freely
+  // gives way to it.
+  void explain(std::string why, bool byChoice);
   // Nothing more will happen.
   [[nodiscard]] bool isDone() const { return underWay == 0 && (failed || next == pieces.size()); }
 
@@ -52,6 +52,7 @@ class Transfer {
   bool failed = false;
 
  private:
+  bool explainedByChoice = false;
   std::size_t next = 0;      // of the pieces
   std::uint64_t taken = 0;   // of that piece's bytes
   std::size_t underWay = 0;  // slices
