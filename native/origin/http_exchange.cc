@@ -159,10 +159,10 @@ Status HttpExchange::configure() {
     return Error{ErrorCode::kInvalidArgument, shown_ + ": the validator contains a line break"};
   }
   if (!validatorIsHttp(request_.expectation.validator)) {
-    return Error{ErrorCode::kInvalidArgument,
-                 shown_ +
-                     ": the validator is not one of HTTP (etag:... or modified:...); list the "
-                     "origin again"};
+    return Error{ErrorCode::kInvalidArgument, shown_ +
+                                                  ": the validator is not one of HTTP (etag:..., "
+                                                  "compared-etag:... or modified:...); list the "
+                                                  "origin again"};
   }
   if (const auto condition = conditionHeader(request_.expectation.validator)) addHeader(*condition);
   addHeader("Accept-Encoding: identity");

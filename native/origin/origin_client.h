@@ -38,7 +38,9 @@ struct Location {
 // What must be true of the object, from the manifest; kOriginChanged when it is not.
 struct OriginExpectation {
   std::uint64_t objectSize = 0;  // 0: not known
-  std::string validator;  // etag:"..." | modified:<HTTP date> | stat:<mtimeNs>:<ctimeNs> | empty
+  // etag:"..." | compared-etag:"..." (asked for without If-Match) | modified:<HTTP date> |
+  // stat:<mtimeNs>:<ctimeNs> | empty
+  std::string validator;
 };
 
 // How a fetch differs when there are other places that have the bytes: a failure that may pass ends

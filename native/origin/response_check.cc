@@ -8,6 +8,7 @@ namespace hearth {
 namespace {
 
 constexpr std::string_view kEntityTag = "etag:";
+constexpr std::string_view kComparedTag = "compared-etag:";
 constexpr std::string_view kModified = "modified:";
 
 std::string_view trimmed(std::string_view text) {
@@ -71,6 +72,20 @@ Status checkSize(std::optional<std::uint64_t> size, std::uint64_t expected,
       shown, "it has " + std::to_string(*size) + " bytes instead of " + std::to_string(expected));
 }
 
+// Of either kind of validator that is a tag.
+std::optional<std::string_view> entityTagOf(std::string_view validator) {
+  for (const std::string_view kind : {kEntityTag, kComparedTag}) {
+    if (validator.starts_with(kind)) return validator.substr(kind.size());
+  }
+  return std::nullopt;
+}
+
+// Some servers send strong tags without their quotes (RFC 9110, 8.8.3 asks for them).
+std::string_view unquoted(std::string_view tag) {
+  const bool quoted = tag.size() >= 2 && tag.front() == '"' && tag.back() == '"';
+  return quoted ? tag.substr(1, tag.size() - 2) : tag;
+}
+
 Status checkValidator(const ResponseHead& head, std::string_view validator,
                       const std::string& shown) {
   const auto compare = [&shown](const char* name, const std::string& now,
@@ -79,8 +94,9 @@ Status checkValidator(const ResponseHead& head, std::string_view validator,
     if (now.empty()) return changed(shown, std::string("the server no longer sends its ") + name);
     return changed(shown, std::string("its ") + name + " is another");
   };
-  if (validator.starts_with(kEntityTag)) {
-    return compare("ETag", head.entityTag, validator.substr(kEntityTag.size()));
+  if (const auto tag = entityTagOf(validator)) {
+    if (unquoted(head.entityTag) == unquoted(*tag) && !head.entityTag.empty()) return {};
+    return compare("ETag", head.entityTag, *tag);
   }
   if (validator.starts_with(kModified)) {
     return compare("Last-Modified", head.lastModified, validator.substr(kModified.size()));
@@ -147,7 +163,7 @@ bool isRedirect(int status) {
 }
 
 bool validatorIsHttp(std::string_view validator) {
-  return validator.empty() || validator.starts_with(kEntityTag) || validator.starts_with(kModified);
+  return validator.empty() || entityTagOf(validator) || validator.starts_with(kModified);
 }
 
 std::optional<std::string> conditionHeader(std::string_view validator) {

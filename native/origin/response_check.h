@@ -40,11 +40,12 @@ struct BodyPlan {
                                              const OriginExpectation& expectation,
                                              const std::string& shown, bool expires);
 
-// The request header of a validator: "If-Match: ..." or "If-Unmodified-Since: ...", or nothing.
+// The request header of a validator: "If-Match: ..." or "If-Unmodified-Since: ...", or nothing: a
+// compared-etag: belongs to a server that refuses the condition, so only the answer is compared.
 [[nodiscard]] std::optional<std::string> conditionHeader(std::string_view validator);
 
-// Empty (nothing to compare), etag: or modified:. Anything else could not be compared and must be
-// refused.
+// Empty (nothing to compare), etag:, compared-etag: or modified:. Anything else could not be
+// compared and must be refused.
 [[nodiscard]] bool validatorIsHttp(std::string_view validator);
 
 // Any of the statuses that lead elsewhere by a Location header.

@@ -53,11 +53,27 @@ TEST(ResponseCheck, ComparesContentRange) {
 TEST(ResponseCheck, UsesOnlyStrongTagsAsConditions) {
   EXPECT_EQ(conditionHeader("etag:\"a\""), "If-Match: \"a\"");
   EXPECT_EQ(conditionHeader("etag:W/\"a\""), std::nullopt);
+  EXPECT_EQ(conditionHeader("compared-etag:\"a\""), std::nullopt);
   EXPECT_EQ(conditionHeader("modified:Sun, 06 Nov 1994 08:49:37 GMT"),
             "If-Unmodified-Since: Sun, 06 Nov 1994 08:49:37 GMT");
   EXPECT_EQ(conditionHeader(""), std::nullopt);
   EXPECT_TRUE(validatorIsHttp(""));
   EXPECT_FALSE(validatorIsHttp("stat:1:2"));
+}
+
+TEST(ResponseCheck, ComparesTagsWithOrWithoutTheirQuotes) {
+  for (const char* const validator : {"etag:\"a\"", "compared-etag:\"a\""}) {
+    const auto codeOf = [validator](std::string tag) {
+      ResponseHead head;
+      head.status = 200;
+      head.entityTag = std::move(tag);
+      return checkResponse(head, {.offset = 0, .length = 10}, {10, validator}, "u", false).code();
+    };
+    EXPECT_EQ(codeOf("\"a\""), ErrorCode::kOk) << validator;
+    EXPECT_EQ(codeOf("a"), ErrorCode::kOk) << validator;
+    for (const char* const other : {"", "\"\"", "\"b\"", "b", "W/\"a\"", "\"a"})
+      EXPECT_EQ(codeOf(other), ErrorCode::kOriginChanged) << validator << " " << other;
+  }
 }
 
 TEST(ResponseCheck, SkipsWhatIsAlreadyThereOfAWholeObject) {

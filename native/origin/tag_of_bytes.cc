@@ -5,9 +5,10 @@
 namespace hearth {
 
 bool isTagOfBytes(std::string_view validator) {
-  constexpr std::string_view kBegin = "etag:\"";
+  constexpr std::string_view kBegin = "etag:\"", kCompared = "compared-";
   constexpr std::string_view kHex = "0123456789abcdef", kDecimal = "0123456789";
   constexpr std::size_t kDigits = 32;
+  if (validator.starts_with(kCompared)) validator.remove_prefix(kCompared.size());
   if (!validator.starts_with(kBegin) || !validator.ends_with('"')) return false;
   validator.remove_prefix(kBegin.size());
   if (validator.empty()) return false;

@@ -8,6 +8,7 @@ namespace {
 TEST(TagOfBytes, AreMd5sOfObjectsAndOfTheirParts) {
   EXPECT_TRUE(isTagOfBytes(R"(etag:"5d41402abc4b2a76b9719d911017c592")"));
   EXPECT_TRUE(isTagOfBytes(R"(etag:"5d41402abc4b2a76b9719d911017c592-12")"));
+  EXPECT_TRUE(isTagOfBytes(R"(compared-etag:"5d41402abc4b2a76b9719d911017c592")"));
 }
 
 TEST(TagOfBytes, AreNotWhatServersGiveFilesThatTheyDidNotWrite) {

@@ -35,9 +35,9 @@ export class ReadingProof {
     await collectConcurrently(rows, readsAtOnce, (row) => this.#readByte(row, signal));
   }
 
-  async #readByte({ path, contentKey = '', validator = '' }: ManifestRow, signal: AbortSignal): Promise<void> {
+  async #readByte({ path, contentKey = '', validator = '', size }: ManifestRow, signal: AbortSignal): Promise<void> {
     try {
-      await this.#origin.readByte({ index: 0, path, contentKey, validator }, signal);
+      await this.#origin.readByte({ index: 0, path, contentKey, validator, size }, signal);
     } catch (thrown) {
       const error = HearthError.from(thrown);
       if (error.code !== 'PermissionDenied' && error.code !== 'Unauthenticated') throw error;

@@ -7,6 +7,7 @@ import { createHash } from 'node:crypto';
  *
  *   hearth-key-1  digest     place  SHA-256 of the bytes (64 lower-case hexadecimal digits)  size
  *   hearth-key-1  s3         object URL  "etag"     ETag with its quotes
+ *   hearth-key-1  s3         object URL  "modified"  Last-Modified as sent  size
  *   hearth-key-1  http       URL  "etag"      strong ETag with its quotes
  *   hearth-key-1  http       URL  "modified"  Last-Modified as sent  size
  *   hearth-key-1  hub        URL with the commit  git object id
@@ -32,6 +33,10 @@ export function digestKey(place: string, sha256: string, size: bigint): string {
 /** `url`: endpoint/bucket/key, whichever style requests have. */
 export function s3EtagKey(url: string, etag: string): string {
   return keyOf('s3', url, 'etag', etag);
+}
+
+export function s3DatedKey(url: string, lastModified: string, size: bigint): string {
+  return keyOf('s3', url, 'modified', lastModified, String(size));
 }
 
 export function httpEtagKey(url: string, etag: string): string {

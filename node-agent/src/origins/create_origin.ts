@@ -55,6 +55,7 @@ function firstOrigin(source: Source, keyScope: ((key: string) => string) | undef
       policy,
       client,
       attempts,
+      allowWeakValidators,
       locationSeconds: options.locationSeconds ?? 3600,
       keyScope,
     });

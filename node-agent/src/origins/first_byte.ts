@@ -2,23 +2,61 @@ import { constants } from 'node:fs';
 import { open, readlink, realpath } from 'node:fs/promises';
 import { HearthError } from '@hearth/common';
 import type { Location } from '@hearth/engine';
-import type { HttpClient } from './http_client.ts';
+import type { HttpClient, HttpResponse } from './http_client.ts';
 import { statusError } from './http_error.ts';
+import { strongEtag } from './http_probe.ts';
+import type { LocatableEntry } from './origin.ts';
+import { printableUrl } from './printable_url.ts';
 
-/** Reads one byte where the engine will read all of them. Errors as `statusError`, of the client, of the file. */
-export async function readFirstByte(client: HttpClient, location: Location, signal: AbortSignal): Promise<void> {
+/**
+ * Reads one byte where the engine will read all of them, on the same condition, and compares the answer with the entry as
+ * the engine does. `OriginChanged` when it differs; other errors as `statusError`, of the client, of the file.
+ */
+export async function readFirstByte(
+  client: HttpClient,
+  location: Location,
+  { validator, size }: Pick<LocatableEntry, 'validator' | 'size'>,
+  signal: AbortSignal,
+): Promise<void> {
   const url = new URL(location.url ?? '');
   const { authorization, ...others } = location.headers ?? {};
   const response = await client.request({
     method: 'GET',
     url,
-    headers: { ...others, range: 'bytes=0-0' },
+    headers: { ...others, ...conditionOf(validator), range: 'bytes=0-0' },
     ...(authorization === undefined ? {} : { authorization }),
     redirects: 'follow',
     bodyLimit: 1,
     signal,
   });
+  const difference = differenceOf(response, validator, size);
+  if (difference !== undefined) {
+    throw new HearthError(
+      'OriginChanged',
+      `${printableUrl(response.url)}: ${difference}; list it again when nothing writes to it, or correct its server`,
+    );
+  }
   if (response.status !== 200 && response.status !== 206) throw statusError(response.status, response.url);
+}
+
+/** As the engine's `conditionHeader`. */
+function conditionOf(validator: string): Record<string, string> {
+  if (validator.startsWith('etag:"')) return { 'if-match': validator.slice('etag:'.length) };
+  if (validator.startsWith('modified:')) return { 'if-unmodified-since': validator.slice('modified:'.length) };
+  return {};
+}
+
+/** What the answer says of the file that the listing has said otherwise. */
+function differenceOf({ status, headers }: HttpResponse, validator: string, size?: bigint): string | undefined {
+  if (status === 412) return 'the server says that it is not what was listed (412)';
+  if (status !== 200 && status !== 206) return undefined;
+  const [, kind = '', named] = /^(etag|compared-etag|modified):(.*)$/.exec(validator) ?? [];
+  if (kind.endsWith('etag') && strongEtag(headers) !== named) return 'its ETag is not the one that was listed';
+  if (kind === 'modified' && headers['last-modified'] !== named) return 'its Last-Modified is not what was listed';
+  const total = status === 206 ? /\/(\d+)$/.exec(headers['content-range'] ?? '')?.[1] : headers['content-length'];
+  const encoded = !['', 'identity'].includes(headers['content-encoding'] ?? '');
+  if (total === undefined || size === undefined || encoded || BigInt(total) === size) return undefined;
+  return `it has ${total} bytes instead of ${size}`;
 }
 
 /** As `readFirstByte`, of a file of this machine. Symbolic links in its place, or below the location's directory, are refused. */

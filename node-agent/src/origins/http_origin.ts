@@ -87,7 +87,8 @@ export class HttpOrigin implements Origin {
   }
 
   async readByte(entry: LocatableEntry, signal: AbortSignal): Promise<void> {
-    for (const location of await this.locate([entry])) await readFirstByte(this.#options.client, location, signal);
+    for (const location of await this.locate([entry]))
+      await readFirstByte(this.#options.client, location, entry, signal);
   }
 
   close(): void {

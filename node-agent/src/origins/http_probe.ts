@@ -26,15 +26,28 @@ export async function probeFile(
   authorization: string | undefined,
   signal: AbortSignal,
 ): Promise<HttpFileFacts> {
+  const facts = await probeIfMatch(client, url, { authorization }, signal);
+  if (facts === undefined) throw statusError(412, url);
+  return facts;
+}
+
+/** As `probeFile`, on the condition that the file has the ETag `ifMatch`, if one is given; undefined: answered 412. */
+export async function probeIfMatch(
+  client: HttpClient,
+  url: URL,
+  { authorization, ifMatch }: { authorization?: string | undefined; ifMatch?: string | undefined },
+  signal: AbortSignal,
+): Promise<HttpFileFacts | undefined> {
   const get = await client.request({
     method: 'GET',
     url,
-    headers: { range: 'bytes=0-0' },
+    headers: { range: 'bytes=0-0', ...(ifMatch === undefined ? {} : { 'if-match': ifMatch }) },
     ...(authorization === undefined ? {} : { authorization }),
     redirects: 'follow',
     bodyLimit: 1,
     signal,
   });
+  if (get.status === 412 && ifMatch !== undefined) return undefined;
   if (get.status === 206 || get.status === 416) {
     const total = /^bytes (?:0-0|\*)\/(\d+)$/i.exec(get.headers['content-range'] ?? '')?.[1];
     if (total === undefined) {
@@ -63,9 +76,14 @@ export async function probeFile(
   return facts(get, whole);
 }
 
-/** The ETag with its quotes. RFC 9110, 8.8.3: a weak one begins with W/ and does not promise equal bytes. */
-export function strongEtag({ etag }: IncomingHttpHeaders): string | undefined {
-  return etag !== undefined && /^"[\x21\x23-\x7e\x80-\xff]*"$/.test(etag) ? etag : undefined;
+/**
+ * The ETag with quotes. RFC 9110, 8.8.3: a weak one begins with W/ and does not promise equal bytes. Some servers leave
+ * out the quotes.
+ */
+export function strongEtag({ etag }: Pick<IncomingHttpHeaders, 'etag'>): string | undefined {
+  if (etag === undefined) return undefined;
+  if (/^"[\x21\x23-\x7e\x80-\xff]*"$/.test(etag)) return etag;
+  return /^(?!W\/)[\x21\x23-\x7e\x80-\xff]+$/.test(etag) ? `"${etag}"` : undefined;
 }
 
 function contentLength(response: HttpResponse): bigint | undefined {

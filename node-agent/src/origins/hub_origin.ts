@@ -115,7 +115,7 @@ export class HubOrigin implements Origin {
 
   async readByte(entry: LocatableEntry, signal: AbortSignal): Promise<void> {
     for (const location of await this.locate([entry], signal)) {
-      await readFirstByte(this.#options.client, location, signal);
+      await readFirstByte(this.#options.client, location, entry, signal);
     }
   }
 

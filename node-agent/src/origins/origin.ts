@@ -6,8 +6,9 @@ import type { DirectoryCalls } from './directory_calls.ts';
 /** How the engine reads every entry: the base, '/' and the entry's path (percent-encoded in URLs). Headers are secrets. */
 export type OriginBase = Pick<Location, 'url' | 'path' | 'below' | 'headers'>;
 
-/** What `locate` needs of an entry of the manifest. */
-export type LocatableEntry = Pick<ManifestEntry, 'index' | 'path' | 'contentKey' | 'validator'>;
+/** What `locate` needs of an entry of the manifest. Without its size, answers are not compared with that. */
+export type LocatableEntry = Pick<ManifestEntry, 'index' | 'path' | 'contentKey' | 'validator'> &
+  Partial<Pick<ManifestEntry, 'size'>>;
 
 export interface OriginRevision {
   /** The origin's own name of the revision (a commit), '' when it has none. */

@@ -1,14 +1,17 @@
 import { ListObjectsV2Command } from '@aws-sdk/client-s3';
 import { HearthError } from '@hearth/common';
+import { strongEtag } from './http_probe.ts';
 import type { S3Access } from './s3_access.ts';
 import { s3Error } from './s3_error.ts';
 
 export interface S3Object {
   key: string;
   size: bigint;
-  /** With its quotes. */
+  /** Strong, with quotes, whether the server lists them or not; '' where it lists none. */
   etag: string;
   modified: Date | undefined;
+  /** '' where the server has none. */
+  storageClass: string;
 }
 
 interface Listed {
@@ -50,10 +53,10 @@ async function send<Output>(access: S3Access, command: () => Promise<Output>): P
 
 function s3Object(listed: Listed, encoding: string | undefined, access: S3Access): S3Object {
   const { Key, Size, ETag, LastModified, StorageClass } = listed;
-  if (Key === undefined || Size === undefined || ETag === undefined) {
+  if (Key === undefined || Size === undefined) {
     throw new HearthError(
       'ProtocolError',
-      `${access.context.host} lists objects without key, size or ETag; this server cannot be used`,
+      `${access.context.host} lists objects without key or size; this server cannot be used`,
     );
   }
   const key = decodeKey(Key, encoding);
@@ -63,7 +66,8 @@ function s3Object(listed: Listed, encoding: string | undefined, access: S3Access
       `the object ${key} is archived (${StorageClass}) and cannot be read; restore it first, or leave it out of the prefix`,
     );
   }
-  return { key, size: BigInt(Size), etag: ETag, modified: LastModified };
+  const etag = strongEtag({ etag: ETag }) ?? '';
+  return { key, size: BigInt(Size), etag, modified: LastModified, storageClass: StorageClass ?? '' };
 }
 
 /** Percent-encoding with '+' for a space, as the S3 API encodes keys when asked to. */

@@ -3,12 +3,18 @@ import type { S3Source } from '@hearth/common/generated/hearth/v1/control.ts';
 import type { Location, ManifestRow } from '@hearth/engine';
 import type { AddressPolicy } from './address_policy.ts';
 import type { Connections } from './connections.ts';
-import { s3EtagKey } from './content_key.ts';
+import { s3DatedKey, s3EtagKey } from './content_key.ts';
 import { readFirstByte } from './first_byte.ts';
 import type { HttpClient } from './http_client.ts';
+import { probeIfMatch } from './http_probe.ts';
 import type { LocatableEntry, Origin, OriginRevision, S3Credentials } from './origin.ts';
+import { collectConcurrently } from './row_stream.ts';
 import { encodeKey, S3Access } from './s3_access.ts';
 import { listObjects, type S3Object } from './s3_listing.ts';
+import { type AskObject, S3Validators } from './s3_validators.ts';
+import { WeakValidators } from './weak_validators.ts';
+
+const requestsAtOnce = 16;
 
 export interface S3OriginOptions {
   /** Endpoint and region filled in from the environment. */
@@ -21,6 +27,7 @@ export interface S3OriginOptions {
   /** For requests that need no S3: of presigned URLs. */
   client: HttpClient;
   attempts: number;
+  allowWeakValidators: boolean;
   locationSeconds: number;
   /** Of the content keys, where the source has mirrors. */
   keyScope: ((key: string) => string) | undefined;
@@ -36,6 +43,7 @@ export class S3Origin implements Origin {
   readonly locatesFreely = true;
   readonly #options: S3OriginOptions;
   #opening: Promise<S3Access> | undefined;
+  #warnings: string[] = [];
 
   constructor(options: S3OriginOptions) {
     this.#options = options;
@@ -47,12 +55,17 @@ export class S3Origin implements Origin {
 
   async *list(signal: AbortSignal): AsyncGenerator<ManifestRow[]> {
     const access = await this.#access();
+    const weak = new WeakValidators(this.#options.allowWeakValidators);
+    const validators = new S3Validators(this.#asker(access, signal), access.context.host, weak);
+    const rowOf = (object: S3Object, path: string) => this.#row(object, path, validators);
     let objects = 0;
     for await (const page of listObjects(access, this.#folder, signal)) {
       objects += page.length;
-      const rows = page
-        .filter(({ key }) => key !== this.#folder)
-        .map((object) => this.#row(object, object.key.slice(this.#folder.length)));
+      const wanted = page.filter(({ key }) => key !== this.#folder);
+      const rows = await collectConcurrently(wanted, requestsAtOnce, (object) =>
+        rowOf(object, object.key.slice(this.#folder.length)),
+      );
+      this.#warnings = weak.warnings();
       if (rows.length > 0) yield rows;
     }
     if (objects > 0) return;
@@ -60,11 +73,13 @@ export class S3Origin implements Origin {
     if (object === undefined) {
       throw new HearthError('NotFound', `there is nothing at ${this.describe()}; check the prefix for a misspelling`);
     }
-    yield [this.#row(object, lastPart(object.key))];
+    const row = await rowOf(object, lastPart(object.key));
+    this.#warnings = weak.warnings();
+    yield [row];
   }
 
   revision(): OriginRevision {
-    return { name: '', warnings: [] };
+    return { name: '', warnings: this.#warnings };
   }
 
   base(): undefined {
@@ -90,7 +105,7 @@ export class S3Origin implements Origin {
 
   async readByte(entry: LocatableEntry, signal: AbortSignal): Promise<void> {
     for (const location of await this.locate([entry])) {
-      await readFirstByte(this.#options.client, location, signal);
+      await readFirstByte(this.#options.client, location, entry, signal);
     }
   }
 
@@ -135,16 +150,22 @@ export class S3Origin implements Origin {
     return undefined;
   }
 
-  #row(object: S3Object, path: string): ManifestRow {
-    const { key, size, etag, modified } = object;
+  /** Reads as the engine does: by a location, of which it gets one for each object. */
+  #asker(access: S3Access, signal: AbortSignal): AskObject {
+    return async ({ key }, ifMatch) => {
+      const { urls } = await access.presign([key], this.#options.locationSeconds);
+      return await probeIfMatch(this.#options.client, new URL(urls[0] ?? ''), { ifMatch }, signal);
+    };
+  }
+
+  async #row(object: S3Object, path: string, validators: S3Validators): Promise<ManifestRow> {
+    const { key, size, modified } = object;
     if (size === 0n && path.endsWith('/')) return { path: path.slice(0, -1), kind: 'directory', size };
-    const url = this.#objectUrl(key);
     return {
       path,
       kind: 'file',
       size,
-      contentKey: s3EtagKey(url, etag),
-      validator: `etag:${etag}`,
+      ...(await validators.of(object, this.#objectUrl(key))),
       ...(modified === undefined ? {} : { modifiedAtNs: BigInt(modified.getTime()) * 1_000_000n }),
     };
   }
@@ -156,11 +177,12 @@ export class S3Origin implements Origin {
     return prefix !== '' && !prefix.endsWith('/') && lastPart(prefix) === path ? [prefix, below] : [below];
   }
 
-  #currentKey({ path, contentKey, validator }: LocatableEntry): string {
+  #currentKey({ path, contentKey, validator, size = 0n }: LocatableEntry): string {
     const candidates = this.#candidates(path);
-    const etag = validator.replace(/^etag:/, '');
+    const [, kind, named = ''] = /^(etag|compared-etag|modified):(.*)$/.exec(validator) ?? [];
     const { keyScope = (own: string) => own } = this.#options;
-    const exact = candidates.find((key) => keyScope(s3EtagKey(this.#objectUrl(key), etag)) === contentKey);
+    const keyOf = (url: string) => (kind === 'modified' ? s3DatedKey(url, named, size) : s3EtagKey(url, named));
+    const exact = candidates.find((key) => keyScope(keyOf(this.#objectUrl(key))) === contentKey);
     // Keys of a mirror's entries are the source's: a prefix that ends with the name of the file is then that object.
     return exact ?? candidates[0] ?? path;
   }

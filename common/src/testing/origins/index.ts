@@ -2,5 +2,6 @@
 export { FileOrigin } from './file_origin.ts';
 export { HubServer } from './hub_server.ts';
 export { Nginx } from './nginx.ts';
+export { OddS3, type S3Oddities } from './odd_s3.ts';
 export { makeKeys, type S3Keys, S3Server } from './s3_server.ts';
 export { type Handler, type ScriptedServer, sendFile, sendJson, startServer } from './scripted_server.ts';

@@ -1,0 +1,93 @@
+import { createHash } from 'node:crypto';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import { type ScriptedServer, sendFile, startServer } from './scripted_server.ts';
+
+/** How a gateway differs from S3. Each is as S3 has it unless given; `md5` is in hexadecimal digits, without quotes. */
+export interface S3Oddities {
+  /** The ETag of a listing; undefined: none. */
+  listedEtag?: (md5: string) => string | undefined;
+  /** The ETag of an answer with the object's bytes; undefined: none. */
+  servedEtag?: (md5: string, key: string) => string | undefined;
+  /** Whether If-Match with this value holds. */
+  matches?: (condition: string, servedEtag: string) => boolean;
+  lastModified?: string | undefined;
+  /** Bytes that are served instead of those that are listed. */
+  served?: (listed: Buffer) => Buffer;
+  storageClass?: (key: string) => string;
+}
+
+const listedAt = '2026-01-02T03:04:05.000Z';
+const md5 = (bytes: Buffer): string => createHash('md5').update(bytes).digest('hex');
+
+/** A gateway with one bucket, `bench`, open to everybody, whose answers are odd as gateways in the field are. */
+export class OddS3 implements AsyncDisposable {
+  readonly #server: ScriptedServer;
+  readonly #objects: Map<string, Buffer>;
+  readonly #oddities: S3Oddities;
+
+  private constructor(server: ScriptedServer, objects: Record<string, Buffer>, oddities: S3Oddities) {
+    this.#server = server;
+    this.#objects = new Map(Object.entries(objects));
+    this.#oddities = oddities;
+    server.handler = (request, response) => this.#answer(request, response);
+  }
+
+  static async start(objects: Record<string, Buffer>, oddities: S3Oddities): Promise<OddS3> {
+    return new OddS3(await startServer(), objects, oddities);
+  }
+
+  get url(): string {
+    return this.#server.url;
+  }
+
+  /** What datasets name it as. */
+  get source(): string {
+    return `s3://bench?endpoint=${this.url}`;
+  }
+
+  /** Requests for objects so far. */
+  get objectRequests(): number {
+    return this.#server.requests.filter(({ path }) => !path.includes('list-type=')).length;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.#server.stop();
+  }
+
+  #answer(request: IncomingMessage, response: ServerResponse): void {
+    const { pathname, searchParams } = new URL(request.url ?? '', this.url);
+    const key = decodeURIComponent(pathname.replace(/^\/bench\/?/, ''));
+    const object = this.#objects.get(key);
+    if (key === '') this.#list(searchParams.get('prefix') ?? '', response);
+    else if (object === undefined) refuse(response, 404, 'NoSuchKey');
+    else this.#serve(key, object, request, response);
+  }
+
+  #list(prefix: string, response: ServerResponse): void {
+    const { listedEtag = (digest) => `"${digest}"`, storageClass = () => 'STANDARD' } = this.#oddities;
+    const rows = [...this.#objects]
+      .filter(([key]) => key.startsWith(prefix))
+      .map(([key, bytes]) => {
+        const etag = listedEtag(md5(bytes));
+        const tag = etag === undefined ? '' : `<ETag>${etag.replaceAll('"', '&quot;')}</ETag>`;
+        const about = `<Size>${bytes.length}</Size><LastModified>${listedAt}</LastModified>`;
+        return `<Contents><Key>${key}</Key>${about}${tag}<StorageClass>${storageClass(key)}</StorageClass></Contents>`;
+      });
+    const xml = `<ListBucketResult><IsTruncated>false</IsTruncated>${rows.join('')}</ListBucketResult>`;
+    response.writeHead(200, { 'content-type': 'application/xml' }).end(xml);
+  }
+
+  #serve(key: string, object: Buffer, request: IncomingMessage, response: ServerResponse): void {
+    const { servedEtag = (digest: string) => `"${digest}"`, served = (listed: Buffer) => listed } = this.#oddities;
+    const { matches = (condition: string, tag: string) => condition === tag } = this.#oddities;
+    const etag = servedEtag(md5(object), key);
+    const condition = request.headers['if-match'];
+    const date = 'lastModified' in this.#oddities ? this.#oddities.lastModified : new Date(listedAt).toUTCString();
+    if (condition !== undefined && !matches(condition, etag ?? '')) refuse(response, 412, 'PreconditionFailed');
+    else sendFile(request, response, served(object), { etag, 'last-modified': date });
+  }
+}
+
+function refuse(response: ServerResponse, status: number, code: string): void {
+  response.writeHead(status, { 'content-type': 'application/xml' }).end(`<Error><Code>${code}</Code></Error>`);
+}
