@@ -262,6 +262,7 @@ std::optional<OriginExpectation> SourceRequest::expectation(std::size_t source) 
   if (about.objectOffset != 0) return std::nullopt;
   // Compared with the digest when the file is whole; how it is called there says nothing.
   if (about.sourceDigest) return OriginExpectation{.objectSize = about.size, .validator = {}};
+  if (isGitBlobId(about.validator)) return file_.expectation();
   if (set_->sources[source].sameTags && isTagOfBytes(about.validator)) return file_.expectation();
   return std::nullopt;
 }

@@ -216,6 +216,7 @@ void HttpExchange::checkHead() {
       checkResponse(head_, request_.range, request_.expectation, shown_, request_.expiresAtMs != 0);
   if (!plan_->ok()) return;
   writer_.rewind((**plan_).skip);
+  if ((**plan_).isGzipped) gzip_ = std::make_unique<GzipBody>();
   if (request_.hedge && (**plan_).skip > 0) {
     plan_ = Error{ErrorCode::kUnsupported, shown_ + ": more would come twice than was asked for"};
   }
@@ -230,6 +231,16 @@ bool HttpExchange::body(std::span<const std::byte> bytes) {
     refusal_.append(reinterpret_cast<const char*>(bytes.data()), kept);
     return bodyBytes_ <= kMaxRefusalBytes;
   }
+  if (!gzip_) return object(bytes);
+  if (!gzip_->add(bytes, [this](std::span<const std::byte> plain) { return object(plain); }))
+    return false;
+  if (gzip_->state() != GzipBody::State::kMalformed) return true;
+  plan_ = Error{ErrorCode::kProtocolError, shown_ + ": the server sent malformed gzip data"};
+  return false;
+}
+
+// As body(), with bytes of the object.
+bool HttpExchange::object(std::span<const std::byte> bytes) {
   context_.statistics.bytes += bytes.size();
   if (request_.hedge) context_.statistics.hedgedBytes += bytes.size();
   objectBytes_ += bytes.size();
@@ -252,6 +263,10 @@ curl_socket_t HttpExchange::openSocket(void* self, curlsocktype /*purpose*/,
   return ::socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
 }
 
+bool HttpExchange::complete() const {
+  return writer_.done() && plan_ && (!gzip_ || gzip_->state() == GzipBody::State::kEnded);
+}
+
 HttpOutcome HttpExchange::outcome() {
   if (cancelled_)
     return {.status = Error{ErrorCode::kCancelled, shown_ + ": the read was cancelled"}};
@@ -272,7 +287,7 @@ HttpOutcome HttpExchange::outcome() {
     refused.retryAfter = RetryPolicy::parseRetryAfter(head_.retryAfter, WallClock::now());
     return refused;
   }
-  if (writer_.done() && plan_) return {};
+  if (complete()) return {};
   if (transfer_.result != CURLE_OK) return {.status = transferError(transfer_.result)};
   const std::string came =
       std::to_string(sink_.received()) + " of " + std::to_string(sink_.total());

@@ -14,6 +14,7 @@
 #include "origin/address_policy.h"
 #include "origin/curl_multi.h"
 #include "origin/easy_handles.h"
+#include "origin/gzip_body.h"
 #include "origin/origin_client.h"
 #include "origin/piece_sink.h"
 #include "origin/response_check.h"
@@ -91,6 +92,8 @@ class HttpExchange {
   Status configure();
   void addHeader(const std::string& line);
   bool body(std::span<const std::byte> bytes);
+  bool object(std::span<const std::byte> bytes);
+  [[nodiscard]] bool complete() const;
   void checkHead();
   HttpOutcome outcome();
   std::string systemError() const;
@@ -111,6 +114,7 @@ class HttpExchange {
   ResponseHead head_;
   std::size_t headBytes_ = 0;
   std::optional<Result<BodyPlan>> plan_;  // once the head is complete
+  std::unique_ptr<GzipBody> gzip_;        // of a body that is gzipped
   std::uint64_t bodyBytes_ = 0;
   std::uint64_t objectBytes_ = 0;
   std::optional<Clock::time_point> answeredAt_;

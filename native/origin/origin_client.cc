@@ -3,7 +3,9 @@
 #include <algorithm>
 
 #include "origin/directory_read.h"
+#include "origin/git_blob.h"
 #include "origin/http_origin.h"
+#include "origin/tag_of_bytes.h"
 #include "reactor/synchronization.h"
 
 namespace hearth {
@@ -22,6 +24,7 @@ class RoutingOriginClient final : public OriginClient {
       directories_ =
           std::make_shared<DirectoryCalls>(kernelOriginFiles(), DirectoryCalls::Limits{});
     }
+    gitBlobs_.emplace(reactor_, closing_, options.attempts, options.firstBackOff);
     auto http = HttpOrigin::create(reactor_, std::move(options), statistics_);
     if (!http.ok()) return http.error();
     http_ = std::move(*http);
@@ -74,6 +77,29 @@ class RoutingOriginClient final : public OriginClient {
         (offset > expectation.objectSize || length > expectation.objectSize - offset)) {
       co_return Error{ErrorCode::kInvalidArgument, "the range ends behind the object"};
     }
+    if (isGitBlobId(expectation.validator)) {
+      GitBlobReader::Fetch whole = [this, &memoryWanted](Location from, OriginExpectation size,
+                                                         std::vector<std::span<std::byte>> pieces) {
+        return readRange(
+            std::move(from), std::move(size), 0, std::move(pieces), [](std::size_t) {},
+            memoryWanted);
+      };
+      auto run = gitBlobs_->read(std::move(whole), std::move(location), std::move(expectation),
+                                 offset, std::move(into), std::move(filled));
+      Status status = co_await run;
+      co_return std::move(status);
+    }
+    auto run = readRange(std::move(location), std::move(expectation), offset, std::move(into),
+                         std::move(filled), memoryWanted);
+    Status status = co_await run;
+    co_return std::move(status);
+  }
+
+  // `memoryWanted` must remain live while the task runs.
+  Task<Status> readRange(Location location, OriginExpectation expectation, std::uint64_t offset,
+                         std::vector<std::span<std::byte>> into,
+                         std::function<void(std::size_t)> filled,
+                         const std::function<bool()>& memoryWanted) {
     if (!location.path.empty()) {
       auto run =
           readDirectoryFile(reactor_, *directories_, closing_, statistics_, std::move(location),
@@ -93,6 +119,7 @@ class RoutingOriginClient final : public OriginClient {
   Event empty_;
   std::size_t inside_ = 0;
   OriginStatistics statistics_;
+  std::optional<GitBlobReader> gitBlobs_;
   std::unique_ptr<HttpOrigin> http_;
 };
 

@@ -39,7 +39,8 @@ struct Location {
 struct OriginExpectation {
   std::uint64_t objectSize = 0;  // 0: not known
   // etag:"..." | compared-etag:"..." (asked for without If-Match) | modified:<HTTP date> |
-  // stat:<mtimeNs>:<ctimeNs> | empty
+  // git:<blob id> (all of the file is read and compared, wherever it is) | stat:<mtimeNs>:<ctimeNs>
+  // | empty
   std::string validator;
 };
 

@@ -10,6 +10,7 @@ namespace {
 constexpr std::string_view kEntityTag = "etag:";
 constexpr std::string_view kComparedTag = "compared-etag:";
 constexpr std::string_view kModified = "modified:";
+constexpr std::string_view kHtml = "text/html";
 
 std::string_view trimmed(std::string_view text) {
   const auto isSpace = [](char c) { return c == ' ' || c == '\t' || c == '\r' || c == '\n'; };
@@ -104,6 +105,19 @@ Status checkValidator(const ResponseHead& head, std::string_view validator,
   return {};
 }
 
+// Busy servers and networks before them answer 200 with a page for people.
+bool isForeignPage(const ResponseHead& head, std::uint64_t expected, const std::string& shown) {
+  const bool isPage = sameName(std::string_view(head.contentType).substr(0, kHtml.size()), kHtml);
+  const bool isWanted = shown.ends_with(".html") || shown.ends_with(".htm");
+  return isPage && !isWanted && head.contentLength != expected;
+}
+
+// The object is stored so, and its size is that of what is stored; else the server compresses.
+bool isStoredEncoded(const ResponseHead& head, std::optional<std::uint64_t> size,
+                     std::uint64_t expected) {
+  return expected != 0 && (head.status == 206 ? size : head.contentLength) == expected;
+}
+
 Error statusError(int status, const std::string& shown, bool expires) {
   const std::string answered = shown + ": the server answered " + std::to_string(status);
   switch (status) {
@@ -154,6 +168,7 @@ void ResponseHead::take(std::string_view line) {
   if (sameName(name, "etag")) entityTag = value;
   if (sameName(name, "last-modified")) lastModified = value;
   if (sameName(name, "content-encoding")) contentEncoding = value;
+  if (sameName(name, "content-type")) contentType = value;
   if (sameName(name, "retry-after")) retryAfter = value;
   if (sameName(name, "content-length")) contentLength = number(value);
 }
@@ -191,7 +206,22 @@ Result<BodyPlan> checkResponse(const ResponseHead& head, const RangeAsked& asked
     return changed(shown, "it does not have the range asked for");
   }
   if (head.status != 200 && head.status != 206) return statusError(head.status, shown, expires);
-  if (!head.contentEncoding.empty() && !sameName(head.contentEncoding, "identity")) {
+  if (head.status == 200 && isForeignPage(head, expectation.objectSize, shown)) {
+    return Error{ErrorCode::kUnavailable,
+                 shown + ": the server sent a page (" + head.contentType +
+                     ") instead of the object; it, or a network before it, is busy or asks to "
+                     "sign in"};
+  }
+  const bool isEncoded =
+      !head.contentEncoding.empty() && !sameName(head.contentEncoding, "identity") &&
+      !isStoredEncoded(head, range ? range->total : std::nullopt, expectation.objectSize);
+  const bool isGzipped =
+      isEncoded && head.status == 200 &&
+      (sameName(head.contentEncoding, "gzip") || sameName(head.contentEncoding, "x-gzip"));
+  const std::uint64_t whole = asked.received + asked.length;
+  const std::uint64_t start = asked.offset - asked.received;
+  const bool isWhole = start == 0 && expectation.objectSize == whole;
+  if (isEncoded && !(isGzipped && isWhole)) {
     return Error{ErrorCode::kUnsupported, shown +
                                               ": the server compresses the object although it was "
                                               "asked not to; turn Content-Encoding "
@@ -199,8 +229,7 @@ Result<BodyPlan> checkResponse(const ResponseHead& head, const RangeAsked& asked
   }
   if (const Status same = checkValidator(head, expectation.validator, shown); !same.ok())
     return same.error();
-  const std::uint64_t whole = asked.received + asked.length;
-  const std::uint64_t start = asked.offset - asked.received;
+  if (isGzipped) return BodyPlan{.skip = asked.received, .isGzipped = true};
   if (head.status == 206) {
     if (!range || !range->first) {
       return Error{ErrorCode::kProtocolError,

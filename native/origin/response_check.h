@@ -22,17 +22,19 @@ struct RangeAsked {
 
 struct ResponseHead {
   int status = 0;
-  std::string contentRange, entityTag, lastModified, contentEncoding, retryAfter;
+  std::string contentRange, entityTag, lastModified, contentEncoding, contentType, retryAfter;
   std::optional<std::uint64_t> contentLength;
 
   // Takes one header line ("Name: value\r\n"), or the status line, which begins a new head.
   void take(std::string_view line);
 };
 
-// Bytes at the start of the body to drop: the server sent the whole object where a later part was
-// asked.
 struct BodyPlan {
+  // Bytes at the start of the body to drop: the server sent the whole object where a later part was
+  // asked.
   std::uint64_t skip = 0;
+  // The body is the whole object, gzipped although it was asked for as it is.
+  bool isGzipped = false;
 };
 
 // `shown`: the URL as messages may show it; `expires`: the location has an expiry.

@@ -76,6 +76,20 @@ TEST(ResponseCheck, ComparesTagsWithOrWithoutTheirQuotes) {
   }
 }
 
+TEST(ResponseCheck, TakesAPageForAFailureThatPasses) {
+  ResponseHead head;
+  head.status = 200;
+  head.contentType = "text/HTML; charset=utf-8";
+  head.contentLength = 1469;
+  const RangeAsked asked{.offset = 0, .length = 100};
+  const auto codeOf = [&](const OriginExpectation& expected, const std::string& url) {
+    return checkResponse(head, asked, expected, url, false).code();
+  };
+  EXPECT_EQ(codeOf({1000, "etag:\"a\""}, "http://h/model.bin"), ErrorCode::kUnavailable);
+  EXPECT_EQ(codeOf({1000, {}}, "http://h/index.html"), ErrorCode::kOriginChanged);
+  EXPECT_EQ(codeOf({1469, "etag:\"a\""}, "http://h/model.bin"), ErrorCode::kOriginChanged);
+}
+
 TEST(ResponseCheck, SkipsWhatIsAlreadyThereOfAWholeObject) {
   ResponseHead head;
   head.status = 200;

@@ -22,4 +22,6 @@ bool isTagOfBytes(std::string_view validator) {
          parts.find_first_not_of(kDecimal, 1) == parts.npos;
 }
 
+bool isGitBlobId(std::string_view validator) { return validator.starts_with("git:"); }
+
 }  // namespace hearth

@@ -10,4 +10,7 @@ namespace hearth {
 // write themselves (MinIO: zeros), and tags of another form say nothing of the bytes.
 [[nodiscard]] bool isTagOfBytes(std::string_view validator);
 
+// git:<blob id>, which is a digest of all bytes and is compared wherever they are read.
+[[nodiscard]] bool isGitBlobId(std::string_view validator);
+
 }  // namespace hearth
