@@ -15,6 +15,24 @@ export const specHashAnnotation = 'hearth.storage/spec-hash';
 export const clusterLabel = 'hearth.storage/cluster';
 export const nodeGroupLabel = 'hearth.storage/node-group';
 
+/**
+ * Labels of nodes, and topology keys of the CSI driver: the first says that agents of any StorageCluster belong on the node,
+ * the second that agents of this one do. Their value is `topologyValue`. Names of StorageClusters are labels without dots, so
+ * every key is valid.
+ */
+export const agentTopologyKey = 'csi.hearth.storage/agent';
+export const clusterTopologyPrefix = 'cluster.csi.hearth.storage/';
+export const topologyValue = 'true';
+
+/** The topology key of the nodes on which volumes of a StorageCluster can be used. */
+export function clusterTopologyKey(cluster: string): string {
+  return `${clusterTopologyPrefix}${cluster}`;
+}
+
+/** ConfigMap in the operator's namespace, and the file in it, by which csi-node learns which nodes have agents. */
+export const nodeGroupsConfigMap = 'hearth-node-groups';
+export const nodeGroupsFile = 'node-groups.json';
+
 /** Scheduling gate of pods that wait for bytes. */
 export const preloadGateName = 'hearth.storage/preload';
 /** Annotation of such a pod: the name of its CachePreload, which is the plan for it. Written at admission. */

@@ -12,6 +12,7 @@ describe('the configuration', () => {
       kubeletDirectory: '/var/lib/kubelet',
       registrationDirectory: '/var/lib/kubelet/plugins_registry',
       health: undefined,
+      nodeGroupsFile: undefined,
       logLevel: 'info',
       logFormat: 'auto',
     });

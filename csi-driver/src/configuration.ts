@@ -18,6 +18,8 @@ export interface Configuration {
   /** The kubelet's `plugins_registry`; undefined: no registration. */
   registrationDirectory: string | undefined;
   health: { host: string; port: number } | undefined;
+  /** Where the operator says which nodes have agents; undefined: nowhere. */
+  nodeGroupsFile: string | undefined;
   logLevel: LogLevel;
   logFormat: 'auto' | 'json' | 'pretty';
 }
@@ -69,6 +71,11 @@ const options = {
     value: 'HOST:PORT',
     description: 'HTTP /healthz and /readyz; absent: none',
   },
+  'node-groups-file': {
+    variable: 'HEARTH_NODE_GROUPS_FILE',
+    value: 'PATH',
+    description: 'file in which the operator writes which nodes have agents, for messages; absent: none',
+  },
   'log-level': {
     variable: 'HEARTH_LOG_LEVEL',
     fallback: 'info',
@@ -95,6 +102,7 @@ const schema = z.object({
   'kubelet-directory': path,
   'registration-directory': z.string().regex(/^$|^none$|^\//, 'must be an absolute path or none'),
   'health-listen': z.string().regex(/^$|^(\[[0-9a-fA-F:]+\]|[^:[\]]*):\d{1,5}$/, 'must be HOST:PORT, :PORT or empty'),
+  'node-groups-file': z.string().regex(/^$|^\//, 'must be an absolute path'),
   'log-level': z.enum(['debug', 'info', 'warn', 'error'], 'must be debug, info, warn or error'),
   'log-format': z.enum(['auto', 'json', 'pretty'], 'must be auto, json or pretty'),
 });
@@ -126,6 +134,7 @@ export function readConfiguration(args: string[], environment: NodeJS.ProcessEnv
     kubeletDirectory,
     registrationDirectory:
       registration === 'none' ? undefined : registration || join(kubeletDirectory, 'plugins_registry'),
+    nodeGroupsFile: data['node-groups-file'] || undefined,
     health: listenAddress(data['health-listen']),
     logLevel: data['log-level'],
     logFormat: data['log-format'],

@@ -1,11 +1,11 @@
 import { type Clock, HearthError, type Logger, systemClock } from '@hearth/common';
 import { HealthServer } from '@hearth/common/health';
-import { NodeAgents } from './agent/index.ts';
+import { NodeAgents, NodeGroups } from './agent/index.ts';
 import type { Configuration } from './configuration.ts';
 import { ControllerService, ControlRegistry } from './controller/index.ts';
 import { SystemMounts } from './mounts/index.ts';
 import { driverVersion } from './names.ts';
-import { NodeService, Publications, PublishedRecords, Rebinding, reconcilePublished } from './node/index.ts';
+import { NodeService, Publications, PublishedRecords, Rebinding, reconcilePublished, Topology } from './node/index.ts';
 import {
   addController,
   addIdentity,
@@ -25,6 +25,7 @@ const pace = {
   retryMs: 10_000,
   drainMs: 10_000,
   rebindMs: 3000,
+  topologyMs: 5000,
 };
 
 /** The driver on one node: its services on a socket, registered with the kubelet. */
@@ -36,6 +37,7 @@ export class Driver {
   readonly #rebinding: Rebinding;
   readonly #server: SocketServer;
   readonly #registration: KubeletRegistration | undefined;
+  readonly #topology: Topology;
   readonly #health: HealthServer;
   #reconciled = false;
 
@@ -47,7 +49,12 @@ export class Driver {
     this.#health = new HealthServer({ reasons: () => this.#reasons() }, logger);
     this.#mounts = new SystemMounts({ kubeletDirectory, deadlineMs: pace.mountMs, ...shared });
     this.#records = new PublishedRecords(stateDirectory, logger);
-    const agents = new NodeAgents({ stateDirectory, node, deadlineMs: pace.agentMs });
+    const agents = new NodeAgents({
+      stateDirectory,
+      node,
+      deadlineMs: pace.agentMs,
+      ...selectionOf(configuration, logger),
+    });
     const publications = new Publications({ agents, mounts: this.#mounts, records: this.#records, ...shared });
     const handlers = new CallHandlers({ ...shared, deadlineMs: pace.callMs });
     const identity = new Identity({
@@ -56,7 +63,7 @@ export class Driver {
       ready: () => this.#reconciled,
     });
     // Once, and not with each socket: it holds the locks.
-    const nodeService = new NodeService({ node, publications });
+    const nodeService = new NodeService({ node, publications, clusters: () => agents.clusters() });
     this.#rebinding = new Rebinding({
       stateDirectory,
       records: this.#records,
@@ -81,6 +88,12 @@ export class Driver {
       const options = { directory: registrationDirectory, endpoint: socket, handlers, watchMs, retryMs, ...shared };
       this.#registration = new KubeletRegistration(options);
     }
+    this.#topology = new Topology({
+      clusters: () => agents.clusters(),
+      renew: async () => await this.#registration?.renew(),
+      everyMs: pace.topologyMs,
+      ...shared,
+    });
   }
 
   /** Serves when it resolves. Errors as those of `SocketServer.listen`; `IoError` when health has no address. */
@@ -90,6 +103,7 @@ export class Driver {
     const { kept, removed } = await reconcilePublished(this.#records, this.#mounts, this.#logger);
     this.#reconciled = true;
     await this.#server.listen();
+    await this.#topology.start();
     await this.#registration?.start();
     this.#rebinding.start();
     this.#logger.info('the driver is ready', { node, socket, services, published: kept, removed });
@@ -98,6 +112,7 @@ export class Driver {
   /** The kubelet learns it first, so that it does not ask any more; then calls under way are waited for. */
   async close(): Promise<void> {
     await this.#rebinding.close();
+    await this.#topology.close();
     await this.#registration?.close();
     await this.#server.close(pace.drainMs);
     await this.#health.close();
@@ -122,6 +137,12 @@ export class Driver {
     if (this.#registration?.registered === false) reasons.push('the kubelet has not registered the driver');
     return reasons;
   }
+}
+
+function selectionOf({ nodeGroupsFile: path, node }: Configuration, logger: Logger) {
+  if (path === undefined) return {};
+  const groups = new NodeGroups({ path, node, logger });
+  return { selection: (cluster: string | undefined) => groups.selection(cluster) };
 }
 
 function healthError({ host, port }: { host: string; port: number }, { message }: Error): HearthError {

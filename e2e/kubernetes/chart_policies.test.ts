@@ -31,7 +31,7 @@ describe('policies of the chart on an API server', () => {
     assert.equal(answer.body.spec.failurePolicy, 'Fail');
   }
 
-  it("holds the operator's writes on nodes to the startup taint", async () => {
+  it("holds the operator's writes on nodes to the startup taint and its labels", async () => {
     const startup = { key: 'hearth.storage/agent-not-ready', effect: 'NoSchedule' };
     const gpu = { key: 'gpu', value: 'yes', effect: 'NoSchedule' };
     const node: Manifest = {
@@ -64,16 +64,22 @@ describe('policies of the chart on an API server', () => {
         noTaint,
       );
       await refuses('cordoned', { spec: { unschedulable: true } });
-      await refuses('labelled', { metadata: { labels: { zone: 'b' } } }, /no metadata/);
+      await refuses('labelled', { metadata: { labels: { zone: 'b' } } }, /no label of nodes but/);
       await refuses(
         'a new label',
         { metadata: { labels: { 'node-role.kubernetes.io/control-plane': '' } } },
-        /no metadata/,
+        /no label of nodes but/,
       );
+      await refuses('a label removed', { metadata: { labels: { zone: null } } }, /no label of nodes but/);
       await refuses('annotated', { metadata: { annotations: { a: 'b' } } }, /no metadata/);
       await refuses('provider', { spec: { providerID: 'aws://x' } });
       for (const taints of [others, [startup, ...others]]) {
         const answer = await hearth.merge(path, { spec: { taints } });
+        assert.equal(answer.code, 200, JSON.stringify(answer.causes));
+      }
+      for (const value of ['true', null]) {
+        const labels = { 'csi.hearth.storage/agent': value, 'cluster.csi.hearth.storage/main': value };
+        const answer = await hearth.merge(path, { metadata: { labels } });
         assert.equal(answer.code, 200, JSON.stringify(answer.causes));
       }
     }

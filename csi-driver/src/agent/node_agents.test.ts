@@ -2,11 +2,11 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:net';
-import { HearthError } from '@hearth/common';
+import { HearthError, silentLogger } from '@hearth/common';
 import { TemporaryFolder, until } from '@hearth/common/testing';
 import { FakeAgent } from '../testing/fake_agent.ts';
 import { published } from '../testing/samples.ts';
-import { NodeAgents } from './index.ts';
+import { NodeAgents, NodeGroups } from './index.ts';
 
 const refused = 'FAILED_PRECONDITION';
 
@@ -75,6 +75,45 @@ describe('NodeAgents', () => {
     await assert.rejects(agents.find('c'), { status: refused, message });
     writeFileSync(agent.socket, '');
     await assert.rejects(agents.find('c'), { status: refused, message });
+  });
+
+  it('says which label the node lacks when the operator has written that', async () => {
+    const path = folder.file('node-groups.json');
+    const groups = new NodeGroups({ path, node: 'n1', logger: silentLogger });
+    const informed = new NodeAgents({
+      stateDirectory: folder.file('state'),
+      node: 'n1',
+      deadlineMs: 1000,
+      selection: (cluster) => groups.selection(cluster),
+    });
+    const refusal = async (cluster?: string) => {
+      const thrown = await informed.find(cluster).catch((error: HearthError) => error);
+      assert.ok(thrown instanceof HearthError);
+      return thrown.message;
+    };
+    assert.match(await refusal(), /check that a node group of one selects this node/);
+    writeFileSync(path, '{}');
+    assert.match(
+      await refusal(),
+      /^no agent of a StorageCluster runs on node n1; there is no StorageCluster: create one/,
+    );
+    const gpu = { name: 'gpu', selector: 'gpu=h200,hearth=yes' };
+    writeFileSync(path, JSON.stringify({ main: [gpu], other: [{ name: 'all', selector: '' }] }));
+    const lacks =
+      /on nodes with gpu=h200,hearth=yes \(node group gpu of StorageCluster main: kubectl label node n1 gpu=h200 hearth=yes\)/;
+    assert.match(await refusal(), lacks);
+    assert.match(await refusal(), /or on every Linux node \(node group all of StorageCluster other\)/);
+    assert.match(await refusal('main'), lacks);
+    assert.doesNotMatch(await refusal('main'), /node group all/);
+    assert.match(
+      await refusal('absent'),
+      /there is no StorageCluster absent \(there is main, other\): correct the attr/,
+    );
+    const groupsOfMain = [1, 2, 3, 4, 5].map((n) => ({ name: `g${n}`, selector: `g=${n}` }));
+    writeFileSync(path, JSON.stringify({ main: groupsOfMain }));
+    assert.match(await refusal(), /g=3 \(.*\) or one of 2 more node groups; if the node is one of these, wait/);
+    writeFileSync(path, '{"main":"of another release"}');
+    assert.match(await refusal('main'), /check that one of its node groups selects this node/);
   });
 
   it('refuses names that would lead elsewhere', async () => {

@@ -14,6 +14,8 @@ export interface NodeAgentsOptions {
   node: string;
   /** Milliseconds for one call. */
   deadlineMs: number;
+  /** Which nodes have agents, of which StorageCluster (undefined: of all); undefined: not known. */
+  selection?: (cluster: string | undefined) => Promise<string | undefined>;
 }
 
 export interface NodeAgent {
@@ -36,7 +38,7 @@ export class NodeAgents {
    * answer or when there is not exactly one.
    */
   async find(cluster: string | undefined): Promise<NodeAgent> {
-    const { stateDirectory, node, deadlineMs } = this.#options;
+    const { stateDirectory, deadlineMs } = this.#options;
     const name = cluster === undefined ? await this.#only() : checkClusterName(cluster);
     const directory = join(stateDirectory, name);
     const socket = join(directory, 'run', 'agent.sock');
@@ -47,12 +49,12 @@ export class NodeAgents {
       );
     }
     const absent = await knock(socket, knockMs);
-    if (absent !== undefined) throw notRunning(name, node, socket, absent);
+    if (absent !== undefined) throw await this.#notRunning(name, socket, absent);
     return { cluster: name, directory, control: new SocketCalls(socket, deadlineMs) };
   }
 
   /** Clusters of which something runs on this node: the holder stays while an agent restarts. */
-  async #clusters(): Promise<string[]> {
+  async clusters(): Promise<string[]> {
     const { stateDirectory } = this.#options;
     const found: string[] = [];
     for (const name of await listing(stateDirectory)) {
@@ -63,14 +65,14 @@ export class NodeAgents {
 
   async #only(): Promise<string> {
     const { node } = this.#options;
-    const clusters = await this.#clusters();
+    const clusters = await this.clusters();
     const [first, ...others] = clusters;
     if (first === undefined) {
       const folders = await listing(this.#options.stateDirectory);
       const traces = folders.length === 0 ? '' : `, and of ${folders.sort().join(', ')} only folders are left`;
       throw new CsiError(
         'FAILED_PRECONDITION',
-        `no agent of a StorageCluster runs on node ${node}${traces}; check that a node group of one selects this node (kubectl get storageclusters), and look at the agent's pod: kubectl get pods -A -l app.kubernetes.io/component=agent --field-selector spec.nodeName=${node}`,
+        `no agent of a StorageCluster runs on node ${node}${traces}; ${await this.#whereAgentsRun(undefined)}, and look at the agent's pod: kubectl get pods -A -l app.kubernetes.io/component=agent --field-selector spec.nodeName=${node}`,
       );
     }
     if (others.length === 0) return first;
@@ -79,13 +81,23 @@ export class NodeAgents {
       `node ${node} is in several StorageClusters (${clusters.join(', ')}); name one of them by the attribute cluster`,
     );
   }
-}
 
-function notRunning(cluster: string, node: string, socket: string, reason: string): CsiError {
-  return new CsiError(
-    'FAILED_PRECONDITION',
-    `the agent of StorageCluster ${cluster} does not run on node ${node} (${reason} at ${socket}); check that one of its node groups selects this node, and look at its pod: kubectl get pods -A -l hearth.storage/cluster=${cluster} --field-selector spec.nodeName=${node}`,
-  );
+  async #notRunning(cluster: string, socket: string, reason: string): Promise<CsiError> {
+    const { node } = this.#options;
+    return new CsiError(
+      'FAILED_PRECONDITION',
+      `the agent of StorageCluster ${cluster} does not run on node ${node} (${reason} at ${socket}); ${await this.#whereAgentsRun(cluster)}, and look at its pod: kubectl get pods -A -l hearth.storage/cluster=${cluster} --field-selector spec.nodeName=${node}`,
+    );
+  }
+
+  /** Which label the node lacks, if its labels are the reason. */
+  async #whereAgentsRun(cluster: string | undefined): Promise<string> {
+    const known = await this.#options.selection?.(cluster);
+    if (known !== undefined) return known;
+    return cluster === undefined
+      ? 'check that a node group of one selects this node (kubectl get storageclusters)'
+      : 'check that one of its node groups selects this node';
+  }
 }
 
 async function listing(folder: string): Promise<string[]> {

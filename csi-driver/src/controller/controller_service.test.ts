@@ -49,7 +49,7 @@ describe('ControllerService, over the control API of an agent', () => {
       capacityBytes: 3n * GiB,
       volumeContext: { cluster: 'c', datasetNamespace: 'team', dataset: 'model' },
       contentSource: undefined,
-      accessibleTopology: [],
+      accessibleTopology: [{ segments: { 'cluster.csi.hearth.storage/c': 'true' } }],
     });
     assert.equal((await create({ name: 'pvc-2', ...range(GiB) })).capacityBytes, 3n * GiB);
     assert.equal((await create({ name: 'pvc-3', ...range(10n * GiB) })).capacityBytes, 10n * GiB);

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { HearthError } from '@hearth/common';
+import { clusterTopologyKey, topologyValue } from '@hearth/common/names';
 import { CsiError } from '../csi_error.ts';
 import {
   type CapacityRange,
@@ -167,8 +168,13 @@ function toVolume({ name, dataset, capacityBytes, manifest }: VolumeRecord, clus
       ...(manifest === '' ? {} : { [attributeNames.revision]: manifest }),
     },
     contentSource: undefined,
-    accessibleTopology: [],
+    accessibleTopology: [{ segments: topologyOf(cluster) }],
   };
+}
+
+/** The nodes on which volumes of a StorageCluster can be used. */
+function topologyOf(cluster: string): Record<string, string> {
+  return { [clusterTopologyKey(cluster)]: topologyValue };
 }
 
 function checkedId(id: string): string {

@@ -2,3 +2,4 @@ export { NodeService } from './node_service.ts';
 export { Publications } from './publications.ts';
 export { PublishedRecords, reconcilePublished } from './published_records.ts';
 export { Rebinding } from './rebinding.ts';
+export { Topology } from './topology.ts';

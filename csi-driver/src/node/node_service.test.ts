@@ -36,9 +36,15 @@ class FakePublications {
 describe('NodeService', () => {
   let publications: FakePublications;
   let service: NodeService;
+  let clusters: string[];
   beforeEach(() => {
     publications = new FakePublications();
-    service = new NodeService({ node: 'n1', publications: publications as unknown as Publications });
+    clusters = [];
+    service = new NodeService({
+      node: 'n1',
+      publications: publications as unknown as Publications,
+      clusters: async () => clusters,
+    });
   });
 
   it('offers what it does, and no expansion or health', () => {
@@ -49,7 +55,14 @@ describe('NodeService', () => {
       Rpc.SINGLE_NODE_MULTI_WRITER,
       Rpc.VOLUME_MOUNT_GROUP,
     ]);
-    assert.deepEqual(service.nodeGetInfo(), { nodeId: 'n1', maxVolumesPerNode: 0n, accessibleTopology: undefined });
+  });
+
+  it('gives the StorageClusters on the node as its topology', async () => {
+    const info = { nodeId: 'n1', maxVolumesPerNode: 0n };
+    assert.deepEqual(await service.nodeGetInfo(), { ...info, accessibleTopology: { segments: {} } });
+    clusters = ['models'];
+    const segments = { 'cluster.csi.hearth.storage/models': 'true', 'csi.hearth.storage/agent': 'true' };
+    assert.deepEqual(await service.nodeGetInfo(), { ...info, accessibleTopology: { segments } });
   });
 
   it('stages nothing, but checks what it is given', () => {

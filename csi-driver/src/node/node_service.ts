@@ -1,3 +1,4 @@
+import { agentTopologyKey, clusterTopologyKey, topologyValue } from '@hearth/common/names';
 import { CsiError } from '../csi_error.ts';
 import {
   type NodeGetCapabilitiesResponse,
@@ -24,6 +25,8 @@ export interface NodeServiceOptions {
   /** As Kubernetes names it. */
   node: string;
   publications: Publications;
+  /** StorageClusters of which something runs on this node. */
+  clusters: () => Promise<string[]>;
 }
 
 /** CSI's Node service. Every call may come again, in any order, and after a restart of this process. */
@@ -46,8 +49,10 @@ export class NodeService {
     return { capabilities: types.map((type) => ({ type: { $case: 'rpc', value: { type } } })) };
   }
 
-  nodeGetInfo(): NodeGetInfoResponse {
-    return { nodeId: this.#options.node, maxVolumesPerNode: 0n, accessibleTopology: undefined };
+  /** The kubelet asks once per registration and labels the node with the segments, as the operator does. */
+  async nodeGetInfo(): Promise<NodeGetInfoResponse> {
+    const { node, clusters } = this.#options;
+    return { nodeId: node, maxVolumesPerNode: 0n, accessibleTopology: { segments: segmentsOf(await clusters()) } };
   }
 
   /** Stages nothing: a volume is bound to a revision when it is published, and revisions share their mounts. */
@@ -106,6 +111,13 @@ export class NodeService {
     const full = (unit: Unit, total: bigint) => ({ unit, total, used: total, available: 0n });
     return { usage: [full(Unit.BYTES, published.bytes), full(Unit.INODES, published.files)] };
   }
+}
+
+/** Topology segments of a node; none on a node without agents. */
+function segmentsOf(clusters: readonly string[]): Record<string, string> {
+  const keys = clusters.map(clusterTopologyKey);
+  if (keys.length > 0) keys.push(agentTopologyKey);
+  return Object.fromEntries(keys.map((key) => [key, topologyValue]));
 }
 
 function podOf(context: Record<string, string>): PublishedRecord['pod'] | undefined {

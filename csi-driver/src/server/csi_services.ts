@@ -36,10 +36,13 @@ export class Identity {
     return { name: driverName, vendorVersion: this.#options.version, manifest: {} };
   }
 
-  /** Every node sees every volume, so nothing is said of topology; which node is near to the bytes is no constraint. */
+  /** A volume can be used only on nodes with an agent of its StorageCluster. */
   getPluginCapabilities(): GetPluginCapabilitiesResponse {
-    if (!this.#options.controller) return { capabilities: [] };
-    return { capabilities: [{ type: { $case: 'service', value: { type: Service.CONTROLLER_SERVICE } } }] };
+    const types = [
+      Service.VOLUME_ACCESSIBILITY_CONSTRAINTS,
+      ...(this.#options.controller ? [Service.CONTROLLER_SERVICE] : []),
+    ];
+    return { capabilities: types.map((type) => ({ type: { $case: 'service', value: { type } } })) };
   }
 
   probe(): ProbeResponse {

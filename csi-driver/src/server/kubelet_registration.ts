@@ -69,6 +69,11 @@ export class KubeletRegistration {
     await this.#server.close(1000);
   }
 
+  /** Registers once more: the kubelet asks a driver for its topology only then. */
+  async renew(): Promise<void> {
+    await this.#server.renew();
+  }
+
   #noteStatus(registered: boolean, reason: string): void {
     const { logger } = this.#options;
     this.#registered = registered;

@@ -9,9 +9,11 @@ import { callSocket } from '@hearth/common/grpc/testing';
 import { TemporaryFolder, TestClock, until } from '@hearth/common/testing';
 import {
   ControllerService as ControllerDefinition,
+  type GetPluginCapabilitiesResponse,
   IdentityService as IdentityDefinition,
   NodeService as NodeDefinition,
   type NodePublishVolumeRequest,
+  PluginCapability_Service_Type,
 } from '../generated/csi/csi.ts';
 import type { NodeService } from '../node/index.ts';
 import { inlineContext, publishRequest } from '../testing/samples.ts';
@@ -65,11 +67,13 @@ describe('the server of the driver', () => {
   });
 
   it('says of capabilities only what it serves', async () => {
-    assert.deepEqual(await callSocket(socket, IdentityDefinition.getPluginCapabilities, {}), { capabilities: [] });
-    assert.equal(
-      new Identity({ version: '', controller: true, ready: () => true }).getPluginCapabilities().capabilities.length,
-      1,
-    );
+    const typesOf = ({ capabilities }: GetPluginCapabilitiesResponse) =>
+      capabilities.map(({ type }) => (type?.$case === 'service' ? type.value.type : undefined));
+    const { CONTROLLER_SERVICE, VOLUME_ACCESSIBILITY_CONSTRAINTS } = PluginCapability_Service_Type;
+    const served = await callSocket(socket, IdentityDefinition.getPluginCapabilities, {});
+    assert.deepEqual(typesOf(served), [VOLUME_ACCESSIBILITY_CONSTRAINTS]);
+    const all = new Identity({ version: '', controller: true, ready: () => true }).getPluginCapabilities();
+    assert.deepEqual(typesOf(all), [VOLUME_ACCESSIBILITY_CONSTRAINTS, CONTROLLER_SERVICE]);
     await assert.rejects(callSocket(socket, ControllerDefinition.controllerGetCapabilities, {}), {
       code: status.UNIMPLEMENTED,
     });

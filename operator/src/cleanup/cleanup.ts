@@ -13,6 +13,7 @@ import { all, deleteAll, ownedSelector } from '../kubernetes/index.ts';
 import { withoutStartupTaint } from '../nodes/index.ts';
 import { hasFinalizer, removeFinalizer } from '../reconciler/index.ts';
 import { ownedTypes } from '../storage_cluster/index.ts';
+import { withoutTopologyLabels } from '../topology/index.ts';
 import { refuseWhileMounted } from './mounting_pods.ts';
 import { removeFromNodes } from './node_pods.ts';
 import { pauseMs, until } from './wait.ts';
@@ -83,6 +84,7 @@ async function removeRest(options: CleanupOptions, deadline: number): Promise<vo
     if (volume.spec?.csi?.driver === driverName) await dropFinalizer(api, kinds.PersistentVolume, volume, signal);
   }
   await dropTaints(options);
+  await dropLabels(options);
   await api.delete(kinds.Lease, operatorName, namespace, { signal });
 
   let left: string[] = [];
@@ -149,6 +151,16 @@ async function dropTaints({ api, signal, logger }: CleanupOptions): Promise<void
     if (patch === undefined) continue;
     await api.patch(kinds.Node, name, undefined, patch, { kind: 'merge', signal }).catch(ignoring('NotFound'));
     logger.info('removed a startup taint', { node: name });
+  }
+}
+
+/** No operator is left that would keep the labels current by which the scheduler finds nodes for volumes. */
+async function dropLabels({ api, signal }: CleanupOptions): Promise<void> {
+  for (const { metadata } of await all(api, kinds.Node, {}, signal)) {
+    const patch = withoutTopologyLabels(metadata?.labels);
+    if (patch === undefined) continue;
+    const { name = '' } = metadata ?? {};
+    await api.patch(kinds.Node, name, undefined, patch, { kind: 'merge', signal }).catch(ignoring('NotFound'));
   }
 }
 

@@ -9,6 +9,7 @@ import { runProvisioner } from '../provisioner/index.ts';
 import { runReboundController } from '../rebound/index.ts';
 import type { SecretGrant } from '../secrets/index.ts';
 import { type Environment, runStorageClusterController } from '../storage_cluster/index.ts';
+import { runTopologyController } from '../topology/index.ts';
 import { runWebhookController } from '../webhook/index.ts';
 import { OperatorMetrics } from './metrics.ts';
 import { partOfSource } from './part_of_source.ts';
@@ -126,6 +127,7 @@ async function lead(options: OperatorOptions, parts: Parts, term: AbortSignal): 
       runStorageClusterController({ ...common, environment, nodes, pods: ownPods, owned, deletionTimeoutMs }, term),
       runNodeCacheController({ ...common, nodes, caches, datasets }, term),
       runNodeController({ ...common, nodes, datasets }, term),
+      runTopologyController({ ...common, namespace: environment.namespace, nodes, configMaps }, term),
       runReboundController({ ...common, instance, nodes, caches }, term),
       runDatasetController({ ...common, datasets, volumes, pods, nodes, grant }, term),
       runProvisioner({ ...common, claims, storageClasses, volumes, datasets }, term),

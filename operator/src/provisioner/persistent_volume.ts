@@ -9,6 +9,8 @@ export interface MadeVolume {
   volumeId: string;
   capacityBytes: bigint;
   volumeContext: Readonly<Record<string, string>>;
+  /** Alternatives: topology segments of nodes on which the volume can be used. */
+  accessibleTopology: readonly { segments: Readonly<Record<string, string>> }[];
 }
 
 /** The object by which a claim gets its volume. Pure: the same for every try. */
@@ -44,8 +46,18 @@ export function persistentVolume(request: VolumeRequest, made: MadeVolume): Pers
         uid: claim.uid,
       },
       csi: { driver: driverName, volumeHandle: made.volumeId, volumeAttributes: { ...made.volumeContext } },
+      ...nodeAffinity(made),
     },
   };
+}
+
+/** As the external provisioner translates topology. The terms name labels, which the operator keeps current on nodes. */
+function nodeAffinity({ accessibleTopology }: MadeVolume): Pick<NonNullable<PersistentVolume['spec']>, 'nodeAffinity'> {
+  if (accessibleTopology.length === 0) return {};
+  const nodeSelectorTerms = accessibleTopology.map(({ segments }) => ({
+    matchExpressions: Object.entries(segments).map(([key, value]) => ({ key, operator: 'In', values: [value] })),
+  }));
+  return { nodeAffinity: { required: { nodeSelectorTerms } } };
 }
 
 const units = ['', 'Ki', 'Mi', 'Gi', 'Ti', 'Pi', 'Ei'];

@@ -30,7 +30,12 @@ const storageClass = classView({
 const plan = planClaim(claim, storageClass, dataset({}, readyStatus()));
 assert.ok(plan.kind === 'provision');
 const volumeContext = { cluster: 'main', datasetNamespace: 'team', dataset: 'llama' };
-const object = persistentVolume(plan.request, { volumeId: 'pvc-u-1', capacityBytes: 3n << 30n, volumeContext });
+const object = persistentVolume(plan.request, {
+  volumeId: 'pvc-u-1',
+  capacityBytes: 3n << 30n,
+  volumeContext,
+  accessibleTopology: [{ segments: { 'cluster.csi.hearth.storage/main': 'true' } }],
+});
 
 describe('PersistentVolume of a claim', () => {
   it('has what the claim and its class ask for, and belongs to that claim alone', () => {
@@ -46,6 +51,13 @@ describe('PersistentVolume of a claim', () => {
       mountOptions: ['noatime'],
       claimRef: { apiVersion: 'v1', kind: 'PersistentVolumeClaim', namespace: 'team', name: 'c', uid: 'u-1' },
       csi: { driver, volumeHandle: 'pvc-u-1', volumeAttributes: volumeContext },
+      nodeAffinity: {
+        required: {
+          nodeSelectorTerms: [
+            { matchExpressions: [{ key: 'cluster.csi.hearth.storage/main', operator: 'In', values: ['true'] }] },
+          ],
+        },
+      },
     });
   });
 

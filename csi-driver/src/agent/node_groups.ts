@@ -1,0 +1,61 @@
+import { readFile } from 'node:fs/promises';
+import { HearthError, type Logger } from '@hearth/common';
+import { z } from 'zod';
+
+/** As the operator writes it: the node groups of each StorageCluster, and the labels of the nodes that they select. */
+const schema = z.record(z.string(), z.array(z.object({ name: z.string(), selector: z.string() })));
+type Groups = z.infer<typeof schema>;
+
+/** How many node groups a sentence names. */
+const maxNamed = 3;
+
+/** Reads which nodes StorageClusters select: csi-node has no rights in Kubernetes, and the operator tells it by a file. */
+export class NodeGroups {
+  readonly #path: string;
+  readonly #node: string;
+  readonly #logger: Logger;
+
+  constructor({ path, node, logger }: { path: string; node: string; logger: Logger }) {
+    this.#path = path;
+    this.#node = node;
+    this.#logger = logger;
+  }
+
+  /**
+   * A clause that says which nodes have agents of a StorageCluster (undefined: of any) and how this node becomes one of
+   * them. Undefined when the operator has not written the file, or has written it in a way that this release cannot read.
+   */
+  async selection(cluster: string | undefined): Promise<string | undefined> {
+    const all = await this.#read();
+    if (all === undefined) return undefined;
+    if (cluster === undefined && Object.keys(all).length === 0) return 'there is no StorageCluster: create one';
+    const groups = cluster === undefined ? all : { [cluster]: all[cluster] ?? [] };
+    if (cluster !== undefined && all[cluster] === undefined) {
+      const there = Object.keys(all).sort().join(', ') || 'none';
+      return `there is no StorageCluster ${cluster} (there is ${there}): correct the attribute cluster`;
+    }
+    const clauses = Object.entries(groups).flatMap(([name, of]) => of.map((group) => this.#clause(name, group)));
+    const more = clauses.length > maxNamed ? ` or one of ${clauses.length - maxNamed} more node groups` : '';
+    return `it runs ${clauses.slice(0, maxNamed).join(', or ')}${more}; if the node is one of these, wait`;
+  }
+
+  #clause(cluster: string, { name, selector }: Groups[string][number]): string {
+    const group = `node group ${name} of StorageCluster ${cluster}`;
+    if (selector === '') return `on every Linux node (${group})`;
+    const labels = selector.split(',').join(' ');
+    return `on nodes with ${selector} (${group}: kubectl label node ${this.#node} ${labels})`;
+  }
+
+  async #read(): Promise<Groups | undefined> {
+    try {
+      const parsed = schema.safeParse(JSON.parse(await readFile(this.#path, 'utf8')));
+      if (parsed.success) return parsed.data;
+      this.#logger.warn('the file with the node groups has a form that this release does not know', {
+        path: this.#path,
+      });
+    } catch (thrown) {
+      this.#logger.debug('the file with the node groups cannot be read', { error: HearthError.from(thrown) });
+    }
+    return undefined;
+  }
+}

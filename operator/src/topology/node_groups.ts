@@ -1,0 +1,70 @@
+import { type Applied, type ConfigMap, type KubernetesClient, kinds } from '@hearth/common/kubernetes';
+import { nodeGroupsConfigMap, nodeGroupsFile } from '@hearth/common/names';
+import type { StorageCluster } from '@hearth/common/resources';
+import { labelsOfOperator, type Source } from '../kubernetes/index.ts';
+import type { Reconciler } from '../reconciler/index.ts';
+
+export interface NodeGroupsOptions {
+  api: Pick<KubernetesClient, 'apply'>;
+  namespace: string;
+  clusters: Pick<Source<StorageCluster>, 'all'>;
+  /** Of the operator's namespace, with what the operator made. */
+  configMaps: Pick<Source<ConfigMap>, 'get'>;
+}
+
+interface ObservedGroups {
+  wanted: string;
+  present: string | undefined;
+}
+
+interface WriteGroups {
+  kind: 'write';
+  text: string;
+}
+
+/**
+ * Keeps the ConfigMap from which csi-node, which has no rights in Kubernetes, learns which nodes have agents. There is one,
+ * so the key is of no account.
+ */
+export class NodeGroupsReconciler implements Reconciler<string, ObservedGroups, WriteGroups> {
+  readonly #options: NodeGroupsOptions;
+
+  constructor(options: NodeGroupsOptions) {
+    this.#options = options;
+  }
+
+  async observe(): Promise<ObservedGroups> {
+    const { clusters, configMaps, namespace } = this.#options;
+    const present = configMaps.get(`${namespace}/${nodeGroupsConfigMap}`)?.data?.[nodeGroupsFile];
+    return { wanted: nodeGroupsText(clusters.all()), present };
+  }
+
+  plan(_key: string, { wanted, present }: ObservedGroups): WriteGroups[] {
+    return wanted === present ? [] : [{ kind: 'write', text: wanted }];
+  }
+
+  async apply({ text }: WriteGroups, _key: string, signal: AbortSignal): Promise<void> {
+    const { api, namespace } = this.#options;
+    const object: Applied<ConfigMap> = {
+      metadata: { name: nodeGroupsConfigMap, namespace, labels: labelsOfOperator('csi-node') },
+      data: { [nodeGroupsFile]: text },
+    };
+    await api.apply(kinds.ConfigMap, object, { signal });
+  }
+}
+
+/** Pure. By StorageCluster the node groups and the labels that they select, as `kubectl label` takes them. */
+export function nodeGroupsText(clusters: readonly StorageCluster[]): string {
+  const present = clusters.filter(({ metadata }) => metadata.deletionTimestamp === undefined);
+  const groups = present.map(({ metadata, spec }) => [
+    metadata.name,
+    spec.nodeGroups.map(({ name, nodeSelector }) => ({
+      name,
+      selector: Object.entries(nodeSelector)
+        .map(([key, value]) => `${key}=${value}`)
+        .sort()
+        .join(','),
+    })),
+  ]);
+  return `${JSON.stringify(Object.fromEntries(groups.sort(([a], [b]) => ((a as string) < (b as string) ? -1 : 1))), null, 2)}\n`;
+}

@@ -1,0 +1,102 @@
+import { ignoring, type Logger } from '@hearth/common';
+import {
+  type ConfigMap,
+  hasNewSpec,
+  type KubernetesClient,
+  kinds,
+  runController,
+  WorkQueue,
+  watch,
+} from '@hearth/common/kubernetes';
+import { nodeGroupsConfigMap } from '@hearth/common/names';
+import type { StorageCluster } from '@hearth/common/resources';
+import { type NodeFacts, type Place, Placements, type Source } from '../kubernetes/index.ts';
+import { type Reconciler, reconcileKey } from '../reconciler/index.ts';
+import { NodeGroupsReconciler } from './node_groups.ts';
+import { type LabelChanges, labelChanges } from './node_labels.ts';
+
+export interface TopologyControllerOptions {
+  api: Pick<KubernetesClient, 'apply' | 'patch'>;
+  namespace: string;
+  clusters: Source<StorageCluster>;
+  /** Projected by `nodeFacts`. */
+  nodes: Source<NodeFacts>;
+  /** Of the operator's namespace, with what the operator made. */
+  configMaps: Source<ConfigMap>;
+  logger: Logger;
+}
+
+/** Keeps labels of nodes and the ConfigMap current, on the leader only, until the signal aborts. The reflectors run already. */
+export async function runTopologyController(options: TopologyControllerOptions, signal: AbortSignal): Promise<void> {
+  await Promise.all([runNodeLabels(options, signal), runNodeGroups(options, signal)]);
+}
+
+/** Labels the nodes of each StorageCluster. */
+export class NodeLabelsReconciler implements Reconciler<NodeFacts, Place | undefined, LabelChanges> {
+  readonly #options: Pick<TopologyControllerOptions, 'api' | 'logger'>;
+  readonly #placeOf: (node: string) => Place | undefined;
+
+  constructor(
+    options: Pick<TopologyControllerOptions, 'api' | 'logger'>,
+    placeOf: (node: string) => Place | undefined,
+  ) {
+    this.#options = options;
+    this.#placeOf = placeOf;
+  }
+
+  async observe({ name }: NodeFacts): Promise<Place | undefined> {
+    return this.#placeOf(name);
+  }
+
+  plan({ labels }: NodeFacts, place: Place | undefined): LabelChanges[] {
+    const changes = labelChanges(labels, place?.cluster);
+    return changes === undefined ? [] : [changes];
+  }
+
+  async apply(labels: LabelChanges, { name }: NodeFacts, signal: AbortSignal): Promise<void> {
+    const { api, logger } = this.#options;
+    const patch = { metadata: { labels } };
+    await api.patch(kinds.Node, name, undefined, patch, { kind: 'merge', signal }).catch(ignoring('NotFound'));
+    logger.info('changed the topology labels of a node', { node: name, labels });
+  }
+}
+
+async function runNodeLabels(options: TopologyControllerOptions, signal: AbortSignal): Promise<void> {
+  const { clusters, nodes, logger } = options;
+  const placements = new Placements(clusters, nodes);
+  const reconciler = new NodeLabelsReconciler(options, (node) => placements.placeOf(node));
+  await runController({
+    name: 'node-labels',
+    queue: new WorkQueue({ firstDelayMs: 500, longestDelayMs: 60_000 }),
+    workers: 4,
+    watches: [
+      placements,
+      watch(nodes, (name, before, after) =>
+        JSON.stringify(before?.labels) === JSON.stringify(after?.labels) ? [] : [name],
+      ),
+      watch(clusters, (_name, before, after) => (hasNewSpec(before, after) ? nodes.keys() : [])),
+    ],
+    first: () => nodes.keys(),
+    reconcile: reconcileKey(reconciler, (name) => nodes.get(name)),
+    logger,
+    signal,
+  });
+}
+
+async function runNodeGroups(options: TopologyControllerOptions, signal: AbortSignal): Promise<void> {
+  const { clusters, configMaps, namespace, logger } = options;
+  const configMap = `${namespace}/${nodeGroupsConfigMap}`;
+  await runController({
+    name: 'node-groups',
+    queue: new WorkQueue({ firstDelayMs: 500, longestDelayMs: 60_000 }),
+    workers: 1,
+    watches: [
+      watch(clusters, (_name, before, after) => (hasNewSpec(before, after) ? [nodeGroupsConfigMap] : [])),
+      watch(configMaps, (key) => (key === configMap ? [nodeGroupsConfigMap] : [])),
+    ],
+    first: () => [nodeGroupsConfigMap],
+    reconcile: reconcileKey(new NodeGroupsReconciler(options), (key) => key),
+    logger,
+    signal,
+  });
+}
