@@ -12,6 +12,8 @@ export const fieldManager = 'hearth-operator';
 export const startupTaintKey = 'hearth.storage/agent-not-ready';
 /** Hash of the object as it was applied, by which drift and changes are distinguished from sameness. */
 export const specHashAnnotation = 'hearth.storage/spec-hash';
+/** Annotation of a StorageCluster that is being deleted: `true` has it go though pods mount its volumes. */
+export const forceDeletionAnnotation = 'hearth.storage/force-deletion';
 export const clusterLabel = 'hearth.storage/cluster';
 export const nodeGroupLabel = 'hearth.storage/node-group';
 

@@ -144,6 +144,7 @@ describe('chart', () => {
       kubeletDirectory: '/opt/k0s/kubelet',
       registrationDirectory: '/opt/k0s/kubelet/plugins_registry',
       health: { host: '', port: 8080 },
+      nodeGroupsFile: '/etc/hearth/node-groups.json',
       logLevel: 'debug',
       logFormat: 'auto',
     });

@@ -1,6 +1,7 @@
 /** What several rooms of the operator need of Kubernetes: parts of reflectors, labels, hashes, and where nodes belong. */
 export { componentLabel, labelsOfOperator, managedByLabel, ownedSelector } from './labels.ts';
 export { all, deleteAll, pages } from './listing.ts';
+export { mountingPods, namedPods } from './mounting_pods.ts';
 export { hasLabels, type NodeFacts, nodeFacts } from './node_facts.ts';
 export { type Place, type Placement, type PlacementConflict, placeNodes } from './placement.ts';
 export { Placements } from './placements.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import type { KubernetesObject, ResourceType } from '@hearth/common/kubernetes';
-import { cleanUp } from './clean_up.ts';
+import { cleanUp, keptByPods } from './clean_up.ts';
 import { labelsOf } from './names.ts';
 import { sampleCluster } from './testing/samples.ts';
 
@@ -41,6 +41,7 @@ describe('deletion of a StorageCluster', () => {
       namespace: 'hearth-system',
       now: () => clock.now,
       timeoutMs: 600_000,
+      began: new Map<string, number>(),
     };
     const run = () => cleanUp(options as never, sampleCluster({}, { deletionTimestamp }), signal);
     return { run, deleted, events, clock, objects };
@@ -82,9 +83,74 @@ describe('deletion of a StorageCluster', () => {
 
   it('ends when the timeout is over, with everything deleted that can be and an event', async () => {
     const { run, deleted, events, clock } = setUp({ Pod: ['agent-stuck'], Secret: ['ca'] });
-    clock.now = began + 600_001;
+    // However long it waited for pods before.
+    clock.now = began + 3_600_000;
+    await run();
+    assert.deepEqual(deleted, []);
+    clock.now += 600_001;
     assert.equal(await run(), 'done');
     assert.deepEqual(deleted, ['Secret ca']);
     assert.deepEqual(events, ['DeletionIncomplete']);
+  });
+});
+
+describe('a StorageCluster whose volumes pods mount', () => {
+  const driver = 'csi.hearth.storage';
+  const inline = (volumeAttributes: object) => ({ name: 'data', csi: { driver, volumeAttributes } });
+  const pod = (name: string, node: string, volume: object, phase = 'Running') => ({
+    metadata: { namespace: 'team', name },
+    spec: { nodeName: node, containers: [], volumes: [volume] },
+    status: { phase },
+  });
+  const volumeOf = (name: string, volumeAttributes: object) => ({
+    spec: { csi: { driver, volumeAttributes }, claimRef: { namespace: 'team', name } },
+  });
+  const ofClaim = (claimName: string) => ({ name: 'data', persistentVolumeClaim: { claimName } });
+  const holder = { metadata: { name: 'holder-1' }, spec: { nodeName: 'n1' } };
+
+  async function kept(pods: object[], options: { annotations?: Record<string, string>; own?: object[] } = {}) {
+    const { annotations = {}, own = [holder] } = options;
+    const volumes = [volumeOf('ours', { cluster: 'models' }), volumeOf('others', { cluster: 'other' })];
+    const list = async ({ kind }: { kind: string }, place: { labelSelector?: string }) => {
+      const items = kind === 'PersistentVolume' ? volumes : place.labelSelector === undefined ? pods : own;
+      return { items, resourceVersion: '1' };
+    };
+    const cluster = sampleCluster({}, { deletionTimestamp, annotations });
+    return await keptByPods({ api: { list } as never, namespace: 'hearth-system' }, cluster, signal);
+  }
+
+  it('waits for them by name, and says how to go on', async () => {
+    const waits = await kept([
+      pod('inline', 'n1', inline({ dataset: 'a' })),
+      pod('named', 'n1', inline({ dataset: 'a', cluster: 'models' })),
+      pod('claimed', 'n1', ofClaim('ours')),
+      pod('starting', 'n1', ofClaim('ours'), 'Pending'),
+    ]);
+    assert.ok(waits !== undefined && waits !== 'done');
+    assert.equal(waits.reason, 'InUse');
+    assert.match(
+      waits.waitingFor,
+      /: team\/claimed on n1, team\/inline on n1, team\/named on n1, team\/starting on n1; delete these pods/,
+    );
+    assert.match(waits.waitingFor, /kubectl annotate storagecluster models hearth\.storage\/force-deletion=true$/);
+  });
+
+  it('does not wait for pods that lose nothing', async () => {
+    const others = [
+      pod('elsewhere', 'n2', inline({ dataset: 'a' })),
+      pod('other-cluster', 'n1', inline({ dataset: 'a', cluster: 'other' })),
+      pod('other-claim', 'n1', ofClaim('others')),
+      pod('foreign-claim', 'n1', ofClaim('disk')),
+      pod('ended', 'n1', inline({ dataset: 'a' }), 'Succeeded'),
+      pod('unscheduled', '', ofClaim('ours'), 'Pending'),
+    ];
+    assert.equal(await kept(others), undefined);
+    assert.equal(await kept([pod('inline', 'n1', inline({ dataset: 'a' }))], { own: [] }), undefined);
+  });
+
+  it('goes when it is annotated', async () => {
+    const annotations = { 'hearth.storage/force-deletion': 'true' };
+    assert.equal(await kept([pod('inline', 'n1', inline({ dataset: 'a' }))], { annotations }), undefined);
+    assert.ok(await kept([pod('inline', 'n1', inline({ dataset: 'a' }))], { annotations: { other: 'true' } }));
   });
 });

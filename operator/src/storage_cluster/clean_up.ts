@@ -1,6 +1,6 @@
 import { type EventRecorder, type KubernetesClient, kinds } from '@hearth/common/kubernetes';
-import { clusterLabel, type StorageCluster } from '@hearth/common/resources';
-import { all, componentLabel, deleteAll, ownedSelector } from '../kubernetes/index.ts';
+import { clusterLabel, forceDeletionAnnotation, type StorageCluster } from '@hearth/common/resources';
+import { all, componentLabel, deleteAll, mountingPods, namedPods, ownedSelector } from '../kubernetes/index.ts';
 import type { CleanUpResult } from '../reconciler/index.ts';
 import type { Component } from './names.ts';
 import { ownedTypes } from './owned_objects.ts';
@@ -10,8 +10,33 @@ export interface CleanUpOptions {
   events: Pick<EventRecorder, 'eventFor'>;
   namespace: string;
   now: () => number;
-  /** A deletion ends after this time though something is left. */
+  /** A removal ends after this time though something is left. */
   timeoutMs: number;
+  /** When removals began, milliseconds since the epoch, by the uid of their StorageCluster. Kept between calls. */
+  began: Map<string, number>;
+}
+
+/** How often pods are looked for that keep a StorageCluster, ms. */
+const lookAgainMs = 10_000;
+
+/**
+ * Why the StorageCluster cannot go yet: pods mount its volumes, and their reads would fail for good. Undefined: nothing is
+ * in the way, or a person has annotated it. A volume that names no StorageCluster is that of the one on the pod's node.
+ */
+export async function keptByPods(
+  { api, namespace }: Pick<CleanUpOptions, 'api' | 'namespace'>,
+  { metadata }: StorageCluster,
+  signal: AbortSignal,
+): Promise<CleanUpResult | undefined> {
+  const { name } = metadata;
+  if (metadata.annotations?.[forceDeletionAnnotation] === 'true') return undefined;
+  const own = await all(api, kinds.Pod, { namespace, labelSelector: ofCluster(name) }, signal);
+  const nodes = new Set(own.flatMap(({ spec }) => spec?.nodeName ?? []));
+  const isOfCluster = (cluster: string | undefined, node: string) => nodes.has(node) && (cluster ?? name) === name;
+  const pods = nodes.size === 0 ? [] : await mountingPods(api, signal, isOfCluster);
+  if (pods.length === 0) return undefined;
+  const waitingFor = `Not deleted yet, because pods mount its volumes: ${namedPods(pods.sort())}; delete these pods, and it goes. To have it go now, with errors for all that these pods read: kubectl annotate storagecluster ${name} ${forceDeletionAnnotation}=true`;
+  return { waitingFor, reason: 'InUse', requeueAfterMs: lookAgainMs };
 }
 
 /**
@@ -24,9 +49,11 @@ export async function cleanUp(
   cluster: StorageCluster,
   signal: AbortSignal,
 ): Promise<CleanUpResult> {
-  const { events, now, timeoutMs } = options;
-  const { name, deletionTimestamp = '' } = cluster.metadata;
-  const patient = now() - Date.parse(deletionTimestamp) <= timeoutMs;
+  const { events, now, timeoutMs, began } = options;
+  const { name, uid = '' } = cluster.metadata;
+  const since = began.get(uid) ?? now();
+  began.set(uid, since);
+  const patient = now() - since <= timeoutMs;
   const left: string[] = [];
   for (const removeNext of [removeAgents, removeHolders, removeRest]) {
     left.push(...(await removeNext(options, name, signal)));

@@ -1,7 +1,7 @@
 import { type EventRecorder, type KubernetesClient, kinds } from '@hearth/common/kubernetes';
 import type { StorageCluster } from '@hearth/common/resources';
 import type { CleanUpResult, ObjectReconciler, Pass } from '../reconciler/index.ts';
-import { cleanUp } from './clean_up.ts';
+import { cleanUp, keptByPods } from './clean_up.ts';
 import { isReadByPods } from './configurations.ts';
 import type { Observation } from './observation.ts';
 import { Observer, type ObserverOptions } from './observer.ts';
@@ -30,6 +30,8 @@ export class StorageClusterReconciler implements ObjectReconciler<StorageCluster
   readonly status = (cluster: StorageCluster, pass: Pass<Observation, Action>) => clusterStatus(cluster, pass.observed);
   readonly #options: StorageClusterReconcilerOptions;
   readonly #observer: Observer;
+  /** Of StorageClusters that are being deleted: when their removal began. A new leader begins to count again. */
+  readonly #removals = new Map<string, number>();
 
   constructor(options: StorageClusterReconcilerOptions) {
     this.#options = options;
@@ -91,10 +93,17 @@ export class StorageClusterReconciler implements ObjectReconciler<StorageCluster
   }
 
   async cleanUp(cluster: StorageCluster, signal: AbortSignal): Promise<CleanUpResult> {
-    const { api, events, environment, agents, deletionTimeoutMs, now } = this.#options;
-    await agents.forget(cluster.metadata.name);
-    const time = () => now().getTime();
-    const options = { api, events, namespace: environment.namespace, now: time, timeoutMs: deletionTimeoutMs };
-    return await cleanUp(options, cluster, signal);
+    const { api, events, environment, agents, deletionTimeoutMs: timeoutMs, now } = this.#options;
+    const { namespace } = environment;
+    const { name, uid = '' } = cluster.metadata;
+    const began = this.#removals;
+    // Once agents are going, pods cannot keep them.
+    const kept = began.has(uid) ? undefined : await keptByPods({ api, namespace }, cluster, signal);
+    if (kept !== undefined) return kept;
+    await agents.forget(name);
+    const options = { api, events, namespace, now: () => now().getTime(), timeoutMs, began };
+    const result = await cleanUp(options, cluster, signal);
+    if (result === 'done') began.delete(uid);
+    return result;
   }
 }

@@ -1,0 +1,69 @@
+import { type KubernetesClient, kinds, type PersistentVolume, type Pod, podVolumes } from '@hearth/common/kubernetes';
+import { driverName } from '@hearth/common/resources';
+import { pages } from './listing.ts';
+
+/** How many pods a message names. */
+const maxNamed = 10;
+
+/** A volume of ours, by the StorageCluster that it names; undefined: it names none. */
+type Wanted = (cluster: string | undefined, node: string) => boolean;
+
+/**
+ * Pods that mount volumes of ours which are wanted, as `NAMESPACE/NAME on NODE`. The kubelet unmounts the volumes of pods
+ * that have ended by itself, and of those without a node there are none.
+ */
+export async function mountingPods(
+  api: Pick<KubernetesClient, 'list'>,
+  signal: AbortSignal,
+  wanted: Wanted = () => true,
+): Promise<string[]> {
+  const claims = await claimsOfOurs(api, signal);
+  const mounting: string[] = [];
+  for await (const pods of pages(api, kinds.Pod, {}, signal)) {
+    for (const pod of pods) if (mounts(pod, claims, wanted)) mounting.push(placeOf(pod));
+  }
+  return mounting;
+}
+
+/** The first of them, for people. */
+export function namedPods(pods: readonly string[]): string {
+  const more = pods.length > maxNamed ? ` and ${pods.length - maxNamed} more` : '';
+  return `${pods.slice(0, maxNamed).join(', ')}${more}`;
+}
+
+/** By `NAMESPACE/NAME` of claims that are bound to volumes of ours, those made by hand among them: the StorageCluster. */
+async function claimsOfOurs(
+  api: Pick<KubernetesClient, 'list'>,
+  signal: AbortSignal,
+): Promise<Map<string, string | undefined>> {
+  const claims = new Map<string, string | undefined>();
+  for await (const volumes of pages<PersistentVolume>(api, kinds.PersistentVolume, {}, signal)) {
+    for (const { spec } of volumes) {
+      if (spec?.csi?.driver !== driverName) continue;
+      claims.set(`${spec.claimRef?.namespace}/${spec.claimRef?.name}`, clusterOf(spec.csi.volumeAttributes));
+    }
+  }
+  return claims;
+}
+
+function mounts(pod: Pod, claims: ReadonlyMap<string, string | undefined>, wanted: Wanted): boolean {
+  const { metadata, spec, status } = pod;
+  const node = spec?.nodeName;
+  if (!node || status?.phase === 'Succeeded' || status?.phase === 'Failed') return false;
+  const inline = (spec.volumes ?? []).some(
+    ({ csi }) => csi?.driver === driverName && wanted(clusterOf(csi.volumeAttributes), node),
+  );
+  if (inline) return true;
+  return podVolumes(pod).some((one) => {
+    if (one.kind === 'dataset') return false;
+    const claim = `${metadata?.namespace}/${one.claim}`;
+    return claims.has(claim) && wanted(claims.get(claim), node);
+  });
+}
+
+/** Undefined: the attributes name none. */
+function clusterOf(attributes: Record<string, string> | undefined): string | undefined {
+  return attributes?.cluster || undefined;
+}
+
+const placeOf = ({ metadata, spec }: Pod) => `${metadata?.namespace}/${metadata?.name} on ${spec?.nodeName}`;
