@@ -6,6 +6,15 @@ const cluster = (change: object = {}) => ({ nodeGroups: [group], ...change });
 const withGroup = (change: object) => cluster({ nodeGroups: [{ ...group, ...change }] });
 const withCache = (change: object) => withGroup({ cacheDirectories: [{ ...cache, ...change }] });
 const firstCache = 'spec.nodeGroups[0].cacheDirectories[0]';
+const terms =
+  'spec.nodeGroups[0].affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms';
+const firstExpression = `${terms}[0].matchExpressions[0]`;
+const withExpression = (change: object) => {
+  const nodeSelectorTerms = [{ matchExpressions: [{ key: 'a', ...change }] }];
+  return withGroup({
+    affinity: { nodeAffinity: { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms } } },
+  });
+};
 
 export const storageClusterCases: Case[] = [
   accepted('only a cache directory', cluster()),
@@ -14,6 +23,25 @@ export const storageClusterCases: Case[] = [
       {
         name: 'gpu',
         nodeSelector: { 'node.kubernetes.io/instance-type': 'p5', gpu: 'yes' },
+        affinity: {
+          nodeAffinity: {
+            requiredDuringSchedulingIgnoredDuringExecution: {
+              nodeSelectorTerms: [
+                { matchExpressions: [{ key: 'zone', operator: 'In', values: ['a', 'b'] }] },
+                {
+                  matchExpressions: [
+                    { key: 'disks', operator: 'Gt', values: ['3'] },
+                    { key: 'slow', operator: 'DoesNotExist' },
+                  ],
+                },
+              ],
+            },
+          },
+        },
+        tolerations: [
+          { key: 'dedicated', value: 'ml', effect: 'NoSchedule' },
+          { key: 'nvidia.com/gpu', operator: 'Exists' },
+        ],
         cacheDirectories: [
           { path: '/mnt/nvme0/hearth', budget: '90%', freeFloor: '5%' },
           { path: '/mnt/nvme1/hearth', budget: '1.5Ti', freeFloor: '100Gi' },
@@ -47,6 +75,36 @@ export const storageClusterCases: Case[] = [
     }),
   ),
   accepted('sixteen disks', withGroup({ cacheDirectories: many(16, (i) => ({ path: `/mnt/nvme${i}/hearth` })) })),
+  refused(
+    'a label that is to be in nothing',
+    `${firstExpression}`,
+    /In and NotIn need values/,
+    withExpression({ operator: 'In' }),
+  ),
+  refused(
+    'a label that is to exist with a value',
+    `${firstExpression}`,
+    /Exists and DoesNotExist take no values/,
+    withExpression({ operator: 'Exists', values: ['a'] }),
+  ),
+  refused(
+    'a label that is more than a word',
+    `${firstExpression}`,
+    /Gt and Lt need one number/,
+    withExpression({ operator: 'Gt', values: ['many'] }),
+  ),
+  refused(
+    'a toleration of a value of every taint',
+    'spec.nodeGroups[0].tolerations[0]',
+    /without a key the operator must be Exists/,
+    withGroup({ tolerations: [{ value: 'a' }] }),
+  ),
+  refused(
+    'a toleration of any value that names one',
+    'spec.nodeGroups[0].tolerations[0]',
+    /Exists takes no value/,
+    withGroup({ tolerations: [{ key: 'a', operator: 'Exists', value: 'b' }] }),
+  ),
   refused('no node groups', 'spec.nodeGroups', /should have at least 1 items/, cluster({ nodeGroups: [] })),
   refused('no spec of groups', 'spec.nodeGroups', /Required value/, {}),
   refused('two groups of one name', 'spec.nodeGroups[1]', /Duplicate value/, cluster({ nodeGroups: [group, group] })),

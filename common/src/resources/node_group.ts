@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import {
   absolutePath,
+  asList,
   asSet,
   keyedBy,
   labelName,
@@ -169,6 +170,77 @@ const resources = z.object({
     ),
 });
 
+const labelKey = () => z.string().min(1).max(317);
+const labelValue = () => z.string().max(63);
+
+const nodeAffinity = z
+  .object({
+    requiredDuringSchedulingIgnoredDuringExecution: z
+      .object({
+        nodeSelectorTerms: z
+          .array(
+            z.object({
+              matchExpressions: z
+                .array(
+                  z
+                    .object({
+                      key: labelKey().describe('Name of the label.'),
+                      operator: z
+                        .enum(['In', 'NotIn', 'Exists', 'DoesNotExist', 'Gt', 'Lt'])
+                        .describe('How the label is compared with the values.'),
+                      values: z
+                        .array(labelValue())
+                        .max(64)
+                        .default([])
+                        .meta(asList)
+                        .describe('None with Exists and DoesNotExist, one number with Gt and Lt.'),
+                    })
+                    .meta(
+                      rules(
+                        {
+                          rule: "!(self.operator in ['In', 'NotIn']) || self.values.size() > 0",
+                          message: 'In and NotIn need values',
+                        },
+                        {
+                          rule: "!(self.operator in ['Exists', 'DoesNotExist']) || self.values.size() == 0",
+                          message: 'Exists and DoesNotExist take no values',
+                        },
+                        {
+                          rule: "!(self.operator in ['Gt', 'Lt']) || (self.values.size() == 1 && self.values[0].matches('^-?[0-9]{1,18}$'))",
+                          message: 'Gt and Lt need one number',
+                        },
+                      ),
+                    ),
+                )
+                .min(1)
+                .max(16)
+                .meta(asList)
+                .describe('All must hold of the labels of a node.'),
+            }),
+          )
+          .min(1)
+          .max(8)
+          .meta(asList)
+          .describe('Alternatives.'),
+      })
+      .describe('Of labels of nodes, as pods have it.'),
+  })
+  .describe('Which nodes are in the group.');
+
+const toleration = z
+  .object({
+    key: labelKey().optional().describe('Key of the taint. Absent: every taint, with the operator Exists.'),
+    operator: z.enum(['Exists', 'Equal']).default('Equal').describe('Whether the value counts.'),
+    value: labelValue().optional().describe('Value of the taint, with the operator Equal. Absent: the empty one.'),
+    effect: z.enum(['NoSchedule', 'PreferNoSchedule', 'NoExecute']).optional().describe('Absent: every effect.'),
+  })
+  .meta(
+    rules(
+      { rule: "has(self.key) || self.operator == 'Exists'", message: 'without a key the operator must be Exists' },
+      { rule: "!has(self.value) || self.operator == 'Equal'", message: 'Exists takes no value' },
+    ),
+  );
+
 export const nodeGroup = z.object({
   name: labelName(40).describe('Name of the group.'),
   nodeSelector: z
@@ -176,6 +248,19 @@ export const nodeGroup = z.object({
     .default({})
     .meta({ maxProperties: 16 })
     .describe('Labels of the nodes in this group; none: all nodes. A node belongs to one group of one cluster.'),
+  affinity: z
+    .object({ nodeAffinity })
+    .optional()
+    .describe('Further conditions for the labels of the nodes in this group, written as in a pod.'),
+  tolerations: z
+    .array(toleration)
+    .max(32)
+    .meta(asList)
+    .optional()
+    .describe(
+      'Taints of the nodes in this group: a node with another one is not in it. Absent: nodes with any taints but those of ' +
+        'control planes and of virtual nodes.',
+    ),
   cacheDirectories: z
     .array(cacheDirectory)
     .min(1)

@@ -157,7 +157,9 @@ const nodeState = z.object({
 export const storageClusterStatusSchema = z.object({
   observedGeneration: observedGeneration().optional(),
   conditions: conditionsSchema().optional(),
-  nodesDesired: count().optional().describe('Nodes that the node groups select.'),
+  nodesDesired: count()
+    .optional()
+    .describe('Nodes that the node groups select and that are ready themselves: as many agents should serve now.'),
   nodesReady: count().optional().describe('Nodes whose agent serves.'),
   capacityBytes: count().optional().describe('Budgets of all ready agents together.'),
   usedBytes: count().optional().describe('Bytes in the caches of all ready agents.'),

@@ -98,11 +98,17 @@ describe('NodeAgents', () => {
       /^no agent of a StorageCluster runs on node n1; there is no StorageCluster: create one/,
     );
     const gpu = { name: 'gpu', selector: 'gpu=h200,hearth=yes' };
-    writeFileSync(path, JSON.stringify({ main: [gpu], other: [{ name: 'all', selector: '' }] }));
+    writeFileSync(
+      path,
+      JSON.stringify({ main: [gpu], other: [{ name: 'all', selector: '', further: 'label zone In (a)' }] }),
+    );
     const lacks =
       /on nodes with gpu=h200,hearth=yes \(node group gpu of StorageCluster main: kubectl label node n1 gpu=h200 hearth=yes\)/;
     assert.match(await refusal(), lacks);
-    assert.match(await refusal(), /or on every Linux node \(node group all of StorageCluster other\)/);
+    assert.match(
+      await refusal(),
+      /or on every Linux node with label zone In \(a\) \(node group all of StorageCluster other\)/,
+    );
     assert.match(await refusal('main'), lacks);
     assert.doesNotMatch(await refusal('main'), /node group all/);
     assert.match(

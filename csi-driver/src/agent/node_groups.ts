@@ -2,8 +2,11 @@ import { readFile } from 'node:fs/promises';
 import { HearthError, type Logger } from '@hearth/common';
 import { z } from 'zod';
 
-/** As the operator writes it: the node groups of each StorageCluster, and the labels of the nodes that they select. */
-const schema = z.record(z.string(), z.array(z.object({ name: z.string(), selector: z.string() })));
+/** As the operator writes it: the node groups of each StorageCluster, the labels of the nodes that they select, and further conditions in words. */
+const schema = z.record(
+  z.string(),
+  z.array(z.object({ name: z.string(), selector: z.string(), further: z.string().default('') })),
+);
 type Groups = z.infer<typeof schema>;
 
 /** How many node groups a sentence names. */
@@ -39,11 +42,12 @@ export class NodeGroups {
     return `it runs ${clauses.slice(0, maxNamed).join(', or ')}${more}; if the node is one of these, wait`;
   }
 
-  #clause(cluster: string, { name, selector }: Groups[string][number]): string {
+  #clause(cluster: string, { name, selector, further }: Groups[string][number]): string {
     const group = `node group ${name} of StorageCluster ${cluster}`;
-    if (selector === '') return `on every Linux node (${group})`;
+    const also = further === '' ? '' : ` and ${further}`;
+    if (selector === '') return `on every Linux node${also === '' ? '' : ` with ${further}`} (${group})`;
     const labels = selector.split(',').join(' ');
-    return `on nodes with ${selector} (${group}: kubectl label node ${this.#node} ${labels})`;
+    return `on nodes with ${selector}${also} (${group}: kubectl label node ${this.#node} ${labels})`;
   }
 
   async #read(): Promise<Groups | undefined> {

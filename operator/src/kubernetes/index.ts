@@ -3,7 +3,16 @@ export { componentLabel, labelsOfOperator, managedByLabel, ownedSelector } from 
 export { all, deleteAll, pages } from './listing.ts';
 export { mountingPods, namedPods } from './mounting_pods.ts';
 export { hasLabels, type NodeFacts, nodeFacts } from './node_facts.ts';
+export {
+  type Expression,
+  expressionHolds,
+  hardTaints,
+  isTolerated,
+  type Taint,
+  type Toleration,
+} from './node_matching.ts';
 export { type Place, type Placement, type PlacementConflict, placeNodes } from './placement.ts';
 export { Placements } from './placements.ts';
+export { noVirtualNode, selects, termsOf, tolerationsOf } from './selection.ts';
 export type { Source } from './source.ts';
 export { hashOf } from './spec_hash.ts';

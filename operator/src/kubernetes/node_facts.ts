@@ -1,5 +1,6 @@
 import type { Node } from '@hearth/common/kubernetes';
 import { placeOf, startupTaintKey } from '@hearth/common/resources';
+import { hardTaints, type Taint } from './node_matching.ts';
 
 /** What the operator keeps of a node. */
 export interface NodeFacts {
@@ -9,6 +10,8 @@ export interface NodeFacts {
   createdAt: string;
   /** Whether its kubelet says that it can run pods. */
   ready: boolean;
+  /** Those that keep pods away which do not tolerate them. */
+  taints: readonly Taint[];
   /** Whether it still has the startup taint. */
   tainted: boolean;
   /** Whether it is being emptied: cordoned, or marked by an autoscaler that is about to remove it. */
@@ -18,7 +21,7 @@ export interface NodeFacts {
 }
 
 /** Taints by which Cluster Autoscaler and Karpenter mark a node that is to go. */
-const leavingTaints = ['ToBeDeletedByClusterAutoscaler', 'karpenter.sh/disrupted'];
+export const leavingTaints = ['ToBeDeletedByClusterAutoscaler', 'karpenter.sh/disrupted'];
 
 /** Whether a node has all of these labels; no selector asks for none. */
 export function hasLabels(
@@ -37,6 +40,7 @@ export function nodeFacts(node: Node): NodeFacts {
     labels,
     createdAt: creationTimestamp,
     ready: ready?.status === 'True',
+    taints: hardTaints(node.spec?.taints ?? []).map(({ key, value, effect }) => ({ key, value, effect })),
     tainted: node.spec?.taints?.some(({ key }) => key === startupTaintKey) ?? false,
     leaving:
       node.spec?.unschedulable === true || (node.spec?.taints?.some(({ key }) => leavingTaints.includes(key)) ?? false),

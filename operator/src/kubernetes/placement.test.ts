@@ -48,4 +48,56 @@ describe('placement of nodes', () => {
     const windows = sampleNode('w', { labels: { 'kubernetes.io/os': 'windows' } });
     assert.deepEqual(places([going, other], [sampleNode('n'), windows]), { n: 'b/all' });
   });
+
+  const taint = (key: string, effect = 'NoSchedule', value?: string) => ({ key, value, effect });
+  const placed = (fields: Partial<NodeFacts>, groupFields: object = {}) => {
+    const one = cluster('c', '2026-01-01T00:00:00Z', { ...group('all'), ...groupFields });
+    const { places, reserved } = placeNodes([one], [sampleNode('n', fields)]);
+    return places.has('n') ? 'yes' : reserved.has('c') ? 'reserved' : 'no';
+  };
+
+  it('leaves out control planes and virtual nodes, and no other node for its taints', () => {
+    assert.equal(placed({ taints: [taint('nvidia.com/gpu'), taint('dedicated', 'NoExecute', 'ml')] }), 'yes');
+    assert.equal(placed({ labels: { 'node-role.kubernetes.io/control-plane': '' } }), 'yes', 'of a single node');
+    assert.equal(placed({ taints: [taint('node-role.kubernetes.io/control-plane')] }), 'reserved');
+    assert.equal(placed({ taints: [taint('virtual-kubelet.io/provider')] }), 'reserved');
+    assert.equal(placed({ labels: { type: 'virtual-kubelet' } }), 'no');
+    assert.equal(placed({ labels: { 'eks.amazonaws.com/compute-type': 'fargate' } }), 'no');
+  });
+
+  it('takes nodes of which a group tolerates all taints', () => {
+    const tolerations = [
+      { key: 'node-role.kubernetes.io/control-plane', operator: 'Exists' },
+      { key: 'gpu', value: 'a' },
+    ];
+    const node = (...taints: NodeFacts['taints']) => placed({ taints }, { tolerations });
+    assert.equal(node(taint('node-role.kubernetes.io/control-plane')), 'yes');
+    assert.equal(node(taint('gpu', 'NoExecute', 'a')), 'yes');
+    assert.equal(node(taint('gpu', 'NoSchedule', 'b')), 'no');
+    assert.equal(node(taint('dedicated')), 'no');
+    for (const key of [
+      'hearth.storage/agent-not-ready',
+      'ToBeDeletedByClusterAutoscaler',
+      'node.kubernetes.io/not-ready',
+    ]) {
+      assert.equal(node(taint(key)), 'yes', key);
+    }
+  });
+
+  it('takes nodes whose labels satisfy one of the terms of a group', () => {
+    const inZone = { matchExpressions: [{ key: 'zone', operator: 'In', values: ['a', 'b'] }] };
+    const large = {
+      matchExpressions: [
+        { key: 'disks', operator: 'Gt', values: ['3'] },
+        { key: 'slow', operator: 'DoesNotExist' },
+      ],
+    };
+    const nodeSelectorTerms = [inZone, large];
+    const affinity = { nodeAffinity: { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms } } };
+    const node = (labels: Record<string, string>) => placed({ labels }, { affinity });
+    assert.equal(node({ zone: 'b' }), 'yes');
+    assert.equal(node({ zone: 'c', disks: '4' }), 'yes');
+    assert.equal(node({ disks: '4', slow: '' }), 'no');
+    assert.equal(node({}), 'no');
+  });
 });

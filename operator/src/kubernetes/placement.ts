@@ -1,5 +1,6 @@
-import type { NodeGroup, StorageCluster } from '@hearth/common/resources';
-import { hasLabels, type NodeFacts } from './node_facts.ts';
+import type { StorageCluster } from '@hearth/common/resources';
+import type { NodeFacts } from './node_facts.ts';
+import { selects } from './selection.ts';
 
 /** The one group that a node belongs to. */
 export interface Place {
@@ -18,6 +19,8 @@ export interface Placement {
   places: ReadonlyMap<string, Place>;
   /** By cluster. Conflicts of groups of the same cluster are among them. */
   conflicts: ReadonlyMap<string, readonly PlacementConflict[]>;
+  /** By cluster: nodes with the labels of a group that are reserved for other work. */
+  reserved: ReadonlyMap<string, readonly { node: string; group: string }[]>;
 }
 
 /**
@@ -27,26 +30,26 @@ export interface Placement {
 export function placeNodes(clusters: readonly StorageCluster[], nodes: readonly NodeFacts[]): Placement {
   const places = new Map<string, Place>();
   const conflicts = new Map<string, PlacementConflict[]>();
+  const reserved = new Map<string, { node: string; group: string }[]>();
   for (const { metadata, spec } of [...clusters].sort(byAge)) {
     if (metadata.deletionTimestamp !== undefined) continue;
     const cluster = metadata.name;
     const own: PlacementConflict[] = [];
+    const kept: { node: string; group: string }[] = [];
     for (const group of spec.nodeGroups) {
       for (const node of nodes) {
-        if (!selects(group, node)) continue;
+        const selected = selects(group, node);
+        if (selected === 'reserved') kept.push({ node: node.name, group: group.name });
+        if (selected !== 'yes') continue;
         const takenBy = places.get(node.name);
         if (takenBy === undefined) places.set(node.name, { cluster, group: group.name });
         else own.push({ node: node.name, group: group.name, takenBy });
       }
     }
     if (own.length > 0) conflicts.set(cluster, own);
+    if (kept.length > 0) reserved.set(cluster, kept);
   }
-  return { places, conflicts };
-}
-
-/** As the scheduler does for the pods of the group. */
-function selects(group: NodeGroup, node: NodeFacts): boolean {
-  return node.labels['kubernetes.io/os'] === 'linux' && hasLabels(node, group.nodeSelector);
+  return { places, conflicts, reserved };
 }
 
 function byAge(a: StorageCluster, b: StorageCluster): number {

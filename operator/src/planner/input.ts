@@ -1,4 +1,7 @@
 import type { GateMode } from '@hearth/common/resources';
+import type { Expression, Taint, Toleration } from '../kubernetes/index.ts';
+
+export type { Expression, Taint, Toleration };
 
 /**
  * What the planner knows: plain values, so that a plan can be made again from what was written down. Amounts of
@@ -36,12 +39,6 @@ export interface PlannedNode {
      */
     pinnedBytes?: Readonly<Record<string, number>> | undefined;
   };
-}
-
-export interface Taint {
-  key: string;
-  value?: string | undefined;
-  effect: string;
 }
 
 export interface RunningPod {
@@ -105,19 +102,6 @@ export interface NodeSelectorTerm {
   matchExpressions: readonly Expression[];
   /** Only `metadata.name`. */
   matchFields: readonly Expression[];
-}
-
-export interface Expression {
-  key: string;
-  operator: string;
-  values: readonly string[];
-}
-
-export interface Toleration {
-  key?: string | undefined;
-  operator?: string | undefined;
-  value?: string | undefined;
-  effect?: string | undefined;
 }
 
 export interface TopologySpread {

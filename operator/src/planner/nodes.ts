@@ -1,6 +1,6 @@
+import { expressionHolds } from '../kubernetes/index.ts';
 import type { Expression, NodeSelectorTerm, PlannedNode } from './input.ts';
 import { NodeSet } from './node_set.ts';
-import { expressionHolds } from './selector.ts';
 
 export const hostnameLabel = 'kubernetes.io/hostname';
 

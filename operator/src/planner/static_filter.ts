@@ -1,7 +1,8 @@
+import { hardTaints, isTolerated } from '../kubernetes/index.ts';
 import type { PodGroup, Taint, Toleration } from './input.ts';
 import { NodeSet } from './node_set.ts';
 import { hostnameLabel, type Nodes } from './nodes.ts';
-import { hardTaints, isPassing, isTolerated, refusals, softTaints } from './taints.ts';
+import { isPassing, refusals, softTaints } from './taints.ts';
 
 type Template = Pick<PodGroup, 'nodeSelector' | 'requiredTerms' | 'tolerations' | 'spread'>;
 

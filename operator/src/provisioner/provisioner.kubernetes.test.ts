@@ -95,7 +95,11 @@ describe('volumes of claims, with the binder of Kubernetes', () => {
     assert.ok(volume.metadata?.finalizers?.includes('hearth.storage/finalizer'));
     assert.equal(volume.spec?.capacity?.storage, '1k', 'the API server spells 1000 so');
     assert.equal(claim.status?.capacity?.storage, '1k');
-    assert.equal(volume.spec?.nodeAffinity, undefined);
+    const [term, ...others] = volume.spec?.nodeAffinity?.required?.nodeSelectorTerms ?? [];
+    assert.deepEqual(term?.matchExpressions, [
+      { key: 'cluster.csi.hearth.storage/main', operator: 'In', values: ['true'] },
+    ]);
+    assert.deepEqual(others, []);
     assert.deepEqual(volume.spec?.mountOptions, ['noatime']);
     assert.deepEqual(volume.spec?.csi?.volumeAttributes, {
       cluster: 'main',

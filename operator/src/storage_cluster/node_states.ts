@@ -5,6 +5,8 @@ import { type PodState, startingReason } from './pod_state.ts';
 
 const maxNodesListed = 500;
 const longestMessage = 1024;
+/** Of a node that can run no agent now. */
+export const nodeNotReadyReason = 'NodeNotReady';
 /** A kubelet that makes a pod for longer has met with something that it reports only in events: a folder that it cannot make, a disk. */
 const startingMs = 60_000;
 
@@ -49,7 +51,7 @@ function readiness(node: NodeFacts, pod: PodState | undefined, status: ClusterSt
   if (pod === undefined) {
     return node.ready
       ? no('NoPod', 'It has no pod of an agent yet')
-      : no('NodeNotReady', 'The node itself is not ready, and has no pod of an agent');
+      : no(nodeNotReadyReason, 'The node itself is not ready, and has no pod of an agent');
   }
   const agent = status?.connected === true ? status.nodes.get(node.name) : undefined;
   // What agents say of one another is newer than what the kubelet reports.
@@ -57,7 +59,7 @@ function readiness(node: NodeFacts, pod: PodState | undefined, status: ClusterSt
   if (agent !== undefined && pod.running && agent.reason !== '') {
     return no('AgentNotReady', `Its agent is not ready: ${agent.reason}`);
   }
-  if (!node.ready) return no('NodeNotReady', 'The node itself is not ready');
+  if (!node.ready) return no(nodeNotReadyReason, 'The node itself is not ready');
   if (pod.ready) return { ready: true, reason: 'Ready', message: '' };
   return no(pod.trouble?.reason ?? 'AgentNotReady', pod.trouble?.message ?? 'Its agent is not ready yet');
 }

@@ -51,7 +51,8 @@ export class Observer {
 
     const placement = placeNodes(clusters.all(), nodes.all());
     const conflicts = placement.conflicts.get(name) ?? [];
-    const excluded = (group: string) => conflicts.filter((one) => one.group === group).map(({ node }) => node);
+    const avoided = [...conflicts, ...(placement.reserved.get(name) ?? [])];
+    const excluded = (group: string) => avoided.filter((one) => one.group === group).map(({ node }) => node);
     const serviceAddress = owned.service(etcdServiceName(name))?.spec?.clusterIP;
     const members = this.#members(cluster);
     const store = members === undefined ? undefined : storeAddress(cluster, serviceAddress);

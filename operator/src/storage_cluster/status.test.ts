@@ -264,6 +264,28 @@ describe('status of a StorageCluster', () => {
     assert.equal(conditionOf('AgentsReady', { nodes: [] })?.reason, 'NoNodes');
   });
 
+  it('is Ready with as many agents as there should be: none where a node is not ready itself', () => {
+    const down = ['x', 'y'].map((name) => waiting(name, 'NodeNotReady', 'The node itself is not ready'));
+    const agents = conditionOf('AgentsReady', { nodes: [ready, ...down] });
+    assert.equal(agents?.status, 'True');
+    assert.equal(agents?.message, 'All 1 nodes are ready, but for 2 that are not ready themselves: x, y');
+    const status = clusterStatus(sampleCluster(), observed({ nodes: [ready, ...down] }));
+    assert.deepEqual([status.nodesDesired, status.nodesReady, status.nodes?.length], [1, 1, 3]);
+    const none = conditionOf('AgentsReady', { nodes: down });
+    assert.deepEqual(
+      [none?.status, none?.reason, none?.message],
+      ['False', 'NodesNotReady', 'No node is ready itself: x, y'],
+    );
+    const starting = conditionOf('AgentsReady', { nodes: [waiting('a', 'CrashLoop', 'it crashes'), ...down] });
+    assert.equal(starting?.message, '1 of 1 nodes are not ready: a: it crashes');
+  });
+
+  it('counts no bytes of agents whose node was deleted', () => {
+    const budgets = ['n1', 'gone'].map((node) => nodeStatus(node, { budgetBytes: 10n, usedBytes: 4n }));
+    const status = clusterStatus(sampleCluster(), observed({ status: told(budgets) }));
+    assert.deepEqual([status.capacityBytes, status.usedBytes], [10, 4]);
+  });
+
   it('sums up what fails, in one sentence each', () => {
     const store = {
       endpoints: [],

@@ -1,7 +1,7 @@
 import type { NodeState, StorageCluster, StorageClusterStatus } from '@hearth/common/resources';
 import type { ConditionState, DesiredStatus } from '../reconciler/index.ts';
 import { adviceConditions } from './advice.ts';
-import { listedStates } from './node_states.ts';
+import { listedStates, nodeNotReadyReason } from './node_states.ts';
 import type { Observation } from './observation.ts';
 import { startingReason } from './pod_state.ts';
 
@@ -21,7 +21,7 @@ export function clusterStatus(cluster: StorageCluster, observation: Observation)
     placement(cluster, observation),
   ];
   return {
-    nodesDesired: nodes.length,
+    nodesDesired: nodes.filter(isUp).length,
     nodesReady: nodes.filter(({ ready }) => ready).length,
     ...figures(cluster.status, observation),
     nodes: listedStates(nodes),
@@ -75,18 +75,36 @@ function agentsReady(nodes: readonly NodeState[]): ConditionState {
     const message = 'No node has the labels of any node group; label nodes or change nodeGroups';
     return condition('AgentsReady', false, 'NoNodes', message);
   }
-  const waiting = nodes.filter(({ ready }) => !ready);
-  if (waiting.length === 0) return condition('AgentsReady', true, 'Ready', `All ${nodes.length} nodes are ready`);
+  const expected = nodes.filter(isUp);
+  const down = nodes.filter((node) => !isUp(node)).map(({ name }) => name);
+  if (expected.length === 0) {
+    return condition('AgentsReady', false, 'NodesNotReady', `No node is ready itself: ${named(down)}`);
+  }
+  const waiting = expected.filter(({ ready }) => !ready);
+  const without = down.length === 0 ? '' : `, but for ${down.length} that are not ready themselves: ${named(down)}`;
+  if (waiting.length === 0) {
+    return condition('AgentsReady', true, 'Ready', `All ${expected.length} nodes are ready${without}`.slice(0, 4096));
+  }
   // What will not pass by itself comes first.
   const troubled = waiting.filter(({ reason }) => !startingReasons.has(reason));
-  const named = [...troubled, ...waiting.filter(({ reason }) => startingReasons.has(reason))].slice(0, maxNamed);
-  const more = waiting.length - named.length;
+  const first = [...troubled, ...waiting.filter(({ reason }) => startingReasons.has(reason))].slice(0, maxNamed);
+  const more = waiting.length - first.length;
   const message = [
-    `${waiting.length} of ${nodes.length} nodes are not ready: `,
-    named.map((node) => `${node.name}: ${node.message}`).join('; '),
+    `${waiting.length} of ${expected.length} nodes are not ready: `,
+    first.map((node) => `${node.name}: ${node.message}`).join('; '),
     more > 0 ? `; and ${more} more` : '',
   ].join('');
   return condition('AgentsReady', false, troubled.length === 0 ? 'Starting' : 'NodesNotReady', message.slice(0, 4096));
+}
+
+/** Whether an agent should serve there now: a node that is not ready itself can run none, and others go on without it. */
+function isUp({ reason }: NodeState): boolean {
+  return reason !== nodeNotReadyReason;
+}
+
+function named(nodes: readonly string[]): string {
+  const more = nodes.length - maxNamed;
+  return `${nodes.slice(0, maxNamed).join(', ')}${more > 0 ? ` and ${more} more` : ''}`;
 }
 
 /** Groups of one cluster may select the same node: the first has it, and the last may be for all the others. */
@@ -107,13 +125,14 @@ function placement(cluster: StorageCluster, { conflicts, foreign }: Observation)
   return condition('Placement', false, 'NodeInAnotherCluster', message.slice(0, 4096));
 }
 
-/** While no agent answers, what was known stays. */
-function figures(before: StorageClusterStatus | undefined, { status }: Observation) {
+/** While no agent answers, what was known stays. Agents of nodes that were deleted, or left the StorageCluster, do not count. */
+function figures(before: StorageClusterStatus | undefined, { status, nodes }: Observation) {
   if (status?.connected !== true) {
     const { capacityBytes = 0, usedBytes = 0, datasets = 0 } = before ?? {};
     return { capacityBytes, usedBytes, datasets };
   }
-  const ready = [...status.nodes.values()].filter((node) => node.ready);
+  const own = new Set(nodes.map(({ name }) => name));
+  const ready = [...status.nodes.values()].filter((node) => node.ready && own.has(node.node));
   return {
     capacityBytes: ready.reduce((total, node) => total + Number(node.budgetBytes), 0),
     usedBytes: ready.reduce((total, node) => total + Number(node.usedBytes), 0),

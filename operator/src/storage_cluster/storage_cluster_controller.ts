@@ -64,7 +64,7 @@ export async function runStorageClusterController(
 
 /** What of a node decides where it belongs and how it is. */
 function placementOf(node: NodeFacts | undefined): string {
-  return JSON.stringify([node?.labels, node?.ready]);
+  return JSON.stringify([node?.labels, node?.taints, node?.ready]);
 }
 
 function readinessOf(status: ClusterStatus | undefined): string {

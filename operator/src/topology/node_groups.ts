@@ -1,7 +1,7 @@
 import { type Applied, type ConfigMap, type KubernetesClient, kinds } from '@hearth/common/kubernetes';
 import { nodeGroupsConfigMap, nodeGroupsFile } from '@hearth/common/names';
-import type { StorageCluster } from '@hearth/common/resources';
-import { labelsOfOperator, type Source } from '../kubernetes/index.ts';
+import type { NodeGroup, StorageCluster } from '@hearth/common/resources';
+import { type Expression, labelsOfOperator, type Source, termsOf } from '../kubernetes/index.ts';
 import type { Reconciler } from '../reconciler/index.ts';
 
 export interface NodeGroupsOptions {
@@ -53,18 +53,33 @@ export class NodeGroupsReconciler implements Reconciler<string, ObservedGroups, 
   }
 }
 
-/** Pure. By StorageCluster the node groups and the labels that they select, as `kubectl label` takes them. */
+/**
+ * Pure. By StorageCluster the node groups with the labels that they select, as `kubectl label` takes them, and in words what
+ * they ask for beside these.
+ */
 export function nodeGroupsText(clusters: readonly StorageCluster[]): string {
   const present = clusters.filter(({ metadata }) => metadata.deletionTimestamp === undefined);
   const groups = present.map(({ metadata, spec }) => [
     metadata.name,
-    spec.nodeGroups.map(({ name, nodeSelector }) => ({
-      name,
-      selector: Object.entries(nodeSelector)
+    spec.nodeGroups.map((group) => ({
+      name: group.name,
+      selector: Object.entries(group.nodeSelector)
         .map(([key, value]) => `${key}=${value}`)
         .sort()
         .join(','),
+      further: furtherOf(group),
     })),
   ]);
   return `${JSON.stringify(Object.fromEntries(groups.sort(([a], [b]) => ((a as string) < (b as string) ? -1 : 1))), null, 2)}\n`;
+}
+
+function furtherOf(group: NodeGroup): string {
+  const alternatives = termsOf(group).map(({ matchExpressions }) => matchExpressions.map(describe).join(' and '));
+  const words = alternatives.length === 0 ? [] : [`label ${alternatives.join(', or ')}`];
+  if (group.tolerations !== undefined) words.push('no taint but those that the group tolerates');
+  return words.join(' and ');
+}
+
+function describe({ key, operator, values }: Expression): string {
+  return [key, operator, ...(values.length === 0 ? [] : [`(${values.join(', ')})`])].join(' ');
 }

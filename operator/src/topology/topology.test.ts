@@ -74,18 +74,35 @@ describe('topology labels of a node', () => {
 });
 
 describe('node groups for csi-node', () => {
+  const matchExpressions = [
+    { key: 'zone', operator: 'In', values: ['a', 'b'] },
+    { key: 'old', operator: 'DoesNotExist' },
+  ];
+  const nodeSelectorTerms = [{ matchExpressions }, { matchExpressions: [{ key: 'gpu', operator: 'Exists' }] }];
+  const affinity = { nodeAffinity: { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms } } };
+
   it('are the labels that groups select, without StorageClusters that are being deleted', () => {
     const clusters = [
       sampleCluster({ nodeGroups: [gpuGroup, { name: 'rest', cacheDirectories }] }),
       sampleCluster({}, { name: 'going', deletionTimestamp: '2026-01-02T00:00:00Z' }),
-      sampleCluster({}, { name: 'all' }),
+      sampleCluster(
+        { nodeGroups: [{ name: 'all', cacheDirectories, affinity, tolerations: [{ key: 'gpu' }] }] },
+        { name: 'all' },
+      ),
     ];
     const text = nodeGroupsText(clusters);
     assert.deepEqual(JSON.parse(text), {
-      all: [{ name: 'all', selector: '' }],
+      all: [
+        {
+          name: 'all',
+          selector: '',
+          further:
+            'label zone In (a, b) and old DoesNotExist, or gpu Exists and no taint but those that the group tolerates',
+        },
+      ],
       models: [
-        { name: 'gpu', selector: 'gpu=h200,hearth=yes' },
-        { name: 'rest', selector: '' },
+        { name: 'gpu', selector: 'gpu=h200,hearth=yes', further: '' },
+        { name: 'rest', selector: '', further: '' },
       ],
     });
     assert.equal(nodeGroupsText(clusters.reverse()), text);

@@ -71,9 +71,7 @@ async function runNodeLabels(options: TopologyControllerOptions, signal: AbortSi
     workers: 4,
     watches: [
       placements,
-      watch(nodes, (name, before, after) =>
-        JSON.stringify(before?.labels) === JSON.stringify(after?.labels) ? [] : [name],
-      ),
+      watch(nodes, (name, before, after) => (placementOf(before) === placementOf(after) ? [] : [name])),
       watch(clusters, (_name, before, after) => (hasNewSpec(before, after) ? nodes.keys() : [])),
     ],
     first: () => nodes.keys(),
@@ -81,6 +79,11 @@ async function runNodeLabels(options: TopologyControllerOptions, signal: AbortSi
     logger,
     signal,
   });
+}
+
+/** What of a node decides where it belongs, and its labels. */
+function placementOf(node: NodeFacts | undefined): string {
+  return JSON.stringify([node?.labels, node?.taints]);
 }
 
 async function runNodeGroups(options: TopologyControllerOptions, signal: AbortSignal): Promise<void> {

@@ -246,6 +246,41 @@ describe('objects of a StorageCluster', () => {
     }
   });
 
+  it('keep agents and holders to the affinity and tolerations of their group, and off virtual nodes', () => {
+    const termsFor = (group: object, excluded: string[] = []) => {
+      const cluster = sampleCluster({ nodeGroups: [{ name: 'all', cacheDirectories: [{ path: '/c' }], ...group }] });
+      const { agent, holder } = build({ cluster, excluded: () => excluded });
+      const [ofAgent, ofHolder] = [agent, holder].map((set) => {
+        const { affinity, tolerations } = podOf(set).pod;
+        return [affinity?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution?.nodeSelectorTerms, tolerations];
+      });
+      assert.deepEqual(ofAgent, ofHolder);
+      return ofAgent;
+    };
+    const virtual = [
+      { key: 'type', operator: 'NotIn', values: ['virtual-kubelet'] },
+      { key: 'eks.amazonaws.com/compute-type', operator: 'NotIn', values: ['fargate'] },
+    ];
+    assert.deepEqual(termsFor({}), [[{ matchExpressions: virtual }], [{ operator: 'Exists' }]]);
+    const fast = { key: 'disk', operator: 'In', values: ['nvme'] };
+    const any = { key: 'gpu', operator: 'Exists' };
+    const nodeSelectorTerms = [{ matchExpressions: [fast] }, { matchExpressions: [any] }];
+    const affinity = { nodeAffinity: { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms } } };
+    const tolerations = [{ key: 'dedicated', value: 'ml', effect: 'NoSchedule' }];
+    const matchFields = [{ key: 'metadata.name', operator: 'NotIn', values: ['n1'] }];
+    const passing = ['hearth.storage/agent-not-ready', 'ToBeDeletedByClusterAutoscaler', 'karpenter.sh/disrupted'];
+    assert.deepEqual(termsFor({ affinity, tolerations }, ['n1']), [
+      [
+        { matchExpressions: [fast, ...virtual], matchFields },
+        { matchExpressions: [any, ...virtual], matchFields },
+      ],
+      [
+        { key: 'dedicated', operator: 'Equal', value: 'ml', effect: 'NoSchedule' },
+        ...passing.map((key) => ({ key, operator: 'Exists' })),
+      ],
+    ]);
+  });
+
   it('wait with agents until the store has an address, but not with holders', () => {
     const { agent, configuration, holder, etcd } = build({ store: undefined });
     assert.equal(agent, undefined);

@@ -1,5 +1,6 @@
 import type { Pod } from '@hearth/common/kubernetes';
 import type { NodeGroup } from '@hearth/common/resources';
+import { type Expression, noVirtualNode, termsOf, tolerationsOf } from '../../kubernetes/index.ts';
 import type { BuildInput } from './desired_object.ts';
 
 export type Volume = NonNullable<NonNullable<Pod['spec']>['volumes']>[number];
@@ -12,9 +13,8 @@ export function nodePod({ environment }: BuildInput, group: NodeGroup, excluded:
     automountServiceAccountToken: false,
     enableServiceLinks: false,
     nodeSelector: { 'kubernetes.io/os': 'linux', ...group.nodeSelector },
-    ...(excluded.length === 0 ? {} : { affinity: avoiding(excluded) }),
-    // A cache is for every pod of the node, whatever the node's taints.
-    tolerations: [{ operator: 'Exists' }],
+    affinity: affinityOf(group, excluded),
+    tolerations: tolerationsOf(group),
     priorityClassName: group.priorityClassName,
     ...pullSecrets(environment.imagePullSecrets),
   };
@@ -24,12 +24,24 @@ export function pullSecrets(names: readonly string[]) {
   return names.length === 0 ? {} : { imagePullSecrets: names.map((name) => ({ name })) };
 }
 
-/** A requirement of a node's name may hold one name only; all of a term must hold. */
-function avoiding(nodes: readonly string[]) {
-  const matchFields = [...nodes].sort().map((node) => ({ key: 'metadata.name', operator: 'NotIn', values: [node] }));
-  return {
-    nodeAffinity: { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms: [{ matchFields }] } },
-  };
+/**
+ * What the group asks for, on machines, and not on nodes of others: terms are alternatives, so each has all of it. A
+ * requirement of a node's name may hold one name only.
+ */
+function affinityOf(group: NodeGroup, excluded: readonly string[]) {
+  const names = [...excluded].sort().map((node) => ({ key: 'metadata.name', operator: 'NotIn', values: [node] }));
+  const matchFields = names.length === 0 ? {} : { matchFields: names };
+  const terms = termsOf(group);
+  const nodeSelectorTerms = (terms.length === 0 ? [{ matchExpressions: [] }] : terms).map(({ matchExpressions }) => ({
+    matchExpressions: [...matchExpressions, ...noVirtualNode].map(expression),
+    ...matchFields,
+  }));
+  return { nodeAffinity: { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms } } };
+}
+
+/** The API server keeps no empty list, so one that is written would look like drift. */
+function expression({ key, operator, values }: Expression) {
+  return { key, operator, ...(values.length === 0 ? {} : { values: [...values] }) };
 }
 
 /** Root of the machine: mounts that others see need it, and so do FUSE and its passthrough. */

@@ -29,6 +29,7 @@ export function sampleNode(name: string, fields: Partial<NodeFacts> = {}): NodeF
     uid: `uid-${name}`,
     createdAt: '2026-01-01T00:00:00Z',
     ready: true,
+    taints: [],
     tainted: false,
     leaving: false,
     zone: '',

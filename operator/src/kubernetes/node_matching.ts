@@ -1,0 +1,67 @@
+/** How the scheduler compares what pods ask for with labels and taints of nodes. All of it is pure. */
+
+export interface Expression {
+  key: string;
+  operator: string;
+  values: readonly string[];
+}
+
+export interface Taint {
+  key: string;
+  value?: string | undefined;
+  effect: string;
+}
+
+export interface Toleration {
+  key?: string | undefined;
+  operator?: string | undefined;
+  value?: string | undefined;
+  effect?: string | undefined;
+}
+
+/** Whether an expression holds of a label's value; `undefined`: there is no such label. */
+export function expressionHolds({ operator, values }: Expression, value: string | undefined): boolean {
+  switch (operator) {
+    case 'In':
+      return value !== undefined && values.includes(value);
+    case 'NotIn':
+      return value === undefined || !values.includes(value);
+    case 'Exists':
+      return value !== undefined;
+    case 'DoesNotExist':
+      return value === undefined;
+    case 'Gt':
+    case 'Lt': {
+      const [actual, bound] = [integer(value), integer(values[0])];
+      if (actual === undefined || bound === undefined || values.length !== 1) return false;
+      return operator === 'Gt' ? actual > bound : actual < bound;
+    }
+    default:
+      return false;
+  }
+}
+
+/** Digits with a sign, within 64 bits, as strconv.ParseInt takes them. */
+function integer(text: string | undefined): bigint | undefined {
+  if (text === undefined || !/^[+-]?\d+$/.test(text)) return undefined;
+  const value = BigInt(text.replace('+', ''));
+  return BigInt.asIntN(64, value) === value ? value : undefined;
+}
+
+/** Taints that keep pods away which do not tolerate them. */
+export function hardTaints(taints: readonly Taint[]): Taint[] {
+  return taints.filter(({ effect }) => effect === 'NoSchedule' || effect === 'NoExecute');
+}
+
+/**
+ * k8s.io/api/core/v1, Toleration.ToleratesTaint. Tolerations that compare numbers tolerate nothing here: Kubernetes
+ * knows them only where a feature is enabled.
+ */
+export function isTolerated(taint: Taint, tolerations: readonly Toleration[]): boolean {
+  return tolerations.some(({ key = '', operator = '', value = '', effect = '' }) => {
+    if (effect !== '' && effect !== taint.effect) return false;
+    if (key !== '' && key !== taint.key) return false;
+    if (operator === 'Exists') return true;
+    return (operator === '' || operator === 'Equal') && value === (taint.value ?? '');
+  });
+}
