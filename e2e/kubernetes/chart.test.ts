@@ -22,6 +22,8 @@ const refusals: [what: string, values: Record<string, unknown>, message: RegExp]
   ['a namespace that cannot be', { datasetNamespaces: ['a.b'] }, /datasetNamespaces/],
   ['namespaces as text', { datasetNamespaces: 'models' }, /datasetNamespaces/],
   ['a toleration with a key that is not known', { 'csiNode.tolerations': [{ keys: 'gpu' }] }, /tolerations/],
+  ["a variable that is the chart's", { 'csiNode.extraEnv': [{ name: 'HEARTH_NODE', value: 'x' }] }, /extraEnv/],
+  ['an affinity for nothing', { 'agent.affinity': {} }, /affinity/],
   ['resources that are no quantity', { 'operator.resources': { limits: { memory: 'much' } } }, /memory/],
   ['a policy of reclaiming that is none', { 'storageClass.reclaimPolicy': 'Recycle' }, /reclaimPolicy/],
   ['a deadline of no time', { 'cleanup.deadlineSeconds': 0 }, /deadlineSeconds/],
@@ -112,7 +114,8 @@ describe('chart', () => {
     const objects = await chart.template();
     const node = find(objects, 'DaemonSet', 'hearth-csi-node').spec.template.spec;
     assert.equal(node.automountServiceAccountToken, false);
-    assert.equal(node.serviceAccountName, undefined);
+    assert.equal(node.serviceAccountName, 'hearth-csi-node');
+    assert.equal(find(objects, 'ServiceAccount', 'hearth-csi-node').automountServiceAccountToken, false);
     for (const [kind, name] of [
       ['Deployment', 'hearth-operator'],
       ['Job', 'hearth-cleanup'],
@@ -154,6 +157,31 @@ describe('chart', () => {
       etcdImage: 'local/etcd:1',
       imagePullPolicy: 'Never',
       imagePullSecrets: ['registry', 'other'],
+      pods: {
+        agent: {
+          serviceAccountName: 'hearth-agent',
+          podLabels: { 'azure.workload.identity/use': 'true' },
+          podAnnotations: {},
+          extraEnv: [{ name: 'NO_PROXY', value: '.svc,10.0.0.0/8' }],
+        },
+        holder: {
+          serviceAccountName: 'hearth-holder',
+          podLabels: {},
+          podAnnotations: { b: 'off' },
+          extraEnv: [],
+        },
+        etcd: {
+          serviceAccountName: 'hearth-etcd',
+          podLabels: { team: 'no' },
+          podAnnotations: {},
+          extraEnv: [],
+          nodeSelector: { pool: 'system' },
+          tolerations: oddValues['operator.tolerations'],
+          affinity: {},
+          resources: { requests: { cpu: '50m', memory: '128Mi' }, limits: { memory: '1Gi' } },
+          priorityClassName: 'system-cluster-critical',
+        },
+      },
     });
   });
 
@@ -252,7 +280,31 @@ describe('chart', () => {
       },
     ]);
 
+    const roles = objects.flatMap(({ kind, metadata }) =>
+      kind === 'ServiceAccount' ? [`${metadata.name}: ${metadata.annotations?.['example.com/role']}`] : [],
+    );
+    assert.deepEqual(roles.sort(), [
+      'hearth-agent: reader',
+      'hearth-cleanup: cleanup',
+      'hearth-csi-node: node',
+      'hearth-etcd: undefined',
+      'hearth-holder: undefined',
+      'hearth-operator: operator',
+    ]);
+    assert.deepEqual(operator.env.at(-1), { name: 'HTTPS_PROXY', value: 'http://proxy:3128' });
+    const job = find(objects, 'Job', 'hearth-cleanup').spec.template;
+    assert.deepEqual(job.spec.tolerations, [{ operator: 'Exists' }]);
+    assert.equal(job.spec.nodeSelector['kubernetes.io/os'], 'linux', 'as the operator');
+    assert.equal(job.spec.priorityClassName, 'mine');
+    assert.equal(job.metadata.labels.team, 'y');
+    assert.deepEqual(job.spec.containers[0].env.at(-1), { name: 'A', value: '1' });
+    const test = find(objects, 'Pod', 'hearth-selftest');
+    assert.deepEqual(test.spec.nodeSelector, { 'cluster.csi.hearth.storage/main': 'true' });
+    assert.deepEqual([test.spec.tolerations, test.metadata.annotations?.c], [[], '1']);
+
     const node = find(objects, 'DaemonSet', 'hearth-csi-node').spec.template.spec;
+    assert.deepEqual(node.affinity, { nodeAffinity: {} });
+    assert.equal(node.containers[0].env.at(-1).valueFrom.fieldRef.fieldPath, 'status.hostIP');
     const kubelet = node.volumes.find((one: { name: string }) => one.name === 'kubelet');
     assert.equal(kubelet.hostPath.path, '/opt/k0s/kubelet');
     const bindings = objects.filter((one) => one.kind === 'RoleBinding' && one.metadata.name === 'hearth-secrets');
@@ -263,6 +315,10 @@ describe('chart', () => {
 
     const storageClass = find(objects, 'StorageClass', 'models');
     assert.deepEqual(storageClass.parameters, { cluster: 'main' });
+    const topology = (key: string) => [{ matchLabelExpressions: [{ key, values: ['true'] }] }];
+    assert.deepEqual(storageClass.allowedTopologies, topology('cluster.csi.hearth.storage/main'));
+    const forAll = find(await chart.template(), 'StorageClass', 'hearth');
+    assert.deepEqual(forAll.allowedTopologies, topology('csi.hearth.storage/agent'));
     assert.equal(storageClass.metadata.annotations?.['storageclass.kubernetes.io/is-default-class'], 'true');
     assert.equal(find(objects, 'Dataset', 'hearth-selftest').spec.clusterRef.name, 'main');
     assert.equal(find(objects, 'ServiceMonitor', 'hearth-operator').spec.endpoints[0].interval, '10s');

@@ -10,6 +10,7 @@ import { apiOf, releaseNamespace } from '@hearth/common/testing/kubernetes';
 import { FileOrigin } from '@hearth/common/testing/origins';
 import { GateCluster, planOf, podObject, serverName } from '../../operator/src/gates/testing/gate_cluster.ts';
 import { type RunningOperator, runOperator } from '../../operator/src/operator/index.ts';
+import { plainPods } from '../../operator/src/storage_cluster/index.ts';
 
 const mib = 1 << 20;
 const nodes = { n1: '127.0.0.2', n2: '127.0.0.3' };
@@ -61,6 +62,7 @@ describe('metrics of gates, as Prometheus reads them from an operator with real 
         etcdImage: 'registry/etcd:3',
         imagePullPolicy: 'IfNotPresent',
         imagePullSecrets: [],
+        pods: plainPods,
       },
       grant: {
         clusterRole: 'hearth-secrets',

@@ -147,6 +147,10 @@ describe('the programs of the operator', () => {
     assert.deepEqual(left, []);
     assert.equal(await fixture.api.get(kinds.Lease, 'hearth-operator', namespace), undefined);
     const node = await fixture.api.get(kinds.Node, 'n1');
+    assert.deepEqual(
+      Object.keys(node?.metadata?.labels ?? {}).filter((key) => key.includes('csi.hearth.storage')),
+      [],
+    );
     assert.ok(!node?.spec?.taints?.some(({ key }) => key === 'hearth.storage/agent-not-ready'));
     assert.ok(node?.spec?.taints?.some(({ key }) => key === 'other'));
   }

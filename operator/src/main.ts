@@ -10,7 +10,8 @@ const usage = `Usage: hearth-operator
 
 Reconciles StorageClusters, NodeCaches and Datasets, and provisions volumes. Configured by variables, which the chart
 sets: POD_NAMESPACE, POD_NAME, HEARTH_IMAGE, HEARTH_ETCD_IMAGE, HEARTH_IMAGE_PULL_POLICY, HEARTH_IMAGE_PULL_SECRETS,
-HEARTH_LOG_LEVEL, HEARTH_HTTP_PORT (8080), HEARTH_WEBHOOK_PORT (absent: no webhook, so no pod is gated),
+HEARTH_POD_SETTINGS (JSON: labels, variables, accounts and the like of the pods that it makes), HEARTH_LOG_LEVEL,
+HEARTH_HTTP_PORT (8080), HEARTH_WEBHOOK_PORT (absent: no webhook, so no pod is gated),
 HEARTH_SERVICE_ACCOUNT (hearth-operator). Outside of a cluster KUBECONFIG says where the API server is.
 `;
 

@@ -56,6 +56,11 @@ readOnlyRootFilesystem: true
 capabilities: { drop: [ALL] }
 {{- end }}
 
+{{/* The topology key of nodes on which volumes of a StorageCluster can be used; of '': of any. */}}
+{{- define "hearth.topologyKey" -}}
+{{ . | empty | ternary "csi.hearth.storage/agent" (printf "cluster.csi.hearth.storage/%s" .) }}
+{{- end }}
+
 {{/* The user names of the service accounts that policies hold to their fields. */}}
 {{- define "hearth.accounts" -}}
 {{ printf "['system:serviceaccount:%s:hearth-operator', 'system:serviceaccount:%s:hearth-cleanup']" .Release.Namespace .Release.Namespace }}

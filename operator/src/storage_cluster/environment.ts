@@ -1,4 +1,5 @@
 import { HearthError } from '@hearth/common';
+import type { Pod } from '@hearth/common/kubernetes';
 
 /** What the chart passes to the operator about its surroundings. */
 export interface Environment {
@@ -9,7 +10,28 @@ export interface Environment {
   etcdImage: string;
   imagePullPolicy: 'Always' | 'IfNotPresent' | 'Never';
   imagePullSecrets: readonly string[];
+  /** Of the pods that the operator makes. */
+  pods: Readonly<Record<'agent' | 'holder' | 'etcd', PodSettings>>;
 }
+
+type Spec = NonNullable<Pod['spec']>;
+
+/** What the chart's values say of the pods of a component; what is absent is left to whoever builds them. */
+export interface PodSettings {
+  serviceAccountName?: string;
+  podLabels: Readonly<Record<string, string>>;
+  podAnnotations: Readonly<Record<string, string>>;
+  extraEnv: NonNullable<Spec['containers'][number]['env']>;
+  nodeSelector?: Readonly<Record<string, string>>;
+  tolerations?: NonNullable<Spec['tolerations']>;
+  affinity?: NonNullable<Spec['affinity']>;
+  resources?: NonNullable<Spec['containers'][number]['resources']>;
+  priorityClassName?: string;
+}
+
+const none: PodSettings = { podLabels: {}, podAnnotations: {}, extraEnv: [] };
+/** Pods as they are without the chart's values. */
+export const plainPods: Environment['pods'] = { agent: none, holder: none, etcd: none };
 
 /** From the variables of the pod. `InvalidArgument` names the one that is missing or wrong. */
 export function readEnvironment(variables: Readonly<Record<string, string | undefined>>): Environment {
@@ -19,6 +41,7 @@ export function readEnvironment(variables: Readonly<Record<string, string | unde
     etcdImage: required(variables, 'HEARTH_ETCD_IMAGE'),
     imagePullPolicy: pullPolicy(variables.HEARTH_IMAGE_PULL_POLICY),
     imagePullSecrets: (variables.HEARTH_IMAGE_PULL_SECRETS ?? '').split(',').filter((name) => name !== ''),
+    pods: podSettings(variables.HEARTH_POD_SETTINGS),
   };
 }
 
@@ -40,4 +63,16 @@ function pullPolicy(value: string | undefined): Environment['imagePullPolicy'] {
     'InvalidArgument',
     'the variable HEARTH_IMAGE_PULL_POLICY must be Always, IfNotPresent or Never; see imagePullPolicy in the chart',
   );
+}
+
+/** The chart's schema has checked the values, and the API server checks the pods. */
+function podSettings(text: string | undefined): Environment['pods'] {
+  let given: Partial<Record<keyof Environment['pods'], Partial<PodSettings>>>;
+  try {
+    given = JSON.parse(text || '{}');
+  } catch (thrown) {
+    throw new HearthError('InvalidArgument', `the variable HEARTH_POD_SETTINGS must be JSON: ${thrown}`);
+  }
+  const of = (component: keyof Environment['pods']): PodSettings => ({ ...plainPods[component], ...given[component] });
+  return { agent: of('agent'), holder: of('holder'), etcd: of('etcd') };
 }

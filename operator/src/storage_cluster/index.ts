@@ -1,5 +1,5 @@
 /** StorageClusters: what runs on their nodes, the store, certificates, and how each node is. */
-export { type Environment, readEnvironment } from './environment.ts';
+export { type Environment, plainPods, readEnvironment } from './environment.ts';
 export { ownedTypes } from './owned_objects.ts';
 export { type PodState, podState } from './pod_state.ts';
 export { runStorageClusterController } from './storage_cluster_controller.ts';

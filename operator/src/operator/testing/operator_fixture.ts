@@ -11,6 +11,7 @@ import type { StorageCluster } from '@hearth/common/resources';
 import { until } from '@hearth/common/testing';
 import { ChartServer, releaseNamespace as namespace } from '@hearth/common/testing/kubernetes';
 import type { Context } from 'mocha';
+import { plainPods } from '../../storage_cluster/index.ts';
 import { type RunningOperator, runOperator } from '../index.ts';
 
 export { namespace };
@@ -152,6 +153,7 @@ export class Replica {
         etcdImage: 'registry/etcd:3',
         imagePullPolicy: 'IfNotPresent',
         imagePullSecrets: [],
+        pods: plainPods,
       },
       grant: { clusterRole: 'hearth-secrets', serviceAccount: { namespace, name: 'hearth-operator' } },
       identity: `${name}_${randomUUID()}`,

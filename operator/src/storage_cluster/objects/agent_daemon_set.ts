@@ -5,7 +5,16 @@ import { configurationVolume } from '../configurations.ts';
 import { agentPaths, agentSetName, labelsOf, nodeFolder, secretName, selectorOf } from '../names.ts';
 import { inMebibytes, memoryLimit, requestedMemory } from './agent_memory.ts';
 import { type BuildInput, type DesiredObject, desiredObject } from './desired_object.ts';
-import { field, hostFolder, nodePod, privileged, sharedMount, type Volume, type VolumeMount } from './pod.ts';
+import {
+  field,
+  hostFolder,
+  nodePod,
+  podMetadata,
+  privileged,
+  sharedMount,
+  type Volume,
+  type VolumeMount,
+} from './pod.ts';
 
 export interface AgentInput extends BuildInput {
   group: NodeGroup;
@@ -21,17 +30,15 @@ export interface AgentInput extends BuildInput {
 export function agentDaemonSet(input: AgentInput): DesiredObject<DaemonSet> {
   const { cluster, environment, group, excluded, configurationHash, configurationName } = input;
   const { name } = cluster.metadata;
+  const settings = environment.pods.agent;
   const { volumes, mounts } = folders(cluster, group, configurationName);
   const template = {
-    metadata: {
-      labels: labelsOf(name, 'agent', group.name),
-      annotations: {
-        'kubectl.kubernetes.io/default-container': 'agent',
-        'hearth.storage/configuration-hash': configurationHash,
-      },
-    },
+    metadata: podMetadata(settings, labelsOf(name, 'agent', group.name), {
+      'kubectl.kubernetes.io/default-container': 'agent',
+      'hearth.storage/configuration-hash': configurationHash,
+    }),
     spec: {
-      ...nodePod(input, group, excluded),
+      ...nodePod(input, 'agent', group, excluded),
       hostNetwork: true,
       // Origins may be Services of this cluster.
       dnsPolicy: 'ClusterFirstWithHostNet',
@@ -47,6 +54,7 @@ export function agentDaemonSet(input: AgentInput): DesiredObject<DaemonSet> {
             field('HEARTH_WIRE_LISTEN', 'status.hostIP'),
             field('HEARTH_CONTROL_LISTEN', 'status.hostIP'),
             field('HEARTH_HEALTH_LISTEN', 'status.hostIP'),
+            ...settings.extraEnv,
           ],
           ports: [port('wire', wirePort), port('control', controlPort), port('health', healthPort)],
           startupProbe: { ...probe('/healthz'), periodSeconds: 2, failureThreshold: 150 },

@@ -1,5 +1,6 @@
 import { kinds, type PodDisruptionBudget, type StatefulSet } from '@hearth/common/kubernetes';
 import { startupTaintKey } from '@hearth/common/resources';
+import type { PodSettings } from '../environment.ts';
 import {
   etcdMemberName,
   etcdPeerName,
@@ -10,7 +11,7 @@ import {
   selectorOf,
 } from '../names.ts';
 import { type BuildInput, type DesiredObject, desiredObject } from './desired_object.ts';
-import { field, pullSecrets } from './pod.ts';
+import { field, podMetadata, pullSecrets, serviceAccount } from './pod.ts';
 
 const certificates = '/etc/etcd/tls';
 const dataFolder = '/var/lib/etcd';
@@ -25,18 +26,20 @@ export function etcdStatefulSet(input: BuildInput, addresses: readonly string[])
   const { name } = cluster.metadata;
   const { replicas = 1, storage = { emptyDir: {} } } = cluster.spec.store.etcd ?? {};
   const labels = labelsOf(name, 'etcd');
+  const settings = environment.pods.etcd;
   const onVolume = storage.size !== undefined;
   const template = {
-    metadata: { labels },
+    metadata: podMetadata(settings, labels),
     spec: {
+      ...serviceAccount(settings),
       automountServiceAccountToken: false,
       enableServiceLinks: false,
-      nodeSelector: { 'kubernetes.io/os': 'linux' },
+      nodeSelector: { 'kubernetes.io/os': 'linux', ...settings.nodeSelector },
       // Agents become ready only with their store: it may not wait for theirs.
-      tolerations: [{ key: startupTaintKey, operator: 'Exists' }],
-      priorityClassName: 'system-cluster-critical',
+      tolerations: [...(settings.tolerations ?? []), { key: startupTaintKey, operator: 'Exists' }],
+      priorityClassName: settings.priorityClassName ?? 'system-cluster-critical',
       terminationGracePeriodSeconds: 30,
-      ...(replicas > 1 ? { affinity: apart(selectorOf(name, 'etcd')) } : {}),
+      ...affinity(settings, replicas > 1 ? apart(selectorOf(name, 'etcd')) : {}),
       ...pullSecrets(environment.imagePullSecrets),
       ...(addresses.length > 0 ? { hostAliases: hostAliases(name, environment.namespace, addresses) } : {}),
       securityContext: {
@@ -52,7 +55,7 @@ export function etcdStatefulSet(input: BuildInput, addresses: readonly string[])
           image: environment.etcdImage,
           imagePullPolicy: environment.imagePullPolicy,
           command: ['etcd', ...etcdArguments(name, environment.namespace, cluster.metadata.uid ?? '', replicas)],
-          env: [field('POD_NAME', 'metadata.name')],
+          env: [field('POD_NAME', 'metadata.name'), ...settings.extraEnv],
           ports: [
             { name: 'client', containerPort: 2379, protocol: 'TCP' },
             { name: 'peer', containerPort: 2380, protocol: 'TCP' },
@@ -61,7 +64,7 @@ export function etcdStatefulSet(input: BuildInput, addresses: readonly string[])
           startupProbe: { ...probe('/livez'), periodSeconds: 2, failureThreshold: 60 },
           livenessProbe: { ...probe('/livez'), periodSeconds: 10, failureThreshold: 6 },
           readinessProbe: { ...probe('/readyz'), periodSeconds: 2, failureThreshold: 3 },
-          resources: { requests: { cpu: '50m', memory: '128Mi' } },
+          resources: settings.resources ?? { requests: { cpu: '50m', memory: '128Mi' } },
           securityContext: {
             allowPrivilegeEscalation: false,
             readOnlyRootFilesystem: true,
@@ -146,6 +149,12 @@ function hostAliases(cluster: string, namespace: string, addresses: readonly str
     ip,
     hostnames: [etcdPeerName(cluster, namespace, etcdMemberName(cluster, index))],
   }));
+}
+
+/** That of the values, else the one given. */
+function affinity({ affinity: given = {} }: PodSettings, own: object) {
+  const chosen = Object.keys(given).length > 0 ? given : own;
+  return Object.keys(chosen).length > 0 ? { affinity: chosen } : {};
 }
 
 function apart(matchLabels: Record<string, string>) {

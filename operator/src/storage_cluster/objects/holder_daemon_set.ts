@@ -4,7 +4,7 @@ import { type NodeGroup, parseDuration } from '@hearth/common/resources';
 import { holderSetName, holderSocket, labelsOf, nodeFolder, selectorOf } from '../names.ts';
 import { arenaBytes, inMebibytes } from './agent_memory.ts';
 import { type BuildInput, type DesiredObject, desiredObject } from './desired_object.ts';
-import { hostFolder, nodePod, privileged, sharedMount } from './pod.ts';
+import { hostFolder, nodePod, podMetadata, privileged, sharedMount } from './pod.ts';
 
 export interface HolderInput extends BuildInput {
   group: NodeGroup;
@@ -40,12 +40,13 @@ function resources(group: NodeGroup) {
 export function holderDaemonSet(input: HolderInput): DesiredObject<DaemonSet> {
   const { cluster, environment, group, excluded } = input;
   const { name } = cluster.metadata;
+  const settings = environment.pods.holder;
   const absence = Math.ceil((parseDuration(cluster.spec.agentAbsence) ?? 900_000) / 1000);
   const labels = labelsOf(name, 'holder', group.name);
   const template = {
-    metadata: { labels },
+    metadata: podMetadata(settings, labels),
     spec: {
-      ...nodePod(input, group, excluded),
+      ...nodePod(input, 'holder', group, excluded),
       terminationGracePeriodSeconds: 30,
       containers: [
         {
@@ -59,6 +60,7 @@ export function holderDaemonSet(input: HolderInput): DesiredObject<DaemonSet> {
             ...['--agent-absence', String(absence)],
             ...['--arena-bytes', String(arenaBytes(group))],
           ],
+          ...(settings.extraEnv.length === 0 ? {} : { env: settings.extraEnv }),
           // Reports only: a holder is never ended for not answering, as its mounts would end with it.
           readinessProbe: {
             exec: { command: ['hearth-holder', '--check', '--socket', holderSocket(name)] },

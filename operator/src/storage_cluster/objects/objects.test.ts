@@ -281,6 +281,41 @@ describe('objects of a StorageCluster', () => {
     ]);
   });
 
+  it('have the labels, variables, accounts and places that the values of the chart give them', () => {
+    const settings = (component: string) => ({
+      serviceAccountName: `hearth-${component}`,
+      podLabels: { team: component, 'app.kubernetes.io/component': 'none of this name' },
+      podAnnotations: { note: component },
+      extraEnv: [{ name: 'HTTPS_PROXY', value: `http://${component}` }],
+    });
+    const gpu = { key: 'gpu', operator: 'Exists' };
+    const resources = { limits: { memory: '1Gi' } };
+    const etcdSettings = {
+      ...settings('etcd'),
+      tolerations: [gpu],
+      nodeSelector: { pool: 'system' },
+      affinity: { nodeAffinity: {} },
+      resources,
+      priorityClassName: 'mine',
+    };
+    const pods = { agent: settings('agent'), holder: settings('holder'), etcd: etcdSettings };
+    const sets = build({ environment: { ...environment, pods } });
+    for (const component of ['agent', 'holder', 'etcd'] as const) {
+      const { pod, container, template } = podOf(sets[component]);
+      assert.equal(pod.serviceAccountName, `hearth-${component}`);
+      assert.equal(pod.automountServiceAccountToken, false);
+      assert.equal(template?.labels?.team, component);
+      assert.equal(template?.labels?.['app.kubernetes.io/component'], component, 'it is chosen by this');
+      assert.equal(template?.annotations?.note, component);
+      assert.deepEqual(container.env?.at(-1), { name: 'HTTPS_PROXY', value: `http://${component}` });
+    }
+    const { pod, container } = podOf(sets.etcd);
+    assert.deepEqual(pod.tolerations, [gpu, { key: 'hearth.storage/agent-not-ready', operator: 'Exists' }]);
+    assert.deepEqual(pod.nodeSelector, { 'kubernetes.io/os': 'linux', pool: 'system' });
+    assert.deepEqual([pod.affinity, pod.priorityClassName], [{ nodeAffinity: {} }, 'mine']);
+    assert.deepEqual(container.resources, resources);
+  });
+
   it('wait with agents until the store has an address, but not with holders', () => {
     const { agent, configuration, holder, etcd } = build({ store: undefined });
     assert.equal(agent, undefined);

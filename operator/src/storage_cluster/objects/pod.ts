@@ -1,14 +1,21 @@
 import type { Pod } from '@hearth/common/kubernetes';
 import type { NodeGroup } from '@hearth/common/resources';
 import { type Expression, noVirtualNode, termsOf, tolerationsOf } from '../../kubernetes/index.ts';
+import type { PodSettings } from '../environment.ts';
 import type { BuildInput } from './desired_object.ts';
 
 export type Volume = NonNullable<NonNullable<Pod['spec']>['volumes']>[number];
 export type VolumeMount = NonNullable<NonNullable<Pod['spec']>['containers'][number]['volumeMounts']>[number];
 
 /** What the pods of nodes have in common. */
-export function nodePod({ environment }: BuildInput, group: NodeGroup, excluded: readonly string[]) {
+export function nodePod(
+  { environment }: BuildInput,
+  component: 'agent' | 'holder',
+  group: NodeGroup,
+  excluded: readonly string[],
+) {
   return {
+    ...serviceAccount(environment.pods[component]),
     // They have no business with Kubernetes.
     automountServiceAccountToken: false,
     enableServiceLinks: false,
@@ -18,6 +25,23 @@ export function nodePod({ environment }: BuildInput, group: NodeGroup, excluded:
     priorityClassName: group.priorityClassName,
     ...pullSecrets(environment.imagePullSecrets),
   };
+}
+
+/** Labels and annotations of a pod: those of the values, over which its own stand. */
+export function podMetadata(
+  { podLabels, podAnnotations }: PodSettings,
+  labels: Record<string, string>,
+  own: Record<string, string> = {},
+) {
+  const annotations = { ...podAnnotations, ...own };
+  return {
+    labels: { ...podLabels, ...labels },
+    ...(Object.keys(annotations).length === 0 ? {} : { annotations }),
+  };
+}
+
+export function serviceAccount({ serviceAccountName }: PodSettings) {
+  return serviceAccountName === undefined ? {} : { serviceAccountName };
 }
 
 export function pullSecrets(names: readonly string[]) {

@@ -1,7 +1,7 @@
 import { type StorageCluster, type StorageClusterSpec, storageClusters } from '@hearth/common/resources';
 import type { z } from 'zod';
 import type { NodeFacts } from '../../kubernetes/index.ts';
-import type { Environment } from '../environment.ts';
+import { type Environment, plainPods } from '../environment.ts';
 
 export const environment: Environment = {
   namespace: 'hearth-system',
@@ -9,6 +9,7 @@ export const environment: Environment = {
   etcdImage: 'registry/etcd:3',
   imagePullPolicy: 'IfNotPresent',
   imagePullSecrets: [],
+  pods: plainPods,
 };
 
 const one = { nodeGroups: [{ name: 'all', cacheDirectories: [{ path: '/var/cache/hearth' }] }] };
