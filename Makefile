@@ -4,7 +4,7 @@ SHELL := /bin/bash
 NODE := node_modules/.bin/node
 STAMP := build/.setup
 
-.PHONY: help run test test-all test-slow smoke test-unit test-native test-asan test-tsan test-upgrade fuzz lint tidy verify e2e cluster cluster-down image bench bench-quick bench-pods soak check-gpu build setup generate format clean
+.PHONY: help run test test-all test-slow smoke test-unit test-native test-asan test-tsan test-upgrade fuzz lint tidy verify e2e cluster cluster-down image bench bench-quick bench-pods soak check-gpu wheel test-python build setup generate format clean
 
 help: ## List the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
@@ -38,6 +38,12 @@ test-tsan: $(STAMP) ## All C++ tests under ThreadSanitizer
 
 test-upgrade: build ## Replace a running cluster of the previous release, under readers
 	@$(NODE) scripts/test/main.ts upgrade
+
+wheel: $(STAMP) ## Build the Python package hearth into build/wheels
+	@scripts/build-wheel.sh
+
+test-python: $(STAMP) ## The wheel in a fresh virtual environment, without compilers
+	@$(NODE) scripts/test/main.ts python
 
 fuzz: $(STAMP) ## Each fuzzer for FUZZ_SECONDS (60)
 	@$(NODE) scripts/test/main.ts fuzz

@@ -8,6 +8,8 @@ packages=(
   clang-19 libclang-rt-19-dev llvm-19 libstdc++-12-dev ccache cmake ninja-build pkg-config git ca-certificates
   liburing-dev libcurl4-openssl-dev libssl-dev libgtest-dev libgmock-dev
   clang-format clang-tidy-19
+  # The wheel: headers of CPython's stable interface, and its build's virtual environment.
+  python3-dev python3-venv
   curl openssl fuse3 iproute2 attr nginx-light dosfstools e2fsprogs
   # For the programs of tests: Go calls it for those that link C.
   gcc

@@ -1,0 +1,36 @@
+from collections.abc import Callable, Iterable
+from os import PathLike
+from types import CapsuleType
+from typing import Any
+
+class HearthError(RuntimeError):
+    code: str
+
+class Tensor:
+    @property
+    def name(self) -> str: ...
+    @property
+    def dtype(self) -> str: ...
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+    @property
+    def nbytes(self) -> int: ...
+    @property
+    def data_ptr(self) -> int: ...
+    @property
+    def device(self) -> str: ...
+    def __buffer__(self, flags: int, /) -> memoryview: ...
+    def __dlpack__(self, **options: Any) -> CapsuleType: ...
+    def __dlpack_device__(self) -> tuple[int, int]: ...
+
+def load(
+    paths: Iterable[str | bytes | PathLike[str]],
+    names: Iterable[str] | None,
+    threads: int,
+    chunk_bytes: int,
+    progress: Callable[[int, int], object] | None,
+    /,
+) -> list[Tensor]: ...
+def inspect(
+    path: str | bytes | PathLike[str], /
+) -> tuple[list[tuple[str, str, tuple[int, ...], int]], dict[str, str]]: ...

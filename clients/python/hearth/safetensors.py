@@ -1,0 +1,82 @@
+"""Safetensors files: which tensors they have, and loading them."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from os import PathLike, fspath
+from typing import Any, Literal
+
+from hearth import _native, dtypes
+
+Path = str | PathLike[str]
+Framework = Literal["numpy", "torch", "hearth"]
+
+
+@dataclass(frozen=True)
+class TensorInfo:
+    """A tensor as the header of its file describes it."""
+
+    name: str
+    dtype: str
+    shape: tuple[int, ...]
+    nbytes: int
+    path: str
+
+
+def inspect_safetensors(paths: Path | Iterable[Path]) -> dict[str, TensorInfo]:
+    """Returns the tensors of the files by name. Reads only the headers."""
+    found = {}
+    for path in _paths(paths):
+        tensors, _ = _native.inspect(path)
+        found |= {name: TensorInfo(name, dtype, shape, nbytes, path) for name, dtype, shape, nbytes in tensors}
+    return found
+
+
+def load_safetensors(
+    paths: Path | Iterable[Path],
+    *,
+    device: str = "cpu",
+    names: Iterable[str] | None = None,
+    framework: Framework = "numpy",
+    progress: Callable[[int, int], object] | None = None,
+    threads: int = 0,
+    chunk_bytes: int = 0,
+) -> dict[str, Any]:
+    """Returns the tensors of safetensors files by name, in their final memory; each byte is read once.
+
+    names: only these tensors. Without, all of them.
+    framework: "numpy" arrays, "torch" tensors (by DLPack; needs torch), or "hearth" for `hearth.Tensor`.
+        A NumPy array of BF16 or FP8 needs the package ml-dtypes.
+    progress: called with the bytes that are loaded and the bytes to load, on this thread, at most every 50 ms
+        and at the end. An exception that it raises ends the load.
+    threads: how many read side by side; 0 chooses. chunk_bytes: what one thread reads at once, a multiple of
+        4096; 0 chooses.
+
+    Raises HearthError; `code` is "NotFound" (file or name), "Corrupt" (malformed or truncated file),
+    "Unsupported" (unknown dtype, device), "OriginChanged" (written or replaced during the load), "OutOfSpace"
+    (memory), "IoError". Either all tensors are whole or none is returned.
+    """
+    if device != "cpu":
+        raise _error("Unsupported", f"device {device!r} is not available in this build; use device='cpu'")
+    convert = dtypes.converter(framework)
+    paths = _paths(paths)
+    names = None if names is None else list(names)
+    # A dtype that the framework lacks is found before anything is read.
+    wanted = None if names is None else set(names)
+    for path in paths:
+        for name, dtype, _, _ in _native.inspect(path)[0]:
+            if wanted is None or name in wanted:
+                convert.check(name, dtype)
+    tensors = _native.load(paths, names, threads, chunk_bytes, progress)
+    return {tensor.name: convert(tensor) for tensor in tensors}
+
+
+def _paths(paths: Path | Iterable[Path]) -> list[str]:
+    if isinstance(paths, str | PathLike):
+        return [fspath(paths)]
+    return [fspath(path) for path in paths]
+
+
+def _error(code: str, message: str) -> _native.HearthError:
+    error = _native.HearthError(message)
+    error.code = code
+    return error

@@ -1,0 +1,62 @@
+// One safetensors file, open for reading, with its checked header.
+#pragma once
+
+#include <sys/stat.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "base/owned_fd.h"
+#include "base/result.h"
+#include "loader/safetensors_header.h"
+
+namespace hearth {
+
+// Reads go past the page cache at multiples of this, in file and memory.
+inline constexpr std::uint64_t kDirectReadAlignment = 4096;
+
+// Any thread.
+class ModelFile {
+ public:
+  // Reads the header. kNotFound, kPermissionDenied...: as open(2) says; kCorrupt and kUnsupported:
+  // as parseSafetensorsHeader(). Each message begins with the path.
+  [[nodiscard]] static Result<std::shared_ptr<const ModelFile>> open(const std::string& path);
+
+  [[nodiscard]] const std::string& path() const { return path_; }
+  [[nodiscard]] const SafetensorsHeader& header() const { return header_; }
+  // Where the tensors' bytes begin in the file.
+  [[nodiscard]] std::uint64_t dataOffset() const { return dataOffset_; }
+  [[nodiscard]] std::uint64_t bytes() const { return bytes_; }
+
+  // Reads exactly `size` bytes; waits for the disk. Where offset and memory are aligned and the
+  // page cache lacks the bytes, they go past it, in whole pages: memory up to the next multiple of
+  // kDirectReadAlignment must be the caller's. kOriginChanged: the file has become shorter.
+  [[nodiscard]] Status read(std::byte* into, std::uint64_t offset, std::uint64_t size) const;
+
+  // kOriginChanged when the file was written since open(), or its path now names another one.
+  [[nodiscard]] Status checkUnchanged() const;
+
+ private:
+  ModelFile(std::string path, OwnedFd file, OwnedFd direct, const struct stat& opened)
+      : path_(std::move(path)),
+        file_(std::move(file)),
+        direct_(std::move(direct)),
+        opened_(opened),
+        bytes_(static_cast<std::uint64_t>(opened.st_size)) {}
+  [[nodiscard]] Status readHeader();
+  [[nodiscard]] bool isCached(std::uint64_t offset, std::uint64_t size) const;
+  [[nodiscard]] Result<std::uint64_t> readDirect(std::byte* into, std::uint64_t offset,
+                                                 std::uint64_t size) const;
+
+  const std::string path_;
+  const OwnedFd file_;
+  const OwnedFd direct_;  // the same file with O_DIRECT; none where the file system has no such
+  const struct stat opened_;
+  const std::uint64_t bytes_;
+  SafetensorsHeader header_;
+  std::uint64_t dataOffset_ = 0;
+};
+
+}  // namespace hearth

@@ -1,0 +1,49 @@
+// Loads tensors of safetensors files into host memory: the door of the room.
+//
+//   auto model = loadModel({{"model.safetensors"}}, {});
+//   for (const LoadedTensor& tensor : model->tensors) use(*tensor.entry, tensor.bytes());
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "loader/load_plan.h"
+#include "loader/parallel_read.h"
+#include "memory/memory_region.h"
+
+namespace hearth {
+
+struct LoadOptions {
+  // Only these tensors; all of them without.
+  std::optional<std::vector<std::string>> names;
+  ReadOptions read;
+};
+
+struct LoadedTensor {
+  const TensorEntry* entry = nullptr;  // lives for as long as the LoadedModel
+  // Memory of the tensor's file, shared by all tensors of it.
+  std::shared_ptr<MemoryRegion> memory;
+  std::uint64_t inMemory = 0;
+
+  [[nodiscard]] std::span<std::byte> bytes() const {
+    if (entry->bytes() == 0) return {};
+    return memory->bytes().subspan(inMemory, entry->bytes());
+  }
+};
+
+struct LoadedModel {
+  LoadPlan plan;
+  std::vector<LoadedTensor> tensors;  // by file, in the order of their bytes
+};
+
+// Blocks, on any thread. Either all tensors are whole or an error comes back: kNotFound for files
+// and names, kCorrupt for malformed and truncated files, kOriginChanged for files that were written
+// or replaced during the load, kOutOfSpace without memory, kCancelled by `progress`.
+[[nodiscard]] Result<LoadedModel> loadModel(std::span<const std::string> paths,
+                                            const LoadOptions& options);
+
+}  // namespace hearth

@@ -1,0 +1,184 @@
+#include "loader/model_loader.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "loader/testing/safetensors_writer.h"
+
+namespace hearth {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr std::uint64_t kSmallChunk = kDirectReadAlignment;
+
+std::string textOf(const LoadedTensor& tensor) {
+  const std::span<std::byte> bytes = tensor.bytes();
+  return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
+}
+
+// A header, padded with spaces to `bytes`.
+std::string padded(std::string header, std::size_t bytes) {
+  EXPECT_LE(header.size(), bytes);
+  header.resize(bytes, ' ');
+  return header;
+}
+
+class ModelLoaderTest : public testing::Test {
+ protected:
+  // Three tensors, of which the second crosses many chunks.
+  std::string writeModel(const std::string& name, const std::string& prefix, std::uint32_t seed) {
+    const std::size_t a = 100, b = 50'000, c = 9'000;
+    data_ = patternBytes(a + b + c, seed);
+    return folder_.write(
+        name,
+        padded("{" + byteTensor(prefix + "a", 0, a) + "," + byteTensor(prefix + "b", a, a + b) +
+                   "," + byteTensor(prefix + "c", a + b, a + b + c) + "}",
+               504),
+        data_);
+  }
+  Result<LoadedModel> load(const std::vector<std::string>& paths, LoadOptions options = {}) {
+    options.read.chunkBytes = kSmallChunk;
+    return loadModel(paths, options);
+  }
+
+  SafetensorsFolder folder_;
+  std::string data_;  // of the file that was written last
+};
+
+TEST_F(ModelLoaderTest, LoadsAllTensorsOfSeveralFiles) {
+  const std::string first = writeModel("1", "x", 1), firstData = data_;
+  const std::string second = writeModel("2", "y", 2), secondData = data_;
+  const auto model = load({first, second});
+  ASSERT_TRUE(model.ok()) << model.error().message;
+  ASSERT_EQ(model->tensors.size(), 6U);
+  EXPECT_EQ(model->tensors[4].entry->name, "yb");
+  for (const LoadedTensor& tensor : model->tensors) {
+    const std::string& data = tensor.entry->name[0] == 'x' ? firstData : secondData;
+    EXPECT_EQ(textOf(tensor), data.substr(tensor.entry->begin, tensor.entry->bytes()))
+        << tensor.entry->name;
+  }
+}
+
+TEST_F(ModelLoaderTest, LoadsTensorsByNameAndReadsNoPageTwice) {
+  const std::string path = writeModel("1", "", 3);
+  const auto model = load({path}, {.names = std::vector<std::string>{"a", "c"}});
+  ASSERT_TRUE(model.ok()) << model.error().message;
+  ASSERT_EQ(model->tensors.size(), 2U);
+  EXPECT_EQ(textOf(model->tensors[0]), data_.substr(0, 100));
+  EXPECT_EQ(textOf(model->tensors[1]), data_.substr(50'100));
+  const std::vector<PlannedRead>& reads = model->plan.files[0].reads;
+  ASSERT_EQ(reads.size(), 2U);
+  EXPECT_GE(reads[1].offset, (reads[0].offset + reads[0].size + 4095) / 4096 * 4096);
+  EXPECT_LT(model->plan.readBytes(), 100U + 9'000 + 2 * 4096);
+}
+
+TEST_F(ModelLoaderTest, AlignsTensorsThatTheirFileDoesNot) {
+  const std::string data = patternBytes(24, 4);
+  const std::string header = R"({"n":{"dtype":"F64","shape":[2],"data_offsets":[1,17]},)" +
+                             byteTensor("b", 0, 1) + "," + byteTensor("e", 17, 24) + "}";
+  const auto model = load({folder_.write("odd", header, data)});
+  ASSERT_TRUE(model.ok()) << model.error().message;
+  for (const LoadedTensor& tensor : model->tensors) {
+    EXPECT_EQ(textOf(tensor), data.substr(tensor.entry->begin, tensor.entry->bytes()));
+    EXPECT_EQ(reinterpret_cast<std::uintptr_t>(tensor.bytes().data()) %
+                  tensorTypeAlignment(tensor.entry->type),
+              0U);
+  }
+}
+
+TEST_F(ModelLoaderTest, LoadsEmptyTensorsAndEmptyFiles) {
+  const auto model = load({folder_.write("none", "{}", ""),
+                           folder_.write("empty", "{" + byteTensor("e", 0, 0) + "}", "")});
+  ASSERT_TRUE(model.ok()) << model.error().message;
+  ASSERT_EQ(model->tensors.size(), 1U);
+  EXPECT_TRUE(model->tensors[0].bytes().empty());
+}
+
+TEST_F(ModelLoaderTest, ReportsProgressUpToAllBytes) {
+  std::uint64_t last = 0, total = 0;
+  LoadOptions options;
+  options.read.progress = [&](std::uint64_t done, std::uint64_t all) {
+    EXPECT_GT(done, last);
+    last = done;
+    total = all;
+    return true;
+  };
+  const auto model = load({writeModel("1", "", 5)}, options);
+  ASSERT_TRUE(model.ok());
+  EXPECT_EQ(last, total);
+  EXPECT_EQ(total, model->plan.readBytes());
+}
+
+TEST_F(ModelLoaderTest, EndsWhenProgressSaysSo) {
+  LoadOptions options;
+  options.read.progress = [](std::uint64_t, std::uint64_t) { return false; };
+  EXPECT_EQ(load({writeModel("1", "", 6)}, options).code(), ErrorCode::kCancelled);
+}
+
+TEST_F(ModelLoaderTest, RefusesAFileThatIsWrittenMeanwhile) {
+  const std::string path = writeModel("1", "", 7);
+  LoadOptions options;
+  options.read.progress = [&](std::uint64_t, std::uint64_t) {
+    std::ofstream(path, std::ios::app) << "more";
+    return true;
+  };
+  const auto model = load({path}, options);
+  EXPECT_EQ(model.code(), ErrorCode::kOriginChanged);
+  EXPECT_THAT(model.error().message, HasSubstr("was written"));
+}
+
+TEST_F(ModelLoaderTest, RefusesAFileThatIsReplacedMeanwhile) {
+  const std::string path = writeModel("1", "", 8);
+  LoadOptions options;
+  options.read.progress = [&](std::uint64_t, std::uint64_t) {
+    const std::string other = folder_.write("2", "{}", "");
+    std::filesystem::rename(other, path);
+    return true;
+  };
+  // The progress function runs again after the rename and finds nothing to rename but a new file.
+  const auto model = load({path}, options);
+  EXPECT_EQ(model.code(), ErrorCode::kOriginChanged);
+  EXPECT_THAT(model.error().message, HasSubstr("was replaced"));
+}
+
+TEST_F(ModelLoaderTest, RefusesAFileThatIsCutMeanwhile) {
+  const std::string path = writeModel("1", "", 9);
+  const auto file = ModelFile::open(path);
+  ASSERT_TRUE(file.ok());
+  std::filesystem::resize_file(path, 5'000);
+  alignas(kDirectReadAlignment) std::byte into[2 * kDirectReadAlignment];
+  EXPECT_EQ((*file)->read(into, kDirectReadAlignment, sizeof into).code(),
+            ErrorCode::kOriginChanged);
+  EXPECT_EQ((*file)->checkUnchanged().code(), ErrorCode::kOriginChanged);
+}
+
+TEST_F(ModelLoaderTest, NamesTheTensorThatNoFileHas) {
+  const auto model =
+      load({writeModel("1", "", 10)}, {.names = std::vector<std::string>{"a", "zz", "nope"}});
+  EXPECT_EQ(model.code(), ErrorCode::kNotFound);
+  EXPECT_THAT(model.error().message, HasSubstr("'nope' and 1 other"));
+}
+
+TEST_F(ModelLoaderTest, RefusesOneNameInTwoFiles) {
+  const auto model = load({writeModel("1", "", 11), writeModel("2", "", 12)});
+  EXPECT_EQ(model.code(), ErrorCode::kAlreadyExists);
+}
+
+TEST_F(ModelLoaderTest, RefusesFilesThatAreNone) {
+  EXPECT_EQ(load({folder_.path() + "/absent"}).code(), ErrorCode::kNotFound);
+  EXPECT_EQ(load({folder_.path()}).code(), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(load({folder_.writeBytes("short", "1234567")}).code(), ErrorCode::kCorrupt);
+  EXPECT_EQ(load({folder_.writeBytes("long", "\xff\xff\xff\xff\xff\xff\xff\xff{}")}).code(),
+            ErrorCode::kCorrupt);
+  const std::string path = writeModel("cut", "", 13);
+  std::filesystem::resize_file(path, std::filesystem::file_size(path) - 1);
+  const auto cut = load({path});
+  EXPECT_EQ(cut.code(), ErrorCode::kCorrupt);
+  EXPECT_THAT(cut.error().message, HasSubstr("truncated"));
+}
+
+}  // namespace
+}  // namespace hearth

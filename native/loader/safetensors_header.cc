@@ -1,0 +1,169 @@
+#include "loader/safetensors_header.h"
+
+#include <algorithm>
+#include <limits>
+#include <unordered_set>
+
+#include "loader/header_scanner.h"
+
+namespace hearth {
+namespace {
+
+// Deeper shapes than any framework has.
+constexpr std::size_t kMaxDimensions = 64;
+
+Error corruptTensor(const std::string& name, std::string_view reason) {
+  return {ErrorCode::kCorrupt, "tensor '" + name + "' " + std::string(reason)};
+}
+
+// Reads the objects of a header; what the tensors' bytes are is checked afterwards.
+class HeaderReader {
+ public:
+  explicit HeaderReader(std::string_view json) : scanner_(json) {}
+
+  Result<SafetensorsHeader> read() {
+    if (Status status = members(&HeaderReader::topMember); !status) return status.error();
+    if (Status status = scanner_.end(); !status) return status.error();
+    return std::move(header_);
+  }
+
+ private:
+  // One object, each of whose members `member` reads after its name.
+  Status members(Status (HeaderReader::*member)(std::string name)) {
+    if (Status open = scanner_.expect('{'); !open) return open;
+    if (scanner_.accept('}')) return {};
+    while (true) {
+      Result<std::string> name = scanner_.string();
+      if (!name) return name.error();
+      if (Status colon = scanner_.expect(':'); !colon) return colon;
+      if (Status status = (this->*member)(std::move(*name)); !status) return status;
+      const Result<bool> more = scanner_.another('}');
+      if (!more) return more.error();
+      if (!*more) return {};
+    }
+  }
+
+  Status topMember(std::string name) {
+    if (name == "__metadata__") {
+      if (std::exchange(hasMetadata_, true)) return scanner_.corrupt("__metadata__ stands twice");
+      return members(&HeaderReader::metadataMember);
+    }
+    if (!names_.insert(name).second) return corruptTensor(name, "stands twice in the header");
+    tensor_ = {.name = std::move(name)};
+    hasType_ = hasShape_ = hasOffsets_ = false;
+    if (Status status = members(&HeaderReader::tensorMember); !status) return status;
+    if (!hasType_ || !hasShape_ || !hasOffsets_) {
+      return corruptTensor(tensor_.name, "lacks dtype, shape or data_offsets");
+    }
+    header_.tensors.push_back(std::move(tensor_));
+    return {};
+  }
+
+  Status metadataMember(std::string name) {
+    Result<std::string> value = scanner_.string();
+    if (!value) return value.error();
+    if (!header_.metadata.emplace(std::move(name), std::move(*value)).second) {
+      return scanner_.corrupt("a name stands twice in __metadata__");
+    }
+    return {};
+  }
+
+  Status tensorMember(std::string name) {
+    if (name == "dtype" && !std::exchange(hasType_, true)) return type();
+    if (name == "shape" && !std::exchange(hasShape_, true)) return shape();
+    if (name == "data_offsets" && !std::exchange(hasOffsets_, true)) return offsets();
+    return scanner_.corrupt("a tensor has a member that is unknown or stands twice");
+  }
+
+  Status type() {
+    const Result<std::string> name = scanner_.string();
+    if (!name) return name.error();
+    const std::optional<TensorType> type = tensorTypeOf(*name);
+    if (!type) {
+      return Error{ErrorCode::kUnsupported, "tensor '" + tensor_.name +
+                                                "' has the unknown dtype '" + name->substr(0, 32) +
+                                                "'; convert the tensor, or use a newer Hearth"};
+    }
+    tensor_.type = *type;
+    return {};
+  }
+
+  Status shape() {
+    Result<std::vector<std::uint64_t>> shape = scanner_.integers(kMaxDimensions);
+    if (!shape) return shape.error();
+    tensor_.shape = std::move(*shape);
+    return {};
+  }
+
+  Status offsets() {
+    const Result<std::vector<std::uint64_t>> offsets = scanner_.integers(2);
+    if (!offsets) return offsets.error();
+    if (offsets->size() != 2) return scanner_.corrupt("data_offsets are not two");
+    tensor_.begin = (*offsets)[0];
+    tensor_.end = (*offsets)[1];
+    return {};
+  }
+
+  HeaderScanner scanner_;
+  SafetensorsHeader header_;
+  std::unordered_set<std::string> names_;
+  TensorEntry tensor_;  // being read
+  bool hasMetadata_ = false, hasType_ = false, hasShape_ = false, hasOffsets_ = false;
+};
+
+// The bytes that type and shape say.
+Result<std::uint64_t> bytesOf(const TensorEntry& tensor) {
+  std::uint64_t elements = 1;
+  for (const std::uint64_t dimension : tensor.shape) {
+    if (__builtin_mul_overflow(elements, dimension, &elements)) {
+      return corruptTensor(tensor.name, "has a shape whose size overflows");
+    }
+  }
+  std::uint64_t bits = 0;
+  if (__builtin_mul_overflow(elements, tensorTypeBits(tensor.type), &bits)) {
+    return corruptTensor(tensor.name, "has a shape whose size overflows");
+  }
+  if (bits % 8 != 0) return corruptTensor(tensor.name, "does not end at a whole byte");
+  return bits / 8;
+}
+
+Status checkBytes(const SafetensorsHeader& header, std::uint64_t dataBytes) {
+  std::uint64_t covered = 0;
+  for (const TensorEntry& tensor : header.tensors) {
+    if (tensor.begin > tensor.end) return corruptTensor(tensor.name, "ends before it begins");
+    if (tensor.begin < covered) return corruptTensor(tensor.name, "overlaps the one before it");
+    if (tensor.begin > covered) return corruptTensor(tensor.name, "leaves a hole before it");
+    const Result<std::uint64_t> bytes = bytesOf(tensor);
+    if (!bytes) return bytes.error();
+    if (*bytes != tensor.bytes()) {
+      return corruptTensor(tensor.name, "has " + std::to_string(tensor.bytes()) +
+                                            " bytes where its dtype and shape need " +
+                                            std::to_string(*bytes));
+    }
+    covered = tensor.end;
+  }
+  if (covered == dataBytes) return {};
+  return Error{ErrorCode::kCorrupt, "the tensors have " + std::to_string(covered) +
+                                        " bytes, the file has " + std::to_string(dataBytes) +
+                                        (covered > dataBytes ? " (truncated)" : "") +
+                                        "; copy or download the file again"};
+}
+
+}  // namespace
+
+Result<SafetensorsHeader> parseSafetensorsHeader(std::string_view json, std::uint64_t dataBytes) {
+  if (json.size() > kMaxHeaderBytes) {
+    return Error{ErrorCode::kCorrupt, "the header has " + std::to_string(json.size()) +
+                                          " bytes, more than the 100,000,000 of the format"};
+  }
+  Result<SafetensorsHeader> header = HeaderReader(json).read();
+  if (!header) return header;
+  // Empty tensors lie before the one that begins where they do.
+  std::ranges::sort(header->tensors, [](const TensorEntry& a, const TensorEntry& b) {
+    return std::pair(a.begin, a.end) < std::pair(b.begin, b.end);
+  });
+  if (const Status status = checkBytes(*header, dataBytes); !status) return status.error();
+  return header;
+}
+
+}  // namespace hearth
