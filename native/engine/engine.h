@@ -110,6 +110,11 @@ class Engine {
 
   [[nodiscard]] Task<void> setCluster(std::vector<ClusterMember> members);
 
+  // Any thread. The datasets that clients may name in paths, all of them.
+  void nameDatasets(std::map<std::string, std::shared_ptr<Dataset>> datasets) {
+    commons_.clientDatasets.name(std::move(datasets));
+  }
+
   [[nodiscard]] ManifestStore& manifests() { return *manifests_; }
   [[nodiscard]] ContentCalls& contents() { return *contents_; }
   [[nodiscard]] Mounts& mounts() { return *mounts_; }

@@ -28,6 +28,13 @@ class PeerService final : public PeerHandler {
   Task<Result<BytesAnswer>> onReadManifest(std::string fromNode, Sha256Digest digest,
                                            std::uint64_t offset, std::uint32_t length) override;
   Task<Result<ControlMessage>> onControl(std::string fromNode, ControlMessage request) override;
+  // Of what the client has resolved, for the whole cluster: bytes that are not here are read from
+  // the agents that hold them, or fetched. In client_requests.cc, with onClientControl().
+  Task<Result<BytesAnswer>> onClientRead(std::shared_ptr<const Capability> client, ContentKey key,
+                                         std::uint64_t offset, std::uint32_t length,
+                                         Interest interest) override;
+  Task<Result<ControlMessage>> onClientControl(std::shared_ptr<const Capability> client,
+                                               ControlMessage request) override;
 
   // On its thread: of files that this shard owns.
   [[nodiscard]] SmallReads& smallReads() { return smallReads_; }
@@ -51,6 +58,13 @@ class PeerService final : public PeerHandler {
                          const Interest& interest);
   // Several at once, for whichever shards.
   Task<Result<ControlMessage>> onUpdates(std::string fromNode, ControlMessage message);
+  // What the cluster has at that range of the file, in memory of the answer's.
+  static Task<Result<BytesAnswer>> readOfCluster(Shard& owner, FileReference file,
+                                                 std::uint64_t offset, std::uint32_t length);
+  [[nodiscard]] Result<ControlMessage> resolve(const Capability& client,
+                                               const ControlMessage& request);
+  [[nodiscard]] Result<ControlMessage> list(const Capability& client,
+                                            const ControlMessage& request);
   static Task<Result<ControlMessage>> controlHere(Shard& owner, std::string fromNode,
                                                   ControlMessage request);
 

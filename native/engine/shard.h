@@ -14,6 +14,7 @@
 #include "cache/content_cache.h"
 #include "dataset/engine_event.h"
 #include "directory/cluster_view.h"
+#include "engine/client_datasets.h"
 #include "fetch/buffer_pool.h"
 #include "fetch/byte_lanes.h"
 #include "fetch/digest_refusals.h"
@@ -88,6 +89,7 @@ struct EngineCommons {
   DigestRefusals refusals;
   WithdrawnBytes withdrawn;
   ThroughReads throughReads;
+  ClientDatasets clientDatasets;
 
   [[nodiscard]] Shard& owner(const ContentKey& key) { return *shards[shardOf(key, shards.size())]; }
   void log(EngineEvent::Level level, std::string message,

@@ -103,7 +103,7 @@ void Acceptor::serve(Socket socket, FrameReader reader, Agreed with) {
     sendAtOnce(socket.fd(), encodeFrame(Goodbye{reason.code, reason.message}));
     return reject(with.node, reason);
   }
-  std::shared_ptr<PeerStatistics> account = accountOf_(with.node);
+  std::shared_ptr<PeerStatistics> account = accountOf_(with.client ? "clients" : with.node);
   auto connection = std::make_shared<ServerConnection>(
       reactor_, gate_, Channel{std::move(socket), std::move(reader), std::move(account)},
       options_.idleProbe, std::move(with),

@@ -74,14 +74,20 @@ Task<Result<std::shared_ptr<ClientConnection>>> Dialler::dial(
   if (!connected.ok()) co_return explain(connected.error());
 
   FrameReader reader(reactor_, attempt.socket.fd());
-  const LocalIdentity self{options_.cluster, options_.node, options_.incarnation, options_.secret,
-                           options_.offer};
+  // Read anew for each connection: tokens are renewed.
+  const Result<CapabilityToken> token =
+      options_.token ? options_.token() : Result<CapabilityToken>(CapabilityToken{});
+  if (!token.ok()) co_return explain(token.error());
+  const LocalIdentity self{options_.cluster, options_.node,  options_.incarnation,
+                           options_.secret,  options_.offer, options_.token ? &*token : nullptr};
   const Preface preface{options_.shard, options_.shards};
   Task<Result<Agreed>> shaking =
       dialHandshake(reactor_, attempt.socket.fd(), reader, self, preface);
   const Result<Agreed> agreed = co_await shaking;
   if (!agreed.ok()) co_return explain(agreed.error());
-  if (agreed->node != node || agreed->incarnation != incarnation) {
+  const bool meant =
+      incarnation.empty() || (agreed->node == node && agreed->incarnation == incarnation);
+  if (!meant) {
     co_return Error{ErrorCode::kUnavailable,
                     where + ": " + agreed->node + " (" + agreed->incarnation +
                         ") answers there; the view of the cluster is out of date"};

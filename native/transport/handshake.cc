@@ -85,7 +85,9 @@ Result<Challenge> challengeFor(const Hello& hello, LocalIdentity self) {
     return noCommonVersion(rangeOf(hello.oldestVersion, hello.newestVersion), self.offer);
   }
   challenge.features = hello.features & self.offer.features;
-  if ((hello.proofKinds & bitOf(challenge.proofKind)) == 0) return noCommonProof();
+  const auto offers = [&](ProofKind kind) { return (hello.proofKinds & bitOf(kind)) != 0; };
+  if (!offers(ProofKind::kClusterSecret)) challenge.proofKind = ProofKind::kCapability;
+  if (!offers(challenge.proofKind)) return noCommonProof();
   return challenge;
 }
 
@@ -94,11 +96,33 @@ Status checkChoice(const Challenge& challenge, const Hello& hello, const WireOff
   if (challenge.version < ours.oldestVersion || challenge.version > ours.newestVersion) {
     return noCommonVersion(std::to_string(challenge.version), ours);
   }
-  if (challenge.proofKind != ProofKind::kClusterSecret) return noCommonProof();
+  if ((hello.proofKinds & bitOf(challenge.proofKind)) == 0) return noCommonProof();
   if ((challenge.features & ~hello.features) != 0) {
     return Error{ErrorCode::kProtocolError, "the other side chose features that were not offered"};
   }
   return {};
+}
+
+// The acceptor's proof, when the dialler's is right.
+Result<Proof> answerToAgent(const Proof& proof, std::span<const std::byte> hello,
+                            std::span<const std::byte> challenge, LocalIdentity self) {
+  if (!sameProof(proof, proveSecret(ConnectionRole::kDialler, hello, challenge, self.secret)))
+    return otherSecret();
+  return proveSecret(ConnectionRole::kAcceptor, hello, challenge, self.secret);
+}
+
+// The same for a client, whose capability and name go into `agreed`: no agent has such a name.
+Result<Proof> answerToClient(const Proof& proof, std::span<const std::byte> hello,
+                             std::span<const std::byte> challenge, LocalIdentity self,
+                             Agreed& agreed) {
+  const Result<CapabilityToken> token =
+      checkCapability(proof, hello, challenge, self.cluster, self.secret);
+  if (!token.ok()) return token.error();
+  Result<Capability> capability = decodeCapability(token->claims);
+  if (!capability.ok()) return capability.error();
+  agreed.client = std::make_shared<const Capability>(std::move(*capability));
+  agreed.node = "client:" + agreed.node;
+  return proveCapability(ConnectionRole::kAcceptor, hello, challenge, *token);
 }
 
 Task<Result<Agreed>> authenticateDialler(Reactor& reactor, int fd, FrameReader& reader,
@@ -113,18 +137,18 @@ Task<Result<Agreed>> authenticateDialler(Reactor& reactor, int fd, FrameReader& 
   const Status sent = co_await sendAll(reactor, fd, challengeFrame);
   if (!sent.ok()) co_return sent.error();
 
-  const auto proofOf = [&](ConnectionRole role) {
-    return proveSecret(role, hello->bytes, bodyOf(challengeFrame), self.secret);
-  };
   const Result<Greeted<Proof>> proof = co_await expectFrame<Proof>(reader);
   if (!proof.ok()) co_return proof.error();
-  if (!sameProof(proof->body, proofOf(ConnectionRole::kDialler))) co_return otherSecret();
+  Agreed agreed{hello->body.node, hello->body.incarnation, challenge->version, challenge->features};
+  const Result<Proof> ours =
+      challenge->proofKind == ProofKind::kCapability
+          ? answerToClient(proof->body, hello->bytes, bodyOf(challengeFrame), self, agreed)
+          : answerToAgent(proof->body, hello->bytes, bodyOf(challengeFrame), self);
+  if (!ours.ok()) co_return ours.error();
   reader.trust();
-  const Status answered =
-      co_await sendAll(reactor, fd, encodeFrame(proofOf(ConnectionRole::kAcceptor)));
+  const Status answered = co_await sendAll(reactor, fd, encodeFrame(*ours));
   if (!answered.ok()) co_return answered.error();
-  co_return Agreed{hello->body.node, hello->body.incarnation, challenge->version,
-                   challenge->features};
+  co_return agreed;
 }
 
 }  // namespace
@@ -149,6 +173,7 @@ Task<Result<Agreed>> dialHandshake(Reactor& reactor, int fd, FrameReader& reader
   hello.oldestVersion = self.offer.oldestVersion;
   hello.newestVersion = self.offer.newestVersion;
   hello.features = self.offer.features;
+  if (self.token != nullptr) hello.proofKinds = bitOf(ProofKind::kCapability);
   std::vector<std::byte> opening = encodeFrame(preface);
   const std::vector<std::byte> helloFrame = encodeFrame(hello);
   opening.insert(opening.end(), helloFrame.begin(), helloFrame.end());
@@ -162,6 +187,8 @@ Task<Result<Agreed>> dialHandshake(Reactor& reactor, int fd, FrameReader& reader
   if (!chosen.ok()) co_return chosen.error();
 
   const auto proofOf = [&](ConnectionRole role) {
+    if (self.token != nullptr)
+      return proveCapability(role, bodyOf(helloFrame), challenge->bytes, *self.token);
     return proveSecret(role, bodyOf(helloFrame), challenge->bytes, self.secret);
   };
   const Status answered =

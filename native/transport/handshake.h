@@ -5,6 +5,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <vector>
@@ -12,6 +13,7 @@
 #include "base/result.h"
 #include "reactor/reactor.h"
 #include "transport/frame_reader.h"
+#include "wire/capability.h"
 #include "wire/frame.h"
 
 namespace hearth {
@@ -23,6 +25,7 @@ struct LocalIdentity {
   const std::string& incarnation;
   std::span<const std::byte> secret;
   const WireOffer& offer;
+  const CapabilityToken* token = nullptr;  // of a dialling client, which proves it, not the secret
 };
 
 // Who is at the other side, and what both sides can do.
@@ -30,10 +33,12 @@ struct Agreed {
   std::string node, incarnation;
   std::uint16_t version = kWireVersion;
   std::uint64_t features = 0;
+  std::shared_ptr<const Capability> client =
+      nullptr;  // that the dialler has proved; null: an agent
 };
 
-// As the dialler, with a connected socket: who answered, after both have proved the secret; the
-// reader trusts it then.
+// As the dialler, with a connected socket: who answered, after both have proved the secret, or the
+// token; the reader trusts it then.
 // kUnauthenticated: another cluster or secret, here or there; kUnsupported: no version or kind of
 // proof that both have;
 // kProtocolError: not an agent; kUnavailable: closed, or refused because it is busy.

@@ -19,6 +19,7 @@
 #include "base/sha256.h"
 #include "memory/memory_vector.h"
 #include "reactor/reactor.h"
+#include "wire/capability.h"
 #include "wire/frame.h"
 
 namespace hearth {
@@ -31,6 +32,7 @@ struct PeerAddress {
 
 struct PeerIdentity {
   std::string node;
+  // Empty: any agent of the cluster that answers at the addresses, as clients have it.
   std::string incarnation;
   std::vector<PeerAddress> addresses;  // one a NIC
 };
@@ -140,6 +142,17 @@ class PeerHandler {
   virtual Task<Result<BytesAnswer>> onReadManifest(std::string fromNode, Sha256Digest digest,
                                                    std::uint64_t offset, std::uint32_t length) = 0;
   virtual Task<Result<ControlMessage>> onControl(std::string fromNode, ControlMessage request) = 0;
+  // The same for a client, which is no agent and has proved a capability that has not expired.
+  // Nothing else of a client reaches a handler.
+  virtual Task<Result<BytesAnswer>> onClientRead(std::shared_ptr<const Capability> /*client*/,
+                                                 ContentKey /*key*/, std::uint64_t /*offset*/,
+                                                 std::uint32_t /*length*/, Interest /*interest*/) {
+    co_return Error{ErrorCode::kUnsupported, "clients are not served here"};
+  }
+  virtual Task<Result<ControlMessage>> onClientControl(std::shared_ptr<const Capability> /*client*/,
+                                                       ControlMessage /*request*/) {
+    co_return Error{ErrorCode::kUnsupported, "clients are not served here"};
+  }
   // Memory for a write. It may be waited for: no byte is sent before, and nothing else waits
   // meanwhile. Of writes that overlap one is under way at a time, the newer one (write_order.h);
   // the same write may come again, with the same generation and bytes. One whose WriteVersion is
@@ -154,7 +167,10 @@ class PeerHandler {
 struct TransportOptions {
   std::string node, incarnation, cluster;
   std::vector<std::byte> secret;  // proved by HMAC-SHA-256 over both nonces, in both directions
-  WireOffer offer;                // less than this release has only in tests
+  // Of a client, which has no secret and accepts no connections: its token, asked for on the
+  // reactor's thread before each connection.
+  std::function<Result<CapabilityToken>()> token;
+  WireOffer offer;                      // less than this release has only in tests
   std::uint32_t shard = 0, shards = 1;  // ours
   // Of this shard, for payloads: so many, or one for each address of the peer where that is more.
   // Control messages have one more.

@@ -79,7 +79,19 @@ Result<bool> ServerConnection::onRequest(const Frame& frame) {
   return false;
 }
 
+Status ServerConnection::allow(FrameType type) const {
+  if (!with_.client) return {};
+  if (type != FrameType::kReadRequest && type != FrameType::kControlRequest &&
+      type != FrameType::kCancel)
+    return Error{ErrorCode::kProtocolError, "clients may only read and send control messages"};
+  if (with_.client->expired())
+    return Error{ErrorCode::kUnauthenticated, "the client's token has expired; make a new one"};
+  return {};
+}
+
 Result<bool> ServerConnection::onFrame(const Frame& frame) {
+  const Status allowed = allow(frame.header.type);
+  if (!allowed.ok()) return allowed.error();
   switch (frame.header.type) {
     case FrameType::kReadRequest:
       return onRequest<ReadRequest>(frame);
@@ -122,8 +134,12 @@ void ServerConnection::cancel(std::uint64_t requestId) {
 
 Task<void> ServerConnection::serve(Self self, std::uint64_t requestId, ReadRequest request,
                                    Interest interest) {
-  Result<BytesAnswer> result = co_await self->handler_.onRead(
-      self->with_.node, request.key, request.offset, request.length, interest);
+  Task<Result<BytesAnswer>> reading =
+      self->with_.client ? self->handler_.onClientRead(self->with_.client, request.key,
+                                                       request.offset, request.length, interest)
+                         : self->handler_.onRead(self->with_.node, request.key, request.offset,
+                                                 request.length, interest);
+  Result<BytesAnswer> result = co_await reading;
   co_await self->reactor_.enter();
   self->answerData<ReadAnswer>(requestId, std::move(result), request.length, request.length);
 }
@@ -140,7 +156,8 @@ Task<void> ServerConnection::serve(Self self, std::uint64_t requestId, ControlRe
                                    Interest) {
   ControlMessage message{request.type, std::move(request.body)};
   Task<Result<ControlMessage>> handling =
-      self->handler_.onControl(self->with_.node, std::move(message));
+      self->with_.client ? self->handler_.onClientControl(self->with_.client, std::move(message))
+                         : self->handler_.onControl(self->with_.node, std::move(message));
   Result<ControlMessage> result = co_await handling;
   co_await self->reactor_.enter();
   if (!result.ok()) {

@@ -56,6 +56,8 @@ class ServerConnection final : public Connection {
   void onReaderEnd() override;
   void onSending(const SendQueue::Item& item) override;
 
+  // Of a client: whether it may send such a frame, and its capability still holds.
+  [[nodiscard]] Status allow(FrameType type) const;
   [[nodiscard]] Status admit(std::uint64_t requestId, Serving serving);
   void cancel(std::uint64_t requestId);
   using Self = std::shared_ptr<ServerConnection>;

@@ -151,12 +151,12 @@ using Nonce = std::array<std::uint8_t, 32>;
 enum class ProofKind : std::uint8_t {
   kClusterSecret = 1,  // wire/authentication.h
   kCertificate = 2,    // of a node, signed by the cluster's authority
-  kCapability = 3,     // of a client: a token for volumes, rights and a time
+  kCapability = 3,     // of a client: a token for datasets, rights and a time (wire/capability.h)
 };
 [[nodiscard]] constexpr std::uint32_t bitOf(ProofKind kind) {
   return 1u << static_cast<unsigned>(kind);
 }
-// Those that this release gives and takes.
+// That agents of this release give each other; they take a client's capability beside it.
 inline constexpr std::uint32_t kProofKinds = bitOf(ProofKind::kClusterSecret);
 
 // Who the dialler says it is, and what it can do. Names are 1 to kMaxNameBytes bytes without

@@ -1,0 +1,153 @@
+// The C interface: handles, and what no context has to know.
+#include "client/include/xfer/gd2fs.h"
+
+#include <pthread.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <new>
+#include <shared_mutex>
+#include <string_view>
+
+#include "client/client_context.h"
+#include "client/completion_status.h"
+
+namespace hearth::gd2fs {
+namespace {
+
+// The contexts of this process. Handles are numbers, so that a closed one is unknown and never
+// another one. Lives as long as the process: threads may be in it while the process ends.
+class Contexts {
+ public:
+  static Contexts& all() {
+    static Contexts& contexts = make();
+    return contexts;
+  }
+
+  xfer_gd2fs_ctx* add(std::shared_ptr<ClientContext> context) {
+    State& state = *state_.load();
+    const std::lock_guard lock(state.mutex);
+    const std::uintptr_t number = (last_ += 16);
+    state.contexts.emplace(number, std::move(context));
+    return reinterpret_cast<xfer_gd2fs_ctx*>(number);
+  }
+  std::shared_ptr<ClientContext> find(const xfer_gd2fs_ctx* handle) {
+    State& state = *state_.load();
+    const std::shared_lock lock(state.mutex);
+    const auto found = state.contexts.find(reinterpret_cast<std::uintptr_t>(handle));
+    return found == state.contexts.end() ? nullptr : found->second;
+  }
+  std::shared_ptr<ClientContext> remove(const xfer_gd2fs_ctx* handle) {
+    State& state = *state_.load();
+    const std::lock_guard lock(state.mutex);
+    const auto found = state.contexts.find(reinterpret_cast<std::uintptr_t>(handle));
+    if (found == state.contexts.end()) return nullptr;
+    std::shared_ptr<ClientContext> context = std::move(found->second);
+    state.contexts.erase(found);
+    return context;
+  }
+
+ private:
+  struct State {
+    std::shared_mutex mutex;
+    std::map<std::uintptr_t, std::shared_ptr<ClientContext>> contexts;
+  };
+
+  static Contexts& make() {
+    auto* const contexts = new Contexts;
+    // A child has the contexts but none of their threads, and may have the mutex of one that it
+    // does not have: it begins anew, and what it inherits stays as it is.
+    pthread_atfork(nullptr, nullptr, [] { all().state_ = new State; });
+    return *contexts;
+  }
+
+  std::atomic<State*> state_{new State};
+  std::atomic<std::uintptr_t> last_{0};  // goes on in a child, to which its parent's are unknown
+};
+
+void complain(const xfer_gd2fs_options& options, const Error& error) {
+  const std::string_view level = options.log_level != nullptr ? options.log_level : "";
+  if (level == "error" || level == "warn" || level == "info")
+    std::fprintf(stderr, "libgd2fs: connect: %s\n", error.message.c_str());
+}
+
+xfer_gd2fs_ctx* failed(int error) {
+  errno = error;
+  return nullptr;
+}
+
+}  // namespace
+}  // namespace hearth::gd2fs
+
+using hearth::gd2fs::ClientContext;
+using hearth::gd2fs::Contexts;
+
+extern "C" {
+
+xfer_gd2fs_ctx* xfer_gd2fs_connect(const xfer_gd2fs_options* options) {
+  if (options == nullptr) return hearth::gd2fs::failed(EINVAL);
+  auto parsed = hearth::gd2fs::clientOptions(*options);
+  auto context = parsed.ok() ? ClientContext::connect(std::move(*parsed))
+                             : hearth::Result<std::shared_ptr<ClientContext>>(parsed.error());
+  if (context.ok()) return Contexts::all().add(std::move(*context));
+  hearth::gd2fs::complain(*options, context.error());
+  return hearth::gd2fs::failed(hearth::gd2fs::errnoOf(context.code()));
+}
+
+void xfer_gd2fs_close(xfer_gd2fs_ctx* ctx) {
+  if (const auto context = Contexts::all().remove(ctx)) context->close();
+}
+
+xfer_gd2fs_iomem* xfer_gd2fs_reg_iomem(xfer_gd2fs_ctx* ctx, void* addr, size_t len,
+                                       void* reserved) {
+  const auto context = Contexts::all().find(ctx);
+  const bool sound = addr != nullptr && len != 0 && reserved == nullptr &&
+                     len <= UINTPTR_MAX - reinterpret_cast<std::uintptr_t>(addr);
+  if (context == nullptr || !sound) {
+    errno = context == nullptr ? EBADF : EINVAL;
+    return nullptr;
+  }
+  const auto number = context->registerMemory({static_cast<std::byte*>(addr), len});
+  return reinterpret_cast<xfer_gd2fs_iomem*>(number);
+}
+
+int xfer_gd2fs_dereg_iomem(xfer_gd2fs_ctx* ctx, xfer_gd2fs_iomem* iomem) {
+  const auto context = Contexts::all().find(ctx);
+  if (context == nullptr) return -EBADF;
+  return context->deregisterMemory(reinterpret_cast<std::uintptr_t>(iomem));
+}
+
+int xfer_gd2fs_fstat(xfer_gd2fs_ctx* ctx, void* id, const char* path, xfer_gd2fs_stat* st) {
+  const auto context = Contexts::all().find(ctx);
+  return context == nullptr ? -EBADF : context->stat(id, path, st);
+}
+
+ssize_t xfer_gd2fs_preadv(xfer_gd2fs_ctx* ctx, void* id, const char* path, uint64_t off,
+                          const xfer_gd2fs_sge* sges, uint16_t nsge, uint16_t flags) {
+  const auto context = Contexts::all().find(ctx);
+  if (context == nullptr) return -EBADF;
+  if (sges == nullptr || flags != 0) return -EINVAL;
+  return context->read(id, path, off, {sges, nsge});
+}
+
+int xfer_gd2fs_create(xfer_gd2fs_ctx* ctx, void*, const char*, int, int) {
+  return Contexts::all().find(ctx) == nullptr ? -EBADF : -EROFS;
+}
+
+ssize_t xfer_gd2fs_pwritev(xfer_gd2fs_ctx* ctx, void*, const char*, uint64_t, const xfer_gd2fs_sge*,
+                           uint16_t, uint16_t) {
+  return Contexts::all().find(ctx) == nullptr ? -EBADF : -EROFS;
+}
+
+int xfer_gd2fs_wait(xfer_gd2fs_ctx* ctx, xfer_gd2fs_completion* completions, int max,
+                    int timeout_ms) {
+  const auto context = Contexts::all().find(ctx);
+  if (context == nullptr) return -EBADF;
+  if (completions == nullptr || max <= 0) return -EINVAL;
+  return context->take({completions, static_cast<std::size_t>(max)}, timeout_ms);
+}
+}

@@ -1,0 +1,206 @@
+#include "client/agent_link.h"
+
+#include <pthread.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "base/content_key.h"
+#include "reactor/blocking_call.h"
+#include "wire/authentication.h"
+
+namespace hearth::gd2fs {
+namespace {
+
+// Four chunks are enough to keep a link of 100 Gbit/s busy; more are asked for to cover an agent's
+// disk.
+constexpr std::uint64_t kPartsUnderWay = 16;
+constexpr Clock::duration kSilence = std::chrono::seconds(5);
+constexpr Clock::duration kFirstPause = std::chrono::milliseconds(20);
+constexpr Clock::duration kLongestPause = std::chrono::seconds(1);
+
+Error closed() { return {ErrorCode::kCancelled, "the context is being closed"}; }
+
+// Of the agent, its connection or its view, so that another try or another agent may answer.
+bool maySucceedLater(ErrorCode code) {
+  switch (code) {
+    case ErrorCode::kUnavailable:
+    case ErrorCode::kDeadlineExceeded:
+    case ErrorCode::kCancelled:
+    case ErrorCode::kTryElsewhere:
+    case ErrorCode::kCorrupt:
+    case ErrorCode::kProtocolError:
+    case ErrorCode::kUnauthenticated:
+    case ErrorCode::kInternal:
+      return true;
+    default:
+      return false;
+  }
+}
+
+// In the agents' lists a client has a name of its own, which says nothing about it.
+std::string clientName() {
+  const Nonce nonce = randomNonce();
+  return hexOf(nonce).substr(0, 16) + "-" + std::to_string(getpid());
+}
+
+}  // namespace
+
+// Whom a request asks next, and after which pause.
+class AgentLink::Turns {
+ public:
+  Turns(AgentLink& link, Clock::time_point deadline, bool once)
+      : link_(link), deadline_(deadline), once_(once), agent_(link.agents_.preferred.load()) {}
+
+  [[nodiscard]] const std::string& agent() const { return link_.agents_.agents[agent_].node; }
+  [[nodiscard]] RequestTimeouts timeouts() const { return {deadline_, kSilence}; }
+  // After a failure: whether to ask again.
+  [[nodiscard]] Task<bool> again(Error error) {
+    const std::size_t count = link_.agents_.agents.size();
+    if (link_.agents_.closing.load() || !maySucceedLater(error.code)) co_return false;
+    refused_ = error.code == ErrorCode::kUnauthenticated ? refused_ + 1 : 0;
+    ++failures_;
+    // A connection whose token has expired is dialled once more, with the token of then.
+    if (refused_ > count || (once_ && failures_ >= count)) co_return false;
+    agent_ = (agent_ + 1) % count;
+    if (failures_ % count == 0) {
+      co_await link_.reactor_->sleep(
+          std::min(pause_, std::max(deadline_ - Clock::now(), Clock::duration::zero())));
+      pause_ = std::min(pause_ * 2, kLongestPause);
+    }
+    co_return Clock::now() < deadline_ && !link_.agents_.closing.load();
+  }
+  // The agent has answered: requests to come begin with it.
+  void answered() {
+    if (failures_ != 0) link_.agents_.preferred = agent_;
+  }
+
+ private:
+  AgentLink& link_;
+  const Clock::time_point deadline_;
+  const bool once_;
+  std::size_t agent_;
+  std::size_t failures_ = 0, refused_ = 0;
+  Clock::duration pause_ = kFirstPause;
+};
+
+Task<Result<BytesAnswer>> AgentLink::NoRequests::onRead(std::string, ContentKey, std::uint64_t,
+                                                        std::uint32_t, Interest) {
+  co_return Error{ErrorCode::kUnsupported, "a client answers nothing"};
+}
+Task<Result<BytesAnswer>> AgentLink::NoRequests::onReadManifest(std::string, Sha256Digest,
+                                                                std::uint64_t, std::uint32_t) {
+  co_return Error{ErrorCode::kUnsupported, "a client answers nothing"};
+}
+Task<Result<ControlMessage>> AgentLink::NoRequests::onControl(std::string, ControlMessage) {
+  co_return Error{ErrorCode::kUnsupported, "a client answers nothing"};
+}
+
+AgentLink::AgentLink(const ClientOptions& options, AgentList& agents,
+                     std::unique_ptr<Reactor> reactor, std::size_t index)
+    : agents_(agents),
+      reactor_(std::move(reactor)),
+      gate_(*reactor_),
+      parts_(*reactor_, kPartsUnderWay) {
+  TransportOptions transport;
+  transport.node = clientName();
+  transport.incarnation = "1";
+  transport.cluster = options.cluster;
+  transport.token = options.token;
+  transport.shard = static_cast<std::uint32_t>(index);
+  transport.shards = static_cast<std::uint32_t>(options.ioThreads);
+  transport.streamsPerPeer = options.streams;
+  transport_ = PeerTransport::create(*reactor_, std::move(transport), handler_);
+  transport_->setPeers(agents.agents);
+}
+
+Result<std::unique_ptr<AgentLink>> AgentLink::start(const ClientOptions& options, AgentList& agents,
+                                                    std::size_t index) {
+  Result<std::unique_ptr<Reactor>> reactor = Reactor::create();
+  if (!reactor.ok()) return reactor.error();
+  std::unique_ptr<AgentLink> link(new AgentLink(options, agents, std::move(*reactor), index));
+  link->thread_ = std::thread([running = link->reactor_.get()] { running->run(); });
+  pthread_setname_np(link->thread_.native_handle(), ("gd2fs-" + std::to_string(index)).c_str());
+  return link;
+}
+
+AgentLink::~AgentLink() {
+  reactor_->stop();
+  if (thread_.joinable()) thread_.join();
+}
+
+void AgentLink::post(Task<void> task) {
+  reactor_->post([this, held = std::make_shared<Task<void>>(std::move(task))] {
+    gate_.spawn(std::move(*held));
+  });
+}
+
+Task<Result<ControlMessage>> AgentLink::ask(ControlMessage message, Clock::time_point deadline,
+                                            bool once) {
+  for (Turns turns(*this, deadline, once);;) {
+    if (agents_.closing.load()) co_return closed();
+    Result<ControlMessage> answer =
+        co_await transport_->call(turns.agent(), message, turns.timeouts());
+    if (answer.ok()) {
+      turns.answered();
+      co_return answer;
+    }
+    const bool again = co_await turns.again(answer.error());
+    if (!again) co_return agents_.closing.load() ? closed() : answer.error();
+  }
+}
+
+Task<Result<ResolvedPath>> AgentLink::resolve(std::string path, Clock::time_point deadline) {
+  const ControlMessage message{static_cast<std::uint16_t>(ClientMessage::kResolve),
+                               encodePath(path)};
+  Task<Result<ControlMessage>> asking = ask(message, deadline);
+  const Result<ControlMessage> answer = co_await asking;
+  if (!answer.ok()) co_return answer.error();
+  co_return decodeResolvedPath(answer->body);
+}
+
+Task<Status> AgentLink::readOnce(const FileOfAgent& file, const std::string& agent,
+                                 std::uint64_t offset, const MemoryVector& into,
+                                 RequestTimeouts timeouts) {
+  std::vector<std::uint32_t> checksums;
+  Status read = co_await transport_->read(agent, file.key, offset, into, checksums, timeouts,
+                                          RequestClass::kDemand);
+  if (read.code() != ErrorCode::kTryElsewhere) co_return read;
+  // An agent that has not resolved the path for us yet, or has forgotten it.
+  ControlMessage message{static_cast<std::uint16_t>(ClientMessage::kResolve),
+                         encodePath(file.path)};
+  const Result<ControlMessage> answer =
+      co_await transport_->call(agent, std::move(message), timeouts);
+  if (!answer.ok()) co_return answer.error();
+  const Result<ResolvedPath> resolved = decodeResolvedPath(answer->body);
+  if (!resolved.ok()) co_return resolved.error();
+  if (resolved->key != file.key)
+    co_return Error{ErrorCode::kConflict, "the path has come to lead to other bytes"};
+  read = co_await transport_->read(agent, file.key, offset, into, checksums, timeouts,
+                                   RequestClass::kDemand);
+  co_return read;
+}
+
+Task<Status> AgentLink::read(const FileOfAgent& file, std::uint64_t offset, MemoryVector into,
+                             Clock::time_point deadline) {
+  for (Turns turns(*this, deadline, false);;) {
+    if (agents_.closing.load()) co_return closed();
+    const Status read = co_await readOnce(file, turns.agent(), offset, into, turns.timeouts());
+    if (read.ok()) {
+      turns.answered();
+      co_return read;
+    }
+    const bool again = co_await turns.again(read.error());
+    if (!again) co_return agents_.closing.load() ? Status(closed()) : read;
+  }
+}
+
+Task<bool> AgentLink::closeHere() {
+  co_await transport_->close();
+  co_await gate_.close();
+  co_return true;
+}
+
+void AgentLink::close() { runOn(*reactor_, closeHere()); }
+
+}  // namespace hearth::gd2fs

@@ -1,0 +1,90 @@
+// One thread that moves bytes: a reactor, connections to the agents, and requests that are asked
+// again, of another agent or over another connection, until they are answered or late.
+#pragma once
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "client/client_options.h"
+#include "client/request.h"
+#include "reactor/reactor.h"
+#include "reactor/synchronization.h"
+#include "transport/peer_transport.h"
+#include "wire/client_message.h"
+
+namespace hearth::gd2fs {
+
+// What all threads of a client know about the agents. Any thread.
+struct AgentList {
+  std::vector<PeerIdentity> agents;  // named by their addresses; of no incarnation
+  std::atomic<std::size_t> preferred{0};
+  std::atomic<bool> closing{false};
+};
+
+// A file as the program asked for it.
+struct FileOfAgent {
+  std::string path;
+  ContentKey key;
+};
+
+class AgentLink {
+ public:
+  // `index` of `count` threads. kUnsupported, kIoError when the kernel gives no reactor. `agents`
+  // must remain live while the result is used.
+  [[nodiscard]] static Result<std::unique_ptr<AgentLink>> start(const ClientOptions& options,
+                                                                AgentList& agents,
+                                                                std::size_t index);
+  // Ends the thread; after close().
+  ~AgentLink();
+
+  [[nodiscard]] Reactor& reactor() { return *reactor_; }
+  // Any thread: runs the task on this thread; dropped unstarted when the link has closed.
+  void post(Task<void> task);
+
+  // The rest is on this thread. Asks one agent after the other until one answers. kNotFound,
+  // kPermissionDenied, ...: what an agent has said; kUnavailable, kUnauthenticated when none
+  // answers, or takes the token, until `deadline`; `once`: each agent is asked once at most.
+  [[nodiscard]] Task<Result<ControlMessage>> ask(ControlMessage message, Clock::time_point deadline,
+                                                 bool once = false);
+  [[nodiscard]] Task<Result<ResolvedPath>> resolve(std::string path, Clock::time_point deadline);
+  // Fills `into` with [offset, offset + its size) of the file; inside one chunk, offset on a block.
+  // kConflict when the path has come to lead to other bytes that the agent knows alone.
+  [[nodiscard]] Task<Status> read(const FileOfAgent& file, std::uint64_t offset, MemoryVector into,
+                                  Clock::time_point deadline);
+  // Parts of requests that are under way at a time.
+  [[nodiscard]] Semaphore& parts() { return parts_; }
+
+  // Ends connections and requests, with kCancelled, and waits for them. Not on this thread.
+  void close();
+
+ private:
+  class Turns;
+  AgentLink(const ClientOptions& options, AgentList& agents, std::unique_ptr<Reactor> reactor,
+            std::size_t index);
+  [[nodiscard]] Task<Status> readOnce(const FileOfAgent& file, const std::string& agent,
+                                      std::uint64_t offset, const MemoryVector& into,
+                                      RequestTimeouts timeouts);
+  [[nodiscard]] Task<bool> closeHere();
+
+  // Agents ask clients for nothing.
+  class NoRequests final : public PeerHandler {
+    Task<Result<BytesAnswer>> onRead(std::string, ContentKey, std::uint64_t, std::uint32_t,
+                                     Interest) override;
+    Task<Result<BytesAnswer>> onReadManifest(std::string, Sha256Digest, std::uint64_t,
+                                             std::uint32_t) override;
+    Task<Result<ControlMessage>> onControl(std::string, ControlMessage) override;
+  };
+
+  AgentList& agents_;
+  NoRequests handler_;
+  std::unique_ptr<Reactor> reactor_;
+  Gate gate_;
+  Semaphore parts_;
+  std::unique_ptr<PeerTransport> transport_;
+  std::thread thread_;
+};
+
+}  // namespace hearth::gd2fs

@@ -1,0 +1,131 @@
+#include "client/client_context.h"
+
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "client/completion_status.h"
+#include "reactor/blocking_call.h"
+
+namespace hearth::gd2fs {
+namespace {
+
+constexpr Clock::duration kConnectTimeout = std::chrono::seconds(10);
+// Numbers for contexts and memory, which callers see as pointers: none is given twice, so that one
+// that has gone is never taken for another. Multiples of 16, as pointers are.
+std::uintptr_t nextNumber() {
+  static std::atomic<std::uintptr_t> last{0};
+  return last += 16;
+}
+
+std::string nameOf(const PeerAddress& address) {
+  return "[" + address.host + "]:" + std::to_string(address.port);
+}
+
+void fillStat(const ResolvedPath& resolved, xfer_gd2fs_stat& into) {
+  into = {};
+  into.size = resolved.size;
+  into.mtime_ns = resolved.modifiedNs;
+  switch (resolved.kind) {
+    case ResolvedKind::kFile:
+      into.mode = S_IFREG | (resolved.executable ? 0555u : 0444u);
+      break;
+    case ResolvedKind::kFolder:
+      into.mode = S_IFDIR | 0555u;
+      break;
+    case ResolvedKind::kSymlink:
+      into.mode = S_IFLNK | 0777u;
+      break;
+  }
+}
+
+}  // namespace
+
+int ClientContext::checkPath(const char* path) {
+  if (path == nullptr) return -EINVAL;
+  const std::size_t length = strnlen(path, kMaxClientPathBytes + 1);
+  if (length > kMaxClientPathBytes) return -ENAMETOOLONG;
+  return checkClientPath({path, length}).ok() ? 0 : -EINVAL;
+}
+
+ClientContext::ClientContext(ClientOptions options) : options_(std::move(options)) {
+  for (const PeerAddress& address : options_.agents)
+    agents_.agents.push_back({nameOf(address), {}, {address}});
+}
+
+Result<std::shared_ptr<ClientContext>> ClientContext::connect(ClientOptions options) {
+  const Result<CapabilityToken> token = options.token();
+  if (!token.ok()) return Error{ErrorCode::kUnauthenticated, token.error().message};
+  std::shared_ptr<ClientContext> context(new ClientContext(std::move(options)));
+  const Status started = context->start();
+  if (started.ok()) return context;
+  context->close();
+  return started.error();
+}
+
+Status ClientContext::start() {
+  for (std::size_t index = 0; index < options_.ioThreads; ++index) {
+    Result<std::unique_ptr<AgentLink>> link = AgentLink::start(options_, agents_, index);
+    if (!link.ok()) return link.error();
+    links_.push_back(std::move(*link));
+  }
+  const Clock::time_point deadline =
+      Clock::now() + std::min<Clock::duration>(kConnectTimeout, options_.timeout);
+  const ControlMessage attach{static_cast<std::uint16_t>(ClientMessage::kAttach), {}};
+  const Result<ControlMessage> answer =
+      runOn(links_.front()->reactor(), links_.front()->ask(attach, deadline, true));
+  return answer.ok() ? Status() : Status(answer.error());
+}
+
+void ClientContext::close() {
+  agents_.closing = true;
+  completions_->close();
+  // All, before the first thread ends: a request of one has parts on the others.
+  for (const std::unique_ptr<AgentLink>& link : links_) link->close();
+  links_.clear();
+}
+
+std::uintptr_t ClientContext::registerMemory(std::span<std::byte> bytes) {
+  const std::uintptr_t number = nextNumber();
+  auto memory = std::make_shared<IoMemory>(bytes);
+  const std::lock_guard lock(mutex_);
+  memory_.emplace(number, std::move(memory));
+  return number;
+}
+
+int ClientContext::deregisterMemory(std::uintptr_t memory) {
+  const std::lock_guard lock(mutex_);
+  const auto found = memory_.find(memory);
+  if (found == memory_.end()) return -EINVAL;
+  // Requests take their references with the mutex held, so none can begin here.
+  if (found->second.use_count() > 1) return -EBUSY;
+  memory_.erase(found);
+  return 0;
+}
+
+std::shared_ptr<Request> ClientContext::admit(void* id) {
+  if (!completions_->admit()) return nullptr;
+  return std::make_shared<Request>(completions_, id, Clock::now() + options_.timeout);
+}
+
+int ClientContext::stat(void* id, const char* path, xfer_gd2fs_stat* into) {
+  if (const int bad = checkPath(path); bad != 0) return bad;
+  if (into == nullptr) return -EINVAL;
+  std::shared_ptr<Request> request = admit(id);
+  if (request == nullptr) return -EAGAIN;
+  AgentLink& link = nextLink();
+  link.post(statOn(link, std::move(request), path, into));
+  return 0;
+}
+
+Task<void> ClientContext::statOn(AgentLink& link, std::shared_ptr<Request> request,
+                                 std::string path, xfer_gd2fs_stat* into) {
+  Task<Result<ResolvedPath>> resolving = link.resolve(std::move(path), request->deadline);
+  const Result<ResolvedPath> resolved = co_await resolving;
+  if (!resolved.ok()) co_return request->fail(statusOf(resolved.code()));
+  fillStat(*resolved, *into);
+}
+
+}  // namespace hearth::gd2fs

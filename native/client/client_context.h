@@ -1,0 +1,86 @@
+// What xfer_gd2fs_ctx stands for: threads, registered memory, requests. Any thread, unless said
+// otherwise. Numbers that are returned are 0 or a negative errno.
+#pragma once
+
+#include <list>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "client/agent_link.h"
+#include "client/client_options.h"
+#include "client/request.h"
+
+namespace hearth::gd2fs {
+
+class ClientContext : public std::enable_shared_from_this<ClientContext> {
+ public:
+  // Blocks until an agent has answered. Errors as xfer_gd2fs_connect().
+  [[nodiscard]] static Result<std::shared_ptr<ClientContext>> connect(ClientOptions options);
+  // After close().
+  ~ClientContext() = default;
+  ClientContext(const ClientContext&) = delete;
+  ClientContext& operator=(const ClientContext&) = delete;
+
+  // Blocks until no request is in flight. Once.
+  void close();
+
+  // A number that is never 0, and never used again by this process.
+  [[nodiscard]] std::uintptr_t registerMemory(std::span<std::byte> bytes);
+  [[nodiscard]] int deregisterMemory(std::uintptr_t memory);
+
+  [[nodiscard]] int stat(void* id, const char* path, xfer_gd2fs_stat* into);
+  [[nodiscard]] int read(void* id, const char* path, std::uint64_t offset,
+                         std::span<const xfer_gd2fs_sge> sges);
+  [[nodiscard]] int take(std::span<xfer_gd2fs_completion> into, int timeoutMs) {
+    return completions_->take(into, timeoutMs);
+  }
+
+ private:
+  struct Part;
+  // Where a path has led, for a while: most programs read many ranges of few files.
+  struct Known {
+    ResolvedPath resolved;
+    Clock::time_point until;
+    std::list<std::string>::iterator use;
+  };
+
+  // 0 or a negative errno.
+  [[nodiscard]] static int checkPath(const char* path);
+  explicit ClientContext(ClientOptions options);
+  [[nodiscard]] Status start();
+  [[nodiscard]] AgentLink& nextLink() { return *links_[next_++ % links_.size()]; }
+  [[nodiscard]] std::shared_ptr<Request> admit(void* id);
+  // The SGEs as slices without an owner, and what has to stay registered; or a negative errno.
+  [[nodiscard]] int gather(std::span<const xfer_gd2fs_sge> sges, std::vector<MemorySlice>& slices,
+                           std::vector<std::shared_ptr<IoMemory>>& memory);
+  [[nodiscard]] Task<Result<ResolvedPath>> resolve(AgentLink& link, std::string path,
+                                                   Clock::time_point deadline);
+  [[nodiscard]] std::optional<ResolvedPath> known(const std::string& path);
+  void know(const std::string& path, const ResolvedPath& resolved);
+  void forget(const std::string& path);
+  static Task<void> statOn(AgentLink& link, std::shared_ptr<Request> request, std::string path,
+                           xfer_gd2fs_stat* into);
+  static Task<void> readOn(ClientContext& context, AgentLink& link,
+                           std::shared_ptr<Request> request, std::string path, std::uint64_t offset,
+                           MemoryVector into);
+  static Task<void> readPart(ClientContext& context, AgentLink& link, Part part);
+
+  const ClientOptions options_;
+  AgentList agents_;
+  const std::shared_ptr<CompletionQueue> completions_ = std::make_shared<CompletionQueue>();
+  std::vector<std::unique_ptr<AgentLink>> links_;
+  std::atomic<std::size_t> next_{0};
+  std::mutex mutex_;
+  std::map<std::uintptr_t, std::shared_ptr<IoMemory>> memory_;
+  std::unordered_map<std::string, Known> known_;
+  std::list<std::string> uses_;  // of known_, the last one first
+};
+
+}  // namespace hearth::gd2fs

@@ -1,0 +1,146 @@
+#include "client/client_options.h"
+
+#include <arpa/inet.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstdlib>
+#include <fstream>
+#include <iterator>
+#include <optional>
+#include <thread>
+
+namespace hearth::gd2fs {
+namespace {
+
+constexpr std::uint16_t kPort = 7527;
+constexpr std::size_t kMostThreads = 64, kMostStreams = 64;
+constexpr std::size_t kLongestToken = 16'384;
+constexpr const char* kTokenFile = "/var/run/hearth/token";
+
+Error invalid(std::string message) { return {ErrorCode::kInvalidArgument, std::move(message)}; }
+
+// Calls `take(part)` for each part of a list; ends at the first error.
+template <class Take>
+Status forEachOf(std::string_view list, Take take) {
+  while (!list.empty()) {
+    const std::size_t comma = std::min(list.find(','), list.size());
+    const Status taken = take(list.substr(0, comma));
+    if (!taken.ok()) return taken;
+    list.remove_prefix(std::min(list.size(), comma + 1));
+  }
+  return {};
+}
+
+bool isAddress(const std::string& host) {
+  in6_addr ignored;
+  return inet_pton(AF_INET, host.c_str(), &ignored) == 1 ||
+         inet_pton(AF_INET6, host.c_str(), &ignored) == 1;
+}
+
+std::optional<std::uint16_t> portOf(std::string_view text) {
+  std::uint16_t port = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), port);
+  if (error != std::errc() || end != text.data() + text.size() || port == 0) return std::nullopt;
+  return port;
+}
+
+// Of "10.0.0.1:7527", "[fd00::1]:7527", with or without the port.
+Result<PeerAddress> hostAndPort(std::string_view text) {
+  const std::string whole(text);
+  PeerAddress address{.host = {}, .port = kPort};
+  std::string_view port;
+  if (text.starts_with('[')) {
+    const std::size_t end = text.find(']');
+    if (end == std::string_view::npos) return invalid(whole + " has no closing bracket");
+    address.host = text.substr(1, end - 1);
+    port = text.substr(end + 1);
+  } else {
+    const std::size_t colon = std::min(text.find(':'), text.size());
+    address.host = text.substr(0, colon);
+    port = text.substr(colon);
+  }
+  if (!isAddress(address.host)) return invalid(whole + " is no IP address");
+  if (port.empty()) return address;
+  const std::optional<std::uint16_t> number =
+      port.starts_with(':') ? portOf(port.substr(1)) : std::nullopt;
+  if (!number) return invalid(whole + " has no valid port");
+  address.port = *number;
+  return address;
+}
+
+Result<CapabilityToken> tokenOfFile(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::string text(kLongestToken, '\0');
+  file.read(text.data(), static_cast<std::streamsize>(text.size()));
+  text.resize(static_cast<std::size_t>(file.gcount()));
+  if (text.empty())
+    return Error{ErrorCode::kUnauthenticated,
+                 "there is no token in " + path + "; name its file by HEARTH_TOKEN_FILE"};
+  return parseCapabilityToken(text);
+}
+
+}  // namespace
+
+Result<std::vector<PeerAddress>> parseAgents(std::string_view list) {
+  constexpr std::string_view kScheme = "gd2fs://";
+  std::vector<PeerAddress> agents;
+  const Status parsed = forEachOf(list, [&](std::string_view part) -> Status {
+    if (!part.starts_with(kScheme)) return invalid(std::string(part) + " is no gd2fs:// address");
+    const Result<PeerAddress> address = hostAndPort(part.substr(kScheme.size()));
+    if (!address.ok()) return address.error();
+    if (std::ranges::find(agents, *address) == agents.end()) agents.push_back(*address);
+    return {};
+  });
+  if (!parsed.ok()) return parsed.error();
+  if (agents.empty()) return invalid("no control address is given");
+  return agents;
+}
+
+Status checkNics(std::string_view list) {
+  bool tcp = list.empty();
+  const Status parsed = forEachOf(list, [&](std::string_view part) -> Status {
+    const bool ofTcp = part.starts_with("tcp://");
+    if (!ofTcp && !part.starts_with("rdma://"))
+      return invalid(std::string(part) + " is neither a tcp:// nor an rdma:// address");
+    tcp = tcp || ofTcp;
+    const Result<PeerAddress> address = hostAndPort(part.substr(part.find("//") + 2));
+    return address.ok() ? Status() : Status(address.error());
+  });
+  if (!parsed.ok()) return parsed;
+  if (!tcp)
+    return Error{ErrorCode::kUnsupported, "this build has no RDMA; list a tcp:// address as well"};
+  return {};
+}
+
+Result<ClientOptions> clientOptions(const xfer_gd2fs_options& given) {
+  const auto text = [](const char* value) { return std::string_view(value ? value : ""); };
+  Result<std::vector<PeerAddress>> agents = parseAgents(text(given.cp_address));
+  if (!agents.ok()) return agents.error();
+  const Status nics = checkNics(text(given.dp_address));
+  if (!nics.ok()) return nics.error();
+  ClientOptions options;
+  options.agents = std::move(*agents);
+  options.cluster = text(given.cluster_id);
+  if (options.cluster.empty() || options.cluster.size() > kMaxNameBytes)
+    return invalid("the cluster's name is missing or too long");
+  const std::size_t processors = std::max(1u, std::thread::hardware_concurrency());
+  options.ioThreads =
+      given.iothread_count != 0 ? given.iothread_count : std::min<std::size_t>(processors, 4);
+  options.streams = std::max(given.conn_stream_count, 1u);
+  if (options.ioThreads > kMostThreads || options.streams > kMostStreams)
+    return invalid("more than 64 threads or streams");
+  if (given.timeout != 0) options.timeout = std::chrono::milliseconds(given.timeout);
+  options.token = tokenOfEnvironment;
+  return options;
+}
+
+Result<CapabilityToken> tokenOfEnvironment() {
+  const char* const file = std::getenv("HEARTH_TOKEN_FILE");
+  if (file != nullptr && *file != '\0') return tokenOfFile(file);
+  const char* const token = std::getenv("HEARTH_TOKEN");
+  if (token != nullptr && *token != '\0') return parseCapabilityToken(token);
+  return tokenOfFile(kTokenFile);
+}
+
+}  // namespace hearth::gd2fs

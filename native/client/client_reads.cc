@@ -1,0 +1,152 @@
+// Reads of a context: from SGEs to parts of chunks, which all threads share.
+#include <algorithm>
+#include <cerrno>
+#include <limits>
+
+#include "base/generated/constants.h"
+#include "client/client_context.h"
+#include "client/client_part.h"
+#include "client/completion_status.h"
+
+namespace hearth::gd2fs {
+namespace {
+
+// A dataset that leads to another revision is seen after so long at the latest.
+constexpr Clock::duration kPathStaysKnown = std::chrono::seconds(2);
+constexpr std::size_t kMostKnownPaths = 8192;
+
+}  // namespace
+
+int ClientContext::gather(std::span<const xfer_gd2fs_sge> sges, std::vector<MemorySlice>& slices,
+                          std::vector<std::shared_ptr<IoMemory>>& memory) {
+  slices.reserve(sges.size());
+  const std::lock_guard lock(mutex_);
+  const xfer_gd2fs_iomem* last = nullptr;
+  for (const xfer_gd2fs_sge& sge : sges) {
+    if (memory.empty() || sge.iomem != last) {
+      const auto found = memory_.find(reinterpret_cast<std::uintptr_t>(sge.iomem));
+      if (found == memory_.end()) return -EFAULT;
+      memory.push_back(found->second);
+      last = sge.iomem;
+    }
+    const std::shared_ptr<MemoryRegion>& region = memory.back()->region;
+    const auto address = reinterpret_cast<std::uintptr_t>(sge.addr);
+    const bool inside = address >= region->address() && sge.len <= region->size() &&
+                        address - region->address() <= region->size() - sge.len;
+    if (!inside) return -EFAULT;
+    slices.push_back({region, address - region->address(), sge.len});
+  }
+  return 0;
+}
+
+int ClientContext::read(void* id, const char* path, std::uint64_t offset,
+                        std::span<const xfer_gd2fs_sge> sges) {
+  if (const int bad = checkPath(path); bad != 0) return bad;
+  if (sges.empty()) return -EINVAL;
+  std::vector<MemorySlice> slices;
+  std::vector<std::shared_ptr<IoMemory>> memory;
+  if (const int bad = gather(sges, slices, memory); bad != 0) return bad;
+  std::uint64_t left = std::numeric_limits<std::int64_t>::max();
+  if (offset > left) return -EOVERFLOW;
+  left -= offset;
+  for (const MemorySlice& slice : slices) {
+    if (slice.size > left) return -EOVERFLOW;
+    left -= slice.size;
+  }
+  std::shared_ptr<Request> request = admit(id);
+  if (request == nullptr) return -EAGAIN;
+  request->use(std::move(memory));
+  for (MemorySlice& slice : slices) slice.owner = request;
+  AgentLink& link = nextLink();
+  link.post(readOn(*this, link, std::move(request), path, offset, MemoryVector(std::move(slices))));
+  return 0;
+}
+
+std::optional<ResolvedPath> ClientContext::known(const std::string& path) {
+  const std::lock_guard lock(mutex_);
+  const auto found = known_.find(path);
+  if (found == known_.end() || found->second.until <= Clock::now()) return std::nullopt;
+  uses_.splice(uses_.begin(), uses_, found->second.use);
+  return found->second.resolved;
+}
+
+void ClientContext::know(const std::string& path, const ResolvedPath& resolved) {
+  const std::lock_guard lock(mutex_);
+  const auto [entry, added] = known_.try_emplace(path);
+  if (added) {
+    uses_.push_front(path);
+    entry->second.use = uses_.begin();
+  }
+  entry->second.resolved = resolved;
+  entry->second.until = Clock::now() + kPathStaysKnown;
+  if (known_.size() <= kMostKnownPaths) return;
+  known_.erase(uses_.back());
+  uses_.pop_back();
+}
+
+void ClientContext::forget(const std::string& path) {
+  const std::lock_guard lock(mutex_);
+  if (const auto found = known_.find(path); found != known_.end()) found->second.until = {};
+}
+
+Task<Result<ResolvedPath>> ClientContext::resolve(AgentLink& link, std::string path,
+                                                  Clock::time_point deadline) {
+  if (const std::optional<ResolvedPath> before = known(path)) co_return *before;
+  Result<ResolvedPath> resolved = co_await link.resolve(path, deadline);
+  if (resolved.ok()) know(path, *resolved);
+  co_return resolved;
+}
+
+Task<void> ClientContext::readOn(ClientContext& context, AgentLink& link,
+                                 std::shared_ptr<Request> request, std::string path,
+                                 std::uint64_t offset, MemoryVector into) {
+  const Result<ResolvedPath> resolved = co_await context.resolve(link, path, request->deadline);
+  if (!resolved.ok()) co_return request->fail(statusOf(resolved.code()));
+  if (resolved->kind == ResolvedKind::kFolder) co_return request->fail(requestStatus(EISDIR));
+  if (resolved->kind == ResolvedKind::kSymlink) co_return request->fail(requestStatus(ELOOP));
+  if (offset >= resolved->size) co_return;
+  const auto file = std::make_shared<const FileOfAgent>(FileOfAgent{path, resolved->key});
+  std::uint64_t left = std::min(into.size(), resolved->size - offset);
+  MemoryCursor cursor(into);
+  std::vector<Part> parts;
+  while (left != 0) {
+    const std::uint64_t size = std::min(left, kChunkBytes - offset % kChunkBytes);
+    parts.emplace_back(request, file, offset, cursor.part(size));
+    offset += size;
+    left -= size;
+  }
+  into = {};
+  // What is alone goes on here: another thread would have to be woken.
+  if (parts.size() == 1) {
+    co_await readPart(context, link, std::move(parts.front()));
+    co_return;
+  }
+  for (Part& part : parts) {
+    AgentLink& next = context.nextLink();
+    next.post(readPart(context, next, std::move(part)));
+  }
+}
+
+Task<void> ClientContext::readPart(ClientContext& context, AgentLink& link, Part part) {
+  co_await link.parts().acquire(1);
+  const PlaceReturn place(link.parts());
+  if (part.request->failed()) {
+    part.read = true;
+    co_return;
+  }
+  const std::uint64_t size = part.into.size();
+  const std::uint64_t ahead = part.offset % kBlockBytes;
+  const Status read = co_await link.read(*part.file, part.offset - ahead, part.fromBlock(ahead),
+                                         part.request->deadline);
+  part.read = true;
+  if (read.ok()) {
+    part.request->add(size);
+    co_return;
+  }
+  // The next read looks where the path leads by then.
+  if (read.code() == ErrorCode::kConflict || read.code() == ErrorCode::kNotFound)
+    context.forget(part.file->path);
+  part.request->fail(statusOf(read.code()));
+}
+
+}  // namespace hearth::gd2fs

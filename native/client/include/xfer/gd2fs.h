@@ -1,0 +1,127 @@
+/*
+ * libgd2fs: files of a Hearth cluster, read into the caller's own memory by asynchronous vectored
+ * calls. Clean in C89 and C++. docs/clients.md says more.
+ *
+ * Paths are /dataset/NAME/path/in/the/dataset, UTF-8, at most 4096 bytes.
+ *
+ * A call that submits returns 0, or a negative errno, and then no completion comes. Each accepted
+ * request yields exactly one completion through xfer_gd2fs_wait(), in any order; memory of the
+ * caller is not touched any more when it has come. All calls are for any thread, also at once. A
+ * child of fork(2) cannot use contexts of its parent: -EBADF.
+ *
+ * A client proves itself by a token (hearth token), which is read again for each connection: the
+ * file that HEARTH_TOKEN_FILE names, else the text in HEARTH_TOKEN, else the file
+ * /var/run/hearth/token.
+ */
+#ifndef XFER_GD2FS_H
+#define XFER_GD2FS_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct xfer_gd2fs_ctx xfer_gd2fs_ctx;
+typedef struct xfer_gd2fs_iomem xfer_gd2fs_iomem;
+
+/* NULL and 0: the default. Texts are copied. */
+typedef struct xfer_gd2fs_options {
+  const char *cp_address; /* of agents: "gd2fs://10.0.0.1:7527,gd2fs://[fd00::1]"; any may be down */
+  const char *dp_address; /* of this client's NICs: "tcp://10.0.0.9,..."; NULL: the kernel chooses */
+  const char *cluster_id; /* the cluster's name */
+  unsigned iothread_count;    /* threads that move bytes; 0: as many as processors, at most 4 */
+  unsigned memthread_count;   /* ignored: threads that move bytes also check them */
+  unsigned conn_stream_count; /* connections of each thread to an agent; 0: 1 */
+  const char *log_level;      /* "info", "warn" or "error", to stderr; NULL: nothing */
+  unsigned timeout;           /* of a request, in milliseconds; 0: 60000 */
+} xfer_gd2fs_options;
+
+/* A part of registered memory. */
+typedef struct xfer_gd2fs_sge {
+  void *addr;
+  size_t len; /* bytes */
+  xfer_gd2fs_iomem *iomem;
+} xfer_gd2fs_sge;
+
+typedef struct xfer_gd2fs_stat {
+  uint64_t size;        /* bytes of a file; entries of a folder */
+  int64_t mtime_ns;     /* since the epoch */
+  uint32_t mode;        /* S_IFREG, S_IFDIR or S_IFLNK, and permissions; as stat(2) has it */
+  uint32_t reserved[3]; /* zeros */
+} xfer_gd2fs_stat;
+
+typedef struct xfer_gd2fs_completion {
+  void *id;        /* of the request, as it was given */
+  uint64_t value;  /* bytes that were read: fewer than asked for at the file's end; 0 on failure */
+  uint16_t status; /* 0, or XFER_GD2FS_STATUS_CODE and XFER_GD2FS_STATUS_CLASS of the failure */
+  uint8_t reserved[6];
+} xfer_gd2fs_completion;
+
+/* 0, or the errno that says why the request failed. */
+#define XFER_GD2FS_STATUS_CODE(status) ((unsigned)(status)&0xffu)
+/* Where the failure lies. */
+#define XFER_GD2FS_STATUS_CLASS(status) (((unsigned)(status) >> 8) & 0xffu)
+#define XFER_GD2FS_CLASS_NONE 0u
+#define XFER_GD2FS_CLASS_REQUEST 1u /* in what was asked: another try gives the same */
+#define XFER_GD2FS_CLASS_ACCESS 2u  /* in the token */
+#define XFER_GD2FS_CLASS_CLUSTER 3u /* in the cluster or the network: a later try may succeed */
+#define XFER_GD2FS_CLASS_DATA 4u    /* in the bytes, or where they come from */
+
+/*
+ * Waits for the first agent that answers, at most 10 s (`timeout` when that is less). NULL, and
+ * errno: EINVAL options; EACCES no token, or one that the cluster refuses, or another cluster;
+ * EHOSTUNREACH no agent answers; EMFILE, ENOMEM. xfer_gd2fs_close() frees the result.
+ */
+xfer_gd2fs_ctx *xfer_gd2fs_connect(const xfer_gd2fs_options *options);
+
+/*
+ * Ends what is in flight with ECANCELED; a thread in xfer_gd2fs_wait() still gets that, and -EBADF
+ * then. Returns when no memory of the caller is touched any more. NULL and closed ones: nothing.
+ */
+void xfer_gd2fs_close(xfer_gd2fs_ctx *ctx);
+
+/*
+ * Makes [addr, addr + len) of this process usable in SGEs of `ctx`; cheap, and may be repeated and
+ * overlap. Host memory, which stays mapped until it is deregistered. `reserved` is NULL. NULL, and
+ * errno: EBADF, EINVAL.
+ */
+xfer_gd2fs_iomem *xfer_gd2fs_reg_iomem(xfer_gd2fs_ctx *ctx, void *addr, size_t len, void *reserved);
+
+/* 0; -EBUSY while requests use it, -EINVAL when it is not registered, -EBADF. */
+int xfer_gd2fs_dereg_iomem(xfer_gd2fs_ctx *ctx, xfer_gd2fs_iomem *iomem);
+
+/*
+ * What is at the path goes into *st, which stays valid until the completion. 0, or -EINVAL,
+ * -ENAMETOOLONG, -EBADF, -EAGAIN (65,536 requests are in flight).
+ */
+int xfer_gd2fs_fstat(xfer_gd2fs_ctx *ctx, void *id, const char *path, xfer_gd2fs_stat *st);
+
+/*
+ * Reads from byte `off` of the file into the SGEs, one after the other; at the end of the file as
+ * pread(2) does. The SGEs are copied. `flags` is 0. 0, or a negative errno: as
+ * xfer_gd2fs_fstat(); -EFAULT an SGE outside the memory that its iomem stands for, or an iomem that
+ * is not registered; -EOVERFLOW no file is as long; -EINVAL no SGE, or flags.
+ */
+ssize_t xfer_gd2fs_preadv(xfer_gd2fs_ctx *ctx, void *id, const char *path, uint64_t off,
+                          const xfer_gd2fs_sge *sges, uint16_t nsge, uint16_t flags);
+
+/* Datasets are read-only: -EROFS, or -EBADF. */
+int xfer_gd2fs_create(xfer_gd2fs_ctx *ctx, void *id, const char *path, int mode, int flags);
+ssize_t xfer_gd2fs_pwritev(xfer_gd2fs_ctx *ctx, void *id, const char *path, uint64_t off,
+                           const xfer_gd2fs_sge *sges, uint16_t nsge, uint16_t flags);
+
+/*
+ * Takes up to `max` completions; waits for the first one for `timeout_ms`, for ever with -1. Their
+ * number, 0 when none came in time, or -EINVAL, -EBADF. Each completion goes to one caller.
+ */
+int xfer_gd2fs_wait(xfer_gd2fs_ctx *ctx, xfer_gd2fs_completion *completions, int max,
+                    int timeout_ms);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

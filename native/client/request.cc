@@ -1,0 +1,60 @@
+#include "client/request.h"
+
+#include <algorithm>
+#include <cerrno>
+
+namespace hearth::gd2fs {
+
+bool CompletionQueue::admit() {
+  const std::lock_guard lock(mutex_);
+  if (closing_ || inFlight_ + done_.size() >= kMost) return false;
+  ++inFlight_;
+  return true;
+}
+
+void CompletionQueue::push(const xfer_gd2fs_completion& completion) {
+  const std::lock_guard lock(mutex_);
+  --inFlight_;
+  done_.push_back(completion);
+  // All when closing: who finds nothing has to end.
+  if (closing_) {
+    changed_.notify_all();
+  } else {
+    changed_.notify_one();
+  }
+}
+
+int CompletionQueue::take(std::span<xfer_gd2fs_completion> into, int timeoutMs) {
+  std::unique_lock lock(mutex_);
+  const auto over = [this] { return !done_.empty() || (closing_ && inFlight_ == 0); };
+  if (timeoutMs < 0) {
+    changed_.wait(lock, over);
+  } else if (!changed_.wait_for(lock, std::chrono::milliseconds(timeoutMs), over)) {
+    return 0;
+  }
+  if (done_.empty()) return -EBADF;
+  const std::size_t count = std::min(into.size(), done_.size());
+  std::copy_n(done_.begin(), count, into.begin());
+  done_.erase(done_.begin(), done_.begin() + static_cast<std::ptrdiff_t>(count));
+  // One notification may have woken us for completions of two.
+  if (!done_.empty()) changed_.notify_one();
+  return static_cast<int>(count);
+}
+
+void CompletionQueue::close() {
+  const std::lock_guard lock(mutex_);
+  closing_ = true;
+  changed_.notify_all();
+}
+
+Request::~Request() {
+  // First: the program may deregister it as soon as it has the completion.
+  memory_.clear();
+  xfer_gd2fs_completion completion{};
+  completion.id = id_;
+  completion.status = status_.load();
+  completion.value = completion.status == 0 ? bytes_.load() : 0;
+  queue_->push(completion);
+}
+
+}  // namespace hearth::gd2fs

@@ -1,0 +1,81 @@
+// One request of a program, from its submission to its completion; and the queue of completions.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <vector>
+
+#include "base/clock.h"
+#include "base/result.h"
+#include "client/include/xfer/gd2fs.h"
+#include "memory/memory_vector.h"
+
+namespace hearth::gd2fs {
+
+// Any thread.
+class CompletionQueue {
+ public:
+  // What may be in flight or wait to be taken at a time.
+  static constexpr std::size_t kMost = 65'536;
+
+  // False: there are too many requests, or the queue is closing. True: push() follows.
+  [[nodiscard]] bool admit();
+  void push(const xfer_gd2fs_completion& completion);
+  // The number taken; 0 when none came in time. -EBADF when the queue is closing and nothing can
+  // come any more. A negative timeout waits for ever.
+  [[nodiscard]] int take(std::span<xfer_gd2fs_completion> into, int timeoutMs);
+  // Nothing is admitted any more; waiters end when all has been taken.
+  void close();
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<xfer_gd2fs_completion> done_;
+  std::size_t inFlight_ = 0;
+  bool closing_ = false;
+};
+
+// Memory that the program has registered.
+struct IoMemory {
+  explicit IoMemory(std::span<std::byte> bytes) : region(MemoryRegion::host(bytes)) {}
+  const std::shared_ptr<MemoryRegion> region;
+};
+
+// Shared by all that work on it and, as the owner of the slices, by all that may write into its
+// memory: its destructor pushes the completion, so that there is one and nothing is written after
+// it. Any thread.
+class Request {
+ public:
+  // Admitted to the queue.
+  Request(std::shared_ptr<CompletionQueue> queue, void* id, Clock::time_point deadline)
+      : deadline(deadline), queue_(std::move(queue)), id_(id) {}
+  ~Request();
+  Request(const Request&) = delete;
+  Request& operator=(const Request&) = delete;
+
+  void add(std::uint64_t bytes) { bytes_ += bytes; }
+  // The first status stays.
+  void fail(std::uint16_t status) {
+    std::uint16_t none = 0;
+    status_.compare_exchange_strong(none, status);
+  }
+  [[nodiscard]] bool failed() const { return status_.load() != 0; }
+  // Not deregistered before the completion.
+  void use(std::vector<std::shared_ptr<IoMemory>> memory) { memory_ = std::move(memory); }
+
+  const Clock::time_point deadline;
+
+ private:
+  const std::shared_ptr<CompletionQueue> queue_;
+  void* const id_;
+  std::vector<std::shared_ptr<IoMemory>> memory_;
+  std::atomic<std::uint64_t> bytes_{0};
+  std::atomic<std::uint16_t> status_{0};
+};
+
+}  // namespace hearth::gd2fs

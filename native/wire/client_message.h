@@ -1,0 +1,88 @@
+// Bodies of the control messages of clients (libgd2fs) to an agent, which answers for the cluster.
+// The frames around them are wire/frame.h's; only connections that have proved a capability carry
+// them. Little-endian, lengths checked before use. Pure: any thread.
+//
+//   attach   "Are you there?"                                  -> empty
+//   resolve  "Which bytes are at this path?"                   -> ResolvedPath
+//   list     "What is in this folder, after this name?"        -> FolderPage
+//   advise   "This file, folder or dataset will (not) be read" -> empty
+//
+// Paths are /dataset/NAME/path/in/the/dataset, UTF-8, at most kMaxClientPathBytes. A client reads
+// the content key that resolve gave it, block-aligned at its start and inside one chunk, over the
+// same agent; an agent that has not resolved the key for a client of that dataset answers
+// kTryElsewhere, and the client resolves the path again.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/content_key.h"
+#include "base/result.h"
+
+namespace hearth {
+
+// Values of ControlMessage::type. Part of the protocol: never reused.
+enum class ClientMessage : std::uint16_t {
+  kAttach = 256,
+  kResolve = 257,
+  kList = 258,
+  kAdvise = 259,
+};
+
+inline constexpr std::size_t kMaxClientPathBytes = 4096;
+
+enum class ResolvedKind : std::uint8_t { kFile = 0, kFolder = 1, kSymlink = 2 };
+
+struct ResolvedPath {
+  ResolvedKind kind = ResolvedKind::kFile;
+  bool executable = false;
+  std::uint64_t size = 0;  // bytes of a file, entries of a folder
+  std::int64_t modifiedNs = 0;
+  ContentKey key;  // of a file
+  bool operator==(const ResolvedPath&) const = default;
+};
+
+enum class ClientAdvice : std::uint8_t { kWillNeed = 0, kDontNeed = 1 };
+
+struct FolderPage {
+  struct Entry {
+    std::string name;
+    ResolvedKind kind = ResolvedKind::kFile;
+    std::uint64_t size = 0;
+    bool operator==(const Entry&) const = default;
+  };
+  std::vector<Entry> entries;  // in the order of their names' bytes
+  bool last = true;            // nothing comes behind them
+  bool operator==(const FolderPage&) const = default;
+};
+
+// kInvalidArgument unless it is absolute, UTF-8 without NUL, and not longer than may be.
+[[nodiscard]] Status checkClientPath(std::string_view path);
+
+struct ListRequest {
+  std::string path;
+  std::string after;  // a name; "": from the first
+  bool operator==(const ListRequest&) const = default;
+};
+struct AdviseRequest {
+  std::string path;
+  ClientAdvice advice = ClientAdvice::kWillNeed;
+  bool operator==(const AdviseRequest&) const = default;
+};
+
+// Decoders answer kProtocolError to what no encoder makes.
+[[nodiscard]] std::vector<std::byte> encodePath(std::string_view path);
+[[nodiscard]] Result<std::string> decodePath(std::span<const std::byte> body);
+[[nodiscard]] std::vector<std::byte> encode(const ListRequest& request);
+[[nodiscard]] Result<ListRequest> decodeListRequest(std::span<const std::byte> body);
+[[nodiscard]] std::vector<std::byte> encode(const AdviseRequest& request);
+[[nodiscard]] Result<AdviseRequest> decodeAdviseRequest(std::span<const std::byte> body);
+[[nodiscard]] std::vector<std::byte> encode(const ResolvedPath& resolved);
+[[nodiscard]] Result<ResolvedPath> decodeResolvedPath(std::span<const std::byte> body);
+[[nodiscard]] std::vector<std::byte> encode(const FolderPage& page);
+[[nodiscard]] Result<FolderPage> decodeFolderPage(std::span<const std::byte> body);
+
+}  // namespace hearth
