@@ -108,6 +108,24 @@ describe('explanation of a pod', () => {
     assert.deepEqual(it.unseen, []);
   });
 
+  it('knows a node that no StorageCluster selects, and promises nothing there', async () => {
+    const stranded = changed('Pod team/web', (pod: { metadata: object; spec: object }) => {
+      pod.metadata = { ...pod.metadata, annotations: {} };
+      pod.spec = { ...pod.spec, schedulingGates: [], nodeName: 'n9' };
+    });
+    const it = await explained(stranded);
+    assert.equal(it.waitsFor, 'an agent on n9: no StorageCluster selects that node');
+    const [own] = it.nodes;
+    assert.deepEqual([own?.node, own?.dataPath], ['n9', 'none']);
+    assert.match(own?.message ?? '', /^no StorageCluster selects this node/);
+    assert.match(it.advice.join(), /label that the node lacks: kubectl describe pod -n team web/);
+    const served = { ...stranded, 'NodeCache n9': { metadata: { name: 'n9' } } };
+    assert.equal((await explained(served)).nodes[0]?.dataPath, 'fuse');
+    const hidden = await explained(stranded, ['NodeCache']);
+    assert.equal(hidden.nodes[0]?.dataPath, 'fuse', 'it is not known');
+    assert.match(hidden.waitsFor, /the kubelet of n9/);
+  });
+
   it('knows what is in memory before it is stored, when both were, and how the pod reads until then', async () => {
     const early = changed('CachePreload team/web-1', (preload: { spec: object; status: { nodes: object[] } }) => {
       Object.assign(preload.spec, { placement: { gatedPods: { gate: { timeout: '10m', readyWhen: 'Memory' } } } });

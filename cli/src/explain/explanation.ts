@@ -73,7 +73,7 @@ export interface ExplainedNode {
   missingBytes: number;
   percent: number;
   /** How the pod reads there if it starts now. */
-  dataPath: 'view' | 'fuse';
+  dataPath: 'view' | 'fuse' | 'none';
   message: string;
 }
 
@@ -140,7 +140,7 @@ function stateOf({ spec, status }: Pod): PodState {
   return status?.phase === 'Running' ? 'Running' : 'Starting';
 }
 
-function waitsFor({ pod, volumes, preload, datasets }: PodFacts, state: PodState): string {
+function waitsFor({ pod, volumes, preload, datasets, withoutAgent }: PodFacts, state: PodState): string {
   if (state === 'Running' || state === 'Ended') return '';
   if (state === 'GatedByOthers') {
     return `gates of others: ${(pod.spec?.schedulingGates ?? []).map(({ name }) => name).join(', ')}`;
@@ -157,6 +157,8 @@ function waitsFor({ pod, volumes, preload, datasets }: PodFacts, state: PodState
   if (unready !== undefined) {
     return `Dataset ${keyOf(nameOf(unready))} to be Ready: ${readyOf(unready)?.message ?? 'it is new'}`;
   }
+  if (state === 'Starting' && withoutAgent)
+    return `an agent on ${pod.spec?.nodeName}: no StorageCluster selects that node`;
   if (state === 'Starting') return `the kubelet of ${pod.spec?.nodeName} to start its containers`;
   if (preload === undefined) return 'a plan, which the operator makes within a second';
   return preload.status?.waitingFor ?? 'the nodes of its plan';
@@ -186,7 +188,7 @@ function explainDatasets({ volumes, datasets }: PodFacts): ExplainedDataset[] {
 }
 
 /** The pod's node, the nodes of its plan, and those that hold bytes of its Datasets: most bytes first. */
-function explainNodes({ pod, datasets, preload, nodeCache }: PodFacts): ExplainedNode[] {
+function explainNodes({ pod, datasets, preload, nodeCache, withoutAgent }: PodFacts): ExplainedNode[] {
   const used = [...datasets.values()];
   const wanted = used.reduce((sum, { status }) => sum + (status?.bytes ?? 0), 0);
   const files = used.reduce((most, { status }) => Math.max(most, status?.files ?? 0), 0);
@@ -205,6 +207,7 @@ function explainNodes({ pod, datasets, preload, nodeCache }: PodFacts): Explaine
       const residentBytes = Math.min(resident.get(node) ?? 0, wanted);
       const complete = residentBytes === wanted;
       const row = planned.get(node);
+      const unserved = withoutAgent && node === own;
       return {
         node,
         role: node === own ? 'pod' : row === undefined ? '' : 'planned',
@@ -216,12 +219,14 @@ function explainNodes({ pod, datasets, preload, nodeCache }: PodFacts): Explaine
         secondsToStored: row?.secondsToStored,
         missingBytes: wanted - residentBytes,
         percent: Math.floor((residentBytes / wanted) * 100),
-        dataPath: complete && files <= maxViewFiles ? 'view' : 'fuse',
-        message: pathMessage(complete, files, row, node === own ? nodeCache : undefined),
+        dataPath: unserved ? 'none' : complete && files <= maxViewFiles ? 'view' : 'fuse',
+        message: unserved ? noAgent : pathMessage(complete, files, row, node === own ? nodeCache : undefined),
       };
     })
     .sort((a, b) => rank(a) - rank(b) || b.residentBytes - a.residentBytes || (a.node < b.node ? -1 : 1));
 }
+
+const noAgent = 'no StorageCluster selects this node, so volumes cannot be mounted here';
 
 function rank({ role }: ExplainedNode): number {
   return role === 'pod' ? 0 : role === 'planned' ? 1 : 2;
@@ -266,7 +271,7 @@ function explainEvent(event: CoreEvent, now: number) {
   return { reason: event.reason ?? '', message: event.message ?? '', ageSeconds: secondsSince(time, now) };
 }
 
-function adviceOn({ pod, volumes, datasets, preload }: PodFacts, state: PodState): string[] {
+function adviceOn({ pod, volumes, datasets, preload, withoutAgent }: PodFacts, state: PodState): string[] {
   const name = `${pod.metadata?.namespace} ${pod.metadata?.name}`;
   if (volumes.length === 0) {
     return ['the pod has no volume of a Dataset: Hearth neither holds it back nor serves it'];
@@ -274,6 +279,11 @@ function adviceOn({ pod, volumes, datasets, preload }: PodFacts, state: PodState
   if (state === 'Gated' && preload?.status?.phase === 'Failed') {
     return [
       `see why: kubectl -n ${pod.metadata?.namespace} describe cachepreload ${preload.metadata.name}; the pod starts cold when its gate's time is over`,
+    ];
+  }
+  if (state === 'Starting' && withoutAgent) {
+    return [
+      `its events name the label that the node lacks: kubectl describe pod -n ${name}. With nodeSelector csi.hearth.storage/agent=true a pod goes where agents are`,
     ];
   }
   if (state === 'Unscheduled' || state === 'Starting')

@@ -32,8 +32,10 @@ export interface PodFacts {
   datasets: Map<string, Dataset>;
   /** The plan for the pod. */
   preload: CachePreload | undefined;
-  /** Of the pod's node. */
+  /** Of the pod's node; undefined: there is none, or it may not be read. */
   nodeCache: NodeCache | undefined;
+  /** The pod has a node on which there is no NodeCache: no StorageCluster has an agent there. */
+  withoutAgent: boolean;
   /** Of the pod, oldest first. */
   events: CoreEvent[];
   /** What the reader has no right to see, as sentences: the rest is shown all the same. */
@@ -65,7 +67,8 @@ export async function podFacts(
     [...names].map(async ([key, one]) => [key, await reader.get(kinds.Dataset, one.name, one.namespace)] as const),
   );
   const datasets = new Map(found.flatMap(([key, dataset]) => (dataset === undefined ? [] : [[key, dataset]])));
-  return { pod, volumes, datasets, preload, nodeCache, events, unseen: [...reader.unseen] };
+  const withoutAgent = nodeName !== undefined && nodeCache === undefined && !reader.isForbidden(kinds.NodeCache);
+  return { pod, volumes, datasets, preload, nodeCache, withoutAgent, events, unseen: [...reader.unseen] };
 }
 
 export function keyOf({ namespace, name }: DatasetName): string {
@@ -75,6 +78,7 @@ export function keyOf({ namespace, name }: DatasetName): string {
 /** Reads what it may, and remembers what it may not. */
 class Reader {
   readonly unseen = new Set<string>();
+  readonly #forbidden = new Set<string>();
   readonly #api: Pick<KubernetesClient, 'get' | 'list'>;
   readonly #signal: AbortSignal;
 
@@ -85,7 +89,7 @@ class Reader {
 
   /** Undefined: there is none, or it may not be read. */
   async get<T extends KubernetesObject>(type: ResourceType<T>, name: string, namespace?: string) {
-    return await this.#allowed(`${type.plural}`, () => this.#api.get(type, name, namespace, this.#signal));
+    return await this.#allowed(type.plural, () => this.#api.get(type, name, namespace, this.#signal));
   }
 
   async volumes(pod: Pod, namespace: string): Promise<VolumeFacts[]> {
@@ -119,12 +123,18 @@ class Reader {
     return (list?.items ?? []).sort((a, b) => (timeOf(a) < timeOf(b) ? -1 : 1));
   }
 
+  /** Whether objects of a kind that were asked for may not be read. */
+  isForbidden({ plural }: { plural: string }): boolean {
+    return this.#forbidden.has(plural);
+  }
+
   async #allowed<T>(what: string, read: () => Promise<T>): Promise<T | undefined> {
     try {
       return await read();
     } catch (thrown) {
       const error = HearthError.from(thrown);
       if (error.code !== 'PermissionDenied') throw error;
+      this.#forbidden.add(what);
       this.unseen.add(`you may not read ${what}, so what depends on them is unknown`);
       return undefined;
     }

@@ -317,7 +317,8 @@ for (const each of kinds)
       });
       await assert.rejects(publications.publish(publication(), signal), {
         code: 'NotFound',
-        message: 'Dataset team/model of StorageCluster c cannot be published: there is no dataset team.model',
+        message:
+          'Dataset team/model of StorageCluster c cannot be published: there is no dataset team.model; kubectl describe dataset -n team model says more',
       });
     });
 

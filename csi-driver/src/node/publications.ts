@@ -162,9 +162,13 @@ export class Publications {
     try {
       return { agent, published: await agent.control.call('publishVolume', request, { signal }) };
     } catch (thrown) {
-      throw HearthError.from(thrown).within(
-        `Dataset ${choice.namespace}/${choice.dataset} of StorageCluster ${agent.cluster} cannot be published`,
+      const { namespace, dataset } = choice;
+      const error = HearthError.from(thrown).within(
+        `Dataset ${namespace}/${dataset} of StorageCluster ${agent.cluster} cannot be published`,
       );
+      // Why an agent knows no such dataset, a Secret that may not be read for one, stands in the Dataset alone.
+      const advice = `kubectl describe dataset -n ${namespace} ${dataset} says more`;
+      throw new HearthError(error.code, `${error.message}; ${advice}`, { cause: error });
     }
   }
 
