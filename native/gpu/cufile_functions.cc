@@ -26,14 +26,14 @@ Status fill(const DynamicLibrary& library, CufileFunctions& cufile) {
   return library.load("cuFileDriverClose", cufile.driverClose);
 }
 
-struct Meaning {
+struct CufileMeaning {
   int code;
   ErrorCode as;
   const char* text;
 };
 
 // CUfileOpError of cufile.h, those that a caller of the table can meet.
-constexpr Meaning kMeanings[] = {
+constexpr CufileMeaning kCufileMeanings[] = {
     {5001, ErrorCode::kUnsupported,
      "nvidia-fs is not loaded and compatibility mode is off; `modprobe nvidia-fs`, or use PCI "
      "P2PDMA"},
@@ -74,8 +74,8 @@ constexpr Meaning kMeanings[] = {
     {5044, ErrorCode::kIoError, "input/output error"},
 };
 
-Meaning meaningOf(int code) {
-  for (const Meaning& meaning : kMeanings) {
+CufileMeaning cufileMeaningOf(int code) {
+  for (const CufileMeaning& meaning : kCufileMeanings) {
     if (meaning.code == code) return meaning;
   }
   return {code, ErrorCode::kIoError, "see CUfileOpError in cufile.h"};
@@ -99,7 +99,7 @@ Result<CufileFunctions> loadCufile(const std::string& name) {
 }
 
 Error cufileError(const char* call, CufileStatus status) {
-  const Meaning meaning = meaningOf(status.code);
+  const CufileMeaning meaning = cufileMeaningOf(status.code);
   std::string message =
       std::string(call) + " failed: " + meaning.text + " (" + std::to_string(status.code);
   if (status.cuda != 0) message += ", CUDA error " + std::to_string(status.cuda);

@@ -19,7 +19,7 @@ double secondsSince(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-std::uint64_t alignedUp(std::uint64_t bytes) {
+std::uint64_t wholePages(std::uint64_t bytes) {
   return (bytes + kDirectAlignment - 1) / kDirectAlignment * kDirectAlignment;
 }
 
@@ -36,7 +36,7 @@ Result<Layout> layOut(const std::vector<std::string>& paths) {
     if (stat(path.c_str(), &info) != 0) return errnoError(errno, "stat " + path);
     const auto size = static_cast<std::uint64_t>(info.st_size);
     layout.pieces.push_back({path, 0, {nullptr, layout.bytes, size}});
-    layout.bytes += alignedUp(size);
+    layout.bytes += wholePages(size);
   }
   if (layout.bytes == 0) return Error{ErrorCode::kInvalidArgument, "the files are empty"};
   return layout;
