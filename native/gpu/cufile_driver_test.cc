@@ -137,12 +137,14 @@ TEST_F(CufileDriverTest, hasAtMostSoManyRequestsInFlight) {
   const auto file = OpenedFile::open(path, FileUse::kRead);
   const auto handle = (*file)->directFile(**direct);
   ASSERT_TRUE(handle.ok());
-  const auto memory = allocate(*device, 4096);
-  gpu().hang("cuFileRead");
   constexpr int kThreads = CufileDriver::kMaxInFlight + 20;
+  const auto memory = allocate(*device, std::uint64_t{4096} * kThreads);
+  gpu().hang("cuFileRead");
   std::vector<std::thread> threads;
   for (int index = 0; index < kThreads; ++index) {
-    threads.emplace_back([&] { EXPECT_TRUE((*handle)->read(0, memory, 0, 4096).ok()); });
+    threads.emplace_back([&, place = std::uint64_t{4096} * static_cast<unsigned>(index)] {
+      EXPECT_TRUE((*handle)->read(0, memory, place, 4096).ok());
+    });
   }
   EXPECT_TRUE(eventually([&] { return gpu().hanging() == CufileDriver::kMaxInFlight; }));
   EXPECT_EQ(gpu().calls("cuFileRead"), static_cast<std::uint64_t>(CufileDriver::kMaxInFlight));
