@@ -23,7 +23,9 @@ class HostDevice final : public Device {
     if (address == 0 || bytes == 0) {
       return Error{ErrorCode::kInvalidArgument, "there is no memory at address 0 or of 0 bytes"};
     }
-    return MemoryRegion::host({reinterpret_cast<std::byte*>(address), bytes}, std::move(owner));
+    auto* const memory =
+        reinterpret_cast<std::byte*>(address);  // NOLINT(performance-no-int-to-ptr)
+    return MemoryRegion::host({memory, bytes}, std::move(owner));
   }
   Status check(const MemoryRegion& region) override {
     if (region.isHost()) return {};

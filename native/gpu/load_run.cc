@@ -96,7 +96,7 @@ Status compare(Window& window, const FilePiece& piece) {
   for (std::uint64_t at = 0; at < piece.memory.size; at += window.size()) {
     const auto bytes =
         static_cast<std::size_t>(std::min<std::uint64_t>(window.size(), piece.memory.size - at));
-    const Status read = (*file)->read(std::span(expected).first(bytes), at, bytes, true);
+    Status read = (*file)->read(std::span(expected).first(bytes), at, bytes, true);
     if (!read.ok()) return read;
     Result<std::span<const std::byte>> got =
         window.get(*piece.memory.region, piece.memory.offset + at, bytes);
