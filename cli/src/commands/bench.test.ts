@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { chmod, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { chmod, mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -39,6 +39,28 @@ describe('hearth bench load', () => {
     assert.equal(loaded?.bytes, 300_000);
     assert.equal(loaded?.path, 'host');
     assert.equal(loaded?.verified, false);
+  });
+
+  /** hearth-load over the provider of CUDA and cuFile that the native tests have, on a machine with nvidia-fs. */
+  const useFakeGpu = async () => {
+    await mkdir(join(directory, 'proc/driver/nvidia-fs'), { recursive: true });
+    await writeFile(join(directory, 'proc/driver/nvidia-fs/version'), 'version: 2.19\n');
+    environment.HEARTH_LOAD = join(directory, 'over-fake-gpu');
+    const library = built('libfake_gpu.so');
+    const settings = `HEARTH_GPU_ROOT=${directory} HEARTH_CUDA_LIBRARY=${library} HEARTH_CUFILE_LIBRARY=${library}`;
+    await writeFile(environment.HEARTH_LOAD, `#!/bin/sh\n${settings} exec ${built('hearth-load')} "$@"\n`);
+    await chmod(environment.HEARTH_LOAD, 0o755);
+  };
+
+  it('reads files into the memory of a GPU, bounced or directly', async () => {
+    await useFakeGpu();
+    const bounced = await load(['weights', '--verify', '--path', 'bounced']);
+    assert.match(
+      bounced.out,
+      /^cuda:0 \(Fake GPU\): 293\.0 KiB in .*, verified\npath: bounced\nwhy not direct: .*off$/m,
+    );
+    const direct = await load(['weights', '--verify', '--path', 'direct']);
+    assert.match(direct.out, /, verified\npath: direct\n$/);
   });
 
   it('says what the machine lacks, with the code of the error', async () => {
