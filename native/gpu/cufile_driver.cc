@@ -52,7 +52,7 @@ Result<CufileOpened> describe(const CufileFunctions& cufile) {
 
 }  // namespace
 
-// What cuFile knows memory of a region as.
+// Memory of a region that cuFile has pinned.
 class CufileRegistration final : public MemoryRegistration {
  public:
   CufileRegistration(std::shared_ptr<CufileDriver> driver,

@@ -47,7 +47,7 @@ struct SpawnTerms {
   SpawnTerms& operator=(const SpawnTerms&) = delete;
 };
 
-// What the process writes until it closes its output; false at the deadline.
+// Collects the output of the process until it closes its output; false at the deadline.
 bool collect(int output, Clock::time_point end, std::string& text) {
   for (;;) {
     const auto left = std::chrono::duration_cast<milliseconds>(end - Clock::now()).count();

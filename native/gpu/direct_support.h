@@ -1,5 +1,4 @@
-// Whether this machine can have a direct path at all, as far as its kernel says so. No driver is
-// called.
+// Tells from files of the kernel if a machine can have a direct path at all. Calls no driver.
 #pragma once
 
 #include <string>

@@ -62,7 +62,7 @@ class Lane {
   [[nodiscard]] Status moveOnHost(const LaneWork& work);
   // Why the slice cannot go the direct path; empty: it can.
   [[nodiscard]] std::string obstacle(const LaneWork& work) const;
-  // Whether it is better bounced, and why then; empty: it is not.
+  // Says why the slice is better bounced; empty: the direct path is better.
   [[nodiscard]] std::string preference(const LaneWork& work);
   // True: the slice is finished. False: it has to be bounced, and the port knows why.
   [[nodiscard]] bool moveDirect(LanePort& port, const LaneWork& work);

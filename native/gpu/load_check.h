@@ -1,4 +1,4 @@
-// What must hold on every machine with a GPU, whatever its paths are. For `make check-gpu`.
+// Checks that must pass on every machine with a GPU, by whichever path. For `make check-gpu`.
 #pragma once
 
 #include <string>

@@ -56,7 +56,7 @@ class FakeGpu {
   [[nodiscard]] int hanging() const;
   // Sentences.
   [[nodiscard]] std::vector<std::string> breaches() const;
-  // What has been made and not been given back: "2 of pinned memory".
+  // Things that were made and not given back: "2 of pinned memory".
   [[nodiscard]] std::vector<std::string> live() const;
   [[nodiscard]] std::uint64_t calls(const std::string& call) const;
   [[nodiscard]] std::uint64_t mostInFlight() const;
