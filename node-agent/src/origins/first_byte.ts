@@ -3,7 +3,7 @@ import { open, readlink, realpath } from 'node:fs/promises';
 import { HearthError } from '@hearth/common';
 import type { Location } from '@hearth/engine';
 import type { HttpClient, HttpResponse } from './http_client.ts';
-import { statusError } from './http_error.ts';
+import { pageError, refusalOf } from './http_error.ts';
 import { strongEtag } from './http_probe.ts';
 import type { LocatableEntry } from './origin.ts';
 import { printableUrl } from './printable_url.ts';
@@ -27,6 +27,7 @@ export async function readFirstByte(
     ...(authorization === undefined ? {} : { authorization }),
     redirects: 'follow',
     bodyLimit: 1,
+    passing: (answer) => pageError(answer, size),
     signal,
   });
   const difference = differenceOf(response, validator, size);
@@ -36,7 +37,7 @@ export async function readFirstByte(
       `${printableUrl(response.url)}: ${difference}; list it again when nothing writes to it, or correct its server`,
     );
   }
-  if (response.status !== 200 && response.status !== 206) throw statusError(response.status, response.url);
+  if (response.status !== 200 && response.status !== 206) throw refusalOf(response);
 }
 
 /** As the engine's `conditionHeader`. */

@@ -3,7 +3,7 @@ import { request as httpsRequest } from 'node:https';
 import { type Clock, epochMs, HearthError, sleep } from '@hearth/common';
 import type { AddressPolicy } from './address_policy.ts';
 import type { Connections } from './connections.ts';
-import { connectionError, statusError, statusMayPass } from './http_error.ts';
+import { connectionError, refusalOf, statusMayPass } from './http_error.ts';
 import { printableUrl } from './printable_url.ts';
 
 export interface HttpRequest {
@@ -12,10 +12,12 @@ export interface HttpRequest {
   headers?: Record<string, string>;
   /** The Authorization header: sent to the scheme, host and port of `url` only, whatever is redirected. */
   authorization?: string;
-  /** 'sameHost' hands a redirect to another host back instead of following it. */
-  redirects: 'follow' | 'sameHost';
-  /** The body is read up to this many bytes; the rest is broken off. */
+  /** 'sameHost' hands a redirect to another host back instead of following it, 'none' any. */
+  redirects: 'follow' | 'sameHost' | 'none';
+  /** The body is read up to this many bytes; the rest is broken off. Of a refusal a few more are, for its words. */
   bodyLimit: number;
+  /** What is wrong with an answer that may be another one the next time; undefined: nothing. */
+  passing?: (response: HttpResponse) => HearthError | undefined;
   signal: AbortSignal;
 }
 
@@ -27,7 +29,7 @@ export interface HttpResponse {
   /** Of a redirect that was not followed. */
   redirect?: URL;
   body: Buffer;
-  /** The body was longer than the limit. */
+  /** The body was longer than the limit, and is its beginning. */
   truncated: boolean;
 }
 
@@ -46,6 +48,7 @@ type Outcome = { response: HttpResponse } | { error: HearthError; retryAfterMs: 
 /** As many as the engine follows. */
 const maxRedirects = 5;
 const maxPauseMs = 60_000;
+const refusalBytes = 4096;
 
 /** Small requests (metadata, listings) to origins: address policy, redirects, retries, deadlines. */
 export class HttpClient {
@@ -88,9 +91,9 @@ export class HttpClient {
   async #attempt(request: HttpRequest): Promise<Outcome> {
     try {
       const response = await this.#followed(request);
-      if (!statusMayPass(response.status)) return { response };
+      const error = statusMayPass(response.status) ? refusalOf(response) : request.passing?.(response);
+      if (error === undefined) return { response };
       const asked = retryAfterMs(response.headers['retry-after'], epochMs(this.#options.clock));
-      const error = statusError(response.status, response.url);
       return { error, retryAfterMs: asked > maxPauseMs ? undefined : asked };
     } catch (thrown) {
       if (request.signal.aborted) return { error: cancelled(request), retryAfterMs: undefined };
@@ -106,7 +109,9 @@ export class HttpClient {
       const target = redirectTarget(response);
       if (target === undefined) return response;
       this.#policy.checkUrl(target);
-      if (request.redirects === 'sameHost' && target.origin !== url.origin) return { ...response, redirect: target };
+      const isFollowed =
+        request.redirects === 'follow' || (request.redirects === 'sameHost' && target.origin === url.origin);
+      if (!isFollowed) return { ...response, redirect: target };
       url = target;
     }
     throw new HearthError(
@@ -137,9 +142,9 @@ export class HttpClient {
     const inTime = clock.schedule(attemptMs, () => outgoing.destroy(new TimedOut()));
     outgoing.on('error', reject);
     outgoing.on('response', (message) => {
-      readBody(message, request.bodyLimit).then(
-        ({ body, truncated }) =>
-          resolve({ status: message.statusCode ?? 0, headers: message.headers, url, body, truncated }),
+      const { statusCode: status = 0 } = message;
+      readBody(message, status >= 400 ? Math.max(request.bodyLimit, refusalBytes) : request.bodyLimit).then(
+        ({ body, truncated }) => resolve({ status, headers: message.headers, url, body, truncated }),
         reject,
       );
     });
@@ -161,9 +166,9 @@ async function readBody(message: IncomingMessage, limit: number): Promise<{ body
   let length = 0;
   for await (const piece of message as AsyncIterable<Buffer>) {
     length += piece.length;
-    // Leaving the loop destroys the stream and its connection: the rest is never transferred.
-    if (length > limit) return { body: Buffer.alloc(0), truncated: true };
     pieces.push(piece);
+    // Leaving the loop destroys the stream and its connection: the rest is never transferred.
+    if (length > limit) return { body: Buffer.concat(pieces).subarray(0, limit), truncated: true };
   }
   return { body: Buffer.concat(pieces), truncated: false };
 }

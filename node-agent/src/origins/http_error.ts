@@ -1,38 +1,63 @@
+import type { IncomingHttpHeaders } from 'node:http';
 import { HearthError } from '@hearth/common';
 import { printableUrl } from './printable_url.ts';
+import { refusalWords } from './refusal_words.ts';
+
+/**
+ * Busy servers, and networks before them, answer 200 with a page for people: that is no state of a file. `size`: the
+ * file's, undefined where it is not known.
+ */
+export function pageError(
+  { status, url, headers }: { status: number; url: URL; headers: IncomingHttpHeaders },
+  size: bigint | undefined,
+): HearthError | undefined {
+  const { 'content-type': type = '', 'content-length': length } = headers;
+  if (status !== 200 || !/^text\/html\b/i.test(type) || /\.html?$/i.test(url.pathname)) return undefined;
+  if (size !== undefined && length !== undefined && /^\d+$/.test(length) && BigInt(length) === size) return undefined;
+  return new HearthError(
+    'Unavailable',
+    `${printableUrl(url)} answered with a page (${type}) instead of the file; it, or a network before it, is busy or asks to sign in: try again later`,
+  );
+}
 
 /** Statuses after which the same request may succeed. */
 export function statusMayPass(status: number): boolean {
   return [408, 429, 500, 502, 503, 504].includes(status);
 }
 
-/** What a status that is not a success means, with the next step. */
-export function statusError(status: number, url: URL): HearthError {
+/** What an answer that is not a success means, with the server's own words and the next step. */
+export function refusalOf({ status, url, body }: { status: number; url: URL; body: Buffer }): HearthError {
+  return statusError(status, url, refusalWords(body));
+}
+
+/** As `refusalOf`; `words`: of `refusalWords`. */
+export function statusError(status: number, url: URL, words = ''): HearthError {
   const where = printableUrl(url);
+  const said = words === '' ? `${status}` : `${status}: "${words}"`;
   if (status === 401) {
     return new HearthError(
       'Unauthenticated',
-      `${where} asks for credentials (401); give the dataset a token that this server accepts`,
+      `${where} asks for credentials (${said}); give the dataset a token that this server accepts`,
     );
   }
   if (status === 403) {
     return new HearthError(
       'PermissionDenied',
-      `${where} refuses access (403); check the token's rights, or that a presigned URL has not expired`,
+      `${where} refuses access (${said}); check the token's rights, or that a presigned URL has not expired`,
     );
   }
   if (status === 404 || status === 410) {
-    return new HearthError('NotFound', `${where} does not exist (${status}); check the URL for a misspelling`);
+    return new HearthError('NotFound', `${where} does not exist (${said}); check the URL for a misspelling`);
   }
   if (status === 429) {
-    return new HearthError('Unavailable', `${where} limits our requests (429); try again later or give a token`);
+    return new HearthError('Unavailable', `${where} limits our requests (${said}); try again later or give a token`);
   }
   if (statusMayPass(status)) {
-    return new HearthError('Unavailable', `${where} answered ${status}; try again later or look at the server's log`);
+    return new HearthError('Unavailable', `${where} answered ${said}; try again later or look at the server's log`);
   }
   return new HearthError(
     'ProtocolError',
-    `${where} answered ${status}, which is not expected of a file server; check the URL`,
+    `${where} answered ${said}, which is not expected of a file server; check the URL`,
   );
 }
 

@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders } from 'node:http';
 import { chunkBytes, HearthError } from '@hearth/common';
 import type { HttpClient, HttpResponse } from './http_client.ts';
-import { statusError } from './http_error.ts';
+import { refusalOf, statusError } from './http_error.ts';
 import { printableUrl } from './printable_url.ts';
 
 /** What a server says about a file of which it sends one byte. */
@@ -58,7 +58,7 @@ export async function probeIfMatch(
     }
     return facts(get, BigInt(total));
   }
-  if (get.status !== 200) throw statusError(get.status, get.url);
+  if (get.status !== 200) throw refusalOf(get);
   const whole = contentLength(get);
   if (whole === undefined) {
     throw new HearthError(

@@ -1,8 +1,10 @@
+import { createHash } from 'node:crypto';
+import { gunzipSync } from 'node:zlib';
 import { HearthError } from '@hearth/common';
 import type { HubSource } from '@hearth/common/generated/hearth/v1/control.ts';
 import * as z from 'zod';
 import type { HttpClient, HttpResponse } from './http_client.ts';
-import { statusError } from './http_error.ts';
+import { pageError, refusalOf } from './http_error.ts';
 import { strongEtag } from './http_probe.ts';
 import { encodePath } from './http_roots.ts';
 
@@ -16,6 +18,8 @@ export interface HubFile {
   sha256?: string;
 }
 
+/** By which a file that does not shrink grows. */
+const gzipOverhead = 64 * 1024;
 const pageLimit = 32 * 1024 * 1024;
 /** A page has up to a thousand files. */
 const pagesLimit = 100_000;
@@ -37,8 +41,8 @@ export interface HubFilePlace {
   url: URL;
   /** At another host, to which the hub redirects. */
   elsewhere: boolean;
-  /** The strong one that the file has at the hub itself. */
-  etag?: string;
+  /** The hub redirects to it, so that it may hold for some time only. */
+  redirected: boolean;
 }
 
 /** The API of a Hugging Face compatible hub (https://huggingface.co/docs/hub/api) for one repository. */
@@ -98,36 +102,65 @@ export class HubClient {
     return new URL(encodePath(path), `${endpoint}/${folder}${repo}/resolve/${commit}/`);
   }
 
-  /**
-   * Where the hub serves a file now: on its own host, with the strong ETag that it has there, or by a redirect to another
-   * one, which is not followed.
-   */
+  /** Where the hub serves a file now: itself, or by a redirect, which is not followed. */
   async resolveFile(commit: string, path: string, signal: AbortSignal): Promise<HubFilePlace> {
-    return this.#placeOf(await this.#head(commit, path, signal));
+    return this.#placeOf(await this.#head(commit, path, 'none', signal));
+  }
+
+  /** The strong ETag that a file has at the hub itself; undefined: it has none, or is served elsewhere. */
+  async etagOf(commit: string, path: string, signal: AbortSignal): Promise<string | undefined> {
+    const response = await this.#head(commit, path, 'sameHost', signal);
+    if (response.redirect !== undefined) return undefined;
+    this.#placeOf(response);
+    return strongEtag(response.headers);
   }
 
   /** As `resolveFile`; undefined when just this file is not there. */
   async findFile(commit: string, path: string, signal: AbortSignal): Promise<HubFilePlace | undefined> {
-    const response = await this.#head(commit, path, signal);
+    const response = await this.#head(commit, path, 'none', signal);
     return lacksFile(response) ? undefined : this.#placeOf(response);
   }
 
-  #head(commit: string, path: string, signal: AbortSignal): Promise<HttpResponse> {
+  /**
+   * Whether a file's bytes have the git id that the tree gives (gitobject format: "blob SIZE NUL bytes"). Reads all of it,
+   * also where it comes gzipped although it was asked for as it is.
+   */
+  async hasItsId(commit: string, { path, size, oid }: HubFile, signal: AbortSignal): Promise<boolean> {
+    const response = await this.#client.request({
+      method: 'GET',
+      url: this.fileUrl(commit, path),
+      headers: { range: `bytes=0-${size - 1n}` },
+      ...this.#authorized(),
+      redirects: 'follow',
+      bodyLimit: Number(size) + gzipOverhead,
+      passing: (answer) => pageError(answer, size),
+      signal,
+    });
+    if (response.status !== 200 && response.status !== 206) throw this.#error(response);
+    const bytes = plainBody(response, Number(size));
+    const hash = createHash(oid.length === 64 ? 'sha256' : 'sha1').update(`blob ${size}\0`);
+    return BigInt(bytes.length) === size && hash.update(bytes).digest('hex') === oid;
+  }
+
+  /** Asks for a part: some networks serve large files in no other way. */
+  #head(commit: string, path: string, redirects: 'none' | 'sameHost', signal: AbortSignal): Promise<HttpResponse> {
     return this.#client.request({
       method: 'HEAD',
       url: this.fileUrl(commit, path),
+      headers: { range: 'bytes=0-0' },
       ...this.#authorized(),
-      redirects: 'sameHost',
+      redirects,
       bodyLimit: 0,
       signal,
     });
   }
 
   #placeOf(response: HttpResponse): HubFilePlace {
-    if (response.redirect !== undefined) return { url: response.redirect, elsewhere: true };
-    if (response.status !== 200) throw this.#error(response);
-    const etag = strongEtag(response.headers);
-    return { url: response.url, elsewhere: false, ...(etag === undefined ? {} : { etag }) };
+    const { redirect, url, status } = response;
+    if (redirect !== undefined) return { url: redirect, elsewhere: redirect.origin !== url.origin, redirected: true };
+    // A file of no bytes has no range.
+    if (![200, 206, 416].includes(status)) throw this.#error(response);
+    return { url, elsewhere: false, redirected: false };
   }
 
   /** The Authorization header, if there is a token. */
@@ -188,7 +221,8 @@ export class HubClient {
   }
 
   /** The hub names the cause in X-Error-Code; for a private repository it says the same as for none. */
-  #error({ status, url, headers }: HttpResponse): HearthError {
+  #error(response: HttpResponse): HearthError {
+    const { status, headers } = response;
     const { endpoint, repo } = this.#source;
     const cause = headers['x-error-code'];
     const page = `${endpoint}/${this.#folder === 'models' ? '' : `${this.#folder}/`}${repo}`;
@@ -232,7 +266,17 @@ export class HubClient {
         `there is no ${this.#source.repoType || 'model'} repository ${repo} at ${endpoint} that we may see; check its name and type`,
       );
     }
-    return statusError(status, url);
+    return refusalOf(response);
+  }
+}
+
+/** Of at most `size` bytes; empty for what cannot be decoded to as few. */
+function plainBody({ headers, body }: HttpResponse, size: number): Buffer {
+  if (!['gzip', 'x-gzip'].includes(headers['content-encoding'] ?? '')) return body;
+  try {
+    return gunzipSync(body, { maxOutputLength: Math.max(size, 1) });
+  } catch {
+    return Buffer.alloc(0);
   }
 }
 

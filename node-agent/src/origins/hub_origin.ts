@@ -16,6 +16,11 @@ const requestsAtOnce = 16;
 /** For redirects that do not say how long they hold. */
 const unknownLifetimeMs = 5 * 60_000;
 
+/** The engine compares git ids of files up to this size (git_blob.h), for which it reads all of the file at once. */
+const provableBytes = 16n << 20n;
+/** Of repositories of SHA-1 and of SHA-256 objects. */
+const gitId = /^([0-9a-f]{40}|[0-9a-f]{64})$/;
+
 export interface HubOriginOptions {
   /** With its endpoint. */
   source: HubSource;
@@ -52,6 +57,7 @@ export class HubOrigin implements Origin {
     const weak = new WeakValidators(allowWeakValidators);
     const digestOnly = new DigestOnly();
     const commit = revision || (await this.#hub.resolveRevision(source.revision || 'main', signal));
+    let idsAreGits: boolean | undefined;
     let etagsAreIds: boolean | undefined;
     for await (const files of this.#hub.tree(commit, signal)) {
       const rows: ManifestRow[] = [];
@@ -60,12 +66,15 @@ export class HubOrigin implements Origin {
           unusable.add(file.path.toWellFormed(), 'not Unicode');
           continue;
         }
-        if (file.sha256 === undefined && file.size > 0n) {
+        const isPlain = file.sha256 === undefined && file.size > 0n;
+        if (isPlain && isProvable(file)) idsAreGits ??= await this.#hub.hasItsId(commit, file, signal);
+        const isProved = idsAreGits === true && isProvable(file);
+        if (isPlain && !isProved) {
           etagsAreIds ??= await this.#etagIsId(commit, file, signal);
           if (!etagsAreIds) weak.note(file.path, `ETags of ${this.#hub.endpoint} are not the git ids of files`);
         }
         if (file.sha256 !== undefined) digestOnly.note(file.path);
-        rows.push(this.#row(commit, file, etagsAreIds === true));
+        rows.push(this.#row(commit, file, isProved ? 'git' : etagsAreIds === true ? 'etag' : 'none'));
       }
       if (rows.length > 0) yield rows;
     }
@@ -99,13 +108,16 @@ export class HubOrigin implements Origin {
     return located.filter((location) => location !== undefined);
   }
 
-  #location(index: number, { url, elsewhere }: HubFilePlace): Location {
-    if (elsewhere) {
-      const expiresAt = signedUrlExpiry(url) ?? epochMs(this.#options.client.clock) + unknownLifetimeMs;
-      return { entry: index, url: url.href, expiresAt };
-    }
-    const authorization = this.#hub.authorization();
-    return { entry: index, url: url.href, ...(authorization === undefined ? {} : { headers: { authorization } }) };
+  #location(index: number, { url, elsewhere, redirected }: HubFilePlace): Location {
+    const authorization = elsewhere ? undefined : this.#hub.authorization();
+    const isSigned = elsewhere || (redirected && url.search !== '');
+    const expiresAt = signedUrlExpiry(url) ?? epochMs(this.#options.client.clock) + unknownLifetimeMs;
+    return {
+      entry: index,
+      url: url.href,
+      ...(authorization === undefined ? {} : { headers: { authorization } }),
+      ...(isSigned ? { expiresAt } : {}),
+    };
   }
 
   /** A repository is gated as a whole, and large files are stored apart from the others. */
@@ -125,14 +137,15 @@ export class HubOrigin implements Origin {
 
   /** Whether the hub serves plain files under ETags that are their git ids, as huggingface.co does: it shows in one. */
   async #etagIsId(commit: string, { path, oid }: HubFile, signal: AbortSignal): Promise<boolean> {
-    return (await this.#hub.resolveFile(commit, path, signal)).etag === `"${oid}"`;
+    return (await this.#hub.etagOf(commit, path, signal)) === `"${oid}"`;
   }
 
   /**
-   * Large files have a digest and no validator: their ETags differ between the hub and its content network. Plain ones
-   * have the ETag that is made of their bytes, where the hub has such.
+   * Large files have a digest and no validator: their ETags differ between the hub and its content network. The git ids of
+   * plain ones are made of their bytes, which the engine compares, where the hub gives true ones; of others the ETag may
+   * be the git id.
    */
-  #row(commit: string, { path, size, oid, sha256 }: HubFile, etagIsId: boolean): ManifestRow {
+  #row(commit: string, { path, size, oid, sha256 }: HubFile, plainBy: 'git' | 'etag' | 'none'): ManifestRow {
     if (sha256 !== undefined)
       return {
         path,
@@ -143,6 +156,11 @@ export class HubOrigin implements Origin {
         validator: '',
       };
     const contentKey = hubKey(this.#hub.fileUrl(commit, path).href, oid);
-    return { path, kind: 'file', size, contentKey, validator: etagIsId ? `etag:"${oid}"` : '' };
+    const validator = { git: `git:${oid}`, etag: `etag:"${oid}"`, none: '' }[plainBy];
+    return { path, kind: 'file', size, contentKey, validator };
   }
+}
+
+function isProvable({ size, oid }: Pick<HubFile, 'size' | 'oid'>): boolean {
+  return size <= provableBytes && gitId.test(oid);
 }

@@ -3,7 +3,13 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import { sha256 } from '../sample.ts';
 import { type ScriptedServer, sendFile, sendJson, startServer } from './scripted_server.ts';
 
-const gitId = (bytes: Buffer | string): string => createHash('sha1').update(bytes).digest('hex');
+/** The object id of a file: git hash-object. */
+export function gitId(bytes: Buffer | string): string {
+  return createHash('sha1')
+    .update(`blob ${Buffer.byteLength(bytes)}\0`)
+    .update(bytes)
+    .digest('hex');
+}
 
 /**
  * A hub with one gated repository, as huggingface.co has them: who has the token may list it, and is sent to another

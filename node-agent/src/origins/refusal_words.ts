@@ -1,0 +1,41 @@
+const longestWords = 200;
+/** Longer runs of the characters of keys and signatures are not words. */
+const secretLike = /[A-Za-z0-9+/_~=-]{28,}/g;
+
+/**
+ * Why a server refuses, in its own words, for messages: the text of an S3 or JSON error, the title of a page, or the
+ * beginning of plain text. Without what may be a secret that it repeats (queries, signatures, keys). '' for none.
+ */
+export function refusalWords(body: Buffer): string {
+  const text = body.toString('utf8');
+  const found = ofXml(text) ?? ofJson(text) ?? ofPage(text) ?? text;
+  const words = found
+    .replace(/[?&][^\s"'<>&]*=[^\s"'<>]*/g, '?…')
+    .replace(secretLike, '…')
+    .replace(/[^\P{C}\s]/gu, '')
+    .replace(/\s+/g, ' ')
+    .trim();
+  return words.length <= longestWords ? words : `${words.slice(0, longestWords - 1)}…`;
+}
+
+/** S3: the code and what it means; its other elements repeat the request with its signature. */
+function ofXml(text: string): string | undefined {
+  const element = (name: string) => new RegExp(`<${name}>([^<]*)</${name}>`, 'i').exec(text)?.[1];
+  const parts = [element('Code'), element('Message')].filter((part) => part !== undefined);
+  if (parts.length > 0) return parts.join(': ');
+  return text.trimStart().startsWith('<?xml') ? '' : undefined;
+}
+
+function ofJson(text: string): string | undefined {
+  try {
+    const { error, message } = JSON.parse(text) as { error?: unknown; message?: unknown };
+    return [error, message].find((part) => typeof part === 'string') ?? '';
+  } catch {
+    return undefined;
+  }
+}
+
+function ofPage(text: string): string | undefined {
+  if (!/<(!doctype|html|body|head)/i.test(text)) return undefined;
+  return /<(title|h1)[^>]*>([^<]*)</i.exec(text)?.[2] ?? text.replace(/<[^>]*>/g, ' ');
+}
