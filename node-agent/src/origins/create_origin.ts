@@ -36,7 +36,8 @@ function firstOrigin(source: Source, keyScope: ((key: string) => string) | undef
     throw new HearthError('InvalidArgument', 'the dataset has no source; give a directory, S3, http or hub source');
   if (kind.$case === 'directory') {
     const { allowedDirectories: allowed, directoryCalls: calls = new DirectoryCalls() } = options;
-    return new DirectoryOrigin({ path: kind.value.path, unusableNames, allowed, calls });
+    const { revision = '' } = options;
+    return new DirectoryOrigin({ path: kind.value.path, unusableNames, allowed, calls, revision });
   }
   if (kind.$case === 'selfTest') return new SelfTestOrigin(options.selfTestDirectory ?? defaultSelfTestDirectory);
   const policy = new AddressPolicy(filled.allowPrivate, options.allowedAddresses ?? []);

@@ -5,12 +5,13 @@ import { fileURLToPath } from 'node:url';
 import { type Clock, type ErrorCode, HearthError, systemClock } from '@hearth/common';
 import type { Location, ManifestRow } from '@hearth/engine';
 import { DirectoryPlaces, type PlaceLimits } from './directory_places.ts';
-import type { Tree } from './directory_tree.ts';
+import type { FilePlace, ListedTree, Tree } from './directory_tree.ts';
 import type { OriginBase } from './origin.ts';
 
 export type DirectoryRequest =
   | { kind: 'list'; tree: Tree; unusableNames: string }
   | { kind: 'base'; tree: Tree }
+  | { kind: 'places'; tree: Tree; paths: string[] }
   | { kind: 'readByte'; root: string; location: Location };
 
 type PathBase = OriginBase & { path: string; below: string };
@@ -23,8 +24,9 @@ export type DirectoryMessage = DirectoryRequest | { kind: 'more' };
 export type DirectoryAnswer =
   | { kind: 'moved' }
   | { kind: 'page'; rows: ManifestRow[] }
-  | { kind: 'listed'; warnings: string[] }
+  | { kind: 'listed'; tree: ListedTree }
   | { kind: 'base'; base: PathBase }
+  | { kind: 'places'; places: (FilePlace | undefined)[] }
   | { kind: 'read' }
   | { kind: 'failed'; code: ErrorCode; message: string };
 
@@ -62,10 +64,16 @@ export class DirectoryCalls {
     this.#places = new DirectoryPlaces(all, clock);
   }
 
-  /** The rows in pages, of which few are here at once; then the warnings. */
-  async *list(request: Request<'list'>, signal: AbortSignal): AsyncGenerator<ManifestRow[], string[]> {
+  /** The rows in pages, of which few are here at once; then the end. */
+  async *list(request: Request<'list'>, signal: AbortSignal): AsyncGenerator<ManifestRow[], ListedTree> {
     const end = yield* this.#ask(request, request.tree.root, signal);
-    return end.kind === 'listed' ? end.warnings : [];
+    return end.kind === 'listed' ? end.tree : { warnings: [], followed: false };
+  }
+
+  /** As `placesOf`. */
+  async places(request: Request<'places'>, signal: AbortSignal = never): Promise<(FilePlace | undefined)[]> {
+    const end = (await this.#ask(request, request.tree.root, signal).next()).value;
+    return 'kind' in end && end.kind === 'places' ? end.places : [];
   }
 
   async base(request: Request<'base'>, signal: AbortSignal = never): Promise<PathBase> {

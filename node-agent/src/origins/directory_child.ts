@@ -4,7 +4,7 @@
  */
 import { HearthError, systemClock } from '@hearth/common';
 import type { DirectoryAnswer, DirectoryMessage, DirectoryRequest } from './directory_calls.ts';
-import { baseOf, listTree } from './directory_tree.ts';
+import { baseOf, type ListedTree, listTree, placesOf } from './directory_tree.ts';
 import { readFirstByteOfFile } from './first_byte.ts';
 
 /** Pages sent before they are asked for. */
@@ -18,7 +18,7 @@ function send(answer: DirectoryAnswer): void {
   process.send?.(answer);
 }
 
-async function list({ tree, unusableNames }: Extract<DirectoryRequest, { kind: 'list' }>): Promise<string[]> {
+async function list({ tree, unusableNames }: Extract<DirectoryRequest, { kind: 'list' }>): Promise<ListedTree> {
   let moved = false;
   const end = systemClock.every(progressMs, () => {
     if (moved) send({ kind: 'moved' });
@@ -43,8 +43,9 @@ async function list({ tree, unusableNames }: Extract<DirectoryRequest, { kind: '
 
 async function answer(request: DirectoryRequest): Promise<DirectoryAnswer> {
   try {
-    if (request.kind === 'list') return { kind: 'listed', warnings: await list(request) };
+    if (request.kind === 'list') return { kind: 'listed', tree: await list(request) };
     if (request.kind === 'base') return { kind: 'base', base: await baseOf(request.tree) };
+    if (request.kind === 'places') return { kind: 'places', places: await placesOf(request.tree, request.paths) };
     await readFirstByteOfFile(request.location);
     return { kind: 'read' };
   } catch (thrown) {

@@ -56,13 +56,13 @@ describe('DirectoryOrigin on a file system that does not answer', () => {
     const allowed = [folder.path];
     // More of them than this process has threads for calls on files and names.
     const listings = Array.from({ length: 6 }, () => codeOf(listAll(open('dead'))));
-    const bases = ['dead/one', 'dead/two', 'dead-by-link/model'].map((path) => codeOf(open(path, allowed).base()));
+    const bases = ['dead/one', 'dead/two', 'dead-by-link/model'].map((path) => codeOf(Promise.resolve(open(path, allowed).base())));
     const byte = { index: 0, path: 'x', contentKey: '', validator: '' };
     const reading = codeOf(open('dead').readByte(byte));
     await until(async () => (await processes()) >= 4);
     // As always, of what lies elsewhere.
     assert.equal((await listAll(open('well'))).length, 1);
-    assert.equal((await open('well', allowed).base()).below, folder.path);
+    assert.equal((await open('well', allowed).base())?.below, folder.path);
     await open('well').readByte(byte);
     await readFile(folder.file('well/x'));
     let ended = false;
@@ -132,7 +132,7 @@ describe('DirectoryCalls', () => {
     held[0]?.emit('exit', null, 'SIGKILL');
     const after = codeOf(listAll(origin));
     await until(() => held.length === 3);
-    held[2]?.emit('message', { kind: 'listed', warnings: [] });
+    held[2]?.emit('message', { kind: 'listed', tree: { warnings: [], followed: false } });
     assert.equal(await after, 'none');
   });
 

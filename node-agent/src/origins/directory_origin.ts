@@ -12,7 +12,12 @@ export interface DirectoryOriginOptions {
   /** Absolute paths below which `path` must lie, as it is written and with symbolic links resolved; undefined: everywhere. */
   allowed: readonly string[] | undefined;
   calls: DirectoryCalls;
+  /** As `revision()` said after the listing. */
+  revision?: string;
 }
+
+/** The name of revisions with files behind links, each of which has a place of its own. */
+const linkedRevision = 'links';
 
 /**
  * A directory that every agent sees under one path (NFS, hostPath). Content keys: path, times and size. The file system
@@ -20,13 +25,12 @@ export interface DirectoryOriginOptions {
  */
 export class DirectoryOrigin implements Origin {
   readonly kind = 'directory';
-  readonly locatesFreely = true;
   readonly #tree: Tree;
   readonly #unusableNames: string;
   readonly #calls: DirectoryCalls;
-  #warnings: string[] = [];
+  #revision: OriginRevision;
 
-  constructor({ path, unusableNames, allowed, calls }: DirectoryOriginOptions) {
+  constructor({ path, unusableNames, allowed, calls, revision = '' }: DirectoryOriginOptions) {
     if (!isAbsolute(path)) {
       throw new HearthError(
         'InvalidArgument',
@@ -36,6 +40,15 @@ export class DirectoryOrigin implements Origin {
     this.#tree = { root: resolve(path), allowed };
     this.#unusableNames = unusableNames;
     this.#calls = calls;
+    this.#revision = { name: revision, warnings: [] };
+  }
+
+  get locatesFreely(): boolean {
+    return !this.#isLinked;
+  }
+
+  get #isLinked(): boolean {
+    return this.#revision.name === linkedRevision;
   }
 
   describe(): string {
@@ -44,22 +57,38 @@ export class DirectoryOrigin implements Origin {
 
   async *list(signal: AbortSignal): AsyncGenerator<ManifestRow[]> {
     const call = { kind: 'list', tree: this.#tree, unusableNames: this.#unusableNames } as const;
-    this.#warnings = yield* this.#calls.list(call, signal);
+    const { warnings, followed } = yield* this.#calls.list(call, signal);
+    this.#revision = { name: followed ? linkedRevision : '', warnings };
   }
 
   revision(): OriginRevision {
-    return { name: '', warnings: this.#warnings };
+    return this.#revision;
   }
 
-  async base(signal?: AbortSignal): Promise<OriginBase & { path: string; below: string }> {
+  base(signal?: AbortSignal): undefined | Promise<OriginBase & { path: string; below: string }> {
+    return this.#isLinked ? undefined : this.#folder(signal);
+  }
+
+  async #folder(signal?: AbortSignal): Promise<OriginBase & { path: string; below: string }> {
     const { root, allowed } = this.#tree;
     if (allowed === undefined) return { path: root, below: root };
     return await this.#calls.base({ kind: 'base', tree: this.#tree }, signal);
   }
 
   async locate(entries: LocatableEntry[], signal?: AbortSignal): Promise<Location[]> {
-    const { path: root, below } = await this.base(signal);
+    if (this.#isLinked) return await this.#locateLinked(entries, signal);
+    const { path: root, below } = await this.#folder(signal);
     return entries.map(({ index, path }) => ({ entry: index, path: `${root === '/' ? '' : root}/${path}`, below }));
+  }
+
+  /** Those of a link that leads nowhere now are left out. */
+  async #locateLinked(entries: LocatableEntry[], signal?: AbortSignal): Promise<Location[]> {
+    const request = { kind: 'places', tree: this.#tree, paths: entries.map(({ path }) => path) } as const;
+    const places = await this.#calls.places(request, signal);
+    return entries.flatMap(({ index }, at) => {
+      const place = places[at];
+      return place === undefined ? [] : [{ entry: index, ...place }];
+    });
   }
 
   /** Read by the agent itself, which has no other rights from file to file. */

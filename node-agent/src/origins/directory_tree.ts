@@ -1,9 +1,10 @@
 import { type BigIntStats, constants } from 'node:fs';
 import { lstat, open, readlink, realpath, stat } from 'node:fs/promises';
-import { resolve } from 'node:path';
+import { join } from 'node:path';
 import { HearthError } from '@hearth/common';
 import type { ManifestRow } from '@hearth/engine';
 import { directoryKey } from './content_key.ts';
+import { allowedAbove, fileBehind, LeavingLinks, type LinkedFile, leavesTree } from './directory_links.ts';
 import { type FoundName, nameError, walkFolders } from './folder_walk.ts';
 import type { OriginBase } from './origin.ts';
 import { inPages, mapConcurrently } from './row_stream.ts';
@@ -20,19 +21,45 @@ export interface Tree {
   allowed: readonly string[] | undefined;
 }
 
+export type FilePlace = Pick<LinkedFile, 'path' | 'below'>;
+
+/** The end of a listing. */
+export interface ListedTree {
+  warnings: string[];
+  /** Links that lead out of the tree were followed: their files are found one by one (`placesOf`). */
+  followed: boolean;
+}
+
 /**
- * The rows of a tree in pages; at the end, the warnings. `moved` is called for each row found. Calls of the file system
+ * The rows of a tree in pages; at the end, the warnings. Links that lead out of it to files in allowed directories become
+ * files. `moved` is called for each row found. Calls of the file system
  * hang as long as it does, and take threads of this process with them: for a process of their own (`DirectoryCalls`).
  */
 export async function* listTree(
   { root, allowed }: Tree,
   unusableNames: string,
   moved: () => void,
-): AsyncGenerator<ManifestRow[], string[]> {
+): AsyncGenerator<ManifestRow[], ListedTree> {
   const unusable = new UnusableNames(unusableNames);
   const realRoot = await checkRoot(root, allowed);
-  yield* inPages(rowsOf({ root, realRoot, unusable, moved }));
-  return unusable.finish();
+  const links = new LeavingLinks(root);
+  let hasFiles = false;
+  for await (const page of inPages(rowsOf({ root, realRoot, allowed, unusable, links, moved }))) {
+    hasFiles ||= page.some(({ kind }) => kind === 'file');
+    yield page;
+  }
+  return { warnings: [...unusable.finish(), ...links.finish(hasFiles)], followed: links.followed };
+}
+
+/**
+ * Where the files of these paths in the tree are, links that lead out of it followed, in their order; undefined for one that
+ * is not there. Hangs as `listTree`.
+ */
+export async function placesOf({ root, allowed }: Tree, paths: readonly string[]): Promise<(FilePlace | undefined)[]> {
+  const places: (FilePlace | undefined)[] = [];
+  const found = mapConcurrently(paths, callsAtOnce, (path) => fileBehind(join(root, path), allowed));
+  for await (const file of found) places.push('path' in file ? { path: file.path, below: file.below } : undefined);
+  return places;
 }
 
 /**
@@ -40,10 +67,10 @@ export async function* listTree(
  * the administrator's. From there on the engine follows no link. Hangs as `listTree`.
  */
 export async function baseOf({ root, allowed = ['/'] }: Tree): Promise<OriginBase & { path: string; below: string }> {
-  await allowedAbove(root, root, allowed);
+  await allowedFor(root, root, allowed);
   try {
     const real = await realpath(root);
-    return { path: real, below: await allowedAbove(real, root, allowed) };
+    return { path: real, below: await allowedFor(real, root, allowed) };
   } catch (error) {
     throw rootError(error, root);
   }
@@ -53,6 +80,8 @@ interface Walk {
   root: string;
   /** When it must be kept to. */
   realRoot: string | undefined;
+  allowed: Tree['allowed'];
+  links: LeavingLinks;
   unusable: UnusableNames;
   moved(): void;
 }
@@ -65,13 +94,14 @@ async function* rowsOf(walk: Walk): AsyncGenerator<ManifestRow> {
   }
 }
 
-async function rowOf({ root, realRoot, unusable }: Walk, { path, kind }: FoundName): Promise<ManifestRow | undefined> {
+async function rowOf(walk: Walk, { path, kind }: FoundName): Promise<ManifestRow | undefined> {
+  const { root, realRoot, unusable } = walk;
   if (kind === 'emptyFolder') return { path, kind: 'directory', size: 0n };
-  const full = `${root === '/' ? '' : root}/${path}`;
+  const full = join(root, path);
   try {
     // Where only some directories are allowed, whoever writes to one of them must not lead us out of it.
     const stats = realRoot === undefined ? await lstat(full, { bigint: true }) : await statBelow(realRoot, path);
-    if (stats.isSymbolicLink()) return await symlinkRow(full, path, stats, unusable);
+    if (stats.isSymbolicLink()) return await linkRow(walk, full, path, stats);
     if (stats.isFile()) return await fileRow(full, path, stats);
     if (stats.isDirectory())
       throw new HearthError(
@@ -88,14 +118,14 @@ async function rowOf({ root, realRoot, unusable }: Walk, { path, kind }: FoundNa
 /** What the root is called without links, where it must be kept to. */
 async function checkRoot(root: string, allowed: Tree['allowed']): Promise<string | undefined> {
   // Before anything is looked at: no caller learns what there is where nothing may be read.
-  if (allowed !== undefined) await allowedAbove(root, root, allowed);
+  if (allowed !== undefined) await allowedFor(root, root, allowed);
   try {
     if (!(await stat(root)).isDirectory()) {
       throw new HearthError('InvalidArgument', `${root} is not a directory; give the directory that it is in`);
     }
     if (allowed === undefined) return undefined;
     const real = await realpath(root);
-    await allowedAbove(real, root, allowed);
+    await allowedFor(real, root, allowed);
     return real;
   } catch (error) {
     throw rootError(error, root);
@@ -103,21 +133,14 @@ async function checkRoot(root: string, allowed: Tree['allowed']): Promise<string
 }
 
 /** The allowed directory that a path lies in, `PermissionDenied` when there is none. */
-async function allowedAbove(path: string, root: string, allowed: readonly string[]): Promise<string> {
-  // One may itself be reached by a link.
-  const resolved = allowed.map((prefix) => realpath(prefix).catch(() => prefix));
-  for (const prefix of [...allowed.map((one) => resolve(one)), ...(await Promise.all(resolved))]) {
-    if (isBelow(path, prefix)) return prefix;
-  }
+async function allowedFor(path: string, root: string, allowed: readonly string[]): Promise<string> {
+  const above = await allowedAbove(path, allowed);
+  if (above !== undefined) return above;
   const list = allowed.length === 0 ? 'none is' : `these are: ${allowed.join(', ')}`;
   throw new HearthError(
     'PermissionDenied',
     `directory origins may lie only below directories that are allowed (${list}), and ${root} does not, symbolic links resolved; add its directory to the allowed ones of the agent`,
   );
-}
-
-function isBelow(path: string, prefix: string): boolean {
-  return prefix === '/' || path === prefix || path.startsWith(`${prefix}/`);
 }
 
 async function fileRow(full: string, path: string, stats: BigIntStats): Promise<ManifestRow> {
@@ -134,19 +157,26 @@ async function fileRow(full: string, path: string, stats: BigIntStats): Promise<
   };
 }
 
-async function symlinkRow(
+async function linkRow(
+  { allowed, links, unusable }: Walk,
   full: string,
   path: string,
   stats: BigIntStats,
-  unusable: UnusableNames,
 ): Promise<ManifestRow | undefined> {
   const target = await readlink(full, 'buffer');
   const symlinkTarget = target.toString();
-  if (!Buffer.from(symlinkTarget).equals(target)) {
-    unusable.add(path, 'its symbolic link points to a name that is not UTF-8');
-    return undefined;
+  const isText = Buffer.from(symlinkTarget).equals(target);
+  if (!isText || leavesTree(path, symlinkTarget)) {
+    const file = await fileBehind(full, allowed);
+    if ('path' in file) {
+      links.follow();
+      return await fileRow(file.path, path, file.stats);
+    }
+    if (isText) links.keep(path, file);
   }
-  return { path, kind: 'symlink', size: 0n, symlinkTarget, modifiedAtNs: stats.mtimeNs };
+  if (isText) return { path, kind: 'symlink', size: 0n, symlinkTarget, modifiedAtNs: stats.mtimeNs };
+  unusable.add(path, 'its symbolic link points to a name that is not UTF-8');
+  return undefined;
 }
 
 function specialKind(stats: BigIntStats): string {

@@ -1,0 +1,154 @@
+import assert from 'node:assert/strict';
+import { mkdirSync, mkdtempSync, realpathSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { ReadingProof } from '../datasets/reading_proof.ts';
+import { directoryKey } from './content_key.ts';
+import { createOrigin } from './create_origin.ts';
+import { DirectoryCalls } from './directory_calls.ts';
+import { leavesTree } from './directory_links.ts';
+import type { ManifestRow, Origin } from './origin.ts';
+import { parseSource } from './source.ts';
+import { listAll } from './testing/list_all.ts';
+
+const signal = () => AbortSignal.timeout(60_000);
+
+describe('links of directories', () => {
+  const calls = new DirectoryCalls();
+  let root = '';
+  let snapshot = '';
+
+  after(() => calls.close());
+  /** A cache of a hub: all files of a snapshot are links to blobs beside it. */
+  beforeEach(() => {
+    root = realpathSync(mkdtempSync(join(tmpdir(), 'hearth-links-')));
+    snapshot = join(root, 'models--o--m/snapshots/abc');
+    mkdirSync(join(snapshot, 'sub'), { recursive: true });
+    mkdirSync(join(root, 'models--o--m/blobs'));
+    write('models--o--m/blobs/1', 'weights');
+    write('models--o--m/blobs/2', 'config');
+    link('../../blobs/1', 'model.safetensors');
+    link('../../../blobs/2', 'sub/config.json');
+  });
+  afterEach(() => rmSync(root, { recursive: true, force: true }));
+
+  const write = (path: string, text: string) => writeFileSync(join(root, path), text);
+  const link = (target: string, path: string) => symlinkSync(target, join(snapshot, path));
+
+  function open(allowedDirectories?: string[], revision = '', path = snapshot): Origin {
+    const more = allowedDirectories === undefined ? {} : { allowedDirectories };
+    return createOrigin(parseSource(path), { directoryCalls: calls, revision, ...more });
+  }
+
+  const entriesOf = (rows: ManifestRow[]) =>
+    rows.map(({ path, contentKey = '', validator = '', size }, index) => ({
+      index,
+      path,
+      contentKey,
+      validator,
+      size,
+    }));
+
+  it('that leave it become the files behind them, where those are allowed', async () => {
+    for (const allowed of [undefined, [root], [snapshot, join(root, 'models--o--m/blobs')]]) {
+      const origin = open(allowed);
+      const rows = await listAll(origin);
+      assert.deepEqual(
+        rows.map(({ path, kind, size }) => [path, kind, size]),
+        [
+          ['model.safetensors', 'file', 7n],
+          ['sub/config.json', 'file', 6n],
+        ],
+      );
+      const blob = join(root, 'models--o--m/blobs/1');
+      const { mtimeNs, ctimeNs } = statSync(blob, { bigint: true });
+      assert.equal(rows[0]?.contentKey, directoryKey(blob, mtimeNs, ctimeNs, 7n));
+      assert.equal(rows[0]?.validator, `stat:${mtimeNs}:${ctimeNs}`);
+      assert.deepEqual(origin.revision().warnings, []);
+      const proof = new ReadingProof(origin);
+      proof.note(rows);
+      await proof.read(signal());
+      // Another agent, which has not listed.
+      const other = open(allowed, origin.revision().name);
+      assert.equal(other.base(), undefined);
+      const locations = await other.locate(entriesOf(rows), signal());
+      assert.equal(locations[0]?.path, blob);
+      assert.ok(blob.startsWith(locations[0]?.below ?? 'none'));
+    }
+  });
+
+  it('that leave it for what is not allowed are named with the folder to add', async () => {
+    const blobs = join(root, 'models--o--m/blobs');
+    await assert.rejects(listAll(open([snapshot])), (thrown: { code: string; message: string }) => {
+      assert.equal(thrown.code, 'PermissionDenied');
+      assert.match(thrown.message, /has no files but behind symbolic links, .*: (model|sub)\S+ leads to /);
+      assert.ok(thrown.message.includes(`add ${blobs} to origins.allowedDirectories`));
+      return true;
+    });
+    writeFileSync(join(snapshot, 'README.md'), '#');
+    const origin = open([snapshot]);
+    const rows = await listAll(origin);
+    assert.deepEqual(
+      rows.map(({ path, kind }) => [path, kind]),
+      [
+        ['README.md', 'file'],
+        ['model.safetensors', 'symlink'],
+        ['sub/config.json', 'symlink'],
+      ],
+    );
+    assert.match(origin.revision().warnings.join(), /^Links: 2 symbolic links lead out .* leads to /);
+    assert.notEqual(open([snapshot], origin.revision().name).base(), undefined, 'none was followed');
+  });
+
+  it('with absolute targets are followed, and those that stay in it are kept', async () => {
+    link(join(root, 'models--o--m/blobs/1'), 'absolute');
+    link('model.safetensors', 'alias');
+    const rows = await listAll(open([root]));
+    const kinds = new Map(rows.map(({ path, kind }) => [path, kind]));
+    assert.equal(kinds.get('absolute'), 'file');
+    assert.equal(kinds.get('alias'), 'symlink');
+  });
+
+  it('that lead nowhere, in a circle, to folders or devices are kept, with a warning', async () => {
+    const targets = ['/nowhere', join(snapshot, 'd'), '/dev', '/dev/null'];
+    for (const [index, name] of ['a', 'd', 'e', 'f'].entries()) {
+      link(targets[index] ?? '', name);
+      const origin = open();
+      const rows = await listAll(origin);
+      assert.equal(rows.find(({ path }) => path === name)?.kind, 'symlink');
+      const why = [/a leads to nothing/, /d leads in a circle/, /e leads to a folder/, /f leads to no regular file/];
+      assert.match(origin.revision().warnings.join(), why[index] ?? /none/);
+      rmSync(join(snapshot, name));
+    }
+  });
+
+  it('that lead elsewhere after the listing are read nowhere that is not allowed', async () => {
+    const origin = open([join(root, 'models--o--m')]);
+    const rows = await listAll(origin);
+    rmSync(join(snapshot, 'model.safetensors'));
+    write('secret', 'weights');
+    link('../../../secret', 'model.safetensors');
+    const locations = await origin.locate(entriesOf(rows), signal());
+    assert.deepEqual(
+      locations.map(({ entry }) => entry),
+      [1],
+    );
+  });
+
+  it('leave it as they are written', () => {
+    for (const [path, target] of [
+      ['a', '../x'],
+      ['a/b', '../../x'],
+      ['a', '/x'],
+      ['a', 'b/../../x'],
+    ] as const)
+      assert.ok(leavesTree(path, target), target);
+    for (const [path, target] of [
+      ['a', 'x'],
+      ['a/b', '../x'],
+      ['a/b', '..'],
+      ['a', '..x'],
+    ] as const)
+      assert.ok(!leavesTree(path, target), target);
+  });
+});

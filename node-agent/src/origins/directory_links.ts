@@ -1,0 +1,101 @@
+import type { BigIntStats } from 'node:fs';
+import { realpath } from 'node:fs/promises';
+import { dirname, isAbsolute, normalize, resolve } from 'node:path';
+import { HearthError } from '@hearth/common';
+import { statBelow } from './stat_below.ts';
+
+/** A file behind a link. */
+export interface LinkedFile {
+  /** Absolute, without links. */
+  path: string;
+  /** The directory above it that is allowed. */
+  below: string;
+  stats: BigIntStats;
+}
+
+/** Whether a link of the tree, at `path` in it, leads out of it as it is written: who has the tree alone finds nothing there. */
+export function leavesTree(path: string, target: string): boolean {
+  return isAbsolute(target) || normalize(`${dirname(path)}/${target}`).split('/')[0] === '..';
+}
+
+/**
+ * The file that a link of this absolute path leads to, if it lies below an allowed directory (`allowed` undefined:
+ * everywhere); else why it is not followed, in words that go on from the link's name.
+ */
+export async function fileBehind(
+  path: string,
+  allowed: readonly string[] | undefined,
+): Promise<LinkedFile | { why: string; isForbidden: boolean }> {
+  try {
+    const real = await realpath(path);
+    const below = await allowedAbove(real, allowed);
+    if (below === undefined) {
+      const why = `leads to ${real}, which is not below an allowed directory; give a folder that holds both, or add ${dirname(real)} to origins.allowedDirectories of the agents`;
+      return { why, isForbidden: true };
+    }
+    const stats = await statBelow('/', real.slice(1));
+    if (stats.isFile()) return { path: real, below, stats };
+    return { why: stats.isDirectory() ? 'leads to a folder' : 'leads to no regular file', isForbidden: false };
+  } catch (thrown) {
+    if (thrown instanceof HearthError) throw thrown;
+    const { code = '' } = thrown as NodeJS.ErrnoException;
+    const known: Record<string, string> = { ENOENT: 'leads to nothing', ELOOP: 'leads in a circle' };
+    return { why: known[code] ?? `cannot be followed (${code})`, isForbidden: false };
+  }
+}
+
+/** The allowed directory that a path lies in; undefined when there is none. */
+export async function allowedAbove(path: string, allowed: readonly string[] = ['/']): Promise<string | undefined> {
+  // One may itself be reached by a link.
+  const resolved = allowed.map((prefix) => realpath(prefix).catch(() => prefix));
+  return [...allowed.map((one) => resolve(one)), ...(await Promise.all(resolved))].find((prefix) =>
+    isBelow(path, prefix),
+  );
+}
+
+function isBelow(path: string, prefix: string): boolean {
+  return prefix === '/' || path === prefix || path.startsWith(`${prefix}/`);
+}
+
+/** What one listing has seen of links that lead out of its tree. */
+export class LeavingLinks {
+  readonly #root: string;
+  #followed = false;
+  #kept = 0;
+  #first = '';
+  #isForbidden = false;
+
+  constructor(root: string) {
+    this.#root = root;
+  }
+
+  follow(): void {
+    this.#followed = true;
+  }
+
+  keep(path: string, { why, isForbidden }: { why: string; isForbidden: boolean }): void {
+    // What can be allowed comes first: it has a next step.
+    if (this.#kept++ > 0 && (this.#isForbidden || !isForbidden)) return;
+    this.#first = `${path} ${why}`;
+    this.#isForbidden = isForbidden;
+  }
+
+  /** Some were followed: files of the listing lie elsewhere. */
+  get followed(): boolean {
+    return this.#followed;
+  }
+
+  /** For people. An error that names the first of them where there is nothing else. */
+  finish(hasFiles: boolean): string[] {
+    if (this.#kept === 0) return [];
+    if (!hasFiles) {
+      throw new HearthError(
+        this.#isForbidden ? 'PermissionDenied' : 'NotFound',
+        `${this.#root} has no files but behind symbolic links, which are not followed: ${this.#first}`,
+      );
+    }
+    return [
+      `Links: ${this.#kept} symbolic links lead out of the directory and stay links, which pods cannot follow; the first, ${this.#first}`,
+    ];
+  }
+}
