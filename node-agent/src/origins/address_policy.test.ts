@@ -83,7 +83,7 @@ describe('AddressPolicy', () => {
     for (const all of [true, false]) {
       await assert.rejects(lookUp(strict, 'localhost', all), {
         code: 'PermissionDenied',
-        message: /localhost \(.*loopback/,
+        message: /localhost \(.*loopback.*spec\.origins\.allowedNetworks of the StorageCluster/,
       });
     }
     const allowed = new AddressPolicy(false, ['127.0.0.0/8', '::1']);

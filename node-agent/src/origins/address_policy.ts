@@ -137,7 +137,8 @@ export class AddressPolicy {
       throw new HearthError(
         'PermissionDenied',
         `the origin's host ${who} has a ${range.what} address, which origins may not use; ` +
-          'allow private addresses for this dataset, or list the address among the allowed ones of the agent',
+          'list the address in origins.allowedNetworks of the agents (spec.origins.allowedNetworks of the StorageCluster), ' +
+          'or add the dataset with --allow-private',
       );
     }
   }

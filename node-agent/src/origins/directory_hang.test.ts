@@ -56,7 +56,9 @@ describe('DirectoryOrigin on a file system that does not answer', () => {
     const allowed = [folder.path];
     // More of them than this process has threads for calls on files and names.
     const listings = Array.from({ length: 6 }, () => codeOf(listAll(open('dead'))));
-    const bases = ['dead/one', 'dead/two', 'dead-by-link/model'].map((path) => codeOf(Promise.resolve(open(path, allowed).base())));
+    const bases = ['dead/one', 'dead/two', 'dead-by-link/model'].map((path) =>
+      codeOf(Promise.resolve(open(path, allowed).base())),
+    );
     const byte = { index: 0, path: 'x', contentKey: '', validator: '' };
     const reading = codeOf(open('dead').readByte(byte));
     await until(async () => (await processes()) >= 4);

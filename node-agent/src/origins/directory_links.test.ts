@@ -82,7 +82,7 @@ describe('links of directories', () => {
     await assert.rejects(listAll(open([snapshot])), (thrown: { code: string; message: string }) => {
       assert.equal(thrown.code, 'PermissionDenied');
       assert.match(thrown.message, /has no files but behind symbolic links, .*: (model|sub)\S+ leads to /);
-      assert.ok(thrown.message.includes(`add ${blobs} to origins.allowedDirectories`));
+      assert.ok(thrown.message.includes(`add ${blobs} to origins.directoryPrefixes`));
       return true;
     });
     writeFileSync(join(snapshot, 'README.md'), '#');

@@ -30,7 +30,7 @@ export async function fileBehind(
     const real = await realpath(path);
     const below = await allowedAbove(real, allowed);
     if (below === undefined) {
-      const why = `leads to ${real}, which is not below an allowed directory; give a folder that holds both, or add ${dirname(real)} to origins.allowedDirectories of the agents`;
+      const why = `leads to ${real}, which is not below an allowed directory; give a folder that holds both, or add ${dirname(real)} to origins.directoryPrefixes of the agents (spec.origins.directoryPrefixes of the StorageCluster)`;
       return { why, isForbidden: true };
     }
     const stats = await statBelow('/', real.slice(1));

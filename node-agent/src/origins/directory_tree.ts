@@ -139,7 +139,7 @@ async function allowedFor(path: string, root: string, allowed: readonly string[]
   const list = allowed.length === 0 ? 'none is' : `these are: ${allowed.join(', ')}`;
   throw new HearthError(
     'PermissionDenied',
-    `directory origins may lie only below directories that are allowed (${list}), and ${root} does not, symbolic links resolved; add its directory to the allowed ones of the agent`,
+    `directory origins may lie only below directories that are allowed (${list}), and ${root} does not, symbolic links resolved; add its directory to origins.directoryPrefixes of the agents (spec.origins.directoryPrefixes of the StorageCluster)`,
   );
 }
 
