@@ -165,6 +165,11 @@ export const suites: Record<string, Suite> = {
     run: (run) => nativeTests(run, { preset: 'tsan', slow: 'with' }),
     minutes: 60,
   },
+  python: {
+    title: 'The Python package in a fresh environment',
+    run: async (run) => step('clients/python', await run('scripts/test-wheel.sh', [])),
+    minutes: 15,
+  },
   soak: { title: 'Soak', run: soak, minutes: 30 },
 };
 
@@ -174,6 +179,6 @@ export const plans: Record<string, string[]> = {
   'test-slow': ['programs', 'slow-native', 'slow'],
   all: [
     ...['programs', 'smoke', 'native', 'unit', 'lint', 'verify', 'slow-native', 'slow', 'tidy'],
-    ...['e2e', 'upgrade', 'fuzz', 'asan', 'tsan', 'soak'],
+    ...['e2e', 'upgrade', 'python', 'fuzz', 'asan', 'tsan', 'soak'],
   ],
 };

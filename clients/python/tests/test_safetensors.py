@@ -1,0 +1,115 @@
+"""hearth.load_safetensors against files that the reference implementation writes."""
+
+import json
+import struct
+import tempfile
+import unittest
+from pathlib import Path
+
+import numpy as np
+from safetensors.numpy import save_file
+
+import hearth
+
+
+def with_header(header: bytes, data: bytes = b"") -> bytes:
+    return struct.pack("<Q", len(header)) + header + data
+
+
+class LoadSafetensors(unittest.TestCase):
+    def setUp(self) -> None:
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = Path(folder.name)
+        random = np.random.default_rng(7)
+        self.tensors = {f"w{i}": random.standard_normal((100 + i, 37), dtype=np.float32) for i in range(9)}
+        self.tensors |= {
+            "flags": np.array([True, False, True]),
+            "empty": np.zeros((0, 3), dtype=np.int16),
+            "scalar": np.array(3, dtype=np.int64),
+            "half": random.standard_normal(11).astype(np.float16),
+        }
+        self.path = self.folder / "model.safetensors"
+        save_file(self.tensors, self.path, metadata={"format": "np"})
+
+    def write(self, data: bytes) -> Path:
+        path = self.folder / "other.safetensors"
+        path.write_bytes(data)
+        return path
+
+    def assert_fails(self, code: str, path: Path, **options) -> str:
+        with self.assertRaises(hearth.HearthError) as raised:
+            hearth.load_safetensors(path, **options)
+        self.assertEqual(raised.exception.code, code)
+        return str(raised.exception)
+
+    def test_all_tensors_equal_those_that_were_saved(self) -> None:
+        loaded = hearth.load_safetensors([self.path])
+        self.assertEqual(loaded.keys(), self.tensors.keys())
+        for name, expected in self.tensors.items():
+            self.assertEqual(loaded[name].dtype, expected.dtype)
+            self.assertEqual(loaded[name].shape, expected.shape)
+            np.testing.assert_array_equal(loaded[name], expected)
+
+    def test_arrays_can_be_written_and_outlive_the_others(self) -> None:
+        array = hearth.load_safetensors(self.path)["w3"]
+        array += 1
+        np.testing.assert_array_equal(array, self.tensors["w3"] + 1)
+
+    def test_only_named_tensors_are_loaded(self) -> None:
+        totals = []
+        loaded = hearth.load_safetensors(self.path, names=["w1", "w7"], progress=lambda *call: totals.append(call))
+        self.assertEqual(loaded.keys(), {"w1", "w7"})
+        np.testing.assert_array_equal(loaded["w7"], self.tensors["w7"])
+        self.assertEqual(totals[-1][0], totals[-1][1])
+        self.assertLess(totals[-1][1], self.path.stat().st_size / 2)
+
+    def test_dlpack_hands_the_same_memory_on(self) -> None:
+        tensor = hearth.load_safetensors(self.path, framework="hearth")["w2"]
+        array = np.from_dlpack(tensor)
+        np.testing.assert_array_equal(array, self.tensors["w2"])
+        self.assertEqual(array.ctypes.data, tensor.data_ptr)
+        del tensor
+        np.testing.assert_array_equal(array, self.tensors["w2"])
+
+    def test_headers_describe_the_tensors(self) -> None:
+        info = hearth.inspect_safetensors(self.path)["w4"]
+        self.assertEqual((info.dtype, info.shape, info.nbytes), ("F32", (104, 37), 104 * 37 * 4))
+
+    def test_an_exception_of_progress_ends_the_load(self) -> None:
+        def stop(done: int, total: int) -> None:
+            raise KeyError("stop")
+
+        with self.assertRaises(KeyError):
+            hearth.load_safetensors(self.path, progress=stop)
+
+    def test_errors_have_codes_and_say_why(self) -> None:
+        self.assertIn("absent", self.assert_fails("NotFound", self.folder / "absent"))
+        self.assertIn("'w99'", self.assert_fails("NotFound", self.path, names=["w99"]))
+        self.assert_fails("Unsupported", self.path, device="cuda:0")
+        with self.assertRaises(ValueError):
+            hearth.load_safetensors(self.path, framework="jax")
+
+    def test_truncated_files_give_no_tensors(self) -> None:
+        whole = self.path.read_bytes()
+        for size in (0, 7, 8, 100, len(whole) - 1):
+            self.assert_fails("Corrupt", self.write(whole[:size]))
+
+    def test_hostile_headers_are_refused(self) -> None:
+        tensor = {"dtype": "U8", "shape": [4], "data_offsets": [0, 4]}
+        overlap = json.dumps({"a": tensor, "b": {**tensor, "data_offsets": [2, 6]}}).encode()
+        self.assertIn("overlaps", self.assert_fails("Corrupt", self.write(with_header(overlap, bytes(6)))))
+        self.assert_fails("Corrupt", self.write(with_header(b'{"\xff":1}')))
+        self.assert_fails("Corrupt", self.write(b"\xff" * 7 + b"\x7f{}"))
+        unknown = json.dumps({"a": {**tensor, "dtype": "F128"}}).encode()
+        self.assertIn("F128", self.assert_fails("Unsupported", self.write(with_header(unknown, bytes(4)))))
+
+    def test_types_that_numpy_lacks_are_bytes_or_an_error(self) -> None:
+        header = json.dumps({"a": {"dtype": "F4", "shape": [4], "data_offsets": [0, 2]}}).encode()
+        path = self.write(with_header(header, b"\x12\x34"))
+        self.assert_fails("Unsupported", path)
+        self.assertEqual(bytes(hearth.load_safetensors(path, framework="hearth")["a"]), b"\x12\x34")
+
+
+if __name__ == "__main__":
+    unittest.main()

@@ -1,0 +1,15 @@
+#!/usr/bin/env bash
+# Installs the wheel into a fresh virtual environment, in which no compiler can be found, and runs its tests there.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+scripts/build-wheel.sh
+fresh=$(mktemp -d)
+trap '/bin/rm -rf "$fresh"' EXIT
+python3 -m venv "$fresh"
+export PATH=$fresh/bin
+wheels=(build/wheels/hearth-*.whl)
+pip install --quiet --disable-pip-version-check --only-binary :all: "${wheels[0]}" safetensors
+# Away from the sources, so that only what the wheel holds is imported.
+root=$PWD
+cd "$fresh"
+python -m unittest discover --start-directory "$root/clients/python/tests" --top-level-directory "$root/clients/python/tests"
