@@ -1,0 +1,111 @@
+// Who may read: tokens that agents refuse, and datasets that a token does not name.
+#include "client_tests/testing_client.h"
+
+namespace hearth::testing_client {
+namespace {
+
+struct TokensTest : ClientTest {
+  TokensTest() {
+    ours.add("model", kBlockBytes);
+    theirs.add("secret", kBlockBytes);
+    agent.engine().nameDatasets({{"ours", agent.add(ours)}, {"theirs", agent.add(theirs)}});
+  }
+  // errno of a connection that is refused; 0 when it is not.
+  int refusal() {
+    const xfer_gd2fs_options given = options(addressOf(agent));
+    ctx = xfer_gd2fs_connect(&given);
+    return ctx == nullptr ? errno : 0;
+  }
+
+  Origin ours, theirs;
+  Agent agent{"agent"};
+};
+
+TEST_F(TokensTest, OfAnotherDatasetReadNothing) {
+  useToken(capabilityOf({"ours"}));
+  open(addressOf(agent));
+  EXPECT_EQ(codeOf("/dataset/ours/model"), 0u);
+  EXPECT_EQ(codeOf("/dataset/theirs/secret"), static_cast<unsigned>(EACCES));
+  EXPECT_EQ(codeOf("/dataset/none/secret"), static_cast<unsigned>(EACCES)) << "not which exist";
+  xfer_gd2fs_stat st{};
+  EXPECT_EQ(xfer_gd2fs_fstat(ctx, nullptr, "/dataset/theirs/secret", &st), 0);
+  EXPECT_EQ(XFER_GD2FS_STATUS_CODE(next().status), static_cast<unsigned>(EACCES));
+  EXPECT_EQ(st.size, 0u);
+}
+
+TEST_F(TokensTest, OfAllDatasetsReadEach) {
+  useToken(capabilityOf({std::string(kAnyDataset)}));
+  open(addressOf(agent));
+  EXPECT_EQ(codeOf("/dataset/ours/model"), 0u);
+  EXPECT_EQ(codeOf("/dataset/theirs/secret"), 0u);
+  EXPECT_EQ(codeOf("/dataset/none/model"), static_cast<unsigned>(ENOENT));
+}
+
+TEST_F(TokensTest, WithoutTheRightToReadReadNothing) {
+  Capability capability = capabilityOf({"ours"});
+  capability.rights = static_cast<std::uint32_t>(CapabilityRight::kAdvise);
+  useToken(capability);
+  open(addressOf(agent));
+  EXPECT_EQ(codeOf("/dataset/ours/model"), static_cast<unsigned>(EACCES));
+}
+
+TEST_F(TokensTest, ThatAreForgedExpiredOrOfAnotherClusterAreRefused) {
+  useToken(capabilityOf({"ours"}), std::vector<std::byte>(32, std::byte{8}));
+  EXPECT_EQ(refusal(), EACCES) << "another secret";
+  Capability expired = capabilityOf({"ours"});
+  expired.expiresAtMs = msFromNow(-std::chrono::seconds(1));
+  useToken(expired);
+  EXPECT_EQ(refusal(), EACCES);
+  Capability foreign = capabilityOf({"ours"});
+  foreign.cluster = "other";
+  useToken(foreign);
+  EXPECT_EQ(refusal(), EACCES);
+  setenv("HEARTH_TOKEN", "no token", 1);
+  EXPECT_EQ(refusal(), EACCES);
+}
+
+TEST_F(TokensTest, ChangedClaimsMakeAForgery) {
+  Result<CapabilityToken> token = signCapability(capabilityOf({"ours"}), kSecret);
+  ASSERT_TRUE(token.ok());
+  token->claims = *encodeCapability(capabilityOf({"theirs"}));
+  setenv("HEARTH_TOKEN", textOf(*token).c_str(), 1);
+  EXPECT_EQ(refusal(), EACCES);
+}
+
+TEST_F(TokensTest, AnotherClusterIdIsRefused) {
+  useToken(capabilityOf({"ours"}));
+  xfer_gd2fs_options given = options(addressOf(agent));
+  given.cluster_id = "other";
+  EXPECT_EQ(xfer_gd2fs_connect(&given), nullptr);
+  EXPECT_EQ(errno, EACCES);
+}
+
+TEST_F(TokensTest, WhatADatasetLosesItsNameCannotBeReadAnyMore) {
+  useToken(capabilityOf({"ours"}));
+  open(addressOf(agent));
+  EXPECT_EQ(codeOf("/dataset/ours/model"), 0u);
+  agent.engine().nameDatasets({});
+  EXPECT_EQ(codeOf("/dataset/ours/model"), static_cast<unsigned>(ENOENT));
+}
+
+TEST_F(TokensTest, OptionsThatMakeNoSenseAreRefused) {
+  useToken(capabilityOf({"ours"}));
+  const auto refused = [this](auto change) {
+    xfer_gd2fs_options given = options(addressOf(agent));
+    change(given);
+    errno = 0;
+    return xfer_gd2fs_connect(&given) == nullptr ? errno : 0;
+  };
+  EXPECT_EQ(xfer_gd2fs_connect(nullptr), nullptr);
+  EXPECT_EQ(refused([](auto& given) { given.cp_address = nullptr; }), EINVAL);
+  EXPECT_EQ(refused([](auto& given) { given.cp_address = "http://127.0.0.1"; }), EINVAL);
+  EXPECT_EQ(refused([](auto& given) { given.cp_address = "gd2fs://host:1"; }), EINVAL);
+  EXPECT_EQ(refused([](auto& given) { given.cp_address = "gd2fs://127.0.0.1:0"; }), EINVAL);
+  EXPECT_EQ(refused([](auto& given) { given.dp_address = "udp://127.0.0.1"; }), EINVAL);
+  EXPECT_EQ(refused([](auto& given) { given.dp_address = "rdma://127.0.0.1"; }), EOPNOTSUPP);
+  EXPECT_EQ(refused([](auto& given) { given.cluster_id = nullptr; }), EINVAL);
+  EXPECT_EQ(refused([](auto& given) { given.iothread_count = 1000; }), EINVAL);
+}
+
+}  // namespace
+}  // namespace hearth::testing_client
