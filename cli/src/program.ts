@@ -12,6 +12,7 @@ import { lsCommand } from './commands/ls.ts';
 import { mountCommand, mountsCommand, umountCommand } from './commands/mount.ts';
 import { evictCommand, pinCommand, unpinCommand } from './commands/placement.ts';
 import { statusCommand } from './commands/status.ts';
+import { tokenCommand } from './commands/token.ts';
 import { verifyCommand } from './commands/verify.ts';
 import { ownVersion, versionCommand } from './commands/version.ts';
 import { warmCommand } from './commands/warm.ts';
@@ -57,6 +58,7 @@ export function buildProgram(context: CommandContext): Command {
     .addCommand(agentCommand(context))
     .addCommand(doctorCommand(context))
     .addCommand(benchCommand(context))
+    .addCommand(tokenCommand(context))
     .commandsGroup('Other:')
     .helpCommand('help [command]', 'Show help of a command.')
     .addCommand(completionCommand(context, () => program))

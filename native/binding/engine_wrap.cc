@@ -29,6 +29,7 @@ Napi::Function EngineWrap::define(Napi::Env env) {
                          InstanceMethod<&EngineWrap::addresses>("addresses"),
                          InstanceMethod<&EngineWrap::close>("close"),
                          InstanceMethod<&EngineWrap::setCluster>("setCluster"),
+                         InstanceMethod<&EngineWrap::nameDatasets>("nameDatasets"),
                          InstanceMethod<&EngineWrap::finishManifest>("finishManifest"),
                          InstanceMethod<&EngineWrap::openManifest>("openManifest"),
                          InstanceMethod<&EngineWrap::removeManifest>("removeManifest"),
@@ -182,6 +183,16 @@ Napi::Value EngineWrap::setCluster(const Napi::CallbackInfo& info) {
   };
   return promise(info.Env(),
                  Wrap::run(engine(info.Env()), convert::members(info[0].As<Napi::Array>())));
+}
+
+void EngineWrap::nameDatasets(const Napi::CallbackInfo& info) {
+  std::map<std::string, std::shared_ptr<Dataset>> named;
+  const auto revisions = info[0].As<Napi::Array>();
+  for (std::uint32_t i = 0; i < revisions.Length(); ++i) {
+    const Napi::Value each = revisions[i];
+    named[convert::text(each.As<Napi::Object>(), "dataset")] = revision(each);
+  }
+  engine(info.Env()).nameDatasets(std::move(named));
 }
 
 Napi::Value EngineWrap::warm(const Napi::CallbackInfo& info) {

@@ -60,6 +60,10 @@ TEST_F(TokensTest, ThatAreForgedExpiredOrOfAnotherClusterAreRefused) {
   foreign.cluster = "other";
   useToken(foreign);
   EXPECT_EQ(refusal(), EACCES);
+  Capability ofOtherNode = capabilityOf({"ours"});
+  ofOtherNode.node = "other";
+  useToken(ofOtherNode);
+  EXPECT_EQ(refusal(), EACCES);
   setenv("HEARTH_TOKEN", "no token", 1);
   EXPECT_EQ(refusal(), EACCES);
 }

@@ -39,7 +39,7 @@ inline constexpr std::size_t kMaxCapabilityBytes = 4096;
 
 struct Capability {
   std::string cluster;
-  std::string node;               // on which the client runs; empty: on any
+  std::string node;               // whose agent alone takes it; empty: any
   std::uint64_t expiresAtMs = 0;  // since the epoch
   std::uint32_t rights = 0;       // CapabilityRight bits; bits that are not known grant nothing
   std::vector<std::string> datasets;

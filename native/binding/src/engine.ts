@@ -374,6 +374,8 @@ export interface Engine {
   close(): Promise<void>;
   /** The whole cluster view, ourselves included; replaces the former one. */
   setCluster(peers: Peer[]): Promise<void>;
+  /** The datasets that clients may name in paths, all of them; their manifests are open. */
+  nameDatasets(revisions: DatasetRevision[]): void;
 
   createManifestBuilder(options: { skipUnusable: boolean }): ManifestBuilder;
   /** Writes the manifest under its digest; the builder is spent. */

@@ -131,6 +131,9 @@ class NativeEngine implements Engine {
   setCluster(peers: Peer[]): Promise<void> {
     return call(() => this.#native.setCluster(peers));
   }
+  nameDatasets(revisions: DatasetRevision[]): void {
+    callNow(() => this.#native.nameDatasets(revisions));
+  }
   createManifestBuilder(options: { skipUnusable: boolean }): ManifestBuilder {
     return new this.#addon.ManifestBuilder(options.skipUnusable);
   }

@@ -4,6 +4,7 @@ import { Capabilities, type ProbeMachine } from '../capabilities/index.ts';
 import type { AgentContext } from '../context.ts';
 import { CredentialCache } from '../credentials/index.ts';
 import {
+  ClientNames,
   DatasetTables,
   Locations,
   ManifestKeeper,
@@ -45,6 +46,7 @@ export class Agent {
   readonly credentialSharing: CredentialSharing;
   readonly locations: Locations;
   readonly keeper: ManifestKeeper;
+  readonly #clientNames: ClientNames;
   readonly resolution: Resolution;
   readonly pins: Pins;
   readonly requests: Requests;
@@ -70,6 +72,7 @@ export class Agent {
     this.credentialSharing = new CredentialSharing(this.credentials, this.datasets, peers, logger, clock);
     this.locations = new Locations(context, this.datasets, openOrigin, this.credentials);
     this.keeper = new ManifestKeeper(context, this.datasets, this.locations);
+    this.#clientNames = new ClientNames(context, this.datasets, this.keeper);
     this.credentials.onChange((dataset) => this.keeper.credentialsChanged(dataset));
     this.resolution = new Resolution(context, this.datasets, {
       open: openOrigin,
@@ -173,6 +176,7 @@ export class Agent {
     await this.credentialSharing.close();
     this.locations.close();
     await Promise.all([this.capabilities.close(), this.holderWatch.close()]);
+    this.#clientNames.close();
     await Promise.all([this.statistics.close(), this.usage.close(), this.pins.close(), this.keeper.close()]);
     await Promise.all([this.warmTables.close(), this.datasets.close()]);
   }

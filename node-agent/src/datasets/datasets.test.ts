@@ -36,6 +36,15 @@ describe('datasets', () => {
     }
   });
 
+  it('are named to clients by every agent, as the revision that they have now', async () => {
+    const { dataset } = await add('a');
+    const named = (node: string) =>
+      cluster.engine(node).named.map(({ dataset: name, manifest }) => `${name} ${manifest}`);
+    const present = [`d ${dataset.manifest}`];
+    for (const node of ['a', 'b', 'c'])
+      await until(`${node} names it`, () => JSON.stringify(named(node)) === JSON.stringify(present));
+  });
+
   it('take other mirrors when they are added again, and refuse what can be none', async () => {
     const mirrored = (...paths: string[]): DatasetRequest => {
       const sources = paths.map((path) => ({

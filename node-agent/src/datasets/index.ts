@@ -1,4 +1,5 @@
 /** Datasets: their revisions, manifests, files and locations. */
+export { ClientNames } from './client_names.ts';
 export { chooseFiles, entryPages, findFile } from './files.ts';
 export { ManifestKeeper } from './keeper.ts';
 export type { ListingProgress } from './listing.ts';

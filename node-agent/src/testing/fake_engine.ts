@@ -37,6 +37,8 @@ export class FakeEngine implements Engine {
   /** Manifests that this process has opened. */
   readonly #opened = new Set<string>();
   readonly options: EngineOptions;
+  /** What clients may name. */
+  named: DatasetRevision[] = [];
   readonly warms = new Map<string, FakeWarm>();
   /** Bytes by content key that are not on disk yet. */
   readonly #memory = new Map<string, bigint>();
@@ -123,6 +125,11 @@ export class FakeEngine implements Engine {
 
   async setCluster(peers: Peer[]): Promise<void> {
     this.peers = peers;
+  }
+
+  nameDatasets(revisions: DatasetRevision[]): void {
+    for (const { manifest } of revisions) if (!this.#opened.has(manifest)) throw notFound(`open manifest ${manifest}`);
+    this.named = revisions;
   }
 
   createManifestBuilder({ skipUnusable }: { skipUnusable: boolean }): ManifestBuilder {

@@ -1,0 +1,53 @@
+import { parseDuration } from '@hearth/node-agent/quantity';
+import { Command, InvalidArgumentError, Option } from 'commander';
+import { act, type CommandContext, examples, type Session } from '../session.ts';
+
+interface Options {
+  config?: string;
+  for: number;
+  node: string;
+  right: ('read' | 'advise')[];
+}
+
+/** Whoever holds a token may use it: it should not outlive its use by much. */
+const longestLifeMs = 30 * 24 * 60 * 60 * 1000;
+
+/** `hearth token`: a capability for clients of libgd2fs, made where the cluster secret is. */
+export function tokenCommand(context: CommandContext): Command {
+  return new Command('token')
+    .description(
+      'Make a token with which programs read datasets through libgd2fs.\n\n' +
+        'It is made here, with the cluster secret of the agent’s configuration, which it does not tell. Write it to a ' +
+        'file that only the program can read and name that by HEARTH_TOKEN_FILE; renew it before it expires.',
+    )
+    .argument('<dataset...>', 'datasets that it grants, or "*" for all')
+    .option('--for <time>', 'how long it is valid, at most 30d', parseLife, 60 * 60 * 1000)
+    .option('--node <name>', 'node whose agent alone takes it (default: any)', '')
+    .addOption(new Option('--right <rights...>', 'what it grants').choices(['read', 'advise']).default(['read']))
+    .option('--config <file>', 'configuration file of the agent (default: $HEARTH_CONFIG, else /etc/hearth/agent.yaml)')
+    .addHelpText('after', examples(context, 'token llama-3 > /run/inference/token', 'token --for 12h "*"'))
+    .action(act(context, run));
+}
+
+async function run(session: Session, options: Options, datasets: string[]): Promise<undefined> {
+  const { loadConfig } = await import('@hearth/node-agent/config');
+  const { makeToken } = await import('@hearth/node-agent/token');
+  const { config } = await loadConfig({
+    ...(options.config === undefined ? {} : { file: options.config }),
+    environment: session.terminal.environment,
+    flags: {},
+  });
+  const expiresAt = session.terminal.clock.date().getTime() + options.for;
+  const capability = { cluster: config.cluster, node: options.node, expiresAt, rights: options.right, datasets };
+  const token = makeToken(capability, config.secret);
+  if (session.json) session.printJson({ token, expiresAt: new Date(expiresAt).toISOString(), datasets });
+  else session.print(token);
+  return undefined;
+}
+
+function parseLife(text: string): number {
+  const milliseconds = parseDuration(text);
+  if (milliseconds === undefined || milliseconds < 1000 || milliseconds > longestLifeMs)
+    throw new InvalidArgumentError('It must be a time from 1s to 30d, such as 90s, 15m or 12h.');
+  return milliseconds;
+}

@@ -1,0 +1,47 @@
+import { createHmac } from 'node:crypto';
+import { HearthError } from '@hearth/common';
+
+/** What a client of libgd2fs may do, as native/wire/capability.h has it. */
+export interface Capability {
+  cluster: string;
+  /** Whose agent alone takes it; '': any. */
+  node: string;
+  /** Milliseconds since the epoch. */
+  expiresAt: number;
+  rights: readonly CapabilityRight[];
+  /** Names; `*` stands for all datasets. */
+  datasets: readonly string[];
+}
+
+export type CapabilityRight = 'read' | 'advise';
+
+const rightBits: Record<CapabilityRight, number> = { read: 1, advise: 2 };
+const longestClaims = 4096;
+
+/** The text of a token, which is as good as a password until it expires. `secret`: the cluster's, which it does not tell. */
+export function makeToken(capability: Capability, secret: Uint8Array): string {
+  const claims = claimsOf(capability);
+  const key = createHmac('sha256', secret).update('hearth capability 1\0').update(claims).digest();
+  return `hearth-token-1.${claims.toString('base64url')}.${key.toString('base64url')}`;
+}
+
+function claimsOf({ cluster, node, expiresAt, rights, datasets }: Capability): Buffer {
+  const numbers = Buffer.alloc(14);
+  numbers.writeBigUInt64LE(BigInt(expiresAt), 0);
+  numbers.writeUInt32LE(
+    rights.reduce((bits, right) => bits | rightBits[right], 0),
+    8,
+  );
+  numbers.writeUInt16LE(datasets.length, 12);
+  const claims = Buffer.concat([Buffer.of(1), text(cluster), text(node), numbers, ...datasets.map(text)]);
+  if (claims.length > longestClaims)
+    throw new HearthError('InvalidArgument', 'a token names more datasets than fit; make several tokens');
+  return claims;
+}
+
+function text(value: string): Buffer {
+  const bytes = Buffer.from(value);
+  const length = Buffer.alloc(2);
+  length.writeUInt16LE(bytes.length);
+  return Buffer.concat([length, bytes]);
+}
