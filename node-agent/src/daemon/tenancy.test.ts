@@ -81,15 +81,22 @@ describe('tenants', () => {
     for (const path of ['link', 'link/.', '../hidden', 'model/folder', 'model/../../hidden']) {
       await refuses(directory(`${allowed}/${path}`), origins);
     }
-    // Links within are rows of their own: neither followed nor listed below, and no byte comes through them.
+    // Links within are rows of their own: neither followed nor listed below, and no byte comes through them. Whether there
+    // is something behind them is not said.
+    await symlink(join(folder, 'hidden', 'y'), join(allowed, 'model', 'y'));
+    await assert.rejects(listAll(await open(directory(join(allowed, 'model')), origins), signal()), refused);
+    await writeFile(join(allowed, 'model', 'z'), 'own');
     const origin = await open(directory(join(allowed, 'model')), origins);
     assert.deepEqual(
       (await listAll(origin, signal())).map((row) => [row.path, row.kind, row.size]),
       [
         ['folder', 'symlink', 0n],
         ['x', 'symlink', 0n],
+        ['y', 'symlink', 0n],
+        ['z', 'file', 3n],
       ],
     );
+    assert.match(origin.revision().warnings.join(), /^Links: 3 .* leads to .*, which is not there or not below/);
     await assert.rejects(origin.readByte(entry, signal()), { code: 'OriginChanged', message: /ELOOP/ });
   });
 

@@ -13,6 +13,12 @@ export interface LinkedFile {
   stats: BigIntStats;
 }
 
+export interface NotFollowed {
+  why: string;
+  /** It may be allowed. */
+  isForbidden: boolean;
+}
+
 /** Whether a link of the tree, at `path` in it, leads out of it as it is written: who has the tree alone finds nothing there. */
 export function leavesTree(path: string, target: string): boolean {
   return isAbsolute(target) || normalize(`${dirname(path)}/${target}`).split('/')[0] === '..';
@@ -20,28 +26,37 @@ export function leavesTree(path: string, target: string): boolean {
 
 /**
  * The file that a link of this absolute path leads to, if it lies below an allowed directory (`allowed` undefined:
- * everywhere); else why it is not followed, in words that go on from the link's name.
+ * everywhere); else why it is not followed, in words that go on from the link's name. Of what is not allowed nothing is said
+ * but what the link says itself, not even whether it is there: whoever writes the link may be no one who may know. `target`:
+ * the link's, as it is written.
  */
 export async function fileBehind(
   path: string,
+  target: string,
   allowed: readonly string[] | undefined,
-): Promise<LinkedFile | { why: string; isForbidden: boolean }> {
+): Promise<LinkedFile | NotFollowed> {
   try {
     const real = await realpath(path);
     const below = await allowedAbove(real, allowed);
-    if (below === undefined) {
-      const why = `leads to ${real}, which is not below an allowed directory; give a folder that holds both, or add ${dirname(real)} to origins.directoryPrefixes of the agents (spec.origins.directoryPrefixes of the StorageCluster)`;
-      return { why, isForbidden: true };
-    }
+    if (below === undefined) return notAllowed(path, target);
     const stats = await statBelow('/', real.slice(1));
     if (stats.isFile()) return { path: real, below, stats };
     return { why: stats.isDirectory() ? 'leads to a folder' : 'leads to no regular file', isForbidden: false };
   } catch (thrown) {
     if (thrown instanceof HearthError) throw thrown;
+    if (allowed !== undefined) return notAllowed(path, target);
     const { code = '' } = thrown as NodeJS.ErrnoException;
     const known: Record<string, string> = { ENOENT: 'leads to nothing', ELOOP: 'leads in a circle' };
     return { why: known[code] ?? `cannot be followed (${code})`, isForbidden: false };
   }
+}
+
+function notAllowed(path: string, target: string): NotFollowed {
+  const written = resolve(dirname(path), target);
+  const why =
+    `leads to ${written}, which is not there or not below an allowed directory; give a folder that holds both, or add ` +
+    `${dirname(written)} to origins.directoryPrefixes of the agents (spec.origins.directoryPrefixes of the StorageCluster)`;
+  return { why, isForbidden: true };
 }
 
 /** The allowed directory that a path lies in; undefined when there is none. */
@@ -73,7 +88,7 @@ export class LeavingLinks {
     this.#followed = true;
   }
 
-  keep(path: string, { why, isForbidden }: { why: string; isForbidden: boolean }): void {
+  keep(path: string, { why, isForbidden }: NotFollowed): void {
     // What can be allowed comes first: it has a next step.
     if (this.#kept++ > 0 && (this.#isForbidden || !isForbidden)) return;
     this.#first = `${path} ${why}`;

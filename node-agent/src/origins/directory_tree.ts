@@ -56,8 +56,9 @@ export async function* listTree(
  * is not there. Hangs as `listTree`.
  */
 export async function placesOf({ root, allowed }: Tree, paths: readonly string[]): Promise<(FilePlace | undefined)[]> {
+  if (allowed !== undefined) await allowedFor(root, root, allowed);
   const places: (FilePlace | undefined)[] = [];
-  const found = mapConcurrently(paths, callsAtOnce, (path) => fileBehind(join(root, path), allowed));
+  const found = mapConcurrently(paths, callsAtOnce, (path) => fileBehind(join(root, path), '', allowed));
   for await (const file of found) places.push('path' in file ? { path: file.path, below: file.below } : undefined);
   return places;
 }
@@ -167,7 +168,7 @@ async function linkRow(
   const symlinkTarget = target.toString();
   const isText = Buffer.from(symlinkTarget).equals(target);
   if (!isText || leavesTree(path, symlinkTarget)) {
-    const file = await fileBehind(full, allowed);
+    const file = await fileBehind(full, symlinkTarget, allowed);
     if ('path' in file) {
       links.follow();
       return await fileRow(file.path, path, file.stats);
