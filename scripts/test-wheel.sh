@@ -12,4 +12,6 @@ pip install --quiet --disable-pip-version-check --only-binary :all: "${wheels[0]
 # Away from the sources, so that only what the wheel holds is imported.
 root=$PWD
 cd "$fresh"
-python -m unittest discover --start-directory "$root/clients/python/tests" --top-level-directory "$root/clients/python/tests"
+for tests in clients/python/tests integrations/ucm/tests; do
+  python -m unittest discover --start-directory "$root/$tests" --top-level-directory "$root/$tests"
+done

@@ -7,7 +7,9 @@
 
 #include "loader/model_loader.h"
 #include "python_object.h"
+#include "raise.h"
 #include "tensor_object.h"
+#include "transfers_object.h"
 
 namespace hearth::python {
 namespace {
@@ -21,22 +23,9 @@ ModuleState& stateOf(PyObject* module) {
   return *static_cast<ModuleState*>(PyModule_GetState(module));
 }
 
-Object textOf(std::string_view text) {
-  return Object(PyUnicode_DecodeUTF8(text.data(), static_cast<Py_ssize_t>(text.size()), "replace"));
-}
-
 // Sets a HearthError and returns null.
 PyObject* raise(PyObject* module, const Error& error) {
-  const Object message = textOf(error.message);
-  const Object code = textOf(errorName(error.code));
-  if (!message || !code) return nullptr;
-  const Object exception(
-      PyObject_CallFunctionObjArgs(stateOf(module).error, message.get(), nullptr));
-  if (!exception || PyObject_SetAttrString(exception.get(), "code", code.get()) != 0) {
-    return nullptr;
-  }
-  PyErr_SetObject(stateOf(module).error, exception.get());
-  return nullptr;
+  return raiseAs(stateOf(module).error, error);
 }
 
 // The bytes of a str in the encoding of file names, or of bytes. Empty with a Python exception set.
@@ -190,7 +179,9 @@ int initialize(PyObject* module) {
   state.tensorType = makeTensorType(module);
   if (state.error == nullptr || state.tensorType == nullptr) return -1;
   if (PyModule_AddObjectRef(module, "HearthError", state.error) != 0) return -1;
-  return PyModule_AddObjectRef(module, "Tensor", state.tensorType);
+  if (PyModule_AddObjectRef(module, "Tensor", state.tensorType) != 0) return -1;
+  const Object transfers(makeTransfersType(module, state.error));
+  return transfers ? PyModule_AddObjectRef(module, "Transfers", transfers.get()) : -1;
 }
 
 int visitModule(PyObject* module, visitproc visit, void* arg) {
