@@ -67,8 +67,8 @@ class UcmHearthStore(UcmKVStoreBaseV1):
         if self._shard_bytes == 0 and self._tensor_bytes:
             self._shard_bytes = sum(self._tensor_bytes)
             self._block_bytes = self._block_bytes or self._shard_bytes
-        if self._shard_bytes <= 0 or self._block_bytes % self._shard_bytes != 0:
-            raise HearthError("shard_size must be given, and block_size must be a multiple of it")
+        if self._shard_bytes < 0 or (self._shard_bytes > 0 and self._block_bytes % self._shard_bytes != 0):
+            raise HearthError("block_size must be a multiple of shard_size")
         self._timeout_ms = int(config.get("timeout_ms", _DEFAULT_TIMEOUT_MS))
         self._transfers = Transfers(
             int(config.get("stream_number", _DEFAULT_THREADS)), bool(config.get("useDirect", False))
@@ -156,6 +156,8 @@ class UcmHearthStore(UcmKVStoreBaseV1):
         shard_index: list[int],
         places: Iterable[list[tuple[int, int]]],
     ) -> HearthTask:
+        if self._shard_bytes == 0:
+            raise HearthError("shard_size is not configured: this store, of a scheduler, only looks blocks up")
         transfers, blocks = [], []
         shards: dict[bytes, set[int]] = defaultdict(set)
         paths: dict[bytes, str] = {}

@@ -146,6 +146,14 @@ class StoreContract:
         with self.assertRaises(HearthError):
             self.store.dump(self.blocks(1), [4], self.tensors(1))
 
+    def test_a_scheduler_looks_up_without_sizes(self) -> None:
+        blocks = self.blocks(2)
+        self.dump_whole(blocks[:1])
+        scheduler = store_module.UcmHearthStore({"storage_backends": self.config["storage_backends"]})
+        self.assertEqual(scheduler.lookup(blocks), [True, False])
+        with self.assertRaises(HearthError):
+            scheduler.load(blocks[:1], [0], self.tensors(1))
+
 
 class DirectStore(StoreContract, unittest.TestCase):
     direct = True
