@@ -121,7 +121,8 @@ Result<Proof> answerToClient(const Proof& proof, std::span<const std::byte> hell
   Result<Capability> capability = decodeCapability(token->claims);
   if (!capability.ok()) return capability.error();
   if (!capability->node.empty() && capability->node != self.node)
-    return Error{ErrorCode::kUnauthenticated, "the client's token is for the agent of another node"};
+    return Error{ErrorCode::kUnauthenticated,
+                 "the client's token is for the agent of another node"};
   agreed.client = std::make_shared<const Capability>(std::move(*capability));
   agreed.node = "client:" + agreed.node;
   return proveCapability(ConnectionRole::kAcceptor, hello, challenge, *token);

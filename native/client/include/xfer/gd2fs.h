@@ -29,9 +29,11 @@ typedef struct xfer_gd2fs_iomem xfer_gd2fs_iomem;
 
 /* NULL and 0: the default. Texts are copied. */
 typedef struct xfer_gd2fs_options {
-  const char *cp_address; /* of agents: "gd2fs://10.0.0.1:7527,gd2fs://[fd00::1]"; any may be down */
-  const char *dp_address; /* of this client's NICs: "tcp://10.0.0.9,..."; NULL: the kernel chooses */
-  const char *cluster_id; /* the cluster's name */
+  const char
+      *cp_address; /* of agents: "gd2fs://10.0.0.1:7527,gd2fs://[fd00::1]"; any may be down */
+  const char
+      *dp_address; /* of this client's NICs: "tcp://10.0.0.9,..."; NULL: the kernel chooses */
+  const char *cluster_id;     /* the cluster's name */
   unsigned iothread_count;    /* threads that move bytes; 0: as many as processors, at most 4 */
   unsigned memthread_count;   /* ignored: threads that move bytes also check them */
   unsigned conn_stream_count; /* connections of each thread to an agent; 0: 1 */
