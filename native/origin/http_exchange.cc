@@ -8,6 +8,7 @@
 #include <system_error>
 
 #include "base/clock.h"
+#include "origin/refusal_words.h"
 #include "origin/retry_policy.h"
 #include "origin/url.h"
 
@@ -25,19 +26,6 @@ constexpr std::size_t kKeptRefusalBytes = 1024;
 
 bool hasLineBreak(const std::string& text) {
   return text.find_first_of(std::string_view("\r\n\0", 3)) != text.npos;
-}
-
-// The identifier between <Code> and </Code> of an S3 error document (letters only, no secret).
-std::string errorCodeOf(std::string_view document) {
-  constexpr std::string_view kOpen = "<Code>";
-  const std::size_t begin = document.find(kOpen);
-  if (begin == document.npos) return {};
-  const std::string_view rest = document.substr(begin + kOpen.size());
-  const std::string_view code = rest.substr(0, std::min<std::size_t>(rest.find('<'), 64));
-  const bool plain = std::all_of(code.begin(), code.end(), [](char c) {
-    return std::isalnum(static_cast<unsigned char>(c)) != 0;
-  });
-  return plain ? std::string(code) : std::string();
 }
 
 void useFreshConnection(CURL* easy) {
@@ -279,9 +267,9 @@ HttpOutcome HttpExchange::outcome() {
   if (answered && transfer_.result == CURLE_OK) checkHead();
   if (plan_ && !plan_->ok()) {
     Error error = plan_->error();
-    const std::string code = errorCodeOf(refusal_);
-    if (!code.empty()) error.message += " (" + code + ")";
-    if (code == "ExpiredToken" && request_.expiresAtMs != 0)
+    if (const std::string words = refusalWords(refusal_); head_.status >= 400 && !words.empty())
+      error.message += " (" + words + ")";
+    if (errorCodeOf(refusal_) == "ExpiredToken" && request_.expiresAtMs != 0)
       error.code = ErrorCode::kLocationExpired;
     HttpOutcome refused{.status = std::move(error)};
     refused.retryAfter = RetryPolicy::parseRetryAfter(head_.retryAfter, WallClock::now());

@@ -144,7 +144,11 @@ describe('HttpOrigin', () => {
     assert.equal(row?.size, 9_000_000n);
     assert.deepEqual(
       server.requests.map(({ method, range }) => [method, range]),
-      [['GET', 'bytes=0-0']],
+      [
+        ['GET', 'bytes=0-0'],
+        ['GET', 'bytes=0-0'],
+      ],
+      'the second with If-Match',
     );
     assert.equal(open(`${server.url}/x?signature=secret`).base(), undefined);
     assert.doesNotMatch(open(`${server.url}/x?signature=secret`).describe(), /secret/);
@@ -256,6 +260,29 @@ describe('HttpOrigin', () => {
     assert.match(await failure(`${server.url}/`), /^InvalidArgument: 2 names .*bad%ff: not UTF-8/);
   });
 
+  it('compares ETags of servers that send them without quotes, or refuse them in If-Match', async () => {
+    const etags: [string, (condition: string | undefined) => boolean][] = [
+      ['v1', () => true],
+      ['"v1"', (condition) => condition === undefined],
+    ];
+    for (const [etag, takes] of etags) {
+      server.handler = (request, response) => {
+        if (takes(request.headers['if-match'])) sendFile(request, response, Buffer.from('12'), { etag });
+        else response.writeHead(412).end();
+      };
+      server.requests.length = 0;
+      const origin = open(`${server.url}/x ${server.url}/y`);
+      const rows = await listAll(origin);
+      assert.deepEqual(
+        rows.map(({ validator }) => validator),
+        ['compared-etag:"v1"', 'compared-etag:"v1"'],
+      );
+      assert.ok(server.requests.length <= 3, 'one server is asked once');
+      for (const { path, contentKey = '', validator = '', size } of rows)
+        await origin.readByte({ index: 0, path, contentKey, validator, size }, AbortSignal.timeout(60_000));
+    }
+  });
+
   it('follows redirects, notes them, and keeps the token from other hosts', async () => {
     server.handler = (request, response) => {
       if (request.url === '/x?k=secret') return void response.writeHead(302, { location: '/y' }).end();
@@ -266,11 +293,11 @@ describe('HttpOrigin', () => {
     assert.equal((await listAll(origin))[0]?.validator, 'etag:"z"');
     assert.deepEqual(
       server.requests.map(({ authorization }) => authorization),
-      ['Bearer tok', 'Bearer tok'],
+      ['Bearer tok', 'Bearer tok', 'Bearer tok', 'Bearer tok'],
     );
     assert.deepEqual(
       other.requests.map(({ authorization }) => authorization),
-      [undefined],
+      [undefined, undefined],
     );
     assert.match(
       origin.revision().warnings.join(),
@@ -319,10 +346,10 @@ describe('HttpOrigin', () => {
       calls++;
       if (calls === 1) return void response.destroy();
       if (calls === 2) return void response.writeHead(429, { 'retry-after': '1' }).end();
-      sendFile(request, response, Buffer.from('1'), { etag: '"e"' });
+      sendFile(request, response, Buffer.from('1'));
     };
     const clock = new TestClock();
-    const listing = listAll(open(`${server.url}/x`, { clock }));
+    const listing = listAll(open(`${server.url}/x`, { clock }, true, true));
     for (const [made, pauseMs] of [
       [1, 0.75],
       [2, 1_000],

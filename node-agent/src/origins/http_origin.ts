@@ -6,7 +6,7 @@ import { DigestOnly } from './digest_only.ts';
 import { readFirstByte } from './first_byte.ts';
 import type { HttpClient } from './http_client.ts';
 import { type IndexedName, walkIndex } from './http_index.ts';
-import { type HttpFileFacts, probeFile } from './http_probe.ts';
+import { type HttpFileFacts, probeFile, probeIfMatch } from './http_probe.ts';
 import { findBelow, type HttpRoot, httpRoots, locateBelow } from './http_roots.ts';
 import type { LocatableEntry, Origin, OriginBase, OriginRevision } from './origin.ts';
 import { printableUrl } from './printable_url.ts';
@@ -48,6 +48,7 @@ export class HttpOrigin implements Origin {
   async *list(signal: AbortSignal): AsyncGenerator<ManifestRow[]> {
     const unusable = new UnusableNames(this.#options.unusableNames);
     const seen = new Observations(this.#options.allowWeakValidators);
+    const conditional = new Map<string, Promise<boolean>>();
     yield* inPages(
       mapConcurrently(
         this.#names(unusable, signal),
@@ -55,7 +56,8 @@ export class HttpOrigin implements Origin {
         async ({ path, kind, url }): Promise<ManifestRow> => {
           if (kind === 'emptyFolder') return { path, kind: 'directory', size: 0n };
           const facts = await probeFile(this.#options.client, url, this.#authorization, signal);
-          return seen.note(path, url, facts, this.#options.source.sha256[path]);
+          const isConditional = await this.#takesConditions(conditional, url, facts, signal);
+          return seen.note(path, url, facts, { sha256: this.#options.source.sha256[path], isConditional });
         },
       ),
     );
@@ -95,6 +97,23 @@ export class HttpOrigin implements Origin {
     this.#options.client.close();
   }
 
+  /** Whether the server of a file takes its ETag in If-Match: asked once of each server (`known`), for a file that has bytes. */
+  async #takesConditions(
+    known: Map<string, Promise<boolean>>,
+    url: URL,
+    { etag, size, isQuoted, servedBy }: HttpFileFacts,
+    signal: AbortSignal,
+  ): Promise<boolean> {
+    if (etag === undefined || size === 0n || !isQuoted) return isQuoted;
+    const ask = async () => {
+      const condition = { authorization: this.#authorization, ifMatch: etag };
+      return (await probeIfMatch(this.#options.client, url, condition, signal)) !== undefined;
+    };
+    const answer = known.get(servedBy.host) ?? ask();
+    known.set(servedBy.host, answer);
+    return await answer;
+  }
+
   #headers(): { headers?: Record<string, string> } {
     return this.#authorization === undefined ? {} : { headers: { authorization: this.#authorization } };
   }
@@ -123,15 +142,25 @@ class Observations {
     this.#weak = new WeakValidators(allowWeak);
   }
 
-  /** `InvalidArgument` when nothing distinguishes one state of the file from another. `sha256`: given by the source. */
-  note(path: string, url: URL, facts: HttpFileFacts, sha256: string | undefined): ManifestRow {
+  /**
+   * `InvalidArgument` when nothing distinguishes one state of the file from another. `sha256`: given by the source.
+   * `isConditional`: as `takesConditions`.
+   */
+  note(
+    path: string,
+    url: URL,
+    facts: HttpFileFacts,
+    { sha256, isConditional }: { sha256: string | undefined; isConditional: boolean },
+  ): ManifestRow {
+    const tagged = isConditional ? 'etag' : 'compared-etag';
     const { size, etag, lastModified, servedBy } = facts;
     if (servedBy.host !== url.host) this.#redirected.set(url.host, servedBy.host);
     const row: ManifestRow = {
       path,
       kind: 'file',
       size,
-      validator: etag !== undefined ? `etag:${etag}` : lastModified !== undefined ? `modified:${lastModified}` : '',
+      validator:
+        etag !== undefined ? `${tagged}:${etag}` : lastModified !== undefined ? `modified:${lastModified}` : '',
       ...(lastModified === undefined ? {} : { modifiedAtNs: BigInt(Date.parse(lastModified)) * 1_000_000n }),
     };
     if (sha256 !== undefined && row.validator === '' && size > 0n) this.#digestOnly.note(path);

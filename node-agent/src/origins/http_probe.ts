@@ -7,8 +7,10 @@ import { printableUrl } from './printable_url.ts';
 /** What a server says about a file of which it sends one byte. */
 export interface HttpFileFacts {
   size: bigint;
-  /** Strong ETag with its quotes. */
+  /** Strong ETag, with quotes. */
   etag?: string;
+  /** The server sends its ETag with the quotes. */
+  isQuoted: boolean;
   /** Last-Modified as sent. */
   lastModified?: string;
   /** Where the answer came from, after redirects. */
@@ -96,6 +98,7 @@ function facts(response: HttpResponse, size: bigint): HttpFileFacts {
   const { 'last-modified': lastModified } = response.headers;
   return {
     size,
+    isQuoted: etag === response.headers.etag,
     ...(etag === undefined ? {} : { etag }),
     ...(lastModified !== undefined && !Number.isNaN(Date.parse(lastModified)) ? { lastModified } : {}),
     servedBy: response.url,

@@ -105,7 +105,7 @@ export class S3Validators {
 
   async #see(object: S3Object): Promise<Naming> {
     const conditional = object.etag === '' ? undefined : await this.#facts(object, object.etag);
-    if (conditional?.etag === object.etag) return { by: 'listed' };
+    if (conditional?.etag === object.etag) return { by: conditional.isQuoted ? 'listed' : 'compared' };
     const plain = await this.#facts(object, undefined);
     if (plain?.etag !== undefined && plain.etag === object.etag) return { by: 'compared' };
     const again = await this.#facts(object, undefined);

@@ -1,0 +1,19 @@
+// Why a server refuses, in its own words, for messages. Private to this room. Pure.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace hearth {
+
+// The identifier between <Code> and </Code> of an S3 error document (letters and digits only);
+// empty for none.
+[[nodiscard]] std::string errorCodeOf(std::string_view document);
+
+// The code and message of an S3 error, the title of a page, or the beginning of plain text, at most
+// 200 bytes of printable ASCII; empty for none. What may be a secret that the server repeats (a
+// query, a signature, a key) is left out: the text of runs of 28 letters and digits or more, and
+// all behind '?' or '&'.
+[[nodiscard]] std::string refusalWords(std::string_view body);
+
+}  // namespace hearth
