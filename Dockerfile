@@ -14,7 +14,7 @@ RUN --mount=type=cache,target=/root/.npm \
 FROM ${DEBIAN_IMAGE} AS native
 RUN apt-get update \
   && apt-get install -y --no-install-recommends \
-    ccache clang-19 cmake libcurl4-openssl-dev libgmock-dev libgtest-dev libssl-dev liburing-dev ninja-build pkg-config \
+    ccache clang-19 cmake libcurl4-openssl-dev libgmock-dev libgtest-dev libssl-dev liburing-dev ninja-build pkg-config zlib1g-dev \
   && rm -rf /var/lib/apt/lists/*
 WORKDIR /opt/hearth
 COPY --from=headers /headers/node_modules node_modules
@@ -48,7 +48,7 @@ RUN --mount=type=cache,target=/root/.npm \
 
 FROM ${DEBIAN_IMAGE}
 RUN apt-get update \
-  && apt-get install -y --no-install-recommends ca-certificates libcurl4 liburing2 libstdc++6 mount \
+  && apt-get install -y --no-install-recommends ca-certificates libcurl4 liburing2 libstdc++6 mount zlib1g \
   && rm -rf /var/lib/apt/lists/* /var/cache/* /var/log/*
 COPY --from=packages /usr/local/bin/node /usr/local/bin/
 WORKDIR /opt/hearth

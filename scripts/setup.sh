@@ -6,7 +6,7 @@ cd "$(dirname "$0")/.."
 
 packages=(
   clang-19 libclang-rt-19-dev llvm-19 libstdc++-12-dev ccache cmake ninja-build pkg-config git ca-certificates
-  liburing-dev libibverbs-dev libcurl4-openssl-dev libssl-dev libgtest-dev libgmock-dev
+  liburing-dev libibverbs-dev libcurl4-openssl-dev libssl-dev zlib1g-dev libgtest-dev libgmock-dev
   clang-format clang-tidy-19
   # The wheel: headers of CPython's stable interface, and its build's virtual environment.
   python3-dev python3-venv

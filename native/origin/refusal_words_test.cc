@@ -22,7 +22,7 @@ TEST(RefusalWords, AreThoseOfS3PagesAndPlainText) {
 TEST(RefusalWords, HoldNoSecretsAndAreBounded) {
   EXPECT_EQ(refusalWords("bad key AKIAIOSFODNN7EXAMPLEabcdefgh at /x?X-Amz-Signature=abc&y=z"),
             "bad key ... at /x...");
-  EXPECT_EQ(refusalWords(std::string("a\x1b[31mb\0c", 8)), "a[31mbc");
+  EXPECT_EQ(refusalWords(std::string("a\x1b[31mb\0c", 9)), "a[31mbc");
   std::string many;
   for (int i = 0; i < 100; ++i) many += "word ";
   EXPECT_EQ(refusalWords(many).size(), 200u);
