@@ -141,6 +141,23 @@ TEST_P(HostileDiallerTest, LaterReleasesAreTakenForWhatBothKnow) {
   EXPECT_EQ(answer->payloadLength, 100u);
 }
 
+// Who knows no token is refused, also when it answers with the proof of an agent.
+TEST_P(HostileDiallerTest, AClientIsAskedForATokenAlone) {
+  start();
+  Hello hello{"test", "client", "1", randomNonce()};
+  hello.proofKinds = bitOf(ProofKind::kCapability);
+  RawPeer client(address());
+  ASSERT_TRUE(client.send(joined(encodeFrame(Preface{0, 1}), encodeFrame(hello))));
+  const std::optional<Challenge> challenge = client.expect<Challenge>();
+  ASSERT_TRUE(challenge.has_value());
+  EXPECT_EQ(challenge->proofKind, ProofKind::kCapability);
+  ASSERT_TRUE(client.send(encodeFrame(Proof{ProofKind::kClusterSecret, {std::byte{1}}})));
+  const std::optional<Refuse> refusal = client.expect<Refuse>();
+  ASSERT_TRUE(refusal.has_value());
+  EXPECT_EQ(refusal->code, ErrorCode::kUnauthenticated);
+  expectServing(address());
+}
+
 TEST_P(HostileDiallerTest, NoVersionOrProofInCommonIsRefused) {
   start();
   Hello hello{"test", "future", "1", randomNonce()};
@@ -149,8 +166,8 @@ TEST_P(HostileDiallerTest, NoVersionOrProofInCommonIsRefused) {
   ASSERT_TRUE(refusal.has_value());
   EXPECT_EQ(refusal->code, ErrorCode::kUnsupported);
   EXPECT_THAT(refusal->sentence, HasSubstr("no version of the wire protocol in common"));
-  hello = {"test", "client", "1", randomNonce()};
-  hello.proofKinds = bitOf(ProofKind::kCapability);
+  hello = {"test", "future", "1", randomNonce()};
+  hello.proofKinds = bitOf(ProofKind::kCertificate);
   refusal = refusalOf(joined(encodeFrame(Preface{0, 1}), encodeFrame(hello)));
   ASSERT_TRUE(refusal.has_value());
   EXPECT_EQ(refusal->code, ErrorCode::kUnsupported);
