@@ -1,0 +1,20 @@
+// hearth_gd2fs_serve: an agent with a dataset for tests of programs that are not C++. Prints its
+// address, a token, and the file that it serves as /dataset/test/file; ends with its standard input.
+#include <cstdio>
+
+#include "client_tests/testing_client.h"
+
+int main() {
+  using namespace hearth::testing_client;  // NOLINT(google-build-using-namespace)
+  Origin origin;
+  origin.add("file", 9 * 1024 * 1024 + 321);
+  Agent agent("agent");
+  agent.engine().nameDatasets({{"test", agent.add(origin)}});
+  const auto token = hearth::signCapability(capabilityOf({"test"}), kSecret);
+  std::printf("%s\n%s\n%s/file\n", addressOf(agent).c_str(), hearth::textOf(*token).c_str(),
+              origin.folder().c_str());
+  std::fflush(stdout);
+  while (std::getchar() != EOF) {
+  }
+  return 0;
+}
