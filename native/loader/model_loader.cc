@@ -1,34 +1,112 @@
 #include "loader/model_loader.h"
 
-namespace hearth {
+#include <algorithm>
 
-Result<LoadedModel> loadModel(std::span<const std::string> paths, const LoadOptions& options) {
+#include "gpu/device_files.h"
+
+namespace hearth {
+namespace {
+
+using Memories = std::vector<std::shared_ptr<MemoryRegion>>;
+
+// Between two reports of progress.
+constexpr std::uint64_t kDeviceStepBytes = std::uint64_t{256} << 20;
+
+Status readToHost(const LoadPlan& plan, const Memories& memories, const ReadOptions& options) {
+  std::vector<FileDestination> destinations;
+  for (std::size_t i = 0; i < plan.files.size(); ++i) {
+    if (memories[i]) destinations.push_back({&plan.files[i], memories[i]->bytes().data()});
+  }
+  return readInParallel(destinations, options);
+}
+
+// The planned reads, cut so that progress can be reported.
+std::vector<FilePiece> devicePieces(const LoadPlan& plan, const Memories& memories) {
+  std::vector<FilePiece> pieces;
+  for (std::size_t i = 0; i < plan.files.size(); ++i) {
+    for (const PlannedRead& read : plan.files[i].reads) {
+      for (std::uint64_t done = 0; done < read.size; done += kDeviceStepBytes) {
+        const std::uint64_t size = std::min(kDeviceStepBytes, read.size - done);
+        pieces.push_back({plan.files[i].file->path(), read.offset + done,
+                          MemorySlice{memories[i], read.inMemory + done, size}});
+      }
+    }
+  }
+  return pieces;
+}
+
+Status readToDevice(const LoadPlan& plan, const Memories& memories,
+                    const std::shared_ptr<Device>& device, const ReadOptions& options) {
+  auto files = DeviceFiles::open(device, {});
+  if (!files) return files.error();
+  const std::vector<FilePiece> pieces = devicePieces(plan, memories);
+  std::uint64_t done = 0;
+  for (std::size_t next = 0; next < pieces.size();) {
+    const std::size_t first = next;
+    std::uint64_t step = 0;
+    while (next < pieces.size() && step < kDeviceStepBytes) step += pieces[next++].memory.size;
+    const auto moved = (*files)->read(std::span(pieces).subspan(first, next - first));
+    if (!moved) return moved.error();
+    done += step;
+    if (options.progress && !options.progress(done, plan.readBytes())) {
+      return Error{ErrorCode::kCancelled, "the load was cancelled"};
+    }
+  }
+  return {};
+}
+
+// Memory for each file of the plan; null for one without bytes. `device` is null for the host.
+Result<Memories> allocateFor(const LoadPlan& plan, Device* device) {
+  Memories memories;
+  for (const FilePlan& file : plan.files) {
+    if (file.memoryBytes == 0) {
+      memories.emplace_back();
+      continue;
+    }
+    auto memory = device != nullptr ? device->allocate(file.memoryBytes)
+                                    : MemoryRegion::allocate(file.memoryBytes);
+    if (!memory) return memory.error().within("memory for " + file.file->path());
+    memories.push_back(std::move(*memory));
+  }
+  return memories;
+}
+
+Result<std::vector<std::shared_ptr<const ModelFile>>> openAll(std::span<const std::string> paths) {
   std::vector<std::shared_ptr<const ModelFile>> files;
   for (const std::string& path : paths) {
     auto file = ModelFile::open(path);
     if (!file) return file.error();
     files.push_back(std::move(*file));
   }
-  Result<LoadPlan> plan = planLoad(files, options.names);
-  if (!plan) return plan.error();
+  return files;
+}
 
-  LoadedModel model{.plan = std::move(*plan)};
-  std::vector<FileDestination> destinations;
-  for (const FilePlan& file : model.plan.files) {
-    std::shared_ptr<MemoryRegion> memory;
-    if (file.memoryBytes > 0) {
-      auto allocated = MemoryRegion::allocate(file.memoryBytes);
-      if (!allocated) return allocated.error().within("memory for " + file.file->path());
-      memory = std::move(*allocated);
-      destinations.push_back({&file, memory->bytes().data()});
-    }
-    for (const PlacedTensor& tensor : file.tensors) {
-      model.tensors.push_back({tensor.entry, memory, tensor.inMemory});
-    }
+}  // namespace
+
+Result<LoadedModel> loadModel(std::span<const std::string> paths, const LoadOptions& options) {
+  std::shared_ptr<Device> device;
+  if (options.device != "cpu") {
+    auto opened = openDevice(options.device);
+    if (!opened) return opened.error();
+    device = std::move(*opened);
   }
-  if (const Status read = readInParallel(destinations, options.read); !read) return read.error();
-  for (const FilePlan& file : model.plan.files) {
+  const auto files = openAll(paths);
+  if (!files) return files.error();
+  Result<LoadPlan> plan = planLoad(*files, options.names);
+  if (!plan) return plan.error();
+  LoadedModel model{.plan = std::move(*plan)};
+  const Result<Memories> memories = allocateFor(model.plan, device.get());
+  if (!memories) return memories.error();
+
+  const Status read = device ? readToDevice(model.plan, *memories, device, options.read)
+                             : readToHost(model.plan, *memories, options.read);
+  if (!read) return read.error();
+  for (std::size_t i = 0; i < model.plan.files.size(); ++i) {
+    const FilePlan& file = model.plan.files[i];
     if (const Status same = file.file->checkUnchanged(); !same) return same.error();
+    for (const PlacedTensor& tensor : file.tensors) {
+      model.tensors.push_back({tensor.entry, (*memories)[i], tensor.inMemory});
+    }
   }
   return model;
 }

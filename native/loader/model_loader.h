@@ -1,4 +1,4 @@
-// Loads tensors of safetensors files into host memory: the door of the room.
+// Loads tensors of safetensors files into host or GPU memory: the door of the room.
 //
 //   auto model = loadModel({{"model.safetensors"}}, {});
 //   for (const LoadedTensor& tensor : model->tensors) use(*tensor.entry, tensor.bytes());
@@ -20,6 +20,9 @@ namespace hearth {
 struct LoadOptions {
   // Only these tensors; all of them without.
   std::optional<std::vector<std::string>> names;
+  // As openDevice() names it. Into a GPU bytes go by DeviceFiles, which `read.threads` and
+  // `read.chunkBytes` do not concern.
+  std::string device = "cpu";
   ReadOptions read;
 };
 
@@ -29,6 +32,7 @@ struct LoadedTensor {
   std::shared_ptr<MemoryRegion> memory;
   std::uint64_t inMemory = 0;
 
+  // Only of host memory.
   [[nodiscard]] std::span<std::byte> bytes() const {
     if (entry->bytes() == 0) return {};
     return memory->bytes().subspan(inMemory, entry->bytes());
@@ -42,7 +46,8 @@ struct LoadedModel {
 
 // Blocks, on any thread. Either all tensors are whole or an error comes back: kNotFound for files
 // and names, kCorrupt for malformed and truncated files, kOriginChanged for files that were written
-// or replaced during the load, kOutOfSpace without memory, kCancelled by `progress`.
+// or replaced during the load, kOutOfSpace without memory, kCancelled by `progress`; of the device
+// as openDevice() and DeviceFiles answer.
 [[nodiscard]] Result<LoadedModel> loadModel(std::span<const std::string> paths,
                                             const LoadOptions& options);
 

@@ -26,6 +26,7 @@ class Tensor:
 def load(
     paths: Iterable[str | bytes | PathLike[str]],
     names: Iterable[str] | None,
+    device: str,
     threads: int,
     chunk_bytes: int,
     progress: Callable[[int, int], object] | None,

@@ -1,6 +1,7 @@
 // The extension module hearth._native: a thin layer over native/loader. Everything that reads runs
 // without the GIL; every error is a hearth.HearthError with its code.
 #include <chrono>
+#include <cstdlib>
 #include <optional>
 #include <string>
 #include <vector>
@@ -93,11 +94,19 @@ class Progress {
   std::chrono::steady_clock::time_point last_;
 };
 
+// Of "cuda:N"; -1 for the host.
+int deviceIndex(std::string_view device) {
+  if (device == "cpu") return -1;
+  const std::size_t colon = device.find(':');
+  return colon == device.npos ? 0 : std::atoi(device.data() + colon + 1);
+}
+
 PyObject* load(PyObject* module, PyObject* arguments) {
   PyObject *pathList = nullptr, *nameList = nullptr, *function = nullptr;
   unsigned int threads = 0;
   unsigned long long chunkBytes = 0;
-  if (PyArg_ParseTuple(arguments, "OOIKO", &pathList, &nameList, &threads, &chunkBytes,
+  const char* device = nullptr;
+  if (PyArg_ParseTuple(arguments, "OOsIKO", &pathList, &nameList, &device, &threads, &chunkBytes,
                        &function) == 0) {
     return nullptr;
   }
@@ -108,6 +117,7 @@ PyObject* load(PyObject* module, PyObject* arguments) {
     options.names = listOf(nameList, textIn);
     if (!options.names) return nullptr;
   }
+  options.device = device;
   options.read.threads = threads;
   if (chunkBytes != 0) options.read.chunkBytes = chunkBytes;
   Progress progress(function);
@@ -123,7 +133,7 @@ PyObject* load(PyObject* module, PyObject* arguments) {
   Object tensors(PyList_New(0));
   if (!tensors) return nullptr;
   for (const LoadedTensor& tensor : (*model)->tensors) {
-    const Object item = makeTensor(stateOf(module).tensorType, tensor, -1);
+    const Object item = makeTensor(stateOf(module).tensorType, tensor, deviceIndex(options.device));
     if (!item || PyList_Append(tensors.get(), item.get()) != 0) return nullptr;
   }
   return tensors.release();
@@ -196,10 +206,11 @@ int clearModule(PyObject* module) {
   return 0;
 }
 
-PyMethodDef methods[] = {{"load", load, METH_VARARGS,
-                          "load(paths, names, threads, chunk_bytes, progress) -> list[Tensor]"},
-                         {"inspect", inspect, METH_O, "inspect(path) -> (tensors, metadata)"},
-                         {}};
+PyMethodDef methods[] = {
+    {"load", load, METH_VARARGS,
+     "load(paths, names, device, threads, chunk_bytes, progress) -> list[Tensor]"},
+    {"inspect", inspect, METH_O, "inspect(path) -> (tensors, metadata)"},
+    {}};
 
 PyModuleDef_Slot slots[] = {{Py_mod_exec, reinterpret_cast<void*>(initialize)}, {}};
 

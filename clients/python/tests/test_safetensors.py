@@ -87,6 +87,7 @@ class LoadSafetensors(unittest.TestCase):
         self.assertIn("absent", self.assert_fails("NotFound", self.folder / "absent"))
         self.assertIn("'w99'", self.assert_fails("NotFound", self.path, names=["w99"]))
         self.assert_fails("Unsupported", self.path, device="cuda:0")
+        self.assert_fails("InvalidArgument", self.path, device="tpu:0", framework="hearth")
         with self.assertRaises(ValueError):
             hearth.load_safetensors(self.path, framework="jax")
 
