@@ -9,19 +9,19 @@
 namespace hearth::testing_client {
 namespace {
 
-constexpr std::uint64_t kSize = 5 * kChunkBytes + 777;
+constexpr std::uint64_t kModelBytes = 5 * kChunkBytes + 777;
 
 struct FailuresTest : ClientTest {
   FailuresTest() {
-    origin.add("model", kSize);
+    origin.add("model", kModelBytes);
     expected = origin.bytesOf("model");
     useToken(capabilityOf({"llm"}));
   }
   void serve(Agent& agent) { agent.engine().nameDatasets({{"llm", agent.add(origin)}}); }
   void expectWhole() {
-    const xfer_gd2fs_completion done = read(path, 0, kSize);
+    const xfer_gd2fs_completion done = read(path, 0, kModelBytes);
     ASSERT_EQ(done.status, 0u) << XFER_GD2FS_STATUS_CODE(done.status);
-    EXPECT_EQ(done.value, kSize);
+    EXPECT_EQ(done.value, kModelBytes);
     EXPECT_TRUE(memory == expected);
   }
 
@@ -67,9 +67,9 @@ TEST_F(FailuresTest, AnAgentThatComesBackAnswersWhatWaits) {
   open(addressOf(agent));
   expectWhole();
   agent.stop();
-  std::vector<char> bytes(kSize);
-  xfer_gd2fs_iomem* const iomem = xfer_gd2fs_reg_iomem(ctx, bytes.data(), kSize, nullptr);
-  const xfer_gd2fs_sge sge{bytes.data(), kSize, iomem};
+  std::vector<char> bytes(kModelBytes);
+  xfer_gd2fs_iomem* const iomem = xfer_gd2fs_reg_iomem(ctx, bytes.data(), kModelBytes, nullptr);
+  const xfer_gd2fs_sge sge{bytes.data(), kModelBytes, iomem};
   EXPECT_EQ(xfer_gd2fs_preadv(ctx, nullptr, path.c_str(), 0, &sge, 1, 0), 0);
   EXPECT_EQ(xfer_gd2fs_dereg_iomem(ctx, iomem), -EBUSY);
   agent.start();
@@ -98,7 +98,7 @@ TEST_F(FailuresTest, WhenAllAddressesAreDownThatIsSaid) {
   ctx = xfer_gd2fs_connect(&given);
   ASSERT_NE(ctx, nullptr);
   gone.stop();
-  const xfer_gd2fs_completion done = read(path, 0, kSize);
+  const xfer_gd2fs_completion done = read(path, 0, kModelBytes);
   EXPECT_NE(done.status, 0u);
   EXPECT_EQ(XFER_GD2FS_STATUS_CLASS(done.status), XFER_GD2FS_CLASS_CLUSTER);
   EXPECT_EQ(done.value, 0u);
@@ -113,9 +113,9 @@ TEST_F(FailuresTest, ClosingEndsWhatIsInFlightAndThoseWhoWait) {
   expectWhole();
   agent.stop();  // so that requests stay in flight
   constexpr int kRequests = 50;
-  std::vector<char> bytes(kSize);
-  xfer_gd2fs_iomem* const iomem = xfer_gd2fs_reg_iomem(ctx, bytes.data(), kSize, nullptr);
-  const xfer_gd2fs_sge sge{bytes.data(), kSize, iomem};
+  std::vector<char> bytes(kModelBytes);
+  xfer_gd2fs_iomem* const iomem = xfer_gd2fs_reg_iomem(ctx, bytes.data(), kModelBytes, nullptr);
+  const xfer_gd2fs_sge sge{bytes.data(), kModelBytes, iomem};
   for (int i = 0; i < kRequests; ++i)
     ASSERT_EQ(xfer_gd2fs_preadv(ctx, nullptr, path.c_str(), 0, &sge, 1, 0), 0);
   std::atomic<int> cancelled{0}, waiting{0};
