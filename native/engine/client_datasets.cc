@@ -10,6 +10,7 @@ constexpr std::string_view kRoot = "/dataset/";
 void ClientDatasets::name(std::map<std::string, std::shared_ptr<Dataset>> datasets) {
   const std::lock_guard lock(mutex_);
   named_ = std::move(datasets);
+  anyNamed_ = true;
   for (auto at = opened_.begin(); at != opened_.end();) {
     std::erase_if(at->files, [&](const auto& file) { return !named_.contains(file.first); });
     if (!at->files.empty()) {
@@ -35,6 +36,8 @@ Result<NamedEntry> ClientDatasets::resolve(const Capability& client, CapabilityR
     return Error{ErrorCode::kPermissionDenied, "the token does not grant that on this dataset"};
   {
     const std::lock_guard lock(mutex_);
+    if (!anyNamed_)
+      return Error{ErrorCode::kUnavailable, "this agent does not know its datasets yet"};
     const auto named = named_.find(found.dataset);
     if (named == named_.end())
       return Error{ErrorCode::kNotFound, "no dataset is named " + found.dataset};

@@ -35,7 +35,8 @@ class ClientDatasets {
   // Replaces all names. Files of datasets that have no name any more can no longer be read.
   void name(std::map<std::string, std::shared_ptr<Dataset>> datasets);
   // kPermissionDenied for a dataset that the token does not grant, whether it exists or not;
-  // kNotFound; kInvalidArgument for what is no path of a dataset.
+  // kNotFound; kInvalidArgument for what is no path of a dataset; kUnavailable before name() was
+  // called, as after a restart: clients ask again.
   [[nodiscard]] Result<NamedEntry> resolve(const Capability& client, CapabilityRight right,
                                            std::string_view path) const;
   // Makes a file readable by its key, for clients of its dataset.
@@ -52,6 +53,7 @@ class ClientDatasets {
 
   mutable std::mutex mutex_;
   std::map<std::string, std::shared_ptr<Dataset>> named_;
+  bool anyNamed_ = false;
   std::list<Opened> opened_;  // used last: first
   std::unordered_map<ContentKey, std::list<Opened>::iterator, ContentKeyHash> byKey_;
 };
