@@ -3,6 +3,8 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 scripts/build-wheel.sh
+scripts/build-native.sh release fake_gpu
+export HEARTH_FAKE_GPU=$PWD/build/release/gpu/libfake_gpu.so
 fresh=$(mktemp -d)
 trap '/bin/rm -rf "$fresh"' EXIT
 python3 -m venv "$fresh"
