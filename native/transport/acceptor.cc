@@ -111,6 +111,7 @@ void Acceptor::serve(Socket socket, FrameReader reader, Agreed with) {
              WriteCredit{options_.writeCreditBytes, kWritesPerConnection}},
       handler_, writeOrder_);
   connections_.push_back(connection);
+  connection->useRdma(rdma_);
   connection->start();
   connection->giveCredit();
 }

@@ -12,6 +12,9 @@ namespace {
 
 // Those that are not for payloads of any size.
 constexpr std::size_t kOtherStreams = 2;
+// How long an RDMA endpoint may take to connect, and when a peer that has none is asked again.
+constexpr Clock::duration kRdmaConnectTimeout = std::chrono::seconds(3);
+constexpr Clock::duration kRdmaAbsent = std::chrono::minutes(1);
 
 // Half to all of it: agents that lost the same peer do not come back at the same instant.
 Clock::duration jittered(Clock::duration duration) {
@@ -24,7 +27,8 @@ Clock::duration jittered(Clock::duration duration) {
 Peer::Peer(Reactor& reactor, Gate& gate, Dialler& dialler, PeerIdentity identity,
            std::uint32_t streams, std::uint32_t firstAddress,
            std::shared_ptr<PeerStatistics> account)
-    : gate_(gate),
+    : reactor_(reactor),
+      gate_(gate),
       dialler_(dialler),
       identity_(std::move(identity)),
       streams_(std::max(streams, 1u) + kOtherStreams),
@@ -69,8 +73,10 @@ std::span<Peer::Stream> Peer::streamsOf(Lane lane) {
   }
 }
 
-Task<Result<std::shared_ptr<ClientConnection>>> Peer::stream(
-    Lane lane, std::shared_ptr<ClientConnection> avoid, RequestTimeouts timeouts) {
+Task<Result<std::shared_ptr<ClientConnection>>> Peer::stream(Lane lane, std::shared_ptr<Rail> avoid,
+                                                             RequestTimeouts timeouts) {
+  // A rail that is no stream has no address to be avoided.
+  const auto avoidedStream = std::dynamic_pointer_cast<ClientConnection>(avoid);
   const std::shared_ptr<Peer> self = shared_from_this();
   for (;;) {
     if (left_) co_return lastError_;
@@ -82,8 +88,9 @@ Task<Result<std::shared_ptr<ClientConnection>>> Peer::stream(
       const std::shared_ptr<ClientConnection>& candidate = stream.connection;
       if (!candidate || !candidate->alive()) continue;
       const auto rank = [&](const std::shared_ptr<ClientConnection>& connection) {
-        const bool there = avoid && connection->address() == avoid->address();
-        return std::tuple(connection->paused(), connection == avoid, there, connection->load());
+        const bool there = avoidedStream && connection->address() == avoidedStream->address();
+        return std::tuple(connection->paused(), connection == avoidedStream, there,
+                          connection->load());
       };
       if (!best || rank(candidate) < rank(best)) best = candidate;
     }
@@ -107,7 +114,7 @@ Task<Result<std::shared_ptr<ClientConnection>>> Peer::stream(
 Task<Result<std::shared_ptr<Rail>>> Peer::rail(std::shared_ptr<Rail> avoid,
                                                RequestTimeouts timeouts) {
   Task<Result<std::shared_ptr<ClientConnection>>> picking =
-      stream(Lane::kPayload, std::static_pointer_cast<ClientConnection>(avoid), timeouts);
+      stream(Lane::kPayload, std::move(avoid), timeouts);
   const Result<std::shared_ptr<ClientConnection>> picked = co_await picking;
   if (!picked.ok()) co_return picked.error();
   co_return std::shared_ptr<Rail>(*picked);
@@ -127,6 +134,50 @@ std::vector<std::shared_ptr<Rail>> Peer::usableRails(std::size_t bytes) {
   if (bytes <= kSmallTransferBytes && !usable.empty() && std::ranges::all_of(usable, busy))
     addReady(Lane::kSmall);
   return usable;
+}
+
+std::shared_ptr<Rail> Peer::fastRail() {
+  if (rdma_.shard == nullptr || left_) return nullptr;
+  if (rdma_.rail && rdma_.rail->usable()) return rdma_.rail;
+  if (rdma_.rail) {
+    ++account_->rdmaFailures;
+    account_->rdma.clear();
+    rdma_.rail.reset();
+  }
+  if (!rdma_.connecting && Clock::now() >= rdma_.notBefore) {
+    rdma_.connecting = true;
+    gate_.spawn(connectRdma(shared_from_this()));
+  }
+  return nullptr;
+}
+
+Task<void> Peer::connectRdma(std::shared_ptr<Peer> self) {
+  Rdma& rdma = self->rdma_;
+  const Clock::time_point deadline = Clock::now() + kRdmaConnectTimeout;
+  Task<Result<std::shared_ptr<ClientConnection>>> picking =
+      self->stream(Lane::kControl, nullptr, deadline);
+  const Result<std::shared_ptr<ClientConnection>> control = co_await picking;
+  Result<std::shared_ptr<RdmaRail>> rail = Error{};
+  if (control.ok()) {
+    Task<Result<std::shared_ptr<RdmaRail>>> connecting = RdmaRail::connect(
+        self->reactor_, self->gate_, *rdma.shard, *control, self->account_, deadline);
+    rail = co_await connecting;
+  } else {
+    rail = control.error();
+  }
+  rdma.connecting = false;
+  if (rail.ok() && !self->left_) {
+    rdma.rail = std::move(*rail);
+    rdma.backOff = {};
+    self->account_->rdma = rdma.shard->device()->name();
+    self->account_->rdmaError.clear();
+    co_return;
+  }
+  if (rail.ok()) co_return;
+  self->account_->rdmaError = rail.error().message;
+  rdma.backOff = std::clamp<Clock::duration>(rdma.backOff * 2, kFirstBackOff, kLongestBackOff);
+  if (rail.code() == ErrorCode::kUnsupported) rdma.backOff = kRdmaAbsent;
+  rdma.notBefore = Clock::now() + jittered(rdma.backOff);
 }
 
 void Peer::dialMissing(Lane lane) {
@@ -201,6 +252,7 @@ void Peer::leave(Error reason) {
   for (Stream& stream : streams_) {
     if (stream.connection) stream.connection->part(lastError_);
   }
+  if (rdma_.rail) rdma_.rail->fail(lastError_);
   changed_.set();
 }
 

@@ -19,6 +19,7 @@
 #include "transport/client_connection.h"
 #include "transport/dialler.h"
 #include "transport/peer_transport.h"
+#include "transport/rdma_rail.h"
 
 namespace hearth {
 
@@ -30,6 +31,8 @@ class Peer : public RailSource, public std::enable_shared_from_this<Peer> {
   // `reactor`, `gate` and `dialler` must remain live while this object is used.
   Peer(Reactor& reactor, Gate& gate, Dialler& dialler, PeerIdentity identity, std::uint32_t streams,
        std::uint32_t firstAddress, std::shared_ptr<PeerStatistics> account);
+  // Asks for endpoints of this shard, which must remain live while this object is used.
+  void useRdma(RdmaShard& shard) { rdma_.shard = &shard; }
 
   [[nodiscard]] const PeerIdentity& identity() const { return identity_; }
   // For dials from now on; connections to addresses that are no longer listed are closed.
@@ -40,13 +43,16 @@ class Peer : public RailSource, public std::enable_shared_from_this<Peer> {
   // dialling those that are not there, and waits for the first when none is. kUnavailable at once
   // when none can be dialled now; kDeadlineExceeded, at once while the peer has fallen silent and
   // the caller's timeouts do not allow for that.
-  [[nodiscard]] Task<Result<std::shared_ptr<ClientConnection>>> stream(
-      Lane lane, std::shared_ptr<ClientConnection> avoid, RequestTimeouts timeouts);
+  [[nodiscard]] Task<Result<std::shared_ptr<ClientConnection>>> stream(Lane lane,
+                                                                       std::shared_ptr<Rail> avoid,
+                                                                       RequestTimeouts timeouts);
   // The streams for payloads, as rails.
   [[nodiscard]] const std::string& peer() const override { return identity_.node; }
   [[nodiscard]] Task<Result<std::shared_ptr<Rail>>> rail(std::shared_ptr<Rail> avoid,
                                                          RequestTimeouts timeouts) override;
   [[nodiscard]] std::vector<std::shared_ptr<Rail>> usableRails(std::size_t bytes) override;
+  // The RDMA endpoint; connects one where there is none.
+  [[nodiscard]] std::shared_ptr<Rail> fastRail() override;
   void countHedged() override { ++account_->hedged; }
   // Ends everything with this reason, now and in future.
   void leave(Error reason);
@@ -66,6 +72,14 @@ class Peer : public RailSource, public std::enable_shared_from_this<Peer> {
     Clock::time_point notBefore{};
     Clock::duration backOff{};
   };
+  struct Rdma {
+    RdmaShard* shard = nullptr;
+    std::shared_ptr<RdmaRail> rail;
+    bool connecting = false;
+    Clock::time_point notBefore{};
+    Clock::duration backOff{};
+  };
+  static Task<void> connectRdma(std::shared_ptr<Peer> self);
   // A stream for each address, where there are fewer.
   void addStreams();
   static Task<void> dialStream(std::shared_ptr<Peer> self, std::size_t index);
@@ -77,6 +91,7 @@ class Peer : public RailSource, public std::enable_shared_from_this<Peer> {
   static void backOff(Stream& stream);
   [[nodiscard]] bool listed(const PeerAddress& address) const;
 
+  Reactor& reactor_;
   Gate& gate_;
   Dialler& dialler_;
   PeerIdentity identity_;
@@ -84,6 +99,7 @@ class Peer : public RailSource, public std::enable_shared_from_this<Peer> {
   std::vector<Stream> streams_;
   std::uint32_t firstAddress_;
   std::shared_ptr<PeerStatistics> account_;
+  Rdma rdma_;
   Event changed_;  // a dial has ended
   bool left_ = false;
   Error lastError_;  // of the last dial that failed; when left, the reason

@@ -24,6 +24,8 @@
 
 namespace hearth {
 
+class Device;
+
 struct PeerAddress {
   std::string host;  // IP address
   std::uint16_t port = 0;
@@ -182,6 +184,10 @@ struct TransportOptions {
   Clock::duration idleProbe =
       std::chrono::seconds(5);  // liveness probe; two missed close the connection
   std::uint64_t openFiles = 0;  // that this process may have; 0: as RLIMIT_NOFILE says
+  // RDMA port over which reads are asked for and answered where the peer has one, too; null: none.
+  std::shared_ptr<Device> rdma = nullptr;
+  // Memory that many answers lie in; over RDMA they are sent from there. May be null.
+  std::shared_ptr<MemoryRegion> arena = nullptr;
 };
 
 struct PeerStatistics {
@@ -199,6 +205,10 @@ struct PeerStatistics {
   // Slices that were asked for again on another connection, because theirs had fallen silent; and
   // how often one had.
   std::uint64_t hedged = 0, paused = 0;
+  // Of reads over RDMA, in both directions; and how often an endpoint has failed.
+  std::uint64_t rdmaRequests = 0, rdmaBytesReceived = 0, rdmaBytesSent = 0, rdmaFailures = 0;
+  std::string rdma;       // the port that reads from this peer use: "mlx5_0/1"; empty: none
+  std::string rdmaError;  // why there is none now; empty where RDMA is off
 };
 
 class PeerTransport {

@@ -140,6 +140,8 @@ class Rail {
   // taken, not even in answer to a probe, which this sends before. Until a byte comes it is given
   // nothing while another rail is usable, and what it has goes there.
   [[nodiscard]] virtual bool paused() = 0;
+  // It can move these bytes: what posts them elsewhere asks before.
+  [[nodiscard]] virtual bool reaches(const RailTransfer& /*transfer*/) const { return true; }
   // Bytes that were posted and are not settled.
   [[nodiscard]] virtual std::uint64_t load() const = 0;
 };
@@ -158,6 +160,8 @@ class RailSource {
   // Those for a transfer of `bytes` that are usable now; sets up what is missing. What is small may
   // have one on which nothing large goes.
   [[nodiscard]] virtual std::vector<std::shared_ptr<Rail>> usableRails(std::size_t bytes) = 0;
+  // One that is preferred to all of these for what it reaches; null: there is none now.
+  [[nodiscard]] virtual std::shared_ptr<Rail> fastRail() { return nullptr; }
   // A slice is moved from a paused rail to another one.
   virtual void countHedged() = 0;
 };

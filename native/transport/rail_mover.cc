@@ -16,7 +16,7 @@ Clock::time_point graceAfter(Clock::time_point deadline) {
 
 Task<Status> RailMover::move(RailTransfer transfer, std::vector<std::uint32_t>& checksums) {
   checksums.assign(blocksOf(transfer.memory.size()), 0);
-  std::vector<std::shared_ptr<Rail>> rails = railsToUse(transfer.memory.size());
+  std::vector<std::shared_ptr<Rail>> rails = railsToUse(transfer);
   std::vector<Slice> slices = cut(transfer, std::max<std::size_t>(rails.size(), 1), checksums);
   postAll(slices, std::move(rails));
   if (slices.size() == 1) {
@@ -57,8 +57,10 @@ std::vector<RailMover::Slice> RailMover::cut(const RailTransfer& transfer, std::
   return slices;
 }
 
-std::vector<std::shared_ptr<Rail>> RailMover::railsToUse(std::size_t bytes) {
-  std::vector<std::shared_ptr<Rail>> rails = rails_.usableRails(bytes);
+std::vector<std::shared_ptr<Rail>> RailMover::railsToUse(const RailTransfer& transfer) {
+  std::shared_ptr<Rail> fast = rails_.fastRail();
+  if (fast != nullptr && !fast->paused() && fast->reaches(transfer)) return {std::move(fast)};
+  std::vector<std::shared_ptr<Rail>> rails = rails_.usableRails(transfer.memory.size());
   if (rails.size() == 1) return rails;
   const auto paused = std::stable_partition(rails.begin(), rails.end(),
                                             [](const auto& rail) { return !rail->paused(); });

@@ -38,7 +38,7 @@ class RailMover {
   [[nodiscard]] std::vector<Slice> cut(const RailTransfer& transfer, std::size_t most,
                                        std::span<std::uint32_t> checksums) const;
   // Those that are not paused, unless all are.
-  [[nodiscard]] std::vector<std::shared_ptr<Rail>> railsToUse(std::size_t bytes);
+  [[nodiscard]] std::vector<std::shared_ptr<Rail>> railsToUse(const RailTransfer& transfer);
   // Those of one rail together.
   void postAll(std::vector<Slice>& slices, std::vector<std::shared_ptr<Rail>> rails);
   std::unique_ptr<RailWork> request(Slice& slice, std::shared_ptr<Rail> rail);

@@ -155,11 +155,16 @@ Task<void> ServerConnection::serve(Self self, std::uint64_t requestId, ManifestR
 Task<void> ServerConnection::serve(Self self, std::uint64_t requestId, ControlRequest request,
                                    Interest) {
   ControlMessage message{request.type, std::move(request.body)};
-  Task<Result<ControlMessage>> handling =
-      self->with_.client ? self->handler_.onClientControl(self->with_.client, std::move(message))
-                         : self->handler_.onControl(self->with_.node, std::move(message));
-  Result<ControlMessage> result = co_await handling;
-  co_await self->reactor_.enter();
+  Result<ControlMessage> result = message;
+  if (message.type == kRdmaConnect) {
+    result = self->connectRdma(message);
+  } else {
+    Task<Result<ControlMessage>> handling =
+        self->with_.client ? self->handler_.onClientControl(self->with_.client, std::move(message))
+                           : self->handler_.onControl(self->with_.node, std::move(message));
+    result = co_await handling;
+    co_await self->reactor_.enter();
+  }
   if (!result.ok()) {
     self->queue(requestId, errorFrame<ControlAnswer>(requestId, result.error()));
   } else if (result->body.size() > kMaxControlBytes) {
@@ -171,6 +176,22 @@ Task<void> ServerConnection::serve(Self self, std::uint64_t requestId, ControlRe
     answer.body = std::move(result->body);
     self->queue(requestId, encodeFrame(answer, requestId));
   }
+}
+
+Result<ControlMessage> ServerConnection::connectRdma(const ControlMessage& request) {
+  if (rdma_ == nullptr) return Error{ErrorCode::kUnsupported, "this agent uses no RDMA"};
+  // Its requests are judged one by one by their token, which an endpoint's requests do not carry.
+  if (with_.client)
+    return Error{ErrorCode::kUnsupported, "clients are answered over their connection alone"};
+  if (!alive()) return failure();
+  const Result<EndpointAddress> theirs = decodeEndpointAddress(request.body);
+  if (!theirs.ok()) return theirs.error();
+  if (responder_) responder_->fail({ErrorCode::kUnavailable, "the asker has a newer endpoint"});
+  auto made =
+      RdmaResponder::create(reactor_, gate_, *rdma_, handler_, with_.node, account_, *theirs);
+  if (!made.ok()) return made.error();
+  responder_ = std::move(*made);
+  return ControlMessage{kRdmaConnect, encode(responder_->address())};
 }
 
 namespace {
@@ -255,6 +276,8 @@ void ServerConnection::onSending(const SendQueue::Item& item) {
 }
 
 void ServerConnection::onEnd() {
+  // Only who has proved the secret may read, and this connection is the proof.
+  if (responder_) responder_->fail(failure());
   for (const auto& [requestId, serving] : serving_) serving.interest.end();
   serving_.clear();
   for (const auto& [requestId, write] : incoming_) end(*write, failure());

@@ -11,6 +11,7 @@
 
 #include "transport/connection.h"
 #include "transport/handshake.h"
+#include "transport/rdma_responder.h"
 #include "transport/write_order.h"
 
 namespace hearth {
@@ -24,6 +25,8 @@ class ServerConnection final : public Connection {
 
   // Sends the other side its credit. After start().
   void giveCredit();
+  // Before start(): endpoints that the other side asks for are of this shard. May be null.
+  void useRdma(RdmaShard* shard) { rdma_ = shard; }
   [[nodiscard]] const std::string& node() const { return with_.node; }
   [[nodiscard]] const std::string& incarnation() const { return with_.incarnation; }
 
@@ -71,6 +74,8 @@ class ServerConnection final : public Connection {
                           Interest interest);
   static Task<void> serve(Self self, std::uint64_t requestId, ControlRequest request,
                           Interest interest);
+  // In place of the endpoint that it may have: the answer has the new one's address.
+  [[nodiscard]] Result<ControlMessage> connectRdma(const ControlMessage& request);
   // Of writes: server_writes.cc.
   static Task<void> serve(Self self, std::uint64_t requestId, WriteRequest request,
                           Interest interest);
@@ -94,6 +99,8 @@ class ServerConnection final : public Connection {
   const Credit limit_;
   PeerHandler& handler_;
   WriteOrder& order_;
+  RdmaShard* rdma_ = nullptr;
+  std::shared_ptr<RdmaResponder> responder_;
   std::map<std::uint64_t, Serving> serving_;  // by request id; until the answer begins to be sent
   std::uint64_t lastId_ = 0;
   Out asked_, written_;

@@ -55,7 +55,20 @@ TcpTransport::TcpTransport(Reactor& reactor, TransportOptions options, PeerHandl
       acceptor_(reactor, gate_, options_, limits_, handler,
                 [this](const std::string& node) { return accountOf(node); }),
       callers_(reactor),
-      self_(std::make_shared<TcpTransport*>(this)) {}
+      self_(std::make_shared<TcpTransport*>(this)) {
+  if (options_.rdma != nullptr) startRdma();
+}
+
+void TcpTransport::startRdma() {
+  auto made = RdmaShard::create(reactor_, options_.rdma, options_.arena);
+  if (!made.ok()) {
+    rdmaError_ = made.error().message;
+    return;
+  }
+  rdma_ = std::move(*made);
+  rdma_->start(gate_, options_.shard == 0);
+  acceptor_.useRdma(rdma_.get());
+}
 
 std::shared_ptr<PeerStatistics> TcpTransport::accountOf(const std::string& node) {
   std::shared_ptr<PeerStatistics>& account = accounts_[node];
@@ -94,6 +107,11 @@ void TcpTransport::setPeers(std::vector<PeerIdentity> peers) {
     const std::string node = identity.node;
     peers_[node] = std::make_shared<Peer>(reactor_, gate_, dialler_, std::move(identity),
                                           options_.streamsPerPeer, options_.shard, accountOf(node));
+    if (rdma_) {
+      peers_[node]->useRdma(*rdma_);
+    } else {
+      accountOf(node)->rdmaError = rdmaError_;
+    }
   }
   // Left: the gone, and former incarnations. Agents that dialled us before we heard of them stay.
   for (const auto& [node, peer] : known) {
@@ -244,6 +262,7 @@ Task<void> TcpTransport::close() {
   for (const auto& [node, peer] : peers_) peer->leave(shuttingDown());
   dialler_.close();
   acceptor_.close(shuttingDown());
+  if (rdma_) rdma_->stop();
   co_await callers_.gone();
   co_await gate_.close();
   self_.reset();

@@ -47,6 +47,7 @@ class TcpTransport final : public PeerTransport {
                                   std::vector<std::uint32_t>& blockChecksums);
   [[nodiscard]] Result<std::shared_ptr<Peer>> peerOf(const std::string& node) const;
   [[nodiscard]] std::shared_ptr<PeerStatistics> accountOf(const std::string& node);
+  void startRdma();
   template <class Attempt>
   [[nodiscard]] static Task<Status> tryTwice(std::shared_ptr<Peer> peer, Lane lane,
                                              Attempt& attempt, RequestTimeouts timeouts);
@@ -55,6 +56,9 @@ class TcpTransport final : public PeerTransport {
   const TransportOptions options_;
   const SocketLimits limits_;
   Gate gate_;
+  // Before all that has endpoints of it. Null: RDMA is off, or this shard cannot use it.
+  std::unique_ptr<RdmaShard> rdma_;
+  std::string rdmaError_;
   Dialler dialler_;
   Acceptor acceptor_;
   std::map<std::string, std::shared_ptr<PeerStatistics>> accounts_;

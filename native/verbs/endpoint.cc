@@ -202,6 +202,7 @@ Result<std::unique_ptr<Endpoint>> Endpoint::create(std::shared_ptr<Device> devic
 }
 
 Endpoint::~Endpoint() {
+  onFailure_ = {};
   fail({ErrorCode::kCancelled, "the RDMA endpoint was closed"});
   if (pair_ != nullptr) {
     completions_.remove(pair_->qp_num);
@@ -534,6 +535,7 @@ void Endpoint::fail(Error reason) {
     if (request.transfer != nullptr) settle(*request.transfer, failure_);
   for (const std::unique_ptr<Transfer>& transfer : std::exchange(waiting_, {}))
     settle(*transfer, failure_);
+  if (onFailure_) onFailure_();
 }
 
 }  // namespace hearth

@@ -103,6 +103,8 @@ class Endpoint final : private CompletionQueue::Taker {
   void addCredit(std::uint32_t receives);
 
   [[nodiscard]] bool usable() const { return state_ == State::kReady; }
+  // `failed` is called once, after all transfers were settled, and may not destroy the endpoint.
+  void onFailure(std::function<void()> failed) { onFailure_ = std::move(failed); }
   // Why it has failed; kOk before.
   [[nodiscard]] const Status& failure() const { return failure_; }
   // Settles all transfers with the reason, and has the device flush those that are under way: these
@@ -150,6 +152,7 @@ class Endpoint final : private CompletionQueue::Taker {
   CompletionQueue& completions_;
   EndpointOptions options_;
   const OnMessage onMessage_;
+  std::function<void()> onFailure_;
   ibv_qp* pair_ = nullptr;
   std::uint32_t reserved_ = 0;  // in the completion queue
   EndpointAddress address_;

@@ -319,6 +319,8 @@ using ManifestAnswer = DataAnswer<FrameType::kManifestAnswer>;
 inline constexpr std::uint16_t kDirectoryControlFirst =
     0x0000;  // to 0x00ff: directory/directory_message.h
 inline constexpr std::uint16_t kEngineControlFirst = 0x0100;  // to 0x01ff: the engine
+inline constexpr std::uint16_t kTransportControlFirst =
+    0x0200;  // to 0x02ff: transport/rdma_shard.h
 
 struct ControlRequest {
   static constexpr FrameType kType = FrameType::kControlRequest;
