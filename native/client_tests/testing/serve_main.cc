@@ -1,5 +1,6 @@
 // hearth_gd2fs_serve: an agent with a dataset for tests of programs that are not C++. Prints its
-// address, a token, and the file that it serves as /dataset/test/file; ends with its standard input.
+// address, a token, and the file that it serves as /dataset/test/file; ends with its standard
+// input.
 #include <cstdio>
 
 #include "client_tests/testing_client.h"
