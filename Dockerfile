@@ -14,7 +14,8 @@ RUN --mount=type=cache,target=/root/.npm \
 FROM ${DEBIAN_IMAGE} AS native
 RUN apt-get update \
   && apt-get install -y --no-install-recommends \
-    ccache clang-19 cmake libcurl4-openssl-dev libgmock-dev libgtest-dev libssl-dev liburing-dev ninja-build pkg-config zlib1g-dev \
+    ccache clang-19 cmake libcurl4-openssl-dev libgmock-dev libgtest-dev libibverbs-dev libssl-dev liburing-dev ninja-build \
+    pkg-config zlib1g-dev \
   && rm -rf /var/lib/apt/lists/*
 WORKDIR /opt/hearth
 COPY --from=headers /headers/node_modules node_modules
