@@ -267,8 +267,8 @@ HttpOutcome HttpExchange::outcome() {
   if (answered && transfer_.result == CURLE_OK) checkHead();
   if (plan_ && !plan_->ok()) {
     Error error = plan_->error();
-    if (const std::string words = refusalWords(refusal_); head_.status >= 400 && !words.empty())
-      error.message += " (" + words + ")";
+    const std::string words = refusalWords(withoutHeaderValues(refusal_, request_.headers));
+    if (head_.status >= 400 && !words.empty()) error.message += " (" + words + ")";
     if (errorCodeOf(refusal_) == "ExpiredToken" && request_.expiresAtMs != 0)
       error.code = ErrorCode::kLocationExpired;
     HttpOutcome refused{.status = std::move(error)};

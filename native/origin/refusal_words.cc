@@ -8,6 +8,7 @@ namespace {
 
 constexpr std::size_t kLongestWords = 200;
 constexpr std::size_t kSecretLike = 28;
+constexpr std::size_t kShortestSecret = 8;
 
 // Between <name> and the next '<'.
 std::string_view element(std::string_view document, const std::string& name) {
@@ -75,6 +76,21 @@ std::string refusalWords(std::string_view body) {
   }
   if (words.size() > kLongestWords) words = words.substr(0, kLongestWords - 3) + "...";
   return words;
+}
+
+std::string withoutHeaderValues(std::string document,
+                                const std::vector<std::pair<std::string, std::string>>& headers) {
+  for (const auto& [name, value] : headers) {
+    for (std::size_t begin = 0; begin < value.size();) {
+      const std::size_t end = std::min(value.find(' ', begin), value.size());
+      const std::string word = value.substr(begin, end - begin);
+      begin = end + 1;
+      if (word.size() < kShortestSecret) continue;
+      for (std::size_t at = 0; (at = document.find(word, at)) != document.npos;)
+        document.replace(at, word.size(), "...");
+    }
+  }
+  return document;
 }
 
 }  // namespace hearth

@@ -3,6 +3,8 @@
 
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 namespace hearth {
 
@@ -15,5 +17,10 @@ namespace hearth {
 // query, a signature, a key) is left out: the text of runs of 28 letters and digits or more, and
 // all behind '?' or '&'.
 [[nodiscard]] std::string refusalWords(std::string_view body);
+
+// The document without the words of these header values: a server may repeat the token that the
+// request carried. Words of fewer than 8 characters ("Bearer") stay.
+[[nodiscard]] std::string withoutHeaderValues(
+    std::string document, const std::vector<std::pair<std::string, std::string>>& headers);
 
 }  // namespace hearth

@@ -19,6 +19,14 @@ TEST(RefusalWords, AreThoseOfS3PagesAndPlainText) {
   EXPECT_EQ(refusalWords(""), "");
 }
 
+TEST(RefusalWords, HoldNoValueOfOurHeaders) {
+  const std::vector<std::pair<std::string, std::string>> headers{
+      {"authorization", "Bearer hf_abc123"}, {"x-empty", ""}};
+  EXPECT_EQ(refusalWords(withoutHeaderValues("not with Bearer hf_abc123, hf_abc123", headers)),
+            "not with Bearer ..., ...");
+  EXPECT_EQ(withoutHeaderValues("nothing", headers), "nothing");
+}
+
 TEST(RefusalWords, HoldNoSecretsAndAreBounded) {
   EXPECT_EQ(refusalWords("bad key AKIAIOSFODNN7EXAMPLEabcdefgh at /x?X-Amz-Signature=abc&y=z"),
             "bad key ... at /x...");

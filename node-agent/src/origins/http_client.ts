@@ -5,6 +5,7 @@ import type { AddressPolicy } from './address_policy.ts';
 import type { Connections } from './connections.ts';
 import { connectionError, refusalOf, statusMayPass } from './http_error.ts';
 import { printableUrl } from './printable_url.ts';
+import { withoutAuthorization } from './refusal_words.ts';
 
 export interface HttpRequest {
   method: 'GET' | 'HEAD';
@@ -143,8 +144,12 @@ export class HttpClient {
     outgoing.on('error', reject);
     outgoing.on('response', (message) => {
       const { statusCode: status = 0 } = message;
-      readBody(message, status >= 400 ? Math.max(request.bodyLimit, refusalBytes) : request.bodyLimit).then(
-        ({ body, truncated }) => resolve({ status, headers: message.headers, url, body, truncated }),
+      const isRefusal = status >= 400;
+      readBody(message, isRefusal ? Math.max(request.bodyLimit, refusalBytes) : request.bodyLimit).then(
+        ({ body, truncated }) => {
+          const shown = isRefusal ? withoutAuthorization(body, headers.authorization) : body;
+          resolve({ status, headers: message.headers, url, body: shown, truncated });
+        },
         reject,
       );
     });

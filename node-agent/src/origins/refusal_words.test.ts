@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { refusalWords } from './refusal_words.ts';
+import { refusalWords, withoutAuthorization } from './refusal_words.ts';
 
 const wordsOf = (text: string) => refusalWords(Buffer.from(text));
 
@@ -27,5 +27,11 @@ describe('refusalWords', () => {
     assert.equal(wordsOf(`bad key ${key} for /x?X-Amz-Signature=abc&y=z`), 'bad key … for /x?…');
     assert.equal(wordsOf('a\u001b[31mb\u0000'), 'a[31mb');
     assert.equal(wordsOf('word '.repeat(100)).length, 200);
+  });
+
+  it('hold no token of the request that a server repeats', () => {
+    const body = Buffer.from('not with Bearer hf_short, hf_short');
+    assert.equal(withoutAuthorization(body, 'Bearer hf_short').toString(), 'not with Bearer …, …');
+    assert.equal(withoutAuthorization(body, undefined), body);
   });
 });

@@ -18,6 +18,16 @@ export function refusalWords(body: Buffer): string {
   return words.length <= longestWords ? words : `${words.slice(0, longestWords - 1)}…`;
 }
 
+/** Shorter words of an Authorization header name its scheme. */
+const shortestSecret = 8;
+
+/** A refusal without the words of the Authorization header that the request carried: a server may repeat them. */
+export function withoutAuthorization(body: Buffer, authorization: string | undefined): Buffer {
+  const secrets = (authorization ?? '').split(' ').filter((word) => word.length >= shortestSecret);
+  if (secrets.length === 0) return body;
+  return Buffer.from(secrets.reduce((text, secret) => text.replaceAll(secret, '…'), body.toString('utf8')));
+}
+
 /** S3: the code and what it means; its other elements repeat the request with its signature. */
 function ofXml(text: string): string | undefined {
   const element = (name: string) => new RegExp(`<${name}>([^<]*)</${name}>`, 'i').exec(text)?.[1];
