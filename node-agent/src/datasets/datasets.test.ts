@@ -105,7 +105,8 @@ describe('datasets', () => {
       code: 'DeadlineExceeded',
       message: /^\/data listed no more files for 10 min while it was listed/,
     });
-    assert.equal(cluster.agent('a').datasets.mirror.get('d')?.errorCode, 'DeadlineExceeded');
+    const recorded = () => cluster.agent('a').datasets.mirror.get('d')?.errorCode === 'DeadlineExceeded';
+    await until('the mirror has the record', recorded);
   });
 
   it('are refused when they have more entries, or longer names, than the agent may hold', async () => {
