@@ -4,12 +4,19 @@ ARG NODE_VERSION=24.21.0
 ARG DEBIAN_IMAGE=debian:bookworm-slim
 ARG NODE_IMAGE=node:${NODE_VERSION}-bookworm-slim
 
-FROM ${NODE_IMAGE} AS headers
-WORKDIR /headers
+# Packages that only the build needs: headers of Node's C++ interface, and the writers of TypeScript from proto/.
+FROM ${NODE_IMAGE} AS tools
+WORKDIR /tools
 COPY package.json manifest/
 RUN --mount=type=cache,target=/root/.npm \
   npm install --no-audit --no-fund --no-package-lock \
-    $(node -p "['node-addon-api', 'node-api-headers'].map((name) => name + '@' + require('./manifest/package.json').devDependencies[name]).join(' ')")
+    $(node -p "['node-addon-api', 'node-api-headers', '@bufbuild/buf', 'ts-proto', 'yaml'].map((name) => name + '@' + require('./manifest/package.json').devDependencies[name]).join(' ')")
+
+FROM tools AS generated
+COPY package.json ./
+COPY proto proto
+COPY scripts scripts
+RUN node scripts/generate-constants.ts && node scripts/generate-protocols.ts
 
 FROM ${DEBIAN_IMAGE} AS native
 RUN apt-get update \
@@ -18,7 +25,8 @@ RUN apt-get update \
     pkg-config zlib1g-dev \
   && rm -rf /var/lib/apt/lists/*
 WORKDIR /opt/hearth
-COPY --from=headers /headers/node_modules node_modules
+COPY --from=tools /tools/node_modules/node-addon-api node_modules/node-addon-api
+COPY --from=tools /tools/node_modules/node-api-headers node_modules/node-api-headers
 # The holder says of which release it is.
 COPY package.json ./
 COPY native native
@@ -62,6 +70,9 @@ COPY node-agent node-agent
 COPY cli cli
 COPY csi-driver csi-driver
 COPY operator operator
+COPY --from=generated /tools/common/src/generated common/src/generated
+COPY --from=generated /tools/node-agent/src/store/generated node-agent/src/store/generated
+COPY --from=generated /tools/csi-driver/src/generated csi-driver/src/generated
 COPY native/fuse/hearth_ioctl.h /usr/local/include/
 COPY scripts/image scripts/image
 # The programs on the PATH, and what Node has compiled of them, so that they start faster and in less memory.

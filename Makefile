@@ -3,6 +3,8 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 NODE := node_modules/.bin/node
 STAMP := build/.setup
+# The last file that `npm run generate` writes; `npm install` runs it, too.
+GENERATED := csi-driver/src/generated/kubelet/pluginregistration/api.ts
 
 .PHONY: help run test test-all test-slow smoke test-unit test-native test-asan test-tsan test-upgrade fuzz lint tidy verify e2e cluster cluster-down image bench bench-quick bench-pods soak check-gpu wheel test-python build setup generate format clean
 
@@ -30,43 +32,43 @@ test-unit: build ## TypeScript tests of the gate
 test-native: build ## C++ tests of the gate
 	@$(NODE) scripts/test/main.ts native
 
-test-asan: $(STAMP) ## All C++ tests under AddressSanitizer and UndefinedBehaviorSanitizer
+test-asan: $(GENERATED) ## All C++ tests under AddressSanitizer and UndefinedBehaviorSanitizer
 	@$(NODE) scripts/test/main.ts asan
 
-test-tsan: $(STAMP) ## All C++ tests under ThreadSanitizer
+test-tsan: $(GENERATED) ## All C++ tests under ThreadSanitizer
 	@$(NODE) scripts/test/main.ts tsan
 
 test-upgrade: build ## Replace a running cluster of the previous release, under readers
 	@$(NODE) scripts/test/main.ts upgrade
 
-wheel: $(STAMP) ## Build the Python package hearth into build/wheels
+wheel: $(GENERATED) ## Build the Python package hearth into build/wheels
 	@scripts/build-wheel.sh
 
-test-python: $(STAMP) ## The wheel in a fresh virtual environment, without compilers
+test-python: $(GENERATED) ## The wheel in a fresh virtual environment, without compilers
 	@$(NODE) scripts/test/main.ts python
 
-fuzz: $(STAMP) ## Each fuzzer for FUZZ_SECONDS (60)
+fuzz: $(GENERATED) ## Each fuzzer for FUZZ_SECONDS (60)
 	@$(NODE) scripts/test/main.ts fuzz
 
-lint: $(STAMP) ## Types, biome, clang-format
+lint: $(GENERATED) ## Types, biome, clang-format
 	@$(NODE) scripts/test/main.ts lint
 
-tidy: $(STAMP) ## clang-tidy
+tidy: $(GENERATED) ## clang-tidy
 	@$(NODE) scripts/test/main.ts tidy
 
-verify: $(STAMP) ## Prove that generated files are current
+verify: $(GENERATED) ## Prove that committed generated files are current
 	@$(NODE) scripts/test/main.ts verify
 
 e2e: build ## Kubernetes on this machine: cluster, image, chart, volumes (root; the first run builds the tools)
 	@$(NODE) scripts/test/main.ts e2e
 
-cluster: $(STAMP) ## A Kubernetes cluster to try things on (root; NODES=2, NAME=dev); prints how to use it
+cluster: $(GENERATED) ## A Kubernetes cluster to try things on (root; NODES=2, NAME=dev); prints how to use it
 	@$(NODE) e2e/cluster/main.ts up
 
-cluster-down: $(STAMP) ## Remove that cluster, and what interrupted runs have left
+cluster-down: $(GENERATED) ## Remove that cluster, and what interrupted runs have left
 	@$(NODE) e2e/cluster/main.ts down
 
-image: $(STAMP) ## Build the container image, without a daemon (root); REGISTRY=HOST/PATH pushes it (TAG=...)
+image: $(GENERATED) ## Build the container image, without a daemon (root); REGISTRY=HOST/PATH pushes it (TAG=...)
 	@$(NODE) e2e/cluster/main.ts image
 
 bench: build ## Measure against baselines in the same run, for 15 minutes; writes bench/report.html (BENCH_AGAINST=COMMIT: before and after)
@@ -84,20 +86,22 @@ soak: build ## Readers on four agents while everything goes wrong, for an hour (
 check-gpu: build ## On a machine with a GPU: every path into its memory and back, checked and measured (DIRECTORY=... of the files)
 	@scripts/check-gpu.sh $(DIRECTORY)
 
-build: $(STAMP) ## Build the native engine (release)
+build: $(GENERATED) ## Build the native engine (release)
 	@scripts/build-native.sh release
 
 setup $(STAMP): package-lock.json scripts/setup.sh ## Install Debian packages, Node 24 and npm packages
 	@scripts/setup.sh
 	@mkdir -p build && touch $(STAMP)
 
-generate: $(STAMP) ## Write all generated sources again
-	@$(NODE) scripts/generate-constants.ts
+$(GENERATED): package.json scripts/generate-constants.ts scripts/generate-protocols.ts $(shell find proto -type f) | $(STAMP)
+	@npm run --silent generate
+
+generate: $(GENERATED) ## Write all generated sources again
+	@npm run --silent generate
 	@$(NODE) scripts/generate-crds.ts
-	@$(NODE) scripts/generate-protocols.ts
 	@$(NODE) scripts/generate-rooms.ts
 
-format: $(STAMP) ## Format all sources
+format: $(GENERATED) ## Format all sources
 	@node_modules/.bin/biome check --write . > /dev/null
 	@git ls-files 'native/*.h' 'native/*.cc' | xargs clang-format -i
 

@@ -1,5 +1,4 @@
-// Writes the custom resource definitions, their copies in the chart and docs/reference/api.md from the schemas in
-// common/src/resources.
+// Writes the chart's custom resource definitions and docs/reference/api.md from the schemas in common/src/resources.
 // Usage: node scripts/generate-crds.ts
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -21,12 +20,11 @@ const yaml = (object: unknown): string =>
   stringify(object, { version: '1.1', lineWidth: 0, aliasDuplicateObjects: false });
 
 const chart = 'charts/hearth/templates/generated';
-for (const folder of ['crds', chart]) rmSync(join(root, folder), { recursive: true, force: true });
+rmSync(join(root, chart), { recursive: true, force: true });
 
 for (const definition of definitions) {
   const file = `${definition.group}_${definition.plural}.yaml`;
   const resource = customResourceDefinition(definition);
-  write(`crds/${file}`, notice + yaml(resource));
   const metadata = resource.metadata as Record<string, unknown>;
   const kept = { ...resource, metadata: { ...metadata, annotations: { 'helm.sh/resource-policy': 'keep' } } };
   const text = yaml(kept);

@@ -48,3 +48,5 @@ node_modules/.bin/node --version | grep -q '^v24\.' || {
   echo "Node 24 could not be installed by the npm package 'node'; install Node 24 and link it as node_modules/.bin/node" >&2
   exit 1
 }
+# `npm install` has done so, except where install scripts are not run.
+[[ -f csi-driver/src/generated/kubelet/pluginregistration/api.ts ]] || npm run --silent generate

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { customResourceDefinition, definitions } from '@hearth/common/resources';
 import { needsPrograms, root, tools } from '@hearth/common/testing';
 import { Chart, chartFolder, flags, type Manifest, podSpecs, someRegistry } from '@hearth/common/testing/kubernetes';
 import { parse } from 'yaml';
@@ -53,14 +54,11 @@ describe('chart', () => {
 
   it('holds the definitions as they are generated, kept', async () => {
     const objects = await chart.template();
-    for (const plural of ['storageclusters', 'nodecaches', 'datasets', 'cachepreloads']) {
-      const inChart = find(objects, 'CustomResourceDefinition', `${plural}.hearth.storage`);
+    for (const definition of definitions) {
+      const inChart = find(objects, 'CustomResourceDefinition', `${definition.plural}.hearth.storage`);
       assert.deepEqual(inChart.metadata.annotations, { 'helm.sh/resource-policy': 'keep' });
-      const generated = parse(readFileSync(join(root, `crds/hearth.storage_${plural}.yaml`), 'utf8'), {
-        version: '1.1',
-      });
       delete inChart.metadata.annotations;
-      assert.deepEqual(inChart, generated);
+      assert.deepEqual(inChart, customResourceDefinition(definition));
     }
     const without = await chart.template({ 'crds.install': false });
     assert.ok(!without.some((one) => one.kind === 'CustomResourceDefinition'));

@@ -1,10 +1,7 @@
 import assert from 'node:assert/strict';
-import { readdirSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
-import type { StructuralSchema } from '@hearth/common/resources';
-import { root, until } from '@hearth/common/testing';
+import { customResourceDefinition, definitions, type StructuralSchema } from '@hearth/common/resources';
+import { until } from '@hearth/common/testing';
 import { Admission, type Answer, startApiServer, type TestApiServer } from '@hearth/common/testing/kubernetes';
-import { parse } from 'yaml';
 import { cachePreloadCases } from './cache_preload_cases.ts';
 import type { Case } from './custom_resource_case.ts';
 import { datasetCases } from './dataset_cases.ts';
@@ -26,10 +23,12 @@ describe('custom resources', () => {
   before(async function () {
     server = await startApiServer(this);
     admission = new Admission(server.kubeconfig);
-    for (const file of readdirSync(join(root, 'crds'))) {
-      const definition = parse(readFileSync(join(root, 'crds', file), 'utf8'), { version: '1.1' });
-      const answer = await admission.create('/apis/apiextensions.k8s.io/v1/customresourcedefinitions', definition);
-      assert.equal(answer.code, 201, `${file}: ${JSON.stringify(answer.body)}`);
+    for (const definition of definitions) {
+      const answer = await admission.create(
+        '/apis/apiextensions.k8s.io/v1/customresourcedefinitions',
+        customResourceDefinition(definition),
+      );
+      assert.equal(answer.code, 201, `${definition.plural}: ${JSON.stringify(answer.body)}`);
     }
     for (const path of Object.values(paths)) {
       await until(`${path} served`, async () => (await admission.ask('GET', path)).code === 200);

@@ -5,7 +5,7 @@
 export const styleCheck = ['check', '--error-on-warnings', '.'];
 
 /** Pathspecs of git, which reads no directory but those in its index, and no untracked one that it ignores. */
-export const generatedFiles = [':(glob)**/generated/**', 'crds', 'docs/reference'];
+export const generatedFiles = [':(glob)**/generated/**', 'docs/reference'];
 
 /** Globs of mocha, each below folders of sources. */
 export const testFiles = {

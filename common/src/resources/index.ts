@@ -1,4 +1,4 @@
-/** The custom resources of Hearth: their schemas, of which the definitions in crds/ are made, and their types. */
+/** The custom resources of Hearth: their schemas, of which scripts/generate-crds.ts makes the definitions in the chart, and their types. */
 
 export * from '../names.ts';
 export {

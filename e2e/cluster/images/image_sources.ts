@@ -3,7 +3,10 @@ import { chmodSync, existsSync, mkdirSync, readFileSync, rmSync, statSync, write
 import { dirname, join } from 'node:path';
 import { must } from '@hearth/common/testing';
 
-const inputs = ['Dockerfile', '.dockerignore', 'package.json', 'package-lock.json', 'scripts/image'];
+const inputs = [
+  ...['Dockerfile', '.dockerignore', 'package.json', 'package-lock.json', 'proto'],
+  ...['scripts/generate-constants.ts', 'scripts/generate-protocols.ts', 'scripts/image'],
+];
 const rooms = ['common', 'native', 'node-agent', 'cli', 'csi-driver', 'operator'];
 
 /**
