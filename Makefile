@@ -12,7 +12,7 @@ help: ## List the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
 
 run: build ## Start three agents, warm a real model, mount and verify it (SOURCE=..., ONESHOT=1)
-	@$(NODE) scripts/demo/main.ts
+	@$(NODE) demo/main.ts
 
 test: build ## The gate: C++ and TypeScript tests, types, style, generated files; no Go, no Kubernetes
 	@$(NODE) scripts/test/main.ts gate

@@ -15,7 +15,7 @@ export const testFiles = {
   agent: ['{native/binding,node-agent,cli,csi-driver}/src/**/*.test.ts', '{scripts,bench}/**/*.test.ts'],
   operator: ['{operator,common}/src/**/*.test.ts'],
   /** Whole programs and tests that take long or measure; some need programs written in Go. */
-  slow: ['e2e/{src,soak}/**/*.test.ts', 'scripts/demo/**/*.test.ts', 'scripts/tools/**/*.test.ts'],
+  slow: ['e2e/{src,soak}/**/*.test.ts', '{demo,scripts/tools}/**/*.test.ts'],
   /** Rooms whose verdict depends on time. */
   timed: ['**/*_slow.test.ts'],
   /** One of them has processor time as its limit, so nothing runs beside it. */

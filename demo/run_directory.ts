@@ -3,7 +3,7 @@ import { join, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { HearthError, longestSocketPath } from '@hearth/common';
 import { mountPointsBelow } from '@hearth/common/testing';
-import { root, run } from '../test/command.ts';
+import { root, run } from '../scripts/test/command.ts';
 
 export const agentNames = ['a', 'b', 'c'] as const;
 
@@ -55,7 +55,7 @@ export class RunDirectory {
   async claim(say: (line: string) => void): Promise<void> {
     this.#make();
     const owner = readPid(this.#owner);
-    if (owner !== undefined && owner !== process.pid && commandLine(owner).includes('scripts/demo/main.ts')) {
+    if (owner !== undefined && owner !== process.pid && commandLine(owner).includes('demo/main.ts')) {
       throw new HearthError(
         'InUse',
         `process ${owner} runs in ${this.path}; end it by Ctrl-C or set HEARTH_RUN_DIR to another directory`,

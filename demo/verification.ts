@@ -2,7 +2,7 @@ import { createHash, type Hash } from 'node:crypto';
 import { type FileHandle, open } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { MountRecord } from '@hearth/common/generated/hearth/v1/control.ts';
-import type { AgentClient } from '../../cli/src/client/agent_client.ts';
+import type { AgentClient } from '../cli/src/client/agent_client.ts';
 
 const readBytes = 4 * 1024 ** 2;
 

@@ -3,7 +3,7 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { node, root } from '../../test/command.ts';
+import { node, root } from '../../scripts/test/command.ts';
 import { missingForMounts } from '../privileges.ts';
 import { detach, endProcess, RunDirectory } from '../run_directory.ts';
 
@@ -32,7 +32,7 @@ export class DemoRuns {
 
   /** `prefix`: a program and its words that run the demo. */
   start(environment: Record<string, string>, prefix: string[] = []): DemoRun {
-    const [program = '', ...words] = [...prefix, node, join(root, 'scripts/demo/main.ts')];
+    const [program = '', ...words] = [...prefix, node, join(root, 'demo/main.ts')];
     const env = { ...process.env, HEARTH_RUN_DIR: this.runDirectory().path, ...environment };
     const child = spawn(program, words, { cwd: root, env, stdio: ['ignore', 'pipe', 'pipe'] });
     this.#started.push(child);

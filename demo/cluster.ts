@@ -4,8 +4,8 @@ import { join, resolve } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { HearthError } from '@hearth/common';
 import { DaemonProcess, freePorts } from '@hearth/common/testing';
-import { AgentClient } from '../../cli/src/client/agent_client.ts';
-import { root } from '../test/command.ts';
+import { AgentClient } from '../cli/src/client/agent_client.ts';
+import { root } from '../scripts/test/command.ts';
 import { type AgentPaths, detach, endProcess, type RunDirectory } from './run_directory.ts';
 
 /** Of agents that live: one that ends is reported at once. Longer only where the machine is very busy. */

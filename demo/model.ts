@@ -1,6 +1,6 @@
 import { existsSync, globSync, mkdirSync, renameSync, rmSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
-import { run } from '../test/command.ts';
+import { run } from '../scripts/test/command.ts';
 import { generateModel } from './generated_model.ts';
 
 /** A sentence-transformer with safetensors weights, 87 MiB, under the Apache-2.0 licence. */

@@ -1,7 +1,7 @@
 import { spawn } from 'node:child_process';
 import { join, relative } from 'node:path';
 import { HearthError } from '@hearth/common';
-import { root } from '../test/command.ts';
+import { root } from '../scripts/test/command.ts';
 
 const program = join(root, 'cli/bin/hearth');
 

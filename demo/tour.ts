@@ -1,8 +1,8 @@
 import { HearthError } from '@hearth/common';
 import type { Dataset, Entry, WarmJob } from '@hearth/common/generated/hearth/v1/control.ts';
-import type { AgentClient } from '../../cli/src/client/agent_client.ts';
-import { formatBytes, formatCount } from '../../cli/src/format/quantity.ts';
-import type { Terminal } from '../../cli/src/terminal.ts';
+import type { AgentClient } from '../cli/src/client/agent_client.ts';
+import { formatBytes, formatCount } from '../cli/src/format/quantity.ts';
+import type { Terminal } from '../cli/src/terminal.ts';
 import type { Cluster } from './cluster.ts';
 import { mustHearth, StepFailed } from './hearth.ts';
 import type { Model } from './model.ts';

@@ -1,7 +1,7 @@
 // A cluster on one machine: three agents cache a model, mount it, and every byte of it is compared with its origin.
 // Environment: SOURCE (another origin), ONESHOT=1 (end after the verification), HEARTH_RUN_DIR (default .hearth).
 import { HearthError } from '@hearth/common';
-import { systemTerminal } from '../../cli/src/terminal.ts';
+import { systemTerminal } from '../cli/src/terminal.ts';
 import { Cluster } from './cluster.ts';
 import { hearth, StepFailed } from './hearth.ts';
 import { chooseModel } from './model.ts';

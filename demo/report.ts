@@ -1,6 +1,6 @@
-import { formatBytes, formatCount, formatRate } from '../../cli/src/format/quantity.ts';
-import { renderTable } from '../../cli/src/format/table.ts';
-import type { Terminal } from '../../cli/src/terminal.ts';
+import { formatBytes, formatCount, formatRate } from '../cli/src/format/quantity.ts';
+import { renderTable } from '../cli/src/format/table.ts';
+import type { Terminal } from '../cli/src/terminal.ts';
 import type { Verified } from './verification.ts';
 
 const maxRowsPerNode = 24;
