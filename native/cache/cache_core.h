@@ -1,4 +1,5 @@
-// What the parts of one content cache share. Made by ContentCache::open; open files keep it alive.
+// State that the parts of one content cache share. ContentCache::open makes it; open files keep it
+// alive.
 #pragma once
 
 #include <atomic>

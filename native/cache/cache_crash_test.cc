@@ -235,7 +235,7 @@ TEST_F(CacheCrashTest, ClaimsDoNotComeBackWhenTheirDropRots) {
   close(std::move(cache));
 }
 
-// What Hearth 0.1 left: its log is read and rewritten, and its files stay.
+// The cache reads and rewrites a log of Hearth 0.1 and keeps its files.
 TEST_F(CacheCrashTest, ALogOfVersion1IsTakenOver) {
   CrashFileSystem files;
   auto cache = open(files);

@@ -11,7 +11,7 @@ namespace {
 
 // Syncs under way at once: enough for the file system to put them into one journal commit.
 constexpr std::size_t kSyncsPerShard = 32;
-// Who waits for a file that goes waits for so many at most.
+// Limit of files deleted in one step, so that a caller waits for a bounded number.
 constexpr std::size_t kForgottenTogether = 64;
 }  // namespace
 
@@ -65,7 +65,7 @@ Task<void> CacheDirectory::close(Reactor& back) {
   co_await background_.close();
   if (log_) {
     co_await commits_.acquire(1);
-    // What cannot be claimed now is removed by the next open.
+    // The next open removes claims that cannot be written now.
     (void)co_await commitLocked(nullptr);
     commits_.release(1);
   }

@@ -25,7 +25,7 @@
 
 namespace hearth {
 
-// What open() found of the residency log.
+// The state of the residency log as open() found it.
 struct DirectoryRecovery {
   ReplayReport replay;
   std::vector<ContentKey> doubtful;  // with chunks whose bytes must be looked at

@@ -101,7 +101,7 @@ Task<Status> CacheDirectory::compact() {
   std::size_t encoded = 0;
   auto entries = index_.entries();
   std::erase_if(entries, [this](const auto& entry) { return &entry->directory != this; });
-  // What is in doubt stays so after a restart.
+  // Doubtful keys stay doubtful after a restart.
   for (const ContentKey& key : recovery_.doubtful) {
     const auto entry = index_.find(key);
     if (!entry || &entry->directory != this) continue;

@@ -1,6 +1,5 @@
-// What is known of one content key on this agent: its chunks, their block checksums and their
-// states. The state of a chunk and everything marked so may be used on any thread; the rest is
-// guarded as said.
+// One content key on this agent: its chunks, their block checksums and their states. The state of a
+// chunk and every member marked so may be used on any thread; each other member names its guard.
 #pragma once
 
 #include <algorithm>

@@ -1,5 +1,4 @@
-// What the tests of the cache share: contents that follow from a key, and a cache over a file
-// system.
+// Fixtures for tests of the cache: contents that follow from a key, and a cache over a file system.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
-// What eviction asks about the copies that other agents have. The engine answers it; a cache
-// without it evicts by itself.
+// Questions of eviction about the copies on other agents. The engine answers them; a cache without
+// this port evicts by itself.
 #pragma once
 
 #include <chrono>
@@ -11,7 +11,7 @@
 
 namespace hearth {
 
-// What is known of the copies elsewhere of a file that is to go.
+// This agent's knowledge of the copies elsewhere of a file that eviction wants to remove.
 enum class CopyVerdict : std::uint8_t {
   kNone,         // there was nothing to ask: it is not wanted, or this agent is alone
   kRedundant,    // others keep what this copy holds

@@ -12,7 +12,7 @@
 namespace hearth {
 namespace {
 
-// What ext4 can hold in one file with 4 KiB blocks.
+// The largest file of ext4 with 4 KiB blocks.
 constexpr std::uint64_t kMaxFileBytes = std::uint64_t{16} << 40;
 
 void noteRecovery(std::vector<std::string>& notes, const std::string& path,
@@ -97,8 +97,8 @@ class DiskContentCache final : public ContentCache {
       }
       file->touch();
       Status ready;
-      // Who needs it on the disk asks again, by claimed(); readers of nothing do not, and wait for
-      // no room.
+      // A caller that needs the empty file on the disk asks again by claimed(). Readers of no bytes
+      // do not, and wait for no room.
       if (size == 0) (void)co_await file->makeEmpty(Evictor::Room::kFree);
       if (executable) ready = co_await file->makeExecutable(here.files);
       if (!ready.ok()) co_return ready.error();

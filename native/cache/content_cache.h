@@ -62,9 +62,10 @@ class CachedFile {
   [[nodiscard]] virtual std::size_t disk() const { return 0; }
   // Path of the cache file, for views.
   [[nodiscard]] virtual std::string path() const = 0;
-  // The resident bytes [offset, offset + length) in the mapped file, with the CRC32C of every block
-  // that they touch checked. kCorrupt: that chunk is absent from now on (it will be fetched again)
-  // and counted; kNotFound: not resident. The memory stays valid as long as this CachedFile.
+  // The resident bytes [offset, offset + length) in the mapped file, after checking the CRC32C of
+  // every block they touch. kCorrupt: the chunk of that block is absent from now on (the engine
+  // fetches it again) and counted; kNotFound: not resident. The memory stays valid as long as this
+  // CachedFile.
   [[nodiscard]] virtual Result<std::span<const std::byte>> verified(std::uint64_t offset,
                                                                     std::uint64_t length) = 0;
   // The same into `into`, whole blocks from `offset` on, without waiting for the disk or for a file
@@ -101,8 +102,8 @@ class CachedFile {
   [[nodiscard]] virtual Task<Status> writeChunk(std::uint32_t chunk,
                                                 std::span<const std::byte> data,
                                                 std::span<const std::uint32_t> blockChecksums) = 0;
-  // Own shard. Ends when everything written so far is claimed durably in the log, and nothing of
-  // what was found bad; an empty file is there then.
+  // Own shard. Ends when the log durably claims everything written so far, except chunks found bad;
+  // an empty file is there then.
   [[nodiscard]] virtual Task<Status> claimed() = 0;
   // Any thread. The log claims all that is resident durably: who is killed now has it again.
   [[nodiscard]] virtual bool durable() const = 0;
@@ -148,7 +149,7 @@ struct CacheStatistics {
   std::vector<Directory> directories;
 };
 
-// What evicting one key did.
+// The result of evicting one key.
 enum class EvictOutcome : std::uint8_t { kEvicted, kAbsent, kPinned, kInUse, kPublished };
 
 class ContentCache {
@@ -193,9 +194,9 @@ class ContentCache {
 
   // Any thread. The size of a file of which something is resident, else 0.
   [[nodiscard]] virtual std::uint64_t sizeOf(const ContentKey& key) const = 0;
-  // Any thread; goes through all keys. At most `limit` files of a cache directory that were last
-  // scrubbed, or made, before `before`, the longest ago first. Times are kept in memory, by a clock
-  // that is never set: after a start all are due.
+  // Any thread; goes through all keys. At most `limit` files of a cache directory last scrubbed, or
+  // made, before `before`, the longest ago first. Times are kept in memory and follow a monotonic
+  // clock: after a start all files are due.
   [[nodiscard]] virtual std::vector<ContentKey> leastRecentlyScrubbed(std::size_t directory,
                                                                       Clock::time_point before,
                                                                       std::size_t limit) const = 0;

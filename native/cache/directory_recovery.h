@@ -1,5 +1,5 @@
-// What a cache directory holds after a restart: the replayed log against the files that are there.
-// Pure decisions, so that every case can be tested without a disk.
+// The contents of a cache directory after a restart: the replayed log against the files on disk.
+// Pure decisions, so that tests reach every case without a disk.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@
 
 namespace hearth {
 
-// What the log claims when all its records are applied in order.
+// The claims that remain when all records of the log are applied in order.
 class ResidencyImage {
  public:
   struct Claims {

@@ -1,4 +1,4 @@
-// What the residency log says of an entry. Any thread, except where CacheEntry says otherwise.
+// The records of an entry in the residency log. Any thread, except where CacheEntry says otherwise.
 #pragma once
 
 #include "cache/cache_entry.h"

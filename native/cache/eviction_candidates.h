@@ -27,8 +27,8 @@ class EvictionCandidates {
  public:
   enum class Order : std::uint8_t {
     kByUse,  // by the last use in the cluster
-    // What is wanted by this agent's own last use, as other agents may keep it; what is not as
-    // above. Without those that are known to be the last copy, or may be it
+    // Wanted files go by this agent's own last use, since other agents may keep them; unwanted
+    // files as above. Leaves out files known to be the last copy, or perhaps the last one
     // (CacheEntry::lastCopyUntil, unconfirmedUntil).
     kAsCopies,
   };
@@ -50,7 +50,7 @@ class EvictionCandidates {
   // Looks through all files for those that are not pinned and not in use; false when there are
   // none, or a look was in vain lately. Takes as long as the cache has files.
   [[nodiscard]] bool look();
-  // What was found did not help: there is no look for a second. Does not put off one that waits.
+  // The files found did not help: no look for a second. Does not prolong a pause that runs already.
   void lookLater();
   // How often all files were looked through.
   [[nodiscard]] std::uint64_t looks() const { return looks_; }
@@ -62,7 +62,7 @@ class EvictionCandidates {
   struct Candidate {
     std::int64_t time = 0;
     std::shared_ptr<CacheEntry> entry;
-    // Who goes later comes first: the next one is at the end.
+    // Sorts later removals first: the next one is at the end.
     bool operator>(const Candidate& other) const {
       return time != other.time ? time > other.time : entry > other.entry;
     }
@@ -77,7 +77,7 @@ class EvictionCandidates {
   const Order order_;
   std::int64_t lookedMs_ = 0;     // what was wanted is by this time
   std::vector<Candidate> found_;  // the next one at the end
-  // What stands behind this time was not found, as there was too much.
+  // The last look found too many files and left out those with a later time than this.
   std::int64_t foundUntilMs_ = std::numeric_limits<std::int64_t>::max();
   Clock::time_point nextLook_ = Clock::time_point::min();
   std::uint64_t looks_ = 0;

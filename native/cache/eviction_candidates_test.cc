@@ -60,8 +60,8 @@ class EvictionCandidatesTest : public testing::Test {
   std::uint64_t count_ = 0;
 };
 
-// As many looks as evictions of all that one look finds: what eviction has always cost an agent
-// that is alone.
+// As many looks as evictions of everything one look finds: an agent that is alone has always paid
+// this.
 TEST_F(EvictionCandidatesTest, WhatIsUsedMuchIsLookedThroughNoMoreOften) {
   constexpr std::size_t kTurns = 2 * EvictionCandidates::kFound;
   for (std::size_t n = 0; n < 3 * EvictionCandidates::kFound; ++n) add(true);

@@ -296,7 +296,7 @@ void Evictor::reportGone(std::span<const Victim> victims) {
         ++counters.unaskedCopies;
         break;
     }
-    // Who was asked must hear of it also when no other agent is there any more.
+    // An asker must hear of the removal even when no other agent is left.
     if (request == 0 && copies() == nullptr) continue;
     gone.push_back(
         {.key = entry->key, .size = entry->size, .verdict = verdict, .request = request});
@@ -333,7 +333,7 @@ Task<Result<EvictOutcome>> Evictor::evict(ContentKey key, Reactor& back) {
   }
   if (outcome.ok() && *outcome == EvictOutcome::kEvicted) {
     Victims one{{.entry = entry}};
-    // Who asked for it reports it.
+    // The asker reports the removal.
     Gone unreported = [](std::span<const Victim>) {};
     const Removal removal = co_await removeMarked(directory, std::move(one), std::move(unreported));
     if (!removal.status.ok()) {

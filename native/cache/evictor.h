@@ -61,15 +61,15 @@ class Evictor {
     std::uint64_t request = 0;  // ClusterCopies::Answer::request
   };
   using Victims = std::vector<Victim>;
-  // What other agents were asked for the sake of one who needs room.
+  // The questions to other agents on behalf of one caller that needs room.
   struct Inquiry {
     Clock::duration askedBefore{};  // CacheDirectory::asked() when it was first needed
     std::size_t vain = 0;
     bool lastAsked = false;  // in the last resort
-    // What was found out of files that were looked at: none is asked for twice.
+    // Verdicts on the files looked at so far: eviction asks for none of them twice.
     std::unordered_map<std::shared_ptr<CacheEntry>, CopyVerdict> verdicts;
   };
-  // What became of victims: `error` is why the ones that stay do, but for those that were published
+  // The outcome for victims. `error` says why the remaining ones stay, except those published
   // meanwhile.
   struct Removal {
     Victims gone, stay;
@@ -91,12 +91,12 @@ class Evictor {
   // Asks for those that are wanted, if it may be asked, and notes what is said.
   [[nodiscard]] Task<Victims> judge(CacheDirectory& directory, Victims victims, Inquiry& inquiry,
                                     bool asks);
-  // What is known here of a copy that is wanted; kNone: nothing is, it is to be asked for.
+  // This agent's knowledge of a wanted copy; kNone: nothing is known, ask for it.
   [[nodiscard]] static CopyVerdict knownOf(const CacheEntry& entry, Clock::time_point now);
   void note(const Victim& victim);
   [[nodiscard]] static bool mayAsk(CacheDirectory& directory, const Inquiry& inquiry);
-  // Marks in the index as going: what has leave, or is wanted by none; in the last resort anything
-  // that is not in use.
+  // Marks files in the index as going: files with leave and files nobody wants; in the last resort
+  // any file that is not in use.
   [[nodiscard]] bool begin(const Victim& victim, bool lastResort);
   // `gone`: these have gone, and their keys have not come again.
   using Gone = std::function<void(std::span<const Victim> victims)>;

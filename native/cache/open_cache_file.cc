@@ -115,7 +115,7 @@ Result<std::span<const std::byte>> OpenCacheFile::verified(std::uint64_t offset,
 }
 
 bool OpenCacheFile::verifiedInMemory(std::uint64_t offset, std::span<std::byte> into) {
-  // Who has mapped it has opened it, and reader_ stays.
+  // A mapped file is an open one, so reader_ stays.
   if (mapped_.load(std::memory_order_acquire) == nullptr) return false;
   if (offset % kBlockBytes != 0 || !residentRange(offset, into.size())) return false;
   if (reader_->readInMemory(into, offset) != into.size()) return false;
@@ -123,7 +123,7 @@ bool OpenCacheFile::verifiedInMemory(std::uint64_t offset, std::span<std::byte> 
 }
 
 bool OpenCacheFile::inPageCache(std::uint64_t offset, std::uint64_t length) {
-  // Who has mapped it has opened it, and reader_ stays.
+  // A mapped file is an open one, so reader_ stays.
   if (mapped_.load(std::memory_order_acquire) == nullptr) return false;
   // verified() reads whole blocks.
   const std::uint64_t begin = offset / kBlockBytes * kBlockBytes;

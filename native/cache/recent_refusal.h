@@ -1,6 +1,6 @@
-// What a cache directory refused to store lately, for want of room or because its disk failed. To
-// ask again for every chunk would look through the whole cache each time, so whoever can do without
-// asks once in a while. Any thread.
+// Recent refusals of a cache directory to store, for want of room or because its disk failed.
+// Asking again for every chunk would look through the whole cache each time, so callers that can do
+// without room ask only once in a while. Any thread.
 #pragma once
 
 #include <atomic>

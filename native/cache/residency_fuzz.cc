@@ -1,6 +1,6 @@
-// Whatever the bytes: a record is refused, skipped or understood, stays inside, and what is
-// understood is understood again when we write it. The checksum and length are made right first, so
-// that the fuzzer gets past them.
+// Whatever the bytes, the decoder refuses, skips or understands a record and reads no byte outside;
+// it understands an understood record again after encoding it. The fuzzer first corrects checksum
+// and length, so that inputs reach the decoder behind them.
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>

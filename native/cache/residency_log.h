@@ -31,7 +31,7 @@ class ResidencyLog {
   [[nodiscard]] static Task<Result<std::unique_ptr<ResidencyLog>>> open(
       FileSystem& files, std::string folder, std::function<void(const ResidencyRecord&)> replayed);
 
-  // What open() found.
+  // The report of the replay in open().
   [[nodiscard]] const ReplayReport& report() const { return report_; }
   // The file is of an older version or has rotten bytes in it: rewrite() it before anything is
   // appended.

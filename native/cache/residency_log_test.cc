@@ -27,7 +27,7 @@ class ResidencyLogTest : public testing::Test {
     EXPECT_TRUE(opened.ok()) << opened.error().message;
     return std::move(*opened);
   }
-  // What is on the disk from now on.
+  // Replaces the bytes on the disk.
   void put(const std::vector<std::byte>& bytes) {
     auto file = run(files.open("/c/residency.log", {.write = true, .create = true}));
     ASSERT_TRUE(run((*file)->truncate(bytes.size())).ok());
@@ -84,7 +84,7 @@ TEST_F(ResidencyLogTest, CutsOffWhatACrashTore) {
   EXPECT_EQ(loss.bytes, recordBytes(1) - 5);
   EXPECT_EQ(loss.recordsBefore, 2u);
   EXPECT_FALSE(log->mustBeRewritten());
-  // What stood behind the bad record does not come back behind a new one of the same length.
+  // Records behind the bad one do not come back behind a new one of the same length.
   ASSERT_TRUE(run(log->append(encode({claim(4, 9000, 0)}))).ok());
   log = open(files);
   EXPECT_EQ(replayed, (std::vector<ResidencyRecord>{records[0], records[1], claim(4, 9000, 0)}));

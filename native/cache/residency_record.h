@@ -67,7 +67,7 @@ inline constexpr std::size_t kAppendBytes = 12 + 16;
 
 void appendRecord(std::vector<std::byte>& to, const ResidencyRecord& record);
 
-// What stands at the beginning of `from`.
+// The record at the beginning of `from`.
 struct ParsedRecord {
   enum class Kind : std::uint8_t {
     kRecord,

@@ -15,7 +15,7 @@ constexpr std::size_t kMaxHeaderBytes = 4096;
 constexpr std::uint64_t kKnownFeatures = 0;
 // How much of the log is read at a time.
 constexpr std::size_t kLogReadBytes = std::size_t{256} << 10;
-// What a disk writes whole.
+// The unit that a disk writes whole.
 constexpr std::uint64_t kSectorBytes = 512;
 
 template <class T>
@@ -31,8 +31,8 @@ class LogWindow {
  public:
   explicit LogWindow(File& file) : file_(file) {}
 
-  // Whether fill() has something to do. It is asked first, record for record: coroutines that end
-  // at once would stack up where the compiler makes no tail calls.
+  // True when fill() has something to do. Callers ask before every record: coroutines that end at
+  // once would stack up where the compiler makes no tail calls.
   [[nodiscard]] bool wantsFill() const { return !ended_ && buffer_.size() - at_ < kMaxRecordBytes; }
   [[nodiscard]] Task<Status> fill() {
     buffer_.erase(buffer_.begin(), buffer_.begin() + static_cast<std::ptrdiff_t>(at_));

@@ -73,7 +73,8 @@ Task<Status> OpenCacheFile::readChunk(std::uint32_t chunk, std::span<std::byte> 
   co_return judge(chunk, got, into.first(bytes));
 }
 
-// What cannot be read for want of memory, or of something else that passes, is as good as before.
+// A chunk that cannot be read for want of memory, or for another passing reason, counts as good as
+// before.
 Status OpenCacheFile::judge(std::uint32_t chunk, const Result<std::size_t>& got,
                             std::span<const std::byte> bytes) {
   if (!got.ok() && got.code() != ErrorCode::kIoError) return got.error();

@@ -1,4 +1,4 @@
-// Who needs room or opens a file does not wait for long because other agents are slow.
+// Slow agents do not hold up a caller that needs room or opens a file here.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -145,7 +145,7 @@ TEST_F(SlowOthersTest, WhoOpensAnEmptyFileMakesNoRoomForIt) {
   EXPECT_TRUE((*empty)->complete());
   EXPECT_EQ(others.requests, 0u);
   EXPECT_THAT(others.gone, IsEmpty());
-  // Who needs it on the disk waits.
+  // A caller that needs the file on the disk waits.
   ASSERT_TRUE(run((*empty)->claimed()).ok());
   EXPECT_TRUE((*empty)->descriptor().ok());
   EXPECT_THAT(others.gone, Not(IsEmpty()));

@@ -33,7 +33,7 @@ class SpaceBudget {
     kMeasureFirst,  // call measuring(), statvfs, measured(), then again
   };
   [[nodiscard]] Answer reserve(std::uint64_t bytes);
-  // What follows a reservation: the bytes are on the disk; or they never will be.
+  // A reservation ends in one of two ways: its bytes are on the disk, or they never will be.
   void written(std::uint64_t bytes);
   void cancel(std::uint64_t bytes);
   // Bytes found on the disk at start, and bytes freed by an eviction.

@@ -57,7 +57,7 @@ Status checkPublishName(const std::string& name) {
 
 }  // namespace
 
-// What a view needs before anything is written.
+// Everything a view needs before publishing writes anything.
 struct ViewStore::Plan {
   CacheDirectory* directory = nullptr;
   std::vector<ContentKey> keys;
@@ -227,7 +227,7 @@ Task<Result<std::string>> ViewStore::buildLocked(std::shared_ptr<const Manifest>
   const Sha256Digest digest = manifest->digest();
   if (const auto known = catalog_.find(digest)) {
     if (known->whole) co_return known->path;
-    // What was fetched again is compared with its digest again.
+    // A refetched file is compared with its digest again.
     const Result<Plan> now = this->plan(*manifest);
     if (!now.ok()) co_return now.error();
     co_return co_await offerAgain(digest, *known);
@@ -237,7 +237,7 @@ Task<Result<std::string>> ViewStore::buildLocked(std::shared_ptr<const Manifest>
   if (!plan.ok()) co_return plan.error();
   CacheDirectory& directory = *plan->directory;
   const ShardContext& shard = core_.shards[0];
-  // What a view shows must survive a power loss: native reads are not checked.
+  // The files of a view must survive a power loss: native reads are not checked.
   const Status committed = co_await directory.commit(shard.reactor);
   if (!committed.ok()) co_return committed.error();
   for (const auto& file : plan->files) {

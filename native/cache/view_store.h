@@ -6,10 +6,10 @@
 //   views/.tmp-*          being built or removed; swept at start
 //   published/<name>      the digest of what is published under that name, in hexadecimal
 //
-// A tree is built aside and renamed, and never changed. It is built of claimed files only, so that
-// what it shows is true after a power loss. A view of which a chunk was found bad stays for those
-// who have it mounted, and is neither offered nor published until the chunk is repaired, which is
-// done in place. Changes run on shards[0], one at a time.
+// publish() builds a tree aside and renames it; no tree changes afterwards. A tree links claimed
+// files only, so its contents are right after a power loss. A view with a bad chunk stays for pods
+// that have it mounted, and is neither offered nor published until the chunk is repaired in place.
+// Changes run on shards[0], one at a time.
 #pragma once
 
 #include <memory>

@@ -25,7 +25,8 @@ class ActiveReads {
   void forget(const std::string& reader);
 
   [[nodiscard]] std::size_t readersOf(std::uint32_t chunk, const std::string& holder) const;
-  // Who reads the chunk, other than the asker: of several the one named least; empty: none.
+  // The agent that reads the chunk, other than the asker: of several the one named least; empty:
+  // none.
   [[nodiscard]] std::string nameReader(std::uint32_t chunk, const std::string& asker,
                                        TimePoint now);
   // Since when; the epoch when it does not.

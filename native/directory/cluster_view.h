@@ -1,4 +1,4 @@
-// Who is in the cluster, as the agent last set it. Immutable: any thread.
+// The members of the cluster, as the agent last set them. Immutable: any thread.
 #pragma once
 
 #include <cstdint>

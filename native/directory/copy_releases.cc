@@ -25,8 +25,8 @@ struct CopyReleases::Pending {
   ReleaseAnswer answer = ReleaseAnswer::kUnconfirmed;
 };
 
-// What some agents say of their copies; the first of them asks for leave. It goes on when there is
-// an answer without all of them.
+// The answers of some agents about their copies; the first agent is the one that asks for leave.
+// Goes on when there is an answer without all of them.
 struct CopyReleases::Inquiry {
   explicit Inquiry(Reactor& reactor) : heard(reactor) {}
 
@@ -65,7 +65,7 @@ Task<ReleaseAnswer> CopyReleases::decide(const Asked& asked, const Pending& pend
   const auto inquiry = std::make_shared<Inquiry>(ports_.reactor);
   DirectoryService::Holders holders = co_await service_.holders(
       request, pending.node, kMaxOthers, std::min(pending.until, Clock::now() + kBuildFor));
-  // Who asks and is not among our agents is of a cluster that we have not heard of yet.
+  // An asker outside our view belongs to a cluster we have not heard of yet.
   inquiry->complete =
       holders.complete && (pending.node == ports_.self || ports_.view->ready(pending.node));
   inquiry->parts.push_back({.node = pending.node, .report = {}});

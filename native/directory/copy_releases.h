@@ -1,21 +1,25 @@
-// Leave to evict a copy, given by the directory of its key, on one shard. Who has to make room asks
-// for it; it is given while other agents keep what the copy holds (redundancy.h).
+// Leave to evict a copy, given by the directory of its key, on one shard. An agent that has to make
+// room asks for leave; the directory gives it while other agents keep the bytes of the copy
+// (redundancy.h).
 //
-// What must stay true: of the copies of agents that ask, one is never evicted with leave. It holds
-// whoever is the directory, and when there are two of them for a while, because it does not rest on
-// what a directory remembers. Leave is given only on what the others say themselves, now: that they
-// hold the bytes in their cache files, and have not asked for leave either (CopyState). An agent
-// says of itself that it has asked from before it asks until its copy has gone, or stays after all.
-// So of those that were given leave the one that began to ask last had it for the sake of one that
-// began to ask later still, or never did, and that one holds it.
+// Invariant: of the copies of agents that ask, at least one is never evicted with leave. The
+// invariant holds whichever agent is the directory, and while two agents are, because it does not
+// rest on the memory of a directory. A directory gives leave only on statements that the other
+// agents make about themselves, now: that they hold the bytes in their cache files and have not
+// asked for leave either (CopyState). An agent counts itself as asking from before its question
+// until its copy is gone, or stays after all. So the last of the agents with leave to begin asking
+// had leave for the sake of an agent that began later still, or never asked, and this agent holds
+// the bytes.
 //
-// One exception makes it decide between those that ask at the same time: who waits for this very
-// directory, which answers those that ask for a key one after the other, counts as one that stays
-// until its own turn comes. It goes by the number of the question: one that comes late, when its
-// agent has asked again and was given leave, keeps nothing for others and gets no leave.
+// One exception lets the directory decide between agents that ask at the same time. The directory
+// answers the questions for one key one after the other; an agent waiting for this very directory
+// counts as one that keeps its copy until its own turn comes. The number of the question decides: a
+// late question, whose agent has asked again and was given leave, keeps nothing for others and gets
+// no leave.
 //
-// The asker's reader may wait, so there is an answer in a bounded time: leave as soon as what was
-// said is enough for it, whoever has not answered, and kUnconfirmed when it is not by then.
+// A reader of the asker may wait, so the answer comes in a bounded time: leave as soon as the
+// answers so far suffice, whichever agent is silent, and kUnconfirmed when they do not suffice by
+// then.
 //
 // The agent for whose sake leave is given hears how long the asker takes the file for wanted, so it
 // does not take the same file for one that may go without a question.

@@ -29,9 +29,9 @@ class DirectoryClient {
   [[nodiscard]] Task<Status> awaitChunk(std::string node, ContentKey key, std::uint64_t size,
                                         std::uint32_t chunk, RequestTimeouts timeouts);
 
-  // What other agents have of a file. Who holds chunks by the directory is asked once more, as
-  // that a copy has gone may be on its way, or lost. It changes nothing, and is no promise: what is
-  // held may go.
+  // The chunks of a file on other agents. The client asks each holder named by the directory once
+  // more, since the news that a copy is gone may be on its way, or lost. The call changes nothing
+  // and promises nothing: copies may go at any time.
   [[nodiscard]] Task<HeldElsewhere> heldElsewhere(ContentKey key, std::uint64_t size);
 
   // Report to the directory and, when it does not answer, to the stand-in that is then asked. No

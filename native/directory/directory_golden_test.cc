@@ -22,8 +22,8 @@ DirectoryRequest request() {
   return request;
 }
 
-// What a later release may put behind a body: one field that may be passed over, and one that has
-// to be understood.
+// Fields that a later release may append to a body: one a reader may skip, and one it must
+// understand.
 const std::string kLaterField = "090005006c61746572";
 const std::string kRequiredField = "098005006c61746572";
 
@@ -39,7 +39,7 @@ void expectBody(const std::string& hex, const Value& value, Decode decode) {
   EXPECT_FALSE(decode(bytesOfHex(hex + kRequiredField))) << hex;
 }
 
-// What a frame has behind its header.
+// The body of a frame, without its header.
 template <class Frame>
 std::vector<std::byte> frameBody(const Frame& body) {
   const std::vector<std::byte> frame = encodeFrame(body);
@@ -131,7 +131,7 @@ void expectQuery() {
       AgentReport{.held = {7}, .copy = CopyState{true, "abc", 5}}, decodeAgentReport);
 }
 
-// What an agent holds, or does not, or will not: the answer is empty.
+// An agent reports that it holds chunks, or does not, or will not: the answer is empty.
 void expectHave() {
   DirectoryRequest have = request();
   have.size = 9;

@@ -72,7 +72,7 @@ struct DirectoryRequest {
 [[nodiscard]] std::optional<DirectoryRequest> decodeDirectoryRequest(
     std::span<const std::byte> body);
 
-// What an agent reports to a directory without being asked.
+// An unsolicited report of an agent to a directory.
 struct DirectoryUpdate {
   DirectoryMessage type = DirectoryMessage::kHave;  // or kGiveUp, or kDropped
   DirectoryRequest request;                         // without intent and failure
@@ -92,8 +92,8 @@ inline constexpr std::size_t kMaxUpdates = 1024;
 [[nodiscard]] std::vector<std::byte> encode(const AgentReport& report);
 [[nodiscard]] std::optional<AgentReport> decodeAgentReport(std::span<const std::byte> body);
 
-// What the directory of a key says to an agent that asks whether its copy may go. Numbers are part
-// of the protocol; one that is not known is a refusal.
+// The directory's answer to an agent that asks for leave to evict its copy. Numbers are part of the
+// protocol; receivers take an unknown number for a refusal.
 enum class ReleaseAnswer : std::uint8_t {
   kGranted = 1,  // other agents keep what it holds
   kRefused = 2,  // as far as is known it is needed to have all of the key

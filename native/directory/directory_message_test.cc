@@ -91,7 +91,7 @@ TEST(DirectoryMessage, RefusesEveryTruncationAndTrailingBytes) {
   EXPECT_FALSE(decodeDirectoryRequest(longer));
 }
 
-// What a later release adds.
+// Fields that a later release adds.
 TEST(DirectoryMessage, PassesOverFieldsThatNeedNotBeUnderstood) {
   const auto withField = [](std::vector<std::byte> body, std::uint16_t tag) {
     ByteWriter writer(body);
@@ -106,8 +106,8 @@ TEST(DirectoryMessage, PassesOverFieldsThatNeedNotBeUnderstood) {
   EXPECT_FALSE(decodeAgentReport(withField(encode(AgentReport{}), 9 | kMustUnderstand)));
 }
 
-// What earlier releases make of this one's, and this one of a later one's: a look, which changes
-// nothing.
+// An earlier release reads an unknown intent of this one as a look, and this release one of a later
+// release: a look changes nothing.
 TEST(DirectoryMessage, AnIntentThatIsNotKnownIsALook) {
   constexpr std::size_t kIntentAt = 32 + 8 + 4 + 2;
   DirectoryRequest request = sampleRequest();

@@ -51,7 +51,7 @@ void DirectoryOutbox::post(QueuedUpdate queued) {
 
 Task<void> DirectoryOutbox::deliver(std::string node) {
   NodeQueue& queue = queues_.at(node);  // stays where it is until it is erased here
-  // Who closes waits for the call that is under way, and for no other.
+  // Closing waits for the call under way, and for no other.
   while (!queue.waiting.empty() && !ports_.gate.closed()) {
     std::vector<QueuedUpdate> batch = take(queue);
     const Status sent = co_await send(node, batch);

@@ -1,6 +1,7 @@
-// What this agent reports to the directories on other agents: chunks that it holds, gives up or
-// has dropped. One call an agent is under way at a time, and carries what has come up since the one
-// before it: thousands of small files cost as many messages as the agent has time for.
+// This agent's reports to the directories on other agents: chunks that it holds, gives up or has
+// dropped. One call per agent is under way at a time and carries everything that has come up since
+// the call before it: thousands of small files cost as many messages as the other agent has time
+// for.
 // A shard's; used on its thread.
 #pragma once
 
@@ -65,8 +66,8 @@ class DirectoryOutbox {
   Task<Status> send(const std::string& node, const std::vector<QueuedUpdate>& batch);
   // The next candidate of each gets it.
   void forward(std::vector<QueuedUpdate> batch);
-  // What waited for a silent agent comes to another one late, and perhaps behind newer updates or a
-  // look-up: whether it still says something, changed to what is true now.
+  // A report that waited for a silent agent reaches another agent late, and perhaps behind newer
+  // updates or a look-up. True when the report still says something, changed to the present truth.
   [[nodiscard]] bool stillTrue(DirectoryUpdate& update) const;
 
   static std::vector<QueuedUpdate> take(NodeQueue& queue);

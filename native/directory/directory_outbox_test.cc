@@ -80,7 +80,7 @@ struct DirectoryOutboxTest : testing::Test, LocalChunks {
     co_return true;
   }
   void settle() { reactor->runUntilComplete(turns(*reactor, 50)); }
-  // What was reported to an agent, in order, as "2:have 2:dropped".
+  // The reports to an agent, in order, as "2:have 2:dropped".
   std::string reportedTo(const std::string& node) const {
     std::string all;
     for (const auto& message : agents.messages) {
@@ -189,8 +189,8 @@ TEST_F(DirectoryOutboxTest, TheStandInHearsWhatIsTrueThen) {
   EXPECT_EQ(reportedTo("b"), "");
 }
 
-// The cluster changed while the first was silent: the stand-in is the directory now, and has heard
-// what came after that.
+// The cluster changed while the first agent was silent: the stand-in is the directory now, and has
+// heard of the later changes.
 TEST_F(DirectoryOutboxTest, TheStandInHearsNothingThatIsNoLongerTrue) {
   agents.silent = {"a"};
   agents.hold();
@@ -228,7 +228,7 @@ TEST_F(DirectoryOutboxTest, TheOldestAreLeftOutWhenTooManyWait) {
   EXPECT_EQ(agents.messages.at(1).updates.front(), update(4));
 }
 
-// What an agent of the release before refused is put back, beside what has come up meanwhile.
+// An agent of the previous release refused an update: the outbox puts it back beside newer ones.
 TEST_F(DirectoryOutboxTest, WhatIsPutBackIsBoundedToo) {
   agents.old = true;
   agents.hold();

@@ -1,5 +1,5 @@
-// What asking directories and being one uses of the shard that it belongs to. All of it lives
-// longer than its users, and is used on the shard's thread.
+// The parts of a shard that directories and their clients use. The ports outlive their users and
+// are used on the shard's thread.
 #pragma once
 
 #include <atomic>
@@ -15,7 +15,7 @@
 
 namespace hearth {
 
-// What is here of the keys of one shard.
+// The chunks on this agent, for the keys of one shard.
 class LocalChunks {
  public:
   virtual ~LocalChunks() = default;

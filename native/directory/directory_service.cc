@@ -124,7 +124,7 @@ Task<DirectoryService::Holders> DirectoryService::holders(DirectoryRequest reque
                                                           Clock::time_point until) {
   forgetIdle();
   if (!entries_.contains(request.key)) {
-    // Who waits for the directory of a key waits until it is made.
+    // Callers wait until the directory of a key is made.
     if (ports_.gate.closed()) co_return Holders();
     const auto fresh = std::make_shared<Entry>(ports_);
     entries_[request.key] = fresh;

@@ -1,6 +1,6 @@
-// The directories of those keys for which this agent is the directory, on one shard. A directory
-// that this agent does not have yet is made by asking every ready agent for its part first: so a
-// new directory grants nothing that an older one has granted.
+// The directories of those keys for which this agent is the directory, on one shard. Before making
+// a directory, the service asks every ready agent for its part of it, so a new directory grants
+// nothing that an older one has granted.
 #pragma once
 
 #include <memory>
@@ -14,7 +14,7 @@ namespace hearth {
 
 class DirectoryService {
  public:
-  // What `ports` refers to must remain live while this object is used.
+  // The objects in `ports` must outlive this one.
   explicit DirectoryService(DirectoryPorts ports);
   ~DirectoryService();
 
@@ -34,7 +34,7 @@ class DirectoryService {
   // `until`; it is made all the same, for who asks next.
   [[nodiscard]] Task<Holders> holders(DirectoryRequest request, std::string node, std::size_t count,
                                       Clock::time_point until);
-  // What `node` said of itself when it was asked, at `asked`.
+  // The answer of `node` about itself to a question asked at `asked`.
   void correct(const ContentKey& key, const std::string& node, const AgentReport& report,
                Clock::time_point asked);
   // The part that an agent has in the key, which may be this one; nothing when it does not answer.

@@ -23,7 +23,7 @@ class FailureReports {
   // Different agents that must report the same before the holder is asked what it holds.
   static constexpr std::size_t kMinReporters = 2;
 
-  // Whether enough agents, this one among them, report the same now.
+  // True when enough agents, this one among them, report the same failure now.
   [[nodiscard]] bool note(std::uint32_t chunk, const std::string& asker, const std::string& holder,
                           TimePoint now);
   [[nodiscard]] bool holds(std::uint32_t chunk, const std::string& asker, const std::string& holder,

@@ -1,4 +1,4 @@
-// What agents say of holders that failed them.
+// Reports of agents about holders that failed them.
 #include <gtest/gtest.h>
 
 #include "directory/testing/key_directory_fixture.h"
@@ -76,7 +76,7 @@ TEST_F(FailureReportsTest, AHolderIsBelievedWhatItHolds) {
   EXPECT_EQ(directory.locate("d", 0, 0b11, kLookUp, {}, now).holders,
             (std::vector<StripeHolder>{{"a", 0b10}}));
   EXPECT_EQ(directory.locate("d", 1, 1, kLookUp, {}, now).holderOf(16), "");
-  // What it reported while its answer was on the way is newer.
+  // A report made while the answer was on its way is newer than the answer.
   directory.have("a", 0, 0b111, now + 3s);
   directory.correct("a", {.wants = false, .held = {0b11}, .fetching = {}}, now + 2s);
   EXPECT_EQ(directory.locate("d", 0, 0b100, kLookUp, {}, now + 3s).holderOf(2), "a");

@@ -25,7 +25,7 @@ void addTo(std::vector<StripeHolder>& agents, const std::string& node, std::uint
   }
 }
 
-// Who reads through keeps nothing, so none is sent to wait for it, nor it for others.
+// A reader that reads through keeps nothing, so the directory sends no other reader to wait for it.
 std::size_t readersPerHolder(Intent intent) {
   if (intent == Intent::kRead) return KeyDirectory::kReadersPerHolder;
   if (intent == Intent::kFetch) return KeyDirectory::kDemandReadersPerHolder;
@@ -154,13 +154,14 @@ std::string KeyDirectory::fetcherFor(const std::string& asker, std::uint32_t chu
 
 LocateAnswer KeyDirectory::locate(const std::string& node, std::uint32_t stripe, ChunkMask chunks,
                                   Intent intent, const FailureReport& failure, TimePoint now) {
-  // Who reads through fetches nothing by itself, and no update of it would end its part in the key.
+  // A reader that reads through fetches nothing by itself, and no update of it would end its part
+  // in the key.
   const bool passive = intent == Intent::kReadThrough || intent == Intent::kInspect;
   if (!passive) agents_[node].wants = true;
   if (stripe >= kMaxStripes) return {};
-  // Who means to keep a chunk does not have it, whatever it reported before: that a copy was
-  // evicted may be on its way, or lost. One such request of an agent is under way at a time; others
-  // may come late, behind the update that it has the chunk.
+  // An agent that means to keep a chunk does not have it, whatever it reported before: the report
+  // of an eviction may be on its way, or lost. One such request of an agent is under way at a time;
+  // others may come late, behind the update that it has the chunk.
   const bool keeps = intent == Intent::kRead || intent == Intent::kFetch;
   if (keeps) {
     std::vector<ChunkMask>& held = agents_[node].held;

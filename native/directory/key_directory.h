@@ -1,5 +1,5 @@
-// The directory of one content key: who holds which of its chunks, who fetches them from the
-// origin, and who wants them. A pure state machine: no input/output, no clock of its own. It lives
+// The directory of one content key: the agents that hold each of its chunks, fetch them from the
+// origin, or want them. A pure state machine: no input/output, no clock of its own. It lives
 // on the agent that is first in rendezvous order for the key; losing it loses no bytes, only
 // knowledge that the agents can give again (report()).
 //
@@ -7,18 +7,20 @@
 // Agents ask for as much as they can fetch, all in the same order: so they divide a file by how
 // fast they are, and what is on its way is what all of them need next.
 //
-// Whoever holds a chunk gives it to few at a time; others wait for these, and then have more to
-// choose from. So no agent gives much more than it gets, whoever fetched from the origin. Of those
-// that can give it now the nearest does: zones exchange among themselves what has come into them.
+// A holder gives a chunk to few agents at a time; the others wait for these, and then have more
+// holders to choose from. So no agent gives much more than it gets, whichever agent fetched from
+// the origin. The nearest holder that is free gives the chunk: zones exchange chunks among
+// themselves.
 //
-// Whoever could not read a chunk from its holder is not sent there again for a while
-// (failure_reports.h); the others are. When several report the same the holder is asked what it
-// holds (suspects()): agents are believed of themselves, and of others only what happened to them.
+// The directory does not send an agent back to a holder that failed it for a while
+// (failure_reports.h); it goes on sending other agents. When several agents report the same holder,
+// the directory asks the holder for its chunks (suspects()): it believes agents about themselves,
+// and about others only their own experience.
 //
-// What must stay true: at any moment at most one agent has the grant to fetch a chunk from the
-// origin. A grant ends when its agent reports the chunk, gives it up, is gone, has shown no
-// progress with the key for kGrantTimeout while another asks, or cannot be read from for
-// kSuspectTimeout by one who asks: that one has it then. Not thread-safe.
+// Invariant: at any moment at most one agent has the grant to fetch a chunk from the origin. A
+// grant ends when its agent reports the chunk, gives it up, is gone, has shown no progress with the
+// key for kGrantTimeout while another agent asks, or has failed one asker for kSuspectTimeout: then
+// this asker gets the grant. Not thread-safe.
 #pragma once
 
 #include <chrono>
@@ -57,7 +59,7 @@ struct StripeHolder {
   auto operator<=>(const StripeHolder&) const = default;
 };
 
-// What an asker does with chunks.
+// The purpose for which an asker wants chunks.
 enum class Intent : std::uint8_t {
   // Learn where they are: runs look while they wait for a turn at the origin, or for room to read.
   // They bring the chunks next, so who looks wants the key and is one of its sharers.
@@ -78,12 +80,12 @@ struct FailureReport {
 
 // Where chunks of a stripe can be had. Chunks in none of the masks have to wait.
 struct LocateAnswer {
-  // Whom to read what from; never the asker. Of those that hold a chunk the nearest, and of these
-  // who gave the least lately.
+  // The holders to read from, and the chunks to read from each; never the asker. The directory
+  // picks the nearest holder, and among equally near ones the holder that gave the least lately.
   std::vector<StripeHolder> holders;
   // Other agents that will have the rest soon: they fetch it from the origin, or read it.
   std::vector<StripeHolder> fetchers;
-  // What the asker itself fetches.
+  // The chunks that the asker itself fetches.
   ChunkMask granted = 0;
   // Agents that want the key, the asker among them unless it reads through: what the origin gives
   // is divided by their number, and who reads through asks the origin for nothing.
@@ -91,12 +93,13 @@ struct LocateAnswer {
   // Of the chunks that a holder is named for: those that others could give, too.
   ChunkMask elsewhere = 0;
 
-  // Who holds the chunk, or else fetches it; empty: none that we know of.
+  // The agent that holds the chunk, or else fetches it; empty: none is known.
   [[nodiscard]] const std::string& holderOf(std::uint32_t chunk) const;
   [[nodiscard]] const std::string& fetcherOf(std::uint32_t chunk) const;
 };
 
-// What an agent that asks before it evicts (copy_releases.h) says of its copy of a key.
+// The state of an agent's copy of a key, by its own account, when it asks before evicting
+// (copy_releases.h).
 struct CopyState {
   bool stored = false;  // all that it holds is in its cache file
   std::string asked;  // whom it has asked for leave to evict the key; empty: it has asked no agent
@@ -155,8 +158,8 @@ class KeyDirectory {
   void dropped(const std::string& node);
   // `node` left the cluster or restarted.
   void gone(const std::string& node);
-  // What an agent answered when asked for its part. Of its grants the first kMaxReportedGrants are
-  // believed.
+  // Takes an agent's answer to the question for its part. Believes the first kMaxReportedGrants of
+  // its grants.
   void report(const std::string& node, const AgentReport& report, TimePoint now);
 
   // Agents of whom several others say that they do not give what they hold, and who were not asked
@@ -195,7 +198,7 @@ class KeyDirectory {
   };
   struct Grant {
     std::string node;
-    // Who fails to read from its agent, and since when.
+    // Agents that fail to read from the grant's agent, each with the time of its first failure.
     std::map<std::string, TimePoint> suspectedSince;
   };
 
@@ -203,7 +206,7 @@ class KeyDirectory {
   // The asker cannot get the chunk from whom it was granted to.
   [[nodiscard]] static bool suspected(Grant& grant, const std::string& asker,
                                       const FailureReport& failure, TimePoint now);
-  // What is known of the chunk's holders for one asker.
+  // The holders of the chunk, as one asker may use them.
   struct Holding {
     std::string holder;   // whom the asker may read it from; empty: none, or those that do are busy
     bool busy = false;    // there is none only because they are

@@ -74,7 +74,7 @@ TEST_F(KeyDirectoryTest, WhoKeepsNothingIsNoSharer) {
   EXPECT_EQ(directory.locate("b", 0, 0b10, kLookUp, {}, now).sharers, 2u) << "a fetches, too";
 }
 
-// Who only asks what is in the cluster is no agent of the key, and takes no holder's time.
+// An agent that only inspects is no agent of the key, and takes no holder's time.
 TEST_F(KeyDirectoryTest, InspectingChangesNothing) {
   directory.have("holder", 0, 0b1, now);
   (void)directory.locate("a", 0, 0b10, kFetch, {}, now);
@@ -118,8 +118,8 @@ TEST_F(KeyDirectoryTest, WhoAsksForWhatItHadIsGrantedItAndNotNamedForIt) {
   EXPECT_EQ(other.holderOf(1), "a") << "of the rest it said nothing";
 }
 
-// Agents that ask in the same order for as much as they can fetch get what fits their speed, and
-// what is on its way is always the next of the file.
+// Agents that ask in the same order for as much as they can fetch get shares that fit their speed,
+// and the chunks on their way are always the next of the file.
 TEST_F(KeyDirectoryTest, DividesAFileByTheSpeedOfItsFetchers) {
   KeyDirectory large;
   const std::map<std::string, int> turnsAMinute{{"fast", 3}, {"even", 2}, {"slow", 1}};

@@ -48,7 +48,7 @@ struct LateAnswersTest : testing::Test {
     return answers;
   }
   Answer ask(const std::string& name) { return askAll({name}).front(); }
-  // What was sent has come then.
+  // Lets time pass; messages already sent have arrived afterwards.
   void pass(Clock::duration time) {
     moveClock(time);
     const auto turns = [&]() -> Task<bool> {

@@ -1,4 +1,4 @@
-// Whom a key's directory sends its readers to.
+// The holders to which a key's directory sends readers.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,4 +1,5 @@
-// Whether a copy of a file may go: what must stay of it stays with others. Pure: any thread.
+// Decides if a copy of a file may go: other agents must keep the bytes that have to stay. Pure: any
+// thread.
 #pragma once
 
 #include <cstdint>

@@ -19,7 +19,7 @@ ReleaseClient::Answer answerOf(ReleaseAnswer answer) {
 
 Task<ReleaseClient::Asked> ReleaseClient::ask(ContentKey key, std::uint64_t size,
                                               std::int64_t usedAtMs) {
-  // Who needs room has heard of other agents before this shard did: nothing is known yet.
+  // The caller has heard of other agents before this shard did: nothing is known yet.
   if (ports_.view->readyOthers().empty()) co_return Asked();
   const std::string home = ports_.view->directoriesOf(key).front();
   const LeaveRequest leave{.number = ++requests_, .usedAtMs = usedAtMs};

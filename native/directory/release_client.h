@@ -1,5 +1,5 @@
-// Asking for leave to evict (copy_releases.h), on one shard: the directory of the key alone, as
-// what stands in for it knows less, and for a short time, as a reader waits for the room.
+// Asking for leave to evict (copy_releases.h), on one shard. Asks the directory of the key alone,
+// and briefly, since a reader waits for the room; a stand-in would know less.
 #pragma once
 
 #include <map>

@@ -20,7 +20,7 @@ namespace hearth {
 // `parent`, the process of that thread, is gone already. Only system calls.
 void endWithParent(pid_t parent);
 
-// What a child gives back: a few bytes and at most one descriptor.
+// The answer of a child: a few bytes and at most one descriptor.
 struct ChildAnswer {
   std::string bytes;
   OwnedFd descriptor;

@@ -51,8 +51,8 @@ Result<std::string> pathOf(const OwnedFd& fd) {
   return std::string(buffer, static_cast<std::size_t>(size));
 }
 
-// Whether the server of the mount at `target` is gone for ever: the kernel answers ENOTCONN at
-// once, while a server that merely does not answer keeps whoever asks waiting.
+// True when the server of the mount at `target` is gone for ever: the kernel answers ENOTCONN at
+// once, while a server that merely does not answer keeps the caller waiting.
 bool connectionDead(const std::string& target) {
   ChildCalls asking(kProbeTime);
   const auto answer = asking.run("look at " + target, [&target] {

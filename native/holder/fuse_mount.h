@@ -48,7 +48,7 @@ struct FuseMount {
 // the mount when the last file is closed. Fine when nothing is mounted there.
 [[nodiscard]] Status unmountFuse(ChildCalls& calls, const std::string& target, bool lazy);
 
-// Whether `device` is a FUSE connection of ours to take.
+// True when `device` is a FUSE connection that the holder may keep.
 [[nodiscard]] bool isFuseDevice(const OwnedFd& device);
 
 // Aborts a connection: its requests, waiting and future, fail with ECONNABORTED or ENOTCONN.

@@ -1,5 +1,5 @@
 // Memory that agents let the holder keep: named descriptors of memfds that outlive an agent, so
-// that what it had in memory is there for the next one. One thread.
+// that the next agent finds the contents of the former one. One thread.
 #pragma once
 
 #include <cstdint>

@@ -71,7 +71,7 @@ class HeldMounts {
   [[nodiscard]] Result<ChildCalls::Running> beginTouch(HolderConnection connection,
                                                        const HolderRequest& request);
 
-  // What the holder says about a mount.
+  // The holder's description of a mount.
   [[nodiscard]] HolderRecord describe(const Mount& mount, Time now) const;
   [[nodiscard]] HolderMemory describe(const HeldMemory::Kept& kept, Time now) const;
   // Aborts the connections whose owner has had no agent for too long, and drops its memory. Returns

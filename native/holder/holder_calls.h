@@ -1,4 +1,4 @@
-// What each request does. One thread, the holder's.
+// The effect of each request. One thread, the holder's.
 #pragma once
 
 #include <sys/types.h>
@@ -12,7 +12,7 @@
 
 namespace hearth {
 
-// Who asks.
+// The process that sends a request.
 struct HolderCaller {
   HolderConnection id = 0;
   pid_t pid = 0;

@@ -49,13 +49,13 @@ struct HandedOver {
 
 class HolderClient {
  public:
-  // kUnavailable when no holder answers at `socketPath`; kUnsupported when it speaks no version
-  // that we do. `deadline` holds for each later call as well; after kDeadlineExceeded or
+  // kUnavailable when no holder answers at `socketPath`; kUnsupported when it speaks no version of
+  // this client. `deadline` holds for each later call as well; after kDeadlineExceeded or
   // kProtocolError the connection is closed and every call fails.
   [[nodiscard]] static Result<std::unique_ptr<HolderClient>> connect(
       const std::string& socketPath, std::chrono::milliseconds deadline = std::chrono::seconds(10));
 
-  // What the holder has said of itself. Any thread.
+  // The holder's greeting. Any thread.
   [[nodiscard]] const HolderHello& holder() const { return holder_; }
 
   // Becomes the agent of `owner`, until this object goes, and takes over its mounts with raised

@@ -1,5 +1,5 @@
-// Puts the fields of a message, or of a field that has fields, into their places, and remembers
-// what was wrong with them. Pure, any thread.
+// Puts the fields of a message, or of a nested field, into their places, and remembers malformed
+// ones. Pure, any thread.
 #pragma once
 
 #include <cstdint>

@@ -81,7 +81,7 @@ struct HolderFieldValue {
   [[nodiscard]] std::string text() const;
   // Nothing when it is not 1 to 8 bytes long.
   [[nodiscard]] std::optional<std::uint64_t> number() const;
-  // What a newer side has in further words is left out.
+  // Ignores further words, which a newer side may send.
   void words(std::span<std::uint64_t> into) const;
 };
 

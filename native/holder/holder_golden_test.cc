@@ -342,7 +342,7 @@ TEST_F(HolderGolden, BytesOfEveryMessageAndField) {
   EXPECT_EQ(tags_, fields);
 }
 
-// What is absent is zero or empty: a request of fewer fields is understood.
+// An absent field is zero or empty: the holder understands a request of fewer fields.
 TEST_F(HolderGolden, RequestsWithoutFields) {
   for (unsigned kind = 1; kind <= 18; ++kind) {
     if (kind == static_cast<unsigned>(Kind::kHello)) continue;  // its features are always there

@@ -1,5 +1,4 @@
-// What makes a process the holder of a socket's path: the lock beside it and the socket itself.
-// Any thread.
+// The lock and the socket that make a process the holder of a path. Any thread.
 #pragma once
 
 #include <chrono>

@@ -67,7 +67,7 @@ std::optional<std::uint64_t> wholeNumber(std::string_view text, std::uint64_t mo
   return good ? std::optional(number) : std::nullopt;
 }
 
-// What is wrong with the value; empty when it was taken.
+// The fault of the value; empty when it is valid.
 std::string setValue(hearth::HolderOptions& options, std::string_view flag,
                      std::string_view value) {
   if (flag == "--socket") {
@@ -124,7 +124,7 @@ Arguments parse(int argc, char** argv) {
   return arguments;
 }
 
-// Whether the holder at the socket answers; it does so at once, whatever its mounts wait for.
+// True when the holder answers; a holder answers at once, whatever its mounts wait for.
 int check(const std::string& socketPath) {
   const auto client = hearth::HolderClient::connect(socketPath, std::chrono::seconds(3));
   if (!client) {

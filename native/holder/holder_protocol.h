@@ -102,7 +102,7 @@ inline constexpr HolderFeatures kHolderFeatures = {0x1ff, 0};
 // Flags of a mount.
 inline constexpr std::uint64_t kHolderWritable = 1U << 0;
 
-// Who speaks.
+// The introduction of each side.
 struct HolderHello {
   std::uint16_t oldestVersion = kHolderOldestVersion;
   std::uint16_t newestVersion = kHolderVersion;

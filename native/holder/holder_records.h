@@ -21,7 +21,7 @@ inline const HolderHello kSilentHolderHello{
 
 // True when the field is one of a hello.
 bool readHolderHello(HolderFieldSink& in, const HolderFieldValue& field, HolderHello& hello);
-// What a field has in it; `outer`, of the message around it, refuses it when it is malformed.
+// Reads the contents of a field; `outer`, of the enclosing message, refuses a malformed one.
 [[nodiscard]] HolderRecord readHolderRecord(HolderFieldSink& outer,
                                             std::span<const std::byte> body);
 [[nodiscard]] HolderMemory readHolderMemory(HolderFieldSink& outer,

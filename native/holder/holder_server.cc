@@ -22,8 +22,8 @@ namespace hearth {
 namespace {
 
 constexpr std::size_t kMaxClients = 128;
-// Whoever cannot be let in, for want of descriptors, keeps the listening socket readable; it is
-// looked at again after this.
+// A client refused for want of descriptors keeps the listening socket readable; the holder looks at
+// the socket again after this pause.
 constexpr auto kAcceptPause = std::chrono::milliseconds(100);
 
 HolderHello helloOf(const HolderOptions& options) {
@@ -286,7 +286,8 @@ bool HolderServer::serveWalked(HolderConnection id, Client& client) {
   if (hangs || (mounts && !canonical)) {
     return send(client, {HolderCalls::failed(request.sequence, canonical.error()), {}});
   }
-  // What is held is known by its path, whatever has come into the way of that since.
+  // The holder knows its mounts by canonical path, even after something else came to lie over that
+  // path.
   if (canonical && (mounts || !mounts_.has(request.target))) request.target = *canonical;
   return reply(id, client, request, std::move(walked.descriptors));
 }
@@ -322,7 +323,7 @@ Status HolderServer::noteHandOver(HolderConnection id, const HolderRequest& requ
   }
   const bool continues = request.kind == HolderRequestKind::kHandOverSocket ||
                          request.kind == HolderRequestKind::kHandOverDone;
-  // Whoever has taken nothing would leave all mounts without a descriptor.
+  // A successor that has taken nothing would leave all mounts without a descriptor.
   if (continues && successor_ != id) {
     return Error{ErrorCode::kInvalidArgument,
                  "this connection has taken nothing over; ask for what there is first"};

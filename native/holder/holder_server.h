@@ -74,7 +74,7 @@ class HolderServer {
     OwnedFd process;
     std::optional<Walked> walked;
   };
-  // What poll() waits for, in the same order.
+  // The descriptors of poll(), in the same order.
   struct Waited {
     HolderConnection id = 0;
     bool walk = false;  // for the end of its walk; else for the client
@@ -98,7 +98,7 @@ class HolderServer {
   [[nodiscard]] bool serveWalked(HolderConnection id, Client& client);
   [[nodiscard]] bool reply(HolderConnection id, const Client& client, const HolderRequest& request,
                            std::vector<OwnedFd> descriptors);
-  // Whether the path that it names has to be walked first, or memory touched.
+  // True when a child has to walk the path of the request first, or to touch memory.
   [[nodiscard]] bool needsWalk(const HolderRequest& request) const;
   [[nodiscard]] Result<ChildCalls::Running> begin(HolderConnection id,
                                                   const HolderRequest& request);
@@ -111,7 +111,7 @@ class HolderServer {
   [[nodiscard]] static bool finishesHandOver(const HolderRequest& request,
                                              const HolderAnswer& answer);
   void releaseMounts();
-  // Who waits for a walk gets an error.
+  // Fails every request that waits for a walk.
   void endWalks();
   void detachAll();
   [[nodiscard]] int pollTimeoutMs() const;

@@ -51,7 +51,7 @@ Result<HolderListener> takeOver(const std::string& socketPath, HeldMounts& mount
     listener = std::move(*given);
   }
   const Status done = (*before)->finishHandOver();
-  // What it refused in words it has not done.
+  // The former holder did nothing for a request it refused.
   if (!done && (*before)->alive()) return done.error();
   if (!done || !listener.lock) {
     // Without our own copy of it, which would keep it taken.

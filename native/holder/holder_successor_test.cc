@@ -34,7 +34,7 @@ class HolderSuccessorTest : public holder_testing::HolderTest {
     server_ = std::move(*next);
     thread_ = std::thread([this] { server_->run(); });
   }
-  // What the agent "a" gets of the holder that is there: the one mount, and it is alive.
+  // The agent "a" gets the one mount from the present holder, alive.
   void expectMountAlive() {
     EXPECT_TRUE(mounted(mnt()));
     auto agent = HolderClient::connect(socketPath());
@@ -83,7 +83,7 @@ TEST_F(HolderSuccessorTest, ASuccessorGetsEverything) {
   EXPECT_EQ(kept->record.generation, 2U);
 }
 
-// What a successor has not seen it does not say.
+// A successor reports nothing that it has not seen itself.
 TEST_F(HolderSuccessorTest, ASuccessorKnowsWhoseAgentsHaveEnded) {
   const auto takeOver = [this] {
     auto next = HolderServer::create({.socketPath = socketPath(), .takeOver = true});

@@ -1,5 +1,5 @@
-// What /proc/self/mountinfo says (proc_pid_mountinfo(5)). It is the only way in which Hearth asks
-// whether something is mounted: stat and statfs of a mount whose server is gone never return.
+// Reads /proc/self/mountinfo (proc_pid_mountinfo(5)). Hearth looks for mounts in no other way: stat
+// and statfs of a mount whose server is gone never return.
 #pragma once
 
 #include <cstdint>

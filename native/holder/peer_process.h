@@ -1,4 +1,4 @@
-// Whether a process at the other end of a socket has ended. Any thread.
+// Tells if the process at the other end of a socket has ended. Any thread.
 #pragma once
 
 #include <sys/types.h>
@@ -18,8 +18,8 @@ namespace hearth {
 // closed. What its io_uring or hardware has in flight may be still.
 [[nodiscard]] bool hasEnded(const OwnedFd& process);
 
-// Whether both are of one process; nothing where the kernel does not say: before Linux 6.9, of a
-// process of another PID namespace.
+// True when both sockets belong to one process; nothing where the kernel does not say: before Linux
+// 6.9, and for a process of another PID namespace.
 [[nodiscard]] std::optional<bool> sameProcess(const OwnedFd& a, const OwnedFd& b);
 
 }  // namespace hearth

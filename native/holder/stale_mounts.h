@@ -1,5 +1,5 @@
-// What agents have mounted for pods below the folder of a cluster on this node. It is bind mounts
-// of views as well, which belong to no process: an agent that ends leaves them to the next one, so
+// Mounts that agents made for pods below the folder of a cluster on this node. Bind mounts of views
+// are among them, which belong to no process: an agent that ends leaves them to the next one, so
 // the holder, which ends last, unmounts them. Blocks for milliseconds; any thread.
 #pragma once
 

@@ -1,4 +1,4 @@
-// What agents have left mounted.
+// Mounts that ended agents left.
 #include "holder/stale_mounts.h"
 
 #include <gtest/gtest.h>

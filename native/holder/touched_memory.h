@@ -19,9 +19,9 @@ namespace hearth {
 // How much of it lies in pages of 2 MiB or more. kOutOfSpace, kInvalidArgument.
 [[nodiscard]] Result<std::uint64_t> finishTouch(ChildCalls& calls, ChildCalls::Running running);
 
-// What the control group of this process may take of memory beside what it has now (memory.max of
-// cgroups(7), version 2, of this one and all around it); the highest number where there is no
-// limit. Page cache that needs no writing counts as room: groups around this one are full of it as
+// The memory that the control group of this process may still take (memory.max of cgroups(7),
+// version 2, of this group and all groups around it); the highest number where there is no limit.
+// Page cache that needs no writing counts as room: groups around this one are full of such pages as
 // soon as their files have been read. `root` is put before /sys and /proc: tests bring a tree of
 // their own.
 [[nodiscard]] std::uint64_t controlGroupRoom(const std::string& root = {});

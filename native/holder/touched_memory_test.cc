@@ -131,7 +131,7 @@ TEST_F(TouchedMemoryTest, KeepsNoOtherWaiting) {
   EXPECT_GT(answered, 10);
 }
 
-// Who is killed for too much memory would be the holder.
+// The kernel would kill the holder for taking too much memory.
 TEST(ControlGroupRoom, IsThatOfTheNarrowestGroup) {
   namespace fs = std::filesystem;
   std::string root = (fs::temp_directory_path() / "hearth-group-XXXXXX").string();

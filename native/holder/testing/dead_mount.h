@@ -26,7 +26,7 @@ class DeadMount {
   DeadMount& operator=(const DeadMount&) = delete;
 
   [[nodiscard]] bool mounted() const { return mounted_; }
-  // Who waits gets an error.
+  // Ends the connection; waiting callers get an error.
   void end() {
     device_.reset();
     if (std::exchange(mounted_, false)) umount2(folder_.c_str(), MNT_DETACH);

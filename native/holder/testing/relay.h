@@ -1,5 +1,5 @@
-// Stands between a client and its holder and passes their datagrams on with the descriptors, so
-// that a test can cut them off at any message. Serves one connection, request by request.
+// Stands between a client and its holder and passes datagrams on with their descriptors; a test can
+// cut both off at any message. Serves one connection, request by request.
 #pragma once
 
 #include <gtest/gtest.h>
