@@ -5,8 +5,35 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <string>
 
 namespace hearth {
+
+Error errorOf(const ibv_wc& completion) {
+  switch (completion.status) {
+    case IBV_WC_RETRY_EXC_ERR:
+      return {ErrorCode::kUnavailable, "the other RDMA port does not answer"};
+    case IBV_WC_RNR_RETRY_EXC_ERR:
+      return {ErrorCode::kUnavailable, "the other RDMA endpoint posts no receives"};
+    case IBV_WC_REM_ACCESS_ERR:
+      return {ErrorCode::kPermissionDenied, "the key does not open that memory of the other side"};
+    case IBV_WC_REM_INV_REQ_ERR:
+    case IBV_WC_REM_OP_ERR:
+      return {ErrorCode::kProtocolError, "the other RDMA endpoint refused a request as malformed"};
+    case IBV_WC_WR_FLUSH_ERR:
+      return {ErrorCode::kUnavailable, "the RDMA endpoint failed before this request"};
+    case IBV_WC_MW_BIND_ERR:
+    case IBV_WC_LOC_PROT_ERR:
+    case IBV_WC_LOC_LEN_ERR:
+    case IBV_WC_LOC_QP_OP_ERR:
+      return {ErrorCode::kInternal, "the RDMA device refused a request of ours (status " +
+                                        std::to_string(completion.status) + ")"};
+    default:
+      return {ErrorCode::kUnavailable, "an RDMA request failed (status " +
+                                           std::to_string(completion.status) + ", vendor's " +
+                                           std::to_string(completion.vendor_err) + ")"};
+  }
+}
 
 Result<std::unique_ptr<CompletionQueue>> CompletionQueue::create(std::shared_ptr<Device> device,
                                                                  std::uint32_t entries) {

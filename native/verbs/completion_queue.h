@@ -12,6 +12,9 @@
 
 namespace hearth {
 
+// Why the request of a failed completion has failed.
+[[nodiscard]] Error errorOf(const ibv_wc& completion);
+
 class CompletionQueue {
  public:
   // Who takes the completions of one queue pair.

@@ -22,51 +22,12 @@
 #include <span>
 #include <vector>
 
-#include "memory/memory_vector.h"
-#include "verbs/completion_queue.h"
-#include "verbs/device.h"
+#include "verbs/queue_pair.h"
+#include "verbs/request_ledger.h"
+#include "verbs/transfer.h"
+#include "verbs/work_chain.h"
 
 namespace hearth {
-
-// A window and the memory that it opens; ends with both. Of window.h.
-struct OpenedMemory {
-  explicit OpenedMemory(std::shared_ptr<Device> of) : device(std::move(of)) {}
-  ~OpenedMemory();
-  OpenedMemory(const OpenedMemory&) = delete;
-  OpenedMemory& operator=(const OpenedMemory&) = delete;
-
-  const std::shared_ptr<Device> device;
-  ibv_mw* window = nullptr;
-  MemorySlice memory;     // while isOpen
-  std::uint32_t key = 0;  // of the last opening
-  bool isOpen = false;
-};
-
-struct Transfer {
-  enum class Kind : std::uint8_t {
-    kWrite,  // into memory of the other side
-    kSend,   // into the next receive of the other side
-    kOpen,   // of a window
-    kClose,
-  };
-  Kind kind = Kind::kWrite;
-  MemoryVector local = {};  // registered with the device, unless it is sent inline
-  std::uint64_t remoteAddress = 0;
-  std::uint32_t remoteKey = 0;
-  // The other side hears of it, with this number, when all bytes have come; takes a receive of it.
-  std::optional<std::uint32_t> immediate = std::nullopt;
-  std::shared_ptr<OpenedMemory> window = nullptr;
-  // Once. May post to the endpoint, and may not destroy it.
-  std::function<void(Status)> settled;
-};
-
-struct EndpointOptions {
-  std::uint32_t sendRequests = 128;
-  std::uint32_t receives = 64;
-  std::uint32_t receiveBytes = 4096;
-  std::uint32_t signalEvery = 16;   // work requests
-  std::uint32_t inlineBytes = 128;  // at most; fewer where the device takes no more
-};
 
 class Endpoint final : private CompletionQueue::Taker {
  public:
@@ -89,7 +50,7 @@ class Endpoint final : private CompletionQueue::Taker {
   Endpoint& operator=(const Endpoint&) = delete;
 
   // For the other side, over a connection that has authenticated both.
-  [[nodiscard]] const EndpointAddress& address() const { return address_; }
+  [[nodiscard]] const EndpointAddress& address() const { return pair_->address(); }
   // Connects to what the other side calls itself. The path is proved by data only: the callers send
   // a message in both directions before they trust it. Errors leave the endpoint unusable.
   [[nodiscard]] Status connect(const EndpointAddress& theirs);
@@ -116,50 +77,31 @@ class Endpoint final : private CompletionQueue::Taker {
   struct Counts {
     std::uint64_t requests = 0, signalled = 0, markers = 0, partialPosts = 0, bytesWritten = 0;
   };
-  [[nodiscard]] const Counts& counts() const { return counts_; }
-  [[nodiscard]] const std::shared_ptr<Device>& device() const { return device_; }
+  [[nodiscard]] Counts counts() const;
+  [[nodiscard]] const std::shared_ptr<Device>& device() const { return pair_->device(); }
 
  private:
   enum class State : std::uint8_t { kInitial, kReady, kFailed };
-  // A work request that the device has. The transfer is owned by its last one.
-  struct Request {
-    std::uint64_t sequence;
-    Transfer* transfer;  // null: a marker
-    bool signalled;
-    std::unique_ptr<Transfer> last = nullptr;
-  };
-  class Chain;
 
-  Endpoint(std::shared_ptr<Device> device, CompletionQueue& completions, EndpointOptions options,
-           OnMessage onMessage);
-  [[nodiscard]] Status createQueuePair();
-  [[nodiscard]] Status postReceives();
-  [[nodiscard]] bool postReceive(std::uint32_t index);
-  [[nodiscard]] Status modify(ibv_qp_attr& attributes, int mask, const char* to);
+  explicit Endpoint(OnMessage onMessage) : onMessage_(std::move(onMessage)) {}
   void onCompletion(const ibv_wc& completion) override;
   void onReceived(const ibv_wc& completion);
   void onSent(const ibv_wc& completion);
   void pump();
-  // How many work requests a transfer takes; 0: it cannot be posted, and `why` says so.
-  [[nodiscard]] std::size_t requestsOf(const Transfer& transfer, Status& why) const;
-  void postChain(Chain& chain);
+  void postChain(WorkChain& chain);
+  // The device takes the entries from `at` on up to `stopped`.
+  void take(WorkChain& chain, std::size_t& at, std::size_t stopped);
+  // The device does not take entry `at`: it skips all of its transfer.
+  void refuse(WorkChain& chain, std::size_t& at, int error);
   // 0, or why the device does not take it.
   [[nodiscard]] int postMarker();
-  static void settle(Transfer& transfer, const Status& status);
-  void retire(std::size_t count, const Status& status);
 
-  const std::shared_ptr<Device> device_;
-  CompletionQueue& completions_;
-  EndpointOptions options_;
   const OnMessage onMessage_;
   std::function<void()> onFailure_;
-  ibv_qp* pair_ = nullptr;
-  std::uint32_t reserved_ = 0;  // in the completion queue
-  EndpointAddress address_;
+  std::unique_ptr<QueuePair> pair_;
   State state_ = State::kInitial;
   Status failure_;
-  std::shared_ptr<MemoryRegion> receives_;
-  std::deque<Request> inFlight_;                   // as the device has them
+  RequestLedger inFlight_;                         // as the device has them
   std::deque<std::unique_ptr<Transfer>> waiting_;  // for room
   std::uint64_t nextSequence_ = 0;
   std::uint32_t sinceSignal_ = 0;

@@ -30,6 +30,8 @@ bool inside(std::uint64_t address, std::uint64_t bytes, std::uint64_t begin, std
 
 }  // namespace
 
+int newEvents() { return ::eventfd(0, EFD_CLOEXEC | EFD_SEMAPHORE | EFD_NONBLOCK); }
+
 ibv_gid Host::gid() const {
   ibv_gid gid{};
   gid.raw[10] = gid.raw[11] = 0xff;

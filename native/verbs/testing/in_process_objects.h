@@ -2,6 +2,7 @@
 // by Fabric::State::mutex. Of these tests alone.
 #pragma once
 
+#include <cerrno>
 #include <deque>
 #include <map>
 #include <vector>
@@ -9,6 +10,18 @@
 #include "verbs/testing/in_process_verbs.h"
 
 namespace hearth::testing_verbs {
+
+using FabricLock = std::lock_guard<std::recursive_mutex>;
+
+// What a function of the library that gives a pointer does when it fails.
+template <class T>
+T* failedWith(int error) {
+  errno = error;
+  return nullptr;
+}
+
+// A descriptor that is readable for as long as it counts events.
+[[nodiscard]] int newEvents();
 
 struct Context;
 
