@@ -158,6 +158,7 @@ describe('chart', () => {
       pods: {
         agent: {
           serviceAccountName: 'hearth-agent',
+          mountsToken: false,
           podLabels: { 'azure.workload.identity/use': 'true' },
           podAnnotations: {},
           extraEnv: [{ name: 'NO_PROXY', value: '.svc,10.0.0.0/8' }],
@@ -320,6 +321,6 @@ describe('chart', () => {
     assert.equal(storageClass.metadata.annotations?.['storageclass.kubernetes.io/is-default-class'], 'true');
     assert.equal(find(objects, 'Dataset', 'hearth-selftest').spec.clusterRef.name, 'main');
     assert.equal(find(objects, 'ServiceMonitor', 'hearth-operator').spec.endpoints[0].interval, '10s');
-    assert.ok(!objects.some((one) => one.metadata.name === 'hearth-view'));
+    assert.ok(!objects.some((one) => ['hearth-view', 'hearth-explain'].includes(one.metadata.name)));
   });
 });

@@ -3,6 +3,7 @@ import { cleanupUser as cleanup } from './installed_chart.ts';
 
 /** Resources are `group/resource/subresource=name`, all but the resource if there is one. */
 export type Right = [user: string, verb: string, resource: string, namespace: string, allowed: boolean];
+const agent = `system:serviceaccount:${releaseNamespace}:hearth-agent`;
 export const rights: Right[] = [
   [operator, 'patch', 'hearth.storage/storageclusters', '', true],
   [operator, 'delete', 'hearth.storage/storageclusters', '', false],
@@ -79,6 +80,19 @@ export const rights: Right[] = [
   [cleanup, 'delete', 'pods', releaseNamespace, false],
   [cleanup, 'get', 'secrets', 'default', false],
   [cleanup, 'delete', 'persistentvolumes', '', false],
+  // As much as `hearth explain` reads.
+  [agent, 'get', 'pods', 'default', true],
+  [agent, 'list', 'events', 'default', true],
+  [agent, 'get', 'persistentvolumeclaims', 'default', true],
+  [agent, 'get', 'persistentvolumes', '', true],
+  [agent, 'get', 'hearth.storage/datasets', 'models', true],
+  [agent, 'get', 'hearth.storage/cachepreloads', 'models', true],
+  [agent, 'get', 'hearth.storage/nodecaches', '', true],
+  [agent, 'list', 'pods', '', false],
+  [agent, 'patch', 'pods', 'default', false],
+  [agent, 'get', 'secrets', releaseNamespace, false],
+  [agent, 'get', 'nodes', '', false],
+  [agent, 'create', 'pods/exec', releaseNamespace, false],
   [`system:serviceaccount:${releaseNamespace}:default`, 'get', 'hearth.storage/datasets', 'models', false],
   [`system:serviceaccount:${releaseNamespace}:default`, 'get', 'secrets', releaseNamespace, false],
 ];

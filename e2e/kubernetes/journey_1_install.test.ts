@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
-import { bytesOf, MiB, ok, sha256, until } from '@hearth/common/testing';
+import { delimiter, dirname, join } from 'node:path';
+import { bytesOf, MiB, ok, root, run, sha256, tools, until } from '@hearth/common/testing';
 import { releaseNamespace } from '@hearth/common/testing/kubernetes';
 import { clusterName, inline, ofClaim, useJourney, verifying } from './journey.ts';
 
@@ -99,6 +100,28 @@ describe('from nothing to a pod with a model', () => {
       await journey().event(name, /Ready: /);
     });
   }
+
+  it("answers the commands of docs/install.md in an agent's pod, without options", async () => {
+    const hearth = (...words: string[]) => {
+      const agent = `ds/hearth-${clusterName}-all-agent`;
+      return ok(journey().cluster.kubectl(['exec', '-n', releaseNamespace, agent, '--', 'hearth', ...words]));
+    };
+    const status = await hearth('status');
+    for (const part of ['node1', 'node2', 'first.folder']) assert.ok(status.includes(part), status);
+    assert.match(await hearth('explain', 'pod/folder', '-n', 'first'), /first\/folder/);
+    await hearth('pin', 'first.folder');
+    await hearth('unpin', 'first.folder');
+    await hearth('evict', 'first.folder', '--node', 'node1');
+    const { kubectl } = await tools(['kubectl']);
+    const environment = {
+      ...process.env,
+      PATH: [dirname(kubectl), process.env.PATH].join(delimiter),
+      KUBECONFIG: journey().cluster.kubeconfig,
+    };
+    const plugin = join(root, 'cli/bin/kubectl-hearth');
+    assert.equal(await ok(run(plugin, ['dataset', 'ls'], { environment })), await hearth('dataset', 'ls'));
+    assert.match(await ok(run(plugin, ['explain', 'pod/folder', '-n', 'first'], { environment })), /first\/folder/);
+  });
 
   it('shows Datasets with integers', async () => {
     const rows = await table('datasets');

@@ -72,8 +72,7 @@ describe('bytes and a node that joins', () => {
     const before = preloads().origin.sentBytes;
     await journey().remove('cachepreload/seed');
     const [agent] = await journey().partOn('agent', cluster.nodes[0] as ClusterNode);
-    const socket = `/var/lib/hearth/${clusterName}/run/agent.sock`;
-    const evict = ['hearth', '--socket', socket, 'evict', 'joining.joined', '--node', 'node1'];
+    const evict = ['hearth', 'evict', 'joining.joined', '--node', 'node1'];
     await ok(cluster.kubectl(['-n', releaseNamespace, 'exec', agent?.metadata.name as string, '--', ...evict]));
     await until('node1 has lost its copy', async () => !(await preloads().isComplete('node1', 'joined')));
     await ok(cluster.kubectl(['cordon', node.name]));

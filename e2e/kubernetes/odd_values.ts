@@ -42,6 +42,7 @@ export const oddValues = {
   'metrics.annotations': false,
   'metrics.serviceMonitor': { enabled: true, interval: '10s', labels: { release: 'prometheus' } },
   'rbac.aggregate': false,
+  'rbac.explain': false,
   'test.cluster': 'main',
   'test.tolerations': [],
   'test.podAnnotations': { c: '1' },

@@ -20,6 +20,12 @@ export function connect(
       cause: thrown,
     });
   }
+  if (isFallback(config)) {
+    throw new HearthError(
+      'InvalidArgument',
+      'there is no kubeconfig ($KUBECONFIG, ~/.kube/config) and no service account of a pod; give --kubeconfig',
+    );
+  }
   const context = config.getContextObject(config.getCurrentContext());
   if (config.getCurrentCluster() === null) {
     throw new HearthError(
@@ -28,4 +34,10 @@ export function connect(
     );
   }
   return { api: KubernetesApi.fromKubeConfig(config), namespace: context?.namespace ?? 'default' };
+}
+
+/** The client takes localhost when it finds nothing: whatever listens there is no cluster that anybody named. */
+function isFallback(config: KubeConfig): boolean {
+  const { name, server } = config.getCurrentCluster() ?? {};
+  return name === 'cluster' && server === 'http://localhost:8080' && config.getCurrentUser()?.name === 'user';
 }

@@ -19,6 +19,8 @@ type Spec = NonNullable<Pod['spec']>;
 /** What the chart's values say of the pods of a component; what is absent is left to whoever builds them. */
 export interface PodSettings {
   serviceAccountName?: string;
+  /** The pod has the token of its account; absent: it has none. */
+  mountsToken?: boolean;
   podLabels: Readonly<Record<string, string>>;
   podAnnotations: Readonly<Record<string, string>>;
   extraEnv: NonNullable<Spec['containers'][number]['env']>;

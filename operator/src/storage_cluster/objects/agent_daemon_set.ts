@@ -2,7 +2,7 @@ import { controlPort, healthPort, wirePort } from '@hearth/common';
 import { type DaemonSet, kinds } from '@hearth/common/kubernetes';
 import { type NodeGroup, parseQuantity, type StorageCluster } from '@hearth/common/resources';
 import { configurationVolume } from '../configurations.ts';
-import { agentPaths, agentSetName, labelsOf, nodeFolder, secretName, selectorOf } from '../names.ts';
+import { agentPaths, agentSetName, agentSocket, labelsOf, nodeFolder, secretName, selectorOf } from '../names.ts';
 import { inMebibytes, memoryLimit, requestedMemory } from './agent_memory.ts';
 import { type BuildInput, type DesiredObject, desiredObject } from './desired_object.ts';
 import {
@@ -15,6 +15,8 @@ import {
   type Volume,
   type VolumeMount,
 } from './pod.ts';
+
+const configurationFile = `${agentPaths.configuration}/agent.yaml`;
 
 export interface AgentInput extends BuildInput {
   group: NodeGroup;
@@ -48,8 +50,11 @@ export function agentDaemonSet(input: AgentInput): DesiredObject<DaemonSet> {
           name: 'agent',
           image: cluster.spec.image ?? environment.image,
           imagePullPolicy: environment.imagePullPolicy,
-          command: ['hearth', 'agent', '--config', `${agentPaths.configuration}/agent.yaml`],
+          command: ['hearth', 'agent', '--config', configurationFile],
           env: [
+            // For the commands that people run in the pod: they find the agent, and its configuration, by themselves.
+            { name: 'HEARTH_SOCKET', value: agentSocket(name) },
+            { name: 'HEARTH_CONFIG', value: configurationFile },
             field('HEARTH_NODE', 'spec.nodeName'),
             field('HEARTH_WIRE_LISTEN', 'status.hostIP'),
             field('HEARTH_CONTROL_LISTEN', 'status.hostIP'),

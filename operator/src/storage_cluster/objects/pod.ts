@@ -14,10 +14,11 @@ export function nodePod(
   group: NodeGroup,
   excluded: readonly string[],
 ) {
+  const settings = environment.pods[component];
   return {
-    ...serviceAccount(environment.pods[component]),
-    // They have no business with Kubernetes.
-    automountServiceAccountToken: false,
+    ...serviceAccount(settings),
+    // Neither program speaks to Kubernetes; `hearth explain` in an agent's pod does.
+    automountServiceAccountToken: settings.mountsToken ?? false,
     enableServiceLinks: false,
     nodeSelector: { 'kubernetes.io/os': 'linux', ...group.nodeSelector },
     affinity: affinityOf(group, excluded),
