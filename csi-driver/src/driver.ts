@@ -5,7 +5,15 @@ import type { Configuration } from './configuration.ts';
 import { ControllerService, ControlRegistry } from './controller/index.ts';
 import { SystemMounts } from './mounts/index.ts';
 import { driverVersion } from './names.ts';
-import { NodeService, Publications, PublishedRecords, Rebinding, reconcilePublished, Topology } from './node/index.ts';
+import {
+  LostMounts,
+  NodeService,
+  Publications,
+  PublishedRecords,
+  Rebinding,
+  reconcilePublished,
+  Topology,
+} from './node/index.ts';
 import {
   addController,
   addIdentity,
@@ -25,6 +33,8 @@ const pace = {
   retryMs: 10_000,
   drainMs: 10_000,
   rebindMs: 3000,
+  // Sooner than the kubelet, which looks every second, sees that a container has ended.
+  lostMs: 250,
   topologyMs: 5000,
 };
 
@@ -35,6 +45,7 @@ export class Driver {
   readonly #mounts: SystemMounts;
   readonly #records: PublishedRecords;
   readonly #rebinding: Rebinding;
+  readonly #lostMounts: LostMounts;
   readonly #server: SocketServer;
   readonly #registration: KubeletRegistration | undefined;
   readonly #topology: Topology;
@@ -72,6 +83,14 @@ export class Driver {
       everyMs: pace.rebindMs,
       ...shared,
     });
+    this.#lostMounts = new LostMounts({
+      stateDirectory,
+      records: this.#records,
+      mounts: this.#mounts,
+      bar: (...mount) => nodeService.bar(...mount),
+      everyMs: pace.lostMs,
+      ...shared,
+    });
     const controller = this.#controller(agents);
     this.#server = new SocketServer({
       socket,
@@ -106,11 +125,13 @@ export class Driver {
     await this.#topology.start();
     await this.#registration?.start();
     this.#rebinding.start();
+    this.#lostMounts.start();
     this.#logger.info('the driver is ready', { node, socket, services, published: kept, removed });
   }
 
   /** The kubelet learns it first, so that it does not ask any more; then calls under way are waited for. */
   async close(): Promise<void> {
+    await this.#lostMounts.close();
     await this.#rebinding.close();
     await this.#topology.close();
     await this.#registration?.close();

@@ -38,6 +38,7 @@ export class CsiNode {
     const run = join(CsiNode.volumesDirectory(cluster), 'run');
     mkdirSync(run, { recursive: true });
     symlinkSync(cluster.agent(agent).socket, join(run, 'agent.sock'));
+    symlinkSync(join(cluster.folder, 'holder.sock'), join(run, 'holder.sock'));
     await node.begin();
     return node;
   }

@@ -1,4 +1,5 @@
 export {
+  isBarrier,
   isReadOnly,
   isRestricted,
   isWriteProtected,

@@ -21,6 +21,7 @@ describe('the mount table', () => {
       id: 30,
       parent: 22,
       device: '0:45',
+      type: 'ext4',
       root: '/views/abc',
       mountPoint: '/var/lib/hearth/c/mounts/abc/view',
       options: ['ro', 'nosuid'],

@@ -7,8 +7,8 @@ export interface Restrictions {
 /**
  * The seam under everything that changes mounts and target folders. Targets are absolute paths below the kubelet's
  * folder; a symbolic link below it is never followed. Nothing here touches what is mounted: a dead mount would hang.
- * Each call is one step that may be the last before a crash, and making it again is harmless, but for `bind`, `bindOver`
- * and `overlay`, which put one mount over another.
+ * Each call is one step that may be the last before a crash, and making it again is harmless, but for `bind`, `bindOver`,
+ * `bar` and `overlay`, which put one mount over another.
  */
 export interface MountCalls {
   table(): Promise<MountEntry[]>;
@@ -23,6 +23,16 @@ export interface MountCalls {
    * with HostToContainer see what is mounted over it, and nothing of what is mounted after it was unmounted.
    */
   bindOver(source: string, target: string, restrictions: Restrictions): Promise<void>;
+  /**
+   * Mounts a barrier over a dead mount, see `isBarrier`. The kernel answers from its cache a look at the root of a mount whose
+   * server is gone; a container runtime takes that for a folder, and the container then has the dead mount for good.
+   */
+  bar(target: string): Promise<void>;
+  /**
+   * Whether the server of the FUSE mount at a path is gone, which is for ever. Asks in a child process: a mount that does
+   * not answer within the deadline is not dead.
+   */
+  isDead(path: string): Promise<boolean>;
   /** As `bind`, but through an overlay without a writable layer: a file system that is read-only for good. */
   overlay(source: string, target: string, restrictions: Restrictions): Promise<void>;
   /** Makes the mount at the target read-only, without set-user-id programs and devices. */
@@ -39,6 +49,8 @@ export interface MountEntry {
   parent: number;
   /** `major:minor` of the file system. */
   device: string;
+  /** As `ext4`, `fuse.hearth`. */
+  type: string;
   /** The folder of the file system that is seen at the mount point. */
   root: string;
   mountPoint: string;
@@ -66,6 +78,14 @@ export function mountAt(table: readonly MountEntry[], path: string): MountEntry 
 /** Whether two mounts show the same folder of the same file system. */
 export function showSame(a: MountEntry, b: MountEntry): boolean {
   return a.device === b.device && a.root === b.root;
+}
+
+/** Type of the file systems that `bar` mounts; mountinfo shows it. */
+export const barrierType = 'fuse.hearth-lost';
+
+/** Whether a mount fails every look, at its root too, with ENOTCONN: so no container starts with it. */
+export function isBarrier({ type }: MountEntry): boolean {
+  return type === barrierType;
 }
 
 export function isReadOnly(entry: MountEntry): boolean {
@@ -108,6 +128,7 @@ function parseLine(line: string): MountEntry | undefined {
     id: Number(id),
     parent: Number(parent),
     device,
+    type: fields.at(-3) ?? '',
     root: decodeField(root),
     mountPoint: decodeField(mountPoint),
     options: options.split(','),

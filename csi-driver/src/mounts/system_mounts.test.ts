@@ -9,6 +9,7 @@ import {
   readFileSync,
   readlinkSync,
   rmdirSync,
+  statSync,
   symlinkSync,
   writeFileSync,
 } from 'node:fs';
@@ -16,7 +17,7 @@ import { rename } from 'node:fs/promises';
 import { silentLogger } from '@hearth/common';
 import { FrozenFuse, needsRoot, TemporaryFolder, until } from '@hearth/common/testing';
 import { runChild } from './child.ts';
-import { isWriteProtected, mountAt, parseMountInfo } from './mount_calls.ts';
+import { isBarrier, isReadOnly, isWriteProtected, mountAt, parseMountInfo } from './mount_calls.ts';
 import { SystemMounts } from './system_mounts.ts';
 
 const free = { noexec: false };
@@ -124,6 +125,47 @@ describe('SystemMounts', () => {
       assert.equal(await at(target), undefined);
     } finally {
       execFileSync('umount', ['--lazy', '--no-canonicalize', '--recursive', container, kubelet]);
+    }
+  });
+
+  it('bars a dead mount: who looks at it is refused, in containers that see new mounts too, until one is bound over it', async function () {
+    const kubelet = folder.file('kubelet/pod');
+    execFileSync('mount', ['--bind', kubelet, kubelet]);
+    execFileSync('mount', ['--make-private', kubelet]);
+    execFileSync('mount', ['--make-shared', kubelet]);
+    const container = folder.file('container');
+    mkdirSync(container);
+    try {
+      const target = `${kubelet}/mount`;
+      const frozen = await FrozenFuse.start(this, target);
+      execFileSync('mount', ['--no-canonicalize', '--bind', target, container]);
+      execFileSync('mount', ['--no-canonicalize', '--make-slave', container]);
+      await frozen.stop();
+      assert.equal(await mounts.isDead(target), true);
+      await mounts.bar(target);
+      const top = await at(target);
+      assert.ok(top && isBarrier(top) && isReadOnly(top), JSON.stringify(top));
+      for (const path of [target, container]) assert.throws(() => statSync(path), { code: 'ENOTCONN' }, path);
+      assert.equal(await mounts.isDead(target), true);
+      await mounts.bindOver(source, target, free);
+      for (const path of [target, container]) assert.equal(readFileSync(`${path}/sub/file`, 'utf8'), 'bytes');
+      assert.equal(await mounts.isDead(target), false);
+      for (let layer = 0; layer < 3; layer++) await mounts.unmount(target);
+      assert.equal(await at(target), undefined);
+      await mounts.removeTarget(target);
+    } finally {
+      spawnSync('umount', ['--lazy', '--no-canonicalize', '--recursive', container, kubelet]);
+    }
+  });
+
+  it('takes no mount for dead that only does not answer', async function () {
+    const target = folder.file('kubelet/pod/mount');
+    const frozen = await FrozenFuse.start(this, target);
+    try {
+      assert.equal(await mounts.isDead(target), false);
+    } finally {
+      await frozen.stop();
+      spawnSync('umount', ['--lazy', '--no-canonicalize', target]);
     }
   });
 

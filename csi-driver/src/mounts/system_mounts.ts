@@ -1,10 +1,17 @@
-import { mkdtemp, rmdir } from 'node:fs/promises';
+import { mkdtemp, open, rmdir } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type Clock, HearthError, type Logger, sleep, systemClock } from '@hearth/common';
 import { CsiError } from '../csi_error.ts';
 import { type ChildOutcome, runChild } from './child.ts';
-import { type MountCalls, type MountEntry, mountAt, type Restrictions, readMountTable } from './mount_calls.ts';
+import {
+  barrierType,
+  type MountCalls,
+  type MountEntry,
+  mountAt,
+  type Restrictions,
+  readMountTable,
+} from './mount_calls.ts';
 import { TargetFolder } from './target_folder.ts';
 
 export interface SystemMountsOptions {
@@ -18,6 +25,8 @@ export interface SystemMountsOptions {
 /** A process that looks through all mounts (lsof, a virus scanner) lets go soon. */
 const busyTries = 4;
 const busyPauseMs = 200;
+/** Within which a mount answers that has a server, or none any more. */
+const answerMs = 2000;
 
 /** mount(8) and umount(8) as child processes: they may hang, and this process must not. */
 export class SystemMounts implements MountCalls {
@@ -55,6 +64,22 @@ export class SystemMounts implements MountCalls {
     await using alone = await this.#alone(source, restrictions);
     // By its parent: a step into a dead mount, even to its ".", asks its server.
     await this.#mount(target, ['--bind', alone.path, `/proc/self/fd/3/${folder.name}`], folder.parentDescriptor);
+  }
+
+  /** A FUSE file system whose server, this process, lets go of it at once. */
+  async bar(target: string): Promise<void> {
+    await using folder = await this.#present(target);
+    await using server = await open('/dev/fuse', 'r+');
+    const options = 'ro,nosuid,nodev,fd=4,rootmode=40555,user_id=0,group_id=0,allow_other';
+    const place = `/proc/self/fd/3/${folder.name}`;
+    const words = ['--types', barrierType, '--options', options, 'hearth-lost', place];
+    await this.#mount(target, words, folder.parentDescriptor, server.fd);
+  }
+
+  async isDead(path: string): Promise<boolean> {
+    const { clock } = this.#options;
+    const outcome = await runChild('stat', ['--file-system', path], { deadlineMs: answerMs, clock });
+    return !outcome.late && outcome.code !== 0 && outcome.message.endsWith('not connected');
   }
 
   /**
@@ -160,10 +185,10 @@ export class SystemMounts implements MountCalls {
   }
 
   /** No helper programs, no utab, and no look at the paths: a dead mount hangs whoever looks at it. */
-  async #mount(target: string, args: string[], descriptor?: number): Promise<void> {
+  async #mount(target: string, args: string[], ...descriptors: number[]): Promise<void> {
     const outcome = await runChild('mount', ['--internal-only', '--no-mtab', '--no-canonicalize', ...args], {
       ...this.#options,
-      descriptors: descriptor === undefined ? [] : [descriptor],
+      descriptors,
     });
     if (outcome.code !== 0) throw failure('mount', target, outcome);
   }

@@ -1,3 +1,4 @@
+export { LostMounts } from './lost_mounts.ts';
 export { NodeService } from './node_service.ts';
 export { Publications } from './publications.ts';
 export { PublishedRecords, reconcilePublished } from './published_records.ts';

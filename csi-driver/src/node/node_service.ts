@@ -95,6 +95,12 @@ export class NodeService {
     return await this.#locks.hold([targetKey(target)], () => publications.rebind(cluster, target, agentMounts, at));
   }
 
+  /** As `Publications.bar`; `ABORTED` while another operation for the target is under way. */
+  async bar(cluster: string, target: string, device: string, at: Date): Promise<boolean> {
+    const { publications } = this.#options;
+    return await this.#locks.hold([targetKey(target)], () => publications.bar(cluster, target, device, at));
+  }
+
   /** From the manifest: asking the file system would hang while its agent is away. */
   async nodeGetVolumeStats(request: NodeGetVolumeStatsRequest): Promise<NodeGetVolumeStatsResponse> {
     const volume = checkVolume(request.volumeId);

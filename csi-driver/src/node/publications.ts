@@ -3,6 +3,7 @@ import type { PublishedVolume } from '@hearth/common/generated/hearth/v1/control
 import type { NodeAgent, NodeAgents } from '../agent/index.ts';
 import { CsiError } from '../csi_error.ts';
 import {
+  isBarrier,
   isReadOnly,
   isRestricted,
   isWriteProtected,
@@ -57,6 +58,12 @@ export class Publications {
     const { volume, target, usage } = publication;
     const present = await this.#mountAt(target);
     const record = await records.find(target);
+    if (present !== undefined && record?.volume === volume && isBarrier(present)) {
+      throw new CsiError(
+        'UNAVAILABLE',
+        `the mount of volume ${volume} died with the agent and the mount holder of this node; it is bound again when they are back: look at their pods`,
+      );
+    }
     if (present !== undefined && record?.volume === volume && isSafe(present, publication)) {
       return await this.#restrict(target, usage, present);
     }
@@ -133,6 +140,26 @@ export class Publications {
     const { volume, pod } = record;
     const advice = 'restart the pod unless its containers mount the volume with HostToContainer';
     logger.warn('a volume lost its mount and was bound again', { volume, target, pod, advice });
+    return true;
+  }
+
+  /**
+   * Keeps containers from starting with a dead mount: a barrier is mounted over it, until `rebind` binds a living one over
+   * both. Without it a container that restarts in between would have the dead mount for good. The record says so first, for
+   * agents to report. `device`: the dead file system; when something else is at the target by now, nothing is done.
+   */
+  async bar(cluster: string, target: string, device: string, at: Date): Promise<boolean> {
+    const { mounts, records, logger } = this.#parts;
+    const record = await records.find(target);
+    if (record === undefined || (await this.#mountAt(target))?.device !== device) return false;
+    if (record.lostAt === undefined) await records.write(cluster, { ...record, lostAt: at.toISOString() });
+    await mounts.bar(target);
+    const { volume, pod } = record;
+    logger.warn('a volume lost its mount; its containers cannot start until it is bound again', {
+      volume,
+      target,
+      pod,
+    });
     return true;
   }
 

@@ -28,6 +28,8 @@ export const publishedSchema = z.object({
   /** Whether the pod may run no programs of it. Records of the release before do not have it. */
   noexec: z.boolean().optional(),
   publishedAt: z.string(),
+  /** When the mount that the pod was given was found dead, until another one is about to be bound over it. */
+  lostAt: z.string().optional(),
   /** When the mount that the pod was given was dead, and another one was about to be bound over it: agents report it. */
   reboundAt: z.string().optional(),
   /** The file system (`major:minor`) that this was: another one is another death, the same one another try. */
@@ -46,10 +48,11 @@ const maxBefore = 15;
  * another one, so two rebindings that were done never have the same.
  */
 export function withRebinding(record: PublishedRecord, { device }: { device: string }, now: Date): PublishedRecord {
-  const { reboundAt, reboundTo, reboundBefore = [] } = record;
-  if (reboundAt !== undefined && reboundTo === device) return record;
+  const { lostAt, ...kept } = record;
+  const { reboundAt, reboundTo, reboundBefore = [] } = kept;
+  if (lostAt === undefined && reboundAt !== undefined && reboundTo === device) return record;
   const before = reboundAt === undefined ? [] : [...reboundBefore, reboundAt].slice(-maxBefore);
-  return { ...record, reboundAt: now.toISOString(), reboundTo: device, reboundBefore: before };
+  return { ...kept, reboundAt: now.toISOString(), reboundTo: device, reboundBefore: before };
 }
 
 /** Name of a record: the first 32 hexadecimal digits of the SHA-256 of the target path. */

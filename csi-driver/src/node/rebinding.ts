@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { type Clock, HearthError, type Logger, RecurringWork, systemClock } from '@hearth/common';
-import { isRestricted, type MountCalls, type MountEntry, mountAt, showSame } from '../mounts/index.ts';
+import { isBarrier, isRestricted, type MountCalls, type MountEntry, mountAt, showSame } from '../mounts/index.ts';
 import type { PublishedRecord, PublishedRecords } from './published_records.ts';
 
 /** What a published volume lacks because its agent lost its mounts; `noexec` as the pod was given it. */
@@ -43,7 +43,10 @@ export function remedyOf(
   }
   // The second name is that of agents of the release before.
   const source = mountAt(table, `${folder}fuse-${record.dataset}`) ?? mountAt(table, `${folder}fuse`);
-  return source === undefined ? none : { kind: 'bind', source, layers: layers.length, noexec };
+  if (source === undefined) return none;
+  // Until an agent is back its dead mount is still in the table: bound over the barrier it would let containers start.
+  const isStillDead = isBarrier(present) && layers.some((layer) => showSame(layer, source));
+  return isStillDead ? none : { kind: 'bind', source, layers: layers.length, noexec };
 }
 
 export interface RebindingParts {
@@ -127,6 +130,6 @@ export class Rebinding {
  * Another text when a mount has come, gone or been made again: an agent's, or that of a volume. Volumes of the release
  * before share what is mounted over them, and lose it with the first that is unpublished.
  */
-function summary(table: readonly MountEntry[]): string {
+export function summary(table: readonly MountEntry[]): string {
   return table.map(({ id, device, mountPoint }) => `${id} ${device} ${mountPoint}`).join('\n');
 }

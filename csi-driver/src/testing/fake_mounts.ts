@@ -1,15 +1,17 @@
-import type { MountCalls, MountEntry, Restrictions } from '../mounts/mount_calls.ts';
+import { barrierType, type MountCalls, type MountEntry, type Restrictions } from '../mounts/mount_calls.ts';
 
 /** A mount table in memory, with the rules of the kernel that matter here. Outlives the process that a test "kills". */
 export class FakeMounts implements MountCalls {
   readonly entries: MountEntry[] = [];
   readonly folders = new Set<string>();
+  /** Devices whose server is gone. */
+  readonly dead = new Set<string>();
   #nextId = 100;
 
   /** As when the agent makes a mount. */
-  add(mountPoint: string, device: string, options = ['ro'], superOptions = ['rw']): void {
+  add(mountPoint: string, device: string, options = ['ro'], superOptions = ['rw'], type = 'fuse.hearth'): void {
     const parent = this.#top(mountPoint)?.id ?? 1;
-    this.entries.push({ id: this.#nextId++, parent, device, root: '/', mountPoint, options, superOptions });
+    this.entries.push({ id: this.#nextId++, parent, device, type, root: '/', mountPoint, options, superOptions });
   }
 
   reboot(): void {
@@ -38,6 +40,16 @@ export class FakeMounts implements MountCalls {
   async bindOver(source: string, target: string, restrictions: Restrictions): Promise<void> {
     if (this.#top(target) === undefined) throw new Error(`${target} is not mounted`);
     await this.bind(source, target, restrictions);
+  }
+
+  async bar(target: string): Promise<void> {
+    if (this.#top(target) === undefined) throw new Error(`${target} is not mounted`);
+    this.add(target, `barrier ${this.#nextId}`, optionsOf({ noexec: false }), ['ro'], barrierType);
+  }
+
+  async isDead(path: string): Promise<boolean> {
+    const top = this.#top(path);
+    return top !== undefined && (top.type === barrierType || this.dead.has(top.device));
   }
 
   /** The device names its source, so that tests see it. */

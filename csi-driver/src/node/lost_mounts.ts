@@ -1,0 +1,112 @@
+import { readdir } from 'node:fs/promises';
+import { join } from 'node:path';
+import { type Clock, HearthError, knock, type Logger, RecurringWork, systemClock } from '@hearth/common';
+import { isBarrier, type MountCalls, type MountEntry, mountAt } from '../mounts/index.ts';
+import type { PublishedRecords } from './published_records.ts';
+import { summary } from './rebinding.ts';
+
+export interface LostMountsParts {
+  /** Its folders are the clusters: `<state>/<cluster>/run/agent.sock`, and `holder.sock`. */
+  stateDirectory: string;
+  records: Pick<PublishedRecords, 'all'>;
+  mounts: Pick<MountCalls, 'table' | 'resolve' | 'isDead'>;
+  /** As `Publications.bar`, alone for its target. */
+  bar: (cluster: string, target: string, device: string, at: Date) => Promise<boolean>;
+  /** Milliseconds between looks. */
+  everyMs: number;
+  logger: Logger;
+  clock?: Clock;
+}
+
+const knockMs = 1000;
+
+/**
+ * FUSE mounts die when agent and holder of a node are gone at once. This looks whether both are, and has the dead mounts
+ * of pods barred before a container restarts with one. It asks the mounts themselves only while nobody listens on either
+ * socket: whoever asks a mount that its holder keeps for the next agent waits for that agent.
+ */
+export class LostMounts {
+  readonly #parts: LostMountsParts;
+  readonly #clock: Clock;
+  #looks: RecurringWork | undefined;
+  /** By cluster: all mounts at the last look after which nothing was left to do. */
+  readonly #seen = new Map<string, string>();
+  #lastWarning = '';
+
+  constructor(parts: LostMountsParts) {
+    this.#parts = parts;
+    this.#clock = parts.clock ?? systemClock;
+  }
+
+  start(): void {
+    this.#looks = new RecurringWork(this.#clock, this.#parts.everyMs, () => this.look());
+  }
+
+  async close(): Promise<void> {
+    await this.#looks?.close();
+  }
+
+  /** Never fails: what could not be barred is tried again by the next look, and logged once. */
+  async look(): Promise<void> {
+    const { stateDirectory, logger } = this.#parts;
+    try {
+      for (const cluster of await listing(stateDirectory)) {
+        const run = join(stateDirectory, cluster, 'run');
+        if ((await isDeserted(join(run, 'holder.sock'))) && (await isDeserted(join(run, 'agent.sock')))) {
+          await this.#barDead(cluster);
+        } else {
+          this.#seen.delete(cluster);
+        }
+      }
+      this.#lastWarning = '';
+    } catch (thrown) {
+      const error = HearthError.from(thrown);
+      if (error.message !== this.#lastWarning) logger.warn('a dead mount of a volume is not barred yet', { error });
+      this.#lastWarning = error.message;
+    }
+  }
+
+  async #barDead(cluster: string): Promise<void> {
+    const { mounts, records, bar } = this.#parts;
+    const table = await mounts.table();
+    const now = summary(table);
+    if (this.#seen.get(cluster) === now) return;
+    const at = this.#clock.date();
+    const dead = new Map<string, boolean>();
+    for (const stored of await records.all()) {
+      const { record } = stored;
+      if (stored.cluster !== cluster || record === undefined || record.dataPath === 'view') continue;
+      const present = await this.#presentAt(record.target, table);
+      if (present === undefined || isBarrier(present)) continue;
+      const isDead = dead.get(present.device) ?? (await mounts.isDead(present.mountPoint));
+      dead.set(present.device, isDead);
+      if (isDead) await bar(cluster, record.target, present.device, at);
+    }
+    // A mount that lives on, as one whose agent is about to end, is looked at again.
+    if (![...dead.values()].includes(false)) this.#seen.set(cluster, now);
+  }
+
+  async #presentAt(target: string, table: readonly MountEntry[]): Promise<MountEntry | undefined> {
+    const path = await this.#parts.mounts.resolve(target);
+    return path === undefined ? undefined : mountAt(table, path);
+  }
+}
+
+/**
+ * Whether nobody listens on a socket. A holder's is of another type (SOCK_SEQPACKET), for which the kernel refuses the
+ * connection with EPROTOTYPE, unseen by the holder.
+ */
+async function isDeserted(path: string): Promise<boolean> {
+  const reason = await knock(path, knockMs);
+  return reason === 'ECONNREFUSED' || reason === 'ENOENT';
+}
+
+async function listing(folder: string): Promise<string[]> {
+  try {
+    return await readdir(folder);
+  } catch (thrown) {
+    const { code } = thrown as NodeJS.ErrnoException;
+    if (code === 'ENOENT' || code === 'ENOTDIR') return [];
+    throw thrown;
+  }
+}
