@@ -6,7 +6,7 @@ STAMP := build/.setup
 # The last file that `npm run generate` writes; `npm install` runs it, too.
 GENERATED := csi-driver/src/generated/kubelet/pluginregistration/api.ts
 
-.PHONY: help run test test-all test-slow smoke test-unit test-native test-asan test-tsan test-upgrade fuzz lint tidy verify e2e cluster cluster-down image bench bench-quick bench-pods soak check-gpu wheel test-python build setup generate format clean
+.PHONY: help run test test-all test-slow smoke test-unit test-native test-asan test-tsan test-upgrade test-rdma fuzz lint tidy verify e2e cluster cluster-down image bench bench-quick bench-pods soak check-gpu wheel test-python build setup generate format clean
 
 help: ## List the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
@@ -40,6 +40,9 @@ test-tsan: $(GENERATED) ## All C++ tests under ThreadSanitizer
 
 test-upgrade: build ## Replace a running cluster of the previous release, under readers
 	@$(NODE) scripts/test/main.ts upgrade
+
+test-rdma: $(GENERATED) ## RDMA over a kernel's soft-RoCE, in an emulated machine of Debian packages; beside ib_write_bw
+	@$(NODE) scripts/test/main.ts rdma
 
 wheel: $(GENERATED) ## Build the Python package hearth into build/wheels
 	@scripts/build-wheel.sh

@@ -4,6 +4,7 @@ import { node, type Outcome, type Run, root } from './command.ts';
 import { add, type Counts, failedStep, step } from './counts.ts';
 import { buildNative, nativeTests } from './ctest.ts';
 import { type MochaCall, mocha, sideBySide, without } from './mocha.ts';
+import { rdmaTests } from './rdma.ts';
 import { generatedFiles, styleCheck, testFiles } from './sources.ts';
 
 /** Builds the Go programs that tests start. Without root they may be out of reach, and tests that need them are skipped. */
@@ -170,6 +171,7 @@ export const suites: Record<string, Suite> = {
     run: async (run) => step('clients/python', await run('scripts/test-wheel.sh', [])),
     minutes: 15,
   },
+  rdma: { title: 'RDMA on a kernel in an emulated machine', run: rdmaTests, minutes: 30 },
   soak: { title: 'Soak', run: soak, minutes: 30 },
 };
 
@@ -179,6 +181,6 @@ export const plans: Record<string, string[]> = {
   'test-slow': ['programs', 'slow-native', 'slow'],
   all: [
     ...['programs', 'smoke', 'native', 'unit', 'lint', 'verify', 'slow-native', 'slow', 'tidy'],
-    ...['e2e', 'upgrade', 'python', 'fuzz', 'asan', 'tsan', 'soak'],
+    ...['e2e', 'upgrade', 'python', 'rdma', 'fuzz', 'asan', 'tsan', 'soak'],
   ],
 };
