@@ -25,9 +25,9 @@ Error errorOf(const ibv_wc& completion) {
     case IBV_WC_MW_BIND_ERR:
     case IBV_WC_LOC_PROT_ERR:
     case IBV_WC_LOC_LEN_ERR:
-    case IBV_WC_LOC_QP_OP_ERR:
       return {ErrorCode::kInternal, "the RDMA device refused a request of ours (status " +
                                         std::to_string(completion.status) + ")"};
+    // Local errors of the queue pair among them: so soft-RoCE reports an interface that has gone.
     default:
       return {ErrorCode::kUnavailable, "an RDMA request failed (status " +
                                            std::to_string(completion.status) + ", vendor's " +
