@@ -7,6 +7,7 @@ import {
   ClientNames,
   DatasetTables,
   Locations,
+  LostManifests,
   ManifestKeeper,
   type OpenOrigin,
   OriginCheck,
@@ -48,6 +49,7 @@ export class Agent {
   readonly keeper: ManifestKeeper;
   readonly #clientNames: ClientNames;
   readonly resolution: Resolution;
+  readonly #lostManifests: LostManifests;
   readonly pins: Pins;
   readonly requests: Requests;
   readonly capabilities: Capabilities;
@@ -80,6 +82,7 @@ export class Agent {
       keeper: this.keeper,
       used: () => this.#usedManifests(),
     });
+    this.#lostManifests = new LostManifests(context, this.datasets, this.keeper, this.resolution);
     this.pins = new Pins(context, this.keeper);
     this.capabilities = new Capabilities(probe, context.pace.probeMs, logger, clock);
     this.holderWatch = new HolderWatch(context, holder);
@@ -177,6 +180,7 @@ export class Agent {
     this.locations.close();
     await Promise.all([this.capabilities.close(), this.holderWatch.close()]);
     this.#clientNames.close();
+    await this.#lostManifests.close();
     await Promise.all([this.statistics.close(), this.usage.close(), this.pins.close(), this.keeper.close()]);
     await Promise.all([this.warmTables.close(), this.datasets.close()]);
   }

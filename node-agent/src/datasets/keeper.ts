@@ -42,6 +42,7 @@ export class ManifestKeeper {
   /** Manifests that are being made for datasets that are not registered yet. While there are any, none is removed. */
   #beingMade = 0;
   readonly #openedListeners = new Set<(digest: string) => void>();
+  readonly #missingListeners = new Set<(digest: string) => void>();
   /** Manifests that are in use on this node whatever becomes of their datasets; each with what ends waiting for it. */
   readonly #kept = new Map<string, AbortController>();
 
@@ -73,6 +74,15 @@ export class ManifestKeeper {
     return () => void this.#openedListeners.delete(listener);
   }
 
+  /**
+   * Called after every look for a manifest that found it with no ready agent, while all of them could be asked. Returns the
+   * function that ends it.
+   */
+  onMissing(listener: (digest: string) => void): () => void {
+    this.#missingListeners.add(listener);
+    return () => void this.#missingListeners.delete(listener);
+  }
+
   /** Resolves when the manifest is open here; waits for peers that have it until the signal ends it. */
   async opened(digest: string, signal: AbortSignal): Promise<void> {
     let last: HearthError | undefined;
@@ -85,7 +95,7 @@ export class ManifestKeeper {
         if (signal.aborted) throw last ?? unanswered(digest, error);
         if (error.code !== 'NotFound' && error.code !== 'Unavailable') throw error;
         last = error;
-        if (failures > 0) await this.#logMissing(digest, error);
+        if (failures > 0) await this.#noteMissing(digest, error);
         await sleep(this.#context.clock, Math.min(longestPauseMs, firstPauseMs * 2 ** failures), signal);
         if (signal.aborted) throw error;
       }
@@ -172,10 +182,11 @@ export class ManifestKeeper {
     await Promise.all(this.#fetching.values());
   }
 
-  async #logMissing(digest: string, error: HearthError): Promise<void> {
+  async #noteMissing(digest: string, error: HearthError): Promise<void> {
     const unreachable = await this.#unreachable(digest, error).catch(() => undefined);
     if (unreachable === undefined) {
       this.#context.logger.debug('could not fetch the manifest from a peer', { manifest: digest, error });
+      if (error.code === 'NotFound') for (const listener of this.#missingListeners) listener(digest);
       return;
     }
     if (this.#lastWarning !== unreachable.message)
@@ -265,12 +276,14 @@ export class ManifestKeeper {
       if (made !== undefined) {
         const written = made.written ?? (await this.#findOut(made, deadline));
         await this.#tables.revisionsMirror.caughtUp(written, deadline);
+        this.#unused.add(made.digest);
       }
     } catch {
+      // The store is away for long. A manifest too many costs little, and the only one that there is costs the dataset.
       if (this.#stop.signal.aborted) return;
+      if (made !== undefined) this.#unused.delete(made.digest);
     }
     this.#beingMade--;
-    if (made !== undefined) this.#unused.add(made.digest);
     this.#removeUnused();
   }
 

@@ -70,6 +70,14 @@ export function checkName(what: string, name: string): void {
   );
 }
 
+/**
+ * No ready agent has its manifest, and it could not be made anew: one that comes back with it makes the dataset Ready again.
+ * `OriginChanged` is the other failure of a dataset that was listed once.
+ */
+export function isLost({ state, manifest, errorCode }: DatasetRecord): boolean {
+  return state === 'Failed' && manifest !== '' && errorCode !== 'OriginChanged';
+}
+
 /** The same source and choice of files: adding a dataset again under its name is then a new look at its origin. */
 export function sameRequest(a: DatasetRequest, b: DatasetRequest): boolean {
   return requestText(a) === requestText(b);

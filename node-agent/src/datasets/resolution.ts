@@ -106,12 +106,32 @@ export class Resolution {
     for (;;) {
       signal.throwIfAborted();
       const lockRevision = await this.#lock(name, request, signal);
-      if (lockRevision !== undefined) return await this.#lead(name, request, lockRevision, progress, signal);
+      if (lockRevision !== undefined) {
+        return await this.#lead(name, request, { lockRevision, lost: false }, progress, signal);
+      }
       const other = await this.#waitForOther(name, request, progress, signal);
       // Other mirrors than ours are not what was asked for: then it is our turn.
       const ours = other !== undefined && sameMirrors(other.source, request.source);
       if (ours && other.attempts > (before?.attempts ?? 0)) return await this.#follow(other, request);
     }
+  }
+
+  /**
+   * Lists a dataset again whose manifest no ready agent has. Nothing happens when another agent lists it, or its record is
+   * another meanwhile. Errors of the origin after they were recorded: the dataset has then failed.
+   */
+  async relist(dataset: DatasetRecord, signal: AbortSignal): Promise<void> {
+    const { name, source, include, exclude, manifest, attempts } = dataset;
+    const request = { source, include, exclude };
+    const lockRevision = await this.#lock(name, request, signal);
+    if (lockRevision === undefined) return;
+    const present = await this.#tables.datasets.read(name, { signal }).catch(async (thrown: unknown) => {
+      await this.#release(name, lockRevision);
+      throw thrown;
+    });
+    const same = present?.value.manifest === manifest && present.value.attempts === attempts;
+    if (same) await this.#lead(name, request, { lockRevision, lost: true }, () => {}, signal);
+    else await this.#release(name, lockRevision);
   }
 
   #refuseOther(
@@ -181,7 +201,7 @@ export class Resolution {
   async #lead(
     name: string,
     request: DatasetRequest,
-    lockRevision: number,
+    { lockRevision, lost }: { lockRevision: number; lost: boolean },
     progress: (progress: ListingProgress) => void,
     signal: AbortSignal,
   ): Promise<Resolved> {
@@ -189,7 +209,7 @@ export class Resolution {
       await this.#release(name, lockRevision);
       throw thrown;
     });
-    return await this.#register(name, request, { before, lockRevision }, listed);
+    return await this.#register(name, request, { before, lockRevision, lost }, listed);
   }
 
   /** Lists the origin, and ends the use of it. */
@@ -216,14 +236,14 @@ export class Resolution {
   async #register(
     name: string,
     request: DatasetRequest,
-    { before, lockRevision }: { before: DatasetRecord | undefined; lockRevision: number },
+    { before, lockRevision, lost }: { before: DatasetRecord | undefined; lockRevision: number; lost: boolean },
     listed: Listed | HearthError,
   ): Promise<Resolved> {
     const registered = await this.#keeper.spareAll();
     let info: ManifestInfo | undefined;
     let written: number | undefined;
     try {
-      const outcome = await this.#made(listed);
+      const outcome = { ...(await this.#made(listed)), lost };
       info = outcome.info;
       const now = epochMs(this.#context.clock);
       const dataset = recordOf(name, { ...request, credentialed: this.#credentials.isOwn(name) }, before, now, outcome);
@@ -334,14 +354,14 @@ type Outcome =
 
 /**
  * The record after an attempt. A failed attempt leaves the revision that was there in use, and says so; only a
- * dataset without any revision fails as a whole.
+ * dataset without any revision, or `lost`, whose revision no agent has, fails as a whole.
  */
 function recordOf(
   name: string,
   request: DatasetRequest & Pick<DatasetRecord, 'credentialed'>,
   before: DatasetRecord | undefined,
   now: number,
-  outcome: Outcome,
+  outcome: Outcome & { lost: boolean },
 ): DatasetRecord {
   const base = {
     name,
@@ -355,6 +375,11 @@ function recordOf(
   if (outcome.error !== undefined) {
     const { code, message } = outcome.error;
     const lastAttempt = { unchanged: false, errorCode: code, message };
+    if (before?.manifest && outcome.lost) {
+      const failure = `no agent has its list of files any more, and it cannot be listed again: ${message}`;
+      const errorCode = code === 'OriginChanged' ? 'Unavailable' : code;
+      return { ...before, ...base, state: 'Failed', errorCode, message: failure, lastAttempt };
+    }
     if (before?.manifest)
       return { ...before, ...base, message: `the last look at the origin failed: ${message}`, lastAttempt };
     const empty = { manifest: '', revision: '', files: 0, bytes: 0n, warnings: [] };
