@@ -1,4 +1,5 @@
-// The addon's door: `open(options)` and the classes `ManifestBuilder` and `PathFilter`. When its
+// The addon's door: `open(options)` and the classes `ManifestBuilder`, `PathFilter` and
+// `ProxyChoice`. When its
 // environment ends (process.exit, the end of a worker), engines that are still open are closed and
 // their threads joined.
 #include <napi.h>
@@ -59,6 +60,24 @@ Napi::Value PathFilterWrap::matches(const Napi::CallbackInfo& info) {
   return Napi::Boolean::New(info.Env(), filter_->matches(info[0].As<Napi::String>().Utf8Value()));
 }
 
+Napi::Function ProxyChoiceWrap::define(Napi::Env env) {
+  return DefineClass(env, "ProxyChoice", {InstanceMethod<&ProxyChoiceWrap::of>("of")});
+}
+
+// new ProxyChoice(proxies: { http: string, https: string, none: string })
+ProxyChoiceWrap::ProxyChoiceWrap(const Napi::CallbackInfo& info)
+    : Napi::ObjectWrap<ProxyChoiceWrap>(info) {
+  Result<ProxyChoice> choice =
+      ProxyChoice::create(convert::proxyOptions(info[0].As<Napi::Object>()));
+  if (!choice.ok()) throw Napi::Error(info.Env(), convert::toJs(info.Env(), choice.error()));
+  choice_ = std::move(*choice);
+}
+
+Napi::Value ProxyChoiceWrap::of(const Napi::CallbackInfo& info) {
+  if (!info[0].IsString()) throw Napi::TypeError::New(info.Env(), "url: a string is expected");
+  return Napi::String::New(info.Env(), choice_.of(info[0].As<Napi::String>().Utf8Value()));
+}
+
 Napi::Object initialise(Napi::Env env, Napi::Object exports) {
   auto* const addon = new AddonData(env);
   env.SetInstanceData(addon);
@@ -73,6 +92,7 @@ Napi::Object initialise(Napi::Env env, Napi::Object exports) {
   });
   exports.Set("ManifestBuilder", ManifestBuilderWrap::define(env));
   exports.Set("PathFilter", PathFilterWrap::define(env));
+  exports.Set("ProxyChoice", ProxyChoiceWrap::define(env));
   exports.Set("open", Napi::Function::New(env, EngineWrap::open, "open"));
   return exports;
 }

@@ -23,6 +23,7 @@ namespace hearth::convert {
 [[nodiscard]] std::vector<std::string> texts(const Napi::Value& from, const char* name);
 [[nodiscard]] ManifestRow manifestRow(const Napi::Object& from);
 [[nodiscard]] Location location(const Napi::Object& from);
+[[nodiscard]] ProxyOptions proxyOptions(const Napi::Object& from);
 [[nodiscard]] Error error(const Napi::Object& from);
 [[nodiscard]] Verification verification(const std::string& name);
 [[nodiscard]] MountOptions::Path mountPath(const std::string& name);

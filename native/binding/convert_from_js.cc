@@ -154,7 +154,12 @@ EngineOptions engineOptions(const Napi::Object& from) {
   const Napi::Value networks = field(from, "allowedNetworks");
   if (present(networks))
     options.allowedNetworks = list<std::string>(networks, "allowedNetworks", stringOf);
+  options.proxies = proxyOptions(object(field(from, "proxies"), "proxies"));
   return options;
+}
+
+ProxyOptions proxyOptions(const Napi::Object& from) {
+  return {.http = text(from, "http"), .https = text(from, "https"), .none = text(from, "none")};
 }
 
 std::vector<ClusterMember> members(const Napi::Array& from) {

@@ -13,6 +13,7 @@
 #include "binding/convert.h"
 #include "engine/engine.h"
 #include "manifest/path_filter.h"
+#include "origin/proxy_choice.h"
 
 namespace hearth {
 
@@ -49,6 +50,17 @@ class PathFilterWrap final : public Napi::ObjectWrap<PathFilterWrap> {
  private:
   Napi::Value matches(const Napi::CallbackInfo& info);
   std::optional<PathFilter> filter_;
+};
+
+// The JavaScript class `ProxyChoice`: asked at once, on the JavaScript thread.
+class ProxyChoiceWrap final : public Napi::ObjectWrap<ProxyChoiceWrap> {
+ public:
+  static Napi::Function define(Napi::Env env);
+  explicit ProxyChoiceWrap(const Napi::CallbackInfo& info);
+
+ private:
+  Napi::Value of(const Napi::CallbackInfo& info);
+  ProxyChoice choice_;
 };
 
 class EngineWrap final : public Napi::ObjectWrap<EngineWrap> {

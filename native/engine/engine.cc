@@ -167,6 +167,7 @@ Task<Status> Engine::startShard(const EngineOptions& options, Shard& shard) {
   origin.certificateAuthorities = options.certificateAuthorities;
   origin.forbidPrivateAddresses = options.forbidPrivateAddresses;
   origin.allowedNetworks = options.allowedNetworks;
+  origin.proxies = options.proxies;
   origin.floorTimeout = options.originFloorTimeout;
   origin.directories = commons_.directories;
   auto client = OriginClient::create(*shard.reactor, std::move(origin));

@@ -49,6 +49,7 @@ struct EngineOptions {
   // Refuse origins in loopback, link-local and private ranges, but for those listed (CIDR).
   bool forbidPrivateAddresses = false;
   std::vector<std::string> allowedNetworks;
+  ProxyOptions proxies;
   TransportFactory transport = PeerTransport::create;  // another one has only in tests
   // The files of one shard's reactor; others than the kernel's only in tests.
   std::function<std::unique_ptr<FileSystem>(Reactor&)> files = kernelFiles;

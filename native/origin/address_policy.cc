@@ -1,15 +1,11 @@
 #include "origin/address_policy.h"
 
-#include <arpa/inet.h>
-
 #include <algorithm>
-#include <charconv>
 #include <cstring>
+#include <optional>
 
 namespace hearth {
 namespace {
-
-constexpr unsigned kMappedBits = 96;
 
 // Not globally reachable, or not a host at all: IANA's IPv4 and IPv6 Special-Purpose Address
 // Registries (RFC 6890 and its updates), and multicast.
@@ -20,97 +16,72 @@ constexpr const char* kSpecial[] = {
     "::1/128",       "64:ff9b:1::/48",  "100::/64",       "2001::/23",      "2001:db8::/32",
     "fc00::/7",      "fe80::/10",       "fec0::/10",      "ff00::/8"};
 
-}  // namespace
-
-bool AddressPolicy::Network::contains(const Address& other) const {
-  const std::size_t whole = bits / 8;
-  if (!std::equal(address.begin(), address.begin() + static_cast<std::ptrdiff_t>(whole),
-                  other.begin())) {
-    return false;
-  }
-  if (bits % 8 == 0) return true;
-  const auto mask = static_cast<std::uint8_t>(0xff00 >> (bits % 8));
-  return ((address[whole] ^ other[whole]) & mask) == 0;
-}
-
-Result<AddressPolicy::Network> AddressPolicy::parse(std::string_view text) {
-  const Error malformed{ErrorCode::kInvalidArgument,
-                        "'" + std::string(text) +
-                            "' is not a network; write it like 10.1.0.0/16, fd00::/8 or 192.0.2.7"};
-  const std::size_t slash = text.find('/');
-  const std::string host(text.substr(0, slash));
-  Network network;
-  unsigned width = 128;
-  unsigned before = 0;
-  if (in_addr four{}; inet_pton(AF_INET, host.c_str(), &four) == 1) {
-    network.address[10] = network.address[11] = 0xff;
-    std::memcpy(network.address.data() + 12, &four, sizeof four);
-    width = 32;
-    before = kMappedBits;
-  } else if (inet_pton(AF_INET6, host.c_str(), network.address.data()) != 1) {
-    return malformed;
-  }
-  network.bits = before + width;
-  if (slash != text.npos) {
-    const std::string_view length = text.substr(slash + 1);
-    unsigned bits = 0;
-    const auto [end, error] = std::from_chars(length.data(), length.data() + length.size(), bits);
-    if (error != std::errc() || end != length.data() + length.size() || bits > width)
-      return malformed;
-    network.bits = before + bits;
-  }
-  return network;
-}
-
-Result<AddressPolicy> AddressPolicy::publicAnd(const std::vector<std::string>& allowed) {
-  AddressPolicy policy;
-  policy.restricted_ = true;
-  for (const std::string& text : allowed) {
-    const auto network = parse(text);
-    if (!network.ok()) return network.error();
-    policy.allowed_.push_back(*network);
-  }
-  return policy;
-}
-
-bool AddressPolicy::isPublic(const Address& address) {
+bool isPublic(const AddressBytes& address) {
   static const std::vector<Network> special = [] {
     std::vector<Network> networks;
-    for (const char* const text : kSpecial) networks.push_back(*parse(text));
+    for (const char* const text : kSpecial) networks.push_back(*Network::parse(text));
     return networks;
   }();
   return std::none_of(special.begin(), special.end(),
                       [&address](const Network& network) { return network.contains(address); });
 }
 
+}  // namespace
+
+Result<AddressPolicy> AddressPolicy::publicAnd(const std::vector<std::string>& allowed) {
+  AddressPolicy policy;
+  policy.restricted_ = true;
+  for (const std::string& text : allowed) {
+    const auto network = Network::parse(text);
+    if (!network) {
+      return Error{
+          ErrorCode::kInvalidArgument,
+          "'" + text + "' is not a network; write it like 10.1.0.0/16, fd00::/8 or 192.0.2.7"};
+    }
+    policy.allowed_.push_back(*network);
+  }
+  return policy;
+}
+
 bool AddressPolicy::allows(const sockaddr* address) const {
   if (!restricted_) return true;
-  Address bytes{};
-  bytes[10] = bytes[11] = 0xff;
+  AddressBytes bytes{};
   if (address->sa_family == AF_INET) {
+    bytes[10] = bytes[11] = 0xff;
     std::memcpy(bytes.data() + 12, &reinterpret_cast<const sockaddr_in*>(address)->sin_addr, 4);
   } else if (address->sa_family == AF_INET6) {
-    Address six;
-    std::memcpy(six.data(), &reinterpret_cast<const sockaddr_in6*>(address)->sin6_addr, 16);
-    // An IPv4 address inside: 64:ff9b::/96 (NAT64, RFC 6052), 2002::/16 (6to4, RFC 3056) and ::/96
-    // (IPv4-compatible, RFC 4291, but not :: and ::1).
-    static const Network nat64 = *parse("64:ff9b::/96");
-    static const Network sixToFour = *parse("2002::/16");
-    static const Network compatible = *parse("::/96");
-    if (nat64.contains(six) || (compatible.contains(six) && six[12] != 0)) {
-      std::copy(six.begin() + 12, six.end(), bytes.begin() + 12);
-    } else if (sixToFour.contains(six)) {
-      std::copy(six.begin() + 2, six.begin() + 6, bytes.begin() + 12);
-    } else {
-      bytes = six;
-    }
+    std::memcpy(bytes.data(), &reinterpret_cast<const sockaddr_in6*>(address)->sin6_addr, 16);
   } else {
     return false;
   }
+  return allows(bytes);
+}
+
+bool AddressPolicy::allowsHost(std::string_view host) const {
+  if (!restricted_) return true;
+  const auto address = addressOfHost(host);
+  return !address || allows(*address);
+}
+
+bool AddressPolicy::allows(AddressBytes address) const {
+  // An IPv4 address inside: 64:ff9b::/96 (NAT64, RFC 6052), 2002::/16 (6to4, RFC 3056) and ::/96
+  // (IPv4-compatible, RFC 4291, but not :: and ::1).
+  static const Network nat64 = *Network::parse("64:ff9b::/96");
+  static const Network sixToFour = *Network::parse("2002::/16");
+  static const Network compatible = *Network::parse("::/96");
+  std::optional<std::size_t> inside;
+  if (nat64.contains(address) || (compatible.contains(address) && address[12] != 0)) inside = 12;
+  if (sixToFour.contains(address)) inside = 2;
+  if (inside) {
+    AddressBytes four{};
+    four[10] = four[11] = 0xff;
+    std::memcpy(four.data() + 12, address.data() + *inside, 4);
+    address = four;
+  }
   const bool listed =
       std::any_of(allowed_.begin(), allowed_.end(),
-                  [&bytes](const Network& network) { return network.contains(bytes); });
-  return listed || isPublic(bytes);
+                  [&address](const Network& network) { return network.contains(address); });
+  return listed || isPublic(address);
 }
 
 }  // namespace hearth

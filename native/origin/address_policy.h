@@ -5,12 +5,12 @@
 #include <netinet/in.h>
 #include <sys/socket.h>
 
-#include <array>
-#include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/result.h"
+#include "origin/network.h"
 
 namespace hearth {
 
@@ -26,18 +26,13 @@ class AddressPolicy {
   // IPv4 and IPv6. IPv4 addresses inside IPv6 (mapped, NAT64, 6to4) are judged as what they lead
   // to.
   [[nodiscard]] bool allows(const sockaddr* address) const;
+  // Of a URL's host that an address is written in, in any spelling; names are allowed. For requests
+  // through a proxy, which looks names up itself.
+  [[nodiscard]] bool allowsHost(std::string_view host) const;
 
  private:
-  // IPv4 as ::ffff:0:0/96.
-  using Address = std::array<std::uint8_t, 16>;
-  struct Network {
-    Address address{};
-    unsigned bits = 0;
-    [[nodiscard]] bool contains(const Address& other) const;
-  };
-
-  static Result<Network> parse(std::string_view text);
-  [[nodiscard]] static bool isPublic(const Address& address);
+  // IPv4 addresses inside IPv6 are judged as these.
+  [[nodiscard]] bool allows(AddressBytes address) const;
 
   bool restricted_ = false;
   std::vector<Network> allowed_;

@@ -34,6 +34,13 @@ void useFreshConnection(CURL* easy) {
   curl_easy_setopt(easy, CURLOPT_DNS_SHUFFLE_ADDRESSES, 1L);
 }
 
+Error addressError(const std::string& shown) {
+  return {ErrorCode::kPermissionDenied,
+          shown +
+              ": its address is loopback, link-local or private, and such origins are not allowed; "
+              "list the network if it is meant to be reachable"};
+}
+
 bool isReset(CURLcode code) {
   return code == CURLE_RECV_ERROR || code == CURLE_SEND_ERROR || code == CURLE_GOT_NOTHING;
 }
@@ -69,6 +76,7 @@ HttpExchange::HttpExchange(HttpContext& context, HttpRequest request, PieceSink&
     : context_(context),
       request_(std::move(request)),
       shown_(shownUrl(request_.url)),
+      proxy_(context.proxies.of(request_.url)),
       sink_(sink),
       writer_(sink, request_.range.received, request_.range.received + request_.range.length),
       easy_(context.handles.take()),
@@ -121,7 +129,7 @@ Status HttpExchange::configure() {
     option(CURLOPT_CAINFO, options.certificateAuthorities.c_str());
     option(CURLOPT_CAPATH, static_cast<char*>(nullptr));  // that file and no other
   }
-  if (!context_.addresses.allowsEverything()) option(CURLOPT_PROXY, "");
+  if (Status usable = configureProxy(); !usable.ok()) return usable;
   if (request_.hedge) useFreshConnection(easy);
   option(CURLOPT_OPENSOCKETFUNCTION, &HttpExchange::openSocket);
   option(CURLOPT_OPENSOCKETDATA, this);
@@ -158,6 +166,24 @@ Status HttpExchange::configure() {
   return {};
 }
 
+// libcurl itself reads nothing of the environment. A proxy is the administrator's choice, so its
+// own address may be any; it looks names up, so of an origin behind it only written addresses can
+// be judged here.
+Status HttpExchange::configureProxy() {
+  CURL* const easy = transfer_.easy;
+  curl_easy_setopt(easy, CURLOPT_PROXY, proxy_.c_str());
+  curl_easy_setopt(easy, CURLOPT_NOPROXY, "");
+  if (proxy_.empty()) return {};
+  const std::string& authorities = context_.options.certificateAuthorities;
+  if (!authorities.empty()) {
+    curl_easy_setopt(easy, CURLOPT_PROXY_CAINFO, authorities.c_str());
+    curl_easy_setopt(easy, CURLOPT_PROXY_CAPATH, static_cast<char*>(nullptr));
+  }
+  const auto host = hostOf(request_.url);
+  if (host && context_.addresses.allowsHost(host->name)) return {};
+  return addressError(shown_);
+}
+
 Task<HttpOutcome> HttpExchange::run() {
   if (Status status = configure(); !status.ok()) co_return HttpOutcome{.status = std::move(status)};
   const OriginOptions& options = context_.options;
@@ -176,7 +202,7 @@ Task<HttpOutcome> HttpExchange::run() {
   context_.multi.finish(transfer_);
   HttpOutcome result = outcome();
   result.answer = head_.status;
-  result.reset = !cancelled_ && isReset(transfer_.result);
+  result.reset = !cancelled_ && isReset(transfer_.result) && refusedByProxy() == 0;
   co_return result;
 }
 
@@ -244,7 +270,7 @@ bool HttpExchange::object(std::span<const std::byte> bytes) {
 curl_socket_t HttpExchange::openSocket(void* self, curlsocktype /*purpose*/,
                                        curl_sockaddr* address) {
   auto& exchange = *static_cast<HttpExchange*>(self);
-  if (!exchange.context_.addresses.allows(&address->addr)) {
+  if (exchange.proxy_.empty() && !exchange.context_.addresses.allows(&address->addr)) {
     exchange.addressRefused_ = true;
     return CURL_SOCKET_BAD;
   }
@@ -314,7 +340,16 @@ std::string HttpExchange::systemError() const {
   return std::generic_category().message(static_cast<int>(number));
 }
 
+long HttpExchange::refusedByProxy() const {
+  long status = 0;
+  if (!proxy_.empty()) curl_easy_getinfo(transfer_.easy, CURLINFO_HTTP_CONNECTCODE, &status);
+  return status >= 200 && status < 300 ? 0 : status;
+}
+
 Error HttpExchange::transferError(CURLcode code) const {
+  if (const long status = refusedByProxy(); status != 0) {
+    return proxyRefusal(shown_, proxy_, status);
+  }
   const std::string reason = curl_easy_strerror(code);
   const std::string detail = curlMessage_[0] != '\0' ? curlMessage_ : reason;
   switch (code) {
@@ -322,14 +357,15 @@ Error HttpExchange::transferError(CURLcode code) const {
       return {ErrorCode::kUnavailable,
               shown_ + ": the host name cannot be resolved; check the name and DNS"};
     case CURLE_COULDNT_CONNECT:
-      if (addressRefused_) {
-        return {ErrorCode::kPermissionDenied, shown_ +
-                                                  ": its address is loopback, link-local or "
-                                                  "private, and such origins are not allowed; list "
-                                                  "the network if it is meant to be reachable"};
-      }
-      return {ErrorCode::kUnavailable, shown_ + ": no connection: " + systemError() +
-                                           "; check that the server runs and can be reached"};
+      if (addressRefused_) return addressError(shown_);
+      return {ErrorCode::kUnavailable,
+              shown_ + ": no connection" +
+                  (proxy_.empty() ? "" : " to the proxy " + siteOf(proxy_)) + ": " + systemError() +
+                  "; check that the server runs and can be reached"};
+    case CURLE_COULDNT_RESOLVE_PROXY:
+      return {ErrorCode::kUnavailable,
+              shown_ + ": the name of the proxy " + siteOf(proxy_) +
+                  " cannot be resolved; check HTTP_PROXY and HTTPS_PROXY of the agents"};
     case CURLE_PEER_FAILED_VERIFICATION:
     case CURLE_SSL_ISSUER_ERROR:
     case CURLE_SSL_INVALIDCERTSTATUS:

@@ -17,6 +17,7 @@
 #include "origin/gzip_body.h"
 #include "origin/origin_client.h"
 #include "origin/piece_sink.h"
+#include "origin/proxy_choice.h"
 #include "origin/response_check.h"
 
 namespace hearth {
@@ -28,6 +29,7 @@ struct HttpContext {
   EasyHandles& handles;
   const OriginOptions& options;
   const AddressPolicy& addresses;
+  const ProxyChoice& proxies;
   OriginStatistics& statistics;
 };
 
@@ -90,6 +92,7 @@ class HttpExchange {
 
   [[nodiscard]] Clock::duration shortened(Clock::duration usual) const;
   Status configure();
+  Status configureProxy();
   void addHeader(const std::string& line);
   bool body(std::span<const std::byte> bytes);
   bool object(std::span<const std::byte> bytes);
@@ -99,11 +102,14 @@ class HttpExchange {
   std::string systemError() const;
   // Of this exchange: "1.1 KiB/s, 5 of 20 bytes".
   std::string pace() const;
+  // Of a proxy's answer to CONNECT; 0: there was none.
+  [[nodiscard]] long refusedByProxy() const;
   Error transferError(CURLcode code) const;
 
   HttpContext& context_;
   const HttpRequest request_;
   const std::string shown_;
+  const std::string& proxy_;  // empty: none
   PieceSink& sink_;
   PieceSink::Writer writer_;
   CurlEasy easy_;

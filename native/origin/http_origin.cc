@@ -69,12 +69,16 @@ Result<std::unique_ptr<HttpOrigin>> HttpOrigin::create(Reactor& reactor, OriginO
     if (!policy.ok()) return policy.error().within("allowedNetworks");
     origin->addresses_ = std::move(*policy);
   }
+  auto proxies = ProxyChoice::create(origin->options_.proxies);
+  if (!proxies.ok()) return proxies.error();
+  origin->proxies_ = std::move(*proxies);
   const std::size_t connections = origin->options_.connections;
   auto multi = CurlMulti::create(reactor, connections + OriginHosts::hedgePlaces(connections));
   if (!multi.ok()) return multi.error();
   origin->multi_ = std::move(*multi);
   origin->context_.reset(new HttpContext{reactor, *origin->multi_, origin->handles_,
-                                         origin->options_, origin->addresses_, statistics});
+                                         origin->options_, origin->addresses_, origin->proxies_,
+                                         statistics});
   return origin;
 }
 

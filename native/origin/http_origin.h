@@ -50,6 +50,7 @@ class HttpOrigin {
   const OriginOptions options_;
   OriginStatistics& statistics_;
   AddressPolicy addresses_;
+  ProxyChoice proxies_;
   std::unique_ptr<CurlMulti> multi_;
   std::unique_ptr<HttpContext> context_;
   RetryPolicy retries_;

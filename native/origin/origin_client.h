@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "origin/proxy_choice.h"
 #include "reactor/reactor.h"
 
 namespace hearth {
@@ -114,10 +115,12 @@ struct OriginOptions {
   Clock::duration longestBackOff = std::chrono::seconds(10);
   // Refuses servers whose address, after name look-up and after every redirect, is loopback,
   // link-local, private or otherwise not public (kPermissionDenied), unless it lies in one of
-  // allowedNetworks ("10.1.0.0/16", "fd00::/8"). Proxies of the environment (https_proxy, ...) are
-  // then not used: they would hide the address.
+  // allowedNetworks ("10.1.0.0/16", "fd00::/8"). Of a server that is asked through a proxy, which
+  // looks its name up, this holds for addresses that are written in URLs and redirects.
   bool forbidPrivateAddresses = false;
   std::vector<std::string> allowedNetworks;
+  // The proxies of the process's environment are not used.
+  ProxyOptions proxies;
   // Threads for directory origins, shared by the clients of a process. Null: some of its own.
   std::shared_ptr<DirectoryCalls> directories;
 };
@@ -141,7 +144,8 @@ struct OriginStatistics {
 // closed.
 class OriginClient {
  public:
-  // kInvalidArgument for certificateAuthorities that cannot be read and malformed allowedNetworks.
+  // kInvalidArgument for certificateAuthorities that cannot be read, malformed allowedNetworks and
+  // proxies.
   // `reactor` must remain live while the result is used.
   [[nodiscard]] static Result<std::unique_ptr<OriginClient>> create(Reactor& reactor,
                                                                     OriginOptions options);

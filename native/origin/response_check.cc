@@ -131,6 +131,11 @@ Error statusError(int status, const std::string& shown, bool expires) {
                 answered + "; the location has expired or is not allowed"};
       return {ErrorCode::kPermissionDenied,
               answered + " (forbidden); give the dataset credentials that may read it"};
+    case 407:
+      return {ErrorCode::kUnauthenticated,
+              shown +
+                  ": the proxy asks for credentials (407); give the agents a user and password "
+                  "in HTTP_PROXY"};
     case 404:
     case 410:
       return {ErrorCode::kNotFound,

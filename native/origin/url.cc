@@ -30,6 +30,12 @@ std::optional<std::string> part(const ParsedUrl& url, CURLUPart which, unsigned 
   return copy;
 }
 
+std::string inLowerCase(std::string text) {
+  std::transform(text.begin(), text.end(), text.begin(),
+                 [](unsigned char c) { return 'A' <= c && c <= 'Z' ? c - 'A' + 'a' : c; });
+  return text;
+}
+
 }  // namespace
 
 std::string shownUrl(const std::string& url) {
@@ -63,15 +69,30 @@ std::string siteOf(const std::string& url) {
   const auto host = part(parsed, CURLUPART_HOST);
   const auto port = part(parsed, CURLUPART_PORT, CURLU_DEFAULT_PORT);
   if (!scheme || !host || !port) return {};
-  std::string site = *scheme + "://" + *host + ":" + *port;
-  std::transform(site.begin(), site.end(), site.begin(),
-                 [](unsigned char c) { return 'A' <= c && c <= 'Z' ? c - 'A' + 'a' : c; });
-  return site;
+  return inLowerCase(*scheme + "://" + *host + ":" + *port);
+}
+
+std::optional<UrlHost> hostOf(const std::string& url) {
+  const ParsedUrl parsed = parse(url);
+  if (parsed == nullptr) return std::nullopt;
+  const auto host = part(parsed, CURLUPART_HOST);
+  const auto port = part(parsed, CURLUPART_PORT, CURLU_DEFAULT_PORT);
+  if (!host || !port) return std::nullopt;
+  std::string name = inLowerCase(*host);
+  if (name.starts_with('[')) name = name.substr(1, name.size() - 2);
+  while (name.ends_with('.')) name.pop_back();
+  return UrlHost{std::move(name), *port};
 }
 
 bool sameSite(const std::string& a, const std::string& b) {
   const std::string first = siteOf(a);
   return !first.empty() && first == siteOf(b);
+}
+
+std::string withPort(const std::string& url) {
+  const ParsedUrl parsed = parse(url);
+  if (parsed == nullptr) return {};
+  return part(parsed, CURLUPART_URL, CURLU_DEFAULT_PORT).value_or("");
 }
 
 bool isHttps(const std::string& url) {

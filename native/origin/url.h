@@ -1,6 +1,7 @@
 // What we need to know of URLs, read by libcurl's own parser so that both see the same host. Pure.
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "base/result.h"
@@ -18,6 +19,17 @@ namespace hearth {
 
 // scheme://host:port, the same text for URLs of the same site; empty for what is no URL.
 [[nodiscard]] std::string siteOf(const std::string& url);
+
+// The host's name or address in lower case, without brackets and the dot at its end, and the port.
+struct UrlHost {
+  std::string name;
+  std::string port;
+};
+// None of what is no URL with a host.
+[[nodiscard]] std::optional<UrlHost> hostOf(const std::string& url);
+
+// The URL with the port that its scheme says where it has none; empty for what is no URL.
+[[nodiscard]] std::string withPort(const std::string& url);
 
 [[nodiscard]] bool isHttps(const std::string& url);
 

@@ -54,8 +54,17 @@ export interface EngineOptions {
   forbidPrivateAddresses: boolean;
   /** Networks (CIDR) that are allowed all the same. */
   allowedNetworks: string[];
+  /** How origins are asked; the environment of the process is not read. */
+  proxies: ProxyOptions;
   /** Called on the JavaScript thread with every event of the engine. */
   onEvent: (event: EngineEvent) => void;
+}
+
+/** The rules of HTTP_PROXY, HTTPS_PROXY and NO_PROXY (native/origin/proxy_choice.h); '' where there is none. */
+export interface ProxyOptions {
+  http: string;
+  https: string;
+  none: string;
 }
 
 /** What goes up from the engine, by its one thread-safe function. */

@@ -33,6 +33,7 @@ const options: EngineOptions = {
   certificateAuthorities: '',
   forbidPrivateAddresses: false,
   allowedNetworks: [],
+  proxies: { http: '', https: '', none: '' },
   // Locations are never answered: what asks for them stays pending.
   onEvent: () => {},
 };

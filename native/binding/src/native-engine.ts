@@ -16,6 +16,7 @@ import type {
   MountInfo,
   MountOptions,
   Peer,
+  ProxyOptions,
   Residency,
   Statistics,
   VerifyResult,
@@ -27,6 +28,7 @@ import type { MirrorPlace, RevisionSource, SourceStatistics } from './sources.ts
 interface Addon {
   open(options: EngineOptions): Promise<Engine>;
   ManifestBuilder: new (skipUnusable: boolean) => ManifestBuilder;
+  ProxyChoice: new (proxies: ProxyOptions) => { of(url: string): string };
   PathFilter: new (include: readonly string[], exclude: readonly string[]) => { matches(path: string): boolean };
 }
 
@@ -108,6 +110,23 @@ export class PathFilter {
 
   matches(path: string): boolean {
     return this.choosesAll || this.#native.matches(path);
+  }
+}
+
+/** Through which proxy an origin is asked: what the engine decides for the same options. */
+export class ProxyChoice {
+  readonly #native: { of(url: string): string } | undefined;
+
+  /** `InvalidArgument` names the variable of a proxy that cannot be used, without its password. */
+  constructor(proxies: ProxyOptions) {
+    if (proxies.http === '' && proxies.https === '') return;
+    const { ProxyChoice: Native } = loadAddon();
+    this.#native = callNow(() => new Native(proxies));
+  }
+
+  /** The proxy's URL with its credentials, for a request to this URL; '' where the host is asked directly. */
+  of(url: URL): string {
+    return this.#native?.of(url.href) ?? '';
   }
 }
 

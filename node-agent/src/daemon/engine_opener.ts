@@ -2,11 +2,14 @@ import { type Clock, HearthError, type Logger, sleep } from '@hearth/common';
 import type { Address, Engine, EngineEvent, EngineOptions } from '@hearth/engine';
 import type { CacheCheck } from '../cache/index.ts';
 import { type AgentConfig, engineLimits } from '../config/index.ts';
+import { type Environment, proxiesOf } from '../origins/index.ts';
 import { unlessAborted } from '../records/index.ts';
 import { installationOf } from './installation.ts';
 
 export interface EngineOpenerOptions {
   config: AgentConfig;
+  /** For its proxies. */
+  environment: Environment;
   incarnation: string;
   /** Addresses of the wire protocol. */
   listen: readonly Address[];
@@ -64,7 +67,7 @@ export class EngineOpener {
   }
 
   async #try(onEvent: (event: EngineEvent) => void): Promise<OpenedEngine> {
-    const { config, incarnation, listen, check, logger, factory } = this.#options;
+    const { config, environment, incarnation, listen, check, logger, factory } = this.#options;
     await check.prepare();
     const directories = await check.run();
     const engine = await factory({
@@ -88,6 +91,7 @@ export class EngineOpener {
       certificateAuthorities: config.origins.certificateAuthorities ?? '',
       forbidPrivateAddresses: !config.origins.allowPrivate,
       allowedNetworks: config.origins.allowedNetworks,
+      proxies: proxiesOf(environment),
       onEvent: (event) => {
         if (event.kind === 'log') logger.log(event.level, event.message, event.fields);
         else onEvent(event);

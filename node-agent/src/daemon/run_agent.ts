@@ -90,6 +90,7 @@ async function startAgent(
   const check = new CacheCheck(config);
   const opener = new EngineOpener({
     config,
+    environment,
     incarnation,
     listen,
     check,

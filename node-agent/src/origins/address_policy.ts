@@ -75,10 +75,19 @@ const embedded = embeddings.map(({ prefix, length, offset }) => ({ list: blockLi
 export class AddressPolicy {
   readonly #allowPrivate: boolean;
   readonly #ranges = new BlockList();
+  readonly #resolve: (name: string) => Promise<{ address: string }[]>;
 
-  /** `allowed`: addresses and CIDR ranges, as the engine takes them. `InvalidArgument` names a malformed one. */
-  constructor(allowPrivate: boolean, allowed: readonly string[]) {
+  /**
+   * `allowed`: addresses and CIDR ranges, as the engine takes them. `InvalidArgument` names a malformed one. `resolve`: the
+   * system's but in tests, for `checkHost`.
+   */
+  constructor(
+    allowPrivate: boolean,
+    allowed: readonly string[],
+    resolve: (name: string) => Promise<{ address: string }[]> = (name) => resolveName(name, { all: true }),
+  ) {
     this.#allowPrivate = allowPrivate;
+    this.#resolve = resolve;
     for (const item of allowed) this.#allow(item);
   }
 
@@ -93,7 +102,7 @@ export class AddressPolicy {
     this.checkUrl(url);
     const host = url.hostname.replace(/^\[|\]$/g, '');
     if (this.#allowPrivate || isIP(host) !== 0) return;
-    const addresses = await resolveName(host, { all: true }).catch(() => []);
+    const addresses = await this.#resolve(host).catch(() => []);
     for (const { address } of addresses) this.#check(address, host);
   }
 

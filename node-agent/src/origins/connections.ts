@@ -1,17 +1,29 @@
 import { readFileSync } from 'node:fs';
-import { Agent as HttpAgent } from 'node:http';
+import { type AgentOptions, Agent as HttpAgent } from 'node:http';
 import { Agent as HttpsAgent } from 'node:https';
 import { createSecureContext, getCACertificates, type SecureContext } from 'node:tls';
 import { HearthError } from '@hearth/common';
+import { ProxyChoice } from '@hearth/engine';
 import type { AddressPolicy } from './address_policy.ts';
 
 /** Sockets of one origin to one host at once. */
 export const socketsPerHost = 32;
 
-/** The keep-alive connections of one origin: every one of them passes the address policy. */
-export interface Connections {
+/** Connections for http and for https URLs. */
+export interface Agents {
   http: HttpAgent;
   https: HttpsAgent;
+}
+
+/**
+ * The keep-alive connections of one origin. Direct ones all pass the address policy; those to a proxy do not, as it is the
+ * administrator's choice.
+ */
+export interface Connections {
+  /** By which this URL is asked. */
+  agentsFor(url: URL): Agents;
+  /** Scheme, host and port of the proxy that is asked for this URL; '': there is none. */
+  proxyFor(url: URL): string;
   /** Ends all connections. Idempotent. */
   close(): void;
 }
@@ -20,16 +32,35 @@ export interface Connections {
  * `certificateAuthorities`: PEM file that replaces the system's authorities, as libcurl's CAINFO does in the
  * engine; '' for the system's. `InvalidArgument` when the file cannot be read or holds no certificate.
  */
-export function openConnections(policy: AddressPolicy, certificateAuthorities: string): Connections {
-  const shared = { keepAlive: true, maxSockets: socketsPerHost, lookup: policy.lookup };
-  const http = new HttpAgent(shared);
-  const https = new HttpsAgent({ ...shared, secureContext: secureContext(certificateAuthorities) });
+export function openConnections(
+  policy: AddressPolicy,
+  certificateAuthorities: string,
+  proxies: ProxyChoice = new ProxyChoice({ http: '', https: '', none: '' }),
+): Connections {
+  const context = secureContext(certificateAuthorities);
+  const open = (more: AgentOptions): Agents => {
+    const shared = { keepAlive: true, maxSockets: socketsPerHost, ...more };
+    return { http: new HttpAgent(shared), https: new HttpsAgent({ ...shared, secureContext: context }) };
+  };
+  const direct = open({ lookup: policy.lookup });
+  const proxied = new Map<string, Agents>();
   return {
-    http,
-    https,
+    agentsFor(url) {
+      const proxy = proxies.of(url);
+      if (proxy === '') return direct;
+      const agents = proxied.get(proxy) ?? open({ proxyEnv: { http_proxy: proxy, https_proxy: proxy } });
+      proxied.set(proxy, agents);
+      return agents;
+    },
+    proxyFor(url) {
+      const proxy = proxies.of(url);
+      return proxy === '' ? '' : new URL(proxy).origin;
+    },
     close() {
-      http.destroy();
-      https.destroy();
+      for (const { http, https } of [direct, ...proxied.values()]) {
+        http.destroy();
+        https.destroy();
+      }
     },
   };
 }

@@ -1,5 +1,6 @@
 import { HearthError, systemClock } from '@hearth/common';
 import type { Source } from '@hearth/common/generated/hearth/v1/control.ts';
+import { ProxyChoice } from '@hearth/engine';
 import { AddressPolicy } from './address_policy.ts';
 import { openConnections } from './connections.ts';
 import { DirectoryCalls } from './directory_calls.ts';
@@ -12,7 +13,7 @@ import type { Origin, OriginOptions } from './origin.ts';
 import { S3Origin } from './s3_origin.ts';
 import { SelfTestOrigin } from './self_test_origin.ts';
 import { describeSource } from './source.ts';
-import { type Environment, hubToken, withEnvironment } from './source_environment.ts';
+import { type Environment, hubToken, proxiesOf, withEnvironment } from './source_environment.ts';
 
 const attemptMs = 60_000;
 /** Where the image has them. */
@@ -41,7 +42,11 @@ function firstOrigin(source: Source, keyScope: ((key: string) => string) | undef
   }
   if (kind.$case === 'selfTest') return new SelfTestOrigin(options.selfTestDirectory ?? defaultSelfTestDirectory);
   const policy = new AddressPolicy(filled.allowPrivate, options.allowedAddresses ?? []);
-  const connections = openConnections(policy, options.certificateAuthorities ?? '');
+  const connections = openConnections(
+    policy,
+    options.certificateAuthorities ?? '',
+    new ProxyChoice(proxiesOf(environment)),
+  );
   const attempts = options.attempts ?? 5;
   const description = describeSource(source);
   const { pauseMs = 250, clock = systemClock } = options;

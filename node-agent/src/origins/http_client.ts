@@ -50,12 +50,16 @@ type Outcome = { response: HttpResponse } | { error: HearthError; retryAfterMs: 
 const maxRedirects = 5;
 const maxPauseMs = 60_000;
 const refusalBytes = 4096;
+/** Machines behind a proxy may have no DNS that answers. */
+const lookMs = 2_000;
 
 /** Small requests (metadata, listings) to origins: address policy, redirects, retries, deadlines. */
 export class HttpClient {
   readonly #connections: Connections;
   readonly #policy: AddressPolicy;
   readonly #options: HttpClientOptions;
+  /** Of hosts that are asked through a proxy. */
+  readonly #looks = new Map<string, Promise<void>>();
 
   constructor(connections: Connections, policy: AddressPolicy, options: HttpClientOptions) {
     this.#connections = connections;
@@ -98,7 +102,8 @@ export class HttpClient {
       return { error, retryAfterMs: asked > maxPauseMs ? undefined : asked };
     } catch (thrown) {
       if (request.signal.aborted) return { error: cancelled(request), retryAfterMs: undefined };
-      const { error, mayPass } = connectionError(thrown, request.url.host);
+      const proxy = this.#connections.proxyFor(request.url);
+      const { error, mayPass } = connectionError(thrown, request.url.host, proxy);
       return { error, retryAfterMs: mayPass ? 0 : undefined };
     }
   }
@@ -109,7 +114,7 @@ export class HttpClient {
       const response = await this.#once(request, url);
       const target = redirectTarget(response);
       if (target === undefined) return response;
-      this.#policy.checkUrl(target);
+      await this.#check(target);
       const isFollowed =
         request.redirects === 'follow' || (request.redirects === 'sameHost' && target.origin === url.origin);
       if (!isFollowed) return { ...response, redirect: target };
@@ -121,8 +126,25 @@ export class HttpClient {
     );
   }
 
-  #once(request: HttpRequest, url: URL): Promise<HttpResponse> {
+  /**
+   * A proxy looks names up itself, where no lookup of ours is asked. A name that this machine knows, and knows as a
+   * refused address, is refused all the same; about others the proxy decides.
+   */
+  async #check(url: URL): Promise<void> {
     this.#policy.checkUrl(url);
+    if (this.#connections.proxyFor(url) === '') return;
+    let look = this.#looks.get(url.hostname);
+    if (look === undefined) {
+      const passed = Promise.withResolvers<void>();
+      const inTime = this.#options.clock.schedule(lookMs, passed.resolve);
+      look = Promise.race([this.#policy.checkHost(url), passed.promise]).finally(inTime);
+      this.#looks.set(url.hostname, look);
+    }
+    await look;
+  }
+
+  async #once(request: HttpRequest, url: URL): Promise<HttpResponse> {
+    await this.#check(url);
     const headers: Record<string, string> = {
       'accept-encoding': 'identity',
       'user-agent': 'hearth',
@@ -136,7 +158,7 @@ export class HttpClient {
     const outgoing = (secure ? httpsRequest : httpRequest)(url, {
       method: request.method,
       headers,
-      agent: secure ? this.#connections.https : this.#connections.http,
+      agent: this.#connections.agentsFor(url)[secure ? 'https' : 'http'],
       signal: request.signal,
     });
     const { clock, attemptMs } = this.#options;

@@ -46,6 +46,12 @@ export function statusError(status: number, url: URL, words = ''): HearthError {
       `${where} refuses access (${said}); check the token's rights, or that a presigned URL has not expired`,
     );
   }
+  if (status === 407) {
+    return new HearthError(
+      'Unauthenticated',
+      `the proxy before ${where} asks for credentials (${said}); give the agents a user and password in HTTP_PROXY`,
+    );
+  }
   if (status === 404 || status === 410) {
     return new HearthError('NotFound', `${where} does not exist (${said}); check the URL for a misspelling`);
   }
@@ -76,10 +82,21 @@ const untrusted = new Set([
   'ERR_TLS_CERT_ALTNAME_INVALID',
 ]);
 
-/** A failure below HTTP, and whether the same request may succeed later. `host`: host and port. */
-export function connectionError(thrown: unknown, host: string): { error: HearthError; mayPass: boolean } {
+/**
+ * A failure below HTTP, and whether the same request may succeed later. `host`: host and port; `proxy`: by which it was
+ * asked, '' for none.
+ */
+export function connectionError(thrown: unknown, host: string, proxy = ''): { error: HearthError; mayPass: boolean } {
   if (thrown instanceof HearthError) return { error: thrown, mayPass: false };
   const code = codeOf(thrown);
+  if (proxy !== '' && code === 'ERR_PROXY_TUNNEL') return proxyRefusal(thrown, host, proxy);
+  if (proxy !== '' && (code === 'ENOTFOUND' || code === 'ECONNREFUSED')) {
+    const error = new HearthError(
+      'Unavailable',
+      `the proxy ${proxy}, through which ${host} is asked, cannot be reached (${code}); check HTTP_PROXY and HTTPS_PROXY of the agents`,
+    );
+    return { error, mayPass: code === 'ECONNREFUSED' };
+  }
   if (untrusted.has(code)) {
     const step =
       code === 'CERT_HAS_EXPIRED' ? 'renew it' : "add its authority to the agent's file of certificate authorities";
@@ -105,6 +122,22 @@ export function connectionError(thrown: unknown, host: string): { error: HearthE
     `${host} cannot be reached (${code}); check that it runs and that a firewall lets us through`,
   );
   return { error, mayPass: true };
+}
+
+/** As the engine's `proxyRefusal`. */
+function proxyRefusal(thrown: unknown, host: string, proxy: string): { error: HearthError; mayPass: boolean } {
+  const { statusCode: status = 502 } = thrown as { statusCode?: number };
+  const refused = `the proxy ${proxy} did not connect to ${host} (it answered ${status})`;
+  if (status === 407) {
+    const step = 'give the agents a user and password in HTTPS_PROXY';
+    return { error: new HearthError('Unauthenticated', `${refused}; ${step}`), mayPass: false };
+  }
+  if (statusMayPass(status)) {
+    const step = 'check the proxy, or list the host in NO_PROXY of the agents';
+    return { error: new HearthError('Unavailable', `${refused}; ${step}`), mayPass: true };
+  }
+  const step = 'allow the host at the proxy, or list it in NO_PROXY of the agents';
+  return { error: new HearthError('PermissionDenied', `${refused}; ${step}`), mayPass: false };
 }
 
 function codeOf(thrown: unknown): string {

@@ -14,4 +14,4 @@ export {
 export type { LocatableEntry, Origin, OriginBase, OriginOptions, OriginRevision, Source } from './origin.ts';
 export { collectConcurrently } from './row_stream.ts';
 export { describeSource, parseSource } from './source.ts';
-export { type Environment, withEnvironment } from './source_environment.ts';
+export { type Environment, proxiesOf, withEnvironment } from './source_environment.ts';

@@ -83,7 +83,7 @@ export interface OriginOptions {
    * (true, the default), or unsigned requests (false).
    */
   nodeIdentity?: boolean;
-  /** `HF_TOKEN`, `HF_ENDPOINT`, `AWS_ENDPOINT_URL_S3`, ...; by default those of the process. */
+  /** `HF_TOKEN`, `HF_ENDPOINT`, `AWS_ENDPOINT_URL_S3`, `HTTPS_PROXY`, ...; by default those of the process. */
   environment?: Readonly<Record<string, string | undefined>>;
   /** Addresses and ranges (CIDR) that are allowed although they are loopback, link-local or private. */
   allowedAddresses?: readonly string[];

@@ -1,6 +1,6 @@
 import { Readable, Transform, type TransformCallback } from 'node:stream';
 import { setImmediate as turn } from 'node:timers/promises';
-import { GetObjectCommand, S3Client } from '@aws-sdk/client-s3';
+import { GetObjectCommand, S3Client, type S3ClientConfig } from '@aws-sdk/client-s3';
 import { fromNodeProviderChain } from '@aws-sdk/credential-providers';
 import { getSignedUrl, S3RequestPresigner } from '@aws-sdk/s3-request-presigner';
 import { type Clock, HearthError } from '@hearth/common';
@@ -32,6 +32,8 @@ type Identity = S3Credentials & { expiration?: Date };
 const nothingConfigured = 'Could not load credentials from any providers';
 /** What every compatible server takes, and AWS corrects. */
 const fallbackRegion = 'us-east-1';
+/** The regional ones are asked in the same way. */
+const tokenService = new URL('https://sts.amazonaws.com');
 const socketTimeoutMs = 30_000;
 const signedAtOnce = 256;
 const answerLimit = 32 * 1024 * 1024;
@@ -65,6 +67,7 @@ export class S3Access {
     const context = {
       bucket,
       host: endpoint === '' ? 'AWS' : new URL(endpoint).host,
+      proxy: '',
       region: options.region,
       anonymous: false,
       nodeIdentity: options.nodeIdentity,
@@ -73,30 +76,31 @@ export class S3Access {
       const identity = await findIdentity(options);
       const fromMachine = options.credentials === undefined && options.nodeIdentity;
       const region = options.region || (fromMachine ? await configuredRegion() : fallbackRegion);
-      const client = new S3Client({
+      const config: S3ClientConfig = {
         region,
         ...(endpoint === '' ? {} : { endpoint }),
         // Where the machine's identity is not used, nothing of its configuration says what is asked.
         ignoreConfiguredEndpointUrls: !fromMachine,
         forcePathStyle: pathStyle,
         maxAttempts: options.attempts,
-        requestHandler: {
-          httpAgent: connections.http,
-          httpsAgent: connections.https,
-          connectionTimeout: socketTimeoutMs,
-          socketTimeout: socketTimeoutMs,
-        },
         credentials: identity ?? { accessKeyId: 'anonymous', secretAccessKey: 'anonymous' },
         ...(identity === undefined ? { signer: { sign: async (request) => request } } : {}),
-      });
-      boundAnswers(client, context.host);
-      // The SDK knows where buckets of all partitions live: take its URL of one key for all.
-      const example = new URL(await getSignedUrl(client, new GetObjectCommand({ Bucket: bucket, Key: 'k' })));
-      const bucketUrl = new URL(example.pathname.replace(/\/k$/, ''), example.origin);
+      };
+      const bucketUrl = await bucketUrlOf(config, bucket);
       await options.policy.checkHost(bucketUrl);
+      const { http: httpAgent, https: httpsAgent } = connections.agentsFor(bucketUrl);
+      const timeouts = { connectionTimeout: socketTimeoutMs, socketTimeout: socketTimeoutMs };
+      const client = new S3Client({ ...config, requestHandler: { httpAgent, httpsAgent, ...timeouts } });
+      boundAnswers(client, context.host);
       return new S3Access(
         client,
-        { ...context, host: bucketUrl.host, region, anonymous: identity === undefined },
+        {
+          ...context,
+          host: bucketUrl.host,
+          proxy: connections.proxyFor(bucketUrl),
+          region,
+          anonymous: identity === undefined,
+        },
         identity,
         bucketUrl,
         options.clock,
@@ -210,12 +214,30 @@ class LimitedBody extends Transform {
   }
 }
 
-type Given = Pick<S3AccessOptions, 'credentials' | 'nodeIdentity'>;
+/** The SDK knows where buckets of all partitions live: its URL of one key is that of all. Asks nobody. */
+async function bucketUrlOf(config: S3ClientConfig, bucket: string): Promise<URL> {
+  const client = new S3Client(config);
+  try {
+    const example = new URL(await getSignedUrl(client, new GetObjectCommand({ Bucket: bucket, Key: 'k' })));
+    return new URL(example.pathname.replace(/\/k$/, ''), example.origin);
+  } finally {
+    client.destroy();
+  }
+}
 
-async function findIdentity({ credentials, nodeIdentity }: Given): Promise<(() => Promise<Identity>) | undefined> {
+type Given = Pick<S3AccessOptions, 'credentials' | 'nodeIdentity' | 'connections'>;
+
+async function findIdentity({
+  credentials,
+  nodeIdentity,
+  connections,
+}: Given): Promise<(() => Promise<Identity>) | undefined> {
   if (credentials !== undefined) return async () => credentials;
   if (!nodeIdentity) return undefined;
-  const chain = fromNodeProviderChain();
+  // The services that give tokens are public; those of the machine itself (its metadata) are asked by other means.
+  const proxied = connections.proxyFor(tokenService) !== '';
+  const requestHandler = { httpsAgent: connections.agentsFor(tokenService).https };
+  const chain = fromNodeProviderChain(proxied ? { clientConfig: { requestHandler } } : {});
   try {
     await chain();
   } catch (error) {

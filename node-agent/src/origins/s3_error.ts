@@ -6,6 +6,8 @@ export interface S3Context {
   bucket: string;
   /** Host and port of the endpoint. */
   host: string;
+  /** Through which it is asked; '' for none. */
+  proxy: string;
   region: string;
   /** Requests are not signed, since there are no credentials. */
   anonymous: boolean;
@@ -37,7 +39,7 @@ export function s3Error(thrown: unknown, context: S3Context): HearthError {
   // The SDK wraps what ends an answer that it reads.
   const { cause } = thrown as { cause?: unknown };
   if (cause instanceof HearthError) return cause;
-  const { bucket, host, region, anonymous, nodeIdentity } = context;
+  const { bucket, host, proxy, region, anonymous, nodeIdentity } = context;
   const error = thrown as ServiceError;
   const status = error.$metadata?.httpStatusCode;
   if (error.name === 'AbortError')
@@ -52,7 +54,7 @@ export function s3Error(thrown: unknown, context: S3Context): HearthError {
   if (step !== undefined)
     return new HearthError('Unauthenticated', `${host} does not accept our credentials (${error.name}): ${step}`);
   // Failures below HTTP come without a status, or with one of an answer that could not be read.
-  if (status === undefined) return connectionError(thrown, host).error;
+  if (status === undefined) return connectionError(thrown, host, proxy).error;
   if (error.name === 'NoSuchBucket') {
     return new HearthError('NotFound', `there is no bucket ${bucket} at ${host}; check its name and the endpoint`);
   }

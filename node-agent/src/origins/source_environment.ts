@@ -1,4 +1,5 @@
 import type { Source } from '@hearth/common/generated/hearth/v1/control.ts';
+import type { ProxyOptions } from '@hearth/engine';
 import { checkEndpoint } from './source.ts';
 
 export type Environment = Readonly<Record<string, string | undefined>>;
@@ -26,6 +27,12 @@ export function withEnvironment(source: Source, environment: Environment): Sourc
     return { ...source, kind: { $case: 'hub', value: { ...kind.value, endpoint } } };
   }
   return source;
+}
+
+/** `HTTP_PROXY`, `HTTPS_PROXY` and `NO_PROXY`, of which the spelling in lower case is the first. */
+export function proxiesOf(environment: Environment): ProxyOptions {
+  const of = (name: string) => environment[name.toLowerCase()] || environment[name] || '';
+  return { http: of('HTTP_PROXY'), https: of('HTTPS_PROXY'), none: of('NO_PROXY') };
 }
 
 /**

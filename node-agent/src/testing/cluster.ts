@@ -264,6 +264,7 @@ export function engineOptions(node: string, onEvent: (event: EngineEvent) => voi
     incarnation: '1',
     forbidPrivateAddresses: false,
     allowedNetworks: [],
+    proxies: { http: '', https: '', none: '' },
     onEvent,
   };
 }

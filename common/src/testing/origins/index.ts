@@ -1,6 +1,7 @@
 /** What datasets are read from in tests: web servers, scripted or of files in memory or in a folder, a hub, S3. */
 export { FileOrigin } from './file_origin.ts';
 export { gitId, HubServer } from './hub_server.ts';
+export { LoopbackProxy } from './loopback_proxy.ts';
 export { Nginx } from './nginx.ts';
 export { OddS3, type S3Oddities } from './odd_s3.ts';
 export { makeKeys, type S3Keys, S3Server } from './s3_server.ts';
