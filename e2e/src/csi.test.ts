@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { status } from '@grpc/grpc-js';
 import { bytesOf, MiB, needsMounts, sha256, until, writeSample } from '@hearth/common/testing';
@@ -117,6 +117,40 @@ describe('volumes of pods, by the driver and a real agent', () => {
     assert.equal(record('next')?.dataPath, 'view');
     verify('next', new Map(digests).set('weights', sha256(readFileSync(join(origin, 'weights')))));
     await node.unpublish('next');
+  });
+
+  it('that lost agent and holder at once fail every look until they are bound again, and are read then', async () => {
+    const lost = join(cluster.folder, 'lost');
+    const sums = writeSample(lost, { 'weights.bin': 3 * MiB + 1, 'config.json': 777 });
+    await cluster.json('a', 'dataset', 'add', 'default.lost', lost);
+    await node.publish('bereft', { dataset: 'lost' });
+    assert.equal(record('bereft')?.dataPath, 'fuse');
+    verify('bereft', sums);
+    // As a container runtime looks before it starts a container.
+    const looks = () => {
+      try {
+        return statSync(node.target('bereft')).isDirectory();
+      } catch (thrown) {
+        return (thrown as NodeJS.ErrnoException).code;
+      }
+    };
+    assert.equal(looks(), true);
+    const mounts = () => readFileSync('/proc/self/mountinfo', 'utf8').split('\n');
+    const barrier = () =>
+      mounts().some((line) => line.includes(` ${node.target('bereft')} `) && / - fuse.hearth-lost /.test(line));
+    await Promise.all([cluster.agent('a').kill(), cluster.endHolder('SIGKILL')]);
+    await until('the dead mount is barred', barrier);
+    assert.equal(looks(), 'ENOTCONN');
+    await assert.rejects(node.publish('bereft', { dataset: 'lost' }), { code: status.UNAVAILABLE });
+    verify('later');
+    await cluster.startHolder(['--volumes', CsiNode.volumesDirectory(cluster)]);
+    await cluster.agent('a').start();
+    await until('it is bound again', () => looks() === true);
+    verify('bereft', sums);
+    await node.unpublish('bereft');
+    assert.equal(record('bereft'), undefined);
+    const removed = await cluster.hearth('a', 'dataset', 'rm', 'default.lost');
+    assert.equal(removed.code, 0, removed.stderr);
   });
 
   it('are refused with a sentence when they cannot be had', async () => {

@@ -1,8 +1,8 @@
 import { mkdirSync, readdirSync, readFileSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
-import type { MethodDefinition } from '@grpc/grpc-js';
+import { type MethodDefinition, type ServiceError, status } from '@grpc/grpc-js';
 import { callSocket } from '@hearth/common/grpc/testing';
-import { DaemonProcess, type Outcome, root } from '@hearth/common/testing';
+import { DaemonProcess, type Outcome, root, until } from '@hearth/common/testing';
 import type { Cluster } from '@hearth/common/testing/agents';
 import { NodePublishVolumeRequest, NodeService } from '@hearth/csi-driver/generated/csi/csi.ts';
 
@@ -102,7 +102,15 @@ export class CsiNode {
     return new Map(records.map((record) => [record.pod.name, record]));
   }
 
-  #call<Q, R>(method: MethodDefinition<Q, R>, request: Q): Promise<R> {
-    return callSocket(this.socket, method, request);
+  /** Asks again while the driver has another operation for the target under way, as the kubelet does. */
+  async #call<Q, R>(method: MethodDefinition<Q, R>, request: Q): Promise<R> {
+    const outcome = await until('the driver has done what was under way', () =>
+      callSocket(this.socket, method, request).then(
+        (answer) => ({ answer }),
+        (error: ServiceError) => (error.code === status.ABORTED ? undefined : { error }),
+      ),
+    );
+    if ('error' in outcome) throw outcome.error;
+    return outcome.answer;
   }
 }

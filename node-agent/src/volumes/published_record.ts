@@ -14,6 +14,8 @@ const publishedSchema = z.object({
   dataPath: z.string().optional(),
   /** Absent when the one who publishes knows of none. */
   pod: z.object({ namespace: z.string(), name: z.string(), uid: z.string().default('') }).optional(),
+  /** When the mount that the pod was given was found dead; absent again when another one was bound over it. */
+  lostAt: z.string().optional(),
   /** When another mount was bound over the one that the pod was given, which was dead. */
   reboundAt: z.string().optional(),
   /** The times before. */

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import type { PublishedRecord } from './published_record.ts';
-import { volumesCapability } from './rebound_users.ts';
+import { lostVolumes, volumesCapability } from './rebound_users.ts';
 
 describe('volumesCapability', () => {
   const time = (minute: number) => new Date(Date.UTC(2026, 0, 1, 0, minute)).toISOString();
@@ -35,5 +35,34 @@ describe('volumesCapability', () => {
       assert.deepEqual([pods?.length, podsLeftOut], [256, 44]);
       assert.deepEqual([pods?.[0]?.name, pods?.at(-1)?.name], ['p299', 'p44']);
     }
+  });
+});
+
+describe('lostVolumes', () => {
+  const record = (name: string, more: Partial<PublishedRecord> = {}): PublishedRecord => ({
+    dataset: 'team.model',
+    manifest: 'a'.repeat(64),
+    dataPath: 'fuse',
+    pod: { namespace: 'team', name, uid: name },
+    ...more,
+  });
+  const served = () => true;
+
+  it('names nobody while the mounts of all pods are served; views need no server', () => {
+    assert.deepEqual(lostVolumes([record('a'), record('b', { reboundAt: '2026-01-01T00:00:00Z' })], served), []);
+    const views = [record('v', { dataPath: 'view' }), record('w', { dataPath: undefined })];
+    assert.deepEqual(
+      lostVolumes(views, () => false),
+      [],
+    );
+  });
+
+  it('names the pods whose mounts are found dead, or are not made again yet', () => {
+    const [found] = lostVolumes([record('b', { lostAt: '2026-01-01T00:00:00Z' }), record('a')], served);
+    assert.deepEqual([found?.name, found?.ready], ['lost-volumes', false]);
+    assert.match(found?.reason ?? '', /^pod team\/b cannot read and start no container/);
+    const many = ['d', 'a', 'c', 'b', 'a'].map((name) => record(name));
+    const [all] = lostVolumes(many, ({ pod }) => pod?.name === 'c');
+    assert.match(all?.reason ?? '', /^pod team\/a, pod team\/b, pod team\/d cannot/);
   });
 });

@@ -13,16 +13,38 @@ const maxPods = 256;
 export function volumesCapability(records: readonly PublishedRecord[]): Capability {
   const rebound = records.filter((record) => record.reboundAt !== undefined);
   if (rebound.length === 0) return { name: 'volumes', ready: true, reason: '' };
-  const users = [...new Set(rebound.map(userOf))].sort();
-  const more = users.length > maxNamed ? ` and ${users.length - maxNamed} more` : '';
   const pods = rebindings(rebound);
   return {
     name: 'volumes',
     ready: false,
     pods: pods.slice(0, maxPods),
     podsLeftOut: Math.max(0, pods.length - maxPods),
-    reason: `${users.slice(0, maxNamed).join(', ')}${more} had mounts that lost their agent and their holder at once. Restart them, unless their containers mount the volume with mountPropagation HostToContainer and open their files again`,
+    reason: `${namedUsers(rebound)} had mounts that lost their agent and their holder at once. Restart them, unless their containers mount the volume with mountPropagation HostToContainer and open their files again`,
   };
+}
+
+/**
+ * The capability `lost-volumes`: who has a mount now whose agent and holder are gone. Nothing while there are none.
+ * `isServed`: whether this agent has the mount that a record is about; one that it has not made again yet is dead.
+ */
+export function lostVolumes(
+  records: readonly PublishedRecord[],
+  isServed: (record: PublishedRecord) => boolean,
+): Capability[] {
+  const lost = records.filter(
+    (record) =>
+      record.lostAt !== undefined || (record.dataPath !== undefined && record.dataPath !== 'view' && !isServed(record)),
+  );
+  if (lost.length === 0) return [];
+  const users = namedUsers(lost);
+  const reason = `${users} cannot read and start no container: their mounts lost their agent and their holder at once. They are made again by themselves as soon as their files can be read; the agent's log says what is in the way`;
+  return [{ name: 'lost-volumes', ready: false, reason }];
+}
+
+function namedUsers(records: readonly PublishedRecord[]): string {
+  const users = [...new Set(records.map(userOf))].sort();
+  const more = users.length > maxNamed ? ` and ${users.length - maxNamed} more` : '';
+  return `${users.slice(0, maxNamed).join(', ')}${more}`;
 }
 
 /** Volumes of a pod that were bound again together count as one. */

@@ -278,8 +278,19 @@ describe('volume mounts', () => {
     await until(() => targets().includes(path));
     await until(async () => (await cluster.agent('b').mounts.of('d')).length === 1);
     cluster.disks.get('a')?.mounts.clear();
+    const lost = () =>
+      cluster
+        .agent('a')
+        .volumeMounts.capabilities()
+        .find(({ name }) => name === 'lost-volumes');
     await cluster.agent('a').mounts.ended(path, 'the test ends it');
+    await look();
+    assert.match(lost()?.reason ?? '', /^volume v-1 cannot read/);
     await until(() => targets().includes(path));
+    await until(async () => {
+      await look();
+      return lost() === undefined;
+    });
   });
 
   it('close the folder of the sockets, which the kubelet makes for everybody', async () => {

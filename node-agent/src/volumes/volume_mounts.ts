@@ -8,7 +8,7 @@ import { isMounted, type Mounts, type SeenMount, unmountForeign } from '../mount
 import { makeFolder, removeFolder } from './mount_folders.ts';
 import { PublishedFolder } from './published_folder.ts';
 import { type PublishedRecord, readPublished, userOf } from './published_record.ts';
-import { volumesCapability } from './rebound_users.ts';
+import { lostVolumes, volumesCapability } from './rebound_users.ts';
 
 export interface Published {
   path: string;
@@ -52,7 +52,7 @@ export class VolumeMounts {
   /** Targets of FUSE mounts that are being made again, and those of which it was logged that they could not be. */
   readonly #remaking = new Set<string>();
   readonly #warned = new Set<string>();
-  #capability: Capability | undefined;
+  #capabilities: Capability[] = [];
   /** How long a mount stays that no record names. */
   #graceMs: number;
   #folder: PublishedFolder | undefined;
@@ -220,23 +220,21 @@ export class VolumeMounts {
 
   /** What is published of the volumes of this node; nothing before they were looked at, or without any. */
   capabilities(): Capability[] {
-    return this.#capability === undefined ? [] : [this.#capability];
+    return this.#capabilities;
   }
 
   async #reconcile(records: PublishedRecord[]): Promise<void> {
-    this.#capability = volumesCapability(records);
     const named = new Set(records.map((record) => record.manifest));
     this.#keeper.keep(named);
     const mounts = await this.#remember(records);
-    this.#restore(
-      records,
-      new Set(mounts.map((mount) => mount.manifest)),
-      new Set(mounts.map((mount) => mount.target)),
-    );
+    const targets = new Set(mounts.map((mount) => mount.target));
+    const isServed = (one: PublishedRecord) => this.#fusePaths(one).some((path) => targets.has(path));
+    this.#capabilities = [volumesCapability(records), ...lostVolumes(records, isServed)];
+    this.#restore(records, new Set(mounts.map((mount) => mount.manifest)), isServed);
     const now = this.#context.clock.now();
-    const paths = new Set([...(await this.#folders()), ...mounts.map((mount) => mount.target)]);
-    const targets = [...paths].map((path) => this.#targetAt(path)).filter((target) => target !== undefined);
-    const unnamed = targets.filter((target) => !isNamed(target, records));
+    const paths = new Set([...(await this.#folders()), ...targets]);
+    const known = [...paths].map((path) => this.#targetAt(path)).filter((target) => target !== undefined);
+    const unnamed = known.filter((target) => !isNamed(target, records));
     const kept = new Set(unnamed.map(({ path }) => path));
     for (const path of [...this.#unnamedSince.keys()]) if (!kept.has(path)) this.#unnamedSince.delete(path);
     for (const target of unnamed) {
@@ -268,16 +266,20 @@ export class VolumeMounts {
    * FUSE mount that has lost its agent and its holder: whoever bound it into a pod binds the new one; at each look, until
    * it is there. Beside whoever waits for a look.
    */
-  #restore(records: PublishedRecord[], mounted: ReadonlySet<string>, targets: ReadonlySet<string>): void {
-    for (const { dataset, manifest, dataPath } of records) {
+  #restore(
+    records: PublishedRecord[],
+    mounted: ReadonlySet<string>,
+    isServed: (record: PublishedRecord) => boolean,
+  ): void {
+    for (const record of records) {
+      const { dataset, manifest, dataPath } = record;
       const kind: Kind = dataPath === undefined || dataPath === 'view' ? 'view' : 'fuse';
       const target = this.#path(manifest, kind, dataset);
       if (kind === 'view') {
         if (dataPath === undefined || mounted.has(manifest) || this.#restored.has(target)) continue;
         this.#restored.add(target);
       } else {
-        const earlier = join(this.#directory ?? '', 'mounts', manifest, 'fuse');
-        if (targets.has(target) || targets.has(earlier) || this.#remaking.has(target)) continue;
+        if (isServed(record) || this.#remaking.has(target)) continue;
         this.#remaking.add(target);
       }
       void this.#remake(dataset, manifest, kind).finally(() => this.#remaking.delete(target));
@@ -346,6 +348,11 @@ export class VolumeMounts {
 
   async #isServed(target: string): Promise<boolean> {
     return (await this.#context.engine.mounts()).some((mount) => mount.target === target);
+  }
+
+  /** Where the FUSE mount of a record lies; the second path is that of agents of the release before. */
+  #fusePaths({ manifest, dataset }: PublishedRecord): string[] {
+    return [this.#path(manifest, 'fuse', dataset), join(this.#directory ?? '', 'mounts', manifest, 'fuse')];
   }
 
   #path(manifest: string, kind: Kind, dataset: string): string {

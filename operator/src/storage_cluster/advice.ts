@@ -2,6 +2,7 @@ import type { NodeStatus } from '@hearth/common/generated/hearth/v1/control.ts';
 import type { Condition } from '@hearth/common/resources';
 import type { ClusterStatus } from '../agents/index.ts';
 import { type ConditionState, findCondition } from '../reconciler/index.ts';
+import type { Observation } from './observation.ts';
 
 /** Nodes that a message names. */
 const maxNamed = 3;
@@ -10,55 +11,72 @@ const longestMessage = 4096;
 /** A capability of nodes whose want is worth a condition of the whole cluster. */
 interface Advice {
   type: string;
-  capability: string;
   holds: { reason: string; message: string };
-  /** `message`: what it means for users; the nodes and what to do follow. */
-  lacks: { reason: string; message: string };
+  /** Of several capabilities the first that a node lacks counts. */
+  lacks: readonly Lack[];
+  /** The condition is about this moment: what an agent said before it went away says nothing of it. */
+  isLive?: boolean;
+}
+
+interface Lack {
+  /** As agents name it. */
+  capability: string;
+  reason: string;
+  /** What it means for users; the nodes and what to do follow. */
+  message: string;
 }
 
 const advices: readonly Advice[] = [
   {
     type: 'DataPath',
-    capability: 'fuse',
     holds: { reason: 'Ready', message: 'Datasets can be mounted on every node before they are complete there' },
-    lacks: {
-      reason: 'NoFuse',
-      message: 'cannot mount datasets before they are complete there; complete ones can still be mounted',
-    },
+    lacks: [
+      {
+        capability: 'fuse',
+        reason: 'NoFuse',
+        message: 'cannot mount datasets before they are complete there; complete ones can still be mounted',
+      },
+    ],
   },
   {
     type: 'Budgets',
-    capability: 'budget',
     holds: { reason: 'Fit', message: 'The disks of all nodes hold the budgets' },
-    lacks: { reason: 'LargerThanDisk', message: 'have smaller disks than their budget says' },
+    lacks: [{ capability: 'budget', reason: 'LargerThanDisk', message: 'have smaller disks than their budget says' }],
   },
   {
     type: 'Holders',
-    capability: 'holder',
     holds: { reason: 'Current', message: 'The mount holders of all nodes are of the release of their agents' },
-    lacks: {
-      reason: 'Outdated',
-      message: 'have a mount holder of another release than their agent (it keeps its mounts until its pod is deleted)',
-    },
+    lacks: [
+      {
+        capability: 'holder',
+        reason: 'Outdated',
+        message:
+          'have a mount holder of another release than their agent (it keeps its mounts until its pod is deleted)',
+      },
+    ],
   },
   {
     type: 'Volumes',
-    capability: 'volumes',
     holds: { reason: 'Alive', message: 'The mounts that pods were given are alive' },
-    lacks: { reason: 'Rebound', message: 'have pods whose mounts died and were bound again' },
+    lacks: [
+      { capability: 'lost-volumes', reason: 'Lost', message: 'have pods whose mounts are dead' },
+      { capability: 'volumes', reason: 'Rebound', message: 'have pods whose mounts died and were bound again' },
+    ],
+    isLive: true,
   },
 ];
 
 /**
  * What agents lack though they serve. These conditions are for people to look at: they do not keep the StorageCluster
- * from being Ready. `before`: those that are written; they stay while no agent reports.
+ * from being Ready. `before`: those that are written; they stay while no agent reports, unless they are about this moment.
  */
 export function adviceConditions(
-  status: ClusterStatus | undefined,
+  { status, nodes }: Pick<Observation, 'status' | 'nodes'>,
   before: readonly Condition[] | undefined,
 ): ConditionState[] {
+  const silent = nodes.filter(({ ready }) => !ready).map(({ name }) => name);
   return [
-    ...advices.map((advice) => conditionOf(advice, status, findCondition(before, advice.type))),
+    ...advices.map((advice) => conditionOf(advice, status, silent, findCondition(before, advice.type))),
     controlApi(status, findCondition(before, 'ControlApi')),
   ];
 }
@@ -84,28 +102,42 @@ function controlApi(status: ClusterStatus | undefined, before: Condition | undef
   return { type, status: 'False', reason: 'OtherRelease', message: message.slice(0, longestMessage) };
 }
 
+/** `silent`: nodes of the StorageCluster whose agent does not serve. */
 function conditionOf(
-  { type, capability, holds, lacks }: Advice,
+  { type, holds, lacks, isLive = false }: Advice,
   status: ClusterStatus | undefined,
+  silent: readonly string[],
   before: Condition | undefined,
 ): ConditionState {
-  const agents = [...(status?.nodes.values() ?? [])];
-  const seen = agents.filter((agent) => capabilityOf(agent, capability) !== undefined);
+  const agents = [...(status?.nodes.values() ?? [])].filter(({ node }) => !isLive || !silent.includes(node));
+  const seen = agents.filter((agent) => lacks.some(({ capability }) => capabilityOf(agent, capability) !== undefined));
+  const lack = lacks.find(({ capability }) => seen.some((agent) => capabilityOf(agent, capability)?.ready === false));
+  if (lack !== undefined) return lacking(type, lack, seen);
+  if (isLive && silent.length > 0) {
+    const message = `The agents of these nodes do not serve, so it is not known: ${named([...silent], ', ')}`;
+    return { type, status: 'Unknown', reason: 'AgentsNotReady', message };
+  }
   if (seen.length === 0 && before !== undefined) {
     return { type, status: before.status, reason: before.reason, message: before.message };
   }
   if (seen.length === 0) {
     return { type, status: 'Unknown', reason: 'NotSeen', message: 'No agent has reported on its machine yet' };
   }
-  const lacking = seen.flatMap((agent) => {
+  return { type, status: 'True', ...holds };
+}
+
+function lacking(type: string, { capability, reason, message }: Lack, seen: readonly NodeStatus[]): ConditionState {
+  const nodes = seen.flatMap((agent) => {
     const found = capabilityOf(agent, capability);
     return found === undefined || found.ready ? [] : [`${agent.node}: ${found.reason}`];
   });
-  if (lacking.length === 0) return { type, status: 'True', ...holds };
-  const named = lacking.sort().slice(0, maxNamed).join('; ');
-  const more = lacking.length > maxNamed ? `; and ${lacking.length - maxNamed} more` : '';
-  const message = `${lacking.length} of ${seen.length} nodes ${lacks.message}: ${named}${more}`;
-  return { type, status: 'False', reason: lacks.reason, message: message.slice(0, longestMessage) };
+  const text = `${nodes.length} of ${seen.length} nodes ${message}: ${named(nodes, '; ')}`;
+  return { type, status: 'False', reason, message: text.slice(0, longestMessage) };
+}
+
+function named(all: string[], separator: string): string {
+  const more = all.length > maxNamed ? `${separator}and ${all.length - maxNamed} more` : '';
+  return `${all.sort().slice(0, maxNamed).join(separator)}${more}`;
 }
 
 function capabilityOf(agent: NodeStatus, name: string) {

@@ -26,7 +26,7 @@ export function clusterStatus(cluster: StorageCluster, observation: Observation)
     ...figures(cluster.status, observation),
     nodes: listedStates(nodes),
     store: { ready: store?.ready ?? false, endpoints: [...(store?.endpoints ?? [])] },
-    conditions: [sum(parts), ...parts, ...adviceConditions(observation.status, cluster.status?.conditions)],
+    conditions: [sum(parts), ...parts, ...adviceConditions(observation, cluster.status?.conditions)],
   };
 }
 

@@ -1,0 +1,61 @@
+import assert from 'node:assert/strict';
+import type { Condition, NodeState } from '@hearth/common/resources';
+import type { ClusterStatus } from '../agents/index.ts';
+import { nodeStatus } from '../agents/testing/fake_agent.ts';
+import { adviceConditions } from './advice.ts';
+
+describe('the condition Volumes', () => {
+  const alive = { name: 'volumes', ready: true, reason: '' };
+  const rebound = { ...alive, ready: false, reason: 'pod team/a had mounts that died' };
+  const lost = { name: 'lost-volumes', ready: false, reason: 'pod team/b cannot read' };
+  const told = (agents: Record<string, (typeof alive)[]>): ClusterStatus => ({
+    receivedAt: 0,
+    connected: true,
+    nodes: new Map(
+      Object.entries(agents).map(([node, capabilities]) => [
+        node,
+        nodeStatus(node, { capabilities: capabilities.map((one) => ({ ...one, pods: [], podsLeftOut: 0 })) }),
+      ]),
+    ),
+    datasets: new Map(),
+    jobs: new Map(),
+    apiDifferences: [],
+  });
+  const node = (name: string, ready = true): NodeState => ({ name, group: 'all', ready, reason: '', message: '' });
+  const written: Condition = {
+    type: 'Volumes',
+    status: 'True',
+    reason: 'Alive',
+    message: 'as before',
+    observedGeneration: 1,
+    lastTransitionTime: '2026-01-01T00:00:00Z',
+  };
+  const condition = (status: ClusterStatus | undefined, nodes: NodeState[], before: Condition[] = [written]) => {
+    const found = adviceConditions({ status, nodes }, before).find(({ type }) => type === 'Volumes');
+    return { status: found?.status, reason: found?.reason, message: found?.message ?? '' };
+  };
+
+  it('is alive while all agents serve and none lost a mount', () => {
+    const { status, reason } = condition(told({ n1: [alive], n2: [alive] }), [node('n1'), node('n2')]);
+    assert.deepEqual([status, reason], ['True', 'Alive']);
+  });
+
+  it('names pods whose mounts are dead before those whose mounts are bound again', () => {
+    const dead = condition(told({ n1: [rebound], n2: [alive, lost] }), [node('n1'), node('n2')]);
+    assert.deepEqual([dead.status, dead.reason], ['False', 'Lost']);
+    assert.equal(dead.message, '1 of 2 nodes have pods whose mounts are dead: n2: pod team/b cannot read');
+    assert.equal(condition(told({ n1: [rebound] }), [node('n1')]).reason, 'Rebound');
+  });
+
+  it('is unknown while an agent does not serve, whatever that agent said before', () => {
+    const away = condition(told({ n1: [alive], n2: [alive] }), [node('n1'), node('n2', false)]);
+    assert.deepEqual([away.status, away.reason], ['Unknown', 'AgentsNotReady']);
+    assert.match(away.message, /not known: n2$/);
+    assert.equal(condition(undefined, [node('n1', false)]).status, 'Unknown');
+  });
+
+  it('stays as it is written while an operator that has just begun has heard of no agent', () => {
+    assert.deepEqual(condition(undefined, [node('n1')]), { status: 'True', reason: 'Alive', message: 'as before' });
+    assert.equal(condition(undefined, [node('n1')], []).reason, 'NotSeen');
+  });
+});
