@@ -65,6 +65,23 @@ describe('Datasets that cannot be read', () => {
     );
     await notReady('open', /401|credentials|refused/i);
     const forbidden = await journey().reason('dataset', 'gated', 'SecretForbidden');
+    await journey().apply(
+      journey().reader('gated', inline('gated'), { command: 'cat /models/gated' }),
+      journey().reader('open', inline('open')),
+    );
+    const repeats = {
+      gated: /\(SecretForbidden\): .*kubectl create rolebinding/,
+      open: /\(\w+\): .*(401|credentials|refused)/i,
+    };
+    for (const [name, message] of Object.entries(repeats)) {
+      const said = await journey().event(name, /FailedMount/);
+      assert.match(said, new RegExp(`kubectl describe dataset -n refusals ${name}`));
+      await journey().event(
+        name,
+        new RegExp(`DatasetNotReady: Dataset ${name} is not ready ${message.source}`, message.flags),
+      );
+    }
+    await journey().remove('pod/open');
     const command = /kubectl create rolebinding .*/
       .exec(forbidden)?.[0]
       .replace(/[.;,]$/, '')
@@ -84,7 +101,6 @@ describe('Datasets that cannot be read', () => {
     assert.match(await journey().reason('dataset', 'keyless', 'SecretKeyMissing'), /token/);
     await journey().apply(secret('hub', { token }), secret('later', { token }), secret('empty', { token }));
     for (const name of ['gated', 'secretless', 'keyless']) await journey().ready(`dataset/${name}`);
-    await journey().apply(journey().reader('gated', inline('gated'), { command: 'cat /models/gated' }));
     assert.equal(await journey().finished('gated'), 'secret weights');
     await journey().remove('pod/gated');
 

@@ -3,6 +3,7 @@ import { execFileSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import { mkdir, readdir, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { HearthError } from '@hearth/common';
 import { until } from '@hearth/common/testing';
 import { TestCluster } from '../testing/cluster.ts';
 import { directorySource, fileRow } from '../testing/fake_origin.ts';
@@ -238,7 +239,13 @@ describe('volume mounts', () => {
     assert.equal((await publish()).manifest, present);
     await assert.rejects(publish(present, 'other'), { code: 'NotFound', message: /has no revision/ });
     await assert.rejects(publish('main'), { code: 'InvalidArgument' });
-    await assert.rejects(publish('', 'none'), { code: 'NotFound', message: /no dataset none/ });
+    await assert.rejects(publish('', 'none'), { code: 'NotFound', message: /agents do not know/ });
+  });
+
+  it('of a dataset that could not be listed are refused with the reason alone', async () => {
+    cluster.origin.listError = new HearthError('Unauthenticated', 'the origin refused the token');
+    await assert.rejects(add('gated'));
+    await assert.rejects(publish('', 'gated'), { code: 'Unauthenticated', message: 'the origin refused the token' });
   });
 
   it('are taken over with their revision after a restart, with the store emptied too', async () => {

@@ -8,6 +8,7 @@ import { isMounted, type Mounts, type SeenMount, unmountForeign } from '../mount
 import { makeFolder, removeFolder } from './mount_folders.ts';
 import { PublishedFolder } from './published_folder.ts';
 import { type PublishedRecord, readPublished, userOf } from './published_record.ts';
+import { publishedRevision } from './published_revision.ts';
 import { lostVolumes, volumesCapability } from './rebound_users.ts';
 
 export interface Published {
@@ -100,7 +101,7 @@ export class VolumeMounts {
         'this agent publishes no volumes; set volumes.directory to a folder that pods can be given mounts from',
       );
     }
-    const digest = await this.#revision(name, manifest);
+    const digest = await publishedRevision(this.#tables, name, manifest);
     await this.#keeper.openedSoon(digest, signal);
     return await this.#inTurn(digest, async () => {
       signal.throwIfAborted();
@@ -155,19 +156,6 @@ export class VolumeMounts {
       if (thrown.code === 'ENOENT') return;
       throw new HearthError('IoError', `${folder} cannot be closed to others: ${thrown.message}`);
     });
-  }
-
-  async #revision(name: string, manifest: string): Promise<string> {
-    if (manifest === '') return (await this.#tables.usable(name, true)).manifest;
-    if (!/^[0-9a-f]{64}$/.test(manifest)) {
-      throw new HearthError('InvalidArgument', 'a revision is named by the 64 hexadecimal digits of its manifest');
-    }
-    await this.#tables.get(name);
-    if (await this.#tables.hasRevision(name, manifest)) return manifest;
-    throw new HearthError(
-      'NotFound',
-      `dataset ${name} has no revision ${manifest} any more; publish its present one, or add the dataset in that state again`,
-    );
   }
 
   /** `incomplete`: why there can be no view; '' when all files are here. */

@@ -2,12 +2,15 @@ import type { Pod } from '@hearth/common/kubernetes';
 import { preloadAnnotation, preloadGateName } from '@hearth/common/resources';
 import { type Uses, usesOfPod } from '../dataset/index.ts';
 import { type RunningPod, runningPod } from '../planner/index.ts';
+import { type AwaitingPod, awaitingPod } from '../waiting/index.ts';
 import { Interned } from './interned.ts';
 
 /** What is kept of a pod. There may be hundreds of thousands, so of most it is little. */
 export interface PodView {
   /** Of Datasets, by inline volumes. */
   uses: Uses;
+  /** It cannot start before its volumes are there. */
+  awaiting?: AwaitingPod;
   /** Room that it takes on its node. */
   running?: RunningPod;
   /** It has, or had, a gate of ours. */
@@ -38,8 +41,10 @@ export function podView(pod: Pod): PodView | undefined {
   const running = runningPod(pod);
   const member = memberOf(pod);
   if (running === undefined && member === undefined && uses.size === 0) return undefined;
+  const awaiting = uses.size === 0 ? undefined : awaitingPod(pod);
   return {
     uses,
+    ...(awaiting === undefined ? {} : { awaiting }),
     ...(running === undefined ? {} : { running: compact(running) }),
     ...(member === undefined ? {} : { member }),
   };

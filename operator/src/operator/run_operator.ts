@@ -10,6 +10,7 @@ import { runReboundController } from '../rebound/index.ts';
 import type { SecretGrant } from '../secrets/index.ts';
 import { type Environment, runStorageClusterController } from '../storage_cluster/index.ts';
 import { runTopologyController } from '../topology/index.ts';
+import { runWaitingController } from '../waiting/index.ts';
 import { runWebhookController } from '../webhook/index.ts';
 import { OperatorMetrics } from './metrics.ts';
 import { partOfSource } from './part_of_source.ts';
@@ -119,6 +120,7 @@ async function lead(options: OperatorOptions, parts: Parts, term: AbortSignal): 
   const claims = partOfSource(reflectors.claims, ({ pending }) => pending);
   const volumes = partOfSource(reflectors.volumes, ({ ours }) => ours);
   const pods = partOfSource(reflectors.pods, ({ uses }) => (uses.size === 0 ? undefined : uses));
+  const awaiting = partOfSource(reflectors.pods, (pod) => pod.awaiting);
   const { daemonSets, statefulSets, services, configMaps, disruptionBudgets, secrets } = reflectors;
   const owned = { daemonSets, statefulSets, services, configMaps, disruptionBudgets, secrets };
   const common = { api, agents, clusters, events, logger };
@@ -130,6 +132,7 @@ async function lead(options: OperatorOptions, parts: Parts, term: AbortSignal): 
       runTopologyController({ ...common, namespace: environment.namespace, nodes, configMaps }, term),
       runReboundController({ ...common, instance, nodes, caches }, term),
       runDatasetController({ ...common, datasets, volumes, pods, nodes, grant }, term),
+      runWaitingController({ ...common, datasets, pods: awaiting }, term),
       runProvisioner({ ...common, claims, storageClasses, volumes, datasets }, term),
       runPreloading({ api, urgentApi, agents, reflectors, events, logger }, preloading, term),
       configurations &&

@@ -1,0 +1,33 @@
+import { HearthError } from '@hearth/common';
+import type { DatasetTables } from '../datasets/index.ts';
+
+/**
+ * The manifest of the revision that a volume shows: the present one for '', else `manifest`, which must be or have been one
+ * of this dataset. Whoever publishes a volume knows where people look at the dataset and mend it, so the errors give the
+ * reason alone: that of the listing, `Unavailable` while the dataset is listed, `NotFound`, `InvalidArgument`.
+ */
+export async function publishedRevision(tables: DatasetTables, name: string, manifest: string): Promise<string> {
+  if (manifest === '') return await presentRevision(tables, name);
+  if (!/^[0-9a-f]{64}$/.test(manifest)) {
+    throw new HearthError('InvalidArgument', 'a revision is named by the 64 hexadecimal digits of its manifest');
+  }
+  await presentRevision(tables, name);
+  if (await tables.hasRevision(name, manifest)) return manifest;
+  throw new HearthError(
+    'NotFound',
+    `dataset ${name} has no revision ${manifest} any more; publish its present one, or add the dataset in that state again`,
+  );
+}
+
+async function presentRevision(tables: DatasetTables, name: string): Promise<string> {
+  const row = await tables.datasets.read(name);
+  if (row === undefined) {
+    if ((await tables.resolving.read(name)) === undefined) {
+      throw new HearthError('NotFound', 'agents do not know the dataset, or not yet');
+    }
+    throw new HearthError('Unavailable', 'the origin is still being listed');
+  }
+  const { state, manifest, errorCode, message } = row.value;
+  if (state === 'Failed' && manifest === '') throw new HearthError(errorCode ?? 'Unavailable', message);
+  return manifest;
+}
