@@ -1,0 +1,57 @@
+// How a rail has fared, as the status of the transport tells it. Values.
+#pragma once
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <chrono>
+#include <cmath>
+#include <cstdint>
+#include <numeric>
+#include <string>
+
+namespace hearth {
+
+// How long requests took. Bucket n counts those of less than 2^n microseconds that no lower bucket
+// counts; the last one counts all longer ones, too.
+struct LatencyHistogram {
+  static constexpr std::size_t kBuckets = 24;  // the last begins at 4.2 s
+  std::array<std::uint64_t, kBuckets> counts{};
+
+  void record(std::chrono::nanoseconds took) {
+    const auto us = std::chrono::duration_cast<std::chrono::microseconds>(took).count();
+    const auto bucket = static_cast<std::size_t>(std::bit_width(static_cast<std::uint64_t>(us)));
+    ++counts[std::min(bucket, kBuckets - 1)];
+  }
+  [[nodiscard]] std::uint64_t total() const {
+    return std::accumulate(counts.begin(), counts.end(), std::uint64_t{0});
+  }
+  // In microseconds: `share` (0 to 1) of the requests took less. 0 without requests.
+  [[nodiscard]] std::uint64_t below(double share) const {
+    const auto wanted = static_cast<std::uint64_t>(std::ceil(share * static_cast<double>(total())));
+    std::uint64_t seen = 0;
+    for (std::size_t at = 0; at < kBuckets; ++at) {
+      seen += counts[at];
+      if (seen != 0 && seen >= wanted) return std::uint64_t{1} << at;
+    }
+    return 0;
+  }
+};
+
+// Reads of one peer over one RDMA port of ours.
+struct RailStatistics {
+  std::string port;     // "mlx5_0/1"
+  bool usable = false;  // reads go over it now
+  std::string error;    // why not, or why it was not before; empty: it has not been wanted yet
+  std::uint64_t requests = 0, bytes = 0;
+  // Reads that failed here and were asked for again elsewhere.
+  std::uint64_t retries = 0;
+  // How often the port was given nothing more, and how often because its endpoint had failed.
+  std::uint64_t pauses = 0, failures = 0;
+  // Endpoints that were closed because nothing went over them.
+  std::uint64_t idleCloses = 0;
+  double bytesPerSecond = 0;  // as measured last; 0: not yet
+  LatencyHistogram latency;   // of reads that have succeeded
+};
+
+}  // namespace hearth

@@ -1,0 +1,37 @@
+// How many bytes a second a rail moves while something is under way on it: what is measured over a
+// few milliseconds of work each, the latest counting most. On one thread; time is the caller's.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+
+#include "base/clock.h"
+
+namespace hearth {
+
+class RateMeter {
+ public:
+  using Time = Clock::time_point;
+
+  void started(Time now) {
+    if (underWay_++ == 0) busySince_ = now;
+  }
+  // `bytes`: that have arrived; 0 of a request that failed.
+  void ended(Time now, std::uint64_t bytes);
+  // 0: not measured, or so long ago that it says nothing.
+  [[nodiscard]] double bytesPerSecond(Time now) const {
+    return now - measuredAt_ > kValid ? 0 : rate_;
+  }
+
+ private:
+  static constexpr std::chrono::milliseconds kSample{2};
+  static constexpr std::chrono::seconds kValid{2};
+
+  std::uint32_t underWay_ = 0;
+  Time busySince_{}, measuredAt_{};
+  Clock::duration busy_{};
+  std::uint64_t bytes_ = 0;  // in the time busy_
+  double rate_ = 0;
+};
+
+}  // namespace hearth
