@@ -28,8 +28,8 @@ class Acceptor {
   // Where the agents of the cluster are, as plainHost() has it: connections from there have places
   // of their own until they have proved who they are.
   void setAgents(std::set<std::string> hosts) { agents_ = std::move(hosts); }
-  // Connections from now on give endpoints of this shard, which outlives them; null: none.
-  void useRdma(RdmaShard* shard) { rdma_ = shard; }
+  // Connections from now on give endpoints of these, one for each port; they outlive them.
+  void useRdma(std::span<RdmaShard* const> shards) { rdma_ = shards; }
   // Takes the socket, whose preface has been read.
   void adopt(Socket socket);
   // Ends the connections for which `unwanted` holds.
@@ -54,7 +54,7 @@ class Acceptor {
   const TransportOptions& options_;
   const SocketLimits limits_;
   PeerHandler& handler_;
-  RdmaShard* rdma_ = nullptr;
+  std::span<RdmaShard* const> rdma_;
   WriteOrder writeOrder_;
   AccountOf accountOf_;
   std::set<std::string> agents_;  // hosts

@@ -1,7 +1,6 @@
 #include "transport/peer.h"
 
 #include <algorithm>
-#include <random>
 #include <tuple>
 #include <utility>
 
@@ -12,15 +11,6 @@ namespace {
 
 // Those that are not for payloads of any size.
 constexpr std::size_t kOtherStreams = 2;
-// How long an RDMA endpoint may take to connect, and when a peer that has none is asked again.
-constexpr Clock::duration kRdmaConnectTimeout = std::chrono::seconds(3);
-constexpr Clock::duration kRdmaAbsent = std::chrono::minutes(1);
-
-// Half to all of it: agents that lost the same peer do not come back at the same instant.
-Clock::duration jittered(Clock::duration duration) {
-  thread_local std::minstd_rand random(std::random_device{}());
-  return duration / 2 + duration * static_cast<int>(random() % 1024) / 2048;
-}
 
 }  // namespace
 
@@ -54,8 +44,7 @@ void Peer::setAddresses(std::vector<PeerAddress> addresses) {
   identity_.addresses = std::move(addresses);
   addStreams();
   for (Stream& stream : streams_) {
-    stream.notBefore = {};
-    stream.backOff = {};
+    stream.pause.reset();
     if (!stream.connection || listed(stream.connection->address())) continue;
     stream.connection->part({ErrorCode::kUnavailable, identity_.node + " has changed its address"});
   }
@@ -136,62 +125,24 @@ std::vector<std::shared_ptr<Rail>> Peer::usableRails(std::size_t bytes) {
   return usable;
 }
 
-std::shared_ptr<Rail> Peer::fastRail() {
-  if (rdma_.shard == nullptr || left_) return nullptr;
-  if (rdma_.rail && rdma_.rail->usable()) return rdma_.rail;
-  if (rdma_.rail) {
-    ++account_->rdmaFailures;
-    account_->rdma.clear();
-    rdma_.rail.reset();
-  }
-  if (!rdma_.connecting && Clock::now() >= rdma_.notBefore) {
-    rdma_.connecting = true;
-    gate_.spawn(connectRdma(shared_from_this()));
-  }
-  return nullptr;
-}
-
-Task<void> Peer::connectRdma(std::shared_ptr<Peer> self) {
-  Rdma& rdma = self->rdma_;
-  const Clock::time_point deadline = Clock::now() + kRdmaConnectTimeout;
-  Task<Result<std::shared_ptr<ClientConnection>>> picking =
-      self->stream(Lane::kControl, nullptr, deadline);
-  const Result<std::shared_ptr<ClientConnection>> control = co_await picking;
-  Result<std::shared_ptr<RdmaRail>> rail = Error{};
-  if (control.ok()) {
-    Task<Result<std::shared_ptr<RdmaRail>>> connecting = RdmaRail::connect(
-        self->reactor_, self->gate_, *rdma.shard, *control, self->account_, deadline);
-    rail = co_await connecting;
-  } else {
-    rail = control.error();
-  }
-  rdma.connecting = false;
-  if (rail.ok() && !self->left_) {
-    rdma.rail = std::move(*rail);
-    rdma.backOff = {};
-    self->account_->rdma = rdma.shard->device()->name();
-    self->account_->rdmaError.clear();
-    co_return;
-  }
-  if (rail.ok()) co_return;
-  self->account_->rdmaError = rail.error().message;
-  rdma.backOff = std::clamp<Clock::duration>(rdma.backOff * 2, kFirstBackOff, kLongestBackOff);
-  if (rail.code() == ErrorCode::kUnsupported) rdma.backOff = kRdmaAbsent;
-  rdma.notBefore = Clock::now() + jittered(rdma.backOff);
+std::vector<std::shared_ptr<Rail>> Peer::fastRails() {
+  if (rdma_ == nullptr || left_) return {};
+  return rdma_->usable([self = shared_from_this()](RequestTimeouts timeouts) {
+    return self->stream(Lane::kControl, nullptr, timeouts);
+  });
 }
 
 void Peer::dialMissing(Lane lane) {
-  const Clock::time_point now = Clock::now();
   for (Stream& stream : streamsOf(lane)) {
-    if (ready(stream) || stream.dialling || now < stream.notBefore) continue;
+    if (ready(stream) || stream.dialling || !stream.pause.isOver()) continue;
     if (const auto ended = std::exchange(stream.connection, nullptr)) {
       stream.fellSilent = ended->failure().code == ErrorCode::kDeadlineExceeded;
       stream.brokeOff = ended->address();
       if (ended->authenticated()) {
-        stream.backOff = {};
+        stream.pause.forget();
       } else {
         lastError_ = ended->failure();
-        backOff(stream);
+        stream.pause.failed();
         continue;
       }
     }
@@ -199,11 +150,6 @@ void Peer::dialMissing(Lane lane) {
     gate_.spawn(
         dialStream(shared_from_this(), static_cast<std::size_t>(&stream - streams_.data())));
   }
-}
-
-void Peer::backOff(Stream& stream) {
-  stream.backOff = std::clamp<Clock::duration>(stream.backOff * 2, kFirstBackOff, kLongestBackOff);
-  stream.notBefore = Clock::now() + jittered(stream.backOff);
 }
 
 bool Peer::ready(const Stream& stream) { return stream.connection && stream.connection->alive(); }
@@ -242,7 +188,7 @@ Task<void> Peer::dialStream(std::shared_ptr<Peer> self, std::size_t index) {
   }
   Stream& stream = self->streams_[index];
   stream.dialling = false;
-  if (!stream.connection) backOff(stream);
+  if (!stream.connection) stream.pause.failed();
   self->changed_.set();
 }
 
@@ -252,7 +198,7 @@ void Peer::leave(Error reason) {
   for (Stream& stream : streams_) {
     if (stream.connection) stream.connection->part(lastError_);
   }
-  if (rdma_.rail) rdma_.rail->fail(lastError_);
+  if (rdma_) rdma_->leave(lastError_);
   changed_.set();
 }
 

@@ -1,7 +1,6 @@
 // One peer as we ask it: its streams, which are dialled when they are needed. A stream is
 //   idle -> dialling -> ready -> idle ...   and after a dial that failed, or a connection that the
-//   peer ended before it gave credit (it has no room for another one), idle but not before
-//   `notBefore`.
+//   peer ended before it gave credit (it has no room for another one), idle for a pause.
 // Each stream begins at an address (NIC) of its own and goes on to the others when that fails, or
 // when its last connection broke off there.
 // Control messages have a stream of their own: behind the payloads of a slow link they would come
@@ -16,10 +15,11 @@
 
 #include "reactor/reactor.h"
 #include "reactor/synchronization.h"
+#include "transport/back_off.h"
 #include "transport/client_connection.h"
 #include "transport/dialler.h"
 #include "transport/peer_transport.h"
-#include "transport/rdma_rail.h"
+#include "transport/rdma_rails.h"
 
 namespace hearth {
 
@@ -31,8 +31,11 @@ class Peer : public RailSource, public std::enable_shared_from_this<Peer> {
   // `reactor`, `gate` and `dialler` must remain live while this object is used.
   Peer(Reactor& reactor, Gate& gate, Dialler& dialler, PeerIdentity identity, std::uint32_t streams,
        std::uint32_t firstAddress, std::shared_ptr<PeerStatistics> account);
-  // Asks for endpoints of this shard, which must remain live while this object is used.
-  void useRdma(RdmaShard& shard) { rdma_.shard = &shard; }
+  // Reads go over endpoints of these, one for each port of ours; they must remain live while this
+  // object is used.
+  void useRdma(std::span<RdmaShard* const> shards) {
+    rdma_ = std::make_shared<RdmaRails>(reactor_, gate_, shards, account_);
+  }
 
   [[nodiscard]] const PeerIdentity& identity() const { return identity_; }
   // For dials from now on; connections to addresses that are no longer listed are closed.
@@ -51,8 +54,8 @@ class Peer : public RailSource, public std::enable_shared_from_this<Peer> {
   [[nodiscard]] Task<Result<std::shared_ptr<Rail>>> rail(std::shared_ptr<Rail> avoid,
                                                          RequestTimeouts timeouts) override;
   [[nodiscard]] std::vector<std::shared_ptr<Rail>> usableRails(std::size_t bytes) override;
-  // The RDMA endpoint; connects one where there is none.
-  [[nodiscard]] std::shared_ptr<Rail> fastRail() override;
+  // The RDMA endpoints; connects those that are not there.
+  [[nodiscard]] std::vector<std::shared_ptr<Rail>> fastRails() override;
   void countHedged() override { ++account_->hedged; }
   // Ends everything with this reason, now and in future.
   void leave(Error reason);
@@ -69,17 +72,8 @@ class Peer : public RailSource, public std::enable_shared_from_this<Peer> {
     bool dialling = false;
     bool fellSilent = false;  // the last connection, in the middle of an answer
     PeerAddress brokeOff;     // of the last connection that ended: dialled last
-    Clock::time_point notBefore{};
-    Clock::duration backOff{};
+    BackOff pause;
   };
-  struct Rdma {
-    RdmaShard* shard = nullptr;
-    std::shared_ptr<RdmaRail> rail;
-    bool connecting = false;
-    Clock::time_point notBefore{};
-    Clock::duration backOff{};
-  };
-  static Task<void> connectRdma(std::shared_ptr<Peer> self);
   // A stream for each address, where there are fewer.
   void addStreams();
   static Task<void> dialStream(std::shared_ptr<Peer> self, std::size_t index);
@@ -88,7 +82,6 @@ class Peer : public RailSource, public std::enable_shared_from_this<Peer> {
   // In the order in which the stream dials them.
   [[nodiscard]] std::vector<PeerAddress> addressesOf(std::size_t index) const;
   void dialMissing(Lane lane);
-  static void backOff(Stream& stream);
   [[nodiscard]] bool listed(const PeerAddress& address) const;
 
   Reactor& reactor_;
@@ -99,8 +92,8 @@ class Peer : public RailSource, public std::enable_shared_from_this<Peer> {
   std::vector<Stream> streams_;
   std::uint32_t firstAddress_;
   std::shared_ptr<PeerStatistics> account_;
-  Rdma rdma_;
-  Event changed_;  // a dial has ended
+  std::shared_ptr<RdmaRails> rdma_;  // null: there is no RDMA here
+  Event changed_;                    // a dial has ended
   bool left_ = false;
   Error lastError_;  // of the last dial that failed; when left, the reason
 };

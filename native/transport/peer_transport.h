@@ -19,6 +19,7 @@
 #include "base/sha256.h"
 #include "memory/memory_vector.h"
 #include "reactor/reactor.h"
+#include "transport/rail_statistics.h"
 #include "wire/capability.h"
 #include "wire/frame.h"
 
@@ -188,6 +189,14 @@ struct TransportOptions {
   std::shared_ptr<Device> rdma = nullptr;
   // Memory that many answers lie in; over RDMA they are sent from there. May be null.
   std::shared_ptr<MemoryRegion> arena = nullptr;
+  // Further ports, which are used beside `rdma` by the bandwidth that they turn out to have. The
+  // n-th port of an agent meets the n-th one of another, or one of those that it has.
+  std::vector<std::shared_ptr<Device>> furtherRdma = {};
+  // An RDMA endpoint of which nothing comes for so long, although something is asked for on it and
+  // a probe was sent, has failed.
+  Clock::duration rdmaSilence = std::chrono::milliseconds(120);
+  // An RDMA endpoint that is not used for so long is closed, and made again on use.
+  Clock::duration rdmaIdle = std::chrono::minutes(1);
 };
 
 struct PeerStatistics {
@@ -207,8 +216,9 @@ struct PeerStatistics {
   std::uint64_t hedged = 0, paused = 0;
   // Of reads over RDMA, in both directions; and how often an endpoint has failed.
   std::uint64_t rdmaRequests = 0, rdmaBytesReceived = 0, rdmaBytesSent = 0, rdmaFailures = 0;
-  std::string rdma;       // the port that reads from this peer use: "mlx5_0/1"; empty: none
+  std::string rdma;       // ports that reads from this peer use: "mlx5_0/1, mlx5_1/1"; empty: none
   std::string rdmaError;  // why there is none now; empty where RDMA is off
+  std::vector<RailStatistics> rdmaRails;  // one for each port of ours
 };
 
 class PeerTransport {

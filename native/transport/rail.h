@@ -144,6 +144,8 @@ class Rail {
   [[nodiscard]] virtual bool reaches(const RailTransfer& /*transfer*/) const { return true; }
   // Bytes that were posted and are not settled.
   [[nodiscard]] virtual std::uint64_t load() const = 0;
+  // That it moves while it has enough to do, as measured lately; 0: not known.
+  [[nodiscard]] virtual double bytesPerSecond() const { return 0; }
 };
 
 // The rails of one peer.
@@ -160,8 +162,9 @@ class RailSource {
   // Those for a transfer of `bytes` that are usable now; sets up what is missing. What is small may
   // have one on which nothing large goes.
   [[nodiscard]] virtual std::vector<std::shared_ptr<Rail>> usableRails(std::size_t bytes) = 0;
-  // One that is preferred to all of these for what it reaches; null: there is none now.
-  [[nodiscard]] virtual std::shared_ptr<Rail> fastRail() { return nullptr; }
+  // Those that are preferred to all of these for what they reach, and are usable now; sets up what
+  // is missing.
+  [[nodiscard]] virtual std::vector<std::shared_ptr<Rail>> fastRails() { return {}; }
   // A slice is moved from a paused rail to another one.
   virtual void countHedged() = 0;
 };

@@ -8,6 +8,12 @@ namespace {
 // Rails keep the time themselves; one that does not is waited for no longer than this.
 constexpr Clock::duration kRailGrace = 4 * kReleaseGrace;
 
+// Of one transfer, where there are several: finer ones follow their bandwidths better.
+constexpr std::size_t kSlicesPerFastRail = 2;
+
+// A slice is given to so many fast rails at the most.
+constexpr std::size_t kFastTries = 3;
+
 Clock::time_point graceAfter(Clock::time_point deadline) {
   return deadline > Clock::time_point::max() - kRailGrace ? deadline : deadline + kRailGrace;
 }
@@ -16,9 +22,15 @@ Clock::time_point graceAfter(Clock::time_point deadline) {
 
 Task<Status> RailMover::move(RailTransfer transfer, std::vector<std::uint32_t>& checksums) {
   checksums.assign(blocksOf(transfer.memory.size()), 0);
-  std::vector<std::shared_ptr<Rail>> rails = railsToUse(transfer);
-  std::vector<Slice> slices = cut(transfer, std::max<std::size_t>(rails.size(), 1), checksums);
-  postAll(slices, std::move(rails));
+  std::vector<Slice> slices;
+  if (const auto fast = fastRails(transfer); !fast.empty()) {
+    slices = cut(transfer, fast.size() == 1 ? 1 : kSlicesPerFastRail * fast.size(), checksums);
+    postByBandwidth(slices, fast);
+  } else {
+    std::vector<std::shared_ptr<Rail>> rails = railsToUse(transfer);
+    slices = cut(transfer, std::max<std::size_t>(rails.size(), 1), checksums);
+    postAll(slices, std::move(rails));
+  }
   if (slices.size() == 1) {
     co_await finish(slices.front());
     co_return slices.front().status;
@@ -57,9 +69,15 @@ std::vector<RailMover::Slice> RailMover::cut(const RailTransfer& transfer, std::
   return slices;
 }
 
+std::vector<std::shared_ptr<Rail>> RailMover::fastRails(const RailTransfer& transfer) {
+  std::vector<std::shared_ptr<Rail>> rails = rails_.fastRails();
+  std::erase_if(rails, [&](const std::shared_ptr<Rail>& rail) {
+    return rail->paused() || !rail->reaches(transfer);
+  });
+  return rails;
+}
+
 std::vector<std::shared_ptr<Rail>> RailMover::railsToUse(const RailTransfer& transfer) {
-  std::shared_ptr<Rail> fast = rails_.fastRail();
-  if (fast != nullptr && !fast->paused() && fast->reaches(transfer)) return {std::move(fast)};
   std::vector<std::shared_ptr<Rail>> rails = rails_.usableRails(transfer.memory.size());
   if (rails.size() == 1) return rails;
   const auto paused = std::stable_partition(rails.begin(), rails.end(),
@@ -86,28 +104,80 @@ void RailMover::postAll(std::vector<Slice>& slices, std::vector<std::shared_ptr<
   }
 }
 
+void RailMover::postByBandwidth(std::vector<Slice>& slices,
+                                const std::vector<std::shared_ptr<Rail>>& rails) {
+  struct Place {
+    double bytes;  // that it has to move first
+    double rate;
+    std::vector<std::unique_ptr<RailWork>> batch = {};
+  };
+  std::vector<Place> places;
+  double fastest = 0;
+  for (const std::shared_ptr<Rail>& rail : rails) {
+    places.push_back({static_cast<double>(rail->load()), rail->bytesPerSecond()});
+    fastest = std::max(fastest, places.back().rate);
+  }
+  // One that was not measured lately is tried: it counts as the fastest.
+  for (Place& place : places) {
+    if (place.rate == 0) place.rate = fastest == 0 ? 1 : fastest;
+  }
+  for (Slice& slice : slices) {
+    const auto size = static_cast<double>(slice.transfer.memory.size());
+    const auto best = std::ranges::min_element(
+        places, {}, [&](const Place& place) { return (place.bytes + size) / place.rate; });
+    best->bytes += size;
+    const std::shared_ptr<Rail>& rail = rails[static_cast<std::size_t>(best - places.begin())];
+    slice.fast.push_back(rail);
+    best->batch.push_back(request(slice, rail));
+  }
+  for (std::size_t at = 0; at < rails.size(); ++at)
+    if (!places[at].batch.empty()) rails[at]->post(std::move(places[at].batch));
+}
+
+void RailMover::postTo(Slice& slice, std::shared_ptr<Rail> rail) {
+  std::vector<std::unique_ptr<RailWork>> batch;
+  batch.push_back(request(slice, std::move(rail)));
+  slice.rail->post(std::move(batch));
+}
+
+std::shared_ptr<Rail> RailMover::nextFast(const Slice& slice) {
+  // What has left the fast rails has no time to lose on another one.
+  if (!slice.isOnFast() || slice.fast.size() == kFastTries) return nullptr;
+  std::shared_ptr<Rail> best;
+  for (std::shared_ptr<Rail>& rail : fastRails(slice.transfer)) {
+    if (std::ranges::find(slice.fast, rail) != slice.fast.end()) continue;
+    if (!best || rail->load() < best->load()) best = std::move(rail);
+  }
+  return best;
+}
+
 Task<bool> RailMover::postOn(Slice& slice) {
+  if (std::shared_ptr<Rail> fast = nextFast(slice)) {
+    slice.fast.push_back(fast);
+    postTo(slice, std::move(fast));
+    co_return true;
+  }
   const Result<std::shared_ptr<Rail>> picked =
       co_await rails_.rail(slice.rail, slice.transfer.timeouts);
   if (!picked.ok()) {
     if (slice.status.ok()) slice.status = picked.error();
     co_return false;
   }
-  std::vector<std::unique_ptr<RailWork>> batch;
-  batch.push_back(request(slice, *picked));
-  slice.rail->post(std::move(batch));
+  postTo(slice, *picked);
   co_return true;
 }
 
 Task<void> RailMover::finish(Slice& slice) {
   bool again = slice.request == nullptr;
-  for (int tries = 0; tries < 2 + slice.hedges; ++tries) {
+  for (int tries = 0; tries < 2 + slice.hedges;) {
     if (again) {
       const bool posted = co_await postOn(slice);
       if (!posted) co_return;
     }
+    const bool isFast = slice.isOnFast();
     again = co_await failedOnRail(slice);
     if (!again) co_return;
+    tries += isFast ? 0 : 1;
   }
 }
 

@@ -9,74 +9,98 @@ RdmaResponder::RdmaResponder(Reactor& reactor, Gate& gate, RdmaShard& shard, Pee
       shard_(shard),
       handler_(handler),
       node_(std::move(node)),
-      account_(std::move(account)) {}
+      account_(std::move(account)),
+      ended_(reactor) {}
 
 Result<std::shared_ptr<RdmaResponder>> RdmaResponder::create(
     Reactor& reactor, Gate& gate, RdmaShard& shard, PeerHandler& handler, std::string node,
     std::shared_ptr<PeerStatistics> account, const EndpointAddress& theirs) {
   auto made = std::make_shared<RdmaResponder>(reactor, gate, shard, handler, std::move(node),
                                               std::move(account));
-  auto endpoint =
-      shard.endpoint([self = made.get()](const auto& message) { self->onMessage(message); });
-  if (!endpoint.ok()) return endpoint.error();
-  made->endpoint_ = std::move(*endpoint);
-  if (const Status connected = made->endpoint_->connect(theirs); !connected.ok())
+  auto channel = RdmaChannel::create(
+      shard, kRdmaRequests, 0,
+      [self = made.get()](const RdmaChannel::Frame& frame) { return self->onFrame(frame); });
+  if (!channel.ok()) return channel.error();
+  made->channel_ = std::move(*channel);
+  made->channel_->onEnd([self = made.get()] {
+    for (const auto& [requestId, interest] : self->serving_) interest.end();
+    self->ended_.set();
+  });
+  if (const Status connected = made->channel_->connect(theirs); !connected.ok())
     return connected.error();
   return made;
 }
 
-void RdmaResponder::onMessage(const Endpoint::Message& message) {
-  // Who asks has posted a receive for the answer.
-  endpoint_->addCredit(1);
-  const auto malformed = [&](const Error& error) { endpoint_->fail(error); };
-  if (message.bytes.size() < kFrameHeaderBytes)
-    return malformed({ErrorCode::kProtocolError, "an RDMA message is shorter than a frame"});
-  const Result<FrameHeader> header = decodeHeader(message.bytes.first(kFrameHeaderBytes));
-  if (!header.ok()) return malformed(header.error());
-  const std::span<const std::byte> body = message.bytes.subspan(kFrameHeaderBytes);
-  if (const Status intact = checkBody(*header, body); !intact.ok())
-    return malformed(intact.error());
-  if (header->type == FrameType::kPing)
-    return send(nullptr, encodeEmptyFrame(FrameType::kPong, header->requestId));
-  if (header->type != FrameType::kReadRequest)
-    return malformed({ErrorCode::kProtocolError, "an RDMA message is no request"});
-  Result<ReadRequest> request = decodeBody<ReadRequest>(body);
-  if (!request.ok()) return malformed(request.error());
-  const bool isSound = request->target && request->target->length == request->length &&
-                       request->target->keys.size() == 1;
-  if (!isSound || serving_ >= kRdmaRequests) {
-    return malformed({ErrorCode::kProtocolError,
-                      "an RDMA request names no window of its length, or is one too many"});
+Status RdmaResponder::onFrame(const RdmaChannel::Frame& frame) {
+  const std::uint64_t requestId = frame.header.requestId;
+  if (frame.header.type == FrameType::kCancel) {
+    if (const auto found = serving_.find(requestId); found != serving_.end()) found->second.end();
+    return {};
   }
+  if (frame.header.type != FrameType::kReadRequest)
+    return Error{ErrorCode::kProtocolError, "an RDMA message is no request"};
+  Result<ReadRequest> request = decodeBody<ReadRequest>(frame.body);
+  if (!request.ok()) return request.error();
+  return onRequest(requestId, std::move(*request));
+}
+
+Status RdmaResponder::onRequest(std::uint64_t requestId, ReadRequest request) {
+  const bool isSound =
+      request.target ? request.target->length == request.length && request.target->keys.size() == 1
+                     : request.length <= kBlockBytes;
+  if (!isSound) {
+    return Error{ErrorCode::kProtocolError,
+                 "an RDMA request names no window of its length, and is longer than a message"};
+  }
+  const Interest interest(Clock::now() + std::chrono::milliseconds(request.timeoutMs),
+                          request.requestClass);
+  if (serving_.size() >= kRdmaRequests || !serving_.try_emplace(requestId, interest).second)
+    return Error{ErrorCode::kProtocolError, "an RDMA request is one too many"};
   ++account_->rdmaRequests;
-  gate_.spawn(serve(shared_from_this(), header->requestId, std::move(*request)));
+  gate_.spawn(serve(shared_from_this(), requestId, std::move(request), interest));
+  return {};
 }
 
 Task<void> RdmaResponder::serve(std::shared_ptr<RdmaResponder> self, std::uint64_t requestId,
-                                ReadRequest request) {
-  ++self->serving_;
+                                ReadRequest request, Interest interest) {
   ReadAnswer answer;
-  Task<Result<MemorySlice>> loads = self->load(request, answer);
+  Task<Result<MemorySlice>> loads = self->load(request, interest, answer);
   Result<MemorySlice> loaded = co_await loads;
-  std::unique_ptr<Transfer> write;
-  if (loaded.ok()) {
-    write = std::make_unique<Transfer>();
-    write->local = std::move(*loaded);
-    write->remoteAddress = request.target->address;
-    write->remoteKey = static_cast<std::uint32_t>(request.target->keys.front().key);
-    self->account_->rdmaBytesSent += request.length;
-  } else {
-    answer = {};
-    answer.code = loaded.error().code;
-    answer.sentence = loaded.error().message;
+  self->serving_.erase(requestId);
+  if (loaded.ok() && interest.lives()) {
+    self->answer(requestId, request, std::move(answer), std::move(*loaded));
+    co_return;
   }
-  --self->serving_;
-  self->send(std::move(write), encodeFrame(answer, requestId));
+  // After its time the asker may have closed the window.
+  const Error error =
+      !loaded.ok() ? loaded.error() : Error{ErrorCode::kCancelled, "nobody waits for it any more"};
+  answer = {};
+  answer.code = error.code;
+  answer.sentence = error.message;
+  const Status sent = self->channel_->send(encodeFrame(answer, requestId));
+  if (!sent.ok()) self->channel_->fail(sent.error());
 }
 
-Task<Result<MemorySlice>> RdmaResponder::load(const ReadRequest& request, ReadAnswer& answer) {
-  const Interest interest(Clock::now() + std::chrono::milliseconds(request.timeoutMs),
-                          request.requestClass);
+void RdmaResponder::answer(std::uint64_t requestId, const ReadRequest& request, ReadAnswer answer,
+                           MemorySlice bytes) {
+  std::unique_ptr<Transfer> write;
+  MemoryVector payload;
+  if (request.target) {
+    write = std::make_unique<Transfer>();
+    write->local = std::move(bytes);
+    write->remoteAddress = request.target->address;
+    write->remoteKey = static_cast<std::uint32_t>(request.target->keys.front().key);
+  } else {
+    payload = std::move(bytes);
+  }
+  account_->rdmaBytesSent += request.length;
+  const Status sent =
+      channel_->send(encodeFrame(answer, requestId), std::move(write), std::move(payload));
+  if (!sent.ok()) channel_->fail(sent.error());
+}
+
+Task<Result<MemorySlice>> RdmaResponder::load(const ReadRequest& request, const Interest& interest,
+                                              ReadAnswer& answer) {
   Task<Result<BytesAnswer>> reading =
       handler_.onRead(node_, request.key, request.offset, request.length, interest);
   Result<BytesAnswer> read = co_await reading;
@@ -106,25 +130,6 @@ Task<Result<MemorySlice>> RdmaResponder::load(const ReadRequest& request, ReadAn
   MemorySlice copy = co_await readable;
   read->lent->release();
   co_return copy;
-}
-
-void RdmaResponder::send(std::unique_ptr<Transfer> write, std::span<const std::byte> frame) {
-  std::vector<std::unique_ptr<Transfer>> batch;
-  if (write) batch.push_back(std::move(write));
-  Result<MemorySlice> message = shard_.message(frame);
-  if (!message.ok()) return endpoint_->fail(message.error());
-  auto transfer = std::make_unique<Transfer>();
-  transfer->kind = Transfer::Kind::kSend;
-  transfer->local = std::move(*message);
-  // The answer says that the bytes are there. A write that was not taken must not be followed by
-  // one.
-  if (!batch.empty()) {
-    batch.front()->settled = [this](const Status& status) {
-      if (!status.ok() && endpoint_->usable()) endpoint_->fail(status.error());
-    };
-  }
-  batch.push_back(std::move(transfer));
-  endpoint_->post(std::move(batch));
 }
 
 }  // namespace hearth

@@ -1,13 +1,15 @@
 // The answering side of an RDMA endpoint (rdma_rail.h): writes what its handler answers into the
-// window that the request names, and then sends the checksums. Bytes that the device does not know
-// are copied into registered memory first. On the reactor's thread.
+// window that the request names, and then sends the checksums; or sends both in a message, where
+// the request names no window. Bytes that the device does not know are copied into registered
+// memory first. On the reactor's thread.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <string>
 
 #include "transport/peer_transport.h"
-#include "transport/rdma_shard.h"
+#include "transport/rdma_channel.h"
 
 namespace hearth {
 
@@ -21,18 +23,22 @@ class RdmaResponder : public std::enable_shared_from_this<RdmaResponder> {
   RdmaResponder(Reactor& reactor, Gate& gate, RdmaShard& shard, PeerHandler& handler,
                 std::string node, std::shared_ptr<PeerStatistics> account);
 
-  [[nodiscard]] const EndpointAddress& address() const { return endpoint_->address(); }
+  [[nodiscard]] const EndpointAddress& address() const { return channel_->address(); }
   // Ends it now: what is under way is not answered.
-  void fail(Error reason) { endpoint_->fail(std::move(reason)); }
+  void fail(Error reason) { channel_->fail(std::move(reason)); }
+  // Until it has failed, or the other side has closed it.
+  [[nodiscard]] auto awaitEnd() { return ended_.wait(); }
 
  private:
   static Task<void> serve(std::shared_ptr<RdmaResponder> self, std::uint64_t requestId,
-                          ReadRequest request);
-  // What a write sends: `answer` has its checksums.
-  [[nodiscard]] Task<Result<MemorySlice>> load(const ReadRequest& request, ReadAnswer& answer);
-  void onMessage(const Endpoint::Message& message);
-  // After `write`, which may be null.
-  void send(std::unique_ptr<Transfer> write, std::span<const std::byte> frame);
+                          ReadRequest request, Interest interest);
+  // The bytes that are asked for: `answer` has their checksums.
+  [[nodiscard]] Task<Result<MemorySlice>> load(const ReadRequest& request, const Interest& interest,
+                                               ReadAnswer& answer);
+  [[nodiscard]] Status onFrame(const RdmaChannel::Frame& frame);
+  [[nodiscard]] Status onRequest(std::uint64_t requestId, ReadRequest request);
+  void answer(std::uint64_t requestId, const ReadRequest& request, ReadAnswer answer,
+              MemorySlice bytes);
 
   Reactor& reactor_;
   Gate& gate_;
@@ -40,8 +46,9 @@ class RdmaResponder : public std::enable_shared_from_this<RdmaResponder> {
   PeerHandler& handler_;
   const std::string node_;
   const std::shared_ptr<PeerStatistics> account_;
-  std::uint32_t serving_ = 0;
-  std::unique_ptr<Endpoint> endpoint_;
+  Event ended_;
+  std::map<std::uint64_t, Interest> serving_;  // by request id
+  std::unique_ptr<RdmaChannel> channel_;
 };
 
 }  // namespace hearth

@@ -9,8 +9,9 @@
 namespace hearth {
 namespace {
 
-constexpr std::uint32_t kMessageBytes = 4096;
+// In one pool, and so many pools: a few megabytes each.
 constexpr std::size_t kMessages = 512;
+constexpr std::size_t kMessagePools = 32;
 constexpr std::size_t kStagingBuffers = 2;
 constexpr std::uint32_t kCompletions = 1u << 14;
 constexpr std::uint32_t kMostAtOnce = 256;
@@ -53,14 +54,15 @@ struct RdmaShard::Pool : std::enable_shared_from_this<Pool> {
 
 Result<std::unique_ptr<RdmaShard>> RdmaShard::create(Reactor& reactor,
                                                      std::shared_ptr<Device> device,
-                                                     std::shared_ptr<MemoryRegion> arena) {
-  std::unique_ptr<RdmaShard> made(new RdmaShard(reactor, std::move(device)));
+                                                     std::shared_ptr<MemoryRegion> arena,
+                                                     RdmaTimes times) {
+  std::unique_ptr<RdmaShard> made(new RdmaShard(reactor, std::move(device), times));
   auto completions = CompletionQueue::create(made->device_, kCompletions);
   if (!completions.ok()) return completions.error();
   made->completions_ = std::move(*completions);
-  auto messages = Pool::create(made->device_, kMessages, kMessageBytes);
+  auto messages = Pool::create(made->device_, kMessages, kRdmaMessageBytes);
   if (!messages.ok()) return messages.error();
-  made->messages_ = std::move(*messages);
+  made->messages_.push_back(std::move(*messages));
   auto staging = Pool::create(made->device_, kStagingBuffers, kChunkBytes);
   if (!staging.ok()) return staging.error();
   made->staging_ = std::move(*staging);
@@ -119,19 +121,31 @@ Task<void> RdmaShard::takeCompletions(RdmaShard& shard) {
   }
 }
 
-Result<std::unique_ptr<Endpoint>> RdmaShard::endpoint(Endpoint::OnMessage onMessage) {
+void RdmaShard::takeNow() { completions_->poll(kMostAtOnce); }
+
+Result<std::unique_ptr<Endpoint>> RdmaShard::endpoint(std::uint32_t requests,
+                                                      std::uint32_t receiveBytes,
+                                                      Endpoint::OnMessage onMessage) {
   EndpointOptions options;
-  options.receives = 2 * kRdmaRequests;
-  options.receiveBytes = kMessageBytes;
+  // A receive is posted again just after its message has been taken, and the other side hears of
+  // it by the next answer. So each request may take two, one for itself and one for its cancel or
+  // for the answer before it, and some are left for probes.
+  options.receives = 2 * requests + 8;
+  options.receiveBytes = receiveBytes;
   return Endpoint::create(device_, *completions_, options, std::move(onMessage));
 }
 
 Result<MemorySlice> RdmaShard::message(std::span<const std::byte> frame) {
-  if (frame.size() > kMessageBytes)
+  if (frame.size() > kRdmaMessageBytes)
     return Error{ErrorCode::kInternal, "a frame is too long for an RDMA message"};
-  if (messages_->free.empty())
-    return Error{ErrorCode::kUnavailable, "all RDMA messages of this shard are under way"};
-  return messages_->copyOf(frame, {});
+  for (const std::shared_ptr<Pool>& pool : messages_)
+    if (!pool->free.empty()) return pool->copyOf(frame, {});
+  if (messages_.size() == kMessagePools)
+    return Error{ErrorCode::kOutOfSpace, "all RDMA messages of this shard are under way"};
+  auto more = Pool::create(device_, kMessages, kRdmaMessageBytes);
+  if (!more.ok()) return more.error();
+  messages_.push_back(std::move(*more));
+  return messages_.back()->copyOf(frame, {});
 }
 
 Task<MemorySlice> RdmaShard::readable(std::span<const std::byte> bytes,

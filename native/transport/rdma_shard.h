@@ -16,19 +16,30 @@
 
 namespace hearth {
 
-// The control message by which a dialler asks for an endpoint, with an EndpointAddress; the answer
-// has one, too.
+// The control message by which a dialler asks for an endpoint: an EndpointAddress and, unless the
+// number is 0, the u32 number of the dialler's port among its ports. The answer has the address of
+// the acceptor's endpoint. A dialler has one endpoint for each of its ports.
 inline constexpr std::uint16_t kRdmaConnect = kTransportControlFirst;
-// Requests that a dialler may have unanswered on one endpoint. The acceptor posts twice as many
-// receives, since one is posted again just after its request has been taken.
+// More ports of one agent than any machine has.
+inline constexpr std::uint32_t kRdmaPorts = 64;
+// Requests that a dialler may have unanswered on one endpoint.
 inline constexpr std::uint32_t kRdmaRequests = 32;
+// A message of an endpoint is at most so long, without the bytes of an answer.
+inline constexpr std::uint32_t kRdmaMessageBytes = 4096;
+
+// As TransportOptions has them.
+struct RdmaTimes {
+  Clock::duration silence = Clock::duration::max();
+  Clock::duration idle = Clock::duration::max();
+};
 
 class RdmaShard {
  public:
   // Pins a few megabytes. `arena`: memory that many answers lie in, which is registered too and
   // sent from without a copy; may be null. `reactor` must remain live while this object is used.
   [[nodiscard]] static Result<std::unique_ptr<RdmaShard>> create(
-      Reactor& reactor, std::shared_ptr<Device> device, std::shared_ptr<MemoryRegion> arena);
+      Reactor& reactor, std::shared_ptr<Device> device, std::shared_ptr<MemoryRegion> arena,
+      RdmaTimes times);
   ~RdmaShard();  // after stop(), and after the endpoints
 
   // Starts the coroutines in `gate`. `watchesDevice`: of the shards of a device one takes its
@@ -36,9 +47,16 @@ class RdmaShard {
   void start(Gate& gate, bool watchesDevice);
   void stop();
 
-  [[nodiscard]] Result<std::unique_ptr<Endpoint>> endpoint(Endpoint::OnMessage onMessage);
+  // With room for the messages of so many unanswered requests, of `receiveBytes` each.
+  [[nodiscard]] Result<std::unique_ptr<Endpoint>> endpoint(std::uint32_t requests,
+                                                           std::uint32_t receiveBytes,
+                                                           Endpoint::OnMessage onMessage);
+  [[nodiscard]] const RdmaTimes& times() const { return times_; }
+  // Takes the completions that are there, ahead of the coroutine that does so.
+  void takeNow();
   [[nodiscard]] const std::shared_ptr<Device>& device() const { return device_; }
-  // A copy of `frame` that can be sent; its owner gives the room back. None: all room is taken.
+  // A copy of `frame` that can be sent; its owner gives the room back. kOutOfSpace: the device may
+  // pin no more room for messages.
   [[nodiscard]] Result<MemorySlice> message(std::span<const std::byte> frame);
   // `bytes` as memory that the device knows: in place when they lie in the arena and `keep` holds
   // them, else a copy, for which this waits until there is room.
@@ -47,16 +65,18 @@ class RdmaShard {
 
  private:
   struct Pool;  // of buffers of one size in one region
-  RdmaShard(Reactor& reactor, std::shared_ptr<Device> device)
-      : reactor_(reactor), device_(std::move(device)), room_(reactor, 0) {}
+  RdmaShard(Reactor& reactor, std::shared_ptr<Device> device, RdmaTimes times)
+      : reactor_(reactor), device_(std::move(device)), times_(times), room_(reactor, 0) {}
   static Task<void> takeCompletions(RdmaShard& shard);
   static Task<void> takeEvents(RdmaShard& shard);
 
   Reactor& reactor_;
   const std::shared_ptr<Device> device_;
+  const RdmaTimes times_;
   std::unique_ptr<CompletionQueue> completions_;
   std::shared_ptr<MemoryRegion> arena_;
-  std::shared_ptr<Pool> messages_, staging_;
+  std::vector<std::shared_ptr<Pool>> messages_;  // more when all are under way
+  std::shared_ptr<Pool> staging_;
   Semaphore room_;  // staging buffers
   Operation* waiting_ = nullptr;
   Operation* watching_ = nullptr;

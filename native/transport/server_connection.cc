@@ -179,19 +179,35 @@ Task<void> ServerConnection::serve(Self self, std::uint64_t requestId, ControlRe
 }
 
 Result<ControlMessage> ServerConnection::connectRdma(const ControlMessage& request) {
-  if (rdma_ == nullptr) return Error{ErrorCode::kUnsupported, "this agent uses no RDMA"};
+  if (rdma_.empty()) return Error{ErrorCode::kUnsupported, "this agent uses no RDMA"};
   // Its requests are judged one by one by their token, which an endpoint's requests do not carry.
   if (with_.client)
     return Error{ErrorCode::kUnsupported, "clients are answered over their connection alone"};
   if (!alive()) return failure();
-  const Result<EndpointAddress> theirs = decodeEndpointAddress(request.body);
+  const std::size_t addressBytes = std::min(kEndpointAddressBytes, request.body.size());
+  ByteReader rest(std::span(request.body).subspan(addressBytes));
+  const std::uint32_t port = request.body.size() == kEndpointAddressBytes ? 0 : rest.u32();
+  const Result<EndpointAddress> theirs =
+      decodeEndpointAddress(std::span(request.body).first(addressBytes));
   if (!theirs.ok()) return theirs.error();
-  if (responder_) responder_->fail({ErrorCode::kUnavailable, "the asker has a newer endpoint"});
-  auto made =
-      RdmaResponder::create(reactor_, gate_, *rdma_, handler_, with_.node, account_, *theirs);
+  if (!rest.finished() || port >= kRdmaPorts)
+    return Error{ErrorCode::kProtocolError, "the other side's RDMA port has an impossible number"};
+  if (const auto older = responders_.find(port); older != responders_.end())
+    older->second->fail({ErrorCode::kCancelled, "the asker has a newer endpoint"});
+  auto made = RdmaResponder::create(reactor_, gate_, *rdma_[port % rdma_.size()], handler_,
+                                    with_.node, account_, *theirs);
   if (!made.ok()) return made.error();
-  responder_ = std::move(*made);
-  return ControlMessage{kRdmaConnect, encode(responder_->address())};
+  responders_[port] = *made;
+  gate_.spawn(keep(self(), port, *made));
+  return ControlMessage{kRdmaConnect, encode((*made)->address())};
+}
+
+Task<void> ServerConnection::keep(Self self, std::uint32_t port,
+                                  std::shared_ptr<RdmaResponder> responder) {
+  co_await responder->awaitEnd();
+  const auto found = self->responders_.find(port);
+  if (found != self->responders_.end() && found->second == responder)
+    self->responders_.erase(found);
 }
 
 namespace {
@@ -277,7 +293,7 @@ void ServerConnection::onSending(const SendQueue::Item& item) {
 
 void ServerConnection::onEnd() {
   // Only who has proved the secret may read, and this connection is the proof.
-  if (responder_) responder_->fail(failure());
+  for (const auto& [port, responder] : responders_) responder->fail(failure());
   for (const auto& [requestId, serving] : serving_) serving.interest.end();
   serving_.clear();
   for (const auto& [requestId, write] : incoming_) end(*write, failure());

@@ -25,8 +25,8 @@ class ServerConnection final : public Connection {
 
   // Sends the other side its credit. After start().
   void giveCredit();
-  // Before start(): endpoints that the other side asks for are of this shard. May be null.
-  void useRdma(RdmaShard* shard) { rdma_ = shard; }
+  // Before start(): endpoints that the other side asks for are of these, one for each port.
+  void useRdma(std::span<RdmaShard* const> shards) { rdma_ = shards; }
   [[nodiscard]] const std::string& node() const { return with_.node; }
   [[nodiscard]] const std::string& incarnation() const { return with_.incarnation; }
 
@@ -74,8 +74,10 @@ class ServerConnection final : public Connection {
                           Interest interest);
   static Task<void> serve(Self self, std::uint64_t requestId, ControlRequest request,
                           Interest interest);
-  // In place of the endpoint that it may have: the answer has the new one's address.
+  // In place of the endpoint that the asker's port may have: the answer has the new one's address.
   [[nodiscard]] Result<ControlMessage> connectRdma(const ControlMessage& request);
+  // Frees the endpoint when it has ended.
+  static Task<void> keep(Self self, std::uint32_t port, std::shared_ptr<RdmaResponder> responder);
   // Of writes: server_writes.cc.
   static Task<void> serve(Self self, std::uint64_t requestId, WriteRequest request,
                           Interest interest);
@@ -99,8 +101,8 @@ class ServerConnection final : public Connection {
   const Credit limit_;
   PeerHandler& handler_;
   WriteOrder& order_;
-  RdmaShard* rdma_ = nullptr;
-  std::shared_ptr<RdmaResponder> responder_;
+  std::span<RdmaShard* const> rdma_;
+  std::map<std::uint32_t, std::shared_ptr<RdmaResponder>> responders_;  // by the asker's port
   std::map<std::uint64_t, Serving> serving_;  // by request id; until the answer begins to be sent
   std::uint64_t lastId_ = 0;
   Out asked_, written_;

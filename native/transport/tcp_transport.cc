@@ -56,18 +56,21 @@ TcpTransport::TcpTransport(Reactor& reactor, TransportOptions options, PeerHandl
                 [this](const std::string& node) { return accountOf(node); }),
       callers_(reactor),
       self_(std::make_shared<TcpTransport*>(this)) {
-  if (options_.rdma != nullptr) startRdma();
+  if (options_.rdma != nullptr) startRdma(options_.rdma);
+  for (const std::shared_ptr<Device>& device : options_.furtherRdma) startRdma(device);
+  acceptor_.useRdma(rdma_);
 }
 
-void TcpTransport::startRdma() {
-  auto made = RdmaShard::create(reactor_, options_.rdma, options_.arena);
+void TcpTransport::startRdma(const std::shared_ptr<Device>& device) {
+  auto made = RdmaShard::create(reactor_, device, options_.arena,
+                                {.silence = options_.rdmaSilence, .idle = options_.rdmaIdle});
   if (!made.ok()) {
     rdmaError_ = made.error().message;
     return;
   }
-  rdma_ = std::move(*made);
-  rdma_->start(gate_, options_.shard == 0);
-  acceptor_.useRdma(rdma_.get());
+  rdmaShards_.push_back(std::move(*made));
+  rdma_.push_back(rdmaShards_.back().get());
+  rdma_.back()->start(gate_, options_.shard == 0);
 }
 
 std::shared_ptr<PeerStatistics> TcpTransport::accountOf(const std::string& node) {
@@ -107,8 +110,8 @@ void TcpTransport::setPeers(std::vector<PeerIdentity> peers) {
     const std::string node = identity.node;
     peers_[node] = std::make_shared<Peer>(reactor_, gate_, dialler_, std::move(identity),
                                           options_.streamsPerPeer, options_.shard, accountOf(node));
-    if (rdma_) {
-      peers_[node]->useRdma(*rdma_);
+    if (!rdma_.empty()) {
+      peers_[node]->useRdma(rdma_);
     } else {
       accountOf(node)->rdmaError = rdmaError_;
     }
@@ -262,7 +265,7 @@ Task<void> TcpTransport::close() {
   for (const auto& [node, peer] : peers_) peer->leave(shuttingDown());
   dialler_.close();
   acceptor_.close(shuttingDown());
-  if (rdma_) rdma_->stop();
+  for (RdmaShard* const shard : rdma_) shard->stop();
   co_await callers_.gone();
   co_await gate_.close();
   self_.reset();

@@ -9,6 +9,7 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "transport/acceptor.h"
 #include "transport/callers.h"
@@ -47,7 +48,7 @@ class TcpTransport final : public PeerTransport {
                                   std::vector<std::uint32_t>& blockChecksums);
   [[nodiscard]] Result<std::shared_ptr<Peer>> peerOf(const std::string& node) const;
   [[nodiscard]] std::shared_ptr<PeerStatistics> accountOf(const std::string& node);
-  void startRdma();
+  void startRdma(const std::shared_ptr<Device>& device);
   template <class Attempt>
   [[nodiscard]] static Task<Status> tryTwice(std::shared_ptr<Peer> peer, Lane lane,
                                              Attempt& attempt, RequestTimeouts timeouts);
@@ -56,8 +57,9 @@ class TcpTransport final : public PeerTransport {
   const TransportOptions options_;
   const SocketLimits limits_;
   Gate gate_;
-  // Before all that has endpoints of it. Null: RDMA is off, or this shard cannot use it.
-  std::unique_ptr<RdmaShard> rdma_;
+  // Before all that has endpoints of them. None: RDMA is off, or no port can be used.
+  std::vector<std::unique_ptr<RdmaShard>> rdmaShards_;
+  std::vector<RdmaShard*> rdma_;
   std::string rdmaError_;
   Dialler dialler_;
   Acceptor acceptor_;
