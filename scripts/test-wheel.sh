@@ -3,7 +3,8 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 scripts/build-wheel.sh
-scripts/build-native.sh release fake_gpu
+scripts/build-native.sh release fake_gpu hearth_gd2fs_serve
+export HEARTH_GD2FS_SERVE=$PWD/build/release/client_tests/hearth_gd2fs_serve
 export HEARTH_FAKE_GPU=$PWD/build/release/gpu/libfake_gpu.so
 fresh=$(mktemp -d)
 trap '/bin/rm -rf "$fresh"' EXIT

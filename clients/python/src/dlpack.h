@@ -1,4 +1,4 @@
-// The structures of DLPack 0.8 that tensors are handed to frameworks in. Source: dmlc/dlpack,
+// The structures of DLPack 0.8, in which tensors travel between frameworks. Source: dmlc/dlpack,
 // include/dlpack/dlpack.h.
 #pragma once
 
@@ -6,7 +6,7 @@
 
 namespace hearth::python {
 
-enum : std::int32_t { kDlCpu = 1, kDlCuda = 2 };
+enum : std::int32_t { kDlCpu = 1, kDlCuda = 2, kDlCudaHost = 3 };
 enum : std::uint8_t {
   kDlInt = 0,
   kDlUInt = 1,

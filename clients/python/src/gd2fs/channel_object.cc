@@ -1,0 +1,233 @@
+#include "channel_object.h"
+
+#include <cerrno>
+#include <cstdint>
+#include <cstring>
+#include <limits>
+#include <memory>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "gd2fs_context.h"
+#include "memory_object.h"
+#include "queue_object.h"
+#include "request_object.h"
+#include "unlocked.h"
+
+namespace hearth::python {
+namespace {
+
+const Gd2fsTypes* types = nullptr;  // of the module, which is never unloaded
+
+struct ChannelObject {
+  PyObject_HEAD std::shared_ptr<Gd2fsContext> context;
+};
+
+const std::shared_ptr<Gd2fsContext>& contextOf(PyObject* self) {
+  return reinterpret_cast<ChannelObject*>(self)->context;
+}
+
+PyObject* create(PyTypeObject* type, PyObject* arguments, PyObject*) {
+  xfer_gd2fs_options options{};
+  if (PyArg_ParseTuple(arguments, "szsIIIzI", &options.cp_address, &options.dp_address,
+                       &options.cluster_id, &options.iothread_count, &options.memthread_count,
+                       &options.conn_stream_count, &options.log_level, &options.timeout) == 0) {
+    return nullptr;
+  }
+  xfer_gd2fs_ctx* connected = nullptr;
+  int error = 0;
+  {
+    const Unlocked unlocked;
+    connected = xfer_gd2fs_connect(&options);
+    error = errno;
+  }
+  errno = error;
+  if (connected == nullptr)
+    return PyErr_SetFromErrnoWithFilename(PyExc_OSError, options.cp_address);
+  auto context = std::make_shared<Gd2fsContext>(connected);
+  PyObject* const self = reinterpret_cast<allocfunc>(PyType_GetSlot(type, Py_tp_alloc))(type, 0);
+  if (self == nullptr) return nullptr;
+  std::construct_at(&reinterpret_cast<ChannelObject*>(self)->context, std::move(context));
+  return self;
+}
+
+PyObject* close(PyObject* self, PyObject*) {
+  contextOf(self)->close();
+  Py_RETURN_NONE;
+}
+
+void destroy(PyObject* self) {
+  PyTypeObject* const type = Py_TYPE(self);
+  contextOf(self)->close();
+  std::destroy_at(&reinterpret_cast<ChannelObject*>(self)->context);
+  reinterpret_cast<freefunc>(PyType_GetSlot(type, Py_tp_free))(self);
+  Py_DECREF(type);
+}
+
+bool isSge(PyObject* object) {
+  if (Py_TYPE(object) == reinterpret_cast<PyTypeObject*>(types->sge)) return true;
+  const int is = PyObject_IsInstance(object, types->sge);
+  if (is == 0) PyErr_SetString(PyExc_TypeError, "sges holds something that is no pygd2fs.SGE");
+  return is > 0;
+}
+
+// SGEs as C has them, and the memory that they are parts of.
+struct Vector {
+  std::vector<xfer_gd2fs_sge> sges;
+  Object memory;
+};
+
+// False with a Python exception set.
+bool gather(PyObject* sequence, Vector& into) {
+  const Py_ssize_t count = PySequence_Size(sequence);
+  if (count < 0) return false;
+  into.sges.reserve(static_cast<std::size_t>(count));
+  if (count > 1) into.memory = Object(PyTuple_New(count));
+  if (count > 1 && !into.memory) return false;
+  for (Py_ssize_t i = 0; i < count; ++i) {
+    const Object item(PySequence_GetItem(sequence, i));
+    if (!item || !isSge(item.get())) return false;
+    const auto& sge = *reinterpret_cast<SgeObject*>(item.get());
+    into.sges.push_back({reinterpret_cast<void*>(sge.address), sge.length,
+                         reinterpret_cast<MemoryObject*>(sge.memory)->handle});
+    if (count == 1) {
+      into.memory = Object(Py_NewRef(sge.memory));
+    } else if (PyTuple_SetItem(into.memory.get(), i, Py_NewRef(sge.memory)) != 0) {
+      return false;
+    }
+  }
+  return true;
+}
+
+// What a request is called with, whatever it does: (path, ..., description, queue, future).
+struct Submission {
+  const char* path = nullptr;
+  RequestObject* request = nullptr;
+};
+
+bool prepare(PyObject* path, std::span<PyObject* const> last, Submission& into) {
+  Py_ssize_t pathBytes = 0;
+  into.path = PyUnicode_AsUTF8AndSize(path, &pathBytes);
+  if (into.path == nullptr) return false;
+  if (std::strlen(into.path) != static_cast<std::size_t>(pathBytes)) {
+    PyErr_SetString(PyExc_ValueError, "the path has a null character");
+    return false;
+  }
+  std::shared_ptr<EndedRequests> ended = endedRequestsOf(types->queue, last[1]);
+  if (!ended) return false;
+  into.request = makeRequest(types->request, std::move(ended), last[0], last[2]);
+  return into.request != nullptr;
+}
+
+// Has `call` submit the request, with a reference of its own. Returns the request, or None when it
+// was refused; takes over a reference.
+template <class Call>
+PyObject* submit(Gd2fsContext& context, RequestObject* request, Call call) {
+  auto* const object = reinterpret_cast<PyObject*>(request);
+  Py_INCREF(object);
+  context.begin(*request);
+  if (call() == 0) return object;
+  context.revoke(*request);
+  Py_DECREF(object);
+  Py_DECREF(object);
+  Py_RETURN_NONE;
+}
+
+using TransferCall = decltype(&xfer_gd2fs_preadv);
+
+PyObject* transfer(TransferCall call, PyObject* self, std::span<PyObject* const> arguments) {
+  if (arguments.size() != 7) {
+    PyErr_SetString(PyExc_TypeError, "(path, offset, sges, flags, desc, queue, future)");
+    return nullptr;
+  }
+  const unsigned long long offset = PyLong_AsUnsignedLongLong(arguments[1]);
+  if (PyErr_Occurred() != nullptr) return nullptr;
+  const unsigned long flags = PyLong_AsUnsignedLong(arguments[3]);
+  if (PyErr_Occurred() != nullptr) return nullptr;
+  Vector vector;
+  if (!gather(arguments[2], vector)) return nullptr;
+  Submission submission;
+  if (!prepare(arguments[0], arguments.subspan(4), submission)) return nullptr;
+  RequestObject* const request = submission.request;
+  request->memory = vector.memory.release();
+  Gd2fsContext& context = *contextOf(self);
+  return submit(context, request, [&]() -> ssize_t {
+    constexpr std::size_t kMost = std::numeric_limits<std::uint16_t>::max();
+    if (vector.sges.size() > kMost || flags > kMost) return -EINVAL;
+    return call(context.handle(), request, submission.path, offset, vector.sges.data(),
+                static_cast<std::uint16_t>(vector.sges.size()), static_cast<std::uint16_t>(flags));
+  });
+}
+
+std::span<PyObject* const> all(PyObject* const* arguments, Py_ssize_t count) {
+  return {arguments, static_cast<std::size_t>(count)};
+}
+
+PyObject* read(PyObject* self, PyObject* const* arguments, Py_ssize_t count) {
+  return transfer(xfer_gd2fs_preadv, self, all(arguments, count));
+}
+
+PyObject* write(PyObject* self, PyObject* const* arguments, Py_ssize_t count) {
+  return transfer(xfer_gd2fs_pwritev, self, all(arguments, count));
+}
+
+PyObject* stat(PyObject* self, PyObject* const* arguments, Py_ssize_t count) {
+  if (count != 4) {
+    PyErr_SetString(PyExc_TypeError, "(path, desc, queue, future)");
+    return nullptr;
+  }
+  Submission submission;
+  if (!prepare(arguments[0], all(arguments, count).subspan(1), submission)) return nullptr;
+  RequestObject* const request = submission.request;
+  Gd2fsContext& context = *contextOf(self);
+  return submit(context, request, [&] {
+    return xfer_gd2fs_fstat(context.handle(), request, submission.path, &request->stat);
+  });
+}
+
+PyObject* registerFor(PyObject* self, PyObject* arguments) {
+  PyObject *lender = nullptr, *length = nullptr;
+  if (PyArg_ParseTuple(arguments, "OO", &lender, &length) == 0) return nullptr;
+  return registerMemory(types->memory, contextOf(self), lender, length);
+}
+
+PyObject* deregister(PyObject* self, PyObject* argument) {
+  if (Py_TYPE(argument) != reinterpret_cast<PyTypeObject*>(types->memory)) {
+    PyErr_SetString(PyExc_TypeError, "not a pygd2fs.IOMEM");
+    return nullptr;
+  }
+  if (!deregisterMemory(*reinterpret_cast<MemoryObject*>(argument), *contextOf(self)))
+    return nullptr;
+  Py_RETURN_NONE;
+}
+
+PyCFunction fast(PyObject* (*function)(PyObject*, PyObject* const*, Py_ssize_t)) {
+  return reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(function));
+}
+
+}  // namespace
+
+PyObject* makeChannelType(PyObject* module, const Gd2fsTypes& ofModule) {
+  types = &ofModule;
+  static PyMethodDef methods[] = {
+      {"read", fast(read), METH_FASTCALL,
+       "read(path, offset, sges, flags, desc, queue, future) -> Request, or None when refused"},
+      {"write", fast(write), METH_FASTCALL, "As read()."},
+      {"stat", fast(stat), METH_FASTCALL,
+       "stat(path, desc, queue, future) -> Request, or None when refused"},
+      {"register", registerFor, METH_VARARGS, "register(address or lender, length) -> IOMEM"},
+      {"deregister", deregister, METH_O, "deregister(iomem)"},
+      {"close", close, METH_NOARGS,
+       "Ends what is in flight; afterwards every request is in its queue. Idempotent."},
+      {}};
+  static PyType_Slot slots[] = {{Py_tp_new, reinterpret_cast<void*>(create)},
+                                {Py_tp_dealloc, reinterpret_cast<void*>(destroy)},
+                                {Py_tp_methods, methods},
+                                {}};
+  static PyType_Spec spec = {"pygd2fs._native.Channel", sizeof(ChannelObject), 0,
+                             Py_TPFLAGS_DEFAULT, slots};
+  return PyType_FromModuleAndSpec(module, &spec, nullptr);
+}
+
+}  // namespace hearth::python

@@ -1,0 +1,36 @@
+// Memory that a Python object lends: by the buffer protocol or by DLPack.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <span>
+
+#include "dlpack.h"
+#include "python_object.h"
+
+namespace hearth::python {
+
+// Keeps the memory where it is. Made and destroyed with the GIL held.
+class LentMemory {
+ public:
+  // Null with a Python exception set: BufferError for memory that is read-only, not contiguous or
+  // of a device, TypeError for objects that lend none.
+  [[nodiscard]] static std::unique_ptr<LentMemory> of(PyObject* lender);
+  ~LentMemory();
+  LentMemory(const LentMemory&) = delete;
+  LentMemory& operator=(const LentMemory&) = delete;
+
+  [[nodiscard]] std::span<std::byte> bytes() const { return bytes_; }
+
+ private:
+  LentMemory() = default;
+  [[nodiscard]] bool borrowBuffer(PyObject* lender);
+  [[nodiscard]] bool borrowTensor(PyObject* lender);
+
+  std::span<std::byte> bytes_;
+  std::optional<Py_buffer> buffer_;
+  DlManagedTensor* tensor_ = nullptr;
+};
+
+}  // namespace hearth::python

@@ -1,0 +1,152 @@
+#include "memory_object.h"
+
+#include <structmember.h>
+
+#include <cerrno>
+#include <cstddef>
+#include <utility>
+
+namespace hearth::python {
+namespace {
+
+PyObject* sgeMemoryType = nullptr;  // borrowed from the module, which is never unloaded
+
+MemoryObject& memoryOf(PyObject* self) { return *reinterpret_cast<MemoryObject*>(self); }
+SgeObject& sgeOf(PyObject* self) { return *reinterpret_cast<SgeObject*>(self); }
+
+PyObject* allocate(PyTypeObject* type) {
+  return reinterpret_cast<allocfunc>(PyType_GetSlot(type, Py_tp_alloc))(type, 0);
+}
+
+void release(PyObject* self) {
+  PyTypeObject* const type = Py_TYPE(self);
+  reinterpret_cast<freefunc>(PyType_GetSlot(type, Py_tp_free))(self);
+  Py_DECREF(type);
+}
+
+// Requests in flight hold the memory, so nothing uses it any more.
+void destroyMemory(PyObject* self) {
+  MemoryObject& memory = memoryOf(self);
+  if (memory.handle != nullptr) xfer_gd2fs_dereg_iomem(memory.context->handle(), memory.handle);
+  std::destroy_at(&memory.lent);
+  std::destroy_at(&memory.context);
+  release(self);
+}
+
+PyObject* getAddress(PyObject* self, void*) {
+  return PyLong_FromUnsignedLongLong(memoryOf(self).address);
+}
+
+PyObject* getLength(PyObject* self, void*) {
+  return PyLong_FromUnsignedLongLong(memoryOf(self).length);
+}
+
+void destroySge(PyObject* self) {
+  Py_XDECREF(sgeOf(self).memory);
+  release(self);
+}
+
+PyObject* createSge(PyTypeObject* type, PyObject* arguments, PyObject* keywords) {
+  static const char* names[] = {"addr", "len", "iomem", nullptr};
+  PyObject *address = nullptr, *length = nullptr, *memory = nullptr;
+  if (PyArg_ParseTupleAndKeywords(arguments, keywords, "OOO!", const_cast<char**>(names), &address,
+                                  &length, sgeMemoryType, &memory) == 0) {
+    return nullptr;
+  }
+  const unsigned long long begin = PyLong_AsUnsignedLongLong(address);
+  if (PyErr_Occurred() != nullptr) return nullptr;
+  const unsigned long long bytes = PyLong_AsUnsignedLongLong(length);
+  if (PyErr_Occurred() != nullptr) return nullptr;
+  PyObject* const self = allocate(type);
+  if (self == nullptr) return nullptr;
+  sgeOf(self).address = begin;
+  sgeOf(self).length = bytes;
+  sgeOf(self).memory = Py_NewRef(memory);
+  return self;
+}
+
+bool raiseErrno(int error) {
+  errno = error;
+  PyErr_SetFromErrno(PyExc_OSError);
+  return false;
+}
+
+// The bytes that `length` asks for, None meaning all that is lent.
+bool checkLength(MemoryObject& memory, PyObject* length) {
+  if (length == Py_None && memory.lent) return true;
+  const unsigned long long bytes = PyLong_AsUnsignedLongLong(length);
+  if (PyErr_Occurred() != nullptr) return false;
+  if (memory.lent && bytes > memory.length) {
+    PyErr_SetString(PyExc_ValueError, "the memory is shorter than the length");
+    return false;
+  }
+  memory.length = bytes;
+  return true;
+}
+
+}  // namespace
+
+PyObject* makeMemoryType(PyObject* module) {
+  static PyGetSetDef properties[] = {
+      {"addr", getAddress, nullptr, "The first byte's address.", nullptr},
+      {"length", getLength, nullptr, "Bytes.", nullptr},
+      {}};
+  static PyType_Slot slots[] = {{Py_tp_dealloc, reinterpret_cast<void*>(destroyMemory)},
+                                {Py_tp_getset, properties},
+                                {Py_tp_doc, const_cast<char*>("Registered memory of one client.")},
+                                {}};
+  static PyType_Spec spec = {"pygd2fs.IOMEM", sizeof(MemoryObject), 0,
+                             Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
+  return PyType_FromModuleAndSpec(module, &spec, nullptr);
+}
+
+PyObject* makeSgeType(PyObject* module, PyObject* memoryType) {
+  sgeMemoryType = memoryType;
+  static PyMemberDef members[] = {
+      {"addr", T_ULONGLONG, offsetof(SgeObject, address), READONLY, "The first byte's address."},
+      {"length", T_ULONGLONG, offsetof(SgeObject, length), READONLY, "Bytes."},
+      {"iomem", T_OBJECT_EX, offsetof(SgeObject, memory), READONLY, "The registered memory."},
+      {}};
+  static PyType_Slot slots[] = {
+      {Py_tp_new, reinterpret_cast<void*>(createSge)},
+      {Py_tp_dealloc, reinterpret_cast<void*>(destroySge)},
+      {Py_tp_members, members},
+      {Py_tp_doc, const_cast<char*>("SGE(addr, len, iomem): a part of registered memory.")},
+      {}};
+  static PyType_Spec spec = {"pygd2fs.SGE", sizeof(SgeObject), 0, Py_TPFLAGS_DEFAULT, slots};
+  return PyType_FromModuleAndSpec(module, &spec, nullptr);
+}
+
+PyObject* registerMemory(PyObject* type, const std::shared_ptr<Gd2fsContext>& context,
+                         PyObject* lender, PyObject* length) {
+  Object self(allocate(reinterpret_cast<PyTypeObject*>(type)));
+  if (!self) return nullptr;
+  MemoryObject& memory = memoryOf(self.get());
+  std::construct_at(&memory.context, context);
+  std::construct_at(&memory.lent);
+  if (PyLong_Check(lender) != 0) {
+    memory.address = PyLong_AsUnsignedLongLong(lender);
+    if (PyErr_Occurred() != nullptr) return nullptr;
+  } else {
+    memory.lent = LentMemory::of(lender);
+    if (!memory.lent) return nullptr;
+    memory.address = reinterpret_cast<std::uintptr_t>(memory.lent->bytes().data());
+    memory.length = memory.lent->bytes().size();
+  }
+  if (!checkLength(memory, length)) return nullptr;
+  memory.handle = xfer_gd2fs_reg_iomem(context->handle(), reinterpret_cast<void*>(memory.address),
+                                       memory.length, nullptr);
+  if (memory.handle == nullptr) return PyErr_SetFromErrno(PyExc_OSError);
+  return self.release();
+}
+
+bool deregisterMemory(MemoryObject& memory, const Gd2fsContext& context) {
+  if (memory.handle == nullptr) return raiseErrno(EINVAL);
+  const int error = -xfer_gd2fs_dereg_iomem(context.handle(), memory.handle);
+  if (error != 0) return raiseErrno(error);
+  memory.handle = nullptr;
+  memory.lent.reset();
+  return true;
+}
+
+}  // namespace hearth::python
