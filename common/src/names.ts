@@ -31,6 +31,17 @@ export function clusterTopologyKey(cluster: string): string {
   return `${clusterTopologyPrefix}${cluster}`;
 }
 
+/**
+ * Label of a node, by which the agents and holders of a StorageCluster are placed: its value is the node group. The operator
+ * writes it, and takes it off only when no pod mounts a volume there, so that a change of other labels, or of the spec, ends
+ * no agent under a pod that reads.
+ */
+export const agentsLabelPrefix = 'agents.hearth.storage/';
+
+export function agentsLabel(cluster: string): string {
+  return `${agentsLabelPrefix}${cluster}`;
+}
+
 /** ConfigMap in the operator's namespace, and the file in it, by which csi-node learns which nodes have agents. */
 export const nodeGroupsConfigMap = 'hearth-node-groups';
 export const nodeGroupsFile = 'node-groups.json';

@@ -78,7 +78,11 @@ describe('policies of the chart on an API server', () => {
         assert.equal(answer.code, 200, JSON.stringify(answer.causes));
       }
       for (const value of ['true', null]) {
-        const labels = { 'csi.hearth.storage/agent': value, 'cluster.csi.hearth.storage/main': value };
+        const labels = {
+          'csi.hearth.storage/agent': value,
+          'cluster.csi.hearth.storage/main': value,
+          'agents.hearth.storage/main': value,
+        };
         const answer = await hearth.merge(path, { metadata: { labels } });
         assert.equal(answer.code, 200, JSON.stringify(answer.causes));
       }

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { ok, until } from '@hearth/common/testing';
+import { bytesOf, MiB, ok, sha256, until } from '@hearth/common/testing';
 import type { Manifest } from '@hearth/common/testing/kubernetes';
 import { clusterName, driver, inline, ofClaim, useJourney, verifying } from './journey.ts';
 
@@ -83,5 +83,37 @@ describe('A StorageCluster on some nodes', () => {
       assert.equal((await journey().get('pod', pod))?.spec.nodeName, 'node2');
     }
     await journey().remove('pod/somewhere', 'pod/claimed', 'pod/stranded', 'persistentvolumeclaim/model');
+  });
+
+  it('keeps the agent of a node that has lost the label until no pod reads by it, and names the pods', async () => {
+    const weights = bytesOf(47, 24 * MiB);
+    await journey().apply(
+      journey().dataset('kept', { http: { urls: [journey().origin.add('kept', weights)] } }),
+      journey().watcher('reads', inline('kept'), 'kept', sha256(weights), { node: 'node2' }),
+    );
+    await journey().ready('pod/reads');
+    await onNodes('label', 'node', 'node2', `${label}-`);
+    await until('node2 takes no new volume', async () => !(await isTopologyNode('node2')));
+    const released = async () => {
+      const { conditions = [] } = (await journey().get('storagecluster', clusterName))?.status ?? {};
+      return conditions.find(({ type }: { type: string }) => type === 'NodesReleased');
+    };
+    await until('the StorageCluster names the pod', async () =>
+      /mount volumes there: topology\/reads on node2; delete these pods/.test((await released())?.message ?? ''),
+    );
+    const events = ['get', 'events', '-A', '--field-selector', `involvedObject.name=${clusterName},reason=NodeInUse`];
+    await until('its event', async () =>
+      /Node node2 has left node group .*topology\/reads/.test(await onNodes(...events)),
+    );
+    await journey().ready(`storagecluster/${clusterName}`);
+    const before = await journey().rounds('reads');
+    await until('the pod reads on', async () => (await journey().rounds('reads')) > before + 3);
+    await journey().remove('pod/reads');
+    const [node] = journey().cluster.nodes.filter(({ name }) => name === 'node2');
+    assert.ok(node);
+    for (const part of ['agent', 'holder']) {
+      await until(`no ${part} is on node2`, async () => (await journey().partOn(part, node)).length === 0);
+    }
+    await until('nothing is kept', async () => (await released())?.status === 'True');
   });
 });

@@ -1,4 +1,5 @@
 /** What several rooms of the operator need of Kubernetes: parts of reflectors, labels, hashes, and where nodes belong. */
+export { agentsOn, staleAgents } from './agents_label.ts';
 export { componentLabel, labelsOfOperator, managedByLabel, ownedSelector } from './labels.ts';
 export { all, deleteAll, pages } from './listing.ts';
 export { mountingPods, namedPods } from './mounting_pods.ts';
@@ -13,6 +14,6 @@ export {
 } from './node_matching.ts';
 export { type Place, type Placement, type PlacementConflict, placeNodes } from './placement.ts';
 export { Placements } from './placements.ts';
-export { noVirtualNode, selects, termsOf, tolerationsOf } from './selection.ts';
+export { termsOf, tolerationsOf } from './selection.ts';
 export type { Source } from './source.ts';
 export { hashOf } from './spec_hash.ts';

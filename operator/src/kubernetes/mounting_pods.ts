@@ -10,16 +10,18 @@ type Wanted = (cluster: string | undefined, node: string) => boolean;
 
 /**
  * Pods that mount volumes of ours which are wanted, as `NAMESPACE/NAME on NODE`. The kubelet unmounts the volumes of pods
- * that have ended by itself, and of those without a node there are none.
+ * that have ended by itself, and of those without a node there are none. `node`: only of this one.
  */
 export async function mountingPods(
   api: Pick<KubernetesClient, 'list'>,
   signal: AbortSignal,
   wanted: Wanted = () => true,
+  node?: string,
 ): Promise<string[]> {
   const claims = await claimsOfOurs(api, signal);
   const mounting: string[] = [];
-  for await (const pods of pages(api, kinds.Pod, {}, signal)) {
+  const place = node === undefined ? {} : { fieldSelector: `spec.nodeName=${node}` };
+  for await (const pods of pages(api, kinds.Pod, place, signal)) {
     for (const pod of pods) if (mounts(pod, claims, wanted)) mounting.push(placeOf(pod));
   }
   return mounting;

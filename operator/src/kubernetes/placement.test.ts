@@ -52,15 +52,14 @@ describe('placement of nodes', () => {
   const taint = (key: string, effect = 'NoSchedule', value?: string) => ({ key, value, effect });
   const placed = (fields: Partial<NodeFacts>, groupFields: object = {}) => {
     const one = cluster('c', '2026-01-01T00:00:00Z', { ...group('all'), ...groupFields });
-    const { places, reserved } = placeNodes([one], [sampleNode('n', fields)]);
-    return places.has('n') ? 'yes' : reserved.has('c') ? 'reserved' : 'no';
+    return placeNodes([one], [sampleNode('n', fields)]).places.has('n') ? 'yes' : 'no';
   };
 
   it('leaves out control planes and virtual nodes, and no other node for its taints', () => {
     assert.equal(placed({ taints: [taint('nvidia.com/gpu'), taint('dedicated', 'NoExecute', 'ml')] }), 'yes');
     assert.equal(placed({ labels: { 'node-role.kubernetes.io/control-plane': '' } }), 'yes', 'of a single node');
-    assert.equal(placed({ taints: [taint('node-role.kubernetes.io/control-plane')] }), 'reserved');
-    assert.equal(placed({ taints: [taint('virtual-kubelet.io/provider')] }), 'reserved');
+    assert.equal(placed({ taints: [taint('node-role.kubernetes.io/control-plane')] }), 'no');
+    assert.equal(placed({ taints: [taint('virtual-kubelet.io/provider')] }), 'no');
     assert.equal(placed({ labels: { type: 'virtual-kubelet' } }), 'no');
     assert.equal(placed({ labels: { 'eks.amazonaws.com/compute-type': 'fargate' } }), 'no');
   });

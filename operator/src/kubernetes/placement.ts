@@ -19,8 +19,6 @@ export interface Placement {
   places: ReadonlyMap<string, Place>;
   /** By cluster. Conflicts of groups of the same cluster are among them. */
   conflicts: ReadonlyMap<string, readonly PlacementConflict[]>;
-  /** By cluster: nodes with the labels of a group that are reserved for other work. */
-  reserved: ReadonlyMap<string, readonly { node: string; group: string }[]>;
 }
 
 /**
@@ -30,26 +28,21 @@ export interface Placement {
 export function placeNodes(clusters: readonly StorageCluster[], nodes: readonly NodeFacts[]): Placement {
   const places = new Map<string, Place>();
   const conflicts = new Map<string, PlacementConflict[]>();
-  const reserved = new Map<string, { node: string; group: string }[]>();
   for (const { metadata, spec } of [...clusters].sort(byAge)) {
     if (metadata.deletionTimestamp !== undefined) continue;
     const cluster = metadata.name;
     const own: PlacementConflict[] = [];
-    const kept: { node: string; group: string }[] = [];
     for (const group of spec.nodeGroups) {
       for (const node of nodes) {
-        const selected = selects(group, node);
-        if (selected === 'reserved') kept.push({ node: node.name, group: group.name });
-        if (selected !== 'yes') continue;
+        if (!selects(group, node)) continue;
         const takenBy = places.get(node.name);
         if (takenBy === undefined) places.set(node.name, { cluster, group: group.name });
         else own.push({ node: node.name, group: group.name, takenBy });
       }
     }
     if (own.length > 0) conflicts.set(cluster, own);
-    if (kept.length > 0) reserved.set(cluster, kept);
   }
-  return { places, conflicts, reserved };
+  return { places, conflicts };
 }
 
 function byAge(a: StorageCluster, b: StorageCluster): number {

@@ -9,7 +9,7 @@ type PodToleration = NonNullable<NonNullable<Pod['spec']>['tolerations']>[number
  * Labels of nodes that no machine of this cluster is behind, so that no agent can run there: those of the virtual kubelet
  * and of AWS Fargate.
  */
-export const noVirtualNode: readonly Expression[] = [
+const noVirtualNode: readonly Expression[] = [
   { key: 'type', operator: 'NotIn', values: ['virtual-kubelet'] },
   { key: 'eks.amazonaws.com/compute-type', operator: 'NotIn', values: ['fargate'] },
 ];
@@ -25,24 +25,18 @@ const reserved = new Set([
 const passing = new Set([startupTaintKey, ...leavingTaints]);
 const ofConditions = 'node.kubernetes.io/';
 
-export type Selected =
-  | 'no'
-  /** By its labels, but a taint reserves it for other work: the pods tolerate that, and have to be kept off by its name. */
-  | 'reserved'
-  | 'yes';
-
-/** Pure. Whether agents of a group belong on a node, as the scheduler and the controller of DaemonSets decide. */
-export function selects(group: NodeGroup, node: Pick<NodeFacts, 'labels' | 'taints'>): Selected {
+/** Pure. Whether agents of a group belong on a node. */
+export function selects(group: NodeGroup, node: Pick<NodeFacts, 'labels' | 'taints'>): boolean {
   const { labels } = node;
   const holds = (one: Expression) => expressionHolds(one, labels[one.key]);
-  if (labels['kubernetes.io/os'] !== 'linux' || !hasLabels(node, group.nodeSelector)) return 'no';
-  if (!noVirtualNode.every(holds)) return 'no';
+  if (labels['kubernetes.io/os'] !== 'linux' || !hasLabels(node, group.nodeSelector)) return false;
+  if (!noVirtualNode.every(holds)) return false;
   const terms = termsOf(group);
-  if (terms.length > 0 && !terms.some(({ matchExpressions }) => matchExpressions.every(holds))) return 'no';
+  if (terms.length > 0 && !terms.some(({ matchExpressions }) => matchExpressions.every(holds))) return false;
   const { tolerations } = group;
   const taints = node.taints.filter(({ key }) => !passing.has(key) && !key.startsWith(ofConditions));
-  if (tolerations === undefined) return taints.some(({ key }) => reserved.has(key)) ? 'reserved' : 'yes';
-  return taints.every((taint) => isTolerated(taint, tolerations)) ? 'yes' : 'no';
+  if (tolerations === undefined) return !taints.some(({ key }) => reserved.has(key));
+  return taints.every((taint) => isTolerated(taint, tolerations));
 }
 
 /** Alternatives that a node's labels must satisfy beside the node selector; none: there is no such condition. */

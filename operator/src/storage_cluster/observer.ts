@@ -1,9 +1,18 @@
 import { controlPort } from '@hearth/common';
 import { type KubernetesClient, kinds } from '@hearth/common/kubernetes';
+import { agentsLabel } from '@hearth/common/names';
 import type { StorageCluster } from '@hearth/common/resources';
 import type { AgentDirectory, AgentEndpoint } from '../agents/index.ts';
 import { agentName, planCertificates, type SecretRole, type SecretTexts } from '../certificates/index.ts';
-import { hashOf, type NodeFacts, type Placement, placeNodes, type Source } from '../kubernetes/index.ts';
+import {
+  hashOf,
+  mountingPods,
+  type NodeFacts,
+  type Placement,
+  placeNodes,
+  type Source,
+  staleAgents,
+} from '../kubernetes/index.ts';
 import type { Environment } from './environment.ts';
 import { etcdMemberName, etcdPeerName, etcdServiceName, etcdSetName, secretName } from './names.ts';
 import { nodeStates } from './node_states.ts';
@@ -17,7 +26,7 @@ import { secretTexts } from './secrets.ts';
 import { storeAddress } from './store_address.ts';
 
 export interface ObserverOptions {
-  api: Pick<KubernetesClient, 'get'>;
+  api: Pick<KubernetesClient, 'get' | 'list'>;
   environment: Environment;
   agents: AgentDirectory;
   clusters: Source<StorageCluster>;
@@ -51,8 +60,6 @@ export class Observer {
 
     const placement = placeNodes(clusters.all(), nodes.all());
     const conflicts = placement.conflicts.get(name) ?? [];
-    const avoided = [...conflicts, ...(placement.reserved.get(name) ?? [])];
-    const excluded = (group: string) => avoided.filter((one) => one.group === group).map(({ node }) => node);
     const serviceAddress = owned.service(etcdServiceName(name))?.spec?.clusterIP;
     const members = this.#members(cluster);
     const store = members === undefined ? undefined : storeAddress(cluster, serviceAddress);
@@ -63,7 +70,7 @@ export class Observer {
       signal,
     );
     const startHash = hashOf([certificates.texts.secret, originAuthorities]);
-    const objects = desired({ cluster, environment, store, members, excluded, startHash });
+    const objects = desired({ cluster, environment, store, members, startHash });
 
     const ownPods = pods.all().filter((pod) => pod.cluster === name);
     const agentPods = ownPods.filter(({ component }) => component === 'agent');
@@ -91,10 +98,23 @@ export class Observer {
       missing,
       store: store === undefined ? undefined : this.#storeState(cluster, serviceAddress, ownPods, answers),
       conflicts,
+      unlabelled: ownNodes.some(({ facts, group }) => facts.labels[agentsLabel(name)] !== group),
+      labelledGroups: new Set(nodes.all().flatMap(({ labels }) => labels[agentsLabel(name)] ?? [])),
+      keptBy: await this.#keptBy(name, placement, signal),
       nodes: states,
       agents: { identity, endpoints, known: agents.isConfigured(name, identity, endpoints), trouble },
       status,
     };
+  }
+
+  async #keptBy(cluster: string, { places }: Placement, signal: AbortSignal): Promise<string[]> {
+    const stale = this.#options.nodes
+      .all()
+      .filter(({ name, labels }) => staleAgents(labels, places.get(name)).some((one) => one.cluster === cluster));
+    if (stale.length === 0) return [];
+    const nodes = new Set(stale.map(({ name }) => name));
+    const isKept = (of: string | undefined, node: string) => nodes.has(node) && (of ?? cluster) === cluster;
+    return (await mountingPods(this.#options.api, signal, isKept)).sort();
   }
 
   /** A Secret that the reflector does not show is asked for: a second authority must not be made for want of a label. */

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
-import { kinds } from '@hearth/common/kubernetes';
+import { type DaemonSet, kinds } from '@hearth/common/kubernetes';
+import { specHashAnnotation } from '@hearth/common/resources';
 import { type DesiredObject, desired } from './objects/index.ts';
 import type { Observation } from './observation.ts';
 import { type Action, keyOf, plan } from './plan.ts';
@@ -10,7 +11,6 @@ const objects = desired({
   environment,
   store: 'etcd://h:1/c',
   members: [],
-  excluded: () => [],
   startHash: '',
 });
 const asOwned = (list: readonly DesiredObject[]) => list.map(({ type, object }) => ({ type, object }));
@@ -23,6 +23,8 @@ const observation = (fields: Partial<Observation> = {}): Observation =>
     configurations: new Set(),
     foreign: [],
     missing: [],
+    unlabelled: false,
+    labelledGroups: new Set(),
     store: { endpoints: [], ready: true, trouble: undefined, memberLost: false },
     agents: { known: true, identity: {}, endpoints: [] },
     ...fields,
@@ -79,7 +81,6 @@ describe('plan of a StorageCluster', () => {
         environment,
         store: 'etcd://h:1/c',
         members: [],
-        excluded: () => [],
         startHash: '',
       });
       return { list, name: list.find(({ type }) => type.kind === 'ConfigMap')?.object.metadata?.name ?? '' };
@@ -118,6 +119,41 @@ describe('plan of a StorageCluster', () => {
         'on the way back',
       );
     });
+  });
+
+  const sets = (list: readonly DesiredObject[], change: (set: DaemonSet) => void) =>
+    asOwned(list).map(({ type, object }) => {
+      const copy = structuredClone(object);
+      if (type.kind === 'DaemonSet') change(copy as DaemonSet);
+      return { type, object: copy };
+    }) as Observation['owned'];
+
+  it('places agents by the label of their group only when all nodes have it, so that none ends under its readers', () => {
+    const owned = sets(objects, (set) => {
+      Object.assign(set.metadata ?? {}, { annotations: { [specHashAnnotation]: 'of the release before' } });
+      Object.assign(set.spec?.template.spec ?? {}, { nodeSelector: { 'kubernetes.io/os': 'linux' } });
+    });
+    assert.deepEqual(plan(observation({ owned, unlabelled: true })), []);
+    const names = ['holder', 'agent'].map((name) => `apply DaemonSet hearth-models-all-${name}`);
+    assert.deepEqual(describeActions(plan(observation({ owned }))), names);
+    const placed = sets(objects, (set) => {
+      Object.assign(set.metadata ?? {}, { annotations: { [specHashAnnotation]: 'of other settings' } });
+    });
+    assert.deepEqual(
+      describeActions(plan(observation({ owned: placed, unlabelled: true }))),
+      names,
+      'a node that has just come delays nothing',
+    );
+  });
+
+  it('removes the agents of a group that has gone from the spec when no node has its label', () => {
+    const wanted = objects.filter(({ type }) => type.kind !== 'DaemonSet');
+    const keeping = observation({ desired: wanted, labelledGroups: new Set(['all']) });
+    assert.deepEqual(plan(keeping), []);
+    assert.deepEqual(
+      describeActions(plan(observation({ desired: wanted }))).sort(),
+      ['agent', 'holder'].map((name) => `delete DaemonSet hearth-models-all-${name}`),
+    );
   });
 
   it('leaves alone what belongs to another StorageCluster', () => {

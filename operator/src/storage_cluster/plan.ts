@@ -1,4 +1,5 @@
-import { type KubernetesObject, kinds, type ResourceType } from '@hearth/common/kubernetes';
+import { type DaemonSet, type KubernetesObject, kinds, type ResourceType } from '@hearth/common/kubernetes';
+import { nodeGroupLabel } from '@hearth/common/resources';
 import type { AgentEndpoint, ClientIdentity } from '../agents/index.ts';
 import type { PlannedSecret } from '../certificates/index.ts';
 import { mayBeRead } from './configurations.ts';
@@ -34,6 +35,9 @@ export function plan(observation: Observation): Action[] {
     if (foreign.includes(key) || isCurrent(one.object, found)) continue;
     // What is going is made again when it has gone.
     if (found !== undefined && (isTerminating(found) || found === lost?.object)) continue;
+    // Made by a release that chose nodes by the labels of the group: before all have ours, their agents would end.
+    const isSet = one.type.kind === kinds.DaemonSet.kind;
+    if (isSet && found !== undefined && observation.unlabelled && isPlacedOtherwise(found, one.object)) continue;
     actions.push({ kind: 'apply', desired: one });
   }
   if (store !== undefined) {
@@ -41,6 +45,7 @@ export function plan(observation: Observation): Action[] {
       const { name = '', uid } = object.metadata ?? {};
       if (wanted.has(keyOf(type, object)) || isTerminating(object)) continue;
       if (type.kind === kinds.ConfigMap.kind && mayBeRead(object, observation)) continue;
+      if (type.kind === kinds.DaemonSet.kind && isOnNodes(object, observation)) continue;
       actions.push({ kind: 'delete', type, name, uid });
     }
   }
@@ -54,3 +59,15 @@ export function keyOf(type: ResourceType, object: KubernetesObject): string {
 }
 
 const isTerminating = (object: KubernetesObject): boolean => object.metadata?.deletionTimestamp !== undefined;
+
+const nodeSelectorOf = (object: KubernetesObject) =>
+  JSON.stringify((object as DaemonSet).spec?.template.spec?.nodeSelector);
+
+function isPlacedOtherwise(found: KubernetesObject, wanted: KubernetesObject): boolean {
+  return nodeSelectorOf(found) !== nodeSelectorOf(wanted);
+}
+
+/** Of a group that the spec has no more: as long as nodes have its label, pods mount volumes there. */
+function isOnNodes({ metadata }: KubernetesObject, { labelledGroups }: Observation): boolean {
+  return labelledGroups.has(metadata?.labels?.[nodeGroupLabel] ?? '');
+}

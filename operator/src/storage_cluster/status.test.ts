@@ -113,6 +113,7 @@ describe('status of a StorageCluster', () => {
       missing: [],
       store: { endpoints: ['https://10.96.0.7:2379'], ready: true, trouble: undefined, memberLost: false },
       conflicts: [],
+      keptBy: [],
       agents: { identity: {}, endpoints: [], known: true, trouble: undefined },
       nodes: [ready],
       status: told([nodeStatus('n1', { budgetBytes: 10n, usedBytes: 4n })]),
@@ -132,6 +133,7 @@ describe('status of a StorageCluster', () => {
         ['StoreReady', 'True'],
         ['AgentsReady', 'True'],
         ['Placement', 'True'],
+        ['NodesReleased', 'True'],
         ['DataPath', 'Unknown'],
         ['Budgets', 'Unknown'],
         ['Holders', 'Unknown'],
@@ -209,6 +211,14 @@ describe('status of a StorageCluster', () => {
     });
     assert.match(conditionOf('Volumes', { status })?.message ?? '', /^1 of 3 nodes .*: c: pod team\/reader had mounts/);
     assert.equal(conditionOf('Ready', { status })?.status, 'True');
+  });
+
+  it('names pods that keep agents on nodes which have left their node group, and is Ready all the same', () => {
+    const keptBy = ['team/a on n1', 'team/b on n2'];
+    const condition = conditionOf('NodesReleased', { keptBy });
+    assert.deepEqual([condition?.status, condition?.reason], ['False', 'InUse']);
+    assert.match(condition?.message ?? '', /mount volumes there: team\/a on n1, team\/b on n2; delete these pods/);
+    assert.equal(conditionOf('Ready', { keptBy })?.status, 'True');
   });
 
   it('says which agents have another control API, and is Ready all the same', () => {

@@ -1,4 +1,5 @@
 import type { NodeState, StorageCluster, StorageClusterStatus } from '@hearth/common/resources';
+import { namedPods } from '../kubernetes/index.ts';
 import type { ConditionState, DesiredStatus } from '../reconciler/index.ts';
 import { adviceConditions } from './advice.ts';
 import { listedStates, nodeNotReadyReason } from './node_states.ts';
@@ -26,7 +27,12 @@ export function clusterStatus(cluster: StorageCluster, observation: Observation)
     ...figures(cluster.status, observation),
     nodes: listedStates(nodes),
     store: { ready: store?.ready ?? false, endpoints: [...(store?.endpoints ?? [])] },
-    conditions: [sum(parts), ...parts, ...adviceConditions(observation, cluster.status?.conditions)],
+    conditions: [
+      sum(parts),
+      ...parts,
+      released(observation),
+      ...adviceConditions(observation, cluster.status?.conditions),
+    ],
   };
 }
 
@@ -123,6 +129,14 @@ function placement(cluster: StorageCluster, { conflicts, foreign }: Observation)
   const more = taken.length - named.length;
   const message = `${named.join('; ')}${more > 0 ? `; and ${more} more` : ''}; give the groups selectors that exclude each other`;
   return condition('Placement', false, 'NodeInAnotherCluster', message.slice(0, 4096));
+}
+
+/** For people to look at: it does not keep the StorageCluster from being Ready. */
+function released({ keptBy }: Observation): ConditionState {
+  const type = 'NodesReleased';
+  if (keptBy.length === 0) return condition(type, true, 'Released', 'Agents run on nodes of the node groups alone');
+  const message = `Agents stay on nodes that have left their node group, because pods mount volumes there: ${namedPods(keptBy)}; delete these pods, and the agents go`;
+  return condition(type, false, 'InUse', message.slice(0, 4096));
 }
 
 /** While no agent answers, what was known stays. Agents of nodes that were deleted, or left the StorageCluster, do not count. */

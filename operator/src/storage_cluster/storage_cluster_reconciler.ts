@@ -80,14 +80,14 @@ export class StorageClusterReconciler implements ObjectReconciler<StorageCluster
   }
 
   requeueAfterMs(cluster: StorageCluster, observation: Observation): number {
-    const { certificates, now, missing, agents, status, nodes } = observation;
+    const { certificates, now, missing, agents, status, nodes, keptBy } = observation;
     const { origins, store } = cluster.spec;
     const referring = origins.certificateAuthorities !== undefined || store.secretRef !== undefined;
     // Why no agent answers is heard of without a change that would bring us here.
     const silent = agents.endpoints.length > 0 && status?.connected !== true;
     // So is that a pod has not started for too long.
     const starting = nodes.some(({ reason }) => reason === startingReason);
-    if (missing.length > 0 || silent || starting) return awaitedMs;
+    if (missing.length > 0 || silent || starting || keptBy.length > 0) return awaitedMs;
     const renewal = certificates.renewAt.getTime() - now.getTime();
     return Math.max(1_000, Math.min(renewal, referring ? lookAgainMs : longestRestMs));
   }

@@ -1,75 +1,153 @@
 import assert from 'node:assert/strict';
 import { HearthError, silentLogger } from '@hearth/common';
-import type { ConfigMap } from '@hearth/common/kubernetes';
-import { placeNodes } from '../kubernetes/index.ts';
+import { type ConfigMap, kinds, type Pod } from '@hearth/common/kubernetes';
+import { MemoryApi } from '@hearth/common/kubernetes/testing';
+import { driverName, type StorageCluster } from '@hearth/common/resources';
+import { type NodeFacts, placeNodes } from '../kubernetes/index.ts';
 import { reconcileKey } from '../reconciler/index.ts';
 import { sampleCluster, sampleNode } from '../storage_cluster/testing/samples.ts';
 import { NodeGroupsReconciler, nodeGroupsText } from './node_groups.ts';
 import { labelChanges, withoutTopologyLabels } from './node_labels.ts';
-import { NodeLabelsReconciler } from './topology_controller.ts';
+import { NodeLabelsReconciler } from './node_labels_reconciler.ts';
 
 const signal = new AbortController().signal;
 const cacheDirectories = [{ path: '/var/cache/hearth' }];
 const gpuGroup = { name: 'gpu', nodeSelector: { gpu: 'h200', hearth: 'yes' }, cacheDirectories };
-const ofModels = { 'csi.hearth.storage/agent': 'true', 'cluster.csi.hearth.storage/models': 'true' };
+const topology = { 'csi.hearth.storage/agent': 'true', 'cluster.csi.hearth.storage/models': 'true' };
+const ofModels = { ...topology, 'agents.hearth.storage/models': 'gpu' };
+const gone = (labels: object) => Object.fromEntries(Object.keys(labels).map((key) => [key, null]));
 
-describe('topology labels of a node', () => {
-  it('are those of its StorageCluster, and none when it has none', () => {
-    assert.deepEqual(labelChanges({ gpu: 'h200' }, 'models'), ofModels);
-    assert.equal(labelChanges({ gpu: 'h200', ...ofModels }, 'models'), undefined);
-    assert.deepEqual(labelChanges({ ...ofModels, 'csi.hearth.storage/agent': 'no' }, 'models'), {
+describe('labels of a node', () => {
+  const models = { cluster: 'models', group: 'gpu' };
+
+  it('are those of its StorageCluster and node group, and none when it has none', () => {
+    assert.deepEqual(labelChanges({ gpu: 'h200' }, models, false), ofModels);
+    assert.equal(labelChanges({ gpu: 'h200', ...ofModels }, models, false), undefined);
+    assert.deepEqual(labelChanges({ ...ofModels, 'csi.hearth.storage/agent': 'no' }, models, false), {
       'csi.hearth.storage/agent': 'true',
     });
-    assert.deepEqual(labelChanges({ gpu: 'h200', ...ofModels }, 'other'), {
+    assert.deepEqual(labelChanges({ gpu: 'h200', ...ofModels }, { cluster: 'other', group: 'all' }, false), {
+      'agents.hearth.storage/models': null,
+      'agents.hearth.storage/other': 'all',
       'cluster.csi.hearth.storage/models': null,
       'cluster.csi.hearth.storage/other': 'true',
     });
-    assert.equal(labelChanges({ gpu: 'h200' }, undefined), undefined);
-    const none = { 'csi.hearth.storage/agent': null, 'cluster.csi.hearth.storage/models': null };
-    assert.deepEqual(withoutTopologyLabels({ gpu: 'h200', ...ofModels }), { metadata: { labels: none } });
+    assert.equal(labelChanges({ gpu: 'h200' }, undefined, false), undefined);
+    assert.deepEqual(withoutTopologyLabels({ gpu: 'h200', ...ofModels }), { metadata: { labels: gone(ofModels) } });
     assert.equal(withoutTopologyLabels(undefined), undefined);
   });
 
-  it('follow the selection of the StorageCluster', async () => {
-    let cluster = sampleCluster({ nodeGroups: [gpuGroup] });
-    let node = sampleNode('n1', { labels: { gpu: 'h200', hearth: 'yes' } });
-    const patches: unknown[] = [];
-    const reconciler = new NodeLabelsReconciler(
-      {
-        api: { apply: undefined as never, patch: async (...args) => patches.push(args[3]) as never },
-        logger: silentLogger,
-      },
-      (name) => placeNodes([cluster], [node]).places.get(name),
-    );
-    const reconcile = reconcileKey(reconciler, () => node);
-    await reconcile('n1', signal);
-    assert.deepEqual(patches.splice(0), [{ metadata: { labels: ofModels } }]);
-    node = sampleNode('n1', { labels: { gpu: 'h200', hearth: 'yes', ...ofModels } });
-    await reconcile('n1', signal);
-    assert.deepEqual(patches.splice(0), []);
-    const none = { 'csi.hearth.storage/agent': null, 'cluster.csi.hearth.storage/models': null };
-    node = sampleNode('n1', { labels: { gpu: 'h200', ...ofModels } });
-    await reconcile('n1', signal);
-    assert.deepEqual(patches.splice(0), [{ metadata: { labels: none } }]);
-    node = sampleNode('n1', { labels: { gpu: 'h200', hearth: 'yes', ...ofModels } });
-    cluster = sampleCluster({ nodeGroups: [gpuGroup] }, { deletionTimestamp: '2026-01-02T00:00:00Z' });
-    await reconcile('n1', signal);
-    assert.deepEqual(patches.splice(0), [{ metadata: { labels: none } }]);
+  it('keep the agent while it is in use, without new volumes, and let no other agent come', () => {
+    assert.deepEqual(labelChanges(ofModels, undefined, true), gone(topology));
+    const kept = { 'agents.hearth.storage/models': 'gpu' };
+    assert.equal(labelChanges(kept, undefined, true), undefined);
+    assert.equal(labelChanges(kept, { cluster: 'other', group: 'all' }, true), undefined);
+    assert.equal(labelChanges(ofModels, { cluster: 'models', group: 'rest' }, true), undefined, 'volumes go on');
+    assert.deepEqual(labelChanges(ofModels, { cluster: 'models', group: 'rest' }, false), {
+      'agents.hearth.storage/models': 'rest',
+    });
   });
 
-  it('are of no account for a node that has gone, and wanted again after a failure', async () => {
-    let failure = new HearthError('NotFound', 'no such node');
-    const patch = async () => {
-      throw failure;
+  describe('follow the selection of the StorageCluster', () => {
+    const selected = { gpu: 'h200', hearth: 'yes' };
+    let cluster: StorageCluster | undefined;
+    let node: NodeFacts;
+    let api: MemoryApi;
+    let told: string[];
+    let failure: HearthError | undefined;
+    let reconcile: (key: string, by: AbortSignal) => Promise<{ requeueAfterMs?: number | undefined } | undefined>;
+    beforeEach(() => {
+      cluster = sampleCluster({ nodeGroups: [gpuGroup] });
+      node = sampleNode('n1', { labels: { ...selected, ...ofModels } });
+      api = new MemoryApi();
+      told = [];
+      failure = undefined;
+      const reconciler = new NodeLabelsReconciler(
+        {
+          api: {
+            list: (type) => api.list(type),
+            patch: async (...args) => {
+              if (failure !== undefined) throw failure;
+              patches.push(args[3]);
+              return undefined as never;
+            },
+          },
+          clusters: { get: (name) => (name === cluster?.metadata.name ? cluster : undefined) },
+          events: {
+            eventFor: (_kind, _object, type, reason, message) => void told.push(`${type} ${reason} ${message}`),
+          },
+          logger: silentLogger,
+        },
+        (name) => placeNodes(cluster === undefined ? [] : [cluster], [node]).places.get(name),
+      );
+      reconcile = reconcileKey(reconciler, () => node);
+      patches.length = 0;
+    });
+    const patches: unknown[] = [];
+    const pass = async () => {
+      const result = await reconcile('n1', signal);
+      return { patches: patches.splice(0), again: result?.requeueAfterMs };
     };
-    const reconciler = new NodeLabelsReconciler(
-      { api: { apply: undefined as never, patch }, logger: silentLogger },
-      () => ({ cluster: 'models', group: 'all' }),
-    );
-    const reconcile = reconcileKey(reconciler, () => sampleNode('n1'));
-    await reconcile('n1', signal);
-    failure = new HearthError('Unavailable', 'the API server is away');
-    await assert.rejects(reconcile('n1', signal), /is away/);
+    const reader = (name: string, attributes: object = { dataset: 'd' }) =>
+      api.create(kinds.Pod, {
+        metadata: { namespace: 'team', name },
+        spec: {
+          nodeName: 'n1',
+          containers: [],
+          volumes: [{ name: 'v', csi: { driver: driverName, volumeAttributes: attributes } }],
+        },
+      } as Pod);
+    const left = (labels: object = { gpu: 'h200' }) => {
+      node = sampleNode('n1', { labels: { ...labels } });
+    };
+
+    it('when a node comes and goes', async () => {
+      left(selected);
+      assert.deepEqual(await pass(), { patches: [{ metadata: { labels: ofModels } }], again: undefined });
+      left({ ...selected, ...ofModels });
+      assert.deepEqual((await pass()).patches, []);
+      left({ gpu: 'h200', ...ofModels });
+      assert.deepEqual((await pass()).patches, [{ metadata: { labels: gone(ofModels) } }]);
+    });
+
+    it('and keep the agent until no pod mounts a volume of the StorageCluster, and tell of it once', async () => {
+      await reader('reads');
+      await reader('elsewhere', { dataset: 'd', cluster: 'other' });
+      left({ gpu: 'h200', ...ofModels });
+      const { patches: first, again } = await pass();
+      assert.deepEqual(first, [{ metadata: { labels: gone(topology) } }]);
+      assert.equal(again, 10_000);
+      assert.equal(told.length, 1);
+      assert.match(
+        told[0] ?? '',
+        /^Warning NodeInUse Node n1 has left node group gpu, .*: team\/reads on n1; delete these pods.* kubectl label node n1 agents\.hearth\.storage\/models-$/,
+      );
+      left({ gpu: 'h200', 'agents.hearth.storage/models': 'gpu' });
+      assert.deepEqual(await pass(), { patches: [], again: 10_000 });
+      assert.equal(told.length, 1);
+      await api.delete(kinds.Pod, 'reads', 'team');
+      assert.deepEqual(await pass(), {
+        patches: [{ metadata: { labels: { 'agents.hearth.storage/models': null } } }],
+        again: undefined,
+      });
+    });
+
+    it('and keep nothing for a StorageCluster that has gone, and its agents while it goes', async () => {
+      await reader('reads');
+      cluster = sampleCluster({ nodeGroups: [gpuGroup] }, { deletionTimestamp: '2026-01-02T00:00:00Z' });
+      assert.deepEqual((await pass()).patches, [{ metadata: { labels: gone(topology) } }]);
+      assert.deepEqual(told, [], 'its own condition and event name them');
+      cluster = undefined;
+      assert.deepEqual((await pass()).patches, [{ metadata: { labels: gone(ofModels) } }]);
+    });
+
+    it('unless the node has gone; after another failure they are wanted again', async () => {
+      left(selected);
+      failure = new HearthError('NotFound', 'no such node');
+      await pass();
+      failure = new HearthError('Unavailable', 'the API server is away');
+      await assert.rejects(pass(), /is away/);
+    });
   });
 });
 

@@ -1,22 +1,23 @@
-import { ignoring, type Logger } from '@hearth/common';
+import type { Logger } from '@hearth/common';
 import {
   type ConfigMap,
+  type EventRecorder,
   hasNewSpec,
   type KubernetesClient,
-  kinds,
   runController,
   WorkQueue,
   watch,
 } from '@hearth/common/kubernetes';
 import { nodeGroupsConfigMap } from '@hearth/common/names';
 import type { StorageCluster } from '@hearth/common/resources';
-import { type NodeFacts, type Place, Placements, type Source } from '../kubernetes/index.ts';
-import { type Reconciler, reconcileKey } from '../reconciler/index.ts';
+import { type NodeFacts, Placements, type Source } from '../kubernetes/index.ts';
+import { reconcileKey } from '../reconciler/index.ts';
 import { NodeGroupsReconciler } from './node_groups.ts';
-import { type LabelChanges, labelChanges } from './node_labels.ts';
+import { NodeLabelsReconciler } from './node_labels_reconciler.ts';
 
 export interface TopologyControllerOptions {
-  api: Pick<KubernetesClient, 'apply' | 'patch'>;
+  api: Pick<KubernetesClient, 'apply' | 'patch' | 'list'>;
+  events: Pick<EventRecorder, 'eventFor'>;
   namespace: string;
   clusters: Source<StorageCluster>;
   /** Projected by `nodeFacts`. */
@@ -29,36 +30,6 @@ export interface TopologyControllerOptions {
 /** Keeps labels of nodes and the ConfigMap current, on the leader only, until the signal aborts. The reflectors run already. */
 export async function runTopologyController(options: TopologyControllerOptions, signal: AbortSignal): Promise<void> {
   await Promise.all([runNodeLabels(options, signal), runNodeGroups(options, signal)]);
-}
-
-/** Labels the nodes of each StorageCluster. */
-export class NodeLabelsReconciler implements Reconciler<NodeFacts, Place | undefined, LabelChanges> {
-  readonly #options: Pick<TopologyControllerOptions, 'api' | 'logger'>;
-  readonly #placeOf: (node: string) => Place | undefined;
-
-  constructor(
-    options: Pick<TopologyControllerOptions, 'api' | 'logger'>,
-    placeOf: (node: string) => Place | undefined,
-  ) {
-    this.#options = options;
-    this.#placeOf = placeOf;
-  }
-
-  async observe({ name }: NodeFacts): Promise<Place | undefined> {
-    return this.#placeOf(name);
-  }
-
-  plan({ labels }: NodeFacts, place: Place | undefined): LabelChanges[] {
-    const changes = labelChanges(labels, place?.cluster);
-    return changes === undefined ? [] : [changes];
-  }
-
-  async apply(labels: LabelChanges, { name }: NodeFacts, signal: AbortSignal): Promise<void> {
-    const { api, logger } = this.#options;
-    const patch = { metadata: { labels } };
-    await api.patch(kinds.Node, name, undefined, patch, { kind: 'merge', signal }).catch(ignoring('NotFound'));
-    logger.info('changed the topology labels of a node', { node: name, labels });
-  }
 }
 
 async function runNodeLabels(options: TopologyControllerOptions, signal: AbortSignal): Promise<void> {

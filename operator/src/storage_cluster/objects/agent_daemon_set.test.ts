@@ -8,7 +8,7 @@ import { desired } from './desired.ts';
 const store = 'etcd://10.96.0.7:2379/models?serverName=etcd.models.hearth';
 
 function build(pods: Environment['pods'] = plainPods) {
-  const input = { cluster: sampleCluster(), store, members: [], excluded: () => [], startHash: 'h' };
+  const input = { cluster: sampleCluster(), store, members: [], startHash: 'h' };
   const objects = desired({ ...input, environment: { ...environment, pods } }).map(({ object }) => object);
   const find = <T extends KubernetesObject>(kind: string, name: RegExp) => {
     const found = objects.find((one) => one.kind === kind && name.test(one.metadata?.name ?? ''));

@@ -20,8 +20,6 @@ const configurationFile = `${agentPaths.configuration}/agent.yaml`;
 
 export interface AgentInput extends BuildInput {
   group: NodeGroup;
-  /** Nodes that the group selects but that belong to another owner. */
-  excluded: readonly string[];
   /** Of everything that an agent reads at its start only: pods are replaced when it changes. */
   configurationHash: string;
   /** The ConfigMap. */
@@ -30,7 +28,7 @@ export interface AgentInput extends BuildInput {
 
 /** The agents of a node group. */
 export function agentDaemonSet(input: AgentInput): DesiredObject<DaemonSet> {
-  const { cluster, environment, group, excluded, configurationHash, configurationName } = input;
+  const { cluster, environment, group, configurationHash, configurationName } = input;
   const { name } = cluster.metadata;
   const settings = environment.pods.agent;
   const { volumes, mounts } = folders(cluster, group, configurationName);
@@ -40,7 +38,7 @@ export function agentDaemonSet(input: AgentInput): DesiredObject<DaemonSet> {
       'hearth.storage/configuration-hash': configurationHash,
     }),
     spec: {
-      ...nodePod(input, 'agent', group, excluded),
+      ...nodePod(input, 'agent', group),
       hostNetwork: true,
       // Origins may be Services of this cluster.
       dnsPolicy: 'ClusterFirstWithHostNet',

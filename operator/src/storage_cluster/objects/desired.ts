@@ -12,8 +12,6 @@ export interface DesiredInput extends BuildInput {
   store: string | undefined;
   /** Addresses of the Services of the members of an etcd of several; undefined: not all known yet, and etcd waits. */
   members: readonly string[] | undefined;
-  /** Nodes that a group selects but that belong to another owner. */
-  excluded: (group: string) => readonly string[];
   /** Of what agents read at their start beside their ConfigMap: the secret, the authorities of origins. */
   startHash: string;
 }
@@ -35,11 +33,10 @@ export function desired(input: DesiredInput): DesiredObject[] {
 }
 
 function groupObjects(input: DesiredInput, group: NodeGroup): DesiredObject[] {
-  const excluded = input.excluded(group.name);
-  const holder = holderDaemonSet({ ...input, group, excluded });
+  const holder = holderDaemonSet({ ...input, group });
   if (input.store === undefined) return [holder];
   const configuration = configMap(input, group, input.store);
   const configurationHash = hashOf([configuration.object, input.startHash]);
   const configurationName = configuration.object.metadata?.name ?? '';
-  return [configuration, holder, agentDaemonSet({ ...input, group, excluded, configurationHash, configurationName })];
+  return [configuration, holder, agentDaemonSet({ ...input, group, configurationHash, configurationName })];
 }

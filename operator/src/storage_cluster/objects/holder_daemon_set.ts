@@ -8,7 +8,6 @@ import { hostFolder, nodePod, podMetadata, privileged, sharedMount } from './pod
 
 export interface HolderInput extends BuildInput {
   group: NodeGroup;
-  excluded: readonly string[];
 }
 
 const MiB = 1n << 20n;
@@ -38,7 +37,7 @@ function resources(group: NodeGroup) {
  * the kubelet starts the container that has handed over again, beside its successor, and it would take all back.
  */
 export function holderDaemonSet(input: HolderInput): DesiredObject<DaemonSet> {
-  const { cluster, environment, group, excluded } = input;
+  const { cluster, environment, group } = input;
   const { name } = cluster.metadata;
   const settings = environment.pods.holder;
   const absence = Math.ceil((parseDuration(cluster.spec.agentAbsence) ?? 900_000) / 1000);
@@ -46,7 +45,7 @@ export function holderDaemonSet(input: HolderInput): DesiredObject<DaemonSet> {
   const template = {
     metadata: podMetadata(settings, labels),
     spec: {
-      ...nodePod(input, 'holder', group, excluded),
+      ...nodePod(input, 'holder', group),
       terminationGracePeriodSeconds: 30,
       containers: [
         {

@@ -12,7 +12,6 @@ function build(input: Partial<DesiredInput> = {}) {
     environment,
     store,
     members: [],
-    excluded: () => [],
     startHash: 'h',
     ...input,
   });
@@ -97,7 +96,7 @@ describe('objects of a StorageCluster', () => {
     };
     const cluster = sampleCluster({ nodeGroups: [group], origins: { directoryPrefixes: ['/mnt/models', '/srv'] } });
     const { pod, container, mounts } = podOf(build({ cluster }).agent);
-    assert.deepEqual(pod.nodeSelector, { 'kubernetes.io/os': 'linux', gpu: 'yes' });
+    assert.deepEqual(pod.nodeSelector, { 'kubernetes.io/os': 'linux', 'agents.hearth.storage/models': 'all' });
     assert.deepEqual(container.resources, { limits: { memory: '8Gi', cpu: '4' } });
     assert.equal(pod.priorityClassName, 'mine');
     assert.deepEqual(mountAt(mounts, '/srv'), {
@@ -231,54 +230,29 @@ describe('objects of a StorageCluster', () => {
     assert.ok(mounts.some((mount) => mount.mountPropagation === 'Bidirectional'));
   });
 
-  it('keep agents and holders from nodes of others, name by name', () => {
-    const { agent, holder } = build({ excluded: () => ['n2', 'n1'] });
-    for (const set of [agent, holder]) {
-      const [term] =
-        podOf(set).pod.affinity?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution?.nodeSelectorTerms ?? [];
-      assert.deepEqual(
-        term?.matchFields?.map(({ key, operator, values }) => [key, operator, values]),
-        [
-          ['metadata.name', 'NotIn', ['n1']],
-          ['metadata.name', 'NotIn', ['n2']],
-        ],
-      );
-    }
-  });
-
-  it('keep agents and holders to the affinity and tolerations of their group, and off virtual nodes', () => {
-    const termsFor = (group: object, excluded: string[] = []) => {
+  it('place agents and holders by the label of their group, with its tolerations, whatever it selects', () => {
+    const of = (group: object) => {
       const cluster = sampleCluster({ nodeGroups: [{ name: 'all', cacheDirectories: [{ path: '/c' }], ...group }] });
-      const { agent, holder } = build({ cluster, excluded: () => excluded });
+      const { agent, holder } = build({ cluster });
       const [ofAgent, ofHolder] = [agent, holder].map((set) => {
-        const { affinity, tolerations } = podOf(set).pod;
-        return [affinity?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution?.nodeSelectorTerms, tolerations];
+        const { affinity, nodeSelector, tolerations } = podOf(set).pod;
+        assert.equal(affinity, undefined);
+        return { nodeSelector, tolerations };
       });
       assert.deepEqual(ofAgent, ofHolder);
       return ofAgent;
     };
-    const virtual = [
-      { key: 'type', operator: 'NotIn', values: ['virtual-kubelet'] },
-      { key: 'eks.amazonaws.com/compute-type', operator: 'NotIn', values: ['fargate'] },
-    ];
-    assert.deepEqual(termsFor({}), [[{ matchExpressions: virtual }], [{ operator: 'Exists' }]]);
-    const fast = { key: 'disk', operator: 'In', values: ['nvme'] };
-    const any = { key: 'gpu', operator: 'Exists' };
-    const nodeSelectorTerms = [{ matchExpressions: [fast] }, { matchExpressions: [any] }];
-    const affinity = { nodeAffinity: { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms } } };
+    const nodeSelector = { 'kubernetes.io/os': 'linux', 'agents.hearth.storage/models': 'all' };
+    assert.deepEqual(of({}), { nodeSelector, tolerations: [{ operator: 'Exists' }] });
     const tolerations = [{ key: 'dedicated', value: 'ml', effect: 'NoSchedule' }];
-    const matchFields = [{ key: 'metadata.name', operator: 'NotIn', values: ['n1'] }];
     const passing = ['hearth.storage/agent-not-ready', 'ToBeDeletedByClusterAutoscaler', 'karpenter.sh/disrupted'];
-    assert.deepEqual(termsFor({ affinity, tolerations }, ['n1']), [
-      [
-        { matchExpressions: [fast, ...virtual], matchFields },
-        { matchExpressions: [any, ...virtual], matchFields },
-      ],
-      [
+    assert.deepEqual(of({ nodeSelector: { gpu: 'yes' }, tolerations }), {
+      nodeSelector,
+      tolerations: [
         { key: 'dedicated', operator: 'Equal', value: 'ml', effect: 'NoSchedule' },
         ...passing.map((key) => ({ key, operator: 'Exists' })),
       ],
-    ]);
+    });
   });
 
   it('have the labels, variables, accounts and places that the values of the chart give them', () => {

@@ -1,6 +1,7 @@
 import type { Pod } from '@hearth/common/kubernetes';
+import { agentsLabel } from '@hearth/common/names';
 import type { NodeGroup } from '@hearth/common/resources';
-import { type Expression, noVirtualNode, termsOf, tolerationsOf } from '../../kubernetes/index.ts';
+import { tolerationsOf } from '../../kubernetes/index.ts';
 import type { PodSettings } from '../environment.ts';
 import type { BuildInput } from './desired_object.ts';
 
@@ -8,20 +9,15 @@ export type Volume = NonNullable<NonNullable<Pod['spec']>['volumes']>[number];
 export type VolumeMount = NonNullable<NonNullable<Pod['spec']>['containers'][number]['volumeMounts']>[number];
 
 /** What the pods of nodes have in common. */
-export function nodePod(
-  { environment }: BuildInput,
-  component: 'agent' | 'holder',
-  group: NodeGroup,
-  excluded: readonly string[],
-) {
+export function nodePod({ environment, cluster }: BuildInput, component: 'agent' | 'holder', group: NodeGroup) {
   const settings = environment.pods[component];
   return {
     ...serviceAccount(settings),
     // Neither program speaks to Kubernetes; `hearth explain` in an agent's pod does.
     automountServiceAccountToken: settings.mountsToken ?? false,
     enableServiceLinks: false,
-    nodeSelector: { 'kubernetes.io/os': 'linux', ...group.nodeSelector },
-    affinity: affinityOf(group, excluded),
+    // Nodes of the group have it, and those that it has lost until their pods have gone.
+    nodeSelector: { 'kubernetes.io/os': 'linux', [agentsLabel(cluster.metadata.name)]: group.name },
     tolerations: tolerationsOf(group),
     priorityClassName: group.priorityClassName,
     ...pullSecrets(environment.imagePullSecrets),
@@ -47,26 +43,6 @@ export function serviceAccount({ serviceAccountName }: PodSettings) {
 
 export function pullSecrets(names: readonly string[]) {
   return names.length === 0 ? {} : { imagePullSecrets: names.map((name) => ({ name })) };
-}
-
-/**
- * What the group asks for, on machines, and not on nodes of others: terms are alternatives, so each has all of it. A
- * requirement of a node's name may hold one name only.
- */
-function affinityOf(group: NodeGroup, excluded: readonly string[]) {
-  const names = [...excluded].sort().map((node) => ({ key: 'metadata.name', operator: 'NotIn', values: [node] }));
-  const matchFields = names.length === 0 ? {} : { matchFields: names };
-  const terms = termsOf(group);
-  const nodeSelectorTerms = (terms.length === 0 ? [{ matchExpressions: [] }] : terms).map(({ matchExpressions }) => ({
-    matchExpressions: [...matchExpressions, ...noVirtualNode].map(expression),
-    ...matchFields,
-  }));
-  return { nodeAffinity: { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms } } };
-}
-
-/** The API server keeps no empty list, so one that is written would look like drift. */
-function expression({ key, operator, values }: Expression) {
-  return { key, operator, ...(values.length === 0 ? {} : { values: [...values] }) };
 }
 
 /** Root of the machine: mounts that others see need it, and so do FUSE and its passthrough. */
