@@ -186,6 +186,16 @@ describe('policies of the chart on an API server', () => {
       assert.equal((await admin.merge(path('ours'), again)).code, 200);
     }
     const hearth = new Admission(installed.server.kubeconfig, operatorUser);
+    const nodeAffinity = (value: string) => {
+      const matchExpressions = [{ key: 'cluster.csi.hearth.storage/main', operator: 'In', values: [value] }];
+      return { required: { nodeSelectorTerms: [{ matchExpressions }] } };
+    };
+    const more = { nodeAffinity: nodeAffinity('true'), capacity: { storage: '2Gi' } };
+    const grown = await hearth.merge(path('ours'), { spec: more });
+    assert.match(JSON.stringify(grown.causes), /changes no spec/, 'an affinity alone');
+    const placed = await hearth.merge(path('ours'), { spec: { nodeAffinity: nodeAffinity('true') } });
+    assert.equal(placed.code, 200, JSON.stringify(placed.causes));
+    assert.equal((await hearth.merge(path('ours'), { spec: { nodeAffinity: nodeAffinity('no') } })).code, 422, 'once');
     const made = async (source: object, message?: RegExp): Promise<void> => {
       const { code, causes } = await hearth.create(all, volume('made', source), { dryRun: true });
       if (message === undefined) assert.equal(code, 201, JSON.stringify(causes));

@@ -1,8 +1,11 @@
 import type { PersistentVolume } from '@hearth/common/kubernetes';
+import { agentTopologyKey, clusterTopologyKey, topologyValue } from '@hearth/common/names';
 import { clusterLabel, driverName, finalizerName } from '@hearth/common/resources';
 import type { VolumeRequest } from './claim_plan.ts';
 
 export const provisionedByAnnotation = 'pv.kubernetes.io/provisioned-by';
+
+type VolumeNodeAffinity = NonNullable<NonNullable<PersistentVolume['spec']>['nodeAffinity']>;
 
 /** What the CSI controller gave for a request. */
 export interface MadeVolume {
@@ -53,11 +56,20 @@ export function persistentVolume(request: VolumeRequest, made: MadeVolume): Pers
 
 /** As the external provisioner translates topology. The terms name labels, which the operator keeps current on nodes. */
 function nodeAffinity({ accessibleTopology }: MadeVolume): Pick<NonNullable<PersistentVolume['spec']>, 'nodeAffinity'> {
-  if (accessibleTopology.length === 0) return {};
-  const nodeSelectorTerms = accessibleTopology.map(({ segments }) => ({
+  return accessibleTopology.length === 0 ? {} : { nodeAffinity: affinityOf(accessibleTopology) };
+}
+
+/** The affinity of a volume to the nodes of its StorageCluster; '': of any. */
+export function affinityToCluster(cluster: string): VolumeNodeAffinity {
+  const key = cluster === '' ? agentTopologyKey : clusterTopologyKey(cluster);
+  return affinityOf([{ segments: { [key]: topologyValue } }]);
+}
+
+function affinityOf(topology: MadeVolume['accessibleTopology']): VolumeNodeAffinity {
+  const nodeSelectorTerms = topology.map(({ segments }) => ({
     matchExpressions: Object.entries(segments).map(([key, value]) => ({ key, operator: 'In', values: [value] })),
   }));
-  return { nodeAffinity: { required: { nodeSelectorTerms } } };
+  return { required: { nodeSelectorTerms } };
 }
 
 const units = ['', 'Ki', 'Mi', 'Gi', 'Ti', 'Pi', 'Ei'];

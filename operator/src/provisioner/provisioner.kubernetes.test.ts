@@ -183,6 +183,39 @@ describe('volumes of claims, with the binder of Kubernetes', () => {
     assert.deepEqual(agents.volumes.get(name), record);
   });
 
+  it('are given the affinity that a release before did not give them', async () => {
+    await cluster.apply(datasetObject('llama'), {
+      apiVersion: 'v1',
+      kind: 'PersistentVolume',
+      metadata: {
+        name: 'earlier',
+        annotations: { 'pv.kubernetes.io/provisioned-by': 'csi.hearth.storage' },
+        finalizers: ['hearth.storage/finalizer'],
+      },
+      spec: {
+        capacity: { storage: '1k' },
+        accessModes: ['ReadOnlyMany'],
+        persistentVolumeReclaimPolicy: 'Delete',
+        storageClassName: 'hearth',
+        claimRef: { apiVersion: 'v1', kind: 'PersistentVolumeClaim', namespace: 'default', name: 'early' },
+        csi: {
+          driver: 'csi.hearth.storage',
+          volumeHandle: 'earlier',
+          volumeAttributes: { cluster: 'main', datasetNamespace: 'default', dataset: 'llama' },
+        },
+      },
+    });
+    await cluster.apply(claimObject('early', { volumeName: 'earlier' }));
+    await bound('early');
+    const terms = await until('its affinity', async () => {
+      const { spec } = await cluster.get<PersistentVolume>('pv', 'earlier');
+      return spec?.nodeAffinity?.required?.nodeSelectorTerms;
+    });
+    const matchExpressions = [{ key: 'cluster.csi.hearth.storage/main', operator: 'In', values: ['true'] }];
+    assert.deepEqual(terms, [{ matchExpressions }]);
+    assert.ok(agents.volumes.has('earlier'));
+  });
+
   it('are never of the Dataset of another namespace', async () => {
     await cluster.kubectl('create', 'namespace', 'other');
     await cluster.apply(

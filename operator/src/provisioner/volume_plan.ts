@@ -20,6 +20,8 @@ export interface VolumeView {
   /** Made by the provisioner; others are their administrator's. */
   provisioned: boolean;
   hasFinalizer: boolean;
+  /** The operator of a release before made volumes without; what has one cannot be changed. */
+  hasAffinity: boolean;
   deleting: boolean;
   uses: Uses;
 }
@@ -40,6 +42,7 @@ export function volumeView(object: PersistentVolume): VolumeView | undefined {
     phase: status?.phase ?? '',
     reclaimPolicy: spec.persistentVolumeReclaimPolicy ?? 'Retain',
     provisioned: metadata?.annotations?.[provisionedByAnnotation] === driverName,
+    hasAffinity: spec.nodeAffinity !== undefined,
     hasFinalizer: metadata?.finalizers?.includes(finalizerName) ?? false,
     deleting: metadata?.deletionTimestamp !== undefined,
     uses: usesOfVolume(object),
@@ -47,6 +50,8 @@ export function volumeView(object: PersistentVolume): VolumeView | undefined {
 }
 
 export type VolumeAction =
+  /** So that pods with its claim are scheduled only where it can be used. */
+  | { kind: 'addAffinity' }
   /** Its record at the agents is made when it is not there: their store may be new. */
   | { kind: 'ensureVolume' }
   /** Its record at the agents. The dataset and its bytes stay. */
@@ -60,11 +65,12 @@ export type VolumeAction =
  */
 export function planVolume(volume: VolumeView | undefined): VolumeAction[] {
   if (volume === undefined || !volume.provisioned) return [];
-  const { phase, reclaimPolicy, deleting, hasFinalizer } = volume;
+  const { phase, reclaimPolicy, deleting, hasFinalizer, hasAffinity } = volume;
   if (deleting && !hasFinalizer) return [];
   switch (phase) {
     case 'Bound':
-      return deleting ? [] : [{ kind: 'ensureVolume' }];
+      if (deleting) return [];
+      return [...(hasAffinity ? [] : [{ kind: 'addAffinity' } as const]), { kind: 'ensureVolume' }];
     case 'Released':
       break;
     case 'Available':

@@ -11,7 +11,15 @@ import { AgentVolumes } from './volumes.ts';
 const { signal } = new AbortController();
 const record = { name: 'pvc-1', dataset: 'team.llama', capacityBytes: 1n << 30n, manifest: '' };
 
-function volume(phase: string, metadata: object = {}): PersistentVolume {
+const affinity = {
+  required: {
+    nodeSelectorTerms: [
+      { matchExpressions: [{ key: 'cluster.csi.hearth.storage/main', operator: 'In', values: ['true'] }] },
+    ],
+  },
+};
+
+function volume(phase: string, metadata: object = {}, nodeAffinity: object | null = affinity): PersistentVolume {
   return {
     metadata: {
       name: 'pvc-1',
@@ -29,9 +37,10 @@ function volume(phase: string, metadata: object = {}): PersistentVolume {
         volumeHandle: 'pvc-1',
         volumeAttributes: { cluster: 'main', datasetNamespace: 'team', dataset: 'llama' },
       },
+      ...(nodeAffinity === null ? {} : { nodeAffinity }),
     },
     status: { phase },
-  };
+  } as PersistentVolume;
 }
 
 describe('volumes', () => {
@@ -78,6 +87,14 @@ describe('volumes', () => {
     assert.equal(agents.called('createVolume').length, 1);
     agents.failing.set('getVolume', new HearthError('Unavailable', 'no agent answers'));
     assert.deepEqual(await reconcile(volume('Bound')), { requeueAfterMs: 30_000 });
+  });
+
+  it('get the affinity that the operator of a release before did not give them, once', async () => {
+    await reconcile(volume('Bound', {}, null));
+    assert.deepEqual(calls, [['patch', 'pvc-1', { metadata: { uid: 'u' }, spec: { nodeAffinity: affinity } }]]);
+    await reconcile(volume('Bound'));
+    await reconcile(volume('Bound', { annotations: {} }, null));
+    assert.equal(calls.length, 1, 'those of administrators are theirs');
   });
 
   it('go in two steps, each of which may be the last before a crash', async () => {

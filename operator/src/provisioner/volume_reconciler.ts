@@ -4,6 +4,7 @@ import type { StorageCluster } from '@hearth/common/resources';
 import { isAway } from '../agents/index.ts';
 import type { Source } from '../kubernetes/index.ts';
 import { hasFinalizer, type Reconciler, removeFinalizer } from '../reconciler/index.ts';
+import { affinityToCluster } from './persistent_volume.ts';
 import { planVolume, type VolumeAction, type VolumeView } from './volume_plan.ts';
 import type { Volumes } from './volumes.ts';
 
@@ -43,6 +44,12 @@ export class VolumeReconciler implements Reconciler<VolumeView, boolean, VolumeA
 
   async apply({ kind }: VolumeAction, volume: VolumeView, signal: AbortSignal): Promise<ReconcileResult | undefined> {
     switch (kind) {
+      case 'addAffinity': {
+        const patch = { metadata: { uid: volume.uid }, spec: { nodeAffinity: affinityToCluster(volume.cluster) } };
+        const options = { kind: 'merge', signal } as const;
+        await this.#options.api.patch(kinds.PersistentVolume, volume.name, undefined, patch, options);
+        return undefined;
+      }
       case 'ensureVolume':
         return await this.#ensureVolume(volume, signal);
       case 'deleteVolume':
