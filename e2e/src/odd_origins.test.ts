@@ -192,7 +192,13 @@ describe('origins that differ', () => {
   describe('directories of links', () => {
     let root: string;
     let snapshot: string;
+    let linked: string;
     before(() => {
+      linked = join(cluster.folder, 'linked');
+      mkdirSync(join(linked, 'models'), { recursive: true });
+      mkdirSync(join(linked, 'disk'));
+      writeFileSync(join(linked, 'disk', 'model.bin'), large);
+      symlinkSync(join(linked, 'disk'), join(linked, 'models', 'llama'));
       root = join(cluster.folder, 'hub', 'models--o--m');
       snapshot = join(root, 'snapshots', 'abc');
       mkdirSync(snapshot, { recursive: true });
@@ -206,12 +212,17 @@ describe('origins that differ', () => {
       assertRead({ 'model.safetensors': large, absolute: large }, snapshot));
 
     it('name the first link, and the folder to add, where that is not allowed', async () => {
-      await cluster.add('strict', { flags: ['--origins-directory-prefixes', snapshot] });
+      await cluster.add('strict', { flags: ['--origins-directory-prefixes', `${snapshot},${linked}`] });
       try {
         const { code, stderr } = await cluster.hearth('strict', 'dataset', 'add', nextName(), snapshot);
         assert.notEqual(code, 0);
         assert.match(stderr, /(model\.safetensors|absolute) leads to /);
         assert.ok(stderr.includes(`or add ${join(root, 'blobs')} to origins.directoryPrefixes`), stderr);
+        const name = nextName();
+        await cluster.json('strict', 'dataset', 'add', name, join(linked, 'models'));
+        const read = await cluster.hearth('strict', 'cat', name, 'llama/model.bin');
+        assert.equal(read.code, 0, read.stderr);
+        assert.ok(read.stdout === large, 'a folder behind a link is read, below what is allowed');
       } finally {
         await cluster.agent('strict').stop();
       }

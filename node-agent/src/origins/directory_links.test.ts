@@ -109,7 +109,81 @@ describe('links of directories', () => {
     assert.equal(kinds.get('alias'), 'symlink');
   });
 
-  it('that lead nowhere, in a circle, to folders or devices are kept, with a warning', async () => {
+  it('to folders become what is in these, links in them followed on', async () => {
+    mkdirSync(join(root, 'disk/parts/empty'), { recursive: true });
+    mkdirSync(join(root, 'disk/more'));
+    write('disk/parts/1', 'one');
+    write('disk/more/2', 'two');
+    symlinkSync('1', join(root, 'disk/parts/alias'));
+    symlinkSync('../more', join(root, 'disk/parts/more'));
+    symlinkSync('../more/2', join(root, 'disk/parts/two'));
+    link(join(root, 'disk/parts'), 'parts');
+    link('../../../disk/parts/empty', 'empty');
+    for (const allowed of [[root], [snapshot, join(root, 'models--o--m'), join(root, 'disk')]]) {
+      const origin = open(allowed);
+      const rows = await listAll(origin);
+      assert.deepEqual(
+        rows.map(({ path, kind }) => `${path} ${kind}`),
+        [
+          'empty directory',
+          'model.safetensors file',
+          'parts/1 file',
+          'parts/alias symlink',
+          'parts/empty directory',
+          'parts/more/2 file',
+          'parts/two file',
+          'sub/config.json file',
+        ],
+      );
+      assert.deepEqual(origin.revision().warnings, []);
+      const proof = new ReadingProof(origin);
+      proof.note(rows);
+      await proof.read(signal());
+      const files = entriesOf(rows).filter((_, index) => rows[index]?.kind === 'file');
+      const places = await open(allowed, origin.revision().name).locate(files, signal());
+      assert.equal(places[2]?.path, join(root, 'disk/more/2'));
+    }
+    const origin = open([snapshot, join(root, 'models--o--m')]);
+    assert.ok((await listAll(origin)).some(({ path, kind }) => path === 'parts' && kind === 'symlink'));
+    assert.match(
+      origin.revision().warnings.join(),
+      /Links: 2 .*(parts|empty) leads to .*not below an allowed directory/,
+    );
+  });
+
+  it('to folders that lead back, or on and on, end', async () => {
+    mkdirSync(join(root, 'one'));
+    mkdirSync(join(root, 'two'));
+    symlinkSync('../two', join(root, 'one/next'));
+    symlinkSync('../one', join(root, 'two/next'));
+    write('one/1', '1');
+    write('two/2', '2');
+    link('../../../one', 'one');
+    const origin = open([root]);
+    const found = (await listAll(origin)).map(({ path, kind }) => `${path} ${kind}`);
+    assert.deepEqual(
+      found.filter((line) => line.startsWith('one')),
+      ['one/1 file', 'one/next/2 file', 'one/next/next symlink'],
+    );
+    assert.match(origin.revision().warnings.join(), /Links: 1 .*one\/next\/next leads in a circle/);
+    rmSync(join(snapshot, 'one'));
+    for (let at = 0; at < 12; at++) {
+      mkdirSync(join(root, `chain${at}`));
+      symlinkSync(join(root, `chain${at + 1}`), join(root, `chain${at}/on`));
+    }
+    mkdirSync(join(root, 'chain12'));
+    link(join(root, 'chain0'), 'chain');
+    const long = open([root]);
+    await listAll(long);
+    assert.match(long.revision().warnings.join(), /chain(\/on){8} leads to a folder behind more than 8 other links/);
+  });
+
+  it('to folders of devices are refused by name', async () => {
+    link('/dev', 'devices');
+    await assert.rejects(listAll(open([root, '/dev'])), { code: 'InvalidArgument', message: /devices\/\S+/ });
+  });
+
+  it('that lead nowhere, in a circle, to devices or unbounded folders are kept, with a warning', async () => {
     const targets = ['/nowhere', join(snapshot, 'd'), '/dev', '/dev/null'];
     for (const [index, name] of ['a', 'd', 'e', 'f'].entries()) {
       link(targets[index] ?? '', name);

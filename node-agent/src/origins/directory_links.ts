@@ -13,6 +13,11 @@ export interface LinkedFile {
   stats: BigIntStats;
 }
 
+/** A folder behind a link: absolute, without links, and allowed. */
+export interface LinkedFolder {
+  folder: string;
+}
+
 export interface NotFollowed {
   why: string;
   /** It may be allowed. */
@@ -24,9 +29,13 @@ export function leavesTree(path: string, target: string): boolean {
   return isAbsolute(target) || normalize(`${dirname(path)}/${target}`).split('/')[0] === '..';
 }
 
+/** Links to folders on the way to a file, and in one listing: without a bound, two folders that link to each other have no end. */
+const mostDeep = 8;
+const mostFolders = 10_000;
+
 /**
- * The file that a link of this absolute path leads to, if it lies below an allowed directory (`allowed` undefined:
- * everywhere); else why it is not followed, in words that go on from the link's name. Of what is not allowed nothing is said
+ * The file or folder that a link of this absolute path leads to, if it lies below an allowed directory (`allowed` undefined:
+ * everywhere, but not to folders); else why it is not followed, in words that go on from the link's name. Of what is not allowed nothing is said
  * but what the link says itself, not even whether it is there: whoever writes the link may be no one who may know. `target`:
  * the link's, as it is written.
  */
@@ -34,14 +43,15 @@ export async function fileBehind(
   path: string,
   target: string,
   allowed: readonly string[] | undefined,
-): Promise<LinkedFile | NotFollowed> {
+): Promise<LinkedFile | LinkedFolder | NotFollowed> {
   try {
     const real = await realpath(path);
     const below = await allowedAbove(real, allowed);
     if (below === undefined) return notAllowed(path, target);
     const stats = await statBelow('/', real.slice(1));
     if (stats.isFile()) return { path: real, below, stats };
-    return { why: stats.isDirectory() ? 'leads to a folder' : 'leads to no regular file', isForbidden: false };
+    if (stats.isDirectory()) return allowed === undefined ? unbounded : { folder: real };
+    return { why: 'leads to no regular file', isForbidden: false };
   } catch (thrown) {
     if (thrown instanceof HearthError) throw thrown;
     if (allowed !== undefined) return notAllowed(path, target);
@@ -49,6 +59,22 @@ export async function fileBehind(
     const known: Record<string, string> = { ENOENT: 'leads to nothing', ELOOP: 'leads in a circle' };
     return { why: known[code] ?? `cannot be followed (${code})`, isForbidden: false };
   }
+}
+
+/** A link to "/etc" or a home directory would make all of it part of a dataset where nothing says how far links may lead. */
+const unbounded: NotFollowed = {
+  why: 'leads to a folder, and such links are followed only below origins.directoryPrefixes of the agents, which are not set',
+  isForbidden: true,
+};
+
+/**
+ * Why a linked folder is not gone into; undefined when it is. `trail`: the real folders that the links on the way stand in,
+ * the one that leads to it last. Who comes to it again by what is below it never arrives.
+ */
+export function refuseFolder({ folder }: LinkedFolder, trail: readonly string[]): NotFollowed | undefined {
+  if (trail.some((passed) => isBelow(passed, folder))) return { why: 'leads in a circle', isForbidden: false };
+  if (trail.length <= mostDeep) return undefined;
+  return { why: `leads to a folder behind more than ${mostDeep} other links`, isForbidden: false };
 }
 
 function notAllowed(path: string, target: string): NotFollowed {
@@ -76,6 +102,7 @@ function isBelow(path: string, prefix: string): boolean {
 export class LeavingLinks {
   readonly #root: string;
   #followed = false;
+  #folders = 0;
   #kept = 0;
   #first = '';
   #isForbidden = false;
@@ -86,6 +113,16 @@ export class LeavingLinks {
 
   follow(): void {
     this.#followed = true;
+  }
+
+  /** `InvalidArgument` when there are too many. */
+  followFolder(path: string): void {
+    this.#followed = true;
+    if (++this.#folders <= mostFolders) return;
+    throw new HearthError(
+      'InvalidArgument',
+      `${this.#root} has more than ${mostFolders} symbolic links to folders outside of it (${path} is one more); give the folders themselves as datasets`,
+    );
   }
 
   keep(path: string, { why, isForbidden }: NotFollowed): void {

@@ -1,10 +1,17 @@
 import { type BigIntStats, constants } from 'node:fs';
 import { lstat, open, readlink, realpath, stat } from 'node:fs/promises';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { HearthError } from '@hearth/common';
 import type { ManifestRow } from '@hearth/engine';
 import { directoryKey } from './content_key.ts';
-import { allowedAbove, fileBehind, LeavingLinks, type LinkedFile, leavesTree } from './directory_links.ts';
+import {
+  allowedAbove,
+  fileBehind,
+  LeavingLinks,
+  type LinkedFile,
+  leavesTree,
+  refuseFolder,
+} from './directory_links.ts';
 import { type FoundName, nameError, walkFolders } from './folder_walk.ts';
 import type { OriginBase } from './origin.ts';
 import { inPages, mapConcurrently } from './row_stream.ts';
@@ -31,8 +38,8 @@ export interface ListedTree {
 }
 
 /**
- * The rows of a tree in pages; at the end, the warnings. Links that lead out of it to files in allowed directories become
- * files. `moved` is called for each row found. Calls of the file system
+ * The rows of a tree in pages; at the end, the warnings. Links that lead out of it to files and folders in allowed directories
+ * become these. `moved` is called for each row found. Calls of the file system
  * hang as long as it does, and take threads of this process with them: for a process of their own (`DirectoryCalls`).
  */
 export async function* listTree(
@@ -44,7 +51,8 @@ export async function* listTree(
   const realRoot = await checkRoot(root, allowed);
   const links = new LeavingLinks(root);
   let hasFiles = false;
-  for await (const page of inPages(rowsOf({ root, realRoot, allowed, unusable, links, moved }))) {
+  const walk: Walk = { root, allowed, unusable, links, moved, branches: [{ prefix: '', root, realRoot, trail: [] }] };
+  for await (const page of inPages(rowsOf(walk))) {
     hasFiles ||= page.some(({ kind }) => kind === 'file');
     yield page;
   }
@@ -79,30 +87,51 @@ export async function baseOf({ root, allowed = ['/'] }: Tree): Promise<OriginBas
 
 interface Walk {
   root: string;
-  /** When it must be kept to. */
-  realRoot: string | undefined;
   allowed: Tree['allowed'];
   links: LeavingLinks;
   unusable: UnusableNames;
   moved(): void;
+  /** To be gone into. */
+  branches: Branch[];
+}
+
+/** The tree itself, or a folder outside of it that a link in it leads to. */
+interface Branch {
+  /** Of its paths in the tree: '', or the link's with '/' at its end. */
+  prefix: string;
+  root: string;
+  /** When it must be kept to. */
+  realRoot: string | undefined;
+  /** Real folders that the links on the way here stand in. */
+  trail: readonly string[];
 }
 
 async function* rowsOf(walk: Walk): AsyncGenerator<ManifestRow> {
-  const names = walkFolders(walk.root, walk.unusable);
-  for await (const row of mapConcurrently(names, callsAtOnce, (name) => rowOf(walk, name))) {
-    walk.moved();
-    if (row !== undefined) yield row;
+  for (let branch = walk.branches.shift(); branch !== undefined; branch = walk.branches.shift()) {
+    const { prefix, root } = branch;
+    const within = branch;
+    const unusable = { add: (name: string, why: string) => walk.unusable.add(prefix + name, why) };
+    let isEmpty = true;
+    const names = walkFolders(root, unusable);
+    for await (const row of mapConcurrently(names, callsAtOnce, (name) => rowOf(walk, within, name))) {
+      walk.moved();
+      isEmpty = false;
+      if (row !== undefined) yield row;
+    }
+    if (isEmpty && prefix !== '') yield { path: prefix.slice(0, -1), kind: 'directory', size: 0n };
   }
 }
 
-async function rowOf(walk: Walk, { path, kind }: FoundName): Promise<ManifestRow | undefined> {
-  const { root, realRoot, unusable } = walk;
+async function rowOf(walk: Walk, branch: Branch, { path: name, kind }: FoundName): Promise<ManifestRow | undefined> {
+  const { root, unusable } = walk;
+  const { realRoot } = branch;
+  const path = branch.prefix + name;
   if (kind === 'emptyFolder') return { path, kind: 'directory', size: 0n };
-  const full = join(root, path);
+  const full = join(branch.root, name);
   try {
     // Where only some directories are allowed, whoever writes to one of them must not lead us out of it.
-    const stats = realRoot === undefined ? await lstat(full, { bigint: true }) : await statBelow(realRoot, path);
-    if (stats.isSymbolicLink()) return await linkRow(walk, full, path, stats);
+    const stats = realRoot === undefined ? await lstat(full, { bigint: true }) : await statBelow(realRoot, name);
+    if (stats.isSymbolicLink()) return await linkRow(walk, branch, { full, name, path }, stats);
     if (stats.isFile()) return await fileRow(full, path, stats);
     if (stats.isDirectory())
       throw new HearthError(
@@ -158,22 +187,34 @@ async function fileRow(full: string, path: string, stats: BigIntStats): Promise<
   };
 }
 
+/** `name`: in the branch; `path`: in the tree. */
 async function linkRow(
-  { allowed, links, unusable }: Walk,
-  full: string,
-  path: string,
+  { allowed, links, unusable, branches }: Walk,
+  { trail }: Branch,
+  { full, name, path }: { full: string; name: string; path: string },
   stats: BigIntStats,
 ): Promise<ManifestRow | undefined> {
   const target = await readlink(full, 'buffer');
   const symlinkTarget = target.toString();
   const isText = Buffer.from(symlinkTarget).equals(target);
-  if (!isText || leavesTree(path, symlinkTarget)) {
-    const file = await fileBehind(full, symlinkTarget, allowed);
-    if ('path' in file) {
+  if (!isText || leavesTree(name, symlinkTarget)) {
+    let behind = await fileBehind(full, symlinkTarget, allowed);
+    if ('path' in behind) {
       links.follow();
-      return await fileRow(file.path, path, file.stats);
+      return await fileRow(behind.path, path, behind.stats);
     }
-    if (isText) links.keep(path, file);
+    if ('folder' in behind) {
+      const { folder } = behind;
+      const passed = [...trail, await realpath(dirname(full))];
+      const refused = refuseFolder(behind, passed);
+      if (refused === undefined) {
+        links.followFolder(path);
+        branches.push({ prefix: `${path}/`, root: folder, realRoot: folder, trail: passed });
+        return undefined;
+      }
+      behind = refused;
+    }
+    if (isText) links.keep(path, behind);
   }
   if (isText) return { path, kind: 'symlink', size: 0n, symlinkTarget, modifiedAtNs: stats.mtimeNs };
   unusable.add(path, 'its symbolic link points to a name that is not UTF-8');

@@ -19,7 +19,7 @@ const namesAhead = 2048;
  * Memory is bounded by the constants above and the folders found and not yet read. Names that are not UTF-8
  * go to `unusable`. `OriginChanged` for a folder that vanishes, `PermissionDenied` for one that is closed.
  */
-export async function* walkFolders(root: string, unusable: UnusableNames): AsyncGenerator<FoundName> {
+export async function* walkFolders(root: string, unusable: Pick<UnusableNames, 'add'>): AsyncGenerator<FoundName> {
   const found = [''];
   const ahead: { reader: FolderReader; opened: Promise<void> }[] = [];
   let current: FolderReader | undefined;
