@@ -3,25 +3,17 @@ import type { Credentials } from '@hearth/common/generated/hearth/v1/control.ts'
 import { type ManifestInfo, PathFilter } from '@hearth/engine';
 import type { AgentContext } from '../context.ts';
 import { type CredentialCache, ofFirst } from '../credentials/index.ts';
-import {
-  checkMirrors,
-  hasOwn,
-  type Origin,
-  type OriginRevision,
-  type Source,
-  sameMirrors,
-  samePlaces,
-} from '../origins/index.ts';
+import { checkMirrors, hasOwn, type Origin, type Source, sameMirrors, samePlaces } from '../origins/index.ts';
 import { abortError } from '../records/index.ts';
 import type { Operation, Store } from '../store/index.ts';
 import type { ManifestKeeper } from './keeper.ts';
 import { type Listed, type ListingProgress, listOrigin } from './listing.ts';
+import { type Outcome, recordOf, revisionOf } from './outcome.ts';
 import {
   checkName,
   type DatasetRecord,
   type DatasetRequest,
   type ResolvingRecord,
-  type RevisionRecord,
   refuseSecrets,
   sameRequest,
 } from './record.ts';
@@ -342,59 +334,4 @@ export class Resolution {
         }),
       );
   }
-}
-
-function revisionOf({ name, manifest, source, revision }: DatasetRecord, createdAt: number): RevisionRecord {
-  return { dataset: name, manifest, source, revision, createdAt };
-}
-
-type Outcome =
-  | { info: ManifestInfo; revision: OriginRevision; error: undefined }
-  | { info: undefined; revision: undefined; error: HearthError };
-
-/**
- * The record after an attempt. A failed attempt leaves the revision that was there in use, and says so; only a
- * dataset without any revision, or `lost`, whose revision no agent has, fails as a whole.
- */
-function recordOf(
-  name: string,
-  request: DatasetRequest & Pick<DatasetRecord, 'credentialed'>,
-  before: DatasetRecord | undefined,
-  now: number,
-  outcome: Outcome & { lost: boolean },
-): DatasetRecord {
-  const base = {
-    name,
-    source: request.source,
-    include: [...request.include],
-    exclude: [...request.exclude],
-    credentialed: request.credentialed,
-    createdAt: before?.createdAt ?? now,
-    attempts: (before?.attempts ?? 0) + 1,
-  };
-  if (outcome.error !== undefined) {
-    const { code, message } = outcome.error;
-    const lastAttempt = { unchanged: false, errorCode: code, message };
-    if (before?.manifest && outcome.lost) {
-      const failure = `no agent has its list of files any more, and it cannot be listed again: ${message}`;
-      const errorCode = code === 'OriginChanged' ? 'Unavailable' : code;
-      return { ...before, ...base, state: 'Failed', errorCode, message: failure, lastAttempt };
-    }
-    if (before?.manifest)
-      return { ...before, ...base, message: `the last look at the origin failed: ${message}`, lastAttempt };
-    const empty = { manifest: '', revision: '', files: 0, bytes: 0n, warnings: [] };
-    return { ...base, ...empty, state: 'Failed', message, errorCode: code, lastAttempt };
-  }
-  const { info, revision } = outcome;
-  return {
-    ...base,
-    manifest: info.digest,
-    revision: revision.name,
-    files: info.files,
-    bytes: info.bytes,
-    state: 'Ready',
-    message: '',
-    warnings: revision.warnings,
-    lastAttempt: { unchanged: before?.manifest === info.digest && before.state === 'Ready', message: '' },
-  };
 }
