@@ -152,6 +152,19 @@ void Device::readGids(int count) {
   }
 }
 
+Status Device::useGid(int index) {
+  std::string known;
+  for (const GidEntry& entry : port_.gids) {
+    if (entry.index == index) {
+      gid_ = entry;
+      return {};
+    }
+    known += (known.empty() ? "" : ", ") + std::to_string(entry.index) + " is " + textOf(entry.gid);
+  }
+  return Error{ErrorCode::kNotFound,
+               name_ + " has no GID of index " + std::to_string(index) + "; " + known};
+}
+
 void Device::readPlace(ibv_device* device) {
   if (device->ibdev_path[0] == '\0') return;
   const std::filesystem::path place = std::filesystem::path(device->ibdev_path) / "device";

@@ -54,6 +54,8 @@ class Device final : public MemoryDevice, public std::enable_shared_from_this<De
 
   [[nodiscard]] const PortDescription& port() const { return port_; }
   [[nodiscard]] const GidEntry& gid() const { return gid_; }
+  // Of port().gids, in place of the one that Hearth prefers; before the first endpoint. kNotFound.
+  [[nodiscard]] Status useGid(int index);
   [[nodiscard]] const DeviceLimits& limits() const { return limits_; }
   [[nodiscard]] std::uint8_t portNumber() const { return portNumber_; }
   [[nodiscard]] Verbs& verbs() const { return *verbs_; }
