@@ -20,8 +20,8 @@
 
 namespace hearth {
 
-// Who takes the room of [offset, offset + bytes) of the file, whole pages of it, and is charged for
-// it: touchMemory() here, HolderClient::touchMemory() the holder.
+// Takes the room of [offset, offset + bytes) of the file, in whole pages, and is charged for it:
+// touchMemory() charges this process, HolderClient::touchMemory() the holder.
 using ArenaTouch =
     std::function<Result<TouchedMemory>(int file, std::uint64_t offset, std::uint64_t bytes)>;
 

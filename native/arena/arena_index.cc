@@ -148,7 +148,7 @@ Result<std::unique_ptr<ArenaIndex>> ArenaIndex::create(const Arena& arena) {
 }
 
 void ArenaIndex::reset(const ArenaIdentity& arena, SlotState state) {
-  // Who ends in the middle of this has left no index.
+  // A process that ends in the middle of this leaves no index.
   std::memset(memory_.data(), 0, sizeof(ArenaIndexHeader));
   std::atomic_thread_fence(std::memory_order_release);
   const std::uint64_t generation = firstGeneration();

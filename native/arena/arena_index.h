@@ -1,11 +1,11 @@
-// Says what is in the slots of an arena, in a second small file of memory that outlives the process
-// as the arena does. A process may end at any instruction: whoever comes next finds what was
-// published before, whole, and nothing else. It believes nothing that it cannot check.
+// Records the contents of an arena's slots in a second small file of memory, which outlives the
+// process as the arena does. A process may end at any instruction: its successor finds everything
+// published before, whole, and nothing else. The successor believes nothing that it cannot check.
 //
-// Who comes next takes both files from the holder, asks it until the processes before have ended
-// (HolderMemory::usersGone; mostly at once), adopts the arena and its index, and releases the
-// quarantine. Where one lives on, which has lost the holder and may still write, the arena is given
-// up for a new one.
+// The successor takes both files from the holder, asks the holder until the former processes have
+// ended (HolderMemory::usersGone; mostly at once), adopts the arena and its index, and releases the
+// quarantine. When a former process lives on, having lost the holder, it may still write: the
+// successor gives the arena up for a new one.
 #pragma once
 
 #include <cstdint>
@@ -39,10 +39,10 @@ struct ArenaFindings {
   std::size_t refusedRecords = 0;
 };
 
-// Different threads may be at different slots. What is said of a slot's state holds for the thread
-// that fills, publishes or frees it, one at a time; noteBusy() and noteIdle() are for any thread
-// while the slot is neither freed nor filled again. An index outlives its calls; the arena it is
-// about may go before.
+// Different threads may be at different slots. Statements about the state of a slot hold for the
+// thread that fills, publishes or frees it, one at a time; noteBusy() and noteIdle() are for any
+// thread while the slot is neither freed nor filled again. An index outlives its calls; its arena
+// may go before.
 class ArenaIndex {
  public:
   // For an arena that is new: all slots are free. Generations begin above those of any index that
@@ -112,8 +112,8 @@ struct ArenaIndex::Adopted {
 // Why these bytes are no index of such an arena, or nothing. Pure.
 [[nodiscard]] std::string refusalOf(std::span<const std::byte> index, const ArenaIdentity& arena);
 
-// What a record says that the one before has left: kValid only when it is whole and idle, kFree
-// when it is free or not to be believed, kQuarantined else. Pure.
+// Judges a record of the former process: kValid only when it is whole and idle, kFree when it is
+// free or not credible, kQuarantined else. Pure.
 [[nodiscard]] SlotState assess(const ArenaRecord& record);
 
 }  // namespace hearth

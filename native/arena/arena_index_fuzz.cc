@@ -1,6 +1,6 @@
-// Whatever a process before has left in an index: it is refused, or each of its records is believed
-// only when it is whole and stays inside its slot. Header and checksums are made right first, so
-// that the fuzzer gets past them.
+// Whatever a former process left in an index: the successor refuses it, or believes each record
+// only when the record is whole and stays inside its slot. The fuzzer first corrects header and
+// checksums, so that inputs reach the checks behind them.
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>

@@ -1,5 +1,5 @@
 // A process that fills, publishes, uses and frees slots is killed at any instruction, many times:
-// what the next one adopts has the bytes that its record says.
+// every slot that its successor adopts has the bytes of its record.
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/prctl.h>

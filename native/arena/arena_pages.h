@@ -32,8 +32,8 @@ struct ArenaPages {
 // 4 KiB, 2 MiB, 2 MiB, 1 GiB.
 [[nodiscard]] std::uint64_t arenaPageBytes(ArenaPageKind kind);
 
-// What an arena would get that asks for `best`: takes the memory of one of each kind of page for a
-// moment, and gives it back. Milliseconds.
+// The pages that an arena asking for `best` would get: takes the memory of one page of each kind
+// for a moment and gives it back. Milliseconds.
 [[nodiscard]] ArenaPages probeArenaPages(ArenaPageKind best = ArenaPageKind::kHuge1G);
 
 // Nothing when the kernel makes transparent pages of memory in files, which is tried on 2 MiB of

@@ -1,6 +1,6 @@
-// What a slot of an arena has in it, as it lies in memory that outlives a process. The layout is
-// fixed and little-endian. Whoever writes it may end at any instruction, so the state is the last
-// word that is written, and all else is written while it says that nothing is valid.
+// The contents of one slot of an arena, laid out in memory that outlives a process. The layout is
+// fixed and little-endian. The writer may end at any instruction, so it writes the state last, and
+// everything else while the state says that nothing is valid.
 #pragma once
 
 #include <array>
@@ -26,7 +26,7 @@ enum class SlotState : std::uint32_t {
   kQuarantined = 3,  // a process before this one may have had I/O in flight
 };
 
-// What a slot is of.
+// Names the bytes in a slot.
 struct SlotContents {
   ContentKey key;
   std::uint64_t chunk = 0;  // of the content

@@ -33,7 +33,7 @@ constexpr std::size_t kSlotBytes = kBlockBytes + 1000;
   ::_exit(0);
 }
 
-// What the next process would find, and no more than that: nothing is changed.
+// Reads everything the next process would find, and changes nothing.
 class Finder {
  public:
   explicit Finder(const FilledArena& filled) : filled_(filled) {

@@ -99,7 +99,7 @@ TEST(Arena, KeepsThePagesThatADeviceKnows) {
   EXPECT_EQ(arena->bytes(1).front(), std::byte{7});
 }
 
-// What still moves bytes by the pages that a slot had sees these, and not what is in it now.
+// A transfer that still uses a slot's former pages sees these, and not the slot's new contents.
 TEST(Arena, FormerPagesAreOfNoSlot) {
   const auto arena = arenaOf(optionsOf(1));
   ASSERT_TRUE(arena->commit(0, 1).ok());

@@ -14,10 +14,11 @@ namespace hearth {
 class NumaTopology {
  public:
   virtual ~NumaTopology() = default;
-  // Those that have memory which this process may use, ascending; at least one.
+  // Nodes with memory that this process may use, ascending; at least one.
   [[nodiscard]] virtual std::vector<int> nodes() const = 0;
   // Pages of [offset, offset + bytes) of a file of memfd_create(2) come from `node` from now on,
-  // whoever touches them, as long as it has some; else from others. On pages of the file's.
+  // whichever thread touches them, as long as the node has some; else from others. On pages of the
+  // file's.
   [[nodiscard]] virtual Status prefer(int file, std::uint64_t offset, std::uint64_t bytes,
                                       int node) const = 0;
 };

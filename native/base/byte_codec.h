@@ -46,7 +46,7 @@ class ByteWriter {
     bytes(std::as_bytes(std::span(value)));
   }
   [[nodiscard]] std::size_t size() const { return out_->size(); }
-  // What a writer of its own has written.
+  // Takes the bytes of a writer that owns them.
   [[nodiscard]] std::vector<std::byte> take() { return std::move(own_); }
 
  private:

@@ -1,5 +1,4 @@
-// What backs memory that bytes are moved into. Part of the wire protocol
-// (wire/memory_descriptor.h).
+// The kind of memory behind an address. Part of the wire protocol (wire/memory_descriptor.h).
 #pragma once
 
 #include <cstdint>

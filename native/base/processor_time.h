@@ -1,4 +1,4 @@
-// What programs that measure say of themselves.
+// Processor time of this process, for programs that measure.
 #pragma once
 
 #include <sys/resource.h>

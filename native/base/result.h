@@ -12,8 +12,8 @@
 
 namespace hearth {
 
-// Why something failed. `message` is a sentence for people: what failed, why, and what to do where
-// that is known. It never contains a secret (URL query strings and headers are secrets).
+// A failure. `message` is a sentence for people: the failed action, its cause and, if known, the
+// next step. It never contains a secret (URL query strings and headers are secrets).
 struct Error {
   ErrorCode code = ErrorCode::kInternal;
   std::string message;

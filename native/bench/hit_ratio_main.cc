@@ -40,7 +40,7 @@ Column policyColumn(const char* name, Make make) {
           }};
 }
 
-// Those up to kOurs are of the literature.
+// Policies up to kOurs come from the literature.
 enum : std::size_t { kOurs = 6, kLasting, kOracle, kReached, kBound, kColumns };
 
 std::array<Column, kColumns> makeColumns() {

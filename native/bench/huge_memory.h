@@ -12,8 +12,8 @@ class HugeMemory {
   static constexpr std::size_t kPageBytes = 2u << 20;
 
   // Huge pages that the administrator has set apart (vm.nr_hugepages), else 2 MiB aligned memory
-  // that the kernel collapses into huge pages (MADV_COLLAPSE; Linux 6.1). All of it is touched
-  // already. Ends the program where there is no memory.
+  // that the kernel collapses into huge pages (MADV_COLLAPSE; Linux 6.1). The constructor touches
+  // all of it and ends the program where there is no memory.
   explicit HugeMemory(std::size_t bytes);
   ~HugeMemory();
   HugeMemory(const HugeMemory&) = delete;

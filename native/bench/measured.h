@@ -1,4 +1,4 @@
-// What the programs of `make bench` are given, and print about what they have measured. Pure.
+// Arguments and output of the programs of `make bench`. Pure.
 #pragma once
 
 #include <algorithm>

@@ -1,12 +1,12 @@
-// hearth_bench_raw_tcp: what TCP on the loopback gives a program that does nothing else, for rows
-// of `make bench` in which agents do the same. Bytes lie in huge pages at both ends, no two of them
-// at one place, and the receiver compares the CRC32C of each block of 64 KiB with what the sender
-// has computed before. Each stream has a thread at either end.
+// hearth_bench_raw_tcp: the speed of TCP on the loopback for a program that does nothing else, for
+// rows of `make bench` in which agents do the same. Bytes lie in huge pages at both ends, no two of
+// them at one place, and the receiver compares the CRC32C of each block of 64 KiB with the one that
+// the sender computed. Each stream has a thread at either end.
 //
 //   stream BYTES STREAMS...  for each number of streams: GIB_PER_SECOND CPU_SECONDS_PER_GIB STREAMS
 //   pingpong SIZE COUNT      one after the other: MEDIAN_US P99_US
 //
-// What the pages are comes last on each line.
+// The kind of pages comes last on each line.
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/socket.h>

@@ -17,14 +17,14 @@
 
 namespace hearth {
 
-// What one JavaScript environment (main thread or worker) has of the addon.
+// The addon's state for one JavaScript environment (main thread or worker).
 struct AddonData {
   explicit AddonData(Napi::Env env) : bridge(std::make_shared<Bridge>(env)) {}
   std::shared_ptr<Bridge> bridge;
   Napi::FunctionReference engineClass;
   // Engines that are open, to be closed with the environment.
   std::vector<std::shared_ptr<Engine>> open;
-  // Those that open or close an engine, to be joined with the environment: few in a process's life.
+  // Threads that open or close an engine, joined with the environment: few in a process's life.
   std::vector<std::thread> threads;
 };
 

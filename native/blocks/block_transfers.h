@@ -49,7 +49,7 @@ class BlockTransfers {
   // size and never creates one (kNotFound).
   [[nodiscard]] Batch begin(Direction direction, std::vector<BlockTransfer> transfers);
 
-  // Whether the batch has ended. kNotFound: no such batch, or wait() has taken its answer.
+  // True when the batch has ended. kNotFound: no such batch, or wait() has taken its answer.
   [[nodiscard]] Result<bool> isDone(Batch batch) const;
 
   // Blocks until the batch has ended and returns the transfers that failed, in their order; the

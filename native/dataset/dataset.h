@@ -51,7 +51,7 @@ struct FileReference {
     ManifestEntry about = dataset->manifest->entry(entry);
     return {std::move(dataset), about};
   }
-  // What must still be true of the origin's object.
+  // Conditions under which the origin's object is still the one in the manifest.
   [[nodiscard]] OriginExpectation expectation() const {
     return {.objectSize = about.objectOffset == 0 ? about.size : 0,
             .validator = std::string(about.validator)};

@@ -1,4 +1,4 @@
-// What the engine reports to the agent above it, or needs of it: the few things that go up.
+// The engine's reports to the agent above it, and its few requests to the agent.
 #pragma once
 
 #include <cstdint>

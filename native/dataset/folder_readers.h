@@ -1,5 +1,5 @@
-// Who goes through the small files of a dataset, one after the other in the order of the manifest:
-// known by the files that were read last. A file that is read alone says nothing about the next
+// Finds readers that go through the small files of a dataset, one after the other in the order of
+// the manifest; the files read last identify a reader. A single file says nothing about the next
 // one; two in order do. Thread-safe.
 #pragma once
 

@@ -43,7 +43,7 @@ class LocationCache {
   void clear();
   // Changes when base or credentials did: what was refused before may be given now.
   [[nodiscard]] std::uint64_t version() const { return version_.load(); }
-  // Whoever waits, now or later, gets this error: the engine is shutting down.
+  // Present and later callers get this error: the engine is shutting down.
   void close(const Error& error);
   // The origin refused this location: the next look-up asks again.
   void expire(std::uint32_t entry);
@@ -54,7 +54,7 @@ class LocationCache {
   static constexpr auto kAnswerTimeout = std::chrono::seconds(60);
   [[nodiscard]] Task<Result<Location>> find(Reactor& reactor, std::uint32_t entry,
                                             Clock::duration timeout = kAnswerTimeout);
-  // What is known now. Asks the agent for it, as ahead of need, when nothing is.
+  // The known location. When none is known, asks the agent for it as ahead of need.
   [[nodiscard]] std::optional<Location> peek(std::uint32_t entry);
 
  private:
@@ -69,8 +69,8 @@ class LocationCache {
   // Under the lock.
   [[nodiscard]] bool usable(std::uint32_t entry) const;
   void drop(std::unordered_map<std::uint32_t, Single>::iterator place);
-  // Notes what to ask for ahead of the reader who looks `entry` up; whether there is something now
-  // that was not to be asked for before.
+  // Notes the entries to ask for ahead of the reader who looks `entry` up. True when there is a new
+  // one.
   bool lookAhead(std::uint32_t entry);
   void answer(std::uint32_t entry, const Result<Location>& result);
   void askPending();

@@ -207,7 +207,7 @@ std::vector<std::shared_ptr<Dataset>> ManifestStore::opened() {
   return all;
 }
 
-// Those in use are handed out again, not a second one beside them.
+// The store hands out manifests in use again instead of reading a second one.
 void ManifestStore::forget(const Sha256Digest& digest) {
   std::erase_if(former_, [](const auto& manifest) {
     return std::ranges::all_of(manifest.second,

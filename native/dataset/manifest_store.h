@@ -17,7 +17,7 @@
 
 namespace hearth {
 
-// What the store uses of the engine's home shard. All of it lives longer than the store.
+// The parts of the engine's home shard that the store uses. They outlive the store.
 struct ManifestPorts {
   Reactor& reactor;
   FileSystem& files;
@@ -32,7 +32,7 @@ struct ManifestPorts {
 
 class ManifestStore {
  public:
-  // What `ports` refers to must remain live while this object is used.
+  // The objects in `ports` must outlive this one.
   explicit ManifestStore(ManifestPorts ports);
 
   // Checks the bytes, writes them durably and opens them.

@@ -1,4 +1,4 @@
-// What goes through a whole manifest, and the quick calls of the shard meanwhile.
+// Walks through a whole manifest, and the quick calls of the shard meanwhile.
 #include "dataset/manifest_store.h"
 
 #include <fcntl.h>
@@ -204,7 +204,7 @@ TEST_F(ManifestStoreTest, WhoHasARemovedOneIsGivenLocationsWhenItIsOpenedAgain) 
   std::ignore = add();
   EXPECT_EQ(store->find(digest, "a"), mounted);
   remove();
-  // That its locations cannot be found reaches it, too.
+  // The failure to find its locations reaches it, too.
   EXPECT_EQ(store->findUsed(digest, "a"), mounted);
   EXPECT_EQ(store->findUsed(digest, "b"), nullptr);
   store->close();

@@ -25,7 +25,7 @@ struct OriginTurnsTest : testing::Test {
     keptBusy = turns.force(*reactor, kRun);
     first.end(OriginTurns::kBytes);
   }
-  // Whoever's turn it is learns of it on the reactor.
+  // The owner of a turn learns of it on the reactor.
   void TearDown() override {
     keptBusy = OriginTurns::Turn();
     reactor->stop();

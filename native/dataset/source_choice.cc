@@ -212,7 +212,7 @@ bool SourceChoice::succeeded(const Turn& turn, std::uint64_t bytes, Clock::time_
   ++source.counts.requests;
   measure(source, turn, bytes, now);
   source.lacking = 0;
-  // What began before it failed says nothing of how it is now.
+  // A transfer that began before the failure says nothing about the present state.
   if (source.failures == 0 || turn.begun < source.asideAt) return false;
   source.failures = 0;
   source.asideUntil = Clock::time_point::min();

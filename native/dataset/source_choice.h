@@ -42,7 +42,7 @@ class SourceChoice {
   static constexpr auto kLongestAside = std::chrono::minutes(5);
   // A turn is given up when another source would have been so many times as fast.
   static constexpr int kSlowness = 8;
-  // What was measured so long ago says nothing of now.
+  // An older measurement says nothing about now.
   static constexpr auto kRateHolds = std::chrono::minutes(1);
   // A file that a mirror does not have is looked for there again after that.
   static constexpr auto kLacksHolds = std::chrono::minutes(10);
@@ -64,15 +64,15 @@ class SourceChoice {
     Clock::time_point begun;
     bool probe = false;  // of a source that was put aside
   };
-  // Those of `among` that neither lack `entry` nor lied.
+  // Sources of `among` that neither lack `entry` nor lied.
   [[nodiscard]] SourceMask mayHave(SourceMask among, std::uint32_t entry, Clock::time_point now);
-  // Those of `among` that may be asked for `entry`: that are well, or due to be probed; when none
-  // is so, all that have it. None: all of them lack the entry, or lied.
+  // Sources of `among` that may be asked for `entry`: healthy ones and ones due for a probe; if
+  // there are none, all that have the entry. Empty: all of them lack the entry, or lied.
   [[nodiscard]] SourceMask usable(SourceMask among, std::uint32_t entry, Clock::time_point now);
   // Which of `among` gave wrong bytes so lately that they are not asked.
   [[nodiscard]] SourceMask liars(SourceMask among, Clock::time_point now) const;
 
-  // Those of `among` that did not fail so lately that they are put aside for it.
+  // Sources of `among` without a failure so recent that they are put aside for it.
   [[nodiscard]] SourceMask answering(SourceMask among, Clock::time_point now) const;
 
   // Of `among`, that has one at least, where `entry` is asked for next. A source that is put aside
@@ -106,8 +106,8 @@ class SourceChoice {
   // True as failed().
   bool straggled(const Turn& turn, std::uint64_t bytes, std::size_t other, std::uint64_t others,
                  Clock::time_point now);
-  // What was asked of it beside another source's turn, which began at `begun`, ended before its
-  // time. True as failed().
+  // A request beside another source's turn, which began at `begun`, ended before its time. True as
+  // failed().
   bool brokeOff(std::size_t source, Clock::time_point begun, const std::string& why,
                 Clock::time_point now);
   // It has not the entry as the manifest lists it. True: that is the first time for this source.

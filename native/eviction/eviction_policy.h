@@ -37,8 +37,8 @@ class EvictionPolicy {
   // May this file go now? Not when it is pinned, published or in use. Calls nothing of the policy.
   using MayGo = std::function<bool(const ContentKey&)>;
 
-  // `capacityBytes`: for about how many bytes of files there is room. It only scales the queues:
-  // who uses the policy keeps to it.
+  // `capacityBytes`: the approximate room for files. It only scales the queues: the caller of the
+  // policy enforces the capacity.
   explicit EvictionPolicy(std::uint64_t capacityBytes, EvictionTuning tuning = {});
   EvictionPolicy(const EvictionPolicy&) = delete;
   EvictionPolicy& operator=(const EvictionPolicy&) = delete;

@@ -336,7 +336,7 @@ TEST(EvictionPolicy, AMillionFilesCostACallOfThePredicateEach) {
   EXPECT_LE(asked, kFiles + uses);
 }
 
-// Those that may not go are passed over once a round, not by each call.
+// Each round passes over pinned files once, not each call.
 TEST(EvictionPolicy, PinnedFilesAreNotPassedOverAgainAndAgain) {
   constexpr std::uint32_t kFiles = 100'000, kPinned = kFiles / 2;
   EvictionPolicy policy(kFiles);

@@ -16,7 +16,7 @@ void CrashNode::resize(std::uint64_t size) {
     retired.push_back(std::move(data));
     data = std::move(grown);
   } else {
-    // What a later growth uncovers must be zeros, also on the disk.
+    // A later growth must uncover zeros, also on the disk.
     for (std::uint64_t page = size / CrashFileSystem::kPageBytes;
          size < data.size() && page * CrashFileSystem::kPageBytes < data.size(); ++page) {
       dirtyPages.insert(page);

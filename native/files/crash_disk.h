@@ -49,7 +49,7 @@ struct CrashNode {
 };
 
 struct CrashFileSystem::Disk {
-  // What the caller of admit() must do.
+  // The next step for the caller of admit().
   enum class Verdict { kDo, kDoAndFail, kFail };
   struct Injection {
     FileCall call;

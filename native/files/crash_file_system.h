@@ -1,11 +1,11 @@
 // Files in memory that forget what was not synced, for tests of everything that must survive a
 // crash.
 //
-// What a power loss leaves (crashCopy): of a file, its synced bytes, any subset of the 4 KiB pages
-// written since, and either the synced or the latest size (pages between them read as zeros where
-// they were lost); of a directory, its synced entries and any prefix of the operations on it since.
-// A rename inside one directory is one operation; one between two directories is an operation in
-// each, and they survive or not independently. A killed process (killCopy) loses nothing.
+// Contents after a power loss (crashCopy): of a file, its synced bytes, any subset of the 4 KiB
+// pages written since, and either the synced or the latest size (lost pages between them read as
+// zeros); of a directory, its synced entries and any prefix of the operations on it since. A rename
+// inside one directory is one operation; one between two directories is an operation in each, and
+// they survive or not independently. A killed process (killCopy) loses nothing.
 //
 // Any thread; calls are atomic. Coroutines never wait.
 #pragma once
@@ -37,14 +37,14 @@ class CrashFileSystem final : public FileSystem {
   CrashFileSystem();
   ~CrashFileSystem() override;
 
-  // What is on the disk if the power fails now; the same seed gives the same copy. Nothing is
-  // locked, no error is injected and no crash is planned in it.
+  // The contents of the disk if the power fails now; the same seed gives the same copy. The copy
+  // has no locks, injects no error and plans no crash.
   [[nodiscard]] std::unique_ptr<CrashFileSystem> crashCopy(std::uint64_t seed) const;
   [[nodiscard]] std::unique_ptr<CrashFileSystem> killCopy() const;
 
   // The disk goes away in the operation after the next `operations` ones that change something:
-  // that one and all later calls fail with kIoError. Whether that one's own effect survives is up
-  // to crashCopy; a sync then synced nothing.
+  // this operation and all later calls fail with kIoError. The choice of crashCopy includes the
+  // operation's own effect; a sync then synced nothing.
   void crashAfter(std::uint64_t operations);
   [[nodiscard]] bool crashed() const;
   // Operations so far that changed or synced something.
@@ -53,7 +53,7 @@ class CrashFileSystem final : public FileSystem {
   // The nth call of this kind from now (1 is the next) and the `times` - 1 after it fail with errno
   // `error`, without effect.
   void inject(FileCall call, std::uint64_t nth, int error, std::uint64_t times = 1);
-  // What space() answers.
+  // Sets the answer of space().
   void setSpace(SpaceInfo space);
   // Bit rot: inverts the byte at `offset`, on the disk too. Aborts when there is none.
   void corrupt(const std::string& path, std::uint64_t offset);

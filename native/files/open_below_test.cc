@@ -28,7 +28,7 @@ class OpenBelowTest : public testing::Test {
   }
   void TearDown() override { fs::remove_all(folder_); }
 
-  // What is read, or the error's name in brackets.
+  // The bytes of the file, or the error's name in brackets.
   [[nodiscard]] std::string read(const std::string& path) const {
     const Result<int> opened = openRegularBelow((folder_ / "root").string(), path);
     if (!opened.ok()) return "[" + std::string(errorName(opened.code())) + "]";

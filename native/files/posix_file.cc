@@ -15,7 +15,7 @@ namespace {
 // Longest single read or write: what fits a completion's 32-bit result with room to spare.
 constexpr std::size_t kLongestTransfer = std::size_t{1} << 30;
 
-// What every file system that has direct input/output is content with, for memory and offsets.
+// The alignment of memory and offsets that satisfies every file system with direct input/output.
 constexpr std::size_t kDirectAlignment = 4096;
 
 // Of every architecture that we are built for; larger ones answer for more at a time.

@@ -1,4 +1,4 @@
-// What an ioctl on a file or folder asks for.
+// Decodes an ioctl on a file or folder.
 #pragma once
 
 #include <cstdint>

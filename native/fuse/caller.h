@@ -1,5 +1,5 @@
-// Who makes a request of the kernel, for what each reader of a mount may have its part of. Any
-// thread.
+// Identifies the process behind a request of the kernel, so that each reader of a mount gets a
+// share of its limits. Any thread.
 #pragma once
 
 #include <cstdint>
@@ -7,9 +7,9 @@
 namespace hearth {
 
 // The same number for requests of one process; `thread` is the header's pid, with which the kernel
-// names the thread that asks. 0 is a process outside of the pid namespace in which the file system
-// was mounted: such processes are distinguished by `user` alone. Looks a thread up in /proc: where
-// that is another namespace's, each thread counts for itself.
+// names the thread that asks. 0 stands for a process outside of the pid namespace in which the file
+// system was mounted: `user` alone distinguishes such processes. Looks a thread up in /proc: where
+// /proc belongs to another namespace, each thread counts for itself.
 [[nodiscard]] std::uint64_t callerOf(std::uint32_t thread, std::uint32_t user);
 
 }  // namespace hearth

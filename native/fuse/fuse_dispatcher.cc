@@ -58,8 +58,8 @@ FuseDispatcher::FuseDispatcher(std::shared_ptr<MountSource> source, OwnedFd devi
 void FuseDispatcher::resume(const std::optional<FuseNegotiated>& negotiated) {
   if (negotiated) take(*negotiated);
   files_.inherit();
-  // What the last agent read and did not answer. Kernels before 6.9 cannot: those requests wait
-  // until the holder aborts the connection.
+  // Requests that the last agent read and did not answer. Kernels before 6.9 cannot resend: the
+  // requests wait until the holder aborts the connection.
   device_.resend();
 }
 

@@ -5,9 +5,9 @@
 
 namespace hearth {
 
-// What a reader sees when its bytes cannot be had.
+// The errno of a reader whose bytes cannot be had.
 [[nodiscard]] int readErrno(ErrorCode code);
-// What the caller of the ioctl sees when its advice is not taken.
+// The errno of an ioctl whose advice is refused.
 [[nodiscard]] int adviceErrno(ErrorCode code);
 
 }  // namespace hearth

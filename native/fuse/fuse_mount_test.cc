@@ -19,7 +19,7 @@ namespace {
 
 class FuseMountTest : public MountTest {};
 
-// Whether one of twenty attempts holds: of what a kernel keeps it may always drop something.
+// True when one of twenty attempts holds: the kernel may drop cached pages at any time.
 template <typename Attempt>
 bool succeedsOnce(Attempt attempt) {
   for (int i = 0; i < 20; ++i) {

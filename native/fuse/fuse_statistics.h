@@ -1,4 +1,4 @@
-// What a mount has done, counted by its threads.
+// Counters of a mount's work, kept by its threads.
 #pragma once
 
 #include <array>

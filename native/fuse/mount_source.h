@@ -1,4 +1,4 @@
-// What a FUSE mount needs of the engine: the seam between the protocol and the cache.
+// The seam between the FUSE protocol and the cache: the calls of a mount to the engine.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ struct MappedBytes {
   [[nodiscard]] std::size_t size() const { return bytes.size() + rest.size(); }
 };
 
-// What an application says about a file or a tree by ioctl (hearth_ioctl.h).
+// Advice of an application on a file or a tree, by ioctl (hearth_ioctl.h).
 enum class Advice : std::uint8_t {
   kWillNeed,         // fetch it to this node
   kWillNeedCluster,  // fetch what no agent of the cluster holds
@@ -59,9 +59,9 @@ class MountSource {
 
   virtual ~MountSource() = default;
   [[nodiscard]] virtual const Manifest& manifest() const = 0;
-  // Whether the entry's file is complete now. Any thread, fast.
+  // True when the entry's file is complete now. Any thread, fast.
   [[nodiscard]] virtual bool complete(std::uint32_t entry) = 0;
-  // Whether a file is opened by passthrough once it is complete; always the same for one file.
+  // True when a complete file is opened by passthrough; always the same for one file.
   [[nodiscard]] virtual bool passesThrough([[maybe_unused]] const ManifestEntry& file) const {
     return true;
   }

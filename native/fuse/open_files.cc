@@ -191,7 +191,7 @@ void OpenFiles::drop(Stripe& stripe, std::uint32_t entry) {
   if (file->second.backingId != 0) device_.closeBacking(file->second.backingId);
   const std::optional<std::uint64_t> evictAtClose = file->second.evictAtClose;
   stripe.files.erase(file);
-  // Whether the advice is taken is not reported: it is only advice.
+  // Advice is only advice: a refusal is not reported.
   if (evictAtClose) {
     [[maybe_unused]] const Status advised = source_.advise(entry, Advice::kDontNeed, *evictAtClose);
   }

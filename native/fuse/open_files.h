@@ -43,7 +43,7 @@ struct OpenAnswer {
 
 class OpenFiles {
  public:
-  // What one file's reads share.
+  // State shared by the reads of one file.
   struct Reading {
     std::shared_ptr<MountSource::OpenFile> file;
     std::uint64_t size = 0;

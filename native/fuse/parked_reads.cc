@@ -24,7 +24,7 @@ ParkedReads::Parked ParkedReads::park(std::uint64_t unique, const Ask& ask) {
 
 void ParkedReads::askQueued() {
   std::unique_lock lock(mutex_);
-  // Whoever asks already looks again afterwards: no read waits for nothing, and answers that come
+  // A thread that asks already looks again afterwards: no read waits in vain, and answers that come
   // at once do not stack up.
   while (!asking_ && !queued_.empty() && asked_.size() < limit_) {
     auto next = queued_.extract(queued_.begin());

@@ -1,7 +1,7 @@
-// Reads that wait for bytes, so that they can be interrupted and drained. A read is answered by
-// whoever takes it out: the source's answer, a signal, or the end of the session. Only so many are
-// asked of the source; the others wait for room here, where a signal finds them too: whoever reads
-// requests is never held back, because the kernel sends signals the same way. Any thread.
+// Reads that wait for bytes, so that they can be interrupted and drained. The source's answer, a
+// signal, or the end of the session takes a read out and answers it. The source gets a bounded
+// number of reads; the others wait for room here, where a signal finds them too. A thread that
+// reads requests is never held back, because the kernel sends signals the same way. Any thread.
 #pragma once
 
 #include <array>

@@ -35,7 +35,7 @@ ReadAhead::Wanted ReadAhead::observe(std::uint64_t offset, std::uint32_t length,
   const bool wholeFile = options.wholeFileAfter != 0 && stream.run >= options.wholeFileAfter;
   Wanted wanted;
   if (!whole_ && (inOrder || wholeFile)) wanted.fetch = toFetch(stream, size, options);
-  // Who reads a little here and there on its way would have all of it read from the disk.
+  // A sparse reader would otherwise have its whole way read from the disk.
   const bool dense = 2 * stream.run >= stream.next - std::min(stream.begin, stream.next);
   if (inOrder && dense) wanted.load = toLoad(stream, size, options);
   return wanted;

@@ -25,8 +25,8 @@ class ReadAhead {
     bool operator==(const Hint&) const = default;
   };
 
-  // What a read shows: bytes that should be made resident now, far ahead, and those that should
-  // come into memory when they are resident, close ahead.
+  // The bytes that a read calls for: far ahead, bytes to make resident; close ahead, resident bytes
+  // to bring into memory.
   struct Wanted {
     std::optional<Hint> fetch, load;
   };

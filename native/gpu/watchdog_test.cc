@@ -43,7 +43,7 @@ class WatchdogTest : public GpuFixture {
     EXPECT_EQ(moved.code(), ErrorCode::kDeadlineExceeded);
     EXPECT_THAT(moved.error().message, HasSubstr(stage));
     EXPECT_EQ(transfer().error().message, moved.error().message) << "it is broken for good";
-    // Whoever gave the memory lets go of it while the driver may still write there.
+    // The owner lets go of the memory while the driver may still write there.
     const_cast<FilePiece&>(piece).memory.region.reset();
     memory.reset();
     opened->reset();

@@ -13,7 +13,7 @@ namespace hearth {
 struct ReadOptions {
   // 0: kDefaultReaders. More than the processors have cores, as most of them wait for storage.
   unsigned threads = 0;
-  // What one thread reads at once; a multiple of kDirectReadAlignment.
+  // Bytes that one thread reads at once; a multiple of kDirectReadAlignment.
   std::uint64_t chunkBytes = std::uint64_t{4} << 20;
   // Called on the caller's thread after some chunks, with bytes that are in memory and bytes of the
   // plan. False ends the load with kCancelled.

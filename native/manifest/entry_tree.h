@@ -19,7 +19,7 @@ class EntryTree {
   using NodeId = std::uint32_t;
   static constexpr NodeId kRoot = 0;
 
-  // What a node stands for. A refused one keeps its name taken, so that the order of rows does not
+  // The meaning of a node. A refused one keeps its name taken, so that the order of rows does not
   // matter.
   enum class State : std::uint8_t { kImplicitDirectory, kGiven, kRefused };
 

@@ -21,7 +21,7 @@ class Glob {
   // bytes.
   [[nodiscard]] static Result<Glob> compile(std::string_view pattern);
 
-  // Whether the pattern matches the whole path. Time is at most (bytes of path) x (bytes of
+  // True when the pattern matches the whole path. Time is at most (bytes of path) x (bytes of
   // pattern), whatever the pattern: all alternatives are followed at once (Thompson 1968).
   [[nodiscard]] bool matches(std::string_view path) const;
 
@@ -54,7 +54,7 @@ class Glob {
   class Active;
 
   [[nodiscard]] bool accepts(const State& state, char32_t character) const;
-  // What `members` become by this character, into `next`.
+  // Advances `members` by this character, into `next`.
   void step(const std::vector<std::uint32_t>& members, char32_t character, Active& next) const;
   [[nodiscard]] bool matchesLong(std::string_view path) const;
 

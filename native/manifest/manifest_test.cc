@@ -169,8 +169,8 @@ TEST(Manifest, RefusesEveryTruncationAndOtherVersions) {
   EXPECT_EQ(Manifest::parse(future).code(), ErrorCode::kUnsupported);
 }
 
-// What a later release may make of a manifest: fields that we skip at the end of its header and of
-// its entries, and a part of its own behind the strings.
+// A manifest of a later release: unknown fields at the end of its header and of its entries, and an
+// unknown part behind the strings.
 std::vector<std::byte> extended(const std::vector<std::byte>& bytes, std::uint32_t moreHeader,
                                 std::uint32_t moreEntry, std::size_t behind) {
   Header header;

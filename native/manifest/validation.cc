@@ -175,7 +175,7 @@ Result<Parts> checkHeader(std::span<const std::byte> bytes) {
       header->stringsOffset != digestsOffset + header->digests * sizeof(Sha256Digest)) {
     return corrupt("its parts do not have the lengths that its header says");
   }
-  // What later releases add as parts of their own follows the strings.
+  // Parts that later releases add follow the strings.
   const std::uint64_t end = header->stringsOffset + padded(header->stringBytes);
   if (end > size || (end != size && !header->extended()))
     return corrupt("its parts do not have the lengths that its header says");

@@ -11,8 +11,8 @@ namespace hearth {
 
 class MemoryRegion;
 
-// That a device knows a region, and as what (its keys). Undone by its destruction, on any thread,
-// which is before the memory goes.
+// A device's knowledge of a region, with its keys. The destructor undoes it, on any thread, before
+// the memory goes.
 class MemoryRegistration {
  public:
   virtual ~MemoryRegistration() = default;

@@ -59,17 +59,18 @@ class MemoryRegion {
     return {memory_, isHost() ? static_cast<std::size_t>(size_) : 0};
   }
 
-  // What the device knows it as. The first call has the device enroll it and takes as long, so it
-  // is not made on an event loop; one device does so once, and different ones at the same time.
-  // What has failed is tried again by the next call. The registration lives as long as the region.
+  // The device's registration of this region. The first call has the device enroll the region and
+  // takes as long, so no event loop calls it; a device does so once, and different devices do so at
+  // the same time. After a failure the next call tries again. The registration lives as long as the
+  // region.
   [[nodiscard]] Result<const MemoryRegistration*> registrationWith(
       const std::shared_ptr<MemoryDevice>& device);
   // The same without waiting: null when no call has succeeded yet.
   [[nodiscard]] const MemoryRegistration* knownTo(const MemoryDevice& device) const;
 
-  // What is in the memory is not needed, and its room may go to others until it is touched again:
-  // then it is zero. False: nothing was done, as it is not memory of its own, or as a device
-  // knows it, which would go on with pages that are no longer here.
+  // Discards the contents: the room may go to others until a touch brings zeros. False: nothing was
+  // done, because the region does not own its memory, or because a device knows it and would go on
+  // with pages that are no longer here.
   bool decommit();
   // The same for whole pages of a region that is a file's, [offset, offset + size) inside it: for
   // everybody who has the file. The file has other pages there when it is touched next, so what is

@@ -79,7 +79,7 @@ TEST(MemoryRegion, IsWhatOthersSeeInAFile) {
   EXPECT_FALSE((*first)->decommit()) << "it is the file's";
 }
 
-// Who touches memory of which the file has been cut off ends by SIGBUS.
+// A thread that touches memory behind the end of its file ends by SIGBUS.
 TEST(MemoryRegion, OfAFileThatMayShrinkIsRefused) {
   const int file = ::memfd_create("memory", MFD_CLOEXEC | MFD_ALLOW_SEALING);
   ASSERT_EQ(::ftruncate(file, 4096), 0);

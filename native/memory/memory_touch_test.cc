@@ -87,7 +87,7 @@ class Group {
     std::ifstream(current()) >> bytes;
     return bytes;
   }
-  // What `work`, done by a process of the group, has it charged while that lives.
+  // The memory charged to the group while a process in it that does `work` lives.
   template <class Work>
   std::uint64_t chargedFor(Work work) const {
     int ends[2];

@@ -13,7 +13,7 @@
 namespace hearth {
 namespace {
 
-// What hangs, and who is inside. Shared with calls that outlive the test's reads.
+// The path that hangs, and the calls inside. Shared with calls that outlive the test's reads.
 struct Hang {
   std::mutex mutex;
   std::condition_variable changed;

@@ -79,7 +79,7 @@ Task<Status> readDirectoryFile(Reactor& reactor, DirectoryCalls& calls, const Ev
       status = slow(location.path);
     } else {
       changed.reset();
-      // What ended between the look and the reset.
+      // Pieces that ended between the look and the reset.
       if (transfer->ended(piece) || !transfer->failure().ok()) continue;
       [[maybe_unused]] const bool inTime = co_await changed.waitUntil(Clock::now() + kLookAgain);
     }

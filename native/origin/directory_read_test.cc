@@ -142,7 +142,7 @@ TEST_P(DirectoryReadTest, RefusesWhatIsNoRegularFile) {
   EXPECT_EQ(fetch(of(folder + "/absent"), {}, 0, {10}).status.code(), ErrorCode::kNotFound);
 }
 
-// Whoever writes to the directory puts a link to files of others where a listed folder was.
+// A writer of the directory replaces a listed folder by a link to foreign files.
 TEST_P(DirectoryReadTest, IsNotLedElsewhereByALinkThatTookTheFoldersPlace) {
   std::filesystem::create_directory(folder + "/prefix");
   std::filesystem::create_directory(folder + "/prefix/tenant");

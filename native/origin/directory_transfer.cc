@@ -8,8 +8,8 @@ namespace {
 
 // Threads of one read: enough to keep an NVMe disk or an NFS server busy with pieces of a chunk.
 constexpr std::size_t kThreadsPerRead = 4;
-// What is read at once. It comes into memory of the thread's own and is copied from there, while it
-// still is in the processor's cache: a read that hangs and returns late writes to no other's
+// Bytes of one read. They come into the thread's own memory and are copied from there, while they
+// still are in the processor's cache: a read that hangs and returns late writes to nobody else's
 // memory.
 constexpr std::size_t kBounceBytes = std::size_t{256} << 10;
 
@@ -49,7 +49,7 @@ void DirectoryTransfer::share(DirectoryCalls& calls) {
   }
   shared_ = true;
   for (std::size_t i = 1; i < std::min(kThreadsPerRead, into_.size()); ++i) {
-    // Those that work already go on without it.
+    // Threads that work already go on without it.
     [[maybe_unused]] const auto more =
         calls.run(treeOf(source_.root, source_.path),
                   [self = shared_from_this()](Progress& tree) { self->work(tree); });
@@ -116,7 +116,7 @@ Status DirectoryTransfer::check(const FileInfo& info) const {
 }
 
 Status DirectoryTransfer::open() {
-  // Whoever writes to the directory may have put a link there since it was listed.
+  // A writer of the directory may have put a link there since it was listed.
   Result<std::unique_ptr<OriginFile>> file = files_->open(source_.root, source_.path);
   if (!file.ok()) return file.error();
   const Result<FileInfo> info = (*file)->info();

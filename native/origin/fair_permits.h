@@ -1,6 +1,7 @@
-// Permits that owners share: who holds the fewest of those that wait is served first, and of these
-// who was served longest ago. An owner alone may hold all; where others wait, what it gives back
-// goes to them until each holds as many. Within an owner first come, first served. One thread.
+// Permits that owners share: of the waiting owners the one that holds the fewest is served first,
+// and among equals the one served longest ago. An owner alone may hold all; where others wait, the
+// permits it gives back go to them until each holds as many. Within an owner first come, first
+// served. One thread.
 #pragma once
 
 #include <coroutine>

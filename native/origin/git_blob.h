@@ -24,7 +24,7 @@ class GitBlob {
   // Nothing when the validator is of another kind or malformed.
   [[nodiscard]] static std::optional<GitBlob> of(std::string_view validator);
 
-  // Whether these are all bytes of the file.
+  // True when these are all bytes of the file.
   [[nodiscard]] bool names(std::span<const std::span<std::byte>> bytes) const;
 
  private:

@@ -1,8 +1,8 @@
-// What may be spent on asking a host for the same bytes twice: a bucket of bytes that earns a
-// hundredth of what came from it. It is charged with what a hedge asks for, and gets nothing back,
-// whichever transfer wins: so at most a hundredth of the bytes of a host, and what there is at the
-// start, is asked for by hedges, however slow the host is for everyone. Pure: not thread-safe.
-// Source: the token bucket of retries in gRPC (gRFC A6), in bytes.
+// The budget for asking a host for the same bytes twice: a bucket of bytes that earns a hundredth
+// of the bytes received from the host. A hedge pays for the bytes it asks for and gets nothing
+// back, whichever transfer wins: so hedges ask for at most a hundredth of the bytes of a host, and
+// the initial balance, however slow the host is for everyone. Pure: not thread-safe. Source: the
+// token bucket of retries in gRPC (gRFC A6), in bytes.
 #pragma once
 
 #include <algorithm>

@@ -83,8 +83,8 @@ HedgedTransfer::Side* HedgedTransfer::winner() {
     return hedge_->outcome ? &*hedge_ : nullptr;
   }
   if (first_.outcome) {
-    // What may pass for the first need not be so for the hedge, which goes on. All else that the
-    // server says of the object, the deadline, and others that wait hold for both.
+    // A passing failure of the first transfer need not be one of the hedge, which goes on. The
+    // server's other statements on the object, the deadline, and waiting callers hold for both.
     const bool mayPass = first_.outcome->status.code() == ErrorCode::kUnavailable;
     return mayPass && !hedge_->outcome ? nullptr : &first_;
   }

@@ -1,11 +1,11 @@
-// One request for a range and, when that turns out to be a straggler, a hedge: the rest of the
-// piece that is being filled is asked for once more on another connection. Whichever brings a byte
-// that is not here yet goes on, and the other is broken off. Private to this room. Reactor's thread
-// only.
+// One request for a range and, when the request turns out to be a straggler, a hedge: a second
+// request on another connection for the rest of the piece being filled. The transfer that brings
+// the next missing byte goes on, and the other is broken off. Private to this room. Reactor's
+// thread only.
 //
 // Both write into the same memory, never at a time: the first until the hedge is ahead of it, and
-// from its first byte on the hedge alone (PieceSink::Writer). What the hedge brings before that is
-// dropped, so it needs no memory of its own.
+// from its first byte on the hedge alone (PieceSink::Writer). The bytes of the hedge before this
+// point are dropped, so it needs no memory of its own.
 #pragma once
 
 #include <memory>
@@ -26,8 +26,8 @@ class HedgedTransfer {
                  HttpRequest request, std::shared_ptr<const OriginElsewhere> elsewhere,
                  PieceSink& sink);
 
-  // Once. As HttpExchange::run(), but that an outcome that is ok may leave the end of the range:
-  // what is behind the piece that a hedge has completed. Errors are those of the first request, and
+  // Once. As HttpExchange::run(), but an outcome that is ok may leave the end of the range: the
+  // bytes behind the piece that a hedge has completed. Errors are those of the first request, and
   // of the hedge once it is ahead; other failures of a hedge change nothing.
   [[nodiscard]] Task<HttpOutcome> run();
   // Makes run() end soon with kCancelled. May be called from inside libcurl's callbacks.
@@ -49,7 +49,7 @@ class HedgedTransfer {
   [[nodiscard]] Side* winner();
   // Time since `then` in which this thread was there to receive.
   [[nodiscard]] Clock::duration attentive(Clock::time_point then, Clock::duration lateness) const;
-  // Whether the first is a straggler now. Sets when to look again.
+  // True when the first transfer is a straggler now. Sets the time of the next look.
   [[nodiscard]] bool straggling();
   void tryHedge();
   // A hedge goes to another place than the first.

@@ -45,7 +45,7 @@ bool isReset(CURLcode code) {
   return code == CURLE_RECV_ERROR || code == CURLE_SEND_ERROR || code == CURLE_GOT_NOTHING;
 }
 
-// Whether a transfer keeps a pace, looked at once in each window of time.
+// Checks the pace of a transfer, once in each window of time.
 class PaceWindow {
  public:
   PaceWindow(Clock::duration window, std::uint64_t bytesPerSecond)

@@ -36,7 +36,7 @@ struct Location {
   std::shared_ptr<OriginElsewhere> elsewhere;
 };
 
-// What must be true of the object, from the manifest; kOriginChanged when it is not.
+// Conditions on the object, from the manifest; kOriginChanged when one does not hold.
 struct OriginExpectation {
   std::uint64_t objectSize = 0;  // 0: not known
   // etag:"..." | compared-etag:"..." (asked for without If-Match) | modified:<HTTP date> |
@@ -62,11 +62,11 @@ struct OriginElsewhere {
   // off what it has spent.
   Clock::duration left = Clock::duration::max();
 
-  // What the client notes, until the fetch has ended: it was not wanted any more, and nothing was
-  // asked for; the hedge was faster and gave all it was for, and then the fetch has ended; or it
-  // was ahead and broke off, before the fetch's time was over, and then the fetch has ended with
-  // its error; whether bytes came from the place itself, and how many from hedges; and how long
-  // each of the two servers asked to be left alone.
+  // Notes of the client until the fetch has ended. `unasked`: the fetch was no longer wanted, and
+  // the client asked for nothing. `hedgeWon`: the hedge was faster and gave all bytes of the fetch,
+  // which then ended. `hedgeBroke`: the hedge was ahead and broke off before the fetch's time was
+  // over, and the fetch ended with its error. The others: if the place itself gave bytes, the bytes
+  // of hedges, and the pause that each of the two servers asked for.
   bool unasked = false;
   bool hedgeWon = false;
   bool hedgeBroke = false;
@@ -132,7 +132,8 @@ struct OriginHostStatistics {
 
 struct OriginStatistics {
   std::uint64_t bytes = 0, requests = 0, retries = 0, failures = 0;
-  // What hedges were of these, and how many of them were faster than what they were for.
+  // The share of hedges in these, and the number of hedges that were faster than the transfer they
+  // stood in for.
   std::uint64_t hedgedBytes = 0, hedgedRequests = 0, hedgesWon = 0;
   std::vector<OriginHostStatistics> hosts;  // of HTTP, asked lately
 

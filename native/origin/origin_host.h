@@ -1,7 +1,6 @@
-// What a client has measured of one host (scheme, name and port): which transfer is a straggler,
-// what may be spent on asking that host twice, and how many requests it is asked at a time. Private
-// to this room. Reactor's thread only. Whether a reader waits is not known here: all transfers are
-// hedged by one rule.
+// Measurements of one host (scheme, name and port): they tell which transfer is a straggler, how
+// many bytes the client may ask for twice, and how many requests it sends at a time. Private to
+// this room. Reactor's thread only. All transfers are hedged by one rule, waited for or not.
 //
 // Source: J. Dean, L. A. Barroso, "The Tail at Scale" (CACM 2013): a hedged request is sent when
 // the first has been outstanding for longer than a high percentile of the expected time, which
@@ -29,7 +28,7 @@ class OriginHost {
   // Awaitable: one of the requests that it may be asked at a time, until release(). Owners take
   // turns as in FairPermits. `owner` stays until then.
   [[nodiscard]] auto acquire(const std::string& owner) { return permits_.acquire(owner); }
-  // What was acquired is used.
+  // The caller uses the permit it acquired.
   void begun(Clock::time_point now) { climb_.saturated(permits_.full(), now); }
   void release(const std::string& owner, Clock::time_point now);
   [[nodiscard]] bool wantedByOther(const std::string& owner) const {
@@ -49,12 +48,12 @@ class OriginHost {
   // It broke off the connection of such a request.
   void reset(Clock::time_point began, Clock::time_point now);
 
-  // Who waits longer for the first byte is a straggler.
+  // A transfer that waits longer for its first byte is a straggler.
   [[nodiscard]] Clock::duration firstByteBound() const;
-  // Who is slower for options.slowFor is a straggler; bytes a second. Nothing before enough
-  // transfers were measured.
+  // A transfer that is slower for options.slowFor is a straggler; bytes a second. Nothing before
+  // enough transfers were measured.
   [[nodiscard]] std::optional<double> stragglerRate() const;
-  // Whether it may be asked again for `bytes`, which are then spent. Not while it throttles.
+  // Spends `bytes` on a second request if the budget allows. Not while the host throttles.
   [[nodiscard]] bool tryHedge(std::uint64_t bytes, Clock::time_point now);
 
  private:

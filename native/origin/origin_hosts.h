@@ -32,7 +32,7 @@ class OriginHosts {
 
   [[nodiscard]] std::vector<OriginHostStatistics> statistics() const;
 
-  // Whether `host` may be asked again for `bytes` now: they are spent then, and the caller calls
+  // Spends `bytes` on a second request to `host` if the budget allows; on true the caller calls
   // endHedge() when the hedge has ended.
   [[nodiscard]] bool tryHedge(OriginHost& host, std::uint64_t bytes);
   void endHedge() { ++hedgePlaces_; }

@@ -63,7 +63,7 @@ void ParallelismClimb::restartWindow(Clock::time_point now) {
 
 void ParallelismClimb::throttled(Clock::time_point began, Clock::time_point now) {
   if (decreasedAt_ && began < *decreasedAt_) return;
-  // What was tried may be why.
+  // The step under trial may be the cause.
   const std::size_t from = phase_ == Phase::kUp ? before_ : parallelism_;
   recoverTo_ = std::max(recoverTo_, from);
   peak_ = 0;

@@ -35,8 +35,8 @@ class ParallelismClimb {
   [[nodiscard]] std::size_t parallelism() const { return parallelism_; }
   // For hosts that are far away: windows are so long, within their bounds.
   void setWindow(Clock::duration window) { window_ = std::clamp(window, kMinWindow, kMaxWindow); }
-  // Whether all are in use. Only while they are goodput says something of their number; one that
-  // is free for a moment, between two requests, does not count.
+  // Notes if all permits are in use. Only then does goodput say something about their number; a
+  // permit free for a moment, between two requests, does not count.
   void saturated(bool yes, Clock::time_point now);
   // So many bytes of bodies came. May change parallelism().
   void came(std::uint64_t bytes, Clock::time_point now);

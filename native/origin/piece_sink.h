@@ -1,11 +1,11 @@
 // Where the bytes of one fetch go: consecutive pieces of memory, each announced once when it is
 // full. Reactor's thread.
 //
-// Transfers write through a Writer each, and several may exist: one that is a straggler, and the
-// hedge that was asked for the same bytes. What must stay true: bytes are written in order, behind
-// those that came, by one writer at a time. A writer that was made later and brings a byte that is
-// not here yet becomes that one, and those made before it are revoked for good: they may not write
-// one byte more. So no piece is ever written by two, whatever still runs.
+// Transfers write through a Writer each, and several may exist: a straggler, and the hedge for the
+// same bytes. Invariant: one writer at a time writes bytes, in order, behind the bytes present. A
+// later writer that brings the next missing byte becomes this writer, and revokes the earlier ones
+// for good: they may not write one byte more. So no two transfers ever write one piece, whatever
+// still runs.
 #pragma once
 
 #include <algorithm>

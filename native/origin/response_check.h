@@ -1,4 +1,4 @@
-// Whether an HTTP response may be used for a range of an object, and which error it is otherwise.
+// Judges if an HTTP response may be used for a range of an object, and names the error otherwise.
 // Pure: nothing here knows libcurl. Sources: RFC 9110 (conditions 13, ranges 14, status codes 15).
 #pragma once
 
@@ -12,7 +12,7 @@
 
 namespace hearth {
 
-// What a request was for.
+// The range that a request asked for.
 struct RangeAsked {
   std::uint64_t offset = 0;  // of the first byte still missing
   std::uint64_t length = 0;  // still missing, > 0

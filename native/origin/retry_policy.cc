@@ -19,7 +19,7 @@ Clock::duration RetryPolicy::delay(int failures, std::optional<Clock::duration> 
   interval = std::min(interval, longest_);
   std::uniform_int_distribution<Clock::rep> part(0, interval.count());
   const Clock::duration jitter(part(random_));
-  // Those that got the same time are spread behind it.
+  // Spreads clients that got the same time behind it.
   return retryAfter ? *retryAfter + std::min(jitter, first_) : jitter;
 }
 

@@ -18,7 +18,7 @@
 namespace hearth {
 namespace {
 
-// What the origin client demands of its process, and no proxies from outside.
+// Prepares the process as the origin client demands, without proxies from outside.
 const bool prepared = [] {
   std::signal(SIGPIPE, SIG_IGN);
   for (const char* const name :

@@ -1,4 +1,4 @@
-// What we need to know of URLs, read by libcurl's own parser so that both see the same host. Pure.
+// Parts of URLs, read by libcurl's own parser so that both see the same host. Pure.
 #pragma once
 
 #include <optional>

@@ -21,9 +21,9 @@ struct ContainedTask {
 
 // All tasks at once, each in a child that is its own process group, with standard streams on
 // /dev/null, without core dumps, and killed when the parent dies. Rows come in the order of the
-// tasks. A child that crashes, exits early or passes the deadline yields one row of status kMissing
-// that names the stage. Returns at most half a second after the deadline, even when a child is in
-// uninterruptible sleep and cannot be killed. The caller must have one thread only.
+// tasks. A child that crashes, exits early or passes the deadline yields one row of status
+// kMissing, which names the stage. Returns at most half a second after the deadline, even when a
+// child is in uninterruptible sleep and cannot be killed. The caller must have one thread only.
 [[nodiscard]] std::vector<Probe> runContained(const std::vector<ContainedTask>& tasks,
                                               std::chrono::milliseconds deadline);
 

@@ -63,8 +63,8 @@ std::string fileSystemType(const SystemTree& tree, const std::string& path) {
   return type;
 }
 
-// What the block device is: "NVMe nvme0n1", "SSD sda", "rotating disk sdb"; device mapper and md by
-// what is below them. Empty when the file system has no block device.
+// Names the block device: "NVMe nvme0n1", "SSD sda", "rotating disk sdb"; device mapper and md by
+// the devices below them. Empty when the file system has no block device.
 std::string deviceKind(const SystemTree& tree, const std::string& sysfs, int depth) {
   const auto real = tree.resolved(sysfs);
   if (!real || depth > 8) return "";

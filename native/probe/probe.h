@@ -1,4 +1,5 @@
-// What this machine offers Hearth: kernel, disks, networks, RDMA, GPUs. The door of the room.
+// Capabilities of this machine for Hearth: kernel, disks, networks, RDMA, GPUs. The door of the
+// room.
 #pragma once
 
 #include <chrono>

@@ -235,7 +235,7 @@ void EpollReactor::wait(Clock::time_point deadline) {
       ready(events[i].data.fd, events[i].events);
     }
   }
-  // What these resume may complete more; that is for the next turn.
+  // Operations completed by the resumed coroutines wait for the next turn.
   std::deque<Operation*> now;
   now.swap(completed_);
   for (Operation* const operation : now) operation->awaiter.resume();

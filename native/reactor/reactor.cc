@@ -94,7 +94,7 @@ void Reactor::turn() {
   }
   wait(deadline);
   sleeping_.store(false, std::memory_order_seq_cst);
-  // What completed has been resumed by wait(), too.
+  // wait() has resumed completed operations, too.
   const Clock::time_point woken = Clock::now();
   late += woken - std::clamp(deadline, done, woken);
   if (late > kPunctual) lateness_ += late;
@@ -126,8 +126,8 @@ void Reactor::runPosted() {
 
 void Reactor::resumeSoon(std::coroutine_handle<> handle) { ready_.push_back(handle); }
 
-// What these make ready goes on in the same turn: else each step from an answer to the next request
-// costs a turn, and what is submitted between two of them a system call of its own.
+// Coroutines made ready here go on in the same turn: else each step from an answer to the next
+// request costs a turn, and each submission between them a system call of its own.
 void Reactor::runReady() {
   for (int round = 0; round < kReadyRounds && !ready_.empty(); ++round) {
     std::vector<std::coroutine_handle<>> now;

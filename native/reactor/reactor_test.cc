@@ -101,7 +101,7 @@ Task<bool> sleepTwice(Reactor& reactor) {
   co_return Clock::now() - start >= 20ms;
 }
 
-// What waits for a time waits for the engine's clock, which a test can move.
+// Timers follow the engine's clock, which a test can move.
 TEST_P(ReactorTest, WakesWhenTheClockHasBeenMovedPastItsTime) {
   const auto began = std::chrono::steady_clock::now();
   auto sleepAnHour = [](Reactor& on) -> Task<void> {

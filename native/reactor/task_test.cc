@@ -51,7 +51,7 @@ Task<std::unique_ptr<Operand>> owned(Operand operand) {
   co_return std::make_unique<Operand>(std::move(operand));
 }
 
-// What `form` returns, which awaits in one expression that has temporaries.
+// The result of `form`, which awaits in one expression with temporaries.
 int resultOf(Task<int> (*form)()) {
   struct Run {
     static Task<void> into(Task<int> task, int& result) { result = co_await task; }
@@ -140,7 +140,7 @@ TEST(TaskTest, AwaitsSeveralInOneExpression) {
       []() -> Task<int> { co_return co_await byValue(Operand(co_await byReference(Operand()))); });
 }
 
-// What an expression made lives until the whole of it is done, so a coroutine may take it by
+// Temporaries of an expression live until all of it is done, so a coroutine may take them by
 // reference.
 TEST(TaskTest, TemporariesOutliveTheTaskThatRefersToThem) {
   struct Slow {

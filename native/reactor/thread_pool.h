@@ -26,8 +26,8 @@ class ThreadPool {
   ThreadPool(const ThreadPool&) = delete;
   ThreadPool& operator=(const ThreadPool&) = delete;
 
-  // Any thread. `function` must not throw. Callers bound how much they have given: each coroutine
-  // that offloads waits for its own.
+  // Any thread. `function` must not throw. Callers bound their own work here: each coroutine that
+  // offloads waits for its own.
   void run(std::function<void()> function);
 
  private:

@@ -13,8 +13,8 @@ constexpr unsigned kEntries = 1024;
 // user_data of completions that resume no coroutine.
 constexpr std::uint64_t kIgnored = 0;
 constexpr std::uint64_t kWakeup = 1;
-// A flag of polls that no kernel knows, so that each refuses it as those before 5.13 refuse polls
-// that stay.
+// A flag of polls that no kernel knows, so each kernel refuses it as kernels before 5.13 refuse
+// persistent polls.
 constexpr std::uint32_t kUnknownPollFlag = 1u << 31;
 
 void prepare(io_uring_sqe* entry, const Operation& operation) {

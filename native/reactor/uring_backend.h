@@ -12,7 +12,8 @@ namespace hearth {
 
 class UringReactor final : public Reactor {
  public:
-  // What the kernel can do is probed. kOlderThan513 stands in for one that refuses polls that stay.
+  // The backend probes the kernel. kOlderThan513 stands in for a kernel that refuses persistent
+  // polls.
   enum class Kernel { kThis, kOlderThan513 };
   // kUnsupported, with the reason, where io_uring is not there or forbidden.
   [[nodiscard]] static Result<std::unique_ptr<UringReactor>> create(Kernel kernel = Kernel::kThis);

@@ -15,7 +15,8 @@ constexpr std::uint32_t kMaxAhead = 16;
 constexpr std::uint64_t kHashHere = 64u << 10;
 // A file that changes under us again and again has a bad disk.
 constexpr int kTries = 4;
-// Who gave a chunk is noted a moment after it came. Requests whose chunks came otherwise may last.
+// The giver of a chunk is noted a moment after the chunk came. Requests whose chunks came otherwise
+// may last.
 constexpr auto kNotedSoon = std::chrono::seconds(1);
 
 // The file has these bytes, not others: memory may have what was read through, or what came twice
@@ -113,8 +114,8 @@ Task<void> FileVerifier::advance(std::shared_ptr<FileFetch> fetch) {
   hash.stopped.set();
 }
 
-// What is hashed is resident when the generation is known already: what becomes of it later changes
-// the generation, with which all begins again.
+// Hashed chunks are resident when the generation is known: any later loss changes the generation,
+// and hashing begins again.
 Task<bool> FileVerifier::hashNext(FileFetch& fetch) {
   InOrderHash& state = *fetch.shared->hash;
   const std::uint32_t chunk = state.next;

@@ -4,9 +4,9 @@
 // as a whole (view, passthrough) only when it was compared; single chunks, to readers of this agent
 // and to other agents, are served before, as their block checksums hold from entry on.
 //
-// What differs is dropped and fetched once more, from the origin alone, from one source of the
-// dataset after the other (SourceRounds). When all that may be asked gave it wrong the file is
-// refused with kCorrupt (DigestRefusals). One verifier a shard; on its thread.
+// A file that differs is dropped and fetched once more, from the origin alone, from one source of
+// the dataset after the other (SourceRounds). When all permitted sources gave wrong bytes the file
+// is refused with kCorrupt (DigestRefusals). One verifier a shard; on its thread.
 #pragma once
 
 #include <memory>
@@ -20,7 +20,7 @@
 
 namespace hearth {
 
-// What a verifier uses of its shard and of the engine. All of it lives longer.
+// The parts of its shard and of the engine that a verifier uses. They outlive it.
 struct VerifierPorts {
   Reactor& reactor;
   Gate& gate;  // background coroutines

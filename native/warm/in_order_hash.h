@@ -16,8 +16,8 @@
 
 namespace hearth {
 
-// What a shard's hashes may hold of bytes that are in the cache files already. Outlives the
-// verifier while a file that is held has bytes.
+// Bounds the bytes that a shard's hashes hold although the cache files have them already. Outlives
+// the verifier while a held file has bytes.
 struct HashAllowance {
   std::atomic<std::uint64_t> copiedBytes{0};
   std::atomic<std::size_t> heldBuffers{0};

@@ -144,7 +144,7 @@ Task<void> Scrubber::repair(const WarmShard& owner, BadChunk bad) {
     const bool withoutId = !file || file->dataset->id.empty();
     const bool waits = withoutId && Clock::now() - bad.foundAt < kUnlistedTimeout;
     if (!waits) noteLost(bad, name, repaired.error());
-    // What no manifest lists any more goes with the next eviction.
+    // The next eviction removes files that no manifest lists any more.
     if (file || waits) tryLater(bad);
   }
 }

@@ -1,10 +1,10 @@
-// The background scrub: reads what the cache directories hold again, slowly, the file that was
-// looked at longest ago first, past the page cache, and compares every block with its checksum. A
-// chunk with a bad block is absent from then on and is fetched again, from other agents or the
-// origin, into the same file, so that views that are mounted show good bytes again. Where that
-// cannot be now it is tried again, less and less often; until then the file is incomplete: it is
-// not served as a whole, and gets no new view. After a start the scrub may be faster than the agent
-// that gives the engine its datasets: a chunk is lost only when none lists it for a while.
+// The background scrub: reads the contents of the cache directories again, slowly, the file looked
+// at longest ago first, past the page cache, and compares every block with its checksum. A chunk
+// with a bad block is absent from then on and is fetched again, from other agents or the origin,
+// into the same file, so that mounted views show good bytes again. When a repair is not possible
+// now the scrub tries again, less and less often; until then the file is incomplete: it is not
+// served as a whole, and gets no new view. After a start the scrub may be faster than the agent
+// that gives the engine its datasets: a chunk is lost only when no dataset lists it for a while.
 #pragma once
 
 #include <atomic>
@@ -59,7 +59,7 @@ class Scrubber {
   Task<void> repair(const WarmShard& owner, BadChunk bad);
   void noteRepaired(const BadChunk& bad, const std::string& name);
   void noteLost(BadChunk& bad, const std::string& name, const Error& why);
-  // Those that could not be repaired, each when it is time for it.
+  // Chunks that could not be repaired, each when its time has come.
   Task<void> repairAgain();
   void tryLater(BadChunk bad);
   [[nodiscard]] std::vector<BadChunk> takeDue(Clock::time_point now);

@@ -14,7 +14,8 @@ constexpr std::uint64_t kFilesAtOnce = 64;
 constexpr std::uint64_t kVerifiedAtOnce = 2;
 // Runs under way on one shard. Those that wait for other agents or for their turn hold no memory.
 constexpr std::uint64_t kWindowRuns = 32;
-// What is on its way to another agent is looked at again for half a minute, and then left to it.
+// Half a minute of looks at a chunk on its way to another agent; then the job leaves it to that
+// agent.
 constexpr int kLooks = 60;
 constexpr auto kLookAgain = std::chrono::milliseconds(500);
 
@@ -82,7 +83,7 @@ WarmProgress WarmJob::progress() const {
 }
 
 void WarmJob::fail(const Error& error) {
-  // What ends early because it is not wanted any more has not failed.
+  // A cancelled job has not failed.
   if (cancelled_.load()) return;
   const std::lock_guard lock(mutex_);
   if (!error_) error_ = error;
@@ -152,7 +153,7 @@ Task<void> WarmJob::takeFile(std::shared_ptr<WarmJob> job, const WarmPorts& port
     const bool here = (*opened)->cache->complete();
     status = co_await fetchFile(job, shard, *opened, windows);
     const Verification verify = job->options_.verify;
-    // What differs from its digest is dropped, perhaps while it is claimed.
+    // A chunk that differs from its digest is dropped, perhaps while it is claimed.
     const bool came = status.ok() || status.code() == ErrorCode::kIoError;
     const bool compared = came && verify != Verification::kNone && !job->stopped() && !here &&
                           (*opened)->reference.about.sourceDigest.has_value();

@@ -65,7 +65,7 @@ class WarmJob {
   [[nodiscard]] const WarmOptions& options() const { return options_; }
 
  private:
-  // What is under way on one shard.
+  // The work under way on one shard.
   struct Windows;
 
   static Task<void> onShard(std::shared_ptr<WarmJob> job, const WarmPorts& ports,
@@ -76,7 +76,7 @@ class WarmJob {
   // Of a job for the cluster: fetches of a file what no agent holds.
   static Task<void> takeMissing(std::shared_ptr<WarmJob> job, const WarmPorts& ports,
                                 const WarmShard& shard, std::uint32_t entry, Windows& windows);
-  // What no agent holds comes here; `fetched` grows by its bytes.
+  // Fetches chunks that no agent holds; `fetched` grows by their bytes.
   static Task<Status> bringMissing(std::shared_ptr<WarmJob> job, const WarmPorts& ports,
                                    const WarmShard& shard, std::uint32_t entry, Windows& windows,
                                    std::uint64_t& fetched);

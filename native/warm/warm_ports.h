@@ -1,4 +1,4 @@
-// What warm jobs and the scrub use of the engine. All of it lives longer than they do.
+// The parts of the engine that warm jobs and the scrub use. They outlive both.
 #pragma once
 
 #include <vector>
@@ -21,7 +21,7 @@ struct WarmShard {
   DirectoryClient& directory;
 };
 
-// What warm jobs and the scrub use of the engine. All of it lives longer.
+// The parts of the engine that warm jobs and the scrub use. They outlive both.
 struct WarmPorts {
   ContentCache& cache;
   ThreadPool& wholeFiles;  // for what goes through whole files or through lists of millions

@@ -8,7 +8,7 @@ namespace {
 
 Error misshapen() { return {ErrorCode::kProtocolError, "a client message of the wrong shape"}; }
 
-// What later releases add is passed over.
+// Skips fields that later releases add.
 Status finish(ByteReader& in) {
   if (!in.ok()) return misshapen();
   OptionalFields fields(in);

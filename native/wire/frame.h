@@ -21,11 +21,11 @@
 // (base/optional_fields.h), which later releases add; the Preface has none. Payloads are covered by
 // the block checksums in the body of their frame.
 //
-// Versions. Hello and Challenge say which versions and features a side speaks; both sides then use
-// the newest version and the features that both have. A frame keeps its number as long as its fixed
-// part stays the same, so header, Preface, Hello, Challenge and Refuse are understood by every
-// release since version 2, and releases of one version after the other can report to each other
-// what they lack.
+// Versions. Hello and Challenge list the versions and features of a side; both sides then use the
+// newest version and the features that both have. A frame keeps its number as long as its fixed
+// part stays the same, so every release since version 2 understands header, Preface, Hello,
+// Challenge and Refuse, and releases of one version after the other can report missing versions and
+// features to each other.
 //
 // Everything here is pure: any thread. Decoders take bytes from unauthenticated peers: they check
 // every length before use, and answer kProtocolError to what no encoder makes, kUnsupported to what
@@ -66,8 +66,8 @@ inline constexpr std::size_t kMaxProofBytes = 16384;
 inline constexpr std::size_t kMaxFieldBytes = 4096;
 inline constexpr std::size_t kMaxSkippedBytes = 65536;
 
-// What a side can do beyond its version: bits of a word in Hello and Challenge. A frame or field
-// that needs one is sent only where both sides have it. Never reused.
+// Capabilities of a side beyond its version: bits of a word in Hello and Challenge. A frame or
+// field that needs one is sent only where both sides have it. Never reused.
 enum class WireFeature : std::uint64_t {
   // The answer to a read may come in several parts, each with its own payload.
   kPartialAnswers = 1u << 0,
@@ -85,7 +85,7 @@ inline constexpr std::uint64_t kWireFeatures =
     static_cast<std::uint64_t>(WireFeature::kPartialAnswers);
 inline constexpr std::uint64_t kWireFeaturesWithWrites =
     kWireFeatures | static_cast<std::uint64_t>(WireFeature::kWrites);
-// What one side brings to a connection.
+// The versions and features of one side of a connection.
 struct WireOffer {
   std::uint16_t oldestVersion = kOldestWireVersion, newestVersion = kWireVersion;
   std::uint64_t features = kWireFeatures;
@@ -156,11 +156,11 @@ enum class ProofKind : std::uint8_t {
 [[nodiscard]] constexpr std::uint32_t bitOf(ProofKind kind) {
   return 1u << static_cast<unsigned>(kind);
 }
-// That agents of this release give each other; they take a client's capability beside it.
+// Proofs that agents of this release give each other; they take a client's capability beside it.
 inline constexpr std::uint32_t kProofKinds = bitOf(ProofKind::kClusterSecret);
 
-// Who the dialler says it is, and what it can do. Names are 1 to kMaxNameBytes bytes without
-// control characters.
+// The dialler's name and capabilities. Names are 1 to kMaxNameBytes bytes without control
+// characters.
 struct Hello {
   static constexpr FrameType kType = FrameType::kHello;
   std::string cluster, node, incarnation;
@@ -224,7 +224,7 @@ struct Credit {
   bool operator==(const Credit&) const = default;
 };
 
-// What a read is for. One that is not known counts as kWarm.
+// The purpose of a read. An unknown one counts as kWarm.
 enum class RequestClass : std::uint8_t {
   kDemand = 0,  // a reader waits for it
   kWarm = 1,    // it will be wanted
@@ -245,8 +245,8 @@ struct ReadRequest {
   bool operator==(const ReadRequest&) const = default;
 };
 
-// That the asker wants to write a range inside one chunk, starting on a block. Its bytes follow
-// when the acceptor is ready for them.
+// Announces a write of a range inside one chunk, starting on a block. The bytes follow when the
+// acceptor is ready for them.
 struct WriteRequest {
   static constexpr FrameType kType = FrameType::kWriteRequest;
   ContentKey key;
@@ -298,9 +298,9 @@ struct AnswerPart {
   bool operator==(const AnswerPart&) const = default;
 };
 
-// What precedes a payload. With kOk: payloadLength raw bytes follow the frame, and `blockChecksums`
+// The head of a payload. With kOk: payloadLength raw bytes follow the frame, and `blockChecksums`
 // has the CRC32C of every 64 KiB of them. Otherwise: the sentence, and no payload; an error ends
-// the request, also after parts that were good. A code that is not known counts as kInternal.
+// the request, also after good parts. An unknown code counts as kInternal.
 template <FrameType type>
 struct DataAnswer {
   static constexpr FrameType kType = type;

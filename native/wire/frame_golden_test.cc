@@ -12,8 +12,8 @@ namespace {
 using testing_support::bytesOfHex;
 using testing_support::expectGolden;
 
-// What a later release may put behind a body: a field that may be passed over, and one that has to
-// be understood.
+// Fields that a later release may append to a body: one a reader may skip, and one it must
+// understand.
 const std::string kLaterField = "630005006c61746572";
 const std::string kRequiredField = "638005006c61746572";
 const std::string kKeyHex = "abababababababababababababababababababababababababababababababab";

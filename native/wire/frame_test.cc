@@ -266,7 +266,7 @@ TEST(Frame, RefusesPartsThatMakeNoSense) {
   EXPECT_FALSE(refused({ErrorCode::kOk, {}, 1, {1}, AnswerPart{kChunkBytes - kBlockBytes, true}}));
 }
 
-// What this release does not know yet, of releases to come.
+// Values of later releases, unknown to this one.
 TEST(Frame, TakesWhatALaterReleaseSaysForTheNearestThatItKnows) {
   std::vector<std::byte> request = encodeFrame(ReadRequest{.length = 1});
   request[kFrameHeaderBytes + 48] = std::byte{77};  // the class

@@ -11,7 +11,7 @@
 
 namespace hearth {
 
-// What is wrong with what was read; null: nothing.
+// The fault of the decoded text; null: none.
 using DecodeFault = const char*;
 
 // Of clusters, nodes and incarnations.

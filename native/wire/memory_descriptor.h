@@ -37,8 +37,8 @@ struct MemoryDescriptor {
 };
 
 void encode(ByteWriter& out, const MemoryDescriptor& memory);
-// What follows in `in` is ignored: later releases may say more. Nothing for what no encoder makes;
-// a kind that is not known gives kUnknown, whatever else is said of it.
+// Ignores bytes that follow in `in`: later releases may say more. Nothing for a descriptor that no
+// encoder makes; an unknown kind gives kUnknown, whatever else the descriptor says.
 [[nodiscard]] std::optional<MemoryDescriptor> decodeMemoryDescriptor(ByteReader& in);
 
 }  // namespace hearth

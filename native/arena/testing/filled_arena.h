@@ -60,7 +60,7 @@ struct FilledArena {
     return contents;
   }
 
-  // What the next process gets of both.
+  // The arena as the next process adopts it.
   [[nodiscard]] std::unique_ptr<Arena> adoptedArena() const {
     return std::move(*Arena::adopt(OwnedFd(::dup(arena->file().get())), {}));
   }

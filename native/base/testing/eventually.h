@@ -1,5 +1,5 @@
-// For tests: how they wait. Machines are busy with other things: a limit of time only ends a test
-// that hangs.
+// Waiting in tests. Machines are busy with other things: the limit of time only ends a test that
+// hangs.
 #pragma once
 
 #include <chrono>
@@ -7,7 +7,7 @@
 
 namespace hearth {
 
-// Who waits longer hangs.
+// A test that waits longer hangs.
 inline constexpr std::chrono::minutes kHang{5};
 
 // Blocks the calling thread until `condition`, which it asks every five milliseconds; false after

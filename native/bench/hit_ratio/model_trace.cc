@@ -62,7 +62,7 @@ class TraceGenerator {
   FileId addFile(double bytes, std::uint32_t model);
   void addModel(double born);
   [[nodiscard]] double lastingWeight(const Model& model, double now) const;
-  // What changes from load to load: births, deaths, roll-outs; then the weights from now on.
+  // Changes between loads: births, deaths, roll-outs; then the weights from now on.
   void advance(double now);
   [[nodiscard]] std::uint32_t drawModel();
   [[nodiscard]] std::vector<FileId> scan();

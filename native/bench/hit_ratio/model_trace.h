@@ -29,8 +29,8 @@ struct ModelTrace {
   std::vector<FileId> reads;
   // Bytes of the models that can be loaded, on average over time: what cache sizes are relative to.
   std::uint64_t shelfBytes = 0;
-  // What only the generator knows, for the bounds of those who do not know the future: from read
-  // `begin` on, the weights of models, by model; `lasting`, without what roll-outs add.
+  // Knowledge of the generator alone, for bounds on policies that do not know the future: from read
+  // `begin` on, the weights of models, by model; `lasting`, without the share of roll-outs.
   struct Popularity {
     std::size_t begin;
     std::vector<float> weights, lasting;

@@ -1,4 +1,4 @@
-// What is possible for who knows the future, or the generator.
+// Bounds for a cache that knows the future, or the generator.
 #pragma once
 
 #include <cstdint>

@@ -26,8 +26,8 @@ void holding(EngineOptions& options, std::uint64_t bytes, const AgentPairOptions
                             : options.shards * std::max<std::uint64_t>(2 * bytes, kUsualMemory);
 }
 
-// Whoever reads has what `hearth agent` has unless it is asked for something else; what is warmed
-// does not wait for the disk.
+// The reader has the defaults of `hearth agent` unless a test asks for something else; warming does
+// not wait for the disk.
 void reading(EngineOptions& options, const AgentPairOptions& pair) {
   options.shards = pair.loops;
   options.bufferBytes = std::max<std::uint64_t>(4 * pair.load, kUsualMemory);

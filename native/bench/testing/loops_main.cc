@@ -1,14 +1,13 @@
-// hearth_bench_loops: what bytes that come from another agent cost by the number of event loops
-// (shards) of both agents, which are in this process, on the loopback. One of them has a file in
-// its memory tier, the other reads it into memory, checksums compared. Nothing touches a disk.
+// hearth_bench_loops: the cost of bytes from another agent by the number of event loops (shards) of
+// both agents, which are in this process, on the loopback. One agent has a file in its memory tier,
+// the other reads it into memory and compares checksums. Nothing touches a disk.
 //
 //   counter                           what `work` counts here: `instructions`, or `user-time` where
 //                                     the processor does not count instructions for us
 //   work FOLDER BYTES LOOPS PASSES    of both agents for each MiB that is read, by PASSES reads of
 //                                     the file: instructions in user space, or microseconds there
-//   calls FOLDER BYTES LOOPS PASSES   system calls of the reading agent for each chunk of 4 MiB,
-//                                     those included by which the main thread asks and waits; as
-//                                     root
+//   calls FOLDER BYTES LOOPS PASSES   system calls of the reading agent for each chunk of 4 MiB, with
+//                                     the calls by which the main thread asks and waits; as root
 //
 // FOLDER: on the disk of the caches. Prints the number alone.
 #include <sys/resource.h>

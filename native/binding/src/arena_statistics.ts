@@ -4,7 +4,7 @@ export type ArenaPages = 'small' | 'transparent' | 'huge-2Mi' | 'huge-1Gi';
 /** Of the memory for chunks. */
 export interface ArenaStatistics {
   bytes: bigint;
-  /** Those whose room has been taken, and of these those in pages of 2 MiB or more. */
+  /** Slots whose room is taken, and among them those in pages of 2 MiB or more. */
   committedBytes: bigint;
   hugeBytes: bigint;
   pages: ArenaPages;

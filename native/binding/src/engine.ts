@@ -1,7 +1,7 @@
 /**
- * The native engine as TypeScript sees it. Everything that takes time is asynchronous; sizes and offsets
- * that may exceed 2^53 are bigint, counts are number. Errors are `HearthError` with a code of the error
- * table. No method moves file bytes through JavaScript but `read`, which exists for `hearth cat` and tests.
+ * The native engine as TypeScript sees it. Calls that take time are asynchronous; sizes and offsets beyond 2^53 are
+ * bigint, counts are number. Errors are `HearthError` with a code of the error table. No method moves file bytes
+ * through JavaScript but `read`, which serves `hearth cat` and tests.
  */
 import type { ErrorCode } from '@hearth/common';
 import type { ArenaPages, ArenaStatistics } from './arena_statistics.ts';
@@ -44,9 +44,9 @@ export interface EngineOptions {
   arenaPages: ArenaPages;
   /** Socket of hearth-holder, which owns FUSE mounts and keeps that memory for the next agent; empty: none. */
   holder: string;
-  /** What the background scrub reads of each cache directory; 0: no scrub. */
+  /** Bytes a second that the background scrub reads of each cache directory; 0: no scrub. */
   scrubBytesPerSecond: bigint;
-  /** What this node may take of what it shares with others. */
+  /** Limits on resources that this node shares with others. */
   limits: LimitOptions;
   /** File with certificate authorities for https origins; empty: the system's. */
   certificateAuthorities: string;
@@ -67,7 +67,7 @@ export interface ProxyOptions {
   none: string;
 }
 
-/** What goes up from the engine, by its one thread-safe function. */
+/** An event of the engine, delivered by its one thread-safe function. */
 export type EngineEvent =
   /** Locations of these entries are needed, for this dataset: answer with `setLocations` or `failLocations`. */
   | {
@@ -115,7 +115,7 @@ export interface HolderSight {
   release: string;
   /** Of the holder that was built with this engine. */
   expected: string;
-  /** What it lacks that this engine could use, in words; '' for nothing. */
+  /** A capability that this engine could use and the machine lacks, in words; '' for nothing. */
   missing: string;
 }
 
@@ -372,7 +372,7 @@ export interface Probe {
   name: string;
   status: 'ok' | 'degraded' | 'missing';
   detail: string;
-  /** What to do; empty when ok. */
+  /** The next step for the reader; empty when ok. */
   advice: string;
 }
 
@@ -403,7 +403,7 @@ export interface Engine {
 
   /** The mirrors that the dataset has from now on; the same in the same order change nothing. */
   setMirrors(of: DatasetRevision, mirrors: MirrorPlace[]): void;
-  /** What was found out about each source: the first one, and the mirrors in their order. */
+  /** Findings about each source: the first one, and the mirrors in their order. */
   sources(of: DatasetRevision): SourceStatistics[];
   /** For sources whose every location is base + path: the engine then asks no questions. */
   setOriginBase(of: RevisionSource, base: Pick<Location, 'url' | 'path' | 'below' | 'headers'>): void;
@@ -440,7 +440,7 @@ export interface Engine {
   mounts(): Promise<MountInfo[]>;
   /** Takes over the mounts that the holder has for us; returns their targets. */
   resumeMounts(): Promise<string[]>;
-  /** What the holder at a socket says of itself. `Unavailable` when none answers. */
+  /** The greeting of the holder at a socket. `Unavailable` when none answers. */
   holder(socket: string): Promise<HolderSight>;
 
   statistics(): Promise<Statistics>;

@@ -107,7 +107,7 @@ const ends: Record<string, (engine: Engine | undefined) => Promise<void> | void>
   async close(engine) {
     await Promise.all([engine?.close(), engine?.close()]);
     await engine?.close();
-    // What comes after is refused, not a crash.
+    // The engine refuses later calls instead of crashing.
     await engine?.statistics().then(
       () => Promise.reject(new Error('a closed engine answers')),
       () => {},

@@ -97,7 +97,7 @@ export async function openEngine(options: EngineOptions): Promise<Engine> {
  * patterns choose everything; exclusion wins. Time is linear in the path whatever the patterns (native/manifest/glob.h).
  */
 export class PathFilter {
-  /** Whether there are no patterns. */
+  /** True when there are no patterns. */
   readonly choosesAll: boolean;
   readonly #native: { matches(path: string): boolean };
 

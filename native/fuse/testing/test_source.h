@@ -100,7 +100,7 @@ class TestSource final : public MountSource {
     const std::lock_guard lock(mutex_);
     return hints_;
   }
-  // What applications were answered errors for, and why.
+  // The entries for which applications got errors, with the codes.
   std::vector<std::pair<std::uint32_t, ErrorCode>> failures() {
     const std::lock_guard lock(mutex_);
     return failures_;

@@ -1,5 +1,5 @@
-// Sets huge pages apart for a test, and gives them back after it. Tests that do so, or
-// that count them, run one after the other, whatever process they are in.
+// Sets huge pages apart for a test, and gives them back after it. Tests that set them apart or
+// count them run one after the other, whatever process they are in.
 #pragma once
 
 #include <fcntl.h>
@@ -29,7 +29,7 @@ class SetHugePages {
   SetHugePages(const SetHugePages&) = delete;
   SetHugePages& operator=(const SetHugePages&) = delete;
 
-  // Whether the machine let us, and had so much together.
+  // True when the machine permitted it and had as many pages.
   [[nodiscard]] bool there() const { return there_; }
   [[nodiscard]] std::size_t free() const { return read("free_hugepages"); }
   void setAll(std::size_t pages) const { std::ofstream(folder_ + "nr_hugepages") << pages; }

@@ -29,7 +29,7 @@ class TableDevice final : public MemoryDevice, public std::enable_shared_from_th
     known_.insert(region.number());
     return std::unique_ptr<MemoryRegistration>(new Registration(shared_from_this(), region));
   }
-  // What a device does before it moves bytes.
+  // The check of a device before it moves bytes.
   [[nodiscard]] bool knows(const MemorySlice& slice) const {
     const std::lock_guard lock(mutex_);
     return known_.contains(slice.region->number());
