@@ -11,7 +11,7 @@ process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   process.exit(14);
 });
 
-/** What still hangs when the command is done, as parts of an agent that did not end in time, keeps the process no longer. */
+/** Ends the process although parts of an agent still hang after the command is done. */
 const lingerMs = 1_000;
 
 process.exitCode = await run(process.argv.slice(2), terminal, runAgentProcess);

@@ -86,7 +86,7 @@ export function buildProgram(context: CommandContext): Command {
   return program;
 }
 
-/** Those that every command takes; --version is for the program alone. */
+/** Options of every command; --version belongs to the program alone. */
 function globalOptions(program: Command): Option[] {
   return program.options.filter((option) => option.long !== '--version');
 }

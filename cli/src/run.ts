@@ -33,7 +33,7 @@ function report(thrown: unknown, words: string[], program: Command, terminal: Te
   if (words.includes('--json')) {
     terminal.stderr.write(`${toJson({ error: { code: error.code, message: sentence } })}\n`);
   } else if (error.code !== 'Cancelled' || !terminal.interrupt.aborted) {
-    // Whoever pressed Ctrl-C knows.
+    // A user who pressed Ctrl-C knows.
     terminal.stderr.write(`${terminal.program}: ${sentence}\n`);
   }
   return error.exitCode;

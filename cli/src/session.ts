@@ -79,7 +79,7 @@ export class Session {
 /** Runs an agent in this process until the signal; ends orderly. */
 export type AgentRunner = (config: AgentConfig, signal: AbortSignal) => Promise<void>;
 
-/** What the command tree is built for: a terminal, and where a command leaves its exit code. */
+/** The ground of the command tree: a terminal, and the place for a command's exit code. */
 export interface CommandContext {
   terminal: Terminal;
   runAgent: AgentRunner;

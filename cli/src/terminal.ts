@@ -1,7 +1,7 @@
 import { basename } from 'node:path';
 import { type Clock, systemClock } from '@hearth/common';
 
-/** What a command may know of the outside: streams, environment, size. Tests bring their own. */
+/** The outside as commands see it: streams, environment, size. Tests bring their own. */
 export interface Terminal {
   /** As the user calls it: `hearth`, `kubectl hearth`. */
   program: string;

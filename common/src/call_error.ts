@@ -35,7 +35,7 @@ export function fromCallError(thrown: unknown, explain: (code: ErrorCode, detail
   return new HearthError(code, explain(code, thrown.details), { cause: thrown });
 }
 
-/** Whether an error of `fromCallError` is that the agent has no such call: it is of another release. */
+/** True when an error of `fromCallError` means that the agent has no such call, because it is of another release. */
 export function isUnknownCall({ cause }: HearthError): boolean {
   return isServiceError(cause) && cause.code === 12 && (cause.metadata?.get(errorCodeKey).length ?? 0) === 0;
 }

@@ -1,7 +1,7 @@
 import { isUnknownCall } from './call_error.ts';
 import { HearthError } from './error.ts';
 
-/** What one side has of the control API (proto/hearth/v1/control.proto, which says how releases live together). */
+/** One side's version of the control API (proto/hearth/v1/control.proto states how releases live together). */
 export interface ApiOffer {
   /** Grows when the meaning of something changes. 0: of a release before there were versions. */
   apiVersion: number;
@@ -9,7 +9,7 @@ export interface ApiOffer {
   apiFeatures: readonly string[];
 }
 
-/** What is off where an agent lacks the feature, for sentences. */
+/** Sentences on the loss where an agent lacks a feature. */
 export const controlFeatures: Readonly<Record<string, string>> = {
   'rebound-times': 'a pod whose mounts died again is reported once only',
   'node-api': 'what the API of its other agents lacks is not known',
@@ -21,7 +21,7 @@ export const controlFeatures: Readonly<Record<string, string>> = {
 /** Of this release: what its agents offer and its clients use. */
 export const controlApi: ApiOffer = { apiVersion: 1, apiFeatures: Object.keys(controlFeatures) };
 
-/** Whether both sides are of neighbouring versions, which understand each other. */
+/** True when both sides are of neighbouring versions, which understand each other. */
 export function understandsApi(agent: ApiOffer, own: ApiOffer = controlApi): boolean {
   return Math.abs(agent.apiVersion - own.apiVersion) <= 1;
 }
@@ -64,8 +64,8 @@ export function apiDifferences(status: ApiStatus, client: string, own = controlA
 }
 
 /**
- * What a failed call rejects with: where the agent does not know the call, the error says also how the agent's API
- * differs, as `status` finds out from it. Other errors, and those of agents that give no status, stay as they are.
+ * The error of a failed call. Where the agent does not know the call, the error also says how the agent's API differs,
+ * as `status` finds out from it. Other errors, and errors of agents that give no status, stay as they are.
  */
 export async function explainUnknownCall(
   error: unknown,

@@ -23,9 +23,9 @@ export function listenFailure(
 }
 
 /**
- * What every process of Hearth that others watch answers over HTTP.
- * `/healthz`: the process lives and its event loop turns. `/readyz`: it can serve, else the reasons, one a line.
- * `/metrics`: see docs/metrics.md, of processes that have some. Nothing else, and nothing secret.
+ * HTTP answers of every watched process of Hearth. `/healthz`: the process lives and its event loop turns. `/readyz`:
+ * it can serve, else the reasons, one a line. `/metrics`: see docs/metrics.md, for processes that have some. Nothing
+ * else, and nothing secret.
  */
 export class HealthServer {
   readonly #server: Server;

@@ -8,9 +8,9 @@ export interface UnaryCall {
   deadlineMs: number;
   /** Gives the call up. */
   signal: AbortSignal;
-  /** Who is asked, for sentences: "the agent". */
+  /** The callee, for sentences: "the agent". */
   who: string;
-  /** What a failed call rejects with. */
+  /** The error of a failed call. */
   failure: (error: ServiceError) => unknown;
 }
 

@@ -3,7 +3,7 @@ import { findPackageJSON } from 'node:module';
 
 export { driverName } from '@hearth/common/names';
 
-/** What a volume is of: keys of volume attributes and of StorageClass parameters. */
+/** Keys of volume attributes and of StorageClass parameters, which together identify the data of a volume. */
 export const attributeNames = {
   cluster: 'cluster',
   namespace: 'datasetNamespace',

@@ -58,8 +58,8 @@ export function chosenByPod(attributes: Record<string, string>): DatasetChoice {
 const inlineVolume = /^csi-[0-9a-f]{64}$/;
 
 /**
- * Whether the volume is written in the pod itself. The kubelet says so when `podInfoOnMount` is set; the volume's name
- * says it too, so that a pod's author is never taken for whoever writes PersistentVolumes.
+ * True when the pod itself defines the volume. The kubelet says so when `podInfoOnMount` is set; the volume's name says
+ * it too, so that the driver never takes a pod's author for an author of PersistentVolumes.
  */
 export function isInline(volumeId: string, attributes: Record<string, string>): boolean {
   return attributes[ephemeralKey] === 'true' || inlineVolume.test(volumeId);
@@ -120,8 +120,8 @@ export interface Usage {
 }
 
 /**
- * What a capability asks for. Every access mode is accepted, since a dataset is read-only whatever it says.
- * `INVALID_ARGUMENT` for block volumes, file system types and options that are not ours.
+ * The usage that a capability asks for. Every access mode is accepted, since a dataset is read-only in all of them.
+ * `INVALID_ARGUMENT` for block volumes, and for file system types and options of other drivers.
  */
 export function usageOf(capability: VolumeCapability | undefined): Usage {
   if (capability === undefined) throw invalid('the volume capability is missing');

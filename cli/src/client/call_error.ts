@@ -1,6 +1,6 @@
 import { type ErrorCode, fromCallError, HearthError } from '@hearth/common';
 
-/** What a caller of an agent was doing, for the sentence. */
+/** The action of an agent's caller, for the sentence of an error. */
 export interface CallSubject {
   socket: string;
   timeoutMilliseconds: number;

@@ -9,7 +9,7 @@ interface Options {
   right: ('read' | 'advise')[];
 }
 
-/** Whoever holds a token may use it: it should not outlive its use by much. */
+/** Every holder of a token may use it, so it should not outlive its purpose by much. */
 const longestLifeMs = 30 * 24 * 60 * 60 * 1000;
 
 /** `hearth token`: a capability for clients of libgd2fs, made where the cluster secret is. */

@@ -20,7 +20,7 @@ describe('hearth completion', () => {
   before(async () => {
     directory = await mkdtemp(join(tmpdir(), 'hearth-completion-'));
     await writeFile(join(directory, 'bash'), await script('bash'));
-    // What the script calls for dynamic names.
+    // The program that the script calls for dynamic names.
     await writeFile(join(directory, 'hearth'), '#!/bin/sh\n[ "$1" = __complete ] && echo "$2-one $2-two"\n', {
       mode: 0o755,
     });
@@ -31,7 +31,7 @@ describe('hearth completion', () => {
   });
   after(() => rm(directory, { recursive: true }));
 
-  /** What bash would offer after these words; the last is the one being written. */
+  /** The words that bash offers after these; the last one is being written. */
   const offered = async (...words: string[]) => {
     const environment = { ...process.env, PATH: `${directory}:${process.env.PATH}` };
     const { stdout } = await run('bash', [join(directory, 'driver'), 'hearth', ...words], {

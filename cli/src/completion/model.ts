@@ -1,7 +1,7 @@
 import type { Argument, Command, Option } from 'commander';
 import { firstLine } from '../format/wrap.ts';
 
-/** What may stand in a place of the command line. */
+/** The candidates for one place of the command line. */
 export type Candidates =
   | { kind: 'none' }
   | { kind: 'files' }

@@ -30,7 +30,7 @@ export interface Explanation {
   state: PodState;
   node: string | undefined;
   ageSeconds: number;
-  /** What it waits for, a sentence; empty: for nothing that Hearth knows of. */
+  /** The event that the pod waits for, a sentence; empty: Hearth knows of none. */
   waitsFor: string;
   /** When its gate should open, estimated; undefined: unknown, or it has none. */
   startsInSeconds: number | undefined;
@@ -40,9 +40,9 @@ export interface Explanation {
   nodes: ExplainedNode[];
   plan: ExplainedPlan | undefined;
   events: { reason: string; message: string; ageSeconds: number }[];
-  /** What a person could do. */
+  /** Next steps for a person. */
   advice: string[];
-  /** What could not be seen. */
+  /** Facts that could not be read. */
   unseen: string[];
 }
 

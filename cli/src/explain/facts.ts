@@ -24,7 +24,7 @@ export interface VolumeFacts {
   unknown: string;
 }
 
-/** What Kubernetes says of a pod and of everything that it reads through Hearth. */
+/** The facts in Kubernetes about a pod and everything that it reads through Hearth. */
 export interface PodFacts {
   pod: Pod;
   volumes: VolumeFacts[];
@@ -38,7 +38,7 @@ export interface PodFacts {
   withoutAgent: boolean;
   /** Of the pod, oldest first. */
   events: CoreEvent[];
-  /** What the reader has no right to see, as sentences: the rest is shown all the same. */
+  /** Objects that the reader may not see, as sentences: the command shows the rest. */
   unseen: string[];
 }
 
@@ -123,7 +123,7 @@ class Reader {
     return (list?.items ?? []).sort((a, b) => (timeOf(a) < timeOf(b) ? -1 : 1));
   }
 
-  /** Whether objects of a kind that were asked for may not be read. */
+  /** True when the reader has no right to objects of this kind. */
   isForbidden({ plural }: { plural: string }): boolean {
     return this.#forbidden.has(plural);
   }

@@ -4,7 +4,7 @@ import type { AgentConfig } from '@hearth/node-agent/config';
 import { run } from '../run.ts';
 import type { Terminal } from '../terminal.ts';
 
-/** What one command line wrote and how it ended. */
+/** The output of one command line, and its exit code. */
 export interface Outcome {
   code: number;
   out: string;

@@ -20,7 +20,7 @@ export interface ReconnectingClientOptions {
   options: ChannelOptions;
   /** How long calls wait for a connection, milliseconds. */
   connectMs: number;
-  /** Who listens there, for sentences: "the agent on n1". */
+  /** The server, for sentences: "the agent on n1". */
   who: string;
   /** By which attempts are timed. */
   clock?: Clock;

@@ -13,7 +13,7 @@ interface Status {
   };
 }
 
-/** What the API server said of a request that it refused (its Status object), as the `cause` of a HearthError. */
+/** The API server's explanation of a refusal (its Status object), as the `cause` of a HearthError. */
 export class ApiFailure extends Error {
   /** HTTP status. */
   readonly status: number;
@@ -21,7 +21,7 @@ export class ApiFailure extends Error {
   readonly reason: string;
   /** The object that it speaks of, or ''. */
   readonly object: string;
-  /** What it names one by one: invalid fields, fields that others own. */
+  /** The causes that the Status lists: invalid fields, fields that other managers own. */
   readonly causes: readonly { reason: string; message: string; field: string }[];
   /** When to try again, if the server said so. */
   readonly retryAfterMs: number | undefined;

@@ -19,9 +19,9 @@ export interface ControllerOptions {
   name: string;
   /** Shut down by the controller at its end. */
   queue: WorkQueue;
-  /** What adds keys to the queue. */
+  /** The watches that add keys to the queue. */
   watches?: readonly Watch[];
-  /** What passes read without being woken by it. */
+  /** Sources that passes read and that wake no pass. */
   reads?: readonly Pick<Watch, 'synced'>[];
   /** Called once when all that it watches and reads is listed: the keys to begin with. */
   first?: () => Iterable<string>;
@@ -42,7 +42,7 @@ export interface ControllerOptions {
   clock?: Clock;
 }
 
-/** What a reconcile may take to end after its signal has aborted, ms. */
+/** Time for a reconcile to end after its signal has aborted, ms. */
 const settleMs = 10_000;
 
 /**

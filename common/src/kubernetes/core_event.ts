@@ -2,7 +2,7 @@ import type { CoreEvent } from './kinds.ts';
 
 export type EventType = 'Normal' | 'Warning';
 
-/** What happened to whom, how often and when. */
+/** An event of an object: its reason, count and times. */
 export interface Occurrence {
   regarding: NonNullable<CoreEvent['involvedObject']>;
   type: EventType;
@@ -15,7 +15,7 @@ export interface Occurrence {
   last: Date;
 }
 
-/** What the API takes. */
+/** The API refuses longer messages. */
 export const longestMessage = 1_024;
 
 /**

@@ -10,7 +10,7 @@ import { TokenBucket } from './token_bucket.ts';
 
 export interface EventRecorderOptions {
   api: Pick<KubernetesClient, 'create' | 'patch'>;
-  /** Who reports, as `kubectl describe` shows it: hearth-operator. */
+  /** The reporter, as `kubectl describe` shows it: hearth-operator. */
   component: string;
   /** The replica: the pod's name. */
   instance: string;

@@ -26,7 +26,7 @@ export interface KubernetesApiOptions {
   userAgent?: string;
 }
 
-/** What a watch may last longer than it was asked for, ms: the server's clock and the way of its last bytes. */
+/** Time that a watch may last beyond its request, ms: the server's clock, and the way of its last bytes. */
 const watchGraceMs = 30_000;
 /** Bookmarks come about once a minute: three missed ones are a dead connection. */
 const watchIdleMs = 180_000;

@@ -26,7 +26,7 @@ export class LeaseLock {
     this.#options = options;
   }
 
-  /** Who held the lease when it was last seen; '' none, undefined: never seen. */
+  /** The last known holder of the lease; '' none, undefined: never seen. */
   get holder(): string | undefined {
     return this.#seen === undefined ? undefined : (this.#seen.spec?.holderIdentity ?? '');
   }

@@ -18,7 +18,7 @@ export type Plain<T> = 0 extends 1 & T
 export type ObjectMeta = Plain<V1ObjectMeta>;
 export type OwnerReference = Plain<V1OwnerReference>;
 
-/** What every object of the API has. */
+/** Fields of every object of the API. */
 export interface KubernetesObject {
   apiVersion?: string | undefined;
   kind?: string | undefined;

@@ -145,7 +145,7 @@ describe('Reflector against a real API server', () => {
     await remove('gone', 'replaced');
     await put('gone', 'replaced', '1');
     await put('gone', 'added', '1');
-    // What the watch would begin from exists neither in etcd nor in the API server's memory any more.
+    // The watch's first revision is gone from etcd and from the API server's memory.
     await server.compact();
     await server.restart();
     await proxy.open();

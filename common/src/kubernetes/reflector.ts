@@ -56,7 +56,7 @@ export class Reflector<T extends KubernetesObject, P = T> {
   readonly #backoff: Backoff;
   #hasSynced = false;
   #started = false;
-  /** What the next watch starts from; undefined: list first. */
+  /** The start of the next watch; undefined: list first. */
   #resourceVersion: string | undefined;
   /** A list took longer than the server keeps its state: the next one is asked for in one page. */
   #wholeList = false;
@@ -71,7 +71,7 @@ export class Reflector<T extends KubernetesObject, P = T> {
       // Whole objects with another version differ anyway.
       options.project === undefined ? () => false : isDeepStrictEqual,
     );
-    // Whoever waits sees the rejection; with none waiting it is no error.
+    // A waiting caller sees the rejection; without one it is no error.
     this.#synced.promise.catch(() => undefined);
   }
 

@@ -6,7 +6,7 @@ const start = Date.UTC(2026, 0, 1);
 /** As Go writes it: seconds, cut off. */
 const header = (ms: number) => new Date(ms).toUTCString();
 
-/** What a clock learns from answers, each asked for at `at` by our clock and on its way for so long. */
+/** A clock after answers, each asked for at `at` by our clock and on its way for so long. */
 function learn(aheadMs: number, answers: readonly { at: number; wayMs: number; backMs: number }[]): ServerClock {
   const clock = new ServerClock();
   for (const { at, wayMs, backMs } of answers) {

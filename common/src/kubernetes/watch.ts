@@ -2,7 +2,7 @@ import { apiVersionOf, type KubernetesObject, type ResourceType } from './object
 import type { ChangeListener } from './reflector.ts';
 import type { WorkQueue } from './work_queue.ts';
 
-/** What wakes a controller. */
+/** A source of events that wakes a controller. */
 export interface Watch {
   /** Resolves when all that there is at first is known. Absent: there is no first list. */
   synced?(): Promise<void>;
@@ -52,7 +52,7 @@ export function controllerKey<T extends KubernetesObject>(owner: ResourceType<T>
     });
 }
 
-/** Whether the spec is another one, or the object is another one, has come or has gone. */
+/** True when the spec differs, or the object is another one, has come or has gone. */
 export function hasNewSpec(before: KubernetesObject | undefined, after: KubernetesObject | undefined): boolean {
   return before?.metadata?.generation !== after?.metadata?.generation;
 }

@@ -27,7 +27,7 @@ export interface ResourceDefinition {
   description: string;
   /** Names become parts of labels, paths and names of other objects; longer ones are refused. */
   longestName: number;
-  /** Whether its names are single labels of DNS. */
+  /** True when names must be single labels of DNS. */
   dotless?: boolean;
   spec: z.ZodType;
   status: z.ZodType;

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { duration } from './fields.ts';
 
-/** What a pod that uses a Dataset does before its bytes are on a node. */
+/** Modes of a pod that uses a Dataset, before the bytes are on a node. */
 export const gateModes = ['Off', 'Prefer', 'Wait'] as const;
 export type GateMode = (typeof gateModes)[number];
 

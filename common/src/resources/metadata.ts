@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { count, keyedBy, timestamp } from './fields.ts';
 
-/** What Kubernetes keeps of every object, as JSON carries it (times are text). */
+/** Metadata of every object of Kubernetes, as JSON carries it (times are text). */
 export interface ObjectMeta {
   name: string;
   namespace?: string;

@@ -111,7 +111,7 @@ const noMoreThanLinksCarry = {
   message: 'must be at most 1Ti, bytes a second',
 };
 
-/** What a node may take of something that it shares with others. */
+/** A limit on a resource that a node shares with others. */
 const bandwidth = () =>
   z
     .object({

@@ -21,7 +21,7 @@ export interface CommandOptions {
   detached?: boolean;
 }
 
-/** What takes longer has failed, and not only been slow: how fast something is, is measured by `make bench`. */
+/** A command that takes longer has failed, and is not merely slow: `make bench` measures speed. */
 const longestMs = 300_000;
 
 /**
@@ -41,7 +41,7 @@ export function start(
     env: { ...process.env, ...options.environment },
   });
   if (log !== undefined) closeSync(log);
-  // That of spawn() goes on when a program cannot be started, and keeps this process.
+  // The timeout of spawn() goes on when a program cannot be started, and keeps this process.
   const limit = Number.isFinite(timeout) ? setTimeout(() => child.kill('SIGKILL'), timeout) : undefined;
   // A program that ends without reading its input says why itself.
   child.stdin?.on('error', () => {}).end(options.input);
@@ -66,7 +66,7 @@ export function run(program: string, args: readonly string[], options: CommandOp
   return start(program, args, options).outcome;
 }
 
-/** What a program wrote to its standard output; it must have succeeded. */
+/** The standard output of a program, which must have succeeded. */
 export async function ok(outcome: Promise<Outcome>): Promise<string> {
   const { code, stdout, stderr } = await outcome;
   assert.equal(code, 0, stderr);

@@ -45,12 +45,12 @@ export class DaemonProcess {
     return this.#expected ? undefined : this.#outcome;
   }
 
-  /** What it has written so far; nothing where that goes to its log. */
+  /** The output so far; nothing where the output goes to a log. */
   get said(): Readonly<{ stdout: string; stderr: string }> {
     return this.#said;
   }
 
-  /** What it wrote to its standard error, or to its log, at last. */
+  /** The end of its standard error, or of its log. */
   get lastWords(): string {
     const words =
       this.#log === undefined ? this.#said.stderr : existsSync(this.#log) ? readFileSync(this.#log, 'utf8') : '';

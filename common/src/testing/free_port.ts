@@ -7,8 +7,8 @@ import { createServer } from 'node:net';
  */
 const [from, to] = [20_000, 30_000];
 /**
- * Which half of them is this process's: HEARTH_TEST_PORTS is 0 and 1 of two that run side by side, each of which knows only
- * what it has given itself. All are, where it is not set.
+ * This process's half of the ports: HEARTH_TEST_PORTS is 0 and 1 in two processes that run side by side, each of which
+ * knows only the ports it has given itself. Without the variable all ports are this process's.
  */
 const half = process.env.HEARTH_TEST_PORTS;
 const count = half ? (to - from) / 2 : to - from;

@@ -1,4 +1,4 @@
-/** What tests, benchmarks and `make run` start and wait for: programs, ports, folders, certificates, origins. */
+/** Programs, ports, folders, certificates and origins that tests, benchmarks and `make run` start and wait for. */
 export { Authority, type KeyPair } from './authority.ts';
 export { root } from './checkout.ts';
 export { must, type Outcome, ok, output, run, start } from './command.ts';

@@ -26,7 +26,7 @@ export async function needsPrograms<T>(context: Context, start: () => Promise<T>
   return await unlessUnavailable(context, start);
 }
 
-/** What `start` gives; skips the test or the suite, with the reason, where its programs cannot be built. */
+/** The result of `start`; skips the test or the suite, with the reason, where its programs cannot be built. */
 export async function unlessUnavailable<T>(context: Context, start: () => Promise<T>): Promise<T> {
   try {
     return await start();

@@ -1,6 +1,6 @@
 import type { Clock } from '../clock.ts';
 
-/** What clocks of tests have in common: all of their timers are made of `schedule`. */
+/** The common base of clocks in tests: `schedule` makes all of their timers. */
 export abstract class ScheduledClock implements Clock {
   /** Always the middle, unless it is set. */
   chance = 0.5;

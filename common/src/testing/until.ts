@@ -1,4 +1,4 @@
-/** What is waited for: anything but undefined and false. */
+/** A condition to wait for: anything but undefined and false fulfils it. */
 export type Condition<T> = () => Promise<T | undefined | false> | T | undefined | false;
 
 /** On a machine that is busy; what takes longer hangs. */

@@ -85,7 +85,7 @@ export class ControllerService {
 
   async listVolumes(request: ListVolumesRequest, signal: AbortSignal): Promise<ListVolumesResponse> {
     const records = await this.#registry.list(signal);
-    // Those of other programs than Kubernetes name no namespace, and are no volumes of this driver.
+    // Volumes of programs other than Kubernetes name no namespace, and are no volumes of this driver.
     const ours = records.filter(({ dataset }) => dataset.includes('.'));
     const page = pageOf(ours, request.maxEntries, request.startingToken);
     const cluster = await this.#catalog.cluster(signal);
@@ -188,9 +188,9 @@ function invalid(message: string): CsiError {
 
 /** The specification's limit for strings, in bytes of UTF-8. */
 const longestName = 128;
-/** What the specification forbids in names: control characters but tab, line feed and carriage return. */
+/** Characters that the specification forbids in names: control characters but tab, line feed and carriage return. */
 const forbidden = /[^\P{Cc}\t\n\r]/u;
-/** What agents take for a volume's name, and needs no escaping. */
+/** Names that agents accept as they are, without escaping. */
 const plain = /^[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?$/;
 
 /**

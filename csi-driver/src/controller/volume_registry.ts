@@ -1,7 +1,7 @@
 import { HearthError } from '@hearth/common';
 import type { ControlCalls } from '../agent/index.ts';
 
-/** What the name of a volume was given to. */
+/** The meaning of a volume's name. */
 export interface VolumeRecord {
   name: string;
   /** As the agents know it: `NAMESPACE.NAME`. */
@@ -25,7 +25,7 @@ export interface VolumeRegistry {
 export interface CatalogEntry {
   /** Bytes of the present revision. */
   bytes: bigint;
-  /** Whether there is a revision that can be mounted. */
+  /** True when there is a revision that can be mounted. */
   ready: boolean;
   /** Why not, in a sentence of the agent's. */
   message: string;

@@ -13,7 +13,7 @@ export interface ChildOutcome {
   code: number | null;
   /** Killed by the deadline. */
   late: boolean;
-  /** What it wrote to standard error, in English, at most 2 KiB. */
+  /** The child's standard error, in English, at most 2 KiB. */
   message: string;
 }
 

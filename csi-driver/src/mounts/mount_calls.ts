@@ -16,7 +16,7 @@ export interface MountCalls {
   resolve(target: string): Promise<string | undefined>;
   /** Makes the folder; one that is there must be empty. */
   makeTarget(target: string): Promise<void>;
-  /** What is mounted over the source, or over what else was bound from it, later or by then, is not seen at the target. */
+  /** The target does not show mounts over the source, or over other mounts bound from it, made by then or later. */
   bind(source: string, target: string, restrictions: Restrictions): Promise<void>;
   /**
    * As `bind`, over a mount of which nothing may be asked any more, and which stays below: containers that were given it
@@ -69,13 +69,13 @@ export function parseMountInfo(text: Buffer): MountEntry[] {
     .filter((entry) => entry !== undefined);
 }
 
-/** What is seen at a path: of mounts one over another the uppermost. */
+/** The visible mount at a path: of mounts one over another the uppermost. */
 export function mountAt(table: readonly MountEntry[], path: string): MountEntry | undefined {
   const there = table.filter((entry) => entry.mountPoint === path);
   return there.find((entry) => !there.some((other) => other.parent === entry.id));
 }
 
-/** Whether two mounts show the same folder of the same file system. */
+/** True when two mounts show the same folder of the same file system. */
 export function showSame(a: MountEntry, b: MountEntry): boolean {
   return a.device === b.device && a.root === b.root;
 }
@@ -92,14 +92,14 @@ export function isReadOnly(entry: MountEntry): boolean {
   return entry.options.includes('ro');
 }
 
-/** Whether pods may be given it: read-only, without set-user-id programs and devices. */
+/** True when pods may get the mount: read-only, without set-user-id programs and devices. */
 export function isRestricted(entry: MountEntry, { noexec }: { noexec: boolean }): boolean {
   return ['ro', 'nosuid', 'nodev', ...(noexec ? ['noexec'] : [])].every((one) => entry.options.includes(one));
 }
 
 /**
- * Whether none can write by a mount of this mount, whatever is done to its flags: the file system itself is
- * read-only, or the mount maps no owner of files (mount_setattr(2), MOUNT_ATTR_IDMAP).
+ * True when nobody can write through this mount, whatever happens to its flags: the file system itself is read-only, or
+ * the mount maps no owner of files (mount_setattr(2), MOUNT_ATTR_IDMAP).
  */
 export function isWriteProtected(entry: MountEntry): boolean {
   return entry.superOptions.includes('ro') || entry.options.includes('idmapped');

@@ -202,7 +202,7 @@ export class SystemMounts implements MountCalls {
   }
 }
 
-/** What pods may not do. */
+/** Mount options that restrict pods. */
 function optionsOf({ noexec }: Restrictions): string {
   return ['ro', 'nosuid', 'nodev', ...(noexec ? ['noexec'] : [])].join(',');
 }

@@ -10,7 +10,9 @@ import { manifest, published } from '../testing/samples.ts';
 import { type Publication, Publications } from './publications.ts';
 import { PublishedRecords, reconcilePublished } from './published_records.ts';
 
-/** What protects the files: the kubelet mounts read-only, the agent's mount cannot be written, or an overlay is needed. */
+/**
+ * Protections of the files: the kubelet mounts read-only, the agent's mount refuses writes, or an overlay is needed.
+ */
 const kinds = ['read-only volumes', 'mounts without owners of files', 'overlays'] as const;
 let kind: (typeof kinds)[number];
 
@@ -55,7 +57,7 @@ class World {
     });
   }
 
-  /** What is mounted at the target and what the record says must be one revision, and read-only. */
+  /** The mount at the target and the record must be of one revision, and read-only. */
   async check(target: string): Promise<string> {
     const there = this.mounts.entries.filter((entry) => entry.mountPoint === target);
     assert.equal(there.length, 1);

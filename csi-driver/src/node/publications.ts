@@ -22,7 +22,7 @@ export interface Publication {
   target: string;
   choice: DatasetChoice;
   usage: Usage;
-  /** Whether the kubelet has containers see it read-only. */
+  /** True when the kubelet has containers see it read-only. */
   readOnly: boolean;
   pod: PublishedRecord['pod'] | undefined;
 }
@@ -39,12 +39,11 @@ export interface PublicationsParts {
 const maxMounts = 16;
 
 /**
- * What is published on this node. Publishing is these steps, of which a crash may leave any number done:
- *   1. the agent makes the revision readable,  2. the record is written,  3. the target folder is made,
- *   4. the agent's mount is bound to it, or overlaid,  5. what is mounted there is made read-only.
- * The same call again finishes them: with the mount in place it begins at 5, else at 1 with what is the present
- * revision by then. Unpublishing goes back from any of them, and neither it nor statistics need an agent.
- * Callers hold a lock for the target, and for the volume when only one target is allowed.
+ * Publications on this node. Publishing takes these steps, and a crash may leave any number of them done: 1. the agent
+ * makes the revision readable; 2. the record is written; 3. the target folder is made; 4. the agent's mount is bound to
+ * it, or overlaid; 5. the mount there is made read-only. The same call again finishes them: with the mount in place it
+ * begins at 5, else at 1 with the present revision. Unpublishing goes back from any of them, and neither it nor
+ * statistics need an agent. Callers hold a lock for the target, and for the volume when only one target is allowed.
  */
 export class Publications {
   readonly #parts: PublicationsParts;
@@ -111,14 +110,13 @@ export class Publications {
   }
 
   /**
-   * Whether a target shows a mount that its agent does not have any more, because agent and holder went together: then
-   * the agent's present mount of the same revision is bound over the dead one; views have no server to lose. What was
-   * open, and whoever does not see mounts that come later (mountPropagation other than HostToContainer), keeps the dead
-   * one. The steps are
-   *   1. the record says so,  2. of mounts that piled up all but the lowest go,  3. the agent's mount is bound over
-   *   what is left,  4. it is made as restricted as what lies below.
-   * A mount is at the target between any two of them, and what is left to do is seen from the mounts alone, so the same
-   * call after a failure or a death finishes it. `at`: the time of what is found dead together, of which a pod hears once.
+   * True when a target shows a mount that its agent lost, because agent and holder went together: then rebind() binds
+   * the agent's present mount of the same revision over the dead one; views have no server to lose. Open files, and
+   * containers that do not see later mounts (mountPropagation other than HostToContainer), keep the dead mount. The
+   * steps: 1. the record says so; 2. of piled-up mounts all but the lowest go; 3. the agent's mount is bound over the
+   * rest; 4. it gets the restrictions of the mount below. A mount is at the target between any two steps, and the
+   * mounts alone tell the remaining steps, so the same call after a failure or a death finishes them. `at`: the time of
+   * mounts found dead together, of which a pod hears once.
    */
   async rebind(cluster: string, target: string, agentMounts: string, at: Date): Promise<boolean> {
     const { mounts, records, logger } = this.#parts;
@@ -277,9 +275,9 @@ export class Publications {
 }
 
 /**
- * Whether a mount can be given to containers as it is. The flag of a mount is not enough: for a volume that the kubelet
- * does not hold for read-only it asks for a writable mount, and runc (since 1.2) then takes the flag off its own bind
- * mount, so that root in a container could write into the cache.
+ * True when containers may get a mount as it is. The flag of a mount is not enough: for a volume that the kubelet does
+ * not consider read-only it asks for a writable mount, and runc (since 1.2) then takes the flag off its own bind mount,
+ * so that root in a container could write into the cache.
  */
 function isSafe(mount: MountEntry, { readOnly }: Publication): boolean {
   return readOnly || isWriteProtected(mount);

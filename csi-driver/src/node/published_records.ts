@@ -25,7 +25,7 @@ export const publishedSchema = z.object({
   files: decimal,
   /** Absent when the kubelet named no pod. */
   pod: z.object({ namespace: z.string(), name: z.string(), uid: z.string() }).optional(),
-  /** Whether the pod may run no programs of it. Records of the release before do not have it. */
+  /** True when the pod may run no programs of it. Records of the previous release lack this field. */
   noexec: z.boolean().optional(),
   publishedAt: z.string(),
   /** When the mount that the pod was given was found dead, until another one is about to be bound over it. */
@@ -143,7 +143,7 @@ export class PublishedRecords {
     if (await unlinked(join(this.#folder(cluster), `${id}${suffix}`))) await syncFolder(this.#folder(cluster));
   }
 
-  /** What a crash left of writing. Not while records are being written. */
+  /** Removes partial files of a crash. Not while records are being written. */
   async removePartial(): Promise<void> {
     for (const cluster of await this.#clusters()) {
       for (const name of await listFolder(this.#folder(cluster))) {

@@ -3,7 +3,7 @@ import { type Clock, HearthError, type Logger, RecurringWork, systemClock } from
 import { isBarrier, isRestricted, type MountCalls, type MountEntry, mountAt, showSame } from '../mounts/index.ts';
 import type { PublishedRecord, PublishedRecords } from './published_records.ts';
 
-/** What a published volume lacks because its agent lost its mounts; `noexec` as the pod was given it. */
+/** The repair of a published volume whose agent lost its mounts; `noexec` as the pod was given it. */
 export type Remedy =
   | { kind: 'none' }
   /** Bound again by a process that died before it forbade what pods may not do. */

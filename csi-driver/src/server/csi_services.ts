@@ -18,9 +18,9 @@ import type { CallHandlers } from './call_handlers.ts';
 
 export interface IdentityOptions {
   version: string;
-  /** Whether the Controller service is on the same socket. */
+  /** True when the Controller service is on the same socket. */
   controller: boolean;
-  /** Whether calls may be made already. */
+  /** True once calls may be made. */
   ready: () => boolean;
 }
 

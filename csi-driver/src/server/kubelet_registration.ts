@@ -55,7 +55,7 @@ export class KubeletRegistration {
     });
   }
 
-  /** Whether the kubelet accepted the driver when it said something last. */
+  /** True when the kubelet's last answer accepted the driver. */
   get registered(): boolean {
     return this.#registered;
   }

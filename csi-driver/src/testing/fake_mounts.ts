@@ -86,7 +86,7 @@ function optionsOf({ noexec }: Restrictions): string[] {
   return ['ro', 'nosuid', 'nodev', ...(noexec ? ['noexec'] : [])];
 }
 
-/** What the kernel keeps of a mount in its copies, whatever is done to their flags. */
+/** The properties that the kernel keeps in copies of a mount, whatever happens to their flags. */
 function mapping(entry: MountEntry): string[] {
   return entry.options.filter((option) => option === 'idmapped');
 }

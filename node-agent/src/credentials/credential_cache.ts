@@ -16,8 +16,8 @@ export class CredentialCache {
   }
 
   /**
-   * Those of a dataset; undefined when it has none, and the node's own identity is to be used. `Unavailable` when it
-   * has some that this agent does not know: nothing else may be used in their place.
+   * The credentials of a dataset; undefined when it has none, and the node's own identity applies. `Unavailable` when
+   * it has some that this agent does not know: nothing else may take their place.
    */
   of(dataset: string): Credentials | undefined {
     if (!this.awaits(dataset)) return this.#known.get(dataset);
@@ -31,12 +31,12 @@ export class CredentialCache {
     return this.#known.has(dataset);
   }
 
-  /** Whether the dataset has credentials of its own that are not here. */
+  /** True when the dataset has credentials of its own that are not here. */
   awaits(dataset: string): boolean {
     return this.#hasOwn(dataset) && !this.#known.has(dataset);
   }
 
-  /** Whether the dataset has credentials of its own, here or elsewhere. */
+  /** True when the dataset has credentials of its own, here or elsewhere. */
   isOwn(dataset: string): boolean {
     return this.#hasOwn(dataset) || this.#known.has(dataset);
   }
@@ -62,7 +62,7 @@ export class CredentialCache {
     if (this.#known.delete(dataset)) this.#notify(dataset);
   }
 
-  /** Whether a dataset has credentials of its own may have changed. */
+  /** Notes that a dataset may have gained or lost credentials of its own. */
   touch(dataset: string): void {
     this.#notify(dataset);
   }

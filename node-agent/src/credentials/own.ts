@@ -2,7 +2,7 @@ import { HearthError } from '@hearth/common';
 import type { Credentials, Source } from '@hearth/common/generated/hearth/v1/control.ts';
 import { type OriginOptions, placeKey } from '../origins/index.ts';
 
-/** Whether nothing is given: the message that makes credentials forgotten. */
+/** True when nothing is given: such a message makes the agent forget credentials. */
 export function isEmpty(credentials: Credentials): boolean {
   return hasNoneOfFirst(credentials) && (credentials.mirrors?.mirrors ?? []).length === 0;
 }
@@ -11,15 +11,15 @@ function hasNoneOfFirst({ token, accessKeyId, secretAccessKey, sessionToken }: C
   return [token, accessKeyId, secretAccessKey, sessionToken].every((value) => value === '');
 }
 
-/** Those of a dataset's first source alone; undefined: it has none. */
+/** Credentials of a dataset's first source alone; undefined: it has none. */
 export function ofFirst(own: Credentials | undefined): Credentials | undefined {
   if (own === undefined || hasNoneOfFirst(own)) return undefined;
   return own.mirrors === undefined ? own : { ...own, mirrors: undefined };
 }
 
 /**
- * Those that were given for exactly this mirror; undefined: it has none. No others ever go there. `needed`: it has some;
- * `Unauthenticated` when they are not here, as the node's identity is not for it.
+ * Credentials given for exactly this mirror; undefined: it has none. No other credentials ever go there. `needed`: it
+ * has some; `Unauthenticated` when they are not here, as the node's identity is not for it.
  */
 export function ofMirror(own: Credentials | undefined, mirror: Source, needed: boolean): Credentials | undefined {
   const place = placeKey(mirror);

@@ -8,7 +8,7 @@ export function cancelled(what: string): HearthError {
   return new HearthError('Cancelled', `${what} was given up by its caller or because the store is being closed.`);
 }
 
-/** What a running call may know of its time. */
+/** The time limits of a running call. */
 export interface Bounds {
   /** Aborted, with the HearthError that the call ends with as its reason, when the time is over or the caller gives up. */
   readonly signal: AbortSignal;

@@ -38,7 +38,7 @@ export interface EtcdMember {
 export type Attempt<T> = (member: EtcdMember, metadata: Metadata, signal: AbortSignal) => Promise<T>;
 
 export interface CallRules {
-  /** Whether doing it twice is as good as once; if not, it is sent again only when nothing was done. */
+  /** True when doing the call twice is as good as once; if not, the client repeats it only when nothing was done. */
   readonly repeatable: boolean;
 }
 

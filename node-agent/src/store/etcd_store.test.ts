@@ -163,7 +163,7 @@ describe('EtcdStore', () => {
     for (const [index, member] of cluster.entries()) {
       await member.kill();
       await store.keepAlive(lease, patient);
-      // Whether a write without an answer happened, only reading shows.
+      // Only a read shows if a write without an answer happened.
       const value = String(index + 1);
       while ((await store.get('k', patient))?.value !== value)
         await store.put('k', value, { lease }).catch(onlyUnavailable);

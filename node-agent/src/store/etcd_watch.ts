@@ -12,7 +12,7 @@ export type ReadIdentity = (bounds: Bounds) => Promise<{ identity: string; revis
 
 type WatchStream = ClientDuplexStream<WatchRequest, WatchResponse>;
 
-/** What ends a watch although its consumer wants more; anything else is waited out. */
+/** Codes that end a watch although its consumer wants more; the watch waits out every other one. */
 const finalCodes: ReadonlySet<string> = new Set([
   'PermissionDenied',
   'Unauthenticated',

@@ -52,7 +52,7 @@ export class SqliteDatabase {
     return this.#file.identity;
   }
 
-  /** Whether the file was removed or another put in its place; this object then shows what no one else sees. */
+  /** True when the file was removed or another put in its place; this object then shows data that nobody else sees. */
   replaced(): boolean {
     return this.#file.replaced();
   }

@@ -8,9 +8,8 @@ import { type ErrorCode, HearthError } from '@hearth/common';
 const applicationId = 0x48727468;
 const layoutVersion = 1;
 
-// Keys and values are BLOBs: compared as bytes, as etcd does, and zero bytes in a text survive.
-// meta.compacted is the oldest revision that a watch may start from. lease.expires_at is in milliseconds of the boot
-// that boot_id names.
+// Keys and values are BLOBs: compared as bytes, as etcd does, and zero bytes in a text survive. meta.compacted is the
+// oldest revision at which a watch may start. lease.expires_at is in milliseconds of the boot named by boot_id.
 const layout = `
 CREATE TABLE meta (
   only INTEGER PRIMARY KEY CHECK (only = 1),
@@ -86,7 +85,7 @@ export interface SqliteFile {
   readonly database: DatabaseSync;
   /** Made with the file: another identity is another store. */
   readonly identity: string;
-  /** Whether the path now names another file, or none. */
+  /** True when the path now names another file, or none. */
   replaced(): boolean;
 }
 

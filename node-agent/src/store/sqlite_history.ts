@@ -37,7 +37,7 @@ export interface MetaRow {
   readonly event_bytes: number;
 }
 
-// What an event takes besides its key and value; it keeps the limit on bytes honest when values are small.
+// Size of an event besides its key and value; it keeps the limit on bytes honest when values are small.
 const eventOverheadBytes = 64;
 
 /**

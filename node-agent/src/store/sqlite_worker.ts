@@ -66,7 +66,7 @@ class SqliteWorker {
     switch (request.kind) {
       case 'call':
         this.#answer(request.id, () => this.#call(request.method, request.parameters));
-        // What this thread wrote itself is reported without waiting for the next poll.
+        // The thread reports its own writes without waiting for the next poll.
         if (this.#parked.size > 0) this.#poll();
         break;
       case 'events':

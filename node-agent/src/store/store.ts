@@ -8,8 +8,8 @@
  *
  * Errors of every call are HearthErrors: `InvalidArgument` (limits below), `NotFound` (a lease that is gone),
  * `Unavailable` (the store cannot be reached), `DeadlineExceeded`, `Cancelled` (the signal was aborted or the store
- * closed). After `Unavailable` or `DeadlineExceeded` a write may or may not have happened unless the message says
- * that nothing was written: read before trying again.
+ * closed). After `Unavailable` or `DeadlineExceeded` a write may or may not have happened, unless the message says:
+ * nothing was written. Read before trying again.
  */
 
 import type { Clock, Logger } from '@hearth/common';
@@ -25,7 +25,7 @@ export const storeLimits = {
   leaseSeconds: 24 * 3600,
 } as const;
 
-/** What an address of a store leaves open. */
+/** Choices that an address of a store leaves open. */
 export interface StoreOptions {
   /** Of deadlines and pauses; leases go by the store's own. */
   readonly clock?: Clock;
@@ -132,7 +132,7 @@ export interface Store {
   transact(transaction: Transaction, options?: CallOptions): Promise<TransactionResult>;
   /** Returns the new revision. */
   put(key: string, value: string, options?: CallOptions & { readonly lease?: LeaseId }): Promise<number>;
-  /** Whether the key was there. */
+  /** Resolves to true when the key was there. */
   delete(key: string, options?: CallOptions): Promise<boolean>;
 
   /** A lease that vanishes, with its keys, `ttlSeconds` (an integer) after the grant or the last keep-alive. */

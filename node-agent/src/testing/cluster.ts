@@ -59,7 +59,7 @@ export class TestCluster {
   readonly pace: Pace;
   /** May be changed before agents are started. */
   listing = { entries: 1_000, nameBytes: 100_000 };
-  /** What every machine offers. */
+  /** The capabilities of every machine. */
   probes: Probe[] = [];
   /** Agents whose control API cannot be reached, nor they that of others. */
   readonly unreachable = new Set<string>();

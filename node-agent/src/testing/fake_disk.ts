@@ -2,16 +2,16 @@ import { HearthError } from '@hearth/common';
 import type { MountInfo, MountOptions, Residency } from '@hearth/engine';
 import { type FakeManifest, notFound } from './fake_fabric.ts';
 
-/** What survives a restart of a fake engine: the disk, and the mounts that the holder keeps. */
+/** The parts of a fake engine that survive its restart: the disk, and the mounts that the holder keeps. */
 export class FakeDisk {
   /** How long the disk takes to open a manifest. */
   openManifestMs = 0;
   readonly manifests = new Map<string, FakeManifest>();
   readonly resident = new Map<string, bigint>();
   readonly mounts = new Map<string, MountInfo>();
-  /** Whether complete manifests can be mounted as views. */
+  /** True when complete manifests can be mounted as views. */
   viewsPossible = false;
-  /** What a mount fails with. */
+  /** The error of the next mount. */
   mountFailure: HearthError | undefined;
   /** Called when the holder gives its mounts; throws where there is none. */
   onResume: () => void = () => {};

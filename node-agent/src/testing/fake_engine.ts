@@ -37,7 +37,7 @@ export class FakeEngine implements Engine {
   /** Manifests that this process has opened. */
   readonly #opened = new Set<string>();
   readonly options: EngineOptions;
-  /** What clients may name. */
+  /** The revisions that clients may name. */
   named: DatasetRevision[] = [];
   readonly warms = new Map<string, FakeWarm>();
   /** Bytes by content key that are not on disk yet. */
@@ -61,11 +61,11 @@ export class FakeEngine implements Engine {
   readonly rates: { job: string; rate: bigint }[] = [];
   /** Why other agents are not connected, by name. */
   readonly peerErrors = new Map<string, string>();
-  /** What DONTNEED was for, in order. */
+  /** The targets of DONTNEED, in order. */
   readonly advised: ('copy' | 'memory')[] = [];
   /** Mounts have open files. */
   busy = false;
-  /** What the holder says of itself; undefined: there is none. */
+  /** The greeting of the holder; undefined: there is none. */
   holderSight: HolderSight | undefined;
   arena = freshArena;
   peers: Peer[] = [];
@@ -94,7 +94,7 @@ export class FakeEngine implements Engine {
     return this.residentOf(key) + (this.#memory.get(key) ?? 0n);
   }
 
-  /** What was fetched: it is written behind, as far as the disk takes writes. */
+  /** Writes fetched bytes behind, as far as the disk takes writes. */
   land(key: string, bytes: bigint): void {
     this.#memory.set(key, (this.#memory.get(key) ?? 0n) + bytes);
     this.writeBehind();

@@ -8,7 +8,7 @@ export interface FakeManifest {
   entries: Omit<ManifestEntry, 'residentBytes'>[];
 }
 
-/** What fake engines of one process share: the wire between them and the origin behind them. */
+/** The parts that fake engines of one process share: the wire between them and the origin behind them. */
 export class FakeFabric {
   readonly engines = new Map<string, FakeEngine>();
   /** Bytes a second of a fetch without a rate limit. */
@@ -24,7 +24,7 @@ export class FakeFabric {
     return [...this.originBytes.values()].reduce((a, b) => a + b, 0n);
   }
 
-  /** Whether another engine than `asking` has all bytes of the key. */
+  /** An engine other than `asking` that has all bytes of the key. */
   holder(key: string, size: bigint, asking: FakeEngine): FakeEngine | undefined {
     return [...this.engines.values()].find((engine) => engine !== asking && engine.heldOf(key) === size);
   }

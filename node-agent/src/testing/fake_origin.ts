@@ -17,11 +17,11 @@ export class FakeOrigin implements Origin {
   listError: HearthError | undefined;
   locateError: HearthError | undefined;
   readError: HearthError | undefined;
-  /** What paths that cannot be read begin with. */
+  /** The beginning of paths that cannot be read. */
   unreadable = '';
   /** Paths of which a byte was read. */
   readonly bytesRead: string[] = [];
-  /** What look-ups of locations wait for, once they were counted. */
+  /** Look-ups of locations wait for this promise, once they were counted. */
   locating: Promise<void> = Promise.resolve();
   /** Of locations, milliseconds since the epoch. */
   expiresAt: number | undefined;

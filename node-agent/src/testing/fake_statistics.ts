@@ -25,7 +25,7 @@ export const freshArena: Statistics['arena'] = {
 
 const idle = { bytes: 0n, waitedSeconds: 0, waiting: 0 };
 
-/** What an agent counts whose limits have let everything pass at once. */
+/** The counters of an agent whose limits never held anything back. */
 export function unusedLimits({ origin, peers, disk }: LimitOptions): LimitStatistics[] {
   const row = (what: LimitStatistics['what'], rates: BandwidthLimits): LimitStatistics => ({
     what,
@@ -35,7 +35,7 @@ export function unusedLimits({ origin, peers, disk }: LimitOptions): LimitStatis
   return [row('origin', origin), row('from-peers', peers), row('to-peers', peers), row('disk', disk)];
 }
 
-/** What a fake engine counts; of all else it has seen nothing. */
+/** The counters of a fake engine; all others are zero. */
 export function fakeStatistics(engine: FakeEngine): Statistics {
   const resident = [...engine.disk.resident.values()].reduce((a, b) => a + b, 0n);
   const jobs = [...engine.warms.values()].map((warm) => warm.progress);

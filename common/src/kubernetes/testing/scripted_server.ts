@@ -67,7 +67,7 @@ export function json(value: unknown, status = 200, headers: Record<string, strin
   };
 }
 
-/** What the API server says when it refuses. */
+/** The body of the API server's refusals. */
 export function refusal(code: number, reason: string, message = reason, details: object = {}): object {
   return { kind: 'Status', apiVersion: 'v1', status: 'Failure', code, reason, message, details };
 }
@@ -79,7 +79,7 @@ export function streamed(texts: string[], end: 'open' | 'close' | 'cut'): Answer
     response.flushHeaders();
     for (const text of texts) response.write(text);
     if (end === 'close') response.end();
-    // What was written leaves first.
+    // Bytes written so far leave first.
     if (end === 'cut') setTimeout(() => response.destroy(), 20);
   };
 }

@@ -20,7 +20,7 @@ export interface AgentSettings {
   launcher?: readonly string[];
   /** At which other agents reach it; on loopback unless given, else where its launcher runs it, out of our reach. */
   address?: string;
-  /** What it says goes to FOLDER/NAME.log instead of memory. */
+  /** Sends the agent's output to FOLDER/NAME.log instead of memory. */
   log?: boolean;
 }
 

@@ -193,7 +193,7 @@ export class Cluster {
   }
 }
 
-/** Whether a program listens at a Unix socket, which is there a moment earlier. */
+/** True when a program listens at a Unix socket; the socket's file is there a moment earlier. */
 function listensAt(socket: string): boolean {
   // Number, references, protocol, flags (__SO_ACCEPTCON), type, state, inode and path.
   const lines = readFileSync('/proc/net/unix', 'utf8').split('\n');

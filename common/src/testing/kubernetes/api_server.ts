@@ -159,7 +159,7 @@ export class TestApiServer implements AsyncDisposable {
     return run(this.#programs.kubectl as string, [...own, ...args], options);
   }
 
-  /** What etcd or kube-apiserver have written. */
+  /** The output of etcd or kube-apiserver. */
   log(program: 'etcd' | 'kube-apiserver'): string {
     return readFileSync(join(this.folder, `${program}.log`), 'utf8');
   }

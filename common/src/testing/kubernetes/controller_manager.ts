@@ -3,7 +3,7 @@ import { DaemonProcess } from '../daemon_process.ts';
 import { tool } from '../tool.ts';
 import type { TestApiServer } from './api_server.ts';
 
-/** Those that bind claims to volumes and protect both. */
+/** Controllers that bind claims to volumes and protect both. */
 const volumeControllers = [
   'persistentvolume-binder-controller',
   'persistentvolumeclaim-protection-controller',

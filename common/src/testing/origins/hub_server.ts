@@ -22,7 +22,7 @@ export class HubServer implements AsyncDisposable {
   readonly #commit = gitId('commit');
   readonly #files: Map<string, Buffer>;
   readonly token: string;
-  /** What stands in the query of signed addresses. */
+  /** The query of signed addresses. */
   readonly signature: string;
 
   private constructor(

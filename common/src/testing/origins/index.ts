@@ -1,4 +1,4 @@
-/** What datasets are read from in tests: web servers, scripted or of files in memory or in a folder, a hub, S3. */
+/** Origins of datasets in tests: web servers, scripted or with files in memory or in a folder, a hub, S3. */
 export { FileOrigin } from './file_origin.ts';
 export { gitId, HubServer } from './hub_server.ts';
 export { LoopbackProxy } from './loopback_proxy.ts';

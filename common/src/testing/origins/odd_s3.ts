@@ -8,7 +8,7 @@ export interface S3Oddities {
   listedEtag?: (md5: string) => string | undefined;
   /** The ETag of an answer with the object's bytes; undefined: none. */
   servedEtag?: (md5: string, key: string) => string | undefined;
-  /** Whether If-Match with this value holds. */
+  /** True when If-Match with this value holds. */
   matches?: (condition: string, servedEtag: string) => boolean;
   lastModified?: string | undefined;
   /** Bytes that are served instead of those that are listed. */
@@ -40,7 +40,7 @@ export class OddS3 implements AsyncDisposable {
     return this.#server.url;
   }
 
-  /** What datasets name it as. */
+  /** The source as datasets name it. */
   get source(): string {
     return `s3://bench?endpoint=${this.url}`;
   }

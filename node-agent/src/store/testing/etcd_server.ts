@@ -117,7 +117,7 @@ export class EtcdServer {
   }
 }
 
-/** Whether every thread of the process is in the state T of proc(5), stopped by a signal. */
+/** True when every thread of the process is in the state T of proc(5), stopped by a signal. */
 function allThreadsStand(pid: number): boolean {
   const folder = `/proc/${pid}/task`;
   return readdirSync(folder).every((thread) => {

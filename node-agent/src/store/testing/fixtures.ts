@@ -5,7 +5,7 @@ import { Authority, findTool } from '@hearth/common/testing';
 import type { BootClockFiles } from '../boot_clock.ts';
 import { EtcdServer } from './etcd_server.ts';
 
-/** What a suite that runs against every kind of store needs of one kind. */
+/** The needs of a suite that runs against every kind of store. */
 export interface StoreFixture {
   readonly name: string;
   /** Undefined when tests can run, else why not. */

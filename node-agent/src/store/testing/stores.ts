@@ -1,7 +1,7 @@
 import { openStore, type Store } from '../index.ts';
 import { etcdFixture, etcdTlsFixture, type StoreFixture, sqliteFixture } from './fixtures.ts';
 
-/** What a test of the suite has: a store of its own, empty, and more clients of the same one. */
+/** The environment of one test: a store of its own, empty, and more clients of the same one. */
 export interface StoreEnvironment {
   readonly fixture: StoreFixture;
   readonly address: string;

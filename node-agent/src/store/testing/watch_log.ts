@@ -4,7 +4,7 @@ import type { Store, StoreEvent, WatchItem } from '../store.ts';
 export class WatchLog {
   readonly items: WatchItem[] = [];
   readonly ended: Promise<void>;
-  /** What the watch threw. */
+  /** The error that the watch threw. */
   error: unknown;
   readonly #stop = new AbortController();
 
