@@ -39,7 +39,7 @@ describe('advice for three agents', () => {
     await Promise.all(names.map((node) => metrics(node, 'hearth_resident_bytes')));
   const dontNeed = async (...words: string[]): Promise<Answer> =>
     await cluster.json<Answer>('a', 'advise', 'dontneed', 'd', ...words);
-  /** What was closed or compared just now is held for a moment. */
+  /** The engine holds files closed or compared just now for a moment. */
   const allGone = async (...words: string[]) => {
     await until('nothing is left', async () => {
       await dontNeed('--scope', 'cluster', ...words);

@@ -8,7 +8,7 @@ export function cacheFiles(cacheFolder: string): string[] {
     .map(({ parentPath, name }) => join(parentPath, name));
 }
 
-/** What a bad disk does: one bit of each of these bytes is another from now on, in the same inode. */
+/** Rots a disk: one bit of each of these bytes is another from now on, in the same inode. */
 export function flipBits(file: string, places: readonly number[]): void {
   const descriptor = openSync(file, 'r+');
   try {

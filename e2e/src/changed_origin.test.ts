@@ -31,7 +31,7 @@ describe('an origin that changes between two chunks of a file', () => {
     assert.equal(code, 0, stderr);
     assert.ok(bytes.equals(listed.subarray(0, 65_536)));
   };
-  /** What a reader sees of it then: whole chunks of the listed state, the change, and what to do. */
+  /** The reader sees whole chunks of the listed state, the change, and the next step. */
   const assertRefused = async (agent: string, name: string, path: string): Promise<void> => {
     const { code, stderr, bytes } = await cat(agent, name, path);
     assert.equal(code, 10, stderr);
@@ -93,7 +93,7 @@ describe('an origin that changes between two chunks of a file', () => {
   describe('an HTTP server, with the digest of the file in the source', () => {
     let server: ScriptedServer;
     let stored: Buffer;
-    /** What the server says beside the bytes. */
+    /** Headers that the server sends with the bytes. */
     let headers: Record<string, string | undefined>;
 
     before(async () => {
@@ -210,7 +210,7 @@ describe('an origin that changes between two chunks of a file', () => {
       await add('versioned');
       await put('versioned', other);
       await assertRefused('s3', 'versioned', 'one');
-      // What is listed next is wholly the new state.
+      // The next listing has the new state alone.
       await cluster.json('s3', 'dataset', 'add', 'versioned', 's3://versioned/m', ...source());
       const { code, stderr, bytes } = await cat('s3', 'versioned', 'one');
       assert.equal(code, 0, stderr);

@@ -27,7 +27,7 @@ export class CsiNode {
     mkdirSync(this.podsFolder);
   }
 
-  /** What the agent needs as a flag to publish volumes for this node. */
+  /** The agent's flag for publishing volumes on this node. */
   static volumesDirectory(cluster: Cluster): string {
     return join(cluster.folder, 'state', clusterName);
   }

@@ -5,7 +5,7 @@ import { needsMounts, run, tool, unlessUnavailable, writeSample } from '@hearth/
 import { Cluster } from '@hearth/common/testing/agents';
 import { CsiNode } from './csi_node.ts';
 
-/** What the driver does not offer, in the suite's words. Anything else that is skipped is a failure. */
+/** Services that the driver does not offer, in the suite's words. Any other skipped test is a failure. */
 const notOffered = [
   /^Controller Publish, UnpublishVolume not supported$/,
   /^Controller(Publish|Unpublish|Expand|Modify)Volume not supported$/,

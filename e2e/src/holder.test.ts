@@ -39,7 +39,7 @@ describe('mounts whose holder goes', () => {
     const { mounts } = await cluster.json<{ mounts: { target: string; dataset: string }[] }>('a', 'mounts');
     return mounts.map((mount) => `${mount.dataset} at ${mount.target}`);
   };
-  /** Whether the holder has the mount with an agent: then that may go. */
+  /** True when the holder has the mount and its agent: then the agent may go. */
   const held = () =>
     until('the agent has given its mount to the holder', () => unheld(cluster).then((reason) => !reason));
 

@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, readFileSync, rmdirSync, writeFileSync } from 'n
 import { join } from 'node:path';
 import { until } from '@hearth/common/testing';
 
-/** What a control group has used so far, bytes, and how many of its processes were ended for want of memory. */
+/** A control group's peak of memory, bytes, and the number of its processes ended for want of memory. */
 export interface MemoryUse {
   /** Most of everything, page cache included. */
   peak: number;

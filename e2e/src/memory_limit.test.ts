@@ -9,7 +9,7 @@ import type { z } from 'zod';
 import { memoryLimit } from '../../operator/src/storage_cluster/objects/agent_memory.ts';
 import { MemoryGroup, type MemoryUse } from './memory_group.ts';
 
-/** What of the default limit is for the listing of millions of files, which nothing here needs. */
+/** The share of the default limit that serves the listing of millions of files, which nothing here needs. */
 const listing = 6n << 30n;
 const fileBytes = 128 * MiB;
 /** HEARTH_TEST_WHOLE_LIMIT=1: the default limit as it is, with more to read than that. Some minutes and 20 GiB of disk. */

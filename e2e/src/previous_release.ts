@@ -2,8 +2,8 @@ import { root } from '@hearth/common/testing';
 import { builtRelease, commitOf } from '../../bench/release.ts';
 
 /**
- * What upgrades begin from: the first commit with these formats, which this release must go on to understand. The next
- * release takes the place of it when it is made; docs/testing.md says how, and previous_release.test.ts checks it.
+ * The start of upgrades: the first commit with these formats, which this release must go on to understand. The next
+ * release takes its place when it is made; docs/testing.md says how, and previous_release.test.ts checks it.
  */
 export const baseline = {
   release: '0.1.0',

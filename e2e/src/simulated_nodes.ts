@@ -3,8 +3,8 @@ import { DaemonProcess, tools } from '@hearth/common/testing';
 import { ControllerManager, type TestApiServer } from '@hearth/common/testing/kubernetes';
 
 /**
- * What makes pods of DaemonSets run on Nodes that do not exist: the real controller and the real scheduler, and kwok
- * for the kubelets, which has pods run at once, reports the nodes' state and renews their leases.
+ * Runs pods of DaemonSets on Nodes that do not exist: the real controller and the real scheduler, and kwok for the
+ * kubelets, which starts pods at once, reports the nodes' state and renews their leases.
  */
 export class SimulatedNodes {
   readonly #kubelets: DaemonProcess;

@@ -60,7 +60,7 @@ describe('an upgrade from the previous release', function () {
   });
 
   const old = () => realpathSync(previous.folder);
-  /** What runs is what the test is about: the kernel says of which checkout each process is. */
+  /** The kernel names the checkout of each process, so both releases really run. */
   const expectReleases = (agents: string, holder: string) => {
     assert.notEqual(old(), root);
     assert.deepEqual(

@@ -3,7 +3,7 @@ import type { Address, Engine } from '@hearth/engine';
 import type { Session } from './records/index.ts';
 import type { Store } from './store/index.ts';
 
-/** What an agent publishes of itself. */
+/** An agent's record of itself. */
 export interface Member {
   node: string;
   ready: boolean;
@@ -27,9 +27,9 @@ export interface Members {
   all(): Member[];
   /** Names of all agents that are alive, this one included. */
   names(): Set<string>;
-  /** Those of them that have a cache: the others hold nothing, and do nothing that they are asked for. */
+  /** Members that have a cache: the others hold nothing, and serve no requests. */
   caching(): Set<string>;
-  /** Those of them that are ready. */
+  /** Members that are ready. */
   ready(): string[];
   /** Returns the function that ends it. */
   onChange(listener: () => void): () => void;
@@ -89,14 +89,14 @@ export const defaultPace: Pace = {
   listingMs: 600_000,
 };
 
-/** What one dataset may have: its list is built in the agent's memory, about 360 bytes an entry. */
+/** Limits of one dataset: its list is built in the agent's memory, about 360 bytes an entry. */
 export interface ListingLimits {
   entries: number;
   /** Of all paths, UTF-8. */
   nameBytes: number;
 }
 
-/** What every room of the agent is given. */
+/** The context of every room of the agent. */
 export interface AgentContext {
   node: string;
   store: Store;
@@ -106,6 +106,6 @@ export interface AgentContext {
   logger: Logger;
   clock: Clock;
   pace: Pace;
-  /** What one dataset may have. */
+  /** Limits of one dataset. */
   listing: ListingLimits;
 }

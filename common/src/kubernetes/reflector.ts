@@ -16,8 +16,9 @@ export interface ReflectorOptions<T extends KubernetesObject, P> {
   labelSelector?: string | undefined;
   fieldSelector?: string | undefined;
   /**
-   * What is kept of an object, which comes without metadata.managedFields; undefined: nothing, it is of no interest and
-   * counts as absent. A change that does not show in it is not reported. Absent: the whole object is kept.
+   * The part of an object to keep; the object comes without metadata.managedFields. undefined: nothing, the object is
+   * of no interest and counts as absent. The reflector does not report a change outside of this part. Absent: it keeps
+   * whole objects.
    */
   project?: ((object: T) => P | undefined) | undefined;
   logger: Logger;

@@ -33,7 +33,7 @@ const maxKept = 1000;
 /** Of the control API: an agent without it does not know what it is asked for. */
 const feature = 'advice';
 
-/** What an operator says of the files of a dataset, as applications do by ioctl on their mounts. */
+/** An operator's advice on the files of a dataset, as applications give it by ioctl on their mounts. */
 export class Advice {
   readonly #context: AgentContext;
   readonly #datasets: DatasetTables;

@@ -37,8 +37,8 @@ export interface AgentParts {
 }
 
 /**
- * The rooms of one agent, put together. Created when store, session and engine are there; `start` brings back
- * what was before a restart (pins, mounts, parts of warm jobs), `close` ends everything but those three.
+ * The rooms of one agent, put together. The constructor takes store, session and engine; `start` restores the state
+ * before a restart (pins, mounts, parts of warm jobs), `close` ends everything but those three.
  */
 export class Agent {
   readonly context: AgentContext;
@@ -139,7 +139,7 @@ export class Agent {
     return this.#executor?.running ?? 0;
   }
 
-  /** What the engine asks and reports; never throws and never waits. */
+  /** Takes the engine's requests and reports; never throws and never waits. */
   onEvent(event: EngineEvent): void {
     switch (event.kind) {
       case 'locations':

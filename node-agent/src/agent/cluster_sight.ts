@@ -7,7 +7,7 @@ import type { UsageRecord } from '../usage/index.ts';
 import type { SeenJob } from '../warm/index.ts';
 import type { Agent } from './agent.ts';
 
-/** What one agent knows of the cluster. */
+/** One agent's view of the cluster. */
 export interface ClusterSight {
   node: string;
   clock: Clock;

@@ -82,7 +82,7 @@ export class Removal {
     }
   }
 
-  /** Who uses mounts of a dataset, a text for each node, after all that are unused were removed. */
+  /** The users of a dataset's mounts, a text for each node, after the unused mounts are gone. */
   async #mountUses(name: string, nodes: ReadonlySet<string> | undefined, signal: AbortSignal): Promise<string[]> {
     const manifests = new Set(this.#tables.revisionsOf(name).map(({ manifest }) => manifest));
     // Datasets of the same files share mounts.

@@ -23,8 +23,8 @@ export interface StandbyAgentOptions {
 const answerMs = 5_000;
 
 /**
- * What there is of an agent before it has its cache, for as long as the cache or the store cannot be used: it knows
- * the cluster as the store shows it, but holds nothing. It reads the store only once it is asked.
+ * An agent without its cache, for as long as the cache or the store cannot be used: it knows the cluster as the store
+ * shows it, but holds nothing. It reads the store only once it is asked.
  */
 export class StandbyAgent {
   readonly logger: Logger;

@@ -2,7 +2,7 @@ import type { Probe } from '@hearth/engine';
 import { type CacheDirectory, type MeasuredDirectory, measureCacheDirectories } from '../config/index.ts';
 import { sizeText } from './size_text.ts';
 
-/** Whether the disks can hold what the budgets promise beside the floors, as a row like those of hearth-probe. */
+/** Checks that the disks can hold the budgets beside the floors, as a row like those of hearth-probe. */
 export async function budgetProbe(directories: readonly CacheDirectory[]): Promise<Probe> {
   const systems = Map.groupBy(await measureCacheDirectories(directories), ({ device }) => device);
   const lacking = [...systems.values()].map(lackOf).filter((one) => one !== undefined);

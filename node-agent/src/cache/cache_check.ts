@@ -10,7 +10,7 @@ const minBytes = 16n << 20n;
 /** Share of the kubelet's file system that must stay free, in percent: below 15 it deletes images, below 10 it evicts pods. */
 const kubeletFreePercent = 20n;
 
-/** Whether the cache directories can be used, as far as this is seen without an engine. */
+/** Checks the cache directories as far as an agent can without an engine. */
 export class CacheCheck {
   readonly #config: CacheCheckConfig;
 
@@ -25,8 +25,8 @@ export class CacheCheck {
 
   /**
    * All directories with their sizes in bytes. Errors are sentences for people: `PermissionDenied` and `IoError` for
-   * what cannot be made or written, `OutOfSpace` for what is too small, `InvalidArgument` for what takes the
-   * kubelet's room.
+   * directories that cannot be made or written, `OutOfSpace` for too small ones, `InvalidArgument` for budgets that
+   * take the kubelet's room.
    */
   async run(): Promise<MeasuredDirectory[]> {
     const { cache, kubelet } = this.#config;

@@ -9,8 +9,8 @@ import { type Capability, readCapabilities } from './read.ts';
 export type ProbeMachine = (signal: AbortSignal) => Promise<Probe[]>;
 
 /**
- * What this machine offers, looked at in the background when the agent starts and every so often. While it cannot be
- * looked at, what was seen before stands.
+ * The capabilities of this machine, probed in the background when the agent starts and every so often. When a probe
+ * fails, the former result stands.
  */
 export class Capabilities {
   readonly #probe: ProbeMachine;

@@ -32,7 +32,9 @@ export interface ProgramOutcome {
   errorOutput: string;
 }
 
-/** That of the environment, of this checkout, or of the PATH; else where the build would put it. */
+/**
+ * The program named by the environment, of this checkout, or of the PATH; else the path where the build would put it.
+ */
 export function findProgram(
   program: NativeProgram,
   environment: Readonly<Record<string, string | undefined>>,

@@ -1,12 +1,12 @@
 import type { Probe } from '@hearth/engine';
 
-/** What a machine offers for one purpose. */
+/** One capability of a machine. */
 export interface Capability {
   name: string;
   ready: boolean;
   /** Why not, or with which limits. */
   reason: string;
-  /** Whom it is about, as far as it is about pods. */
+  /** The pods that the capability concerns, if any. */
   pods?: PodReference[];
   /** Further ones. */
   podsLeftOut?: number;
@@ -20,7 +20,10 @@ export interface PodReference {
   reboundAt: string;
 }
 
-/** What each needs, in the rows of hearth-probe and of the budget; a row that ends in a blank stands for all that begin so. */
+/**
+ * The needs of each capability, as rows of hearth-probe and of the budget; a row that ends in a blank stands for all
+ * with this beginning.
+ */
 const needs: readonly { name: string; rows: readonly string[] }[] = [
   { name: 'fuse', rows: ['fuse'] },
   { name: 'passthrough', rows: ['fuse', 'fuse passthrough'] },

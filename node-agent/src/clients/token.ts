@@ -1,7 +1,7 @@
 import { createHmac } from 'node:crypto';
 import { HearthError } from '@hearth/common';
 
-/** What a client of libgd2fs may do, as native/wire/capability.h has it. */
+/** The rights of a client of libgd2fs, as native/wire/capability.h has them. */
 export interface Capability {
   cluster: string;
   /** Whose agent alone takes it; '': any. */

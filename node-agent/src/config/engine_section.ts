@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { parseSize } from './quantity.ts';
 import { countBetween, oneOf, setting } from './setting.ts';
 
-/** What the engine takes of the machine: threads, connections, memory. */
+/** Resources of the machine for the engine: threads, connections, memory. */
 export const engineSection = z
   .strictObject({
     shards: setting(

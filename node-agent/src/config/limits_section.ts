@@ -21,7 +21,7 @@ const bandwidth = (what: string) =>
     })
     .prefault({});
 
-/** What this machine may take of what it shares with others. */
+/** Limits on resources that this machine shares with others. */
 export const limitsSection = z
   .strictObject({
     origin: bandwidth('from origins'),

@@ -5,7 +5,7 @@ export type SettingForm = 'text' | 'list' | 'map' | 'switch';
 
 export interface SettingNotes {
   description: string;
-  /** What a value must be, as the end of the sentence "must be ...". */
+  /** The condition on a value, as the end of the sentence "must be ...". */
   allowed: string;
   form: SettingForm;
   /** The default as a person would write it; absent when there is none. */

@@ -414,7 +414,7 @@ describe('control API', () => {
     await call('createWarmJob', job);
     const ended = collect(client.watchWarmJob({ name: 'j' })).catch((error: ServiceError) => error);
     await call('getWarmJob', { name: 'j' });
-    // What is still open then is cut off: longer than a test may take.
+    // Calls still open after this are cut off: longer than a test may take.
     await api.close(3_600_000);
     assert.ok((await ended) instanceof Error);
     // Another program may take the path now.

@@ -23,7 +23,7 @@ function secondsUntil(milliseconds: number | undefined, since: number): number {
   return milliseconds === undefined ? 0 : Math.max(0, milliseconds - since) / 1000;
 }
 
-/** What is known of a dataset beside its record. */
+/** Knowledge about a dataset beside its record. */
 export interface DatasetSight {
   resolving: ResolvingRecord | undefined;
   nodes: readonly NodeStatistics[];

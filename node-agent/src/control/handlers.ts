@@ -11,7 +11,7 @@ import { errorCodeKey, errorTable, HearthError, type Logger } from '@hearth/comm
 import { unlessAborted } from '../records/index.ts';
 import { namesOf } from '../tls/index.ts';
 
-/** Who calls, as its certificate proves; no names for whoever calls over the Unix socket. */
+/** The caller, as its certificate proves; no names for callers over the Unix socket. */
 export interface Caller {
   names: readonly string[];
 }

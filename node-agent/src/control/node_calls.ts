@@ -37,7 +37,7 @@ export class NodeCalls {
     return { mounts: (await this.#agent.mounts.list()).map(mountMessage) };
   }
 
-  /** What each agent freed, and why it did not where it did not. */
+  /** The bytes that each agent freed, or the reason of its failure. */
   async evict({ dataset, paths, nodes }: EvictRequest, signal: AbortSignal): Promise<EvictResponse> {
     const { manifest } = await this.#agent.datasets.usable(dataset, true);
     new PathFilter(paths);

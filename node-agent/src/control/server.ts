@@ -29,7 +29,7 @@ export interface ControlOptions {
   clock?: Clock;
 }
 
-/** Who answers: an agent, or what there is of one that has no cache. */
+/** The answering side: an agent, or a standby without a cache. */
 export type Answerer = Agent | StandbyAgent;
 
 /** The control API of an agent: a Unix socket that only its owner may open, and TCP with mutual TLS. */

@@ -20,7 +20,7 @@ export async function* watchStatus(
   let sent: Uint8Array | undefined;
   try {
     while (!signal.aborted) {
-      // What changes while the status is being read comes with the next message.
+      // Changes during the reading of the status come with the next message.
       wake = Promise.withResolvers<void>();
       const status = await source.status();
       const bytes = comparable(status);

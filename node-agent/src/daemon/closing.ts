@@ -1,6 +1,6 @@
 import { type Clock, HearthError, type Logger, systemClock } from '@hearth/common';
 
-/** What was opened, to be closed in the reverse order; one that fails does not keep the others open. */
+/** Closes opened resources in the reverse order; one that fails does not keep the others open. */
 export class Closing {
   readonly #steps: { what: string; close: () => Promise<void> }[] = [];
   readonly #begins: (() => void)[] = [];

@@ -26,7 +26,7 @@ export interface FrontendOptions {
   clock: Clock;
 }
 
-/** What others see of an agent, with a cache or without. */
+/** The outside of an agent, with a cache or without. */
 export interface Frontend {
   readonly incarnation: string;
   /** Where the engine is to listen. */
@@ -120,7 +120,7 @@ function notReady(membership: Membership): string[] {
   return self.ready ? reasons : [...reasons, self.reason];
 }
 
-/** What ends writes so to the store; where that does not answer, each part would wait for it in its turn. */
+/** Parts write to the store as they end; where it does not answer, each part would wait in its turn. */
 async function leaveMuteStore(store: Store, logger: Logger): Promise<void> {
   try {
     await store.revision({ deadlineMs: muteStoreMs });

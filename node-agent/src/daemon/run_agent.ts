@@ -14,7 +14,7 @@ import { startFrontend } from './frontend.ts';
 import { originOpener } from './sources.ts';
 import { version } from './version.ts';
 
-/** What the limit of a dataset's entries allows of their paths. */
+/** Bytes of paths that the limit of a dataset's entries allows for each entry. */
 const nameBytesAnEntry = 256;
 
 export interface RunOptions {

@@ -36,7 +36,7 @@ export function originOpener(
   };
 }
 
-/** Whether a dataset without credentials of its own may read as this machine. */
+/** True when a dataset without credentials of its own may read as this machine. */
 function mayUseIdentity({ nodeIdentity }: OriginConfig, dataset: string): boolean {
   return nodeIdentity === undefined || nodeIdentity.some((beginning) => dataset.startsWith(beginning));
 }

@@ -15,7 +15,7 @@ const commit = '0123456789abcdef0123456789abcdef01234567';
 const entry = { index: 1, path: 'x', contentKey: '', validator: '' };
 const refused = { code: 'PermissionDenied' };
 
-/** What a tenant may write into a source, against an agent as the operator configures it: nothing is allowed. */
+/** Sources that a tenant may write, against an agent with the operator's configuration: it allows nothing. */
 describe('tenants', () => {
   let folder: string;
   let server: ScriptedServer;
@@ -160,7 +160,7 @@ describe('tenants', () => {
       }
     });
 
-    /** Whether a request of the dataset was signed, or had a token. */
+    /** True when a request of the dataset was signed, or had a token. */
     async function asked(dataset: string, kind: 's3' | 'hub', nodeIdentity?: string[]): Promise<boolean> {
       const { port } = new URL(server.url);
       const endpoint = `http://127.0.0.1:${port}`;

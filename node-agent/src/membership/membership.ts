@@ -31,9 +31,9 @@ const longestRetryMs = 5_000;
 type Claim = { readonly kind: 'registered' } | { readonly kind: 'taken'; readonly by: NodeRecord };
 
 /**
- * Who is alive. Registers this agent under its lease, again whenever the record was lost (a lease that ran out while
- * the store was away or the process suspended, a store that was emptied), and watches the others. While the store is
- * away the last known view stands. Listeners and getters run on the caller's thread and never wait.
+ * Live agents. Registers this agent under its lease, again whenever the record was lost (a lease that ran out while the
+ * store was away or the process suspended, a store that was emptied), and watches the others. While the store is away
+ * the last known view stands. Listeners and getters run on the caller's thread and never wait.
  */
 export class Membership implements Members {
   readonly #table: RecordTable<typeof nodeRecord>;
@@ -310,7 +310,7 @@ export class Membership implements Members {
   }
 }
 
-/** Whether the record in the store is our own or that of a start of this installation that is surely over. */
+/** True when the record in the store is our own, or that of an ended process of this installation. */
 function isSuccessor(self: NodeRecord, holder: NodeRecord): boolean {
   if (holder.incarnation === self.incarnation) return true;
   return self.installation !== '' && holder.installation === self.installation;

@@ -6,8 +6,8 @@ export const nodePrefix = 'nodes/';
 const text = z.string().max(1024);
 
 /**
- * What an agent publishes of itself, as JSON under `nodes/NAME`, bound to its lease. Fields that are not named
- * here are ignored when read: a newer agent may have written them.
+ * An agent's record of itself, as JSON under `nodes/NAME`, bound to its lease. Readers ignore unnamed fields: a newer
+ * agent may have written them.
  */
 export const nodeRecord = z.object({
   /** Unique in the cluster; a Kubernetes node name fits. */

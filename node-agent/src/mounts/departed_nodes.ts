@@ -34,8 +34,8 @@ export class DepartedNodes {
   }
 
   /**
-   * Those of the nodes whose agents are not alive and are not coming back: not seen for the pace's time, or not among
-   * `present`, all nodes that there are as the caller knows them.
+   * Nodes of the list whose agents are not alive and are not coming back: not seen for the pace's time, or not among
+   * `present`, all nodes known to the caller.
    */
   async among(nodes: Iterable<string>, present?: ReadonlySet<string>): Promise<Set<string>> {
     const alive = this.#context.members.names();

@@ -7,12 +7,12 @@ const longestMessage = 2048;
 /** native/holder/fuse_mount.h, kFuseType. */
 const fuseType = 'fuse.hearth';
 
-/** Whether the kernel has a mount at the path. Never touches the path itself: that of a dead FUSE mount would hang. */
+/** True when the kernel has a mount at the path. Never touches the path itself: a dead FUSE mount would hang. */
 export async function isMounted(path: string): Promise<boolean> {
   return (await typesAt(path)).length > 0;
 }
 
-/** Whether what is seen at the path is a FUSE mount of Hearth, dead or alive. */
+/** True when the visible mount at the path is a FUSE mount of Hearth, dead or alive. */
 export async function isHearthFuse(path: string): Promise<boolean> {
   return (await typesAt(path)).at(-1) === fuseType;
 }

@@ -270,7 +270,7 @@ export class Mounts {
     await this.#departed.close();
   }
 
-  /** What the engine reports: another ended a mount. */
+  /** The engine reports that another process ended a mount. */
   async ended(target: string, reason: string): Promise<void> {
     this.#context.logger.warn('lost a mount', { target, reason });
     await this.#forget(target);

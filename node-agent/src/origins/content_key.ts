@@ -14,10 +14,11 @@ import { createHash } from 'node:crypto';
  *   hearth-key-1  directory  absolute path  mtime ns  ctime ns  size
  *   hearth-key-1  mirrored   one of these keys  each mirror's place, JSON (mirrors.ts, placeKey), sorted
  *
- * A digest is a claim about bytes that were not read yet, and whoever registers a dataset may choose
- * who makes it: without the place, a claim would be enough to get bytes that another dataset brought, or to put
- * wrong bytes where another dataset will look. The place is who vouches for the digest: a hub's endpoint (all its
- * repositories share bytes), the URL whose digest the source gives, "self-test". No field can hold a NUL (URLs, header values and paths cannot), so no two lists of fields have one preimage.
+ * A digest is a claim about bytes that nobody has read yet, and the registrant of a dataset may choose the claimant.
+ * Without the place, a claim would be enough to get bytes that another dataset brought, or to put wrong bytes where
+ * another dataset will look. The place vouches for the digest: a hub's endpoint (all its repositories share bytes), the
+ * URL whose digest the source gives, "self-test". No field can hold a NUL (URLs, header values and paths cannot), so no
+ * two lists of fields have one preimage.
  */
 function keyOf(...fields: string[]): string {
   const hash = createHash('sha256');

@@ -24,7 +24,10 @@ export interface NotFollowed {
   isForbidden: boolean;
 }
 
-/** Whether a link of the tree, at `path` in it, leads out of it as it is written: who has the tree alone finds nothing there. */
+/**
+ * True when a link of the tree, at `path` in it, leads out of the tree as it is written: a copy of the tree alone lacks
+ * its target.
+ */
 export function leavesTree(path: string, target: string): boolean {
   return isAbsolute(target) || normalize(`${dirname(path)}/${target}`).split('/')[0] === '..';
 }
@@ -98,7 +101,7 @@ function isBelow(path: string, prefix: string): boolean {
   return prefix === '/' || path === prefix || path.startsWith(`${prefix}/`);
 }
 
-/** What one listing has seen of links that lead out of its tree. */
+/** Links out of its tree that one listing has found. */
 export class LeavingLinks {
   readonly #root: string;
   #followed = false;
@@ -126,7 +129,7 @@ export class LeavingLinks {
   }
 
   keep(path: string, { why, isForbidden }: NotFollowed): void {
-    // What can be allowed comes first: it has a next step.
+    // A link that a setting can allow comes first: it has a next step.
     if (this.#kept++ > 0 && (this.#isForbidden || !isForbidden)) return;
     this.#first = `${path} ${why}`;
     this.#isForbidden = isForbidden;

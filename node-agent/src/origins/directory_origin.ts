@@ -81,7 +81,7 @@ export class DirectoryOrigin implements Origin {
     return entries.map(({ index, path }) => ({ entry: index, path: `${root === '/' ? '' : root}/${path}`, below }));
   }
 
-  /** Those of a link that leads nowhere now are left out. */
+  /** Leaves out links that lead nowhere now. */
   async #locateLinked(entries: LocatableEntry[], signal?: AbortSignal): Promise<Location[]> {
     const request = { kind: 'places', tree: this.#tree, paths: entries.map(({ path }) => path) } as const;
     const places = await this.#calls.places(request, signal);

@@ -145,7 +145,7 @@ async function rowOf(walk: Walk, branch: Branch, { path: name, kind }: FoundName
   }
 }
 
-/** What the root is called without links, where it must be kept to. */
+/** The root's path without links, where reads must stay inside. */
 async function checkRoot(root: string, allowed: Tree['allowed']): Promise<string | undefined> {
   // Before anything is looked at: no caller learns what there is where nothing may be read.
   if (allowed !== undefined) await allowedFor(root, root, allowed);
@@ -174,7 +174,8 @@ async function allowedFor(path: string, root: string, allowed: readonly string[]
 }
 
 async function fileRow(full: string, path: string, stats: BigIntStats): Promise<ManifestRow> {
-  // What everyone may read, we may; else try, since permissions may also come from lists and capabilities.
+  // The agent may read world-readable files; for others it tries, since permissions may also come from lists and
+  // capabilities.
   if ((stats.mode & 0o004n) === 0n) await (await open(full, constants.O_RDONLY | constants.O_NOFOLLOW)).close();
   return {
     path,

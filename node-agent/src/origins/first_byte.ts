@@ -47,7 +47,7 @@ function conditionOf(validator: string): Record<string, string> {
   return {};
 }
 
-/** What the answer says of the file that the listing has said otherwise. */
+/** The difference between the answer and the listing of a file. */
 function differenceOf({ status, headers }: HttpResponse, validator: string, size?: bigint): string | undefined {
   if (status === 412) return 'the server says that it is not what was listed (412)';
   if (status !== 200 && status !== 206) return undefined;
@@ -77,7 +77,7 @@ export async function readFirstByteOfFile({ path = '', below = '' }: Location): 
     );
   }
   try {
-    // What was opened is where the kernel says, whoever replaced a folder by a link meanwhile.
+    // The kernel knows the path of the open file, even if a link replaced a folder meanwhile.
     if (!(await readlink(`/proc/self/fd/${file.fd}`, 'buffer')).equals(Buffer.from(real))) {
       throw new HearthError(
         'OriginChanged',

@@ -114,7 +114,7 @@ function join(folder: string, name: string): string {
   return folder === '' ? name : name === '' ? folder : `${folder}/${name}`;
 }
 
-/** What a failed call on a name means: the message says the name, relative to the root. */
+/** The error of a failed call on a name: the message says the name, relative to the root. */
 export function nameError(thrown: unknown, name: string): HearthError {
   const code = (thrown as NodeJS.ErrnoException).code ?? 'unknown error';
   switch (code) {

@@ -17,7 +17,7 @@ export interface HttpRequest {
   redirects: 'follow' | 'sameHost' | 'none';
   /** The body is read up to this many bytes; the rest is broken off. Of a refusal a few more are, for its words. */
   bodyLimit: number;
-  /** What is wrong with an answer that may be another one the next time; undefined: nothing. */
+  /** The fault of an answer that may pass until the next try; undefined: none. */
   passing?: (response: HttpResponse) => HearthError | undefined;
   signal: AbortSignal;
 }

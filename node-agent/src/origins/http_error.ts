@@ -25,7 +25,7 @@ export function statusMayPass(status: number): boolean {
   return [408, 429, 500, 502, 503, 504].includes(status);
 }
 
-/** What an answer that is not a success means, with the server's own words and the next step. */
+/** The error of an unsuccessful answer, with the server's own words and the next step. */
 export function refusalOf({ status, url, body }: { status: number; url: URL; body: Buffer }): HearthError {
   return statusError(status, url, refusalWords(body));
 }

@@ -97,7 +97,10 @@ export class HttpOrigin implements Origin {
     this.#options.client.close();
   }
 
-  /** Whether the server of a file takes its ETag in If-Match: asked once of each server (`known`), for a file that has bytes. */
+  /**
+   * True when the server of a file takes its ETag in If-Match: asked once of each server (`known`), for a file that has
+   * bytes.
+   */
   async #takesConditions(
     known: Map<string, Promise<boolean>>,
     url: URL,

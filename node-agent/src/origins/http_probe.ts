@@ -4,7 +4,7 @@ import type { HttpClient, HttpResponse } from './http_client.ts';
 import { refusalOf, statusError } from './http_error.ts';
 import { printableUrl } from './printable_url.ts';
 
-/** What a server says about a file of which it sends one byte. */
+/** A server's statements on a file of which it sends one byte. */
 export interface HttpFileFacts {
   size: bigint;
   /** Strong ETag, with quotes. */
@@ -18,9 +18,9 @@ export interface HttpFileFacts {
 }
 
 /**
- * Asks for the first byte: HEAD would say the same, and also of files whose bytes this reader may not have. A server
- * that ignores ranges can be used for files of one chunk at most, which the engine reads whole; else `Unsupported`.
- * Other errors as `statusError` and `HttpClient.request`.
+ * Asks for the first byte: HEAD would say the same, but also about files whose bytes this reader may not have. A server
+ * that ignores ranges serves files of one chunk at most, which the engine reads whole; else `Unsupported`. Other errors
+ * as `statusError` and `HttpClient.request`.
  */
 export async function probeFile(
   client: HttpClient,

@@ -64,7 +64,7 @@ export class HubClient {
     this.#token = token;
   }
 
-  /** Who vouches for what this hub lists. */
+  /** The place that vouches for this hub's listings. */
   get endpoint(): string {
     return this.#source.endpoint;
   }
@@ -122,8 +122,8 @@ export class HubClient {
   }
 
   /**
-   * Whether a file's bytes have the git id that the tree gives (gitobject format: "blob SIZE NUL bytes"). Reads all of it,
-   * also where it comes gzipped although it was asked for as it is.
+   * Resolves to true when a file's bytes have the git id that the tree gives (gitobject format: "blob SIZE NUL bytes").
+   * Reads all of the file, and decodes gzip that the server sends unasked.
    */
   async hasItsId(commit: string, { path, size, oid }: HubFile, signal: AbortSignal): Promise<boolean> {
     const response = await this.#client.request({

@@ -164,7 +164,7 @@ describe('HubOrigin', () => {
       hub.handler = (_request, response) => response.writeHead(404, { 'x-error-code': cause }).end();
       const before = hub.requests.length;
       await assert.rejects(origin.locate(many, signal(), true), { code: 'NotFound' });
-      // Those under way when the first has failed, and no more.
+      // Requests under way when the first has failed, and no more.
       assert.ok(hub.requests.length - before <= 32);
     }
   });

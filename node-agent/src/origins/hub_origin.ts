@@ -135,7 +135,9 @@ export class HubOrigin implements Origin {
     this.#hub.close();
   }
 
-  /** Whether the hub serves plain files under ETags that are their git ids, as huggingface.co does: it shows in one. */
+  /**
+   * True when the hub serves plain files under ETags that are their git ids, as huggingface.co does: one file shows it.
+   */
   async #etagIsId(commit: string, { path, oid }: HubFile, signal: AbortSignal): Promise<boolean> {
     return (await this.#hub.etagOf(commit, path, signal)) === `"${oid}"`;
   }

@@ -5,7 +5,7 @@ import type { LocatableEntry, Location, ManifestRow, Origin, OriginBase, OriginR
 import { describeSource } from './source.ts';
 import { withEnvironment } from './source_environment.ts';
 
-/** What the engine takes: with the first source 16 places. */
+/** The engine takes 16 places, the first source included. */
 const maxMirrors = 15;
 
 /** The mirrors of a source, in their order. */
@@ -14,8 +14,8 @@ export function mirrorsOf(source: Source): readonly Source[] {
 }
 
 /**
- * Whether a dataset's credentials are needed for a source of it, 0 the first one. Of the first it is known only that it has
- * none where just its mirrors have some.
+ * True when a source of a dataset, 0 the first one, needs the dataset's credentials. The first one is known to need
+ * none where only its mirrors have some.
  */
 export function hasOwn({ mirrors }: Source, source: number): boolean {
   return source === 0 ? mirrors?.sourceHasNone !== true : mirrors?.credentialed.includes(source - 1) === true;
@@ -66,9 +66,9 @@ export function placeKey(source: Source): string {
 }
 
 /**
- * Whether equal ETags of the two prove equal bytes: those of S3 are made of the bytes (MD5 of them or of their parts).
- * Those of web servers are each server's own, often of date and size, and prove nothing at another. Of each file the
- * engine looks whether its ETag has that form: gateways give all files that they did not write one constant.
+ * True when equal ETags of the two prove equal bytes: S3 makes ETags of the bytes (MD5 of them or of their parts). Web
+ * servers make their own, often of date and size, which prove nothing at another server. The engine checks the form of
+ * each file's ETag: gateways give one constant to all files that they did not write.
  */
 export function comparesTags(source: Source, mirror: Source): boolean {
   return source.kind?.$case === 's3' && mirror.kind?.$case === 's3';

@@ -6,7 +6,7 @@ import type { DirectoryCalls } from './directory_calls.ts';
 /** How the engine reads every entry: the base, '/' and the entry's path (percent-encoded in URLs). Headers are secrets. */
 export type OriginBase = Pick<Location, 'url' | 'path' | 'below' | 'headers'>;
 
-/** What `locate` needs of an entry of the manifest. Without its size, answers are not compared with that. */
+/** The fields of a manifest's entry that `locate` needs. Without a size, answers are not compared with it. */
 export type LocatableEntry = Pick<ManifestEntry, 'index' | 'path' | 'contentKey' | 'validator'> &
   Partial<Pick<ManifestEntry, 'size'>>;
 
@@ -25,7 +25,7 @@ export interface OriginRevision {
 export interface Origin {
   readonly kind: 'directory' | 's3' | 'http' | 'hub' | 'selfTest';
 
-  /** What a person typed, without credentials. */
+  /** The source as a person typed it, without credentials. */
   describe(): string;
 
   /**
@@ -46,8 +46,9 @@ export interface Origin {
   readonly locatesFreely: boolean;
 
   /**
-   * Where the bytes of these entries can be read now. Needs no listing before it. The results are bearer secrets. An entry
-   * that is not there is `NotFound` of all; with `partly` it is left out instead, and `NotFound` is of the whole origin.
+   * The present places of these entries' bytes. Needs no listing before it. The results are bearer secrets. A missing
+   * entry makes the whole call `NotFound`; with `partly` the result leaves it out instead, and `NotFound` is about the
+   * whole origin.
    */
   locate(entries: LocatableEntry[], signal: AbortSignal, partly?: boolean): Promise<Location[]>;
 
@@ -70,7 +71,7 @@ export interface S3Credentials {
   sessionToken?: string;
 }
 
-/** What the agent knows beside the source: credentials and policy. Nothing of it is stored. */
+/** The agent's knowledge beside the source: credentials and policy. Nothing of it is stored. */
 export interface OriginOptions {
   /** Name of the revision listed earlier (`Dataset.revision`); a hub origin then lists and locates exactly it. */
   revision?: string;
@@ -89,7 +90,7 @@ export interface OriginOptions {
   allowedAddresses?: readonly string[];
   /** Absolute paths below which directory origins may lie; absent: everywhere; empty: nowhere. */
   allowedDirectories?: readonly string[];
-  /** Who looks at directories; default: one of this origin alone. */
+  /** The calls on directories; default: calls of this origin alone. */
   directoryCalls?: DirectoryCalls;
   /** Folder of the built-in files; default: where the image has them. */
   selfTestDirectory?: string;

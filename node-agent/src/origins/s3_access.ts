@@ -18,7 +18,7 @@ export interface S3AccessOptions {
   pathStyle: boolean;
   /** Undefined: those of the machine where they may be used; else, and when it has none, requests are unsigned. */
   credentials: S3Credentials | undefined;
-  /** Whether the usual AWS chain (environment, profile, instance) may be asked. */
+  /** True when the usual AWS chain (environment, profile, instance) may be asked. */
   nodeIdentity: boolean;
   connections: Connections;
   policy: AddressPolicy;
@@ -30,7 +30,7 @@ type Identity = S3Credentials & { expiration?: Date };
 
 /** Of the SDK's default chain, when no provider has anything; others mean that one is configured and broken. */
 const nothingConfigured = 'Could not load credentials from any providers';
-/** What every compatible server takes, and AWS corrects. */
+/** The region that every compatible server takes, and AWS corrects. */
 const fallbackRegion = 'us-east-1';
 /** The regional ones are asked in the same way. */
 const tokenService = new URL('https://sts.amazonaws.com');

@@ -1,7 +1,7 @@
 import { HearthError } from '@hearth/common';
 import { connectionError } from './http_error.ts';
 
-/** What was being done, for the message. */
+/** The action that failed, for the message. */
 export interface S3Context {
   bucket: string;
   /** Host and port of the endpoint. */

@@ -7,7 +7,7 @@ import type { WeakValidators } from './weak_validators.ts';
 /** One byte of an object asked for as the engine asks: `condition` is an If-Match header. Undefined: answered 412. */
 export type AskObject = (object: S3Object, condition: string | undefined) => Promise<HttpFileFacts | undefined>;
 
-/** What names the state of one object. */
+/** Identifies the state of one object. */
 export interface ObjectState {
   validator: string;
   contentKey: string;

@@ -41,7 +41,7 @@ export class TlsPeers implements Peers {
   names(): string[] {
     const caching = this.#members.caching();
     const others = this.#members.all().filter(({ node, control }) => node !== this.#node && control !== '');
-    // Who has no cache opens no origins, and asks for credentials when it has one.
+    // An agent without a cache opens no origins, and asks for credentials when it has one.
     return others.flatMap(({ node }) => (caching.has(node) ? [node] : []));
   }
 
@@ -71,7 +71,7 @@ export class TlsPeers implements Peers {
     return await this.#client(address, who).call(definition, request, {
       deadlineMs,
       signal: this.#ending.signal,
-      // What was asked is in no message.
+      // The error's message leaves the request out.
       failure: (error) => fromCallError(error, (_code, details) => details).within(who),
     });
   }

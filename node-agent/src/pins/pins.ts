@@ -28,7 +28,7 @@ export class Pins {
   readonly #table;
   readonly #mirror;
   readonly #stop = new AbortController();
-  /** What this agent has pinned, by id. */
+  /** This agent's own pins, by id. */
   readonly #own = new Map<string, OwnPin>();
   readonly #cancels = new Set<() => void>();
   #restoring: Promise<unknown> = Promise.resolve();

@@ -2,10 +2,9 @@ import { HearthError } from '@hearth/common';
 import { z } from 'zod';
 
 /**
- * What a record says of its own form, beside its fields: `format`, a version that grows when a field changes its
- * meaning, and `needs`, names of features without which a reader would misunderstand it. New fields need neither:
- * readers ignore what they do not know, and keep it when they change the record. A release reads its own version and
- * the one before it.
+ * The form of a record, beside its fields: `format`, a version that grows when a field changes its meaning, and
+ * `needs`, names of features without which a reader would misunderstand it. New fields need neither: readers ignore
+ * unknown fields, and keep them when they change the record. A release reads its own version and the one before it.
  */
 const header = z.object({
   /** Releases before there was one wrote what is version 1 now. */

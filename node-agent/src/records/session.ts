@@ -37,7 +37,7 @@ export class Session {
     return await this.#granting;
   }
 
-  /** Whether records of the lease cannot have vanished yet. Reckoned from before the last keep-alive was sent. */
+  /** True while records of the lease cannot have vanished. Reckoned from before the last keep-alive was sent. */
   get alive(): boolean {
     return this.#lease !== undefined && this.#clock.now() < this.#aliveUntil;
   }

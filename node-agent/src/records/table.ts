@@ -5,7 +5,7 @@ import { checkFormat, recordFormat, unknownFields } from './format.ts';
 
 /** A record with what the store knows of it. */
 export interface Row<T> {
-  /** What follows the table's prefix in the key. */
+  /** The part of the key behind the table's prefix. */
   id: string;
   value: T;
   createRevision: number;
@@ -51,7 +51,7 @@ export class RecordTable<S extends z.ZodObject> {
     return { rows: this.readable(entries, malformed), revision };
   }
 
-  /** Those of the entries that can be read; `malformed` gets the others. */
+  /** Entries that can be read; `malformed` gets the errors of the others. */
   readable(entries: readonly KeyValue[], malformed: (error: HearthError) => void): Row<z.output<S>>[] {
     return entries.flatMap((entry) => {
       try {

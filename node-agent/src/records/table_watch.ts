@@ -6,7 +6,7 @@ export interface WatchedTable {
   readonly prefix: string;
   /** The whole of the table at a revision. */
   fill(entries: readonly KeyValue[], revision: number): () => void;
-  /** What has changed in it until a revision; often nothing. */
+  /** Takes the table's changes up to a revision; often none. */
   hear(events: readonly StoreEvent[], revision: number): () => void;
 }
 

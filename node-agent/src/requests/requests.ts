@@ -10,8 +10,8 @@ type Defaulted = 'moreOwners' | 'memoryOnly' | 'keep';
 export type Asked = Omit<RequestRecord, 'id' | 'from' | 'nodes' | Defaulted> & Partial<Pick<RequestRecord, Defaulted>>;
 
 /**
- * What one agent asks others to do, by way of the store: agents need no connection to each other's control API.
- * Requests and answers are leased, so that nothing stays behind when either side goes away.
+ * Requests of one agent to others, by way of the store: agents need no connection to each other's control API. Requests
+ * and answers are leased, so nothing stays behind when either side goes away.
  */
 export class Requests {
   readonly #context: AgentContext;

@@ -1,3 +1,3 @@
-/** What each agent reports of itself, and where bytes are. */
+/** Reports of each agent about itself and the places of bytes. */
 export { StatisticsPublisher } from './publisher.ts';
 export { type NodeStatistics, statisticsSchema } from './record.ts';

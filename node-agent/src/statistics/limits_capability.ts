@@ -2,7 +2,7 @@ import type { LimitStatistics, Statistics } from '@hearth/engine';
 import type { Capability } from '../capabilities/index.ts';
 import { formatSize } from '../config/index.ts';
 
-/** Those of which one word is enough: what goes to peers has the limit of what comes from them. */
+/** Limits described by one word: bytes sent to peers have the limit of bytes that come from them. */
 const names: Partial<Record<LimitStatistics['what'], string>> = {
   origin: 'origins',
   'from-peers': 'other nodes',

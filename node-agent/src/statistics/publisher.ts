@@ -25,7 +25,7 @@ export class StatisticsPublisher {
   readonly #offLost: () => void;
   readonly #startedAt: number;
   #residency = new Map<string, Residency>();
-  /** What residency depends on; it is counted again only when this has changed, as counting reads whole manifests. */
+  /** The inputs of residency; counting reads whole manifests, so it happens only when these have changed. */
   #residencyOf = '';
   #written = '';
 

@@ -32,7 +32,7 @@ export const statisticsSchema = z.object({
   corruptBlocks: unsigned,
   /** Milliseconds since the epoch. */
   startedAt: z.number(),
-  /** What the machine offers, as far as it was looked at. */
+  /** The machine's capabilities, as far as the agent has probed them. */
   capabilities: z
     .array(
       z.object({

@@ -5,7 +5,7 @@ export function agentName(cluster: string): string {
   return `agent.${cluster}.hearth`;
 }
 
-/** Who may use the control API over TCP: agents, the operator, and people with a certificate made for it. */
+/** Callers that may use the control API over TCP: agents, the operator, and people with a certificate made for it. */
 export function callerNames(cluster: string): string[] {
   return [agentName(cluster), `operator.${cluster}.hearth`, `client.${cluster}.hearth`];
 }

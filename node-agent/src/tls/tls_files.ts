@@ -16,9 +16,9 @@ export interface NamedFile {
 }
 
 export interface TlsFilePaths {
-  /** Whom we trust; undefined: the authorities of the system. */
+  /** Trusted authorities; undefined: the authorities of the system. */
   authorities: NamedFile | undefined;
-  /** Who we are; undefined: unauthenticated. */
+  /** Our identity; undefined: unauthenticated. */
   identity: { certificate: NamedFile; key: NamedFile } | undefined;
 }
 
@@ -166,7 +166,7 @@ function unreadable({ setting, path }: NamedFile, thrown: unknown): HearthError 
   );
 }
 
-/** What a handshake would find out too late: that the files are no certificates, or do not belong together. */
+/** Finds faults before a handshake does: files that are no certificates, or do not belong together. */
 function check(paths: TlsFilePaths, contents: Contents): Contents {
   const { authorities, identity } = contents;
   try {

@@ -11,7 +11,7 @@ export const usageSchema = z.object({
 export type UsageRecord = z.output<typeof usageSchema>;
 
 const halfLifeMs = 24 * 3_600_000;
-/** What many uses are worth to a dataset that is no longer used, against one that was used once. */
+/** Bounds the credit of a dataset that was used often and no longer is, against one that was used once. */
 const longestCreditMs = 3 * 24 * 3_600_000;
 
 /** The uses as they count at a later time. */

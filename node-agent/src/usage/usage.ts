@@ -4,7 +4,7 @@ import type { DatasetTables, ManifestKeeper } from '../datasets/index.ts';
 import { Mirror, RecordTable } from '../records/index.ts';
 import { evictionTime, type UsageRecord, usageSchema, withUses } from './record.ts';
 
-/** What this agent has yet to publish of a dataset. */
+/** Uses of a dataset that this agent has yet to publish. */
 interface Pending {
   at: number;
   /** Uses that began. */
@@ -56,7 +56,7 @@ export class Usage {
     this.#note(dataset, 0);
   }
 
-  /** What is known of the whole cluster; undefined: it was never used. */
+  /** The uses in the whole cluster; undefined: never used. */
   of(dataset: string): UsageRecord | undefined {
     return this.#mirror.get(dataset);
   }

@@ -39,7 +39,7 @@ export async function readPublished(folder: string): Promise<PublishedRecord[]> 
   return (await Promise.all(records)).filter((record) => record !== undefined);
 }
 
-/** Who uses what was published, for people. */
+/** The user of a published volume, for people. */
 export function userOf({ pod, volume = 'without a name' }: PublishedRecord): string {
   return pod === undefined ? `volume ${volume}` : `pod ${pod.namespace}/${pod.name}`;
 }

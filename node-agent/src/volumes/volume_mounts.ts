@@ -108,7 +108,7 @@ export class VolumeMounts {
       this.#touch(digest, name);
       const { bytesTotal, filesTotal, filesComplete } = await this.#context.engine.residency(digest);
       const missing = filesTotal - filesComplete;
-      // What is all here needs no origin any more.
+      // A complete revision needs no origin any more.
       if (missing > 0 && manifest === '') await this.#tables.usable(name);
       const incomplete = missing === 0 ? '' : `${missing} of ${filesTotal} files are not complete here`;
       const { target, dataPath, reason } = await this.#mounted(name, digest, incomplete, signal);
@@ -142,7 +142,7 @@ export class VolumeMounts {
     await this.#folder?.settled();
   }
 
-  /** What no record names goes at once: no agent may follow that would remove it. */
+  /** Removes mounts without a record at once: no agent may follow that would remove them. */
   async close(): Promise<void> {
     this.#graceMs = 0;
     await this.look();
@@ -206,7 +206,7 @@ export class VolumeMounts {
     return undefined;
   }
 
-  /** What is published of the volumes of this node; nothing before they were looked at, or without any. */
+  /** Published volumes of this node as a capability; nothing before the first look, or without volumes. */
   capabilities(): Capability[] {
     return this.#capabilities;
   }
@@ -249,10 +249,10 @@ export class VolumeMounts {
   }
 
   /**
-   * What pods have, and is not mounted here any more. A view whose mount was removed, as by a holder that ended after
-   * the agent before this one: pods read on, and with a mount again nothing of it is evicted; once in an agent's life. A
-   * FUSE mount that has lost its agent and its holder: whoever bound it into a pod binds the new one; at each look, until
-   * it is there. Beside whoever waits for a look.
+   * Repairs mounts that pods have and that are not mounted here any more. A view's mount may have been removed, as by a
+   * holder that ended after the former agent: pods read on, and with a mount again nothing of the view is evicted; once
+   * in an agent's life. A FUSE mount may have lost its agent and its holder: the CSI driver, which bound the old one
+   * into a pod, binds the new one; at each look, until it is there. Waits for no caller of a look.
    */
   #restore(
     records: PublishedRecord[],

@@ -11,9 +11,9 @@ const keptJobs = 100;
 const deletionsAtOnce = 20;
 
 /**
- * What one agent does for all: divides the rates of jobs among the agents that fetch, notes which agents are
- * gone, writes how jobs ended, and deletes old ones. Everything it knows is in the store, so that any other
- * agent goes on where it stopped; nothing it does is needed for a byte to move.
+ * One agent's work for all: divides the rates of jobs among the agents that fetch, notes lost agents, writes how jobs
+ * ended, and deletes old ones. All its knowledge is in the store, so that any other agent goes on where it stopped; no
+ * byte needs it to move.
  */
 export class WarmCoordinator {
   readonly #context: AgentContext;

@@ -34,7 +34,7 @@ export class WarmPart {
   readonly #pins: Pins;
   readonly #stop = new AbortController();
   readonly #speed = new SpeedMeter();
-  /** What the store has of us. */
+  /** The store's copy of our progress. */
   #written: WarmProgressRecord | undefined;
   #rate: bigint;
   #started = false;
@@ -189,7 +189,7 @@ export class WarmPart {
     const bytesPerSecond = hasEnded(state)
       ? 0n
       : this.#speed.note(progress?.bytesReady ?? 0n, this.#context.clock.now());
-    // What failed is not to be read from memory either.
+    // A failed part is not to be read from memory either.
     const times = error === undefined ? { inMemoryAt: this.#inMemoryAt, storedAt: this.#storedAt } : {};
     return { ...base, ...from, ...failure, ...times, state, bytesPerSecond };
   }

@@ -1,4 +1,4 @@
-/** What the division of a job's rate has to know of one agent that is still fetching. */
+/** An agent that is still fetching, as the division of a job's rate sees it. */
 export interface FetchingAgent {
   node: string;
   /** Its share until now, bytes a second; undefined for one that has none yet. */
@@ -8,10 +8,10 @@ export interface FetchingAgent {
 }
 
 /**
- * Divides `limit` bytes a second among agents by max-min fairness: none gets more than it can use while
- * another could use it. An agent that used nine tenths of its share can use any more; one that did not is
- * held back by something else (its disk, its peers, its files being at others) and is left room to double.
- * What all can use together is spread evenly when it is less than the limit, so that no agent starts slowly.
+ * Divides `limit` bytes a second among agents by max-min fairness: none gets more than it can use while another could
+ * use it. An agent that used nine tenths of its share can use any more; any other agent is held back by something else
+ * (its disk, its peers, its files being at others) and is left room to double. When all agents together can use less
+ * than the limit, the rest is spread evenly, so that no agent starts slowly.
  *
  * The shares sum up to at most `limit` and each is at least 1, as 0 means "no limit" to the engine; a limit
  * of fewer bytes than agents is the exception.

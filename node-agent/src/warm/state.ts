@@ -103,7 +103,7 @@ function derive({ job, now }: JobInput, nodes: readonly NodeView[]): Outcome {
   return { state: liveState(nodes), message: notes.join('; ') };
 }
 
-/** Who makes a job that is to be ready in memory wait until it is stored. */
+/** Names agents of releases that do not report memory: a job "ready in memory" waits until they have stored it. */
 function storedOnly({ readyWhen }: WarmJobRecord, nodes: readonly NodeView[]): string {
   if (readyWhen !== 'memory') return '';
   const silent = nodes.filter((node) => !node.reportsMemory && !hasEnded(node.state)).map((node) => node.node);
@@ -165,7 +165,7 @@ export function emptyProgress(job: Pick<WarmJobRecord, 'name' | 'createdAt'>, no
   };
 }
 
-/** Whether nothing more is to be expected. The switch is exhaustive: a new state must be decided here. */
+/** True when nothing more is to be expected. The switch is exhaustive: a new state must be decided here. */
 export function hasEnded(state: NodeState | JobState): boolean {
   switch (state) {
     case 'Pending':

@@ -15,8 +15,8 @@ import { type JobView, viewJob } from './state.ts';
 const catchUpMs = 5_000;
 
 /**
- * The warm jobs of the cluster as the store has them: tables to write, mirrors to read. One watch keeps all mirrors: a job
- * that is seen to have ended is seen with what its agents reported before.
+ * The warm jobs of the cluster as the store has them: tables to write, mirrors to read. One watch keeps all mirrors, so
+ * a job appears as ended only with its agents' earlier reports.
  */
 export class WarmTables {
   readonly jobs;
@@ -59,7 +59,7 @@ export class WarmTables {
     return new Map(found.filter((pair): pair is [string, WarmProgressRecord] => pair[1] !== undefined));
   }
 
-  /** What one agent reported of this job, and not of a former one of the same name. */
+  /** One agent's report on this job, and not on a former one of the same name. */
   progressAt(job: WarmJobRecord, node: string): WarmProgressRecord | undefined {
     const reported = this.progressMirror.get(progressId(job.name, node));
     return reported?.createdAt === 0 || reported?.createdAt === job.createdAt ? reported : undefined;
