@@ -231,7 +231,7 @@ describe('datasets', () => {
       await cluster.agent(name).keeper.openedSoon(dataset.manifest, soon());
       assert.ok(cluster.engine(name).disk.manifests.has(dataset.manifest));
     }
-    // What was spared for it goes with it.
+    // The removal takes the kept bytes along.
     await cluster.agent('c').removal.remove('new', { evict: false }, soon());
     for (const name of ['a', 'b', 'c']) await until(() => !cluster.engine(name).disk.manifests.has(dataset.manifest));
   });

@@ -34,10 +34,12 @@ export class ManifestKeeper {
   #lastWarning = '';
   readonly #fetching = new Map<string, Promise<void>>();
   readonly #open = new Set<string>();
-  /** What the engine opens, how often, and what it removes: never both at once, so that `#open` is true afterwards. */
+  /**
+   * Openings in the engine, with their numbers, and removals: never both at once, so that `#open` is true afterwards.
+   */
   readonly #opening = new Map<string, number>();
   readonly #removing = new Map<string, Promise<void>>();
-  /** Those that no dataset needed when they were put here; they go when nothing is in their way. */
+  /** Manifests that no dataset needed when they were put here; they go when nothing is in their way. */
   readonly #unused = new Set<string>();
   /** Manifests that are being made for datasets that are not registered yet. While there are any, none is removed. */
   #beingMade = 0;
@@ -159,7 +161,7 @@ export class ManifestKeeper {
     return (made) => void this.#spareUntilHeard(made);
   }
 
-  /** What the engine reports: a file of this manifest is not at the origin any more as it was listed. */
+  /** The engine reports that a file of this manifest is not at the origin any more as it was listed. */
   async originChanged(event: Extract<EngineEvent, { kind: 'originChanged' }>): Promise<void> {
     const name = event.dataset;
     if (this.#tables.revision(event) === undefined) return;
@@ -243,7 +245,7 @@ export class ManifestKeeper {
     this.#removeUnused();
   }
 
-  /** Those of which nothing is being opened, made or removed; called again when that has ended. */
+  /** Removes those of which nothing is being opened, made or removed; called again when that has ended. */
   #removeUnused(): void {
     if (this.#beingMade > 0) return;
     for (const digest of [...this.#unused]) {
@@ -291,7 +293,7 @@ export class ManifestKeeper {
   async #findOut({ digest, dataset }: Made, signal: AbortSignal): Promise<number> {
     for (;;) {
       try {
-        // What the one who held the lock wrote comes before its end, if it comes at all.
+        // The record of the former holder of the lock comes before its end, if it comes at all.
         const listed = await this.#tables.resolving.read(dataset, { signal });
         if (listed === undefined) {
           const row = await this.#tables.readRevisionRow({ dataset, manifest: digest }, { signal });

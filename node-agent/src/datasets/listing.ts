@@ -10,7 +10,7 @@ export interface ListingProgress {
   bytesListed: bigint;
 }
 
-/** What an origin has; `builder` makes the manifest of it. */
+/** The contents of an origin; `builder` makes its manifest. */
 export interface Listed {
   builder: ManifestBuilder;
   revision: OriginRevision;
@@ -95,7 +95,7 @@ class ListingSize {
     const { entries, nameBytes } = this.#limits;
     if (this.#entries > entries) this.#refuse(`more than ${entries} entries`);
     if (this.#nameBytes > nameBytes) this.#refuse(`names of more than ${nameBytes} bytes in all`);
-    // What patterns leave out costs time only; still, an origin without an end must come to one.
+    // Left-out files cost time only; still, an origin without an end must come to one.
     if (this.#seen > unwantedFactor * entries) this.#refuse(`more than ${unwantedFactor * entries} entries to look at`);
   }
 

@@ -245,7 +245,7 @@ export class Locations {
     return this.#open(mirror, revision, ofMirror(own, mirror, needed), dataset);
   }
 
-  /** What was found by credentials that are not used any more is not given out. */
+  /** Locations found by former credentials are not given out. */
   #isCurrent(of: Sourced, known: OfRevision): boolean {
     return !this.#stop.signal.aborted && this.#revisions.get(keyOf(of)) === known;
   }
@@ -289,7 +289,7 @@ export class Locations {
   }
 }
 
-/** That the time is over, and no read of its own was given up. */
+/** The error of a look that took too long, unless its own reader gave it up. */
 function lateOr(thrown: unknown, signal: AbortSignal): HearthError {
   if (!signal.aborted) return HearthError.from(thrown);
   const seconds = resolveDeadlineMs / 1000;

@@ -9,7 +9,7 @@ import type { OpenOrigin } from './resolution.ts';
 /** A file of a revision, and what names its content. */
 export type ListedFile = Pick<ManifestEntry, 'path' | 'contentKey'>;
 
-/** Whether an origin still has what was listed of it: by listing it once more, which registers nothing. */
+/** Checks that an origin still has the listed files: by listing it once more, which registers nothing. */
 export class OriginCheck {
   readonly #context: AgentContext;
   readonly #open: OpenOrigin;
@@ -22,8 +22,8 @@ export class OriginCheck {
   }
 
   /**
-   * Those of the files that the origin does not have now as the revision lists them. Ends when all were found. Errors of
-   * the origin as they are; `DeadlineExceeded` after the time that a listing may be silent.
+   * Files that the origin does not have now as the revision lists them. Ends when all were found. Errors of the origin
+   * as they are; `DeadlineExceeded` after the time that a listing may be silent.
    */
   async lacking<File extends ListedFile>(
     revision: RevisionRecord,

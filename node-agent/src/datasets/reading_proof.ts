@@ -7,8 +7,9 @@ const maxParts = 1000;
 const readsAtOnce = 16;
 
 /**
- * That the credentials which list an origin may also read it: one byte of the first and of the last file of each of its
- * parts, as the origin divides itself by who may read what. Of at most a thousand parts, the first that are listed.
+ * Proves that the credentials which list an origin may also read it: reads one byte of the first and of the last file
+ * of each of its parts, as the origin divides itself by rights to read. Of at most a thousand parts, the first ones
+ * listed.
  */
 export class ReadingProof {
   readonly #origin: Origin;

@@ -94,7 +94,7 @@ function requestText({ source, include, exclude }: DatasetRequest): string {
   return JSON.stringify([Source.toJSON({ ...source, mirrors: undefined }), include, exclude]);
 }
 
-/** What is written to the store is read by every agent and kept on disk: no credentials may be in it. */
+/** Every agent reads the store's records and keeps them on disk: no credentials may be in them. */
 export function refuseSecrets(source: Source): void {
   for (const mirror of mirrorsOf(source)) refuseSecrets(mirror);
   if (source.kind?.$case !== 'http') return;

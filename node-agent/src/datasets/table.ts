@@ -87,12 +87,12 @@ export class DatasetTables {
     return dataset;
   }
 
-  /** Whether any dataset has or had this manifest as its revision, as far as this agent has heard. */
+  /** True when any dataset has or had this manifest as its revision, as far as this agent has heard. */
   isRevision(digest: string): boolean {
     return this.revisionsMirror.values().some((one) => one.manifest === digest);
   }
 
-  /** What a dataset has or had as its revision, as far as this agent has heard. */
+  /** The present or a former revision of a dataset, as far as this agent has heard. */
   revision(of: DatasetRevision): RevisionRecord | undefined {
     return this.revisionsMirror.get(revisionId(of));
   }
@@ -124,7 +124,7 @@ export class DatasetTables {
       .map((name) => ({ dataset: this.mirror.get(name), resolving: this.resolvingMirror.get(name) }));
   }
 
-  /** Whether the manifest is or was a revision of the dataset, as the store has it now. */
+  /** Resolves to true when the manifest is or was a revision of the dataset, as the store has it now. */
   async hasRevision(name: string, manifest: string): Promise<boolean> {
     return (await this.readRevision({ dataset: name, manifest })) !== undefined;
   }

@@ -38,7 +38,7 @@ export class AgentDirectory implements Agents {
     pool.configure(identity, endpoints);
   }
 
-  /** Whether `configure` was last called with just this. */
+  /** True when the last call of `configure` had these arguments. */
   isConfigured(cluster: string, identity: ClientIdentity, endpoints: readonly AgentEndpoint[]): boolean {
     return this.#pools.get(cluster)?.isConfigured(identity, endpoints) ?? false;
   }

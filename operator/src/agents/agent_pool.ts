@@ -67,7 +67,7 @@ export class AgentPool implements ClusterAgents {
     return this.#trouble;
   }
 
-  /** What holds from now on. Connections to agents that are gone, or made with an older identity, are closed. */
+  /** Sets the present agents. Connections to agents that are gone, or made with an older identity, are closed. */
   configure(identity: ClientIdentity, endpoints: readonly AgentEndpoint[]): void {
     const known = this.#identity;
     const renewed = known !== undefined && !isDeepStrictEqual(known, identity);
@@ -88,7 +88,7 @@ export class AgentPool implements ClusterAgents {
     this.#following ??= this.#follow();
   }
 
-  /** Whether `configure` was last called with just this. */
+  /** True when the last call of `configure` had these arguments. */
   isConfigured(identity: ClientIdentity, endpoints: readonly AgentEndpoint[]): boolean {
     return isDeepStrictEqual([this.#identity, this.#endpoints], [identity, endpoints]);
   }
@@ -152,7 +152,7 @@ export class AgentPool implements ClusterAgents {
     this.#notify(undefined);
   }
 
-  /** Whom to ask, best first: who answered last, those that are ready, the others. */
+  /** Agents to ask, best first: the one that answered last, then ready ones, then the others. */
   #candidates({ node, feature }: Pick<CallOptions, 'node' | 'feature'>): AgentEndpoint[] {
     if (node !== undefined) {
       const endpoint = this.#endpoints.find((one) => one.node === node);

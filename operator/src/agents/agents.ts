@@ -18,7 +18,7 @@ export interface CallOptions {
   feature?: string;
 }
 
-/** What the agents of a cluster said last. */
+/** The last report of a cluster's agents. */
 export interface ClusterStatus {
   /** By `Clock.now`, milliseconds. */
   receivedAt: number;
@@ -73,7 +73,7 @@ export interface Agents {
   onStatus(listener: StatusListener): () => void;
 }
 
-/** What agents report, as a watch of a controller takes it: keys are names of StorageClusters. */
+/** The reports of agents as a watch of a controller: keys are names of StorageClusters. */
 export function statusOf(agents: Pick<Agents, 'onStatus'>): { onChange(listener: StatusListener): () => void } {
   return { onChange: (listener) => agents.onStatus(listener) };
 }

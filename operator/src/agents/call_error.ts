@@ -9,7 +9,7 @@ export function callError(thrown: unknown, endpoint: AgentEndpoint, signal: Abor
   return fromCallError(thrown, (code, details) => explain(code, details, endpoint));
 }
 
-/** Whether another agent may answer what this one did not. */
+/** True when another agent may answer a call that this one did not. */
 export function isWorthAnotherAgent(error: HearthError): boolean {
   return isAway(error) || error.code === 'TryElsewhere';
 }
@@ -27,7 +27,7 @@ function explain(code: ErrorCode, details: string, { node, address }: AgentEndpo
   }
 }
 
-/** Whether there is no agent to ask now, rather than something wrong with the question. */
+/** True when no agent can be asked now, rather than something being wrong with the question. */
 export function isAway(thrown: unknown): boolean {
   const { code } = HearthError.from(thrown);
   return code === 'Unavailable' || code === 'DeadlineExceeded';

@@ -24,7 +24,7 @@ export interface LeafRequest {
   commonName: string;
   /** Names of the subject, by which the other side decides. */
   names: readonly string[];
-  /** Whether it may also be shown by a server. */
+  /** True when a server may present it, too. */
   server: boolean;
 }
 

@@ -19,7 +19,7 @@ export interface PlannedSecret {
 export interface CertificatePlan {
   /** To be written before anything that uses them; the authority first. */
   write: PlannedSecret[];
-  /** What holds when all is written: the texts of every role. */
+  /** The texts of every role after all writes. */
   texts: Record<SecretRole, SecretTexts>;
   /** When to look again: the earliest renewal. */
   renewAt: Date;
@@ -39,7 +39,10 @@ export const etcdName = (cluster: string) => `etcd.${cluster}.hearth`;
 
 const leafRoles = ['agent', 'operator', 'etcd'] as const;
 
-/** What each leaf is for. Clients of etcd are configured with the name to expect; its members know one another by `peers`. */
+/**
+ * The purpose of each leaf. Clients of etcd are configured with the name to expect; its members know one another by
+ * `peers`.
+ */
 function leafRequest(role: (typeof leafRoles)[number], { cluster, peers }: CertificateSubject): LeafRequest {
   switch (role) {
     case 'agent':

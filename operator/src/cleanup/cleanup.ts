@@ -43,9 +43,10 @@ const operatorName = 'hearth-operator';
  *   1. the first look, which changes nothing,  2. the operator stops,  3. agents go: without one nothing is published,
  *      while holders keep what is mounted and its readers wait,  4. the last look,  5. StorageClusters, holders and all
  *      the rest go, our finalizers, startup taints and gates of pods.
- * What belongs to users stays: Datasets, CachePreloads, claims and volumes, without a finalizer that no controller
- * would honour any more. When it fails the operator is started again, since the release stays, and makes again what the
- * StorageClusters that are left want: agents take the mounts over. `DeadlineExceeded` names what would not go.
+ * Objects of users stay: Datasets, CachePreloads, claims and volumes, without a finalizer that no controller would
+ * honour any more. After a failure cleanup starts the operator again, since the release stays; the operator makes again
+ * everything that the remaining StorageClusters want, and agents take the mounts over. `DeadlineExceeded` names the
+ * objects that would not go.
  */
 export async function cleanup(options: CleanupOptions): Promise<void> {
   const { api, force, timeoutMs, deadlineMs, signal, clock = systemClock } = options;
@@ -56,7 +57,7 @@ export async function cleanup(options: CleanupOptions): Promise<void> {
     await removeFromNodes(options, 'agent', timeoutMs);
     if (!force) await refuseWhileMounted(api, signal);
     await deleteClusters(options);
-    // What agents have left mounted goes with them.
+    // Removes the mounts that agents left, too.
     await removeFromNodes(options, 'holder', Math.min(timeoutMs, deadline - clock.now()));
     await removeRest(options, deadline);
   } catch (thrown) {

@@ -1,2 +1,2 @@
-/** What is done before the operator is uninstalled. */
+/** The work before the operator is uninstalled. */
 export { cleanup } from './cleanup.ts';

@@ -2,7 +2,7 @@ import { type Clock, sleep, systemClock } from '@hearth/common/kubernetes';
 
 export const pauseMs = 1_000;
 
-/** Whether it came to hold in time. Looks at least once. */
+/** Resolves to true when the condition came to hold in time. Looks at least once. */
 export async function until(
   { signal, clock = systemClock }: { signal: AbortSignal; clock?: Clock },
   timeMs: number,

@@ -33,7 +33,7 @@ export type Assessment =
       state: 'assessed';
       cluster: string;
       registration: Registration;
-      /** What agents know of it. */
+      /** The agents' knowledge of it. */
       present: AgentDataset | undefined;
       /** They know it as the present spec has it. */
       registered: boolean;
@@ -222,8 +222,8 @@ function waitsForUpgrade({ spec }: Dataset, { agents }: ObservedDataset): Assess
 }
 
 /**
- * What agents say, or what the last look brought while they may not have heard of it. Those that do not know it
- * after that time have forgotten it: their store is new.
+ * The agents' answer, or the result of the last look while agents may not have heard of it. Agents that do not know the
+ * dataset after that time have forgotten it: their store is new.
  */
 function presentOf({ agents, now }: ObservedDataset, listed: { dataset: AgentDataset; at: number } | undefined) {
   const reported = agents?.dataset;

@@ -1,4 +1,4 @@
-/** What a Dataset needs to know of a StorageCluster. */
+/** A StorageCluster as a Dataset sees it. */
 export interface ClusterView {
   name: string;
   /** Folders below which directory sources may lie. */

@@ -142,7 +142,7 @@ export class DatasetReconciler implements ObjectReconciler<Dataset, ObservedData
     this.#needsSecrets(key, metadata.namespace ?? '', new Set());
   }
 
-  /** Those that it needed before are not kept; others that need one have it read again. */
+  /** Forgets Secrets that only this Dataset needed before; another Dataset that needs one has it read again. */
   #needsSecrets(key: string, namespace: string, names: ReadonlySet<string>): void {
     for (const before of this.#secretNames.get(key) ?? []) {
       if (!names.has(before)) this.#options.secrets.forget(namespace, before);

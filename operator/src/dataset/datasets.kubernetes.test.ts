@@ -23,7 +23,7 @@ describe('Datasets in a real API server', () => {
   let operator: TestOperator | undefined;
   /** How listings fail; undefined: they do not. */
   let listing: HearthError | undefined;
-  /** What they find. */
+  /** The agents' finding. */
   let found: Parameters<typeof agentDataset>[0];
 
   before(async function () {
@@ -181,7 +181,7 @@ describe('Datasets in a real API server', () => {
     await cluster.reason('a', 'Ready');
     await cluster.reason('b', 'Ready');
     await until('settled', async () => agents.status?.datasets.size === 2);
-    // What agents do not know by then they have forgotten.
+    // Agents that do not know the Dataset by then have forgotten it.
     skew += 11_000;
     agents.forgetAll();
     await until('known again', async () => agents.status?.datasets.size === 2);

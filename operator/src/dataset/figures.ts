@@ -5,7 +5,7 @@ const maxNodes = 500;
 const maxWarnings = 20;
 const longestWarning = 1024;
 
-/** What is so for as long as the revision stays. */
+/** Figures that stay as long as the revision. */
 export function figuresOf({ revision, manifest, files, bytes, warnings }: AgentDataset): Partial<DatasetStatus> & {
   manifest: string;
 } {
@@ -20,7 +20,7 @@ export function figuresOf({ revision, manifest, files, bytes, warnings }: AgentD
   };
 }
 
-/** What changes all the time: where its bytes are. */
+/** Figures that change all the time: the places of its bytes. */
 export function residencyOf({ bytes, residency }: AgentDataset) {
   const nodes = residency
     .filter(({ residentBytes }) => residentBytes > 0n)

@@ -86,7 +86,7 @@ describe('credentials of mirrors while agents are upgraded', () => {
   it('go to agents that take them alone, and again when others do', async () => {
     start({ a: [], b: ['mirrors'] });
     await until('the first', () => sent().length === 1);
-    // Whoever was upgraded may have asked an agent that knows no mirrors.
+    // An upgraded operator may have asked an agent that knows no mirrors.
     agents.run({ a: ['mirrors'], b: ['mirrors'] });
     await until('the second', () => sent().length === 2);
     assert.deepEqual(sent(), [

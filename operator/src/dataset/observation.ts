@@ -5,7 +5,7 @@ import type { ClusterChoice } from './cluster.ts';
 import type { UnusableSecret } from './named_secrets.ts';
 import type { Attempt } from './resolutions.ts';
 
-/** What the agents of the cluster say of a Dataset. */
+/** The agents' reports on a Dataset. */
 export interface AgentsView {
   /** False: no agent answers now, and the rest is what was known before. */
   connected: boolean;

@@ -39,7 +39,7 @@ export function plan(dataset: Dataset, observed: ObservedDataset): DatasetAction
   }
 }
 
-/** That there are none is sent only to agents that had some from this operator. */
+/** Empty credentials go only to agents that had some from this operator. */
 function credentialsDue(observed: ObservedDataset, { credentials }: Registration): boolean {
   if (isWithheld(observed)) return false;
   const { sent, now } = observed;
@@ -59,7 +59,7 @@ function resendAt(sent: NonNullable<ObservedDataset['sent']>): number {
   return sent.at + (sent.refusal === undefined ? resendMs : refusedMs);
 }
 
-/** What a change of Ready does not report: another revision, and that the origin could not be asked for one. */
+/** Events beyond changes of Ready: another revision, and an origin that could not be asked for one. */
 function eventsOf({ status, spec }: Dataset, { present, registered, failure }: Assessed): DatasetAction[] {
   if (!registered || present === undefined) return [];
   const actions: DatasetAction[] = [];

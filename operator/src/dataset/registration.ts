@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { Credentials, Source } from '@hearth/common/generated/hearth/v1/control.ts';
 
-/** What agents are sent of a Dataset. */
+/** The part of a Dataset that agents get. */
 export interface Registration {
   cluster: string;
   /** `NAMESPACE.NAME` */
@@ -23,7 +23,7 @@ export function choiceOf({ cluster, name, source, include, exclude }: Registrati
   return JSON.stringify([cluster, name, Source.toJSON(source), include, exclude]);
 }
 
-/** Those of the source alone: for agents of a release that knows no mirrors. */
+/** Credentials of the source alone: for agents of a release that knows no mirrors. */
 export function withoutMirrors({ mirrors: _, ...ofSource }: Credentials): Credentials {
   return ofSource;
 }

@@ -104,7 +104,7 @@ export class Removal {
     return { kind: 'abandoned', message };
   }
 
-  /** Whether it has been so for this time. When it is over all is forgotten, as the Dataset goes. */
+  /** True when the condition has held for this time. Forgets all times then, as the Dataset goes. */
   #isOver(since: Map<string, number>, uid: string, timeoutMs: number): boolean {
     const now = this.#options.now();
     const began = since.get(uid) ?? now;

@@ -7,7 +7,7 @@ import { choiceOf, credentialsDigest, mirrorsFeature, noCredentials, type Regist
 
 /** The last look at a Dataset's origin, of which this operator knows. */
 export interface Attempt {
-  /** What was looked for, as `choiceOf` gives it, and with which credentials. */
+  /** The choice, as `choiceOf` gives it, and the credentials of the look. */
   choice: string;
   credentials: string;
   running: { filesListed: bigint; bytesListed: bigint } | undefined;

@@ -83,7 +83,7 @@ function readyOf(dataset: Dataset, assessment: Assessment, observed: ObservedDat
   }
 }
 
-/** What agents found of the present spec still holds when they are away; what was refused or awaited may not. */
+/** Findings of agents on the present spec still hold while agents are away; refusals and waits may not. */
 function standsWithoutAgents(dataset: Dataset, before: Condition): boolean {
   return before.observedGeneration === dataset.metadata.generation && !isAwaited(before.reason);
 }

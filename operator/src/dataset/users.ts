@@ -1,6 +1,6 @@
 import { datasetOfVolume, type PersistentVolume, type Pod, podVolumes, splitKey } from '@hearth/common/kubernetes';
 
-/** What keeps a Dataset from going: a claim bound to one of its volumes, or a pod with an inline volume. */
+/** An object that keeps a Dataset from going: a claim bound to one of its volumes, or a pod with an inline volume. */
 export interface DatasetUser {
   kind: 'PersistentVolumeClaim' | 'PersistentVolume' | 'Pod';
   /** 'namespace/name', or 'name' of a volume whose claim is not written in it. */
@@ -43,7 +43,7 @@ export function usesOfPod(pod: Pod): Uses {
   return new Map(names.map((name) => [`${namespace}/${name}`, user]));
 }
 
-/** Who uses which Dataset, kept in step by reflectors whose projections are the functions above. */
+/** The users of each Dataset, kept in step by reflectors whose projections are the functions above. */
 export class DatasetUsers {
   readonly #users = new Map<string, Map<string, DatasetUser>>();
   readonly #changed: (dataset: string) => void;

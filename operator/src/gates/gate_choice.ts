@@ -9,9 +9,9 @@ export interface GateChoice {
 const defaults: Gate = gate.parse({});
 
 /**
- * Pure. How a pod waits: the strictest of its Datasets' gates (Wait before Prefer before Off; of those with that mode
- * the highest percentage, the longest time-out, Required before Preferred, Stored before Memory), and each of its own annotations instead of
- * what they say. Without any gate it is Off.
+ * Pure. How a pod waits: the strictest of its Datasets' gates (Wait before Prefer before Off; among Datasets with that
+ * mode the highest percentage, the longest time-out, Required before Preferred, Stored before Memory), and each of its
+ * own annotations instead of the Datasets' value. Without any gate it is Off.
  */
 export function chooseGate(datasets: readonly Dataset[], annotations: Readonly<Record<string, string>>): GateChoice {
   const warnings: string[] = [];

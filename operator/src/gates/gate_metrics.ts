@@ -10,7 +10,7 @@ export interface ReleasedGroup {
   broughtBytes: number;
 }
 
-/** What Prometheus reads of gates. Only the leader counts. */
+/** Metrics of gates for Prometheus. Only the leader counts. */
 export class GateMetrics {
   readonly #wait: Histogram<'reason'>;
   readonly #released: Counter<'reason'>;

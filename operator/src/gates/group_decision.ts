@@ -7,12 +7,12 @@ import type { Wanted } from './planning_queue.ts';
 import { podGroups } from './pod_group.ts';
 import type { Verdict } from './verdict.ts';
 
-/** What is known of a group at one moment. */
+/** A group at one moment. */
 export interface GroupView {
   key: string;
   /** Milliseconds since the epoch, as all times here. */
   now: number;
-  /** Those that wait: at least one. */
+  /** The waiting pods: at least one. */
   pods: readonly GatedMember[];
   facts: GroupFacts;
   /** The CachePreload of the group's name, whoever made it. */
@@ -23,7 +23,7 @@ export interface GroupView {
 
 export type Released = Extract<Verdict, { kind: 'release' }>;
 
-/** What is to be done for a group before it can be seen whether its pods may go. */
+/** The work for a group that must precede the decision on its pods. */
 export interface PlanStep {
   kind: 'plan';
   /** The time of its gate is over: a plan that there is is used, and none is asked for. */

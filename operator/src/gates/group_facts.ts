@@ -4,7 +4,7 @@ import type { GatedMember } from './groups.ts';
 import type { Known } from './known.ts';
 import { type Missing, podDatasets } from './pod_datasets.ts';
 
-/** What the gated pods of a group want, all together. */
+/** The wishes of a group's gated pods, all together. */
 export interface GroupFacts {
   gate: Gate;
   /** By key, in the order of their names. */
@@ -89,8 +89,8 @@ export function unready(datasets: ReadonlyMap<string, Dataset>): string {
 }
 
 /**
- * Whether what is reported of a CachePreload is about other revisions or Datasets than its pods will start with, as of
- * one that was made for those before them.
+ * True when the reports of a CachePreload are about other revisions or Datasets than its pods will start with, as in a
+ * plan made for earlier pods.
  */
 export function isOutdated(preload: CachePreload | undefined, datasets: ReadonlyMap<string, Dataset>): boolean {
   const reported = new Map(preload?.status?.revisions?.map(({ dataset, manifest }) => [dataset, manifest]));

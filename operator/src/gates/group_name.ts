@@ -24,7 +24,7 @@ export function preloadName(pod: Pick<Pod, 'metadata' | 'spec'>, namespace: stri
   return nameOf(name ?? generateName ?? 'pod', ['pod', random]);
 }
 
-/** What pods have in common, for people. */
+/** Names the common property of a group's pods, for people. */
 export function groupWords(pod: Pick<Pod, 'metadata'>): string {
   const label = pod.metadata?.labels?.[podGroupLabel];
   if (label) return `pod group ${label}`;
@@ -43,8 +43,8 @@ function nameOf(word: string, key: readonly unknown[]): string {
 }
 
 /**
- * What decides where a pod can run and how it waits. Neither volumes nor names are in it: the pods of a StatefulSet
- * have claims of their own, those of an indexed Job host names.
+ * The fields that decide where a pod can run and how it waits. Neither volumes nor names are among them: the pods of a
+ * StatefulSet have claims of their own, the pods of an indexed Job host names.
  */
 function templateOf({ metadata, spec }: Pick<Pod, 'metadata' | 'spec'>): unknown {
   const containers = (list: NonNullable<Pod['spec']>['containers'] | undefined) =>
@@ -55,7 +55,7 @@ function templateOf({ metadata, spec }: Pick<Pod, 'metadata' | 'spec'>): unknown
         .map(({ hostIP, hostPort, protocol }) => [hostIP, hostPort, protocol]),
       restartPolicy,
     ]);
-  // What pods could not say in the release before is no part of a name where it is not said: names stay the same.
+  // Fields that the previous release did not know enter the name only where they are set: names stay the same.
   const { readyWhen, ...gate } = gateAnnotations;
   const said = (annotation: string) => metadata?.annotations?.[annotation];
   return sorted([

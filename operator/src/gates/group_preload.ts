@@ -8,14 +8,15 @@ import type { GatedMember } from './groups.ts';
 /** Pods that wait go before what is preloaded for later. */
 const priorities = { Wait: 200, Prefer: 100, Off: 100 } as const;
 /**
- * The garbage collector deletes a plan with the last of its owners. One with more than these has none: it would go with
- * those that are named, before the others. The operator deletes it with its last pod in any case.
+ * The garbage collector deletes a plan with the last of its owners. A plan with more pods than these has no owners: the
+ * collector would delete it with the named ones, before the others. The operator deletes it with its last pod in any
+ * case.
  */
 const maxOwners = 50;
 
 const component = 'gate';
 
-/** Whether the operator made this one for a group of pods. */
+/** True when the operator made this one for a group of pods. */
 export function isOfGate({ metadata, spec }: CachePreload): boolean {
   return metadata.labels?.[componentLabel] === component && spec.placement.gatedPods !== undefined;
 }
@@ -35,7 +36,7 @@ export function newPreload(
       ...place,
       labels: labelsOfOperator(component),
       annotations: { [specHashAnnotation]: hashOf(spec) },
-      // Whoever brings the bytes would put it there first of all.
+      // The executor would put it there first of all.
       finalizers: [finalizerName],
       ownerReferences: ownersOf(pods, []),
     },

@@ -67,7 +67,7 @@ export class GroupReconciler implements Reconciler<string, ObservedGroup, GroupA
   readonly #withdrawn = new Map<string, number>();
   /** Clock time since when a plan has no pods. */
   readonly #empty = new Map<string, number>();
-  /** What was reported last to the pods of a group. */
+  /** The last report to the pods of a group. */
   readonly #reported = new Map<string, string>();
   /** Why the API server did not take the CachePreload of a group, in this pass. */
   readonly #refused = new Map<string, string>();
@@ -186,11 +186,11 @@ export class GroupReconciler implements Reconciler<string, ObservedGroup, GroupA
     const planned = plannedReasons.has(decision.reason) ? this.#options.planning.planOf(key)?.pods : undefined;
     const going = pods.filter(({ name }) => planned === undefined || planned.has(name));
     await this.#release(key, going, decision, signal);
-    // Those that came meanwhile have a plan of their own soon.
+    // Pods that came meanwhile have a plan of their own soon.
     if (going.length < pods.length) this.#options.lookAgain(key, 0);
   }
 
-  /** What the API server or a policy of the cluster does not take is no failure: the pods do without. */
+  /** A write that the API server or a policy of the cluster refuses is no failure: the pods do without. */
   async #writePreload(key: string, write: NonNullable<PlanStep['preload']>, signal: AbortSignal): Promise<void> {
     const { api } = this.#options;
     const { namespace = '', name } = splitKey(key);

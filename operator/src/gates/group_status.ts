@@ -26,8 +26,8 @@ export class GroupStatuses implements PodGroupStatuses {
   }
 
   /**
-   * Nodes of the plan while pods have none, and those on which the others are. Undefined: what is written stands, as for pods
-   * that a leader released before it had made a plan.
+   * Nodes of the plan while pods have none, and the nodes of the other pods. Undefined: the written list stands, as for
+   * pods that a leader released before it had made a plan.
    */
   nodes(key: string): readonly string[] | undefined {
     const { members, outcome, unbound } = this.#pods(key);

@@ -3,7 +3,7 @@ import type { Member } from './pod_view.ts';
 /** By 'namespace/name' of the pod. */
 type Members = Map<string, Member>;
 
-/** What begins the name of a group that is none: a pod with our gate and no plan. Never the name of an object. */
+/** The beginning of the name for no group: a pod with our gate and no plan. Never the name of an object. */
 const strayMark = '!';
 
 /** Which pods belong together, kept in step by the reflector of pods. Groups are named as their CachePreloads: 'namespace/name'. */
@@ -44,7 +44,7 @@ export class Groups {
     return members.sort((a, b) => a.createdAt - b.createdAt || (a.name < b.name ? -1 : 1));
   }
 
-  /** Those of them that are held back, and are not going. */
+  /** Members that are held back, and are not going. */
   gated(key: string): GatedMember[] {
     return this.members(key).filter((member): member is GatedMember => member.gated !== undefined && !member.deleting);
   }

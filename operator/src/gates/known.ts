@@ -2,7 +2,7 @@ import { claimedDataset, type PersistentVolume, type PersistentVolumeClaim } fro
 import type { Dataset } from '@hearth/common/resources';
 import { type PendingClaim, pendingClaim, type VolumeView, volumeView } from '../provisioner/index.ts';
 
-/** What is kept of every claim. */
+/** The kept part of every claim. */
 export interface ClaimView {
   /** While it has no volume. */
   pending: PendingClaim | undefined;
@@ -21,7 +21,7 @@ export function claimView(claim: PersistentVolumeClaim): ClaimView {
   };
 }
 
-/** What is kept of every volume: of those of other drivers only that they are there. */
+/** The kept part of every volume: volumes of other drivers are only known to exist. */
 export interface VolumeFacts {
   ours: VolumeView | undefined;
 }

@@ -7,7 +7,7 @@ export interface PlanBytes {
   missingBytes: number;
 }
 
-/** What the planner found for all pods of a group together. */
+/** The planner's result for all pods of a group together. */
 export type Outcome =
   | { kind: 'release'; reason: ReleaseReason; message: string }
   | {

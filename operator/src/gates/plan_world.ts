@@ -3,12 +3,12 @@ import { registeredName } from '@hearth/common/resources';
 import type { ClusterStatus } from '../agents/index.ts';
 import type { PlannedNode } from '../planner/index.ts';
 
-/** What the operator knows of a node without its agent. */
+/** The operator's knowledge of a node without its agent. */
 export type BareNode = Omit<PlannedNode, 'agent'>;
 
 /**
- * Pure. The nodes of the Kubernetes cluster as the planner takes them, for Datasets of one StorageCluster: its agents
- * that are ready serve on theirs; agents of others are of no use to them.
+ * Pure. The nodes of the Kubernetes cluster as the planner takes them, for Datasets of one StorageCluster: its ready
+ * agents serve on their nodes; agents of other StorageClusters are of no use to the Datasets.
  */
 export function plannedNodes(
   nodes: readonly BareNode[],
@@ -42,7 +42,7 @@ function agentOf(
     if (key !== undefined && bytes > 0n) residentBytes[key] = Number(bytes);
   }
   const pinnedBytes: Record<string, number> = {};
-  // What is pinned and still on its way is spoken for as well.
+  // Pinned bytes that are still on their way are spoken for as well.
   let taken = Number(agent.pinnedBytes);
   for (const [registered, { bytes, missing }] of pins) {
     taken += missing;

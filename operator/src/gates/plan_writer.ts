@@ -48,7 +48,7 @@ export class PlanWriter {
     try {
       const written = await this.#api.patch(kinds.CachePreload, name, namespace, change, { kind: 'merge', signal });
       this.#writtenAt.set(key, now);
-      // What a definition of the release before does not have the API server drops without a word.
+      // An older CRD silently prunes this field.
       if (written.spec.placement.gatedPods?.nodes !== undefined) this.#refused.delete(key);
       else this.#refused.set(key, 'the definition of CachePreloads is of an earlier release; install crds again');
     } catch (thrown) {

@@ -23,7 +23,7 @@ export interface PlanningQueueOptions {
   clock?: Clock;
 }
 
-/** What is to be planned of one group. */
+/** One group to plan. */
 export interface Wanted {
   /** StorageCluster of its Datasets. */
   cluster: string;
@@ -143,7 +143,7 @@ export class PlanningQueue {
     return this.#outcomes.get(key);
   }
 
-  /** What was found on the nodes of the group's plan when each was first planned; each node is reported once. */
+  /** Bytes found on the nodes of the group's plan when each node was first planned; each node is reported once. */
   takeBytes(key: string): PlanBytes {
     const sum: PlanBytes = { presentBytes: 0, missingBytes: 0 };
     const outcome = this.#outcomes.get(key);
@@ -194,7 +194,10 @@ export class PlanningQueue {
     }
   }
 
-  /** What runs, to which what is planned is added; and the groups of each StorageCluster, those that came first first. */
+  /**
+   * Running pods, to which planned ones are added; and the groups of each StorageCluster, in the order of their
+   * arrival.
+   */
   #world(): { running: RunningPod[]; clusters: Map<string, [string, Entry][]> } {
     const running = [...this.#expected.values()];
     for (const view of this.#options.pods.all()) if (view.running !== undefined) running.push(view.running);

@@ -14,7 +14,7 @@ describe("updates of pods by the operator, which the chart's policy holds to gat
   let hearth: Admission;
   let tolerations: object[];
 
-  /** What the API server says, and does not do. */
+  /** The API server's answer; the change is not made. */
   const patch = (name: string, change: object): Promise<Answer> =>
     hearth.ask('PATCH', `${path(name)}?dryRun=All`, change, 'application/merge-patch+json');
 

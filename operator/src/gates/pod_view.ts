@@ -5,7 +5,7 @@ import { type RunningPod, runningPod } from '../planner/index.ts';
 import { type AwaitingPod, awaitingPod } from '../waiting/index.ts';
 import { Interned } from './interned.ts';
 
-/** What is kept of a pod. There may be hundreds of thousands, so of most it is little. */
+/** The kept part of a pod. There may be hundreds of thousands, so it is small for most. */
 export interface PodView {
   /** Of Datasets, by inline volumes. */
   uses: Uses;

@@ -128,7 +128,7 @@ function timedOut({ gate, outcome, readiness, unready, formerNodes, hostname }: 
   return { ...release, message, affinity: () => ({ kind: 'Preferred', hostnames }) };
 }
 
-/** What is in memory is not written down: it may have gone with its agent. */
+/** A percentage in memory is not carried over: the bytes may have gone with their agent. */
 function formerly(percent: number): NodeReadiness {
   return { percent, memoryPercent: percent, pinned: true };
 }

@@ -1,4 +1,4 @@
-/** What several rooms of the operator need of Kubernetes: parts of reflectors, labels, hashes, and where nodes belong. */
+/** Kubernetes for several rooms of the operator: parts of reflectors, labels, hashes, and the places of nodes. */
 export { agentsOn, staleAgents } from './agents_label.ts';
 export { componentLabel, labelsOfOperator, managedByLabel, ownedSelector } from './labels.ts';
 export { all, deleteAll, pages } from './listing.ts';

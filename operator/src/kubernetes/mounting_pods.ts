@@ -9,8 +9,8 @@ const maxNamed = 10;
 type Wanted = (cluster: string | undefined, node: string) => boolean;
 
 /**
- * Pods that mount volumes of ours which are wanted, as `NAMESPACE/NAME on NODE`. The kubelet unmounts the volumes of pods
- * that have ended by itself, and of those without a node there are none. `node`: only of this one.
+ * Pods that mount volumes of ours and are wanted, as `NAMESPACE/NAME on NODE`. The kubelet unmounts the volumes of
+ * ended pods by itself, and pods without a node have none mounted. `node`: only the pods of this node.
  */
 export async function mountingPods(
   api: Pick<KubernetesClient, 'list'>,

@@ -2,19 +2,19 @@ import type { Node } from '@hearth/common/kubernetes';
 import { placeOf, startupTaintKey } from '@hearth/common/resources';
 import { hardTaints, type Taint } from './node_matching.ts';
 
-/** What the operator keeps of a node. */
+/** The kept part of a node. */
 export interface NodeFacts {
   name: string;
   uid: string;
   labels: Readonly<Record<string, string>>;
   createdAt: string;
-  /** Whether its kubelet says that it can run pods. */
+  /** True when its kubelet says that it can run pods. */
   ready: boolean;
-  /** Those that keep pods away which do not tolerate them. */
+  /** Taints that keep away pods which do not tolerate them. */
   taints: readonly Taint[];
-  /** Whether it still has the startup taint. */
+  /** True while it has the startup taint. */
   tainted: boolean;
-  /** Whether it is being emptied: cordoned, or marked by an autoscaler that is about to remove it. */
+  /** True when it is being emptied: cordoned, or marked by an autoscaler that is about to remove it. */
   leaving: boolean;
   zone: string;
   rack: string;
@@ -23,7 +23,7 @@ export interface NodeFacts {
 /** Taints by which Cluster Autoscaler and Karpenter mark a node that is to go. */
 export const leavingTaints = ['ToBeDeletedByClusterAutoscaler', 'karpenter.sh/disrupted'];
 
-/** Whether a node has all of these labels; no selector asks for none. */
+/** True when a node has all of these labels; no selector asks for none. */
 export function hasLabels(
   { labels }: Pick<NodeFacts, 'labels'>,
   selector: Readonly<Record<string, string>> | undefined,

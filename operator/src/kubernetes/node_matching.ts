@@ -19,7 +19,7 @@ export interface Toleration {
   effect?: string | undefined;
 }
 
-/** Whether an expression holds of a label's value; `undefined`: there is no such label. */
+/** True when an expression holds for a label's value; `undefined`: there is no such label. */
 export function expressionHolds({ operator, values }: Expression, value: string | undefined): boolean {
   switch (operator) {
     case 'In':

@@ -9,7 +9,7 @@ const longestReason = 1024;
 /** `reboundPods` is the reconciler's that notifies pods. */
 export type Figures = Omit<NodeCacheStatus, 'observedGeneration' | 'conditions' | 'updatedAt' | 'reboundPods'>;
 
-/** What an agent says of its node, as a NodeCache shows it; without the time, which alone is no change. */
+/** An agent's report on its node, as a NodeCache shows it; without the time, which alone is no change. */
 export function figuresOf(agent: NodeStatus, status: ClusterStatus): Figures {
   const [budget, used] = [Number(agent.budgetBytes), Number(agent.usedBytes)];
   const datasets = cachedDatasets(agent, status);
@@ -48,7 +48,7 @@ export function readyCondition(
   return ready('False', 'AgentNotReady', `The agent does not serve: ${agent.reason}`);
 }
 
-/** Those with the most bytes here first; equal ones by name, so that the list does not change for nothing. */
+/** The datasets with the most bytes here first; equal ones by name, so that the list does not change for nothing. */
 function cachedDatasets(agent: NodeStatus, status: ClusterStatus): CachedDataset[] {
   return residentOf(agent).flatMap(([registered, residentBytes]) => {
     const split = splitRegisteredName(registered);

@@ -52,7 +52,7 @@ export async function runNodeCacheController(options: NodeCacheControllerOptions
           );
         }),
       ),
-      // Whether a node may go depends on what the others hold.
+      // A node may go or not depending on the copies of the others.
       watch(
         reports,
         (cluster, before, after) =>
@@ -70,7 +70,7 @@ export async function runNodeCacheController(options: NodeCacheControllerOptions
   });
 }
 
-/** Whether a NodeCache would show the same; most of the time most nodes say nothing new. */
+/** True when a NodeCache would show the same; most of the time most nodes say nothing new. */
 function sameFigures(was: NodeStatus | undefined, is: NodeStatus | undefined): boolean {
   if (was === undefined || is === undefined) return was === is;
   return (

@@ -29,9 +29,9 @@ export interface ObservedNodeCache {
   cache: NodeCache | undefined;
   /** The StorageCluster that the node belongs to. */
   cluster: StorageCluster | undefined;
-  /** What its agents report. */
+  /** The report of its agents. */
   status: ClusterStatus | undefined;
-  /** Whether a node that is to go may go. */
+  /** Says if a leaving node may go. */
   copies: ConditionState | undefined;
   /** When this operator began to look, and when it wrote the status last: milliseconds since the epoch. */
   beganAt: number;
@@ -150,7 +150,7 @@ function isPresent(wanted: Applied<NodeCache>, cache: NodeCache | undefined): bo
   return isDeepStrictEqual(cache.spec, wanted.spec) && cache.metadata.ownerReferences?.[0]?.uid === owner;
 }
 
-/** Whether one of them has another status than it had. */
+/** True when one of them has another status than before. */
 function turned(before: readonly Condition[] | undefined, states: readonly ConditionState[]): boolean {
   return states.some(({ type, status }) => findCondition(before, type)?.status !== status);
 }

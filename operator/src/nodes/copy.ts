@@ -28,7 +28,7 @@ const priority = 200;
 const againAfterMs = 30_000;
 const maxTries = 1_000;
 
-/** Whether all of the present revision is on the node. */
+/** True when all of the present revision is on the node. */
 export function isComplete({ bytes, files, residency }: AgentDataset, node: string): boolean {
   const row = residency.find((one) => one.node === node);
   return row !== undefined && row.residentBytes >= bytes && row.completeFiles >= files;

@@ -29,7 +29,7 @@ export class KeptCopies {
     return lastCopies(node, wanted, leaving, status);
   }
 
-  /** Whether a node that is to go may go: a condition of its NodeCache, so that one can wait for it; else undefined. */
+  /** Says if a leaving node may go: a condition of its NodeCache, so that tools can wait for it; else undefined. */
   condition(node: string, status: ClusterStatus | undefined): ConditionState | undefined {
     if (this.#options.nodes.get(node)?.leaving !== true) return undefined;
     const conditionOf = (of: 'True' | 'False' | 'Unknown', reason: string, message: string): ConditionState => {

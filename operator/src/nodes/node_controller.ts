@@ -47,7 +47,7 @@ export async function runNodeController(options: NodeControllerOptions, signal: 
   });
 }
 
-/** Whether there is something to do now that the agent of a node says this. */
+/** True when this report of a node's agent calls for work. */
 function isDue(node: NodeFacts | undefined, agent: NodeStatus | undefined): boolean {
   if (node?.leaving === true) return true;
   if (node === undefined || agent?.ready !== true) return false;

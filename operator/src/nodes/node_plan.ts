@@ -7,18 +7,18 @@ import { type JoinDemand, joinDemands } from './join.ts';
 import type { LastCopy } from './leaving.ts';
 import { decideTaint } from './taint.ts';
 
-/** What is known of a node at one moment. Times are milliseconds since the epoch. */
+/** A node at one moment. Times are milliseconds since the epoch. */
 export interface ObservedNode {
   now: number;
   /** The StorageCluster that it belongs to. */
   cluster: StorageCluster | undefined;
-  /** What the agents of the cluster report; undefined: none answers. */
+  /** The report of the cluster's agents; undefined: none answers. */
   status: ClusterStatus | undefined;
   /** When a taint was seen on it after it had been seen without. */
   taintedAgainAt: number | undefined;
   /** Copies that are to be moved before it goes; undefined: it stays, or no agent answers. */
   copies: readonly LastCopy[] | undefined;
-  /** What events reported last of its arrival and of its leaving. */
+  /** The last events on its arrival and on its leaving. */
   reported: Partial<Record<Passage, string>>;
 }
 

@@ -11,14 +11,14 @@ export type TaintDecision =
 /** How far a node is on its way to run pods. */
 export interface Arrival {
   agentReady: boolean;
-  /** Whether it holds what the cluster's policies ask of a node that joins. */
+  /** True when it holds the bytes that the cluster's policies demand of a joining node. */
   holdsDemanded: boolean;
 }
 
 /**
- * What becomes of the startup taint of a node. `since`: when the node or its cluster came, or when the taint was put
- * there later, milliseconds since the epoch. A pod that needs a dataset is better off waiting for its agent and its
- * bytes, but not for ever: after the timeout the taint goes all the same.
+ * Decides on the startup taint of a node. `since`: when the node or its cluster came, or when the taint was put there
+ * later, milliseconds since the epoch. A pod that needs a dataset is better off waiting for its agent and its bytes,
+ * but not for ever: after the timeout the taint goes all the same.
  */
 export function decideTaint(
   node: NodeFacts,

@@ -8,7 +8,7 @@ export interface MetricsSource {
   isLeader: () => boolean;
 }
 
-/** What Prometheus reads of the operator. */
+/** Metrics of the operator for Prometheus. */
 export class OperatorMetrics {
   /** For the metrics of its parts. */
   readonly registry = new Registry();

@@ -2,8 +2,8 @@ import { isDeepStrictEqual } from 'node:util';
 import type { Source } from '../kubernetes/index.ts';
 
 /**
- * What one room sees of objects of which others see more: only those that have this part count as there, and a change
- * that does not show in it is not reported.
+ * One room's part of objects of which other rooms see more: only objects with this part count as there, and the source
+ * does not report a change outside of it.
  */
 export function partOfSource<P, Q>(source: Source<P>, part: (value: P) => Q | undefined): Source<Q> {
   const of = (value: P | undefined) => (value === undefined ? undefined : part(value));

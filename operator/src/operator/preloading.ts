@@ -17,7 +17,7 @@ export interface PreloadingOptions {
   logger: Logger;
 }
 
-/** What Prometheus reads of preloads and gates, for the life of the replica. */
+/** Metrics of preloads and gates for Prometheus, for the life of the replica. */
 export class PreloadingMetrics {
   readonly gates: GateMetrics;
   readonly preloads: PreloadMetrics;

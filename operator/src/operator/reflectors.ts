@@ -18,12 +18,12 @@ type AnyReflector = Pick<Reflector<KubernetesObject, unknown>, 'start' | 'synced
 export interface ReflectorsOptions {
   api: Pick<KubernetesClient, 'list' | 'watch'>;
   namespace: string;
-  /** Whether this replica has a webhook; then its configuration is followed too. */
+  /** True when this replica has a webhook; then it follows the webhook's configuration, too. */
   webhook: boolean;
   logger: Logger;
 }
 
-/** What the operator sees of the cluster; of objects that are many, only what it needs. */
+/** The operator's view of the cluster; of numerous objects only the needed part. */
 export function createReflectors({ api, namespace, webhook, logger }: ReflectorsOptions) {
   const make = <T extends KubernetesObject, P = T>(options: Omit<ReflectorOptions<T, P>, 'api' | 'logger'>) =>
     new Reflector<T, P>({ ...options, api, logger });

@@ -112,7 +112,7 @@ interface Parts {
   preloading: PreloadingMetrics;
 }
 
-/** What the leader does, until its term ends. */
+/** The leader's work, until its term ends. */
 async function lead(options: OperatorOptions, parts: Parts, term: AbortSignal): Promise<void> {
   const { reflectors, agents, events, preloading } = parts;
   const { api, urgentApi = api, environment, grant, instance, logger, webhook, deletionTimeoutMs } = options;

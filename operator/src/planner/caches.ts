@@ -12,14 +12,14 @@ interface Bytes {
   coming: Set<number>;
 }
 
-/** What the nodes have of the datasets of one group, all together; by node. */
+/** Bytes of one group's datasets on the nodes, all together; by node. */
 export interface Holding {
   total: number;
   /** Not there now. */
   missing: Float64Array;
   /** Nor coming for others: what the group alone would make the node fetch. */
   toBring: Float64Array;
-  /** What the node has to give away of its available bytes. */
+  /** Available bytes that the node has left to give away. */
   toReserve: Float64Array;
 }
 
@@ -108,7 +108,10 @@ export class Caches {
   }
 }
 
-/** Whether a node has room for what the datasets still need there; what needs no more fits also where too much is taken. */
+/**
+ * True when a node has room for the missing bytes of the datasets; a dataset that misses nothing fits also where too
+ * much is taken.
+ */
 export function hasRoom({ toReserve }: Holding, available: Float64Array, node: number): boolean {
   const needed = toReserve[node] as number;
   return needed <= 0 || needed <= (available[node] as number);

@@ -67,7 +67,7 @@ export class Cluster {
     return feasible.ever.indexes().filter((node) => this.couldTake(group, feasible, node));
   }
 
-  /** Whether one of the nodes that may ever take a pod has enough for it then. */
+  /** True when a node that may ever take a pod has enough for it then. */
   couldTake({ hostPorts }: PodGroup, { request }: Feasible, node: number): boolean {
     return this.resources.fitsEver(node, request) && this.#ports.freeEver(node, hostPorts);
   }

@@ -4,9 +4,9 @@ import type { Expression, Taint, Toleration } from '../kubernetes/index.ts';
 export type { Expression, Taint, Toleration };
 
 /**
- * What the planner knows: plain values, so that a plan can be made again from what was written down. Amounts of
- * resources are integers in the unit that Kubernetes counts them in: millicores of `cpu`, bytes of `memory`, pieces of
- * everything else (`nvidia.com/gpu`, `pods`). Amounts of data are bytes.
+ * The planner's knowledge: plain values, so that a plan can be made again from a record. Amounts of resources are
+ * integers in the unit that Kubernetes counts them in: millicores of `cpu`, bytes of `memory`, pieces of everything
+ * else (`nvidia.com/gpu`, `pods`). Amounts of data are bytes.
  */
 export interface PlanInput {
   /** Every node of the Kubernetes cluster, those without an agent too: pods run there as well. */
@@ -25,7 +25,7 @@ export interface PlannedNode {
   labels: Readonly<Record<string, string>>;
   taints: readonly Taint[];
   unschedulable: boolean;
-  /** What pods may ask for in all, `pods` included. */
+  /** The sum that pods may ask for, `pods` included. */
   allocatable: Amounts;
   /** Absent: no agent serves there, so no bytes can be brought. */
   agent?: {
@@ -87,7 +87,7 @@ export interface PodGroup {
   preferredTerms: readonly { weight: number; term: NodeSelectorTerm }[];
   tolerations: readonly Toleration[];
   spread: readonly TopologySpread[];
-  /** What the pod uses that the planner does not model, in words for people; then affinity is never required. */
+  /** Features of the pod that the planner does not model, in words for people; then affinity is never required. */
   unmodelled: readonly string[];
   /** Keys of `PlanInput.datasets`; one that is not there counts as empty. */
   datasets: readonly string[];

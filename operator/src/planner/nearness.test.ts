@@ -161,7 +161,7 @@ function lacking(given: PlanInput, { group: { datasets }, coming }: Turn, { name
   }, 0);
 }
 
-/** What the fullest node of its zone has, and that of its rack, in whole percents. */
+/** The share of the fullest node in its zone, and in its rack, in whole percents. */
 function nearness(given: PlanInput, turn: Turn, { labels }: PlannedNode): number[] {
   const total = turn.group.datasets.reduce((sum, key) => sum + (given.datasets.get(key)?.bytes ?? 0), 0);
   const most = (...keys: string[]) => {

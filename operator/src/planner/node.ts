@@ -2,7 +2,7 @@ import type { Node } from '@hearth/common/kubernetes';
 import type { PlannedNode } from './input.ts';
 import { amounts } from './requests.ts';
 
-/** What the planner asks of a node, except for its agent, of which Kubernetes knows nothing. */
+/** The planner's facts about a node, without its agent, of which Kubernetes knows nothing. */
 export function plannedNode({ metadata, spec, status }: Node): Omit<PlannedNode, 'agent'> {
   return {
     name: metadata?.name ?? '',

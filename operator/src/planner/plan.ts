@@ -1,4 +1,4 @@
-/** What becomes of one group. */
+/** The decision on one group. */
 export type GroupPlan =
   | WarmPlan
   /** Nothing that waiting could mend: the pods are released at once, unchanged. */

@@ -11,7 +11,7 @@ import type {
 import { hostPorts, podRequests, runningRequests } from './requests.ts';
 import { type UnmodelledOptions, unmodelled } from './unmodelled.ts';
 
-/** What all pods of a group have in common. */
+/** The common part of all pods of a group. */
 export type PodTemplate = Pick<
   PodGroup,
   | 'namespace'

@@ -33,8 +33,8 @@ export class PodCensus {
   }
 
   /**
-   * Reports the nodes of all pods that match, with how many there are; of one node perhaps several times. A selector
-   * that asks for nothing counts no pod, which is what the scheduler does.
+   * Reports the nodes of all pods that match, with their number; one node perhaps several times. An empty selector
+   * counts no pod, as in the scheduler.
    */
   count(namespace: string, selector: PodSelector, found: (node: number, count: number) => void): void {
     const known = this.#namespaces.get(namespace);

@@ -9,9 +9,9 @@ type Quantities = Readonly<Record<string, string>> | undefined;
 type Resized = Pick<NonNullable<Pod['status']>, 'resources' | 'allocatedResources'>;
 
 /**
- * What a pod that is to be scheduled asks for, as the scheduler counts it (k8s.io/component-helpers/resource,
- * PodRequests): all containers and sidecars together, or what an init container needs beside the sidecars before it
- * where that is more; instead of these sums what the pod itself asks for; and its overhead.
+ * The requests of a pod as the scheduler counts them (k8s.io/component-helpers/resource, PodRequests): all containers
+ * and sidecars together, or an init container and the sidecars before it where that is more; the pod's own requests
+ * instead of these sums; and its overhead.
  */
 export function podRequests({ spec }: Pod): Amounts {
   return spec === undefined

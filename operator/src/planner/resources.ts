@@ -1,13 +1,13 @@
 import type { Amounts, PlannedNode } from './input.ts';
 
 interface Column {
-  /** What pods may have in all, beside those of DaemonSets. */
+  /** The amounts that pods may have in all, beside pods of DaemonSets. */
   lasting: Float64Array;
-  /** What no pod has now; negative where more was given than there is. */
+  /** The amounts that no pod has now; negative where more was given than there is. */
   free: Float64Array;
 }
 
-/** What one pod asks for, ready to be compared with nodes. */
+/** The requests of one pod, ready to be compared with nodes. */
 export interface Request {
   columns: readonly { column: Column; amount: number }[];
 }
@@ -66,7 +66,7 @@ export class Resources {
     return slots;
   }
 
-  /** Whether a node takes such a pod when all others but those of DaemonSets have gone. */
+  /** True when a node takes such a pod after all others but pods of DaemonSets have gone. */
   fitsEver(node: number, { columns }: Request): boolean {
     for (const { column, amount } of columns) if ((column.lasting[node] as number) < amount) return false;
     return true;

@@ -73,7 +73,7 @@ describe('planner and the real scheduler', () => {
     await cluster.clear();
   }
 
-  /** What the operator would give the planner now. */
+  /** The input that the operator would give the planner now. */
   async function observe(given: PlanInput, agents: Agents, groups: readonly PodGroup[]): Promise<PlanInput> {
     const [nodes, pods] = await Promise.all([cluster.nodes(), cluster.pods()]);
     const template = (name: string) => {
@@ -155,7 +155,7 @@ function holdsAll({ nodes, datasets }: PlanInput, group: PodGroup, name: string)
   );
 }
 
-/** What the executor does: the bytes are brought and pinned. */
+/** Stands in for the executor: brings and pins the bytes. */
 function bring(agents: Agents, { datasets }: PlanInput, group: PodGroup, found: GroupPlan): void {
   for (const node of nodesOf(found)) {
     const {

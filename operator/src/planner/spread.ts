@@ -6,7 +6,7 @@ import { podSelector, selects } from './selector.ts';
 
 /** Sets of nodes that a constraint counts, by what it honors. */
 export interface Countable {
-  /** That have the labels of all hard constraints. */
+  /** Nodes with the labels of all hard constraints. */
   labelled: NodeSet;
   /** By node selector and required node affinity. */
   selected: NodeSet;
@@ -23,7 +23,7 @@ class Constraint {
   readonly #domains: readonly number[];
   /** 1 when the pod itself matches. */
   readonly #self: number;
-  /** Whether pods that match are counted: not by a selector that asks for nothing, see PodCensus. */
+  /** True when matching pods are counted: an empty selector counts none, see PodCensus. */
   readonly #counts: boolean;
   #least = 0;
   /** How many domains have the fewest pods. */
@@ -89,7 +89,7 @@ class Constraint {
   }
 }
 
-/** Those in which at least one node is counted. */
+/** Domains in which at least one node is counted. */
 function domains(of: Int32Array, count: number, countable: NodeSet): number[] {
   const found: number[] = [];
   const seen = new Uint8Array(count);

@@ -7,8 +7,8 @@ export interface UnmodelledOptions {
 }
 
 /**
- * What a pod uses that has a say in where it can run and that the planner knows nothing of, in words for people. Wishes,
- * such as preferred affinity to other pods, are none of it: they keep a pod from no node.
+ * Features of a pod that decide where it can run and that the planner does not know, in words for people. Wishes, such
+ * as preferred affinity to other pods, are left out: they keep a pod from no node.
  */
 export function unmodelled({ spec = { containers: [] } }: Pod, { foreignVolumes }: UnmodelledOptions): string[] {
   const scheduler = spec.schedulerName ?? 'default-scheduler';
@@ -18,7 +18,7 @@ export function unmodelled({ spec = { containers: [] } }: Pod, { foreignVolumes 
   );
   const gates = (spec.schedulingGates ?? []).filter(({ name }) => name !== preloadGateName);
   const uses: [boolean, string][] = [
-    // Whoever opens them may narrow down where it can run until then, as queues for jobs do.
+    // The owner of a gate may narrow down where the pod can run until it opens the gate, as queues for jobs do.
     [gates.length > 0, 'gates of others'],
     [scheduler !== 'default-scheduler', `scheduler ${scheduler}`],
     [(spec.resourceClaims ?? []).length > 0, 'resource claims'],

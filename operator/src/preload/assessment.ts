@@ -6,7 +6,7 @@ import { type NodeProgress, progressOf, timeOf } from './progress.ts';
 import { missingRoom } from './room.ts';
 import { bytesOf, type Wanted, wantedOf } from './wanted.ts';
 
-/** What keeps anything at all from being done now. */
+/** The reason why nothing at all can be done now. */
 export interface Obstacle {
   reason: 'DatasetNotFound' | 'DatasetNotReady' | 'ClustersDiffer' | 'AgentsUnavailable' | 'NoFilesMatch';
   message: string;

@@ -74,7 +74,7 @@ describe('nodes of a CachePreload', () => {
       choose(preloadObject({ placement }), { nodes: { a: shape }, pinned }).cramped.get('a') ?? 0;
     assert.equal(lacks({ budget: 1000 }), 0);
     assert.equal(lacks({ budget: 1000, pinned: 300 }), 300);
-    // What is there and pinned by this preload is among the pinned bytes already.
+    // Bytes that this preload pinned are among the pinned bytes already.
     assert.equal(lacks({ budget: 1000, pinned: 300, resident: 300 }, ['a']), 0);
     assert.equal(lacks({ budget: 1000, pinned: 700, resident: 300 }, ['a']), 400);
     assert.equal(lacks({ budget: 1000, pinned: 1000, resident: size }), 0, 'all of it is there');

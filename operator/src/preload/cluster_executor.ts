@@ -5,7 +5,7 @@ import { uidOfJob } from './job_request.ts';
 import { JobTracker, type JobTrackerOptions } from './job_tracker.ts';
 import { PinCache } from './pin_cache.ts';
 
-/** What the executor keeps of the agents of one StorageCluster. */
+/** The executor's state of one StorageCluster's agents. */
 export class ClusterExecutor {
   readonly agents: ClusterAgents;
   readonly jobs: JobTracker;

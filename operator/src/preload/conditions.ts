@@ -65,7 +65,7 @@ function readyOf(preload: CachePreload, observed: ObservedPreload, assessment: A
   return not('Pending', waiting);
 }
 
-/** Whether pods that start now on its nodes find everything there, if only in memory. */
+/** True when pods that start now on its nodes find everything there, if only in memory. */
 function inMemoryOf({ nodes, inMemory, expired }: Assessment): ConditionState {
   if (expired) return condition('InMemory', 'True', 'Expired', 'everything was there');
   if (inMemory) return condition('InMemory', 'True', 'InMemory', 'all nodes have everything in memory, or stored');

@@ -5,7 +5,7 @@ import { shortHash, type Wanted } from './wanted.ts';
 /** The highest priority of the spec, which agents serve first; theirs count the other way. */
 const highestPriority = 1000;
 
-/** What all warm jobs of a CachePreload begin with. */
+/** The prefix of all warm jobs of a CachePreload. */
 export function jobPrefix(uid: string): string {
   return `preload-${uid}-`;
 }
@@ -15,7 +15,7 @@ export function uidOfJob(name: string): string | undefined {
   return /^preload-([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})-/.exec(name)?.[1];
 }
 
-/** What all owners of pins of a CachePreload begin with; `uid` empty: of all of them. */
+/** The prefix of all owners of pins of a CachePreload; `uid` empty: of all CachePreloads. */
 export function ownerPrefix(uid: string): string {
   return uid === '' ? 'preload/' : `preload/${uid}/`;
 }

@@ -15,7 +15,7 @@ export interface JobTrackerOptions {
   /** Called with every message about a job, and the one before it. */
   changed: (job: WarmJob, before: WarmJob | undefined) => void;
   logger: Logger;
-  /** That of `ClusterStatus.receivedAt`. */
+  /** The clock of `ClusterStatus.receivedAt`. */
   clock: Clock;
 }
 
@@ -87,7 +87,7 @@ export class JobTracker {
     this.#known.clear();
   }
 
-  /** What a stream reports is newer than the status; what has ended and is not in the status any more is forgotten. */
+  /** A stream's report is newer than the status; an ended job that is not in the status any more is forgotten. */
   #isNewer(known: Known, reported: WarmJob | undefined, status: ClusterStatus | undefined): boolean {
     if (known.stream !== undefined) return true;
     const later = status !== undefined && status.receivedAt > known.at;

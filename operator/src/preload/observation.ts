@@ -9,7 +9,7 @@ export interface ObservedPreload {
   datasets: readonly ObservedDataset[];
   /** Names of the StorageClusters of these Datasets. */
   clusters: readonly string[];
-  /** What agents said last; undefined: none has answered yet, or there is no single StorageCluster. */
+  /** The last answer of the agents; undefined: none has answered yet, or there is no single StorageCluster. */
   agents: ObservedAgents | undefined;
   /** Nodes of the StorageCluster, as Kubernetes knows them. */
   nodes: readonly ObservedNode[];

@@ -199,7 +199,7 @@ describe('CachePreloads while things go wrong', () => {
       const events = await cluster.kubernetes.eventsOf('CachePreload', 'dies');
       return events.some((event) => event.startsWith(`Warning NodeReplaced: ${victim} `));
     });
-    // What only the dead one had is read once more, and no more than that.
+    // The origin sends once more the bytes that only the dead agent had, and no others.
     assert.ok(cluster.origin.sentBytes < 2 * size, `${cluster.origin.sentBytes} of ${size}`);
     await cluster.hearth.agent(victim).start();
     await cluster.remove('dies');

@@ -52,7 +52,7 @@ export class PinCache {
     await this.#loading;
   }
 
-  /** What is known may be wrong: it is read again. */
+  /** The cached pins may be wrong: the next look reads them again. */
   forget(): void {
     this.#pins = undefined;
   }

@@ -197,7 +197,7 @@ describe('CachePreloads bring bytes to nodes', () => {
     await until('n1 has it', () => next.readiness.of('default/gated')?.get('n1')?.percent === 100);
     assert.equal(next.readiness.of('default/gated')?.has('n3'), false);
     await cluster.expect('gated', 'is on n1', ({ status: now }) => now?.nodes?.[0]?.name === 'n1');
-    // What is there already is pinned by the plan.
+    // The plan pins bytes that are there already.
     await cluster.plan('gated', 'n3');
     await until('n3 is ready again', () => {
       const n3 = next.readiness.of('default/gated')?.get('n3');

@@ -9,7 +9,7 @@ import { wantedId } from './wanted.ts';
 const id = wantedId('ns.d', manifest, []);
 const owner = `preload/${uid}/${id}`;
 
-/** What is planned, in a few words. */
+/** The plan in a few words. */
 function words(preload: CachePreload, scene: Scene): string[] {
   return plan(preload, observed(scene)).map(wordOf);
 }

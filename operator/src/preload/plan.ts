@@ -65,7 +65,7 @@ export function requeueAfterMs(preload: CachePreload, observed: ObservedPreload)
     ...(expiresAt === undefined || expired ? [] : [expiresAt]),
     ...[...retries, ...graces, ...[...pinTroubles.values()].map(({ until }) => until)].filter((time) => time > now),
     ...(holdMs > 0 ? [now + holdMs] : []),
-    // What agents were asked for and have not answered comes in by another request.
+    // Looks again for answers that agents still owe.
     ...(obstacle !== undefined || choice.trouble !== undefined ? [now + 15_000] : []),
   ];
   return times.length === 0 ? undefined : Math.max(50, Math.min(...times) - now);

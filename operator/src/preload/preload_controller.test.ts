@@ -12,7 +12,7 @@ import { preloadObject, uid } from './testing/fixtures.ts';
 
 type Listener = (key: string, before: unknown, after: unknown) => void;
 
-/** What a reflector would know, given by a test. */
+/** A reflector whose objects a test sets. */
 class Known<T> {
   readonly #objects = new Map<string, T>();
   readonly #listeners = new Set<Listener>();

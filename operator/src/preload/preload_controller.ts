@@ -140,7 +140,7 @@ class PreloadController {
     }
   }
 
-  /** What the pass found out and did, for those who wait for it: before it is in the status. */
+  /** Publishes the findings and deeds of the pass to waiting callers, before the status has them. */
   async #publish(key: string, signal: AbortSignal): Promise<void> {
     const { preloads, readiness } = this.#options;
     const preload = preloads.get(key);

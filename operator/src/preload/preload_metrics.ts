@@ -2,7 +2,7 @@ import type { WarmJob } from '@hearth/common/generated/hearth/v1/control.ts';
 import { type CachePreload, preloadPhases } from '@hearth/common/resources';
 import { Counter, Gauge, Histogram, type Registry } from '@prometheus-io/client';
 
-/** What Prometheus reads of CachePreloads. Only the leader counts. */
+/** Metrics of CachePreloads for Prometheus. Only the leader counts. */
 export class PreloadMetrics {
   readonly #bytes: Counter<'from'>;
   readonly #seconds: Histogram;

@@ -17,7 +17,7 @@ import { WrittenProgress } from './written_progress.ts';
 export interface PreloadReconcilerOptions {
   /** Undefined: no agent of the StorageCluster is known. */
   cluster(name: string): ClusterExecutor | undefined;
-  /** Whether there is a StorageCluster of this name. */
+  /** True when there is a StorageCluster of this name. */
   isCluster(name: string): boolean;
   dataset(key: string): Dataset | undefined;
   nodesOf(cluster: string): readonly ObservedNode[];

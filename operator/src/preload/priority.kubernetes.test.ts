@@ -13,7 +13,7 @@ const heldBack = 3 * mib;
 
 describe('CachePreloads that want the same slow origin', () => {
   let cluster: PreloadCluster;
-  /** That of the second preload: so it is known of each how many bytes it has been sent. */
+  /** The origin of the second preload alone, so that the bytes of each preload can be counted. */
   let other: FileOrigin;
 
   before(async function () {
@@ -61,7 +61,7 @@ describe('CachePreloads that want the same slow origin', () => {
     const meanwhile = cluster.origin.sentBytes - before;
     // Nor is it over before it is seen that the late one is.
     cluster.origin.bytesPerSecond = heldBack;
-    // What was under way, what goes on while the late one has asked for one request only, and what is seen too late.
+    // The requests under way, the requests that go on while the late one has made only one, and those seen too late.
     assert.ok(
       meanwhile <= 3 * requestBytes,
       `${meanwhile} bytes of the early one came while ${late} of the late one did`,

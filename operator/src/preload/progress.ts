@@ -47,7 +47,7 @@ export interface NodeProgress {
   message: string;
 }
 
-/** What an agent reports of its caches may be older than what it reports of a job by this, milliseconds. */
+/** The age by which an agent's report on its caches may lag behind its report on a job, milliseconds. */
 const settleMs = 30_000;
 
 /** Pure. */
@@ -119,7 +119,7 @@ function partOf(node: string, preload: CachePreload, observed: ObservedPreload, 
   if (newest?.part.state === 'Succeeded' && !isLost(newest.job, reported, bytes, preload, observed)) {
     return { ...whole, state: 'ready' };
   }
-  // What is there already needs no job; whoever asks for the origin's digest wants it to be read all the same.
+  // A file that is there already needs no job; `Checksum` asks for the origin's digest and reads the file all the same.
   if (reported !== undefined && reported >= bytes && preload.spec.verify === 'Checksum' && part.jobs.length === 0) {
     return { ...whole, state: 'ready' };
   }
@@ -127,7 +127,7 @@ function partOf(node: string, preload: CachePreload, observed: ObservedPreload, 
   return { ...part, ...stateOf(newest.job, newest.part) };
 }
 
-/** What an agent has in memory counts while it works on it. */
+/** True while an agent works on the bytes: then bytes in its memory count. */
 function isLive(job: WarmJob, { state }: WarmJobNode): boolean {
   return !hasEnded(job) && (state === 'Running' || state === 'Verifying');
 }
@@ -165,12 +165,15 @@ function isLost(
   return job === undefined || (hasEnded(job) && job.endedAt !== '' && now - timeOf(job.endedAt) > settleMs);
 }
 
-/** Whether what is written of nodes is about what is wanted now. A plan for pods changes in its nodes, which says nothing of others. */
+/**
+ * True when the written rows of nodes are about the present spec. A plan for pods changes in its nodes, which says
+ * nothing of other nodes.
+ */
 export function isOfPresentSpec({ metadata, spec, status }: CachePreload): boolean {
   return spec.placement.gatedPods !== undefined || status?.observedGeneration === metadata.generation;
 }
 
-/** What was written of the node, if it was for this revision and for the present spec. */
+/** The written row of the node, if it was for this revision and for the present spec. */
 function keptRow(node: string, preload: CachePreload, wanted: Wanted): PreloadedNode | undefined {
   if (!isOfPresentSpec(preload)) return undefined;
   const { status } = preload;

@@ -48,7 +48,7 @@ export interface Readiness {
   onChange: OnChange;
 }
 
-/** What the executor has found out last of each CachePreload. */
+/** The executor's last findings on each CachePreload. */
 export class ReadinessCache implements Readiness {
   readonly #known = new Map<string, ReadonlyMap<string, NodeReadiness>>();
   readonly #listeners = new Set<(key: string) => void>();

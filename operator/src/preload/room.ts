@@ -55,7 +55,7 @@ export function missingRoom(
     const bytes = bytesOf(one);
     const resident = reportedResident(node, observed, one) ?? 0;
     if (resident >= bytes) continue;
-    // What is pinned already is among the pinned bytes, as far as it is there.
+    // Bytes pinned by this preload are among the pinned bytes, as far as they are there.
     const pinned = observed.pins?.get(pinOwner(uid, one))?.has(node) === true || isPinned(node, observed, one);
     needed += pinned ? bytes - resident : bytes;
   }

@@ -1,6 +1,6 @@
 import type { PersistentVolumeClaim } from '@hearth/common/kubernetes';
 
-/** What is kept of a claim that has no volume yet. */
+/** The kept part of a claim that has no volume yet. */
 export interface PendingClaim {
   namespace: string;
   name: string;

@@ -33,7 +33,7 @@ type ClaimAction = Exclude<ClaimPlan, { kind: 'none' }>;
 /** Makes volumes for claims. Every step may be the last one before a crash: the next pass comes to the same volume. */
 export class ClaimReconciler implements Reconciler<PendingClaim, ObservedClaim, ClaimAction> {
   readonly #options: ClaimReconcilerOptions;
-  /** What was said last of a claim that waits, so that it is said once. By uid. */
+  /** The last event of a waiting claim, so that each is sent once. By uid. */
   readonly #reported = new Map<string, string>();
 
   constructor(options: ClaimReconcilerOptions) {
@@ -78,7 +78,7 @@ export class ClaimReconciler implements Reconciler<PendingClaim, ObservedClaim, 
     this.#event(claim, 'Normal', 'ProvisioningSucceeded', `made volume ${request.name}`);
   }
 
-  /** What the reflector has may be a moment old: a volume for a claim that has gone would never be released. */
+  /** The reflector's copy may be a moment old: a volume for a deleted claim would never be released. */
   async #stillWanted(claim: PendingClaim, signal: AbortSignal): Promise<boolean> {
     const present = await this.#options.api.get(kinds.PersistentVolumeClaim, claim.name, claim.namespace, signal);
     return present?.metadata?.uid === claim.uid && pendingClaim(present) !== undefined;

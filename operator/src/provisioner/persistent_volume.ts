@@ -7,7 +7,7 @@ export const provisionedByAnnotation = 'pv.kubernetes.io/provisioned-by';
 
 type VolumeNodeAffinity = NonNullable<NonNullable<PersistentVolume['spec']>['nodeAffinity']>;
 
-/** What the CSI controller gave for a request. */
+/** The CSI controller's answer to a request. */
 export interface MadeVolume {
   volumeId: string;
   capacityBytes: bigint;

@@ -156,7 +156,7 @@ describe('volumes of claims, with the binder of Kubernetes', () => {
     await cluster.reason('llama', 'Ready');
     await elapse(1_000, 'it would be bound');
     assert.equal((await cluster.get<PersistentVolumeClaim>('pvc', 'c')).spec?.volumeName, undefined);
-    // What the scheduler does when it has chosen a node for the pod.
+    // Stands in for the scheduler, which has chosen a node for the pod.
     await cluster.kubectl('annotate', 'pvc', 'c', 'volume.kubernetes.io/selected-node=n1');
     await bound('c');
   });

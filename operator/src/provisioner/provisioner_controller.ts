@@ -98,7 +98,7 @@ function isSame(before: Dataset | undefined, after: Dataset | undefined): boolea
   return isDeepStrictEqual(awaitedOf(before), awaitedOf(after));
 }
 
-/** What a claim waits for in a Dataset. */
+/** The parts of a Dataset that a claim waits for. */
 function awaitedOf(dataset: Dataset | undefined) {
   if (dataset === undefined) return undefined;
   const ready = findCondition(dataset.status?.conditions, 'Ready');

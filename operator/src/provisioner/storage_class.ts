@@ -1,7 +1,7 @@
 import type { StorageClass } from '@hearth/common/kubernetes';
 import { driverName } from '@hearth/common/resources';
 
-/** What is kept of a StorageClass of ours. */
+/** The kept part of a StorageClass of ours. */
 export interface ClassView {
   name: string;
   parameters: Readonly<Record<string, string>>;

@@ -3,7 +3,7 @@ import { driverName, finalizerName, parseQuantity, registeredName } from '@heart
 import { type Uses, usesOfVolume } from '../dataset/index.ts';
 import { provisionedByAnnotation } from './persistent_volume.ts';
 
-/** What is kept of a PersistentVolume of the driver. */
+/** The kept part of a PersistentVolume of the driver. */
 export interface VolumeView {
   name: string;
   uid: string;

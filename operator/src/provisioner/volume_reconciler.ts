@@ -32,7 +32,7 @@ export class VolumeReconciler implements Reconciler<VolumeView, boolean, VolumeA
     this.#options = options;
   }
 
-  /** Whether there is a StorageCluster that the volume is of. */
+  /** Resolves to true when the volume's StorageCluster exists. */
   async observe({ cluster }: VolumeView): Promise<boolean> {
     return this.#options.clusters.get(cluster) !== undefined;
   }

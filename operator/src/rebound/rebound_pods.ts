@@ -22,14 +22,14 @@ const message =
   'A volume of this pod lost its mount, because the agent and the mount holder of the node ended at once, and was bound again. ' +
   'Restart the pod, unless its containers mount the volume with mountPropagation HostToContainer and open their files again';
 
-/** Those that a NodeCache remembers. */
+/** The number of pods that a NodeCache remembers. */
 const maxListed = 512;
 /** When a NodeCache that is not there yet is looked for again, ms. */
 const lookAgainMs = 5_000;
 
 export interface ObservedRebounds {
   cache: NodeCache | undefined;
-  /** What the agent says of the volumes of its node; undefined: it has not looked, as after its start. */
+  /** The agent's report on the volumes of its node; undefined: it has not looked, as after its start. */
   volumes: Capability | undefined;
 }
 
@@ -134,7 +134,7 @@ export async function runReboundController(options: ReboundControllerOptions, si
   });
 }
 
-/** What an agent says of the volumes of its node; undefined before it has looked. */
+/** An agent's report on the volumes of its node; undefined before it has looked. */
 export function volumesOf(agent: Pick<NodeStatus, 'capabilities'> | undefined): Capability | undefined {
   return agent?.capabilities.find(({ name }) => name === 'volumes');
 }
@@ -166,7 +166,7 @@ function wasReported(before: ReadonlyMap<string, ReboundPod>, pod: ReboundPod): 
   return [...before.values()].some(({ uid, at }) => uid === pod.uid && (at === '' || pod.at === ''));
 }
 
-/** Those that an agent left out for want of room are not notified again when they are named again. */
+/** Pods that an agent left out for want of room get no second notice when it names them again. */
 function notNamed(before: ReadonlyMap<string, ReboundPod>, named: ReboundPod[], volumes: Capability): ReboundPod[] {
   if (volumes.podsLeftOut === 0) return [];
   const keys = new Set(named.map(keyOf));

@@ -2,7 +2,7 @@ import type { HearthError } from '@hearth/common';
 import type { Condition } from '@hearth/common/resources';
 import type { ConditionState } from './reconciler.ts';
 
-/** What the API server takes. */
+/** The API server refuses longer messages. */
 const longestMessage = 4_096;
 
 export function findCondition(conditions: readonly Condition[] | undefined, type: string): Condition | undefined {
@@ -33,7 +33,7 @@ export function writtenConditions(
   });
 }
 
-/** What holds of an object whose pass failed, unless its reconciler has already said why it is not ready. */
+/** The conditions of an object whose pass failed, unless its reconciler has already said why it is not ready. */
 export function withFailure(states: readonly ConditionState[], error: HearthError): ConditionState[] {
   const ready = states.find(({ type }) => type === 'Ready');
   if (ready?.status === 'False') return [...states];

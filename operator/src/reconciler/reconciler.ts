@@ -6,7 +6,7 @@ export interface ReconciledObject extends KubernetesObject {
   status?: { observedGeneration?: number | undefined; conditions?: Condition[] | undefined } | undefined;
 }
 
-/** What holds now, in one CamelCase word for programs (`reason`) and a sentence for people (`message`). */
+/** A state, in one CamelCase word for programs (`reason`) and a sentence for people (`message`). */
 export type ConditionState = Pick<Condition, 'type' | 'status' | 'reason' | 'message'>;
 
 /** The status to be written: the shell adds observedGeneration, and the conditions' generations and times. */
@@ -30,9 +30,9 @@ export interface Pass<Observed, Action> {
 export type CleanUpResult = 'done' | { waitingFor: string; reason?: string; requeueAfterMs?: number };
 
 /**
- * What is done for one thing: an object, what a reflector keeps of one, or a key alone. A pass is observe -> plan -> apply each
- * action in order; the shell around it is the same for all (`reconcileKey`, `reconcileObject`). Everything is found again
- * in every pass, so a pass may end anywhere.
+ * The work for one thing: an object, a reflector's part of one, or a key alone. A pass is observe -> plan -> apply each
+ * action in order; the shell around it is the same for all (`reconcileKey`, `reconcileObject`). Every pass finds
+ * everything again, so it may end anywhere.
  */
 export interface Reconciler<T, Observed, Action> {
   /** Reads everything that the pass needs, once. What is missing is an observation, not an error. */

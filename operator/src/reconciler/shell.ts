@@ -131,7 +131,7 @@ class Shell<T extends ReconciledObject, Observed, Action> {
   }
 }
 
-/** What was written last but the conditions, for passes that found out nothing new. */
+/** The last written status without the conditions, for passes that found out nothing new. */
 function rememberedFigures(object: ReconciledObject): object {
   const { conditions: _, observedGeneration: __, ...figures } = object.status ?? {};
   return figures;

@@ -1,4 +1,4 @@
-/** Who reads Secrets, and by which role: names that the chart gives. */
+/** The readers of Secrets, and the role of each: names that the chart gives. */
 export interface SecretGrant {
   /** ClusterRole with `get` on Secrets, bound only in the namespaces that allow it. */
   clusterRole: string;

@@ -1,7 +1,7 @@
 import { HearthError } from '@hearth/common';
 import { type KubernetesClient, kinds } from '@hearth/common/kubernetes';
 
-/** What was found of a Secret. `data` is secret: it goes to agents and nowhere else. */
+/** The result of reading a Secret. `data` is secret: it goes to agents and nowhere else. */
 export type SecretReading =
   | { kind: 'found'; data: Readonly<Record<string, string>> }
   | { kind: 'missing' }
@@ -52,7 +52,7 @@ export class SecretReader {
     return known === undefined ? 0 : Math.max(0, known.nextAt - this.#options.now());
   }
 
-  /** What was found cannot be used: it will be read again as soon as one that was not found. */
+  /** The Secret cannot be used: the reader looks again as soon as for a missing one. */
   lookAgainSoon(namespace: string, name: string): void {
     const known = this.#readings.get(`${namespace}/${name}`);
     if (known !== undefined) known.nextAt = Math.min(known.nextAt, this.#options.now() + this.#failedMs);
@@ -66,7 +66,7 @@ export class SecretReader {
   async #readAgain(key: string, namespace: string, name: string): Promise<SecretReading> {
     try {
       let reading = await this.#read(namespace, name);
-      // What is not known now may still be what it was.
+      // A Secret that cannot be read now may still be unchanged.
       const before = this.#readings.get(key)?.reading;
       if (reading.kind === 'unavailable' && before !== undefined) reading = before;
       const forMs = reading.kind === 'found' ? this.#foundMs : this.#failedMs;

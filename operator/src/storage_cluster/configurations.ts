@@ -22,8 +22,8 @@ export function configurationOf(pod: Pick<Pod, 'spec'>): string {
 }
 
 /**
- * Whether an agent may still begin with this ConfigMap: a pod names it, or the DaemonSet does, or its controller has not
- * seen yet that the DaemonSet names another one. What makes no pods any more cannot begin to.
+ * True while an agent may still begin with this ConfigMap: a pod names it, or the DaemonSet does, or its controller has
+ * not seen yet that the DaemonSet names another one. A DaemonSet that makes no pods any more cannot begin to.
  */
 export function mayBeRead(configMap: KubernetesObject, { owned, configurations }: Observation): boolean {
   const name = configMap.metadata?.name ?? '';

@@ -2,7 +2,7 @@ import type { KubernetesObject } from '@hearth/common/kubernetes';
 import { parseQuantity, specHashAnnotation } from '@hearth/common/resources';
 
 /**
- * Whether an object in the API server is as it should be: applied from the same desired object, and no field of it
+ * True when an object in the API server is as it should be: applied from the same desired object, and no field of it
  * changed since. The server adds fields of its own, so everything desired must be there, not the other way round.
  */
 export function isCurrent(desired: KubernetesObject, observed: KubernetesObject | undefined): boolean {
@@ -11,7 +11,7 @@ export function isCurrent(desired: KubernetesObject, observed: KubernetesObject 
   return observed.metadata?.annotations?.[specHashAnnotation] === hash && contains(observed, desired);
 }
 
-/** Whether every field of `part` stands in `whole` with the same value. What is empty may be absent. */
+/** True when every field of `part` stands in `whole` with the same value. Empty fields may be absent. */
 export function contains(whole: unknown, part: unknown): boolean {
   if (isEmpty(part)) return whole === undefined || whole === null || typeof whole === typeof part;
   if (Array.isArray(part)) return Array.isArray(whole) && containsItems(whole, part);

@@ -1,7 +1,7 @@
 import { HearthError } from '@hearth/common';
 import type { Pod } from '@hearth/common/kubernetes';
 
-/** What the chart passes to the operator about its surroundings. */
+/** The operator's surroundings, as the chart passes them. */
 export interface Environment {
   /** Of the operator, and of everything with a namespace that it makes for StorageClusters. */
   namespace: string;
@@ -16,7 +16,7 @@ export interface Environment {
 
 type Spec = NonNullable<Pod['spec']>;
 
-/** What the chart's values say of the pods of a component; what is absent is left to whoever builds them. */
+/** The chart's values for the pods of a component; the builder of the pods chooses absent ones. */
 export interface PodSettings {
   serviceAccountName?: string;
   /** The pod has the token of its account; absent: it has none. */

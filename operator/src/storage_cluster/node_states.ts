@@ -40,7 +40,7 @@ function overdue(pod: PodState, namespace: string, now: Date): PodState {
   return { ...pod, trouble: { reason: 'PodNotStarted', message } };
 }
 
-/** What is listed in the status: nodes that are not ready first, and not too many. */
+/** The list in the status: nodes that are not ready first, and not too many. */
 export function listedStates(states: readonly NodeState[]): NodeState[] {
   const listed = [...states.filter(({ ready }) => !ready), ...states.filter(({ ready }) => ready)];
   return listed.slice(0, maxNodesListed);
@@ -54,7 +54,7 @@ function readiness(node: NodeFacts, pod: PodState | undefined, status: ClusterSt
       : no(nodeNotReadyReason, 'The node itself is not ready, and has no pod of an agent');
   }
   const agent = status?.connected === true ? status.nodes.get(node.name) : undefined;
-  // What agents say of one another is newer than what the kubelet reports.
+  // Agents' reports on one another are newer than those of the kubelet.
   if (agent?.ready === true && pod.running) return { ready: true, reason: 'Ready', message: '' };
   if (agent !== undefined && pod.running && agent.reason !== '') {
     return no('AgentNotReady', `Its agent is not ready: ${agent.reason}`);

@@ -13,13 +13,13 @@ export interface Observation {
   /** Versions of the Secrets that were read. */
   secretVersions: Partial<Record<SecretRole, string>>;
   desired: readonly DesiredObject[];
-  /** What is there of the cluster, but Secrets. */
+  /** The cluster's objects, but Secrets. */
   owned: readonly { type: ResourceType; object: KubernetesObject }[];
   /** ConfigMaps that pods of the cluster's agents name. */
   configurations: ReadonlySet<string>;
   /** Objects that should be ours but carry another cluster's label. */
   foreign: readonly string[];
-  /** What the spec refers to and is not there, as sentences. */
+  /** References of the spec that are not there, as sentences. */
   missing: readonly string[];
   /** Undefined: the store has no address yet, and nothing is removed. */
   store: StoreState | undefined;

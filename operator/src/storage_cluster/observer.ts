@@ -38,7 +38,7 @@ export interface ObserverOptions {
   now: () => Date;
 }
 
-/** What etcd says at its end when it comes without data to members that know it. */
+/** The last words of etcd when it comes without data to members that know it. */
 const memberLostWords = 'has already been bootstrapped';
 const roles: readonly SecretRole[] = ['ca', 'agent', 'operator', 'etcd', 'secret'];
 

@@ -32,7 +32,7 @@ export const ownedTypes: readonly ResourceType[] = [
   kinds.Secret,
 ] as readonly ResourceType[];
 
-/** What is there now, of all clusters. */
+/** The present objects of all clusters. */
 export class OwnedObjects {
   readonly #sources: OwnedSources;
   readonly #namespace: string;

@@ -33,7 +33,7 @@ export function plan(observation: Observation): Action[] {
     wanted.add(key);
     const found = present.get(key);
     if (foreign.includes(key) || isCurrent(one.object, found)) continue;
-    // What is going is made again when it has gone.
+    // A terminating object is made again when it has gone.
     if (found !== undefined && (isTerminating(found) || found === lost?.object)) continue;
     // Made by a release that chose nodes by the labels of the group: before all have ours, their agents would end.
     const isSet = one.type.kind === kinds.DaemonSet.kind;

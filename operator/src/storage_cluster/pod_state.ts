@@ -3,7 +3,7 @@ import { clusterLabel, nodeGroupLabel } from '@hearth/common/resources';
 import { componentLabel } from '../kubernetes/index.ts';
 import { configurationOf } from './configurations.ts';
 
-/** What the operator keeps of a pod of ours. */
+/** The kept part of a pod of ours. */
 export interface PodState {
   name: string;
   cluster: string;

@@ -1,11 +1,11 @@
 import { type KubernetesClient, kinds } from '@hearth/common/kubernetes';
 import type { StorageCluster } from '@hearth/common/resources';
 
-/** What users' objects give that a StorageCluster refers to. */
+/** Contents of the users' objects that a StorageCluster refers to. */
 export interface References {
   /** Authorities of origins, PEM: agents read them at their start. */
   originAuthorities: string | undefined;
-  /** What is not there, as sentences. */
+  /** Missing objects, as sentences. */
   missing: string[];
 }
 

@@ -62,7 +62,7 @@ export async function runStorageClusterController(
   });
 }
 
-/** What of a node decides where it belongs and how it is. */
+/** The part of a node that decides where it belongs and how it is. */
 function placementOf(node: NodeFacts | undefined): string {
   return JSON.stringify([node?.labels, node?.taints, node?.ready]);
 }

@@ -2,7 +2,7 @@ import { type Logger, silentLogger } from '@hearth/common';
 import { EventRecorder, type KubernetesApi } from '@hearth/common/kubernetes';
 import { apiOf } from '@hearth/common/testing/kubernetes';
 
-/** What every controller of the operator is given. */
+/** The parts that every controller of the operator gets. */
 export interface ControllerParts {
   api: KubernetesApi;
   events: EventRecorder;

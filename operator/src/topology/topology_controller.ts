@@ -52,7 +52,7 @@ async function runNodeLabels(options: TopologyControllerOptions, signal: AbortSi
   });
 }
 
-/** What of a node decides where it belongs, and its labels. */
+/** The part of a node that decides where it belongs, and its labels. */
 function placementOf(node: NodeFacts | undefined): string {
   return JSON.stringify([node?.labels, node?.taints]);
 }

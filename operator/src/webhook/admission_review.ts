@@ -2,7 +2,7 @@ import { HearthError } from '@hearth/common';
 import type { Pod } from '@hearth/common/kubernetes';
 import type { Admission } from './admit.ts';
 
-/** What the API server asks, as far as it matters here (admission.k8s.io/v1). */
+/** The API server's question, as far as it matters here (admission.k8s.io/v1). */
 export interface AdmissionRequest {
   uid: string;
   namespace: string;

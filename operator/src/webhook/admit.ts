@@ -48,7 +48,7 @@ export function admit(pod: Pod, namespace: string, found: PodDatasets, random: s
     if (gate.mode === 'Off') return unchanged(warnings);
     return unchanged([...warnings, 'hearth: no volume of the pod is one of a Dataset; its gate is not heeded']);
   }
-  // What the pod says stands whatever the Datasets say that are not known yet.
+  // The pod's own gate stands, whatever unknown Datasets say.
   const off = gate.mode === 'Off' && (missing.length === 0 || annotations[gateAnnotations.mode] === 'Off');
   if (off) return unchanged(warnings);
   return {

@@ -9,7 +9,7 @@ const after = (ms: number) => new Date(now.getTime() + ms);
 const plan = (observed: SecretTexts, believed: string, at = now) =>
   planWebhookCertificates(name, observed, believed, at);
 const authorities = (texts: SecretTexts) => texts['ca.crt']?.match(/BEGIN CERTIFICATE/g)?.length;
-/** Whether a client that believes this bundle believes the certificate. */
+/** True when a client that trusts this bundle trusts the certificate. */
 function isBelieved(texts: SecretTexts, bundle: string): boolean {
   const leaf = new X509Certificate(texts['tls.crt'] ?? '');
   const known = bundle.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g) ?? [];

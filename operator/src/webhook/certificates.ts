@@ -12,7 +12,7 @@ import {
 } from '../certificates/index.ts';
 
 export interface WebhookCertificates {
-  /** What the Secret holds: ca.crt (the authority, then its predecessors), ca.key, tls.crt, tls.key. */
+  /** The contents of the Secret: ca.crt (the authority, then its predecessors), ca.key, tls.crt, tls.key. */
   texts: SecretTexts;
   /** Why the Secret must be written, as the end of a sentence; undefined: it is as it should be. */
   reason: string | undefined;
@@ -24,9 +24,9 @@ export interface WebhookCertificates {
 const soonMs = 1_000;
 
 /**
- * The webhook's authority and certificate: makes what is missing, damaged or about to end and keeps the rest. A new
- * authority is first only believed beside its predecessor; it signs the certificate when the API server knows it, so
- * that there is no moment at which the API server meets a certificate of an authority that it does not know.
+ * The webhook's authority and certificate: makes missing, damaged or ending ones and keeps the rest. A new authority is
+ * first only trusted beside its predecessor; it signs the certificate when the API server knows it, so the API server
+ * never meets a certificate of an unknown authority.
  *
  * `name`: of the Service, as the API server calls it. `believed`: the bundle of authorities that the API server has now.
  */
@@ -73,7 +73,9 @@ export async function planWebhookCertificates(
   };
 }
 
-/** Whether this authority signed the certificate, and it is not over. However old it is: there is no better one yet. */
+/**
+ * True when this authority signed the certificate, and it is not over. However old it is: there is no better one yet.
+ */
 function isGood(leaf: CertificateAndKey, authority: string, request: LeafRequest, now: Date): boolean {
   const atFirst = new Date(0);
   if ((expiryTime(leaf.certificate) ?? atFirst) <= now) return false;

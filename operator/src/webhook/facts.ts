@@ -86,7 +86,7 @@ export class Facts {
 /** Of one pod. What is beyond them counts as missing: whoever makes pods must not make us flood the API server. */
 const maxRequests = 64;
 
-/** What the reflectors know, and what the API server said about the rest. */
+/** The reflectors' knowledge, and the API server's answers about the rest. */
 class Asked implements Known {
   readonly #options: FactsOptions;
   readonly #answers = new Map<string, unknown>();
@@ -124,7 +124,7 @@ class Asked implements Known {
     this.#answers.set(`${kind} ${key}`, await this.#get(kind, api, name, namespace, signal));
   }
 
-  /** What was not there is asked for again. */
+  /** Objects that were not there are asked for again. */
   forget(): void {
     for (const [key, answer] of this.#answers) if (answer === undefined) this.#answers.delete(key);
   }

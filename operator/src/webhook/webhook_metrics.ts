@@ -4,7 +4,7 @@ import type { Admission } from './admit.ts';
 /** How a review ended: as it should, too late, or by an error. The pod was admitted in any case. */
 export type ReviewResult = Admission['result'] | 'late' | 'failed';
 
-/** What Prometheus reads of the webhook of this replica. */
+/** Metrics of this replica's webhook for Prometheus. */
 export class WebhookMetrics {
   readonly #reviews: Counter<'result'>;
   readonly #seconds: Histogram;

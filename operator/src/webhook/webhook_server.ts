@@ -10,7 +10,7 @@ import type { Webhook } from './webhook.ts';
 export interface WebhookServerOptions {
   webhook: Pick<Webhook, 'answer'>;
   logger: Logger;
-  /** What of a review's time goes on the way and for what the API server does besides, ms. Absent: 400. */
+  /** The part of a review's time for its way and for other work of the API server, ms. Absent: 400. */
   reserveMs?: number;
   clock?: Clock;
 }

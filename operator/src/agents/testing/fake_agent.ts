@@ -106,7 +106,7 @@ export class FakeAgent {
   }
 }
 
-/** What an agent says of a node. */
+/** An agent's report on a node. */
 export function nodeStatus(node: string, fields: Partial<NodeStatus> = {}): NodeStatus {
   return NodeStatus.fromPartial({ node, ready: true, ...fields } as never);
 }

@@ -25,7 +25,7 @@ export class FakeAgents implements Agents, ClusterAgents {
   /** Every call but those of the status. */
   readonly calls: { name: string; request: unknown; feature?: string }[] = [];
   readonly volumes = new Map<string, Volume>();
-  /** What the next calls of this name fail with, before anything else happens. */
+  /** The error of the next calls of this name, before anything else happens. */
   readonly failing = new Map<string, HearthError>();
   readonly #listeners = new Set<StatusListener>();
   readonly #listing: Listing;
@@ -57,7 +57,7 @@ export class FakeAgents implements Agents, ClusterAgents {
     this.#notify({ nodes: new Map(nodes) });
   }
 
-  /** What they know of a dataset changes; undefined: they forget it. */
+  /** Changes the agents' knowledge of a dataset; undefined: they forget it. */
   know(name: string, dataset: AgentDataset | undefined): void {
     const datasets = new Map(this.status?.datasets);
     if (dataset === undefined) datasets.delete(name);

@@ -81,7 +81,7 @@ export class GateCluster extends ChartServer {
     return replica;
   }
 
-  /** What the API server would make of a pod. */
+  /** The pod as the API server would admit it. */
   async dryRun(pod: Pod): Promise<Pod> {
     const args = ['create', '--dry-run=server', '-o', 'json', '-f', '-'];
     const outcome = await this.tryKubectl(args, JSON.stringify(pod));

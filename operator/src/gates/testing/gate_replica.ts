@@ -61,7 +61,7 @@ export class GateReplica {
     return (await this.#port) ?? 0;
   }
 
-  /** Whether the API server may ask it. */
+  /** Reasons why the API server may not ask it yet; none when it may. */
   get reasons(): string[] {
     return this.#webhook.reasons();
   }

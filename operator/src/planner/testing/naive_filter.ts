@@ -11,9 +11,9 @@ import type {
 } from '../input.ts';
 
 /**
- * Whether the scheduler lets a pod onto a node, written from the documentation of Kubernetes (Assigning Pods to Nodes,
- * Taints and Tolerations, Pod Topology Spread Constraints, Resource Management) for one pod and one node at a time, with
- * nothing prepared and nothing shared with the planner: what the planner is compared with.
+ * The reference for the planner: decides if the scheduler lets a pod onto a node, written from the documentation of
+ * Kubernetes (Assigning Pods to Nodes, Taints and Tolerations, Pod Topology Spread Constraints, Resource Management)
+ * for one pod and one node at a time, with nothing prepared and nothing shared with the planner.
  */
 export interface World {
   nodes: readonly PlannedNode[];

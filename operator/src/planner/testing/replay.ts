@@ -64,7 +64,10 @@ export function bytesMissing({ datasets }: PlanInput, { datasets: keys }: PodGro
   return keys.reduce((sum, key) => sum + (datasets.get(key)?.bytes ?? 0) - (node.agent?.residentBytes[key] ?? 0), 0);
 }
 
-/** Whether a node could be planned for the group at its turn, were it not for the pods: agent, hostname, room for bytes. */
+/**
+ * True when a node could be planned for the group at its turn, were it not for the pods: agent, hostname, room for
+ * bytes.
+ */
 export function canHold(input: PlanInput, turn: Turn, node: PlannedNode): boolean {
   const host = node.labels['kubernetes.io/hostname'];
   const alone = input.nodes.filter(({ labels }) => labels['kubernetes.io/hostname'] === host).length === 1;

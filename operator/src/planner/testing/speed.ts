@@ -15,8 +15,8 @@ export function measuredCluster(podsPerGroup: number): PlanInput {
 }
 
 /**
- * Seconds of processor time that a plan takes, whatever else the machine does meanwhile: the best of a few, as in a process
- * that has run for a while.
+ * Seconds of processor time that a plan takes, whatever else the machine does meanwhile: the best of a few runs, as in
+ * a warmed-up process.
  */
 function planningSeconds(input: PlanInput): number {
   const runs = Array.from({ length: 5 }, () => {

@@ -39,7 +39,7 @@ export function preloadObject(
   };
 }
 
-/** What a node holds of the Dataset `d`, and how its agent is. */
+/** A node's share of the Dataset `d`, and the state of its agent. */
 export interface NodeShape {
   resident?: number;
   budget?: number;
@@ -58,7 +58,7 @@ export interface Scene extends Partial<Omit<ObservedPreload, 'nodes' | 'pins'>> 
   pinned?: string[];
 }
 
-/** What an operator sees of nodes and of the Dataset `d`. */
+/** The operator's view of nodes and of the Dataset `d`. */
 export function observed({ nodes = {}, pinned = [], ...others }: Scene): ObservedPreload {
   const shapes = Object.entries(nodes);
   const withAgent = shapes.filter(([, { agent = true }]) => agent);

@@ -24,7 +24,7 @@ import {
 import type { PreloadControllerOptions } from '../preload_controller.ts';
 
 export const mib = 1 << 20;
-/** What an agent asks an origin for at a time, at the most. */
+/** The most that an agent asks an origin for at a time. */
 export const requestBytes = 8 * mib;
 
 /** A real API server, real agents by mutual TLS on nodes that exist as objects, an origin, and the operator's parts. */
@@ -92,8 +92,9 @@ export class PreloadCluster {
   }
 
   /**
-   * That the origin has sent its bytes once, since `sentBytes` was set to 0. On a busy machine it may stall, and agents then
-   * ask a straggler's bytes of it once more; they count these requests, and each of them costs one at the most.
+   * Asserts that the origin has sent its bytes once, since `sentBytes` was set to 0. On a busy machine it may stall,
+   * and agents then ask it once more for a straggler's bytes; they count these requests, and each costs one request at
+   * the most.
    */
   async sentOnce(size: number, origin = this.origin): Promise<void> {
     const hedges = await this.#hedges();
@@ -187,7 +188,7 @@ interface AgentStatus {
   jobs: { name: string; state: string; nodes: { node: string; originBytes: number; peerBytes: number }[] }[];
 }
 
-/** What the gates would report of the pods of a CachePreload; a test writes the plan. */
+/** The reports of the gates on the pods of a CachePreload; a test writes the plan. */
 const waitingPods: PodGroupStatuses = {
   of: (): PodGroupStatus => ({ reason: 'a test says so', waiting: 1, released: 0 }),
   onChange: () => () => undefined,

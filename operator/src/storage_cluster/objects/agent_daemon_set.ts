@@ -65,7 +65,7 @@ export function agentDaemonSet(input: AgentInput): DesiredObject<DaemonSet> {
           readinessProbe: { ...probe('/readyz'), periodSeconds: 5, failureThreshold: 2 },
           resources: resources(group, cluster),
           securityContext: privileged,
-          // What an agent says at its end is shown in the StorageCluster.
+          // The StorageCluster shows an agent's last words.
           terminationMessagePolicy: 'FallbackToLogsOnError',
           volumeMounts: mounts,
         },

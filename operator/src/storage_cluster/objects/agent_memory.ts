@@ -18,7 +18,7 @@ const unknownDisk = 8n * 1024n * GiB;
 const minOfShard = 32n * MiB;
 const maxShards = 8;
 
-/** What the scheduler keeps free for an agent: an idle process. Its arena is its holder's. */
+/** The memory that the scheduler keeps free for an agent: an idle process. Its arena is its holder's. */
 export const requestedMemory = idle;
 
 /** The memory for chunks of an agent at most, bytes, whole pages of it: its holder takes it, keeps it and is charged. */
@@ -30,9 +30,9 @@ export function arenaBytes({ engine }: NodeGroup): bigint {
 }
 
 /**
- * What an agent may have at most, bytes. No work that is meant comes near it: it is there so that an agent that leaks is
- * ended and started again, and not pods of the node, all of which come before it by priority. Page cache counts towards
- * it, but is given back before anything is ended (e2e/src/memory_limit.test.ts).
+ * An agent's limit, bytes. No intended work comes near it: it has the kernel end a leaking agent, which starts again,
+ * and not pods of the node, all of which come before the agent by priority. Page cache counts towards it, but is given
+ * back before anything is ended (e2e/src/memory_limit.test.ts).
  */
 export function memoryLimit(group: NodeGroup, origins: StorageCluster['spec']['origins']): bigint {
   const index = group.cacheDirectories.reduce((sum, { budget }) => sum + budgetOf(budget) / cachedPerByte, 0n);

@@ -5,7 +5,7 @@ import { specHashAnnotation } from '@hearth/common/resources';
 import { hashOf } from '../../kubernetes/index.ts';
 import type { Environment } from '../environment.ts';
 
-/** What every builder is given. */
+/** The input of every builder. */
 export interface BuildInput {
   cluster: StorageCluster;
   environment: Environment;

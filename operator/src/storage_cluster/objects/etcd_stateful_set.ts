@@ -151,7 +151,7 @@ function hostAliases(cluster: string, namespace: string, addresses: readonly str
   }));
 }
 
-/** That of the values, else the one given. */
+/** The affinity of the values, else the one given. */
 function affinity({ affinity: given = {} }: PodSettings, own: object) {
   const chosen = Object.keys(given).length > 0 ? given : own;
   return Object.keys(chosen).length > 0 ? { affinity: chosen } : {};

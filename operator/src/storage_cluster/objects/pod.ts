@@ -8,7 +8,7 @@ import type { BuildInput } from './desired_object.ts';
 export type Volume = NonNullable<NonNullable<Pod['spec']>['volumes']>[number];
 export type VolumeMount = NonNullable<NonNullable<Pod['spec']>['containers'][number]['volumeMounts']>[number];
 
-/** What the pods of nodes have in common. */
+/** The common part of pods on nodes. */
 export function nodePod({ environment, cluster }: BuildInput, component: 'agent' | 'holder', group: NodeGroup) {
   const settings = environment.pods[component];
   return {
