@@ -22,28 +22,26 @@ const wantedDataset = z.object({
     .max(100)
     .default([])
     .meta(asList)
-    .describe('Globs of the files that are wanted; none: all. Globs that match nothing fail the preload.'),
+    .describe('Globs of the files to preload; none: all files. A glob that matches no file fails the preload.'),
 });
 
 const groupOfPods = z
   .object({
-    gate: gate.describe('How the pods wait: the strictest of their Datasets and their own annotations.'),
-    group: z
-      .string()
-      .min(1)
-      .max(512)
-      .describe('What the pods have in common, for people, such as ReplicaSet/web-6c9f.'),
+    gate: gate.describe(
+      'Gate of the pods: the strictest gate of their Datasets, unless their own annotations override it.',
+    ),
+    group: z.string().min(1).max(512).describe('Name of the group of pods for people, such as ReplicaSet/web-6c9f.'),
     nodes: z
       .array(objectName())
       .max(5000)
       .optional()
       .meta(asSet)
       .describe(
-        'The plan, which the operator writes: nodes that are to hold the bytes, those first that are warmed first. Absent: ' +
-          'there is none yet.',
+        'Planned nodes, in the order in which agents warm them. The operator writes them. Absent: the operator has not ' +
+          'planned yet.',
       ),
   })
-  .describe('The pods that carry the name of this CachePreload in their annotation hearth.storage/preload.');
+  .describe('Pods whose annotation hearth.storage/preload names this CachePreload.');
 
 const placementKinds = ['replicas', 'nodeNames', 'allNodes', 'gatedPods'] as const;
 
@@ -54,15 +52,17 @@ const placement = z
       .min(1)
       .max(10_000)
       .optional()
-      .describe('This many nodes, those that hold most of the bytes already and have room for the rest.'),
-    nodeNames: z.array(objectName()).min(1).max(1000).optional().meta(asSet).describe('These nodes.'),
-    allNodes: z.boolean().optional().describe('All nodes of the cluster, also those that come later.'),
+      .describe(
+        'Number of nodes. The operator chooses nodes that hold the most bytes already and have room for the rest.',
+      ),
+    nodeNames: z.array(objectName()).min(1).max(1000).optional().meta(asSet).describe('Names of the nodes.'),
+    allNodes: z.boolean().optional().describe('All nodes of the cluster, including nodes that join later.'),
     gatedPods: groupOfPods.optional(),
     nodeSelector: z
       .record(z.string(), z.string().max(63))
       .optional()
       .meta({ maxProperties: 16 })
-      .describe('Labels that the nodes must have; with replicas and allNodes.'),
+      .describe('Labels that the nodes must have, with replicas and allNodes.'),
   })
   .meta(
     rules(
@@ -94,80 +94,83 @@ export const cachePreloadSpecSchema = z.object({
     .min(1)
     .max(32)
     .meta(keyedBy('name'))
-    .describe('What is to be there. All of one StorageCluster.'),
-  placement: placement.describe('Where it is to be: exactly one of replicas, nodeNames, allNodes and gatedPods.'),
+    .describe('Datasets to preload, all of one StorageCluster.'),
+  placement: placement.describe('Nodes to preload: exactly one of replicas, nodeNames, allNodes and gatedPods.'),
   pin: z
     .boolean()
     .default(true)
-    .describe('Whether the bytes stay whatever else needs room, until the CachePreload is deleted or its ttl is over.'),
+    .describe(
+      'Keeps the bytes on the nodes, whatever else needs room, until the CachePreload is deleted or its ttl is over.',
+    ),
   ttl: duration('1s', '720h')
     .optional()
     .describe(
-      'Pins are released this long after everything was there. Absent: not before the CachePreload is deleted.',
+      'Time from completion until the operator releases the pins. Absent: it releases them when the CachePreload is deleted.',
     ),
   priority: z
     .int()
     .min(0)
     .max(1000)
     .default(100)
-    .describe('Of two preloads that want the same buffers of a node the one with the higher number goes first.'),
+    .describe('Preloads with a higher number go first where two compete for the buffers of a node.'),
   deadline: duration('1s', '720h')
     .optional()
     .describe(
-      'The preload fails when not everything is there this long after its creation. What is there stays. Once everything was ' +
-        'there it has been met, also for later revisions and nodes.',
+      'Time from creation after which an incomplete preload fails. Its bytes stay on the nodes. A preload that was complete ' +
+        'once has met its deadline, also for later revisions and nodes.',
     ),
   rateLimit: z
     .object({
-      origin: rate().optional().describe('Most bytes a second from the origin, all nodes together.'),
-      network: rate().optional().describe('Most bytes a second that each node receives from other nodes.'),
+      origin: rate().optional().describe('Maximum bytes a second from the origin, all nodes together.'),
+      network: rate().optional().describe('Maximum bytes a second that each node receives from other nodes.'),
     })
     .optional()
-    .describe('Limits for the sake of others. Absent: none.'),
+    .describe('Limits of the preload. Absent: no limits.'),
   verify: z
     .enum(['Checksum', 'SourceDigest'])
     .default('Checksum')
     .describe(
-      'Checksum: what this preload brought is read again and compared with the checksums of arrival. SourceDigest: all of it, ' +
-        'also what was there before, and also with the SHA-256 that the origin gives, where it gives one.',
+      'Checksum: agents read the bytes of this preload again and compare them with the checksums of their arrival. ' +
+        'SourceDigest: agents read all bytes, including earlier ones, and also compare them with the SHA-256 of the ' +
+        'origin, where the origin gives one.',
     ),
   readyWhen: z
     .enum(readyWhens)
     .default('Stored')
     .describe(
-      'When the condition Ready holds. Stored: everything is stored on disk, verified and linked. Memory: everything is ' +
-        'checked in memory, where readers find it too; it goes on until everything is stored. Phase, percent, deadline and ttl ' +
-        'are about what is stored.',
+      'State in which the condition Ready holds. Stored: all bytes are stored on disk, verified and linked. Memory: all ' +
+        'bytes are checked in memory, where readers find them; the preload goes on until all bytes are stored. Phase, ' +
+        'percent, deadline and ttl count stored bytes.',
     ),
   revisions: z
     .enum(['Once', 'Every'])
     .default('Once')
-    .describe('Once: the revision that the Dataset has when the preload begins. Every: also all that follow.'),
+    .describe('Once: the revision of the Dataset when the preload begins. Every: all later revisions, too.'),
 });
 
 const nodePhases = ['Pending', 'Warming', 'Verifying', 'Ready', 'Failed', 'Gone'] as const;
 
 /** When one of the two was reached; absent: not yet, or the agent did not say. */
 const arrivals = {
-  inMemoryAt: timestamp().optional().describe('When all of them were in memory.'),
-  storedAt: timestamp().optional().describe('When all of them were stored.'),
-  secondsToMemory: seconds().optional().describe('Time from its first warm job until all of them were in memory.'),
-  secondsToStored: seconds().optional().describe('Time from its first warm job until all of them were stored.'),
+  inMemoryAt: timestamp().optional().describe('Time at which all bytes were in memory.'),
+  storedAt: timestamp().optional().describe('Time at which all bytes were stored.'),
+  secondsToMemory: seconds().optional().describe('Seconds from the first warm job until all bytes were in memory.'),
+  secondsToStored: seconds().optional().describe('Seconds from the first warm job until all bytes were stored.'),
 };
 
 const preloadedNode = z.object({
   name: objectName().describe('Name of the node.'),
-  phase: z.enum(nodePhases).describe('How far it is.'),
-  bytesTotal: count().describe('Bytes that are wanted there.'),
-  bytesReady: count().describe('Bytes of them that are stored there.'),
+  phase: z.enum(nodePhases).describe('Progress of the node.'),
+  bytesTotal: count().describe('Bytes to preload on the node.'),
+  bytesReady: count().describe('Stored bytes.'),
   bytesInMemory: count()
     .optional()
-    .describe('Bytes of them that are stored there, and those that are in memory on their way. Absent: not known.'),
-  bytesVerified: count().describe('Bytes of them that were read again and compared.'),
-  percent: percent().describe('Ready part in percent, rounded down.'),
-  originBytes: count().describe('Bytes that it fetched from the origin for this preload.'),
-  peerBytes: count().describe('Bytes that it fetched from other nodes for this preload.'),
-  message: z.string().max(1024).describe('What it waits for, or why it failed.'),
+    .describe('Stored bytes, and bytes in memory that are not stored yet. Absent: unknown.'),
+  bytesVerified: count().describe('Bytes that agents read again and compared.'),
+  percent: percent().describe('Stored part in percent, rounded down.'),
+  originBytes: count().describe('Bytes that the node fetched from the origin for this preload.'),
+  peerBytes: count().describe('Bytes that the node fetched from other nodes for this preload.'),
+  message: z.string().max(1024).describe('Event that the node waits for, or reason for its failure.'),
   ...arrivals,
 });
 
@@ -177,8 +180,8 @@ const boundRevision = z.object({
     .string()
     .regex(/^[0-9a-f]{64}$/)
     .max(64)
-    .describe('SHA-256 of the list of files, which names the revision.'),
-  revision: z.string().max(1024).describe("The origin's name of it."),
+    .describe('SHA-256 of the list of files, which identifies the revision.'),
+  revision: z.string().max(1024).describe("The origin's name of the revision."),
 });
 
 export const preloadPhases = ['Pending', 'Warming', 'Verifying', 'Ready', 'Failed'] as const;
@@ -186,46 +189,39 @@ export const preloadPhases = ['Pending', 'Warming', 'Verifying', 'Ready', 'Faile
 export const cachePreloadStatusSchema = z.object({
   observedGeneration: observedGeneration().optional(),
   conditions: conditionsSchema().optional(),
-  phase: z.enum(preloadPhases).optional().describe('How far it is.'),
+  phase: z.enum(preloadPhases).optional().describe('Progress of the preload.'),
   waitingFor: z
     .string()
     .max(1024)
     .optional()
-    .describe('What is being waited for, a sentence for people; empty: nothing.'),
-  bytesTotal: count().optional().describe('Bytes that are wanted, on all nodes together.'),
-  bytesReady: count().optional().describe('Bytes of them that are stored there.'),
-  bytesInMemory: count()
-    .optional()
-    .describe('Bytes of them that are stored there, and those that are in memory on their way.'),
-  bytesVerified: count().optional().describe('Bytes of them that were read again and compared.'),
-  percent: percent().optional().describe('Ready part in percent, rounded down.'),
-  bytesPerSecond: count().optional().describe('Bytes that became ready a second, of late.'),
-  secondsLeft: count().optional().describe('Estimated time until everything is there; absent: unknown.'),
-  nodesTotal: count().optional().describe('Nodes that were chosen.'),
-  nodesReady: count().optional().describe('Nodes that have everything.'),
-  revisions: z
-    .array(boundRevision)
-    .max(32)
-    .optional()
-    .meta(keyedBy('dataset'))
-    .describe('The revisions that are being preloaded.'),
+    .describe('Event that the preload waits for, a sentence for people; empty: none.'),
+  bytesTotal: count().optional().describe('Bytes to preload, on all nodes together.'),
+  bytesReady: count().optional().describe('Stored bytes.'),
+  bytesInMemory: count().optional().describe('Stored bytes, and bytes in memory that are not stored yet.'),
+  bytesVerified: count().optional().describe('Bytes that agents read again and compared.'),
+  percent: percent().optional().describe('Stored part in percent, rounded down.'),
+  bytesPerSecond: count().optional().describe('Recent speed: bytes stored a second.'),
+  secondsLeft: count().optional().describe('Estimated seconds until completion; absent: unknown.'),
+  nodesTotal: count().optional().describe('Number of chosen nodes.'),
+  nodesReady: count().optional().describe('Number of complete nodes.'),
+  revisions: z.array(boundRevision).max(32).optional().meta(keyedBy('dataset')).describe('Revisions of the preload.'),
   nodes: z
     .array(preloadedNode)
     .max(500)
     .optional()
     .meta(keyedBy('name'))
-    .describe('Each node, those that are not ready first. At most 500 are listed; the numbers above count all.'),
+    .describe('Nodes, incomplete ones first, at most 500. The numbers above count all nodes.'),
   pods: z
     .object({
-      waiting: count().describe('Pods that are held back.'),
-      released: count().describe('Pods that were released.'),
-      reason: z.string().max(1024).describe('Why these nodes were chosen, or why the pods were released.'),
+      waiting: count().describe('Number of waiting pods.'),
+      released: count().describe('Number of released pods.'),
+      reason: z.string().max(1024).describe('Reason for the choice of nodes, or for the release of the pods.'),
     })
     .optional()
-    .describe('Of a CachePreload of gated pods.'),
-  startedAt: timestamp().optional().describe('When the first byte was asked for.'),
-  inMemoryAt: timestamp().optional().describe('When everything was in memory, on all nodes.'),
-  completedAt: timestamp().optional().describe('When everything was stored and pinned.'),
+    .describe('Progress of the gated pods.'),
+  startedAt: timestamp().optional().describe('Time of the first request for bytes.'),
+  inMemoryAt: timestamp().optional().describe('Time at which all bytes were in memory, on all nodes.'),
+  completedAt: timestamp().optional().describe('Time at which all bytes were stored and pinned.'),
 });
 
 export type CachePreloadSpec = z.output<typeof cachePreloadSpecSchema>;

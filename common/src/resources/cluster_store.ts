@@ -3,8 +3,11 @@ import { asSet, objectName, reference, rules, size } from './fields.ts';
 
 const etcdStorage = z
   .object({
-    emptyDir: z.object({}).optional().describe('On the disk of the node: gone with the pod, and rebuilt then.'),
-    storageClassName: objectName().optional().describe("Class of the volumes; absent: the cluster's default."),
+    emptyDir: z
+      .object({})
+      .optional()
+      .describe('Data on the disk of the node. They go with the pod, and the agents rebuild them.'),
+    storageClassName: objectName().optional().describe("Storage class of the volumes. Absent: the cluster's default."),
     size: size().optional().describe('Size of each volume.'),
   })
   .meta(
@@ -29,10 +32,8 @@ const etcd = z
       .max(3)
       .default(1)
       .meta(rules({ rule: 'self != 2', message: 'must be 1 or 3: two members survive no failure' }))
-      .describe('1, or 3 to survive the loss of one member.'),
-    storage: etcdStorage
-      .default({ emptyDir: {} })
-      .describe('Where members keep their data. Nothing is lost for good with it.'),
+      .describe('Number of members: 1, or 3 to survive the loss of one.'),
+    storage: etcdStorage.default({ emptyDir: {} }).describe("Place of the members' data. Agents rebuild lost data."),
   })
   .meta(
     rules({

@@ -36,15 +36,15 @@ const s3 = z.object({
     .string()
     .max(1024)
     .default('')
-    .describe('Keys that begin with it belong to the dataset; it is cut off their names.'),
+    .describe('Prefix of the keys that belong to the dataset. File names do not contain it.'),
   endpoint: url('Address of a store that is compatible with S3. Absent: AWS.').optional(),
   region: z
     .string()
     .max(64)
     .regex(/^[A-Za-z0-9-]+$/)
     .optional()
-    .describe("Region of the bucket. Absent: found by the node's configuration."),
-  pathStyle: z.boolean().default(false).describe('Whether the bucket stands in the path instead of the host name.'),
+    .describe("Region of the bucket. Absent: the region in the node's configuration."),
+  pathStyle: z.boolean().default(false).describe('Puts the bucket into the path instead of the host name.'),
 });
 
 const http = z.object({
@@ -53,7 +53,7 @@ const http = z.object({
     .min(1)
     .max(1000)
     .meta(asList)
-    .describe('Each is one file, named by the last part of its path; one that ends in "/" is an index page.'),
+    .describe('URLs of files, each named by the last part of its path. A URL that ends in "/" is an index page.'),
   sha256: z
     .record(
       z.string(),
@@ -65,7 +65,7 @@ const http = z.object({
     )
     .optional()
     .meta({ maxProperties: 1000 })
-    .describe('SHA-256 by file name, for servers that give no strong validator.'),
+    .describe('SHA-256 of files by name, for servers that send no strong validator.'),
 });
 
 const hub = z.object({
@@ -76,19 +76,19 @@ const hub = z.object({
     .min(1)
     .max(200)
     .regex(/^[A-Za-z0-9][A-Za-z0-9._-]*(\/[A-Za-z0-9][A-Za-z0-9._-]*)?$/)
-    .describe('Owner and name, such as Qwen/Qwen3-8B.'),
+    .describe('Owner and name of the repository, such as Qwen/Qwen3-8B.'),
   revision: z
     .string()
     .min(1)
     .max(255)
     .regex(/^[A-Za-z0-9][A-Za-z0-9._/-]*$/)
     .default('main')
-    .describe('A branch, a tag or a commit. Branches are followed with refresh.'),
+    .describe('Branch, tag or commit. With refresh the Dataset follows a branch.'),
 });
 
 const directory = z.object({
   path: absolutePath().describe(
-    'Folder that every node sees with the same content. Must lie below a prefix that the StorageCluster lists.',
+    'Folder with the same content on every node. It must lie below a prefix that the StorageCluster lists.',
   ),
 });
 
@@ -97,11 +97,11 @@ export type SourceKind = (typeof sourceKinds)[number];
 
 const source = z
   .object({
-    s3: s3.optional().describe('A bucket of S3 or of a store that is compatible with it.'),
+    s3: s3.optional().describe('A bucket of S3 or of a compatible store.'),
     http: http.optional().describe('Files on web servers.'),
     hub: hub.optional().describe('A repository of the Hugging Face hub or of a mirror.'),
     directory: directory.optional().describe('A folder on the nodes, such as a network file system.'),
-    selfTest: z.object({}).optional().describe('A few files that every agent carries along, to try an installation.'),
+    selfTest: z.object({}).optional().describe('A few files inside every agent, to try an installation.'),
   })
   .meta(
     rules(
@@ -121,9 +121,11 @@ const mirrorKinds = ['s3', 'http', 'hub', 'directory'] as const satisfies readon
 
 const mirror = z
   .object({
-    s3: s3.optional().describe('A bucket of S3 or of a store that is compatible with it.'),
+    s3: s3.optional().describe('A bucket of S3 or of a compatible store.'),
     http: http.optional().describe('Web servers.'),
-    hub: hub.optional().describe('A hub, for a Dataset whose source is one. It is read at the commit of the source.'),
+    hub: hub
+      .optional()
+      .describe('A hub, for a Dataset whose source is a hub. Agents read it at the commit of the source.'),
     directory: directory.optional().describe('A folder on the nodes.'),
     secretRef: reference(
       "Secret in the namespace of the Dataset with the mirror's own credentials, which go nowhere else. Keys as in " +
@@ -150,16 +152,16 @@ const globs = (description: string) =>
 export const datasetSpecSchema = z
   .object({
     clusterRef: reference('StorageCluster that caches it. May be left out when there is only one.', 40).optional(),
-    source: source.describe('Where the bytes come from: exactly one kind. Cannot be changed.'),
+    source: source.describe('Origin of the bytes: exactly one kind. Immutable.'),
     mirrors: z
       .array(mirror)
       .max(15)
       .optional()
       .meta(asList)
       .describe(
-        'Further places with the same files under the same paths. Bytes are taken from where they come fastest, and from ' +
-          'another place when one fails; from a mirror only where the source gives a SHA-256 of the file, or both are S3 ' +
-          'with the same ETag. Other mirrors make another revision, whose bytes are fetched again.',
+        'Further places with the same files under the same paths. Agents read from the fastest place, and from another one ' +
+          'when it fails. They use a mirror only where the source gives a SHA-256 of the file, or both are S3 with the ' +
+          'same ETag. A change of the mirrors makes another revision, whose bytes agents fetch again.',
       ),
     secretRef: reference(
       'Secret in the namespace of the Dataset with the credentials of its origin: token, or accessKeyId and ' +
@@ -171,28 +173,28 @@ export const datasetSpecSchema = z
     unusableNames: z
       .enum(['Fail', 'Skip'])
       .default('Fail')
-      .describe('What happens to names that cannot be files, such as a beside a/b, or that are not UTF-8.'),
+      .describe('Treatment of names that cannot be files, such as a beside a/b, or that are not UTF-8.'),
     weakValidators: z
       .enum(['Refuse', 'Allow'])
       .default('Refuse')
       .describe(
-        'What happens to files for which the origin gives neither a digest nor a strong validator, so that bytes of two ' +
-          'states could be mixed when it changes: web servers without strong ETag, hubs whose ETags are not git ids.',
+        'Treatment of files for which the origin gives neither a digest nor a strong validator. Agents could mix bytes of two ' +
+          'states of such a file when it changes: web servers without strong ETag, hubs whose ETags are not git ids.',
       ),
     refresh: z
-      .object({ interval: duration('10s', '720h').describe('How often the origin is asked.') })
+      .object({ interval: duration('10s', '720h').describe('Time between two requests to the origin.') })
       .optional()
-      .describe('Looks for new revisions. Pods keep the one they have begun with. Absent: only when the spec changes.'),
+      .describe('Looks for new revisions. Running pods keep their revision. Absent: looks only when the spec changes.'),
     gate: gate
       .optional()
       .describe(
-        'What pods that use the Dataset do before its bytes are on a node. Absent: nothing, as with Off. The annotation ' +
-          'hearth.storage/gate of a pod wins.',
+        'Gate of pods that use the Dataset, until its bytes are on a node. Absent: Off, no gate. The annotation ' +
+          'hearth.storage/gate of a pod takes precedence.',
       ),
     lastCopy: z
       .enum(['Drop', 'Move'])
       .default('Drop')
-      .describe('Move: before a node is drained, bytes that no other node holds are copied to another one.'),
+      .describe('Move: before a drain the operator copies bytes that no other node holds to another node.'),
   })
   .meta(
     rules(
@@ -217,8 +219,8 @@ export const datasetSpecSchema = z
 
 const residency = z.object({
   node: objectName().describe('Name of the node.'),
-  residentBytes: count().describe('Bytes of the present revision there.'),
-  percent: percent().describe('The same in percent, rounded down: 100 is complete.'),
+  residentBytes: count().describe('Bytes of the present revision on the node.'),
+  percent: percent().describe('Resident part of the revision in percent, rounded down: 100 is complete.'),
 });
 
 export const datasetStatusSchema = z.object({
@@ -231,27 +233,29 @@ export const datasetStatusSchema = z.object({
     .regex(/^[0-9a-f]{64}$/)
     .max(64)
     .optional()
-    .describe('SHA-256 of the list of its files, which names the revision for attributes of volumes.'),
+    .describe('SHA-256 of the list of files. Volume attributes name the revision by it.'),
   files: count().optional().describe('Files of the present revision.'),
-  bytes: count().optional().describe('Their size.'),
-  residentBytes: count().optional().describe('Bytes of it in all caches together: a file on two nodes counts twice.'),
+  bytes: count().optional().describe('Size of the present revision.'),
+  residentBytes: count()
+    .optional()
+    .describe('Bytes of the present revision in all caches together: a file on two nodes counts twice.'),
   percent: percent()
     .optional()
-    .describe('Part of the revision on the node that has most of it, in percent, rounded down.'),
-  nodes: count().optional().describe('Nodes that have all of it.'),
+    .describe('Resident part of the revision on the fullest node, in percent, rounded down.'),
+  nodes: count().optional().describe('Number of nodes with the complete revision.'),
   residency: z
     .array(residency)
     .max(500)
     .optional()
     .meta(keyedBy('node'))
-    .describe('The nodes with most bytes of it, at most 500.'),
-  refreshedAt: timestamp().optional().describe('When the origin was asked last.'),
+    .describe('Nodes with bytes of the revision, fullest first, at most 500.'),
+  refreshedAt: timestamp().optional().describe('Time of the last request to the origin.'),
   warnings: z
     .array(z.string().max(1024))
     .max(20)
     .optional()
     .meta(asList)
-    .describe('What may surprise, such as WeakValidator.'),
+    .describe('Warnings about the revision, such as WeakValidator.'),
 });
 
 export type DatasetSpec = z.output<typeof datasetSpecSchema>;

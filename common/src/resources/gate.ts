@@ -14,31 +14,33 @@ export const gate = z.object({
     .enum(gateModes)
     .default('Wait')
     .describe(
-      'Wait: pods are held back until the bytes are on the nodes chosen for them. Prefer: pods are steered to where ' +
-        'the bytes are and begin at once. Off: nothing is done.',
+      'Wait: the operator holds pods back until the bytes are on the nodes that it chose for them. Prefer: pods start at ' +
+        'once, preferably on nodes that hold the bytes. Off: no gate.',
     ),
   minPercent: z
     .int()
     .min(1)
     .max(100)
     .default(100)
-    .describe('With Wait: part of the bytes that must be on the nodes before the pods are released.'),
+    .describe('With Wait: the part of the bytes that must be on the nodes before the operator releases the pods.'),
   timeout: duration('1s', '24h')
     .default('10m')
-    .describe('With Wait: after this time the pods are released all the same, and run cold.'),
+    .describe(
+      'With Wait: after this time the operator releases the pods although bytes are missing, and they run cold.',
+    ),
   affinity: z
     .enum(['Preferred', 'Required'])
     .default('Preferred')
     .describe(
-      'How a released pod is bound to the nodes that hold the bytes. Required lets it run nowhere else, also when ' +
-        'these nodes are full.',
+      'Node affinity of a released pod to the nodes that hold the bytes. Required lets the pod run nowhere else, even ' +
+        'when these nodes are full.',
     ),
   readyWhen: z
     .enum(readyWhens)
     .default('Stored')
     .describe(
-      'With Wait: Stored releases the pods when the bytes are stored on the nodes; Memory as soon as they are checked in ' +
-        'memory there. Pods read through FUSE then until they are stored.',
+      'With Wait: Stored releases the pods when the bytes are stored on the nodes. Memory releases them as soon as the ' +
+        'bytes are checked in memory there; the pods read through FUSE until the bytes are stored.',
     ),
 });
 

@@ -26,17 +26,17 @@ export interface OwnerReference {
 }
 
 export const conditionSchema = z.object({
-  type: z.string().min(1).max(63).describe('What the condition is about, such as Ready.'),
-  status: z.enum(['True', 'False', 'Unknown']).describe('Whether it holds.'),
-  observedGeneration: count().optional().describe('metadata.generation of the spec that this was found for.'),
-  lastTransitionTime: timestamp().describe('When status changed last.'),
+  type: z.string().min(1).max(63).describe('The aspect that the condition describes, such as Ready.'),
+  status: z.enum(['True', 'False', 'Unknown']).describe('True when the condition holds.'),
+  observedGeneration: count().optional().describe('metadata.generation of the observed spec.'),
+  lastTransitionTime: timestamp().describe('Time of the last change of status.'),
   reason: z
     .string()
     .min(1)
     .max(128)
     .regex(/^[A-Za-z]([A-Za-z0-9_]*[A-Za-z0-9])?$/)
-    .describe('One word for programs, in CamelCase.'),
-  message: z.string().max(4096).describe('A sentence for people: what is so, and what to do about it.'),
+    .describe('Reason for the status, one word in CamelCase for programs.'),
+  message: z.string().max(4096).describe('Explanation for people: the state, its cause and the next step.'),
 });
 
 export type Condition = z.output<typeof conditionSchema>;
@@ -45,7 +45,9 @@ export const conditionsSchema = () =>
   z
     .array(conditionSchema)
     .max(16)
-    .meta({ ...keyedBy('type'), description: 'What holds of the object now. Ready sums the others up.' });
+    .meta({
+      ...keyedBy('type'),
+      description: 'Latest observations of the object. Ready summarizes the other conditions.',
+    });
 
-export const observedGeneration = () =>
-  count().describe('metadata.generation of the spec that this status was written for.');
+export const observedGeneration = () => count().describe('metadata.generation of the spec that this status describes.');

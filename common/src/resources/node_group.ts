@@ -38,21 +38,21 @@ export const cacheDirectory = z
     path: absolutePath({
       rule: `![${systemFolders.map((folder) => `'${folder}'`).join(', ')}].exists(taken, self == taken || self.startsWith(taken + '/') || taken.startsWith(self + '/'))`,
       message: "must not lie in a folder of the node's own system, nor hold one",
-    }).describe('Folder on the node, made when it is missing. One for each disk that is to be used.'),
+    }).describe('Folder on the node; the agent creates a missing one. List one folder for each disk to use.'),
     budget: share(1, 100, {
       rule: `self.endsWith('%') || (quantity(self).compareTo(quantity('64Mi')) >= 0 && ${noLargerThanDisks})`,
       message: 'must be a size from 64Mi to 1Pi, or a share such as 70%',
     })
       .default('70%')
-      .describe('Most bytes that are kept there: a share of the file system, or a size. A hard limit.'),
+      .describe('Maximum bytes to keep there: a share of the file system, or a size. A hard limit.'),
     freeFloor: share(0, 99, {
       rule: `self.endsWith('%') || ${noLargerThanDisks}`,
       message: 'must be a size of at most 1Pi, or a share such as 20%',
     })
       .default('20%')
       .describe(
-        'Bytes of the file system that are left free whatever the budget says: a share, or a size. ' +
-          "On the kubelet's file system not less than 20%, or images are collected and pods evicted.",
+        'Bytes of the file system to leave free, which limit the budget: a share, or a size. ' +
+          "On the kubelet's file system at least 20%, or the kubelet collects images and evicts pods.",
       ),
   })
   .meta(
@@ -66,7 +66,12 @@ export const cacheDirectory = z
 const engine = z
   .object({
     shards: z.int().min(0).max(256).default(0).describe('Threads that own files; 0 chooses by the number of cores.'),
-    originConnections: z.int().min(1).max(1024).default(32).describe('Parallel requests of one agent to origins.'),
+    originConnections: z
+      .int()
+      .min(1)
+      .max(1024)
+      .default(32)
+      .describe('Maximum parallel requests of one agent to origins.'),
     buffer: size()
       .default('256Mi')
       .meta(
@@ -76,15 +81,15 @@ const engine = z
         }),
       )
       .describe(
-        'Memory of one agent for chunks: what comes in lands there before it is written. The pods of mount holders request ' +
+        'Memory of one agent for chunks: fetched bytes land there before they are written. The pods of mount holders request ' +
           'it, take it when an agent starts and keep it for the next agent: after a change, delete them one by one.',
       ),
     hugePages: z
       .enum(['2Mi', '1Gi'])
       .optional()
       .describe(
-        'Huge pages for that memory, which the nodes must have set apart: pods of mount holders request them as ' +
-          'hugepages-2Mi or hugepages-1Gi. Absent: ordinary ones, of which the kernel makes pages of 2 MiB where it can.',
+        'Huge pages for the buffer, which the nodes must reserve: pods of mount holders request them as hugepages-2Mi or ' +
+          'hugepages-1Gi. Absent: ordinary pages, of which the kernel makes pages of 2 MiB where it can.',
       ),
     scrubRate: size()
       .default('20Mi')
@@ -95,7 +100,7 @@ const engine = z
         }),
       )
       .describe(
-        'What the background scrub reads of each cache directory in a second, to compare it with its checksums; 0 turns it off.',
+        'Bytes a second of each cache directory that the background scrub compares with their checksums; 0 turns it off.',
       ),
   })
   .meta(
@@ -117,11 +122,13 @@ const bandwidth = () =>
     .object({
       total: rate(noMoreThanLinksCarry)
         .optional()
-        .describe('Most bytes a second of everything together; what readers wait for goes first. Absent: no limit.'),
+        .describe(
+          'Maximum bytes a second of all transfers together; bytes that readers wait for go first. Absent: no limit.',
+        ),
       warm: rate(noMoreThanLinksCarry)
         .optional()
         .describe(
-          'Most bytes a second of what no reader waits for: warm jobs, reading ahead, repair, verification, writing to the ' +
+          'Maximum bytes a second of background work: warm jobs, reading ahead, repair, verification, writing to the ' +
             'cache. Absent: as much as total leaves.',
         ),
     })
@@ -142,30 +149,30 @@ const bandwidth = () =>
 
 const limits = z
   .object({
-    origin: bandwidth().describe('What each node reads from origins.'),
+    origin: bandwidth().describe('Limits of reads of each node from origins.'),
     peers: bandwidth().describe(
-      'What each node receives from other nodes, and as much again of what it sends to them: bytes of files. Control messages ' +
-        'are not limited.',
+      'Limits of bytes of files that each node receives from other nodes, and separately of bytes that it sends to them. ' +
+        'Control messages are not limited.',
     ),
     disk: bandwidth().describe(
-      'What each agent writes to its cache directories and reads from them, all of them together. What the kernel reads for ' +
-        'pods by itself, from views and complete files, is not limited.',
+      'Limits of writes and reads of each agent in all its cache directories together. Reads of the kernel for ' +
+        'pods by itself, from views and complete files, are not limited.',
     ),
   })
-  .describe('How much each node takes of what it shares with others. Absent: as much as there is.');
+  .describe('Limits of each node on resources that it shares with others. Absent: no limits.');
 
 const resources = z.object({
   requests: z
     .record(z.string(), quantity())
     .optional()
     .meta({ maxProperties: 16 })
-    .describe('What the agent is given.'),
+    .describe('Requested resources of the agent.'),
   limits: z
     .record(z.string(), quantity())
     .optional()
     .meta({ maxProperties: 16 })
     .describe(
-      'What it may use at most. Absent: 6.25Gi of memory, as much as the buffer, and 128Mi for each TiB of the budgets ' +
+      'Maximum resources of the agent. Absent: 6.25Gi of memory, as much as the buffer, and 128Mi for each TiB of the budgets ' +
         '(1Gi for one that is a share), and more with origins.maxEntries above ten million; {}: no limit.',
     ),
 });
@@ -187,13 +194,15 @@ const nodeAffinity = z
                       key: labelKey().describe('Name of the label.'),
                       operator: z
                         .enum(['In', 'NotIn', 'Exists', 'DoesNotExist', 'Gt', 'Lt'])
-                        .describe('How the label is compared with the values.'),
+                        .describe('Comparison of the label with the values.'),
                       values: z
                         .array(labelValue())
                         .max(64)
                         .default([])
                         .meta(asList)
-                        .describe('None with Exists and DoesNotExist, one number with Gt and Lt.'),
+                        .describe(
+                          'Values to compare with: none with Exists and DoesNotExist, one number with Gt and Lt.',
+                        ),
                     })
                     .meta(
                       rules(
@@ -215,24 +224,27 @@ const nodeAffinity = z
                 .min(1)
                 .max(16)
                 .meta(asList)
-                .describe('All must hold of the labels of a node.'),
+                .describe('Conditions on the labels of a node; all must hold.'),
             }),
           )
           .min(1)
           .max(8)
           .meta(asList)
-          .describe('Alternatives.'),
+          .describe('Alternatives: one of the terms must match.'),
       })
-      .describe('Of labels of nodes, as pods have it.'),
+      .describe('Conditions on the labels of nodes, written as in a pod.'),
   })
-  .describe('Which nodes are in the group.');
+  .describe('Selects the nodes of the group.');
 
 const toleration = z
   .object({
     key: labelKey().optional().describe('Key of the taint. Absent: every taint, with the operator Exists.'),
-    operator: z.enum(['Exists', 'Equal']).default('Equal').describe('Whether the value counts.'),
+    operator: z.enum(['Exists', 'Equal']).default('Equal').describe('Equal compares the value; Exists ignores it.'),
     value: labelValue().optional().describe('Value of the taint, with the operator Equal. Absent: the empty one.'),
-    effect: z.enum(['NoSchedule', 'PreferNoSchedule', 'NoExecute']).optional().describe('Absent: every effect.'),
+    effect: z
+      .enum(['NoSchedule', 'PreferNoSchedule', 'NoExecute'])
+      .optional()
+      .describe('Effect of the taint. Absent: every effect.'),
   })
   .meta(
     rules(
@@ -251,14 +263,14 @@ export const nodeGroup = z.object({
   affinity: z
     .object({ nodeAffinity })
     .optional()
-    .describe('Further conditions for the labels of the nodes in this group, written as in a pod.'),
+    .describe('Further conditions on the labels of the nodes in this group, written as in a pod.'),
   tolerations: z
     .array(toleration)
     .max(32)
     .meta(asList)
     .optional()
     .describe(
-      'Taints of the nodes in this group: a node with another one is not in it. Absent: nodes with any taints but those of ' +
+      'Taints that nodes in this group may have: a node with any other taint is not in it. Absent: all taints but those of ' +
         'control planes and of virtual nodes.',
     ),
   cacheDirectories: z
@@ -272,7 +284,7 @@ export const nodeGroup = z.object({
         message: 'a cache directory must not lie in another one',
       }),
     })
-    .describe('Where bytes are kept on each node.'),
+    .describe('Folders that keep bytes on each node.'),
   networks: z
     .array(network())
     .max(16)
@@ -288,7 +300,9 @@ export const nodeGroup = z.object({
   resources: resources.optional().describe('Resources of the agent pods.'),
   priorityClassName: objectName()
     .default('system-node-critical')
-    .describe('Priority class of the pods on nodes. The default keeps them when a node runs short of memory.'),
+    .describe(
+      'Priority class of the pods on nodes. With the default the kubelet keeps them when a node runs short of memory.',
+    ),
 });
 
 export type NodeGroup = z.output<typeof nodeGroup>;

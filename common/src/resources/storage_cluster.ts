@@ -21,13 +21,13 @@ const origins = z.object({
     .max(64)
     .default([])
     .meta(asSet)
-    .describe('Folders of the nodes below which directory sources may lie. None: no directory sources.'),
+    .describe('Folders of the nodes that may contain directory sources. None: no directory sources.'),
   allowedNetworks: z
     .array(network())
     .max(64)
     .default([])
     .meta(asSet)
-    .describe('Loopback, link-local and private networks in which origins are accepted, such as 10.0.0.0/8.'),
+    .describe('Loopback, link-local and private networks that may contain origins, such as 10.0.0.0/8.'),
   nodeIdentity: z
     .object({
       namespaces: z
@@ -36,20 +36,21 @@ const origins = z.object({
         .default([])
         .meta(asSet)
         .describe(
-          'Namespaces whose Datasets without secretRef read with the own cloud identity of the nodes (instance role, ' +
-            'workload identity): whoever may make Datasets there reads all that nodes may. None: they read anonymously.',
+          'Namespaces whose Datasets without secretRef read with the cloud identity of the nodes (instance role, workload ' +
+            'identity): a user who may create Datasets there can read everything that the nodes can. None: such Datasets ' +
+            'read anonymously.',
         ),
     })
     .default({ namespaces: [] })
-    .describe('Who may read origins as the nodes themselves.'),
+    .describe('Namespaces that may read origins with the identity of the nodes.'),
   maxEntries: z
     .int()
     .min(1)
     .max(100_000_000)
     .default(2_000_000)
     .describe(
-      'Files and folders that one Dataset may have. Listing them takes an agent about 360 bytes of memory each, and the ' +
-        'bytes of their paths, of which 256 are allowed for each.',
+      'Maximum files and folders of one Dataset. Listing takes an agent about 360 bytes of memory for each, and the bytes ' +
+        'of their paths, on average at most 256 for each.',
     ),
   certificateAuthorities: z
     .object({
@@ -60,10 +61,10 @@ const origins = z.object({
         .max(253)
         .regex(/^[-._a-zA-Z0-9]+$/)
         .default('ca.crt')
-        .describe('Its key with the PEM text.'),
+        .describe('Key of the PEM text in the ConfigMap.'),
     })
     .optional()
-    .describe("ConfigMap with the authorities of https origins. Absent: the image's."),
+    .describe('ConfigMap with the certificate authorities of https origins. Absent: the authorities of the image.'),
 });
 
 const joinPolicy = z
@@ -73,24 +74,26 @@ const joinPolicy = z
       .record(z.string(), z.string().max(63))
       .default({})
       .meta({ maxProperties: 16 })
-      .describe('Labels of the nodes that it is for; none: all nodes.'),
+      .describe('Labels of the nodes under the policy; none: all nodes.'),
     datasets: z
       .array(
         z.object({
           namespace: labelName().describe('Namespace of the Dataset.'),
-          name: objectName(63).describe('Its name.'),
+          name: objectName(63).describe('Name of the Dataset.'),
         }),
       )
       .max(64)
       .default([])
       .meta(keyedBy('namespace', 'name'))
-      .describe('Datasets that the node must hold.'),
+      .describe('Datasets that a joining node must hold.'),
     mostUsed: z
       .int()
       .min(0)
       .max(64)
       .default(0)
-      .describe('This many of the Datasets that were used last and most often, as far as they fit into its budget.'),
+      .describe(
+        'Number of recently and frequently used Datasets that a joining node must hold, as far as they fit into its budget.',
+      ),
   })
   .meta(
     rules({
@@ -105,8 +108,10 @@ export const storageClusterSpecSchema = z.object({
     .min(1)
     .max(16)
     .meta(keyedBy('name'))
-    .describe('Nodes that keep bytes, grouped by what is the same on them.'),
-  store: store.default({ etcd: { replicas: 1, storage: { emptyDir: {} } } }).describe('Where agents find one another.'),
+    .describe('Groups of nodes that keep bytes, each with common settings.'),
+  store: store
+    .default({ etcd: { replicas: 1, storage: { emptyDir: {} } } })
+    .describe('The store in which agents find one another.'),
   origins: origins
     .default({
       directoryPrefixes: [],
@@ -114,15 +119,17 @@ export const storageClusterSpecSchema = z.object({
       nodeIdentity: { namespaces: [] },
       maxEntries: 2_000_000,
     })
-    .describe('What the sources of Datasets may reach.'),
+    .describe('Limits on the sources of Datasets.'),
   startupTaint: z
     .object({
-      enabled: z.boolean().default(true).describe('Whether the operator removes the taint.'),
-      timeout: duration('10s', '24h').default('10m').describe('After this the taint goes although no agent is ready.'),
+      enabled: z.boolean().default(true).describe('Has the operator remove the taint.'),
+      timeout: duration('10s', '24h')
+        .default('10m')
+        .describe('Time after which the operator removes the taint although no agent is ready.'),
     })
     .default({ enabled: true, timeout: '10m' })
     .describe(
-      'Nodes may be registered with the taint hearth.storage/agent-not-ready:NoSchedule; it goes when their agent is ready.',
+      'Nodes may register with the taint hearth.storage/agent-not-ready:NoSchedule; the operator removes it when their agent is ready.',
     ),
   joinPolicies: z
     .array(joinPolicy)
@@ -130,13 +137,18 @@ export const storageClusterSpecSchema = z.object({
     .default([])
     .meta(keyedBy('name'))
     .describe(
-      'What a node that was registered with the startup taint must hold before the taint goes. It gets the bytes from ' +
-        "other nodes where these have them. The taint's timeout ends the waiting.",
+      'Datasets that a node registered with the startup taint must hold before the operator removes the taint. The node gets ' +
+        "the bytes from other nodes that have them. The taint's timeout ends the wait.",
     ),
   agentAbsence: duration('1m', '24h')
     .default('15m')
-    .describe('Readers of a mount without an agent wait this long; then the mount is aborted and they get errors.'),
-  logLevel: z.enum(['debug', 'info', 'warn', 'error']).default('info').describe('Least important messages of agents.'),
+    .describe(
+      'Time that readers of a mount wait for a missing agent. Then the holder aborts the mount, and the readers get errors.',
+    ),
+  logLevel: z
+    .enum(['debug', 'info', 'warn', 'error'])
+    .default('info')
+    .describe('Lowest level of messages that agents log.'),
   image: z
     .string()
     .min(1)
@@ -148,10 +160,10 @@ export const storageClusterSpecSchema = z.object({
 
 const nodeState = z.object({
   name: objectName().describe('Name of the node.'),
-  group: labelName(40).describe('Its node group.'),
-  ready: z.boolean().describe('Whether its agent serves.'),
-  reason: z.string().max(128).describe('One word for programs when it does not.'),
-  message: z.string().max(1024).describe('A sentence for people.'),
+  group: labelName(40).describe('Node group of the node.'),
+  ready: z.boolean().describe('True when the agent of the node serves.'),
+  reason: z.string().max(128).describe('Reason why the agent does not serve, one word for programs.'),
+  message: z.string().max(1024).describe('Explanation for people.'),
 });
 
 export const storageClusterStatusSchema = z.object({
@@ -159,24 +171,28 @@ export const storageClusterStatusSchema = z.object({
   conditions: conditionsSchema().optional(),
   nodesDesired: count()
     .optional()
-    .describe('Nodes that the node groups select and that are ready themselves: as many agents should serve now.'),
-  nodesReady: count().optional().describe('Nodes whose agent serves.'),
-  capacityBytes: count().optional().describe('Budgets of all ready agents together.'),
-  usedBytes: count().optional().describe('Bytes in the caches of all ready agents.'),
-  datasets: count().optional().describe('Datasets of this cluster.'),
+    .describe('Number of ready nodes that the node groups select: the number of agents that should serve now.'),
+  nodesReady: count().optional().describe('Number of nodes whose agent serves.'),
+  capacityBytes: count().optional().describe('Sum of the budgets of all ready agents.'),
+  usedBytes: count().optional().describe('Bytes in the caches of all ready agents together.'),
+  datasets: count().optional().describe('Number of Datasets of this cluster.'),
   nodes: z
     .array(nodeState)
     .max(500)
     .optional()
     .meta(keyedBy('name'))
-    .describe('Each node, those that are not ready first. At most 500 are listed; the numbers above count all.'),
+    .describe('Nodes, those without a serving agent first, at most 500. The numbers above count all nodes.'),
   store: z
     .object({
-      ready: z.boolean().describe('Whether the store answers.'),
-      endpoints: z.array(z.string().max(280)).max(9).meta(asList).describe('Where agents reach it.'),
+      ready: z.boolean().describe('True when the store answers.'),
+      endpoints: z
+        .array(z.string().max(280))
+        .max(9)
+        .meta(asList)
+        .describe('Addresses at which agents reach the store.'),
     })
     .optional()
-    .describe('The store.'),
+    .describe('State of the store.'),
 });
 
 export type StorageClusterSpec = z.output<typeof storageClusterSpecSchema>;
