@@ -6,8 +6,9 @@
 //                                     the processor does not count instructions for us
 //   work FOLDER BYTES LOOPS PASSES    of both agents for each MiB that is read, by PASSES reads of
 //                                     the file: instructions in user space, or microseconds there
-//   calls FOLDER BYTES LOOPS PASSES   system calls of the reading agent for each chunk of 4 MiB, with
-//                                     the calls by which the main thread asks and waits; as root
+//   calls FOLDER BYTES LOOPS PASSES   system calls of the reading agent for each chunk of 4 MiB,
+//                                     with the calls by which the main thread asks and waits; as
+//                                     root
 //
 // FOLDER: on the disk of the caches. Prints the number alone.
 #include <sys/resource.h>
