@@ -7,6 +7,7 @@
 #include <thread>
 
 #include "engine/testing_cluster.h"
+#include "files/testing/held_back_file_system.h"
 #include "transport/testing/memory_network.h"
 
 namespace hearth::testing_cluster {
@@ -14,6 +15,8 @@ namespace {
 
 using testing_rails::MemoryNetwork;
 using testing_rails::NetworkFaults;
+using testing_support::DiskControl;
+using testing_support::HeldBackFileSystem;
 
 constexpr unsigned kSeeds = 4;
 
@@ -103,6 +106,45 @@ TEST_P(NetworkTorture, AllAgentsGetEveryByte) {
   for (Agent* const agent : {&a, &b, &c, &reader}) expectAllMemoryBack(*agent);
   for (Agent* const agent : {&a, &b, &c, &reader}) agent->stop();
   EXPECT_GT(network.faultsMet(), 0u);
+}
+
+// Agents with memory for eight chunks each read from each other, and the disk of one of them takes
+// nothing: its memory fills with chunks that wait for the disk, and the others must not wait for
+// it.
+TEST_P(NetworkTorture, ADiskThatHangsStopsNoOtherAgent) {
+  std::mt19937_64 random(100 + GetParam());
+  MemoryNetwork network(faultsFrom(random), random());
+  Origin origin;
+  for (int i = 0; i < 6; ++i)
+    origin.add("file" + std::to_string(i), 9'000'000 + random() % 5'000'000);
+  const auto disk = std::make_shared<DiskControl>();
+  const auto small = [&](EngineOptions& options) {
+    options.transport = network.factory();
+    options.shards = 1;
+    options.bufferBytes = 8 * std::uint64_t{kChunkBytes};
+  };
+  Agent a("a", small), b("b", small), hanging("hanging", [&](EngineOptions&options) {
+    small(options);
+    options.files = [disk](Reactor& reactor) {
+      return std::make_unique<HeldBackFileSystem>(reactor, disk);
+    };
+  });
+  connect({&a, &b, &hanging});
+  disk->stopped = true;
+  for (Agent* const agent : {&hanging, &a, &b}) agent->beginWarm(agent->add(origin));
+  for (Agent* const agent : {&a, &b}) {
+    const WarmProgress progress = agent->awaitWarm();
+    ASSERT_EQ(progress.state, WarmState::kSucceeded)
+        << agent->name() << ": " << (progress.error ? progress.error->message : "");
+  }
+  EXPECT_EQ(disk->written.load(), 0u);
+  disk->stopped = false;
+  ASSERT_EQ(hanging.awaitWarm().state, WarmState::kSucceeded);
+  for (Agent* const agent : {&a, &b, &hanging}) {
+    expectBytes(*agent, agent->add(origin), origin);
+    expectAllMemoryBack(*agent);
+  }
+  for (Agent* const agent : {&a, &b, &hanging}) agent->stop();
 }
 
 INSTANTIATE_TEST_SUITE_P(Seeds, NetworkTorture, testing::Range(0u, kSeeds));

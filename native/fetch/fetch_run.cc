@@ -85,15 +85,22 @@ Task<Status> Fetcher::awaitFetcher(RunState& state, const StripeHolder& fetcher,
 }
 
 Task<Status> Fetcher::fromPeers(RunState& state, const LocateAnswer& answer,
-                                FailureReport& failure) {
+                                std::vector<ChunkBuffer> memory, FailureReport& failure) {
   Gate reading(ports_.reactor);
   std::vector<Status> statuses(state.chunks.count);
   for (std::uint32_t chunk = state.chunks.first; chunk < state.chunks.end(); ++chunk) {
     const std::string& holder = answer.holderOf(chunk);
     if (holder.empty() || state.fetch->cache->resident(chunk)) continue;
     const bool others = (answer.elsewhere & bitOf(chunk)) != 0;
-    reading.spawn(readPeer(state, chunk, holder, others, statuses[chunk - state.chunks.first]));
+    std::optional<ChunkBuffer> buffer;
+    if (!memory.empty()) {
+      buffer = std::move(memory.back());
+      memory.pop_back();
+    }
+    reading.spawn(readPeer(state, chunk, holder, others, std::move(buffer),
+                           statuses[chunk - state.chunks.first]));
   }
+  memory.clear();
   co_await reading.close();
   for (std::uint32_t at = 0; at < state.chunks.count; ++at) {
     if (statuses[at].ok()) continue;
@@ -104,14 +111,17 @@ Task<Status> Fetcher::fromPeers(RunState& state, const LocateAnswer& answer,
 }
 
 Task<void> Fetcher::readPeer(RunState& state, std::uint32_t chunk, std::string node, bool others,
-                             Status& status) {
+                             std::optional<ChunkBuffer> memory, Status& status) {
   state.flight(chunk).fromPeer = true;
-  Task<std::vector<ChunkBuffer>> acquiring =
-      ports_.ofPeers.acquire(*state.urgency, 1, state.options.rank);
-  std::vector<ChunkBuffer> buffer = co_await acquiring;
-  const auto loaded = loadInto(ports_.reactor, std::move(buffer.front()),
+  if (!memory) {
+    Task<std::vector<ChunkBuffer>> acquiring =
+        ports_.ofPeers.acquire(*state.urgency, 1, state.options.rank);
+    std::vector<ChunkBuffer> buffer = co_await acquiring;
+    memory = std::move(buffer.front());
+  }
+  const auto loaded = loadInto(ports_.reactor, *std::exchange(memory, std::nullopt),
                                static_cast<std::size_t>(state.fetch->chunkSize(chunk)));
-  const std::span<std::byte> memory = loaded->bytes;
+  const std::uint64_t size = loaded->bytes.size();
   std::vector<std::uint32_t> checksums;
   const RequestTimeouts timeouts(Clock::now() + kPeerTimeout,
                                  others ? Clock::duration(kSilenceWithOthers) : kSilenceAlone);
@@ -119,7 +129,7 @@ Task<void> Fetcher::readPeer(RunState& state, std::uint32_t chunk, std::string n
       .node = std::move(node),
       .key = state.fetch->key(),
       .offset = state.fetch->chunkOffset(chunk),
-      .into = loaded->buffer.slice(memory.size(), loaded),
+      .into = loaded->buffer.slice(size, loaded),
       .timeouts = timeouts,
       .requestClass = state.demand() ? RequestClass::kDemand : RequestClass::kWarm,
   };
@@ -130,9 +140,9 @@ Task<void> Fetcher::readPeer(RunState& state, std::uint32_t chunk, std::string n
     co_return;
   }
   state.fetch->shared->rounds->gaveOthers();
-  ports_.counters.peerBytes.fetch_add(memory.size(), std::memory_order_relaxed);
+  ports_.counters.peerBytes.fetch_add(size, std::memory_order_relaxed);
   if (state.options.counters)
-    state.options.counters->peerBytes.fetch_add(memory.size(), std::memory_order_relaxed);
+    state.options.counters->peerBytes.fetch_add(size, std::memory_order_relaxed);
   land(state, chunk, loaded, std::move(checksums), ports_.ofPeers);
 }
 

@@ -120,11 +120,14 @@ class Fetcher {
   // about who failed us.
   Task<Status> awaitFetcher(RunState& state, const StripeHolder& fetcher, FailureReport& failure);
   // What others hold.
-  Task<Status> fromPeers(RunState& state, const LocateAnswer& answer, FailureReport& failure);
+  // `memory`: for as many of the chunks as the run has taken buffers for; the others wait for
+  // theirs.
+  Task<Status> fromPeers(RunState& state, const LocateAnswer& answer,
+                         std::vector<ChunkBuffer> memory, FailureReport& failure);
   // `status`: of the reading; when the chunk could not be stored, that is in the run's `own`.
   // `others`: hold the chunk, too.
   Task<void> readPeer(RunState& state, std::uint32_t chunk, std::string node, bool others,
-                      Status& status);
+                      std::optional<ChunkBuffer> memory, Status& status);
   // Gives the chunk to its readers and to other agents, in memory, and has it written behind them.
   void land(RunState& state, std::uint32_t chunk, std::shared_ptr<LoadedChunk> loaded,
             std::vector<std::uint32_t> checksums, BufferPool& pool);

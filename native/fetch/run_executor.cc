@@ -206,7 +206,7 @@ Task<Fetcher::RunExecutor::Ended> Fetcher::RunExecutor::fetchGranted(ChunkMask g
 }
 
 Task<void> Fetcher::RunExecutor::waitForGrant() {
-  slot_.leave();
+  leaveSlot();
   if (!jobLets(ofOrigin_)) {
     co_await ofOrigin_.spend(ports_.reactor, state_.bytes(), *state_.urgency);
   } else if (!given(nodeOrigin_)) {
@@ -220,7 +220,7 @@ Task<Fetcher::RunExecutor::Ended> Fetcher::RunExecutor::readFromAgents(const Loc
                                                                        ChunkMask missing) {
   Status read;
   if (answer.holders.empty()) {
-    slot_.leave();
+    leaveSlot();
     come_ = firstOf(answer.fetchers.front());
     read = co_await fetcher_.awaitFetcher(state_, come_, failure_);
   } else {
@@ -231,13 +231,16 @@ Task<Fetcher::RunExecutor::Ended> Fetcher::RunExecutor::readFromAgents(const Loc
       // others wait for one of the readers (KeyDirectory::locate). And the place took its time.
       co_return Ended();
     }
-    if (!given(nodeFromPeers_)) co_await earn(nodeFromPeers_);
+    if (!given(nodeFromPeers_)) {
+      slotMemory_.clear();
+      co_await earn(nodeFromPeers_);
+    }
     // They may be elsewhere by now.
     if (!given(nodeFromPeers_)) co_return Ended();
     ofPeers_.use(state_.bytes());
-    read = co_await fetcher_.fromPeers(state_, answer, failure_);
+    read = co_await fetcher_.fromPeers(state_, answer, std::move(slotMemory_), failure_);
     use(nodeFromPeers_, missing);
-    slot_.leave();
+    leaveSlot();
   }
   co_return co_await judge(read);
 }
@@ -251,6 +254,9 @@ Task<void> Fetcher::RunExecutor::takeSlot(ChunkMask missing) {
   Task<void> taking =
       slot_.take(*state_.urgency, static_cast<std::uint32_t>(std::popcount(missing)));
   co_await taking;
+  if (!slot_.held()) co_return;
+  slotMemory_ = co_await ports_.ofPeers.acquire(
+      *state_.urgency, static_cast<std::size_t>(std::popcount(missing)), state_.options.rank);
 }
 
 Task<Fetcher::RunExecutor::Ended> Fetcher::RunExecutor::judge(Status read) {

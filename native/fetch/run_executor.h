@@ -53,8 +53,14 @@ class Fetcher::RunExecutor {
   void use(BandwidthAllowance& allowance, ChunkMask wanted);
   // Others hold it or fetch it.
   Task<Ended> readFromAgents(const LocateAnswer& answer, ChunkMask missing);
-  // A slot among those that are read in the background, within the rates of job and node.
+  // A slot among those that are read in the background, within the rates of job and node, and the
+  // memory for it: the directory has others wait for a reader, so a reader that it names must not
+  // wait for memory, which comes only when this agent's disk takes something.
   Task<void> takeSlot(ChunkMask missing);
+  void leaveSlot() {
+    slot_.leave();
+    slotMemory_.clear();
+  }
   Task<Ended> judge(Status read);
 
   Fetcher& fetcher_;
@@ -67,6 +73,7 @@ class Fetcher::RunExecutor {
   OriginTurns::Turn turn_;
   const Urgency::Watch raised_;
   PeerReadSlot slot_;
+  std::vector<ChunkBuffer> slotMemory_;  // while the slot is held and not yet being read into
   std::uint32_t sharers_ = 1;
   FailureReport failure_;
   StripeHolder come_;  // what came to an agent that we waited for
