@@ -34,7 +34,7 @@ std::shared_ptr<LoadedChunk> KeyFetch::storing(std::uint32_t chunk) const {
 }
 
 ChunkMask KeyFetch::held(std::uint32_t stripe) const {
-  ChunkMask mask = heldOf(*cache, stripe);
+  ChunkMask mask = residentChunks(*cache, stripe).onDisk;
   for (std::uint32_t i = 0; !flights.empty() && i < kChunksPerStripe; ++i) {
     const auto flight = flights.find(stripe * kChunksPerStripe + i);
     if (flight != flights.end() && flight->second->storing()) mask |= bitOf(i);
@@ -58,13 +58,13 @@ bool servableWhole(const FileFetch& fetch) {
          (!fetch.reference.about.sourceDigest.has_value() || fetch.cache->verifiedWhole());
 }
 
-ChunkMask heldOf(const CachedFile& file, std::uint32_t stripe) {
-  ChunkMask mask = 0;
+ResidentChunks residentChunks(const CachedFile& file, std::uint32_t stripe) {
+  ResidentChunks resident;
   for (std::uint32_t i = 0; i < kChunksPerStripe; ++i) {
     const std::uint32_t chunk = stripe * kChunksPerStripe + i;
-    if (chunk < file.chunkCount() && file.resident(chunk)) mask |= bitOf(chunk);
+    if (chunk < file.chunkCount() && file.resident(chunk)) resident.onDisk |= bitOf(chunk);
   }
-  return mask;
+  return resident;
 }
 
 }  // namespace hearth

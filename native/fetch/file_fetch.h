@@ -162,7 +162,11 @@ struct FileFetch {
 // away as a file of the kernel's. Any thread.
 [[nodiscard]] bool servableWhole(const FileFetch& fetch);
 
-// Bit i: chunk i of the stripe is resident here.
-[[nodiscard]] ChunkMask heldOf(const CachedFile& file, std::uint32_t stripe);
+// Which chunks of a stripe the cache file has: bit i is chunk i. Says nothing about memory, so it
+// does not convert to what the agent holds, which the directory is told.
+struct ResidentChunks {
+  ChunkMask onDisk = 0;
+};
+[[nodiscard]] ResidentChunks residentChunks(const CachedFile& file, std::uint32_t stripe);
 
 }  // namespace hearth

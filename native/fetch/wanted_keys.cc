@@ -45,7 +45,8 @@ std::optional<ChunkMask> WantedKeys::held(const ContentKey& key, std::uint32_t s
   if (const std::shared_ptr<KeyFetch> fetch = find(key)) return fetch->held(stripe);
   const std::shared_ptr<CachedFile> file = cache_.find(key);
   if (file == nullptr) return std::nullopt;
-  return heldOf(*file, stripe);
+  // Nobody wants the key, so no chunk is on its way from memory to the file.
+  return residentChunks(*file, stripe).onDisk;
 }
 
 AgentReport WantedKeys::report(const ContentKey& key) {
@@ -64,9 +65,9 @@ AgentReport WantedKeys::report(const ContentKey& key) {
   if (file == nullptr) return report;
   report.copy->stored = file->durable();
   for (std::uint32_t stripe = 0; stripe * kChunksPerStripe < file->chunkCount(); ++stripe) {
-    const ChunkMask stored = heldOf(*file, stripe);
-    report.held.push_back(fetch != nullptr ? fetch->held(stripe) : stored);
-    if (report.held.back() != stored) report.copy->stored = false;
+    const ChunkMask onDisk = residentChunks(*file, stripe).onDisk;
+    report.held.push_back(fetch != nullptr ? fetch->held(stripe) : onDisk);
+    if (report.held.back() != onDisk) report.copy->stored = false;
   }
   return report;
 }
