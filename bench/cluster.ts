@@ -14,6 +14,12 @@ export interface ClusterOptions {
 }
 
 /** Agents with a budget, and a mount holder, below one folder: on loopback, or each agent in a place of its own. */
+/** Of a warm job that has ended, in seconds since its creation. */
+interface Arrival {
+  secondsToMemory: number;
+  secondsToStored: number;
+}
+
 export class Cluster {
   readonly nodes: string[];
   readonly #agents: Agents;
@@ -95,8 +101,17 @@ export class Cluster {
    * compared with the digests that its origin gives, and linked into a view. `checksum`: also read back from the disk.
    */
   async secondsToStored(dataset: string, verify: 'none' | 'checksum'): Promise<number> {
+    return (await this.#warm(dataset, verify)).secondsToStored;
+  }
+
+  /** Seconds from the creation of such a job until all of the dataset is in the memory of all nodes, as the agents say. */
+  async secondsToMemory(dataset: string): Promise<number> {
+    return (await this.#warm(dataset, 'none')).secondsToMemory;
+  }
+
+  async #warm(dataset: string, verify: 'none' | 'checksum'): Promise<Arrival> {
     const lines = (await this.hearth(['--json', 'warm', dataset, '--verify', verify])).trim().split('\n');
-    return (JSON.parse(lines.at(-1) ?? '') as { secondsToStored: number }).secondsToStored;
+    return JSON.parse(lines.at(-1) ?? '') as Arrival;
   }
 
   /** Bytes of a dataset that an agent holds, as it has last counted them: every two seconds. 0: it knows of none. */

@@ -4,6 +4,7 @@ import { coldHub } from './rows/cold_hub.ts';
 import { coldS3 } from './rows/cold_s3.ts';
 import { completeFile } from './rows/complete_file.ts';
 import { epoch } from './rows/epoch.ts';
+import { findChunk } from './rows/find_chunk.ts';
 import { gates } from './rows/gates.ts';
 import { hitRatio } from './rows/hit_ratio.ts';
 import { idleOperator } from './rows/idle_operator.ts';
@@ -39,6 +40,7 @@ const all: readonly Group[] = [
   storms,
   remoteReads,
   linkReads,
+  findChunk,
   loops,
   transport,
   limits,

@@ -49,3 +49,10 @@ export async function curlAll(bytes: number, words: string[][]): Promise<number>
   const curl = (of: string[]): Promise<string> => run('curl', ['-sSf', '-o', '/dev/null', ...of]);
   return bytes / 2 ** 30 / (await seconds(() => Promise.all(words.map(curl))));
 }
+
+/** GiB/s from the creation of a warm job until all bytes are in the memory of an agent that held nothing of the dataset. */
+export async function warmIntoMemory(cluster: Cluster, dataset: string, bytes: number): Promise<number> {
+  await cluster.evict(dataset);
+  await dropPageCache();
+  return bytes / 2 ** 30 / (await cluster.secondsToMemory(dataset));
+}

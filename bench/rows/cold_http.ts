@@ -4,7 +4,7 @@ import { run, seconds } from '../command.ts';
 import type { Group, Surroundings } from '../plan.ts';
 import { dropPageCache } from '../reader.ts';
 import { withServedFiles } from '../served_files.ts';
-import { coldFiles, curlAll, memoryForAll, readersOf, readThroughAgent } from './cold.ts';
+import { coldFiles, curlAll, memoryForAll, readersOf, readThroughAgent, warmIntoMemory } from './cold.ts';
 
 const dataset = 'web';
 
@@ -35,6 +35,11 @@ async function rows(around: Surroundings, urls: string[], files: string[]): Prom
   const { cluster, bytes } = around;
   await cluster.hearth(['dataset', 'add', dataset, ...urls, '--allow-private']);
   const common = { unit: 'GiB/s', better: 'more' as const };
+  const curls = (): Promise<number> =>
+    curlAll(
+      bytes,
+      urls.map((url) => [url]),
+    );
   for (const readers of [1, 4]) {
     await around.row({
       ...common,
@@ -43,14 +48,17 @@ async function rows(around: Surroundings, urls: string[], files: string[]): Prom
       target: 0.8,
       sides: {
         value: async () => (await readThroughAgent(cluster, dataset, readers)).gibPerSecond,
-        baseline: () =>
-          curlAll(
-            bytes,
-            urls.map((url) => [url]),
-          ),
+        baseline: curls,
       },
     });
   }
+  await around.row({
+    ...common,
+    id: 'memory-http',
+    what: 'a warm job from the same origin until all is in memory, against 8 curl to /dev/null',
+    target: 0.75,
+    sides: { value: () => warmIntoMemory(cluster, dataset, bytes), baseline: curls },
+  });
   await around.row({
     ...common,
     id: 'stored-http',
@@ -63,7 +71,7 @@ async function rows(around: Surroundings, urls: string[], files: string[]): Prom
 
 /** What comes from nginx for the first time, to readers and onto the disk. */
 export const coldHttp: Group = {
-  ids: ['cold-http', 'stored-http'],
+  ids: ['cold-http', 'memory-http', 'stored-http'],
   memory: memoryForAll,
   measure: (around: Surroundings): Promise<void> =>
     withServedFiles(around.directory, { count: coldFiles, bytes: around.bytes }, (urls, files) =>

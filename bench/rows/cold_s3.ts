@@ -5,7 +5,16 @@ import { isInstalled, type Peer, PeerMount, peers } from '../peers.ts';
 import type { Group, Surroundings } from '../plan.ts';
 import type { BesideMeasure } from '../result.ts';
 import { type BucketSetting, withBucket } from './bucket.ts';
-import { type ColdRead, coldFiles, curlAll, partsOf, readCold, readersOf, readThroughAgent } from './cold.ts';
+import {
+  type ColdRead,
+  coldFiles,
+  curlAll,
+  partsOf,
+  readCold,
+  readersOf,
+  readThroughAgent,
+  warmIntoMemory,
+} from './cold.ts';
 
 const dataset = 'bucket';
 
@@ -53,6 +62,17 @@ async function rows(setting: BucketSetting): Promise<void> {
       beside: besides(others, 'gibPerSecond'),
     });
   }
+  await around.row({
+    id: 'memory-s3',
+    what: 'a warm job from the same bucket until all is in memory, against 8 curl to /dev/null',
+    unit: 'GiB/s',
+    better: 'more',
+    target: 0.75,
+    sides: {
+      value: () => warmIntoMemory(setting.cluster, dataset, around.bytes),
+      baseline: () => curlAll(around.bytes, words),
+    },
+  });
   const least = async (run: number): Promise<number> => {
     const used = [...one.others.values()].map(
       async (reading) => (await reading(run).catch(() => undefined))?.cpuPerGib,
@@ -73,7 +93,7 @@ async function rows(setting: BucketSetting): Promise<void> {
 
 /** What comes from a bucket for the first time, beside other programs that mount it. */
 export const coldS3: Group = {
-  ids: ['cold-s3', 'cpu-cold'],
+  ids: ['cold-s3', 'memory-s3', 'cpu-cold'],
   measure: (around: Surroundings): Promise<void> => {
     const make = (folder: string) => makeFiles(folder, coldFiles, around.bytes);
     return withBucket(around, { dataset, bytes: around.bytes, make }, rows);
