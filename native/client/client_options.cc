@@ -99,7 +99,7 @@ Result<std::vector<PeerAddress>> parseAgents(std::string_view list) {
 
 Status checkNics(std::string_view list) {
   bool tcp = list.empty();
-  const Status parsed = forEachOf(list, [&](std::string_view part) -> Status {
+  Status parsed = forEachOf(list, [&](std::string_view part) -> Status {
     const bool ofTcp = part.starts_with("tcp://");
     if (!ofTcp && !part.starts_with("rdma://"))
       return invalid(std::string(part) + " is neither a tcp:// nor an rdma:// address");

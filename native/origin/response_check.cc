@@ -154,6 +154,25 @@ Error statusError(int status, const std::string& shown, bool expires) {
           answered + " to a ranged GET; check that the URL names a file"};
 }
 
+// Of an answer with status 206: the part that was asked for, of an object of the expected size.
+Status checkPart(const ResponseHead& head, const std::optional<ContentRange>& range,
+                 const RangeAsked& asked, const OriginExpectation& expectation,
+                 const std::string& shown) {
+  if (!range || !range->first) {
+    return Error{ErrorCode::kProtocolError,
+                 shown + ": the server sent a part without saying which (Content-Range)"};
+  }
+  if (const Status size = checkSize(range->total, expectation.objectSize, shown); !size.ok())
+    return size;
+  if (*range->first != asked.offset || *range->last - *range->first + 1 != asked.length ||
+      (head.contentLength && *head.contentLength != asked.length)) {
+    return Error{ErrorCode::kProtocolError, shown +
+                                                ": the server sent another range than the one "
+                                                "asked for; is a cache or proxy in between?"};
+  }
+  return {};
+}
+
 }  // namespace
 
 void ResponseHead::take(std::string_view line) {
@@ -236,18 +255,8 @@ Result<BodyPlan> checkResponse(const ResponseHead& head, const RangeAsked& asked
     return same.error();
   if (isGzipped) return BodyPlan{.skip = asked.received, .isGzipped = true};
   if (head.status == 206) {
-    if (!range || !range->first) {
-      return Error{ErrorCode::kProtocolError,
-                   shown + ": the server sent a part without saying which (Content-Range)"};
-    }
-    if (const Status size = checkSize(range->total, expectation.objectSize, shown); !size.ok())
-      return size.error();
-    if (*range->first != asked.offset || *range->last - *range->first + 1 != asked.length ||
-        (head.contentLength && *head.contentLength != asked.length)) {
-      return Error{ErrorCode::kProtocolError, shown +
-                                                  ": the server sent another range than the one "
-                                                  "asked for; is a cache or proxy in between?"};
-    }
+    if (const Status part = checkPart(head, range, asked, expectation, shown); !part.ok())
+      return part.error();
     return BodyPlan{};
   }
   // 200: the whole object, whatever was asked.

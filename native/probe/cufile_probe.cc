@@ -10,7 +10,7 @@ struct CufileError {
   int code;
   int cuda;
 };
-struct CufileProperties {
+struct ProbedProperties {
   struct {
     unsigned major, minor;
     std::size_t pollThreshold, maxDirectIo;
@@ -23,17 +23,17 @@ struct CufileProperties {
 constexpr unsigned kNvme = 1U << 4;
 constexpr unsigned kNvmePeerToPeer = 1U << 11;
 
-struct CufileFunctions {
+struct ProbedFunctions {
   CufileError (*driverOpen)();
-  CufileError (*driverGetProperties)(CufileProperties* properties);
+  CufileError (*driverGetProperties)(ProbedProperties* properties);
   CufileError (*driverClose)();
   // Not called here; without them the library is of no use.
   CufileError (*handleRegister)(void** handle, void* description);
   CufileError (*bufferRegister)(const void* address, std::size_t length, int flags);
 };
 
-Result<CufileFunctions> loadCufile(const DynamicLibrary& library) {
-  CufileFunctions cufile{};
+Result<ProbedFunctions> loadCufile(const DynamicLibrary& library) {
+  ProbedFunctions cufile{};
   for (const Status& status :
        {library.load("cuFileDriverOpen", cufile.driverOpen),
         library.load("cuFileDriverGetProperties", cufile.driverGetProperties),
@@ -95,7 +95,7 @@ std::vector<Probe> probeCufile(const std::string& name, const Stage& stage) {
         ProbeStatus::kMissing, library.error().message,
         std::string(kBounced) + "On a machine with GPUs install the CUDA package libcufile.")};
   }
-  const Result<CufileFunctions> cufile = loadCufile(*library);
+  const Result<ProbedFunctions> cufile = loadCufile(*library);
   if (!cufile.ok()) {
     return {cufileRow(ProbeStatus::kMissing, cufile.error().message,
                       std::string(kBounced) + "Install libcufile of CUDA 12 or later.")};
@@ -111,7 +111,7 @@ std::vector<Probe> probeCufile(const std::string& name, const Stage& stage) {
                                               "of the CUDA toolkit shows more.")};
   }
   stage("cuFileDriverGetProperties");
-  CufileProperties properties{};
+  ProbedProperties properties{};
   const CufileError asked = cufile->driverGetProperties(&properties);
   stage("cuFileDriverClose");
   cufile->driverClose();
