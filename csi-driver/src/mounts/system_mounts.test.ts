@@ -141,12 +141,12 @@ describe('SystemMounts', () => {
       execFileSync('mount', ['--no-canonicalize', '--bind', target, container]);
       execFileSync('mount', ['--no-canonicalize', '--make-slave', container]);
       await frozen.stop();
-      assert.equal(await mounts.isDead(target), true);
+      await until('the mount is found dead', () => mounts.isDead(target));
       await mounts.bar(target);
       const top = await at(target);
       assert.ok(top && isBarrier(top) && isReadOnly(top), JSON.stringify(top));
       for (const path of [target, container]) assert.throws(() => statSync(path), { code: 'ENOTCONN' }, path);
-      assert.equal(await mounts.isDead(target), true);
+      await until('the barrier is found dead', () => mounts.isDead(target));
       await mounts.bindOver(source, target, free);
       for (const path of [target, container]) assert.equal(readFileSync(`${path}/sub/file`, 'utf8'), 'bytes');
       assert.equal(await mounts.isDead(target), false);
