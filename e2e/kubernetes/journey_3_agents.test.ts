@@ -105,10 +105,17 @@ describe('pods that read while parts of Hearth go away', () => {
     await journey().remove('pod/later', 'pod/slow');
   });
 
-  /** Keeps agents off the node as an administrator would: by a label that the node group excludes. */
+  /** Keeps agents off the node as an administrator would: by a selector that excludes the node, and then by force. */
   async function keepAway(away: boolean): Promise<void> {
     const object = journey().storageCluster;
     if (away) object.spec.nodeGroups[0].nodeSelector = { 'kubernetes.io/hostname': 'node2' };
     await journey().apply(object);
+    if (!away) return;
+    const labels = async () => (await journey().get('node', node.name))?.metadata.labels ?? {};
+    const agents = `agents.hearth.storage/${clusterName}`;
+    await until('the node takes no new volume', async () => !('csi.hearth.storage/agent' in (await labels())));
+    assert.ok(agents in (await labels()), 'the agent stays for the pods that are there');
+    // As the event says to those who want it to go all the same.
+    await ok(journey().cluster.kubectl(['label', 'node', node.name, `${agents}-`]));
   }
 });
