@@ -40,7 +40,7 @@ class RangeServer {
   // Writes the bytes from `first` to `last`, which is the last one; on a thread of the connection.
   using Body = std::function<void(int fd, std::uint64_t first, std::uint64_t last)>;
 
-  // `tag`: the file's ETag.
+  // `tag`: the file's ETag; empty: it has none.
   RangeServer(std::uint64_t size, Body body, std::string tag = "\"1\"")
       : size_(size),
         body_(std::move(body)),
@@ -115,7 +115,7 @@ class RangeServer {
     if (range != request.npos &&
         std::sscanf(request.c_str() + range, "bytes=%llu-%llu", &first, &last) == 2) {
       const std::string about =
-          "HTTP/1.1 206 Partial Content\r\nETag: " + tag_ +
+          "HTTP/1.1 206 Partial Content" + (tag_.empty() ? "" : "\r\nETag: " + tag_) +
           "\r\nConnection: close\r\nContent-Range: bytes " + std::to_string(first) + "-" +
           std::to_string(last) + "/" + std::to_string(size_) +
           "\r\nContent-Length: " + std::to_string(last - first + 1) + "\r\n\r\n";
