@@ -192,7 +192,8 @@ void EngineWrap::nameDatasets(const Napi::CallbackInfo& info) {
     const Napi::Value each = revisions[i];
     named[convert::text(each.As<Napi::Object>(), "dataset")] = revision(each);
   }
-  engine(info.Env()).nameDatasets(std::move(named));
+  const std::vector<std::string> awaited = convert::texts(info[1], "awaited");
+  engine(info.Env()).nameDatasets(std::move(named), {awaited.begin(), awaited.end()});
 }
 
 Napi::Value EngineWrap::warm(const Napi::CallbackInfo& info) {

@@ -7,10 +7,12 @@ constexpr std::string_view kRoot = "/dataset/";
 
 }  // namespace
 
-void ClientDatasets::name(std::map<std::string, std::shared_ptr<Dataset>> datasets) {
+void ClientDatasets::name(std::map<std::string, std::shared_ptr<Dataset>> datasets,
+                          std::set<std::string> awaited) {
   const std::lock_guard lock(mutex_);
   named_ = std::move(datasets);
-  anyNamed_ = true;
+  awaited_ = std::move(awaited);
+  isTold_ = true;
   for (auto at = opened_.begin(); at != opened_.end();) {
     std::erase_if(at->files, [&](const auto& file) { return !named_.contains(file.first); });
     if (!at->files.empty()) {
@@ -36,11 +38,14 @@ Result<NamedEntry> ClientDatasets::resolve(const Capability& client, CapabilityR
     return Error{ErrorCode::kPermissionDenied, "the token does not grant that on this dataset"};
   {
     const std::lock_guard lock(mutex_);
-    if (!anyNamed_)
+    if (!isTold_)
       return Error{ErrorCode::kUnavailable, "this agent does not know its datasets yet"};
     const auto named = named_.find(found.dataset);
-    if (named == named_.end())
+    if (named == named_.end()) {
+      if (awaited_.contains(found.dataset))
+        return Error{ErrorCode::kUnavailable, "this agent does not have the list of its files yet"};
       return Error{ErrorCode::kNotFound, "no dataset is named " + found.dataset};
+    }
     found.revision = named->second;
   }
   const std::optional<std::uint32_t> entry = found.revision->manifest->lookUp(below);

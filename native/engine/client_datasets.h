@@ -10,6 +10,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -33,10 +34,12 @@ class ClientDatasets {
   static constexpr std::size_t kMostOpened = 65'536;
 
   // Replaces all names. Files of datasets that have no name any more can no longer be read.
-  void name(std::map<std::string, std::shared_ptr<Dataset>> datasets);
+  // `awaited`: names that this agent cannot serve yet, since it lacks their manifests.
+  void name(std::map<std::string, std::shared_ptr<Dataset>> datasets,
+            std::set<std::string> awaited = {});
   // kPermissionDenied for a dataset that the token does not grant, whether it exists or not;
-  // kNotFound; kInvalidArgument for what is no path of a dataset; kUnavailable before name() was
-  // called, as after a restart: clients ask again.
+  // kNotFound; kInvalidArgument for what is no path of a dataset; kUnavailable for awaited names,
+  // and for all before name() was called, as after a restart: clients ask again.
   [[nodiscard]] Result<NamedEntry> resolve(const Capability& client, CapabilityRight right,
                                            std::string_view path) const;
   // Makes a file readable by its key, for clients of its dataset.
@@ -53,7 +56,8 @@ class ClientDatasets {
 
   mutable std::mutex mutex_;
   std::map<std::string, std::shared_ptr<Dataset>> named_;
-  bool anyNamed_ = false;
+  std::set<std::string> awaited_;
+  bool isTold_ = false;       // name() was called
   std::list<Opened> opened_;  // used last: first
   std::unordered_map<ContentKey, std::list<Opened>::iterator, ContentKeyHash> byKey_;
 };

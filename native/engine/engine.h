@@ -111,9 +111,10 @@ class Engine {
 
   [[nodiscard]] Task<void> setCluster(std::vector<ClusterMember> members);
 
-  // Any thread. The datasets that clients may name in paths, all of them.
-  void nameDatasets(std::map<std::string, std::shared_ptr<Dataset>> datasets) {
-    commons_.clientDatasets.name(std::move(datasets));
+  // Any thread. The datasets that clients may name in paths, all of them: as ClientDatasets::name.
+  void nameDatasets(std::map<std::string, std::shared_ptr<Dataset>> datasets,
+                    std::set<std::string> awaited = {}) {
+    commons_.clientDatasets.name(std::move(datasets), std::move(awaited));
   }
 
   [[nodiscard]] ManifestStore& manifests() { return *manifests_; }

@@ -383,8 +383,11 @@ export interface Engine {
   close(): Promise<void>;
   /** The whole cluster view, ourselves included; replaces the former one. */
   setCluster(peers: Peer[]): Promise<void>;
-  /** The datasets that clients may name in paths, all of them; their manifests are open. */
-  nameDatasets(revisions: DatasetRevision[]): void;
+  /**
+   * The datasets that clients may name in paths, all of them; their manifests are open. `awaited`: names of those that will
+   * be: until then clients ask again. Before the first call they do so for every name.
+   */
+  nameDatasets(revisions: DatasetRevision[], awaited: string[]): void;
 
   createManifestBuilder(options: { skipUnusable: boolean }): ManifestBuilder;
   /** Writes the manifest under its digest; the builder is spent. */

@@ -150,8 +150,8 @@ class NativeEngine implements Engine {
   setCluster(peers: Peer[]): Promise<void> {
     return call(() => this.#native.setCluster(peers));
   }
-  nameDatasets(revisions: DatasetRevision[]): void {
-    callNow(() => this.#native.nameDatasets(revisions));
+  nameDatasets(revisions: DatasetRevision[], awaited: string[]): void {
+    callNow(() => this.#native.nameDatasets(revisions, awaited));
   }
   createManifestBuilder(options: { skipUnusable: boolean }): ManifestBuilder {
     return new this.#addon.ManifestBuilder(options.skipUnusable);

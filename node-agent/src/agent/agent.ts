@@ -127,6 +127,7 @@ export class Agent {
 
   async start(signal: AbortSignal): Promise<void> {
     await Promise.all([this.datasets.ready(signal), this.warmTables.ready(signal)]);
+    this.#clientNames.ready();
     await this.pins.restore(signal);
     await this.mounts.resume(signal);
     await this.volumeMounts.start();

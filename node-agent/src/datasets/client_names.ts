@@ -1,24 +1,33 @@
 import type { DatasetRevision } from '@hearth/engine';
 import type { AgentContext } from '../context.ts';
 import type { ManifestKeeper } from './keeper.ts';
+import { type DatasetRecord, isLost } from './record.ts';
 import type { DatasetTables } from './table.ts';
 
 /**
  * Tells the engine which datasets clients may name in paths, and which revision each name means now: all whose manifest
- * is open here. A client that asks earlier hears that there is no such dataset, and asks another agent or again.
+ * is open here. For the others that were listed clients wait; for names that no dataset has they hear so at once, also
+ * when there are no datasets at all.
  */
 export class ClientNames {
   readonly #engine: AgentContext['engine'];
   readonly #tables: DatasetTables;
   readonly #keeper: ManifestKeeper;
   readonly #ends: (() => void)[];
-  #told = '[]';
+  #told = '';
+  /** The datasets are known, as far as there are any. */
+  #isReady = false;
 
   constructor({ engine }: Pick<AgentContext, 'engine'>, tables: DatasetTables, keeper: ManifestKeeper) {
     this.#engine = engine;
     this.#tables = tables;
     this.#keeper = keeper;
     this.#ends = [tables.mirror.onChange(() => this.#tell()), keeper.onOpened(() => this.#tell())];
+  }
+
+  /** The datasets have been read from the store. */
+  ready(): void {
+    this.#isReady = true;
     this.#tell();
   }
 
@@ -27,13 +36,14 @@ export class ClientNames {
   }
 
   #tell(): void {
-    const names: DatasetRevision[] = this.#tables.mirror
-      .values()
-      .filter(({ manifest }) => this.#keeper.isOpen(manifest))
-      .map(({ name, manifest }) => ({ dataset: name, manifest }));
-    const text = JSON.stringify(names);
+    if (!this.#isReady) return;
+    const listed = this.#tables.mirror.values().filter(({ manifest }) => manifest !== '');
+    const isOpen = ({ manifest }: DatasetRecord) => this.#keeper.isOpen(manifest);
+    const names: DatasetRevision[] = listed.filter(isOpen).map(({ name, manifest }) => ({ dataset: name, manifest }));
+    const awaited = listed.filter((dataset) => !isOpen(dataset) && !isLost(dataset)).map(({ name }) => name);
+    const text = JSON.stringify([names, awaited]);
     if (text === this.#told) return;
-    this.#engine.nameDatasets(names);
+    this.#engine.nameDatasets(names, awaited);
     this.#told = text;
   }
 }

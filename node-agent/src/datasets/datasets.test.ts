@@ -45,6 +45,23 @@ describe('datasets', () => {
       await until(`${node} names it`, () => JSON.stringify(named(node)) === JSON.stringify(present));
   });
 
+  it('that there are not are known not to be, and those whose manifest is not here yet are waited for', async () => {
+    const engine = cluster.engine('c');
+    assert.deepEqual([engine.named, engine.awaited], [[], []], 'an agent without datasets says so');
+    const open = engine.openManifest.bind(engine);
+    const arrived = Promise.withResolvers<void>();
+    engine.openManifest = async (digest) => {
+      await arrived.promise;
+      return await open(digest);
+    };
+    await add('a');
+    await until('it is waited for', () => engine.awaited?.includes('d') === true);
+    assert.deepEqual(engine.named, []);
+    arrived.resolve();
+    await until('it is named', () => engine.named.length === 1);
+    assert.deepEqual(engine.awaited, []);
+  });
+
   it('take other mirrors when they are added again, and refuse what can be none', async () => {
     const mirrored = (...paths: string[]): DatasetRequest => {
       const sources = paths.map((path) => ({

@@ -39,6 +39,8 @@ export class FakeEngine implements Engine {
   readonly options: EngineOptions;
   /** The revisions that clients may name. */
   named: DatasetRevision[] = [];
+  /** What clients wait for; undefined: for everything. */
+  awaited: string[] | undefined;
   readonly warms = new Map<string, FakeWarm>();
   /** Bytes by content key that are not on disk yet. */
   readonly #memory = new Map<string, bigint>();
@@ -127,9 +129,10 @@ export class FakeEngine implements Engine {
     this.peers = peers;
   }
 
-  nameDatasets(revisions: DatasetRevision[]): void {
+  nameDatasets(revisions: DatasetRevision[], awaited: string[]): void {
     for (const { manifest } of revisions) if (!this.#opened.has(manifest)) throw notFound(`open manifest ${manifest}`);
     this.named = revisions;
+    this.awaited = awaited;
   }
 
   createManifestBuilder({ skipUnusable }: { skipUnusable: boolean }): ManifestBuilder {
