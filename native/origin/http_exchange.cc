@@ -8,6 +8,7 @@
 #include <system_error>
 
 #include "base/clock.h"
+#include "origin/pace_window.h"
 #include "origin/refusal_words.h"
 #include "origin/retry_policy.h"
 #include "origin/url.h"
@@ -44,31 +45,6 @@ Error addressError(const std::string& shown) {
 bool isReset(CURLcode code) {
   return code == CURLE_RECV_ERROR || code == CURLE_SEND_ERROR || code == CURLE_GOT_NOTHING;
 }
-
-// Checks the pace of a transfer, once in each window of time.
-class PaceWindow {
- public:
-  PaceWindow(Clock::duration window, std::uint64_t bytesPerSecond)
-      : window_(window),
-        least_(std::max<std::uint64_t>(
-            1, static_cast<std::uint64_t>(std::chrono::duration<double>(window).count() *
-                                          static_cast<double>(bytesPerSecond)))) {}
-  [[nodiscard]] Clock::time_point end() const { return end_; }
-  // At the end of a window; false before it.
-  [[nodiscard]] bool tooSlow(std::uint64_t bytes) {
-    if (Clock::now() < end_) return false;
-    const bool slow = bytes - before_ < least_;
-    before_ = bytes;
-    end_ = Clock::now() + window_;
-    return slow;
-  }
-
- private:
-  const Clock::duration window_;
-  const std::uint64_t least_;
-  std::uint64_t before_ = 0;
-  Clock::time_point end_ = Clock::now() + window_;
-};
 
 }  // namespace
 
