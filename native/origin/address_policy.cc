@@ -59,8 +59,8 @@ bool AddressPolicy::allows(const sockaddr* address) const {
 
 bool AddressPolicy::allowsHost(std::string_view host) const {
   if (!restricted_) return true;
-  const auto address = addressOfHost(host);
-  return !address || allows(*address);
+  if (const auto address = addressOfHost(host)) return allows(*address);
+  return std::ranges::none_of(host, [](unsigned char c) { return c >= 0x80; });
 }
 
 bool AddressPolicy::allows(AddressBytes address) const {

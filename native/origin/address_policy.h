@@ -26,8 +26,9 @@ class AddressPolicy {
   // IPv4 and IPv6. IPv4 addresses inside IPv6 (mapped, NAT64, 6to4) are judged as what they lead
   // to.
   [[nodiscard]] bool allows(const sockaddr* address) const;
-  // Of a URL's host that an address is written in, in any spelling; names are allowed. For requests
-  // through a proxy, which looks names up itself.
+  // Of a URL's host that an address is written in, in any spelling; names are allowed when they are
+  // ASCII, as libcurl and proxies read digits of other scripts as digits. For requests through a
+  // proxy, which looks names up itself.
   [[nodiscard]] bool allowsHost(std::string_view host) const;
 
  private:

@@ -19,6 +19,17 @@ bool allows(const AddressPolicy& policy, const char* text) {
   return policy.allows(reinterpret_cast<const sockaddr*>(&storage));
 }
 
+TEST(AddressPolicy, JudgesTheHostsOfUrlsAsTheyAreWritten) {
+  const auto policy = AddressPolicy::publicAnd({"10.1.0.0/16"});
+  ASSERT_TRUE(policy.ok());
+  for (const char* const host : {"example.com", "192.0.3.1", "10.1.2.3", "[2600::1]"})
+    EXPECT_TRUE(policy->allowsHost(host)) << host;
+  for (const char* const host : {"10.2.0.1", "0xa020001", "127.1", "[::1]", "[::ffff:10.2.0.1]",
+                                 "\uff11\uff10.2.0.1", "b\u00fccher.example"})
+    EXPECT_FALSE(policy->allowsHost(host)) << host;
+  EXPECT_TRUE(AddressPolicy().allowsHost("127.0.0.1"));
+}
+
 TEST(AddressPolicy, AllowsEverythingByDefault) {
   EXPECT_TRUE(allows(AddressPolicy(), "127.0.0.1"));
   EXPECT_TRUE(allows(AddressPolicy(), "fe80::1"));

@@ -176,7 +176,8 @@ TEST_P(ProxiedOriginTest, AsksListedHostsDirectly) {
 }
 
 TEST_P(ProxiedOriginTest, RefusesPrivateAddressesInUrlsAndRedirects) {
-  for (const char* const host : {"10.0.0.1", "0xa9fea9fe", "169.254.169.254.", "[fd00::1]"}) {
+  for (const char* const host : {"10.0.0.1", "0xa9fea9fe", "169.254.169.254.", "[fd00::1]",
+                                 "%31%30.0.0.1", "\uff11\uff10.0.0.1"}) {
     EXPECT_EQ(read("http://" + std::string(host) + "/x").status.code(),
               ErrorCode::kPermissionDenied)
         << host;

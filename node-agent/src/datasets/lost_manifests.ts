@@ -7,6 +7,8 @@ import type { DatasetTables } from './table.ts';
 
 /** Of the pauses between attempts that fail. */
 const longestPause = 16;
+/** Each may need memory for millions of files; the others come to it at a later look. */
+const listingsAtOnce = 4;
 
 /** A manifest that a dataset names, and that was found with no ready agent. */
 interface Loss {
@@ -63,7 +65,8 @@ export class LostManifests {
 
   #missing(digest: string): void {
     for (const dataset of this.#tables.mirror.values()) {
-      if (dataset.manifest === digest && this.#isDue(dataset)) this.#run(dataset.name, () => this.#relist(dataset));
+      if (dataset.manifest !== digest || !this.#isDue(dataset)) continue;
+      if (this.#running.size < listingsAtOnce) this.#run(dataset.name, () => this.#relist(dataset));
     }
   }
 

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
+import { writeFileSync } from 'node:fs';
 import type { HearthError } from '@hearth/common';
-import { Authority, settle, TestClock } from '@hearth/common/testing';
+import { Authority, settle, TemporaryFolder, TestClock } from '@hearth/common/testing';
 import { LoopbackProxy, OddS3, type ScriptedServer, sendFile, startServer } from '@hearth/common/testing/origins';
 import { ProxyChoice } from '@hearth/engine';
 import { AddressPolicy } from './address_policy.ts';
@@ -64,6 +65,30 @@ describe('origins behind a proxy', () => {
     const asked = (what: string) => proxy.asked.filter((line) => line.includes(what));
     assert.ok(proxy.asked.every((line) => line.startsWith(`GET ${named(s3.url)}/bench`)));
     assert.deepEqual([asked('list-type=2').length, asked('/a.bin').length], [1, 1]);
+  });
+
+  it('asks for tokens of a workload identity through the proxy', async () => {
+    const folder = new TemporaryFolder('identity');
+    const before = { ...process.env };
+    writeFileSync(folder.file('token'), 'header.payload.signature');
+    // The AWS chain reads the environment of the process, and of all services asks just that of the token here.
+    Object.assign(process.env, {
+      AWS_WEB_IDENTITY_TOKEN_FILE: folder.file('token'),
+      AWS_ROLE_ARN: 'arn:aws:iam::123456789012:role/reader',
+      AWS_REGION: 'us-east-1',
+      AWS_EC2_METADATA_DISABLED: 'true',
+      AWS_CONFIG_FILE: folder.file('none'),
+      AWS_SHARED_CREDENTIALS_FILE: folder.file('none'),
+    });
+    proxy.refusal = 403;
+    try {
+      await assert.rejects(list('s3://bench?endpoint=https://bucket.invalid'));
+      assert.ok(proxy.asked.includes('CONNECT sts.us-east-1.amazonaws.com:443'), proxy.asked.join());
+    } finally {
+      for (const name of Object.keys(process.env)) if (!(name in before)) delete process.env[name];
+      Object.assign(process.env, before);
+      await folder.remove();
+    }
   });
 
   it('gives the credentials of the proxy to the proxy only', async () => {
