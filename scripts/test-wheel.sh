@@ -11,7 +11,9 @@ trap '/bin/rm -rf "$fresh"' EXIT
 python3 -m venv "$fresh"
 export PATH=$fresh/bin
 wheels=(build/wheels/hearth-*.whl)
-pip install --quiet --disable-pip-version-check --only-binary :all: "${wheels[0]}" safetensors
+pip install --quiet --disable-pip-version-check --only-binary :all: "${wheels[0]}" safetensors fsspec
+# Without torch, which its tests replace.
+pip install --quiet --disable-pip-version-check --only-binary :all: --no-deps fastsafetensors
 # Away from the sources, so that only what the wheel holds is imported.
 root=$PWD
 cd "$fresh"

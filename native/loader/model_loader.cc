@@ -81,7 +81,47 @@ Result<std::vector<std::shared_ptr<const ModelFile>>> openAll(std::span<const st
   return files;
 }
 
+Status checkReads(const FilePlan& plan) {
+  for (const PlannedRead& read : plan.reads) {
+    const std::uint64_t inFile = plan.file->bytes();
+    const bool isInFile = read.offset <= inFile && read.size <= inFile - read.offset;
+    // A read past the page cache fills its last page.
+    const std::uint64_t page = kDirectReadAlignment;
+    const bool isInMemory =
+        read.inMemory <= plan.memoryBytes && read.size <= plan.memoryBytes &&
+        (read.size + page - 1) / page * page <= plan.memoryBytes - read.inMemory;
+    if (!isInFile || !isInMemory) {
+      return Error{ErrorCode::kInvalidArgument,
+                   plan.file->path() + ": " + std::to_string(read.size) + " bytes from " +
+                       std::to_string(read.offset) + " on leave the file or the memory"};
+    }
+  }
+  return {};
+}
+
 }  // namespace
+
+Status readModelFile(const std::string& path, std::vector<PlannedRead> reads, std::uint64_t address,
+                     std::uint64_t bytes, const LoadOptions& options) {
+  auto file = ModelFile::open(path);
+  if (!file) return file.error();
+  LoadPlan plan;
+  plan.files.push_back({.file = *file, .memoryBytes = bytes, .reads = std::move(reads)});
+  if (Status inside = checkReads(plan.files.front()); !inside) return inside;
+  Status read;
+  if (options.device == "cpu") {
+    const FileDestination destination{
+        &plan.files.front(), reinterpret_cast<std::byte*>(static_cast<std::uintptr_t>(address))};
+    read = readInParallel({&destination, 1}, options.read);
+  } else {
+    const auto device = openDevice(options.device);
+    if (!device) return device.error();
+    auto memory = (*device)->adopt(address, bytes, nullptr);
+    if (!memory) return memory.error();
+    read = readToDevice(plan, {std::move(*memory)}, *device, options.read);
+  }
+  return read.ok() ? (*file)->checkUnchanged() : read;
+}
 
 Result<LoadedModel> loadModel(std::span<const std::string> paths, const LoadOptions& options) {
   std::shared_ptr<Device> device;

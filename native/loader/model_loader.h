@@ -51,4 +51,12 @@ struct LoadedModel {
 [[nodiscard]] Result<LoadedModel> loadModel(std::span<const std::string> paths,
                                             const LoadOptions& options);
 
+// Reads parts of one file into memory of the caller, as loaders of other programs lay it out:
+// `address` of the host or of `options.device`, `bytes` long. Each read lies inside, with the rest
+// of its last page. Blocks, on any thread; the caller's memory is touched no more afterwards.
+// Errors as loadModel(), and kInvalidArgument for reads that leave the memory or the file.
+[[nodiscard]] Status readModelFile(const std::string& path, std::vector<PlannedRead> reads,
+                                   std::uint64_t address, std::uint64_t bytes,
+                                   const LoadOptions& options);
+
 }  // namespace hearth

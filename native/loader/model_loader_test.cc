@@ -180,5 +180,25 @@ TEST_F(ModelLoaderTest, RefusesFilesThatAreNone) {
   EXPECT_THAT(cut.error().message, HasSubstr("truncated"));
 }
 
+TEST_F(ModelLoaderTest, ReadsPartsIntoMemoryOfTheCaller) {
+  const std::string path = writeModel("1", "", 5);
+  constexpr std::uint64_t kMemory = 6 * kDirectReadAlignment;
+  const auto memory = MemoryRegion::allocate(kMemory);
+  ASSERT_TRUE(memory.ok());
+  const std::uint64_t begin = kHeaderLengthBytes + 504;
+  const auto read = [&](std::vector<PlannedRead> reads) {
+    return readModelFile(path, std::move(reads), (*memory)->address(), kMemory, {});
+  };
+  // The first is at the same place of its page in file and memory, the second is not.
+  ASSERT_TRUE(read({{begin, begin, 3000}, {begin + 40'000, 8192, 5000}}).ok());
+  const std::string got(reinterpret_cast<const char*>((*memory)->bytes().data()), kMemory);
+  EXPECT_EQ(got.substr(begin, 3000), data_.substr(0, 3000));
+  EXPECT_EQ(got.substr(8192, 5000), data_.substr(40'000, 5000));
+  EXPECT_EQ(read({{begin, kMemory - 10, 10}}).code(), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(read({{begin, ~std::uint64_t{0}, 10}}).code(), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(read({{begin, 0, ~std::uint64_t{0}}}).code(), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(read({{begin + data_.size(), 0, 1}}).code(), ErrorCode::kInvalidArgument);
+}
+
 }  // namespace
 }  // namespace hearth

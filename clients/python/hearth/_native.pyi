@@ -32,6 +32,15 @@ def load(
     progress: Callable[[int, int], object] | None,
     /,
 ) -> list[Tensor]: ...
+def read_into(
+    path: str | bytes | PathLike[str],
+    reads: Iterable[tuple[int, int, int]],
+    address: int,
+    nbytes: int,
+    device: str,
+    threads: int,
+    /,
+) -> None: ...
 def inspect(
     path: str | bytes | PathLike[str], /
 ) -> tuple[list[tuple[str, str, tuple[int, ...], int]], dict[str, str]]: ...

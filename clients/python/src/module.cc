@@ -139,6 +139,44 @@ PyObject* load(PyObject* module, PyObject* arguments) {
   return tensors.release();
 }
 
+// Items of a list of tuples (offset, in_memory, size). Empty with a Python exception set.
+std::optional<std::vector<PlannedRead>> readsOf(PyObject* list) {
+  const Object iterator(PyObject_GetIter(list));
+  if (!iterator) return std::nullopt;
+  std::vector<PlannedRead> reads;
+  while (const Object item{PyIter_Next(iterator.get())}) {
+    unsigned long long offset = 0, inMemory = 0, size = 0;
+    if (PyArg_Parse(item.get(), "(KKK)", &offset, &inMemory, &size) == 0) return std::nullopt;
+    reads.push_back({offset, inMemory, size});
+  }
+  if (PyErr_Occurred() != nullptr) return std::nullopt;
+  return reads;
+}
+
+PyObject* readInto(PyObject* module, PyObject* arguments) {
+  PyObject *pathObject = nullptr, *list = nullptr;
+  unsigned long long address = 0, bytes = 0;
+  const char* device = nullptr;
+  unsigned int threads = 0;
+  if (PyArg_ParseTuple(arguments, "OOKKsI", &pathObject, &list, &address, &bytes, &device,
+                       &threads) == 0) {
+    return nullptr;
+  }
+  const auto path = pathOf(pathObject);
+  if (!path) return nullptr;
+  auto reads = readsOf(list);
+  if (!reads) return nullptr;
+  LoadOptions options;
+  options.device = device;
+  options.read.threads = threads;
+  std::optional<Status> read;
+  PyThreadState* const thread = PyEval_SaveThread();
+  read.emplace(readModelFile(*path, std::move(*reads), address, bytes, options));
+  PyEval_RestoreThread(thread);
+  if (!*read) return raise(module, read->error());
+  Py_RETURN_NONE;
+}
+
 Object describe(const TensorEntry& tensor) {
   const Object name = textOf(tensor.name), type = textOf(tensorTypeName(tensor.type));
   Object shape(PyTuple_New(static_cast<Py_ssize_t>(tensor.shape.size())));
@@ -209,6 +247,8 @@ int clearModule(PyObject* module) {
 PyMethodDef methods[] = {
     {"load", load, METH_VARARGS,
      "load(paths, names, device, threads, chunk_bytes, progress) -> list[Tensor]"},
+    {"read_into", readInto, METH_VARARGS,
+     "read_into(path, [(offset, in_memory, size)], address, bytes, device, threads)"},
     {"inspect", inspect, METH_O, "inspect(path) -> (tensors, metadata)"},
     {}};
 
