@@ -1,0 +1,121 @@
+"""fsspec's file system "hearth": hearth://DATASET/path, read through pygd2fs.
+
+    fsspec.open("hearth://llama-3/config.json", cpaddr="gd2fs://10.0.0.1:7527", cluster="hearth")
+
+Read-only. Listing folders waits for a call of the library; `ls` of a file works, of a folder it raises
+NotImplementedError.
+"""
+
+import errno
+import os
+import stat
+import threading
+from typing import Any
+
+from fsspec.spec import AbstractBufferedFile, AbstractFileSystem
+
+from pygd2fs import SGE, Client, InspectStatus, Request, _native
+
+_PREFIX = "/dataset/"
+
+
+class HearthFileSystem(AbstractFileSystem):
+    """Any thread, also several at once.
+
+    cpaddr: addresses of agents, by default those in HEARTH_CPADDR. cluster: the cluster's name, by default that in
+    HEARTH_CLUSTER or "hearth". dpaddrs, iothreads, streams: as pygd2fs.Client() takes them.
+    """
+
+    protocol = "hearth"
+    root_marker = ""
+    cachable = True
+
+    def __init__(
+        self,
+        cpaddr: str | None = None,
+        cluster: str | None = None,
+        dpaddrs: str = "",
+        iothreads: int = 0,
+        streams: int = 0,
+        **options: Any,
+    ) -> None:
+        super().__init__(**options)
+        cpaddr = cpaddr or os.environ.get("HEARTH_CPADDR")
+        if not cpaddr:
+            raise ValueError("cpaddr is missing: pass cpaddr= or set HEARTH_CPADDR to addresses of agents")
+        cluster = cluster or os.environ.get("HEARTH_CLUSTER", "hearth")
+        self._client = Client(cpaddr, dpaddrs, cluster, iothreads, 0, streams)
+        self._queues = threading.local()  # each thread waits for its own requests
+
+    def info(self, path: str, **_: Any) -> dict[str, Any]:
+        path = self._strip_protocol(path)
+        request = self._ended(self._client._channel.stat(_PREFIX + path, "", self._queue(), None), path)
+        size, mtime_ns, mode = request.Stat()
+        kind = {stat.S_IFDIR: "directory", stat.S_IFLNK: "link"}.get(stat.S_IFMT(mode), "file")
+        return {"name": path, "size": size, "type": kind, "mtime": mtime_ns / 1e9, "mode": mode}
+
+    def modified(self, path: str) -> Any:
+        import datetime
+
+        return datetime.datetime.fromtimestamp(self.info(path)["mtime"], tz=datetime.UTC)
+
+    def ls(self, path: str, detail: bool = True, **_: Any) -> list[Any]:
+        info = self.info(path)
+        if info["type"] == "directory":
+            raise NotImplementedError(f"{path}: folders cannot be listed yet; name their files")
+        return [info] if detail else [info["name"]]
+
+    def cat_file(self, path: str, start: int | None = None, end: int | None = None, **_: Any) -> bytes:
+        path = self._strip_protocol(path)
+        size = self.info(path)["size"] if end is None or end < 0 or (start or 0) < 0 else None
+        begin = self._from_start(start, size, 0)
+        stop = self._from_start(end, size, size)
+        return bytes(self._read(path, begin, max(stop - begin, 0)))
+
+    def _open(self, path: str, mode: str = "rb", **options: Any) -> "HearthFile":
+        if mode != "rb":
+            raise OSError(errno.EROFS, f"{path}: datasets are read-only")
+        options.setdefault("cache_type", "readahead")
+        return HearthFile(self, path, mode, **options)
+
+    @staticmethod
+    def _from_start(offset: int | None, size: int | None, default: int | None) -> int:
+        value = default if offset is None else offset
+        assert value is not None
+        if value < 0:
+            assert size is not None
+            return max(size + value, 0)
+        return value
+
+    def _read(self, path: str, offset: int, length: int) -> memoryview:
+        """Fewer bytes only at the end of the file."""
+        if length == 0:
+            return memoryview(b"")
+        memory = bytearray(length)
+        iomem = self._client.RegIOMEM(memory)
+        sges = [SGE(iomem.addr, length, iomem)]
+        submitted = self._client._channel.read(_PREFIX + path, offset, sges, 0, "", self._queue(), None)
+        return memoryview(memory)[: self._ended(submitted, path).Value()]
+
+    def _queue(self) -> _native.Queue:
+        if not hasattr(self._queues, "queue"):
+            self._queues.queue = _native.Queue()
+        return self._queues.queue
+
+    def _ended(self, request: Request | None, path: str) -> Request:
+        """Waits for the only request of this thread; OSError when it failed."""
+        if request is None:
+            raise OSError(errno.EINVAL, f"{path}: the request is refused; the path may be too long, or the client closed")
+        while request not in self._queue().wait(-1):
+            pass  # of a request whose wait was interrupted
+        code = InspectStatus(request.Status())[3]
+        if code:
+            raise OSError(code, os.strerror(code), path)
+        return request
+
+
+class HearthFile(AbstractBufferedFile):
+    """A file that is read in blocks, as fsspec caches them."""
+
+    def _fetch_range(self, start: int, end: int) -> bytes:
+        return bytes(self.fs._read(self.path, start, end - start))

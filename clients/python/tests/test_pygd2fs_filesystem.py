@@ -1,0 +1,74 @@
+"""fsspec's hearth:// against a real agent; skipped without fsspec."""
+
+import errno
+import os
+import threading
+import unittest
+
+from gd2fs_agent import AgentTest
+
+try:
+    import fsspec
+except ImportError as error:
+    raise unittest.SkipTest("fsspec is not installed") from error
+
+from pygd2fs.filesystem import HearthFileSystem
+
+URL = "hearth://test/file"
+
+
+class FileSystemTest(AgentTest):
+    def setUp(self):
+        super().setUp()
+        fsspec.register_implementation("hearth", HearthFileSystem, clobber=True)
+        self.options = {"cpaddr": self.address, "cluster": "test", "iothreads": 1}
+        self.fs = fsspec.filesystem("hearth", **self.options)
+        self.addCleanup(self.fs._client.close)
+        self.addCleanup(HearthFileSystem.clear_instance_cache)
+
+    def test_opens_by_url(self):
+        with fsspec.open(URL, **self.options) as file:
+            self.assertEqual(file.read(10), self.expected[:10])
+            file.seek(-7, os.SEEK_END)
+            self.assertEqual(file.read(), self.expected[-7:])
+            file.seek(0)
+            self.assertEqual(file.read(), self.expected)
+
+    def test_reads_ranges(self):
+        size = len(self.expected)
+        for begin, end in ((None, None), (5, 9), (-5, None), (0, -1), (size - 3, size + 100), (9, 5), (size + 1, None)):
+            with self.subTest((begin, end)):
+                self.assertEqual(self.fs.cat_file(URL, begin, end), self.expected[begin:end])
+
+    def test_tells_what_is_there(self):
+        self.assertEqual(self.fs.info(URL)["size"], len(self.expected))
+        self.assertEqual((self.fs.isfile(URL), self.fs.isdir("hearth://test")), (True, True))
+        self.assertFalse(self.fs.exists("hearth://test/none"))
+        self.assertEqual(self.fs.ls(URL, detail=False), ["test/file"])
+
+    def test_errors_are_those_of_the_system(self):
+        with self.assertRaises(FileNotFoundError):
+            self.fs.cat_file("hearth://test/none")
+        with self.assertRaises(IsADirectoryError):
+            self.fs.cat_file("hearth://test", 0, 10)
+        with self.assertRaises(OSError) as raised:
+            self.fs.open(URL, "wb")
+        self.assertEqual(raised.exception.errno, errno.EROFS)
+
+    def test_threads_read_at_the_same_time(self):
+        wrong = []
+
+        def read(begin):
+            if self.fs.cat_file(URL, begin, begin + 100_000) != self.expected[begin : begin + 100_000]:
+                wrong.append(begin)
+
+        threads = [threading.Thread(target=read, args=(i * 100_000,)) for i in range(20)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(wrong, [])
+
+
+if __name__ == "__main__":
+    unittest.main()
