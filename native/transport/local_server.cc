@@ -1,0 +1,239 @@
+#include "transport/local_server.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdio>
+#include <map>
+
+#include "transport/frame_reader.h"
+#include "transport/handshake.h"
+#include "transport/handshake_limiter.h"
+#include "transport/limits.h"
+#include "transport/local_socket.h"
+
+namespace hearth {
+namespace {
+
+constexpr int kLocalBacklog = 128;
+constexpr auto kLocalAcceptPause = std::chrono::milliseconds(100);
+constexpr auto kLocalHandshakeTimeout = std::chrono::seconds(3);
+// A token's end is looked for again after so long: clocks are set, and timers have a limit.
+constexpr auto kLongestExpiryWait = std::chrono::hours(1);
+
+// Who connects, for counting: its user, which no process can choose.
+std::string userOf(int fd) {
+  ucred credentials{};
+  socklen_t size = sizeof credentials;
+  if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &credentials, &size) != 0) return "";
+  return "user " + std::to_string(credentials.uid);
+}
+
+// The next frame, whatever it is; `frame` lives until the reader is used again.
+Task<Result<Frame>> nextFrame(FrameReader& reader) {
+  for (;;) {
+    if (std::optional<Result<Frame>> frame = reader.buffered()) {
+      if (!frame->ok() || !(*frame)->header.unknown) co_return std::move(*frame);
+      continue;
+    }
+    const Status filled = co_await reader.fill();
+    if (!filled.ok()) co_return filled.error();
+  }
+}
+
+Task<Status> readPrefaceFrame(FrameReader& reader) {
+  const Result<Frame> frame = co_await nextFrame(reader);
+  if (!frame.ok()) co_return frame.error();
+  if (frame->header.type != FrameType::kPreface)
+    co_return Error{ErrorCode::kProtocolError, "a connection must begin with a Preface frame"};
+  const Result<Preface> preface = decodeBody<Preface>(frame->body);
+  co_return preface.ok() ? Status() : Status(preface.error());
+}
+
+class UnixServer final : public LocalServer {
+ public:
+  UnixServer(Reactor& reactor, LocalServerOptions options, LocalHandler& handler, OwnedFd socket)
+      : reactor_(reactor),
+        options_(std::move(options)),
+        handler_(handler),
+        socket_(std::move(socket)),
+        limiter_(kHalfOpen, kHalfOpenPerHost),
+        gate_(reactor),
+        closing_(reactor) {
+    gate_.spawn(acceptAll(*this));
+  }
+
+  Task<void> close() override {
+    closing_.set();
+    unlink(options_.path.c_str());
+    shutdown(socket_.get(), SHUT_RDWR);  // ends the accept
+    for (const int fd : open_) shutdown(fd, SHUT_RDWR);
+    co_await gate_.close();
+    socket_.reset();
+  }
+
+ private:
+  using Kept = std::map<std::uint64_t, std::shared_ptr<const void>>;  // by request
+  // Of a connection, for as long as it is open.
+  struct Session {
+    Session(UnixServer& server, OwnedFd connected) : server(server), socket(std::move(connected)) {
+      server.open_.insert(fd());
+    }
+    ~Session() { server.open_.erase(fd()); }
+    Session(const Session&) = delete;
+    Session& operator=(const Session&) = delete;
+    [[nodiscard]] int fd() const { return socket.get(); }
+
+    UnixServer& server;
+    OwnedFd socket;
+    std::shared_ptr<HandshakeLimiter::Slot> slot;
+    Kept kept;
+  };
+
+  static Task<void> acceptAll(UnixServer& server) {
+    while (!server.closing_.isSet()) {
+      const std::int32_t result = co_await server.reactor_.accept(server.socket_.get());
+      if (result >= 0) {
+        server.admit(OwnedFd(result));
+      } else if (result == -EAGAIN) {
+        co_await server.reactor_.poll(server.socket_.get(), POLLIN);
+      } else if (result != -ECONNABORTED && result != -EINTR) {
+        co_await server.closing_.waitUntil(Clock::now() + kLocalAcceptPause);
+      }
+    }
+  }
+
+  void admit(OwnedFd socket) {
+    if (closing_.isSet() || open_.size() >= kMaxConnections) return;
+    const int fd = socket.get();
+    auto session = std::make_unique<Session>(*this, std::move(socket));
+    session->slot = limiter_.enter(userOf(fd), Clock::now(), [fd] { shutdown(fd, SHUT_RDWR); });
+    if (session->slot) gate_.spawn(serve(*this, std::move(session)));
+  }
+
+  static Task<void> serve(UnixServer& server, std::unique_ptr<Session> session) {
+    const int fd = session->fd();
+    FrameReader reader(server.reactor_, fd);
+    Reactor::Timer timer(server.reactor_);
+    timer.start(Clock::now() + kLocalHandshakeTimeout, [fd] { shutdown(fd, SHUT_RDWR); });
+    const WireOffer offer;
+    const LocalIdentity self{server.options_.cluster, server.options_.node,
+                             server.options_.incarnation, server.options_.secret, offer};
+    const Status preface = co_await readPrefaceFrame(reader);
+    if (!preface.ok()) co_return;
+    const Result<Agreed> agreed = co_await acceptHandshake(server.reactor_, fd, reader, self);
+    timer.cancel();
+    if (agreed.code() == ErrorCode::kUnauthenticated) session->slot->fail(Clock::now());
+    session->slot.reset();
+    if (!agreed.ok() || agreed->client == nullptr || server.closing_.isSet()) co_return;
+    server.endAtExpiry(timer, fd, agreed->client);
+    for (;;) {
+      const Result<Frame> frame = co_await nextFrame(reader);
+      if (!frame.ok() || agreed->client->expired()) co_return;
+      const std::uint64_t number = frame->header.requestId;
+      if (frame->header.type == FrameType::kCancel) {
+        session->kept.erase(number);
+        continue;
+      }
+      if (frame->header.type != FrameType::kControlRequest) co_return;
+      Result<ControlRequest> request = decodeBody<ControlRequest>(frame->body);
+      if (!request.ok()) co_return;
+      const Status answered =
+          co_await answer(server, *session, agreed->client, number, std::move(*request));
+      if (!answered.ok()) co_return;
+    }
+  }
+
+  static Task<Status> answer(UnixServer& server, Session& session,
+                             std::shared_ptr<const Capability> client, std::uint64_t number,
+                             ControlRequest request) {
+    ControlMessage message{request.type, std::move(request.body)};
+    Result<LocalAnswer> result =
+        Error{ErrorCode::kUnavailable, "the client has too many files open; give some back"};
+    if (session.kept.size() < kMaxKept) {
+      Task<Result<LocalAnswer>> handling =
+          server.handler_.onLocalRequest(std::move(client), std::move(message));
+      result = co_await handling;
+      co_await server.reactor_.enter();
+    }
+    ControlAnswer answer;
+    if (result.ok()) {
+      answer.type = result->message.type;
+      answer.body = std::move(result->message.body);
+    } else {
+      answer.code = result.code();
+      answer.sentence = result.error().message;
+    }
+    const std::vector<std::byte> frame = encodeFrame(answer, number);
+    DescriptorMessage sending(frame, result.ok() ? result->descriptor : -1);
+    if (!result.ok() || result->descriptor < 0) sending.get()->msg_controllen = 0;
+    const std::int32_t sent =
+        co_await server.reactor_.sendMessage(session.fd(), sending.get(), MSG_NOSIGNAL);
+    if (sent <= 0) co_return Error{ErrorCode::kUnavailable, "the client has gone"};
+    if (result.ok() && result->keep != nullptr)
+      session.kept.insert_or_assign(number, std::move(result->keep));
+    const auto rest = std::span(frame).subspan(static_cast<std::size_t>(sent));
+    co_return co_await sendAll(server.reactor_, session.fd(), {rest.begin(), rest.end()});
+  }
+
+  // The client's descriptors are of no use to it any more when its token is not.
+  void endAtExpiry(Reactor::Timer& timer, int fd, std::shared_ptr<const Capability> client) {
+    if (client->expired()) {
+      shutdown(fd, SHUT_RDWR);
+      return;
+    }
+    const auto now = std::chrono::duration_cast<std::chrono::milliseconds>(
+        std::chrono::system_clock::now().time_since_epoch());
+    const std::uint64_t left = client->expiresAtMs - static_cast<std::uint64_t>(now.count());
+    const auto most = std::chrono::milliseconds(kLongestExpiryWait);
+    const auto wait = std::chrono::milliseconds(
+        std::min<std::uint64_t>(left, static_cast<std::uint64_t>(most.count())));
+    timer.start(Clock::now() + wait + std::chrono::milliseconds(1),
+                [this, &timer, fd, client] { endAtExpiry(timer, fd, client); });
+  }
+
+  Reactor& reactor_;
+  const LocalServerOptions options_;
+  LocalHandler& handler_;
+  OwnedFd socket_;
+  HandshakeLimiter limiter_;
+  std::set<int> open_;
+  Gate gate_;
+  Event closing_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<LocalServer>> LocalServer::listen(Reactor& reactor,
+                                                         LocalServerOptions options,
+                                                         LocalHandler& handler) {
+  const std::string& path = options.path;
+  if (path.empty() || path.size() > kMaxLocalPath)
+    return Error{ErrorCode::kInvalidArgument,
+                 "the path of the clients' socket, '" + path + "', is empty or longer than " +
+                     std::to_string(kMaxLocalPath) + " bytes; choose a shorter one"};
+  // Aside, then renamed: who connects meets the one before or this one.
+  const std::string aside = path + ".new";
+  const Result<LocalAddress> address = localSocketAddress(aside);
+  if (!address.ok()) return address.error();
+  OwnedFd socket = openLocalSocket();
+  if (!socket) return errnoError(errno, "socket");
+  unlink(aside.c_str());
+  // The folder that other programs see; its parents are the agent's.
+  mkdir(path.substr(0, path.find_last_of('/') + 1).c_str(), 0755);
+  if (bind(socket.get(), address->get(), LocalAddress::kSize) != 0)
+    return errnoError(errno, "bind " + path);
+  if (chmod(aside.c_str(), 0666) != 0 || ::listen(socket.get(), kLocalBacklog) != 0 ||
+      std::rename(aside.c_str(), path.c_str()) != 0) {
+    const Error error = errnoError(errno, "listen on " + path);
+    unlink(aside.c_str());
+    return error;
+  }
+  return std::unique_ptr<LocalServer>(
+      std::make_unique<UnixServer>(reactor, std::move(options), handler, std::move(socket)));
+}
+
+}  // namespace hearth
