@@ -98,12 +98,17 @@ Task<Status> Engine::startServices(const EngineOptions& options) {
   const Status memory = co_await home().offload([this, &options] { return openArena(options); });
   if (!memory.ok()) co_return memory;
   createPools();
+  Task<Status> openingRdma = openRdma(options);
+  if (const Status rdma = co_await openingRdma; !rdma.ok()) co_return rdma;
   for (const std::unique_ptr<Shard>& shard : commons_.shards) {
-    const Status started = co_await startShard(options, *shard);
+    Status started = co_await startShard(options, *shard);
     co_await home().enter();
+    if (started.ok()) started = checkRdma(*shard);
     if (!started.ok()) co_return started;
     commons_.lanes.push_back({*shard->reactor, *shard->origin, *shard->transport});
   }
+  Task<Status> preparing = prepareArena();
+  if (const Status prepared = co_await preparing; !prepared.ok()) co_return prepared;
   createServices(options);
   leave_.start(home());
   commons_.cache->setClusterCopies(&leave_);
@@ -116,7 +121,6 @@ Task<Status> Engine::startServices(const EngineOptions& options) {
     listeners_.push_back(std::move(*listener));
   }
   scrubber_->start();
-  commons_.shards.front()->gate->spawn(commitArena());
   co_return Status();
 }
 
@@ -181,6 +185,9 @@ Task<Status> Engine::startShard(const EngineOptions& options, Shard& shard) {
   transport.secret = options.secret;
   transport.shard = static_cast<std::uint32_t>(shard.index);
   transport.shards = static_cast<std::uint32_t>(commons_.shards.size());
+  transport.rdma = rdma_.port();
+  for (const ArenaRegion& region : commons_.arena->regions())
+    transport.arena.push_back(region.memory);
   shard.transport = options.transport(*shard.reactor, std::move(transport), *shard.peerService);
   shard.wanted = std::make_unique<WantedKeys>(*commons_.cache);
   const DirectoryPorts ports{commons_.self,
@@ -268,21 +275,11 @@ Task<EngineStatistics> Engine::statistics() {
     statistics.buffersInUse += shard->peerBuffers->inUse() + shard->originBuffers->inUse();
     statistics.writeBackBytes += shard->fetcher->writeBackBytes();
     for (const PeerStatistics& peer : shard->transport->statistics()) {
-      PeerStatistics& sum = peers[peer.node];
-      sum.node = peer.node;
-      sum.connected = sum.connected || peer.connected;
-      sum.streams += peer.streams;
-      sum.bytesReceived += peer.bytesReceived;
-      sum.bytesSent += peer.bytesSent;
-      sum.requests += peer.requests;
-      sum.hedged += peer.hedged;
-      sum.paused += peer.paused;
-      if (!peer.error.empty()) sum.error = peer.error;
-      sum.wireVersion = std::max(sum.wireVersion, peer.wireVersion);
-      sum.featuresOff |= peer.featuresOff;
+      peers[peer.node].add(peer);
     }
   }
   co_await home().enter();
+  statistics.rdma = rdma_.statistics();
   for (auto& [node, peer] : peers) {
     statistics.peerRequests += peer.requests;
     statistics.peers.push_back(std::move(peer));

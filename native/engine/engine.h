@@ -18,6 +18,7 @@
 #include "engine/arena_source.h"
 #include "engine/cluster_leave.h"
 #include "engine/content_calls.h"
+#include "engine/rdma_ports.h"
 #include "engine/shard.h"
 #include "mount/mounts.h"
 #include "warm/scrubber.h"
@@ -50,6 +51,7 @@ struct EngineOptions {
   bool forbidPrivateAddresses = false;
   std::vector<std::string> allowedNetworks;
   ProxyOptions proxies;
+  RdmaOptions rdma;
   TransportFactory transport = PeerTransport::create;  // another one has only in tests
   // The files of one shard's reactor; others than the kernel's only in tests.
   std::function<std::unique_ptr<FileSystem>(Reactor&)> files = kernelFiles;
@@ -91,6 +93,7 @@ struct EngineStatistics {
   std::uint64_t writeBackBytes = 0;  // in memory, and not in the cache files yet
   std::vector<LimitUse> limits;      // of the node, whether set or not
   std::size_t longestQueue = 0;      // of calls to one shard, since the start
+  RdmaStatistics rdma;
   std::vector<PeerStatistics> peers;
 };
 
@@ -146,6 +149,16 @@ class Engine {
   [[nodiscard]] EngineStatistics::ArenaUse arenaUse() const;
   [[nodiscard]] Status createShard(const EngineOptions& options, std::size_t index);
   [[nodiscard]] Task<Status> startServices(const EngineOptions& options);
+  // Before the shards start: opens the ports that their transports read over.
+  [[nodiscard]] Task<Status> openRdma(const EngineOptions& options);
+  // On the home shard's thread, for a shard that has started.
+  [[nodiscard]] Status checkRdma(const Shard& shard);
+  // Has the RDMA port know the memory for chunks; reads into it go over TCP before.
+  [[nodiscard]] Task<Status> pinArena();
+  // When all shards have started: has the memory for chunks committed and pinned, before it returns
+  // where RDMA is required, else in the background.
+  [[nodiscard]] Task<Status> prepareArena();
+  Task<void> prepareArenaMeanwhile();
   // Those of the home shard, when all shards have started.
   void createServices(const EngineOptions& options);
   void createMounting();
@@ -159,6 +172,7 @@ class Engine {
   ClusterLeave leave_{commons_};
   std::unique_ptr<ArenaSource> arenaSource_;
   ArenaOrigin arenaOrigin_;
+  RdmaPorts rdma_;
   std::vector<std::unique_ptr<Listener>> listeners_;
   std::unique_ptr<ManifestStore> manifests_;
   std::unique_ptr<ContentCalls> contents_;

@@ -187,8 +187,9 @@ struct TransportOptions {
   std::uint64_t openFiles = 0;  // that this process may have; 0: as RLIMIT_NOFILE says
   // RDMA port over which reads are asked for and answered where the peer has one, too; null: none.
   std::shared_ptr<Device> rdma = nullptr;
-  // Memory that many answers lie in; over RDMA they are sent from there. May be null.
-  std::shared_ptr<MemoryRegion> arena = nullptr;
+  // Memory that many answers lie in. Over RDMA they are sent from there, each region from the
+  // moment that its owner has registered it with the port.
+  std::vector<std::shared_ptr<MemoryRegion>> arena = {};
   // Further ports, which are used beside `rdma` by the bandwidth that they turn out to have. The
   // n-th port of an agent meets the n-th one of another, or one of those that it has.
   std::vector<std::shared_ptr<Device>> furtherRdma = {};
@@ -219,6 +220,9 @@ struct PeerStatistics {
   std::string rdma;       // ports that reads from this peer use: "mlx5_0/1, mlx5_1/1"; empty: none
   std::string rdmaError;  // why there is none now; empty where RDMA is off
   std::vector<RailStatistics> rdmaRails;  // one for each port of ours
+
+  // Counts what another shard has counted of the same node.
+  void add(const PeerStatistics& other);
 };
 
 class PeerTransport {
@@ -279,6 +283,9 @@ class PeerTransport {
   // before destruction.
   [[nodiscard]] virtual Task<void> close() = 0;
   [[nodiscard]] virtual std::vector<PeerStatistics> statistics() const = 0;
+  // Why this shard uses TransportOptions.rdma for no peer; kOk where it does, and where it has
+  // none.
+  [[nodiscard]] virtual Status rdmaStatus() const { return {}; }
 };
 
 // Makes the transport of one shard, as PeerTransport::create.

@@ -52,10 +52,9 @@ struct RdmaShard::Pool : std::enable_shared_from_this<Pool> {
   std::vector<std::size_t> free;
 };
 
-Result<std::unique_ptr<RdmaShard>> RdmaShard::create(Reactor& reactor,
-                                                     std::shared_ptr<Device> device,
-                                                     std::shared_ptr<MemoryRegion> arena,
-                                                     RdmaTimes times) {
+Result<std::unique_ptr<RdmaShard>> RdmaShard::create(
+    Reactor& reactor, std::shared_ptr<Device> device,
+    std::vector<std::shared_ptr<MemoryRegion>> arena, RdmaTimes times) {
   std::unique_ptr<RdmaShard> made(new RdmaShard(reactor, std::move(device), times));
   auto completions = CompletionQueue::create(made->device_, kCompletions);
   if (!completions.ok()) return completions.error();
@@ -67,11 +66,7 @@ Result<std::unique_ptr<RdmaShard>> RdmaShard::create(Reactor& reactor,
   if (!staging.ok()) return staging.error();
   made->staging_ = std::move(*staging);
   made->room_.release(kStagingBuffers);
-  if (arena != nullptr) {
-    const auto known = arena->registrationWith(made->device_);
-    if (!known.ok()) return known.error();
-    made->arena_ = std::move(arena);
-  }
+  made->arena_ = std::move(arena);
   return made;
 }
 
@@ -150,12 +145,13 @@ Result<MemorySlice> RdmaShard::message(std::span<const std::byte> frame) {
 
 Task<MemorySlice> RdmaShard::readable(std::span<const std::byte> bytes,
                                       std::shared_ptr<const void> keep) {
-  if (arena_ != nullptr && keep != nullptr) {
-    const std::span<const std::byte> all = arena_->bytes();
+  for (const std::shared_ptr<MemoryRegion>& region : arena_) {
+    if (keep == nullptr || device_->registeredAs(*region) == nullptr) continue;
+    const std::span<const std::byte> all = region->bytes();
     const std::less_equal<> notAfter;
     if (notAfter(all.data(), bytes.data()) &&
         notAfter(bytes.data() + bytes.size(), all.data() + all.size())) {
-      co_return MemorySlice{arena_, static_cast<std::uint64_t>(bytes.data() - all.data()),
+      co_return MemorySlice{region, static_cast<std::uint64_t>(bytes.data() - all.data()),
                             bytes.size(), std::move(keep)};
     }
   }

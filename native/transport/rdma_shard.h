@@ -35,11 +35,11 @@ struct RdmaTimes {
 
 class RdmaShard {
  public:
-  // Pins a few megabytes. `arena`: memory that many answers lie in, which is registered too and
-  // sent from without a copy; may be null. `reactor` must remain live while this object is used.
+  // Pins a few megabytes. `arena`: memory that many answers lie in, which is sent from without a
+  // copy once its owner has registered it. `reactor` must remain live while this object is used.
   [[nodiscard]] static Result<std::unique_ptr<RdmaShard>> create(
-      Reactor& reactor, std::shared_ptr<Device> device, std::shared_ptr<MemoryRegion> arena,
-      RdmaTimes times);
+      Reactor& reactor, std::shared_ptr<Device> device,
+      std::vector<std::shared_ptr<MemoryRegion>> arena, RdmaTimes times);
   ~RdmaShard();  // after stop(), and after the endpoints
 
   // Starts the coroutines in `gate`. `watchesDevice`: of the shards of a device one takes its
@@ -58,8 +58,8 @@ class RdmaShard {
   // A copy of `frame` that can be sent; its owner gives the room back. kOutOfSpace: the device may
   // pin no more room for messages.
   [[nodiscard]] Result<MemorySlice> message(std::span<const std::byte> frame);
-  // `bytes` as memory that the device knows: in place when they lie in the arena and `keep` holds
-  // them, else a copy, for which this waits until there is room.
+  // `bytes` as memory that the device knows: in place when they lie in memory of the arena that is
+  // registered and `keep` holds them, else a copy, for which this waits until there is room.
   [[nodiscard]] Task<MemorySlice> readable(std::span<const std::byte> bytes,
                                            std::shared_ptr<const void> keep);
 
@@ -74,7 +74,7 @@ class RdmaShard {
   const std::shared_ptr<Device> device_;
   const RdmaTimes times_;
   std::unique_ptr<CompletionQueue> completions_;
-  std::shared_ptr<MemoryRegion> arena_;
+  std::vector<std::shared_ptr<MemoryRegion>> arena_;
   std::vector<std::shared_ptr<Pool>> messages_;  // more when all are under way
   std::shared_ptr<Pool> staging_;
   Semaphore room_;  // staging buffers

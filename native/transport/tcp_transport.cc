@@ -65,7 +65,7 @@ void TcpTransport::startRdma(const std::shared_ptr<Device>& device) {
   auto made = RdmaShard::create(reactor_, device, options_.arena,
                                 {.silence = options_.rdmaSilence, .idle = options_.rdmaIdle});
   if (!made.ok()) {
-    rdmaError_ = made.error().message;
+    rdmaStatus_ = made.error();
     return;
   }
   rdmaShards_.push_back(std::move(*made));
@@ -113,7 +113,7 @@ void TcpTransport::setPeers(std::vector<PeerIdentity> peers) {
     if (!rdma_.empty()) {
       peers_[node]->useRdma(rdma_);
     } else {
-      accountOf(node)->rdmaError = rdmaError_;
+      accountOf(node)->rdmaError = rdmaStatus_.error().message;
     }
   }
   // Left: the gone, and former incarnations. Agents that dialled us before we heard of them stay.

@@ -1,0 +1,96 @@
+// Which ports an engine uses, and what it says of the others.
+#include "engine/rdma_ports.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cerrno>
+
+#include "verbs/testing/in_process_verbs.h"
+
+namespace hearth {
+namespace {
+
+using ::testing::HasSubstr;
+using testing_verbs::Fabric;
+using testing_verbs::InProcessVerbs;
+using testing_verbs::PortOptions;
+
+class RdmaPortsTest : public ::testing::Test {
+ protected:
+  Result<RdmaPorts> open(std::vector<PortOptions> ports, std::vector<std::string> devices = {},
+                         RdmaUse use = RdmaUse::kAuto) {
+    auto verbs = std::make_shared<InProcessVerbs>(fabric_, std::move(ports));
+    return RdmaPorts::open(
+        {.use = use, .devices = std::move(devices), .load = [verbs](const std::string&) {
+           return std::shared_ptr<Verbs>(verbs);
+         }});
+  }
+  std::string used(std::vector<PortOptions> ports, std::vector<std::string> devices = {}) {
+    const auto opened = open(std::move(ports), std::move(devices));
+    return opened->port() == nullptr ? "" : std::string(opened->port()->name());
+  }
+  std::string reason(std::vector<PortOptions> ports, std::vector<std::string> devices = {}) {
+    return open(std::move(ports), std::move(devices))->statistics().reason;
+  }
+
+  Fabric fabric_;
+};
+
+const PortOptions kFirst{.name = "mlx5_0", .address = 1}, kSecond{.name = "mlx5_1", .address = 2};
+
+TEST_F(RdmaPortsTest, TakesPortsThatMatchAPattern) {
+  EXPECT_EQ(used({kFirst, kSecond}), "mlx5_0/1");
+  EXPECT_EQ(used({kFirst, kSecond}, {"mlx5_1"}), "mlx5_1/1");
+  EXPECT_EQ(used({kFirst, kSecond}, {"mlx5_1/1"}), "mlx5_1/1");
+  EXPECT_EQ(used({kFirst, kSecond}, {"roce*", "mlx5_[1-3]"}), "mlx5_1/1");
+}
+
+TEST_F(RdmaPortsTest, NamesThePortsOfWhichNoneMatches) {
+  EXPECT_EQ(reason({kFirst, kSecond}, {"mlx5_0/2", "roce*"}),
+            "no port matches mlx5_0/2, roce* (rdma.devices); there are mlx5_0/1, mlx5_1/1");
+}
+
+TEST_F(RdmaPortsTest, SaysWhyAPortThatMayBeUsedIsNot) {
+  EXPECT_THAT(reason({{.name = "mlx5_0", .active = false}}), HasSubstr("check the cable"));
+  EXPECT_THAT(reason({{.name = "mlx5_0", .openError = EACCES}}), HasSubstr("/dev/infiniband"));
+  EXPECT_THAT(reason({}), HasSubstr("no RDMA device"));
+}
+
+TEST_F(RdmaPortsTest, ListsRefusedPortsBesideTheOneThatIsUsed) {
+  const auto opened = open({kFirst, {.name = "mlx5_1", .address = 2, .active = false}});
+  const RdmaStatistics rdma = opened->statistics();
+  ASSERT_EQ(rdma.ports.size(), 1u);
+  EXPECT_TRUE(rdma.ports.front().used);
+  ASSERT_EQ(rdma.refused.size(), 1u);
+  EXPECT_EQ(rdma.refused.front().port, "mlx5_1/1");
+}
+
+// A port that may not be used is nobody's concern.
+TEST_F(RdmaPortsTest, ListsNoRefusedPortThatMatchesNoPattern) {
+  const auto opened = open({kFirst, {.name = "mlx5_1", .address = 2, .active = false}}, {"mlx5_0"});
+  EXPECT_TRUE(opened->statistics().refused.empty());
+}
+
+TEST_F(RdmaPortsTest, AreAnErrorWithAdviceWhereTheyAreRequired) {
+  const auto opened = open({{.name = "mlx5_0", .active = false}}, {}, RdmaUse::kRequired);
+  ASSERT_FALSE(opened.ok());
+  EXPECT_EQ(opened.code(), ErrorCode::kUnavailable);
+  EXPECT_THAT(opened.error().message, HasSubstr("RDMA is required and cannot be used: mlx5_0/1"));
+  EXPECT_THAT(opened.error().message, HasSubstr("set rdma to auto"));
+}
+
+TEST_F(RdmaPortsTest, SayWhenTheirPortHasGoneDown) {
+  auto opened = open({kFirst});
+  opened->notePinned();
+  EXPECT_EQ(opened->statistics().reason, "");
+  fabric_.setLink(1, false);
+  opened->port()->takeEvents();
+  EXPECT_THAT(opened->statistics().reason, HasSubstr("mlx5_0/1 is down"));
+  fabric_.setLink(1, true);
+  opened->port()->takeEvents();
+  EXPECT_EQ(opened->statistics().reason, "");
+}
+
+}  // namespace
+}  // namespace hearth

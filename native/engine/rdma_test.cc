@@ -1,0 +1,230 @@
+// Engines that read datasets from each other over RDMA, on the fabric inside the process.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <future>
+
+#include "engine/testing_cluster.h"
+#include "verbs/testing/in_process_verbs.h"
+
+namespace hearth::testing_cluster {
+namespace {
+
+using ::testing::HasSubstr;
+using testing_verbs::Fabric;
+using testing_verbs::InProcessVerbs;
+using testing_verbs::PortOptions;
+
+constexpr std::size_t kFileBytes = 5'000'000;  // more than a chunk
+constexpr std::size_t kFiles = 4;
+
+class RdmaTest : public ::testing::Test {
+ protected:
+  std::function<void(EngineOptions&)> over(PortOptions port) {
+    auto verbs = std::make_shared<InProcessVerbs>(fabric_, std::vector{std::move(port)});
+    return [verbs](EngineOptions& options) {
+      options.shards = 1;
+      options.rdma.use = RdmaUse::kAuto;
+      options.rdma.load = [verbs](const std::string&) -> Result<std::shared_ptr<Verbs>> {
+        return std::shared_ptr<Verbs>(verbs);
+      };
+    };
+  }
+  void start(PortOptions a, PortOptions b) {
+    a_ = std::make_unique<Agent>("a", over(std::move(a)));
+    b_ = std::make_unique<Agent>("b", over(std::move(b)));
+    connect({a_.get(), b_.get()});
+  }
+  // Gives `holder` a dataset whose origin then goes, and names it to `reader`.
+  std::shared_ptr<Dataset> hold(Agent& holder, Agent& reader) {
+    Origin origin;
+    for (std::size_t file = 0; file < kFiles; ++file)
+      origin.add("file" + std::to_string(file), kFileBytes);
+    for (const std::string& name : origin.names()) expected_[name] = origin.bytesOf(name);
+    const auto held = holder.add(origin);
+    auto wanted = reader.add(origin);
+    holder.beginWarm(held);
+    EXPECT_EQ(holder.awaitWarm().state, WarmState::kSucceeded);
+    return wanted;
+  }
+  // One file, from wherever it is; its bytes are compared.
+  void read(Agent& reader, const std::shared_ptr<Dataset>& dataset, std::size_t file) {
+    const std::string name = "file" + std::to_string(file);
+    const auto entry = dataset->manifest->lookUp(name);
+    ASSERT_TRUE(entry.has_value());
+    const auto bytes =
+        reader.await(reader.engine().contents().read(dataset, *entry, 0, kFileBytes));
+    ASSERT_TRUE(bytes.ok()) << bytes.error().message;
+    EXPECT_TRUE(std::ranges::equal(*bytes, std::as_bytes(std::span(expected_[name]))));
+  }
+  void readAgain(Agent& reader, const std::shared_ptr<Dataset>& dataset, std::size_t file) {
+    static_cast<void>(reader.await(reader.engine().contents().evict(
+        dataset, std::vector{*dataset->manifest->lookUp("file" + std::to_string(file))})));
+    read(reader, dataset, file);
+  }
+  // Reads the first file until RDMA carries what is read; the memory for chunks is pinned by then.
+  void connects(Agent& reader, const std::string& holder, const std::shared_ptr<Dataset>& dataset) {
+    ASSERT_TRUE(eventually([&] {
+      readAgain(reader, dataset, 0);
+      return of(reader, holder).rdmaBytesReceived >= kFileBytes;
+    }));
+  }
+  static EngineStatistics statistics(Agent& agent) {
+    return agent.await(agent.engine().statistics());
+  }
+  static PeerStatistics of(Agent& agent, const std::string& peer) {
+    for (const PeerStatistics& each : statistics(agent).peers) {
+      if (each.node == peer) return each;
+    }
+    return {};
+  }
+  static Result<std::unique_ptr<Engine>> open(const TemporaryFolder& folder, RdmaOptions rdma) {
+    EngineOptions options;
+    options.node = "a";
+    options.secret.assign(32, std::byte{7});
+    options.cacheDirectories = {{folder.path(), 1ull << 30, 0}};
+    options.shards = 1;
+    options.rdma = std::move(rdma);
+    return Engine::open(std::move(options), [](EngineEvent) {});
+  }
+
+  Fabric fabric_;
+  std::map<std::string, std::string> expected_;
+  std::unique_ptr<Agent> a_, b_;
+};
+
+const PortOptions kPortOfA{.name = "a0", .address = 1}, kPortOfB{.name = "b0", .address = 2};
+
+TEST_F(RdmaTest, EnginesReadDatasetsFromEachOther) {
+  start(kPortOfA, kPortOfB);
+  const auto ofB = hold(*b_, *a_);
+  connects(*a_, "b", ofB);
+  for (std::size_t file = 1; file < kFiles; ++file) read(*a_, ofB, file);
+  const auto ofA = hold(*a_, *b_);
+  connects(*b_, "a", ofA);
+  for (std::size_t file = 1; file < kFiles; ++file) read(*b_, ofA, file);
+
+  const PeerStatistics peer = of(*a_, "b");
+  EXPECT_EQ(peer.rdma, "a0/1");
+  EXPECT_EQ(peer.rdmaError, "");
+  // The first file has come by RDMA at least once; others may be asked for again after a pause of
+  // this machine.
+  EXPECT_GT(peer.rdmaBytesReceived, kFileBytes);
+  EXPECT_GT(peer.rdmaBytesSent, kFileBytes);
+  EXPECT_EQ(peer.rdmaFailures, 0u);
+  const RdmaStatistics rdma = statistics(*a_).rdma;
+  EXPECT_EQ(rdma.reason, "");
+  ASSERT_EQ(rdma.ports.size(), 1u);
+  EXPECT_EQ(rdma.ports.front().name, "a0/1");
+  EXPECT_EQ(rdma.ports.front().link, "RoCE v2");
+  EXPECT_EQ(rdma.ports.front().gid, "10.0.0.1");
+  EXPECT_TRUE(rdma.ports.front().active);
+  EXPECT_TRUE(rdma.ports.front().used);
+}
+
+class LostDeviceTest : public RdmaTest {
+ protected:
+  // Device `lost` goes while what is written to the reader is held.
+  void losesDevice(std::uint8_t lost) {
+    start(kPortOfA, kPortOfB);
+    const auto wanted = hold(*b_, *a_);
+    connects(*a_, "b", wanted);
+    std::atomic<bool> isHeld = false;
+    fabric_.judgeBy([&isHeld](std::uint32_t, ibv_wr_opcode opcode) -> Fabric::Verdict {
+      if (opcode == IBV_WR_RDMA_WRITE) isHeld = true;
+      return {.held = opcode == IBV_WR_RDMA_WRITE};
+    });
+    auto reading = std::async(std::launch::async, [&] {
+      for (std::size_t file = 0; file < kFiles; ++file) readAgain(*a_, wanted, file);
+    });
+    EXPECT_TRUE(eventually([&] { return isHeld.load(); }));
+    fabric_.remove(lost);
+    reading.get();
+    fabric_.judgeBy({});
+    EXPECT_TRUE(eventually([&] {
+      readAgain(*a_, wanted, 0);
+      return !of(*a_, "b").rdmaError.empty();
+    }));
+    EXPECT_GT(of(*a_, "b").rdmaFailures, 0u);
+  }
+};
+
+TEST_F(LostDeviceTest, ReadsGoOnOverTcpWithoutTheReaders) { losesDevice(1); }
+
+TEST_F(LostDeviceTest, ReadsGoOnOverTcpWithoutTheHolders) { losesDevice(2); }
+
+TEST_F(RdmaTest, ReadsOverTcpWhereTheOtherAgentHasNoPort) {
+  start(kPortOfA, {.name = "b0", .address = 2, .active = false});
+  const auto wanted = hold(*b_, *a_);
+  EXPECT_TRUE(eventually([&] {
+    readAgain(*a_, wanted, 0);
+    return !of(*a_, "b").rdmaError.empty();
+  }));
+  EXPECT_EQ(of(*a_, "b").rdmaBytesReceived, 0u);
+  const RdmaStatistics rdma = statistics(*b_).rdma;
+  EXPECT_THAT(rdma.reason, HasSubstr("the port is not active"));
+  ASSERT_EQ(rdma.refused.size(), 1u);
+  EXPECT_EQ(rdma.refused.front().port, "b0/1");
+}
+
+TEST_F(RdmaTest, SaysThatMemoryMayNotBePinned) {
+  // Room for messages and copies, and not for the memory for chunks.
+  start(kPortOfA, {.name = "b0", .address = 2, .lockableBytes = 32u << 20});
+  EXPECT_TRUE(eventually(
+      [&] { return statistics(*b_).rdma.reason.find("RLIMIT_MEMLOCK") != std::string::npos; }));
+  const auto wanted = hold(*a_, *b_);
+  read(*b_, wanted, 0);
+  EXPECT_EQ(of(*b_, "a").rdmaBytesReceived, 0u);
+}
+
+TEST_F(RdmaTest, WorksOverTcpWithoutALibraryAndSaysWhy) {
+  const TemporaryFolder folder;
+  const auto engine =
+      open(folder, {.use = RdmaUse::kAuto, .library = "libibverbs-of-no-machine.so.1"});
+  ASSERT_TRUE(engine.ok()) << engine.error().message;
+  const RdmaStatistics rdma = runOn((*engine)->home(), (*engine)->statistics()).rdma;
+  EXPECT_THAT(rdma.reason, HasSubstr("libibverbs-of-no-machine"));
+  EXPECT_THAT(rdma.reason, HasSubstr("install libibverbs1"));
+  EXPECT_TRUE(rdma.ports.empty());
+}
+
+TEST_F(RdmaTest, LoadsNoLibraryWhereItIsOff) {
+  const TemporaryFolder folder;
+  bool isLoaded = false;
+  const auto engine = open(folder, {.load = [&](const std::string&) {
+                             isLoaded = true;
+                             return Error{ErrorCode::kNotFound, "none"};
+                           }});
+  ASSERT_TRUE(engine.ok());
+  EXPECT_FALSE(isLoaded);
+  EXPECT_EQ(runOn((*engine)->home(), (*engine)->statistics()).rdma.reason, "");
+}
+
+class RequiredRdmaTest : public RdmaTest {
+ protected:
+  // The message of a start that fails.
+  std::string refusal(PortOptions port) {
+    const TemporaryFolder folder;
+    auto verbs = std::make_shared<InProcessVerbs>(fabric_, std::vector{std::move(port)});
+    const auto engine = open(
+        folder, {.use = RdmaUse::kRequired,
+                 .load = [verbs](const std::string&) { return std::shared_ptr<Verbs>(verbs); }});
+    return engine.ok() ? "" : engine.error().message;
+  }
+};
+
+TEST_F(RequiredRdmaTest, StartsWithAPort) { EXPECT_EQ(refusal({}), ""); }
+
+TEST_F(RequiredRdmaTest, DoesNotStartWithoutAPort) {
+  EXPECT_THAT(refusal({.active = false}), HasSubstr("RDMA is required and cannot be used"));
+}
+
+TEST_F(RequiredRdmaTest, DoesNotStartWhenMemoryCannotBePinned) {
+  // Not even messages, and then messages and copies alone.
+  EXPECT_THAT(refusal({.lockableBytes = 1u << 20}), HasSubstr("RLIMIT_MEMLOCK"));
+  EXPECT_THAT(refusal({.lockableBytes = 32u << 20}), HasSubstr("RLIMIT_MEMLOCK"));
+}
+
+}  // namespace
+}  // namespace hearth::testing_cluster
