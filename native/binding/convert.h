@@ -25,6 +25,7 @@ namespace hearth::convert {
 [[nodiscard]] Location location(const Napi::Object& from);
 [[nodiscard]] ProxyOptions proxyOptions(const Napi::Object& from);
 [[nodiscard]] Error error(const Napi::Object& from);
+[[nodiscard]] RdmaOptions rdmaOptions(const Napi::Value& from);  // off when it is undefined
 [[nodiscard]] Verification verification(const std::string& name);
 [[nodiscard]] MountOptions::Path mountPath(const std::string& name);
 
@@ -38,6 +39,8 @@ namespace hearth::convert {
 [[nodiscard]] Napi::Value toJs(Napi::Env env, const MountInfo& mount);
 [[nodiscard]] Napi::Value toJs(Napi::Env env, const SourceSet& set);
 [[nodiscard]] Napi::Value toJs(Napi::Env env, const EngineStatistics& statistics);
+[[nodiscard]] Napi::Value toJs(Napi::Env env, const RdmaStatistics& rdma);
+[[nodiscard]] Napi::Value rdmaToJs(Napi::Env env, const PeerStatistics& peer);
 [[nodiscard]] Napi::Value toJs(Napi::Env env, const std::vector<PeerAddress>& addresses);
 [[nodiscard]] Napi::Value toJs(Napi::Env env, const EngineEvent& event);
 // One row of Engine.entries().

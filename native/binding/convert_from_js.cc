@@ -149,6 +149,7 @@ EngineOptions engineOptions(const Napi::Object& from) {
   options.scrub.bytesPerSecond =
       numberOr(from, "scrubBytesPerSecond", options.scrub.bytesPerSecond);
   options.limits = nodeLimits(from);
+  options.rdma = rdmaOptions(field(from, "rdma"));
   options.certificateAuthorities = textOr(from, "certificateAuthorities");
   options.forbidPrivateAddresses = flagOr(from, "forbidPrivateAddresses");
   const Napi::Value networks = field(from, "allowedNetworks");

@@ -267,6 +267,7 @@ Napi::Array peersToJs(Napi::Env env, const std::vector<PeerStatistics>& all) {
     row.Set("hedged", big(env, peer.hedged));
     row.Set("paused", big(env, peer.paused));
     row.Set("error", peer.error);
+    row.Set("rdma", rdmaToJs(env, peer));
     peers.Set(peers.Length(), row);
   }
   return peers;
@@ -327,6 +328,7 @@ Napi::Value toJs(Napi::Env env, const EngineStatistics& statistics) {
   object.Set("limits", limitsToJs(env, statistics.limits));
   object.Set("arena", arenaToJs(env, statistics.arena));
   object.Set("longestQueue", static_cast<double>(statistics.longestQueue));
+  object.Set("rdma", toJs(env, statistics.rdma));
   object.Set("peers", peersToJs(env, statistics.peers));
   return object;
 }

@@ -11,6 +11,7 @@ import { statusView } from '../view.ts';
 import { printDatasets } from './dataset.ts';
 import { printJobs } from './job.ts';
 import { printMounts } from './mount.ts';
+import { rdmaLines } from './status_rdma.ts';
 
 const barWidth = 12;
 const defaultWatchSeconds = 2;
@@ -91,6 +92,8 @@ async function printStatus(session: Session, status: GetStatusResponse): Promise
   );
   printNodes(session, status.nodes);
   printHolders(session, status.nodes);
+  const rdma = rdmaLines(status.nodes);
+  if (rdma.length > 0) session.print('', ...rdma.map(printable));
   const differences = apiDifferences(status, 'this command');
   if (differences.length > 0) session.print('', ...differences.map((one) => `${printable(one)}.`));
   if (status.datasets.length > 0) {

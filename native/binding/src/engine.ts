@@ -7,6 +7,7 @@ import type { ErrorCode } from '@hearth/common';
 import type { ArenaPages, ArenaStatistics } from './arena_statistics.ts';
 import type { CopyStatistics } from './copy_statistics.ts';
 import type { LimitOptions, LimitStatistics } from './limits.ts';
+import type { RdmaOptions, RdmaPeerStatistics, RdmaStatistics } from './rdma.ts';
 import type { MirrorPlace, RevisionSource, SourceStatistics } from './sources.ts';
 
 export interface Address {
@@ -48,6 +49,8 @@ export interface EngineOptions {
   scrubBytesPerSecond: bigint;
   /** Limits on resources that this node shares with others. */
   limits: LimitOptions;
+  /** Over which ports this agent reads from others, beside TCP. */
+  rdma: RdmaOptions;
   /** File with certificate authorities for https origins; empty: the system's. */
   certificateAuthorities: string;
   /** Refuses origins whose address is loopback, link-local or private, after name look-up and every redirect. */
@@ -337,6 +340,7 @@ export interface Statistics {
   arena: ArenaStatistics;
   /** The most calls that waited for one shard at a time since the start. */
   longestQueue: number;
+  rdma: RdmaStatistics;
   peers: PeerStatistics[];
 }
 
@@ -356,6 +360,7 @@ export interface PeerStatistics {
   paused: bigint;
   /** Why the last connection failed or ended. */
   error: string;
+  rdma: RdmaPeerStatistics;
 }
 
 export interface VerifyResult {

@@ -30,6 +30,7 @@ const options: EngineOptions = {
     peers: { total: 0n, warm: 0n },
     disk: { total: 0n, warm: 0n },
   },
+  rdma: { use: 'off', devices: [], library: '' },
   certificateAuthorities: '',
   forbidPrivateAddresses: false,
   allowedNetworks: [],

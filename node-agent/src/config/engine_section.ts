@@ -1,6 +1,9 @@
 import { z } from 'zod';
 import { parseSize } from './quantity.ts';
-import { countBetween, oneOf, setting } from './setting.ts';
+import { countBetween, listOf, oneOf, optionalSetting, setting } from './setting.ts';
+
+const parsePortPattern = (value: unknown) =>
+  typeof value === 'string' && /^[\w.*?[\]!^-]{1,64}(\/\d)?$/.test(value) ? value : undefined;
 
 /** Resources of the machine for the engine: threads, connections, memory. */
 export const engineSection = z
@@ -40,6 +43,33 @@ export const engineSection = z
       },
       oneOf('transparent', 'huge-2Mi', 'huge-1Gi'),
       'transparent',
+    ),
+    rdma: setting(
+      {
+        description:
+          'Whether this agent and others read from each other by RDMA where both have a port: auto where that works, with TCP where not, and status says why; required does not start without a port. The memory for chunks is pinned then, which needs a limit of locked memory as large, or CAP_IPC_LOCK.',
+        allowed: 'off, auto or required',
+        form: 'text',
+      },
+      oneOf('off', 'auto', 'required'),
+      'off',
+    ),
+    rdmaDevices: setting(
+      {
+        description: 'RDMA devices and ports that may be used, as patterns. Absent: all.',
+        allowed: 'patterns of devices or ports, for example mlx5_0, mlx5_* or mlx5_1/2',
+        form: 'list',
+      },
+      listOf(parsePortPattern),
+      '',
+    ),
+    rdmaLibrary: optionalSetting(
+      {
+        description: 'Library of RDMA verbs. Absent: libibverbs.so.1, where the system looks for libraries.',
+        allowed: 'a file name or an absolute path',
+        form: 'text',
+      },
+      (value) => (typeof value === 'string' && /^[^\s/]+$|^\/\S+$/.test(value) ? value : undefined),
     ),
     scrubRate: setting(
       {

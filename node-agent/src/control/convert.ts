@@ -165,6 +165,7 @@ export function nodeMessage(member: Member, statistics: NodeStatistics | undefin
       podsLeftOut: one.podsLeftOut ?? 0,
     })),
     pinnedBytes: statistics?.pinnedBytes ?? 0n,
+    rdma: statistics?.rdma,
     residentBytes: Object.fromEntries(
       Object.entries(statistics?.residency ?? {}).map(([name, { residentBytes }]) => [name, residentBytes]),
     ),

@@ -88,6 +88,11 @@ export class EngineOpener {
       holder: config.holder.socket,
       scrubBytesPerSecond: config.engine.scrubRate,
       limits: engineLimits(config.limits),
+      rdma: {
+        use: config.engine.rdma,
+        devices: config.engine.rdmaDevices,
+        library: config.engine.rdmaLibrary ?? '',
+      },
       certificateAuthorities: config.origins.certificateAuthorities ?? '',
       forbidPrivateAddresses: !config.origins.allowPrivate,
       allowedNetworks: config.origins.allowedNetworks,

@@ -4,6 +4,7 @@ import { arenaRows } from './arena_rows.ts';
 import { copyRows } from './copy_rows.ts';
 import { limitRows } from './limit_rows.ts';
 import { type MetricRow, ofDirectories, ofEngine, one, row, type Seen } from './metric_row.ts';
+import { rdmaRows } from './rdma_rows.ts';
 import { sourceRows } from './source_rows.ts';
 
 /** All metrics of an agent; docs/metrics.md is written from this table. */
@@ -160,6 +161,7 @@ export const metricRows: readonly MetricRow[] = [
     ({ statistics }) => statistics.peers.map((peer) => [[peer.node], Number(peer.hedged)]),
     ['peer'],
   ),
+  ...rdmaRows,
   row(
     'counter',
     'corrupt_blocks_total',

@@ -8,6 +8,7 @@ import type { Pins } from '../pins/index.ts';
 import { Mirror, RecordTable } from '../records/index.ts';
 import { arenaCapability } from './arena_capability.ts';
 import { limitsCapability } from './limits_capability.ts';
+import { rdmaCapability, rdmaOf } from './rdma.ts';
 import { type NodeResidency, type NodeStatistics, statisticsSchema } from './record.ts';
 
 /**
@@ -109,6 +110,7 @@ export class StatisticsPublisher {
   #record(statistics: Statistics, mounts: readonly MountInfo[]): NodeStatistics {
     const { directories } = statistics;
     const sum = (values: bigint[]) => values.reduce((a, b) => a + b, 0n);
+    const rdma = rdmaOf(statistics);
     return {
       node: this.#context.node,
       budgetBytes: sum(directories.map((one) => one.budgetBytes)),
@@ -124,7 +126,9 @@ export class StatisticsPublisher {
         ...this.#capabilities(),
         arenaCapability(statistics.arena),
         ...limitsCapability(statistics.limits),
+        ...rdmaCapability(rdma),
       ],
+      ...(rdma === undefined ? {} : { rdma }),
       residency: Object.fromEntries(this.#residencies(mounts)),
     };
   }

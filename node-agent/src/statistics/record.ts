@@ -19,6 +19,32 @@ const pod = z.object({
   reboundAt: z.string().default(''),
 });
 
+/** As RdmaStatus of the control API. */
+const rdmaSchema = z.object({
+  use: z.string(),
+  reason: z.string(),
+  ports: z.array(
+    z.object({
+      name: z.string(),
+      link: z.string(),
+      gid: z.string(),
+      mtuBytes: z.int(),
+      bitsPerSecond: unsigned,
+      active: z.boolean(),
+      used: z.boolean(),
+      bytesReceived: unsigned,
+      bytesSent: unsigned,
+      requests: unsigned,
+      failures: unsigned,
+    }),
+  ),
+  refused: z.array(z.object({ port: z.string(), reason: z.string() })),
+  peers: z.int(),
+  peersOverTcp: z.int(),
+  peersReason: z.string(),
+});
+export type NodeRdma = z.output<typeof rdmaSchema>;
+
 /** `stats/<node>`, leased: what an agent publishes of itself every few seconds, when it has changed. */
 export const statisticsSchema = z.object({
   node: z.string(),
@@ -44,6 +70,8 @@ export const statisticsSchema = z.object({
       }),
     )
     .default([]),
+  /** Absent: RDMA is off. */
+  rdma: rdmaSchema.optional(),
   /** By dataset. */
   residency: z.record(z.string(), datasetResidencySchema),
 });

@@ -260,6 +260,7 @@ export function engineOptions(node: string, onEvent: (event: EngineEvent) => voi
     holder: '/holder.sock',
     scrubBytesPerSecond: 0n,
     limits: { origin: noRates, peers: noRates, disk: noRates },
+    rdma: { use: 'off' as const, devices: [], library: '' },
     certificateAuthorities: '',
     incarnation: '1',
     forbidPrivateAddresses: false,

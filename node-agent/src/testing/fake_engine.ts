@@ -16,6 +16,7 @@ import type {
   MountInfo,
   MountOptions,
   Peer,
+  RdmaPeerStatistics,
   Residency,
   RevisionSource,
   SourceStatistics,
@@ -27,7 +28,7 @@ import type {
 import { FakeDisk } from './fake_disk.ts';
 import { type FakeFabric, notFound } from './fake_fabric.ts';
 import { FakeManifestBuilder } from './fake_manifest_builder.ts';
-import { fakeStatistics, freshArena } from './fake_statistics.ts';
+import { fakeStatistics, freshArena, rdmaOff } from './fake_statistics.ts';
 import { FakeWarm } from './fake_warm.ts';
 
 /** The engine's interface in memory: same states, same errors, bytes that are only counted. */
@@ -70,6 +71,9 @@ export class FakeEngine implements Engine {
   /** The greeting of the holder; undefined: there is none. */
   holderSight: HolderSight | undefined;
   arena = freshArena;
+  rdma = rdmaOff;
+  /** Of reads over RDMA, by agent. */
+  readonly peerRdma = new Map<string, RdmaPeerStatistics>();
   peers: Peer[] = [];
   closed = false;
 

@@ -1,5 +1,12 @@
 import { errorTable } from '@hearth/common';
-import type { BandwidthLimits, LimitOptions, LimitStatistics, Statistics } from '@hearth/engine';
+import type {
+  BandwidthLimits,
+  LimitOptions,
+  LimitStatistics,
+  PeerStatistics,
+  RdmaPeerStatistics,
+  Statistics,
+} from '@hearth/engine';
 import type { FakeEngine } from './fake_engine.ts';
 
 /** Memory for chunks that the holder keeps, of an agent that is the first. */
@@ -21,6 +28,37 @@ export const freshArena: Statistics['arena'] = {
   evictedFiles: 0n,
   movedBytes: 0n,
   loadedBytes: 0n,
+};
+
+export const rdmaOff: Statistics['rdma'] = { use: 'off', reason: '', ports: [], refused: [] };
+
+/** Reads by RDMA have a port and no peer. */
+export const rdmaReady: Statistics['rdma'] = {
+  use: 'auto',
+  reason: '',
+  ports: [
+    {
+      name: 'mlx5_0/1',
+      active: true,
+      used: true,
+      link: 'RoCE v2',
+      gid: '10.0.0.1',
+      mtuBytes: 4096,
+      bitsPerSecond: 100_000_000_000n,
+      numaNode: 0,
+      pciPath: '0000:17:00.0',
+    },
+  ],
+  refused: [],
+};
+
+const noRdma: RdmaPeerStatistics = {
+  port: '',
+  reason: '',
+  requests: 0n,
+  bytesReceived: 0n,
+  bytesSent: 0n,
+  failures: 0n,
 };
 
 const idle = { bytes: 0n, waitedSeconds: 0, waiting: 0 };
@@ -91,16 +129,22 @@ export function fakeStatistics(engine: FakeEngine): Statistics {
     limits: unusedLimits(engine.options.limits),
     arena: engine.arena,
     longestQueue: 0,
-    peers: [...engine.peerErrors].map(([node, error]) => ({
-      node,
-      connected: false,
-      streams: 0,
-      bytesReceived: 0n,
-      wireVersion: 0,
-      featuresOff: '',
-      hedged: 0n,
-      paused: 0n,
-      error,
-    })),
+    rdma: engine.rdma,
+    peers: [...new Set([...engine.peerErrors.keys(), ...engine.peerRdma.keys()])].map((node) => peer(engine, node)),
+  };
+}
+
+function peer(engine: FakeEngine, node: string): PeerStatistics {
+  return {
+    node,
+    connected: false,
+    streams: 0,
+    bytesReceived: 0n,
+    wireVersion: 0,
+    featuresOff: '',
+    hedged: 0n,
+    paused: 0n,
+    error: engine.peerErrors.get(node) ?? '',
+    rdma: engine.peerRdma.get(node) ?? noRdma,
   };
 }

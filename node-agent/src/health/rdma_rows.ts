@@ -1,0 +1,64 @@
+import type { RdmaPeerStatistics } from '@hearth/engine';
+import { type MetricRow, row } from './metric_row.ts';
+
+/** Of each agent that this one has been connected to, unless RDMA is off. */
+const ofPeers =
+  (read: (rdma: RdmaPeerStatistics) => bigint | number): MetricRow['read'] =>
+  ({ statistics: { rdma, peers } }) =>
+    rdma.use === 'off'
+      ? []
+      : peers.filter(({ node }) => node !== '').map((peer) => [[peer.node], Number(read(peer.rdma))]);
+
+/** Of reads over RDMA. */
+export const rdmaRows: readonly MetricRow[] = [
+  row(
+    'gauge',
+    'rdma_ready',
+    '1 while reads from other agents can go over RDMA, else 0; nothing where RDMA is off. The label is the setting.',
+    ({ statistics: { rdma } }) => (rdma.use === 'off' ? [] : [[[rdma.use], rdma.reason === '' ? 1 : 0]]),
+    ['use'],
+  ),
+  row(
+    'gauge',
+    'rdma_port_active',
+    '1 while the port of the RDMA device is active; the labels are how it is linked, its address, and whether reads use it.',
+    ({ statistics: { rdma } }) =>
+      rdma.ports.map(({ name, link, gid, used, active }) => [[name, link, gid, String(used)], active ? 1 : 0]),
+    ['port', 'link', 'gid', 'used'],
+  ),
+  row(
+    'gauge',
+    'rdma_peer_connected',
+    '1 while reads from the peer go over RDMA, 0 while they go over TCP.',
+    ofPeers(({ port }) => (port === '' ? 0 : 1)),
+    ['peer'],
+  ),
+  row(
+    'counter',
+    'rdma_received_bytes_total',
+    'Bytes that came from the peer by RDMA, which hearth_peer_received_bytes_total contains.',
+    ofPeers(({ bytesReceived }) => bytesReceived),
+    ['peer'],
+  ),
+  row(
+    'counter',
+    'rdma_sent_bytes_total',
+    'Bytes that were written to the peer by RDMA, which hearth_peer_sent_bytes_total contains.',
+    ofPeers(({ bytesSent }) => bytesSent),
+    ['peer'],
+  ),
+  row(
+    'counter',
+    'rdma_requests_total',
+    'Reads over RDMA from the peer and by the peer.',
+    ofPeers(({ requests }) => requests),
+    ['peer'],
+  ),
+  row(
+    'counter',
+    'rdma_failures_total',
+    'How often the RDMA connection to the peer has failed; the reads that were under way went over TCP.',
+    ofPeers(({ failures }) => failures),
+    ['peer'],
+  ),
+];

@@ -1,0 +1,55 @@
+import type { PeerStatistics, RdmaPeerStatistics, Statistics } from '@hearth/engine';
+import type { Capability } from '../capabilities/index.ts';
+import type { NodeRdma } from './record.ts';
+
+type Engine = Pick<Statistics, 'rdma' | 'peers'>;
+type Counter = Exclude<keyof RdmaPeerStatistics, 'port' | 'reason'>;
+
+/** Characters of a reason: each node writes the record every few seconds. */
+const longestReason = 500;
+
+/** Of reads over RDMA by and from this agent; undefined: they are off. */
+export function rdmaOf({ rdma, peers }: Engine): NodeRdma | undefined {
+  if (rdma.use === 'off') return undefined;
+  const others = peers.filter(({ node }) => node !== '');
+  const overTcp = rdma.reason === '' ? others.filter(isOverTcp) : [];
+  return {
+    use: rdma.use,
+    reason: rdma.reason.slice(0, longestReason),
+    ports: rdma.ports.map(({ name, link, gid, mtuBytes, bitsPerSecond, active, used }) => ({
+      name,
+      link,
+      gid,
+      mtuBytes,
+      bitsPerSecond,
+      active,
+      used,
+      bytesReceived: used ? sum(others, 'bytesReceived') : 0n,
+      bytesSent: used ? sum(others, 'bytesSent') : 0n,
+      requests: used ? sum(others, 'requests') : 0n,
+      failures: used ? sum(others, 'failures') : 0n,
+    })),
+    refused: rdma.refused.map(({ port, reason }) => ({ port, reason: reason.slice(0, longestReason) })),
+    peers: others.filter((peer) => peer.rdma.port !== '').length,
+    peersOverTcp: overTcp.length,
+    peersReason: overTcp.map(({ node, rdma: { reason } }) => `${node}: ${reason}`)[0]?.slice(0, longestReason) ?? '',
+  };
+}
+
+/** An agent that was never read from has neither a port nor a reason. */
+function isOverTcp({ rdma: { port, reason } }: PeerStatistics): boolean {
+  return port === '' && reason !== '';
+}
+
+function sum(peers: readonly PeerStatistics[], counter: Counter): bigint {
+  return peers.reduce((total, { rdma }) => total + rdma[counter], 0n);
+}
+
+/** Whether reads can go over RDMA, as a row of the node's capabilities; none where they are off. Changes rarely. */
+export function rdmaCapability(rdma: NodeRdma | undefined): Capability[] {
+  if (rdma === undefined) return [];
+  const refused = rdma.refused.map(({ port, reason }) => (port === '' ? reason : `${port} is not used: ${reason}`));
+  const used = rdma.ports.filter((port) => port.used).map(({ name, link, gid }) => `${name} (${link}, ${gid})`);
+  const clauses = rdma.reason === '' ? [...used, ...refused] : [rdma.reason];
+  return [{ name: 'rdma-reads', ready: rdma.reason === '', reason: clauses.join('; ') }];
+}
