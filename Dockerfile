@@ -57,7 +57,7 @@ RUN --mount=type=cache,target=/root/.npm \
 
 FROM ${DEBIAN_IMAGE}
 RUN apt-get update \
-  && apt-get install -y --no-install-recommends ca-certificates libcurl4 liburing2 libstdc++6 mount zlib1g \
+  && apt-get install -y --no-install-recommends ca-certificates ibverbs-providers libcurl4 libibverbs1 liburing2 libstdc++6 mount zlib1g \
   && rm -rf /var/lib/apt/lists/* /var/cache/* /var/log/*
 COPY --from=packages /usr/local/bin/node /usr/local/bin/
 WORKDIR /opt/hearth

@@ -161,6 +161,45 @@ const limits = z
   })
   .describe('Limits of each node on resources that it shares with others. Absent: no limits.');
 
+const rdma = z
+  .object({
+    use: z
+      .enum(['auto', 'required'])
+      .default('auto')
+      .describe(
+        'auto: by RDMA where two nodes can, over TCP where not. required: an agent without a port does not become ready; when ' +
+          'a port fails later, reads go on over TCP.',
+      ),
+    devices: z
+      .array(
+        z
+          .string()
+          .min(1)
+          .max(66)
+          .regex(/^[A-Za-z0-9_.*?[\]!^-]{1,64}(\/[0-9])?$/),
+      )
+      .max(16)
+      .default([])
+      .meta(asSet)
+      .describe(
+        'Devices, such as mlx5_0, or their ports, such as mlx5_0/1, that may be used; * stands for any. None: all.',
+      ),
+    resource: z
+      .string()
+      .min(1)
+      .max(316)
+      .regex(/^[a-z0-9]([-a-z0-9.]*[a-z0-9])?\/[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$/)
+      .optional()
+      .describe(
+        'Resource of a device plug-in, such as rdma/hca_shared_devices_a: an agent is given one of it, and only nodes that ' +
+          "have it run one. Absent: the device files in the node's /dev/infiniband.",
+      ),
+  })
+  .describe(
+    'Reads of the nodes from each other by RDMA. Absent: over TCP alone. The memory for chunks (engine.buffer) is pinned, ' +
+      'which the capability IPC_LOCK of the agents allows.',
+  );
+
 const resources = z.object({
   requests: z
     .record(z.string(), quantity())
@@ -297,6 +336,7 @@ export const nodeGroup = z.object({
     .default({ shards: 0, originConnections: 32, buffer: '256Mi', scrubRate: '20Mi' })
     .describe('Settings of the data path.'),
   limits: limits.optional(),
+  rdma: rdma.optional(),
   resources: resources.optional().describe('Resources of the agent pods.'),
   priorityClassName: objectName()
     .default('system-node-critical')

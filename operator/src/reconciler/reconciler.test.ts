@@ -18,6 +18,8 @@ type Observed = { made: string[] };
 class WidgetReconciler implements ObjectReconciler<Widget, Observed, string> {
   readonly type = widgets;
   readonly progressReasons = ['Making'];
+  readonly announcedConditions = ['Known'];
+  known: ConditionState = { type: 'Known', status: 'True', reason: 'Seen', message: 'Seen' };
   readonly made: string[] = [];
   observeError: Error | undefined;
   applyError: Error | undefined;
@@ -43,7 +45,7 @@ class WidgetReconciler implements ObjectReconciler<Widget, Observed, string> {
     const done: ConditionState = { type: 'Ready', status: 'True', reason: 'Made', message: 'All is made' };
     const making: ConditionState = { type: 'Ready', status: 'False', reason: 'Making', message: `${made} made` };
     const ready = this.ready ?? (made === spec.wanted.length ? done : making);
-    return { made, conditions: [ready, { type: 'Known', status: 'True', reason: 'Seen', message: 'Seen' }] };
+    return { made, conditions: [ready, this.known] };
   }
 
   requeueAfterMs(): number {
@@ -149,6 +151,18 @@ describe('reconcileObject', () => {
       events.map((event) => event.slice(0, 40)),
       ['Normal Made: All is made', 'Warning OriginUnreachable: No answer', `Normal Making: ${'x'.repeat(25)}`],
     );
+  });
+
+  it('reports when a condition that is to be announced does not hold, and when it holds again', async () => {
+    await make([]);
+    await pass();
+    events.length = 0;
+    reconciler.known = { ...reconciler.known, status: 'False', reason: 'Lost', message: 'Out of sight' };
+    await pass();
+    await pass();
+    reconciler.known = { ...reconciler.known, status: 'True', reason: 'Seen', message: 'Seen' };
+    await pass();
+    assert.deepEqual(events, ['Warning KnownLost: Out of sight', 'Normal KnownSeen: Seen']);
   });
 
   it('reports a failed action on the object and by one event, keeps what was done, and has it tried again', async () => {

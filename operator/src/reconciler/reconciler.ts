@@ -52,6 +52,8 @@ export interface ObjectReconciler<T extends ReconciledObject, Observed, Action>
   readonly type: ResourceType<T>;
   /** Reasons of Ready=False that are steps on the way, and so no warnings to people. */
   readonly progressReasons?: readonly string[];
+  /** Conditions beside Ready whose becoming False, and True again, is reported by an event as well. */
+  readonly announcedConditions?: readonly string[];
   /**
    * Pure. Gives one condition `Ready` and others. When an action failed and this does not say Ready=False by itself,
    * the shell says it: the reason is the error's code.

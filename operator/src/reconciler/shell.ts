@@ -122,6 +122,14 @@ class Shell<T extends ReconciledObject, Observed, Action> {
     const status = { ...figures, observedGeneration: generation, conditions };
     const written = await writeStatus(api, reconciler.type, object, status, signal);
     if (!written || !announce) return;
+    for (const type of reconciler.announcedConditions ?? []) {
+      const was = findCondition(before, type)?.status ?? 'Unknown';
+      const is = findCondition(conditions, type);
+      if (is?.status === 'False' && was !== 'False')
+        events.eventFor(reconciler.type, object, 'Warning', `${type}${is.reason}`, is.message);
+      if (is?.status === 'True' && was === 'False')
+        events.eventFor(reconciler.type, object, 'Normal', `${type}${is.reason}`, is.message);
+    }
     const was = findCondition(before, 'Ready');
     const is = findCondition(conditions, 'Ready');
     if (is === undefined || (was?.status === is.status && was.reason === is.reason)) return;

@@ -3,6 +3,7 @@ import type { Condition, NodeState } from '@hearth/common/resources';
 import type { ClusterStatus } from '../agents/index.ts';
 import { nodeStatus } from '../agents/testing/fake_agent.ts';
 import { adviceConditions } from './advice.ts';
+import { sampleCluster } from './testing/samples.ts';
 
 describe('the condition Volumes', () => {
   const alive = { name: 'volumes', ready: true, reason: '' };
@@ -31,7 +32,8 @@ describe('the condition Volumes', () => {
     lastTransitionTime: '2026-01-01T00:00:00Z',
   };
   const condition = (status: ClusterStatus | undefined, nodes: NodeState[], before: Condition[] = [written]) => {
-    const found = adviceConditions({ status, nodes }, before).find(({ type }) => type === 'Volumes');
+    const cluster = { ...sampleCluster(), status: { conditions: before } };
+    const found = adviceConditions({ status, nodes }, cluster).find(({ type }) => type === 'Volumes');
     return { status: found?.status, reason: found?.reason, message: found?.message ?? '' };
   };
 
@@ -57,5 +59,42 @@ describe('the condition Volumes', () => {
   it('stays as it is written while an operator that has just begun has heard of no agent', () => {
     assert.deepEqual(condition(undefined, [node('n1')]), { status: 'True', reason: 'Alive', message: 'as before' });
     assert.equal(condition(undefined, [node('n1')], []).reason, 'NotSeen');
+  });
+});
+
+describe('the condition Rdma', () => {
+  const nodes: NodeState[] = ['n1', 'n2'].map((name) => ({ name, group: 'all', ready: true, reason: '', message: '' }));
+  const directories = [{ path: '/var/cache/hearth' }];
+  const asking = sampleCluster({ nodeGroups: [{ name: 'all', cacheDirectories: directories, rdma: {} }] });
+  const condition = (cluster: typeof asking, reasons: Record<string, string>) => {
+    const reporting = Object.entries(reasons).map(([node, reason]) => {
+      const capability = { name: 'rdma-reads', ready: reason === '', reason, pods: [], podsLeftOut: 0 };
+      return [node, nodeStatus(node, { capabilities: [capability] })] as const;
+    });
+    const status = {
+      receivedAt: 0,
+      connected: true,
+      nodes: new Map(reporting),
+      datasets: new Map(),
+      jobs: new Map(),
+      apiDifferences: [],
+    };
+    return adviceConditions({ status, nodes }, cluster).find(({ type }) => type === 'Rdma');
+  };
+
+  it('is there only where a node group asks for RDMA', () => {
+    assert.equal(condition(sampleCluster(), {}), undefined);
+    assert.equal(condition(asking, {})?.status, 'Unknown');
+    assert.equal(condition(asking, { n1: '', n2: '' })?.status, 'True');
+  });
+
+  it('names the nodes that do not use RDMA with their reasons', () => {
+    assert.deepEqual(condition(asking, { n1: '', n2: 'mlx5_0/1: the port is not active' }), {
+      type: 'Rdma',
+      status: 'False',
+      reason: 'NotUsed',
+      message:
+        '1 of 2 nodes read from others over TCP though they are to use RDMA: n2: mlx5_0/1: the port is not active',
+    });
   });
 });

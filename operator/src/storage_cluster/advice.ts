@@ -1,5 +1,5 @@
 import type { NodeStatus } from '@hearth/common/generated/hearth/v1/control.ts';
-import type { Condition } from '@hearth/common/resources';
+import type { Condition, StorageCluster, StorageClusterSpec } from '@hearth/common/resources';
 import type { ClusterStatus } from '../agents/index.ts';
 import { type ConditionState, findCondition } from '../reconciler/index.ts';
 import type { Observation } from './observation.ts';
@@ -16,7 +16,12 @@ interface Advice {
   lacks: readonly Lack[];
   /** The condition is about this moment: what an agent said before it went away says nothing of it. */
   isLive?: boolean;
+  /** Whether the StorageCluster asks for what the condition is about; where not, there is none. Absent: always. */
+  isAskedFor?: (spec: StorageClusterSpec) => boolean;
 }
+
+/** A change of these conditions is reported by an event as well. */
+export const announcedConditions = ['Rdma'];
 
 interface Lack {
   /** As agents name it. */
@@ -64,19 +69,34 @@ const advices: readonly Advice[] = [
     ],
     isLive: true,
   },
+  {
+    type: 'Rdma',
+    holds: { reason: 'Ready', message: 'The nodes that are to read from each other by RDMA can' },
+    lacks: [
+      {
+        capability: 'rdma-reads',
+        reason: 'NotUsed',
+        message: 'read from others over TCP though they are to use RDMA',
+      },
+    ],
+    isAskedFor: ({ nodeGroups }) => nodeGroups.some(({ rdma }) => rdma !== undefined),
+  },
 ];
 
 /**
  * What agents lack though they serve. These conditions are for people to look at: they do not keep the StorageCluster
- * from being Ready. `before`: those that are written; they stay while no agent reports, unless they are about this moment.
+ * from being Ready. Those that are written stay while no agent reports, unless they are about this moment.
  */
 export function adviceConditions(
   { status, nodes }: Pick<Observation, 'status' | 'nodes'>,
-  before: readonly Condition[] | undefined,
+  cluster: Pick<StorageCluster, 'spec' | 'status'>,
 ): ConditionState[] {
+  const before = cluster.status?.conditions;
   const silent = nodes.filter(({ ready }) => !ready).map(({ name }) => name);
   return [
-    ...advices.map((advice) => conditionOf(advice, status, silent, findCondition(before, advice.type))),
+    ...advices
+      .filter(({ isAskedFor }) => isAskedFor === undefined || isAskedFor(cluster.spec))
+      .map((advice) => conditionOf(advice, status, silent, findCondition(before, advice.type))),
     controlApi(status, findCondition(before, 'ControlApi')),
   ];
 }

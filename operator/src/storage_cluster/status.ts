@@ -27,12 +27,7 @@ export function clusterStatus(cluster: StorageCluster, observation: Observation)
     ...figures(cluster.status, observation),
     nodes: listedStates(nodes),
     store: { ready: store?.ready ?? false, endpoints: [...(store?.endpoints ?? [])] },
-    conditions: [
-      sum(parts),
-      ...parts,
-      released(observation),
-      ...adviceConditions(observation, cluster.status?.conditions),
-    ],
+    conditions: [sum(parts), ...parts, released(observation), ...adviceConditions(observation, cluster)],
   };
 }
 

@@ -1,6 +1,7 @@
 import { type EventRecorder, type KubernetesClient, kinds } from '@hearth/common/kubernetes';
 import type { StorageCluster } from '@hearth/common/resources';
 import type { CleanUpResult, ObjectReconciler, Pass } from '../reconciler/index.ts';
+import { announcedConditions } from './advice.ts';
 import { cleanUp, keptByPods } from './clean_up.ts';
 import { isReadByPods } from './configurations.ts';
 import type { Observation } from './observation.ts';
@@ -26,6 +27,7 @@ const longestRestMs = 60 * 60_000;
 export class StorageClusterReconciler implements ObjectReconciler<StorageCluster, Observation, Action> {
   readonly type = kinds.StorageCluster;
   readonly progressReasons = progressReasons;
+  readonly announcedConditions = announcedConditions;
   readonly plan = (_cluster: StorageCluster, observation: Observation) => plan(observation);
   readonly status = (cluster: StorageCluster, pass: Pass<Observation, Action>) => clusterStatus(cluster, pass.observed);
   readonly #options: StorageClusterReconcilerOptions;

@@ -42,6 +42,7 @@ export function agentConfig(cluster: StorageCluster, group: NodeGroup, store: st
       bufferBytes: amount(group.engine.buffer),
       ...(group.engine.hugePages === undefined ? {} : { pages: `huge-${group.engine.hugePages}` }),
       scrubRate: amount(group.engine.scrubRate),
+      ...(group.rdma === undefined ? {} : { rdma: group.rdma.use, rdmaDevices: group.rdma.devices }),
     },
     ...(group.limits === undefined ? {} : { limits: limitsOf(group.limits) }),
     origins: {

@@ -7,8 +7,8 @@ import { desired } from './desired.ts';
 
 const store = 'etcd://10.96.0.7:2379/models?serverName=etcd.models.hearth';
 
-function build(pods: Environment['pods'] = plainPods) {
-  const input = { cluster: sampleCluster(), store, members: [], startHash: 'h' };
+function build(pods: Environment['pods'] = plainPods, spec: object = {}) {
+  const input = { cluster: sampleCluster(spec), store, members: [], startHash: 'h' };
   const objects = desired({ ...input, environment: { ...environment, pods } }).map(({ object }) => object);
   const find = <T extends KubernetesObject>(kind: string, name: RegExp) => {
     const found = objects.find((one) => one.kind === kind && name.test(one.metadata?.name ?? ''));
@@ -43,5 +43,40 @@ describe("an agent's pod", () => {
     const file = variable('HEARTH_CONFIG') ?? '';
     assert.ok(container?.command?.includes(file), file);
     assert.ok(container?.volumeMounts?.some(({ mountPath }) => mountPath === dirname(file)));
+  });
+
+  describe('that uses RDMA', () => {
+    const using = (rdma: object) =>
+      build(plainPods, {
+        nodeGroups: [{ name: 'all', cacheDirectories: [{ path: '/var/cache/hearth' }], rdma }],
+      });
+    const devicesOf = ({ agent }: ReturnType<typeof build>) => ({
+      volume: agent.volumes?.find(({ name }) => name === 'rdma')?.hostPath?.path,
+      mount: agent.containers[0]?.volumeMounts?.find(({ name }) => name === 'rdma')?.mountPath,
+    });
+
+    it("sees the node's devices, and may pin memory", () => {
+      const built = using({});
+      assert.deepEqual(devicesOf(built), { volume: '/dev/infiniband', mount: '/dev/infiniband' });
+      assert.equal(built.agent.containers[0]?.securityContext?.privileged, true);
+      const { engine } = JSON.parse(built.configuration.data?.['agent.yaml'] ?? '');
+      assert.deepEqual([engine.rdma, engine.rdmaDevices], ['auto', []]);
+    });
+
+    it('is given one device by a plug-in where the group names its resource', () => {
+      const built = using({ use: 'required', devices: ['mlx5_*'], resource: 'rdma/hca' });
+      assert.deepEqual(devicesOf(built), { volume: undefined, mount: undefined });
+      const { limits } = built.agent.containers[0]?.resources ?? {};
+      assert.equal(limits?.['rdma/hca'], '1');
+      assert.ok(limits?.memory);
+      const { engine } = JSON.parse(built.configuration.data?.['agent.yaml'] ?? '');
+      assert.deepEqual([engine.rdma, engine.rdmaDevices], ['required', ['mlx5_*']]);
+    });
+
+    it('is as before where the group says nothing of it', () => {
+      const built = build();
+      assert.deepEqual(devicesOf(built), { volume: undefined, mount: undefined });
+      assert.ok(!built.configuration.data?.['agent.yaml']?.includes('rdma'));
+    });
   });
 });

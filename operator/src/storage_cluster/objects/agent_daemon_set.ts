@@ -6,6 +6,7 @@ import { agentPaths, agentSetName, agentSocket, labelsOf, nodeFolder, secretName
 import { inMebibytes, memoryLimit, requestedMemory } from './agent_memory.ts';
 import { type BuildInput, type DesiredObject, desiredObject } from './desired_object.ts';
 import {
+  deviceFolder,
   field,
   hostFolder,
   nodePod,
@@ -63,7 +64,7 @@ export function agentDaemonSet(input: AgentInput): DesiredObject<DaemonSet> {
           startupProbe: { ...probe('/healthz'), periodSeconds: 2, failureThreshold: 150 },
           livenessProbe: { ...probe('/healthz'), periodSeconds: 10, failureThreshold: 6 },
           readinessProbe: { ...probe('/readyz'), periodSeconds: 5, failureThreshold: 2 },
-          resources: resources(group, cluster),
+          resources: withDevice(resources(group, cluster), group.rdma?.resource),
           securityContext: privileged,
           // The StorageCluster shows an agent's last words.
           terminationMessagePolicy: 'FallbackToLogsOnError',
@@ -105,6 +106,11 @@ function resources(group: NodeGroup, cluster: StorageCluster) {
   return { requests: texts(requests ?? own), limits: { memory: inMebibytes(asked > most ? asked + MiB : most) } };
 }
 
+/** One of what a device plug-in offers, which is requested by its limit. */
+function withDevice({ limits, ...rest }: ReturnType<typeof resources>, device: string | undefined) {
+  return { ...rest, limits: device === undefined ? limits : { ...limits, [device]: '1' } };
+}
+
 const MiB = 1n << 20n;
 
 const texts = (quantities: Record<string, string | number>) =>
@@ -143,6 +149,10 @@ function folders(cluster: StorageCluster, group: NodeGroup, configurationName: s
       mountPropagation: 'HostToContainer',
     });
   });
+  if (group.rdma !== undefined && group.rdma.resource === undefined) {
+    volumes.push(hostFolder('rdma', deviceFolder));
+    mounts.push({ name: 'rdma', mountPath: deviceFolder, mountPropagation: 'HostToContainer' });
+  }
   if (store.secretRef !== undefined) {
     volumes.push({ name: 'store', secret: { secretName: store.secretRef.name, defaultMode: 0o400 } });
     mounts.push({ name: 'store', mountPath: agentPaths.store, readOnly: true });

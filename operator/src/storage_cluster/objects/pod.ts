@@ -45,7 +45,13 @@ export function pullSecrets(names: readonly string[]) {
   return names.length === 0 ? {} : { imagePullSecrets: names.map((name) => ({ name })) };
 }
 
-/** Root of the machine: mounts that others see need it, and so do FUSE and its passthrough. */
+/** Device files of RDMA. A driver that is loaded later puts its own there, which a privileged pod does not get by itself. */
+export const deviceFolder = '/dev/infiniband';
+
+/**
+ * Root of the machine: mounts that others see need it, and so do FUSE and its passthrough. It includes IPC_LOCK: RDMA pins
+ * memory whatever the limit of locked memory is, which no pod can set.
+ */
 export const privileged = {
   privileged: true,
   runAsUser: 0,
