@@ -75,11 +75,7 @@ export class GateController {
       },
       reconcile: async (key, work) => {
         this.#statuses.look(key);
-        try {
-          return await pass(key, work);
-        } finally {
-          await reconciler.writeNodes(key, work);
-        }
+        return await pass(key, work);
       },
       logger,
       clock,

@@ -1,5 +1,5 @@
 import { Counter, Gauge, Histogram, type Registry } from '@prometheus-io/client';
-import { type Release, warmReasons } from './verdict.ts';
+import { type Release, warmReasons } from './release_reason.ts';
 
 export interface ReleasedGroup {
   reason: Release;

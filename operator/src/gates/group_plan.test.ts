@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
-import type { GroupView } from './group_decision.ts';
-import { groupFacts } from './group_facts.ts';
+import type { CachePreload, Dataset } from '@hearth/common/resources';
+import type { GroupAction } from './group_action.ts';
+import { groupFacts, unready } from './group_facts.ts';
 import { type ObservedGroup, planGroup } from './group_plan.ts';
 import { newPreload } from './group_preload.ts';
 import type { GatedMember } from './groups.ts';
@@ -9,70 +10,185 @@ import { datasetOf, inline, known, podOf } from './testing/objects.ts';
 const created = Date.parse('2026-01-01T00:00:00Z');
 const minute = 60_000;
 const model = datasetOf('llama', { timeout: '10m' });
+const wanted = { cluster: 'main', parts: [], datasets: new Map([['team/llama', 1]]) };
 
-function member(dataset = 'llama'): GatedMember {
-  const gated = podOf('a', [inline(dataset)]);
-  return { namespace: 'team', name: 'a', uid: 'u', createdAt: created, preload: 'p', node: '', deleting: false, gated };
+function member(name = 'a', createdAt = created, dataset = 'llama'): GatedMember {
+  const gated = podOf(name, [inline(dataset)]);
+  return { namespace: 'team', name, uid: `uid-${name}`, createdAt, preload: 'p', node: '', deleting: false, gated };
 }
 
-function view(fields: Partial<GroupView> = {}, pod = member()): GroupView {
-  const facts = groupFacts([pod], known({ datasets: [model] }));
-  const now = created + 1_000;
-  return { key: 'team/p', now, pods: [pod], facts, preload: undefined, withdrawnAt: undefined, ...fields };
+function observed(fields: Partial<ObservedGroup> & { datasets?: Dataset[] } = {}): ObservedGroup {
+  const { datasets = [model], pods = [member()], ...rest } = fields;
+  const facts = groupFacts(pods, known({ datasets }));
+  return {
+    key: 'team/p',
+    now: created + 1_000,
+    pods,
+    facts: pods.length === 0 ? undefined : facts,
+    emptyMs: undefined,
+    preload: undefined,
+    state: { open: new Set() },
+    wanted: unready(facts.datasets) === '' ? wanted : undefined,
+    plan: undefined,
+    lastOutcome: undefined,
+    readiness: undefined,
+    nodes: undefined,
+    holds: pods.length > 0,
+    nodesAgeMs: Number.POSITIVE_INFINITY,
+    hostname: (node) => node,
+    ...rest,
+  };
 }
 
-const { facts } = view();
+const { facts } = observed();
+assert.ok(facts);
 const preload = newPreload({ namespace: 'team', name: 'p' }, [member()], facts.gate, ['llama']);
-const waiting = (fields: Partial<GroupView> = {}, pod = member()) =>
-  planGroup({ kind: 'waiting', view: view(fields, pod) }).map((action) =>
-    action.kind === 'lookAgain' ? `lookAgain in ${action.ms / 1_000} s` : action.kind,
-  );
+const going = { ...preload, metadata: { ...preload.metadata, deletionTimestamp: '2026-01-01T00:00:01Z' } };
+const foreign = { ...preload, metadata: { ...preload.metadata, labels: {} } };
+
+/** Without the first, which is always the same. */
+function words(given: Partial<ObservedGroup> & { datasets?: Dataset[] } = {}): string[] {
+  const [first, ...others] = planGroup(observed(given));
+  assert.equal(first?.kind, 'follow');
+  return others.map((action) => {
+    if (action.kind === 'lookAgain') return `lookAgain in ${action.ms / 1_000} s`;
+    return action.kind === 'release' ? `release ${action.reason}` : action.kind;
+  });
+}
+const find = <K extends GroupAction['kind']>(kind: K, given: Partial<ObservedGroup>) =>
+  planGroup(observed(given)).find((action): action is Extract<GroupAction, { kind: K }> => action.kind === kind);
 
 describe('plan for a group with pods that wait', () => {
-  it('is its CachePreload, if that is not there, and then whether its pods may go; in time again', () => {
-    assert.deepEqual(waiting(), ['lookAgain in 599 s', 'writePreload', 'judge']);
-    assert.deepEqual(waiting({ preload }), ['lookAgain in 599 s', 'judge']);
+  it('makes its CachePreload, if that is not there, and has nodes chosen; looks again at the end of its time', () => {
+    assert.deepEqual(words(), ['lookAgain in 599 s', 'createPreload', 'choose', 'wait', 'lookAgain in 1 s']);
+    assert.deepEqual(words({ preload }), ['lookAgain in 599 s', 'choose', 'wait', 'lookAgain in 1 s']);
+    assert.deepEqual(find('createPreload', {})?.object.spec.datasets, [{ name: 'llama' }]);
+    assert.equal(find('choose', {})?.wanted, wanted);
   });
 
-  it('does not look again when the time of its gate is over', () => {
-    assert.deepEqual(waiting({ now: created + 10 * minute }), ['judge']);
+  it('patches its CachePreload when more pods have come', () => {
+    assert.ok(words({ preload, pods: [member(), member('b')] }).includes('patchPreload'));
   });
 
-  it('is nothing yet while its Datasets are not there, and then to let it go', () => {
-    const none = member('none');
-    const [atTheLatest, soon, ...others] = waiting({}, none);
+  it('waits for Datasets that are not ready, and for nothing when its time is over', () => {
+    const { status: _, ...unlisted } = model;
+    const early = { datasets: [unlisted], now: created + minute };
+    assert.ok(!words(early).includes('choose'), 'there is nothing to plan with yet');
+    assert.match(find('wait', early as never)?.message ?? '', /Dataset team\/llama is not ready/);
+    assert.deepEqual(words({ now: created + 10 * minute }), ['release TimedOut']);
+  });
+
+  it('waits five seconds at most for objects that may be made together with the pods', () => {
+    const [atTheLatest, soon, ...others] = words({ datasets: [] });
     assert.match(atTheLatest ?? '', /^lookAgain/);
     assert.deepEqual([soon, others], ['lookAgain in 4 s', []]);
-    assert.deepEqual(waiting({ now: created + 5_000 }, none).slice(1), ['release']);
+    assert.deepEqual(words({ datasets: [], now: created + 5_000 }).slice(1), ['release NoDataset']);
+  });
+
+  it('releases when there is nothing to wait for', () => {
+    assert.ok(words({ datasets: [datasetOf('llama', { mode: 'Off' })] }).includes('release Off'));
+    assert.ok(words({ key: 'team/!a' }).includes('release NoPlan'), 'given the gate by hand');
+    assert.ok(words({ preload: foreign }).includes('release NoPlan'));
+    assert.deepEqual(words({ preload: foreign, now: created + 10 * minute }), ['release TimedOut']);
+  });
+
+  it('lets pods go whose plan was deleted, and not those that were made after that', () => {
+    const state = { open: new Set<string>(), withdrawnAt: created + 1_500 };
+    assert.ok(words({ state }).includes('release Withdrawn'));
+    assert.ok(words({ state, pods: [member(), member('b', created + 1_000)] }).includes('createPreload'));
   });
 
   it('waits for the watch where its CachePreload is going', () => {
-    const going = { ...preload, metadata: { ...preload.metadata, deletionTimestamp: '2026-01-01T00:00:00Z' } };
-    assert.deepEqual(waiting({ preload: going }), ['lookAgain in 599 s']);
+    assert.deepEqual(words({ preload: going }), ['lookAgain in 599 s']);
+  });
+
+  it('releases when the API server refuses its CachePreload, or the nodes of its plan', () => {
+    const refused = find('release', { state: { open: new Set(), refused: 'a quota' } });
+    assert.equal(refused?.message, 'starts without waiting, as its CachePreload is refused: a quota');
+    const unwritten = find('release', { preload, state: { open: new Set(), nodesRefused: 'a policy' } });
+    assert.match(unwritten?.message ?? '', /the nodes of its plan cannot be written: a policy$/);
+  });
+
+  it('releases only the pods of a plan for a reason of that plan, and looks again for the others', () => {
+    const outcome = { kind: 'release', reason: 'NoRoom', message: 'No node has room.' } as const;
+    const plan = { outcome, pods: new Set(['a']) };
+    const pods = [member(), member('b')];
+    assert.deepEqual(
+      find('release', { pods, plan })?.pods.map(({ name }) => name),
+      ['a'],
+    );
+    assert.equal(words({ pods, plan }).at(-1), 'lookAgain in 0 s');
+  });
+
+  it('tells its pods after two seconds, and again when more than a figure has changed', () => {
+    const message = 'choosing nodes for the pod';
+    const late = { preload, now: created + 2_000 };
+    assert.deepEqual(find('wait', { preload })?.notify, []);
+    assert.deepEqual(
+      find('wait', late)?.notify.map(({ name }) => name),
+      ['a'],
+    );
+    assert.deepEqual(find('wait', { ...late, state: { open: new Set(), reported: message } })?.notify, []);
+    assert.equal(find('wait', { ...late, state: { open: new Set(), reported: 'another' } })?.notify.length, 1);
+  });
+});
+
+describe('plan for the nodes of a CachePreload', () => {
+  const withNodes = (nodes: string[]): CachePreload => {
+    const { gatedPods } = preload.spec.placement;
+    return { ...preload, spec: { ...preload.spec, placement: { gatedPods: { ...gatedPods, nodes } } } } as CachePreload;
+  };
+  const writes = (fields: Partial<ObservedGroup>) =>
+    planGroup(observed({ preload, ...fields }))
+      .filter(({ kind }) => kind === 'writeNodes')
+      .map((action) => (action as { change: CachePreload }).change.spec.placement.gatedPods?.nodes);
+  const idle = { pods: [], nodesAgeMs: 0 };
+
+  it('writes them when they differ, at once and in order while pods wait', () => {
+    assert.deepEqual(writes({ nodes: ['n1'], nodesAgeMs: 0 }), [['n1']]);
+    assert.deepEqual(writes({ nodes: ['n2', 'n1'], preload: withNodes(['n1', 'n2']), nodesAgeMs: 0 }), [['n2', 'n1']]);
+    assert.deepEqual(writes({ nodes: ['n1'], preload: withNodes(['n1']) }), []);
+    assert.deepEqual(writes({ nodes: undefined }), []);
+    assert.deepEqual(writes({ nodes: ['n1'], preload: undefined }), []);
+    assert.deepEqual(writes({ nodes: ['n1'], preload: foreign }), []);
+  });
+
+  it('writes them now and then while pods are bound one after the other, whatever their order', () => {
+    const nodes = Array.from({ length: 500 }, (_, index) => `n${index}`);
+    assert.deepEqual(writes({ ...idle, nodes }), []);
+    assert.deepEqual(
+      planGroup(observed({ ...idle, nodes, preload })).filter(({ kind }) => kind === 'lookAgain'),
+      [{ kind: 'lookAgain', ms: 5_000 }],
+    );
+    assert.equal(writes({ ...idle, nodes, nodesAgeMs: 5_000 }).length, 1);
+    assert.deepEqual(writes({ ...idle, nodesAgeMs: 5_000, nodes: ['n2', 'n1'], preload: withNodes(['n1', 'n2']) }), []);
+  });
+
+  it('writes them before pods are released', () => {
+    const kinds = planGroup(observed({ preload, nodes: ['n1'], now: created + 10 * minute })).map(({ kind }) => kind);
+    assert.deepEqual(kinds, ['follow', 'writeNodes', 'release']);
   });
 });
 
 describe('plan for a group without pods that wait', () => {
-  const plan = (fields: Partial<Extract<ObservedGroup, { kind: 'idle' }>>) =>
-    planGroup({ kind: 'idle', emptyMs: undefined, preload, ...fields });
+  const plan = (fields: Partial<ObservedGroup>) => planGroup(observed({ pods: [], preload, ...fields }));
 
   it('lets its plan outlive its last pod for a moment', () => {
-    assert.deepEqual(plan({}), [{ kind: 'rest', empty: false }], 'pods are there, and run');
+    assert.deepEqual(plan({}), [{ kind: 'rest' }], 'pods are there, and run');
     assert.deepEqual(plan({ emptyMs: 2_000 }), [
-      { kind: 'rest', empty: true },
+      { kind: 'forget', gone: false },
       { kind: 'lookAgain', ms: 3_000 },
     ]);
     assert.deepEqual(plan({ emptyMs: 5_000 }), [
-      { kind: 'rest', empty: true },
+      { kind: 'forget', gone: false },
       { kind: 'deletePreload', preload },
     ]);
   });
 
   it("leaves alone what is another owner's, going, or gone", () => {
-    const foreign = { ...preload, metadata: { ...preload.metadata, labels: {} } };
-    const going = { ...preload, metadata: { ...preload.metadata, deletionTimestamp: '2026-01-01T00:00:00Z' } };
     for (const other of [foreign, going, undefined]) {
-      assert.deepEqual(plan({ emptyMs: 60_000, preload: other }), [{ kind: 'rest', empty: true }]);
+      const gone = other === undefined;
+      assert.deepEqual(plan({ emptyMs: 60_000, preload: other }), [{ kind: 'forget', gone }]);
     }
   });
 });

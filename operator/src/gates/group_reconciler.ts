@@ -5,28 +5,30 @@ import {
   type KubernetesClient,
   kinds,
   type Pod,
+  type ReconcileResult,
   splitKey,
 } from '@hearth/common/kubernetes';
 import type { CachePreload, Dataset } from '@hearth/common/resources';
 import type { Source } from '../kubernetes/index.ts';
-import { plannedNodesOf, type Readiness } from '../preload/index.ts';
+import type { Readiness } from '../preload/index.ts';
 import type { Reconciler } from '../reconciler/index.ts';
 import { hostnameLabel } from './affinity.ts';
 import type { GateMetrics } from './gate_metrics.ts';
-import { type GroupView, noPlan, type PlanStep, type Released } from './group_decision.ts';
-import { groupFacts, isOutdated } from './group_facts.ts';
-import { type GroupAction, isOurs, type ObservedGroup, planGroup } from './group_plan.ts';
+import type { GroupAction } from './group_action.ts';
+import { clusterOf, type GroupFacts, groupFacts, unplannable, unready } from './group_facts.ts';
+import { type ObservedGroup, planGroup, withoutFigures } from './group_plan.ts';
 import { isOfGate } from './group_preload.ts';
+import { GroupStates } from './group_state.ts';
 import type { GroupStatuses } from './group_status.ts';
-import type { GatedMember, Groups } from './groups.ts';
+import { type GatedMember, type Groups, groupKey } from './groups.ts';
 import { Interests } from './interests.ts';
 import type { ClaimView, VolumeFacts } from './known.ts';
 import type { BareNode } from './plan_world.ts';
-import { PlanWriter } from './plan_writer.ts';
-import type { PlanningQueue } from './planning_queue.ts';
+import type { PlanningQueue, Wanted } from './planning_queue.ts';
+import { podGroups } from './pod_group.ts';
 import type { Member } from './pod_view.ts';
 import { refusals, releasePod } from './release.ts';
-import { plannedReasons, quietReasons, type Verdict, verdict, warmReasons } from './verdict.ts';
+import { quietReasons, warmReasons } from './release_reason.ts';
 
 export interface GroupReconcilerOptions {
   api: Pick<KubernetesClient, 'get' | 'create' | 'patch' | 'delete'>;
@@ -47,39 +49,39 @@ export interface GroupReconcilerOptions {
   lookAgain: (key: string, ms: number) => void;
 }
 
-/** Pods that are released sooner hear nothing of having waited, ms. */
-const quietMs = 2_000;
-
 const noBytes = { presentBytes: 0, missingBytes: 0 };
+/** How soon nodes are written again after a failure that holds up no pod, ms. */
+const nodesAgainMs = 1_000;
+
+type Release = Extract<GroupAction, { kind: 'release' }>;
 
 /**
- * Gated pods, group by group: `decide` says what is to be done before there is a plan, `verdict` when there is one, whether the
- * pods may go.
+ * Gated pods, group by group. `observe` reads, `planGroup` decides on every write, and `apply` makes them. The way of a
+ * group: createPreload, choose, writeNodes, wait, release, rest, forget, deletePreload.
  */
 export class GroupReconciler implements Reconciler<string, ObservedGroup, GroupAction> {
   readonly plan = (_key: string, observed: ObservedGroup) => planGroup(observed);
   readonly #options: GroupReconcilerOptions;
-  readonly #writer: PlanWriter;
   readonly #interests = new Interests();
-  /** Uids of pods whose gates are open, though the watch has not shown it yet. */
-  readonly #open = new Set<string>();
-  /** When a plan was deleted, by others or by us: pods made before do not wait for another one. */
-  readonly #withdrawn = new Map<string, number>();
-  /** Clock time since when a plan has no pods. */
-  readonly #empty = new Map<string, number>();
-  /** The last report to the pods of a group. */
-  readonly #reported = new Map<string, string>();
-  /** Why the API server did not take the CachePreload of a group, in this pass. */
-  readonly #refused = new Map<string, string>();
+  readonly #states = new GroupStates();
+  /** Clock time. Groups without pods since before the term count as empty from here on. */
+  readonly #startedAt: number;
 
   constructor(options: GroupReconcilerOptions) {
     this.#options = options;
-    this.#writer = new PlanWriter(options.api, options.clock);
+    this.#startedAt = options.clock.now();
   }
 
   podChanged(pod: string, before: Member | undefined, after: Member | undefined): void {
-    if (before !== undefined && (after === undefined || after.gated === undefined)) this.#open.delete(before.uid);
-    this.#options.groups.update(pod, before, after);
+    const { groups, clock } = this.#options;
+    groups.update(pod, before, after);
+    if (before !== undefined) {
+      const key = groupKey(before);
+      const state = this.#states.at(key);
+      if (after?.gated === undefined) state.open.delete(before.uid);
+      if (groups.size(key) === 0) state.emptySince = clock.now();
+    }
+    if (after !== undefined) this.#states.at(groupKey(after)).emptySince = undefined;
   }
 
   /** The groups that a change of a CachePreload concerns. */
@@ -87,11 +89,16 @@ export class GroupReconciler implements Reconciler<string, ObservedGroup, GroupA
     const known = after ?? before;
     if (known === undefined || !isOfGate(known)) return [];
     const deleted = after === undefined ? this.#options.clock.date().toISOString() : after.metadata.deletionTimestamp;
+    const state = this.#states.at(key);
     if (deleted !== undefined) {
       const at = Date.parse(known.metadata.deletionTimestamp ?? deleted);
-      this.#withdrawn.set(key, Math.min(at, this.#withdrawn.get(key) ?? at));
+      state.withdrawnAt = Math.min(at, state.withdrawnAt ?? at);
     } else if (before === undefined || before.metadata.uid !== after?.metadata.uid) {
-      this.#withdrawn.delete(key);
+      state.withdrawnAt = undefined;
+    }
+    if (after === undefined) {
+      state.nodesRefused = undefined;
+      state.nodesWrittenAt = undefined;
     }
     return [key];
   }
@@ -102,126 +109,170 @@ export class GroupReconciler implements Reconciler<string, ObservedGroup, GroupA
   }
 
   async observe(key: string): Promise<ObservedGroup> {
-    const { groups, preloads, claims, volumes, datasets, clock } = this.#options;
-    const preload = preloads.get(key);
-    const pods = groups.gated(key).filter(({ uid }) => !this.#open.has(uid));
-    this.#refused.delete(key);
-    const empty = groups.size(key) === 0;
-    if (!empty || !isOurs(preload)) this.#empty.delete(key);
-    if (pods.length === 0) {
-      const since = this.#empty.get(key) ?? clock.now();
-      if (empty && isOurs(preload)) this.#empty.set(key, since);
-      return { kind: 'idle', emptyMs: empty ? clock.now() - since : undefined, preload };
-    }
-    const facts = groupFacts(pods, {
-      claim: (name) => claims.get(name),
-      volume: (name) => volumes.get(name),
-      dataset: (name) => datasets.get(name),
-    });
-    this.#interests.set(key, facts.looked);
-    const now = clock.date().getTime();
-    return { kind: 'waiting', view: { key, now, pods, facts, preload, withdrawnAt: this.#withdrawn.get(key) } };
+    const { groups, planning, statuses, nodes, claims, volumes, datasets, preloads, readiness, clock } = this.#options;
+    const state = this.#states.of(key);
+    const held = groups.gated(key);
+    const pods = held.filter(({ uid }) => !state.open.has(uid));
+    const known = {
+      claim: (name: string) => claims.get(name),
+      volume: (name: string) => volumes.get(name),
+      dataset: (name: string) => datasets.get(name),
+    };
+    const facts = pods.length === 0 ? undefined : groupFacts(pods, known);
+    const wanted = facts && wantedOf(key, pods, facts);
+    const emptySince = state.emptySince ?? this.#startedAt;
+    return {
+      key,
+      now: clock.date().getTime(),
+      pods,
+      facts,
+      emptyMs: groups.size(key) === 0 ? clock.now() - emptySince : undefined,
+      preload: preloads.get(key),
+      state,
+      wanted,
+      plan: wanted === undefined ? planning.planOf(key) : planning.planFor(key, wanted),
+      lastOutcome: planning.lastOutcome(key),
+      readiness: readiness.of(key),
+      nodes: statuses.nodes(key),
+      holds: held.length > 0,
+      nodesAgeMs: clock.now() - (state.nodesWrittenAt ?? Number.NEGATIVE_INFINITY),
+      hostname: (node) => nodes.get(node)?.planned.labels[hostnameLabel],
+    };
   }
 
-  async apply(action: GroupAction, key: string, signal: AbortSignal): Promise<void> {
-    const { api, planning, preloads, logger, lookAgain } = this.#options;
+  // biome-ignore lint/suspicious/noConfusingVoidType: as in Reconciler
+  async apply(action: GroupAction, key: string, signal: AbortSignal): Promise<ReconcileResult | void> {
+    const { api, planning, logger, lookAgain } = this.#options;
+    const { namespace = '', name } = splitKey(key);
     switch (action.kind) {
+      case 'follow':
+        return this.#interests.set(key, action.objects);
       case 'lookAgain':
         return lookAgain(key, action.ms);
+      case 'createPreload':
+        // The watch may not have shown yet one that was made a moment ago.
+        return await this.#writePreload(key, () =>
+          api.create(kinds.CachePreload, action.object, signal).catch(ignoring('AlreadyExists')),
+        );
+      case 'patchPreload':
+        return await this.#writePreload(key, () =>
+          api.patch(kinds.CachePreload, name, namespace, action.change, { kind: 'merge', signal }),
+        );
+      case 'writeNodes':
+        return await this.#writeNodes(key, action.change, signal);
+      case 'choose':
+        return planning.want(key, action.wanted);
+      case 'wait':
+        return this.#wait(key, action.message, action.notify);
       case 'release':
-        return await this.#settle(action.view, action.decision, signal);
-      case 'writePreload':
-        return await this.#writePreload(key, action.write, signal);
-      case 'judge':
-        return await this.#settle(action.view, this.#judge(action.view, action.step), signal);
+        return await this.#release(key, action, signal);
       case 'rest':
-        this.#interests.drop(key);
-        this.#reported.delete(key);
-        if (action.empty) planning.forget(key);
-        else planning.unwant(key);
-        if (action.empty && preloads.get(key) === undefined) this.#withdrawn.delete(key);
-        return;
+        this.#rest(key);
+        return planning.unwant(key);
+      case 'forget':
+        this.#rest(key);
+        if (action.gone) this.#states.drop(key);
+        return planning.forget(key);
       case 'deletePreload': {
-        const { namespace, name, uid = '' } = action.preload.metadata;
+        const { uid = '' } = action.preload.metadata;
         await api.delete(kinds.CachePreload, name, namespace, { preconditions: { uid }, signal });
         return logger.info('deleted the CachePreload of a group without pods', { group: key });
       }
     }
   }
 
-  /** Into the spec, by which they are brought their bytes, and which a leader after this one goes by. */
-  async writeNodes(key: string, signal: AbortSignal): Promise<void> {
-    const { groups, preloads, statuses, lookAgain } = this.#options;
-    const refused = this.#writer.refusal(key);
-    const waiting = groups.gated(key).length > 0;
-    const again = await this.#writer.write(key, preloads.get(key), statuses.nodes(key), { waiting, signal });
-    if (again !== undefined) lookAgain(key, again);
-    // Its pods wait for nothing then.
-    if (refused === undefined && this.#writer.refusal(key) !== undefined) lookAgain(key, 0);
-  }
-
-  #judge({ key, facts, preload }: GroupView, { overdue, wanted, waitsFor }: PlanStep): Verdict {
-    const { planning, nodes, readiness } = this.#options;
-    const refused = this.#refused.get(key);
-    if (refused !== undefined) return noPlan(`its CachePreload is refused: ${refused}`);
-    const unwritten = this.#writer.refusal(key);
-    if (unwritten !== undefined) return noPlan(`the nodes of its plan cannot be written: ${unwritten}`);
-    if (wanted !== undefined) planning.want(key, wanted);
-    return verdict({
-      gate: facts.gate,
-      overdue,
-      outcome: planning.planOf(key)?.outcome ?? (overdue ? planning.lastOutcome(key) : undefined),
-      readiness: isOutdated(preload, facts.datasets) ? undefined : readiness.of(key),
-      unready: waitsFor,
-      formerNodes: preload === undefined ? [] : formerNodes(preload),
-      hostname: (node) => nodes.get(node)?.planned.labels[hostnameLabel],
-    });
-  }
-
-  async #settle({ key, pods }: GroupView, decision: Verdict, signal: AbortSignal): Promise<void> {
-    if (decision.kind === 'wait') {
-      this.#report(key, pods, decision.message);
-      return;
-    }
-    const planned = plannedReasons.has(decision.reason) ? this.#options.planning.planOf(key)?.pods : undefined;
-    const going = pods.filter(({ name }) => planned === undefined || planned.has(name));
-    await this.#release(key, going, decision, signal);
-    // Pods that came meanwhile have a plan of their own soon.
-    if (going.length < pods.length) this.#options.lookAgain(key, 0);
+  #rest(key: string): void {
+    this.#interests.drop(key);
+    const state = this.#states.at(key);
+    state.reported = undefined;
+    state.refused = undefined;
   }
 
   /** A write that the API server or a policy of the cluster refuses is no failure: the pods do without. */
-  async #writePreload(key: string, write: NonNullable<PlanStep['preload']>, signal: AbortSignal): Promise<void> {
-    const { api } = this.#options;
-    const { namespace = '', name } = splitKey(key);
+  async #writePreload(key: string, write: () => Promise<unknown>): Promise<void> {
     try {
-      if (write.kind === 'create') {
-        // The watch may not have shown yet one that was made a moment ago.
-        await api.create(kinds.CachePreload, write.object, signal).catch(ignoring('AlreadyExists'));
-      } else {
-        await api.patch(kinds.CachePreload, name, namespace, write.change, { kind: 'merge', signal });
-      }
+      await write();
     } catch (thrown) {
       const { code, message } = HearthError.from(thrown);
       if (!refusals.has(code)) throw thrown;
-      this.#refused.set(key, message);
+      this.#states.at(key).refused = message;
+      this.#options.lookAgain(key, 0);
     }
   }
 
-  async #release(key: string, pods: readonly GatedMember[], decision: Released, signal: AbortSignal): Promise<void> {
-    const { api, planning, statuses, clock, metrics, logger, events } = this.#options;
+  /** No failure ends the pass: a release that follows must not wait for it. */
+  async #writeNodes(key: string, change: object, signal: AbortSignal): Promise<ReconcileResult> {
+    const { api, clock, logger, lookAgain } = this.#options;
+    const { namespace = '', name } = splitKey(key);
+    const state = this.#states.at(key);
+    const before = state.nodesRefused;
+    try {
+      const options = { kind: 'merge', signal } as const;
+      const written = await api.patch(kinds.CachePreload, name, namespace, change, options);
+      state.nodesWrittenAt = clock.now();
+      // An older CRD silently prunes this field.
+      const isWritten = written.spec.placement.gatedPods?.nodes !== undefined;
+      state.nodesRefused = isWritten
+        ? undefined
+        : 'the CRD of CachePreloads is of an earlier release; install it again';
+    } catch (thrown) {
+      const error = HearthError.from(thrown);
+      if (error.code === 'NotFound') return {};
+      if (!refusals.has(error.code)) {
+        logger.warn('could not write the nodes of a plan; retrying', { group: key, error });
+        return { requeueAfterMs: nodesAgainMs };
+      }
+      state.nodesRefused = error.message;
+    }
+    // Its pods wait for nothing then.
+    if (before === undefined && state.nodesRefused !== undefined) lookAgain(key, 0);
+    return {};
+  }
+
+  #wait(key: string, message: string, notify: readonly GatedMember[]): void {
+    const { statuses, events } = this.#options;
+    statuses.clearReason(key);
+    if (notify.length === 0) return;
+    this.#states.at(key).reported = withoutFigures(message);
+    for (const { gated } of notify) events.event(gated, 'Normal', 'GateWaiting', `waiting: ${message}`);
+  }
+
+  async #release(key: string, { pods, reason, message, affinity }: Release, signal: AbortSignal): Promise<void> {
+    const { api, planning, statuses, metrics, logger } = this.#options;
     const { namespace = '' } = splitKey(key);
     const names = pods.map(({ name }) => name);
+    const state = this.#states.at(key);
+    // The next pods try to write it again.
+    state.refused = undefined;
     planning.released(key, namespace, names);
-    statuses.setReason(key, `each ${decision.message}`);
+    statuses.setReason(key, `each ${message}`);
     const results = await Promise.allSettled(
       pods.map(async ({ gated, name, uid }) => {
-        const opened = await releasePod({ api, logger }, gated, decision.affinity(name), signal);
-        this.#open.add(uid);
+        const opened = await releasePod({ api, logger }, gated, affinity(name), signal);
+        state.open.add(uid);
         return opened;
       }),
     );
+    const waited = this.#reportReleased(pods, results, reason, message);
+    if (waited.length > 0) {
+      const { presentBytes, missingBytes: broughtBytes } = warmReasons.has(reason) ? planning.takeBytes(key) : noBytes;
+      metrics.released({ reason, waited, presentBytes, broughtBytes });
+    }
+    logger.info('removed the scheduling gates of pods', { group: key, pods: waited.length, reason });
+    const failed = results.find((result) => result.status === 'rejected');
+    if (failed !== undefined) throw HearthError.from(failed.reason);
+  }
+
+  /** Gives for each released pod the seconds that it waited. */
+  #reportReleased(
+    pods: readonly GatedMember[],
+    results: readonly PromiseSettledResult<boolean>[],
+    reason: Release['reason'],
+    message: string,
+  ): number[] {
+    const { clock, events } = this.#options;
     const now = clock.date().getTime();
+    const type = quietReasons.has(reason) ? 'Normal' : 'Warning';
     const waited: number[] = [];
     for (const [index, { gated, createdAt }] of pods.entries()) {
       const result = results[index];
@@ -229,18 +280,9 @@ export class GroupReconciler implements Reconciler<string, ObservedGroup, GroupA
       if (result?.status !== 'fulfilled' || !result.value) continue;
       const seconds = Math.max(0, (now - createdAt) / 1000);
       waited.push(seconds);
-      const { reason, message } = decision;
-      const type = quietReasons.has(reason) ? 'Normal' : 'Warning';
       events.event(gated, type, `Gate${reason}`, `${message}; it waited ${Math.round(seconds)} s`);
     }
-    if (waited.length > 0) {
-      const warm = warmReasons.has(decision.reason);
-      const { presentBytes, missingBytes: broughtBytes } = warm ? planning.takeBytes(key) : noBytes;
-      metrics.released({ reason: decision.reason, waited, presentBytes, broughtBytes });
-    }
-    logger.info('removed the scheduling gates of pods', { group: key, pods: waited.length, reason: decision.reason });
-    const failed = results.find((result) => result.status === 'rejected');
-    if (failed !== undefined) throw HearthError.from(failed.reason);
+    return waited;
   }
 
   /** Nothing that the operator can mend: others forbid or change the update. */
@@ -249,24 +291,16 @@ export class GroupReconciler implements Reconciler<string, ObservedGroup, GroupA
     const words = `the API server refused to remove its scheduling gate; retrying: ${message}`;
     this.#options.events.event(gated, 'Warning', 'GateRefused', words);
   }
-
-  /** Once it has waited for a moment, it is reported to each pod why, and again when more than a percentage or a size has changed. */
-  #report(key: string, pods: readonly GatedMember[], message: string): void {
-    this.#options.statuses.clearReason(key);
-    const age = this.#options.clock.date().getTime() - Math.min(...pods.map(({ createdAt }) => createdAt));
-    if (age < quietMs) {
-      this.#options.lookAgain(key, quietMs - age);
-      return;
-    }
-    const what = message.replace(/[\d.]+ (%|[KMGTPE]?i?B\b|bytes?)/g, '#');
-    if (this.#reported.get(key) === what) return;
-    this.#reported.set(key, what);
-    for (const { gated } of pods) this.#options.events.event(gated, 'Normal', 'GateWaiting', `waiting: ${message}`);
-  }
 }
 
-/** How much of its bytes the nodes of a plan had when its status was written last. */
-function formerNodes(preload: CachePreload): { name: string; percent: number }[] {
-  const written = new Map(preload.status?.nodes?.map(({ name, percent }) => [name, percent]));
-  return plannedNodesOf(preload).map((name) => ({ name, percent: written.get(name) ?? 0 }));
+/** Pure. Undefined: the group has no Datasets, not all are ready, or no plan can be made for them. */
+function wantedOf(key: string, pods: readonly GatedMember[], facts: GroupFacts): Wanted | undefined {
+  const { gate, datasets, foreign } = facts;
+  const [first] = datasets.values();
+  if (first === undefined || unready(datasets) !== '' || unplannable(facts) !== undefined) return undefined;
+  return {
+    cluster: clusterOf(first) ?? '',
+    parts: podGroups({ key, pods, gate, datasets: [...datasets.keys()], foreign }),
+    datasets: new Map([...datasets].map(([name, { status }]) => [name, status?.bytes ?? 0])),
+  };
 }

@@ -63,6 +63,7 @@ export function isStray(key: string): boolean {
   return key.includes(`/${strayMark}`);
 }
 
-function groupKey({ namespace, name, preload }: Member): string {
+/** The name of the pod's group. */
+export function groupKey({ namespace, name, preload }: Member): string {
   return `${namespace}/${preload === '' ? strayMark + name : preload}`;
 }

@@ -102,7 +102,7 @@ export class PlanningQueue {
     const known = this.#wanted.get(key);
     if (known !== undefined && isSame(known, wanted)) return;
     const { since = this.#clock.now() } = known ?? {};
-    const plan = known !== undefined && differsInPods(known, wanted) ? known.plan : undefined;
+    const plan = this.planFor(key, wanted);
     this.#wanted.set(key, { ...wanted, since, plan });
     for (const { namespace, pods } of wanted.parts) {
       for (const name of pods) this.#expected.delete(`${namespace}/${name}`);
@@ -131,6 +131,13 @@ export class PlanningQueue {
     this.#wanted.delete(key);
     this.#outcomes.delete(key);
     this.#bytes.delete(key);
+  }
+
+  /** The plan that stands for these pods if the group wants them; undefined: there is none yet. Changes nothing. */
+  planFor(key: string, wanted: Wanted): Plan | undefined {
+    const known = this.#wanted.get(key);
+    if (known === undefined) return undefined;
+    return isSame(known, wanted) || differsInPods(known, wanted) ? known.plan : undefined;
   }
 
   /** The plan for pods that are wanted now; undefined: it is being made. */

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { type Gate, gate } from '@hearth/common/resources';
 import type { Outcome } from './outcome.ts';
-import { type Situation, verdict } from './verdict.ts';
+import { type Situation, waitOrRelease } from './wait_or_release.ts';
 
 const affinity = { kind: 'Required', hostnames: ['h-n1', 'h-n2'] } as const;
 const place = { namespace: 'team', labels: {}, node: 'n1', requests: {}, hostPorts: [], deleting: false };
@@ -25,13 +25,13 @@ function judge(fields: Partial<Omit<Situation, 'gate'>> & { gate?: Partial<Gate>
     ...fields,
     gate: gate.parse(fields.gate ?? {}),
   };
-  const found = verdict(given);
+  const found = waitOrRelease(given);
   return found.kind === 'wait' ? found : { ...found, affinity: found.affinity('web') };
 }
 const at = (...percents: [string, number, boolean?][]) =>
   new Map(percents.map(([node, percent, pinned = true]) => [node, { percent, memoryPercent: percent, pinned }]));
 
-describe('verdict on a group', () => {
+describe('a group with a plan', () => {
   it('is to wait until every node of the plan has enough, and keeps it', () => {
     assert.equal(judge().kind, 'wait');
     assert.equal(

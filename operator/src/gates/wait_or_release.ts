@@ -1,36 +1,9 @@
 import type { Gate } from '@hearth/common/resources';
-import type { AffinityPlan, ReleaseReason } from '../planner/index.ts';
+import type { AffinityPlan } from '../planner/index.ts';
 import type { NodeReadiness } from '../preload/index.ts';
+import type { Releasing, Waiting } from './group_action.ts';
 import type { Outcome } from './outcome.ts';
-
-/** Why pods are released, in one word for programs. */
-export type Release =
-  | ReleaseReason
-  /** The bytes are there. */
-  | 'Warm'
-  /** Its gate only prefers the nodes that hold the bytes. */
-  | 'Prefer'
-  /** Every node that could take them is full: only an autoscaler can help soon, and it does not see gated pods. */
-  | 'NoFreeNode'
-  | 'TimedOut'
-  /** No volume turned out to be one of a Dataset. */
-  | 'NoDataset'
-  /** The gates were removed while it waited. */
-  | 'Off'
-  /** The CachePreload was deleted. */
-  | 'Withdrawn'
-  /** Nothing that could be planned. */
-  | 'NoPlan';
-
-export type Verdict =
-  | { kind: 'wait'; message: string }
-  | {
-      kind: 'release';
-      reason: Release;
-      /** A sentence for people, of which the pod is the subject. */
-      message: string;
-      affinity: (pod: string) => AffinityPlan | undefined;
-    };
+import type { Release } from './release_reason.ts';
 
 export interface Situation {
   gate: Gate;
@@ -48,20 +21,8 @@ export interface Situation {
   hostname: (node: string) => string | undefined;
 }
 
-/** Reasons for which pods start where the bytes are. The others are reported as warnings, but for those that are no fault. */
-export const warmReasons: ReadonlySet<Release> = new Set<Release>(['Warm', 'Prefer']);
-/** Reasons that hold for the pods that a plan is for, and not for those that came after it. */
-export const plannedReasons: ReadonlySet<Release> = new Set<Release>([
-  ...warmReasons,
-  'NoFreeNode',
-  'NoFeasibleNode',
-  'NoRoom',
-  'NoAgent',
-]);
-export const quietReasons: ReadonlySet<Release> = new Set<Release>([...warmReasons, 'NoDataset', 'Off', 'Withdrawn']);
-
-/** Pure. Whether the pods of a group go on waiting, and for what; or are released, all together, and why. */
-export function verdict(situation: Situation): Verdict {
+/** Pure. The pods of a group wait for something, or go, all together, for a reason. */
+export function waitOrRelease(situation: Situation): Waiting | Releasing {
   const { gate, overdue, outcome, readiness, unready } = situation;
   if (overdue) return timedOut(situation);
   if (unready !== '') {
@@ -106,12 +67,12 @@ function arrival(
   return `starts where its bytes are in memory: ${listed(nodes)}; it reads through FUSE until they are stored on ${listed(unstored)}`;
 }
 
-function released(reason: Release, message: string): Extract<Verdict, { kind: 'release' }> {
+function released(reason: Release, message: string): Releasing {
   return { kind: 'release', reason, message, affinity: () => undefined };
 }
 
 /** Still it had better start where most of the bytes are. */
-function timedOut({ gate, outcome, readiness, unready, formerNodes, hostname }: Situation): Verdict {
+function timedOut({ gate, outcome, readiness, unready, formerNodes, hostname }: Situation): Releasing {
   const release = released('TimedOut', `starts cold, as the time of its gate (${gate.timeout}) is over`);
   const planned = outcome?.kind === 'warm' ? outcome.nodes : formerNodes.map(({ name }) => name);
   if (planned.length === 0) {
