@@ -11,7 +11,7 @@ std::vector<std::byte> bytesOf(std::string_view text) {
 }
 
 const std::vector<std::byte> kSecret = bytesOf("a secret of the cluster");
-const std::vector<std::byte> kHello = bytesOf("hello"), kChallenge = bytesOf("challenge");
+const std::vector<std::byte> kHelloBytes = bytesOf("hello"), kChallengeBytes = bytesOf("challenge");
 
 Capability capability() {
   return {.cluster = "test",
@@ -64,24 +64,30 @@ TEST(CapabilityToken, RefusesWhatIsNoToken) {
 
 TEST(CapabilityToken, IsProvedForOneConversation) {
   const auto token = signCapability(capability(), kSecret);
-  const Proof proof = proveCapability(ConnectionRole::kDialler, kHello, kChallenge, *token);
+  const Proof proof =
+      proveCapability(ConnectionRole::kDialler, kHelloBytes, kChallengeBytes, *token);
   const auto check = [&](const Proof& given, const std::vector<std::byte>& hello,
                          const std::vector<std::byte>& challenge, std::string_view cluster,
                          const std::vector<std::byte>& secret) {
     return checkCapability(given, hello, challenge, cluster, secret).code();
   };
-  EXPECT_EQ(check(proof, kHello, kChallenge, "test", kSecret), ErrorCode::kOk);
-  EXPECT_EQ(check(proof, kHello, kHello, "test", kSecret), ErrorCode::kUnauthenticated);
-  EXPECT_EQ(check(proof, kChallenge, kChallenge, "test", kSecret), ErrorCode::kUnauthenticated);
-  EXPECT_EQ(check(proof, kHello, kChallenge, "other", kSecret), ErrorCode::kUnauthenticated);
-  EXPECT_EQ(check(proof, kHello, kChallenge, "test", bytesOf("another secret")),
+  EXPECT_EQ(check(proof, kHelloBytes, kChallengeBytes, "test", kSecret), ErrorCode::kOk);
+  EXPECT_EQ(check(proof, kHelloBytes, kHelloBytes, "test", kSecret), ErrorCode::kUnauthenticated);
+  EXPECT_EQ(check(proof, kChallengeBytes, kChallengeBytes, "test", kSecret),
             ErrorCode::kUnauthenticated);
-  const Proof back = proveCapability(ConnectionRole::kAcceptor, kHello, kChallenge, *token);
-  EXPECT_EQ(check(back, kHello, kChallenge, "test", kSecret), ErrorCode::kUnauthenticated);
+  EXPECT_EQ(check(proof, kHelloBytes, kChallengeBytes, "other", kSecret),
+            ErrorCode::kUnauthenticated);
+  EXPECT_EQ(check(proof, kHelloBytes, kChallengeBytes, "test", bytesOf("another secret")),
+            ErrorCode::kUnauthenticated);
+  const Proof back =
+      proveCapability(ConnectionRole::kAcceptor, kHelloBytes, kChallengeBytes, *token);
+  EXPECT_EQ(check(back, kHelloBytes, kChallengeBytes, "test", kSecret),
+            ErrorCode::kUnauthenticated);
   for (std::size_t i = 0; i < proof.bytes.size(); ++i) {
     Proof changed = proof;
     changed.bytes[i] ^= std::byte{1};
-    EXPECT_EQ(check(changed, kHello, kChallenge, "test", kSecret), ErrorCode::kUnauthenticated);
+    EXPECT_EQ(check(changed, kHelloBytes, kChallengeBytes, "test", kSecret),
+              ErrorCode::kUnauthenticated);
   }
 }
 
