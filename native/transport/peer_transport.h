@@ -195,7 +195,7 @@ struct TransportOptions {
   std::vector<std::shared_ptr<Device>> furtherRdma = {};
   // An RDMA endpoint of which nothing comes for so long, although something is asked for on it and
   // a probe was sent, has failed.
-  Clock::duration rdmaSilence = std::chrono::milliseconds(120);
+  Clock::duration rdmaSilence = std::chrono::milliseconds(100);
   // An RDMA endpoint that is not used for so long is closed, and made again on use.
   Clock::duration rdmaIdle = std::chrono::minutes(1);
 };

@@ -214,5 +214,90 @@ TEST_F(RailMoverTest, MemoryThatNothingReachesIsRefused) {
   EXPECT_EQ(status.code(), ErrorCode::kUnsupported);
 }
 
+// Answers reads at once, or says that it does not reach them, and has the bandwidth that it is
+// given.
+struct FastRail final : Rail {
+  explicit FastRail(double bytesPerSecond, std::optional<Error> error = std::nullopt)
+      : rate(bytesPerSecond), refusal(std::move(error)) {}
+  void post(std::vector<std::unique_ptr<RailWork>> batch) override {
+    for (const std::unique_ptr<RailWork>& work : batch) {
+      ++posted;
+      const RailTransfer& read = work->transfer();
+      if (refusal) {
+        work->settle({*refusal, false});
+        continue;
+      }
+      copyInto(read.memory, 0, bytesOf(read.key, read.offset, read.memory.size()));
+      std::ranges::copy(checksumsOf(read.key, read.offset, read.memory.size()),
+                        work->checksums().begin());
+      work->settle({Status(), true});
+    }
+  }
+  [[nodiscard]] bool usable() const override { return true; }
+  [[nodiscard]] bool paused() override { return false; }
+  [[nodiscard]] std::uint64_t load() const override { return 0; }
+  [[nodiscard]] double bytesPerSecond() const override { return rate; }
+
+  const double rate;
+  const std::optional<Error> refusal;
+  int posted = 0;
+};
+
+// Fast rails beside others.
+struct FastRails final : RailSource {
+  explicit FastRails(FaultyRails& rails) : others(rails) {}
+  [[nodiscard]] const std::string& peer() const override { return others.peer(); }
+  [[nodiscard]] Task<Result<std::shared_ptr<Rail>>> rail(std::shared_ptr<Rail> avoid,
+                                                         RequestTimeouts timeouts) override {
+    return others.rail(std::move(avoid), timeouts);
+  }
+  [[nodiscard]] std::vector<std::shared_ptr<Rail>> usableRails(std::size_t bytes) override {
+    return others.usableRails(bytes);
+  }
+  [[nodiscard]] std::vector<std::shared_ptr<Rail>> fastRails() override {
+    return {fast.begin(), fast.end()};
+  }
+  void countHedged() override { others.countHedged(); }
+
+  FaultyRails& others;
+  std::vector<std::shared_ptr<FastRail>> fast;
+};
+
+TEST_F(RailMoverTest, AWrongGuessOfAFastRailUsesUpNoTry) {
+  start(2);
+  static_cast<void>(rails->usableRails(kBlockBytes));
+  rails->at(0).setFaults({.failed = 100});
+  FastRails source(*rails);
+  const Error unsupported{ErrorCode::kUnsupported, "not this memory"};
+  for (int at = 0; at < 2; ++at) source.fast.push_back(std::make_shared<FastRail>(0, unsupported));
+  RailMover mover(*reactor, source);
+  EXPECT_TRUE(reactor->runUntilComplete(mover.move(slice(kBlockBytes), checksums)).ok());
+  EXPECT_TRUE(std::ranges::equal(*memory, bytesOf({}, 0, kBlockBytes)));
+  for (const auto& rail : source.fast) EXPECT_EQ(rail->posted, 1);
+  EXPECT_EQ(rails->at(0).counts().posted, 1u) << "which fails";
+  EXPECT_EQ(rails->at(1).counts().posted, 1u);
+}
+
+TEST_F(RailMoverTest, FastRailsShareATransferByTheirBandwidth) {
+  start(1);
+  FastRails source(*rails);
+  for (const double rate : {1e9, 3e9}) source.fast.push_back(std::make_shared<FastRail>(rate));
+  RailMover mover(*reactor, source, kBlockBytes);
+  EXPECT_TRUE(reactor->runUntilComplete(mover.move(slice(8 * kBlockBytes), checksums)).ok());
+  EXPECT_TRUE(std::ranges::equal(*memory, bytesOf({}, 0, 8 * kBlockBytes)));
+  EXPECT_EQ(source.fast[0]->posted, 1);
+  EXPECT_EQ(source.fast[1]->posted, 3);
+  EXPECT_EQ(rails->counts().posted, 0u);
+}
+
+TEST_F(RailMoverTest, AFastRailThatWasNotMeasuredIsTried) {
+  start(1);
+  FastRails source(*rails);
+  for (const double rate : {0.0, 3e9}) source.fast.push_back(std::make_shared<FastRail>(rate));
+  RailMover mover(*reactor, source, kBlockBytes);
+  EXPECT_TRUE(reactor->runUntilComplete(mover.move(slice(8 * kBlockBytes), checksums)).ok());
+  for (const auto& rail : source.fast) EXPECT_EQ(rail->posted, 2);
+}
+
 }  // namespace
 }  // namespace hearth

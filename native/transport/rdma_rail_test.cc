@@ -2,91 +2,12 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "transport/test_node.h"
-#include "verbs/device.h"
-#include "verbs/testing/in_process_verbs.h"
+#include "transport/rdma_test_pair.h"
 
 namespace hearth {
 namespace {
 
-using testing_verbs::Fabric;
-using testing_verbs::InProcessVerbs;
-using testing_verbs::PortOptions;
-
-// For tests in which a path dies unseen.
-constexpr Clock::duration kShortSilence = 100ms;
-
-class RdmaRailTest : public ::testing::Test {
- protected:
-  std::vector<std::shared_ptr<Device>> devices(std::vector<PortOptions> ports) {
-    const std::size_t count = ports.size();
-    Devices found = openDevices(std::make_shared<InProcessVerbs>(fabric_, std::move(ports)));
-    EXPECT_EQ(found.usable.size(), count);
-    return std::move(found.usable);
-  }
-  std::unique_ptr<TestNode> node(const std::string& name,
-                                 std::vector<std::shared_ptr<Device>> ports) {
-    TransportOptions options = TestNode::optionsOf(name);
-    if (!ports.empty()) {
-      options.rdma = ports.front();
-      options.furtherRdma.assign(ports.begin() + 1, ports.end());
-    }
-    // A machine that is busy must not be taken for a path that is dead.
-    options.rdmaSilence = silence_;
-    options.rdmaIdle = idle_;
-    return std::make_unique<TestNode>(std::move(options));
-  }
-  void start(std::vector<PortOptions> a = {{.name = "a0", .address = 1}},
-             std::vector<PortOptions> b = {{.name = "b0", .address = 2}}) {
-    portsOfA_ = devices(std::move(a));
-    a_ = node("a", portsOfA_);
-    b_ = node("b", devices(std::move(b)));
-    a_->setPeers({b_->identity()});
-    b_->setPeers({a_->identity()});
-    into_ = *MemoryRegion::allocate(kChunkBytes);
-    for (const std::shared_ptr<Device>& port : portsOfA_)
-      ASSERT_TRUE(into_->registrationWith(port).ok());
-  }
-  void TearDown() override {
-    fabric_.judgeBy({});
-    a_.reset();
-    b_.reset();
-    into_.reset();
-    portsOfA_.clear();
-    EXPECT_EQ(fabric_.objects(), 0u);
-  }
-
-  // [0, bytes) of the chunk, compared.
-  Status read(Behaviour behaviour, std::uint64_t bytes = kChunkBytes,
-              Clock::duration timeout = kHang) {
-    std::ranges::fill(into_->bytes(), std::byte{0});
-    std::vector<std::uint32_t> checksums;
-    const Status status = a_->await([&] {
-      return a_->transport->read("b", keyOf(behaviour), 0, MemorySlice{into_, 0, bytes}, checksums,
-                                 Clock::now() + timeout, RequestClass::kDemand);
-    });
-    if (status.ok()) {
-      const auto got = into_->bytes().first(bytes);
-      EXPECT_TRUE(std::ranges::equal(got, std::span(b_->handler->chunk).first(bytes)));
-      EXPECT_EQ(checksums, crc32cOfBlocks(got, kBlockBytes));
-    }
-    return status;
-  }
-  // Reads until RDMA carries them.
-  bool connects() {
-    return eventually([&] {
-      EXPECT_TRUE(read(kPlain, kBlockBytes).ok());
-      return !a_->statisticsOf("b").rdma.empty();
-    });
-  }
-
-  Fabric fabric_;
-  Clock::duration silence_ = kHang;
-  Clock::duration idle_ = Clock::duration::max();
-  std::vector<std::shared_ptr<Device>> portsOfA_;
-  std::unique_ptr<TestNode> a_, b_;
-  std::shared_ptr<MemoryRegion> into_;
-};
+class RdmaRailTest : public RdmaPair {};
 
 TEST_F(RdmaRailTest, ReadsAChunkIntoRegisteredMemory) {
   start();

@@ -17,6 +17,11 @@ Outcome failed(ErrorCode code, std::string sentence) {
   return {Error{code, std::move(sentence)}, false};
 }
 
+// A port that goes down, or a path that is silent, is noticed so soon.
+Clock::duration lookEvery(const RdmaShard& shard) {
+  return std::min<Clock::duration>(shard.times().silence / 4, kReleaseGrace);
+}
+
 ReadRequest requestOf(const RailTransfer& transfer, std::uint64_t offset, std::uint64_t bytes) {
   return {transfer.key,
           transfer.offset + offset,
@@ -151,22 +156,16 @@ Task<void> RdmaRail::ask(ReadRequest request, Reading& reading, RailWork& work) 
 }
 
 Task<void> RdmaRail::awaitAnswer(Reading& reading, Clock::time_point until) {
-  const Clock::duration silence = with_.shard.times().silence;
+  const Clock::duration every = lookEvery(with_.shard);
   while (!reading.answer && !reading.cancelled && Clock::now() < until) {
-    const Clock::time_point now = Clock::now();
-    const bool isEver = silence / 4 < until - now;
-    co_await reading.changed.waitUntil(isEver ? now + silence / 4 : until);
+    co_await reading.changed.waitUntil(std::min(until, Clock::now() + every));
     if (!reading.answer) look();
   }
 }
 
 Task<void> RdmaRail::awaitDone(Event& done) {
-  const Clock::duration silence = with_.shard.times().silence;
   while (!done.isSet()) {
-    const Clock::time_point now = Clock::now();
-    const bool isForever = silence / 4 > Clock::time_point::max() - now;
-    const bool inTime =
-        co_await done.waitUntil(isForever ? Clock::time_point::max() : now + silence / 4);
+    const bool inTime = co_await done.waitUntil(Clock::now() + lookEvery(with_.shard));
     if (!inTime) look();
   }
 }

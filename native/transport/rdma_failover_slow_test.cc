@@ -1,0 +1,42 @@
+// How long reads take whose path dies under them, as docs/rdma.md says.
+#include <gtest/gtest.h>
+
+#include "transport/rdma_test_pair.h"
+
+namespace hearth {
+namespace {
+
+class RdmaFailoverSlowTest : public RdmaPair {
+ protected:
+  // On each of some fresh paths that die: the slowest of eight reads of 1 MiB. The median of these,
+  // since other programs that run here may hold up some.
+  Clock::duration slowest() {
+    std::vector<Clock::duration> rounds(5);
+    for (Clock::duration& round : rounds) {
+      EXPECT_TRUE(connectsAll());
+      const DyingPath dying(fabric_, 1);
+      round = readMany(8, std::size_t{1} << 20);
+    }
+    std::ranges::sort(rounds);
+    const auto ms = [](Clock::duration of) { return static_cast<int>(of / 1ms); };
+    std::printf("the slowest read of each path took %d to %d ms, in the median %d\n",
+                ms(rounds.front()), ms(rounds.back()), ms(rounds[2]));
+    return rounds[2];
+  }
+};
+
+TEST_F(RdmaFailoverSlowTest, OntoAnotherPort) {
+  silence_ = TransportOptions().rdmaSilence;
+  start({{.name = "a0", .address = 1}, {.name = "a1", .address = 3}},
+        {{.name = "b0", .address = 2}, {.name = "b1", .address = 4}});
+  EXPECT_LT(slowest(), 250ms);
+}
+
+TEST_F(RdmaFailoverSlowTest, OntoTcp) {
+  silence_ = TransportOptions().rdmaSilence;
+  start();
+  EXPECT_LT(slowest(), 250ms);
+}
+
+}  // namespace
+}  // namespace hearth
