@@ -146,6 +146,7 @@ EngineOptions engineOptions(const Napi::Object& from) {
   options.bufferBytes = numberOr(from, "bufferBytes", 0);
   options.arenaPages = arenaPages(from);
   options.holder = textOr(from, "holder");
+  options.clientSocket = textOr(from, "clientSocket");
   options.scrub.bytesPerSecond =
       numberOr(from, "scrubBytesPerSecond", options.scrub.bytesPerSecond);
   options.limits = nodeLimits(from);

@@ -71,6 +71,7 @@ Status ClientContext::start() {
     if (!link.ok()) return link.error();
     links_.push_back(std::move(*link));
   }
+  localFiles_ = std::make_unique<LocalFiles>(options_, links_.front()->reactor());
   const Clock::time_point deadline =
       Clock::now() + std::min<Clock::duration>(kConnectTimeout, options_.timeout);
   const ControlMessage attach{static_cast<std::uint16_t>(ClientMessage::kAttach), {}};
@@ -82,6 +83,13 @@ Status ClientContext::start() {
 void ClientContext::close() {
   agents_.closing = true;
   completions_->close();
+  struct Wrap {
+    static Task<bool> run(LocalFiles& files) {
+      co_await files.close();
+      co_return true;
+    }
+  };
+  if (localFiles_ != nullptr) runOn(links_.front()->reactor(), Wrap::run(*localFiles_));
   // All, before the first thread ends: a request of one has parts on the others.
   for (const std::unique_ptr<AgentLink>& link : links_) link->close();
   links_.clear();

@@ -15,6 +15,7 @@
 
 #include "client/agent_link.h"
 #include "client/client_options.h"
+#include "client/local_files.h"
 #include "client/request.h"
 
 namespace hearth::gd2fs {
@@ -65,6 +66,9 @@ class ClientContext : public std::enable_shared_from_this<ClientContext> {
   [[nodiscard]] std::optional<ResolvedPath> known(const std::string& path);
   void know(const std::string& path, const ResolvedPath& resolved);
   void forget(const std::string& path);
+  // The file as this node's agent has passed it; null: it is read over the network.
+  [[nodiscard]] Task<std::shared_ptr<LocalFile>> localFile(AgentLink& link, std::string path,
+                                                           ResolvedPath resolved);
   static Task<void> statOn(AgentLink& link, std::shared_ptr<Request> request, std::string path,
                            xfer_gd2fs_stat* into);
   static Task<void> readOn(ClientContext& context, AgentLink& link,
@@ -76,6 +80,7 @@ class ClientContext : public std::enable_shared_from_this<ClientContext> {
   AgentList agents_;
   const std::shared_ptr<CompletionQueue> completions_ = std::make_shared<CompletionQueue>();
   std::vector<std::unique_ptr<AgentLink>> links_;
+  std::unique_ptr<LocalFiles> localFiles_;  // on the thread of the first link
   std::atomic<std::size_t> next_{0};
   std::mutex mutex_;
   std::map<std::uintptr_t, std::shared_ptr<IoMemory>> memory_;

@@ -17,6 +17,7 @@ constexpr std::uint16_t kPort = 7527;
 constexpr std::size_t kMostThreads = 64, kMostStreams = 64;
 constexpr std::size_t kLongestToken = 16'384;
 constexpr const char* kTokenFile = "/var/run/hearth/token";
+constexpr const char* kClientsSocket = "/var/run/hearth/clients.sock";
 
 Error invalid(std::string message) { return {ErrorCode::kInvalidArgument, std::move(message)}; }
 
@@ -132,6 +133,8 @@ Result<ClientOptions> clientOptions(const xfer_gd2fs_options& given) {
     return invalid("more than 64 threads or streams");
   if (given.timeout != 0) options.timeout = std::chrono::milliseconds(given.timeout);
   options.token = tokenOfEnvironment;
+  const char* const socket = std::getenv("HEARTH_CLIENTS_SOCKET");
+  options.agentSocket = socket != nullptr ? socket : kClientsSocket;
   return options;
 }
 

@@ -20,6 +20,7 @@ struct ClientOptions {
   std::uint32_t streams = 1;
   std::chrono::milliseconds timeout{60'000};
   std::function<Result<CapabilityToken>()> token;
+  std::string agentSocket;  // of the agent of this node, which may not be there; empty: none
 };
 
 // "gd2fs://10.0.0.1:7527,gd2fs://[fd00::1]" without a port: 7527. kInvalidArgument names what is

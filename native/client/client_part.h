@@ -14,9 +14,13 @@ namespace hearth::gd2fs {
 
 // One that is dropped before it was read, as when the context is closed, fails its request.
 struct ClientContext::Part {
-  Part(std::shared_ptr<Request> whole, std::shared_ptr<const FileOfAgent> of, std::uint64_t from,
-       MemoryVector where)
-      : request(std::move(whole)), file(std::move(of)), offset(from), into(std::move(where)) {}
+  Part(std::shared_ptr<Request> whole, std::shared_ptr<const FileOfAgent> of,
+       std::shared_ptr<LocalFile> here, std::uint64_t from, MemoryVector where)
+      : request(std::move(whole)),
+        file(std::move(of)),
+        local(std::move(here)),
+        offset(from),
+        into(std::move(where)) {}
   Part(Part&&) = default;
   Part& operator=(Part&&) = delete;
   ~Part() {
@@ -36,6 +40,7 @@ struct ClientContext::Part {
 
   std::shared_ptr<Request> request;
   std::shared_ptr<const FileOfAgent> file;
+  std::shared_ptr<LocalFile> local;  // null: over the network
   std::uint64_t offset;
   MemoryVector into;
   bool read = false;

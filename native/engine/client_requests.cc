@@ -1,5 +1,6 @@
 // What an agent does for clients, which know paths and not agents: it answers for the cluster.
 #include "base/crc32c.h"
+#include "engine/client_answers.h"
 #include "engine/peer_service.h"
 #include "fetch/fetcher.h"
 #include "wire/client_message.h"
@@ -9,21 +10,6 @@ namespace {
 
 // A page of a folder stays below kMaxControlBytes with names of any length.
 constexpr std::size_t kPageEntries = 2048;
-
-ResolvedKind kindOf(EntryKind kind) {
-  switch (kind) {
-    case EntryKind::kFile:
-      return ResolvedKind::kFile;
-    case EntryKind::kDirectory:
-      return ResolvedKind::kFolder;
-    case EntryKind::kSymlink:
-      return ResolvedKind::kSymlink;
-  }
-}
-
-std::uint64_t sizeOf(const ManifestEntry& about) {
-  return about.kind == EntryKind::kDirectory ? about.childCount : about.size;
-}
 
 }  // namespace
 
@@ -79,6 +65,7 @@ Task<Result<ControlMessage>> PeerService::onClientControl(std::shared_ptr<const 
     case ClientMessage::kList:
       co_return list(*client, request);
     case ClientMessage::kAdvise:
+    case ClientMessage::kOpen:  // local_files.h
       break;
   }
   co_return Error{ErrorCode::kUnsupported,
@@ -94,9 +81,7 @@ Result<ControlMessage> PeerService::resolve(const Capability& client,
   if (!found.ok()) return found.error();
   const ManifestEntry about = found->revision->manifest->entry(found->entry);
   if (about.kind == EntryKind::kFile) datasets.open(*found);
-  const ResolvedPath resolved{kindOf(about.kind), about.executable, sizeOf(about), about.modifiedNs,
-                              about.key};
-  return ControlMessage{request.type, encode(resolved)};
+  return ControlMessage{request.type, encode(resolvedPath(about))};
 }
 
 Result<ControlMessage> PeerService::list(const Capability& client, const ControlMessage& request) {
@@ -123,7 +108,8 @@ Result<ControlMessage> PeerService::list(const Capability& client, const Control
   FolderPage page;
   for (; first != end && page.entries.size() < kPageEntries; ++first) {
     const ManifestEntry about = manifest.entry(first);
-    page.entries.push_back({std::string(about.name), kindOf(about.kind), sizeOf(about)});
+    page.entries.push_back(
+        {std::string(about.name), resolvedKind(about.kind), resolvedSize(about)});
   }
   page.last = first == end;
   return ControlMessage{request.type, encode(page)};

@@ -120,6 +120,8 @@ Task<Status> Engine::startServices(const EngineOptions& options) {
     if (!listener.ok()) co_return listener.error();
     listeners_.push_back(std::move(*listener));
   }
+  const Status local = serveClientsOfThisNode(options);
+  if (!local.ok()) co_return local;
   scrubber_->start();
   co_return Status();
 }
@@ -162,6 +164,16 @@ void Engine::createMounting() {
         std::make_unique<MountShard>(*commons_.mounting, *each->reactor, *each->gate,
                                      *each->fetcher, *each->originBuffers, *each->peerBuffers));
   }
+}
+
+Status Engine::serveClientsOfThisNode(const EngineOptions& options) {
+  if (options.clientSocket.empty()) return {};
+  LocalServerOptions local{options.clientSocket, options.node, options.incarnation, options.cluster,
+                           options.secret};
+  auto server = LocalServer::listen(home(), std::move(local), localFiles_);
+  if (!server.ok()) return server.error();
+  localServer_ = std::move(*server);
+  return {};
 }
 
 Task<Status> Engine::startShard(const EngineOptions& options, Shard& shard) {
@@ -321,6 +333,7 @@ void Engine::close() {
   commons_.holder->close();
   jobs_.clear();
   listeners_.clear();
+  localServer_.reset();
   scrubber_.reset();
   mounts_.reset();
   contents_.reset();
@@ -340,6 +353,7 @@ Task<void> Engine::stopServices() {
   for (const std::unique_ptr<Listener>& listener : listeners_) {
     co_await listener->close();
   }
+  if (localServer_ != nullptr) co_await localServer_->close();
   if (commons_.cache != nullptr) commons_.cache->setClusterCopies(nullptr);
   leave_.stop();
   // So that what is in memory stays where it is for the next process.

@@ -18,6 +18,7 @@
 #include "engine/arena_source.h"
 #include "engine/cluster_leave.h"
 #include "engine/content_calls.h"
+#include "engine/local_files.h"
 #include "engine/rdma_ports.h"
 #include "engine/shard.h"
 #include "mount/mounts.h"
@@ -47,6 +48,8 @@ struct EngineOptions {
   ScrubOptions scrub;
   NodeLimitOptions limits;
   std::string certificateAuthorities;
+  // Socket at which clients of this node get files that are here whole; empty: none.
+  std::string clientSocket;
   // Refuse origins in loopback, link-local and private ranges, but for those listed (CIDR).
   bool forbidPrivateAddresses = false;
   std::vector<std::string> allowedNetworks;
@@ -162,6 +165,7 @@ class Engine {
   // Those of the home shard, when all shards have started.
   void createServices(const EngineOptions& options);
   void createMounting();
+  [[nodiscard]] Status serveClientsOfThisNode(const EngineOptions& options);
   [[nodiscard]] Task<Status> startShard(const EngineOptions& options, Shard& shard);
   [[nodiscard]] static Task<void> setView(Shard& shard, std::shared_ptr<const ClusterView> view);
   [[nodiscard]] Task<void> stopServices();
@@ -174,6 +178,8 @@ class Engine {
   ArenaOrigin arenaOrigin_;
   RdmaPorts rdma_;
   std::vector<std::unique_ptr<Listener>> listeners_;
+  LocalFiles localFiles_{commons_};
+  std::unique_ptr<LocalServer> localServer_;
   std::unique_ptr<ManifestStore> manifests_;
   std::unique_ptr<ContentCalls> contents_;
   std::unique_ptr<Mounts> mounts_;

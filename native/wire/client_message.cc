@@ -93,6 +93,7 @@ std::vector<std::byte> encode(const AdviseRequest& request) {
   ByteWriter out;
   out.text(request.path);
   out.u8(static_cast<std::uint8_t>(request.advice));
+  out.u8(static_cast<std::uint8_t>(request.scope));
   return out.take();
 }
 
@@ -101,10 +102,13 @@ Result<AdviseRequest> decodeAdviseRequest(std::span<const std::byte> body) {
   AdviseRequest request;
   request.path = in.text();
   const std::uint8_t advice = in.u8();
+  const std::uint8_t scope = in.u8();
   const Status sound = finish(in);
   if (!sound.ok()) return sound.error();
   if (advice > static_cast<std::uint8_t>(ClientAdvice::kDontNeed)) return misshapen();
+  if (scope > static_cast<std::uint8_t>(AdviceScope::kCluster)) return misshapen();
   request.advice = static_cast<ClientAdvice>(advice);
+  request.scope = static_cast<AdviceScope>(scope);
   return request;
 }
 

@@ -6,6 +6,11 @@
 //   resolve  "Which bytes are at this path?"                   -> ResolvedPath
 //   list     "What is in this folder, after this name?"        -> FolderPage
 //   advise   "This file, folder or dataset will (not) be read" -> empty
+//   open     "Pass me the file at this path"               -> ResolvedPath, and a descriptor
+//
+// The last one is for clients of the same node (transport/local_server.h) alone.
+//
+// An agent passes advice of a client on to others by the same message, with kNode.
 //
 // Paths are /dataset/NAME/path/in/the/dataset, UTF-8, at most kMaxClientPathBytes. A client reads
 // the content key that resolve gave it, block-aligned at its start and inside one chunk, over the
@@ -30,6 +35,7 @@ enum class ClientMessage : std::uint16_t {
   kResolve = 257,
   kList = 258,
   kAdvise = 259,
+  kOpen = 260,
 };
 
 inline constexpr std::size_t kMaxClientPathBytes = 4096;
@@ -46,6 +52,8 @@ struct ResolvedPath {
 };
 
 enum class ClientAdvice : std::uint8_t { kWillNeed = 0, kDontNeed = 1 };
+// Of the agent that answers, or of all.
+enum class AdviceScope : std::uint8_t { kNode = 0, kCluster = 1 };
 
 struct FolderPage {
   struct Entry {
@@ -70,6 +78,7 @@ struct ListRequest {
 struct AdviseRequest {
   std::string path;
   ClientAdvice advice = ClientAdvice::kWillNeed;
+  AdviceScope scope = AdviceScope::kNode;
   bool operator==(const AdviseRequest&) const = default;
 };
 

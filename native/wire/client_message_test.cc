@@ -12,7 +12,7 @@ TEST(ClientMessage, IsTheSameWhenDecodedAndCutOffIsRefused) {
   EXPECT_EQ(*decodeFolderPage(encode(page)), page);
   const ListRequest list{"/dataset/a", "b"};
   EXPECT_EQ(*decodeListRequest(encode(list)), list);
-  const AdviseRequest advise{"/dataset/a", ClientAdvice::kDontNeed};
+  const AdviseRequest advise{"/dataset/a", ClientAdvice::kDontNeed, AdviceScope::kCluster};
   EXPECT_EQ(*decodeAdviseRequest(encode(advise)), advise);
   EXPECT_EQ(*decodePath(encodePath("/dataset/a")), "/dataset/a");
   const auto refusesShorter = [](const std::vector<std::byte>& body, auto decode) {

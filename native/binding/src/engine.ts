@@ -45,6 +45,8 @@ export interface EngineOptions {
   arenaPages: ArenaPages;
   /** Socket of hearth-holder, which owns FUSE mounts and keeps that memory for the next agent; empty: none. */
   holder: string;
+  /** Socket at which programs of this node get files that are here whole (docs/clients.md); empty: none. */
+  clientSocket: string;
   /** Bytes a second that the background scrub reads of each cache directory; 0: no scrub. */
   scrubBytesPerSecond: bigint;
   /** Limits on resources that this node shares with others. */

@@ -24,6 +24,7 @@ const options: EngineOptions = {
   bufferBytes: 64n << 20n,
   arenaPages: 'transparent',
   holder: mountPaths(folder).holder,
+  clientSocket: '',
   scrubBytesPerSecond: 0n,
   limits: {
     origin: { total: 0n, warm: 0n },

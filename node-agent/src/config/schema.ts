@@ -211,6 +211,19 @@ export const configSchema = z.strictObject({
       ),
     })
     .prefault({}),
+  clients: z
+    .strictObject({
+      socket: optionalSetting(
+        {
+          description:
+            'Unix socket at which programs with libgd2fs on this node get files that are here whole; in a folder of its own, which is made, and which pods may mount. Absent: they read over the network.',
+          allowed: pathAllowed,
+          form: 'text',
+        },
+        parsePath,
+      ),
+    })
+    .prefault({}),
   volumes: z
     .strictObject({
       directory: optionalSetting(

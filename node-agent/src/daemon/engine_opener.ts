@@ -86,6 +86,7 @@ export class EngineOpener {
       bufferBytes: config.engine.bufferBytes,
       arenaPages: config.engine.pages,
       holder: config.holder.socket,
+      clientSocket: config.clients.socket ?? '',
       scrubBytesPerSecond: config.engine.scrubRate,
       limits: engineLimits(config.limits),
       rdma: {

@@ -263,6 +263,7 @@ export function engineOptions(node: string, onEvent: (event: EngineEvent) => voi
     rdma: { use: 'off' as const, devices: [], library: '' },
     certificateAuthorities: '',
     incarnation: '1',
+    clientSocket: '',
     forbidPrivateAddresses: false,
     allowedNetworks: [],
     proxies: { http: '', https: '', none: '' },

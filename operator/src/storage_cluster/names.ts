@@ -35,6 +35,9 @@ export const nodeFolder = (cluster: string) => `/var/lib/hearth/${cluster}`;
 export const agentSocket = (cluster: string) => `${nodeFolder(cluster)}/run/agent.sock`;
 export const holderSocket = (cluster: string) => `${nodeFolder(cluster)}/run/holder.sock`;
 
+/** Alone in its folder, which pods of clients may mount. */
+export const clientsSocket = (cluster: string) => `${nodeFolder(cluster)}/run/clients/clients.sock`;
+
 /** Where the agent's pod has what it is given. */
 export const agentPaths = {
   configuration: '/etc/hearth/config',

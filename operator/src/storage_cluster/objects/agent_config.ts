@@ -5,7 +5,7 @@ import {
   registeredName,
   type StorageCluster,
 } from '@hearth/common/resources';
-import { agentPaths, agentSocket, holderSocket, nodeFolder } from '../names.ts';
+import { agentPaths, agentSocket, clientsSocket, holderSocket, nodeFolder } from '../names.ts';
 
 /**
  * The agent's configuration file: JSON, which is YAML too. What differs from node to node (name, addresses) comes
@@ -34,6 +34,7 @@ export function agentConfig(cluster: StorageCluster, group: NodeGroup, store: st
       clientAuthorities: `${certificates}/ca.crt`,
     },
     holder: { socket: holderSocket(name) },
+    clients: { socket: clientsSocket(name) },
     volumes: { directory: nodeFolder(name) },
     kubelet: { directory: temporary },
     engine: {

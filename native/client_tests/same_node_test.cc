@@ -1,0 +1,208 @@
+// Reads of files that the agent of the same node has whole: by a descriptor, without its network.
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <filesystem>
+#include <thread>
+
+#include "client_tests/testing_client.h"
+#include "transport/local_link.h"
+#include "wire/client_message.h"
+
+namespace hearth::testing_client {
+namespace {
+
+constexpr std::uint64_t kBytes = 2 * kChunkBytes + 4321;
+
+struct SameNodeTest : ClientTest {
+  SameNodeTest() {
+    setenv("HEARTH_CLIENTS_SOCKET", folder.path("agent.sock").c_str(), 1);
+    origin.add("model", kBytes);
+    expected = origin.bytesOf("model");
+    dataset = agent->add(origin);
+    agent->engine().nameDatasets({{"llm", dataset}});
+    useToken(capabilityOf({"llm"}));
+  }
+  ~SameNodeTest() override { unsetenv("HEARTH_CLIENTS_SOCKET"); }
+  void warm() {
+    agent->beginWarm(dataset);
+    ASSERT_EQ(agent->awaitWarm().state, WarmState::kSucceeded);
+  }
+  void expectRead(std::uint64_t offset, std::size_t size) {
+    const xfer_gd2fs_completion done = read("/dataset/llm/model", offset, size);
+    ASSERT_EQ(done.status, 0u) << XFER_GD2FS_STATUS_CODE(done.status);
+    EXPECT_EQ(memory.substr(0, done.value), expected.substr(offset, size)) << offset;
+  }
+  // Of the requests that come over the network.
+  std::uint64_t bytesSent() {
+    std::uint64_t sent = 0;
+    for (const PeerStatistics& peer : agent->await(agent->engine().statistics()).peers)
+      if (peer.node == "clients") sent += peer.bytesSent;
+    return sent;
+  }
+  // Of cache files, in this process, where the agent is as well.
+  [[nodiscard]] std::size_t openDescriptors() const {
+    std::size_t count = 0;
+    for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
+      std::error_code gone;
+      const std::string target = std::filesystem::read_symlink(entry.path(), gone).string();
+      if (target.find("/objects/") != std::string::npos) ++count;
+    }
+    return count;
+  }
+
+  TemporaryFolder folder, cache;
+  Origin origin;
+  std::string expected;
+  std::unique_ptr<Agent> agent = std::make_unique<Agent>(
+      "agent", 4ull << 30, [](EngineEvent) {}, cache.path(),
+      [this](EngineOptions& options) { options.clientSocket = folder.path("agent.sock"); });
+  std::shared_ptr<Dataset> dataset;
+};
+
+TEST_F(SameNodeTest, WholeFilesAreReadWithoutTheNetwork) {
+  warm();
+  open(addressOf(*agent));
+  expectRead(0, kBytes);
+  const std::uint64_t before = bytesSent();
+  for (const std::uint64_t offset : {0ul, 1ul, kChunkBytes - 1, kBytes - 5})
+    expectRead(offset, kChunkBytes + 3);
+  // The path may have been resolved anew; no bytes of the file have come.
+  EXPECT_LT(bytesSent() - before, 10'000u);
+}
+
+TEST_F(SameNodeTest, FilesInPartsAreReadOverTheNetworkUntilTheyAreWhole) {
+  open(addressOf(*agent));
+  expectRead(5, 100);
+  EXPECT_GT(bytesSent(), 0u);
+  warm();
+  EXPECT_TRUE(eventually([&] {
+    const std::uint64_t before = bytesSent();
+    expectRead(0, kBytes);
+    return bytesSent() - before < 10'000u;
+  }));
+}
+
+TEST_F(SameNodeTest, ADescriptorIsGivenBackWhenTheContextEnds) {
+  warm();
+  open(addressOf(*agent));
+  expectRead(0, kBytes);
+  const auto evict = [&] {
+    const Evicted evicted = agent->await(agent->engine().contents().evict(dataset, std::nullopt));
+    return evicted.filesFreed;
+  };
+  EXPECT_EQ(evict(), 0u) << "a client reads it";
+  xfer_gd2fs_close(std::exchange(ctx, nullptr));
+  EXPECT_TRUE(eventually([&] { return evict() == 1; }));
+}
+
+TEST_F(SameNodeTest, AnAgentThatRestartsPassesFilesAgain) {
+  warm();
+  open(addressOf(*agent));
+  expectRead(0, kBytes);
+  agent->stop();
+  EXPECT_TRUE(eventually([&] { return openDescriptors() == 0; })) << "its files are closed";
+  agent->start();
+  agent->engine().nameDatasets({{"llm", dataset = agent->add(origin)}});
+  // Its port is another one.
+  xfer_gd2fs_close(std::exchange(ctx, nullptr));
+  open(addressOf(*agent));
+  EXPECT_TRUE(eventually([&] {
+    const std::uint64_t before = bytesSent();
+    expectRead(0, kBytes);
+    return bytesSent() - before < 10'000u;
+  }));
+}
+
+TEST_F(SameNodeTest, AFileThatBecomesShorterIsReadOverTheNetwork) {
+  warm();
+  open(addressOf(*agent));
+  expectRead(0, kBytes);
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(cache.path())) {
+    if (!entry.is_regular_file() || entry.file_size() != kBytes) continue;
+    std::filesystem::permissions(entry.path(), std::filesystem::perms::owner_all);
+    std::filesystem::resize_file(entry.path(), kBytes / 2);
+  }
+  expectRead(0, kBytes);
+}
+
+// A program that speaks with the agent's socket by itself.
+struct LocalLinkTest : SameNodeTest {
+  LocalLinkTest() {
+    thread = std::thread([this] { reactor->run(); });
+  }
+  ~LocalLinkTest() override {
+    runOn(*reactor, close(*this));
+    reactor->stop();
+    thread.join();
+  }
+  static Task<bool> close(LocalLinkTest& test) {
+    if (test.link != nullptr) test.link->end();
+    co_await test.gate.close();
+    co_return true;
+  }
+  // Of the dialling.
+  ErrorCode dial(const Capability& capability, const std::vector<std::byte>& secret = kSecret) {
+    LocalLinkOptions options{folder.path("agent.sock"), "program", "test",
+                             *signCapability(capability, secret)};
+    Result<std::shared_ptr<LocalLink>> dialled =
+        runOn(*reactor, LocalLink::dial(*reactor, gate, options, [this] { ended = true; }));
+    if (dialled.ok()) link = *dialled;
+    return dialled.code();
+  }
+  Result<LocalLink::Answer> ask(const std::string& path) {
+    return runOn(*reactor, askOnce(*link, path));
+  }
+  static Task<Result<LocalLink::Answer>> askOnce(LocalLink& link, std::string path) {
+    ControlMessage open{static_cast<std::uint16_t>(ClientMessage::kOpen), encodePath(path)};
+    co_return co_await link.ask(std::move(open), Clock::now() + std::chrono::seconds(60));
+  }
+
+  std::unique_ptr<Reactor> reactor = std::move(*Reactor::create());
+  Gate gate{*reactor};
+  std::thread thread;
+  std::shared_ptr<LocalLink> link;
+  std::atomic<bool> ended{false};
+};
+
+TEST_F(LocalLinkTest, TokensDecideWhatIsPassed) {
+  warm();
+  EXPECT_EQ(dial(capabilityOf({"llm"}), std::vector<std::byte>(32, std::byte{8})),
+            ErrorCode::kUnauthenticated);
+  ASSERT_EQ(dial(capabilityOf({"other"})), ErrorCode::kOk);
+  EXPECT_EQ(ask("/dataset/llm/model").code(), ErrorCode::kPermissionDenied);
+  EXPECT_EQ(ask("/dataset/other/model").code(), ErrorCode::kNotFound);
+  EXPECT_EQ(ask("elsewhere").code(), ErrorCode::kInvalidArgument);
+}
+
+TEST_F(LocalLinkTest, AFileThatIsNotWholeIsNotPassed) {
+  ASSERT_EQ(dial(capabilityOf({"llm"})), ErrorCode::kOk);
+  EXPECT_EQ(ask("/dataset/llm/model").code(), ErrorCode::kTryElsewhere);
+  warm();
+  const Result<LocalLink::Answer> passed = ask("/dataset/llm/model");
+  ASSERT_TRUE(passed.ok()) << passed.error().message;
+  EXPECT_TRUE(passed->descriptor);
+  EXPECT_NE(fcntl(passed->descriptor.get(), F_GETFD) & FD_CLOEXEC, 0);
+  std::string bytes(kBytes, '\0');
+  EXPECT_EQ(pread(passed->descriptor.get(), bytes.data(), kBytes, 0), static_cast<ssize_t>(kBytes));
+  EXPECT_TRUE(bytes == expected);
+  EXPECT_LT(pwrite(passed->descriptor.get(), bytes.data(), 1, 0), 0) << "read-only";
+}
+
+TEST_F(LocalLinkTest, TheConnectionEndsWithItsToken) {
+  Capability capability = capabilityOf({"llm"});
+  capability.expiresAtMs = msFromNow(std::chrono::milliseconds(300));
+  // A slow machine may take longer to connect.
+  const ErrorCode dialled = dial(capability);
+  if (dialled != ErrorCode::kOk) {
+    EXPECT_EQ(dialled, ErrorCode::kUnauthenticated);
+    return;
+  }
+  EXPECT_TRUE(eventually([&] { return ended.load(); }));
+  EXPECT_EQ(ask("/dataset/llm/model").code(), ErrorCode::kUnavailable);
+}
+
+}  // namespace
+}  // namespace hearth::testing_client

@@ -1,0 +1,45 @@
+#include "engine/local_files.h"
+
+#include "engine/client_answers.h"
+#include "fetch/fetcher.h"
+
+namespace hearth {
+
+Task<Result<LocalAnswer>> LocalFiles::onLocalRequest(std::shared_ptr<const Capability> client,
+                                                     ControlMessage request) {
+  if (request.type != static_cast<std::uint16_t>(ClientMessage::kOpen))
+    co_return Error{ErrorCode::kUnsupported, "an unknown message of a client of this node (" +
+                                                 std::to_string(request.type) + ")"};
+  const Result<std::string> path = decodePath(request.body);
+  if (!path.ok()) co_return path.error();
+  const Result<NamedEntry> found =
+      commons_.clientDatasets.resolve(*client, CapabilityRight::kRead, *path);
+  if (!found.ok()) co_return found.error();
+  FileReference file = FileReference::of(found->revision, found->entry);
+  if (file.about.kind != EntryKind::kFile)
+    co_return Error{ErrorCode::kInvalidArgument, "the path leads to no file"};
+  const ResolvedPath resolved = resolvedPath(file.about);
+  Shard& owner = commons_.owner(resolved.key);
+  co_await owner.reactor->enter();
+  Task<Result<LocalAnswer>> opening = openHere(owner, std::move(file));
+  Result<LocalAnswer> answer = co_await opening;
+  if (answer.ok()) answer->message = {request.type, encode(resolved)};
+  co_return answer;
+}
+
+Task<Result<LocalAnswer>> LocalFiles::openHere(Shard& owner, FileReference file) {
+  const Result<std::shared_ptr<FileFetch>> opened = co_await owner.fetcher->open(std::move(file));
+  if (!opened.ok()) co_return opened.error();
+  if (!servableWhole(**opened))
+    co_return Error{ErrorCode::kTryElsewhere,
+                    "the file is not whole on this node, or not yet compared with its digest"};
+  const Result<int> descriptor = (*opened)->cache->descriptor();
+  if (!descriptor.ok()) co_return descriptor.error();
+  (*opened)->cache->touch();
+  LocalAnswer answer;
+  answer.descriptor = *descriptor;
+  answer.keep = *opened;
+  co_return answer;
+}
+
+}  // namespace hearth
