@@ -1,12 +1,11 @@
 #include "client/client_context.h"
 
-#include <sys/stat.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
 
 #include "client/completion_status.h"
+#include "client/file_type.h"
 #include "reactor/blocking_call.h"
 
 namespace hearth::gd2fs {
@@ -28,15 +27,16 @@ void fillStat(const ResolvedPath& resolved, xfer_gd2fs_stat& into) {
   into = {};
   into.size = resolved.size;
   into.mtime_ns = resolved.modifiedNs;
+  into.mode = typeBits(resolved.kind);
   switch (resolved.kind) {
     case ResolvedKind::kFile:
-      into.mode = S_IFREG | (resolved.executable ? 0555u : 0444u);
+      into.mode |= resolved.executable ? 0555u : 0444u;
       break;
     case ResolvedKind::kFolder:
-      into.mode = S_IFDIR | 0555u;
+      into.mode |= 0555u;
       break;
     case ResolvedKind::kSymlink:
-      into.mode = S_IFLNK | 0777u;
+      into.mode |= 0777u;
       break;
   }
 }

@@ -39,6 +39,10 @@ class ClientContext : public std::enable_shared_from_this<ClientContext> {
   [[nodiscard]] int stat(void* id, const char* path, xfer_gd2fs_stat* into);
   [[nodiscard]] int read(void* id, const char* path, std::uint64_t offset,
                          std::span<const xfer_gd2fs_sge> sges);
+  // In client_folders.cc, with advise(). `after` may be null.
+  [[nodiscard]] int list(void* id, const char* path, const char* after,
+                         std::span<xfer_gd2fs_dirent> into);
+  [[nodiscard]] int advise(void* id, const char* path, int advice, int scope);
   [[nodiscard]] int take(std::span<xfer_gd2fs_completion> into, int timeoutMs) {
     return completions_->take(into, timeoutMs);
   }
@@ -71,6 +75,10 @@ class ClientContext : public std::enable_shared_from_this<ClientContext> {
                                                            ResolvedPath resolved);
   static Task<void> statOn(AgentLink& link, std::shared_ptr<Request> request, std::string path,
                            xfer_gd2fs_stat* into);
+  static Task<void> listOn(AgentLink& link, std::shared_ptr<Request> request, ListRequest asked,
+                           std::span<xfer_gd2fs_dirent> into);
+  static Task<void> adviseOn(ClientContext& context, AgentLink& link,
+                             std::shared_ptr<Request> request, AdviseRequest asked);
   static Task<void> readOn(ClientContext& context, AgentLink& link,
                            std::shared_ptr<Request> request, std::string path, std::uint64_t offset,
                            MemoryVector into);

@@ -171,6 +171,26 @@ Task<std::shared_ptr<LocalFile>> LocalFiles::ask(std::string path, ContentKey ke
   co_return file;
 }
 
+Task<std::optional<Status>> LocalFiles::tell(ControlMessage message, Clock::time_point deadline,
+                                             Reactor& back) {
+  if (absentUntil_.load() > Clock::now()) co_return std::nullopt;
+  co_await reactor_.enter();
+  co_await turn_.acquire(1);
+  std::optional<Status> told;
+  if (const std::shared_ptr<LocalLink> link = closing_ ? nullptr : co_await this->link()) {
+    const Result<LocalLink::Answer> answer = co_await link->ask(std::move(message), deadline);
+    // An agent that has gone has not said anything.
+    if (answer.ok()) {
+      told = Status();
+    } else if (answer.code() != ErrorCode::kUnavailable) {
+      told = answer.error();
+    }
+  }
+  turn_.release(1);
+  co_await back.enter();
+  co_return told;
+}
+
 void LocalFiles::closeIdle() {
   const Clock::time_point now = Clock::now();
   std::vector<std::uint64_t> numbers;

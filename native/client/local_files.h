@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -54,6 +55,10 @@ class LocalFiles {
   // not pass it. Continues on `back`.
   [[nodiscard]] Task<std::shared_ptr<LocalFile>> open(std::string path, ContentKey key,
                                                       std::uint64_t size, Reactor& back);
+  // What the agent answers to a message that brings no file; nothing when none of this node
+  // answers. Continues on `back`.
+  [[nodiscard]] Task<std::optional<Status>> tell(ControlMessage message, Clock::time_point deadline,
+                                                 Reactor& back);
   // A read of it has failed: it comes over the network for a while.
   void distrust(const ContentKey& key);
   // On the reactor's thread. Ends the connection; nothing is open afterwards.

@@ -5,6 +5,21 @@ namespace {
 
 constexpr std::string_view kRoot = "/dataset/";
 
+// A client's path, taken apart.
+struct NamedPath {
+  std::string_view dataset, below;
+};
+Result<NamedPath> namedPath(std::string_view path) {
+  if (!path.starts_with(kRoot))
+    return Error{ErrorCode::kInvalidArgument, "the path does not begin with /dataset/"};
+  const std::string_view rest = path.substr(kRoot.size());
+  const std::size_t slash = rest.find('/');
+  NamedPath named{rest.substr(0, slash), {}};
+  if (slash != std::string_view::npos) named.below = rest.substr(slash + 1);
+  while (named.below.ends_with('/')) named.below.remove_suffix(1);
+  return named;
+}
+
 }  // namespace
 
 void ClientDatasets::name(std::map<std::string, std::shared_ptr<Dataset>> datasets,
@@ -26,29 +41,31 @@ void ClientDatasets::name(std::map<std::string, std::shared_ptr<Dataset>> datase
 
 Result<NamedEntry> ClientDatasets::resolve(const Capability& client, CapabilityRight right,
                                            std::string_view path) const {
-  if (!path.starts_with(kRoot))
-    return Error{ErrorCode::kInvalidArgument, "the path does not begin with /dataset/"};
-  std::string_view below = path.substr(kRoot.size());
-  const std::size_t slash = below.find('/');
-  NamedEntry found;
-  found.dataset = below.substr(0, slash);
-  below = slash == std::string_view::npos ? std::string_view() : below.substr(slash + 1);
-  while (below.ends_with('/')) below.remove_suffix(1);
-  if (!client.grants(right, found.dataset))
+  const Result<NamedPath> named = namedPath(path);
+  if (!named.ok()) return named.error();
+  if (!client.grants(right, named->dataset))
     return Error{ErrorCode::kPermissionDenied, "the token does not grant that on this dataset"};
+  return find(path);
+}
+
+Result<NamedEntry> ClientDatasets::find(std::string_view path) const {
+  const Result<NamedPath> named = namedPath(path);
+  if (!named.ok()) return named.error();
+  NamedEntry found;
+  found.dataset = named->dataset;
   {
     const std::lock_guard lock(mutex_);
     if (!isTold_)
       return Error{ErrorCode::kUnavailable, "this agent does not know its datasets yet"};
-    const auto named = named_.find(found.dataset);
-    if (named == named_.end()) {
+    const auto known = named_.find(found.dataset);
+    if (known == named_.end()) {
       if (awaited_.contains(found.dataset))
         return Error{ErrorCode::kUnavailable, "this agent does not have the list of its files yet"};
       return Error{ErrorCode::kNotFound, "no dataset is named " + found.dataset};
     }
-    found.revision = named->second;
+    found.revision = known->second;
   }
-  const std::optional<std::uint32_t> entry = found.revision->manifest->lookUp(below);
+  const std::optional<std::uint32_t> entry = found.revision->manifest->lookUp(named->below);
   if (!entry) return Error{ErrorCode::kNotFound, "the dataset has no such path"};
   found.entry = *entry;
   return found;

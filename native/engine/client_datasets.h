@@ -42,6 +42,8 @@ class ClientDatasets {
   // and for all before name() was called, as after a restart: clients ask again.
   [[nodiscard]] Result<NamedEntry> resolve(const Capability& client, CapabilityRight right,
                                            std::string_view path) const;
+  // The same without a token, for other agents.
+  [[nodiscard]] Result<NamedEntry> find(std::string_view path) const;
   // Makes a file readable by its key, for clients of its dataset.
   void open(const NamedEntry& file);
   // A file with that key that the client may read.

@@ -1,5 +1,8 @@
 // What an agent does for clients, which know paths and not agents: it answers for the cluster.
+#include <functional>
+
 #include "base/crc32c.h"
+#include "engine/client_advice.h"
 #include "engine/client_answers.h"
 #include "engine/peer_service.h"
 #include "fetch/fetcher.h"
@@ -10,6 +13,8 @@ namespace {
 
 // A page of a folder stays below kMaxControlBytes with names of any length.
 constexpr std::size_t kPageEntries = 2048;
+// For which other agents are asked to take advice.
+constexpr Clock::duration kPassOnTime = std::chrono::seconds(5);
 
 }  // namespace
 
@@ -64,7 +69,11 @@ Task<Result<ControlMessage>> PeerService::onClientControl(std::shared_ptr<const 
       co_return resolve(*client, request);
     case ClientMessage::kList:
       co_return list(*client, request);
-    case ClientMessage::kAdvise:
+    case ClientMessage::kAdvise: {
+      Task<Result<ControlMessage>> advising = advise(*client, std::move(request));
+      Result<ControlMessage> advised = co_await advising;
+      co_return advised;
+    }
     case ClientMessage::kOpen:  // local_files.h
       break;
   }
@@ -82,6 +91,54 @@ Result<ControlMessage> PeerService::resolve(const Capability& client,
   const ManifestEntry about = found->revision->manifest->entry(found->entry);
   if (about.kind == EntryKind::kFile) datasets.open(*found);
   return ControlMessage{request.type, encode(resolvedPath(about))};
+}
+
+Task<Result<ControlMessage>> PeerService::advise(const Capability& client, ControlMessage request) {
+  const Result<AdviseRequest> asked = decodeAdviseRequest(request.body);
+  if (!asked.ok()) co_return asked.error();
+  const Result<NamedEntry> found =
+      shard_.commons.clientDatasets.resolve(client, CapabilityRight::kAdvise, asked->path);
+  if (!found.ok()) co_return found.error();
+  const Status begun = shard_.commons.advices->advise(*found, *asked, readerOf(client));
+  if (!begun.ok()) co_return begun.error();
+  // One agent brings what none has; each lets go of its own.
+  if (asked->scope == AdviceScope::kCluster && asked->advice == ClientAdvice::kDontNeed) {
+    const Status passedOn = co_await passOn(*asked);
+    if (!passedOn.ok()) co_return passedOn.error();
+  }
+  co_return ControlMessage{request.type, {}};
+}
+
+Task<Status> PeerService::passOn(AdviseRequest advice) {
+  advice.scope = AdviceScope::kNode;
+  const ControlMessage message{static_cast<std::uint16_t>(ClientMessage::kAdvise), encode(advice)};
+  const Clock::time_point deadline = Clock::now() + kPassOnTime;
+  Gate calls(*shard_.reactor);
+  Status outcome;
+  for (const std::string& node : shard_.view->readyOthers())
+    calls.spawn(passOnTo(shard_, node, message, deadline, outcome));
+  co_await calls.close();
+  co_return outcome;
+}
+
+Task<void> PeerService::passOnTo(Shard& shard, std::string node, ControlMessage message,
+                                 Clock::time_point deadline, Status& outcome) {
+  const Result<ControlMessage> answer =
+      co_await shard.transport->call(std::move(node), std::move(message), deadline);
+  // An agent that has no such dataset has nothing of it.
+  if (!answer.ok() && answer.code() != ErrorCode::kNotFound) outcome = answer.error();
+}
+
+Result<ControlMessage> PeerService::adviseHere(const std::string& fromNode,
+                                               const ControlMessage& request) {
+  const Result<AdviseRequest> asked = decodeAdviseRequest(request.body);
+  if (!asked.ok()) return asked.error();
+  const Result<NamedEntry> found = shard_.commons.clientDatasets.find(asked->path);
+  if (!found.ok()) return found.error();
+  const Status begun = shard_.commons.advices->advise(
+      *found, {asked->path, asked->advice, AdviceScope::kNode}, std::hash<std::string>()(fromNode));
+  if (!begun.ok()) return begun.error();
+  return ControlMessage{request.type, {}};
 }
 
 Result<ControlMessage> PeerService::list(const Capability& client, const ControlMessage& request) {

@@ -7,6 +7,7 @@
 #include "directory/directory_client.h"
 #include "directory/directory_service.h"
 #include "engine/bounded_log.h"
+#include "engine/client_advice.h"
 #include "engine/peer_service.h"
 #include "fetch/fetcher.h"
 #include "fetch/memory_tier.h"
@@ -139,6 +140,7 @@ void Engine::createServices(const EngineOptions& options) {
   }
   contents_ = std::make_unique<ContentCalls>(commons_, shard);
   createMounting();
+  commons_.advices = std::make_unique<ClientAdvices>(*commons_.mounting);
   mounts_ = std::make_unique<Mounts>(*commons_.mounting, *manifests_);
   scrubber_ = std::make_unique<Scrubber>(*commons_.warming, *manifests_, options.scrub);
 }
@@ -347,6 +349,7 @@ void Engine::close() {
 Task<void> Engine::stopServices() {
   if (mounts_ != nullptr) {  // with them all other services
     co_await mounts_->close();
+    commons_.advices->close();
     co_await scrubber_->close();
     manifests_->close();
   }

@@ -1,15 +1,24 @@
 #include "engine/local_files.h"
 
 #include "engine/client_answers.h"
+#include "engine/peer_service.h"
 #include "fetch/fetcher.h"
 
 namespace hearth {
 
 Task<Result<LocalAnswer>> LocalFiles::onLocalRequest(std::shared_ptr<const Capability> client,
                                                      ControlMessage request) {
-  if (request.type != static_cast<std::uint16_t>(ClientMessage::kOpen))
-    co_return Error{ErrorCode::kUnsupported, "an unknown message of a client of this node (" +
-                                                 std::to_string(request.type) + ")"};
+  // The rest is the same for all clients.
+  if (request.type != static_cast<std::uint16_t>(ClientMessage::kOpen)) {
+    PeerService& service = *commons_.shards.front()->peerService;
+    Task<Result<ControlMessage>> handling =
+        service.onClientControl(std::move(client), std::move(request));
+    Result<ControlMessage> answer = co_await handling;
+    if (!answer.ok()) co_return answer.error();
+    LocalAnswer local;
+    local.message = std::move(*answer);
+    co_return local;
+  }
   const Result<std::string> path = decodePath(request.body);
   if (!path.ok()) co_return path.error();
   const Result<NamedEntry> found =

@@ -1,5 +1,5 @@
 // What an agent does for clients of its own node: passes them the cache files that it has whole,
-// which they then read without it.
+// which they then read without it. It takes their other messages as well.
 #pragma once
 
 #include "engine/shard.h"

@@ -197,6 +197,8 @@ Task<Result<ControlMessage>> PeerService::onControl(std::string fromNode, Contro
     Result<ControlMessage> answer = co_await onUpdates(std::move(fromNode), std::move(request));
     co_return answer;
   }
+  if (request.type == static_cast<std::uint16_t>(ClientMessage::kAdvise))
+    co_return adviseHere(fromNode, request);
   const auto decoded = decodeDirectoryRequest(request.body);
   if (!decoded)
     co_return Error{ErrorCode::kProtocolError, "a directory request of the wrong shape"};

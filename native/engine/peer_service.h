@@ -9,6 +9,7 @@
 #include "engine/small_reads.h"
 #include "manifest/manifest.h"
 #include "transport/peer_transport.h"
+#include "wire/client_message.h"
 
 namespace hearth {
 
@@ -65,6 +66,15 @@ class PeerService final : public PeerHandler {
                                                const ControlMessage& request);
   [[nodiscard]] Result<ControlMessage> list(const Capability& client,
                                             const ControlMessage& request);
+  [[nodiscard]] Task<Result<ControlMessage>> advise(const Capability& client,
+                                                    ControlMessage request);
+  // To all other agents that are ready; the last error.
+  [[nodiscard]] Task<Status> passOn(AdviseRequest advice);
+  static Task<void> passOnTo(Shard& shard, std::string node, ControlMessage message,
+                             Clock::time_point deadline, Status& outcome);
+  // Advice of a client that another agent passes on, and has judged.
+  [[nodiscard]] Result<ControlMessage> adviseHere(const std::string& fromNode,
+                                                  const ControlMessage& request);
   static Task<Result<ControlMessage>> controlHere(Shard& owner, std::string fromNode,
                                                   ControlMessage request);
 

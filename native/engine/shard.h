@@ -32,6 +32,7 @@
 
 namespace hearth {
 
+class ClientAdvices;
 class DirectoryService;
 class DirectoryClient;
 class CopyReleases;
@@ -84,6 +85,7 @@ struct EngineCommons {
   // Made when all shards have started.
   std::unique_ptr<WarmPorts> warming;
   std::unique_ptr<MountPorts> mounting;  // stays to the end: files may still be open
+  std::unique_ptr<ClientAdvices> advices;  // made with `mounting`
   EngineCounters counters;
   FailedReads failedReads;
   DigestRefusals refusals;

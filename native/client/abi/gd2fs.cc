@@ -143,6 +143,19 @@ ssize_t xfer_gd2fs_pwritev(xfer_gd2fs_ctx* ctx, void*, const char*, uint64_t, co
   return Contexts::all().find(ctx) == nullptr ? -EBADF : -EROFS;
 }
 
+int xfer_gd2fs_list(xfer_gd2fs_ctx* ctx, void* id, const char* path, const char* after,
+                    xfer_gd2fs_dirent* entries, uint32_t max) {
+  const auto context = Contexts::all().find(ctx);
+  if (context == nullptr) return -EBADF;
+  if (entries == nullptr || max == 0) return -EINVAL;
+  return context->list(id, path, after, {entries, max});
+}
+
+int xfer_gd2fs_advise(xfer_gd2fs_ctx* ctx, void* id, const char* path, int advice, int scope) {
+  const auto context = Contexts::all().find(ctx);
+  return context == nullptr ? -EBADF : context->advise(id, path, advice, scope);
+}
+
 int xfer_gd2fs_wait(xfer_gd2fs_ctx* ctx, xfer_gd2fs_completion* completions, int max,
                     int timeout_ms) {
   const auto context = Contexts::all().find(ctx);

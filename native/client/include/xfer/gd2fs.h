@@ -57,7 +57,8 @@ typedef struct xfer_gd2fs_stat {
 
 typedef struct xfer_gd2fs_completion {
   void *id;        /* of the request, as it was given */
-  uint64_t value;  /* bytes that were read: fewer than asked for at the file's end; 0 on failure */
+  uint64_t value;  /* bytes that were read: fewer than asked for at the file's end; entries that
+                      were listed; 0 on failure */
   uint16_t status; /* 0, or XFER_GD2FS_STATUS_CODE and XFER_GD2FS_STATUS_CLASS of the failure */
   uint8_t reserved[6];
 } xfer_gd2fs_completion;
@@ -114,6 +115,36 @@ ssize_t xfer_gd2fs_preadv(xfer_gd2fs_ctx *ctx, void *id, const char *path, uint6
 int xfer_gd2fs_create(xfer_gd2fs_ctx *ctx, void *id, const char *path, int mode, int flags);
 ssize_t xfer_gd2fs_pwritev(xfer_gd2fs_ctx *ctx, void *id, const char *path, uint64_t off,
                            const xfer_gd2fs_sge *sges, uint16_t nsge, uint16_t flags);
+
+/* An entry of a folder. */
+typedef struct xfer_gd2fs_dirent {
+  uint64_t size;     /* bytes of a file; entries of a folder */
+  uint32_t mode;     /* S_IFREG, S_IFDIR or S_IFLNK */
+  uint32_t reserved; /* 0 */
+  char name[256];    /* with its terminating NUL */
+} xfer_gd2fs_dirent;
+
+/*
+ * Fills `entries` with at most `max` entries of the folder at `path`, in the order of their names'
+ * bytes, from the first one behind the name `after` on; NULL or "": from the first. The
+ * completion's value is their number: less than `max` at the end. `entries` stay valid until the
+ * completion, `after` is copied. 0, or a negative errno: as xfer_gd2fs_fstat(); -EINVAL no entries;
+ * -ENAMETOOLONG a name of more than 255 bytes. Since 1.1.
+ */
+int xfer_gd2fs_list(xfer_gd2fs_ctx *ctx, void *id, const char *path, const char *after,
+                    xfer_gd2fs_dirent *entries, uint32_t max);
+
+#define XFER_GD2FS_WILLNEED 0 /* fetch it ahead */
+#define XFER_GD2FS_DONTNEED 1 /* let go of it, where it is not in use, pinned or published */
+#define XFER_GD2FS_NODE 0     /* the node whose agent answers: this one, where it has an agent */
+#define XFER_GD2FS_CLUSTER 1  /* WILLNEED: what no node has; DONTNEED: every node */
+
+/*
+ * Says what will happen to a file, or to all files at and below a folder or dataset. Completes when
+ * the agent has begun: the work goes on in the background, behind reads. 0, or a negative errno: as
+ * xfer_gd2fs_fstat(); -EINVAL, also for an unknown `advice` or `scope`. Since 1.1.
+ */
+int xfer_gd2fs_advise(xfer_gd2fs_ctx *ctx, void *id, const char *path, int advice, int scope);
 
 /*
  * Takes up to `max` completions; waits for the first one for `timeout_ms`, for ever with -1. Their
