@@ -84,7 +84,7 @@ struct EngineCommons {
   std::shared_ptr<DirectoryCalls> directories;
   // Made when all shards have started.
   std::unique_ptr<WarmPorts> warming;
-  std::unique_ptr<MountPorts> mounting;  // stays to the end: files may still be open
+  std::unique_ptr<MountPorts> mounting;    // stays to the end: files may still be open
   std::unique_ptr<ClientAdvices> advices;  // made with `mounting`
   EngineCounters counters;
   FailedReads failedReads;

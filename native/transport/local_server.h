@@ -46,10 +46,10 @@ class LocalServer {
   static constexpr std::size_t kMaxKept = 1024;
   static constexpr std::size_t kMaxConnections = 1024;
 
-  // Makes the folder of the path where it is missing. Replaces a socket that is at the path already: the caller owns the path. Everybody may connect
-  // who reaches the path; tokens decide about more. Errors: kInvalidArgument for a path that is
-  // empty or longer than 90 bytes, those of bind(2). `reactor` and `handler` must remain live while
-  // the result is used.
+  // Makes the folder of the path where it is missing. Replaces a socket that is at the path
+  // already: the caller owns the path. Everybody may connect who reaches the path; tokens decide
+  // about more. Errors: kInvalidArgument for a path that is empty or longer than 90 bytes, those of
+  // bind(2). `reactor` and `handler` must remain live while the result is used.
   [[nodiscard]] static Result<std::unique_ptr<LocalServer>> listen(Reactor& reactor,
                                                                    LocalServerOptions options,
                                                                    LocalHandler& handler);
