@@ -32,12 +32,13 @@ COPY package.json ./
 COPY native native
 RUN --mount=type=cache,target=/root/.cache/ccache \
   cmake -S native --preset release -DCMAKE_CXX_COMPILER_LAUNCHER=ccache >/dev/null \
-  && cmake --build build/release --target hearth_binding hearth-holder hearth-probe hearth-load -- --quiet \
-  && mkdir -p programs/binding programs/gpu programs/holder programs/probe \
+  && cmake --build build/release --target hearth_binding hearth-holder hearth-probe hearth-load hearth-rdma-bench -- --quiet \
+  && mkdir -p programs/binding programs/gpu programs/holder programs/probe programs/rdma_bench \
   && strip -o programs/binding/hearth.node build/release/binding/hearth.node \
   && strip -o programs/gpu/hearth-load build/release/gpu/hearth-load \
   && strip -o programs/holder/hearth-holder build/release/holder/hearth-holder \
   && strip -o programs/probe/hearth-probe build/release/probe/hearth-probe \
+  && strip -o programs/rdma_bench/hearth-rdma-bench build/release/rdma_bench/hearth-rdma-bench \
   && rm -rf build
 
 FROM ${NODE_IMAGE} AS packages

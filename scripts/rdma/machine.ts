@@ -1,13 +1,15 @@
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import type { Outcome, Run } from '../test/command.ts';
-import { root } from '../test/command.ts';
 import { type Packages, rdmaPackages } from './packages.ts';
 
+const root = join(import.meta.dirname, '../..');
 const guestScripts = join(import.meta.dirname, 'guest');
 
 /** Where the machine writes. */
 export const resultsFolder = join(root, 'build/rdma');
+
+/** Runs a program to its end. */
+type Run<Outcome> = (command: string, args: string[], options: { env: NodeJS.ProcessEnv }) => Promise<Outcome>;
 
 /**
  * Boots the machine, runs a script of `guest/` in it as root, and ends the machine. The script sees the files of this
@@ -15,7 +17,7 @@ export const resultsFolder = join(root, 'build/rdma');
  * folder of the scripts), RDMA_TOOLS (bin folder of perftest) and RDMA_LIBRARIES (their LD_LIBRARY_PATH). Throws
  * ToolUnavailable where there is no such machine. Resolves when it is off.
  */
-export async function runInMachine(run: Run, script: string): Promise<Outcome> {
+export async function runInMachine<Outcome>(run: Run<Outcome>, script: string): Promise<Outcome> {
   const packages = await rdmaPackages();
   rmSync(resultsFolder, { recursive: true, force: true });
   mkdirSync(resultsFolder, { recursive: true });
@@ -23,13 +25,10 @@ export async function runInMachine(run: Run, script: string): Promise<Outcome> {
     join(resultsFolder, 'guest.sh'),
     `${environmentOf(packages)}exec bash '${join(guestScripts, script)}'\n`,
   );
-  return await run(
-    'nice',
-    ['-n', '5', join(packages.root, 'usr/bin/qemu-system-x86_64'), ...machineOptions(packages)],
-    {
-      env: { LD_LIBRARY_PATH: packages.libraries },
-    },
-  );
+  const qemu = join(packages.root, 'usr/bin/qemu-system-x86_64');
+  return await run('nice', ['-n', '5', qemu, ...machineOptions(packages)], {
+    env: { LD_LIBRARY_PATH: packages.libraries },
+  });
 }
 
 function environmentOf({ root: unpacked, libraries }: Packages): string {

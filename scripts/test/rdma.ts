@@ -1,12 +1,13 @@
 import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { resultsFolder, runInMachine } from '../rdma/machine.ts';
+import { ratioLines } from '../rdma/ratios.ts';
 import { ToolUnavailable } from '../tools/cache.ts';
 import type { Run } from './command.ts';
 import { add, type Counts, failedStep, nothing, step } from './counts.ts';
 import { buildNative } from './ctest.ts';
 
-const targets = ['hearth_verbs_rxe_test'];
+const targets = ['hearth_verbs_rxe_test', 'hearth-rdma-bench'];
 
 /** The tests of RDMA in an emulated machine with two soft-RoCE devices; skipped where there is no such machine. */
 export async function rdmaTests(run: Run): Promise<Counts> {
@@ -16,6 +17,7 @@ export async function rdmaTests(run: Run): Promise<Counts> {
   try {
     const outcome = await runInMachine(run, 'test.sh');
     const machine = outcome.code === 0 && stepLines().length > 0 ? nothing : failedStep('the emulated machine');
+    for (const line of ratioLines(resultsFolder)) console.log(line);
     return [build, machine, ...reports(), steps()].reduce(add);
   } catch (thrown) {
     if (!(thrown instanceof ToolUnavailable)) throw thrown;

@@ -4,6 +4,7 @@ import { Command, Option } from 'commander';
 import { printable } from '../format/paint.ts';
 import { formatBytes } from '../format/quantity.ts';
 import { act, type CommandContext, examples, type Session, wholeNumber } from '../session.ts';
+import { benchRdmaCommand } from './bench_rdma.ts';
 
 interface Options {
   device: string;
@@ -33,7 +34,10 @@ const hearthLoad: NativeProgram = { name: 'hearth-load', room: 'gpu', variable: 
 
 /** `hearth bench`. */
 export function benchCommand(context: CommandContext): Command {
-  return new Command('bench').description('Measure this machine.').addCommand(loadCommand(context));
+  return new Command('bench')
+    .description('Measure this machine.')
+    .addCommand(loadCommand(context))
+    .addCommand(benchRdmaCommand(context));
 }
 
 function loadCommand(context: CommandContext): Command {

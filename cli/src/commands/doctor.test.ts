@@ -68,6 +68,18 @@ describe('hearth doctor', () => {
     assert.doesNotMatch(out, /kernel|node|agent/);
   });
 
+  it('shows the rows about RDMA alone', async () => {
+    const row = (name: string) => JSON.stringify({ name, status: 'ok', detail: 'x', advice: '' });
+    const names = ['kernel', 'limits', 'nic eth1', 'rdma mlx5_0', 'verbs', 'gpu'];
+    await fakeProbe(`cat <<'END'\n${names.map(row).join('\n')}\nEND`);
+    const { code, out } = await doctor(['rdma']);
+    assert.equal(code, 0);
+    assert.deepEqual(
+      out.split('\n').map((line) => line.split('  ')[0]),
+      ['limits', 'nic eth1', 'rdma mlx5_0', 'verbs', ''],
+    );
+  });
+
   it('hands over cache directories, given or configured', async () => {
     await fakeProbe('');
     await doctor(['--cache-directory', '/a', '--cache-directory', '/b', '--deadline', '7']);

@@ -25,6 +25,12 @@ const needed = (name: string) => ['kernel', 'node', 'probes'].includes(name) || 
 const aboutGpus = (name: string) =>
   ['gpu', 'cuda', 'nvidia-fs', 'cufile', 'gpu path', 'probes'].includes(name) || name.startsWith('gpu path ');
 
+/** Rows of `hearth doctor rdma`: the limits have that of locked memory, and RoCE is as large as its interfaces' MTU. */
+const aboutRdma = (name: string) =>
+  ['rdma', 'verbs', 'limits', 'probes'].includes(name) || name.startsWith('rdma ') || name.startsWith('nic ');
+
+const topics: Record<string, (name: string) => boolean> = { gpu: aboutGpus, rdma: aboutRdma };
+
 /** `hearth doctor`: what this machine offers, with the agent up or down. */
 export function doctorCommand(context: CommandContext): Command {
   return new Command('doctor')
@@ -32,7 +38,7 @@ export function doctorCommand(context: CommandContext): Command {
       'Look at this machine: kernel, FUSE, disks, networks, RDMA, GPUs. The agent need not run.\n\n' +
         'Not 0 when something is missing without which Hearth cannot work.',
     )
-    .addArgument(new Argument('[topic]', 'gpu: only the rows about GPUs').choices(['gpu']))
+    .addArgument(new Argument('[topic]', 'only the rows about GPUs, or about RDMA').choices(Object.keys(topics)))
     .option(
       '--cache-directory <directory>',
       'a directory meant for a cache; may be repeated (default: of HEARTH_CACHE_DIRECTORIES)',
@@ -41,7 +47,14 @@ export function doctorCommand(context: CommandContext): Command {
     .option('--deadline <seconds>', 'for drivers that hang', wholeNumber(1, 600), 20)
     .addHelpText(
       'after',
-      examples(context, 'doctor', 'doctor gpu', 'doctor --cache-directory /mnt/nvme0/hearth', 'doctor --json'),
+      examples(
+        context,
+        'doctor',
+        'doctor gpu',
+        'doctor rdma',
+        'doctor --cache-directory /mnt/nvme0/hearth',
+        'doctor --json',
+      ),
     )
     .action(act(context, run));
 }
@@ -58,7 +71,8 @@ async function run(session: Session, options: Options, topic?: string): Promise<
       signal: interrupt,
     })),
   ];
-  const probes = topic === undefined ? all : all.filter((probe) => aboutGpus(probe.name));
+  const isAsked = topic === undefined ? undefined : topics[topic];
+  const probes = isAsked === undefined ? all : all.filter((probe) => isAsked(probe.name));
   if (session.json) session.printJson({ probes });
   else session.print(...probes.flatMap((probe) => probeLines(probe, probes, session)));
   const lost = probes.filter((probe) => probe.status === 'missing' && needed(probe.name));

@@ -21,6 +21,8 @@ export interface ProgramRun {
   /** The program is killed then; absent: when it ends. */
   timeoutMilliseconds?: number;
   signal: AbortSignal;
+  /** Hears each part of its standard output as it comes. */
+  onOutput?: (text: string) => void;
 }
 
 export interface ProgramOutcome {
@@ -70,6 +72,7 @@ export async function runProgram(path: string, run: ProgramRun): Promise<Program
     let errorOutput = '';
     child.stdout.setEncoding('utf8').on('data', (text: string) => {
       output += text;
+      run.onOutput?.(text);
     });
     child.stderr.setEncoding('utf8').on('data', (text: string) => {
       errorOutput += text;

@@ -45,8 +45,23 @@ perftest() {
 step 'tests of verbs on soft-RoCE' "$HEARTH_ROOT/build/release/verbs/hearth_verbs_rxe_test" \
   --gtest_output="xml:$RESULTS/verbs.xml" --gtest_color=no
 
+# measure ROUND: hearth-rdma-bench, and what perftest says of the same devices.
+measure() {
+  local bench=$HEARTH_ROOT/build/release/rdma_bench/hearth-rdma-bench address=$RESULTS/bench.address server code
+  perftest ib_write_bw -s 1048576 -n 20 && cp "$RESULTS/ib_write_bw.log" "$RESULTS/ib_write_bw.$1.log" || return 1
+  : >"$address"
+  "$bench" --listen 127.0.0.1:0 --device rxe0 --once >"$address" &
+  server=$!
+  until [[ -s $address ]]; do sleep 0.1; done
+  "$bench" --connect "$(<"$address")" --device rxe1 --sizes 4096,1048576,4194304 --milliseconds 1500 \
+    >"$RESULTS/bench.$1.json"
+  code=$?
+  wait "$server" || code=$?
+  ((code == 0)) || return "$code"
+  perftest ib_read_lat -s 4096 -n 500 && cp "$RESULTS/ib_read_lat.log" "$RESULTS/ib_read_lat.$1.log"
+}
+
 step 'soft-RoCE devices' "$GUEST/devices.sh" up
 rdma link
-step ib_write_bw perftest ib_write_bw -s 1048576 -n 50
-step ib_read_lat perftest ib_read_lat -s 4096 -n 500
+for round in 1 2 3; do step "round $round of measurements" measure "$round"; done
 echo "$(cut -d' ' -f1 /proc/uptime) s after the start"

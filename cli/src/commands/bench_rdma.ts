@@ -1,0 +1,167 @@
+import { HearthError, isErrorCode } from '@hearth/common';
+import { findProgram, type NativeProgram, runProgram } from '@hearth/node-agent/native-program';
+import { Command, Option } from 'commander';
+import { printable } from '../format/paint.ts';
+import { formatBytes } from '../format/quantity.ts';
+import type { Column } from '../format/table.ts';
+import { act, type CommandContext, examples, type Session, wholeNumber } from '../session.ts';
+
+interface Options {
+  listen?: string;
+  device?: string;
+  gidIndex?: number;
+  sizes: string;
+  depth: number;
+  milliseconds: number;
+  spin?: boolean;
+  once?: boolean;
+}
+
+interface Port {
+  device: string;
+  gid: string;
+  gidIndex: number;
+  gidType: string;
+  pci: string;
+  numaNode: number;
+  mtuBytes: number;
+  bitsPerSecond: number;
+}
+
+interface Row {
+  bytes: number;
+  bytesPerSecond: number;
+  serverSecondsPerGigabyte: number;
+  clientSecondsPerGigabyte: number;
+  answers: number;
+  medianMicroseconds: number;
+  p99Microseconds: number;
+}
+
+/** As hearth-rdma-bench reports it. */
+interface Measured {
+  here: Port;
+  there: Port;
+  mtuBytes: number;
+  rows: Row[];
+}
+
+const program: NativeProgram = { name: 'hearth-rdma-bench', room: 'rdma_bench', variable: 'HEARTH_RDMA_BENCH' };
+
+/** `hearth bench rdma`: a server on one machine, a client on the other. */
+export function benchRdmaCommand(context: CommandContext): Command {
+  return new Command('rdma')
+    .description(
+      'Measure RDMA between two processes, of two machines or of one: start it with --listen on one side, and with the ' +
+        'address of that side on the other one. Neither an agent nor a cluster is needed. Nobody is authenticated, so ' +
+        'end the server when you have measured.',
+    )
+    .argument('[address]', 'HOST:PORT on which the other side listens')
+    .option('--listen <address>', 'be the server, on this HOST:PORT; port 0 takes a free one')
+    .option('--once', 'end the server after its first client')
+    .option('--device <device>', 'mlx5_0 or mlx5_0/1 (default: the fastest port)')
+    .option('--gid-index <index>', 'the GID to use (default: the one that Hearth prefers)', wholeNumber(0, 255))
+    .option('--sizes <bytes>', 'bytes of one write, with commas between', '4096,65536,1048576,4194304')
+    .option('--depth <count>', 'writes that are under way at once', wholeNumber(1, 64), 16)
+    .option('--milliseconds <count>', 'how long each size is measured', wholeNumber(1, 3_600_000), 1000)
+    .addOption(
+      new Option('--spin', 'ask the device without rest, as perftest does, instead of waiting for events as agents do'),
+    )
+    .addHelpText(
+      'after',
+      examples(context, 'bench rdma --listen 10.0.0.7:18600', 'bench rdma 10.0.0.7:18600 --device mlx5_0'),
+    )
+    .action(act(context, run));
+}
+
+async function run(session: Session, options: Options, address?: string): Promise<undefined> {
+  if ((options.listen === undefined) === (address === undefined)) {
+    throw new HearthError('InvalidArgument', 'give either the address of the other side or --listen');
+  }
+  const { environment, interrupt, directory } = session.terminal;
+  const { path, isThere } = findProgram(program, environment);
+  if (!isThere) {
+    throw new HearthError(
+      'NotFound',
+      `${path} is not there; build it with \`make build\`, or name it by ${program.variable}`,
+    );
+  }
+  const outcome = await runProgram(path, {
+    words: wordsOf(options, address),
+    directory,
+    signal: interrupt,
+    ...(options.listen === undefined
+      ? {}
+      : { onOutput: (text: string) => session.print(`listening on ${text.trim()}`) }),
+  });
+  if (outcome.code !== 0) throw failureOf(outcome.errorOutput, `${path} ${outcome.how}`);
+  if (options.listen !== undefined) return;
+  const measured = parse(outcome.output);
+  if (session.json) session.printJson(measured);
+  else show(session, measured);
+}
+
+function wordsOf(options: Options, address: string | undefined): string[] {
+  const words = address === undefined ? ['--listen', options.listen ?? ''] : ['--connect', address];
+  if (options.device !== undefined) words.push('--device', options.device);
+  if (options.gidIndex !== undefined) words.push('--gid-index', String(options.gidIndex));
+  if (options.spin === true) words.push('--spin');
+  if (address === undefined) return options.once === true ? [...words, '--once'] : words;
+  return [
+    ...words,
+    ...['--sizes', options.sizes],
+    ...['--depth', String(options.depth)],
+    ...['--milliseconds', String(options.milliseconds)],
+  ];
+}
+
+/** The last line "hearth-rdma-bench: Unavailable: ..." as an error of that code. */
+function failureOf(errorOutput: string, how: string): HearthError {
+  const last = errorOutput.split('\n').at(-1) ?? '';
+  const [, code, message] = /^hearth-rdma-bench: (\w+): (.*)$/.exec(last) ?? [];
+  if (code !== undefined && message !== undefined && isErrorCode(code)) return new HearthError(code, message);
+  if (errorOutput.includes('usage: hearth-rdma-bench')) {
+    return new HearthError('InvalidArgument', `${program.name} does not take these values; see --help`);
+  }
+  return new HearthError('Internal', `${how}: ${errorOutput || 'it said nothing'}`);
+}
+
+function parse(output: string): Measured {
+  try {
+    return JSON.parse(output) as Measured;
+  } catch {
+    throw new HearthError(
+      'ProtocolError',
+      'hearth-rdma-bench wrote something that is not a report; build it again with `make build`',
+    );
+  }
+}
+
+const fixed = (digits: number, value: (row: Row) => number) => (row: Row) => value(row).toFixed(digits);
+
+const columns: Column<Row>[] = [
+  { title: 'SIZE', value: (row) => formatBytes(BigInt(row.bytes)), align: 'right' },
+  { title: 'GB/S', value: fixed(3, (row) => row.bytesPerSecond / 1e9), align: 'right' },
+  { title: 'CPU S/GB THERE', value: fixed(3, (row) => row.serverSecondsPerGigabyte), align: 'right' },
+  { title: 'CPU S/GB HERE', value: fixed(3, (row) => row.clientSecondsPerGigabyte), align: 'right' },
+  { title: 'ANSWER US', value: fixed(1, (row) => row.medianMicroseconds), align: 'right' },
+  { title: 'P99 US', value: fixed(1, (row) => row.p99Microseconds), align: 'right' },
+];
+
+function show(session: Session, { here, there, mtuBytes, rows }: Measured): void {
+  session.print(
+    `here   ${portText(here)}`,
+    `there  ${portText(there)}`,
+    `path   packets of ${mtuBytes} bytes, proved in both directions; every byte compared`,
+    '',
+  );
+  session.printTable(columns, rows);
+}
+
+function portText({ device, gid, gidIndex, gidType, pci, numaNode, mtuBytes, bitsPerSecond }: Port): string {
+  const speed = bitsPerSecond === 0 ? [] : [`${bitsPerSecond / 1e9} Gb/s`];
+  const place = pci === '' ? [] : [`PCI ${pci}${numaNode < 0 ? '' : `, NUMA node ${numaNode}`}`];
+  return printable(
+    [`${device}, GID ${gidIndex} ${gid} (${gidType})`, `MTU ${mtuBytes}`, ...speed, ...place].join(', '),
+  );
+}
