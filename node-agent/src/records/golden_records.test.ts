@@ -39,8 +39,8 @@ const goldens: Record<string, Golden> = {
   'stats/': {
     schema: statisticsSchema,
     whole:
-      '{"format":1,"node":"n","budgetBytes":"1","usedBytes":"2","freeBytes":"3","pinnedBytes":"4","originBytes":"5","peerBytesReceived":"6","peerBytesSent":"7","corruptBlocks":"8","startedAt":9,"capabilities":[{"name":"volumes","ready":false,"reason":"r","pods":[{"namespace":"s","name":"p","uid":"u","reboundAt":"t"}],"podsLeftOut":1}],"residency":{"d":{"residentBytes":"9223372036854775808","completeFiles":1,"pinned":true,"dataPath":"view","reason":"","sourcesAside":["the first source: w"]}}}',
-    optional: ['capabilities'],
+      '{"format":1,"node":"n","budgetBytes":"1","usedBytes":"2","freeBytes":"3","pinnedBytes":"4","originBytes":"5","peerBytesReceived":"6","peerBytesSent":"7","corruptBlocks":"8","startedAt":9,"capabilities":[{"name":"volumes","ready":false,"reason":"r","pods":[{"namespace":"s","name":"p","uid":"u","reboundAt":"t"}],"podsLeftOut":1}],"rdma":{"use":"auto","reason":"r","ports":[{"name":"mlx5_0/1","link":"InfiniBand","gid":"fe80::1","mtuBytes":4096,"bitsPerSecond":"10","active":true,"used":true,"bytesReceived":"11","bytesSent":"12","requests":"13","failures":"14"}],"refused":[{"port":"mlx5_1/1","reason":"down"}],"peers":1,"peersOverTcp":2,"peersReason":"r"},"residency":{"d":{"residentBytes":"9223372036854775808","completeFiles":1,"pinned":true,"dataPath":"view","reason":"","sourcesAside":["the first source: w"]}}}',
+    optional: ['capabilities', 'rdma'],
   },
   'usage/': { schema: usageSchema, whole: '{"format":1,"dataset":"d","usedAt":1,"uses":2.5}', optional: ['uses'] },
   'pins/': {
