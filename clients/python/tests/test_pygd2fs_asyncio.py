@@ -107,7 +107,8 @@ class AsyncioTest(AgentTest):
 class ExitTest(AgentTest):
     def exits(self, program):
         begin = f"""
-            import asyncio, pygd2fs, threading
+            import asyncio, logging, pygd2fs, threading
+            logging.getLogger("asyncio").setLevel(logging.ERROR)  # Its warnings name slow tasks.
             client = pygd2fs.Client({self.address!r}, [], "test", iothreads=1)
             memory = bytearray({len(self.expected)})
             iomem = client.RegIOMEM(memory)
