@@ -24,15 +24,16 @@ using testing_verbs::RxeDevices;
 using testing_verbs::RxePair;
 using testing_verbs::RxeSide;
 
-constexpr std::size_t kMega = std::size_t{1} << 20;
+constexpr std::size_t kTransferBytes = std::size_t{1} << 20;
 
 // Writes of one MiB into the window of another side that go on while the test disturbs them.
 class Stream {
  public:
   Stream(RxeSide& from, std::uint64_t address, std::uint32_t key)
-      : side_(from), source_(from.memory(kMega)), address_(address), key_(key) {
+      : side_(from), source_(from.memory(kTransferBytes)), address_(address), key_(key) {
     fill(*source_, 9);
-    for (int at = 0; at < kWrites; ++at) from.write(MemorySlice{source_, 0, kMega}, address_, key_);
+    for (int at = 0; at < kWrites; ++at)
+      from.write(MemorySlice{source_, 0, kTransferBytes}, address_, key_);
   }
   // Some bytes have arrived, and most are under way.
   void awaitFirst() {
@@ -57,11 +58,11 @@ class Stream {
 };
 
 void expectMoves(RxePair& pair) {
-  const auto from = pair.left.memory(kMega);
-  const auto into = pair.right.memory(kMega);
+  const auto from = pair.left.memory(kTransferBytes);
+  const auto into = pair.right.memory(kTransferBytes);
   fill(*from, 11);
-  const std::uint32_t key = pair.right.openWindow({into, 0, kMega});
-  pair.left.write(MemorySlice{from, 0, kMega}, into->address(), key, 1);
+  const std::uint32_t key = pair.right.openWindow({into, 0, kTransferBytes});
+  pair.left.write(MemorySlice{from, 0, kTransferBytes}, into->address(), key, 1);
   pair.right.takeUntil([&pair] { return !pair.right.immediates.empty(); });
   EXPECT_TRUE(std::ranges::equal(from->bytes(), into->bytes()));
 }
@@ -77,8 +78,8 @@ void takeEventsUntil(Device& device, const std::function<bool()>& reached) {
 
 TEST(FailuresRxeTest, EndsWritesWhenTheLinkGoesDownAndComesBackWithIt) {
   RxePair pair;
-  const auto into = pair.right.memory(kMega);
-  const std::uint32_t key = pair.right.openWindow({into, 0, kMega});
+  const auto into = pair.right.memory(kTransferBytes);
+  const std::uint32_t key = pair.right.openWindow({into, 0, kTransferBytes});
   {
     Stream stream(pair.left, into->address(), key);
     stream.awaitFirst();
@@ -98,8 +99,8 @@ TEST(FailuresRxeTest, EndsWritesWhenTheLinkGoesDownAndComesBackWithIt) {
 
 TEST(FailuresRxeTest, ReleasesADeviceThatIsRemoved) {
   RxePair pair;
-  const auto into = pair.right.memory(kMega);
-  const std::uint32_t key = pair.right.openWindow({into, 0, kMega});
+  const auto into = pair.right.memory(kTransferBytes);
+  const std::uint32_t key = pair.right.openWindow({into, 0, kTransferBytes});
   Stream stream(pair.left, into->address(), key);
   stream.awaitFirst();
   // The kernel need not tell of it: soft-RoCE's event of the port is often lost with the device.
@@ -125,13 +126,14 @@ struct Told {
 // The right side, in a process of its own: opens a window and waits to be killed.
 [[noreturn]] void beKilled(int from, int to) {
   RxeSide side("rxe1/1");
-  const auto into = side.memory(kMega);
+  const auto into = side.memory(kTransferBytes);
   EndpointAddress theirs;
   if (::write(to, &side.endpoint->address(), sizeof(EndpointAddress)) < 0 ||
       ::read(from, &theirs, sizeof(theirs)) != sizeof(theirs) ||
       !side.endpoint->connect(theirs).ok())
     ::_exit(1);
-  const Told told{side.endpoint->address(), into->address(), side.openWindow({into, 0, kMega})};
+  const Told told{side.endpoint->address(), into->address(),
+                  side.openWindow({into, 0, kTransferBytes})};
   if (::write(to, &told, sizeof(told)) < 0) ::_exit(1);
   for (;;) ::pause();
 }
@@ -176,7 +178,7 @@ std::string registrationWithin(std::uint64_t bytes) {
     std::string said = "registered";
     const auto verbs = loadVerbs();
     const Devices found = openDevices(*verbs);
-    const auto region = *MemoryRegion::allocate(kMega);
+    const auto region = *MemoryRegion::allocate(kTransferBytes);
     const auto known = region->registrationWith(found.usable.front());
     if (!known.ok()) said = known.error().message;
     ::_exit(::write(ends[1], said.data(), said.size()) < 0 ? 1 : 0);
