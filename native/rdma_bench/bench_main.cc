@@ -68,8 +68,8 @@ bool parse(int count, char** words, Options& options) {
       options.once = true;
     } else if (option == "--spin") {
       options.measuring.spins = true;
-    } else if (at + 1 == count || !take(option, words[++at], options)) {
-      return false;
+    } else {
+      if (++at == count || !take(option, words[at], options)) return false;
     }
   }
   return options.listen.empty() != options.connect.empty();

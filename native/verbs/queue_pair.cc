@@ -153,11 +153,10 @@ Status QueuePair::connect(const EndpointAddress& theirs) {
     path.grh.sgid_index = device_->gid().index;
     path.grh.hop_limit = 64;
   }
-  const Status receiving =
-      modify(attributes,
-             IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN | IBV_QP_RQ_PSN |
-                 IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER,
-             "RTR (is the address of the other port reachable?)");
+  Status receiving = modify(attributes,
+                            IBV_QP_STATE | IBV_QP_AV | IBV_QP_PATH_MTU | IBV_QP_DEST_QPN |
+                                IBV_QP_RQ_PSN | IBV_QP_MAX_DEST_RD_ATOMIC | IBV_QP_MIN_RNR_TIMER,
+                            "RTR (is the address of the other port reachable?)");
   if (!receiving.ok()) return receiving;
   attributes = {};
   attributes.qp_state = IBV_QPS_RTS;

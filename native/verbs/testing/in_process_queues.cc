@@ -170,12 +170,11 @@ int InProcessVerbs::postSend(ibv_qp* qp, ibv_send_wr* requests, ibv_send_wr** ba
   for (ibv_send_wr* request = requests; request != nullptr; request = request->next) {
     if (pair.host->gone) {
       error = EIO;
-    } else if (pair.state != IBV_QPS_RTS && pair.state != IBV_QPS_ERR) {
+    } else if ((pair.state != IBV_QPS_RTS && pair.state != IBV_QPS_ERR) ||
+               request->num_sge > static_cast<int>(pair.cap.max_send_sge)) {
       error = EINVAL;
     } else if (pair.sends.size() + pair.unreported >= pair.cap.max_send_wr) {
       error = ENOMEM;
-    } else if (request->num_sge > static_cast<int>(pair.cap.max_send_sge)) {
-      error = EINVAL;
     } else if (fabric_.state_->postJudge && pair.state == IBV_QPS_RTS) {
       error = fabric_.state_->postJudge(pair.qp_num, request->opcode);
     }
