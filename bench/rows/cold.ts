@@ -50,6 +50,25 @@ export async function curlAll(bytes: number, words: string[][]): Promise<number>
   return bytes / 2 ** 30 / (await seconds(() => Promise.all(words.map(curl))));
 }
 
+/** The bytes that the engine asks an origin for at once. */
+const rangeBytes = 8 * 2 ** 20;
+
+/** The same, each curl asking for its file of `fileBytes` range after range on one connection. */
+export function curlRanges(bytes: number, words: string[][], fileBytes: number): Promise<number> {
+  const ranges = Array.from({ length: Math.ceil(fileBytes / rangeBytes) }, (_, index) => {
+    const first = index * rangeBytes;
+    return `${first}-${Math.min(first + rangeBytes, fileBytes) - 1}`;
+  });
+  const ranged = (of: string[]): string[] =>
+    ranges.flatMap((range, index) => [
+      ...(index === 0 ? [] : ['--next', '-sSf', '-o', '/dev/null']),
+      '-r',
+      range,
+      ...of,
+    ]);
+  return curlAll(bytes, words.map(ranged));
+}
+
 /** GiB/s from the creation of a warm job until all bytes are in the memory of an agent that held nothing of the dataset. */
 export async function warmIntoMemory(cluster: Cluster, dataset: string, bytes: number): Promise<number> {
   await cluster.evict(dataset);

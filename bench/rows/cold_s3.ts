@@ -9,6 +9,7 @@ import {
   type ColdRead,
   coldFiles,
   curlAll,
+  curlRanges,
   partsOf,
   readCold,
   readersOf,
@@ -72,6 +73,7 @@ async function rows(setting: BucketSetting): Promise<void> {
       value: () => warmIntoMemory(setting.cluster, dataset, around.bytes),
       baseline: () => curlAll(around.bytes, words),
     },
+    beside: [{ name: 'curl, by ranges', measure: () => curlRanges(around.bytes, words, around.bytes / coldFiles) }],
   });
   const least = async (run: number): Promise<number> => {
     const used = [...one.others.values()].map(
