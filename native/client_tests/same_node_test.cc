@@ -14,12 +14,12 @@
 namespace hearth::testing_client {
 namespace {
 
-constexpr std::uint64_t kBytes = 2 * kChunkBytes + 4321;
+constexpr std::uint64_t kSameNodeBytes = 2 * kChunkBytes + 4321;
 
 struct SameNodeTest : ClientTest {
   SameNodeTest() {
     setenv("HEARTH_CLIENTS_SOCKET", folder.path("agent.sock").c_str(), 1);
-    origin.add("model", kBytes);
+    origin.add("model", kSameNodeBytes);
     expected = origin.bytesOf("model");
     dataset = agent->add(origin);
     agent->engine().nameDatasets({{"llm", dataset}});
@@ -65,9 +65,9 @@ struct SameNodeTest : ClientTest {
 TEST_F(SameNodeTest, WholeFilesAreReadWithoutTheNetwork) {
   warm();
   open(addressOf(*agent));
-  expectRead(0, kBytes);
+  expectRead(0, kSameNodeBytes);
   const std::uint64_t before = bytesSent();
-  for (const std::uint64_t offset : {0ul, 1ul, kChunkBytes - 1, kBytes - 5})
+  for (const std::uint64_t offset : {0ul, 1ul, kChunkBytes - 1, kSameNodeBytes - 5})
     expectRead(offset, kChunkBytes + 3);
   // The path may have been resolved anew; no bytes of the file have come.
   EXPECT_LT(bytesSent() - before, 10'000u);
@@ -80,7 +80,7 @@ TEST_F(SameNodeTest, FilesInPartsAreReadOverTheNetworkUntilTheyAreWhole) {
   warm();
   EXPECT_TRUE(eventually([&] {
     const std::uint64_t before = bytesSent();
-    expectRead(0, kBytes);
+    expectRead(0, kSameNodeBytes);
     return bytesSent() - before < 10'000u;
   }));
 }
@@ -88,7 +88,7 @@ TEST_F(SameNodeTest, FilesInPartsAreReadOverTheNetworkUntilTheyAreWhole) {
 TEST_F(SameNodeTest, ADescriptorIsGivenBackWhenTheContextEnds) {
   warm();
   open(addressOf(*agent));
-  expectRead(0, kBytes);
+  expectRead(0, kSameNodeBytes);
   const auto evict = [&] {
     const Evicted evicted = agent->await(agent->engine().contents().evict(dataset, std::nullopt));
     return evicted.filesFreed;
@@ -101,7 +101,7 @@ TEST_F(SameNodeTest, ADescriptorIsGivenBackWhenTheContextEnds) {
 TEST_F(SameNodeTest, AnAgentThatRestartsPassesFilesAgain) {
   warm();
   open(addressOf(*agent));
-  expectRead(0, kBytes);
+  expectRead(0, kSameNodeBytes);
   agent->stop();
   EXPECT_TRUE(eventually([&] { return openDescriptors() == 0; })) << "its files are closed";
   agent->start();
@@ -111,7 +111,7 @@ TEST_F(SameNodeTest, AnAgentThatRestartsPassesFilesAgain) {
   open(addressOf(*agent));
   EXPECT_TRUE(eventually([&] {
     const std::uint64_t before = bytesSent();
-    expectRead(0, kBytes);
+    expectRead(0, kSameNodeBytes);
     return bytesSent() - before < 10'000u;
   }));
 }
@@ -119,13 +119,13 @@ TEST_F(SameNodeTest, AnAgentThatRestartsPassesFilesAgain) {
 TEST_F(SameNodeTest, AFileThatBecomesShorterIsReadOverTheNetwork) {
   warm();
   open(addressOf(*agent));
-  expectRead(0, kBytes);
+  expectRead(0, kSameNodeBytes);
   for (const auto& entry : std::filesystem::recursive_directory_iterator(cache.path())) {
-    if (!entry.is_regular_file() || entry.file_size() != kBytes) continue;
+    if (!entry.is_regular_file() || entry.file_size() != kSameNodeBytes) continue;
     std::filesystem::permissions(entry.path(), std::filesystem::perms::owner_all);
-    std::filesystem::resize_file(entry.path(), kBytes / 2);
+    std::filesystem::resize_file(entry.path(), kSameNodeBytes / 2);
   }
-  expectRead(0, kBytes);
+  expectRead(0, kSameNodeBytes);
 }
 
 // A program that speaks with the agent's socket by itself.
@@ -185,8 +185,9 @@ TEST_F(LocalLinkTest, AFileThatIsNotWholeIsNotPassed) {
   ASSERT_TRUE(passed.ok()) << passed.error().message;
   EXPECT_TRUE(passed->descriptor);
   EXPECT_NE(fcntl(passed->descriptor.get(), F_GETFD) & FD_CLOEXEC, 0);
-  std::string bytes(kBytes, '\0');
-  EXPECT_EQ(pread(passed->descriptor.get(), bytes.data(), kBytes, 0), static_cast<ssize_t>(kBytes));
+  std::string bytes(kSameNodeBytes, '\0');
+  EXPECT_EQ(pread(passed->descriptor.get(), bytes.data(), kSameNodeBytes, 0),
+            static_cast<ssize_t>(kSameNodeBytes));
   EXPECT_TRUE(bytes == expected);
   EXPECT_LT(pwrite(passed->descriptor.get(), bytes.data(), 1, 0), 0) << "read-only";
 }

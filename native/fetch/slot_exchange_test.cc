@@ -13,7 +13,7 @@ namespace {
 using testing_support::lendToStuckPeer;
 using testing_support::StuckAnswer;
 
-constexpr std::size_t kSlots = 64;  // of each shard
+constexpr std::size_t kSlotsPerShard = 64;  // of each shard
 constexpr std::size_t kReserve = 4;
 
 ContentKey exchangeKey(std::uint8_t number) {
@@ -54,10 +54,10 @@ struct ExchangeShard {
 
 class SlotExchangeTest : public testing::Test {
  protected:
-  testing_support::OwnedSlots slots{2 * kSlots};
+  testing_support::OwnedSlots slots{2 * kSlotsPerShard};
   SlotExchange exchange;
-  ExchangeShard first{slots.part(0, kSlots)};
-  ExchangeShard second{slots.part(kSlots, kSlots)};
+  ExchangeShard first{slots.part(0, kSlotsPerShard)};
+  ExchangeShard second{slots.part(kSlotsPerShard, kSlotsPerShard)};
 
   void SetUp() override {
     for (ExchangeShard* const shard : {&first, &second})
@@ -100,9 +100,9 @@ TEST_F(SlotExchangeTest, AFileMayTakeWhatTheOtherShardsDoNotNeed) {
   fill(first, model, kChunks);
   EXPECT_EQ(first.tier.chunks(), kChunks);
   EXPECT_EQ(first.tier.evictedFiles(), 0u);
-  EXPECT_GT(first.stock.size(), kSlots);
-  EXPECT_EQ(first.stock.size() + second.stock.size(), 2 * kSlots);
-  EXPECT_EQ(exchange.moved(), first.stock.size() - kSlots);
+  EXPECT_GT(first.stock.size(), kSlotsPerShard);
+  EXPECT_EQ(first.stock.size() + second.stock.size(), 2 * kSlotsPerShard);
+  EXPECT_EQ(exchange.moved(), first.stock.size() - kSlotsPerShard);
 }
 
 TEST_F(SlotExchangeTest, TheReservesOfAShardStayWithIt) {
@@ -124,7 +124,7 @@ TEST_F(SlotExchangeTest, WhatLayUnusedForLongerGoesWhereverItIs) {
 
 // Both shards hold as much as they can, and none of it is old.
 TEST_F(SlotExchangeTest, WhatWasUsedALittleEarlierStays) {
-  constexpr std::uint32_t kMost = 2 * kSlots - 2 * kReserve;
+  constexpr std::uint32_t kMost = 2 * kSlotsPerShard - 2 * kReserve;
   constexpr std::chrono::seconds kLittle{1};
   const Clock::time_point began = Clock::now();
   fill(second, file(1, 40), 40);
@@ -191,7 +191,7 @@ TEST_F(SlotExchangeTest, MemoryGoesToAndFroWithTheWork) {
     for (std::uint8_t part = 0; part < 2; ++part)
       fill(busy, file(static_cast<std::uint8_t>(2 * round + part), 45), 45);
     EXPECT_EQ(busy.tier.chunks(), 90u) << int{round};
-    EXPECT_EQ(first.stock.size() + second.stock.size(), 2 * kSlots);
+    EXPECT_EQ(first.stock.size() + second.stock.size(), 2 * kSlotsPerShard);
     moveClock(std::chrono::seconds(10));
   }
 }
@@ -199,7 +199,7 @@ TEST_F(SlotExchangeTest, MemoryGoesToAndFroWithTheWork) {
 TEST_F(SlotExchangeTest, NothingMovesAfterItIsClosed) {
   exchange.close();
   fill(first, file(1, 60), 60);
-  EXPECT_EQ(first.stock.size(), kSlots);
+  EXPECT_EQ(first.stock.size(), kSlotsPerShard);
   EXPECT_EQ(exchange.moved(), 0u);
 }
 
@@ -207,7 +207,7 @@ TEST_F(SlotExchangeTest, NothingMovesAfterItIsClosed) {
 TEST_F(SlotExchangeTest, WhoHasLeftTheIndexLendsNothing) {
   second.stock.leaveIndex();
   fill(first, file(1, 60), 60);
-  EXPECT_EQ(second.stock.size(), kSlots);
+  EXPECT_EQ(second.stock.size(), kSlotsPerShard);
 }
 
 // What waits for an answer is served when that comes, also when it is no.
