@@ -16,6 +16,7 @@ export const controlFeatures: Readonly<Record<string, string>> = {
   'memory-ready': 'what is in memory is not reported, and is ready when it is stored',
   advice: 'hearth advise leaves it out',
   mirrors: 'Datasets with mirrors wait until it is upgraded',
+  'client-tokens': 'pods with a volume of clientAccess wait until it is upgraded',
 };
 
 /** Of this release: what its agents offer and its clients use. */

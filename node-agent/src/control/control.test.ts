@@ -37,6 +37,7 @@ const job = {
   ensure: false,
   readyWhen: '',
 };
+const secret = Buffer.from('the secret of the cluster');
 /** Of a pin that asks for nothing special. */
 const plain = { manifest: '', tolerant: false, moreOwners: [] };
 
@@ -59,7 +60,7 @@ describe('control API', () => {
       if (source.allowPrivate) throw new HearthError('PermissionDenied', 'private addresses are refused; ask for less');
       return source;
     };
-    api = new ControlApi(cluster.agent('a'), { socket, cluster: 'test', prepare });
+    api = new ControlApi(cluster.agent('a'), { socket, cluster: 'test', secret, prepare });
     await api.listen();
     client = new ControlClient(`unix://${socket}`, credentials.createInsecure(), {
       'grpc.default_authority': 'localhost',
@@ -93,11 +94,16 @@ describe('control API', () => {
 
   it('is a socket that only its owner may open, and replaces one that was left behind', async () => {
     assert.equal((await stat(socket)).mode & 0o777, 0o600);
-    const second = new ControlApi(cluster.agent('b'), { socket, cluster: 'test', prepare: (source) => source });
+    const second = new ControlApi(cluster.agent('b'), { socket, cluster: 'test', secret, prepare: (source) => source });
     await assert.rejects(second.listen(), { code: 'InUse', message: /another agent listens on/ });
     const stale = join(cluster.folder, 'stale.sock');
     await writeFile(stale, '');
-    const third = new ControlApi(cluster.agent('b'), { socket: stale, cluster: 'test', prepare: (source) => source });
+    const third = new ControlApi(cluster.agent('b'), {
+      socket: stale,
+      cluster: 'test',
+      secret,
+      prepare: (source) => source,
+    });
     await third.listen();
     await third.close(1_000);
   });

@@ -44,7 +44,13 @@ describe('control API over TCP', () => {
     files = TlsFiles.open({ authorities: named('ca.crt'), identity }, silentLogger, { clock });
     const tcp = { listen: { host: '127.0.0.1', port: 0 }, files };
     const socket = join(cluster.folder, 'agent.sock');
-    api = new ControlApi(cluster.agent('a'), { socket, cluster: 'test', prepare: (source) => source, tcp });
+    api = new ControlApi(cluster.agent('a'), {
+      socket,
+      cluster: 'test',
+      secret: Buffer.alloc(16),
+      prepare: (source) => source,
+      tcp,
+    });
     await api.listen();
   });
   afterEach(async () => {
@@ -120,6 +126,18 @@ describe('control API over TCP', () => {
       ),
     );
     await assert.rejects(mounting, { code: 7, details: /Unix socket only/ });
+  });
+
+  it('gives tokens of clients to nobody who is not on the node', async () => {
+    const how = secure(authority.issue({ names: ['operator.test.hearth'] }));
+    const client = new ControlClient(api.tcpAddress ?? '', how, { 'grpc.ssl_target_name_override': serverName });
+    clients.push(client);
+    const asking = new Promise((resolve, reject) =>
+      client.createToken({ datasets: ['d'], rights: [], lifeMs: 60_000n, node: '' }, (error, token) =>
+        error ? reject(error) : resolve(token),
+      ),
+    );
+    await assert.rejects(asking, { code: 7, details: /Unix socket only/ });
   });
 
   it('takes new certificates and authorities while it listens, as a mounted Secret changes', async () => {

@@ -15,6 +15,7 @@ import { NodeCalls } from './node_calls.ts';
 import { PinCalls } from './pin_calls.ts';
 import { standbyCalls } from './standby_calls.ts';
 import { StatusCalls } from './status_calls.ts';
+import { TokenCalls } from './token_calls.ts';
 import { VolumeCalls } from './volume_calls.ts';
 import { WarmCalls } from './warm_calls.ts';
 
@@ -25,6 +26,8 @@ export interface ControlOptions {
   /** TCP with mutual TLS; the files are closed by their owner. */
   tcp?: { listen: Endpoint; files: TlsFiles };
   cluster: string;
+  /** The cluster secret, which signs tokens of clients and is in no answer. */
+  secret: Uint8Array;
   prepare: PrepareSource;
   clock?: Clock;
 }
@@ -148,6 +151,7 @@ function agentCalls(agent: Agent, options: ControlOptions, handlers: Handlers): 
   const credentials = new CredentialCalls(agent, options.cluster);
   const volumes = new VolumeCalls(agent);
   const advice = new AdviceCalls(agent);
+  const tokens = new TokenCalls(agent, options);
   return {
     getStatus: handlers.unary('GetStatus', () => status.getStatus()),
     watchStatus: handlers.streaming('WatchStatus', (request, signal) => status.watchStatus(request, signal)),
@@ -177,6 +181,7 @@ function agentCalls(agent: Agent, options: ControlOptions, handlers: Handlers): 
     getVolume: handlers.unary('GetVolume', (request, signal) => volumes.getVolume(request, signal)),
     listVolumes: handlers.unary('ListVolumes', (_request, signal) => volumes.listVolumes(signal)),
     deleteVolume: handlers.unary('DeleteVolume', (request, signal) => volumes.deleteVolume(request, signal)),
+    createToken: handlers.local('CreateToken', async (request) => tokens.createToken(request)),
     pin: handlers.unary('Pin', (request, signal) => pins.pin(request, signal)),
     unpin: handlers.unary('Unpin', (request, signal) => pins.unpin(request, signal)),
     listPins: handlers.unary('ListPins', (request, signal) => pins.listPins(request, signal)),

@@ -95,7 +95,14 @@ export async function startFrontend(options: FrontendOptions, stack: Closing): P
   const tcp =
     files === undefined || config.control.listen === undefined ? {} : { tcp: { listen: config.control.listen, files } };
   const prepare = sourcePreparer(config.origins, environment);
-  const control = new ControlApi(standby, { socket: config.control.socket, cluster, prepare, clock, ...tcp });
+  const control = new ControlApi(standby, {
+    socket: config.control.socket,
+    cluster,
+    secret: config.secret,
+    prepare,
+    clock,
+    ...tcp,
+  });
   const closeControl = () => control.close(Math.min(controlCloseMs, config.shutdownDeadline / 2));
   stack.push('control API', closeControl);
   await control.listen();

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { controlApi, HearthError, silentLogger } from '@hearth/common';
 import { RunningClock } from '@hearth/common/testing';
-import type { EngineEvent, ManifestRow, Probe } from '@hearth/engine';
+import type { Address, EngineEvent, ManifestRow, Probe } from '@hearth/engine';
 import { Agent } from '../agent/agent.ts';
 import type { Member, Members, Pace } from '../context.ts';
 import type { OpenOrigin } from '../datasets/index.ts';
@@ -65,6 +65,8 @@ export class TestCluster {
   readonly unreachable = new Set<string>();
   /** Agents that are alive, but have no cache as others see them. */
   readonly withoutCache = new Set<string>();
+  /** Addresses at which agents answer peers and clients, as others see them. */
+  readonly wires = new Map<string, Address[]>();
   /** Agents whose control API lacks all features. */
   readonly earlierReleases = new Set<string>();
   readonly #folder: string;
@@ -226,7 +228,7 @@ export class TestCluster {
 
   #memberOf(node: string): Member {
     const apiFeatures = this.earlierReleases.has(node) ? [] : [...controlApi.apiFeatures];
-    const addresses = { wire: [], control: '', health: '', zone: 'z', rack: '' };
+    const addresses = { wire: this.wires.get(node) ?? [], control: '', health: '', zone: 'z', rack: '' };
     return { node, ready: true, reason: '', ...addresses, version: '0.1.0', apiVersion: 1, apiFeatures };
   }
 

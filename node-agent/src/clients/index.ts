@@ -1,0 +1,1 @@
+export { type Capability, type CapabilityRight, makeToken } from './token.ts';

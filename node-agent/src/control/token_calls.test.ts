@@ -1,0 +1,61 @@
+import assert from 'node:assert/strict';
+import { epochMs } from '@hearth/common';
+import { makeToken } from '../clients/index.ts';
+import { TestCluster } from '../testing/cluster.ts';
+import { TokenCalls } from './token_calls.ts';
+
+describe('tokens of clients by the control API', () => {
+  const secret = Buffer.from('a secret of the cluster');
+  const asked = { datasets: ['team.one', 'team.two'], rights: [], lifeMs: 60_000n, node: '' };
+  let cluster: TestCluster;
+  let calls: TokenCalls;
+  beforeEach(async () => {
+    cluster = await TestCluster.start(['a', 'b', 'c'], []);
+    calls = new TokenCalls(cluster.agent('b'), { cluster: 'test', secret });
+  });
+  afterEach(() => cluster.close());
+
+  it('grant reading the datasets alone for the time that was asked for, under the cluster secret', () => {
+    const before = Math.floor(epochMs(cluster.clock));
+    const { token, expiresAtMs, cluster: name } = calls.createToken(asked);
+    const expiresAt = Number(expiresAtMs);
+    assert.ok(expiresAt >= before + 60_000);
+    assert.equal(name, 'test');
+    const { datasets } = asked;
+    assert.equal(token, makeToken({ cluster: 'test', node: '', expiresAt, rights: ['read'], datasets }, secret));
+  });
+
+  it('grant more rights and bind to a node where the caller says so', () => {
+    const { token, expiresAtMs } = calls.createToken({ ...asked, rights: ['read', 'advise'], node: 'b' });
+    const capability = { cluster: 'test', node: 'b', expiresAt: Number(expiresAtMs), datasets: asked.datasets };
+    assert.equal(token, makeToken({ ...capability, rights: ['read', 'advise'] }, secret));
+  });
+
+  it('come with the agents that answer clients, that of the node first', () => {
+    const wire = (host: string) => [
+      { host, port: 7527 },
+      { host: '192.0.2.99', port: 7527 },
+    ];
+    cluster.wires.set('a', wire('192.0.2.1')).set('b', wire('192.0.2.2')).set('c', wire('fd00::3'));
+    assert.deepEqual(calls.createToken(asked).agents, [
+      'gd2fs://192.0.2.2:7527',
+      'gd2fs://192.0.2.1:7527',
+      'gd2fs://[fd00::3]:7527',
+    ]);
+    cluster.withoutCache.add('a');
+    assert.deepEqual(calls.createToken(asked).agents, ['gd2fs://192.0.2.2:7527', 'gd2fs://[fd00::3]:7527']);
+  });
+
+  it('are refused for no dataset, for all of them, and for rights and times that there are not', () => {
+    for (const [bad, message] of [
+      [{ datasets: [] }, /at least one/],
+      [{ datasets: ['*'] }, /cannot be the name of a dataset/],
+      [{ rights: ['write'] }, /rights is "write"; it must be read, advise/],
+      [{ lifeMs: 999n }, /life_ms is 999/],
+      [{ lifeMs: 86_400_001n }, /life_ms/],
+    ] as const) {
+      const request = { ...asked, ...(bad as Partial<typeof asked>) };
+      assert.throws(() => calls.createToken(request), { code: 'InvalidArgument', message });
+    }
+  });
+});

@@ -1,0 +1,55 @@
+import { epochMs, HearthError } from '@hearth/common';
+import type { ClientToken, CreateTokenRequest } from '@hearth/common/generated/hearth/v1/control.ts';
+import type { Agent } from '../agent/index.ts';
+import { makeToken } from '../clients/index.ts';
+import { formatEndpoint } from '../config/index.ts';
+import { checkName } from '../datasets/index.ts';
+import { oneOfWords } from './arguments.ts';
+
+const shortestLifeMs = 1_000n;
+const longestLifeMs = 86_400_000n;
+/** A client asks one agent after the other until one answers. */
+const maxAgents = 8;
+
+/** Tokens of clients, for callers on this node that hand them on to programs. */
+export class TokenCalls {
+  readonly #agent: Agent;
+  readonly #cluster: string;
+  readonly #secret: Uint8Array;
+
+  constructor(agent: Agent, { cluster, secret }: { cluster: string; secret: Uint8Array }) {
+    this.#agent = agent;
+    this.#cluster = cluster;
+    this.#secret = secret;
+  }
+
+  /**
+   * A dataset need not be there yet: a token is renewed while one of its datasets is removed. `InvalidArgument` for no
+   * dataset, for `*` (only who has the secret grants all datasets), and for a life that is too short or too long.
+   */
+  createToken({ datasets, rights, lifeMs, node }: CreateTokenRequest): ClientToken {
+    if (datasets.length === 0) throw new HearthError('InvalidArgument', 'a token needs a dataset; name at least one');
+    for (const dataset of datasets) checkName('dataset', dataset);
+    if (lifeMs < shortestLifeMs || lifeMs > longestLifeMs) {
+      throw new HearthError('InvalidArgument', `life_ms is ${lifeMs}; it must be 1,000 to 86,400,000 (a day)`);
+    }
+    const granted = (rights.length === 0 ? ['read'] : rights).map((right) =>
+      oneOfWords('rights', right, ['read', 'advise']),
+    );
+    const cluster = this.#cluster;
+    const expiresAt = Math.floor(epochMs(this.#agent.context.clock)) + Number(lifeMs);
+    const token = makeToken({ cluster, node, expiresAt, rights: granted, datasets }, this.#secret);
+    return { token, expiresAtMs: BigInt(expiresAt), cluster, agents: this.#agents() };
+  }
+
+  /** This agent first, as it passes files of its node without a copy. */
+  #agents(): string[] {
+    const { node, members } = this.#agent.context;
+    const caching = members.caching();
+    const others = members.all().filter((member) => member.node !== node && member.ready && caching.has(member.node));
+    const own = members.all().filter((member) => member.node === node);
+    return [...own, ...others]
+      .flatMap(({ wire: [first] }) => (first === undefined ? [] : [`gd2fs://${formatEndpoint(first)}`]))
+      .slice(0, maxAgents);
+  }
+}
