@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { status } from '@grpc/grpc-js';
 import { silentLogger } from '@hearth/common';
@@ -11,7 +11,7 @@ import { readConfiguration } from './configuration.ts';
 import { Driver } from './driver.ts';
 import { IdentityService, NodeService } from './generated/csi/csi.ts';
 import { RegistrationService } from './generated/kubelet/pluginregistration/api.ts';
-import { publishedId } from './node/published_records.ts';
+import { recordId } from './records/index.ts';
 import { FakeAgent } from './testing/fake_agent.ts';
 import { inlineContext, manifest, published, publishRequest } from './testing/samples.ts';
 
@@ -89,9 +89,7 @@ describe('the driver on a node', () => {
       { dataset: 'team.model', manifest: '' },
       { dataset: 'team.model', manifest: '' },
     ]);
-    const record = JSON.parse(
-      readFileSync(folder.file('state/c/published', `${publishedId(target('1'))}.json`), 'utf8'),
-    );
+    const record = JSON.parse(readFileSync(folder.file('state/c/published', `${recordId(target('1'))}.json`), 'utf8'));
     assert.deepEqual(record.pod, { namespace: 'team', name: 'reader-0', uid: '6a0e' });
     assert.equal((await stats('1')).usage[0]?.total, 12_345_678_901_234n);
     for (const pod of ['1', '1', '2']) await unpublish(pod);
@@ -136,6 +134,43 @@ describe('the driver on a node', () => {
     agent.publish = () => published(dataPath('b'), manifest('b'));
     await publish('1');
     assert.equal(read('1'), 'bytes of b');
+  });
+
+  it('gives a pod client access, a new token at each start, and says no token in its log', async () => {
+    const { dataset: _, ...pod } = inlineContext;
+    const volumeContext = { ...pod, clientAccess: 'true', datasets: 'model' };
+    agent.datasets.set('team.model', { bytes: 1n, manifest: manifest('a'), message: '' });
+    mkdirSync(folder.file('state/c/run/clients'));
+    const logged: string[] = [];
+    const log = (...words: unknown[]) => void logged.push(JSON.stringify(words));
+    const logger = { ...silentLogger, log, debug: log, info: log, warn: log, error: log };
+    driver = new Driver(readConfiguration(flags, {}), logger);
+    await driver.start();
+    const request = publishRequest(target('1'), { volumeContext, readonly: true });
+    await callSocket(socket, NodeService.nodePublishVolume, request);
+    const text = (name: string) => readFileSync(join(target('1'), name), 'utf8');
+    assert.equal(text('addresses'), 'gd2fs://10.0.0.1:7527,gd2fs://10.0.0.2:7527');
+    assert.equal(text('cluster'), 'c');
+    // The agent may make its socket anew: the folder is the same.
+    writeFileSync(folder.file('state/c/run/clients/clients.sock'), 'socket');
+    assert.equal(text('clients.sock'), 'socket');
+    assert.equal(statSync(join(target('1'), 'token')).mode & 0o777, 0o444);
+    assert.throws(() => writeFileSync(join(target('1'), 'agent/new'), ''), { code: 'EROFS' });
+    const former = text('token');
+    await driver.close();
+    driver = new Driver(readConfiguration(flags, {}), logger);
+    await driver.start();
+    await until('it is renewed', () => text('token') !== former);
+    assert.ok(((await stats('1')).usage[0]?.total ?? 0n) <= 1_048_576n);
+    // Refused while a renewal is under way, and made again as the kubelet does.
+    await until('it is unpublished', () =>
+      unpublish('1')
+        .then(() => true)
+        .catch(() => false),
+    );
+    assert.equal(existsSync(target('1')), false);
+    assert.deepEqual(readdirSync(folder.file('state/c/client-access')), []);
+    assert.ok(logged.length > 0 && !logged.some((line) => line.includes('hearth-token')));
   });
 
   it('reports to the kubelet where it is', async () => {

@@ -1,19 +1,13 @@
 import { type Clock, HearthError, type Logger, systemClock } from '@hearth/common';
 import { HealthServer } from '@hearth/common/health';
+import { AccessRecords, AccessRenewal, ClientAccess } from './access/index.ts';
 import { NodeAgents, NodeGroups } from './agent/index.ts';
 import type { Configuration } from './configuration.ts';
 import { ControllerService, ControlRegistry } from './controller/index.ts';
 import { SystemMounts } from './mounts/index.ts';
 import { driverVersion } from './names.ts';
-import {
-  LostMounts,
-  NodeService,
-  Publications,
-  PublishedRecords,
-  Rebinding,
-  reconcilePublished,
-  Topology,
-} from './node/index.ts';
+import { LostMounts, NodeService, Publications, PublishedRecords, Rebinding, Topology } from './node/index.ts';
+import { reconcileRecords } from './records/index.ts';
 import {
   addController,
   addIdentity,
@@ -36,6 +30,9 @@ const pace = {
   // Sooner than the kubelet, which looks every second, sees that a container has ended.
   lostMs: 250,
   topologyMs: 5000,
+  accessMs: 5000,
+  // A twelfth of a token's life.
+  renewMs: 300_000,
 };
 
 /** The driver on one node: its services on a socket, registered with the kubelet. */
@@ -44,6 +41,8 @@ export class Driver {
   readonly #logger: Logger;
   readonly #mounts: SystemMounts;
   readonly #records: PublishedRecords;
+  readonly #accessRecords: AccessRecords;
+  readonly #renewal: AccessRenewal;
   readonly #rebinding: Rebinding;
   readonly #lostMounts: LostMounts;
   readonly #server: SocketServer;
@@ -60,6 +59,7 @@ export class Driver {
     this.#health = new HealthServer({ reasons: () => this.#reasons() }, logger);
     this.#mounts = new SystemMounts({ kubeletDirectory, deadlineMs: pace.mountMs, ...shared });
     this.#records = new PublishedRecords(stateDirectory, logger);
+    this.#accessRecords = new AccessRecords(stateDirectory, logger);
     const agents = new NodeAgents({
       stateDirectory,
       node,
@@ -67,6 +67,7 @@ export class Driver {
       ...selectionOf(configuration, logger),
     });
     const publications = new Publications({ agents, mounts: this.#mounts, records: this.#records, ...shared });
+    const access = new ClientAccess({ agents, mounts: this.#mounts, records: this.#accessRecords, ...shared });
     const handlers = new CallHandlers({ ...shared, deadlineMs: pace.callMs });
     const identity = new Identity({
       version: driverVersion(),
@@ -74,7 +75,14 @@ export class Driver {
       ready: () => this.#reconciled,
     });
     // Once, and not with each socket: it holds the locks.
-    const nodeService = new NodeService({ node, publications, clusters: () => agents.clusters() });
+    const nodeService = new NodeService({ node, publications, access, clusters: () => agents.clusters() });
+    this.#renewal = new AccessRenewal({
+      records: this.#accessRecords,
+      renew: (target) => nodeService.renewAccess(target, clock.timeout(pace.agentMs)),
+      everyMs: pace.accessMs,
+      renewMs: pace.renewMs,
+      ...shared,
+    });
     this.#rebinding = new Rebinding({
       stateDirectory,
       records: this.#records,
@@ -119,18 +127,21 @@ export class Driver {
   async start(): Promise<void> {
     const { health, node, socket, services } = this.#configuration;
     if (health !== undefined) await this.#health.bind(health, (error) => healthError(health, error));
-    const { kept, removed } = await reconcilePublished(this.#records, this.#mounts, this.#logger);
+    const { kept, removed } = await reconcileRecords(this.#records, this.#mounts, this.#logger);
+    await reconcileRecords(this.#accessRecords, this.#mounts, this.#logger);
     this.#reconciled = true;
     await this.#server.listen();
     await this.#topology.start();
     await this.#registration?.start();
     this.#rebinding.start();
     this.#lostMounts.start();
+    this.#renewal.start();
     this.#logger.info('the driver is ready', { node, socket, services, published: kept, removed });
   }
 
   /** The kubelet learns it first, so that it does not ask any more; then calls under way are waited for. */
   async close(): Promise<void> {
+    await this.#renewal.close();
     await this.#lostMounts.close();
     await this.#rebinding.close();
     await this.#topology.close();

@@ -1,7 +1,17 @@
 import assert from 'node:assert/strict';
 import { VolumeCapability_AccessMode_Mode as Mode, type VolumeCapability } from './generated/csi/csi.ts';
 import { capability, inlineContext, manifest, volumeContext } from './testing/samples.ts';
-import { checkCapabilities, chosenBy, chosenByPod, isInline, registeredName, usageOf } from './volume_request.ts';
+import {
+  accessChosenByPod,
+  asksForAccess,
+  checkCapabilities,
+  chosenBy,
+  chosenByPod,
+  groupOf,
+  isInline,
+  registeredName,
+  usageOf,
+} from './volume_request.ts';
 
 const invalid = { status: 'INVALID_ARGUMENT' };
 
@@ -45,6 +55,12 @@ describe('volume capabilities', () => {
     const grouped = capability();
     if (grouped.accessType?.$case === 'mount') grouped.accessType.value.volumeMountGroup = '2000';
     assert.deepEqual(usageOf(grouped), { singleTarget: false, noexec: false });
+    assert.equal(groupOf(grouped), 2000);
+    assert.equal(groupOf(capability()), undefined);
+    for (const bad of ['staff', '-1', '4294967295', '1 2']) {
+      if (grouped.accessType?.$case === 'mount') grouped.accessType.value.volumeMountGroup = bad;
+      assert.throws(() => groupOf(grouped), { ...invalid, message: /fsGroup/ }, bad);
+    }
   });
 });
 
@@ -120,5 +136,36 @@ describe('the choice of a dataset', () => {
       ...invalid,
       message: 'unknown attributes: Revision, datset; there are cluster, datasetNamespace, dataset, revision',
     });
+  });
+});
+
+describe('the choice of client access', () => {
+  const { dataset: _, ...pod } = inlineContext;
+  const context = { ...pod, clientAccess: 'true', datasets: 'model, words,model' };
+
+  it('is of Datasets of the pod, to read unless more is named', () => {
+    assert.equal(asksForAccess(context), true);
+    assert.equal(asksForAccess(inlineContext), false);
+    const chosen = { cluster: undefined, namespace: 'team', datasets: ['model', 'words'], rights: ['read'] };
+    assert.deepEqual(accessChosenByPod(context), chosen);
+    const more = { ...context, cluster: 'c', rights: 'read,advise' };
+    assert.deepEqual(accessChosenByPod(more), { ...chosen, cluster: 'c', rights: ['read', 'advise'] });
+  });
+
+  it('refuses all Datasets, those of other namespaces, rights that there are not, and what is misspelt', () => {
+    for (const [bad, message] of [
+      [{ datasets: '*' }, /attribute datasets/],
+      [{ datasets: 'other/secret' }, /attribute datasets/],
+      [{ datasets: 'model,' }, /attribute datasets/],
+      [{ datasets: '' }, /attribute datasets is missing/],
+      [{ datasetNamespace: 'other' }, /remove the attribute datasetNamespace/],
+      [{ rights: 'write' }, /attribute rights/],
+      [{ rights: '' }, /attribute rights/],
+      [{ clientAccess: 'yes' }, /attribute clientAccess must be "true"/],
+      [{ dataset: 'model' }, /unknown attributes: dataset; there are clientAccess, cluster, datasets, rights/],
+      [{ cluster: '..' }, /attribute cluster/],
+    ] as const) {
+      assert.throws(() => accessChosenByPod({ ...context, ...bad }), { ...invalid, message });
+    }
   });
 });

@@ -1,7 +1,7 @@
 import * as names from '@hearth/common/names';
 import { CsiError } from './csi_error.ts';
 import { VolumeCapability_AccessMode_Mode as Mode, type VolumeCapability } from './generated/csi/csi.ts';
-import { attributeNames } from './names.ts';
+import { accessNames, attributeNames } from './names.ts';
 
 /** Which dataset, in which cluster, in which state. */
 export interface DatasetChoice {
@@ -12,6 +12,14 @@ export interface DatasetChoice {
   /** Digest of a manifest; '': the present revision at each publish. */
   revision: string;
 }
+
+/** Datasets that programs of a pod may use through libgd2fs, and in which ways. */
+export interface AccessChoice extends Pick<DatasetChoice, 'cluster' | 'namespace'> {
+  /** At least one, by the names of Dataset objects. */
+  datasets: string[];
+  rights: AccessRight[];
+}
+export type AccessRight = 'read' | 'advise';
 
 /** Kubernetes adds keys of its own to what people write. */
 const foreignKeys = /^(?:csi\.storage\.k8s\.io|storage\.kubernetes\.io)\//;
@@ -28,7 +36,7 @@ const digest = /^[0-9a-f]{64}$/;
  * any namespace. `INVALID_ARGUMENT` names the attribute that is wrong.
  */
 export function chosenBy(attributes: Record<string, string>): DatasetChoice {
-  const own = ownAttributes(attributes);
+  const own = ownAttributes(attributes, attributeNames);
   const namespace = required(own, attributeNames.namespace);
   return { ...common(own), namespace: checked(attributeNames.namespace, namespace, label, 'a namespace') };
 }
@@ -38,20 +46,50 @@ export function chosenBy(attributes: Record<string, string>): DatasetChoice {
  * kubelet gives (CSIDriver `podInfoOnMount`) over anything of that name that the author wrote.
  */
 export function chosenByPod(attributes: Record<string, string>): DatasetChoice {
-  const own = ownAttributes(attributes);
-  if (attributeNames.namespace in own) {
-    throw invalid(
-      `an inline volume shows a Dataset of the pod's own namespace; remove the attribute ${attributeNames.namespace}`,
-    );
+  refuseNamespace(attributes);
+  const own = ownAttributes(attributes, attributeNames);
+  return { ...common(own), namespace: podNamespace(attributes) };
+}
+
+/** True when the volume is to give the pod access through libgd2fs, and shows no files of a Dataset. */
+export function asksForAccess(attributes: Record<string, string>): boolean {
+  return accessNames.access in attributes;
+}
+
+/** Of the attributes of an inline volume for which `asksForAccess` is true. Namespaces as in `chosenByPod`. */
+export function accessChosenByPod(attributes: Record<string, string>): AccessChoice {
+  refuseNamespace(attributes);
+  const own = ownAttributes(attributes, accessNames);
+  if (own[accessNames.access] !== 'true') {
+    throw invalid(`the attribute ${accessNames.access} must be "true"; remove it for a volume with files`);
   }
+  const datasets = listOf(required(own, accessNames.datasets));
+  for (const dataset of datasets) checked(accessNames.datasets, dataset, subdomain, 'names of Datasets, with commas');
+  const rights = listOf(own[accessNames.rights] ?? 'read').map((right): AccessRight => {
+    if (right === 'read' || right === 'advise') return right;
+    throw invalid(`the attribute ${accessNames.rights} must be read, or read,advise`);
+  });
+  return { cluster: clusterOf(own), namespace: podNamespace(attributes), datasets, rights };
+}
+
+function refuseNamespace(attributes: Record<string, string>): void {
+  if (!(attributeNames.namespace in attributes)) return;
+  throw invalid(
+    `an inline volume shows a Dataset of the pod's own namespace; remove the attribute ${attributeNames.namespace}`,
+  );
+}
+
+function podNamespace(attributes: Record<string, string>): string {
   const namespace = attributes[podNamespaceKey] ?? '';
-  if (!label.test(namespace)) {
-    throw new CsiError(
-      'FAILED_PRECONDITION',
-      'the kubelet does not give the namespace of the pod; set podInfoOnMount: true in the CSIDriver object',
-    );
-  }
-  return { ...common(own), namespace };
+  if (label.test(namespace)) return namespace;
+  throw new CsiError(
+    'FAILED_PRECONDITION',
+    'the kubelet does not give the namespace of the pod; set podInfoOnMount: true in the CSIDriver object',
+  );
+}
+
+function listOf(text: string): string[] {
+  return [...new Set(text.split(',').map((part) => part.trim()))];
 }
 
 /** Names that the kubelet makes for volumes of pods (makeVolumeHandle in its CSI plugin). */
@@ -76,21 +114,25 @@ export function checkClusterName(name: string): string {
 }
 
 function common(own: Record<string, string>): Omit<DatasetChoice, 'namespace'> {
-  const cluster = own[attributeNames.cluster];
   const dataset = required(own, attributeNames.dataset);
   const revision = own[attributeNames.revision] ?? '';
   if (revision !== '') checked(attributeNames.revision, revision, digest, 'the 64 hexadecimal digits of a revision');
   return {
-    cluster: cluster === undefined || cluster === '' ? undefined : checkClusterName(cluster),
+    cluster: clusterOf(own),
     dataset: checked(attributeNames.dataset, dataset, subdomain, 'the name of a Dataset'),
     revision,
   };
 }
 
-/** Without what Kubernetes adds. Unknown ones are refused: they are misspelt or meant for another driver. */
-function ownAttributes(attributes: Record<string, string>): Record<string, string> {
+function clusterOf(own: Record<string, string>): string | undefined {
+  const cluster = own[attributeNames.cluster] ?? '';
+  return cluster === '' ? undefined : checkClusterName(cluster);
+}
+
+/** The attributes that people write. Unknown ones are refused: they are misspelt or meant for another driver. */
+function ownAttributes(attributes: Record<string, string>, names: Record<string, string>): Record<string, string> {
   const own = Object.entries(attributes).filter(([name]) => !foreignKeys.test(name));
-  const known: string[] = Object.values(attributeNames);
+  const known = Object.values(names);
   const strange = own.map(([name]) => name).filter((name) => !known.includes(name));
   if (strange.length > 0) {
     throw invalid(`unknown attributes: ${strange.sort().slice(0, 10).join(', ')}; there are ${known.join(', ')}`);
@@ -140,6 +182,15 @@ export function usageOf(capability: VolumeCapability | undefined): Usage {
     throw invalid(`mount options of a dataset may be ${mountOptions.join(', ')}; remove the others`);
   }
   return { singleTarget: isSingleTarget(accessMode?.mode), noexec: mountFlags.includes('noexec') };
+}
+
+/** The group that may read the files of a volume, as a pod's fsGroup says; undefined: every user of the pod may. */
+export function groupOf(capability: VolumeCapability | undefined): number | undefined {
+  const access = capability?.accessType;
+  const group = access?.$case === 'mount' ? access.value.volumeMountGroup : '';
+  if (group === '') return undefined;
+  if (/^\d{1,10}$/.test(group) && Number(group) < 2 ** 32 - 1) return Number(group);
+  throw invalid('the group of the volume is not a number of a group; set fsGroup in the pod to one');
 }
 
 /** As `usageOf` for a list that may not be empty. */

@@ -1,4 +1,5 @@
 export {
+  type FolderEntry,
   isBarrier,
   isReadOnly,
   isRestricted,
@@ -6,7 +7,9 @@ export {
   type MountCalls,
   type MountEntry,
   mountAt,
+  type Space,
   showSame,
 } from './mount_calls.ts';
 export { SystemMounts } from './system_mounts.ts';
 export { normalTarget } from './target_folder.ts';
+export { maxMounts, mountAtTarget, unmountAll } from './target_mounts.ts';

@@ -35,12 +35,31 @@ export interface MountCalls {
   isDead(path: string): Promise<boolean>;
   /** As `bind`, but through an overlay without a writable layer: a file system that is read-only for good. */
   overlay(source: string, target: string, restrictions: Restrictions): Promise<void>;
+  /** Mounts a file system in memory, at most 1 MiB, without programs and devices. `group` as in `replace`. */
+  memory(target: string, group: number | undefined): Promise<void>;
+  /**
+   * Makes entries in the folder at a target that `memory` has mounted, or replaces them, each by rename(2), so that readers
+   * see the former or the new one. The group may read them, or every user where there is none. Follows no link.
+   */
+  replace(target: string, entries: readonly FolderEntry[], group: number | undefined): Promise<void>;
+  /** Room of a file system that `memory` has mounted at a target. */
+  space(target: string): Promise<Space>;
   /** Makes the mount at the target read-only, without set-user-id programs and devices. */
   restrict(target: string, restrictions: Restrictions): Promise<void>;
   /** Unmounts the uppermost mount. */
   unmount(target: string): Promise<void>;
   /** Removes the folder, if it is there. Never what is in it. */
   removeTarget(target: string): Promise<void>;
+}
+
+/** A file with its text, or a symbolic link. */
+export type FolderEntry = { name: string; text: string } | { name: string; link: string };
+
+export interface Space {
+  bytes: bigint;
+  bytesFree: bigint;
+  files: bigint;
+  filesFree: bigint;
 }
 
 /** One line of /proc/self/mountinfo (proc_pid_mountinfo(5)). */

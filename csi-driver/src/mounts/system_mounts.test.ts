@@ -3,8 +3,10 @@ import { execFileSync, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import {
   chmodSync,
+  closeSync,
   existsSync,
   mkdirSync,
+  openSync,
   readdirSync,
   readFileSync,
   readlinkSync,
@@ -67,6 +69,39 @@ describe('SystemMounts', () => {
     await mounts.unmount(target);
     await mounts.removeTarget(target);
     assert.equal(existsSync(target), false);
+    await mounts.removeTarget(target);
+    assert.deepEqual(warnings, []);
+  });
+
+  it('mounts a folder in memory whose files it replaces, for a group or for all', async () => {
+    const target = folder.file('kubelet/pod/mount');
+    await mounts.makeTarget(target);
+    await mounts.memory(target, 2000);
+    const mode = (path: string) => [statSync(path).mode & 0o777, statSync(path).gid];
+    assert.deepEqual(mode(target), [0o750, 2000]);
+    const entries = [
+      { name: 'token', text: 'one' },
+      { name: 'link', link: 'agent/socket' },
+    ];
+    await mounts.replace(target, entries, 2000);
+    assert.deepEqual(mode(`${target}/token`), [0o440, 2000]);
+    const before = openSync(`${target}/token`, 'r');
+    // Left by a process that died, as a link to where nothing may be written.
+    symlinkSync(`${source}/sub/file`, `${target}/.token.partial`);
+    await mounts.replace(target, [{ name: 'token', text: 'two' }, ...entries.slice(1)], undefined);
+    assert.equal(readFileSync(before, 'utf8'), 'one', 'whoever reads the former sees all of it');
+    closeSync(before);
+    assert.equal(readFileSync(`${target}/token`, 'utf8'), 'two');
+    assert.equal(readFileSync(`${source}/sub/file`, 'utf8'), 'bytes');
+    assert.equal(readlinkSync(`${target}/link`), 'agent/socket');
+    assert.deepEqual(mode(`${target}/token`), [0o444, 0]);
+    assert.deepEqual(readdirSync(target).sort(), ['link', 'token']);
+    assert.deepEqual((await at(target))?.options.slice(0, 4), ['rw', 'nosuid', 'nodev', 'noexec']);
+    assert.throws(() => writeFileSync(`${target}/large`, Buffer.alloc(2 << 20)), { code: 'ENOSPC' });
+    const { bytes, files, filesFree } = await mounts.space(target);
+    assert.equal(bytes, 1n << 20n);
+    assert.ok(filesFree < files);
+    await mounts.unmount(target);
     await mounts.removeTarget(target);
     assert.deepEqual(warnings, []);
   });

@@ -1,4 +1,4 @@
-import { mkdtemp, open, rmdir } from 'node:fs/promises';
+import { mkdtemp, open, rmdir, statfs } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type Clock, HearthError, type Logger, sleep, systemClock } from '@hearth/common';
@@ -6,12 +6,15 @@ import { CsiError } from '../csi_error.ts';
 import { type ChildOutcome, runChild } from './child.ts';
 import {
   barrierType,
+  type FolderEntry,
   type MountCalls,
   type MountEntry,
   mountAt,
   type Restrictions,
   readMountTable,
+  type Space,
 } from './mount_calls.ts';
+import { replaceEntries } from './replaced_entries.ts';
 import { TargetFolder } from './target_folder.ts';
 
 export interface SystemMountsOptions {
@@ -103,6 +106,28 @@ export class SystemMounts implements MountCalls {
         descriptor,
       );
     });
+  }
+
+  async memory(target: string, group: number | undefined): Promise<void> {
+    await using folder = await this.#present(target);
+    const owner = group === undefined ? 'mode=0755' : `mode=0750,gid=${group}`;
+    const options = `nosuid,nodev,noexec,size=1m,nr_inodes=64,${owner}`;
+    await folder.withDescriptor(async (descriptor) => {
+      await this.#mount(target, ['--types', 'tmpfs', '--options', options, 'hearth', '/proc/self/fd/3/.'], descriptor);
+    });
+  }
+
+  async replace(target: string, entries: readonly FolderEntry[], group: number | undefined): Promise<void> {
+    await using folder = await this.#present(target);
+    await folder.withDescriptor((descriptor) => replaceEntries(`/proc/self/fd/${descriptor}`, entries, group));
+  }
+
+  async space(target: string): Promise<Space> {
+    await using folder = await this.#present(target);
+    const { bsize, blocks, bfree, files, ffree } = await folder.withDescriptor((descriptor) =>
+      statfs(`/proc/self/fd/${descriptor}`, { bigint: true }),
+    );
+    return { bytes: blocks * bsize, bytesFree: bfree * bsize, files, filesFree: ffree };
   }
 
   async restrict(target: string, restrictions: Restrictions): Promise<void> {

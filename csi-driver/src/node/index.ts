@@ -1,6 +1,6 @@
 export { LostMounts } from './lost_mounts.ts';
 export { NodeService } from './node_service.ts';
 export { Publications } from './publications.ts';
-export { PublishedRecords, reconcilePublished } from './published_records.ts';
+export { PublishedRecords } from './published_records.ts';
 export { Rebinding } from './rebinding.ts';
 export { Topology } from './topology.ts';

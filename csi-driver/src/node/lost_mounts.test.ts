@@ -5,12 +5,13 @@ import { HearthError, silentLogger } from '@hearth/common';
 import { TemporaryFolder, TestClock, until } from '@hearth/common/testing';
 import type { NodeAgents } from '../agent/index.ts';
 import { isBarrier } from '../mounts/index.ts';
+import { recordId } from '../records/index.ts';
 import { Crash, CrashPoint } from '../testing/crash.ts';
 import { FakeMounts } from '../testing/fake_mounts.ts';
 import { manifest } from '../testing/samples.ts';
 import { LostMounts } from './lost_mounts.ts';
 import { Publications } from './publications.ts';
-import { PublishedRecords, publishedId } from './published_records.ts';
+import { PublishedRecords } from './published_records.ts';
 import { Rebinding } from './rebinding.ts';
 
 describe('mounts of pods whose agent and holder are gone', () => {
@@ -53,7 +54,7 @@ describe('mounts of pods whose agent and holder are gone', () => {
     const agents = mounts.entries.some(({ mountPoint }) => mountPoint === agentMount());
     if (!agents) mounts.add(agentMount(), device, ['rw'], ['ro']);
     await records.write('c', {
-      id: publishedId(target),
+      id: recordId(target),
       volume: 'v',
       target,
       dataset: 'team.model',

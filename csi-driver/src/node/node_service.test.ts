@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import type { AccessPublication, ClientAccess } from '../access/index.ts';
 import {
   VolumeCapability_AccessMode_Mode as Mode,
   NodeServiceCapability_RPC_Type as Rpc,
@@ -33,16 +34,45 @@ class FakePublications {
   }
 }
 
+class FakeAccess {
+  readonly asked: AccessPublication[] = [];
+  readonly renewed: string[] = [];
+  /** Where it has something. */
+  target: string | undefined;
+
+  async publish(publication: AccessPublication): Promise<void> {
+    this.asked.push(publication);
+    this.target = publication.target;
+  }
+
+  async unpublish(_volume: string, path: string): Promise<boolean> {
+    if (path !== this.target) return false;
+    this.target = undefined;
+    return true;
+  }
+
+  async renew(path: string): Promise<void> {
+    this.renewed.push(path);
+  }
+
+  async space(_volume: string, path: string) {
+    return path === this.target ? { bytes: 1024n, bytesFree: 1000n, files: 64n, filesFree: 60n } : undefined;
+  }
+}
+
 describe('NodeService', () => {
   let publications: FakePublications;
+  let access: FakeAccess;
   let service: NodeService;
   let clusters: string[];
   beforeEach(() => {
     publications = new FakePublications();
+    access = new FakeAccess();
     clusters = [];
     service = new NodeService({
       node: 'n1',
       publications: publications as unknown as Publications,
+      access: access as unknown as ClientAccess,
       clusters: async () => clusters,
     });
   });
@@ -113,6 +143,42 @@ describe('NodeService', () => {
     assert.deepEqual(asked?.choice, { cluster: 'c', namespace: 'team', dataset: 'model', revision: '' });
     assert.equal(asked?.pod, undefined);
     assert.equal(asked?.readOnly, false);
+  });
+
+  it('publishes, renews, measures and unpublishes client access where an inline volume asks for it', async () => {
+    const { dataset: _, ...pod } = inlineContext;
+    const volumeContext = { ...pod, clientAccess: 'true', datasets: 'model' };
+    await service.nodePublishVolume(publishRequest(target, { volumeContext, readonly: true }), signal);
+    assert.deepEqual(access.asked, [
+      {
+        volume: 'pvc-1',
+        target,
+        choice: { cluster: undefined, namespace: 'team', datasets: ['model'], rights: ['read'] },
+        group: undefined,
+        readOnly: true,
+        pod: { namespace: 'team', name: 'reader-0', uid: '6a0e' },
+      },
+    ]);
+    await service.renewAccess(target, signal);
+    assert.deepEqual(access.renewed, [target]);
+    const stats = await service.nodeGetVolumeStats({ volumeId: 'pvc-1', volumePath: target, stagingTargetPath: '' });
+    assert.deepEqual(stats.usage, [
+      { unit: 1, total: 1024n, used: 24n, available: 1000n },
+      { unit: 2, total: 64n, used: 4n, available: 60n },
+    ]);
+    await service.nodeUnpublishVolume({ volumeId: 'pvc-1', targetPath: target });
+    assert.deepEqual(publications.unpublished, []);
+    await service.nodeUnpublishVolume({ volumeId: 'pvc-1', targetPath: target });
+    assert.deepEqual(publications.unpublished, [['pvc-1', target]]);
+  });
+
+  it('refuses client access by a PersistentVolume', async () => {
+    const context = { clientAccess: 'true', datasets: 'model' };
+    await assert.rejects(service.nodePublishVolume(publishRequest(target, { volumeContext: context }), signal), {
+      ...invalid,
+      message: /inline volumes/,
+    });
+    assert.deepEqual(access.asked, []);
   });
 
   it('takes volume ids of any length and characters', async () => {

@@ -1,4 +1,5 @@
 import { agentTopologyKey, clusterTopologyKey, topologyValue } from '@hearth/common/names';
+import type { ClientAccess } from '../access/index.ts';
 import { CsiError } from '../csi_error.ts';
 import {
   type NodeGetCapabilitiesResponse,
@@ -17,7 +18,15 @@ import {
   VolumeUsage_Unit as Unit,
 } from '../generated/csi/csi.ts';
 import { normalTarget } from '../mounts/index.ts';
-import { chosenBy, chosenByPod, isInline, usageOf } from '../volume_request.ts';
+import {
+  accessChosenByPod,
+  asksForAccess,
+  chosenBy,
+  chosenByPod,
+  groupOf,
+  isInline,
+  usageOf,
+} from '../volume_request.ts';
 import type { Publications } from './publications.ts';
 import type { PublishedRecord } from './published_records.ts';
 
@@ -25,6 +34,7 @@ export interface NodeServiceOptions {
   /** As Kubernetes names it. */
   node: string;
   publications: Publications;
+  access: ClientAccess;
   /** StorageClusters of which something runs on this node. */
   clusters: () => Promise<string[]>;
 }
@@ -75,6 +85,10 @@ export class NodeService {
     const target = normalTarget(request.targetPath);
     const usage = usageOf(request.volumeCapability);
     const context = request.volumeContext;
+    if (asksForAccess(context)) {
+      await this.#publishAccess(volume, target, request, signal);
+      return {};
+    }
     const choice = isInline(request.volumeId, context) ? chosenByPod(context) : chosenBy(context);
     const publication = { volume, target, choice, usage, readOnly: request.readonly, pod: podOf(context) };
     const keys = [targetKey(target), ...(usage.singleTarget ? [`volume ${volume}`] : [])];
@@ -85,8 +99,16 @@ export class NodeService {
   async nodeUnpublishVolume(request: NodeUnpublishVolumeRequest): Promise<NodeUnpublishVolumeResponse> {
     const volume = checkVolume(request.volumeId);
     const target = normalTarget(request.targetPath);
-    await this.#locks.hold([targetKey(target)], () => this.#options.publications.unpublish(volume, target));
+    const { access, publications } = this.#options;
+    await this.#locks.hold([targetKey(target)], async () => {
+      if (!(await access.unpublish(volume, target))) await publications.unpublish(volume, target);
+    });
     return {};
+  }
+
+  /** As `ClientAccess.renew`; `ABORTED` while another operation for the target is under way. */
+  async renewAccess(target: string, signal: AbortSignal): Promise<void> {
+    await this.#locks.hold([targetKey(target)], () => this.#options.access.renew(target, signal));
   }
 
   /** As `Publications.rebind`; `ABORTED` while another operation for the target is under way. */
@@ -105,17 +127,38 @@ export class NodeService {
   async nodeGetVolumeStats(request: NodeGetVolumeStatsRequest): Promise<NodeGetVolumeStatsResponse> {
     const volume = checkVolume(request.volumeId);
     if (request.volumePath === '') throw invalid('the volume path is missing');
-    const published = request.volumePath.startsWith('/')
-      ? await this.#options.publications.published(volume, normalTarget(request.volumePath))
-      : undefined;
+    const { access, publications } = this.#options;
+    const target = request.volumePath.startsWith('/') ? normalTarget(request.volumePath) : undefined;
+    const space = target === undefined ? undefined : await access.space(volume, target);
+    if (space !== undefined) {
+      const { bytes, bytesFree, files, filesFree } = space;
+      return { usage: [used(Unit.BYTES, bytes, bytesFree), used(Unit.INODES, files, filesFree)] };
+    }
+    const published = target === undefined ? undefined : await publications.published(volume, target);
     if (published === undefined) {
       throw new CsiError(
         'NOT_FOUND',
         `volume ${volume} is not published at ${request.volumePath} on node ${this.#options.node}`,
       );
     }
-    const full = (unit: Unit, total: bigint) => ({ unit, total, used: total, available: 0n });
-    return { usage: [full(Unit.BYTES, published.bytes), full(Unit.INODES, published.files)] };
+    return { usage: [used(Unit.BYTES, published.bytes, 0n), used(Unit.INODES, published.files, 0n)] };
+  }
+
+  async #publishAccess(
+    volume: string,
+    target: string,
+    { volumeContext, volumeCapability, readonly: readOnly }: NodePublishVolumeRequest,
+    signal: AbortSignal,
+  ): Promise<void> {
+    if (!isInline(volume, volumeContext)) {
+      throw invalid(
+        'clientAccess is for inline volumes of pods; remove it from the attributes of the PersistentVolume',
+      );
+    }
+    const choice = accessChosenByPod(volumeContext);
+    const group = groupOf(volumeCapability);
+    const publication = { volume, target, choice, group, readOnly, pod: podOf(volumeContext) };
+    await this.#locks.hold([targetKey(target)], () => this.#options.access.publish(publication, signal));
   }
 }
 
@@ -131,6 +174,10 @@ function podOf(context: Record<string, string>): PublishedRecord['pod'] | undefi
   const [namespace, name, uid] = [of('namespace'), of('name'), of('uid')];
   if (namespace === undefined || name === undefined || uid === undefined) return undefined;
   return { namespace, name, uid };
+}
+
+function used(unit: Unit, total: bigint, available: bigint) {
+  return { unit, total, used: total - available, available };
 }
 
 function targetKey(target: string): string {

@@ -4,11 +4,12 @@ import { HearthError, silentLogger } from '@hearth/common';
 import { TemporaryFolder } from '@hearth/common/testing';
 import type { NodeAgent, NodeAgents } from '../agent/index.ts';
 import { mountAt } from '../mounts/index.ts';
+import { reconcileRecords } from '../records/index.ts';
 import { CrashPoint } from '../testing/crash.ts';
 import { FakeMounts } from '../testing/fake_mounts.ts';
 import { manifest, published } from '../testing/samples.ts';
 import { type Publication, Publications } from './publications.ts';
-import { PublishedRecords, reconcilePublished } from './published_records.ts';
+import { PublishedRecords } from './published_records.ts';
 
 /**
  * Protections of the files: the kubelet mounts read-only, the agent's mount refuses writes, or an overlay is needed.
@@ -160,7 +161,7 @@ for (const each of kinds)
 
     it('is repaired by the next start: what is not mounted pins nothing, and can be published', async () => {
       await atEachCrash(nothing, publishOnce, async (world, description) => {
-        await reconcilePublished(world.records, world.mounts, silentLogger);
+        await reconcileRecords(world.records, world.mounts, silentLogger);
         const mounted = mountAt(world.mounts.entries, target) !== undefined;
         assert.equal((await world.records.all()).length, mounted ? 1 : 0, description);
         await world.publications().publish(publication(), signal);
@@ -185,7 +186,7 @@ for (const each of kinds)
       const world = newWorld();
       await world.publications().publish(publication(), signal);
       world.mounts.reboot();
-      assert.deepEqual(await reconcilePublished(world.records, world.mounts, silentLogger), { kept: 0, removed: 1 });
+      assert.deepEqual(await reconcileRecords(world.records, world.mounts, silentLogger), { kept: 0, removed: 1 });
       world.mounts.add(world.dataPath('b'), '8:1', kind === 'mounts without owners of files' ? ['idmapped'] : ['ro']);
       world.revision = 'b';
       await world.publications().publish(publication(), signal);

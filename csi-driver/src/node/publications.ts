@@ -9,11 +9,15 @@ import {
   isWriteProtected,
   type MountCalls,
   type MountEntry,
+  maxMounts,
   mountAt,
+  mountAtTarget,
   showSame,
+  unmountAll,
 } from '../mounts/index.ts';
+import { recordId } from '../records/index.ts';
 import { type DatasetChoice, registeredName, type Usage } from '../volume_request.ts';
-import { type PublishedRecord, type PublishedRecords, publishedId, withRebinding } from './published_records.ts';
+import { type PublishedRecord, type PublishedRecords, withRebinding } from './published_records.ts';
 import { type Remedy, remedyOf } from './rebinding.ts';
 
 export interface Publication {
@@ -35,9 +39,6 @@ export interface PublicationsParts {
   clock?: Clock;
 }
 
-/** Mounts one over another at a target: more than a few crashes can have left. */
-const maxMounts = 16;
-
 /**
  * Publications on this node. Publishing takes these steps, and a crash may leave any number of them done: 1. the agent
  * makes the revision readable; 2. the record is written; 3. the target folder is made; 4. the agent's mount is bound to
@@ -55,7 +56,7 @@ export class Publications {
   async publish(publication: Publication, signal: AbortSignal): Promise<void> {
     const { mounts, records, clock } = this.#parts;
     const { volume, target, usage } = publication;
-    const present = await this.#mountAt(target);
+    const present = await mountAtTarget(mounts, target);
     const record = await records.find(target);
     if (present !== undefined && record?.volume === volume && isBarrier(present)) {
       throw new CsiError(
@@ -79,13 +80,13 @@ export class Publications {
     try {
       signal.throwIfAborted();
       if (present === undefined || !showSame(present, source) || !isSafe(present, publication)) {
-        if (present !== undefined) await this.#clear(target);
+        if (present !== undefined) await unmountAll(mounts, target);
         await mounts.makeTarget(target);
         if (isSafe(source, publication)) await mounts.bind(published.path, target, usage);
         else await mounts.overlay(published.path, target, usage);
         await this.#checkStillThere(published.path, source);
       }
-      await this.#restrict(target, usage, await this.#mountAt(target));
+      await this.#restrict(target, usage, await mountAtTarget(mounts, target));
     } catch (thrown) {
       await this.#takeBack(target);
       throw thrown;
@@ -104,7 +105,7 @@ export class Publications {
       });
       return;
     }
-    await this.#clear(target);
+    await unmountAll(mounts, target);
     await mounts.removeTarget(target);
     await records.remove(target);
   }
@@ -149,7 +150,7 @@ export class Publications {
   async bar(cluster: string, target: string, device: string, at: Date): Promise<boolean> {
     const { mounts, records, logger } = this.#parts;
     const record = await records.find(target);
-    if (record === undefined || (await this.#mountAt(target))?.device !== device) return false;
+    if (record === undefined || (await mountAtTarget(mounts, target))?.device !== device) return false;
     if (record.lostAt === undefined) await records.write(cluster, { ...record, lostAt: at.toISOString() });
     await mounts.bar(target);
     const { volume, pod } = record;
@@ -166,7 +167,7 @@ export class Publications {
     for (let piled = layers; layers + 1 >= maxMounts && piled > 1; piled--) await mounts.unmount(target);
     await mounts.bindOver(source.mountPoint, target, usage);
     try {
-      await this.#restrict(target, usage, await this.#mountAt(target));
+      await this.#restrict(target, usage, await mountAtTarget(mounts, target));
       await this.#checkStillThere(source.mountPoint, source);
     } catch (thrown) {
       await mounts.unmount(target);
@@ -178,7 +179,7 @@ export class Publications {
   async published(volume: string, target: string): Promise<PublishedRecord | undefined> {
     const record = await this.#parts.records.find(target);
     if (record?.volume !== volume) return undefined;
-    return (await this.#mountAt(target)) === undefined ? undefined : record;
+    return (await mountAtTarget(this.#parts.mounts, target)) === undefined ? undefined : record;
   }
 
   async #askAgent({ choice }: Publication, signal: AbortSignal) {
@@ -227,15 +228,16 @@ export class Publications {
     const { mounts } = this.#parts;
     if (present !== undefined && isRestricted(present, usage)) return;
     await mounts.restrict(target, usage);
-    const after = await this.#mountAt(target);
+    const after = await mountAtTarget(mounts, target);
     if (after !== undefined && isReadOnly(after)) return;
     throw new CsiError('INTERNAL', `the mount at ${target} did not become read-only; look at the node's kernel log`);
   }
 
   async #checkSingleTarget(volume: string, target: string): Promise<void> {
-    for (const { record } of await this.#parts.records.all()) {
+    const { mounts, records } = this.#parts;
+    for (const { record } of await records.all()) {
       if (record?.volume !== volume || record.target === target) continue;
-      if ((await this.#mountAt(record.target)) === undefined) continue;
+      if ((await mountAtTarget(mounts, record.target)) === undefined) continue;
       throw new CsiError(
         'FAILED_PRECONDITION',
         `volume ${volume} may be used by one pod at a time (ReadWriteOncePod) and is published at ${record.target}; wait for that pod to end, or ask for ReadOnlyMany`,
@@ -247,7 +249,7 @@ export class Publications {
   async #takeBack(target: string): Promise<void> {
     const { mounts, records, logger } = this.#parts;
     try {
-      await this.#clear(target);
+      await unmountAll(mounts, target);
       await mounts.removeTarget(target);
       await records.remove(target);
     } catch (thrown) {
@@ -256,21 +258,6 @@ export class Publications {
         error: HearthError.from(thrown),
       });
     }
-  }
-
-  async #clear(target: string): Promise<void> {
-    for (let removed = 0; (await this.#mountAt(target)) !== undefined; removed++) {
-      if (removed === maxMounts) {
-        throw new CsiError('INTERNAL', `${target} is still mounted after ${maxMounts} unmounts; look at the node`);
-      }
-      await this.#parts.mounts.unmount(target);
-    }
-  }
-
-  async #mountAt(target: string): Promise<MountEntry | undefined> {
-    const { mounts } = this.#parts;
-    const path = await mounts.resolve(target);
-    return path === undefined ? undefined : mountAt(await mounts.table(), path);
   }
 }
 
@@ -289,7 +276,7 @@ function recordOf(
   at: Date,
 ): PublishedRecord {
   return {
-    id: publishedId(target),
+    id: recordId(target),
     volume,
     target,
     dataset: registeredName(choice),

@@ -3,13 +3,14 @@ import { createHash } from 'node:crypto';
 import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { silentLogger } from '@hearth/common';
 import { TemporaryFolder } from '@hearth/common/testing';
+import { reconcileRecords, recordId } from '../records/index.ts';
 import { FakeMounts } from '../testing/fake_mounts.ts';
 import { manifest } from '../testing/samples.ts';
-import { type PublishedRecord, PublishedRecords, publishedId, reconcilePublished } from './published_records.ts';
+import { type PublishedRecord, PublishedRecords } from './published_records.ts';
 
 function recordOf(target: string): PublishedRecord {
   return {
-    id: publishedId(target),
+    id: recordId(target),
     volume: 'pvc-1',
     target,
     dataset: 'team.model',
@@ -32,8 +33,8 @@ describe('PublishedRecords', () => {
   afterEach(() => folder.remove());
 
   it('names a record by the SHA-256 of its target', () => {
-    assert.equal(publishedId('/a'), createHash('sha256').update('/a').digest('hex').slice(0, 32));
-    assert.notEqual(publishedId('/a'), publishedId('/b'));
+    assert.equal(recordId('/a'), createHash('sha256').update('/a').digest('hex').slice(0, 32));
+    assert.notEqual(recordId('/a'), recordId('/b'));
   });
 
   it('gives back what was written, whatever the target is called and however large the dataset', async () => {
@@ -46,12 +47,12 @@ describe('PublishedRecords', () => {
 
   it('writes files that only their owner reads, with the fields that agents look for', async () => {
     await records.write('c', recordOf('/t'));
-    const path = folder.file('c/published', `${publishedId('/t')}.json`);
+    const path = folder.file('c/published', `${recordId('/t')}.json`);
     assert.equal(statSync(path).mode & 0o777, 0o600);
     const written = JSON.parse(readFileSync(path, 'utf8'));
     assert.equal(written.dataset, 'team.model');
     assert.equal(written.manifest, manifest('a'));
-    assert.deepEqual(readdirSync(folder.file('c/published')), [`${publishedId('/t')}.json`]);
+    assert.deepEqual(readdirSync(folder.file('c/published')), [`${recordId('/t')}.json`]);
   });
 
   it('overwrites, and removes from every cluster', async () => {
@@ -66,11 +67,11 @@ describe('PublishedRecords', () => {
 
   it('takes for no record what is damaged, or lies under a name that is not its own', async () => {
     await records.write('c', recordOf('/t'));
-    const path = folder.file('c/published', `${publishedId('/t')}.json`);
+    const path = folder.file('c/published', `${recordId('/t')}.json`);
     for (const text of ['', '{', '[]', JSON.stringify({ ...JSON.parse(readFileSync(path, 'utf8')), target: '/u' })]) {
       writeFileSync(path, text);
       assert.equal(await records.find('/t'), undefined);
-      assert.deepEqual(await records.all(), [{ cluster: 'c', id: publishedId('/t'), record: undefined }]);
+      assert.deepEqual(await records.all(), [{ cluster: 'c', id: recordId('/t'), record: undefined }]);
     }
   });
 
@@ -85,14 +86,14 @@ describe('PublishedRecords', () => {
     const mounts = new FakeMounts();
     for (const target of ['/mounted', '/gone', '/damaged-mounted', '/damaged']) {
       await records.write('c', recordOf(target));
-      if (target.startsWith('/damaged')) writeFileSync(folder.file('c/published', `${publishedId(target)}.json`), '{');
+      if (target.startsWith('/damaged')) writeFileSync(folder.file('c/published', `${recordId(target)}.json`), '{');
     }
     mounts.add('/mounted', '8:1');
     mounts.add('/damaged-mounted', '8:1');
     writeFileSync(folder.file('c/published/.0123.partial'), '{');
     mkdirSync(folder.file('empty'));
-    assert.deepEqual(await reconcilePublished(records, mounts, silentLogger), { kept: 2, removed: 2 });
-    const left = ['/mounted', '/damaged-mounted'].map((target) => `${publishedId(target)}.json`);
+    assert.deepEqual(await reconcileRecords(records, mounts, silentLogger), { kept: 2, removed: 2 });
+    const left = ['/mounted', '/damaged-mounted'].map((target) => `${recordId(target)}.json`);
     assert.deepEqual(readdirSync(folder.file('c/published')).sort(), left.sort());
   });
 });

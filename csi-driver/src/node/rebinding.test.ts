@@ -2,11 +2,12 @@ import assert from 'node:assert/strict';
 import { HearthError, silentLogger } from '@hearth/common';
 import { TemporaryFolder, TestClock, until } from '@hearth/common/testing';
 import type { NodeAgents } from '../agent/index.ts';
+import { reconcileRecords, recordId } from '../records/index.ts';
 import { Crash, CrashPoint } from '../testing/crash.ts';
 import { FakeMounts } from '../testing/fake_mounts.ts';
 import { manifest } from '../testing/samples.ts';
 import { Publications } from './publications.ts';
-import { PublishedRecords, publishedId, reconcilePublished } from './published_records.ts';
+import { PublishedRecords } from './published_records.ts';
 import { Rebinding } from './rebinding.ts';
 
 describe('rebinding', () => {
@@ -42,7 +43,7 @@ describe('rebinding', () => {
   /** As publishing leaves it. */
   async function publish(target: string, digit: string, dataPath = 'fuse', options: string[] = []): Promise<void> {
     await records.write('c', {
-      id: publishedId(target),
+      id: recordId(target),
       volume: 'v',
       target,
       dataset: 'team.model',
@@ -185,7 +186,7 @@ describe('rebinding', () => {
             .catch((thrown) => assert.ok(thrown instanceof Crash));
           finished = !crash.reached;
           assert.notEqual(devices(target).length, 0, `a mount is left ${when} step ${step}`);
-          await reconcilePublished(records, mounts, silentLogger);
+          await reconcileRecords(records, mounts, silentLogger);
           await rebinding().look();
           const present = mounts.entries.findLast(({ mountPoint }) => mountPoint === target);
           assert.equal(present?.device, `1:${step}${when.length}`, `bound, though dead ${when} step ${step}`);

@@ -3,7 +3,9 @@ import { dirname, join } from 'node:path';
 import { Server, ServerCredentials, type UntypedServiceImplementation } from '@grpc/grpc-js';
 import { HearthError } from '@hearth/common';
 import {
+  type ClientToken,
   ControlService,
+  type CreateTokenRequest,
   Dataset,
   GetStatusResponse,
   type PublishedVolume,
@@ -22,6 +24,7 @@ export class FakeAgent {
   publish: (request: PublishVolumeRequest) => PublishedVolume | Promise<PublishedVolume> = () => {
     throw new HearthError('NotFound', 'the test publishes nothing');
   };
+  readonly tokenRequests: CreateTokenRequest[] = [];
   #server: Server | undefined;
 
   /** `stateDirectory`: as the driver's. */
@@ -57,6 +60,16 @@ export class FakeAgent {
       publishVolume: (request: PublishVolumeRequest) => {
         this.requests.push(request);
         return this.publish(request);
+      },
+      createToken: (request: CreateTokenRequest): ClientToken => {
+        this.tokenRequests.push(request);
+        const token = `hearth-token-1.${this.tokenRequests.length}`;
+        return {
+          token,
+          expiresAtMs: 0n,
+          cluster: this.cluster,
+          agents: ['gd2fs://10.0.0.1:7527', 'gd2fs://10.0.0.2:7527'],
+        };
       },
       getStatus: () => GetStatusResponse.fromPartial({ cluster: this.cluster, node: 'a' }),
       getDataset: ({ name }: { name: string }) => {

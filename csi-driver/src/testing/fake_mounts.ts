@@ -1,4 +1,11 @@
-import { barrierType, type MountCalls, type MountEntry, type Restrictions } from '../mounts/mount_calls.ts';
+import {
+  barrierType,
+  type FolderEntry,
+  type MountCalls,
+  type MountEntry,
+  type Restrictions,
+  type Space,
+} from '../mounts/mount_calls.ts';
 
 /** A mount table in memory, with the rules of the kernel that matter here. Outlives the process that a test "kills". */
 export class FakeMounts implements MountCalls {
@@ -6,6 +13,10 @@ export class FakeMounts implements MountCalls {
   readonly folders = new Set<string>();
   /** Devices whose server is gone. */
   readonly dead = new Set<string>();
+  /** Folders of the machine itself, which are bound without being mount points. */
+  readonly plain = new Set<string>();
+  /** Texts of files and links that were made in mounts in memory, by path. */
+  readonly files = new Map<string, string>();
   #nextId = 100;
 
   /** As when the agent makes a mount. */
@@ -33,6 +44,10 @@ export class FakeMounts implements MountCalls {
   async bind(source: string, target: string, restrictions: Restrictions): Promise<void> {
     if (!this.folders.has(target)) throw new Error(`${target} is not there`);
     const from = this.#top(source);
+    if (from === undefined && this.plain.has(source)) {
+      this.add(target, `plain ${source}`, optionsOf(restrictions), ['rw'], 'ext4');
+      return;
+    }
     if (from === undefined) throw new Error(`${source} is not mounted`);
     this.add(target, from.device, [...optionsOf(restrictions), ...mapping(from)], from.superOptions);
   }
@@ -60,6 +75,23 @@ export class FakeMounts implements MountCalls {
     this.add(target, `over ${from.device}`, optionsOf(restrictions), ['ro']);
   }
 
+  async memory(target: string): Promise<void> {
+    if (!this.folders.has(target)) throw new Error(`${target} is not there`);
+    this.add(target, `memory ${this.#nextId}`, ['rw', 'nosuid', 'nodev', 'noexec'], ['rw'], 'tmpfs');
+  }
+
+  async replace(target: string, entries: readonly FolderEntry[], group: number | undefined): Promise<void> {
+    if (this.#top(target)?.type !== 'tmpfs') throw new Error(`nothing in memory is mounted at ${target}`);
+    for (const entry of entries) {
+      const text = 'link' in entry ? `-> ${entry.link}` : entry.text;
+      this.files.set(`${target}/${entry.name}`, group === undefined ? text : `${text} for ${group}`);
+    }
+  }
+
+  async space(): Promise<Space> {
+    return { bytes: 1024n, bytesFree: 24n, files: 64n, filesFree: 60n };
+  }
+
   async restrict(target: string, restrictions: Restrictions): Promise<void> {
     const top = this.#top(target);
     if (top === undefined) throw new Error(`${target} is not mounted`);
@@ -69,7 +101,11 @@ export class FakeMounts implements MountCalls {
   async unmount(target: string): Promise<void> {
     const top = this.#top(target);
     if (top === undefined) throw new Error(`${target} is not mounted`);
+    if (this.entries.some(({ mountPoint }) => mountPoint.startsWith(`${target}/`)))
+      throw new Error(`${target} is busy`);
     this.entries.splice(this.entries.indexOf(top), 1);
+    for (const path of this.files.keys()) if (path.startsWith(`${target}/`)) this.files.delete(path);
+    for (const path of this.folders) if (path.startsWith(`${target}/`)) this.folders.delete(path);
   }
 
   async removeTarget(target: string): Promise<void> {

@@ -1,0 +1,203 @@
+import { createHash } from 'node:crypto';
+import { constants } from 'node:fs';
+import { mkdir, open, readdir, readFile, rename, unlink } from 'node:fs/promises';
+import { join } from 'node:path';
+import type { Logger } from '@hearth/common';
+import type { MountCalls } from '../mounts/index.ts';
+
+/** The fields that the record of any target has. */
+export interface TargetRecord {
+  /** Of the target: `recordId`. */
+  id: string;
+  volume: string;
+  target: string;
+}
+
+/** Name of a record: the first 32 hexadecimal digits of the SHA-256 of the target path. */
+export function recordId(target: string): string {
+  return createHash('sha256').update(target).digest('hex').slice(0, 32);
+}
+
+export interface StoredRecord<T> {
+  cluster: string;
+  /** Of the file, which is named by the target even if the record cannot be read. */
+  id: string;
+  /** Undefined when the file is no record. */
+  record: T | undefined;
+}
+
+/** The folder in which a kind of records lies, below that of each cluster, and their text. */
+export interface RecordForm<T> {
+  folder: string;
+  encode: (record: T) => string;
+  /** Undefined when the text is no record. */
+  decode: (text: string) => T | undefined;
+}
+
+const suffix = '.json';
+/** Not read by agents, which look for the other suffix. */
+const partial = '.partial';
+
+/** The files `<state>/<cluster>/<folder>/<id>.json`, one a target. Any number of calls at a time for different targets. */
+export class RecordFiles<T extends TargetRecord> {
+  readonly #stateDirectory: string;
+  readonly #logger: Logger;
+  readonly #form: RecordForm<T>;
+
+  constructor(stateDirectory: string, logger: Logger, form: RecordForm<T>) {
+    this.#stateDirectory = stateDirectory;
+    this.#logger = logger;
+    this.#form = form;
+  }
+
+  /** Of whatever cluster it is. A file that cannot be read as a record counts as none, and is logged. */
+  async find(target: string): Promise<T | undefined> {
+    return (await this.locate(target))?.record;
+  }
+
+  /** As `find`, with the cluster of the record. */
+  async locate(target: string): Promise<{ cluster: string; record: T } | undefined> {
+    const id = recordId(target);
+    for (const cluster of await this.#clusters()) {
+      const record = await this.#read(cluster, id);
+      if (record !== undefined) return { cluster, record };
+    }
+    return undefined;
+  }
+
+  async all(): Promise<StoredRecord<T>[]> {
+    const stored: StoredRecord<T>[] = [];
+    for (const cluster of await this.#clusters()) {
+      for (const name of await listFolder(this.#folder(cluster))) {
+        if (!name.endsWith(suffix)) continue;
+        const id = name.slice(0, -suffix.length);
+        stored.push({ cluster, id, record: await this.#read(cluster, id) });
+      }
+    }
+    return stored;
+  }
+
+  /** On the disk when it resolves: written aside, synced, renamed, and the folder synced. */
+  async write(cluster: string, record: T): Promise<void> {
+    const folder = this.#folder(cluster);
+    await mkdir(folder, { recursive: true, mode: 0o700 });
+    const path = join(folder, `${record.id}${suffix}`);
+    const aside = join(folder, `.${record.id}${partial}`);
+    await using file = await open(aside, 'w', 0o600);
+    await file.writeFile(this.#form.encode(record));
+    await file.sync();
+    await rename(aside, path);
+    await syncFolder(folder);
+  }
+
+  /** In every cluster. No error when there is none. */
+  async remove(target: string): Promise<void> {
+    for (const cluster of await this.#clusters()) await this.removeFile(cluster, recordId(target));
+  }
+
+  async removeFile(cluster: string, id: string): Promise<void> {
+    if (await unlinked(join(this.#folder(cluster), `${id}${suffix}`))) await syncFolder(this.#folder(cluster));
+  }
+
+  /** Removes partial files of a crash. Not while records are being written. */
+  async removePartial(): Promise<void> {
+    for (const cluster of await this.#clusters()) {
+      for (const name of await listFolder(this.#folder(cluster))) {
+        if (name.endsWith(partial)) await unlinked(join(this.#folder(cluster), name));
+      }
+    }
+  }
+
+  #folder(cluster: string): string {
+    return join(this.#stateDirectory, cluster, this.#form.folder);
+  }
+
+  async #clusters(): Promise<string[]> {
+    return (await listFolder(this.#stateDirectory)).sort();
+  }
+
+  async #read(cluster: string, id: string): Promise<T | undefined> {
+    const path = join(this.#folder(cluster), `${id}${suffix}`);
+    let text: string;
+    try {
+      text = await readFile(path, 'utf8');
+    } catch (thrown) {
+      const { code } = thrown as NodeJS.ErrnoException;
+      if (code === 'ENOENT' || code === 'ENOTDIR') return undefined;
+      throw thrown;
+    }
+    const record = this.#form.decode(text);
+    if (record?.id === id && recordId(record.target) === id) return record;
+    this.#logger.warn('ignoring a file that is not a record of a published volume', { path });
+    return undefined;
+  }
+}
+
+async function listFolder(path: string): Promise<string[]> {
+  try {
+    return await readdir(path);
+  } catch (thrown) {
+    const { code } = thrown as NodeJS.ErrnoException;
+    if (code === 'ENOENT' || code === 'ENOTDIR') return [];
+    throw thrown;
+  }
+}
+
+async function unlinked(path: string): Promise<boolean> {
+  try {
+    await unlink(path);
+    return true;
+  } catch (thrown) {
+    const { code } = thrown as NodeJS.ErrnoException;
+    if (code === 'ENOENT' || code === 'ENOTDIR') return false;
+    throw thrown;
+  }
+}
+
+async function syncFolder(path: string): Promise<void> {
+  await using folder = await open(path, constants.O_RDONLY | constants.O_DIRECTORY);
+  await folder.sync();
+}
+
+export interface Reconciled {
+  kept: number;
+  removed: number;
+}
+
+/**
+ * Once at the start, before any call is served: a record without a mount is what a crash left between two steps, or
+ * a reboot of the node, which takes all mounts and no records. It is removed, so that it pins nothing; the kubelet
+ * publishes again what pods still need. Records with a mount stay. Target folders are the kubelet's to unpublish.
+ */
+export async function reconcileRecords<T extends TargetRecord>(
+  records: RecordFiles<T>,
+  mounts: MountCalls,
+  logger: Logger,
+): Promise<Reconciled> {
+  await records.removePartial();
+  const points = new Set((await mounts.table()).map((entry) => entry.mountPoint));
+  // A file that is no record is known by its name alone.
+  const mountedIds = new Set([...points].map(recordId));
+  const outcome: Reconciled = { kept: 0, removed: 0 };
+  for (const { cluster, id, record } of await records.all()) {
+    const path = record === undefined ? undefined : await resolved(mounts, record.target);
+    const mounted = path === undefined ? mountedIds.has(id) : points.has(path);
+    if (mounted) {
+      outcome.kept++;
+      continue;
+    }
+    logger.info('removed the record of a published volume whose mount is gone', {
+      cluster,
+      volume: record?.volume,
+      target: record?.target,
+    });
+    await records.removeFile(cluster, id);
+    outcome.removed++;
+  }
+  return outcome;
+}
+
+/** Undefined also for a target that lies elsewhere now, as when the kubelet's folder was moved. */
+async function resolved(mounts: MountCalls, target: string): Promise<string | undefined> {
+  return await mounts.resolve(target).catch(() => undefined);
+}
