@@ -1,4 +1,8 @@
 // Who may read: tokens that agents refuse, and datasets that a token does not name.
+#include <filesystem>
+#include <fstream>
+
+#include "base/testing/eventually.h"
 #include "client_tests/testing_client.h"
 
 namespace hearth::testing_client {
@@ -66,6 +70,27 @@ TEST_F(TokensTest, ThatAreForgedExpiredOrOfAnotherClusterAreRefused) {
   EXPECT_EQ(refusal(), EACCES);
   setenv("HEARTH_TOKEN", "no token", 1);
   EXPECT_EQ(refusal(), EACCES);
+}
+
+TEST_F(TokensTest, OfAFileAreReadAgainWhenTheFormerHasExpired) {
+  const TemporaryFolder folder;
+  const auto write = [&](const Capability& capability) {
+    const std::string aside = folder.path("aside");
+    std::ofstream(aside) << textOf(*signCapability(capability, kSecret));
+    std::filesystem::rename(aside, folder.path("token"));
+  };
+  setenv("HEARTH_TOKEN_FILE", folder.path("token").c_str(), 1);
+  Capability former = capabilityOf({"ours"});
+  former.expiresAtMs = msFromNow(std::chrono::seconds(1));
+  write(former);
+  // A slow machine may take longer to connect.
+  if (refusal() == 0) {
+    // Of another dataset, so that a read of that dataset tells which token the agent has seen.
+    write(capabilityOf({"theirs"}));
+    EXPECT_TRUE(eventually([&] { return codeOf("/dataset/theirs/secret") == 0; }));
+    EXPECT_EQ(codeOf("/dataset/ours/model"), static_cast<unsigned>(EACCES));
+  }
+  unsetenv("HEARTH_TOKEN_FILE");
 }
 
 TEST_F(TokensTest, ChangedClaimsMakeAForgery) {
