@@ -66,7 +66,7 @@ export class CsiNode {
   }
 
   /** Publishes the inline volume of a pod in the namespace `default`. */
-  async publish(pod: string, attributes: Record<string, string>): Promise<void> {
+  async publish(pod: string, attributes: Record<string, string>, { readOnly = false } = {}): Promise<void> {
     mkdirSync(join(this.podsFolder, pod), { recursive: true });
     const context = {
       ...attributes,
@@ -80,6 +80,7 @@ export class CsiNode {
       targetPath: this.target(pod),
       volumeCapability: { accessType: { $case: 'mount', value: {} }, accessMode: { mode: 1 } },
       volumeContext: context,
+      readonly: readOnly,
     });
     await this.#call(NodeService.nodePublishVolume, request);
   }
