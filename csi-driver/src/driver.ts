@@ -135,7 +135,7 @@ export class Driver {
     await this.#registration?.start();
     this.#rebinding.start();
     this.#lostMounts.start();
-    this.#renewal.start();
+    this.#renewal.start('now');
     this.#logger.info('the driver is ready', { node, socket, services, published: kept, removed });
   }
 

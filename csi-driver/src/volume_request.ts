@@ -3,7 +3,7 @@ import { CsiError } from './csi_error.ts';
 import { VolumeCapability_AccessMode_Mode as Mode, type VolumeCapability } from './generated/csi/csi.ts';
 import { accessNames, attributeNames } from './names.ts';
 
-/** Which dataset, in which cluster, in which state. */
+/** A dataset, its cluster and its state. */
 export interface DatasetChoice {
   /** StorageCluster; undefined: the only one. */
   cluster: string | undefined;

@@ -77,7 +77,7 @@ describe('AccessRenewal', () => {
 
   it('looks every so often until it is closed', async () => {
     const renewing = renewal();
-    renewing.start();
+    renewing.start('now');
     await clock.advance(0);
     assert.deepEqual(taken(), ['/one', '/two']);
     targets = ['/four'];

@@ -1,56 +1,39 @@
-import { type Clock, HearthError, type Logger, RecurringWork, systemClock } from '@hearth/common';
+import { HearthError } from '@hearth/common';
 import { CsiError } from '../csi_error.ts';
+import { type LookParts, RecurringLook } from '../recurring_look.ts';
 import type { AccessRecords } from './access_records.ts';
 
-export interface AccessRenewalParts {
+export interface AccessRenewalParts extends LookParts {
   records: Pick<AccessRecords, 'all'>;
   /** As `ClientAccess.renew`, alone for its target. */
   renew: (target: string) => Promise<void>;
-  /** Milliseconds between looks, and between two renewals of a folder: a small part of a token's life. */
-  everyMs: number;
+  /** Milliseconds between two renewals of a folder: a small part of a token's life. */
   renewMs: number;
-  logger: Logger;
-  clock?: Clock;
 }
 
 /**
  * Renews the tokens of pods long before they expire, so that an agent may be away for most of a token's life. Keeps nothing
  * that a restart loses: the first look renews every folder.
  */
-export class AccessRenewal {
+export class AccessRenewal extends RecurringLook {
   readonly #parts: AccessRenewalParts;
-  readonly #clock: Clock;
-  #looks: RecurringWork | undefined;
   /** By record: when it was renewed last, and the last failure since. */
   #renewed = new Map<string, { at: number; failure: string }>();
 
   constructor(parts: AccessRenewalParts) {
+    super(parts, 'the tokens of pods cannot be renewed');
     this.#parts = parts;
-    this.#clock = parts.clock ?? systemClock;
   }
 
-  start(): void {
-    this.#looks = new RecurringWork(this.#clock, this.#parts.everyMs, () => this.look());
-    this.#looks.begin();
-  }
-
-  async close(): Promise<void> {
-    await this.#looks?.close();
-  }
-
-  /** Never fails: the next look renews a folder for which this one failed. Each failure is logged once. */
-  async look(): Promise<void> {
-    const { records, renewMs, logger } = this.#parts;
-    try {
-      const stored = await records.all();
-      const ids = new Set(stored.map(({ id }) => id));
-      for (const id of this.#renewed.keys()) if (!ids.has(id)) this.#renewed.delete(id);
-      for (const { id, record } of stored) {
-        const last = this.#renewed.get(id)?.at ?? Number.NEGATIVE_INFINITY;
-        if (record !== undefined && this.#clock.now() - last >= renewMs) await this.#renew(id, record.target);
-      }
-    } catch (thrown) {
-      logger.warn('could not look for tokens of pods to renew', { error: HearthError.from(thrown) });
+  /** The next look renews a folder for which this one failed. */
+  protected async mend(): Promise<void> {
+    const { records, renewMs } = this.#parts;
+    const stored = await records.all();
+    const ids = new Set(stored.map(({ id }) => id));
+    for (const id of this.#renewed.keys()) if (!ids.has(id)) this.#renewed.delete(id);
+    for (const { id, record } of stored) {
+      const last = this.#renewed.get(id)?.at ?? Number.NEGATIVE_INFINITY;
+      if (record !== undefined && this.clock.now() - last >= renewMs) await this.#renew(id, record.target);
     }
   }
 
@@ -59,7 +42,7 @@ export class AccessRenewal {
     const { at = Number.NEGATIVE_INFINITY, failure = '' } = this.#renewed.get(id) ?? {};
     try {
       await renew(target);
-      this.#renewed.set(id, { at: this.#clock.now(), failure: '' });
+      this.#renewed.set(id, { at: this.clock.now(), failure: '' });
     } catch (thrown) {
       // It is being published or unpublished.
       if (thrown instanceof CsiError && thrown.status === 'ABORTED') return;

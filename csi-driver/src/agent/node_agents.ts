@@ -14,7 +14,7 @@ export interface NodeAgentsOptions {
   node: string;
   /** Milliseconds for one call. */
   deadlineMs: number;
-  /** Which nodes have agents, of which StorageCluster (undefined: of all); undefined: not known. */
+  /** Says which nodes have agents of a StorageCluster (undefined: of any); undefined: not known. */
   selection?: (cluster: string | undefined) => Promise<string | undefined>;
 }
 
@@ -90,7 +90,7 @@ export class NodeAgents {
     );
   }
 
-  /** Which label the node lacks, if its labels are the reason. */
+  /** Names the label that the node lacks, if its labels are the reason. */
   async #whereAgentsRun(cluster: string | undefined): Promise<string> {
     const known = await this.#options.selection?.(cluster);
     if (known !== undefined) return known;

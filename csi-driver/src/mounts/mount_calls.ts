@@ -29,7 +29,7 @@ export interface MountCalls {
    */
   bar(target: string): Promise<void>;
   /**
-   * Whether the server of the FUSE mount at a path is gone, which is for ever. Asks in a child process: a mount that does
+   * True when the server of the FUSE mount at a path is gone, which is for ever. Asks in a child process: a mount that does
    * not answer within the deadline is not dead.
    */
   isDead(path: string): Promise<boolean>;
@@ -102,7 +102,7 @@ export function showSame(a: MountEntry, b: MountEntry): boolean {
 /** Type of the file systems that `bar` mounts; mountinfo shows it. */
 export const barrierType = 'fuse.hearth-lost';
 
-/** Whether a mount fails every look, at its root too, with ENOTCONN: so no container starts with it. */
+/** True for a mount that fails every look, at its root too, with ENOTCONN: no container starts with it. */
 export function isBarrier({ type }: MountEntry): boolean {
   return type === barrierType;
 }

@@ -1,21 +1,18 @@
 import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
-import { type Clock, HearthError, knock, type Logger, RecurringWork, systemClock } from '@hearth/common';
-import { isBarrier, type MountCalls, type MountEntry, mountAt } from '../mounts/index.ts';
+import { knock } from '@hearth/common';
+import { isBarrier, type MountCalls, mountAtTarget } from '../mounts/index.ts';
+import { type LookParts, RecurringLook } from '../recurring_look.ts';
 import type { PublishedRecords } from './published_records.ts';
 import { summary } from './rebinding.ts';
 
-export interface LostMountsParts {
+export interface LostMountsParts extends LookParts {
   /** Its folders are the clusters: `<state>/<cluster>/run/agent.sock`, and `holder.sock`. */
   stateDirectory: string;
   records: Pick<PublishedRecords, 'all'>;
   mounts: Pick<MountCalls, 'table' | 'resolve' | 'isDead'>;
   /** As `Publications.bar`, alone for its target. */
   bar: (cluster: string, target: string, device: string, at: Date) => Promise<boolean>;
-  /** Milliseconds between looks. */
-  everyMs: number;
-  logger: Logger;
-  clock?: Clock;
 }
 
 const knockMs = 1000;
@@ -25,44 +22,25 @@ const knockMs = 1000;
  * of pods barred before a container restarts with one. It asks the mounts themselves only while nobody listens on either
  * socket: whoever asks a mount that its holder keeps for the next agent waits for that agent.
  */
-export class LostMounts {
+export class LostMounts extends RecurringLook {
   readonly #parts: LostMountsParts;
-  readonly #clock: Clock;
-  #looks: RecurringWork | undefined;
   /** By cluster: all mounts at the last look after which nothing was left to do. */
   readonly #seen = new Map<string, string>();
-  #lastWarning = '';
 
   constructor(parts: LostMountsParts) {
+    super(parts, 'a dead mount of a volume is not barred yet');
     this.#parts = parts;
-    this.#clock = parts.clock ?? systemClock;
   }
 
-  start(): void {
-    this.#looks = new RecurringWork(this.#clock, this.#parts.everyMs, () => this.look());
-  }
-
-  async close(): Promise<void> {
-    await this.#looks?.close();
-  }
-
-  /** Never fails: what could not be barred is tried again by the next look, and logged once. */
-  async look(): Promise<void> {
-    const { stateDirectory, logger } = this.#parts;
-    try {
-      for (const cluster of await listing(stateDirectory)) {
-        const run = join(stateDirectory, cluster, 'run');
-        if ((await isDeserted(join(run, 'holder.sock'))) && (await isDeserted(join(run, 'agent.sock')))) {
-          await this.#barDead(cluster);
-        } else {
-          this.#seen.delete(cluster);
-        }
+  protected async mend(): Promise<void> {
+    const { stateDirectory } = this.#parts;
+    for (const cluster of await listing(stateDirectory)) {
+      const run = join(stateDirectory, cluster, 'run');
+      if ((await isDeserted(join(run, 'holder.sock'))) && (await isDeserted(join(run, 'agent.sock')))) {
+        await this.#barDead(cluster);
+      } else {
+        this.#seen.delete(cluster);
       }
-      this.#lastWarning = '';
-    } catch (thrown) {
-      const error = HearthError.from(thrown);
-      if (error.message !== this.#lastWarning) logger.warn('a dead mount of a volume is not barred yet', { error });
-      this.#lastWarning = error.message;
     }
   }
 
@@ -71,12 +49,12 @@ export class LostMounts {
     const table = await mounts.table();
     const now = summary(table);
     if (this.#seen.get(cluster) === now) return;
-    const at = this.#clock.date();
+    const at = this.clock.date();
     const dead = new Map<string, boolean>();
     for (const stored of await records.all()) {
       const { record } = stored;
       if (stored.cluster !== cluster || record === undefined || record.dataPath === 'view') continue;
-      const present = await this.#presentAt(record.target, table);
+      const present = await mountAtTarget(mounts, record.target, table);
       if (present === undefined || isBarrier(present)) continue;
       const isDead = dead.get(present.device) ?? (await mounts.isDead(present.mountPoint));
       dead.set(present.device, isDead);
@@ -85,15 +63,10 @@ export class LostMounts {
     // A mount that lives on, as one whose agent is about to end, is looked at again.
     if (![...dead.values()].includes(false)) this.#seen.set(cluster, now);
   }
-
-  async #presentAt(target: string, table: readonly MountEntry[]): Promise<MountEntry | undefined> {
-    const path = await this.#parts.mounts.resolve(target);
-    return path === undefined ? undefined : mountAt(table, path);
-  }
 }
 
 /**
- * Whether nobody listens on a socket. A holder's is of another type (SOCK_SEQPACKET), for which the kernel refuses the
+ * True when nobody listens on a socket. A holder's is of another type (SOCK_SEQPACKET), for which the kernel refuses the
  * connection with EPROTOTYPE, unseen by the holder.
  */
 async function isDeserted(path: string): Promise<boolean> {

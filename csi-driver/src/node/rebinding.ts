@@ -1,6 +1,6 @@
 import { join } from 'node:path';
-import { type Clock, HearthError, type Logger, RecurringWork, systemClock } from '@hearth/common';
 import { isBarrier, isRestricted, type MountCalls, type MountEntry, mountAt, showSame } from '../mounts/index.ts';
+import { type LookParts, RecurringLook } from '../recurring_look.ts';
 import type { PublishedRecord, PublishedRecords } from './published_records.ts';
 
 /** The repair of a published volume whose agent lost its mounts; `noexec` as the pod was given it. */
@@ -49,69 +49,45 @@ export function remedyOf(
   return isStillDead ? none : { kind: 'bind', source, layers: layers.length, noexec };
 }
 
-export interface RebindingParts {
+export interface RebindingParts extends LookParts {
   stateDirectory: string;
   records: Pick<PublishedRecords, 'all'>;
   mounts: Pick<MountCalls, 'table' | 'resolve'>;
   /** As `Publications.rebind`, alone for its target; `agentMounts` is the folder of the agent's mounts. */
   rebind: (cluster: string, target: string, agentMounts: string, at: Date) => Promise<boolean>;
-  /** Milliseconds between looks. */
-  everyMs: number;
-  logger: Logger;
-  clock?: Clock;
 }
 
 /**
  * An agent that has lost its FUSE mounts, because its holder went with it, makes them again, and what is bound into pods
  * is dead. This looks for mounts of agents that were made again, and has the targets bound again.
  */
-export class Rebinding {
+export class Rebinding extends RecurringLook {
   readonly #parts: RebindingParts;
-  readonly #clock: Clock;
-  #looks: RecurringWork | undefined;
   /** All mounts at the last look at which nothing was left to do. */
   #seen = '';
-  #lastWarning = '';
 
   constructor(parts: RebindingParts) {
+    super(parts, 'a volume that lost its mount is not bound again yet');
     this.#parts = parts;
-    this.#clock = parts.clock ?? systemClock;
-  }
-
-  start(): void {
-    this.#looks = new RecurringWork(this.#clock, this.#parts.everyMs, () => this.look());
-  }
-
-  async close(): Promise<void> {
-    await this.#looks?.close();
   }
 
   /**
-   * Never fails: what cannot be bound is tried again by the next look, and logged once. A look reads the table of mounts
-   * once, however many volumes there are; only those that lack something are looked at more closely.
+   * Reads the table of mounts once, however many volumes there are; only those that lack something are looked at more
+   * closely.
    */
-  async look(): Promise<void> {
-    const { mounts, logger } = this.#parts;
-    try {
-      const table = await mounts.table();
-      const now = summary(table);
-      if (now === this.#seen) return;
-      const failures: unknown[] = [];
-      await this.#bindDead(table, failures);
-      if (failures.length > 0) throw failures[0];
-      this.#seen = now;
-      this.#lastWarning = '';
-    } catch (thrown) {
-      const error = HearthError.from(thrown);
-      if (error.message !== this.#lastWarning)
-        logger.warn('a volume that lost its mount is not bound again yet', { error });
-      this.#lastWarning = error.message;
-    }
+  protected async mend(): Promise<void> {
+    const table = await this.#parts.mounts.table();
+    const now = summary(table);
+    if (now === this.#seen) return;
+    const failures: unknown[] = [];
+    await this.#bindDead(table, failures);
+    if (failures.length > 0) throw failures[0];
+    this.#seen = now;
   }
 
   async #bindDead(table: readonly MountEntry[], failures: unknown[]): Promise<void> {
     const { mounts, records, rebind, stateDirectory } = this.#parts;
-    const at = this.#clock.date();
+    const at = this.clock.date();
     for (const { cluster, record } of await records.all()) {
       if (record === undefined || record.dataPath === 'view') continue;
       const agentMounts = join(stateDirectory, cluster, 'mounts');
