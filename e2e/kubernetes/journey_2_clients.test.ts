@@ -29,10 +29,9 @@ describe('programs in pods that read through libgd2fs', () => {
     csi: { driver, readOnly: true, volumeAttributes: { clientAccess: 'true', ...attributes } },
   });
   /** A pod with the program, in which the volume lies where libgd2fs looks. */
-  const client = (name: string, volume: object) =>
-    pod(name, 'node1', waiting, {
+  const client = (name: string, volume: object) => {
+    const made = pod(name, 'node1', waiting, {
       container: {
-        securityContext: { runAsUser: 1000, runAsNonRoot: true },
         volumeMounts: [
           { name: 'hearth', mountPath: '/var/run/hearth', readOnly: true },
           { name: 'program', mountPath: '/gd2fs', readOnly: true },
@@ -43,6 +42,9 @@ describe('programs in pods that read through libgd2fs', () => {
         { name: 'program', hostPath: { path: join(journey().shared, 'gd2fs') } },
       ],
     });
+    const securityContext = { runAsUser: 1000, runAsNonRoot: true, fsGroup: 2000 };
+    return { ...made, spec: { ...made.spec, securityContext } };
+  };
   const logsOf = (component: string) => {
     const select = ['-l', `app.kubernetes.io/component=${component}`, '--tail=-1'];
     return ok(journey().cluster.kubectl(['-n', releaseNamespace, 'logs', ...select]));
@@ -53,6 +55,7 @@ describe('programs in pods that read through libgd2fs', () => {
     await journey().apply(client('reader', access({ datasets: 'model' })));
     await journey().ready('pod/reader');
     const names = (await ok(journey().inPod('reader', 'ls -A /var/run/hearth'))).trim().split('\n');
+    assert.equal((await ok(journey().inPod('reader', 'stat -c "%a %g" /var/run/hearth/token'))).trim(), '440 2000');
     assert.deepEqual(names, ['addresses', 'agent', 'clients.sock', 'cluster', 'token']);
     const sum = await ok(journey().inPod('reader', `${cat('model')} | sha256sum`));
     assert.equal(sum.slice(0, 64), digest);
