@@ -13,11 +13,17 @@ describe('volumes of a pod', () => {
       { name: 'old', csi: { driver: 'csi.hearth.storage', volumeAttributes: { dataset: 'llama', revision: 'ab' } } },
       { name: 'none', csi: { driver: 'csi.hearth.storage' } },
       { name: 'scratch', emptyDir: {} },
+      {
+        name: 'clients',
+        csi: { driver: 'csi.hearth.storage', volumeAttributes: { clientAccess: 'true', datasets: 'llama, words,' } },
+      },
     ];
     const pod = { metadata: { name: 'web', namespace: 'team' }, spec: { containers: [], volumes } } as Pod;
     assert.deepEqual(podVolumes(pod), [
       { volume: 'model', kind: 'dataset', dataset: { namespace: 'team', name: 'llama' } },
       { volume: 'old', kind: 'dataset', dataset: { namespace: 'team', name: 'llama' }, revision: 'ab' },
+      { volume: 'clients', kind: 'dataset', dataset: { namespace: 'team', name: 'llama' } },
+      { volume: 'clients', kind: 'dataset', dataset: { namespace: 'team', name: 'words' } },
     ]);
   });
 

@@ -9,7 +9,10 @@ export interface DatasetName {
 
 /** Where a volume of a pod leads. Volumes that cannot lead to a Dataset are none of these. */
 export type PodVolume =
-  /** An inline volume of ours: always of the pod's own namespace. `revision`: digest of the manifest that it keeps to, if any. */
+  /**
+   * An inline volume of ours: always of the pod's own namespace. `revision`: digest of the manifest that it keeps to, if any.
+   * A volume of client access is one for each Dataset that it names.
+   */
   | { volume: string; kind: 'dataset'; dataset: DatasetName; revision?: string }
   /** A claim, of the pod's namespace; what it stands for has to be looked up. */
   | { volume: string; kind: 'claim'; claim: string }
@@ -24,7 +27,11 @@ export function podVolumes(
   return (pod.spec?.volumes ?? []).flatMap((one): PodVolume[] => {
     const volume = one.name;
     if (one.csi?.driver === driverName) {
-      const { dataset: name, revision } = one.csi.volumeAttributes ?? {};
+      const { dataset: name, revision, clientAccess, datasets = '' } = one.csi.volumeAttributes ?? {};
+      if (clientAccess === 'true') {
+        const names = datasets.split(',').map((part) => part.trim());
+        return names.flatMap((each) => (each ? [{ volume, kind: 'dataset', dataset: { namespace, name: each } }] : []));
+      }
       if (!name) return [];
       return [{ volume, kind: 'dataset', dataset: { namespace, name }, ...(revision ? { revision } : {}) }];
     }
