@@ -82,7 +82,11 @@ Status ClientContext::start() {
 
 void ClientContext::close() {
   agents_.closing = true;
-  completions_->close();
+  {
+    // No thread is submitting any more: the links may go.
+    const std::unique_lock submitting(submitting_);
+    completions_->close();
+  }
   struct Wrap {
     static Task<bool> run(LocalFiles& files) {
       co_await files.close();
@@ -113,19 +117,12 @@ int ClientContext::deregisterMemory(std::uintptr_t memory) {
   return 0;
 }
 
-std::shared_ptr<Request> ClientContext::admit(void* id) {
-  if (!completions_->admit()) return nullptr;
-  return std::make_shared<Request>(completions_, id, Clock::now() + options_.timeout);
-}
-
 int ClientContext::stat(void* id, const char* path, xfer_gd2fs_stat* into) {
   if (const int bad = checkPath(path); bad != 0) return bad;
   if (into == nullptr) return -EINVAL;
-  std::shared_ptr<Request> request = admit(id);
-  if (request == nullptr) return -EAGAIN;
-  AgentLink& link = nextLink();
-  link.post(statOn(link, std::move(request), path, into));
-  return 0;
+  return submit(id, [&](AgentLink& link, std::shared_ptr<Request> request) {
+    return statOn(link, std::move(request), path, into);
+  });
 }
 
 Task<void> ClientContext::statOn(AgentLink& link, std::shared_ptr<Request> request,

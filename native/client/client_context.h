@@ -2,11 +2,13 @@
 // otherwise. Numbers that are returned are 0 or a negative errno.
 #pragma once
 
+#include <cerrno>
 #include <list>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <shared_mutex>
 #include <span>
 #include <string>
 #include <string_view>
@@ -29,8 +31,9 @@ class ClientContext : public std::enable_shared_from_this<ClientContext> {
   ClientContext(const ClientContext&) = delete;
   ClientContext& operator=(const ClientContext&) = delete;
 
-  // Blocks until no request is in flight. Once.
+  // Blocks until no request is in flight. Once. Completions stay in completions().
   void close();
+  [[nodiscard]] const std::shared_ptr<CompletionQueue>& completions() const { return completions_; }
 
   // A number that is never 0, and never used again by this process.
   [[nodiscard]] std::uintptr_t registerMemory(std::span<std::byte> bytes);
@@ -43,9 +46,6 @@ class ClientContext : public std::enable_shared_from_this<ClientContext> {
   [[nodiscard]] int list(void* id, const char* path, const char* after,
                          std::span<xfer_gd2fs_dirent> into);
   [[nodiscard]] int advise(void* id, const char* path, int advice, int scope);
-  [[nodiscard]] int take(std::span<xfer_gd2fs_completion> into, int timeoutMs) {
-    return completions_->take(into, timeoutMs);
-  }
 
  private:
   struct Part;
@@ -61,7 +61,10 @@ class ClientContext : public std::enable_shared_from_this<ClientContext> {
   explicit ClientContext(ClientOptions options);
   [[nodiscard]] Status start();
   [[nodiscard]] AgentLink& nextLink() { return *links_[next_++ % links_.size()]; }
-  [[nodiscard]] std::shared_ptr<Request> admit(void* id);
+  // Admits a request and begins `work(link, request)`, a Task<void>, on the next link. 0, or
+  // -EAGAIN or -EBADF.
+  template <class Work>
+  [[nodiscard]] int submit(void* id, Work work);
   // The SGEs as slices without an owner, and what has to stay registered; or a negative errno.
   [[nodiscard]] int gather(std::span<const xfer_gd2fs_sge> sges, std::vector<MemorySlice>& slices,
                            std::vector<std::shared_ptr<IoMemory>>& memory);
@@ -90,10 +93,23 @@ class ClientContext : public std::enable_shared_from_this<ClientContext> {
   std::vector<std::unique_ptr<AgentLink>> links_;
   std::unique_ptr<LocalFiles> localFiles_;  // on the thread of the first link
   std::atomic<std::size_t> next_{0};
+  std::shared_mutex submitting_;  // shared by threads that submit, which use links_
   std::mutex mutex_;
   std::map<std::uintptr_t, std::shared_ptr<IoMemory>> memory_;
   std::unordered_map<std::string, Known> known_;
   std::list<std::string> uses_;  // of known_, the last one first
 };
+
+template <class Work>
+int ClientContext::submit(void* id, Work work) {
+  // A closing context is refused before the lock, so that its end does not wait for newcomers.
+  if (agents_.closing.load()) return -EBADF;
+  const std::shared_lock submitting(submitting_);
+  if (const int refused = completions_->admit(); refused != 0) return refused;
+  auto request = std::make_shared<Request>(completions_, id, Clock::now() + options_.timeout);
+  AgentLink& link = nextLink();
+  link.post(work(link, std::move(request)));
+  return 0;
+}
 
 }  // namespace hearth::gd2fs

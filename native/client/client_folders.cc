@@ -23,12 +23,10 @@ int ClientContext::list(void* id, const char* path, const char* after,
   if (const int bad = checkPath(path); bad != 0) return bad;
   const std::size_t length = after == nullptr ? 0 : strnlen(after, sizeof into.front().name);
   if (length == sizeof into.front().name) return -ENAMETOOLONG;
-  std::shared_ptr<Request> request = admit(id);
-  if (request == nullptr) return -EAGAIN;
   ListRequest asked{path, std::string(after == nullptr ? "" : after, length)};
-  AgentLink& link = nextLink();
-  link.post(listOn(link, std::move(request), std::move(asked), into));
-  return 0;
+  return submit(id, [&](AgentLink& link, std::shared_ptr<Request> request) {
+    return listOn(link, std::move(request), std::move(asked), into);
+  });
 }
 
 Task<void> ClientContext::listOn(AgentLink& link, std::shared_ptr<Request> request,
@@ -58,14 +56,12 @@ int ClientContext::advise(void* id, const char* path, int advice, int scope) {
   const bool known = (advice == XFER_GD2FS_WILLNEED || advice == XFER_GD2FS_DONTNEED) &&
                      (scope == XFER_GD2FS_NODE || scope == XFER_GD2FS_CLUSTER);
   if (!known) return -EINVAL;
-  std::shared_ptr<Request> request = admit(id);
-  if (request == nullptr) return -EAGAIN;
   AdviseRequest asked{
       path, advice == XFER_GD2FS_WILLNEED ? ClientAdvice::kWillNeed : ClientAdvice::kDontNeed,
       scope == XFER_GD2FS_NODE ? AdviceScope::kNode : AdviceScope::kCluster};
-  AgentLink& link = nextLink();
-  link.post(adviseOn(*this, link, std::move(request), std::move(asked)));
-  return 0;
+  return submit(id, [&](AgentLink& link, std::shared_ptr<Request> request) {
+    return adviseOn(*this, link, std::move(request), std::move(asked));
+  });
 }
 
 Task<void> ClientContext::adviseOn(ClientContext& context, AgentLink& link,

@@ -53,13 +53,12 @@ int ClientContext::read(void* id, const char* path, std::uint64_t offset,
     if (slice.size > left) return -EOVERFLOW;
     left -= slice.size;
   }
-  std::shared_ptr<Request> request = admit(id);
-  if (request == nullptr) return -EAGAIN;
-  request->use(std::move(memory));
-  for (MemorySlice& slice : slices) slice.owner = request;
-  AgentLink& link = nextLink();
-  link.post(readOn(*this, link, std::move(request), path, offset, MemoryVector(std::move(slices))));
-  return 0;
+  return submit(id, [&](AgentLink& link, std::shared_ptr<Request> request) {
+    request->use(std::move(memory));
+    for (MemorySlice& slice : slices) slice.owner = request;
+    MemoryVector into(std::move(slices));
+    return readOn(*this, link, std::move(request), path, offset, std::move(into));
+  });
 }
 
 std::optional<ResolvedPath> ClientContext::known(const std::string& path) {

@@ -5,11 +5,12 @@
 
 namespace hearth::gd2fs {
 
-bool CompletionQueue::admit() {
+int CompletionQueue::admit() {
   const std::lock_guard lock(mutex_);
-  if (closing_ || inFlight_ + done_.size() >= kMost) return false;
+  if (closing_) return -EBADF;
+  if (inFlight_ + done_.size() >= kMost) return -EAGAIN;
   ++inFlight_;
-  return true;
+  return 0;
 }
 
 void CompletionQueue::push(const xfer_gd2fs_completion& completion) {
@@ -45,6 +46,11 @@ void CompletionQueue::close() {
   const std::lock_guard lock(mutex_);
   closing_ = true;
   changed_.notify_all();
+}
+
+bool CompletionQueue::isOver() {
+  const std::lock_guard lock(mutex_);
+  return closing_ && inFlight_ == 0 && done_.empty();
 }
 
 Request::~Request() {

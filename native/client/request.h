@@ -23,14 +23,17 @@ class CompletionQueue {
   // What may be in flight or wait to be taken at a time.
   static constexpr std::size_t kMost = 65'536;
 
-  // False: there are too many requests, or the queue is closing. True: push() follows.
-  [[nodiscard]] bool admit();
+  // 0, and push() follows; -EAGAIN when there are too many requests, -EBADF when the queue is
+  // closing.
+  [[nodiscard]] int admit();
   void push(const xfer_gd2fs_completion& completion);
   // The number taken; 0 when none came in time. -EBADF when the queue is closing and nothing can
   // come any more. A negative timeout waits for ever.
   [[nodiscard]] int take(std::span<xfer_gd2fs_completion> into, int timeoutMs);
   // Nothing is admitted any more; waiters end when all has been taken.
   void close();
+  // It was closed, and all has been taken.
+  [[nodiscard]] bool isOver();
 
  private:
   std::mutex mutex_;

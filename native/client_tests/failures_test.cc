@@ -106,37 +106,80 @@ TEST_F(FailuresTest, WhenAllAddressesAreDownThatIsSaid) {
   EXPECT_EQ(errno, EHOSTUNREACH);
 }
 
-TEST_F(FailuresTest, ClosingEndsWhatIsInFlightAndThoseWhoWait) {
-  Agent agent("agent");
-  serve(agent);
-  open(addressOf(agent));
-  expectWhole();
-  agent.stop();  // so that requests stay in flight
-  constexpr int kRequests = 50;
-  std::vector<char> bytes(kModelBytes);
-  xfer_gd2fs_iomem* const iomem = xfer_gd2fs_reg_iomem(ctx, bytes.data(), kModelBytes, nullptr);
-  const xfer_gd2fs_sge sge{bytes.data(), kModelBytes, iomem};
-  for (int i = 0; i < kRequests; ++i)
-    ASSERT_EQ(xfer_gd2fs_preadv(ctx, nullptr, path.c_str(), 0, &sge, 1, 0), 0);
-  std::atomic<int> cancelled{0}, waiting{0};
-  std::vector<std::thread> waiters;
-  for (int i = 0; i < 2; ++i) {
-    waiters.emplace_back([&] {
-      xfer_gd2fs_completion done{};
-      ++waiting;
-      int got = 0;
-      while ((got = xfer_gd2fs_wait(ctx, &done, 1, -1)) == 1) {
-        EXPECT_EQ(XFER_GD2FS_STATUS_CODE(done.status), static_cast<unsigned>(ECANCELED));
-        ++cancelled;
-      }
-      EXPECT_EQ(got, -EBADF);
-    });
+// Requests that stay in flight, since no agent answers them.
+struct ClosingTest : FailuresTest {
+  static constexpr int kRequests = 50;
+
+  ClosingTest() {
+    serve(agent);
+    open(addressOf(agent));
+    expectWhole();
+    agent.stop();
+    bytes.resize(kModelBytes);
+    iomem = xfer_gd2fs_reg_iomem(ctx, bytes.data(), bytes.size(), nullptr);
   }
-  EXPECT_TRUE(eventually([&] { return waiting == 2; }));
+  int submit(std::size_t size = kModelBytes) {
+    const xfer_gd2fs_sge sge{bytes.data(), size, iomem};
+    return static_cast<int>(xfer_gd2fs_preadv(ctx, nullptr, path.c_str(), 0, &sge, 1, 0));
+  }
+  // Takes all completions, each of them a cancelled request's, and gives their number.
+  static int drain(xfer_gd2fs_ctx* from) {
+    int count = 0, got = 0;
+    xfer_gd2fs_completion done{};
+    while ((got = xfer_gd2fs_wait(from, &done, 1, -1)) == 1) {
+      EXPECT_EQ(XFER_GD2FS_STATUS_CODE(done.status), static_cast<unsigned>(ECANCELED));
+      EXPECT_EQ(done.value, 0u);
+      ++count;
+    }
+    EXPECT_EQ(got, -EBADF);
+    return count;
+  }
+
+  Agent agent{"agent"};
+  std::vector<char> bytes;
+  xfer_gd2fs_iomem* iomem = nullptr;
+};
+
+TEST_F(ClosingTest, ThreadsThatWaitTakeEachCompletion) {
+  for (int i = 0; i < kRequests; ++i) ASSERT_EQ(submit(), 0);
+  std::atomic<int> taken{0};
+  std::vector<std::thread> waiters;
+  for (int i = 0; i < 2; ++i) waiters.emplace_back([&] { taken += drain(ctx); });
   xfer_gd2fs_close(ctx);
   for (std::thread& waiter : waiters) waiter.join();
-  EXPECT_LE(cancelled, kRequests);
-  ctx = nullptr;
+  EXPECT_EQ(taken, kRequests);
+  EXPECT_EQ(drain(ctx), 0);
+}
+
+TEST_F(ClosingTest, CompletionsStayUntilTheyAreTaken) {
+  for (int i = 0; i < kRequests; ++i) ASSERT_EQ(submit(), 0);
+  xfer_gd2fs_close(ctx);
+  xfer_gd2fs_close(ctx);
+  EXPECT_EQ(submit(), -EBADF);
+  EXPECT_EQ(xfer_gd2fs_dereg_iomem(ctx, iomem), -EBADF);
+  EXPECT_EQ(drain(ctx), kRequests);
+  EXPECT_EQ(drain(ctx), 0);
+}
+
+TEST_F(ClosingTest, WhatIsSubmittedMeanwhileIsRefusedOrEndsOnce) {
+  std::atomic<int> accepted{0};
+  std::vector<std::thread> submitting;
+  for (int i = 0; i < 3; ++i) {
+    submitting.emplace_back([&] {
+      for (int result = 0; result != -EBADF;) {
+        result = submit(1);
+        if (result == 0) {
+          ++accepted;
+        } else {
+          EXPECT_TRUE(result == -EAGAIN || result == -EBADF) << result;
+        }
+      }
+    });
+  }
+  EXPECT_TRUE(eventually([&] { return accepted >= kRequests; }));
+  xfer_gd2fs_close(ctx);
+  for (std::thread& each : submitting) each.join();
+  EXPECT_EQ(drain(ctx), accepted);
 }
 
 TEST_F(FailuresTest, AChildIsRefusedItsParentsContext) {

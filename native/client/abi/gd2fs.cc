@@ -23,6 +23,9 @@ namespace {
 // another one. Lives as long as the process: threads may be in it while the process ends.
 class Contexts {
  public:
+  // Of so many closed contexts completions that nobody took stay.
+  static constexpr std::size_t kMostClosed = 1024;
+
   static Contexts& all() {
     static Contexts& contexts = make();
     return contexts;
@@ -41,6 +44,17 @@ class Contexts {
     const auto found = state.contexts.find(reinterpret_cast<std::uintptr_t>(handle));
     return found == state.contexts.end() ? nullptr : found->second;
   }
+  // Completions of a context, also of a closed one until all have been taken.
+  std::shared_ptr<CompletionQueue> completions(const xfer_gd2fs_ctx* handle) {
+    State& state = *state_.load();
+    const std::shared_lock lock(state.mutex);
+    const auto number = reinterpret_cast<std::uintptr_t>(handle);
+    const auto open = state.contexts.find(number);
+    if (open != state.contexts.end()) return open->second->completions();
+    const auto closed = state.closed.find(number);
+    return closed == state.closed.end() ? nullptr : closed->second;
+  }
+  // Null: it is not open. Only its completions remain.
   std::shared_ptr<ClientContext> remove(const xfer_gd2fs_ctx* handle) {
     State& state = *state_.load();
     const std::lock_guard lock(state.mutex);
@@ -48,13 +62,22 @@ class Contexts {
     if (found == state.contexts.end()) return nullptr;
     std::shared_ptr<ClientContext> context = std::move(found->second);
     state.contexts.erase(found);
+    state.closed.emplace(reinterpret_cast<std::uintptr_t>(handle), context->completions());
+    if (state.closed.size() > kMostClosed) state.closed.erase(state.closed.begin());
     return context;
+  }
+  // Of a closed context, when all completions have been taken.
+  void forget(const xfer_gd2fs_ctx* handle) {
+    State& state = *state_.load();
+    const std::lock_guard lock(state.mutex);
+    state.closed.erase(reinterpret_cast<std::uintptr_t>(handle));
   }
 
  private:
   struct State {
     std::shared_mutex mutex;
     std::map<std::uintptr_t, std::shared_ptr<ClientContext>> contexts;
+    std::map<std::uintptr_t, std::shared_ptr<CompletionQueue>> closed;
   };
 
   static Contexts& make() {
@@ -99,7 +122,10 @@ xfer_gd2fs_ctx* xfer_gd2fs_connect(const xfer_gd2fs_options* options) {
 }
 
 void xfer_gd2fs_close(xfer_gd2fs_ctx* ctx) {
-  if (const auto context = Contexts::all().remove(ctx)) context->close();
+  const auto context = Contexts::all().remove(ctx);
+  if (context == nullptr) return;
+  context->close();
+  if (context->completions()->isOver()) Contexts::all().forget(ctx);
 }
 
 xfer_gd2fs_iomem* xfer_gd2fs_reg_iomem(xfer_gd2fs_ctx* ctx, void* addr, size_t len,
@@ -158,9 +184,11 @@ int xfer_gd2fs_advise(xfer_gd2fs_ctx* ctx, void* id, const char* path, int advic
 
 int xfer_gd2fs_wait(xfer_gd2fs_ctx* ctx, xfer_gd2fs_completion* completions, int max,
                     int timeout_ms) {
-  const auto context = Contexts::all().find(ctx);
-  if (context == nullptr) return -EBADF;
+  const auto queue = Contexts::all().completions(ctx);
+  if (queue == nullptr) return -EBADF;
   if (completions == nullptr || max <= 0) return -EINVAL;
-  return context->take({completions, static_cast<std::size_t>(max)}, timeout_ms);
+  const int taken = queue->take({completions, static_cast<std::size_t>(max)}, timeout_ms);
+  if (queue->isOver()) Contexts::all().forget(ctx);
+  return taken;
 }
 }

@@ -81,8 +81,10 @@ typedef struct xfer_gd2fs_completion {
 xfer_gd2fs_ctx *xfer_gd2fs_connect(const xfer_gd2fs_options *options);
 
 /*
- * Ends what is in flight with ECANCELED; a thread in xfer_gd2fs_wait() still gets that, and -EBADF
- * then. Returns when no memory of the caller is touched any more. NULL and closed ones: nothing.
+ * Ends what is in flight with ECANCELED. Returns when no memory of the caller is touched any more.
+ * Every completion that was not taken stays: xfer_gd2fs_wait() gives it, in this thread or another,
+ * and -EBADF when all have been taken. All other calls get -EBADF from now on. NULL and closed
+ * ones: nothing.
  */
 void xfer_gd2fs_close(xfer_gd2fs_ctx *ctx);
 
@@ -148,7 +150,8 @@ int xfer_gd2fs_advise(xfer_gd2fs_ctx *ctx, void *id, const char *path, int advic
 
 /*
  * Takes up to `max` completions; waits for the first one for `timeout_ms`, for ever with -1. Their
- * number, 0 when none came in time, or -EINVAL, -EBADF. Each completion goes to one caller.
+ * number, 0 when none came in time, or -EINVAL, -EBADF: unknown, or closed and all completions were
+ * taken. Each completion goes to one caller.
  */
 int xfer_gd2fs_wait(xfer_gd2fs_ctx *ctx, xfer_gd2fs_completion *completions, int max,
                     int timeout_ms);
