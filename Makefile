@@ -6,7 +6,7 @@ STAMP := build/.setup
 # The last file that `npm run generate` writes; `npm install` runs it, too.
 GENERATED := csi-driver/src/generated/kubelet/pluginregistration/api.ts
 
-.PHONY: help run test test-all test-slow smoke test-unit test-native test-asan test-tsan test-upgrade test-rdma fuzz lint tidy verify e2e cluster cluster-down image bench bench-quick bench-pods soak check-gpu wheel test-python build setup generate format clean
+.PHONY: help run test test-all test-slow smoke test-unit test-native test-asan test-tsan test-upgrade test-rdma test-fio fuzz lint tidy verify e2e cluster cluster-down image bench bench-quick bench-pods soak check-gpu wheel test-python build setup generate format clean
 
 help: ## List the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
@@ -49,6 +49,9 @@ wheel: $(GENERATED) ## Build the Python package hearth into build/wheels
 
 test-python: $(GENERATED) ## The wheel in a fresh virtual environment, without compilers
 	@$(NODE) scripts/test/main.ts python
+
+test-fio: build ## fio reads through libgd2fs and compares what it reads; fetches fio's headers by apt
+	@$(NODE) scripts/test/main.ts fio
 
 fuzz: $(GENERATED) ## Each fuzzer for FUZZ_SECONDS (60)
 	@$(NODE) scripts/test/main.ts fuzz

@@ -11,6 +11,8 @@ packages=(
   # The wheel: headers of CPython's stable interface, and its build's virtual environment.
   python3-dev python3-venv
   curl openssl fuse3 iproute2 attr nginx-light dosfstools e2fsprogs
+  # clients/fio is an engine of it.
+  fio
   # For the programs of tests: Go calls it for those that link C.
   gcc
   buildah debootstrap busybox containernetworking-plugins nftables libseccomp-dev

@@ -171,6 +171,11 @@ export const suites: Record<string, Suite> = {
     run: async (run) => step('clients/python', await run('scripts/test-wheel.sh', [])),
     minutes: 15,
   },
+  fio: {
+    title: 'fio through libgd2fs',
+    run: async (run) => step('clients/fio', await run('clients/fio/test.sh', [])),
+    minutes: 10,
+  },
   rdma: { title: 'RDMA on a kernel in an emulated machine', run: rdmaTests, minutes: 30 },
   soak: { title: 'Soak', run: soak, minutes: 30 },
 };
@@ -181,6 +186,6 @@ export const plans: Record<string, string[]> = {
   'test-slow': ['programs', 'slow-native', 'slow'],
   all: [
     ...['programs', 'smoke', 'native', 'unit', 'lint', 'verify', 'slow-native', 'slow', 'tidy'],
-    ...['e2e', 'upgrade', 'python', 'rdma', 'fuzz', 'asan', 'tsan', 'soak'],
+    ...['e2e', 'upgrade', 'python', 'fio', 'rdma', 'fuzz', 'asan', 'tsan', 'soak'],
   ],
 };

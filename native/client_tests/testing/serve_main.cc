@@ -1,14 +1,18 @@
-// hearth_gd2fs_serve: an agent with a dataset for tests of programs that are not C++. Prints its
-// address, a token, and the file that it serves as /dataset/test/file; ends with its standard
-// input.
+// hearth_gd2fs_serve [FILE]: an agent with a dataset for tests of programs that are not C++. Prints
+// its address, a token, and the file that it serves as /dataset/test/file, which is a copy of FILE;
+// ends with its standard input.
 #include <cstdio>
+#include <filesystem>
 
 #include "client_tests/testing_client.h"
 
-int main() {
+int main(int argc, char** argv) {
   using namespace hearth::testing_client;  // NOLINT(google-build-using-namespace)
   Origin origin;
-  origin.add("file", 9 * 1024 * 1024 + 321);
+  origin.add("file", argc > 1 ? 0 : 9 * 1024 * 1024 + 321);
+  if (argc > 1)
+    std::filesystem::copy_file(argv[1], origin.folder() + "/file",
+                               std::filesystem::copy_options::overwrite_existing);
   Agent agent("agent");
   agent.engine().nameDatasets({{"test", agent.add(origin)}});
   const auto token = hearth::signCapability(capabilityOf({"test"}), kSecret);
