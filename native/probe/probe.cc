@@ -3,6 +3,7 @@
 #include "base/json_string.h"
 #include "probe/contained.h"
 #include "probe/probes.h"
+#include "probe/rdma_gids.h"
 #include "probe/system_tree.h"
 
 namespace hearth {
@@ -47,6 +48,13 @@ std::vector<Probe> runProbes(const ProbeOptions& options) {
   }
   tasks.push_back({"network", [&](const Stage&) { return probeNetwork(tree); }});
   tasks.push_back({"rdma", [&](const Stage&) { return probeRdmaDevices(tree); }});
+  tasks.push_back({"rdma ports", [&](const Stage&) { return probeRdmaPorts(tree); }});
+  tasks.push_back({"device files", [&](const Stage&) { return probeRdmaFiles(tree); }});
+  for (const std::string& peer : options.rdmaPeers) {
+    tasks.push_back({"route " + peer, [&](const Stage&) { return probeRdmaRoute(tree, peer); }});
+  }
+  tasks.push_back({"rdma places", [&](const Stage&) { return probeRdmaPlaces(tree); }});
+  tasks.push_back({"peer memory", [&](const Stage&) { return probePeerMemory(tree); }});
   tasks.push_back(
       {"verbs", [&](const Stage& stage) { return probeVerbs(options.verbsLibrary, stage); }});
   tasks.push_back({"gpu", [&](const Stage&) { return probeGpus(tree); }});

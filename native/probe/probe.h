@@ -26,6 +26,8 @@ struct Probe {
 struct ProbeOptions {
   // Directories that are or will be caches; each gets a row, and passthrough is tried with each.
   std::vector<std::string> cacheDirectories;
+  // Addresses of other machines' RDMA ports; each gets a row.
+  std::vector<std::string> rdmaPeers;
   // For every probe together. cuInit of eight GPUs without the persistence daemon takes several
   // seconds, so this must not be short.
   std::chrono::milliseconds deadline{20000};

@@ -15,7 +15,8 @@ constexpr int kMaxDeadlineSeconds = 600;
 int usage(const std::string& problem) {
   std::fprintf(stderr,
                "hearth-probe: %s\n"
-               "usage: hearth-probe [--deadline SECONDS] [--cache-directory DIR]...\n",
+               "usage: hearth-probe [--deadline SECONDS] [--cache-directory DIR]... "
+               "[--rdma-peer ADDRESS]...\n",
                problem.c_str());
   return kUsageExit;
 }
@@ -26,13 +27,14 @@ int main(int count, char** arguments) {
   hearth::ProbeOptions options;
   for (int index = 1; index < count; ++index) {
     const std::string option = arguments[index];
-    if (option != "--cache-directory" && option != "--deadline") {
+    if (option != "--cache-directory" && option != "--deadline" && option != "--rdma-peer") {
       return usage("unknown option " + option);
     }
     if (index + 1 == count) return usage(option + " needs a value");
     const char* value = arguments[++index];
-    if (option == "--cache-directory") {
-      options.cacheDirectories.emplace_back(value);
+    if (option != "--deadline") {
+      const bool isPeer = option == "--rdma-peer";
+      (isPeer ? options.rdmaPeers : options.cacheDirectories).emplace_back(value);
       continue;
     }
     int seconds = 0;

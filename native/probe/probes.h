@@ -38,6 +38,15 @@ namespace hearth {
 [[nodiscard]] std::vector<Probe> probeNetwork(const SystemTree& tree);
 // RDMA devices as the kernel shows them, one row each.
 [[nodiscard]] std::vector<Probe> probeRdmaDevices(const SystemTree& tree);
+// Where there is no RDMA device these give no row. Of each port its addresses, and of RoCE the size
+// of its packets.
+[[nodiscard]] std::vector<Probe> probeRdmaPorts(const SystemTree& tree);
+// Whether this process may open /dev/infiniband/uverbs*.
+[[nodiscard]] std::vector<Probe> probeRdmaFiles(const SystemTree& tree);
+// The devices that are nearest to each GPU, and those of each NUMA node where there are several.
+[[nodiscard]] std::vector<Probe> probeRdmaPlaces(const SystemTree& tree);
+// How devices reach the memory of GPUs; no row without a GPU.
+[[nodiscard]] std::vector<Probe> probePeerMemory(const SystemTree& tree);
 [[nodiscard]] std::vector<Probe> probeVerbs(const std::string& library, const Stage& stage);
 
 // NVIDIA GPUs on the PCI bus and in the driver's list.

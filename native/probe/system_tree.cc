@@ -1,5 +1,7 @@
 #include "probe/system_tree.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <charconv>
 #include <filesystem>
@@ -54,6 +56,10 @@ std::vector<std::string> SystemTree::names(const std::string& path) const {
 bool SystemTree::exists(const std::string& path) const {
   std::error_code error;
   return fs::exists(root_ + path, error);
+}
+
+bool SystemTree::writable(const std::string& path) const {
+  return ::access((root_ + path).c_str(), R_OK | W_OK) == 0;
 }
 
 std::optional<std::string> SystemTree::resolved(const std::string& path) const {

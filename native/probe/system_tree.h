@@ -21,6 +21,8 @@ class SystemTree {
   // Names in a directory, sorted, without "." and ".."; empty when it cannot be read.
   [[nodiscard]] std::vector<std::string> names(const std::string& path) const;
   [[nodiscard]] bool exists(const std::string& path) const;
+  // This process may read and write the file.
+  [[nodiscard]] bool writable(const std::string& path) const;
   // With every symbolic link resolved; nothing when it does not exist. Keeps the prefix off.
   [[nodiscard]] std::optional<std::string> resolved(const std::string& path) const;
 

@@ -70,14 +70,22 @@ describe('hearth doctor', () => {
 
   it('shows the rows about RDMA alone', async () => {
     const row = (name: string) => JSON.stringify({ name, status: 'ok', detail: 'x', advice: '' });
-    const names = ['kernel', 'limits', 'nic eth1', 'rdma mlx5_0', 'verbs', 'gpu'];
-    await fakeProbe(`cat <<'END'\n${names.map(row).join('\n')}\nEND`);
-    const { code, out } = await doctor(['rdma']);
+    const asked = ['limits', 'nic eth1', 'rdma mlx5_0', 'gid mlx5_0/1', 'packets mlx5_0/1', 'device files'].concat([
+      'route 10.0.0.8',
+      'near gpu 0000:19:00.0',
+      'near NUMA node 1',
+      'peer memory',
+      'verbs',
+    ]);
+    await fakeProbe(`cat <<'END'\n${['kernel', ...asked, 'gpu'].map(row).join('\n')}\nEND`);
+    const { code, out } = await doctor(['rdma', '--peer', '10.0.0.8', '--peer', '10.0.0.9']);
     assert.equal(code, 0);
     assert.deepEqual(
       out.split('\n').map((line) => line.split('  ')[0]),
-      ['limits', 'nic eth1', 'rdma mlx5_0', 'verbs', ''],
+      [...asked, ''],
     );
+    const words = await readFile(join(directory, 'words'), 'utf8');
+    assert.equal(words, '--deadline 20 --rdma-peer 10.0.0.8 --rdma-peer 10.0.0.9\n');
   });
 
   it('hands over cache directories, given or configured', async () => {

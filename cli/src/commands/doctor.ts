@@ -8,9 +8,11 @@ import { formatCount } from '../format/quantity.ts';
 import { displayWidth } from '../format/table.ts';
 import { wrap } from '../format/wrap.ts';
 import { act, type CommandContext, collectWhole, examples, type Session, wholeNumber } from '../session.ts';
+import { agentRdmaProbe, peerAddresses } from './doctor_rdma.ts';
 
 interface Options {
   cacheDirectory?: string[];
+  peer?: string[];
   deadline: number;
 }
 
@@ -25,9 +27,10 @@ const needed = (name: string) => ['kernel', 'node', 'probes'].includes(name) || 
 const aboutGpus = (name: string) =>
   ['gpu', 'cuda', 'nvidia-fs', 'cufile', 'gpu path', 'probes'].includes(name) || name.startsWith('gpu path ');
 
-/** Rows of `hearth doctor rdma`: the limits have that of locked memory, and RoCE is as large as its interfaces' MTU. */
+/** Rows of `hearth doctor rdma`: the limits have that of locked memory, and packets are as large as an interface's MTU. */
 const aboutRdma = (name: string) =>
-  ['rdma', 'verbs', 'limits', 'probes'].includes(name) || name.startsWith('rdma ') || name.startsWith('nic ');
+  ['rdma', 'agent rdma', 'device files', 'peer memory', 'verbs', 'limits', 'probes'].includes(name) ||
+  /^(rdma|gid|packets|route|near|nic) /.test(name);
 
 const topics: Record<string, (name: string) => boolean> = { gpu: aboutGpus, rdma: aboutRdma };
 
@@ -44,6 +47,11 @@ export function doctorCommand(context: CommandContext): Command {
       'a directory meant for a cache; may be repeated (default: of HEARTH_CACHE_DIRECTORIES)',
       collectWhole,
     )
+    .option(
+      '--peer <address>',
+      "address of another node's RDMA port, to which a route is looked up; may be repeated (default: those of all nodes)",
+      collectWhole,
+    )
     .option('--deadline <seconds>', 'for drivers that hang', wholeNumber(1, 600), 20)
     .addHelpText(
       'after',
@@ -51,7 +59,7 @@ export function doctorCommand(context: CommandContext): Command {
         context,
         'doctor',
         'doctor gpu',
-        'doctor rdma',
+        'doctor rdma --peer 10.0.0.8',
         'doctor --cache-directory /mnt/nvme0/hearth',
         'doctor --json',
       ),
@@ -61,12 +69,14 @@ export function doctorCommand(context: CommandContext): Command {
 
 async function run(session: Session, options: Options, topic?: string): Promise<undefined> {
   const { environment, interrupt } = session.terminal;
+  const agent = await askAgent(session, topic);
   const all = [
     nodeProbe(process.versions.node),
-    ...(await agentProbes(session)),
+    ...agent.probes,
     ...(await nativeProbes({
       environment,
       directories: options.cacheDirectory ?? configuredDirectories(environment),
+      rdmaPeers: options.peer ?? agent.rdmaPeers,
       deadlineSeconds: options.deadline,
       signal: interrupt,
     })),
@@ -100,7 +110,8 @@ function nodeProbe(version: string): Probe {
   };
 }
 
-async function agentProbes(session: Session): Promise<Probe[]> {
+/** Rows about the agent of this node, and the RDMA ports of others that it knows. */
+async function askAgent(session: Session, topic?: string): Promise<{ probes: Probe[]; rdmaPeers: string[] }> {
   try {
     const status = await session.withAgent((agent) => agent.call('getStatus', {}));
     const own = status.nodes.find((node) => node.node === status.node);
@@ -114,12 +125,15 @@ async function agentProbes(session: Session): Promise<Probe[]> {
             advice: 'Look at its log.',
           }
         : { name: 'agent', status: 'ok', detail, advice: '' };
-    return [agent, ...arenaProbes(own)];
+    // RDMA that nobody asked for is no lack of the machine.
+    const isOfRdma = own !== undefined && (own.rdma !== undefined || topic === 'rdma');
+    const ofRdma = isOfRdma ? [agentRdmaProbe(own)] : [];
+    return { probes: [agent, ...arenaProbes(own), ...ofRdma], rdmaPeers: peerAddresses(status.nodes, status.node) };
   } catch (thrown) {
     const error = HearthError.from(thrown);
     if (session.terminal.interrupt.aborted) throw error;
     const [detail = '', ...advice] = error.message.split('; ');
-    return [{ name: 'agent', status: 'missing', detail, advice: advice.join('; ') }];
+    return { probes: [{ name: 'agent', status: 'missing', detail, advice: advice.join('; ') }], rdmaPeers: [] };
   }
 }
 

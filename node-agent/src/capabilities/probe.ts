@@ -9,6 +9,8 @@ const graceMilliseconds = 3000;
 export interface ProbeRun {
   environment: Record<string, string | undefined>;
   directories: string[];
+  /** Addresses of other machines' RDMA ports, to which routes are looked up. */
+  rdmaPeers?: string[];
   deadlineSeconds: number;
   signal: AbortSignal;
 }
@@ -28,6 +30,7 @@ export async function nativeProbes(run: ProbeRun): Promise<Probe[]> {
   }
   const words = ['--deadline', String(run.deadlineSeconds)];
   for (const directory of run.directories) words.push('--cache-directory', directory);
+  for (const peer of run.rdmaPeers ?? []) words.push('--rdma-peer', peer);
   const { code, how, output, errorOutput } = await runProgram(path, {
     words,
     timeoutMilliseconds: run.deadlineSeconds * 1000 + graceMilliseconds,

@@ -1,0 +1,40 @@
+import type { NodeStatus, RdmaStatus } from '@hearth/common/generated/hearth/v1/control.ts';
+import type { Probe } from '@hearth/engine';
+import { formatCount } from '../format/quantity.ts';
+
+const name = 'agent rdma';
+
+/** What this node's agent does with RDMA, and why not more. */
+export function agentRdmaProbe({ rdma }: NodeStatus): Probe {
+  if (rdma === undefined) {
+    return {
+      name,
+      status: 'degraded',
+      detail: 'engine.rdma is off, so the agent reads from others over TCP',
+      advice: 'Set engine.rdma to auto, or rdma of the node group, and start the agent again.',
+    };
+  }
+  if (rdma.reason !== '') {
+    const advice = 'Reads go over TCP. Mend the reason, and start the agent again where it is not a port that is down.';
+    return { name, status: 'degraded', detail: rdma.reason, advice };
+  }
+  const detail = `${portsOf(rdma)}, with ${formatCount(rdma.peers, 'node')}`;
+  if (rdma.peersOverTcp === 0) return { name, status: 'ok', detail, advice: '' };
+  const others = `; over TCP with ${formatCount(rdma.peersOverTcp, 'node')}: ${rdma.peersReason}`;
+  const advice =
+    'Prove the path to that node: `hearth bench rdma --listen ADDRESS` there, and `hearth bench rdma` here.';
+  return { name, status: 'degraded', detail: detail + others, advice };
+}
+
+function portsOf({ ports }: RdmaStatus): string {
+  return ports
+    .filter(({ used }) => used)
+    .map((port) => `${port.name} (${port.link}, ${port.gid}, packets of ${port.mtuBytes} bytes)`)
+    .join(', ');
+}
+
+/** Addresses of the ports of the other nodes that a route can lead to: a subnet manager makes the paths of InfiniBand. */
+export function peerAddresses(nodes: readonly NodeStatus[], self: string): string[] {
+  const ports = nodes.flatMap(({ node, rdma }) => (node === self ? [] : (rdma?.ports ?? [])));
+  return [...new Set(ports.filter(({ used, link }) => used && link !== 'InfiniBand').map(({ gid }) => gid))];
+}
