@@ -321,6 +321,12 @@ describe('chart', () => {
     assert.equal(storageClass.metadata.annotations?.['storageclass.kubernetes.io/is-default-class'], 'true');
     assert.equal(find(objects, 'Dataset', 'hearth-selftest').spec.clusterRef.name, 'main');
     assert.equal(find(objects, 'ServiceMonitor', 'hearth-operator').spec.endpoints[0].interval, '10s');
+    const agents = find(objects, 'PodMonitor', 'hearth-agents');
+    assert.deepEqual(agents.spec.podMetricsEndpoints, [{ port: 'health', path: '/metrics', interval: '20s' }]);
+    assert.equal(agents.spec.selector.matchLabels['app.kubernetes.io/component'], 'agent');
+    const alerts = find(objects, 'PrometheusRule', 'hearth-agents');
+    assert.equal(alerts.metadata.labels?.release, 'prometheus');
+    assert.deepEqual(alerts.spec, parse(readFileSync(join(root, 'charts/hearth/files/alerts.yaml'), 'utf8')));
     assert.ok(!objects.some((one) => ['hearth-view', 'hearth-explain'].includes(one.metadata.name)));
   });
 });

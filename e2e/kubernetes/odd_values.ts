@@ -41,6 +41,8 @@ export const oddValues = {
   'storageClass.reclaimPolicy': 'Retain',
   'metrics.annotations': false,
   'metrics.serviceMonitor': { enabled: true, interval: '10s', labels: { release: 'prometheus' } },
+  'metrics.podMonitor': { enabled: true, interval: '20s', labels: { release: 'prometheus' } },
+  'metrics.prometheusRule': { enabled: true, labels: { release: 'prometheus' } },
   'rbac.aggregate': false,
   'rbac.explain': false,
   'test.cluster': 'main',
