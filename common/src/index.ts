@@ -1,11 +1,13 @@
 export * from './call_error.ts';
 export * from './clock.ts';
 export * from './control_api.ts';
+export type * from './control_calls.ts';
 export * from './error.ts';
 export * from './format_bytes.ts';
 export * from './generated/constants.ts';
 export { errorTable } from './generated/error-codes.ts';
 export * from './logger.ts';
 export * from './recurring_work.ts';
+export * from './sentence.ts';
 export * from './unary_call.ts';
 export * from './unix_socket.ts';

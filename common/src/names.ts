@@ -4,6 +4,16 @@ export const apiGroup = 'hearth.storage';
 export const apiVersion = 'v1alpha1';
 /** The CSI driver, and the provisioner of its StorageClasses. */
 export const driverName = 'csi.hearth.storage';
+/** Options of mount(8) that a volume may ask for: they change nothing that a Dataset promises. */
+export const volumeMountOptions: readonly string[] = [
+  'ro',
+  'nosuid',
+  'nodev',
+  'noexec',
+  'noatime',
+  'nodiratime',
+  'relatime',
+];
 /** Keeps an object until what belongs to it outside of Kubernetes has been removed. */
 export const finalizerName = 'hearth.storage/finalizer';
 /** Field manager of everything the operator applies. */

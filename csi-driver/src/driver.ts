@@ -3,20 +3,12 @@ import { HealthServer } from '@hearth/common/health';
 import { AccessRecords, AccessRenewal, ClientAccess } from './access/index.ts';
 import { NodeAgents, NodeGroups } from './agent/index.ts';
 import type { Configuration } from './configuration.ts';
-import { ControllerService, ControlRegistry } from './controller/index.ts';
+import { ControllerService, VolumeRegistry } from './controller/index.ts';
 import { SystemMounts } from './mounts/index.ts';
 import { driverVersion } from './names.ts';
 import { LostMounts, NodeService, Publications, PublishedRecords, Rebinding, Topology } from './node/index.ts';
 import { reconcileRecords } from './records/index.ts';
-import {
-  addController,
-  addIdentity,
-  addNode,
-  CallHandlers,
-  Identity,
-  KubeletRegistration,
-  SocketServer,
-} from './server/index.ts';
+import { addCsiServices, CallHandlers, Identity, KubeletRegistration, SocketServer } from './server/index.ts';
 
 /** Milliseconds. The kubelet gives a call two minutes; what is slower is answered and made again. */
 const pace = {
@@ -99,14 +91,10 @@ export class Driver {
       everyMs: pace.lostMs,
       ...shared,
     });
-    const controller = this.#controller(agents);
+    const services = { identity, node: nodeService, controller: this.#controller(agents) };
     this.#server = new SocketServer({
       socket,
-      services: (server) => {
-        addIdentity(server, handlers, identity);
-        addNode(server, handlers, nodeService);
-        if (controller !== undefined) addController(server, handlers, controller);
-      },
+      services: (server) => addCsiServices(server, handlers, services),
       watchMs: pace.watchMs,
       ...shared,
     });
@@ -154,13 +142,13 @@ export class Driver {
   #controller(agents: NodeAgents): ControllerService | undefined {
     const { services, cluster } = this.#configuration;
     if (services === 'node') return undefined;
-    const registry = new ControlRegistry({
+    const registry = new VolumeRegistry({
       call: async (name, request, options) => {
         const { control } = await agents.find(cluster);
         return await control.call(name, request, options);
       },
     });
-    return new ControllerService(registry, registry);
+    return new ControllerService(registry);
   }
 
   #reasons(): string[] {

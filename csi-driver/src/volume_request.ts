@@ -151,9 +151,6 @@ function checked(name: string, value: string, pattern: RegExp, what: string): st
   throw invalid(`the attribute ${name} must be ${what}, which ${JSON.stringify(value.slice(0, 80))} is not`);
 }
 
-/** Options of mount(8) that change nothing that a dataset promises. Others are refused without repeating them. */
-const mountOptions = ['ro', 'nosuid', 'nodev', 'noexec', 'noatime', 'nodiratime', 'relatime'];
-
 /** How a volume may be used, as far as it matters to a dataset. */
 export interface Usage {
   /** At most one target on a node, and one node (Kubernetes: ReadWriteOncePod). */
@@ -178,8 +175,9 @@ export function usageOf(capability: VolumeCapability | undefined): Usage {
   }
   const { fsType, mountFlags } = accessType.value;
   if (fsType !== '') throw invalid('a dataset has no file system type; leave fsType out');
-  if (mountFlags.some((flag) => !mountOptions.includes(flag))) {
-    throw invalid(`mount options of a dataset may be ${mountOptions.join(', ')}; remove the others`);
+  // Refused without repeating them.
+  if (mountFlags.some((flag) => !names.volumeMountOptions.includes(flag))) {
+    throw invalid(`mount options of a dataset may be ${names.volumeMountOptions.join(', ')}; remove all others`);
   }
   return { singleTarget: isSingleTarget(accessMode?.mode), noexec: mountFlags.includes('noexec') };
 }

@@ -1,15 +1,19 @@
 import type { Client } from '@grpc/grpc-js';
-import { explainUnknownCall, HearthError, knock, longestSocketPath, unaryCall } from '@hearth/common';
+import {
+  type CallName,
+  explainUnknownCall,
+  HearthError,
+  knock,
+  longestSocketPath,
+  type RequestOf,
+  type ResponseOf,
+  type StreamName,
+  unaryCall,
+} from '@hearth/common';
 import type { ControlService } from '@hearth/common/generated/hearth/v1/control.ts';
 import { fromServiceError, fromSocketError } from './call_error.ts';
 
 type Service = typeof ControlService;
-type RequestOf<Name extends keyof Service> = Parameters<Service[Name]['requestSerialize']>[0];
-type ResponseOf<Name extends keyof Service> = ReturnType<Service[Name]['responseDeserialize']>;
-type UnaryName = {
-  [Name in keyof Service]: Service[Name]['responseStream'] extends false ? Name : never;
-}[keyof Service];
-type StreamName = Exclude<keyof Service, UnaryName>;
 
 const connectMilliseconds = 5000;
 
@@ -63,7 +67,7 @@ export class AgentClient {
     return new AgentClient(client, service, options);
   }
 
-  async call<Name extends UnaryName>(name: Name, request: RequestOf<Name>): Promise<ResponseOf<Name>> {
+  async call<Name extends CallName>(name: Name, request: RequestOf<Name>): Promise<ResponseOf<Name>> {
     const { signal, timeoutMilliseconds } = this.#options;
     signal.throwIfAborted();
     const { Metadata } = await import('@grpc/grpc-js');

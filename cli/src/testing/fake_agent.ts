@@ -2,24 +2,15 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Server, ServerCredentials } from '@grpc/grpc-js';
+import type { CallName, RequestOf, ResponseOf, StreamName } from '@hearth/common';
 import { ControlService } from '@hearth/common/generated/hearth/v1/control.ts';
 import { scriptedControl } from '@hearth/common/grpc/testing';
 
 type AnyRequest = Record<string, unknown>;
-type StreamName = {
-  [Name in keyof typeof ControlService]: (typeof ControlService)[Name]['responseStream'] extends true ? Name : never;
-}[keyof typeof ControlService];
-type UnaryName = Exclude<keyof typeof ControlService, StreamName>;
-type RequestOf<Name extends keyof typeof ControlService> = ReturnType<
-  (typeof ControlService)[Name]['requestDeserialize']
->;
-type ResponseOf<Name extends keyof typeof ControlService> = Parameters<
-  (typeof ControlService)[Name]['responseSerialize']
->[0];
 
 /** Answers of the fake; calls without one fail with UNIMPLEMENTED, as on an older agent. */
 export type Script = {
-  [Name in UnaryName]?: (request: RequestOf<Name>) => ResponseOf<Name> | Promise<ResponseOf<Name>>;
+  [Name in CallName]?: (request: RequestOf<Name>) => ResponseOf<Name> | Promise<ResponseOf<Name>>;
 } & {
   [Name in StreamName]?: (request: RequestOf<Name>) => AsyncIterable<ResponseOf<Name>> | Iterable<ResponseOf<Name>>;
 };

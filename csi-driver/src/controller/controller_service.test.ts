@@ -6,7 +6,7 @@ import { CreateVolumeRequest, VolumeCapability_AccessMode_Mode as Mode } from '.
 import { FakeAgent } from '../testing/fake_agent.ts';
 import { capability, manifest } from '../testing/samples.ts';
 import { ControllerService, pageOf, volumeIdOf } from './controller_service.ts';
-import { ControlRegistry } from './volume_registry.ts';
+import { VolumeRegistry } from './volume_registry.ts';
 
 const GiB = 1n << 30n;
 const signal = new AbortController().signal;
@@ -14,15 +14,15 @@ const signal = new AbortController().signal;
 describe('ControllerService, over the control API of an agent', () => {
   let folder: TemporaryFolder;
   let agent: FakeAgent;
-  let registry: ControlRegistry;
+  let registry: VolumeRegistry;
   let service: ControllerService;
   beforeEach(async () => {
     folder = new TemporaryFolder('csi');
     agent = new FakeAgent(folder.path, 'c');
     agent.datasets.set('team.model', { bytes: 3n * GiB, manifest: manifest('a'), message: '' });
     await agent.start();
-    registry = new ControlRegistry(new SocketCalls(agent.socket, 5000));
-    service = new ControllerService(registry, registry);
+    registry = new VolumeRegistry(new SocketCalls(agent.socket, 5000));
+    service = new ControllerService(registry);
   });
   afterEach(async () => {
     agent.stop();

@@ -18,19 +18,17 @@ import {
 } from '../generated/csi/csi.ts';
 import { attributeNames } from '../names.ts';
 import { checkCapabilities, chosenBy, type DatasetChoice, registeredName } from '../volume_request.ts';
-import type { DatasetCatalog, VolumeRecord, VolumeRegistry } from './volume_registry.ts';
+import type { VolumeRecord, VolumeRegistry } from './volume_registry.ts';
 
 /**
- * CSI's Controller service for the datasets of one cluster. A volume is a name for a dataset, so creating one moves
- * no bytes. The operator's provisioner calls it as it is; `server` puts it on a socket. Errors are `HearthError`.
+ * CSI's Controller service for the datasets of one cluster, for container orchestrators other than Kubernetes. A volume
+ * is a name for a dataset, so creating one moves no bytes. Errors are `HearthError`.
  */
 export class ControllerService {
   readonly #registry: VolumeRegistry;
-  readonly #catalog: DatasetCatalog;
 
-  constructor(registry: VolumeRegistry, catalog: DatasetCatalog) {
+  constructor(registry: VolumeRegistry) {
     this.#registry = registry;
-    this.#catalog = catalog;
   }
 
   controllerGetCapabilities(): ControllerGetCapabilitiesResponse {
@@ -88,7 +86,7 @@ export class ControllerService {
     // Volumes of programs other than Kubernetes name no namespace, and are no volumes of this driver.
     const ours = records.filter(({ dataset }) => dataset.includes('.'));
     const page = pageOf(ours, request.maxEntries, request.startingToken);
-    const cluster = await this.#catalog.cluster(signal);
+    const cluster = await this.#registry.cluster(signal);
     const entries = page.volumes.map((record) => ({ volume: toVolume(record, cluster), status: undefined }));
     return { entries, nextToken: page.nextToken };
   }
@@ -107,14 +105,14 @@ export class ControllerService {
   }
 
   async #checkedCluster({ cluster }: DatasetChoice, signal: AbortSignal): Promise<string> {
-    const own = await this.#catalog.cluster(signal);
+    const own = await this.#registry.cluster(signal);
     if (cluster === undefined || cluster === own) return own;
     throw invalid(`this controller serves StorageCluster ${own}, and the parameter cluster names ${cluster}`);
   }
 
   async #size(choice: DatasetChoice, cluster: string, signal: AbortSignal): Promise<bigint> {
     const what = `Dataset ${choice.namespace}/${choice.dataset}`;
-    const entry = await this.#catalog.find(registeredName(choice), signal);
+    const entry = await this.#registry.find(registeredName(choice), signal);
     if (entry === undefined) {
       throw new CsiError(
         'NOT_FOUND',

@@ -1,8 +1,2 @@
 export { ControllerService } from './controller_service.ts';
-export {
-  type CatalogEntry,
-  ControlRegistry,
-  type DatasetCatalog,
-  type VolumeRecord,
-  type VolumeRegistry,
-} from './volume_registry.ts';
+export { VolumeRegistry } from './volume_registry.ts';

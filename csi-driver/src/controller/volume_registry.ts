@@ -11,17 +11,6 @@ export interface VolumeRecord {
   manifest: string;
 }
 
-/** The volumes of a cluster: names and what they stand for, no bytes. Errors are `HearthError`. */
-export interface VolumeRegistry {
-  get(name: string, signal: AbortSignal): Promise<VolumeRecord | undefined>;
-  /** `AlreadyExists` when the name was given to something else; the same record again is no error. */
-  create(record: VolumeRecord, signal: AbortSignal): Promise<void>;
-  /** In no particular order. */
-  list(signal: AbortSignal): Promise<VolumeRecord[]>;
-  /** No error when there is none. */
-  delete(name: string, signal: AbortSignal): Promise<void>;
-}
-
 export interface CatalogEntry {
   /** Bytes of the present revision. */
   bytes: bigint;
@@ -31,46 +20,44 @@ export interface CatalogEntry {
   message: string;
 }
 
-/** The datasets of one cluster. */
-export interface DatasetCatalog {
-  /** Name of the StorageCluster. */
-  cluster(signal: AbortSignal): Promise<string>;
-  /** By `NAMESPACE.NAME`; undefined when the agents do not know it. */
-  find(dataset: string, signal: AbortSignal): Promise<CatalogEntry | undefined>;
-}
-
-/** Both over the control API of a cluster's agents. */
-export class ControlRegistry implements VolumeRegistry, DatasetCatalog {
+/**
+ * Records of volumes and the datasets of one cluster, by the control API of its agents. Kubernetes keeps PersistentVolumes
+ * itself; other container orchestrators ask the driver for a volume by nothing but its name. Errors are `HearthError`.
+ */
+export class VolumeRegistry {
   readonly #control: ControlCalls;
   #cluster: string | undefined;
 
-  /** `cluster`: its name, if the caller knows it; else the agent is asked. */
-  constructor(control: ControlCalls, cluster?: string) {
+  constructor(control: ControlCalls) {
     this.#control = control;
-    this.#cluster = cluster;
   }
 
   async get(name: string, signal: AbortSignal): Promise<VolumeRecord | undefined> {
     return await unlessMissing(this.#control.call('getVolume', { name }, { signal }));
   }
 
+  /** `AlreadyExists` when the name was given to something else; the same record again is no error. */
   async create(record: VolumeRecord, signal: AbortSignal): Promise<void> {
     await this.#control.call('createVolume', { ...record }, { signal });
   }
 
+  /** In no particular order. */
   async list(signal: AbortSignal): Promise<VolumeRecord[]> {
     return (await this.#control.call('listVolumes', {}, { signal })).volumes;
   }
 
+  /** No error when there is none. */
   async delete(name: string, signal: AbortSignal): Promise<void> {
     await unlessMissing(this.#control.call('deleteVolume', { name }, { signal }));
   }
 
+  /** Name of the StorageCluster. */
   async cluster(signal: AbortSignal): Promise<string> {
     this.#cluster ??= (await this.#control.call('getStatus', {}, { signal })).cluster;
     return this.#cluster;
   }
 
+  /** By `NAMESPACE.NAME`; undefined when the agents do not know it. */
   async find(dataset: string, signal: AbortSignal): Promise<CatalogEntry | undefined> {
     const found = await unlessMissing(this.#control.call('getDataset', { name: dataset }, { signal }));
     if (found === undefined) return undefined;

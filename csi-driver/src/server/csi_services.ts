@@ -1,19 +1,16 @@
-import type { Server } from '@grpc/grpc-js';
-import type { ControllerService as Controller } from '../controller/index.ts';
+import type { Server, ServiceDefinition } from '@grpc/grpc-js';
+import type { ControllerService } from '../controller/index.ts';
 import {
-  type ControllerServer,
-  ControllerService,
+  ControllerService as ControllerCalls,
   type GetPluginCapabilitiesResponse,
   type GetPluginInfoResponse,
-  type IdentityServer,
   IdentityService,
-  type NodeServer,
-  NodeService,
+  NodeService as NodeCalls,
   type ProbeResponse,
   PluginCapability_Service_Type as Service,
 } from '../generated/csi/csi.ts';
 import { driverName } from '../names.ts';
-import type { NodeService as Node } from '../node/index.ts';
+import type { NodeService } from '../node/index.ts';
 import type { CallHandlers } from './call_handlers.ts';
 
 export interface IdentityOptions {
@@ -50,58 +47,59 @@ export class Identity {
   }
 }
 
-export function addIdentity(server: Server, handlers: CallHandlers, identity: Identity): void {
-  const implementation: IdentityServer = {
-    getPluginInfo: handlers.unary('GetPluginInfo', () => identity.getPluginInfo(), true),
-    getPluginCapabilities: handlers.unary('GetPluginCapabilities', () => identity.getPluginCapabilities(), true),
-    probe: handlers.unary('Probe', () => identity.probe(), true),
-  };
-  server.addService(IdentityService, implementation);
+export interface CsiServices {
+  identity: Identity;
+  node: NodeService;
+  /** Undefined: the Controller service is not on this socket. */
+  controller: ControllerService | undefined;
 }
 
-export function addNode(server: Server, handlers: CallHandlers, node: Node): void {
-  const implementation: NodeServer = {
-    nodeGetInfo: handlers.unary('NodeGetInfo', () => node.nodeGetInfo(), true),
-    nodeGetCapabilities: handlers.unary('NodeGetCapabilities', () => node.nodeGetCapabilities(), true),
-    nodeStageVolume: handlers.unary('NodeStageVolume', (request) => node.nodeStageVolume(request)),
-    nodeUnstageVolume: handlers.unary('NodeUnstageVolume', (request) => node.nodeUnstageVolume(request)),
-    nodePublishVolume: handlers.unary('NodePublishVolume', (request, signal) =>
-      node.nodePublishVolume(request, signal),
-    ),
-    nodeUnpublishVolume: handlers.unary('NodeUnpublishVolume', (request) => node.nodeUnpublishVolume(request)),
-    nodeGetVolumeStats: handlers.unary('NodeGetVolumeStats', (request) => node.nodeGetVolumeStats(request), true),
-    nodeExpandVolume: handlers.unsupported('NodeExpandVolume'),
-    nodeGetVolumeHealth: handlers.unsupported('NodeGetVolumeHealth'),
-    nodeGetStorageHealth: handlers.unsupported('NodeGetStorageHealth'),
-  };
-  server.addService(NodeService, implementation);
+export function addCsiServices(
+  server: Server,
+  handlers: CallHandlers,
+  { identity, node, controller }: CsiServices,
+): void {
+  addService(server, handlers, IdentityService, identity);
+  addService(server, handlers, NodeCalls, node);
+  if (controller !== undefined) addService(server, handlers, ControllerCalls, controller);
 }
 
-export function addController(server: Server, handlers: CallHandlers, controller: Controller): void {
-  const implementation: ControllerServer = {
-    controllerGetCapabilities: handlers.unary(
-      'ControllerGetCapabilities',
-      () => controller.controllerGetCapabilities(),
-      true,
-    ),
-    createVolume: handlers.unary('CreateVolume', (request, signal) => controller.createVolume(request, signal)),
-    deleteVolume: handlers.unary('DeleteVolume', (request, signal) => controller.deleteVolume(request, signal)),
-    validateVolumeCapabilities: handlers.unary('ValidateVolumeCapabilities', (request, signal) =>
-      controller.validateVolumeCapabilities(request, signal),
-    ),
-    listVolumes: handlers.unary('ListVolumes', (request, signal) => controller.listVolumes(request, signal)),
-    controllerPublishVolume: handlers.unsupported('ControllerPublishVolume'),
-    controllerUnpublishVolume: handlers.unsupported('ControllerUnpublishVolume'),
-    controllerListVolumeHealth: handlers.unsupported('ControllerListVolumeHealth'),
-    controllerGetVolumeHealth: handlers.unsupported('ControllerGetVolumeHealth'),
-    getCapacity: handlers.unsupported('GetCapacity'),
-    createSnapshot: handlers.unsupported('CreateSnapshot'),
-    deleteSnapshot: handlers.unsupported('DeleteSnapshot'),
-    listSnapshots: handlers.unsupported('ListSnapshots'),
-    getSnapshot: handlers.unsupported('GetSnapshot'),
-    controllerExpandVolume: handlers.unsupported('ControllerExpandVolume'),
-    controllerGetVolume: handlers.unsupported('ControllerGetVolume'),
-    controllerModifyVolume: handlers.unsupported('ControllerModifyVolume'),
-  };
-  server.addService(ControllerService, implementation);
+type Calls = Record<
+  string,
+  { requestSerialize: (request: never) => Buffer; responseDeserialize: (text: Buffer) => unknown }
+>;
+
+/** A method for each call that is answered, of the name of the call. */
+type Answers<S extends Calls> = {
+  [Name in keyof S]?: (
+    request: Parameters<S[Name]['requestSerialize']>[0],
+    signal: AbortSignal,
+  ) => ReturnType<S[Name]['responseDeserialize']> | Promise<ReturnType<S[Name]['responseDeserialize']>>;
+};
+
+/** Calls that come all the time. */
+const quiet = new Set([
+  'getPluginInfo',
+  'getPluginCapabilities',
+  'probe',
+  'nodeGetInfo',
+  'nodeGetCapabilities',
+  'nodeGetVolumeStats',
+  'controllerGetCapabilities',
+]);
+
+/** Calls of the service that have no answer end with `UNIMPLEMENTED`. */
+export function addService<S extends Calls & ServiceDefinition>(
+  server: Server,
+  handlers: CallHandlers,
+  service: S,
+  answers: Answers<S>,
+): void {
+  const methods = answers as Record<string, ((request: unknown, signal: AbortSignal) => unknown) | undefined>;
+  const calls = Object.entries(service).map(([key, { path }]) => {
+    const name = path.slice(path.lastIndexOf('/') + 1);
+    if (methods[key] === undefined) return [key, handlers.unsupported(name)];
+    return [key, handlers.unary(name, (request, signal) => methods[key]?.(request, signal), quiet.has(key))];
+  });
+  server.addService(service, Object.fromEntries(calls));
 }

@@ -1,8 +1,9 @@
 import { join } from 'node:path';
 import { type Clock, type Logger, sleep, systemClock } from '@hearth/common';
-import { type RegistrationServer, RegistrationService } from '../generated/kubelet/pluginregistration/api.ts';
+import { RegistrationService } from '../generated/kubelet/pluginregistration/api.ts';
 import { driverName } from '../names.ts';
 import type { CallHandlers } from './call_handlers.ts';
+import { addService } from './csi_services.ts';
 import { SocketServer } from './socket_server.ts';
 
 export interface KubeletRegistrationOptions {
@@ -34,21 +35,13 @@ export class KubeletRegistration {
   constructor(options: KubeletRegistrationOptions) {
     this.#options = { clock: systemClock, ...options };
     const { handlers, endpoint, watchMs, logger, clock } = this.#options;
-    const implementation: RegistrationServer = {
-      getInfo: handlers.unary('GetInfo', () => ({
-        type: 'CSIPlugin',
-        name: driverName,
-        endpoint,
-        supportedVersions: ['1.0.0'],
-      })),
-      notifyRegistrationStatus: handlers.unary('NotifyRegistrationStatus', ({ pluginRegistered, error }) => {
-        this.#noteStatus(pluginRegistered, error);
-        return {};
-      }),
-    };
     this.#server = new SocketServer({
       socket: join(options.directory, `${driverName}-reg.sock`),
-      services: (server) => server.addService(RegistrationService, implementation),
+      services: (server) =>
+        addService(server, handlers, RegistrationService, {
+          getInfo: () => ({ type: 'CSIPlugin', name: driverName, endpoint, supportedVersions: ['1.0.0'] }),
+          notifyRegistrationStatus: ({ pluginRegistered, error }) => this.#noteStatus(pluginRegistered, error),
+        }),
       watchMs,
       logger,
       clock,
@@ -74,7 +67,7 @@ export class KubeletRegistration {
     await this.#server.renew();
   }
 
-  #noteStatus(registered: boolean, reason: string): void {
+  #noteStatus(registered: boolean, reason: string): object {
     const { logger } = this.#options;
     this.#registered = registered;
     if (registered) {
@@ -83,6 +76,7 @@ export class KubeletRegistration {
       logger.error('the kubelet refused to register the driver; retrying', { reason });
       void this.#tryAgain();
     }
+    return {};
   }
 
   async #tryAgain(): Promise<void> {

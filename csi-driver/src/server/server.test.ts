@@ -17,7 +17,7 @@ import {
 } from '../generated/csi/csi.ts';
 import type { NodeService } from '../node/index.ts';
 import { inlineContext, publishRequest } from '../testing/samples.ts';
-import { addIdentity, addNode, CallHandlers, Identity, SocketServer } from './index.ts';
+import { addCsiServices, CallHandlers, Identity, SocketServer } from './index.ts';
 
 describe('the server of the driver', () => {
   let folder: TemporaryFolder;
@@ -44,10 +44,7 @@ describe('the server of the driver', () => {
     const node = {
       nodePublishVolume: (...args: Parameters<typeof publish>) => publish(...args),
     } as unknown as NodeService;
-    const services = (grpc: Server) => {
-      addIdentity(grpc, handlers, identity);
-      addNode(grpc, handlers, node);
-    };
+    const services = (grpc: Server) => addCsiServices(grpc, handlers, { identity, node, controller: undefined });
     server = new SocketServer({ socket, services, watchMs: 2_000, logger: silentLogger, clock });
     await server.listen();
   });
@@ -187,7 +184,7 @@ describe('the server of the driver', () => {
 
   it('takes the socket of a process that was killed, and leaves one that answers', async () => {
     const other = new SocketServer({ socket, services: () => undefined, watchMs: 1000, logger: silentLogger });
-    await assert.rejects(other.listen(), { code: 'InUse', message: /another process answers/ });
+    await assert.rejects(other.listen(), { code: 'InUse', message: /another process listens on/ });
     const stale = folder.file('stale.sock');
     // As after SIGKILL: the listener is gone and its file is not.
     const listener = createServer().listen(stale);

@@ -1,7 +1,7 @@
-import { chmod, mkdir, stat, unlink } from 'node:fs/promises';
-import { dirname } from 'node:path';
-import { Server, ServerCredentials } from '@grpc/grpc-js';
-import { type Clock, HearthError, knock, type Logger, longestSocketPath, systemClock } from '@hearth/common';
+import { stat } from 'node:fs/promises';
+import { Server } from '@grpc/grpc-js';
+import { type Clock, HearthError, type Logger, longestSocketPath, systemClock } from '@hearth/common';
+import { bindSocket } from '@hearth/common/grpc';
 
 export interface SocketServerOptions {
   /** Path of the Unix socket; its folder is made. */
@@ -13,8 +13,6 @@ export interface SocketServerOptions {
   logger: Logger;
   clock?: Clock;
 }
-
-const knockMs = 2000;
 
 /**
  * gRPC on a Unix socket that only its owner may open. When the socket's file vanishes, as when the kubelet's
@@ -88,40 +86,12 @@ export class SocketServer {
 
   async #bind(): Promise<void> {
     const { socket, services } = this.#options;
-    await mkdir(dirname(socket), { recursive: true });
-    await removeStale(socket);
     const server = new Server({ 'grpc.max_receive_message_length': 4 << 20 });
     services(server);
-    // Between bind and chmod the mode is what the mask leaves: no other may slip in.
-    const mask = process.umask(0o177);
-    try {
-      await bind(server, socket);
-    } finally {
-      process.umask(mask);
-    }
-    await chmod(socket, 0o600);
+    await bindSocket(server, socket, 'set another path');
     this.#server = server;
     this.#inode = await inodeOf(socket);
   }
-}
-
-async function bind(server: Server, socket: string): Promise<void> {
-  await new Promise<void>((resolve, reject) => {
-    server.bindAsync(`unix:${socket}`, ServerCredentials.createInsecure(), (error) => {
-      if (error === null) resolve();
-      else
-        reject(new HearthError('IoError', `no socket can be made at ${socket} (${error.message}); check its folder`));
-    });
-  });
-}
-
-/** A socket that none answers is left from a process that was killed. */
-async function removeStale(socket: string): Promise<void> {
-  const absent = await knock(socket, knockMs);
-  if (absent === undefined) {
-    throw new HearthError('InUse', `another process answers at ${socket}; end it, or set another path`);
-  }
-  if (absent !== 'ENOENT') await unlink(socket);
 }
 
 async function inodeOf(path: string): Promise<number | undefined> {

@@ -95,7 +95,7 @@ describe('control API', () => {
   it('is a socket that only its owner may open, and replaces one that was left behind', async () => {
     assert.equal((await stat(socket)).mode & 0o777, 0o600);
     const second = new ControlApi(cluster.agent('b'), { socket, cluster: 'test', secret, prepare: (source) => source });
-    await assert.rejects(second.listen(), { code: 'InUse', message: /another agent listens on/ });
+    await assert.rejects(second.listen(), { code: 'InUse', message: /another process listens on/ });
     const stale = join(cluster.folder, 'stale.sock');
     await writeFile(stale, '');
     const third = new ControlApi(cluster.agent('b'), {

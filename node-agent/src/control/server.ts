@@ -1,8 +1,8 @@
-import { chmod, mkdir, unlink } from 'node:fs/promises';
-import { dirname } from 'node:path';
-import { experimental, Server, ServerCredentials } from '@grpc/grpc-js';
-import { type Clock, HearthError, knock, systemClock } from '@hearth/common';
+import { unlink } from 'node:fs/promises';
+import { experimental, Server } from '@grpc/grpc-js';
+import { type Clock, HearthError, systemClock } from '@hearth/common';
 import { type ControlServer, ControlService } from '@hearth/common/generated/hearth/v1/control.ts';
+import { bind, bindSocket } from '@hearth/common/grpc';
 import { type Agent, StandbyAgent, sightOf } from '../agent/index.ts';
 import { type Endpoint, formatEndpoint } from '../config/index.ts';
 import { callerNames, type TlsFiles } from '../tls/index.ts';
@@ -18,8 +18,6 @@ import { StatusCalls } from './status_calls.ts';
 import { TokenCalls } from './token_calls.ts';
 import { VolumeCalls } from './volume_calls.ts';
 import { WarmCalls } from './warm_calls.ts';
-
-const knockMs = 2_000;
 
 export interface ControlOptions {
   socket: string;
@@ -71,23 +69,17 @@ export class ControlApi {
     return agentCalls(answerer, this.#options, handlers);
   }
 
-  /** `InUse` when another agent listens on the socket or port. */
+  /** `InUse` when another process listens on the socket or port. */
   async listen(): Promise<void> {
     const { socket, tcp } = this.#options;
-    await mkdir(dirname(socket), { recursive: true });
-    await removeStale(socket);
-    // Between bind and chmod the mode is what the mask leaves: no other may slip in.
-    const mask = process.umask(0o177);
-    try {
-      await this.#bind(`unix:${socket}`, ServerCredentials.createInsecure());
-    } finally {
-      process.umask(mask);
-    }
-    await chmod(socket, 0o600);
+    await bindSocket(this.#server, socket, 'set control.socket to another path');
     if (tcp === undefined) return;
     const { createCertificateProviderServerCredentials } = experimental;
     const mutual = createCertificateProviderServerCredentials(tcp.files, tcp.files, true);
-    const port = await this.#bind(formatEndpoint(tcp.listen), mutual);
+    const address = formatEndpoint(tcp.listen);
+    const port = await bind(this.#server, address, mutual).catch((error: Error) => {
+      throw bindError(address, error);
+    });
     this.tcpAddress = formatEndpoint({ host: tcp.listen.host, port });
   }
 
@@ -101,44 +93,17 @@ export class ControlApi {
     cancel();
     await unlink(this.#options.socket).catch(() => {});
   }
-
-  async #bind(address: string, credentials: ServerCredentials): Promise<number> {
-    return await new Promise((resolve, reject) => {
-      this.#server.bindAsync(address, credentials, (error, port) => {
-        if (error === null) resolve(port);
-        else reject(bindError(address, error));
-      });
-    });
-  }
 }
 
 function bindError(address: string, error: Error): HearthError {
-  const inUse = error.message.includes('EADDRINUSE');
-  const place = address.replace(/^unix:/, '');
-  if (inUse)
-    return new HearthError(
-      'InUse',
-      `${place} is in use by another program; stop it or set another address for the control API`,
-    );
+  if (error.message.includes('EADDRINUSE')) {
+    const words = `${address} is in use by another program; stop it or set control.listen to another address`;
+    return new HearthError('InUse', words);
+  }
   return new HearthError(
     'IoError',
-    `the control API cannot listen on ${place} (${error.message}); set control.socket or control.listen to another address`,
+    `the control API cannot listen on ${address} (${error.message}); set control.listen to another address`,
   );
-}
-
-/** A socket that none answers is left from an agent that was killed. */
-async function removeStale(path: string): Promise<void> {
-  if ((await knock(path, knockMs)) === undefined) {
-    throw new HearthError('InUse', `another agent listens on ${path}; stop it or set control.socket to another path`);
-  }
-  await unlink(path).catch((thrown: NodeJS.ErrnoException) => {
-    if (thrown.code !== 'ENOENT') {
-      throw new HearthError(
-        'PermissionDenied',
-        `the stale socket ${path} cannot be removed (${thrown.message}); remove it`,
-      );
-    }
-  });
 }
 
 function agentCalls(agent: Agent, options: ControlOptions, handlers: Handlers): ControlServer {

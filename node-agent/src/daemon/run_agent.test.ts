@@ -111,7 +111,7 @@ describe('runAgent', () => {
     ],
     [
       'a control socket in use',
-      /another agent listens on/,
+      /another process listens on/,
       'InUse',
       async () => {
         const path = join(folder, 'busy.sock');

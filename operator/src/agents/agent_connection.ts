@@ -1,8 +1,16 @@
 import { type Client, credentials, Metadata } from '@grpc/grpc-js';
-import { epochMs, explainUnknownCall, type HearthError, systemClock } from '@hearth/common';
+import {
+  type CallName,
+  epochMs,
+  explainUnknownCall,
+  type HearthError,
+  type RequestOf,
+  type ResponseOf,
+  type StreamName,
+  systemClock,
+} from '@hearth/common';
 import { ControlService } from '@hearth/common/generated/hearth/v1/control.ts';
 import { ReconnectingClient } from '@hearth/common/grpc';
-import type { CallName, RequestOf, ResponseOf, StreamName } from './agents.ts';
 import { callError } from './call_error.ts';
 
 /** How the operator proves who it is and whom it believes. PEM. */

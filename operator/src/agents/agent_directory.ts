@@ -21,7 +21,7 @@ export class AgentDirectory implements Agents {
     return this.#pools.get(cluster);
   }
 
-  onStatus(listener: StatusListener): () => void {
+  onChange(listener: StatusListener): () => void {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);
   }

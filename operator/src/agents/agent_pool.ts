@@ -1,16 +1,15 @@
 import { isDeepStrictEqual } from 'node:util';
-import { HearthError, type Logger } from '@hearth/common';
+import {
+  type CallName,
+  HearthError,
+  type Logger,
+  type RequestOf,
+  type ResponseOf,
+  type StreamName,
+} from '@hearth/common';
 import { type Clock, sleep } from '@hearth/common/kubernetes';
 import { AgentConnection, type AgentEndpoint, type ClientIdentity } from './agent_connection.ts';
-import type {
-  CallName,
-  CallOptions,
-  ClusterAgents,
-  ClusterStatus,
-  RequestOf,
-  ResponseOf,
-  StreamName,
-} from './agents.ts';
+import type { CallOptions, ClusterAgents, ClusterStatus } from './agents.ts';
 import { isWorthAnotherAgent } from './call_error.ts';
 import { clusterStatus, statusIntervalMs } from './cluster_status.ts';
 

@@ -8,7 +8,8 @@ import {
   VerifyRequest,
 } from '@hearth/common/generated/hearth/v1/control.ts';
 import { until } from '@hearth/common/testing';
-import { agentName, planCertificates, type SecretRole, type SecretTexts } from '../certificates/index.ts';
+import { agentName, planCertificates, type SecretRole } from '../certificates/index.ts';
+import type { SecretTexts } from '../kubernetes/index.ts';
 import type { ClientIdentity } from './agent_connection.ts';
 import { AgentDirectory } from './agent_directory.ts';
 import type { ClusterAgents } from './agents.ts';
@@ -68,7 +69,7 @@ describe('agents of a cluster', () => {
   it('are watched by one stream, whose messages reach the listeners', async () => {
     const agents = [await start('a'), await start('b')];
     const heard: (boolean | undefined)[] = [];
-    directory.onStatus((_cluster, _before, after) => heard.push(after?.connected));
+    directory.onChange((_cluster, _before, after) => heard.push(after?.connected));
     for (const agent of agents) {
       agent.publish({
         nodes: [nodeStatus('a'), nodeStatus('b', { ready: false })],

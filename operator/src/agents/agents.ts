@@ -1,12 +1,5 @@
-import type { ControlService, Dataset, NodeStatus, WarmJob } from '@hearth/common/generated/hearth/v1/control.ts';
-
-type Service = typeof ControlService;
-export type CallName = {
-  [Name in keyof Service]: Service[Name]['responseStream'] extends false ? Name : never;
-}[keyof Service];
-export type StreamName = Exclude<keyof Service, CallName>;
-export type RequestOf<Name extends keyof Service> = Parameters<Service[Name]['requestSerialize']>[0];
-export type ResponseOf<Name extends keyof Service> = ReturnType<Service[Name]['responseDeserialize']>;
+import type { CallName, RequestOf, ResponseOf, StreamName } from '@hearth/common';
+import type { Dataset, NodeStatus, WarmJob } from '@hearth/common/generated/hearth/v1/control.ts';
 
 export interface CallOptions {
   signal: AbortSignal;
@@ -69,11 +62,6 @@ export type StatusListener = (
 export interface Agents {
   /** Undefined when there is no such StorageCluster or its certificates are not made yet. */
   get(cluster: string): ClusterAgents | undefined;
-  /** Called after every status message, at most every 2 s a cluster; `after` is undefined when the cluster is gone. */
-  onStatus(listener: StatusListener): () => void;
-}
-
-/** The reports of agents as a watch of a controller: keys are names of StorageClusters. */
-export function statusOf(agents: Pick<Agents, 'onStatus'>): { onChange(listener: StatusListener): () => void } {
-  return { onChange: (listener) => agents.onStatus(listener) };
+  /** By name of the StorageCluster: after every status message, at most every 2 s each; `after` undefined: it is gone. */
+  onChange(listener: StatusListener): () => void;
 }

@@ -3,7 +3,8 @@ import { silentLogger } from '@hearth/common';
 import { AddDatasetProgress, Dataset } from '@hearth/common/generated/hearth/v1/control.ts';
 import { BlackHole, SilentListener } from '@hearth/common/grpc/testing';
 import { until } from '@hearth/common/testing';
-import { agentName, planCertificates, type SecretRole, type SecretTexts } from '../certificates/index.ts';
+import { agentName, planCertificates, type SecretRole } from '../certificates/index.ts';
+import type { SecretTexts } from '../kubernetes/index.ts';
 import type { AgentEndpoint } from './agent_connection.ts';
 import { AgentDirectory } from './agent_directory.ts';
 import type { ClusterAgents } from './agents.ts';
@@ -114,7 +115,7 @@ describe('agents whose hosts are lost', () => {
       const models = connect([away]);
       await until('trouble', () => models.trouble !== undefined);
       assert.match(models.trouble ?? '', /^(hole|silent): the agent on \1 has not taken a connection to 127/);
-      const told = new Promise<void>((done) => directory.onStatus(() => done()));
+      const told = new Promise<void>((done) => directory.onChange(() => done()));
       connect([away, live.endpoint]);
       await told;
       assert.equal(models.status?.nodes.get('live')?.ready, true);

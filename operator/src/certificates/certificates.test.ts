@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
 import { X509Certificate } from 'node:crypto';
 import { connect, createServer, type TLSSocket } from 'node:tls';
+import type { SecretTexts } from '../kubernetes/index.ts';
 import { authorityLifeMs, leafLifeMs } from './authority.ts';
-import { agentName, planCertificates, type SecretRole, type SecretTexts } from './cluster_certificates.ts';
+import { agentName, planCertificates, type SecretRole } from './cluster_certificates.ts';
 
 const models = { cluster: 'models', peers: ['*.peers.ns.svc'] };
 const now = new Date('2026-03-01T12:00:00Z');

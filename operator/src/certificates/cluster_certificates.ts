@@ -1,9 +1,7 @@
 import { randomBytes } from 'node:crypto';
+import type { SecretTexts } from '../kubernetes/index.ts';
 import { type CertificateAndKey, createAuthority, issueLeaf, type LeafRequest } from './authority.ts';
 import { authorityFault, expiryTime, leafFault, renewalTime, unexpired } from './inspect.ts';
-
-/** Text by key, as it stands in a Secret's data without its base64. */
-export type SecretTexts = Readonly<Record<string, string>>;
 
 /** Secrets of one cluster by role. */
 export type SecretRole = 'ca' | 'agent' | 'operator' | 'etcd' | 'secret';

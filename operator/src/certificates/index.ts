@@ -14,6 +14,5 @@ export {
   type PlannedSecret,
   planCertificates,
   type SecretRole,
-  type SecretTexts,
 } from './cluster_certificates.ts';
 export { authorityFault, expiryTime, leafFault, renewalTime, unexpired } from './inspect.ts';

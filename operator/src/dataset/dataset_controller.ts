@@ -9,7 +9,7 @@ import {
   watch,
 } from '@hearth/common/kubernetes';
 import { type Dataset, type StorageCluster, splitRegisteredName } from '@hearth/common/resources';
-import { type Agents, type ClusterStatus, sameNodesWithout, statusOf } from '../agents/index.ts';
+import { type Agents, type ClusterStatus, sameNodesWithout } from '../agents/index.ts';
 import type { Source } from '../kubernetes/index.ts';
 import { reconcileObject } from '../reconciler/index.ts';
 import { type SecretGrant, SecretReader, type SecretReaderOptions } from '../secrets/index.ts';
@@ -87,7 +87,7 @@ class DatasetController {
       watch(volumes, (key, before, after) => this.#users.update('volume', key, before?.uses, after?.uses)),
       watch(pods, (key, before, after) => this.#users.update('pod', key, before, after)),
       watch(clusters, (name, before, after) => this.#ofCluster(name, before, after)),
-      watch(statusOf(agents), (cluster, before, after) => this.#reported(cluster, before, after)),
+      watch(agents, (cluster, before, after) => this.#reported(cluster, before, after)),
       watch(datasets, (key, before, after) => {
         if (after !== undefined) return [key];
         if (before !== undefined) reconciler.forget(key, before);

@@ -1,3 +1,4 @@
+import { counted } from '@hearth/common';
 import type { Dataset as AgentDataset } from '@hearth/common/generated/hearth/v1/control.ts';
 import type { Condition, Dataset, DatasetStatus } from '@hearth/common/resources';
 import type { ConditionState, DesiredStatus } from '../reconciler/index.ts';
@@ -103,7 +104,7 @@ function assessedReady(assessed: Assessed, before: Condition | undefined, hold: 
 
 function readyMessage({ revision, files, bytes, manifest }: AgentDataset): string {
   const name = revision === '' ? manifest.slice(0, 12) : revision;
-  return `revision ${name}: ${files} ${files === 1n ? 'file' : 'files'}, ${bytes} bytes`;
+  return `revision ${name}: ${counted(files, 'file')}, ${bytes} bytes`;
 }
 
 function listingMessage(running: Assessed['running']): string {

@@ -1,3 +1,4 @@
+import { listed } from '@hearth/common';
 import { datasetOfVolume, type PersistentVolume, type Pod, podVolumes, splitKey } from '@hearth/common/kubernetes';
 
 /** An object that keeps a Dataset from going: a claim bound to one of its volumes, or a pod with an inline volume. */
@@ -84,8 +85,7 @@ export function describeUsers(users: readonly DatasetUser[]): string {
   const texts = kinds.flatMap((kind) => {
     const keys = users.filter((user) => user.kind === kind).map((user) => user.key);
     if (keys.length === 0) return [];
-    const more = keys.length > 3 ? ` and ${keys.length - 3} more` : '';
-    return [`${words[kind]}${keys.length === 1 ? '' : 's'} ${keys.slice(0, 3).join(', ')}${more}`];
+    return [`${words[kind]}${keys.length === 1 ? '' : 's'} ${listed(keys)}`];
   });
   return texts.join('; ');
 }

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import type { OwnerReference, Pod } from '@hearth/common/kubernetes';
 import { gateAnnotations, podGroupLabel } from '@hearth/common/resources';
+import { canonical } from '../kubernetes/index.ts';
 
 /** So that with a dash and ten digits it is a DNS label. */
 const longestWord = 52;
@@ -33,7 +34,7 @@ export function groupWords(pod: Pick<Pod, 'metadata'>): string {
 }
 
 function nameOf(word: string, key: readonly unknown[]): string {
-  const digits = createHash('sha256').update(JSON.stringify(key)).digest('hex').slice(0, 10);
+  const digits = createHash('sha256').update(canonical(key)).digest('hex').slice(0, 10);
   const start = word
     .toLowerCase()
     .replace(/[^a-z0-9]+/g, '-')
@@ -58,7 +59,7 @@ function templateOf({ metadata, spec }: Pick<Pod, 'metadata' | 'spec'>): unknown
   // Fields that the previous release did not know enter the name only where they are set: names stay the same.
   const { readyWhen, ...gate } = gateAnnotations;
   const said = (annotation: string) => metadata?.annotations?.[annotation];
-  return sorted([
+  return [
     containers(spec?.containers),
     containers(spec?.initContainers),
     spec?.resources,
@@ -71,16 +72,5 @@ function templateOf({ metadata, spec }: Pick<Pod, 'metadata' | 'spec'>): unknown
     spec?.hostNetwork,
     Object.values(gate).map(said),
     ...(said(readyWhen) === undefined ? [] : [said(readyWhen)]),
-  ]);
-}
-
-/** The same whatever the order of fields. */
-function sorted(value: unknown): unknown {
-  if (Array.isArray(value)) return value.map((one) => sorted(one) ?? null);
-  if (typeof value !== 'object' || value === null) return value;
-  return Object.fromEntries(
-    Object.entries(value)
-      .sort(([a], [b]) => (a < b ? -1 : 1))
-      .map(([key, one]) => [key, sorted(one)]),
-  );
+  ];
 }

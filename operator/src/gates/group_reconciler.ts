@@ -9,7 +9,7 @@ import {
   splitKey,
 } from '@hearth/common/kubernetes';
 import type { CachePreload, Dataset } from '@hearth/common/resources';
-import type { Source } from '../kubernetes/index.ts';
+import { Interests, type Source } from '../kubernetes/index.ts';
 import type { Readiness } from '../preload/index.ts';
 import type { Reconciler } from '../reconciler/index.ts';
 import { hostnameLabel } from './affinity.ts';
@@ -21,7 +21,6 @@ import { isOfGate } from './group_preload.ts';
 import { GroupStates } from './group_state.ts';
 import type { GroupStatuses } from './group_status.ts';
 import { type GatedMember, type Groups, groupKey } from './groups.ts';
-import { Interests } from './interests.ts';
 import type { ClaimView, VolumeFacts } from './known.ts';
 import type { BareNode } from './plan_world.ts';
 import type { PlanningQueue, Wanted } from './planning_queue.ts';

@@ -102,7 +102,7 @@ describe('planning queue', () => {
       pods,
       agents: {
         get: (cluster) => ({ cluster, status: statuses.get(cluster) }) as never,
-        onStatus: (listener) => {
+        onChange: (listener) => {
           tell = listener;
           return () => undefined;
         },

@@ -80,7 +80,7 @@ export class PlanningQueue {
     };
     const stops = [
       nodes.onChange(later),
-      agents.onStatus(later),
+      agents.onChange(later),
       pods.onChange((key, before, after) => {
         if (after === undefined || after.running !== undefined) this.#expected.delete(key);
         if (before?.running !== after?.running) later();

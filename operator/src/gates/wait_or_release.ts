@@ -1,3 +1,4 @@
+import { listed } from '@hearth/common';
 import type { Gate } from '@hearth/common/resources';
 import type { AffinityPlan } from '../planner/index.ts';
 import type { NodeReadiness } from '../preload/index.ts';
@@ -63,8 +64,8 @@ function arrival(
   gate: Gate,
 ): string {
   const unstored = nodes.filter((node) => !isWarm(readiness?.get(node), { ...gate, readyWhen: 'Stored' }));
-  if (unstored.length === 0) return `starts where its bytes are: ${listed(nodes)}`;
-  return `starts where its bytes are in memory: ${listed(nodes)}; it reads through FUSE until they are stored on ${listed(unstored)}`;
+  if (unstored.length === 0) return `starts where its bytes are: ${few(nodes)}`;
+  return `starts where its bytes are in memory: ${few(nodes)}; it reads through FUSE until they are stored on ${few(unstored)}`;
 }
 
 function released(reason: Release, message: string): Releasing {
@@ -94,7 +95,7 @@ function formerly(percent: number): NodeReadiness {
   return { percent, memoryPercent: percent, pinned: true };
 }
 
-const maxListed = 5;
+const few = (words: readonly string[]) => listed(words, { most: 5 });
 
 /** `node1 has 40 % and node2 has 100 %, not pinned yet, of the 100 % that it waits for`. */
 function progress(
@@ -111,12 +112,7 @@ function progress(
     const pinned = percent >= minPercent && !state.pinned ? ' (not pinned yet)' : '';
     return `${node} has ${percent} %${where}${pinned}`;
   });
-  return `${listed(states)}, of ${minPercent} % that are wanted there`;
-}
-
-function listed(words: readonly string[]): string {
-  const more = words.length > maxListed ? ` and ${words.length - maxListed} more` : '';
-  return `${words.slice(0, maxListed).join(', ')}${more}`;
+  return `${few(states)}, of ${minPercent} % that are wanted there`;
 }
 
 /** A sentence as part of another one. */

@@ -1,9 +1,7 @@
+import { listed } from '@hearth/common';
 import { type KubernetesClient, kinds, type PersistentVolume, type Pod, podVolumes } from '@hearth/common/kubernetes';
 import { driverName } from '@hearth/common/resources';
 import { pages } from './listing.ts';
-
-/** How many pods a message names. */
-const maxNamed = 10;
 
 /** A volume of ours, by the StorageCluster that it names; undefined: it names none. */
 type Wanted = (cluster: string | undefined, node: string) => boolean;
@@ -29,8 +27,7 @@ export async function mountingPods(
 
 /** The first of them, for people. */
 export function namedPods(pods: readonly string[]): string {
-  const more = pods.length > maxNamed ? ` and ${pods.length - maxNamed} more` : '';
-  return `${pods.slice(0, maxNamed).join(', ')}${more}`;
+  return listed(pods, { most: 10 });
 }
 
 /** By `NAMESPACE/NAME` of claims that are bound to volumes of ours, those made by hand among them: the StorageCluster. */

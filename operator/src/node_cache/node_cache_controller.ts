@@ -11,7 +11,7 @@ import {
   watch,
 } from '@hearth/common/kubernetes';
 import type { Dataset } from '@hearth/common/resources';
-import { type Agents, statusOf } from '../agents/index.ts';
+import type { Agents } from '../agents/index.ts';
 import { type NodeFacts, Placements, type Source } from '../kubernetes/index.ts';
 import { KeptCopies } from '../nodes/index.ts';
 import { reconcileKey } from '../reconciler/index.ts';
@@ -34,7 +34,6 @@ export async function runNodeCacheController(options: NodeCacheControllerOptions
   const now = () => clock.date().getTime();
   const reconciler = new NodeCacheReconciler({ ...options, placeOf, kept: new KeptCopies({ datasets, nodes }), now });
   const all = () => new Set([...nodes.keys(), ...caches.keys()]);
-  const reports = statusOf(agents);
   await runController({
     name: 'nodecaches',
     queue: new WorkQueue({ firstDelayMs: 500, longestDelayMs: 60_000 }),
@@ -45,7 +44,7 @@ export async function runNodeCacheController(options: NodeCacheControllerOptions
       // Its status is written here alone; what others write of spec or owner is put right.
       watch(caches, (name, before, after) => (after === undefined || hasNewSpec(before, after) ? [name] : [])),
       watch(clusters, (_name, before, after) => (hasNewSpec(before, after) ? all() : [])),
-      watch(reports, (cluster, before, after) =>
+      watch(agents, (cluster, before, after) =>
         placements.nodesOf(cluster).filter((node) => {
           return (
             before?.connected !== after?.connected || before?.nodes.get(node)?.ready !== after?.nodes.get(node)?.ready
@@ -54,7 +53,7 @@ export async function runNodeCacheController(options: NodeCacheControllerOptions
       ),
       // A node may go or not depending on the copies of the others.
       watch(
-        reports,
+        agents,
         (cluster, before, after) =>
           placements.nodesOf(cluster).filter((node) => {
             return nodes.get(node)?.leaving || !sameFigures(before?.nodes.get(node), after?.nodes.get(node));

@@ -2,7 +2,7 @@ import { epochMs, type Logger, systemClock } from '@hearth/common';
 import type { NodeStatus } from '@hearth/common/generated/hearth/v1/control.ts';
 import { hasNewSpec, runController, WorkQueue, watch } from '@hearth/common/kubernetes';
 import type { Dataset, StorageCluster } from '@hearth/common/resources';
-import { type Agents, statusOf } from '../agents/index.ts';
+import type { Agents } from '../agents/index.ts';
 import { type NodeFacts, Placements, type Source } from '../kubernetes/index.ts';
 import { reconcileKey } from '../reconciler/index.ts';
 import { KeptCopies } from './kept_copies.ts';
@@ -35,7 +35,7 @@ export async function runNodeController(options: NodeControllerOptions, signal: 
         return JSON.stringify(before) === JSON.stringify(after) ? [] : [name];
       }),
       watch(clusters, (_name, before, after) => (hasNewSpec(before, after) ? nodes.keys() : [])),
-      watch(statusOf(agents), (cluster, _before, after) =>
+      watch(agents, (cluster, _before, after) =>
         placements.nodesOf(cluster).filter((node) => isDue(nodes.get(node), after?.nodes.get(node))),
       ),
     ],

@@ -1,7 +1,8 @@
 import { HearthError, type Logger } from '@hearth/common';
 import { type Clock, type KubernetesClient, type Secret, systemClock } from '@hearth/common/kubernetes';
 import type { Registry } from '@prometheus-io/client';
-import { Facts, Webhook, WebhookMetrics, WebhookServer, webhookName, webhookTexts } from '../webhook/index.ts';
+import { secretTexts } from '../kubernetes/index.ts';
+import { Facts, Webhook, WebhookMetrics, WebhookServer, webhookName } from '../webhook/index.ts';
 import type { Reflectors } from './reflectors.ts';
 
 export interface WebhookServiceOptions {
@@ -52,7 +53,7 @@ export class WebhookService {
   }
 
   #take(secret: Secret, logger: Logger): void {
-    const texts = webhookTexts(secret);
+    const texts = secretTexts(secret);
     try {
       this.#server.setCertificate(texts['tls.crt'] ?? '', texts['tls.key'] ?? '');
     } catch (thrown) {

@@ -27,8 +27,6 @@ export interface NodePlan {
   node: string;
   /** By dataset key: bytes that are missing there. */
   missingBytes: Readonly<Record<string, number>>;
-  /** Of all its datasets together, rounded down. */
-  percent: number;
 }
 
 /** Every pod of a group gets the same. Names are values of the label kubernetes.io/hostname. */

@@ -1,12 +1,11 @@
-import { formatBytes } from '@hearth/common';
+import { counted, formatBytes, listed } from '@hearth/common';
 import { affinityOf } from './affinity.ts';
 import { type Assignment, assign, waitingFor } from './assignment.ts';
-import { type Holding, hasRoom, percentOf } from './caches.ts';
+import { type Holding, hasRoom } from './caches.ts';
 import { Cluster, type Feasible } from './cluster.ts';
 import type { PlanInput, PodGroup } from './input.ts';
 import type { GroupPlan, ReleaseReason, WarmPlan } from './plan.ts';
 import { noAgent, noFeasibleNode, noRoom } from './refusal.ts';
-import { counted, listed } from './sentence.ts';
 
 /**
  * Plans all groups, one after the other: first those that have a plan already, which is kept as far as it can be, then
@@ -69,7 +68,6 @@ function warm(
     nodes: nodes.map((node) => ({
       node: cluster.nodes.at(node).name,
       missingBytes: cluster.caches.missing(group.datasets, node),
-      percent: percentOf(holding, node),
     })),
     assignment: new Map(pods),
     affinity,
@@ -89,7 +87,7 @@ function sentence(
     const { name } = cluster.nodes.at(node);
     return lacks === 0 ? `${name} has all ${all}` : `${name} lacks ${formatBytes(lacks)} of ${all}`;
   });
-  const where = listed(parts, '; ');
+  const where = listed(parts, { separator: '; ' });
   if (places.length === 0) {
     return `No node takes a pod now. When others end it could go where the bytes are to be: ${where}.`;
   }

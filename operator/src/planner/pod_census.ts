@@ -6,7 +6,6 @@ type Labels = Readonly<Record<string, string>>;
 interface Resident {
   labels: Labels;
   node: number;
-  count: number;
 }
 
 interface Namespace {
@@ -24,25 +23,24 @@ export class PodCensus {
     for (const name of namespaces) this.#namespaces.set(name, { pods: [], byLabel: new Map() });
   }
 
-  add(namespace: string, labels: Labels, node: number, count = 1): void {
+  add(namespace: string, labels: Labels, node: number): void {
     const known = this.#namespaces.get(namespace);
     if (known === undefined) return;
-    const resident = { labels, node, count };
+    const resident = { labels, node };
     known.pods.push(resident);
     for (const [label, pods] of known.byLabel) file(pods, resident, label);
   }
 
   /**
-   * Reports the nodes of all pods that match, with their number; one node perhaps several times. An empty selector
-   * counts no pod, as in the scheduler.
+   * Reports the node of each pod that matches. An empty selector matches no pod, as in the scheduler.
    */
-  count(namespace: string, selector: PodSelector, found: (node: number, count: number) => void): void {
+  each(namespace: string, selector: PodSelector, found: (node: number) => void): void {
     const known = this.#namespaces.get(namespace);
     if (known === undefined || selector.nothing || selector.requirements.length === 0) return;
     const narrow = selector.requirements.find(({ operator }) => operator === 'In');
     const candidates = narrow === undefined ? [known.pods] : withValues(known, narrow);
     for (const pods of candidates) {
-      for (const pod of pods) if (selects(selector, pod.labels)) found(pod.node, pod.count);
+      for (const pod of pods) if (selects(selector, pod.labels)) found(pod.node);
     }
   }
 }

@@ -1,8 +1,7 @@
-import { formatBytes } from '@hearth/common';
+import { counted, formatBytes, listed } from '@hearth/common';
 import type { Holding } from './caches.ts';
 import type { Cluster, Feasible } from './cluster.ts';
 import type { PodGroup } from './input.ts';
-import { counted, listed } from './sentence.ts';
 
 /** Why no node could ever take a pod of the group: how many nodes fail at which filter, the first that they fail at. */
 export function noFeasibleNode(cluster: Cluster, group: PodGroup, { selected, ever }: Feasible): string {
@@ -51,5 +50,5 @@ export function noRoom(cluster: Cluster, { total, toReserve }: Holding, serving:
       `${cluster.nodes.at(node).name} needs ${formatBytes(needed)} more and has room for ` +
       `${formatBytes(Math.max(0, available))}, so ${formatBytes(Math.min(short, needed))} are missing`,
   );
-  return `The cache budgets are too small for ${formatBytes(total)}: ${listed(parts, '; ')}.`;
+  return `The cache budgets are too small for ${formatBytes(total)}: ${listed(parts, { separator: '; ' })}.`;
 }

@@ -39,14 +39,14 @@ class Constraint {
     this.#counts = selector.requirements.length > 0;
     this.#pods = new Int32Array(values.length);
     this.#domains = domains(of, values.length, countable);
-    census.count(pod.namespace, selector, (node, count) => {
-      if (countable.has(node)) this.#add(of[node] as number, count);
+    census.each(pod.namespace, selector, (node) => {
+      if (countable.has(node)) this.#add(of[node] as number);
     });
     this.#settle();
   }
 
-  #add(domain: number, count: number): void {
-    if (domain >= 0) this.#pods[domain] = (this.#pods[domain] as number) + count;
+  #add(domain: number): void {
+    if (domain >= 0) this.#pods[domain] = (this.#pods[domain] as number) + 1;
   }
 
   #settle(): void {
@@ -84,7 +84,7 @@ class Constraint {
     if (this.#self === 0 || !this.#counts) return;
     const domain = this.#domainOf[node] as number;
     const before = this.#pods[domain] as number;
-    this.#add(domain, 1);
+    this.#add(domain);
     if (before === this.#least && --this.#atLeast === 0) this.#settle();
   }
 }
@@ -116,10 +116,6 @@ export class Spread {
     };
     this.#hard = pod.spread.filter(({ hard }) => hard).map(constraint);
     this.#soft = pod.spread.filter(({ hard }) => !hard).map(constraint);
-  }
-
-  get isHard(): boolean {
-    return this.#hard.length > 0;
   }
 
   allows(node: number): boolean {

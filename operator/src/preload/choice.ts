@@ -1,3 +1,4 @@
+import { listed } from '@hearth/common';
 import type { CachePreload } from '@hearth/common/resources';
 import { hasLabels } from '../kubernetes/index.ts';
 import type { ObservedNode, ObservedPreload } from './observation.ts';
@@ -14,8 +15,6 @@ export interface Choice {
   /** Nodes that were given up for others. */
   replaced: readonly string[];
 }
-
-const maxListed = 10;
 
 /** Pure. The nodes of a CachePreload: given by its spec, by the plan for its pods, or chosen here. */
 export function chooseNodes(preload: CachePreload, observed: ObservedPreload, wanted: readonly Wanted[]): Choice {
@@ -85,10 +84,10 @@ function chooseReplicas(
   const replaced = [...before.keys()].filter((name) => !nodes.includes(name) && unfit.has(name));
   if (nodes.length === replicas) return { nodes, trouble: undefined, cramped: new Map(), replaced };
   const others = [
-    ...unfit,
-    ...[...cramped].map(([name, bytes]): [string, string] => [name, `lacks ${bytes} bytes of free cache space`]),
-  ].sort(([a], [b]) => (a < b ? -1 : 1));
-  const message = `${replicas} nodes are asked for and ${nodes.length} of ${observed.nodes.length} qualify${listOf(others)}`;
+    ...Array.from(unfit, ([name, reason]) => `${name} ${reason}`),
+    ...Array.from(cramped, ([name, bytes]) => `${name} lacks ${bytes} bytes of free cache space`),
+  ].sort();
+  const message = `${replicas} nodes are asked for and ${nodes.length} of ${observed.nodes.length} qualify${others.length === 0 ? '' : `: ${listed(others, { most: 10, separator: '; ' })}`}`;
   return { nodes, trouble: { reason: 'TooFewNodes', message }, cramped, replaced };
 }
 
@@ -112,11 +111,4 @@ function unfitness(
 function roomOf(node: string, { agents }: ObservedPreload): number {
   const status = agents?.nodes.get(node);
   return status === undefined ? 0 : Number(status.budgetBytes - status.pinnedBytes);
-}
-
-function listOf(others: readonly (readonly [string, string])[]): string {
-  if (others.length === 0) return '';
-  const first = others.slice(0, maxListed).map(([name, reason]) => `${name} ${reason}`);
-  const more = others.length > maxListed ? `; and ${others.length - maxListed} more` : '';
-  return `: ${first.join('; ')}${more}`;
 }

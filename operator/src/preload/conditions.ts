@@ -1,3 +1,4 @@
+import { counted, listed } from '@hearth/common';
 import type { CachePreload } from '@hearth/common/resources';
 import type { ConditionState } from '../reconciler/index.ts';
 import { type Assessment, percentOf } from './assessment.ts';
@@ -45,11 +46,10 @@ function readyOf(preload: CachePreload, observed: ObservedPreload, assessment: A
   }
   if (obstacle !== undefined) return not(obstacle.reason, obstacle.message);
   if (complete) {
-    const words = `${nodes.length} ${nodes.length === 1 ? 'node has' : 'nodes have'} everything`;
-    return condition('Ready', 'True', 'Ready', words);
+    return condition('Ready', 'True', 'Ready', `everything is on ${counted(nodes.length, 'node')}`);
   }
   if (assessment.ready) {
-    const words = `${nodes.length} ${nodes.length === 1 ? 'node has' : 'nodes have'} everything in memory; it is being stored`;
+    const words = `everything is in memory on ${counted(nodes.length, 'node')}, and is being stored`;
     return condition('Ready', 'True', 'InMemory', words);
   }
   const waiting = waitingFor(assessment, observed);
@@ -69,31 +69,22 @@ function readyOf(preload: CachePreload, observed: ObservedPreload, assessment: A
 function inMemoryOf({ nodes, inMemory, expired }: Assessment): ConditionState {
   if (expired) return condition('InMemory', 'True', 'Expired', 'everything was there');
   if (inMemory) return condition('InMemory', 'True', 'InMemory', 'all nodes have everything in memory, or stored');
-  return condition(
-    'InMemory',
-    'False',
-    'Pending',
-    lacking(nodes, 'in memory', (node) => node.inMemory),
-  );
+  const behind = lacking(nodes, 'in memory', (node) => node.inMemory);
+  return condition('InMemory', 'False', 'Pending', behind);
 }
 
 function storedOf({ nodes, stored, expired }: Assessment): ConditionState {
   if (expired) return condition('Stored', 'True', 'Expired', 'everything was stored');
   if (stored) return condition('Stored', 'True', 'Stored', 'all nodes have stored everything');
-  return condition(
-    'Stored',
-    'False',
-    'Pending',
-    lacking(nodes, 'stored', (node) => node.stored),
-  );
+  const behind = lacking(nodes, 'stored', (node) => node.stored);
+  return condition('Stored', 'False', 'Pending', behind);
 }
 
 /** Without figures, which are in the rows of the nodes: a condition is written whenever its message changes. */
 function lacking(nodes: readonly NodeProgress[], where: string, has: (node: NodeProgress) => boolean): string {
   const behind = nodes.filter((node) => !has(node)).map(({ name }) => name);
   if (behind.length === 0) return 'not all of its nodes and files are known yet';
-  const more = behind.length > maxListed ? ` and ${behind.length - maxListed} more nodes` : '';
-  return `not everything is ${where} yet on ${behind.slice(0, maxListed).join(', ')}${more}`;
+  return `not everything is ${where} yet on ${listed(behind, { most: maxListed, what: 'nodes' })}`;
 }
 
 function datasetsCondition({ datasets }: ObservedPreload, { obstacle, wanted }: Assessment): ConditionState {
@@ -114,8 +105,7 @@ function datasetsCondition({ datasets }: ObservedPreload, { obstacle, wanted }: 
 
 function chosenCondition({ choice: { trouble, nodes } }: Assessment): ConditionState {
   if (trouble !== undefined) return condition('NodesChosen', 'False', trouble.reason, trouble.message);
-  const more = nodes.length > maxListed ? ` and ${nodes.length - maxListed} more` : '';
-  return condition('NodesChosen', 'True', 'Chosen', `${nodes.slice(0, maxListed).join(', ')}${more}`);
+  return condition('NodesChosen', 'True', 'Chosen', listed(nodes, { most: maxListed }));
 }
 
 function spaceCondition({ nodes, choice }: Assessment): ConditionState {
@@ -127,9 +117,8 @@ function spaceCondition({ nodes, choice }: Assessment): ConditionState {
     ...choice.cramped,
   ].sort(([a], [b]) => (a < b ? -1 : 1));
   if (lacking.length === 0) return condition(type, 'False', 'Sufficient', 'the caches of its nodes have room');
-  const each = lacking.slice(0, 20).map(([name, bytes]) => `${bytes} bytes on ${name}`);
-  const more = lacking.length > 20 ? ` and on ${lacking.length - 20} more nodes` : '';
-  const message = `the caches lack ${each.join(', ')}${more}; raise their budgets, or unpin other data`;
+  const each = lacking.map(([name, bytes]) => `${bytes} bytes on ${name}`);
+  const message = `the caches lack ${listed(each, { most: 20, what: 'nodes' })}; raise their budgets, or unpin other data`;
   return condition(type, 'True', 'BudgetTooSmall', message);
 }
 
@@ -139,13 +128,9 @@ function pinnedCondition({ spec }: CachePreload, { nodes, expired }: Assessment)
   const lacking = nodes.filter(({ pinned }) => !pinned);
   if (nodes.length > 0 && lacking.length === 0)
     return condition('Pinned', 'True', 'Pinned', 'all nodes keep the files');
-  const names = lacking.slice(0, maxListed).map(({ name }) => name);
-  return condition(
-    'Pinned',
-    'False',
-    'Pending',
-    nodes.length === 0 ? 'there is no node yet' : `not yet on ${names.join(', ')}`,
-  );
+  const names = lacking.map(({ name }) => name);
+  const where = nodes.length === 0 ? 'there is no node yet' : `not yet on ${listed(names, { most: maxListed })}`;
+  return condition('Pinned', 'False', 'Pending', where);
 }
 
 function deadlineCondition(preload: CachePreload, { deadlineAt, deadlinePassed }: Assessment): ConditionState[] {
@@ -162,10 +147,9 @@ export function waitingFor(assessment: Assessment, { now, agents }: ObservedPrel
   if (complete || expired || deadlinePassed) return '';
   if (obstacle !== undefined || agents?.connected !== true) return (obstacle?.message ?? '').slice(0, longestText);
   const lacking = nodes.filter(({ phase }) => phase !== 'Ready');
-  const words = lacking.slice(0, maxListed).map((node) => `${node.name}${describe(node, now)}`);
-  if (lacking.length > maxListed) words.push(`and ${lacking.length - maxListed} more nodes`);
-  if (choice.trouble !== undefined) words.unshift(choice.trouble.message);
-  return words.join('; ').slice(0, longestText);
+  const words = lacking.map((node) => `${node.name}${describe(node, now)}`);
+  const all = [choice.trouble?.message ?? '', listed(words, { most: maxListed, separator: '; ', what: 'nodes' })];
+  return all.filter(Boolean).join('; ').slice(0, longestText);
 }
 
 /** `25 %`, with what is in memory beyond that: `25 %, 60 % in memory`. */

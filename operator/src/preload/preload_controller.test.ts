@@ -81,7 +81,7 @@ describe('controller of CachePreloads', () => {
             return {} as never;
           },
         },
-        agents: { get: () => (known ? pool : undefined), onStatus: () => () => undefined } as unknown as Agents,
+        agents: { get: () => (known ? pool : undefined), onChange: () => () => undefined } as unknown as Agents,
         preloads: preloads as never,
         datasets: new Known({ 'ns/d': dataset }) as never,
         clusters: new Known({ main: sampleCluster({}) }) as never,

@@ -17,7 +17,7 @@ import {
   watch,
 } from '@hearth/common/kubernetes';
 import { type CachePreload, type Dataset, registeredName, type StorageCluster } from '@hearth/common/resources';
-import { type Agents, type ClusterStatus, statusOf } from '../agents/index.ts';
+import type { Agents, ClusterStatus } from '../agents/index.ts';
 import { type NodeFacts, Placements, type Source } from '../kubernetes/index.ts';
 import { reconcileObject } from '../reconciler/index.ts';
 import { ClusterExecutor } from './cluster_executor.ts';
@@ -111,7 +111,7 @@ class PreloadController {
         }),
         watch(clusters, (_name, before, after) => (hasNewSpec(before, after) ? preloads.keys() : [])),
         watch(podGroups, ownKey),
-        watch(statusOf(agents), (cluster, before, after) => this.#reported(cluster, before, after)),
+        watch(agents, (cluster, before, after) => this.#reported(cluster, before, after)),
       ],
       first: () => {
         for (const { metadata } of preloads.all()) this.#keys.set(metadata.uid ?? '', objectKey({ metadata }));

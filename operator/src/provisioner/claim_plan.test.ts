@@ -29,12 +29,17 @@ function claim(
   });
 }
 
-const storageClass = (parameters: Record<string, string> = {}, volumeBindingMode = 'Immediate') =>
+const storageClass = (
+  parameters: Record<string, string> = {},
+  volumeBindingMode = 'Immediate',
+  mountOptions: string[] = [],
+) =>
   classView({
     metadata: { name: 'hearth' },
     provisioner: driver,
     parameters,
     volumeBindingMode,
+    mountOptions,
     reclaimPolicy: 'Delete',
   });
 
@@ -48,8 +53,13 @@ describe('plan for a claim', () => {
   it('makes a volume of a Dataset that is Ready', () => {
     const plan = planClaim(claim(), storageClass(), llama(readyStatus()));
     assert.ok(plan.kind === 'provision');
-    const { name, cluster, requiredBytes } = plan.request;
-    assert.deepEqual([name, cluster, requiredBytes], ['pvc-u-1', 'main', 10n << 30n]);
+    const { name, cluster, capacityBytes } = plan.request;
+    assert.deepEqual([name, cluster, capacityBytes], ['pvc-u-1', 'main', 10n << 30n]);
+  });
+
+  it('makes a volume as large as the Dataset when the claim asks for less', () => {
+    const plan = planClaim(claim(), storageClass(), llama(readyStatus({ bytes: 20 * 2 ** 30 })));
+    assert.equal(plan.kind === 'provision' && plan.request.capacityBytes, 20n << 30n);
   });
 
   it('leaves alone what is not ours, or has its volume, or is being deleted', () => {
@@ -123,5 +133,9 @@ describe('plan for a claim', () => {
     assert.match(refused({ resources: { requests: { storage: 'many' } } }), /write it as in 10Gi/);
     assert.match(refused({}, { datasetNamespace: 'other' }), /unknown parameters \(datasetNamespace\)/);
     assert.match(refused({}, { cluster: 'second' }), /cached by StorageCluster main, .* is for second/);
+    assert.match(
+      said(claim(), storageClass({}, 'Immediate', ['noatime', 'exec']), llama(readyStatus())),
+      /^Warning ProvisioningFailed: mount options of StorageClass hearth may be ro, .*; remove all others$/,
+    );
   });
 });

@@ -1,4 +1,11 @@
-import { apiGroup, type Dataset, datasets, driverName, parseQuantity } from '@hearth/common/resources';
+import {
+  apiGroup,
+  type Dataset,
+  datasets,
+  driverName,
+  parseQuantity,
+  volumeMountOptions,
+} from '@hearth/common/resources';
 import type { PendingClaim } from './claim.ts';
 import type { ClassView } from './storage_class.ts';
 
@@ -9,7 +16,7 @@ export interface VolumeRequest {
   claim: PendingClaim;
   storageClass: ClassView;
   cluster: string;
-  requiredBytes: bigint;
+  capacityBytes: bigint;
 }
 
 export type ClaimPlan =
@@ -38,7 +45,7 @@ export function planClaim(
     const message = `the storage request "${claim.request}" is not a whole number of bytes; write it as in 10Gi`;
     return { kind: 'wait', type: 'Warning', reason: 'ProvisioningFailed', message };
   }
-  return planVolume({ claim, storageClass, requiredBytes }, dataset);
+  return planVolume(claim, storageClass, requiredBytes, dataset);
 }
 
 /** Why no volume can be made for this claim as it is; undefined when one can. */
@@ -56,12 +63,19 @@ function refuse(claim: PendingClaim, storageClass: ClassView): string | undefine
   if (claim.block) return 'a Dataset is a folder of files and cannot be a block device; set volumeMode: Filesystem';
   if (claim.selector) return 'volumes that are made for a claim cannot be chosen by a selector; remove spec.selector';
   const unknown = Object.keys(storageClass.parameters).filter((name) => !knownParameters.includes(name));
-  if (unknown.length === 0) return undefined;
-  return `StorageClass ${storageClass.name} has unknown parameters (${unknown.join(', ')}); known are ${knownParameters.join(', ')}`;
+  if (unknown.length > 0) {
+    return `StorageClass ${storageClass.name} has unknown parameters (${unknown.join(', ')}); known are ${knownParameters.join(', ')}`;
+  }
+  if (storageClass.mountOptions.every((option) => volumeMountOptions.includes(option))) return undefined;
+  return `mount options of StorageClass ${storageClass.name} may be ${volumeMountOptions.join(', ')}; remove all others`;
 }
 
-function planVolume(wanted: Omit<VolumeRequest, 'name' | 'cluster'>, dataset: Dataset | undefined): ClaimPlan {
-  const { claim, storageClass } = wanted;
+function planVolume(
+  claim: PendingClaim,
+  storageClass: ClassView,
+  requiredBytes: bigint,
+  dataset: Dataset | undefined,
+): ClaimPlan {
   const what = `Dataset ${claim.namespace}/${claim.source?.name}`;
   const wait = (type: 'Normal' | 'Warning', reason: string, message: string): ClaimPlan => {
     return { kind: 'wait', type, reason, message };
@@ -71,7 +85,7 @@ function planVolume(wanted: Omit<VolumeRequest, 'name' | 'cluster'>, dataset: Da
     return wait('Warning', 'DatasetIsDeleted', `${what} is being deleted; no new volumes are made of it`);
   }
   const ready = dataset.status?.conditions?.find((one) => one.type === 'Ready');
-  const { cluster, manifest } = dataset.status ?? {};
+  const { cluster, manifest, bytes = 0 } = dataset.status ?? {};
   if (ready?.status !== 'True' || cluster === undefined || manifest === undefined) {
     const why = ready === undefined ? 'it is new' : `${ready.reason}: ${ready.message}`;
     return wait('Normal', 'WaitingForDataset', `waits for ${what} to be Ready (${why})`);
@@ -81,9 +95,6 @@ function planVolume(wanted: Omit<VolumeRequest, 'name' | 'cluster'>, dataset: Da
     const message = `${what} is cached by StorageCluster ${cluster}, and StorageClass ${storageClass.name} is for ${asked}; choose another StorageClass`;
     return wait('Warning', 'ProvisioningFailed', message);
   }
-  return { kind: 'provision', request: { ...wanted, name: volumeName(claim), cluster } };
-}
-
-function volumeName({ uid }: PendingClaim): string {
-  return `pvc-${uid}`;
+  const capacityBytes = requiredBytes > bytes ? requiredBytes : BigInt(bytes);
+  return { kind: 'provision', request: { name: `pvc-${claim.uid}`, claim, storageClass, cluster, capacityBytes } };
 }

@@ -13,12 +13,10 @@ import { type PendingClaim, pendingClaim } from './claim.ts';
 import { type ClaimPlan, planClaim, type VolumeRequest } from './claim_plan.ts';
 import { persistentVolume } from './persistent_volume.ts';
 import type { ClassView } from './storage_class.ts';
-import type { Volumes } from './volumes.ts';
 
 export interface ClaimReconcilerOptions {
   api: Pick<KubernetesClient, 'get' | 'create'>;
   events: Pick<EventRecorder, 'eventFor'>;
-  volumes: Volumes;
   storageClasses: Pick<Source<ClassView | undefined>, 'get'>;
   datasets: Pick<Source<Dataset>, 'get'>;
 }
@@ -63,12 +61,8 @@ export class ClaimReconciler implements Reconciler<PendingClaim, ObservedClaim, 
   async #provision(request: VolumeRequest, signal: AbortSignal): Promise<void> {
     const { claim } = request;
     try {
-      const made = await this.#options.volumes.create(request, signal);
-      if (!(await this.#stillWanted(claim, signal))) {
-        await this.#options.volumes.delete(request.cluster, made.volumeId, signal);
-        return;
-      }
-      await this.#createObject(persistentVolume(request, made), claim, signal);
+      if (!(await this.#stillWanted(claim, signal))) return;
+      await this.#createObject(persistentVolume(request), claim, signal);
     } catch (thrown) {
       if (signal.aborted) throw thrown;
       this.#report(claim, 'Warning', 'ProvisioningFailed', HearthError.from(thrown).message);

@@ -8,8 +8,7 @@ import {
   WorkQueue,
   watch,
 } from '@hearth/common/kubernetes';
-import type { Dataset, StorageCluster } from '@hearth/common/resources';
-import type { Agents } from '../agents/index.ts';
+import type { Dataset } from '@hearth/common/resources';
 import type { Source } from '../kubernetes/index.ts';
 import { findCondition, reconcileKey } from '../reconciler/index.ts';
 import type { PendingClaim } from './claim.ts';
@@ -17,11 +16,9 @@ import { ClaimReconciler, datasetKey } from './claim_reconciler.ts';
 import type { ClassView } from './storage_class.ts';
 import type { VolumeView } from './volume_plan.ts';
 import { VolumeReconciler } from './volume_reconciler.ts';
-import { AgentVolumes } from './volumes.ts';
 
 export interface ProvisionerOptions {
   api: Pick<KubernetesClient, 'get' | 'create' | 'delete' | 'patch'>;
-  agents: Pick<Agents, 'get'>;
   /** Projected by `pendingClaim`. */
   claims: Source<PendingClaim | undefined>;
   /** Projected by `classView`. */
@@ -29,7 +26,6 @@ export interface ProvisionerOptions {
   /** Projected by `volumeView`. */
   volumes: Source<VolumeView | undefined>;
   datasets: Source<Dataset>;
-  clusters: Source<StorageCluster>;
   events: Pick<EventRecorder, 'eventFor'>;
   logger: Logger;
 }
@@ -40,8 +36,8 @@ export async function runProvisioner(options: ProvisionerOptions, signal: AbortS
 }
 
 async function runClaimController(options: ProvisionerOptions, signal: AbortSignal): Promise<void> {
-  const { agents, claims, storageClasses, datasets, logger } = options;
-  const reconciler = new ClaimReconciler({ ...options, volumes: new AgentVolumes(agents) });
+  const { claims, storageClasses, datasets, logger } = options;
+  const reconciler = new ClaimReconciler(options);
   const those = (concerned: (claim: PendingClaim) => boolean) =>
     claims.keys().filter((key) => {
       const claim = claims.get(key);
@@ -70,22 +66,14 @@ async function runClaimController(options: ProvisionerOptions, signal: AbortSign
 }
 
 async function runVolumeController(options: ProvisionerOptions, signal: AbortSignal): Promise<void> {
-  const { agents, volumes, datasets, clusters, logger } = options;
-  const reconciler = new VolumeReconciler({ ...options, volumes: new AgentVolumes(agents) });
+  const { api, volumes, logger } = options;
   await runController({
     name: 'volumes',
     queue: new WorkQueue(retries),
     workers: 8,
-    watches: [
-      watch(volumes, ownKey),
-      // One that becomes Ready may have been forgotten by the agents, and its volumes with it.
-      watch(datasets, (key, before, after) =>
-        isSame(before, after) ? [] : volumes.all().flatMap((volume) => (volume?.uses.has(key) ? [volume.name] : [])),
-      ),
-      watch(clusters, (_name, before, after) => (before && after ? [] : volumes.keys())),
-    ],
+    watches: [watch(volumes, ownKey)],
     first: () => volumes.keys(),
-    reconcile: reconcileKey(reconciler, (name) => volumes.get(name)),
+    reconcile: reconcileKey(new VolumeReconciler(api), (name) => volumes.get(name)),
     logger,
     signal,
   });

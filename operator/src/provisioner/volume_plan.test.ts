@@ -27,20 +27,15 @@ const storageClass = classView({
   reclaimPolicy: 'Retain',
   mountOptions: ['noatime'],
 });
-const plan = planClaim(claim, storageClass, dataset({}, readyStatus()));
+const plan = planClaim(claim, storageClass, dataset({}, readyStatus({ bytes: 3 * 2 ** 30 })));
 assert.ok(plan.kind === 'provision');
 const volumeContext = { cluster: 'main', datasetNamespace: 'team', dataset: 'llama' };
-const object = persistentVolume(plan.request, {
-  volumeId: 'pvc-u-1',
-  capacityBytes: 3n << 30n,
-  volumeContext,
-  accessibleTopology: [{ segments: { 'cluster.csi.hearth.storage/main': 'true' } }],
-});
+const object = persistentVolume(plan.request);
 
 describe('PersistentVolume of a claim', () => {
   it('has what the claim and its class ask for, and belongs to that claim alone', () => {
     assert.equal(object.metadata?.name, 'pvc-u-1');
-    assert.deepEqual(object.metadata?.finalizers, ['hearth.storage/finalizer']);
+    assert.equal(object.metadata?.finalizers, undefined);
     assert.equal(object.metadata?.annotations?.['pv.kubernetes.io/provisioned-by'], driver);
     assert.deepEqual(object.spec, {
       capacity: { storage: '3Gi' },
@@ -77,25 +72,20 @@ const present = volumeView(object);
 assert.ok(present);
 
 describe('plan for a volume', () => {
-  it('knows what its record at the agents says', () => {
-    const { handle, cluster, dataset: name, revision, capacityBytes } = present;
-    assert.deepEqual(
-      [handle, cluster, name, revision, capacityBytes],
-      ['pvc-u-1', 'main', 'team.llama', '', 3n << 30n],
-    );
+  it('knows the Dataset that it shows', () => {
+    const { cluster, dataset: name, revision } = present;
+    assert.deepEqual([cluster, name, revision], ['main', 'team.llama', '']);
   });
 
-  const kinds = (fields: Partial<VolumeView>) => planVolume({ ...present, ...fields }).map((action) => action.kind);
+  const kinds = (fields: Partial<VolumeView>) => planVolume({ ...present, ...fields });
 
   it('deletes it when it was released and its policy says so', () => {
-    assert.deepEqual(kinds({ phase: 'Released', reclaimPolicy: 'Delete' }), ['deleteVolume', 'deleteObject']);
-    const deleting = { phase: 'Released', reclaimPolicy: 'Delete', deleting: true };
-    assert.deepEqual(kinds(deleting), ['deleteVolume', 'removeFinalizer']);
-    assert.deepEqual(kinds({ ...deleting, hasFinalizer: false }), []);
+    assert.deepEqual(kinds({ phase: 'Released', reclaimPolicy: 'Delete' }), ['deleteObject']);
+    assert.deepEqual(kinds({ phase: 'Released', reclaimPolicy: 'Delete', deleting: true }), []);
   });
 
   it('keeps it else', () => {
-    assert.deepEqual(kinds({ phase: 'Bound', reclaimPolicy: 'Delete' }), ['ensureVolume']);
+    assert.deepEqual(kinds({ phase: 'Bound', reclaimPolicy: 'Delete' }), []);
     for (const phase of ['', 'Pending', 'Available', 'Failed']) {
       assert.deepEqual(kinds({ phase, reclaimPolicy: 'Delete' }), [], phase);
     }
@@ -103,15 +93,19 @@ describe('plan for a volume', () => {
     assert.deepEqual(kinds({ phase: 'Bound', reclaimPolicy: 'Delete', deleting: true }), []);
   });
 
-  it('lets go of one that is deleted, and keeps its record when it is to be retained', () => {
-    assert.deepEqual(kinds({ phase: 'Released', reclaimPolicy: 'Retain', deleting: true }), ['removeFinalizer']);
-    const unused = { phase: 'Available', reclaimPolicy: 'Delete', deleting: true };
-    assert.deepEqual(kinds(unused), ['deleteVolume', 'removeFinalizer']);
+  it('completes one of an earlier release, and lets go of it when it is deleted and no claim has it', () => {
+    const earlier = { hasFinalizer: true, hasAffinity: false };
+    assert.deepEqual(kinds({ ...earlier, phase: 'Bound' }), ['addAffinity']);
+    assert.deepEqual(kinds({ ...earlier, phase: 'Bound', deleting: true }), []);
+    for (const phase of ['Released', 'Available', 'Failed']) {
+      for (const reclaimPolicy of ['Retain', 'Delete']) {
+        assert.deepEqual(kinds({ ...earlier, phase, reclaimPolicy, deleting: true }), ['removeFinalizer'], phase);
+      }
+    }
   });
 
   it('leaves volumes of administrators and of other drivers alone', () => {
     assert.deepEqual(kinds({ phase: 'Released', reclaimPolicy: 'Delete', provisioned: false }), []);
     assert.equal(volumeView({ spec: { csi: { driver: 'other', volumeHandle: 'h' } } }), undefined);
-    assert.deepEqual(planVolume(undefined), []);
   });
 });

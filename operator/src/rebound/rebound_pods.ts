@@ -4,7 +4,7 @@ import { ignoring, type Logger } from '@hearth/common';
 import type { Capability, NodeStatus, PodReference } from '@hearth/common/generated/hearth/v1/control.ts';
 import { coreEvent, type KubernetesClient, kinds, runController, WorkQueue, watch } from '@hearth/common/kubernetes';
 import type { NodeCache, ReboundPod, StorageCluster } from '@hearth/common/resources';
-import { type Agents, statusOf } from '../agents/index.ts';
+import type { Agents } from '../agents/index.ts';
 import { type NodeFacts, type Place, Placements, type Source } from '../kubernetes/index.ts';
 import { type Reconciler, reconcileKey } from '../reconciler/index.ts';
 
@@ -119,7 +119,7 @@ export async function runReboundController(options: ReboundControllerOptions, si
     watches: [
       placements,
       watch(caches, (name, before, after) => (before === undefined && after !== undefined ? [name] : [])),
-      watch(statusOf(agents), (cluster, before, after) =>
+      watch(agents, (cluster, before, after) =>
         placements.nodesOf(cluster).filter((node) => {
           const [was, is] = [before, after].map((status) => volumesOf(status?.nodes.get(node)));
           const again = before?.connected !== after?.connected;

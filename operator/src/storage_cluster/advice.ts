@@ -1,11 +1,10 @@
+import { listed } from '@hearth/common';
 import type { NodeStatus } from '@hearth/common/generated/hearth/v1/control.ts';
 import type { Condition, StorageCluster, StorageClusterSpec } from '@hearth/common/resources';
 import type { ClusterStatus } from '../agents/index.ts';
 import { type ConditionState, findCondition } from '../reconciler/index.ts';
 import type { Observation } from './observation.ts';
 
-/** Nodes that a message names. */
-const maxNamed = 3;
 const longestMessage = 4096;
 
 /** A capability of nodes whose want is worth a condition of the whole cluster. */
@@ -117,9 +116,8 @@ function controlApi(status: ClusterStatus | undefined, before: Condition | undef
       message: 'All agents support every feature of the control API that the operator uses',
     };
   }
-  const more = all.length > maxNamed ? `; and ${all.length - maxNamed} more agents` : '';
-  const message = `${all.slice(0, maxNamed).join('; ')}${more}`;
-  return { type, status: 'False', reason: 'OtherRelease', message: message.slice(0, longestMessage) };
+  const message = listed(all, { separator: '; ', what: 'agents' }).slice(0, longestMessage);
+  return { type, status: 'False', reason: 'OtherRelease', message };
 }
 
 /** `silent`: nodes of the StorageCluster whose agent does not serve. */
@@ -134,7 +132,7 @@ function conditionOf(
   const lack = lacks.find(({ capability }) => seen.some((agent) => capabilityOf(agent, capability)?.ready === false));
   if (lack !== undefined) return lacking(type, lack, seen);
   if (isLive && silent.length > 0) {
-    const message = `The agents of these nodes do not serve, so it is not known: ${named([...silent], ', ')}`;
+    const message = `The agents of these nodes do not serve, so it is not known: ${listed(silent.toSorted())}`;
     return { type, status: 'Unknown', reason: 'AgentsNotReady', message };
   }
   if (seen.length === 0 && before !== undefined) {
@@ -151,13 +149,8 @@ function lacking(type: string, { capability, reason, message }: Lack, seen: read
     const found = capabilityOf(agent, capability);
     return found === undefined || found.ready ? [] : [`${agent.node}: ${found.reason}`];
   });
-  const text = `${nodes.length} of ${seen.length} nodes ${message}: ${named(nodes, '; ')}`;
+  const text = `${nodes.length} of ${seen.length} nodes ${message}: ${listed(nodes.sort(), { separator: '; ' })}`;
   return { type, status: 'False', reason, message: text.slice(0, longestMessage) };
-}
-
-function named(all: string[], separator: string): string {
-  const more = all.length > maxNamed ? `${separator}and ${all.length - maxNamed} more` : '';
-  return `${all.sort().slice(0, maxNamed).join(separator)}${more}`;
 }
 
 function capabilityOf(agent: NodeStatus, name: string) {

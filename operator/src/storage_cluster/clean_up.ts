@@ -1,3 +1,4 @@
+import { listed } from '@hearth/common';
 import { type EventRecorder, type KubernetesClient, kinds } from '@hearth/common/kubernetes';
 import { clusterLabel, forceDeletionAnnotation, type StorageCluster } from '@hearth/common/resources';
 import { all, componentLabel, deleteAll, mountingPods, namedPods, ownedSelector } from '../kubernetes/index.ts';
@@ -60,7 +61,7 @@ export async function cleanUp(
     if (left.length > 0 && patient) break;
   }
   if (left.length === 0) return 'done';
-  const named = `${left.slice(0, 10).join(', ')}${left.length > 10 ? ` and ${left.length - 10} more` : ''}`;
+  const named = listed(left, { most: 10 });
   if (patient) return { waitingFor: `Waits for these to go: ${named}`, requeueAfterMs: 1_000 };
   const message = `After ${Math.round(timeoutMs / 60_000)} minutes these had not gone, and are left to the garbage collector: ${named}`;
   events.eventFor(kinds.StorageCluster, cluster, 'Warning', 'DeletionIncomplete', message);

@@ -3,14 +3,16 @@ import { type KubernetesClient, kinds } from '@hearth/common/kubernetes';
 import { agentsLabel } from '@hearth/common/names';
 import type { StorageCluster } from '@hearth/common/resources';
 import type { AgentDirectory, AgentEndpoint } from '../agents/index.ts';
-import { agentName, planCertificates, type SecretRole, type SecretTexts } from '../certificates/index.ts';
+import { agentName, planCertificates, type SecretRole } from '../certificates/index.ts';
 import {
   hashOf,
   mountingPods,
   type NodeFacts,
   type Placement,
   placeNodes,
+  type SecretTexts,
   type Source,
+  secretTexts,
   staleAgents,
 } from '../kubernetes/index.ts';
 import type { Environment } from './environment.ts';
@@ -22,7 +24,6 @@ import { clusterOf, type OwnedObjects } from './owned_objects.ts';
 import { keyOf } from './plan.ts';
 import type { PodState } from './pod_state.ts';
 import { readReferences } from './references.ts';
-import { secretTexts } from './secrets.ts';
 import { storeAddress } from './store_address.ts';
 
 export interface ObserverOptions {

@@ -1,6 +1,7 @@
 import { type Applied, kinds, ownerReference, type Secret } from '@hearth/common/kubernetes';
 import type { StorageCluster } from '@hearth/common/resources';
-import type { PlannedSecret, SecretTexts } from '../certificates/index.ts';
+import type { PlannedSecret } from '../certificates/index.ts';
+import { secretData } from '../kubernetes/index.ts';
 import type { Environment } from './environment.ts';
 import { labelsOf, secretName } from './names.ts';
 
@@ -24,13 +25,6 @@ export function secretObject(
       ...(resourceVersion === undefined ? {} : { resourceVersion }),
     },
     type: planned.type,
-    data: Object.fromEntries(
-      Object.entries(planned.texts).map(([key, text]) => [key, Buffer.from(text).toString('base64')]),
-    ),
+    data: secretData(planned.texts),
   };
-}
-
-export function secretTexts(secret: Secret): SecretTexts {
-  const entries = Object.entries(secret.data ?? {});
-  return Object.fromEntries(entries.map(([key, value]) => [key, Buffer.from(value, 'base64').toString()]));
 }

@@ -233,7 +233,7 @@ describe('status of a StorageCluster', () => {
       type: 'ControlApi',
       status: 'False',
       reason: 'OtherRelease',
-      message: 'a lacks x; b; c; and 2 more agents',
+      message: 'a lacks x; b; c and 2 more agents',
     });
     assert.equal(conditionOf('Ready', status('a'))?.status, 'True');
   });
@@ -270,7 +270,7 @@ describe('status of a StorageCluster', () => {
     const all = [...nodes, waiting('z', 'CrashLoop', 'it crashes')];
     const condition = conditionOf('AgentsReady', { nodes: all });
     assert.equal(condition?.reason, 'NodesNotReady');
-    assert.equal(condition?.message, '4 of 4 nodes are not ready: z: it crashes; a: starting; b: starting; and 1 more');
+    assert.equal(condition?.message, '4 of 4 nodes are not ready: z: it crashes; a: starting; b: starting and 1 more');
     assert.equal(conditionOf('AgentsReady', { nodes: [] })?.reason, 'NoNodes');
   });
 

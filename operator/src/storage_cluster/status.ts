@@ -1,3 +1,4 @@
+import { listed } from '@hearth/common';
 import type { NodeState, StorageCluster, StorageClusterStatus } from '@hearth/common/resources';
 import { namedPods } from '../kubernetes/index.ts';
 import type { ConditionState, DesiredStatus } from '../reconciler/index.ts';
@@ -9,8 +10,6 @@ import { startingReason } from './pod_state.ts';
 /** Reasons that are only steps on the way to Ready. */
 export const progressReasons = ['Starting', 'StoreStarting'];
 const startingReasons = new Set(['NoPod', startingReason, 'PodNotReady']);
-/** Nodes that a message names. */
-const maxNamed = 3;
 
 export function clusterStatus(cluster: StorageCluster, observation: Observation): DesiredStatus<StorageCluster> {
   const { nodes, store } = observation;
@@ -79,33 +78,24 @@ function agentsReady(nodes: readonly NodeState[]): ConditionState {
   const expected = nodes.filter(isUp);
   const down = nodes.filter((node) => !isUp(node)).map(({ name }) => name);
   if (expected.length === 0) {
-    return condition('AgentsReady', false, 'NodesNotReady', `No node is ready itself: ${named(down)}`);
+    return condition('AgentsReady', false, 'NodesNotReady', `No node is ready itself: ${listed(down)}`);
   }
   const waiting = expected.filter(({ ready }) => !ready);
-  const without = down.length === 0 ? '' : `, but for ${down.length} that are not ready themselves: ${named(down)}`;
+  const without = down.length === 0 ? '' : `, but for ${down.length} that are not ready themselves: ${listed(down)}`;
   if (waiting.length === 0) {
     return condition('AgentsReady', true, 'Ready', `All ${expected.length} nodes are ready${without}`.slice(0, 4096));
   }
   // What will not pass by itself comes first.
   const troubled = waiting.filter(({ reason }) => !startingReasons.has(reason));
-  const first = [...troubled, ...waiting.filter(({ reason }) => startingReasons.has(reason))].slice(0, maxNamed);
-  const more = waiting.length - first.length;
-  const message = [
-    `${waiting.length} of ${expected.length} nodes are not ready: `,
-    first.map((node) => `${node.name}: ${node.message}`).join('; '),
-    more > 0 ? `; and ${more} more` : '',
-  ].join('');
+  const ordered = [...troubled, ...waiting.filter(({ reason }) => startingReasons.has(reason))];
+  const named = ordered.map((node) => `${node.name}: ${node.message}`);
+  const message = `${waiting.length} of ${expected.length} nodes are not ready: ${listed(named, { separator: '; ' })}`;
   return condition('AgentsReady', false, troubled.length === 0 ? 'Starting' : 'NodesNotReady', message.slice(0, 4096));
 }
 
 /** Whether an agent should serve there now: a node that is not ready itself can run none, and others go on without it. */
 function isUp({ reason }: NodeState): boolean {
   return reason !== nodeNotReadyReason;
-}
-
-function named(nodes: readonly string[]): string {
-  const more = nodes.length - maxNamed;
-  return `${nodes.slice(0, maxNamed).join(', ')}${more > 0 ? ` and ${more} more` : ''}`;
 }
 
 /** Groups of one cluster may select the same node: the first has it, and the last may be for all the others. */
@@ -117,12 +107,10 @@ function placement(cluster: StorageCluster, { conflicts, foreign }: Observation)
   const taken = conflicts.filter(({ takenBy }) => takenBy.cluster !== cluster.metadata.name);
   if (taken.length === 0)
     return condition('Placement', true, 'Exclusive', 'No other StorageCluster has one of the nodes');
-  const named = taken.slice(0, maxNamed).map(({ node, group, takenBy }) => {
-    const owner = `group ${takenBy.group} of StorageCluster ${takenBy.cluster}`;
-    return `Node ${node} of group ${group} belongs to ${owner}`;
+  const named = taken.map(({ node, group, takenBy }) => {
+    return `Node ${node} of group ${group} belongs to group ${takenBy.group} of StorageCluster ${takenBy.cluster}`;
   });
-  const more = taken.length - named.length;
-  const message = `${named.join('; ')}${more > 0 ? `; and ${more} more` : ''}; give the groups selectors that exclude each other`;
+  const message = `${listed(named, { separator: '; ' })}; give the groups selectors that exclude each other`;
   return condition('Placement', false, 'NodeInAnotherCluster', message.slice(0, 4096));
 }
 

@@ -1,6 +1,6 @@
 import { type Logger, systemClock } from '@hearth/common';
 import { hasNewSpec, type KubernetesClient, ownKey, runController, WorkQueue, watch } from '@hearth/common/kubernetes';
-import { type ClusterStatus, statusOf } from '../agents/index.ts';
+import type { ClusterStatus } from '../agents/index.ts';
 import type { NodeFacts } from '../kubernetes/index.ts';
 import { reconcileObject } from '../reconciler/index.ts';
 import { OwnedObjects, type OwnedSources } from './owned_objects.ts';
@@ -31,7 +31,6 @@ export async function runStorageClusterController(
   const owned = new OwnedObjects(options.owned, environment.namespace);
   const reconciler = new StorageClusterReconciler({ ...options, owned, now, deletionTimeoutMs });
   const known = (name: string) => (clusters.get(name) === undefined ? [] : [name]);
-  const reports = statusOf(agents);
   const watches = [
     watch(clusters, (name, _before, after) => {
       if (after !== undefined) return [name];
@@ -47,8 +46,8 @@ export async function runStorageClusterController(
     ),
     watch(pods, (_key, ...states) => states.flatMap((pod) => pod?.cluster || []), gatherMs),
     watch(owned, ownKey, gatherMs),
-    watch(reports, (name, before, after) => (readinessOf(before) === readinessOf(after) ? [] : known(name)), gatherMs),
-    watch(reports, known, figuresMs),
+    watch(agents, (name, before, after) => (readinessOf(before) === readinessOf(after) ? [] : known(name)), gatherMs),
+    watch(agents, known, figuresMs),
   ];
   await runController({
     name: 'storageclusters',

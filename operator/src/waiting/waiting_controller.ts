@@ -1,7 +1,7 @@
 import type { Logger } from '@hearth/common';
 import { type EventRecorder, runController, WorkQueue, watch } from '@hearth/common/kubernetes';
 import type { Dataset } from '@hearth/common/resources';
-import type { Source } from '../kubernetes/index.ts';
+import { Interests, type Source } from '../kubernetes/index.ts';
 import { findCondition, reconcileKey } from '../reconciler/index.ts';
 import type { AwaitingPod } from './awaiting_pod.ts';
 import { WaitingPods } from './waiting_pods.ts';
@@ -21,7 +21,7 @@ const gatherMs = 2_000;
 export async function runWaitingController(options: WaitingControllerOptions, signal: AbortSignal): Promise<void> {
   const { pods, datasets, events, logger } = options;
   const reconciler = new WaitingPods({ datasets, events });
-  const waiting = new WaitingByDataset();
+  const interests = new Interests();
   await runController({
     name: 'waiting-pods',
     queue: new WorkQueue({ firstDelayMs: 500, longestDelayMs: 60_000 }),
@@ -30,16 +30,16 @@ export async function runWaitingController(options: WaitingControllerOptions, si
       watch(
         pods,
         (key, before, after) => {
-          waiting.update(key, before, after);
+          interests.set(key, awaitedBy(after));
           if (before !== undefined && before.uid !== after?.uid) reconciler.forget(before.uid);
           return after === undefined ? [] : [key];
         },
         gatherMs,
       ),
-      watch(datasets, (key, before, after) => (readinessOf(before) === readinessOf(after) ? [] : waiting.for(key))),
+      watch(datasets, (key, before, after) => (readinessOf(before) === readinessOf(after) ? [] : interests.of(key))),
     ],
     first: () => {
-      for (const key of pods.keys()) waiting.update(key, undefined, pods.get(key));
+      for (const key of pods.keys()) interests.set(key, awaitedBy(pods.get(key)));
       return pods.keys();
     },
     reconcile: reconcileKey(reconciler, (key) => pods.get(key)),
@@ -48,25 +48,10 @@ export async function runWaitingController(options: WaitingControllerOptions, si
   });
 }
 
-/** Keys of pods, by the key of a Dataset that they wait for. */
-class WaitingByDataset {
-  readonly #pods = new Map<string, Set<string>>();
-
-  update(pod: string, before: AwaitingPod | undefined, after: AwaitingPod | undefined): void {
-    for (const dataset of keysOf(before)) {
-      const there = this.#pods.get(dataset);
-      there?.delete(pod);
-      if (there?.size === 0) this.#pods.delete(dataset);
-    }
-    for (const dataset of keysOf(after)) this.#pods.set(dataset, (this.#pods.get(dataset) ?? new Set()).add(pod));
-  }
-
-  for(dataset: string): string[] {
-    return [...(this.#pods.get(dataset) ?? [])];
-  }
+/** Keys of the Datasets that a pod waits for. */
+function awaitedBy(pod: AwaitingPod | undefined): ReadonlySet<string> {
+  return new Set(pod?.datasets.map((name) => `${pod.namespace}/${name}`));
 }
-
-const keysOf = (pod: AwaitingPod | undefined) => pod?.datasets.map((name) => `${pod.namespace}/${name}`) ?? [];
 
 function readinessOf(dataset: Dataset | undefined): string {
   const ready = findCondition(dataset?.status?.conditions, 'Ready');

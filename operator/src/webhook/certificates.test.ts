@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { X509Certificate } from 'node:crypto';
-import { authorityLifeMs, leafLifeMs, type SecretTexts } from '../certificates/index.ts';
+import { authorityLifeMs, leafLifeMs } from '../certificates/index.ts';
+import type { SecretTexts } from '../kubernetes/index.ts';
 import { planWebhookCertificates } from './certificates.ts';
 
 const name = 'hearth-webhook.hearth-system.svc';

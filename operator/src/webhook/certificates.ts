@@ -7,9 +7,9 @@ import {
   type LeafRequest,
   leafFault,
   renewalTime,
-  type SecretTexts,
   unexpired,
 } from '../certificates/index.ts';
+import type { SecretTexts } from '../kubernetes/index.ts';
 
 export interface WebhookCertificates {
   /** The contents of the Secret: ca.crt (the authority, then its predecessors), ca.key, tls.crt, tls.key. */

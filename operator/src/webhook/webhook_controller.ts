@@ -9,8 +9,7 @@ import {
   WorkQueue,
   watch,
 } from '@hearth/common/kubernetes';
-import type { SecretTexts } from '../certificates/index.ts';
-import { labelsOfOperator, type Source } from '../kubernetes/index.ts';
+import { labelsOfOperator, type SecretTexts, type Source, secretData, secretTexts } from '../kubernetes/index.ts';
 import { type Reconciler, reconcileKey } from '../reconciler/index.ts';
 import { planWebhookCertificates, type WebhookCertificates } from './certificates.ts';
 
@@ -63,7 +62,7 @@ export class WebhookReconciler implements Reconciler<string, ObservedWebhook, We
     const now = time();
     const believed = authoritiesOf(configurations.get(webhookName));
     const name = this.#options.serverName ?? `${webhookName}.${namespace}.svc`;
-    const texts = webhookTexts(secrets.get(`${namespace}/${webhookName}`));
+    const texts = secretTexts(secrets.get(`${namespace}/${webhookName}`));
     return { now, believed, certificates: await planWebhookCertificates(name, texts, believed ?? '', now) };
   }
 
@@ -115,18 +114,11 @@ export async function runWebhookController(options: WebhookControllerOptions, si
   });
 }
 
-/** Texts of the webhook's Secret, by key. */
-export function webhookTexts(secret: Secret | undefined): SecretTexts {
-  const entries = Object.entries(secret?.data ?? {});
-  return Object.fromEntries(entries.map(([key, value]) => [key, Buffer.from(value, 'base64').toString('utf8')]));
-}
-
 function secretOf(namespace: string, texts: SecretTexts): Applied<Secret> {
-  const data = Object.entries(texts).map(([key, text]) => [key, Buffer.from(text).toString('base64')]);
   return {
     metadata: { name: webhookName, namespace, labels: labelsOfOperator('webhook') },
     type: 'kubernetes.io/tls',
-    data: Object.fromEntries(data),
+    data: secretData(texts),
   };
 }
 

@@ -5,12 +5,12 @@ import {
   type ServerWritableStream,
   type UntypedServiceImplementation,
 } from '@grpc/grpc-js';
+import type { CallName, RequestOf, ResponseOf, StreamName } from '@hearth/common';
 import { controlApi } from '@hearth/common';
 import { ControlService, GetStatusResponse, NodeStatus } from '@hearth/common/generated/hearth/v1/control.ts';
 import { scriptedControl } from '@hearth/common/grpc/testing';
-import type { SecretTexts } from '../../certificates/index.ts';
+import type { SecretTexts } from '../../kubernetes/index.ts';
 import type { AgentEndpoint } from '../agent_connection.ts';
-import type { CallName, RequestOf, ResponseOf, StreamName } from '../agents.ts';
 
 /** Answers of the fake; calls without one fail with UNIMPLEMENTED. */
 export type Answers = {

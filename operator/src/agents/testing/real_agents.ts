@@ -3,7 +3,8 @@ import { join } from 'node:path';
 import { silentLogger } from '@hearth/common';
 import { freePort } from '@hearth/common/testing';
 import { type AgentSettings, Cluster } from '@hearth/common/testing/agents';
-import { agentName, planCertificates, type SecretTexts } from '../../certificates/index.ts';
+import { agentName, planCertificates } from '../../certificates/index.ts';
+import type { SecretTexts } from '../../kubernetes/index.ts';
 import { AgentDirectory, type AgentEndpoint } from '../index.ts';
 
 /** Real agents of the StorageCluster `main` on this machine, which the operator's parts ask by mutual TLS. */

@@ -1,19 +1,11 @@
-import { HearthError } from '@hearth/common';
+import { HearthError, type RequestOf } from '@hearth/common';
 import {
   type AddDatasetProgress,
   type AddDatasetRequest,
   type Dataset as AgentDataset,
   NodeStatus,
-  type Volume,
 } from '@hearth/common/generated/hearth/v1/control.ts';
-import type {
-  Agents,
-  CallOptions,
-  ClusterAgents,
-  ClusterStatus,
-  RequestOf,
-  StatusListener,
-} from '../../agents/index.ts';
+import type { Agents, CallOptions, ClusterAgents, ClusterStatus, StatusListener } from '../../agents/index.ts';
 
 type Listing = (request: AddDatasetRequest, signal: AbortSignal) => AsyncIterable<Partial<AddDatasetProgress>>;
 
@@ -24,7 +16,6 @@ export class FakeAgents implements Agents, ClusterAgents {
   readonly trouble = undefined;
   /** Every call but those of the status. */
   readonly calls: { name: string; request: unknown; feature?: string }[] = [];
-  readonly volumes = new Map<string, Volume>();
   /** The error of the next calls of this name, before anything else happens. */
   readonly failing = new Map<string, HearthError>();
   readonly #listeners = new Set<StatusListener>();
@@ -40,7 +31,7 @@ export class FakeAgents implements Agents, ClusterAgents {
     return cluster === this.cluster ? this : undefined;
   }
 
-  onStatus(listener: StatusListener): () => void {
+  onChange(listener: StatusListener): () => void {
     this.#listeners.add(listener);
     return () => this.#listeners.delete(listener);
   }
@@ -85,9 +76,6 @@ export class FakeAgents implements Agents, ClusterAgents {
       setCredentials: () => ({}),
       removeDataset: () => this.#remove((request as RequestOf<'removeDataset'>).name),
       getDataset: () => this.#known((request as RequestOf<'getDataset'>).name),
-      createVolume: () => this.#createVolume(request as Volume),
-      getVolume: () => this.volumes.get((request as RequestOf<'getVolume'>).name) ?? missing('volume'),
-      deleteVolume: () => this.volumes.delete((request as RequestOf<'deleteVolume'>).name),
     };
     const answer = answers[name] ?? (() => missing(`call ${name}`));
     return answer() as never;
@@ -124,11 +112,6 @@ export class FakeAgents implements Agents, ClusterAgents {
     this.#known(name);
     this.know(name, undefined);
     return {};
-  }
-
-  #createVolume(volume: Volume): Volume {
-    this.volumes.set(volume.name, volume);
-    return volume;
   }
 
   #notify(change: Partial<ClusterStatus>): void {

@@ -27,7 +27,7 @@ export class TestAgents implements Agents {
     return { cluster, status: this.#status, trouble: undefined, call: unused, stream: unused };
   }
 
-  onStatus(listener: StatusListener): () => void {
+  onChange(listener: StatusListener): () => void {
     this.#listeners.add(listener);
     return () => void this.#listeners.delete(listener);
   }

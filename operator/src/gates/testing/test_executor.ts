@@ -24,7 +24,7 @@ export class TestExecutor implements Readiness {
       }
       this.#tell(key);
     });
-    agents.onStatus(() => {
+    agents.onChange(() => {
       for (const key of preloads.keys()) this.#tell(key);
     });
   }
