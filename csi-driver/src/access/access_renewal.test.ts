@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { HearthError, type Logger, silentLogger } from '@hearth/common';
-import { TestClock } from '@hearth/common/testing';
+import { TestClock, until } from '@hearth/common/testing';
 import { CsiError } from '../csi_error.ts';
 import type { AccessRecord } from './access_records.ts';
 import { AccessRenewal } from './access_renewal.ts';
@@ -11,7 +11,11 @@ describe('AccessRenewal', () => {
   let renewed: string[];
   let failure: Error | undefined;
   let warnings: string[];
+  let clusterOf: (target: string) => string;
+  let slow: { target: string; until: Promise<void> } | undefined;
   beforeEach(() => {
+    clusterOf = () => 'c';
+    slow = undefined;
     clock = new TestClock();
     targets = ['/one', '/two'];
     renewed = [];
@@ -24,9 +28,14 @@ describe('AccessRenewal', () => {
     return new AccessRenewal({
       records: {
         all: async () =>
-          targets.map((target) => ({ cluster: 'c', id: target, record: { id: target, target } as AccessRecord })),
+          targets.map((target) => ({
+            cluster: clusterOf(target),
+            id: target,
+            record: { id: target, target } as AccessRecord,
+          })),
       },
       renew: async (target) => {
+        if (target === slow?.target) await slow.until;
         if (failure !== undefined) throw failure;
         renewed.push(target);
       },
@@ -73,6 +82,17 @@ describe('AccessRenewal', () => {
     failure = new CsiError('ABORTED', 'under way');
     await renewal().look();
     assert.deepEqual(warnings, []);
+  });
+
+  it('lets the agent of one cluster hold up no pods of another', async () => {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    clusterOf = (target) => target;
+    slow = { target: '/one', until: promise };
+    const looking = renewal().look();
+    await until(() => renewed.includes('/two'));
+    resolve();
+    await looking;
+    assert.deepEqual(taken(), ['/two', '/one']);
   });
 
   it('looks every so often until it is closed', async () => {

@@ -1,15 +1,18 @@
 import { HearthError } from '@hearth/common';
 import { CsiError } from '../csi_error.ts';
+import type { StoredRecord } from '../records/index.ts';
 import { type LookParts, RecurringLook } from '../recurring_look.ts';
-import type { AccessRecords } from './access_records.ts';
+import type { AccessRecord, AccessRecords } from './access_records.ts';
 
 export interface AccessRenewalParts extends LookParts {
   records: Pick<AccessRecords, 'all'>;
-  /** As `ClientAccess.renew`, alone for its target. */
+  /** Gives the folder at a target a new token. */
   renew: (target: string) => Promise<void>;
   /** Milliseconds between two renewals of a folder: a small part of a token's life. */
   renewMs: number;
 }
+
+const never = Number.NEGATIVE_INFINITY;
 
 /**
  * Renews the tokens of pods long before they expire, so that an agent may be away for most of a token's life. Keeps nothing
@@ -31,15 +34,18 @@ export class AccessRenewal extends RecurringLook {
     const stored = await records.all();
     const ids = new Set(stored.map(({ id }) => id));
     for (const id of this.#renewed.keys()) if (!ids.has(id)) this.#renewed.delete(id);
-    for (const { id, record } of stored) {
-      const last = this.#renewed.get(id)?.at ?? Number.NEGATIVE_INFINITY;
-      if (record !== undefined && this.clock.now() - last >= renewMs) await this.#renew(id, record.target);
-    }
+    const due = stored.filter(({ id }) => this.clock.now() - (this.#renewed.get(id)?.at ?? never) >= renewMs);
+    // The agents of clusters at once: one that is slow to answer holds up only its own pods.
+    await Promise.all([...Map.groupBy(due, ({ cluster }) => cluster).values()].map((ofOne) => this.#renewEach(ofOne)));
+  }
+
+  async #renewEach(stored: readonly StoredRecord<AccessRecord>[]): Promise<void> {
+    for (const { id, record } of stored) if (record !== undefined) await this.#renew(id, record.target);
   }
 
   async #renew(id: string, target: string): Promise<void> {
     const { renew, logger } = this.#parts;
-    const { at = Number.NEGATIVE_INFINITY, failure = '' } = this.#renewed.get(id) ?? {};
+    const { at = never, failure = '' } = this.#renewed.get(id) ?? {};
     try {
       await renew(target);
       this.#renewed.set(id, { at: this.clock.now(), failure: '' });

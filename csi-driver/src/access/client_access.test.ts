@@ -98,6 +98,11 @@ function publication(changes: Partial<AccessPublication> = {}): AccessPublicatio
   };
 }
 
+async function renew(access: ClientAccess): Promise<void> {
+  const renewal = await access.renewal(target, signal);
+  if (renewal !== undefined) await access.refill(renewal);
+}
+
 describe('ClientAccess', () => {
   const worlds: World[] = [];
   const newWorld = (): World => {
@@ -146,20 +151,28 @@ describe('ClientAccess', () => {
     await world.access().publish(publication(), signal);
     world.agents = ['gd2fs://10.0.0.3:7527'];
     world.datasets.clear();
-    await world.access().renew(target, signal);
+    await renew(world.access());
     world.checkPublished(2);
     world.isAgentDown = true;
-    await assert.rejects(world.access().renew(target, signal), /the agent is down/);
+    await assert.rejects(renew(world.access()), /the agent is down/);
     world.checkPublished(2);
   });
 
-  it('renews nothing for a folder that has gone', async () => {
+  it('renews nothing for a folder that has gone, or is another one when the token has come', async () => {
     const world = newWorld();
+    await renew(world.access());
+    assert.equal(world.tokens, 0);
     await world.access().publish(publication(), signal);
+    const renewal = await world.access().renewal(target, signal);
+    assert.ok(renewal);
+    await world.access().unpublish('csi-1', target);
+    await world.access().refill(renewal);
+    await world.checkNothing();
+    await world.access().publish(publication({ volume: 'csi-2' }), signal);
+    await world.access().refill(renewal);
+    world.checkPublished(3);
     world.mounts.reboot();
-    await world.access().renew(target, signal);
-    await world.access().renew('/kubelet/pods/2/mount', signal);
-    assert.equal(world.tokens, 1);
+    await renew(world.access());
     assert.deepEqual(await reconcileRecords(world.records, world.mounts, silentLogger), { kept: 0, removed: 1 });
   });
 
@@ -169,7 +182,7 @@ describe('ClientAccess', () => {
     await world.access().publish(publication(), signal);
     assert.equal(mountAt(world.mounts.entries, `${target}/agent`), undefined);
     mkdirSync(world.clients);
-    await world.access().renew(target, signal);
+    await renew(world.access());
     world.checkPublished(2);
   });
 

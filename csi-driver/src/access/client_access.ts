@@ -28,6 +28,13 @@ export interface ClientAccessParts {
   clock?: Clock;
 }
 
+/** New files for the folder of a record. */
+export interface Renewal {
+  agent: NodeAgent;
+  record: AccessRecord;
+  files: readonly FolderEntry[];
+}
+
 /** A pod reads on for so long after its node has lost the agent. */
 const tokenLifeMs = 3_600_000;
 
@@ -95,13 +102,23 @@ export class ClientAccess {
     return true;
   }
 
-  /** Replaces the files before the token expires. Nothing when the folder has gone. Errors as those of the agent. */
-  async renew(target: string, signal: AbortSignal): Promise<void> {
-    const { agents, mounts, records } = this.#parts;
-    const found = await records.locate(target);
-    if (found === undefined || (await mountAtTarget(mounts, target)) === undefined) return;
-    const agent = await agents.find(found.cluster);
-    await this.#fill(agent, found.record, await tokenFiles(agent, found.record, signal));
+  /**
+   * Asks the agent for files with a new token, for `refill`; undefined when the folder has gone. Needs no lock, so that no
+   * agent that is slow to answer keeps a volume from being unpublished. Errors as those of the agent.
+   */
+  async renewal(target: string, signal: AbortSignal): Promise<Renewal | undefined> {
+    const found = await this.#parts.records.locate(target);
+    if (found === undefined) return undefined;
+    const agent = await this.#parts.agents.find(found.cluster);
+    return { agent, record: found.record, files: await tokenFiles(agent, found.record, signal) };
+  }
+
+  /** Replaces the files of a folder, unless it has gone or is another one by now. */
+  async refill({ agent, record, files }: Renewal): Promise<void> {
+    const { mounts, records } = this.#parts;
+    const present = await records.find(record.target);
+    if (present?.volume !== record.volume || present.publishedAt !== record.publishedAt) return;
+    if ((await mountAtTarget(mounts, record.target)) !== undefined) await this.#fill(agent, present, files);
   }
 
   /** Room of the folder at a target; undefined when it is not this volume, or nothing. */

@@ -37,6 +37,7 @@ class FakePublications {
 class FakeAccess {
   readonly asked: AccessPublication[] = [];
   readonly renewed: string[] = [];
+  gate: Promise<void> = Promise.resolve();
   /** Where it has something. */
   target: string | undefined;
 
@@ -51,7 +52,12 @@ class FakeAccess {
     return true;
   }
 
-  async renew(path: string): Promise<void> {
+  async renewal(path: string): Promise<{ path: string }> {
+    await this.gate;
+    return { path };
+  }
+
+  async refill({ path }: { path: string }): Promise<void> {
     this.renewed.push(path);
   }
 
@@ -170,6 +176,17 @@ describe('NodeService', () => {
     assert.deepEqual(publications.unpublished, []);
     await service.nodeUnpublishVolume({ volumeId: 'pvc-1', targetPath: target });
     assert.deepEqual(publications.unpublished, [['pvc-1', target]]);
+  });
+
+  it('unpublishes while the agent is slow to give a new token', async () => {
+    const { promise, resolve } = Promise.withResolvers<void>();
+    access.target = target;
+    access.gate = promise;
+    const renewing = service.renewAccess(target, signal);
+    await service.nodeUnpublishVolume({ volumeId: 'pvc-1', targetPath: target });
+    assert.equal(access.target, undefined);
+    resolve();
+    await renewing;
   });
 
   it('refuses client access by a PersistentVolume', async () => {

@@ -106,9 +106,11 @@ export class NodeService {
     return {};
   }
 
-  /** As `ClientAccess.renew`; `ABORTED` while another operation for the target is under way. */
+  /** Renews the token of a pod. `ABORTED` while another operation for the target is under way. */
   async renewAccess(target: string, signal: AbortSignal): Promise<void> {
-    await this.#locks.hold([targetKey(target)], () => this.#options.access.renew(target, signal));
+    const { access } = this.#options;
+    const renewal = await access.renewal(target, signal);
+    if (renewal !== undefined) await this.#locks.hold([targetKey(target)], () => access.refill(renewal));
   }
 
   /** As `Publications.rebind`; `ABORTED` while another operation for the target is under way. */
