@@ -8,6 +8,7 @@ NotImplementedError.
 
 import errno
 import os
+import pathlib
 import stat
 import threading
 from typing import Any
@@ -17,13 +18,23 @@ from fsspec.spec import AbstractBufferedFile, AbstractFileSystem
 from pygd2fs import SGE, Client, InspectStatus, Request, _native
 
 _PREFIX = "/dataset/"
+# Where pods mount a volume with clientAccess.
+_ACCESS = pathlib.Path("/var/run/hearth")
+
+
+def _access(name: str) -> str | None:
+    """Text of a file of the pod's volume; None where there is no such volume."""
+    try:
+        return (_ACCESS / name).read_text()
+    except OSError:
+        return None
 
 
 class HearthFileSystem(AbstractFileSystem):
     """Any thread, also several at once.
 
-    cpaddr: addresses of agents, by default those in HEARTH_CPADDR. cluster: the cluster's name, by default that in
-    HEARTH_CLUSTER or "hearth". dpaddrs, iothreads, streams: as pygd2fs.Client() takes them.
+    cpaddr: addresses of agents, by default those in HEARTH_CPADDR, else those of the pod's volume at /var/run/hearth.
+    cluster: the cluster's name, by default that in HEARTH_CLUSTER, of the pod's volume, or "hearth". dpaddrs, iothreads, streams: as pygd2fs.Client() takes them.
     """
 
     protocol = "hearth"
@@ -40,10 +51,10 @@ class HearthFileSystem(AbstractFileSystem):
         **options: Any,
     ) -> None:
         super().__init__(**options)
-        cpaddr = cpaddr or os.environ.get("HEARTH_CPADDR")
+        cpaddr = cpaddr or os.environ.get("HEARTH_CPADDR") or _access("addresses")
         if not cpaddr:
             raise ValueError("cpaddr is missing: pass cpaddr= or set HEARTH_CPADDR to addresses of agents")
-        cluster = cluster or os.environ.get("HEARTH_CLUSTER", "hearth")
+        cluster = cluster or os.environ.get("HEARTH_CLUSTER") or _access("cluster") or "hearth"
         self._client = Client(cpaddr, dpaddrs, cluster, iothreads, 0, streams)
         self._queues = threading.local()  # each thread waits for its own requests
 

@@ -2,8 +2,11 @@
 
 import errno
 import os
+import pathlib
+import tempfile
 import threading
 import unittest
+from unittest import mock
 
 from gd2fs_agent import AgentTest
 
@@ -12,6 +15,7 @@ try:
 except ImportError as error:
     raise unittest.SkipTest("fsspec is not installed") from error
 
+from pygd2fs import filesystem
 from pygd2fs.filesystem import HearthFileSystem
 
 URL = "hearth://test/file"
@@ -33,6 +37,16 @@ class FileSystemTest(AgentTest):
             self.assertEqual(file.read(), self.expected[-7:])
             file.seek(0)
             self.assertEqual(file.read(), self.expected)
+
+    def test_connects_in_a_pod_by_the_files_of_its_volume(self):
+        with tempfile.TemporaryDirectory() as folder, mock.patch.object(filesystem, "_ACCESS", pathlib.Path(folder)):
+            with self.assertRaisesRegex(ValueError, "cpaddr is missing"):
+                HearthFileSystem(iothreads=1, skip_instance_cache=True)
+            pathlib.Path(folder, "addresses").write_text(f"gd2fs://127.0.0.1:1,{self.address}")
+            pathlib.Path(folder, "cluster").write_text("test")
+            fs = HearthFileSystem(iothreads=1, skip_instance_cache=True)
+            self.addCleanup(fs._client.close)
+            self.assertEqual(fs.cat_file(URL, 0, 10), self.expected[:10])
 
     def test_reads_ranges(self):
         size = len(self.expected)
