@@ -1,4 +1,4 @@
-// How long reads take whose path dies under them, as docs/rdma.md says.
+// How long reads take whose path dies under them, as docs/design/rdma.md says.
 #include <gtest/gtest.h>
 
 #include "transport/rdma_test_pair.h"
