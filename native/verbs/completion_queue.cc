@@ -101,7 +101,7 @@ void CompletionQueue::takeEvents() {
 }
 
 bool CompletionQueue::reserve(std::uint32_t entries) {
-  if (entries > entries_ - reserved_) return false;
+  if (!hasRoom(entries)) return false;
   reserved_ += entries;
   return true;
 }

@@ -52,6 +52,9 @@ class CompletionQueue {
   // Of endpoints. A queue that overflows is lost with all queue pairs, so each reserves room for
   // everything that it may have under way. False: there is not so much left.
   [[nodiscard]] bool reserve(std::uint32_t entries);
+  [[nodiscard]] bool hasRoom(std::uint32_t entries) const {
+    return entries <= entries_ - reserved_;
+  }
   void release(std::uint32_t entries) { reserved_ -= entries; }
   void add(std::uint32_t queuePair, Taker& taker) { takers_[queuePair] = &taker; }
   void remove(std::uint32_t queuePair) { takers_.erase(queuePair); }

@@ -1,5 +1,6 @@
 #include "verbs/endpoint.h"
 
+#include <algorithm>
 #include <cerrno>
 
 namespace hearth {
@@ -57,6 +58,12 @@ void Endpoint::post(std::vector<std::unique_ptr<Transfer>> batch) {
 void Endpoint::addCredit(std::uint32_t receives) {
   credit_ += receives;
   pump();
+}
+
+std::uint32_t Endpoint::spareCredit() const {
+  const auto waiting =
+      std::ranges::count_if(waiting_, [](const auto& each) { return each->takesReceive(); });
+  return credit_ - std::min(credit_, static_cast<std::uint32_t>(waiting));
 }
 
 void Endpoint::pump() {

@@ -57,11 +57,14 @@ class Endpoint final : private CompletionQueue::Taker {
 
   // Takes all of them and settles each by itself. Those for which the queue has no room, or the
   // other side no receive, wait in order. A transfer settles with kUnsupported when its memory is
-  // not registered, kInvalidArgument when it is too large for the queue, and with kUnavailable when
-  // the endpoint has failed.
+  // not registered and it is no message of EndpointOptions.unregisteredBytes at most,
+  // kInvalidArgument when it is too large for the queue, and with kUnavailable when the endpoint
+  // has failed.
   void post(std::vector<std::unique_ptr<Transfer>> batch);
   // The other side has posted so many receives again.
   void addCredit(std::uint32_t receives);
+  // Receives of the other side that no transfer has taken or waits for.
+  [[nodiscard]] std::uint32_t spareCredit() const;
 
   [[nodiscard]] bool usable() const { return state_ == State::kReady; }
   // `failed` is called once, after all transfers were settled, and may not destroy the endpoint.

@@ -82,6 +82,49 @@ TEST(EndpointTest, SendsSmallMessagesInlineFromMemoryThatIsNotRegistered) {
   EXPECT_THAT(pair.left.messages, ElementsAre("yes"));
 }
 
+TEST(EndpointTest, CopiesSmallMessagesWhereTheDeviceTakesNoneInline) {
+  EndpointPair pair({.left = {.name = "left0", .address = 1, .inlineBytes = 0},
+                     .right = {.name = "right0", .address = 2, .inlineBytes = 32}});
+  // More than may be under way at a time: each copy's room comes back.
+  const std::size_t all = 3 * std::size_t{pair.options.sendRequests};
+  for (std::size_t at = 0; at < all; ++at) {
+    pair.send(pair.left, std::to_string(at));
+    pair.settleAll();
+    pair.left.endpoint->addCredit(1);
+  }
+  EXPECT_EQ(pair.outcomes.size(), all);
+  EXPECT_THAT(pair.outcomes, Each(ErrorCode::kOk));
+  ASSERT_EQ(pair.right.messages.size(), all);
+  EXPECT_EQ(pair.right.messages.back(), std::to_string(all - 1));
+  // Of the right side's messages a part is inline.
+  const std::string longer(40, 'x');
+  pair.send(pair.right, "short");
+  pair.send(pair.right, longer);
+  pair.settleAll();
+  EXPECT_THAT(pair.left.messages, ElementsAre("short", longer));
+  EXPECT_TRUE(pair.left.endpoint->usable() && pair.right.endpoint->usable());
+}
+
+TEST(EndpointTest, KeepsTheRoomOfCopiesThatAreUnderWay) {
+  EndpointPair pair({.left = {.name = "left0", .address = 1, .inlineBytes = 0}});
+  pair.fabric.judgeBy(
+      [](std::uint32_t, ibv_wr_opcode) -> Fabric::Verdict { return {.held = true}; });
+  const std::size_t all = 2 * std::size_t{pair.options.sendRequests};
+  pair.left.endpoint->addCredit(static_cast<std::uint32_t>(all));
+  for (std::size_t at = 0; at < all; ++at) pair.send(pair.left, std::to_string(at));
+  EXPECT_TRUE(pair.outcomes.empty());
+  pair.left.endpoint->fail({ErrorCode::kDeadlineExceeded, "late"});
+  EXPECT_EQ(pair.outcomes.size(), all);
+  pair.poll();
+  EXPECT_TRUE(pair.left.endpoint->drained());
+}
+
+TEST(EndpointTest, RefusesALongMessageFromMemoryThatTheDeviceDoesNotKnow) {
+  EndpointPair pair;
+  pair.send(pair.left, std::string(pair.options.unregisteredBytes + 1, 'x'));
+  EXPECT_THAT(pair.outcomes, ElementsAre(ErrorCode::kUnsupported));
+}
+
 TEST(EndpointTest, WaitsForCreditBeforeItSends) {
   EndpointPair pair;
   const std::size_t all = pair.options.receives + 3;

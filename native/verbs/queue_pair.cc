@@ -73,17 +73,17 @@ Status QueuePair::createPair(CompletionQueue::Taker& taker) {
                .max_recv_wr = options_.receives,
                .max_send_sge = device_->limits().pieces,
                .max_recv_sge = 1,
-               .max_inline_data = options_.inlineBytes};
-  errno = ENOMEM;
-  pair_ = device_->verbs().createQp(device_->pd(), &about);
-  if (pair_ == nullptr && options_.inlineBytes != 0) {
-    // Some devices refuse what exceeds their room for inline data, instead of granting less.
-    about.cap.max_inline_data = options_.inlineBytes = 0;
-    pair_ = device_->verbs().createQp(device_->pd(), &about);
-  }
+               .max_inline_data = options_.unregisteredBytes};
+  pair_ = createWith(about);
   if (pair_ == nullptr) return errnoError(errno, "creating a queue pair");
-  options_.inlineBytes = std::min(options_.inlineBytes, about.cap.max_inline_data);
   completions_.add(pair_->qp_num, taker);
+  inlineBytes_ = std::min(options_.unregisteredBytes, about.cap.max_inline_data);
+  if (inlineBytes_ < options_.unregisteredBytes) {
+    auto copies =
+        RegisteredPool::create(device_, options_.sendRequests, options_.unregisteredBytes);
+    if (!copies.ok()) return copies.error();
+    copies_ = std::move(*copies);
+  }
 
   const PortDescription& port = device_->port();
   address_ = {.link = port.link,
@@ -100,6 +100,18 @@ Status QueuePair::createPair(CompletionQueue::Taker& taker) {
   attributes.qp_access_flags = IBV_ACCESS_REMOTE_WRITE;  // as windows allow it
   return modify(attributes, IBV_QP_STATE | IBV_QP_PKEY_INDEX | IBV_QP_PORT | IBV_QP_ACCESS_FLAGS,
                 "INIT");
+}
+
+ibv_qp* QueuePair::createWith(ibv_qp_init_attr& about) {
+  const ibv_qp_cap wanted = about.cap;
+  // Some devices refuse what exceeds their room for inline bytes, instead of granting less.
+  for (std::uint32_t bytes = options_.unregisteredBytes;; bytes /= 2) {
+    about.cap = wanted;
+    about.cap.max_inline_data = bytes;
+    errno = ENOMEM;
+    ibv_qp* const made = device_->verbs().createQp(device_->pd(), &about);
+    if (made != nullptr || bytes == 0) return made;
+  }
 }
 
 Status QueuePair::modify(ibv_qp_attr& attributes, int mask, const char* to) {

@@ -8,6 +8,7 @@
 
 #include "verbs/completion_queue.h"
 #include "verbs/device.h"
+#include "verbs/registered_pool.h"
 
 namespace hearth {
 
@@ -15,8 +16,10 @@ struct EndpointOptions {
   std::uint32_t sendRequests = 128;
   std::uint32_t receives = 64;
   std::uint32_t receiveBytes = 4096;
-  std::uint32_t signalEvery = 16;   // work requests
-  std::uint32_t inlineBytes = 128;  // at most; fewer where the device takes no more
+  std::uint32_t signalEvery = 16;  // work requests
+  // A message of so many bytes may lie in memory that the device does not know. The request has it
+  // inline, as far as the device takes that; else it is copied into registered memory.
+  std::uint32_t unregisteredBytes = 128;
 };
 
 // In the id of a work request: it is a receive, and the other bits are its number.
@@ -54,11 +57,20 @@ class QueuePair {
   }
 
   [[nodiscard]] const EndpointOptions& options() const { return options_; }
+  // Of one request, that the device takes inline; at most options().unregisteredBytes.
+  [[nodiscard]] std::uint32_t inlineBytes() const { return inlineBytes_; }
+  // A copy of at most options().unregisteredBytes that the device knows. There is room for one in
+  // each request that is posted. Only where inlineBytes() are fewer.
+  [[nodiscard]] MemorySlice copyOf(const MemoryVector& message) const {
+    return copies_->copyOf(message);
+  }
   [[nodiscard]] const std::shared_ptr<Device>& device() const { return device_; }
 
  private:
   QueuePair(std::shared_ptr<Device> device, CompletionQueue& completions, EndpointOptions options);
   [[nodiscard]] Status createPair(CompletionQueue::Taker& taker);
+  // With as much room for inline bytes as the device takes; null with errno when it takes none.
+  [[nodiscard]] ibv_qp* createWith(ibv_qp_init_attr& about);
   [[nodiscard]] Status postReceives();
   [[nodiscard]] Status modify(ibv_qp_attr& attributes, int mask, const char* to);
 
@@ -67,6 +79,8 @@ class QueuePair {
   EndpointOptions options_;
   ibv_qp* pair_ = nullptr;
   std::uint32_t reserved_ = 0;  // in the completion queue
+  std::uint32_t inlineBytes_ = 0;
+  std::shared_ptr<RegisteredPool> copies_;  // null unless inline bytes are fewer
   EndpointAddress address_;
   std::shared_ptr<MemoryRegion> receives_;
 };

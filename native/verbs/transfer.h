@@ -35,7 +35,7 @@ struct Transfer {
     kClose,
   };
   Kind kind = Kind::kWrite;
-  MemoryVector local = {};  // registered with the device, unless it is sent inline
+  MemoryVector local = {};  // registered with the device, unless it is a small message
   std::uint64_t remoteAddress = 0;
   std::uint32_t remoteKey = 0;
   // The other side hears of it, with this number, when all bytes have come; takes a receive of it.

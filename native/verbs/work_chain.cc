@@ -6,8 +6,20 @@ namespace hearth {
 namespace {
 
 bool isInline(const QueuePair& pair, const Transfer& transfer) {
-  return transfer.kind == Transfer::Kind::kSend &&
-         transfer.local.size() <= pair.options().inlineBytes;
+  return transfer.kind == Transfer::Kind::kSend && !transfer.local.empty() &&
+         transfer.local.size() <= pair.inlineBytes();
+}
+
+bool isKnown(const Device& device, const MemoryVector& memory) {
+  return std::ranges::all_of(memory.slices(), [&](const MemorySlice& slice) {
+    return device.registeredAs(*slice.region) != nullptr;
+  });
+}
+
+// A message that is small enough to be sent from any memory of this process.
+bool isSmall(const QueuePair& pair, const Transfer& transfer) {
+  return transfer.kind == Transfer::Kind::kSend && transfer.local.isHost() &&
+         transfer.local.size() <= pair.options().unregisteredBytes;
 }
 
 }  // namespace
@@ -17,11 +29,12 @@ Result<std::size_t> WorkChain::requestsOf(const QueuePair& pair, const Transfer&
   const Device& device = *pair.device();
   if (transfer.kind == Transfer::Kind::kOpen || transfer.kind == Transfer::Kind::kClose)
     return std::size_t{1};
-  const bool isKnown = std::ranges::all_of(slices, [&](const MemorySlice& slice) {
-    return device.registeredAs(*slice.region) != nullptr;
-  });
-  if (!isKnown && !isInline(pair, transfer))
-    return Error{ErrorCode::kUnsupported, "the RDMA device does not know this memory"};
+  if (!isKnown(device, transfer.local)) {
+    if (!isSmall(pair, transfer))
+      return Error{ErrorCode::kUnsupported, "the RDMA device does not know this memory"};
+    // What is copied is one piece.
+    if (!isInline(pair, transfer)) return std::size_t{1};
+  }
   const std::size_t pieces = device.limits().pieces;
   const std::size_t count = std::max<std::size_t>(1, (slices.size() + pieces - 1) / pieces);
   const bool isSplitMessage = transfer.kind == Transfer::Kind::kSend && count > 1;
@@ -33,11 +46,12 @@ Result<std::size_t> WorkChain::requestsOf(const QueuePair& pair, const Transfer&
 }
 
 void WorkChain::add(std::unique_ptr<Transfer> transfer, std::size_t count) {
-  const Transfer& of = *transfer;
+  Transfer& of = *transfer;
   transfers.push_back(std::move(transfer));
+  const bool inlined = isInline(pair_, of);
+  if (!inlined && !isKnown(*pair_.device(), of.local)) of.local = pair_.copyOf(of.local);
   const std::span<const MemorySlice> slices = of.local.slices();
   const std::size_t most = pair_.device()->limits().pieces;
-  const bool inlined = isInline(pair_, of);
   std::uint64_t remote = of.remoteAddress;
   for (std::size_t at = 0; at < count; ++at) {
     Entry entry;

@@ -28,7 +28,8 @@ class WorkChain {
   // kInvalidArgument: it is too large for the queue.
   [[nodiscard]] static Result<std::size_t> requestsOf(const QueuePair& pair,
                                                       const Transfer& transfer);
-  // `count`: as requestsOf() says.
+  // `count`: as requestsOf() says. A small message in memory that the device does not know is
+  // copied.
   void add(std::unique_ptr<Transfer> transfer, std::size_t count);
   // Numbers the requests from `nextSequence` on, and signals every k-th, counted from
   // `sinceSignal`, and the last one; both go on. No transfer may be added afterwards.

@@ -159,8 +159,11 @@ class EndpointPair {
   }
 
   Fabric fabric;
-  EndpointOptions options{
-      .sendRequests = 64, .receives = 16, .receiveBytes = 256, .signalEvery = 8, .inlineBytes = 64};
+  EndpointOptions options{.sendRequests = 64,
+                          .receives = 16,
+                          .receiveBytes = 256,
+                          .signalEvery = 8,
+                          .unregisteredBytes = 64};
   Side left, right;
   std::unique_ptr<Window> window;
   std::vector<ErrorCode> outcomes;  // in the order of settling

@@ -63,6 +63,11 @@ void Fabric::forgeCompletion(std::uint32_t queuePair, std::uint64_t id) {
   state_->complete(pair, forged, pair.send_cq);
 }
 
+Fabric::Counts Fabric::counts() const {
+  const FabricLock lock(state_->mutex);
+  return state_->counts;
+}
+
 std::size_t Fabric::objects() const {
   const FabricLock lock(state_->mutex);
   return state_->objects;

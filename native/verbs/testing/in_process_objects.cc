@@ -97,6 +97,8 @@ void Fabric::State::progress(QueuePair& pair) {
     done.opcode = completedAs(work.request.opcode);
     const bool signalled = (work.request.send_flags & IBV_SEND_SIGNALED) != 0;
     pair.sends.pop_front();
+    ++counts.requests;
+    counts.completions += done.status != IBV_WC_SUCCESS || signalled ? 1 : 0;
     if (done.status != IBV_WC_SUCCESS) {
       complete(pair, done, pair.send_cq);
       fail(pair);

@@ -93,6 +93,7 @@ struct Fabric::State {
   std::uint32_t nextNumber = 16;
   std::uint32_t nextKey = 1;
   std::size_t objects = 0;
+  Counts counts;
 
   [[nodiscard]] std::uint32_t newKey() { return nextKey++ << 8; }
   [[nodiscard]] Host* hostOf(std::uint8_t address);

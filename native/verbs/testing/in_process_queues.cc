@@ -13,6 +13,13 @@ namespace {
 
 bool has(int mask, int bits) { return (mask & bits) == bits; }
 
+std::uint64_t inlineBytesOf(const ibv_send_wr& request) {
+  std::uint64_t bytes = 0;
+  if ((request.send_flags & IBV_SEND_INLINE) != 0)
+    for (int at = 0; at < request.num_sge; ++at) bytes += request.sg_list[at].length;
+  return bytes;
+}
+
 // As the InfiniBand specification has it: which state may follow, with which attributes.
 bool isTransition(ibv_qp_state from, ibv_qp_state to, int mask) {
   switch (to) {
@@ -171,7 +178,8 @@ int InProcessVerbs::postSend(ibv_qp* qp, ibv_send_wr* requests, ibv_send_wr** ba
     if (pair.host->gone) {
       error = EIO;
     } else if ((pair.state != IBV_QPS_RTS && pair.state != IBV_QPS_ERR) ||
-               request->num_sge > static_cast<int>(pair.cap.max_send_sge)) {
+               request->num_sge > static_cast<int>(pair.cap.max_send_sge) ||
+               inlineBytesOf(*request) > pair.cap.max_inline_data) {
       error = EINVAL;
     } else if (pair.sends.size() + pair.unreported >= pair.cap.max_send_wr) {
       error = ENOMEM;

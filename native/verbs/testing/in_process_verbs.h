@@ -62,6 +62,12 @@ class Fabric {
   // A completion that no request has caused.
   void forgeCompletion(std::uint32_t queuePair, std::uint64_t id);
 
+  // Work requests that queue pairs have executed, and completions that told of such: receives are
+  // in neither.
+  struct Counts {
+    std::uint64_t requests = 0, completions = 0;
+  };
+  [[nodiscard]] Counts counts() const;
   // Objects that were made and not destroyed.
   [[nodiscard]] std::size_t objects() const;
 

@@ -1,0 +1,37 @@
+// Buffers of one size in a region that a device knows, for copies of bytes that it does not know.
+// One thread, also for the end of a copy.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "memory/memory_vector.h"
+#include "verbs/device.h"
+
+namespace hearth {
+
+class RegisteredPool : public std::enable_shared_from_this<RegisteredPool> {
+ public:
+  // Pins `count` buffers of `bytes` each. kOutOfSpace: the device may not pin so much.
+  [[nodiscard]] static Result<std::shared_ptr<RegisteredPool>> create(
+      const std::shared_ptr<Device>& device, std::size_t count, std::size_t bytes);
+
+  [[nodiscard]] bool hasRoom() const { return !free_.empty(); }
+  // Only with room, for at most as many bytes as a buffer has. `returned` is called when everybody
+  // has let go of the slice, whose owner gives the buffer back; the pool lives until then.
+  [[nodiscard]] MemorySlice copyOf(std::span<const std::byte> bytes,
+                                   std::function<void()> returned = {});
+  [[nodiscard]] MemorySlice copyOf(const MemoryVector& memory);
+
+ private:
+  [[nodiscard]] MemorySlice take(std::uint64_t bytes, std::function<void()> returned);
+
+  std::shared_ptr<MemoryRegion> region_;
+  std::size_t bufferBytes_ = 0;
+  std::vector<std::size_t> free_;  // numbers of buffers
+};
+
+}  // namespace hearth
