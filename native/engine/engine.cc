@@ -199,7 +199,7 @@ Task<Status> Engine::startShard(const EngineOptions& options, Shard& shard) {
   transport.secret = options.secret;
   transport.shard = static_cast<std::uint32_t>(shard.index);
   transport.shards = static_cast<std::uint32_t>(commons_.shards.size());
-  transport.rdma = rdma_.port();
+  transport.rdma = rdma_.inUse();
   for (const ArenaRegion& region : commons_.arena->regions())
     transport.arena.push_back(region.memory);
   shard.transport = options.transport(*shard.reactor, std::move(transport), *shard.peerService);

@@ -154,9 +154,12 @@ class Engine {
   [[nodiscard]] Task<Status> startServices(const EngineOptions& options);
   // Before the shards start: opens the ports that their transports read over.
   [[nodiscard]] Task<Status> openRdma(const EngineOptions& options);
-  // On the home shard's thread, for a shard that has started.
+  // On the home shard's thread, for a shard that has started: takes the ports out of use that this
+  // shard cannot use.
   [[nodiscard]] Status checkRdma(const Shard& shard);
-  // Has the RDMA port know the memory for chunks; reads into it go over TCP before.
+  void refusePort(const Device& port, const Error& reason);
+  // Has the RDMA ports know the memory for chunks, one after the other; reads into it go over TCP
+  // before. An error: none of them does.
   [[nodiscard]] Task<Status> pinArena();
   // When all shards have started: has the memory for chunks committed and pinned, before it returns
   // where RDMA is required, else in the background.

@@ -1,4 +1,4 @@
-// Engine: its RDMA ports, and the memory that they know.
+// Engine: its RDMA ports, and the memory that they know. A port that fails here leaves the others.
 #include "engine/engine.h"
 
 namespace hearth {
@@ -22,20 +22,35 @@ Task<Status> Engine::openRdma(const EngineOptions& options) {
 }
 
 Status Engine::checkRdma(const Shard& shard) {
-  const Status usable = shard.transport->rdmaStatus();
-  rdma_.note(usable);
+  for (const std::shared_ptr<Device>& port : rdma_.inUse()) {
+    const Status usable = shard.transport->rdmaStatus(*port);
+    if (!usable.ok()) refusePort(*port, usable.error());
+  }
+  const Status usable = rdma_.usable();
   if (!usable.ok() && rdma_.use() == RdmaUse::kRequired) return RdmaPorts::required(usable.error());
   return {};
 }
 
+void Engine::refusePort(const Device& port, const Error& reason) {
+  rdma_.refuse(port, reason);
+  commons_.log(EngineEvent::Level::kWarn, "no reads go over the RDMA port " +
+                                              std::string(port.name()) + ": " + reason.message);
+}
+
 Task<Status> Engine::pinArena() {
-  const std::shared_ptr<Device> port = rdma_.port();
-  if (port == nullptr) co_return Status();
-  auto pin = [port, regions = commons_.arena->regions()] { return RdmaPorts::pin(port, regions); };
-  Status pinned = co_await home().offload(commons_.wholeFiles, pin);
-  rdma_.note(pinned);
-  if (pinned.ok()) rdma_.notePinned();
-  co_return pinned;
+  for (const std::shared_ptr<Device>& port : rdma_.inUse()) {
+    auto pin = [port, regions = commons_.arena->regions()] {
+      return RdmaPorts::pin(port, regions);
+    };
+    const Status pinned = co_await home().offload(commons_.wholeFiles, pin);
+    if (pinned.ok()) {
+      rdma_.notePinned(*port);
+    } else {
+      refusePort(*port, pinned.error());
+    }
+    if (commons_.shards.front()->gate->closed()) break;
+  }
+  co_return rdma_.usable();
 }
 
 Task<Status> Engine::prepareArena() {
@@ -59,7 +74,7 @@ Task<void> Engine::prepareArenaMeanwhile() {
   Task<void> committing = commitArena();
   co_await committing;
   const Gate& gate = *commons_.shards.front()->gate;
-  if (gate.closed() || rdma_.port() == nullptr) co_return;
+  if (gate.closed() || rdma_.inUse().empty()) co_return;
   Task<Status> pinning = pinArena();
   const Status pinned = co_await pinning;
   if (pinned.ok()) co_return;

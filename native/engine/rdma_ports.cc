@@ -64,6 +64,7 @@ RdmaStatistics::Port describe(const Device& device) {
   RdmaStatistics::Port port;
   port.name = device.name();
   port.active = device.usable();
+  port.hasWindows = device.limits().hasWindows;
   port.link = linkOf(device);
   port.gid = textOf(device.gid().gid);
   port.mtuBytes = device.port().mtuBytes;
@@ -91,16 +92,16 @@ Result<RdmaPorts> RdmaPorts::open(const RdmaOptions& options) {
     found.refused.push_back({"", verbs.error()});
   }
   for (std::shared_ptr<Device>& device : found.usable) {
-    if (wanted(options, std::string(device->name()))) ports.devices_.push_back(device);
+    if (wanted(options, std::string(device->name()))) ports.ports_.push_back({.device = device});
   }
   for (const Devices::Refusal& refusal : found.refused) {
     if (wanted(options, refusal.port))
       ports.refused_.push_back({refusal.port, refusal.reason.message});
   }
-  if (!ports.devices_.empty()) return ports;
+  if (!ports.ports_.empty()) return ports;
   const Error none = noneOf(found, options);
   if (options.use == RdmaUse::kRequired) return required(none);
-  ports.reason_ = none.message;
+  ports.none_ = none;
   return ports;
 }
 
@@ -117,24 +118,57 @@ Status RdmaPorts::pin(const std::shared_ptr<Device>& port, std::span<const Arena
   return {};
 }
 
-void RdmaPorts::note(const Status& status) {
-  if (!status.ok() && reason_.empty()) reason_ = status.error().message;
+std::vector<std::shared_ptr<Device>> RdmaPorts::inUse() const {
+  std::vector<std::shared_ptr<Device>> devices;
+  for (const Port& port : ports_)
+    if (!port.refusal) devices.push_back(port.device);
+  return devices;
+}
+
+RdmaPorts::Port& RdmaPorts::portOf(const Device& device) {
+  return *std::ranges::find_if(ports_,
+                               [&](const Port& port) { return port.device.get() == &device; });
+}
+
+void RdmaPorts::refuse(const Device& port, const Error& reason) {
+  std::optional<Error>& refusal = portOf(port).refusal;
+  if (!refusal) refusal = reason;
+}
+
+void RdmaPorts::notePinned(const Device& port) { portOf(port).isPinned = true; }
+
+Status RdmaPorts::usable() const {
+  if (none_) return *none_;
+  if (ports_.empty() || !inUse().empty()) return {};
+  std::vector<std::string> reasons;
+  for (const Port& port : ports_) reasons.push_back(port.refusal->message);
+  return Error{ports_.front().refusal->code, joined(reasons, "; ")};
 }
 
 RdmaStatistics RdmaPorts::statistics() const {
   RdmaStatistics statistics;
   statistics.use = use_;
-  statistics.reason = reason_;
   statistics.refused = refused_;
-  for (const std::shared_ptr<Device>& device : devices_)
-    statistics.ports.push_back(describe(*device));
-  if (statistics.ports.empty()) return statistics;
-  RdmaStatistics::Port& used = statistics.ports.front();
-  used.used = true;
-  if (!reason_.empty()) return statistics;
-  if (!used.active) {
-    statistics.reason = used.name + " is down or has failed; check its cable and its switch";
-  } else if (!isPinned_) {
+  std::vector<std::string> down;
+  bool carries = false;
+  for (const Port& port : ports_) {
+    RdmaStatistics::Port described = describe(*port.device);
+    described.used = !port.refusal;
+    if (port.refusal) {
+      statistics.refused.push_back({described.name, port.refusal->message});
+    } else if (!described.active) {
+      down.push_back(described.name);
+    } else {
+      carries = carries || port.isPinned;
+    }
+    statistics.ports.push_back(std::move(described));
+  }
+  if (const Status usable = this->usable(); !usable.ok()) {
+    statistics.reason = usable.error().message;
+  } else if (!ports_.empty() && down.size() == inUse().size()) {
+    statistics.reason = joined(down, " and ") + (down.size() == 1 ? " is" : " are") +
+                        " down or failed; check the cable and the switch";
+  } else if (!ports_.empty() && !carries) {
     statistics.reason = "the memory for chunks is being pinned";
   }
   return statistics;

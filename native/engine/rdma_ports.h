@@ -1,10 +1,11 @@
-// The RDMA ports that an engine reads from its peers over: which ones it may use, which ones it can
-// use, and why not the others. On the home shard's thread, except open() and pin().
+// The RDMA ports over which an engine reads from its peers: which ones it may use, which ones it
+// can use, and why not the others. On the home shard's thread, except open() and pin().
 #pragma once
 
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
@@ -39,8 +40,10 @@ struct RdmaStatistics {
   struct Port {
     std::string name;  // "mlx5_0/1"
     bool active = false;
-    bool used = false;  // by this engine, when it is active
-    std::string link;   // "RoCE v2", "RoCE v1", "InfiniBand"
+    bool used = false;  // by this engine, while it is active
+    // Bytes are written into the reader's memory; else they come in messages and are copied.
+    bool hasWindows = false;
+    std::string link;  // "RoCE v2", "RoCE v1", "InfiniBand"
     std::string gid;
     std::uint32_t mtuBytes = 0;
     std::uint64_t bitsPerSecond = 0;  // 0: unknown
@@ -48,11 +51,11 @@ struct RdmaStatistics {
     std::string pciPath;              // empty: unknown
   };
   struct Refusal {
-    std::string port, reason;
+    std::string port, reason;  // `port` is empty when the reason is that of all
   };
   RdmaUse use = RdmaUse::kOff;
   std::string reason;  // why no read goes over RDMA now; empty where one can, and where it is off
-  std::vector<Port> ports;
+  std::vector<Port> ports;  // the best one first
   std::vector<Refusal> refused;
 };
 
@@ -65,28 +68,35 @@ class RdmaPorts {
   [[nodiscard]] static Result<RdmaPorts> open(const RdmaOptions& options);
 
   [[nodiscard]] RdmaUse use() const { return use_; }
-  // That reads go over; null: over none.
-  [[nodiscard]] std::shared_ptr<Device> port() const {
-    return devices_.empty() ? nullptr : devices_.front();
-  }
+  // Those that reads go over, the best one first: all that could be opened and are not refused.
+  [[nodiscard]] std::vector<std::shared_ptr<Device>> inUse() const;
   // Has the port pin all of `regions` and know them. Any thread, not an event loop: takes about a
-  // second for ten GiB. kOutOfSpace: the limit of locked memory is too low.
+  // second for ten GiB. kOutOfSpace: the limit of locked memory is too low. The kernel counts what
+  // several ports pin once for each of them.
   [[nodiscard]] static Status pin(const std::shared_ptr<Device>& port,
                                   std::span<const ArenaRegion> regions);
-  // Why the ports carry nothing although they could be opened; the first error counts.
-  void note(const Status& status);
-  // pin() has succeeded: reads into the memory for chunks go over RDMA from now on.
-  void notePinned() { isPinned_ = true; }
+  // Takes the port out of use, although it could be opened; its first reason counts.
+  void refuse(const Device& port, const Error& reason);
+  // pin() has succeeded: reads into the memory for chunks go over that port from now on.
+  void notePinned(const Device& port);
+  // A port is in use; else why none is.
+  [[nodiscard]] Status usable() const;
   // As the message of a start that fails.
   [[nodiscard]] static Error required(const Error& reason);
   [[nodiscard]] RdmaStatistics statistics() const;
 
  private:
+  struct Port {
+    std::shared_ptr<Device> device;
+    bool isPinned = false;
+    std::optional<Error> refusal = std::nullopt;
+  };
+  [[nodiscard]] Port& portOf(const Device& device);
+
   RdmaUse use_ = RdmaUse::kOff;
-  std::string reason_;
-  bool isPinned_ = false;
-  std::vector<std::shared_ptr<Device>> devices_;  // the best one first
-  std::vector<RdmaStatistics::Refusal> refused_;
+  std::optional<Error> none_;                     // why no port could be opened
+  std::vector<Port> ports_;                       // the best one first
+  std::vector<RdmaStatistics::Refusal> refused_;  // that could not be opened
 };
 
 }  // namespace hearth

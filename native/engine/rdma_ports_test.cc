@@ -28,7 +28,10 @@ class RdmaPortsTest : public ::testing::Test {
   }
   std::string used(std::vector<PortOptions> ports, std::vector<std::string> devices = {}) {
     const auto opened = open(std::move(ports), std::move(devices));
-    return opened->port() == nullptr ? "" : std::string(opened->port()->name());
+    std::string names;
+    for (const std::shared_ptr<Device>& port : opened->inUse())
+      names += (names.empty() ? "" : ", ") + std::string(port->name());
+    return names;
   }
   std::string reason(std::vector<PortOptions> ports, std::vector<std::string> devices = {}) {
     return open(std::move(ports), std::move(devices))->statistics().reason;
@@ -40,7 +43,7 @@ class RdmaPortsTest : public ::testing::Test {
 const PortOptions kFirst{.name = "mlx5_0", .address = 1}, kSecond{.name = "mlx5_1", .address = 2};
 
 TEST_F(RdmaPortsTest, TakesPortsThatMatchAPattern) {
-  EXPECT_EQ(used({kFirst, kSecond}), "mlx5_0/1");
+  EXPECT_EQ(used({kFirst, kSecond}), "mlx5_0/1, mlx5_1/1");
   EXPECT_EQ(used({kFirst, kSecond}, {"mlx5_1"}), "mlx5_1/1");
   EXPECT_EQ(used({kFirst, kSecond}, {"mlx5_1/1"}), "mlx5_1/1");
   EXPECT_EQ(used({kFirst, kSecond}, {"roce*", "mlx5_[1-3]"}), "mlx5_1/1");
@@ -80,16 +83,42 @@ TEST_F(RdmaPortsTest, AreAnErrorWithAdviceWhereTheyAreRequired) {
   EXPECT_THAT(opened.error().message, HasSubstr("set rdma to auto"));
 }
 
-TEST_F(RdmaPortsTest, SayWhenTheirPortHasGoneDown) {
-  auto opened = open({kFirst});
-  opened->notePinned();
+TEST_F(RdmaPortsTest, SayWhenAllOfThemHaveGoneDown) {
+  auto opened = open({kFirst, kSecond});
+  EXPECT_THAT(opened->statistics().reason, HasSubstr("being pinned"));
+  const auto ports = opened->inUse();
+  for (const std::shared_ptr<Device>& port : ports) opened->notePinned(*port);
   EXPECT_EQ(opened->statistics().reason, "");
   fabric_.setLink(1, false);
-  opened->port()->takeEvents();
-  EXPECT_THAT(opened->statistics().reason, HasSubstr("mlx5_0/1 is down"));
-  fabric_.setLink(1, true);
-  opened->port()->takeEvents();
+  ports[0]->takeEvents();
   EXPECT_EQ(opened->statistics().reason, "");
+  EXPECT_FALSE(opened->statistics().ports[0].active);
+  fabric_.setLink(2, false);
+  ports[1]->takeEvents();
+  EXPECT_THAT(opened->statistics().reason, HasSubstr("mlx5_0/1 and mlx5_1/1 are down"));
+  fabric_.setLink(2, true);
+  ports[1]->takeEvents();
+  EXPECT_EQ(opened->statistics().reason, "");
+}
+
+TEST_F(RdmaPortsTest, ARefusedPortLeavesTheOthersInUse) {
+  auto opened = open({kFirst, kSecond});
+  const auto ports = opened->inUse();
+  opened->refuse(*ports[0], {ErrorCode::kOutOfSpace, "it may not pin memory"});
+  opened->refuse(*ports[0], {ErrorCode::kInternal, "a later reason"});
+  opened->notePinned(*ports[1]);
+  EXPECT_TRUE(opened->usable().ok());
+  EXPECT_EQ(opened->inUse(), std::vector{ports[1]});
+  const RdmaStatistics rdma = opened->statistics();
+  EXPECT_EQ(rdma.reason, "");
+  EXPECT_FALSE(rdma.ports[0].used);
+  EXPECT_TRUE(rdma.ports[1].used);
+  ASSERT_EQ(rdma.refused.size(), 1u);
+  EXPECT_EQ(rdma.refused[0].port, "mlx5_0/1");
+  EXPECT_EQ(rdma.refused[0].reason, "it may not pin memory");
+  opened->refuse(*ports[1], {ErrorCode::kUnavailable, "nor the second"});
+  EXPECT_EQ(opened->usable().code(), ErrorCode::kOutOfSpace);
+  EXPECT_EQ(opened->statistics().reason, "it may not pin memory; nor the second");
 }
 
 }  // namespace

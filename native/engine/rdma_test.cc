@@ -21,8 +21,8 @@ constexpr std::size_t kFiles = 4;
 
 class RdmaTest : public ::testing::Test {
  protected:
-  std::function<void(EngineOptions&)> over(PortOptions port) {
-    auto verbs = std::make_shared<InProcessVerbs>(fabric_, std::vector{std::move(port)});
+  std::function<void(EngineOptions&)> over(std::vector<PortOptions> ports) {
+    auto verbs = std::make_shared<InProcessVerbs>(fabric_, std::move(ports));
     return [verbs](EngineOptions& options) {
       options.shards = 1;
       options.rdma.use = RdmaUse::kAuto;
@@ -31,7 +31,7 @@ class RdmaTest : public ::testing::Test {
       };
     };
   }
-  void start(PortOptions a, PortOptions b) {
+  void start(std::vector<PortOptions> a, std::vector<PortOptions> b) {
     a_ = std::make_unique<Agent>("a", over(std::move(a)));
     b_ = std::make_unique<Agent>("b", over(std::move(b)));
     connect({a_.get(), b_.get()});
@@ -97,7 +97,7 @@ class RdmaTest : public ::testing::Test {
 const PortOptions kPortOfA{.name = "a0", .address = 1}, kPortOfB{.name = "b0", .address = 2};
 
 TEST_F(RdmaTest, EnginesReadDatasetsFromEachOther) {
-  start(kPortOfA, kPortOfB);
+  start({kPortOfA}, {kPortOfB});
   const auto ofB = hold(*b_, *a_);
   connects(*a_, "b", ofB);
   for (std::size_t file = 1; file < kFiles; ++file) read(*a_, ofB, file);
@@ -123,11 +123,112 @@ TEST_F(RdmaTest, EnginesReadDatasetsFromEachOther) {
   EXPECT_TRUE(rdma.ports.front().used);
 }
 
+// Two ports on each side; what goes over either is counted there.
+class TwoPortsTest : public RdmaTest {
+ protected:
+  void startTwo() {
+    start({kPortOfA, {.name = "a1", .address = 3}}, {kPortOfB, {.name = "b1", .address = 4}});
+    ofB_ = hold(*b_, *a_);
+    ASSERT_TRUE(carryFromNowOn({0, 1}));
+  }
+  [[nodiscard]] std::vector<RailStatistics> rails() { return of(*a_, "b").rdmaRails; }
+  // Reads until each of these ports has carried more than it has by now.
+  bool carryFromNowOn(const std::vector<std::size_t>& ports) {
+    std::vector<RailStatistics> before = rails();
+    before.resize(2);
+    return eventually([&] {
+      readAgain(*a_, ofB_, 0);
+      const std::vector<RailStatistics> now = rails();
+      return now.size() == 2 && std::ranges::all_of(ports, [&](std::size_t port) {
+               return now[port].bytesReceived > before[port].bytesReceived;
+             });
+    });
+  }
+
+  std::shared_ptr<Dataset> ofB_;
+};
+
+TEST_F(TwoPortsTest, BothCarryReadsAndAreCountedApart) {
+  startTwo();
+  const RdmaStatistics rdma = statistics(*a_).rdma;
+  ASSERT_EQ(rdma.ports.size(), 2u);
+  EXPECT_TRUE(rdma.ports[0].used && rdma.ports[1].used);
+  const PeerStatistics peer = of(*a_, "b");
+  EXPECT_EQ(peer.rdma, "a0/1, a1/1");
+  EXPECT_EQ(peer.rdmaRails[0].bytesReceived + peer.rdmaRails[1].bytesReceived,
+            peer.rdmaBytesReceived);
+  for (const RailStatistics& rail : peer.rdmaRails) {
+    EXPECT_GT(rail.latency.total(), 0u);
+    EXPECT_LE(rail.latency.total(), rail.requests);
+    EXPECT_GT(rail.bytesPerSecond, 0);
+  }
+  const PeerStatistics atB = of(*b_, "a");
+  ASSERT_EQ(atB.rdmaRails.size(), 2u);
+  EXPECT_GT(atB.rdmaRails[0].answers, 0u);
+  EXPECT_GT(atB.rdmaRails[1].answers, 0u);
+  EXPECT_EQ(atB.rdmaRails[0].bytesSent + atB.rdmaRails[1].bytesSent, atB.rdmaBytesSent);
+}
+
+TEST_F(TwoPortsTest, OneThatDiesUnderReadsLeavesTheOtherAndComesBack) {
+  startTwo();
+  std::atomic<int> writes = 0;
+  fabric_.judgeBy([&writes](std::uint32_t, ibv_wr_opcode opcode) -> Fabric::Verdict {
+    writes += opcode == IBV_WR_RDMA_WRITE ? 1 : 0;
+    return {};
+  });
+  std::atomic<bool> ends = false;
+  auto reading = std::async(std::launch::async, [&] {
+    while (!ends)
+      for (std::size_t file = 0; file < kFiles; ++file) readAgain(*a_, ofB_, file);
+  });
+  EXPECT_TRUE(eventually([&] { return writes >= 4; }));
+  fabric_.setLink(1, false);
+  EXPECT_TRUE(eventually([&] { return of(*a_, "b").rdma == "a1/1"; }));
+  ends = true;
+  reading.get();
+  fabric_.judgeBy({});
+  EXPECT_TRUE(carryFromNowOn({1}));
+  const RdmaStatistics rdma = statistics(*a_).rdma;
+  EXPECT_FALSE(rdma.ports[0].active);
+  EXPECT_EQ(rdma.reason, "");
+  EXPECT_THAT(rails()[0].error, HasSubstr("has gone down"));
+  EXPECT_EQ(rails()[1].failures, 0u);
+  fabric_.setLink(1, true);
+  EXPECT_TRUE(carryFromNowOn({0, 1}));
+}
+
+TEST_F(TwoPortsTest, OneThatMayNotPinMemoryLeavesTheOther) {
+  start({{.name = "a0", .address = 1, .lockableBytes = 32u << 20}, {.name = "a1", .address = 3}},
+        {kPortOfB, {.name = "b1", .address = 4}});
+  ofB_ = hold(*b_, *a_);
+  EXPECT_TRUE(carryFromNowOn({1}));
+  const RdmaStatistics rdma = statistics(*a_).rdma;
+  EXPECT_EQ(rdma.reason, "");
+  EXPECT_FALSE(rdma.ports[0].used);
+  ASSERT_EQ(rdma.refused.size(), 1u);
+  EXPECT_EQ(rdma.refused[0].port, "a0/1");
+  EXPECT_THAT(rdma.refused[0].reason, HasSubstr("RLIMIT_MEMLOCK"));
+  EXPECT_EQ(rails()[0].bytesReceived, 0u);
+}
+
+// Without memory windows bytes come in messages.
+TEST_F(RdmaTest, EnginesReadFromEachOtherWithoutMemoryWindows) {
+  start({{.name = "a0", .address = 1, .hasWindows = false}},
+        {{.name = "b0", .address = 2, .hasWindows = false}});
+  const auto ofB = hold(*b_, *a_);
+  connects(*a_, "b", ofB);
+  for (std::size_t file = 1; file < kFiles; ++file) read(*a_, ofB, file);
+  EXPECT_EQ(of(*a_, "b").rdmaFailures, 0u);
+  const RdmaStatistics rdma = statistics(*a_).rdma;
+  EXPECT_FALSE(rdma.ports.front().hasWindows);
+  EXPECT_EQ(rdma.reason, "");
+}
+
 class LostDeviceTest : public RdmaTest {
  protected:
   // Device `lost` goes while what is written to the reader is held.
   void losesDevice(std::uint8_t lost) {
-    start(kPortOfA, kPortOfB);
+    start({kPortOfA}, {kPortOfB});
     const auto wanted = hold(*b_, *a_);
     connects(*a_, "b", wanted);
     std::atomic<bool> isHeld = false;
@@ -155,7 +256,7 @@ TEST_F(LostDeviceTest, ReadsGoOnOverTcpWithoutTheReaders) { losesDevice(1); }
 TEST_F(LostDeviceTest, ReadsGoOnOverTcpWithoutTheHolders) { losesDevice(2); }
 
 TEST_F(RdmaTest, ReadsOverTcpWhereTheOtherAgentHasNoPort) {
-  start(kPortOfA, {.name = "b0", .address = 2, .active = false});
+  start({kPortOfA}, {{.name = "b0", .address = 2, .active = false}});
   const auto wanted = hold(*b_, *a_);
   EXPECT_TRUE(eventually([&] {
     readAgain(*a_, wanted, 0);
@@ -170,7 +271,7 @@ TEST_F(RdmaTest, ReadsOverTcpWhereTheOtherAgentHasNoPort) {
 
 TEST_F(RdmaTest, SaysThatMemoryMayNotBePinned) {
   // Room for messages and copies, and not for the memory for chunks.
-  start(kPortOfA, {.name = "b0", .address = 2, .lockableBytes = 32u << 20});
+  start({kPortOfA}, {{.name = "b0", .address = 2, .lockableBytes = 32u << 20}});
   EXPECT_TRUE(eventually(
       [&] { return statistics(*b_).rdma.reason.find("RLIMIT_MEMLOCK") != std::string::npos; }));
   const auto wanted = hold(*a_, *b_);
@@ -215,6 +316,10 @@ class RequiredRdmaTest : public RdmaTest {
 };
 
 TEST_F(RequiredRdmaTest, StartsWithAPort) { EXPECT_EQ(refusal({}), ""); }
+
+TEST_F(RequiredRdmaTest, StartsWithAPortThatHasNoWindows) {
+  EXPECT_EQ(refusal({.hasWindows = false}), "");
+}
 
 TEST_F(RequiredRdmaTest, DoesNotStartWithoutAPort) {
   EXPECT_THAT(refusal({.active = false}), HasSubstr("RDMA is required and cannot be used"));

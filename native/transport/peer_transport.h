@@ -185,14 +185,13 @@ struct TransportOptions {
   Clock::duration idleProbe =
       std::chrono::seconds(5);  // liveness probe; two missed close the connection
   std::uint64_t openFiles = 0;  // that this process may have; 0: as RLIMIT_NOFILE says
-  // RDMA port over which reads are asked for and answered where the peer has one, too; null: none.
-  std::shared_ptr<Device> rdma = nullptr;
+  // RDMA ports over which reads are asked for and answered where the peer has some, too, each by the
+  // bandwidth that it turns out to have. The n-th port of an agent meets the n-th one of another, or
+  // one of those that it has.
+  std::vector<std::shared_ptr<Device>> rdma = {};
   // Memory that many answers lie in. Over RDMA they are sent from there, each region from the
   // moment that its owner has registered it with the port.
   std::vector<std::shared_ptr<MemoryRegion>> arena = {};
-  // Further ports, which are used beside `rdma` by the bandwidth that they turn out to have. The
-  // n-th port of an agent meets the n-th one of another, or one of those that it has.
-  std::vector<std::shared_ptr<Device>> furtherRdma = {};
   // An RDMA endpoint of which nothing comes for so long, although something is asked for on it and
   // a probe was sent, has failed.
   Clock::duration rdmaSilence = std::chrono::milliseconds(100);
@@ -219,10 +218,12 @@ struct PeerStatistics {
   std::uint64_t rdmaRequests = 0, rdmaBytesReceived = 0, rdmaBytesSent = 0, rdmaFailures = 0;
   std::string rdma;       // ports that reads from this peer use: "mlx5_0/1, mlx5_1/1"; empty: none
   std::string rdmaError;  // why there is none now; empty where RDMA is off
-  std::vector<RailStatistics> rdmaRails;  // one for each port of ours
+  std::vector<RailStatistics> rdmaRails;  // one for each port that this shard uses
 
   // Counts what another shard has counted of the same node.
   void add(const PeerStatistics& other);
+  // `rdma` and `rdmaError` are what `rdmaRails` say.
+  void describeRdma();
 };
 
 class PeerTransport {
@@ -283,9 +284,8 @@ class PeerTransport {
   // before destruction.
   [[nodiscard]] virtual Task<void> close() = 0;
   [[nodiscard]] virtual std::vector<PeerStatistics> statistics() const = 0;
-  // Why this shard uses TransportOptions.rdma for no peer; kOk where it does, and where it has
-  // none.
-  [[nodiscard]] virtual Status rdmaStatus() const { return {}; }
+  // Why this shard uses that RDMA port of its options for no peer; kOk where it does.
+  [[nodiscard]] virtual Status rdmaStatus(const Device& /*port*/) const { return {}; }
 };
 
 // Makes the transport of one shard, as PeerTransport::create.

@@ -17,11 +17,17 @@ namespace hearth {
 struct LatencyHistogram {
   static constexpr std::size_t kBuckets = 24;  // the last begins at 4.2 s
   std::array<std::uint64_t, kBuckets> counts{};
+  double seconds = 0;  // all of them together
 
   void record(std::chrono::nanoseconds took) {
+    seconds += std::chrono::duration<double>(took).count();
     const auto us = std::chrono::duration_cast<std::chrono::microseconds>(took).count();
     const auto bucket = static_cast<std::size_t>(std::bit_width(static_cast<std::uint64_t>(us)));
     ++counts[std::min(bucket, kBuckets - 1)];
+  }
+  void add(const LatencyHistogram& other) {
+    for (std::size_t at = 0; at < kBuckets; ++at) counts[at] += other.counts[at];
+    seconds += other.seconds;
   }
   [[nodiscard]] std::uint64_t total() const {
     return std::accumulate(counts.begin(), counts.end(), std::uint64_t{0});
@@ -38,20 +44,25 @@ struct LatencyHistogram {
   }
 };
 
-// Reads of one peer over one RDMA port of ours.
+// What goes between one peer and this agent over one RDMA port of ours.
 struct RailStatistics {
   std::string port;     // "mlx5_0/1"
-  bool usable = false;  // reads go over it now
+  bool usable = false;  // our reads go over it now
   std::string error;    // why not, or why it was not before; empty: it has not been wanted yet
-  std::uint64_t requests = 0, bytes = 0;
-  // Reads that failed here and were asked for again elsewhere.
+  // Our reads, and those of the peer that we were asked for, with the bytes of each.
+  std::uint64_t requests = 0, bytesReceived = 0;
+  std::uint64_t answers = 0, bytesSent = 0;
+  // Our reads that failed here and were asked for again elsewhere.
   std::uint64_t retries = 0;
   // How often the port was given nothing more, and how often because its endpoint had failed.
   std::uint64_t pauses = 0, failures = 0;
   // Endpoints that were closed because nothing went over them.
   std::uint64_t idleCloses = 0;
-  double bytesPerSecond = 0;  // as measured last; 0: not yet
-  LatencyHistogram latency;   // of reads that have succeeded
+  double bytesPerSecond = 0;  // of our reads, as measured last; 0: not yet
+  LatencyHistogram latency;   // of our reads that have succeeded
+
+  // Counts what another shard has counted over the same port.
+  void add(const RailStatistics& other);
 };
 
 }  // namespace hearth

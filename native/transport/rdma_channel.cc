@@ -66,6 +66,12 @@ Status RdmaChannel::send(std::span<const std::byte> frame, std::unique_ptr<Trans
   return {};
 }
 
+bool RdmaChannel::promise() {
+  if (endpoint_->spareCredit() <= promised_) return false;
+  ++promised_;
+  return true;
+}
+
 Status RdmaChannel::ping() { return send(encodeEmptyFrame(FrameType::kPing, 1)); }
 
 void RdmaChannel::sayGoodbye(std::function<void()> sent) {
@@ -94,8 +100,11 @@ Status RdmaChannel::take(const Endpoint::Message& message) {
   if (header->bodyLength > rest.size()) return breaks("an RDMA message ends before its frame");
   const std::span<const std::byte> body = rest.first(header->bodyLength);
   if (Status intact = checkBody(*header, body); !intact.ok()) return intact;
-  if (header->type == FrameType::kPing)
+  if (header->type == FrameType::kPing) {
+    if (endpoint_->spareCredit() <= promised_)
+      return breaks("an RDMA ping leaves no receive for its answer");
     return send(encodeEmptyFrame(FrameType::kPong, header->requestId));
+  }
   if (header->type != FrameType::kPong) return onFrame_({*header, body, rest.subspan(body.size())});
   proved_ = true;
   return {};

@@ -40,6 +40,10 @@ class RdmaChannel {
   // other side takes no message of that length. A transfer that fails ends the channel.
   [[nodiscard]] Status send(std::span<const std::byte> frame,
                             std::unique_ptr<Transfer> before = nullptr, MemoryVector payload = {});
+  // Keeps a receive of the other side for an answer, so that no memory waits for one; redeem() just
+  // before the answer is sent. False: the other side has no receive for it.
+  [[nodiscard]] bool promise();
+  void redeem() { --promised_; }
   // The other side answers it by itself.
   [[nodiscard]] Status ping();
   // The other side frees its endpoint, and so should this one after `sent` was called.
@@ -66,6 +70,7 @@ class RdmaChannel {
   std::unique_ptr<Endpoint> endpoint_;
   std::uint32_t theirReceiveBytes_ = 0;
   std::uint32_t unreported_ = 0;  // messages taken, of which the other side does not know
+  std::uint32_t promised_ = 0;    // receives of the other side that answers will take
   std::uint64_t heard_ = 0;
   bool proved_ = false;
 };

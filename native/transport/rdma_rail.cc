@@ -16,7 +16,8 @@ constexpr std::uint32_t kRequestsByMessages = 16;
 
 RdmaRail::RdmaRail(With with)
     : with_(std::move(with)),
-      requests_(with_.reactor, hasWindows() ? kRdmaRequests : kRequestsByMessages),
+      most_(with_.shard.requestsOf(hasWindows() ? kRdmaRequests : kRequestsByMessages)),
+      requests_(with_.reactor, most_),
       changed_(with_.reactor),
       liveness_(with_.reactor) {}
 
@@ -25,7 +26,7 @@ RdmaRail::~RdmaRail() = default;
 Task<Result<std::shared_ptr<RdmaRail>>> RdmaRail::connect(With with, Clock::time_point deadline) {
   auto rail = std::make_shared<RdmaRail>(std::move(with));
   auto channel = RdmaChannel::create(
-      rail->with_.shard, rail->hasWindows() ? kRdmaRequests : kRequestsByMessages,
+      rail->with_.shard, rail->most_,
       rail->hasWindows() ? 0 : static_cast<std::uint32_t>(kBlockBytes),
       [self = rail.get()](const RdmaChannel::Frame& frame) { return self->onFrame(frame); });
   if (!channel.ok()) co_return channel.error();
@@ -126,7 +127,7 @@ void RdmaRail::account(const Outcome& outcome, std::uint64_t bytes, Clock::time_
   const bool isRead = outcome.status.ok();
   meter_.ended(lastUsed_, isRead ? bytes : 0);
   if (isRead) {
-    statistics.bytes += bytes;
+    statistics.bytesReceived += bytes;
     statistics.latency.record(lastUsed_ - began);
     statistics.bytesPerSecond = meter_.bytesPerSecond(lastUsed_);
     with_.account->rdmaBytesReceived += bytes;

@@ -99,6 +99,7 @@ class RdmaRail final : public Rail, public std::enable_shared_from_this<RdmaRail
   const With with_;
   std::unique_ptr<RdmaChannel> channel_;
   std::vector<std::unique_ptr<Window>> windows_;  // that are closed; end before the channel
+  const std::uint32_t most_;                      // requests that may be unanswered
   Semaphore requests_;                            // a request holds one until its answer has come
   Event changed_;                                 // the path is proved, or has ended
   PeerLiveness liveness_;

@@ -18,9 +18,6 @@ RdmaRails::RdmaRails(Reactor& reactor, Gate& gate, std::span<RdmaShard* const> s
                      std::shared_ptr<PeerStatistics> account)
     : reactor_(reactor), gate_(gate), account_(std::move(account)) {
   for (RdmaShard* const shard : shards) ports_.push_back({.shard = shard});
-  account_->rdmaRails.resize(ports_.size());
-  for (std::size_t index = 0; index < ports_.size(); ++index)
-    account_->rdmaRails[index].port = ports_[index].shard->device()->name();
 }
 
 std::vector<std::shared_ptr<Rail>> RdmaRails::usable(const Control& control) {
@@ -117,15 +114,9 @@ void RdmaRails::ended(std::size_t index, const Error& error,
 }
 
 void RdmaRails::describe() {
-  std::string names, error;
-  for (std::size_t index = 0; index < ports_.size(); ++index) {
-    RailStatistics& statistics = account_->rdmaRails[index];
-    statistics.usable = ports_[index].rail != nullptr;
-    if (statistics.usable) names += (names.empty() ? "" : ", ") + statistics.port;
-    if (error.empty()) error = statistics.error;
-  }
-  account_->rdma = names;
-  account_->rdmaError = names.empty() ? error : "";
+  for (std::size_t index = 0; index < ports_.size(); ++index)
+    account_->rdmaRails[index].usable = ports_[index].rail != nullptr;
+  account_->describeRdma();
 }
 
 void RdmaRails::leave(const Error& reason) {

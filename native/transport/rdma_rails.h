@@ -21,7 +21,8 @@ class RdmaRails : public std::enable_shared_from_this<RdmaRails> {
   // A connection for control messages to that peer.
   using Control = std::function<Task<Result<std::shared_ptr<ClientConnection>>>(RequestTimeouts)>;
 
-  // All must remain live while this object is used.
+  // All must remain live while this object is used. `account` has in rdmaRails an entry for each of
+  // `shards`, in their order.
   RdmaRails(Reactor& reactor, Gate& gate, std::span<RdmaShard* const> shards,
             std::shared_ptr<PeerStatistics> account);
 

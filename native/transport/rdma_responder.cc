@@ -2,23 +2,13 @@
 
 namespace hearth {
 
-RdmaResponder::RdmaResponder(Reactor& reactor, Gate& gate, RdmaShard& shard, PeerHandler& handler,
-                             std::string node, std::shared_ptr<PeerStatistics> account)
-    : reactor_(reactor),
-      gate_(gate),
-      shard_(shard),
-      handler_(handler),
-      node_(std::move(node)),
-      account_(std::move(account)),
-      ended_(reactor) {}
+RdmaResponder::RdmaResponder(With with) : with_(std::move(with)), ended_(with_.reactor) {}
 
-Result<std::shared_ptr<RdmaResponder>> RdmaResponder::create(
-    Reactor& reactor, Gate& gate, RdmaShard& shard, PeerHandler& handler, std::string node,
-    std::shared_ptr<PeerStatistics> account, const EndpointAddress& theirs) {
-  auto made = std::make_shared<RdmaResponder>(reactor, gate, shard, handler, std::move(node),
-                                              std::move(account));
+Result<std::shared_ptr<RdmaResponder>> RdmaResponder::create(With with,
+                                                             const EndpointAddress& theirs) {
+  auto made = std::make_shared<RdmaResponder>(std::move(with));
   auto channel = RdmaChannel::create(
-      shard, kRdmaRequests, 0,
+      made->with_.shard, kRdmaRequests, 0,
       [self = made.get()](const RdmaChannel::Frame& frame) { return self->onFrame(frame); });
   if (!channel.ok()) return channel.error();
   made->channel_ = std::move(*channel);
@@ -56,8 +46,10 @@ Status RdmaResponder::onRequest(std::uint64_t requestId, ReadRequest request) {
                           request.requestClass);
   if (serving_.size() >= kRdmaRequests || !serving_.try_emplace(requestId, interest).second)
     return Error{ErrorCode::kProtocolError, "an RDMA request is one too many"};
-  ++account_->rdmaRequests;
-  gate_.spawn(serve(shared_from_this(), requestId, std::move(request), interest));
+  if (!channel_->promise())
+    return Error{ErrorCode::kProtocolError, "an RDMA request leaves no receive for its answer"};
+  ++with_.account->rdmaRequests;
+  with_.gate.spawn(serve(shared_from_this(), requestId, std::move(request), interest));
   return {};
 }
 
@@ -67,6 +59,7 @@ Task<void> RdmaResponder::serve(std::shared_ptr<RdmaResponder> self, std::uint64
   Task<Result<MemorySlice>> loads = self->load(request, interest, answer);
   Result<MemorySlice> loaded = co_await loads;
   self->serving_.erase(requestId);
+  self->channel_->redeem();
   if (loaded.ok() && interest.lives()) {
     self->answer(requestId, request, std::move(answer), std::move(*loaded));
     co_return;
@@ -93,7 +86,10 @@ void RdmaResponder::answer(std::uint64_t requestId, const ReadRequest& request, 
   } else {
     payload = std::move(bytes);
   }
-  account_->rdmaBytesSent += request.length;
+  with_.account->rdmaBytesSent += request.length;
+  RailStatistics& statistics = with_.account->rdmaRails[with_.port];
+  ++statistics.answers;
+  statistics.bytesSent += request.length;
   const Status sent =
       channel_->send(encodeFrame(answer, requestId), std::move(write), std::move(payload));
   if (!sent.ok()) channel_->fail(sent.error());
@@ -102,9 +98,9 @@ void RdmaResponder::answer(std::uint64_t requestId, const ReadRequest& request, 
 Task<Result<MemorySlice>> RdmaResponder::load(const ReadRequest& request, const Interest& interest,
                                               ReadAnswer& answer) {
   Task<Result<BytesAnswer>> reading =
-      handler_.onRead(node_, request.key, request.offset, request.length, interest);
+      with_.handler.onRead(with_.node, request.key, request.offset, request.length, interest);
   Result<BytesAnswer> read = co_await reading;
-  co_await reactor_.enter();
+  co_await with_.reactor.enter();
   if (!read.ok()) co_return read.error();
   if (read->bytes.size() != request.length ||
       read->blockChecksums.size() != blocksOf(request.length)) {
@@ -114,19 +110,19 @@ Task<Result<MemorySlice>> RdmaResponder::load(const ReadRequest& request, const 
   answer.payloadLength = request.length;
   answer.blockChecksums = std::move(read->blockChecksums);
   if (read->lent == nullptr) {
-    Task<MemorySlice> readable = shard_.readable(read->bytes, read->keep);
+    Task<MemorySlice> readable = with_.shard.readable(read->bytes, read->keep);
     co_return co_await readable;
   }
   LentPayload::Piece piece = read->lent->now();
   if (piece.bytes.empty()) {
     const Status brought = co_await read->lent->load();
-    co_await reactor_.enter();
+    co_await with_.reactor.enter();
     if (brought.ok()) piece = read->lent->now();
     if (!brought.ok()) co_return brought.error();
   }
   if (piece.bytes.size() != request.length)
     co_return Error{ErrorCode::kTryElsewhere, "this agent does not hold the bytes any more"};
-  Task<MemorySlice> readable = shard_.readable(piece.bytes, nullptr);
+  Task<MemorySlice> readable = with_.shard.readable(piece.bytes, nullptr);
   MemorySlice copy = co_await readable;
   read->lent->release();
   co_return copy;

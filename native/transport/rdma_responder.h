@@ -15,13 +15,21 @@ namespace hearth {
 
 class RdmaResponder : public std::enable_shared_from_this<RdmaResponder> {
  public:
-  // For an authenticated node that calls its endpoint `theirs`; connected to it. The references
-  // must remain live while the result, or a request of it, is used.
-  [[nodiscard]] static Result<std::shared_ptr<RdmaResponder>> create(
-      Reactor& reactor, Gate& gate, RdmaShard& shard, PeerHandler& handler, std::string node,
-      std::shared_ptr<PeerStatistics> account, const EndpointAddress& theirs);
-  RdmaResponder(Reactor& reactor, Gate& gate, RdmaShard& shard, PeerHandler& handler,
-                std::string node, std::shared_ptr<PeerStatistics> account);
+  // What it is made with. The references must remain live while the result, or a request of it, is
+  // used.
+  struct With {
+    Reactor& reactor;
+    Gate& gate;
+    RdmaShard& shard;
+    std::uint32_t port;  // its number among our ports, of which account->rdmaRails has an entry
+    PeerHandler& handler;
+    std::string node;  // authenticated
+    std::shared_ptr<PeerStatistics> account;
+  };
+  // Connected to the endpoint that the node calls `theirs`.
+  [[nodiscard]] static Result<std::shared_ptr<RdmaResponder>> create(With with,
+                                                                     const EndpointAddress& theirs);
+  explicit RdmaResponder(With with);
 
   [[nodiscard]] const EndpointAddress& address() const { return channel_->address(); }
   // Ends it now: what is under way is not answered.
@@ -40,12 +48,7 @@ class RdmaResponder : public std::enable_shared_from_this<RdmaResponder> {
   void answer(std::uint64_t requestId, const ReadRequest& request, ReadAnswer answer,
               MemorySlice bytes);
 
-  Reactor& reactor_;
-  Gate& gate_;
-  RdmaShard& shard_;
-  PeerHandler& handler_;
-  const std::string node_;
-  const std::shared_ptr<PeerStatistics> account_;
+  const With with_;
   Event ended_;
   std::map<std::uint64_t, Interest> serving_;  // by request id
   std::unique_ptr<RdmaChannel> channel_;

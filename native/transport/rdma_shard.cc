@@ -13,56 +13,24 @@ namespace {
 constexpr std::size_t kMessages = 512;
 constexpr std::size_t kMessagePools = 32;
 constexpr std::size_t kStagingBuffers = 2;
+// In one queue, room for about 80 endpoints; and so many queues.
 constexpr std::uint32_t kCompletions = 1u << 14;
+constexpr std::size_t kQueues = 64;
+// Of an endpoint, beside those of its requests.
+constexpr std::uint32_t kSpareReceives = 8;
 constexpr std::uint32_t kMostAtOnce = 256;
 
 }  // namespace
-
-struct RdmaShard::Pool : std::enable_shared_from_this<Pool> {
-  static Result<std::shared_ptr<Pool>> create(const std::shared_ptr<Device>& device,
-                                              std::size_t count, std::size_t bytes) {
-    auto memory = MemoryRegion::allocate(count * bytes);
-    if (!memory.ok()) return memory.error();
-    const auto known = (*memory)->registrationWith(device);
-    if (!known.ok()) return known.error();
-    auto pool = std::make_shared<Pool>();
-    pool->region = std::move(*memory);
-    pool->bufferBytes = bytes;
-    for (std::size_t at = 0; at < count; ++at) pool->free.push_back(at);
-    return pool;
-  }
-
-  // With room; `returned` is called when the device and the caller have let go of it.
-  MemorySlice copyOf(std::span<const std::byte> bytes, std::function<void()> returned) {
-    const std::size_t index = free.back();
-    free.pop_back();
-    MemorySlice slice{region, index * bufferBytes, bytes.size()};
-    std::ranges::copy(bytes, slice.bytes().begin());
-    slice.owner = std::shared_ptr<const void>(
-        region.get(),
-        [pool = shared_from_this(), index, returned = std::move(returned)](const void*) {
-          pool->free.push_back(index);
-          if (returned) returned();
-        });
-    return slice;
-  }
-
-  std::shared_ptr<MemoryRegion> region;
-  std::size_t bufferBytes = 0;
-  std::vector<std::size_t> free;
-};
 
 Result<std::unique_ptr<RdmaShard>> RdmaShard::create(
     Reactor& reactor, std::shared_ptr<Device> device,
     std::vector<std::shared_ptr<MemoryRegion>> arena, RdmaTimes times) {
   std::unique_ptr<RdmaShard> made(new RdmaShard(reactor, std::move(device), times));
-  auto completions = CompletionQueue::create(made->device_, kCompletions);
-  if (!completions.ok()) return completions.error();
-  made->completions_ = std::move(*completions);
-  auto messages = Pool::create(made->device_, kMessages, kRdmaMessageBytes);
+  if (const auto queue = made->addQueue(); !queue.ok()) return queue.error();
+  auto messages = RegisteredPool::create(made->device_, kMessages, kRdmaMessageBytes);
   if (!messages.ok()) return messages.error();
   made->messages_.push_back(std::move(*messages));
-  auto staging = Pool::create(made->device_, kStagingBuffers, kChunkBytes);
+  auto staging = RegisteredPool::create(made->device_, kStagingBuffers, kChunkBytes);
   if (!staging.ok()) return staging.error();
   made->staging_ = std::move(*staging);
   made->room_.release(kStagingBuffers);
@@ -72,14 +40,24 @@ Result<std::unique_ptr<RdmaShard>> RdmaShard::create(
 
 RdmaShard::~RdmaShard() = default;
 
+Result<RdmaShard::Queue*> RdmaShard::addQueue() {
+  auto completions = CompletionQueue::create(device_, kCompletions);
+  if (!completions.ok()) return completions.error();
+  queues_.push_back(std::make_unique<Queue>(std::move(*completions)));
+  if (gate_ != nullptr) gate_->spawn(takeCompletions(*this, *queues_.back()));
+  return queues_.back().get();
+}
+
 void RdmaShard::start(Gate& gate, bool watchesDevice) {
-  gate.spawn(takeCompletions(*this));
+  gate_ = &gate;
+  for (const std::unique_ptr<Queue>& queue : queues_) gate.spawn(takeCompletions(*this, *queue));
   if (watchesDevice) gate.spawn(takeEvents(*this));
 }
 
 void RdmaShard::stop() {
   stopping_ = true;
-  if (waiting_ != nullptr) reactor_.cancel(*waiting_);
+  for (const std::unique_ptr<Queue>& queue : queues_)
+    if (queue->waiting != nullptr) reactor_.cancel(*queue->waiting);
   if (watching_ != nullptr) reactor_.cancel(*watching_);
 }
 
@@ -95,28 +73,36 @@ Task<void> RdmaShard::takeEvents(RdmaShard& shard) {
   }
 }
 
-Task<void> RdmaShard::takeCompletions(RdmaShard& shard) {
+Task<void> RdmaShard::takeCompletions(RdmaShard& shard, Queue& queue) {
+  CompletionQueue& completions = *queue.completions;
   while (!shard.stopping_) {
-    if (shard.completions_->poll(kMostAtOnce) != 0) {
+    if (completions.poll(kMostAtOnce) != 0) {
       // Others on this thread have their turn.
       co_await shard.reactor_.sleep(Clock::duration::zero());
       continue;
     }
-    const Status armed = shard.completions_->arm();
-    if (shard.completions_->poll(kMostAtOnce) != 0) continue;
+    const Status armed = completions.arm();
+    if (completions.poll(kMostAtOnce) != 0) continue;
     if (!armed.ok()) {
       co_await shard.reactor_.sleep(std::chrono::milliseconds(1));
       continue;
     }
-    auto waiting = shard.reactor_.poll(shard.completions_->descriptor(), POLLIN);
-    shard.waiting_ = &waiting.operation;
+    auto waiting = shard.reactor_.poll(completions.descriptor(), POLLIN);
+    queue.waiting = &waiting.operation;
     co_await waiting;
-    shard.waiting_ = nullptr;
-    shard.completions_->takeEvents();
+    queue.waiting = nullptr;
+    completions.takeEvents();
   }
 }
 
-void RdmaShard::takeNow() { completions_->poll(kMostAtOnce); }
+void RdmaShard::takeNow() {
+  for (std::size_t at = 0; at < queues_.size(); ++at) queues_[at]->completions->poll(kMostAtOnce);
+}
+
+std::uint32_t RdmaShard::requestsOf(std::uint32_t wanted) const {
+  const std::uint32_t receives = std::max(device_->limits().receives, kSpareReceives + 2);
+  return std::min(wanted, (receives - kSpareReceives) / 2);
+}
 
 Result<std::unique_ptr<Endpoint>> RdmaShard::endpoint(std::uint32_t requests,
                                                       std::uint32_t receiveBytes,
@@ -125,22 +111,33 @@ Result<std::unique_ptr<Endpoint>> RdmaShard::endpoint(std::uint32_t requests,
   // A receive is posted again just after its message has been taken, and the other side hears of
   // it by the next answer. So each request may take two, one for itself and one for its cancel or
   // for the answer before it, and some are left for probes.
-  options.receives = 2 * requests + 8;
+  options.receives = 2 * requests + kSpareReceives;
   options.receiveBytes = receiveBytes;
-  return Endpoint::create(device_, *completions_, options, std::move(onMessage));
+  const std::uint32_t entries = options.sendRequests + options.receives;
+  const auto roomy = std::ranges::find_if(
+      queues_, [&](const auto& queue) { return queue->completions->hasRoom(entries); });
+  Queue* queue = roomy == queues_.end() ? nullptr : roomy->get();
+  if (queue == nullptr) {
+    if (queues_.size() == kQueues)
+      return Error{ErrorCode::kOutOfSpace, "this shard has too many RDMA endpoints"};
+    const auto added = addQueue();
+    if (!added.ok()) return added.error();
+    queue = *added;
+  }
+  return Endpoint::create(device_, *queue->completions, options, std::move(onMessage));
 }
 
 Result<MemorySlice> RdmaShard::message(std::span<const std::byte> frame) {
   if (frame.size() > kRdmaMessageBytes)
     return Error{ErrorCode::kInternal, "a frame is too long for an RDMA message"};
-  for (const std::shared_ptr<Pool>& pool : messages_)
-    if (!pool->free.empty()) return pool->copyOf(frame, {});
+  for (const std::shared_ptr<RegisteredPool>& pool : messages_)
+    if (pool->hasRoom()) return pool->copyOf(frame);
   if (messages_.size() == kMessagePools)
     return Error{ErrorCode::kOutOfSpace, "all RDMA messages of this shard are under way"};
-  auto more = Pool::create(device_, kMessages, kRdmaMessageBytes);
+  auto more = RegisteredPool::create(device_, kMessages, kRdmaMessageBytes);
   if (!more.ok()) return more.error();
   messages_.push_back(std::move(*more));
-  return messages_.back()->copyOf(frame, {});
+  return messages_.back()->copyOf(frame);
 }
 
 Task<MemorySlice> RdmaShard::readable(std::span<const std::byte> bytes,

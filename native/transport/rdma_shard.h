@@ -1,4 +1,4 @@
-// What one shard needs for RDMA: its completion queue, the coroutine that takes completions, and
+// What one shard needs for RDMA: its completion queues, the coroutines that take completions, and
 // registered memory for messages and for answers whose bytes no device knows. On the reactor's
 // thread.
 #pragma once
@@ -12,6 +12,7 @@
 #include "verbs/completion_queue.h"
 #include "verbs/device.h"
 #include "verbs/endpoint.h"
+#include "verbs/registered_pool.h"
 #include "wire/frame.h"
 
 namespace hearth {
@@ -47,6 +48,9 @@ class RdmaShard {
   void start(Gate& gate, bool watchesDevice);
   void stop();
 
+  // Of `wanted` requests, how many may be unanswered on one endpoint: each has receives for what
+  // the other side sends of it.
+  [[nodiscard]] std::uint32_t requestsOf(std::uint32_t wanted) const;
   // With room for the messages of so many unanswered requests, of `receiveBytes` each.
   [[nodiscard]] Result<std::unique_ptr<Endpoint>> endpoint(std::uint32_t requests,
                                                            std::uint32_t receiveBytes,
@@ -64,21 +68,26 @@ class RdmaShard {
                                            std::shared_ptr<const void> keep);
 
  private:
-  struct Pool;  // of buffers of one size in one region
+  // A completion queue has room for some endpoints: there are as many queues as endpoints need.
+  struct Queue {
+    std::unique_ptr<CompletionQueue> completions;
+    Operation* waiting = nullptr;
+  };
   RdmaShard(Reactor& reactor, std::shared_ptr<Device> device, RdmaTimes times)
       : reactor_(reactor), device_(std::move(device)), times_(times), room_(reactor, 0) {}
-  static Task<void> takeCompletions(RdmaShard& shard);
+  [[nodiscard]] Result<Queue*> addQueue();
+  static Task<void> takeCompletions(RdmaShard& shard, Queue& queue);
   static Task<void> takeEvents(RdmaShard& shard);
 
   Reactor& reactor_;
   const std::shared_ptr<Device> device_;
   const RdmaTimes times_;
-  std::unique_ptr<CompletionQueue> completions_;
+  std::vector<std::unique_ptr<Queue>> queues_;
+  Gate* gate_ = nullptr;  // since start()
   std::vector<std::shared_ptr<MemoryRegion>> arena_;
-  std::vector<std::shared_ptr<Pool>> messages_;  // more when all are under way
-  std::shared_ptr<Pool> staging_;
+  std::vector<std::shared_ptr<RegisteredPool>> messages_;  // more when all are under way
+  std::shared_ptr<RegisteredPool> staging_;
   Semaphore room_;  // staging buffers
-  Operation* waiting_ = nullptr;
   Operation* watching_ = nullptr;
   bool stopping_ = false;
 };

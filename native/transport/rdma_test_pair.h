@@ -31,10 +31,7 @@ class RdmaPair : public ::testing::Test {
   std::unique_ptr<TestNode> node(const std::string& name,
                                  std::vector<std::shared_ptr<Device>> ports) {
     TransportOptions options = TestNode::optionsOf(name);
-    if (!ports.empty()) {
-      options.rdma = ports.front();
-      options.furtherRdma.assign(ports.begin() + 1, ports.end());
-    }
+    options.rdma = std::move(ports);
     // A machine that is busy must not be taken for a path that is dead.
     options.rdmaSilence = silence_;
     options.rdmaIdle = idle_;

@@ -194,8 +194,15 @@ Result<ControlMessage> ServerConnection::connectRdma(const ControlMessage& reque
     return Error{ErrorCode::kProtocolError, "the other side's RDMA port has an impossible number"};
   if (const auto older = responders_.find(port); older != responders_.end())
     older->second->fail({ErrorCode::kCancelled, "the asker has a newer endpoint"});
-  auto made = RdmaResponder::create(reactor_, gate_, *rdma_[port % rdma_.size()], handler_,
-                                    with_.node, account_, *theirs);
+  const std::uint32_t ours = port % static_cast<std::uint32_t>(rdma_.size());
+  auto made = RdmaResponder::create({.reactor = reactor_,
+                                     .gate = gate_,
+                                     .shard = *rdma_[ours],
+                                     .port = ours,
+                                     .handler = handler_,
+                                     .node = with_.node,
+                                     .account = account_},
+                                    *theirs);
   if (!made.ok()) return made.error();
   responders_[port] = *made;
   gate_.spawn(keep(self(), port, *made));

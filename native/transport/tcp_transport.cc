@@ -56,8 +56,7 @@ TcpTransport::TcpTransport(Reactor& reactor, TransportOptions options, PeerHandl
                 [this](const std::string& node) { return accountOf(node); }),
       callers_(reactor),
       self_(std::make_shared<TcpTransport*>(this)) {
-  if (options_.rdma != nullptr) startRdma(options_.rdma);
-  for (const std::shared_ptr<Device>& device : options_.furtherRdma) startRdma(device);
+  for (const std::shared_ptr<Device>& device : options_.rdma) startRdma(device);
   acceptor_.useRdma(rdma_);
 }
 
@@ -65,7 +64,7 @@ void TcpTransport::startRdma(const std::shared_ptr<Device>& device) {
   auto made = RdmaShard::create(reactor_, device, options_.arena,
                                 {.silence = options_.rdmaSilence, .idle = options_.rdmaIdle});
   if (!made.ok()) {
-    rdmaStatus_ = made.error();
+    rdmaRefused_.emplace(device.get(), made.error());
     return;
   }
   rdmaShards_.push_back(std::move(*made));
@@ -78,8 +77,15 @@ std::shared_ptr<PeerStatistics> TcpTransport::accountOf(const std::string& node)
   if (!account) {
     account = std::make_shared<PeerStatistics>();
     account->node = node;
+    for (const RdmaShard* const port : rdma_)
+      account->rdmaRails.push_back({.port = std::string(port->device()->name())});
   }
   return account;
+}
+
+Status TcpTransport::rdmaStatus(const Device& port) const {
+  const auto found = rdmaRefused_.find(&port);
+  return found == rdmaRefused_.end() ? Status() : found->second;
 }
 
 Result<std::shared_ptr<Peer>> TcpTransport::peerOf(const std::string& node) const {
@@ -112,8 +118,8 @@ void TcpTransport::setPeers(std::vector<PeerIdentity> peers) {
                                           options_.streamsPerPeer, options_.shard, accountOf(node));
     if (!rdma_.empty()) {
       peers_[node]->useRdma(rdma_);
-    } else {
-      accountOf(node)->rdmaError = rdmaStatus_.error().message;
+    } else if (!rdmaRefused_.empty()) {
+      accountOf(node)->rdmaError = rdmaRefused_.begin()->second.message;
     }
   }
   // Left: the gone, and former incarnations. Agents that dialled us before we heard of them stay.

@@ -41,7 +41,7 @@ class TcpTransport final : public PeerTransport {
                                     RequestTimeouts timeouts) override;
   Task<void> close() override;
   std::vector<PeerStatistics> statistics() const override;
-  Status rdmaStatus() const override { return rdma_.empty() ? rdmaStatus_ : Status(); }
+  Status rdmaStatus(const Device& port) const override;
 
  private:
   // A range that may be read or written, over the rails of the peer.
@@ -61,7 +61,7 @@ class TcpTransport final : public PeerTransport {
   // Before all that has endpoints of them. None: RDMA is off, or no port can be used.
   std::vector<std::unique_ptr<RdmaShard>> rdmaShards_;
   std::vector<RdmaShard*> rdma_;
-  Status rdmaStatus_;  // why a port is not among them
+  std::map<const Device*, Error> rdmaRefused_;  // ports that are not among them
   Dialler dialler_;
   Acceptor acceptor_;
   std::map<std::string, std::shared_ptr<PeerStatistics>> accounts_;
