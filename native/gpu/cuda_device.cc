@@ -159,6 +159,15 @@ Result<std::shared_ptr<DirectFiles>> CudaDevice::directFiles() {
   return *direct_;
 }
 
+Status CudaDevice::waitFor(std::uint64_t event) {
+  const CudaScope scope(*context_);
+  if (!scope.status().ok()) return scope.status();
+  const CudaFunctions& cuda = context_->cuda();
+  auto* const handle = reinterpret_cast<CudaEvent>(event);  // NOLINT(performance-no-int-to-ptr)
+  const int result = cuda.eventSynchronize(handle);
+  return result == kCudaSuccess ? Status() : cudaError(cuda, "cuEventSynchronize", result);
+}
+
 Result<Device::DmaBuf> CudaDevice::exportDmaBuf(const MemoryRegion& region) {
   const CudaFunctions& cuda = context_->cuda();
   if (const Status valid = check(region); !valid.ok()) return valid.error();

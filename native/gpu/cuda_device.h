@@ -67,6 +67,7 @@ class CudaDevice final : public Device {
   Result<std::unique_ptr<PinnedMemory>> pin(std::size_t bytes) override;
   Result<std::unique_ptr<CopyStream>> stream() override;
   Result<std::shared_ptr<DirectFiles>> directFiles() override;
+  Status waitFor(std::uint64_t event) override;
   Result<DmaBuf> exportDmaBuf(const MemoryRegion& region) override;
 
  private:

@@ -93,6 +93,9 @@ class Device {
   // The device's way past host memory, opened by the first call, which may take seconds and never
   // longer than its deadline. The answer stays the same for the life of the device.
   [[nodiscard]] virtual Result<std::shared_ptr<DirectFiles>> directFiles() = 0;
+  // Returns when the device has reached an event of the caller's (CUevent), which lives until then:
+  // work that was given to it before has its results in memory.
+  [[nodiscard]] virtual Status waitFor(std::uint64_t event) = 0;
   // A descriptor of the memory for other devices (ibv_reg_dmabuf_mr): [0, size()) of the region
   // begins `offset` bytes into the buffer.
   struct DmaBuf {

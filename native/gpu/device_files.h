@@ -68,8 +68,9 @@ class DeviceFiles {
     // processor, at most 16.
     unsigned lanes = 0;
     std::size_t sliceBytes = std::size_t{4} << 20;  // a multiple of 4096
-    // Also what is not in the page cache is read through it, which is for files that will be read
-    // again soon. Otherwise the page cache serves what it has and gets nothing new.
+    // Also what is not in the page cache is read through it, and all that is bounced is written
+    // through it, which is for files that will be read again soon. Otherwise the page cache serves
+    // what it has and gets nothing new.
     bool throughPageCache = false;
     // When no slice completes for so long, calls end with kDeadlineExceeded, and the object serves
     // no further calls: what hangs may still touch its memory, which therefore is never freed.

@@ -36,6 +36,7 @@ class HostDevice final : public Device {
   }
   Result<std::unique_ptr<CopyStream>> stream() override { return unsupported("copy streams"); }
   Result<std::shared_ptr<DirectFiles>> directFiles() override { return unsupported("direct path"); }
+  Status waitFor(std::uint64_t) override { return unsupported("events"); }
   Result<DmaBuf> exportDmaBuf(const MemoryRegion&) override { return unsupported("dma-buf"); }
 };
 

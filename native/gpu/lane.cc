@@ -75,7 +75,7 @@ Status Lane::moveOnHost(const LaneWork& work) {
       slice.piece->memory.region->bytes().subspan(slice.inRegion, slice.size);
   if (work.transfer->use == FileUse::kWrite) {
     enter("writing a file");
-    return slice.piece->file->write(memory, slice.offset);
+    return slice.piece->file->write(memory, slice.offset, terms_->options.throughPageCache);
   }
   enter("reading a file");
   return slice.piece->file->read(memory, slice.offset, memory.size(),
@@ -195,7 +195,7 @@ void Lane::settle(LanePort& port, unsigned slot) {
   if (status.ok() && work.transfer->use == FileUse::kWrite) {
     enter("writing a file");
     status = work.slice.piece->file->write(slots_[slot].buffer.first(work.slice.size),
-                                           work.slice.offset);
+                                           work.slice.offset, terms_->options.throughPageCache);
   }
   port.finish(work, TransferPath::kBounced, status);
 }

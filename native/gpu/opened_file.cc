@@ -2,26 +2,15 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 
+#include "base/page_cache.h"
+
 namespace hearth {
 namespace {
-
-constexpr std::uint64_t kPageBytes = 4096;
-
-// cachestat(2) of Linux 6.5, which the headers of Debian 12 lack.
-constexpr long kCachestat = 451;
-struct CacheRange {
-  std::uint64_t offset, bytes;
-};
-struct CacheStatistics {
-  std::uint64_t cached, dirty, writeback, evicted, recentlyEvicted;
-};
 
 bool isAligned(const void* memory, std::uint64_t offset) {
   return (reinterpret_cast<std::uintptr_t>(memory) | offset) % kDirectAlignment == 0;
@@ -66,27 +55,10 @@ bool OpenedFile::isCurrent() const {
   return stat(path_.c_str(), &info) == 0 && info.st_dev == device_ && info.st_ino == inode_;
 }
 
-bool OpenedFile::areCached(std::uint64_t offset, std::size_t bytes) const {
-  const std::uint64_t first = offset / kPageBytes;
-  const std::uint64_t pages = (offset + bytes + kPageBytes - 1) / kPageBytes - first;
-  const CacheRange range{offset, bytes};
-  CacheStatistics statistics{};
-  if (syscall(kCachestat, cached_.get(), &range, &statistics, 0U) == 0) {
-    return statistics.cached >= pages;
-  }
-  // Linux before 6.5 does not count, and later ones do not for everybody. RWF_NOWAIT would do for
-  // all of the bytes, if it did not start to read those that are missing.
-  std::byte probe[64];
-  const iovec part{probe, std::min(bytes, sizeof probe)};
-  return uninterrupted([&] {
-           return preadv2(cached_.get(), &part, 1, static_cast<off_t>(offset), RWF_NOWAIT);
-         }) > 0;
-}
-
 Status OpenedFile::read(std::span<std::byte> into, std::uint64_t offset, std::size_t least,
                         bool throughPageCache) const {
-  bool direct =
-      !throughPageCache && direct_ && isAligned(into.data(), offset) && !areCached(offset, least);
+  bool direct = !throughPageCache && direct_ && isAligned(into.data(), offset) &&
+                !arePagesCached(cached_.get(), offset, least);
   for (std::size_t done = 0; done < least;) {
     if (direct) done -= done % kDirectAlignment;
     const int file = direct ? direct_.get() : cached_.get();
@@ -108,8 +80,10 @@ Status OpenedFile::read(std::span<std::byte> into, std::uint64_t offset, std::si
   return {};
 }
 
-Status OpenedFile::write(std::span<const std::byte> from, std::uint64_t offset) const {
-  bool direct = direct_ && isAligned(from.data(), offset) && from.size() % kDirectAlignment == 0;
+Status OpenedFile::write(std::span<const std::byte> from, std::uint64_t offset,
+                         bool throughPageCache) const {
+  bool direct = !throughPageCache && direct_ && isAligned(from.data(), offset) &&
+                from.size() % kDirectAlignment == 0;
   for (std::size_t done = 0; done < from.size();) {
     const int file = direct ? direct_.get() : cached_.get();
     const ssize_t put = uninterrupted([&] {

@@ -35,7 +35,8 @@ class OpenedFile {
   [[nodiscard]] Status read(std::span<std::byte> into, std::uint64_t offset, std::size_t least,
                             bool throughPageCache) const;
   // Past the page cache on the same conditions, and when the size is such a multiple, too.
-  [[nodiscard]] Status write(std::span<const std::byte> from, std::uint64_t offset) const;
+  [[nodiscard]] Status write(std::span<const std::byte> from, std::uint64_t offset,
+                             bool throughPageCache) const;
 
   // The device's way to this file; asked once, answered for good. Later calls must name the same
   // DirectFiles.
@@ -49,8 +50,6 @@ class OpenedFile {
         direct_(std::move(direct)),
         device_(device),
         inode_(inode) {}
-  // Reading them waits for no disk.
-  [[nodiscard]] bool areCached(std::uint64_t offset, std::size_t bytes) const;
 
   const std::string path_;
   const OwnedFd cached_;

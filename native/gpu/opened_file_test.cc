@@ -58,9 +58,9 @@ TEST_F(OpenedFileTest, writesPagesAndParts) {
   std::vector<std::byte> expected = bytes_;
   const std::span<std::byte> from = aligned(2 * 4096);
   std::ranges::copy(randomBytes(from.size(), 9), from.begin());
-  ASSERT_TRUE((*file)->write(from, 4096).ok());
+  ASSERT_TRUE((*file)->write(from, 4096, false).ok());
   std::ranges::copy(from, expected.begin() + 4096);
-  ASSERT_TRUE((*file)->write(from.first(33), 5).ok());
+  ASSERT_TRUE((*file)->write(from.first(33), 5, true).ok());
   std::ranges::copy(from.first(33), expected.begin() + 5);
   EXPECT_EQ(contents(path_), expected);
 }

@@ -1,0 +1,12 @@
+// Which bytes of files the kernel has in memory. Any thread.
+#pragma once
+
+#include <cstdint>
+
+namespace hearth {
+
+// Reading the bytes waits for no disk. A guess where the kernel does not tell (before Linux 6.5,
+// and for files of other users): by the first and the last of them.
+[[nodiscard]] bool arePagesCached(int file, std::uint64_t offset, std::uint64_t bytes);
+
+}  // namespace hearth
