@@ -14,6 +14,10 @@ wheels=(build/wheels/hearth-*.whl)
 pip install --quiet --disable-pip-version-check --only-binary :all: "${wheels[0]}" safetensors fsspec
 # Without torch, which its tests replace.
 pip install --quiet --disable-pip-version-check --only-binary :all: --no-deps fastsafetensors
+# UCM's factory and contract, of which the tests import the source; its backends need GPUs.
+pip download --quiet --disable-pip-version-check --no-deps --no-binary :all: --dest "$fresh/ucm" uc-manager==0.5.0
+/bin/tar -xzf "$fresh"/ucm/*.tar.gz -C "$fresh/ucm" --strip-components=1
+export HEARTH_UCM_SOURCE=$fresh/ucm
 # Away from the sources, so that only what the wheel holds is imported.
 root=$PWD
 cd "$fresh"

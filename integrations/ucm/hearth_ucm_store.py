@@ -12,9 +12,12 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from hearth._native import HearthError, Transfers
 from ucm.store.ucmstore_v1 import Task, UcmKVStoreBaseV1
+
+Place = tuple[int, int, bool]  # address, bytes, on the GPU
 
 _DEFAULT_THREADS = 32
 _DEFAULT_TIMEOUT_MS = 30_000
@@ -44,7 +47,9 @@ class UcmHearthStore(UcmKVStoreBaseV1):
     """Configured by ucm_connector_config:
 
     storage_backends: directories that exist, as a list or separated by ":".
-    useDirect: True moves bytes between the caller's memory and the storage, False by way of the host's page cache.
+    device_id: the GPU whose memory load_data and dump_data get addresses of; -1 (the default) for host memory.
+    useDirect: True moves bytes between the caller's memory and the storage: past the page cache, and between GPU and
+    storage past host memory where the machine has such a way and it is faster. False moves them by way of the host.
     tensor_size_list or tensor_size: bytes of each tensor of a shard; shard_size: bytes of one shard, by default the
     sum; block_size: bytes of one block, by default one shard.
     stream_number (32) transfers run side by side; timeout_ms (30000) ends every wait.
@@ -70,8 +75,10 @@ class UcmHearthStore(UcmKVStoreBaseV1):
         if self._shard_bytes < 0 or (self._shard_bytes > 0 and self._block_bytes % self._shard_bytes != 0):
             raise HearthError("block_size must be a multiple of shard_size")
         self._timeout_ms = int(config.get("timeout_ms", _DEFAULT_TIMEOUT_MS))
+        device_id = int(config.get("device_id", -1))
+        self._device = f"cuda:{device_id}" if device_id >= 0 else "cpu"
         self._transfers = Transfers(
-            int(config.get("stream_number", _DEFAULT_THREADS)), bool(config.get("useDirect", False))
+            int(config.get("stream_number", _DEFAULT_THREADS)), bool(config.get("useDirect", False)), self._device
         )
         self._lock = threading.Lock()  # guards the one below
         self._dumped: dict[bytes, set[int]] = defaultdict(set)  # shards of blocks that are not published
@@ -103,10 +110,11 @@ class UcmHearthStore(UcmKVStoreBaseV1):
                 os.close(file)
 
     def load(self, block_ids: list[bytes], shard_index: list[int], dst_tensor: list[list]) -> Task:
-        return self._begin(False, block_ids, shard_index, _places(dst_tensor))
+        return self._begin(False, block_ids, shard_index, self._places(dst_tensor))
 
     def dump(self, block_ids: list[bytes], shard_index: list[int], src_tensor: list[list]) -> Task:
-        return self._begin(True, block_ids, shard_index, _places(src_tensor))
+        """Bytes of a GPU must be there: the stream that computes them has been waited for."""
+        return self._begin(True, block_ids, shard_index, self._places(src_tensor))
 
     def load_data(self, block_ids: list[bytes], shard_index: list[int], dst_addr: Sequence[Sequence[int]]) -> Task:
         return self._begin(False, block_ids, shard_index, self._sized(dst_addr))
@@ -118,9 +126,8 @@ class UcmHearthStore(UcmKVStoreBaseV1):
         src_addr: Sequence[Sequence[int]],
         prerequisite_handle: int = 0,
     ) -> Task:
-        if prerequisite_handle != 0:
-            raise HearthError("prerequisite_handle needs device memory, which this store does not move yet")
-        return self._begin(True, block_ids, shard_index, self._sized(src_addr))
+        """prerequisite_handle: a CUDA event, which the GPU reaches when the bytes are there; it lives until wait()."""
+        return self._begin(True, block_ids, shard_index, self._sized(src_addr), prerequisite_handle)
 
     def wait(self, task: Task) -> None:
         """Returns when the task has ended, and publishes blocks whose dump is complete.
@@ -144,17 +151,22 @@ class UcmHearthStore(UcmKVStoreBaseV1):
         return self._transfers.is_done(task.batch)
 
     def need_register_kv_caches(self) -> bool:
-        return False
+        return self._device != "cpu"
 
-    def register_kv_caches(self, registrations: object) -> None:
-        """Host memory needs no registration."""
+    def register_kv_caches(self, registrations: Iterable[Sequence[int]]) -> None:
+        """Takes (address, bytes) of each KV cache in GPU memory, which drivers then check and register only once."""
+        if self._device == "cpu":
+            return
+        for address, size in registrations:
+            self._transfers.enroll(int(address), int(size))
 
     def _begin(
         self,
         is_dump: bool,
         block_ids: list[bytes],
         shard_index: list[int],
-        places: Iterable[list[tuple[int, int]]],
+        places: Iterable[list[Place]],
+        event: int = 0,
     ) -> HearthTask:
         if self._shard_bytes == 0:
             raise HearthError("shard_size is not configured: this store, of a scheduler, only looks blocks up")
@@ -164,7 +176,7 @@ class UcmHearthStore(UcmKVStoreBaseV1):
         failures: dict[bytes, str] = {}
         for block, shard, parts in zip(block_ids, shard_index, places, strict=True):
             offset = shard * self._shard_bytes
-            end = offset + sum(size for _, size in parts)
+            end = offset + sum(size for _, size, _ in parts)
             if shard < 0 or end > offset + self._shard_bytes or end > self._block_bytes:
                 raise HearthError(f"shard {shard} of {end - offset} bytes does not fit blocks of {self._block_bytes}")
             shards[block].add(shard)
@@ -174,11 +186,11 @@ class UcmHearthStore(UcmKVStoreBaseV1):
                     failures[block] = failure
             if block in failures:
                 continue
-            for address, size in parts:
-                transfers.append((paths[block], offset, address, size))
+            for address, size, is_on_device in parts:
+                transfers.append((paths[block], offset, address, size, is_on_device))
                 blocks.append(block)
                 offset += size
-        return HearthTask(self._transfers.begin(is_dump, transfers), blocks, is_dump, dict(shards), failures)
+        return HearthTask(self._transfers.begin(is_dump, transfers, event), blocks, is_dump, dict(shards), failures)
 
     def _create(self, block: bytes) -> str | None:
         """Creates the unpublished file of a block with its full size; returns why it could not."""
@@ -213,20 +225,24 @@ class UcmHearthStore(UcmKVStoreBaseV1):
     def _unpublished(self, block: bytes) -> Path:
         return self._path(block).with_suffix(f".{os.getpid()}.part")
 
-    def _sized(self, addresses: Sequence[Sequence[int]]) -> Iterable[list[tuple[int, int]]]:
+    def _sized(self, addresses: Sequence[Sequence[int]]) -> Iterable[list[Place]]:
+        is_on_device = self._device != "cpu"
         for row in addresses:
             sizes = self._tensor_bytes
             if sizes is None or len(sizes) != len(row):
                 even = self._tensor_bytes[0] if sizes and len(sizes) == 1 else self._shard_bytes // len(row)
                 sizes = [even] * len(row)
-            yield [(int(address), size) for address, size in zip(row, sizes, strict=True)]
+            yield [(int(address), size, is_on_device) for address, size in zip(row, sizes, strict=True)]
 
+    def _places(self, rows: list[list]) -> Iterable[list[Place]]:
+        for row in rows:
+            yield [self._place(tensor) for tensor in row]
 
-def _places(rows: list[list]) -> Iterable[list[tuple[int, int]]]:
-    for row in rows:
-        for tensor in row:
-            if not tensor.is_contiguous():
-                raise HearthError("a tensor is not contiguous; give its parts one by one")
-            if tensor.device.type != "cpu":
-                raise HearthError(f"a tensor is on {tensor.device}; this store moves host memory only")
-        yield [(tensor.data_ptr(), tensor.numel() * tensor.element_size()) for tensor in row]
+    def _place(self, tensor: Any) -> Place:
+        if not tensor.is_contiguous():
+            raise HearthError("a tensor is not contiguous; give its parts one by one")
+        device = tensor.device
+        is_on_device = device.type != "cpu"
+        if is_on_device and f"{device.type}:{device.index or 0}" != self._device:
+            raise HearthError(f"a tensor is on {device}, this store serves {self._device}; configure its device_id")
+        return (tensor.data_ptr(), tensor.numel() * tensor.element_size(), is_on_device)

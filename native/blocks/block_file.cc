@@ -34,15 +34,18 @@ Result<OwnedFd> openBlock(const BlockTransfer& transfer, int flags, bool direct)
   return file;
 }
 
-// Whole transfers only: a file that is too short is not the block.
-Status checkSize(const OwnedFd& file, const BlockTransfer& transfer) {
-  struct stat info {};
-  if (fstat(file.get(), &info) != 0) return errnoError(errno, "stat " + transfer.path);
+Status checkSize(const struct stat& info, const BlockTransfer& transfer) {
   const auto bytes = static_cast<std::uint64_t>(info.st_size);
   if (transfer.offset <= bytes && transfer.size <= bytes - transfer.offset) return {};
   return Error{ErrorCode::kCorrupt, transfer.path + " has " + std::to_string(bytes) +
                                         " bytes, the block needs " +
                                         std::to_string(transfer.offset + transfer.size)};
+}
+
+Status checkSize(const OwnedFd& file, const BlockTransfer& transfer) {
+  struct stat info {};
+  if (fstat(file.get(), &info) != 0) return errnoError(errno, "stat " + transfer.path);
+  return checkSize(info, transfer);
 }
 
 // Calls `move` (pread or pwrite) until all bytes have moved.
@@ -63,6 +66,12 @@ Status moveAll(const BlockTransfer& transfer, const char* call, Move move) {
 }
 
 }  // namespace
+
+Status checkBlockSize(const BlockTransfer& transfer) {
+  struct stat info {};
+  if (stat(transfer.path.c_str(), &info) != 0) return errnoError(errno, "open " + transfer.path);
+  return checkSize(info, transfer);
+}
 
 Status loadBlock(const BlockTransfer& transfer, bool direct) {
   const Result<OwnedFd> file = openBlock(transfer, O_RDONLY, direct);

@@ -6,6 +6,9 @@
 
 namespace hearth {
 
+// Whole transfers only: kCorrupt for a file that is too short, as it is not the block.
+[[nodiscard]] Status checkBlockSize(const BlockTransfer& transfer);
+
 // Both wait for the storage, on any thread. kNotFound: no such file; kCorrupt: the file is shorter
 // than the transfer's end.
 [[nodiscard]] Status loadBlock(const BlockTransfer& transfer, bool direct);

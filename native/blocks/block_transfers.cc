@@ -3,11 +3,23 @@
 #include <algorithm>
 
 #include "blocks/block_file.h"
+#include "blocks/device_blocks.h"
 
 namespace hearth {
 
-BlockTransfers::BlockTransfers(unsigned threads, bool direct) : direct_(direct) {
-  for (unsigned i = 0; i < threads; ++i) threads_.emplace_back([this] { work(); });
+Result<std::unique_ptr<BlockTransfers>> BlockTransfers::open(const Options& options) {
+  std::shared_ptr<DeviceBlocks> device;
+  if (options.device) {
+    auto opened = DeviceBlocks::open(options.device, options.threads, options.direct);
+    if (!opened) return opened.error();
+    device = std::move(*opened);
+  }
+  return std::unique_ptr<BlockTransfers>(new BlockTransfers(options, std::move(device)));
+}
+
+BlockTransfers::BlockTransfers(const Options& options, std::shared_ptr<DeviceBlocks> device)
+    : direct_(options.direct), device_(std::move(device)) {
+  for (unsigned i = 0; i < options.threads; ++i) threads_.emplace_back([this] { work(); });
 }
 
 BlockTransfers::~BlockTransfers() {
@@ -25,11 +37,18 @@ BlockTransfers::~BlockTransfers() {
   threads_.clear();
 }
 
+Status BlockTransfers::enroll(std::uint64_t address, std::uint64_t bytes) {
+  if (device_) return device_->enroll(address, bytes);
+  return Error{ErrorCode::kUnsupported, "these transfers have no GPU whose memory to enroll"};
+}
+
 BlockTransfers::Batch BlockTransfers::begin(Direction direction,
-                                            std::vector<BlockTransfer> transfers) {
+                                            std::vector<BlockTransfer> transfers,
+                                            std::uint64_t event) {
   auto state = std::make_shared<State>();
   state->direction = direction;
   state->transfers = std::move(transfers);
+  state->event = event;
   const std::lock_guard lock(mutex_);
   for (std::size_t i = 0; i < state->transfers.size(); ++i) queue_.push_back({state, i});
   hasWork_.notify_all();
@@ -46,11 +65,25 @@ void BlockTransfers::work() {
     queue_.pop_front();
     lock.unlock();
     const BlockTransfer& transfer = job.state->transfers[job.transfer];
-    Status status = job.state->direction == Direction::kLoad ? loadBlock(transfer, direct_)
-                                                             : dumpBlock(transfer, direct_);
+    Status status = move(*job.state, transfer);
     lock.lock();
     end(*job.state, job.transfer, std::move(status));
   }
+}
+
+Status BlockTransfers::move(const State& state, const BlockTransfer& transfer) const {
+  const bool isLoad = state.direction == Direction::kLoad;
+  if (!transfer.isOnDevice) {
+    return isLoad ? loadBlock(transfer, direct_) : dumpBlock(transfer, direct_);
+  }
+  if (!device_) {
+    return Error{ErrorCode::kUnsupported,
+                 transfer.path + ": its memory is a GPU's, and these transfers have none"};
+  }
+  if (state.event != 0) {
+    if (Status reached = device_->waitFor(state.event); !reached) return reached;
+  }
+  return isLoad ? device_->load(transfer) : device_->dump(transfer);
 }
 
 void BlockTransfers::end(State& state, std::size_t transfer, Status status) {

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "gpu/device.h"
 
 namespace hearth {
 
@@ -24,7 +25,10 @@ struct BlockTransfer {
   // Memory of the caller, which must stay as it is until the batch has ended.
   std::byte* memory = nullptr;
   std::uint64_t size = 0;
+  bool isOnDevice = false;  // the memory is that of the transfers' GPU
 };
+
+class DeviceBlocks;
 
 struct BlockFailure {
   std::size_t transfer = 0;  // its place in the batch
@@ -37,17 +41,31 @@ class BlockTransfers {
   enum class Direction : std::uint8_t { kLoad, kDump };
   using Batch = std::uint64_t;
 
-  // `threads` is at least 1. `direct`: aligned bytes go past the page cache where the file system
-  // can.
-  BlockTransfers(unsigned threads, bool direct);
+  struct Options {
+    unsigned threads = 32;  // at least 1
+    // Aligned bytes go past the page cache where the file system can, and past host memory between
+    // storage and GPU where that is possible and faster. Otherwise all bytes go through both.
+    bool direct = false;
+    // The GPU of transfers that are on one; null: there are none.
+    std::shared_ptr<Device> device;
+  };
+  // As DeviceFiles::open() for a GPU.
+  [[nodiscard]] static Result<std::unique_ptr<BlockTransfers>> open(const Options& options);
   // Ends transfers that have not begun with kCancelled and waits for those that have.
   ~BlockTransfers();
   BlockTransfers(const BlockTransfers&) = delete;
   BlockTransfers& operator=(const BlockTransfers&) = delete;
 
+  // Memory of the GPU that many transfers will lie in: it is checked and made known to the drivers
+  // once. It stays as it is for the life of this object. kInvalidArgument: not memory of the GPU;
+  // kUnsupported without a GPU.
+  [[nodiscard]] Status enroll(std::uint64_t address, std::uint64_t bytes);
+
   // Begins the transfers and returns at once. kDump writes into files that exist with their full
-  // size and never creates one (kNotFound).
-  [[nodiscard]] Batch begin(Direction direction, std::vector<BlockTransfer> transfers);
+  // size and never creates one (kNotFound). `event`: a CUevent after which the memory of transfers
+  // on the GPU may be used, which lives until the batch has ended; 0: at once.
+  [[nodiscard]] Batch begin(Direction direction, std::vector<BlockTransfer> transfers,
+                            std::uint64_t event = 0);
 
   // True when the batch has ended. kNotFound: no such batch, or wait() has taken its answer.
   [[nodiscard]] Result<bool> isDone(Batch batch) const;
@@ -62,6 +80,7 @@ class BlockTransfers {
   struct State {
     Direction direction = Direction::kLoad;
     std::vector<BlockTransfer> transfers;
+    std::uint64_t event = 0;
     std::size_t ended = 0;
     std::vector<BlockFailure> failures;
   };
@@ -69,11 +88,14 @@ class BlockTransfers {
     std::shared_ptr<State> state;
     std::size_t transfer = 0;
   };
+  BlockTransfers(const Options& options, std::shared_ptr<DeviceBlocks> device);
   void work();
+  [[nodiscard]] Status move(const State& state, const BlockTransfer& transfer) const;
   void end(State& state, std::size_t transfer, Status status);
 
   const bool direct_;
-  mutable std::mutex mutex_;  // guards all below
+  const std::shared_ptr<DeviceBlocks> device_;  // null without a GPU
+  mutable std::mutex mutex_;                    // guards all below
   std::condition_variable hasWork_, hasEnded_;
   std::deque<Job> queue_;
   std::map<Batch, std::shared_ptr<State>> batches_;

@@ -31,6 +31,11 @@ class BlockTransfersTest : public testing::TestWithParam<bool> {
     std::filesystem::remove_all(folder_, ignored);
   }
 
+  static std::unique_ptr<BlockTransfers> open(unsigned threads) {
+    auto opened = BlockTransfers::open({.threads = threads, .direct = GetParam(), .device = {}});
+    EXPECT_TRUE(opened.ok());
+    return std::move(*opened);
+  }
   std::string create(const std::string& name, std::size_t bytes = kBlockBytes) const {
     const std::string path = folder_ + "/" + name;
     std::ofstream(path, std::ios::binary).close();
@@ -57,7 +62,8 @@ INSTANTIATE_TEST_SUITE_P(Paths, BlockTransfersTest, testing::Bool(),
                          [](const auto& info) { return info.param ? "Direct" : "PageCache"; });
 
 TEST_P(BlockTransfersTest, LoadsWhatWasDumped) {
-  BlockTransfers transfers(4, GetParam());
+  const auto opened = open(4);
+  BlockTransfers& transfers = *opened;
   std::vector<BlockTransfer> all;
   for (std::size_t i = 0; i < kBlocks; ++i) {
     fill(i, static_cast<int>(i));
@@ -74,7 +80,8 @@ TEST_P(BlockTransfersTest, LoadsWhatWasDumped) {
 }
 
 TEST_P(BlockTransfersTest, MovesMisalignedParts) {
-  BlockTransfers transfers(1, GetParam());
+  const auto opened = open(1);
+  BlockTransfers& transfers = *opened;
   const std::string path = create("odd");
   fill(0, 5);
   const std::vector<BlockTransfer> parts{{path, 0, block(0), 1001},
@@ -88,7 +95,8 @@ TEST_P(BlockTransfersTest, MovesMisalignedParts) {
 }
 
 TEST_P(BlockTransfersTest, AFailureIsThatOfItsBlockAlone) {
-  BlockTransfers transfers(2, GetParam());
+  const auto opened = open(2);
+  BlockTransfers& transfers = *opened;
   fill(0, 1);
   const std::vector<BlockTransfer> all{
       {create("good"), 0, block(0), kBlockBytes},
@@ -112,7 +120,8 @@ TEST_P(BlockTransfersTest, AFailureIsThatOfItsBlockAlone) {
 TEST_P(BlockTransfersTest, AWaitEndsWhenTheStorageHangs) {
   const std::string pipe = folder_ + "/pipe";
   ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
-  BlockTransfers transfers(1, GetParam());
+  const auto opened = open(1);
+  BlockTransfers& transfers = *opened;
   // The reader of a FIFO waits for its writer. A size that is not of pages keeps O_DIRECT away.
   const auto batch = transfers.begin(Direction::kLoad, {{pipe, 0, block(0), 100}});
   const auto early = transfers.wait(batch, std::chrono::milliseconds(1));
@@ -127,8 +136,18 @@ TEST_P(BlockTransfersTest, AWaitEndsWhenTheStorageHangs) {
   EXPECT_EQ((*late)[0].error.code, ErrorCode::kCorrupt);
 }
 
+TEST_P(BlockTransfersTest, HasNoGpuUnlessItGotOne) {
+  const auto transfers = open(1);
+  const BlockTransfer onDevice{create("block"), 0, block(0), kBlockBytes, true};
+  const auto failures = transfers->wait(transfers->begin(Direction::kLoad, {onDevice}), kLong);
+  ASSERT_EQ(failures->size(), 1U);
+  EXPECT_EQ(failures->front().error.code, ErrorCode::kUnsupported);
+  EXPECT_EQ(transfers->enroll(4096, 4096).code(), ErrorCode::kUnsupported);
+}
+
 TEST_P(BlockTransfersTest, AnAnswerIsGivenOnce) {
-  BlockTransfers transfers(1, GetParam());
+  const auto opened = open(1);
+  BlockTransfers& transfers = *opened;
   const auto batch = transfers.begin(Direction::kLoad, {});
   EXPECT_TRUE(*transfers.isDone(batch));
   EXPECT_TRUE(transfers.wait(batch, kLong)->empty());

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "blocks/block_transfers.h"
+#include "gpu/device_files.h"
 #include "raise.h"
 
 namespace hearth::python {
@@ -21,19 +22,35 @@ BlockTransfers& transfersOf(PyObject* self) {
   return *reinterpret_cast<TransfersObject*>(self)->transfers;
 }
 
+Result<std::unique_ptr<BlockTransfers>> open(unsigned threads, bool direct,
+                                             const std::string& deviceName) {
+  BlockTransfers::Options options{.threads = threads, .direct = direct, .device = nullptr};
+  if (deviceName != "cpu") {
+    auto device = openDevice(deviceName);
+    if (!device) return device.error();
+    options.device = std::move(*device);
+  }
+  return BlockTransfers::open(options);
+}
+
 PyObject* create(PyTypeObject* type, PyObject* arguments, PyObject*) {
   unsigned int threads = 0;
   int direct = 0;
-  if (PyArg_ParseTuple(arguments, "Ip", &threads, &direct) == 0) return nullptr;
+  const char* deviceName = nullptr;
+  if (PyArg_ParseTuple(arguments, "Ips", &threads, &direct, &deviceName) == 0) return nullptr;
   if (threads < 1 || threads > 1024) {
     PyErr_SetString(PyExc_ValueError, "the number of threads is not between 1 and 1024");
     return nullptr;
   }
+  std::optional<Result<std::unique_ptr<BlockTransfers>>> opened;
+  PyThreadState* const thread = PyEval_SaveThread();
+  opened.emplace(open(threads, direct != 0, deviceName));
+  PyEval_RestoreThread(thread);
+  if (!*opened) return raiseAs(hearthError, opened->error());
   const auto allocate = reinterpret_cast<allocfunc>(PyType_GetSlot(type, Py_tp_alloc));
   PyObject* const self = allocate(type, 0);
   if (self == nullptr) return nullptr;
-  std::construct_at(&reinterpret_cast<TransfersObject*>(self)->transfers,
-                    std::make_unique<BlockTransfers>(threads, direct != 0));
+  std::construct_at(&reinterpret_cast<TransfersObject*>(self)->transfers, std::move(**opened));
   return self;
 }
 
@@ -51,21 +68,26 @@ std::optional<BlockTransfer> transferOf(PyObject* item) {
   const char* path = nullptr;
   Py_ssize_t pathBytes = 0;
   unsigned long long offset = 0, address = 0, size = 0;
+  int isOnDevice = 0;
   if (PyTuple_Check(item) == 0) {
-    PyErr_SetString(PyExc_TypeError, "a transfer is a tuple (path, offset, address, size)");
+    PyErr_SetString(PyExc_TypeError,
+                    "a transfer is a tuple (path, offset, address, size, is_on_device)");
     return std::nullopt;
   }
-  if (PyArg_ParseTuple(item, "s#KKK", &path, &pathBytes, &offset, &address, &size) == 0) {
+  if (PyArg_ParseTuple(item, "s#KKKp", &path, &pathBytes, &offset, &address, &size, &isOnDevice) ==
+      0) {
     return std::nullopt;
   }
   return BlockTransfer{std::string(path, static_cast<std::size_t>(pathBytes)), offset,
-                       reinterpret_cast<std::byte*>(static_cast<std::uintptr_t>(address)), size};
+                       reinterpret_cast<std::byte*>(static_cast<std::uintptr_t>(address)), size,
+                       isOnDevice != 0};
 }
 
 PyObject* begin(PyObject* self, PyObject* arguments) {
   int isDump = 0;
   PyObject* list = nullptr;
-  if (PyArg_ParseTuple(arguments, "pO", &isDump, &list) == 0) return nullptr;
+  unsigned long long event = 0;
+  if (PyArg_ParseTuple(arguments, "pOK", &isDump, &list, &event) == 0) return nullptr;
   const Object iterator(PyObject_GetIter(list));
   if (!iterator) return nullptr;
   std::vector<BlockTransfer> all;
@@ -77,7 +99,18 @@ PyObject* begin(PyObject* self, PyObject* arguments) {
   if (PyErr_Occurred() != nullptr) return nullptr;
   const auto direction =
       isDump != 0 ? BlockTransfers::Direction::kDump : BlockTransfers::Direction::kLoad;
-  return PyLong_FromUnsignedLongLong(transfersOf(self).begin(direction, std::move(all)));
+  return PyLong_FromUnsignedLongLong(transfersOf(self).begin(direction, std::move(all), event));
+}
+
+PyObject* enroll(PyObject* self, PyObject* arguments) {
+  unsigned long long address = 0, bytes = 0;
+  if (PyArg_ParseTuple(arguments, "KK", &address, &bytes) == 0) return nullptr;
+  std::optional<Status> known;
+  PyThreadState* const thread = PyEval_SaveThread();
+  known.emplace(transfersOf(self).enroll(address, bytes));
+  PyEval_RestoreThread(thread);
+  if (!*known) return raiseAs(hearthError, known->error());
+  Py_RETURN_NONE;
 }
 
 PyObject* isDone(PyObject* self, PyObject* batch) {
@@ -116,7 +149,10 @@ PyObject* makeTransfersType(PyObject* module, PyObject* error) {
   hearthError = error;
   static PyMethodDef methods[] = {
       {"begin", begin, METH_VARARGS,
-       "begin(is_dump, [(path, offset, address, size)]) -> batch; returns at once"},
+       "begin(is_dump, [(path, offset, address, size, is_on_device)], event) -> batch; returns at "
+       "once"},
+      {"enroll", enroll, METH_VARARGS,
+       "enroll(address, nbytes): memory of the GPU that many transfers will lie in"},
       {"is_done", isDone, METH_O, "is_done(batch) -> bool"},
       {"wait", wait, METH_VARARGS,
        "wait(batch, milliseconds) -> [(transfer, code, message)] of those that failed"},
@@ -125,7 +161,7 @@ PyObject* makeTransfersType(PyObject* module, PyObject* error) {
       {Py_tp_new, reinterpret_cast<void*>(create)},
       {Py_tp_dealloc, reinterpret_cast<void*>(destroy)},
       {Py_tp_methods, methods},
-      {Py_tp_doc, const_cast<char*>("Transfers(threads, direct): moves blocks of files.")},
+      {Py_tp_doc, const_cast<char*>("Transfers(threads, direct, device): moves blocks of files.")},
       {}};
   static PyType_Spec spec = {"hearth._native.Transfers", sizeof(TransfersObject), 0,
                              Py_TPFLAGS_DEFAULT, slots};

@@ -155,6 +155,15 @@ class StoreContract:
             scheduler.load(blocks[:1], [0], self.tensors(1))
 
 
+    def test_a_tensor_of_a_gpu_needs_a_store_of_that_gpu(self) -> None:
+        tensor = PagedTensor(SHARD // 2)
+        tensor.device = type("Device", (), {"type": "cuda", "index": 3, "__str__": lambda _: "cuda:3"})()
+        with self.assertRaises(HearthError) as raised:
+            self.store.dump(self.blocks(1), [0], [[tensor, tensor]])
+        self.assertIn("device_id", str(raised.exception))
+        self.assertFalse(self.store.need_register_kv_caches())
+
+
 class DirectStore(StoreContract, unittest.TestCase):
     direct = True
 
