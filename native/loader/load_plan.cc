@@ -74,6 +74,31 @@ std::uint64_t LoadPlan::readBytes() const {
   return bytes;
 }
 
+LoadPlan shareOf(const LoadPlan& plan, unsigned rank, unsigned ranks) {
+  const std::uint64_t total = plan.readBytes();
+  const auto boundary = [&](unsigned before) {
+    return static_cast<std::uint64_t>(static_cast<unsigned __int128>(total) * before / ranks);
+  };
+  const std::uint64_t begin = boundary(rank), end = boundary(rank + 1);
+  LoadPlan share = plan;
+  std::uint64_t at = 0;  // bytes of the plan before the read
+  for (FilePlan& file : share.files) {
+    std::vector<PlannedRead> mine;
+    for (const PlannedRead& read : file.reads) {
+      const auto cut = [&](std::uint64_t boundaryByte) -> std::uint64_t {
+        if (boundaryByte <= at) return 0;
+        if (boundaryByte >= at + read.size) return read.size;
+        return std::min(pageUp(read.offset + boundaryByte - at) - read.offset, read.size);
+      };
+      const std::uint64_t from = cut(begin), to = cut(end);
+      if (from < to) mine.push_back({read.offset + from, read.inMemory + from, to - from});
+      at += read.size;
+    }
+    file.reads = std::move(mine);
+  }
+  return share;
+}
+
 Result<LoadPlan> planLoad(std::span<const std::shared_ptr<const ModelFile>> files,
                           const std::optional<std::vector<std::string>>& names) {
   NameSet wanted;

@@ -40,6 +40,10 @@ struct LoadPlan {
   [[nodiscard]] std::uint64_t readBytes() const;
 };
 
+// The reads of one of `ranks` that load `plan` together: every byte is read by one of them, and
+// each reads about as many. Parts meet at multiples of kDirectReadAlignment in their file.
+[[nodiscard]] LoadPlan shareOf(const LoadPlan& plan, unsigned rank, unsigned ranks);
+
 // Of `names` all, or of all files everything without them. kNotFound: no file has a name, which the
 // message lists; kAlreadyExists: two files have the same one.
 [[nodiscard]] Result<LoadPlan> planLoad(std::span<const std::shared_ptr<const ModelFile>> files,

@@ -1,22 +1,29 @@
 #include "loader/model_file.h"
 
 #include <fcntl.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include <bit>
 #include <cerrno>
 #include <cstring>
-#include <vector>
+#include <string_view>
+#include <unordered_map>
+
+#include "base/page_cache.h"
 
 namespace hearth {
 namespace {
 
 static_assert(std::endian::native == std::endian::little, "safetensors files are little-endian");
 
+std::array<std::uint64_t, 5> identityOf(const struct stat& info) {
+  return {info.st_dev, info.st_ino, static_cast<std::uint64_t>(info.st_size),
+          static_cast<std::uint64_t>(info.st_mtim.tv_sec),
+          static_cast<std::uint64_t>(info.st_mtim.tv_nsec)};
+}
+
 bool isSameFile(const struct stat& a, const struct stat& b) {
-  return a.st_dev == b.st_dev && a.st_ino == b.st_ino && a.st_size == b.st_size &&
-         a.st_mtim.tv_sec == b.st_mtim.tv_sec && a.st_mtim.tv_nsec == b.st_mtim.tv_nsec;
+  return identityOf(a) == identityOf(b);
 }
 
 OwnedFd openForReading(const std::string& path, int flags) {
@@ -76,20 +83,7 @@ Status ModelFile::readHeader() {
 }
 
 bool ModelFile::isCached(std::uint64_t offset, std::uint64_t size) const {
-  const std::uint64_t begin = offset / kDirectReadAlignment * kDirectReadAlignment;
-  const std::uint64_t mappedBytes = offset + size - begin;
-  void* const mapped =
-      mmap(nullptr, mappedBytes, PROT_READ, MAP_SHARED, file_.get(), static_cast<off_t>(begin));
-  if (mapped == MAP_FAILED) return false;
-  const auto pageBytes = static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
-  std::vector<unsigned char> pages((mappedBytes + pageBytes - 1) / pageBytes);
-  const bool isKnown = mincore(mapped, mappedBytes, pages.data()) == 0;
-  munmap(mapped, mappedBytes);
-  if (!isKnown) return false;
-  for (const unsigned char page : pages) {
-    if ((page & 1) == 0) return false;
-  }
-  return true;
+  return arePagesCached(file_.get(), offset, size);
 }
 
 Result<std::uint64_t> ModelFile::readDirect(std::byte* into, std::uint64_t offset,
@@ -131,6 +125,24 @@ Status ModelFile::read(std::byte* into, std::uint64_t offset, std::uint64_t size
     done += static_cast<std::uint64_t>(got);
   }
   return {};
+}
+
+std::array<std::uint64_t, 5> ModelFile::identity() const { return identityOf(opened_); }
+
+Status ModelFile::checkLayout(const ModelLayout& layout) const {
+  std::unordered_map<std::string_view, const TensorEntry*> mine;
+  for (const TensorEntry& tensor : header_.tensors) mine.emplace(tensor.name, &tensor);
+  bool isSame = layout.dataOffset == dataOffset_ && layout.fileBytes == bytes_ &&
+                layout.tensors.size() == mine.size();
+  for (const TensorEntry& tensor : layout.tensors) {
+    const auto found = mine.find(tensor.name);
+    isSame = isSame && found != mine.end() && *found->second == tensor;
+  }
+  if (isSame) return {};
+  return Error{ErrorCode::kOriginChanged,
+               path_ +
+                   " has another header than when its metadata were read; load it again when "
+                   "its writer is done"};
 }
 
 Status ModelFile::checkUnchanged() const {

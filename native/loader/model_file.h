@@ -3,10 +3,12 @@
 
 #include <sys/stat.h>
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "base/owned_fd.h"
 #include "base/result.h"
@@ -16,6 +18,13 @@ namespace hearth {
 
 // Reads go past the page cache at multiples of this, in file and memory.
 inline constexpr std::uint64_t kDirectReadAlignment = 4096;
+
+// How somebody else has read the header of a file.
+struct ModelLayout {
+  std::uint64_t dataOffset = 0;
+  std::uint64_t fileBytes = 0;
+  std::vector<TensorEntry> tensors;  // in any order
+};
 
 // Any thread.
 class ModelFile {
@@ -29,11 +38,21 @@ class ModelFile {
   // Where the tensors' bytes begin in the file.
   [[nodiscard]] std::uint64_t dataOffset() const { return dataOffset_; }
   [[nodiscard]] std::uint64_t bytes() const { return bytes_; }
+  // Equal for two openings of the same file that nobody has written in between.
+  [[nodiscard]] std::array<std::uint64_t, 5> identity() const;
 
   // Reads exactly `size` bytes; waits for the disk. Where offset and memory are aligned and the
   // page cache lacks the bytes, they go past it, in whole pages: memory up to the next multiple of
   // kDirectReadAlignment must be the caller's. kOriginChanged: the file has become shorter.
   [[nodiscard]] Status read(std::byte* into, std::uint64_t offset, std::uint64_t size) const;
+
+  // The bytes are in the page cache.
+  [[nodiscard]] bool isCached(std::uint64_t offset, std::uint64_t size) const;
+  // Of the file through the page cache; it lives as long as this object.
+  [[nodiscard]] int descriptor() const { return file_.get(); }
+
+  // kOriginChanged when the header is not the one that `layout` came from.
+  [[nodiscard]] Status checkLayout(const ModelLayout& layout) const;
 
   // kOriginChanged when the file was written since open(), or its path now names another one.
   [[nodiscard]] Status checkUnchanged() const;
@@ -46,7 +65,6 @@ class ModelFile {
         opened_(opened),
         bytes_(static_cast<std::uint64_t>(opened.st_size)) {}
   [[nodiscard]] Status readHeader();
-  [[nodiscard]] bool isCached(std::uint64_t offset, std::uint64_t size) const;
   [[nodiscard]] Result<std::uint64_t> readDirect(std::byte* into, std::uint64_t offset,
                                                  std::uint64_t size) const;
 

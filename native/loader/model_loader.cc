@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include "gpu/device_files.h"
+#include "loader/mapped_file.h"
+#include "loader/shared_load.h"
 
 namespace hearth {
 namespace {
@@ -55,19 +57,46 @@ Status readToDevice(const LoadPlan& plan, const Memories& memories,
   return {};
 }
 
-// Memory for each file of the plan; null for one without bytes. `device` is null for the host.
-Result<Memories> allocateFor(const LoadPlan& plan, Device* device) {
-  Memories memories;
-  for (const FilePlan& file : plan.files) {
-    if (file.memoryBytes == 0) {
-      memories.emplace_back();
-      continue;
-    }
+// Memory for each file of the plan that has none yet; null for one without bytes. `device` is null
+// for the host.
+Result<Memories> allocateFor(const LoadPlan& plan, Memories memories, Device* device) {
+  for (std::size_t i = 0; i < plan.files.size(); ++i) {
+    const FilePlan& file = plan.files[i];
+    if (file.memoryBytes == 0 || memories[i]) continue;
     auto memory = device != nullptr ? device->allocate(file.memoryBytes)
                                     : MemoryRegion::allocate(file.memoryBytes);
     if (!memory) return memory.error().within("memory for " + file.file->path());
-    memories.push_back(std::move(*memory));
+    memories[i] = std::move(*memory);
   }
+  return memories;
+}
+
+// Memory for each file of the plan: of those that can be mapped, whose plans then have no reads.
+Memories mapCached(LoadPlan& plan) {
+  Memories memories(plan.files.size());
+  for (std::size_t i = 0; i < plan.files.size(); ++i) {
+    if (plan.files[i].memoryBytes == 0) continue;
+    auto mapped = mapCachedFile(plan.files[i]);
+    if (!mapped) continue;
+    plan.files[i] = std::move(mapped->plan);
+    memories[i] = std::move(mapped->memory);
+  }
+  return memories;
+}
+
+// Memory for each file of the plan with all of its bytes in it.
+Result<Memories> readAll(LoadPlan& plan, const std::shared_ptr<Device>& device,
+                         const LoadOptions& options) {
+  if (options.place && options.place->ranks != 1) {
+    return loadTogether(plan, *options.place, device, options.read);
+  }
+  Memories mapped(plan.files.size());
+  if (!device && options.mapsCachedFiles) mapped = mapCached(plan);
+  Result<Memories> memories = allocateFor(plan, std::move(mapped), device.get());
+  if (!memories) return memories;
+  const Status read = device ? readToDevice(plan, *memories, device, options.read)
+                             : readToHost(plan, *memories, options.read);
+  if (!read) return read.error();
   return memories;
 }
 
@@ -101,10 +130,14 @@ Status checkReads(const FilePlan& plan) {
 
 }  // namespace
 
-Status readModelFile(const std::string& path, std::vector<PlannedRead> reads, std::uint64_t address,
-                     std::uint64_t bytes, const LoadOptions& options) {
+Status readModelFile(const std::string& path, const std::optional<ModelLayout>& layout,
+                     std::vector<PlannedRead> reads, std::uint64_t address, std::uint64_t bytes,
+                     const LoadOptions& options) {
   auto file = ModelFile::open(path);
   if (!file) return file.error();
+  if (layout) {
+    if (Status same = (*file)->checkLayout(*layout); !same) return same;
+  }
   LoadPlan plan;
   plan.files.push_back({.file = *file, .memoryBytes = bytes, .reads = std::move(reads)});
   if (Status inside = checkReads(plan.files.front()); !inside) return inside;
@@ -135,12 +168,8 @@ Result<LoadedModel> loadModel(std::span<const std::string> paths, const LoadOpti
   Result<LoadPlan> plan = planLoad(*files, options.names);
   if (!plan) return plan.error();
   LoadedModel model{.plan = std::move(*plan)};
-  const Result<Memories> memories = allocateFor(model.plan, device.get());
+  const Result<Memories> memories = readAll(model.plan, device, options);
   if (!memories) return memories.error();
-
-  const Status read = device ? readToDevice(model.plan, *memories, device, options.read)
-                             : readToHost(model.plan, *memories, options.read);
-  if (!read) return read.error();
   for (std::size_t i = 0; i < model.plan.files.size(); ++i) {
     const FilePlan& file = model.plan.files[i];
     if (const Status same = file.file->checkUnchanged(); !same) return same.error();

@@ -12,6 +12,7 @@
 
 #include "base/result.h"
 #include "loader/load_plan.h"
+#include "loader/node_ranks.h"
 #include "loader/parallel_read.h"
 #include "memory/memory_region.h"
 
@@ -23,6 +24,13 @@ struct LoadOptions {
   // As openDevice() names it. Into a GPU bytes go by DeviceFiles, which `read.threads` and
   // `read.chunkBytes` do not concern.
   std::string device = "cpu";
+  // Files that are in the page cache are mapped into host memory and not copied. Writes of this
+  // process stay its own; but whoever writes or cuts such a file later changes the tensors, or ends
+  // the process (SIGBUS).
+  bool mapsCachedFiles = false;
+  // Of a process that loads together with others of its node, which give the same files and names:
+  // each byte is read once between them. Host memory is then shared until it is written.
+  std::optional<RankPlace> place;
   ReadOptions read;
 };
 
@@ -47,16 +55,18 @@ struct LoadedModel {
 // Blocks, on any thread. Either all tensors are whole or an error comes back: kNotFound for files
 // and names, kCorrupt for malformed and truncated files, kOriginChanged for files that were written
 // or replaced during the load, kOutOfSpace without memory, kCancelled by `progress`; of the device
-// as openDevice() and DeviceFiles answer.
+// as openDevice() and DeviceFiles answer; of other ranks as NodeRanks does.
 [[nodiscard]] Result<LoadedModel> loadModel(std::span<const std::string> paths,
                                             const LoadOptions& options);
 
 // Reads parts of one file into memory of the caller, as loaders of other programs lay it out:
 // `address` of the host or of `options.device`, `bytes` long. Each read lies inside, with the rest
-// of its last page. Blocks, on any thread; the caller's memory is touched no more afterwards.
+// of its last page. `layout`: of a caller who has read the header before; the file must still have
+// it. Blocks, on any thread; the caller's memory is touched no more afterwards.
 // Errors as loadModel(), and kInvalidArgument for reads that leave the memory or the file.
-[[nodiscard]] Status readModelFile(const std::string& path, std::vector<PlannedRead> reads,
-                                   std::uint64_t address, std::uint64_t bytes,
-                                   const LoadOptions& options);
+[[nodiscard]] Status readModelFile(const std::string& path,
+                                   const std::optional<ModelLayout>& layout,
+                                   std::vector<PlannedRead> reads, std::uint64_t address,
+                                   std::uint64_t bytes, const LoadOptions& options);
 
 }  // namespace hearth

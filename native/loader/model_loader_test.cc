@@ -89,6 +89,31 @@ TEST_F(ModelLoaderTest, AlignsTensorsThatTheirFileDoesNot) {
   }
 }
 
+TEST_F(ModelLoaderTest, MapsFilesOfThePageCache) {
+  const std::string path = writeModel("1", "", 15);
+  const auto model = load({path}, {.mapsCachedFiles = true});
+  ASSERT_TRUE(model.ok()) << model.error().message;
+  EXPECT_EQ(model->plan.readBytes(), 0U);
+  for (const LoadedTensor& tensor : model->tensors) {
+    EXPECT_EQ(textOf(tensor), data_.substr(tensor.entry->begin, tensor.entry->bytes()));
+  }
+  // Writes go to the process's own pages.
+  model->tensors[0].bytes()[0] ^= std::byte{0xFF};
+  EXPECT_EQ(textOf((*load({path})).tensors[0]), data_.substr(0, 100));
+}
+
+TEST_F(ModelLoaderTest, CopiesWhereAMappingWouldMisalign) {
+  const std::string data = patternBytes(17, 4);
+  const std::string header =
+      R"({"n":{"dtype":"F64","shape":[2],"data_offsets":[1,17]},)" + byteTensor("b", 0, 1) + "}";
+  const auto model = load({folder_.write("odd", header, data)}, {.mapsCachedFiles = true});
+  ASSERT_TRUE(model.ok()) << model.error().message;
+  EXPECT_GT(model->plan.readBytes(), 0U);
+  for (const LoadedTensor& tensor : model->tensors) {
+    EXPECT_EQ(textOf(tensor), data.substr(tensor.entry->begin, tensor.entry->bytes()));
+  }
+}
+
 TEST_F(ModelLoaderTest, LoadsEmptyTensorsAndEmptyFiles) {
   const auto model = load({folder_.write("none", "{}", ""),
                            folder_.write("empty", "{" + byteTensor("e", 0, 0) + "}", "")});
@@ -180,6 +205,28 @@ TEST_F(ModelLoaderTest, RefusesFilesThatAreNone) {
   EXPECT_THAT(cut.error().message, HasSubstr("truncated"));
 }
 
+TEST_F(ModelLoaderTest, RefusesAFileWithAnotherHeaderThanItsReaderKnows) {
+  const std::string path = writeModel("1", "", 14);
+  const auto file = ModelFile::open(path);
+  ASSERT_TRUE(file.ok());
+  const ModelLayout known{(*file)->dataOffset(), (*file)->bytes(), (*file)->header().tensors};
+  EXPECT_TRUE((*file)->checkLayout(known).ok());
+  ModelLayout other = known;
+  std::ranges::reverse(other.tensors);
+  EXPECT_TRUE((*file)->checkLayout(other).ok());
+  other.tensors[0].type = TensorType::kI8;
+  EXPECT_EQ((*file)->checkLayout(other).code(), ErrorCode::kOriginChanged);
+  other = known;
+  other.tensors[1].name = "d";
+  EXPECT_EQ((*file)->checkLayout(other).code(), ErrorCode::kOriginChanged);
+  other = known;
+  other.tensors.pop_back();
+  EXPECT_EQ((*file)->checkLayout(other).code(), ErrorCode::kOriginChanged);
+  other = known;
+  other.dataOffset += 8;
+  EXPECT_EQ(readModelFile(path, other, {}, 0, 0, {}).code(), ErrorCode::kOriginChanged);
+}
+
 TEST_F(ModelLoaderTest, ReadsPartsIntoMemoryOfTheCaller) {
   const std::string path = writeModel("1", "", 5);
   constexpr std::uint64_t kMemory = 6 * kDirectReadAlignment;
@@ -187,7 +234,7 @@ TEST_F(ModelLoaderTest, ReadsPartsIntoMemoryOfTheCaller) {
   ASSERT_TRUE(memory.ok());
   const std::uint64_t begin = kHeaderLengthBytes + 504;
   const auto read = [&](std::vector<PlannedRead> reads) {
-    return readModelFile(path, std::move(reads), (*memory)->address(), kMemory, {});
+    return readModelFile(path, std::nullopt, std::move(reads), (*memory)->address(), kMemory, {});
   };
   // The first is at the same place of its page in file and memory, the second is not.
   ASSERT_TRUE(read({{begin, begin, 3000}, {begin + 40'000, 8192, 5000}}).ok());

@@ -27,6 +27,7 @@ struct TensorEntry {
   std::uint64_t end = 0;
 
   [[nodiscard]] std::uint64_t bytes() const { return end - begin; }
+  [[nodiscard]] bool operator==(const TensorEntry&) const = default;
 };
 
 struct SafetensorsHeader {

@@ -82,6 +82,15 @@ class _AsTorch:
         return loaded if view is None else loaded.view(getattr(self._torch, view))
 
 
+def torch_dtype(name: str, dtype: str) -> Any:
+    """Returns torch's type of elements for that of a file; raises HearthError when torch lacks it."""
+    torch_names = _NUMPY | {"BF16": "bfloat16"} | _TORCH_VIEWS
+    found = getattr(_module("torch", "framework='torch' needs torch"), torch_names.get(dtype, ""), None)
+    if found is None:
+        raise _unsupported(f"tensor {name!r} is {dtype}, which this torch lacks; use framework='hearth'")
+    return found
+
+
 def converter(framework: str) -> Converter:
     """Returns the converter for "numpy", "torch" or "hearth"; raises ValueError for others."""
     makers: dict[str, type[Converter]] = {"numpy": _AsNumpy, "torch": _AsTorch, "hearth": _AsTensor}

@@ -6,7 +6,7 @@ Importing this module registers the copier; then a loader names it:
     loader = hearth.fastsafetensors.HearthFileLoader(pg=None, device="cuda:0")
 
 Each copier reads its file once, on a thread of its own, to where the tensors stay. A failed read raises HearthError
-from wait_io() or finish_io().
+from wait_io() or finish_io(); so does a file that was written or replaced since its metadata were read.
 """
 
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -86,9 +86,16 @@ class HearthFileCopier(CopierInterface):
         reads = [(start, start - self._first, stop - start) for start, stop in ranges if stop > start]
         device = "cpu" if self.device.type == DeviceType.CPU else f"cuda:{self.device.index or 0}"
         self._read = self._readers.submit(
-            _native.read_into, self.metadata.src, reads, address, nbytes, device, self._threads
+            _native.read_into, self.metadata.src, self._layout(), reads, address, nbytes, device, self._threads
         )
         return buffer
+
+    def _layout(self) -> tuple[int, int, list[tuple[str, str, list[int], int, int]]]:
+        """The header as the metadata have it, which the file must still have when it is read."""
+        tensors = [
+            (name, frame.dtype.value, frame.shape, *frame.data_offsets) for name, frame in self.metadata.tensors.items()
+        ]
+        return self.metadata.header_length, self.metadata.size_bytes, tensors
 
     def _shift(self, begin: int, address: int) -> int:
         """How far into the buffer the first byte goes.

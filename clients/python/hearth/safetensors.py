@@ -1,5 +1,6 @@
 """Safetensors files: which tensors they have, and loading them."""
 
+import os
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from os import PathLike, fspath
@@ -40,6 +41,11 @@ def load_safetensors(
     progress: Callable[[int, int], object] | None = None,
     threads: int = 0,
     chunk_bytes: int = 0,
+    mapped: bool = False,
+    rank: int = 0,
+    world_size: int = 1,
+    group: str = "",
+    rank_timeout: float = 600,
 ) -> dict[str, Any]:
     """Returns the tensors of safetensors files by name, in their final memory; each byte is read once.
 
@@ -51,10 +57,18 @@ def load_safetensors(
         and at the end. An exception that it raises ends the load.
     threads: how many read side by side; 0 chooses. chunk_bytes: what one thread reads at once, a multiple of
         4096; 0 chooses.
+    mapped: files that are in the page cache are mapped into host memory and not copied. Writes of this process stay
+        its own; but whoever writes or cuts such a file later changes the tensors, or ends the process (SIGBUS).
+    rank, world_size: of a process that loads together with others of its node, which give the same files and names:
+        each byte is read once between them. Tensors in host memory share their pages until one of the processes
+        writes there. progress counts the bytes of this process.
+    group: names the job where several of a user load in one network namespace; by default $MASTER_PORT.
+    rank_timeout: seconds, the end of each wait for the other ranks. One that fails or dies ends the load of all.
 
     Raises HearthError; `code` is "NotFound" (file or name), "Corrupt" (malformed or truncated file),
     "Unsupported" (unknown dtype, device), "OriginChanged" (written or replaced during the load), "OutOfSpace"
-    (memory), "IoError". Either all tensors are whole or none is returned.
+    (memory), "IoError"; with ranks also "DeadlineExceeded", "Unavailable" (a rank has ended) and "InvalidArgument"
+    (ranks load different things). Either all tensors are whole or none is returned.
     """
     if device != "cpu" and framework == "numpy":
         raise _error("Unsupported", f"NumPy has no memory on {device}; use framework='torch' or framework='hearth'")
@@ -67,7 +81,8 @@ def load_safetensors(
         for name, dtype, _, _ in _native.inspect(path)[0]:
             if wanted is None or name in wanted:
                 convert.check(name, dtype)
-    tensors = _native.load(paths, names, device, threads, chunk_bytes, progress)
+    place = (rank, world_size, group or os.environ.get("MASTER_PORT", ""), round(rank_timeout * 1000))
+    tensors = _native.load(paths, names, device, threads, chunk_bytes, progress, mapped, place)
     return {tensor.name: convert(tensor) for tensor in tensors}
 
 

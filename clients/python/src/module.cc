@@ -105,9 +105,12 @@ PyObject* load(PyObject* module, PyObject* arguments) {
   PyObject *pathList = nullptr, *nameList = nullptr, *function = nullptr;
   unsigned int threads = 0;
   unsigned long long chunkBytes = 0;
-  const char* device = nullptr;
-  if (PyArg_ParseTuple(arguments, "OOsIKO", &pathList, &nameList, &device, &threads, &chunkBytes,
-                       &function) == 0) {
+  const char *device = nullptr, *group = nullptr;
+  unsigned int rank = 0, ranks = 1;
+  int isMapped = 0;
+  unsigned long long timeout = 0;
+  if (PyArg_ParseTuple(arguments, "OOsIKOp(IIsK)", &pathList, &nameList, &device, &threads,
+                       &chunkBytes, &function, &isMapped, &rank, &ranks, &group, &timeout) == 0) {
     return nullptr;
   }
   const auto paths = listOf(pathList, pathOf);
@@ -118,6 +121,8 @@ PyObject* load(PyObject* module, PyObject* arguments) {
     if (!options.names) return nullptr;
   }
   options.device = device;
+  options.mapsCachedFiles = isMapped != 0;
+  options.place = RankPlace{rank, ranks, group, std::chrono::milliseconds(timeout)};
   options.read.threads = threads;
   if (chunkBytes != 0) options.read.chunkBytes = chunkBytes;
   Progress progress(function);
@@ -153,17 +158,55 @@ std::optional<std::vector<PlannedRead>> readsOf(PyObject* list) {
   return reads;
 }
 
+// Of a tuple (data_offset, file_bytes, [(name, dtype, shape, begin, end)]). Empty with a Python
+// exception set.
+std::optional<ModelLayout> layoutOf(PyObject* object) {
+  unsigned long long dataOffset = 0, fileBytes = 0;
+  PyObject* list = nullptr;
+  if (PyArg_ParseTuple(object, "KKO", &dataOffset, &fileBytes, &list) == 0) return std::nullopt;
+  const Object iterator(PyObject_GetIter(list));
+  if (!iterator) return std::nullopt;
+  ModelLayout layout{dataOffset, fileBytes, {}};
+  while (const Object item{PyIter_Next(iterator.get())}) {
+    const char *name = nullptr, *type = nullptr;
+    Py_ssize_t nameBytes = 0;
+    PyObject* shape = nullptr;
+    unsigned long long begin = 0, end = 0;
+    if (PyArg_Parse(item.get(), "(s#sOKK)", &name, &nameBytes, &type, &shape, &begin, &end) == 0) {
+      return std::nullopt;
+    }
+    const std::optional<TensorType> known = tensorTypeOf(type);
+    if (!known) {
+      PyErr_Format(PyExc_ValueError, "no dtype is named %s", type);
+      return std::nullopt;
+    }
+    TensorEntry entry{
+        std::string(name, static_cast<std::size_t>(nameBytes)), *known, {}, begin, end};
+    const Object dimensions(PyObject_GetIter(shape));
+    if (!dimensions) return std::nullopt;
+    while (const Object dimension{PyIter_Next(dimensions.get())}) {
+      entry.shape.push_back(PyLong_AsUnsignedLongLong(dimension.get()));
+      if (PyErr_Occurred() != nullptr) return std::nullopt;
+    }
+    layout.tensors.push_back(std::move(entry));
+  }
+  if (PyErr_Occurred() != nullptr) return std::nullopt;
+  return layout;
+}
+
 PyObject* readInto(PyObject* module, PyObject* arguments) {
-  PyObject *pathObject = nullptr, *list = nullptr;
+  PyObject *pathObject = nullptr, *layoutObject = nullptr, *list = nullptr;
   unsigned long long address = 0, bytes = 0;
   const char* device = nullptr;
   unsigned int threads = 0;
-  if (PyArg_ParseTuple(arguments, "OOKKsI", &pathObject, &list, &address, &bytes, &device,
-                       &threads) == 0) {
+  if (PyArg_ParseTuple(arguments, "OO!OKKsI", &pathObject, &PyTuple_Type, &layoutObject, &list,
+                       &address, &bytes, &device, &threads) == 0) {
     return nullptr;
   }
   const auto path = pathOf(pathObject);
   if (!path) return nullptr;
+  const auto layout = layoutOf(layoutObject);
+  if (!layout) return nullptr;
   auto reads = readsOf(list);
   if (!reads) return nullptr;
   LoadOptions options;
@@ -171,7 +214,7 @@ PyObject* readInto(PyObject* module, PyObject* arguments) {
   options.read.threads = threads;
   std::optional<Status> read;
   PyThreadState* const thread = PyEval_SaveThread();
-  read.emplace(readModelFile(*path, std::move(*reads), address, bytes, options));
+  read.emplace(readModelFile(*path, layout, std::move(*reads), address, bytes, options));
   PyEval_RestoreThread(thread);
   if (!*read) return raise(module, read->error());
   Py_RETURN_NONE;
@@ -246,9 +289,12 @@ int clearModule(PyObject* module) {
 
 PyMethodDef methods[] = {
     {"load", load, METH_VARARGS,
-     "load(paths, names, device, threads, chunk_bytes, progress) -> list[Tensor]"},
+     "load(paths, names, device, threads, chunk_bytes, progress, mapped, (rank, ranks, group, "
+     "timeout_ms)) "
+     "-> list[Tensor]"},
     {"read_into", readInto, METH_VARARGS,
-     "read_into(path, [(offset, in_memory, size)], address, bytes, device, threads)"},
+     "read_into(path, (data_offset, file_bytes, [(name, dtype, shape, begin, end)]), [(offset, "
+     "in_memory, size)], address, bytes, device, threads)"},
     {"inspect", inspect, METH_O, "inspect(path) -> (tensors, metadata)"},
     {}};
 

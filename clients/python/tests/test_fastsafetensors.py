@@ -116,6 +116,17 @@ class CopierTest(unittest.TestCase):
             self.load(copier)
         self.assertEqual(raised.exception.code, "Corrupt")
 
+    def test_a_file_that_was_replaced_since_its_header_was_read_is_an_error(self):
+        copier = self.copier()
+        other = self.path.with_name("other")
+        # As long as before, and with tensors of the same names: only their places differ.
+        save_file(dict(zip(self.tensors, reversed(self.tensors.values()), strict=True)), other)
+        self.assertEqual(other.stat().st_size, self.path.stat().st_size)
+        other.rename(self.path)
+        with self.assertRaises(hearth.HearthError) as raised:
+            self.load(copier)
+        self.assertEqual(raised.exception.code, "OriginChanged")
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -56,6 +56,13 @@ class LoadSafetensors(unittest.TestCase):
         array += 1
         np.testing.assert_array_equal(array, self.tensors["w3"] + 1)
 
+    def test_mapped_tensors_are_those_of_the_file_and_can_be_written(self) -> None:
+        loaded = hearth.load_safetensors(self.path, mapped=True)
+        for name, expected in self.tensors.items():
+            np.testing.assert_array_equal(loaded[name], expected)
+        loaded["w3"] += 1
+        np.testing.assert_array_equal(hearth.load_safetensors(self.path)["w3"], self.tensors["w3"])
+
     def test_only_named_tensors_are_loaded(self) -> None:
         totals = []
         loaded = hearth.load_safetensors(self.path, names=["w1", "w7"], progress=lambda *call: totals.append(call))
