@@ -273,6 +273,15 @@ Napi::Array peersToJs(Napi::Env env, const std::vector<PeerStatistics>& all) {
   return peers;
 }
 
+Napi::Object clientsToJs(Napi::Env env, const ClientUse& clients) {
+  Napi::Object object = Napi::Object::New(env);
+  object.Set("limitBytes", big(env, clients.limitBytes));
+  object.Set("bytes", big(env, clients.bytes));
+  object.Set("waiting", big(env, clients.waiting));
+  object.Set("waited", big(env, clients.waited));
+  return object;
+}
+
 }  // namespace
 
 Napi::Value toJs(Napi::Env env, const SourceSet& set) {
@@ -325,6 +334,7 @@ Napi::Value toJs(Napi::Env env, const EngineStatistics& statistics) {
   object.Set("failedReads", failedReadsToJs(env, statistics.failedReads));
   object.Set("buffersInUse", static_cast<double>(statistics.buffersInUse));
   object.Set("writeBackBytes", big(env, statistics.writeBackBytes));
+  object.Set("clients", clientsToJs(env, statistics.clients));
   object.Set("limits", limitsToJs(env, statistics.limits));
   object.Set("arena", arenaToJs(env, statistics.arena));
   object.Set("longestQueue", static_cast<double>(statistics.longestQueue));

@@ -116,6 +116,43 @@ TEST_F(ReadsTest, ManyRequestsInFlightYieldOneCompletionEach) {
         << i;
 }
 
+TEST_F(ReadsTest, ManyClientsShareTheAgentsLimit) {
+  constexpr std::size_t kClients = 4, kEach = 6;
+  const ClientUse before = agent.await(agent.engine().statistics()).clients;
+  // Together they ask for several times as much as may be on its way.
+  EXPECT_LT(before.limitBytes, kClients * kEach * kSize / 4);
+  const std::string address = addressOf(agent);
+  std::vector<std::thread> clients;
+  for (std::size_t client = 0; client < kClients; ++client) {
+    clients.emplace_back([&] {
+      const xfer_gd2fs_options given{.cp_address = address.c_str(), .cluster_id = "test"};
+      xfer_gd2fs_ctx* const own = xfer_gd2fs_connect(&given);
+      ASSERT_NE(own, nullptr);
+      std::vector<char> bytes(kEach * kSize);
+      xfer_gd2fs_iomem* const iomem =
+          xfer_gd2fs_reg_iomem(own, bytes.data(), bytes.size(), nullptr);
+      for (std::size_t i = 0; i < kEach; ++i) {
+        const xfer_gd2fs_sge sge{bytes.data() + i * kSize, kSize, iomem};
+        EXPECT_EQ(xfer_gd2fs_preadv(own, nullptr, path.c_str(), 0, &sge, 1, 0), 0);
+      }
+      xfer_gd2fs_completion done{};
+      for (std::size_t i = 0; i < kEach; ++i) {
+        EXPECT_EQ(xfer_gd2fs_wait(own, &done, 1, -1), 1);
+        EXPECT_EQ(done.status, 0u);
+      }
+      for (std::size_t i = 0; i < kEach; ++i)
+        EXPECT_TRUE(expected.compare(0, kSize, bytes.data() + i * kSize, kSize) == 0);
+      xfer_gd2fs_close(own);
+    });
+  }
+  for (std::thread& client : clients) client.join();
+  EXPECT_GT(agent.await(agent.engine().statistics()).clients.waited, before.waited);
+  EXPECT_TRUE(eventually([&] {
+    const ClientUse now = agent.await(agent.engine().statistics()).clients;
+    return now.bytes == 0 && now.waiting == 0;
+  }));
+}
+
 TEST_F(ReadsTest, StatTellsSizesAndKinds) {
   const auto statOf = [this](const char* of, xfer_gd2fs_stat& st) {
     EXPECT_EQ(xfer_gd2fs_fstat(ctx, nullptr, of, &st), 0);

@@ -16,6 +16,13 @@ constexpr std::size_t kPageEntries = 2048;
 // For which other agents are asked to take advice.
 constexpr Clock::duration kPassOnTime = std::chrono::seconds(5);
 
+// The answer counts as on its way until it is sent.
+BytesAnswer withPass(BytesAnswer answer, ClientTransit::Pass pass) {
+  using Both = std::pair<std::shared_ptr<const void>, ClientTransit::Pass>;
+  answer.keep = std::make_shared<const Both>(std::move(answer.keep), std::move(pass));
+  return answer;
+}
+
 }  // namespace
 
 Task<Result<BytesAnswer>> PeerService::onClientRead(std::shared_ptr<const Capability> client,
@@ -23,9 +30,13 @@ Task<Result<BytesAnswer>> PeerService::onClientRead(std::shared_ptr<const Capabi
                                                     std::uint32_t length, Interest interest) {
   std::optional<FileReference> file = shard_.commons.clientDatasets.opened(*client, key);
   if (!file) co_return Error{ErrorCode::kTryElsewhere, "the client has not resolved the file here"};
+  Task<ClientTransit::Pass> entering = shard_.clientTransit->enter(length);
+  ClientTransit::Pass pass = co_await entering;
+  if (!interest.lives()) co_return Error{ErrorCode::kCancelled, "the client has not waited"};
   Task<Result<BytesAnswer>> reading = onRead({}, key, offset, length, interest);
   Result<BytesAnswer> held = co_await reading;
-  if (held.ok() || held.code() != ErrorCode::kTryElsewhere || !interest.lives()) co_return held;
+  if (held.ok()) co_return withPass(std::move(*held), std::move(pass));
+  if (held.code() != ErrorCode::kTryElsewhere || !interest.lives()) co_return held;
   Shard& owner = shard_.commons.owner(key);
   co_await owner.reactor->enter();
   Task<Result<BytesAnswer>> fetching = readOfCluster(owner, std::move(*file), offset, length);
@@ -34,8 +45,9 @@ Task<Result<BytesAnswer>> PeerService::onClientRead(std::shared_ptr<const Capabi
   // The client would take kTryElsewhere for a file that it has to resolve again.
   if (answer.code() == ErrorCode::kTryElsewhere)
     co_return Error{ErrorCode::kUnavailable, answer.error().message};
-  if (answer.ok()) shard_.commons.counters.servedBytes.fetch_add(length, std::memory_order_relaxed);
-  co_return answer;
+  if (!answer.ok()) co_return answer.error();
+  shard_.commons.counters.servedBytes.fetch_add(length, std::memory_order_relaxed);
+  co_return withPass(std::move(*answer), std::move(pass));
 }
 
 Task<Result<BytesAnswer>> PeerService::readOfCluster(Shard& owner, FileReference file,

@@ -288,6 +288,7 @@ Task<EngineStatistics> Engine::statistics() {
     statistics.longestQueue = std::max(statistics.longestQueue, shard->reactor->longestQueue());
     statistics.buffersInUse += shard->peerBuffers->inUse() + shard->originBuffers->inUse();
     statistics.writeBackBytes += shard->fetcher->writeBackBytes();
+    statistics.clients.add(shard->clientTransit->use());
     for (const PeerStatistics& peer : shard->transport->statistics()) {
       peers[peer.node].add(peer);
     }

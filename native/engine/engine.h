@@ -94,6 +94,7 @@ struct EngineStatistics {
   };
   ArenaUse arena;                    // memory for chunks
   std::uint64_t writeBackBytes = 0;  // in memory, and not in the cache files yet
+  ClientUse clients;                 // reads of clients over the network
   std::vector<LimitUse> limits;      // of the node, whether set or not
   std::size_t longestQueue = 0;      // of calls to one shard, since the start
   RdmaStatistics rdma;

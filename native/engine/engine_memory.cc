@@ -17,6 +17,8 @@ namespace {
 constexpr std::uint64_t kBufferBytesPerShard = 64u << 20;
 // Of one pool: what may be on its way for it when all else is kept; more would be of no use.
 constexpr std::size_t kMaxReserve = 64;
+// Of each slot of the arena, what may be on its way to clients: half of the arena in all.
+constexpr std::uint64_t kClientsBytes = kChunkBytes / 2;
 // Of the arena, whose room is taken at a time.
 constexpr std::size_t kSlotsAtOnce = 16;
 // Between tries, while the holder that takes it is away or the machine too busy.
@@ -83,6 +85,7 @@ void Engine::createPools() {
     shard.peerBuffers = std::make_unique<BufferPool>(*shard.reactor, *shard.slots, reserve);
     shard.originBuffers = std::make_unique<BufferPool>(*shard.reactor, *shard.slots, reserve);
     shard.memory = std::make_unique<MemoryTier>(*shard.reactor, *shard.slots);
+    shard.clientTransit = std::make_unique<ClientTransit>(*shard.reactor, share * kClientsBytes);
     commons_.exchange.join(*shard.reactor, *shard.slots, *shard.memory);
   }
   commons_.exchange.open();

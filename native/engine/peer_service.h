@@ -30,7 +30,8 @@ class PeerService final : public PeerHandler {
                                            std::uint64_t offset, std::uint32_t length) override;
   Task<Result<ControlMessage>> onControl(std::string fromNode, ControlMessage request) override;
   // Of what the client has resolved, for the whole cluster: bytes that are not here are read from
-  // the agents that hold them, or fetched. In client_requests.cc, with onClientControl().
+  // the agents that hold them, or fetched. All answers to clients share a limit, which is waited
+  // for. In client_requests.cc, with onClientControl().
   Task<Result<BytesAnswer>> onClientRead(std::shared_ptr<const Capability> client, ContentKey key,
                                          std::uint64_t offset, std::uint32_t length,
                                          Interest interest) override;

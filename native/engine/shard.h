@@ -15,6 +15,7 @@
 #include "dataset/engine_event.h"
 #include "directory/cluster_view.h"
 #include "engine/client_datasets.h"
+#include "engine/client_transit.h"
 #include "fetch/buffer_pool.h"
 #include "fetch/byte_lanes.h"
 #include "fetch/digest_refusals.h"
@@ -122,6 +123,7 @@ struct Shard {
   std::unique_ptr<Fetcher> fetcher;
   std::unique_ptr<FileVerifier> verifier;
   std::unique_ptr<PeerService> peerService;
+  std::unique_ptr<ClientTransit> clientTransit;
   std::unique_ptr<PeerTransport> transport;
   std::unique_ptr<Gate> gate;  // background coroutines of this shard
   std::shared_ptr<const ClusterView> view;

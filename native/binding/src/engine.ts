@@ -336,6 +336,7 @@ export interface Statistics {
   buffersInUse: number;
   /** Bytes in memory that are not in the cache files yet. */
   writeBackBytes: bigint;
+  clients: ClientStatistics;
   /** One for each limit of the node, also where it is not set. */
   limits: LimitStatistics[];
   /** Memory for chunks. */
@@ -344,6 +345,16 @@ export interface Statistics {
   longestQueue: number;
   rdma: RdmaStatistics;
   peers: PeerStatistics[];
+}
+
+/** Reads of clients (libgd2fs) over the network. */
+export interface ClientStatistics {
+  /** That may be on their way to clients at a time, and that are. */
+  limitBytes: bigint;
+  bytes: bigint;
+  /** Reads that wait for the limit now, and that have waited since the start. */
+  waiting: bigint;
+  waited: bigint;
 }
 
 /** Of one other agent, as this one asks it. */

@@ -292,6 +292,30 @@ export const metricRows: readonly MetricRow[] = [
     'Bytes in memory that are not in the cache files yet.',
     ofEngine((s) => s.writeBackBytes),
   ),
+  row(
+    'gauge',
+    'client_limit_bytes',
+    'Bytes that may be on their way to clients over the network at a time.',
+    ofEngine((s) => s.clients.limitBytes),
+  ),
+  row(
+    'gauge',
+    'client_bytes',
+    'Bytes that are on their way to clients over the network.',
+    ofEngine((s) => s.clients.bytes),
+  ),
+  row(
+    'gauge',
+    'client_reads_waiting',
+    'Reads of clients that wait until fewer bytes are on their way.',
+    ofEngine((s) => s.clients.waiting),
+  ),
+  row(
+    'counter',
+    'client_reads_waited_total',
+    'Reads of clients that had to wait until fewer bytes were on their way.',
+    ofEngine((s) => s.clients.waited),
+  ),
   ...limitRows,
   ...arenaRows,
   row(

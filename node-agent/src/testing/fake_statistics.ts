@@ -126,6 +126,7 @@ export function fakeStatistics(engine: FakeEngine): Statistics {
     ) as Statistics['failedReads'],
     buffersInUse: 0,
     writeBackBytes: 0n,
+    clients: { limitBytes: 0n, bytes: 0n, waiting: 0n, waited: 0n },
     limits: unusedLimits(engine.options.limits),
     arena: engine.arena,
     longestQueue: 0,
