@@ -130,9 +130,15 @@ AgentLink::~AgentLink() {
 }
 
 void AgentLink::post(Task<void> task) {
+  underWay_.fetch_add(1, std::memory_order_relaxed);
   reactor_->post([this, held = std::make_shared<Task<void>>(std::move(task))] {
-    gate_.spawn(std::move(*held));
+    gate_.spawn(count(*this, std::move(*held)));
   });
+}
+
+Task<void> AgentLink::count(AgentLink& link, Task<void> task) {
+  co_await task;
+  link.underWay_.fetch_sub(1, std::memory_order_relaxed);
 }
 
 Task<Result<ControlMessage>> AgentLink::ask(ControlMessage message, Clock::time_point deadline,

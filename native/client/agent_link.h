@@ -43,6 +43,8 @@ class AgentLink {
   [[nodiscard]] Reactor& reactor() { return *reactor_; }
   // Any thread: runs the task on this thread; dropped unstarted when the link has closed.
   void post(Task<void> task);
+  // Any thread. Tasks that have not ended.
+  [[nodiscard]] std::size_t underWay() const { return underWay_.load(std::memory_order_relaxed); }
 
   // The rest is on this thread. Asks one agent after the other until one answers. kNotFound,
   // kPermissionDenied, ...: what an agent has said; kUnavailable, kUnauthenticated when none
@@ -68,6 +70,7 @@ class AgentLink {
                                       std::uint64_t offset, const MemoryVector& into,
                                       RequestTimeouts timeouts);
   [[nodiscard]] Task<bool> closeHere();
+  static Task<void> count(AgentLink& link, Task<void> task);
 
   // Agents ask clients for nothing.
   class NoRequests final : public PeerHandler {
@@ -83,6 +86,7 @@ class AgentLink {
   std::unique_ptr<Reactor> reactor_;
   Gate gate_;
   Semaphore parts_;
+  std::atomic<std::size_t> underWay_{0};
   std::unique_ptr<PeerTransport> transport_;
   std::thread thread_;
 };

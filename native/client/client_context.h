@@ -61,16 +61,23 @@ class ClientContext : public std::enable_shared_from_this<ClientContext> {
   explicit ClientContext(ClientOptions options);
   [[nodiscard]] Status start();
   [[nodiscard]] AgentLink& nextLink() { return *links_[next_++ % links_.size()]; }
-  // Admits a request and begins `work(link, request)`, a Task<void>, on the next link. 0, or
-  // -EAGAIN or -EBADF.
+  // Admits a request and begins `work(link, request)`, a Task<void>, on the next link, or on the
+  // one that `linkOf()`, a pointer, names when that is not null. 0, or -EAGAIN or -EBADF.
+  template <class Work, class LinkOf>
+  [[nodiscard]] int submit(void* id, Work work, LinkOf linkOf);
   template <class Work>
-  [[nodiscard]] int submit(void* id, Work work);
+  [[nodiscard]] int submit(void* id, Work work) {
+    return submit(id, std::move(work), [] { return static_cast<AgentLink*>(nullptr); });
+  }
   // The SGEs as slices without an owner, and what has to stay registered; or a negative errno.
   [[nodiscard]] int gather(std::span<const xfer_gd2fs_sge> sges, std::vector<MemorySlice>& slices,
                            std::vector<std::shared_ptr<IoMemory>>& memory);
   [[nodiscard]] Task<Result<ResolvedPath>> resolve(AgentLink& link, std::string path,
                                                    Clock::time_point deadline);
   [[nodiscard]] std::optional<ResolvedPath> known(const std::string& path);
+  // The link to the shard that has the file; null when that is not known, or the link has much to
+  // do.
+  [[nodiscard]] AgentLink* nearest(const std::string& path);
   void know(const std::string& path, const ResolvedPath& resolved);
   void forget(const std::string& path);
   // The file as this node's agent has passed it; null: it is read over the network.
@@ -100,14 +107,15 @@ class ClientContext : public std::enable_shared_from_this<ClientContext> {
   std::list<std::string> uses_;  // of known_, the last one first
 };
 
-template <class Work>
-int ClientContext::submit(void* id, Work work) {
+template <class Work, class LinkOf>
+int ClientContext::submit(void* id, Work work, LinkOf linkOf) {
   // A closing context is refused before the lock, so that its end does not wait for newcomers.
   if (agents_.closing.load()) return -EBADF;
   const std::shared_lock submitting(submitting_);
   if (const int refused = completions_->admit(); refused != 0) return refused;
   auto request = std::make_shared<Request>(completions_, id, Clock::now() + options_.timeout);
-  AgentLink& link = nextLink();
+  AgentLink* const named = linkOf();
+  AgentLink& link = named != nullptr ? *named : nextLink();
   link.post(work(link, std::move(request)));
   return 0;
 }

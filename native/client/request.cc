@@ -14,11 +14,16 @@ int CompletionQueue::admit() {
 }
 
 void CompletionQueue::push(const xfer_gd2fs_completion& completion) {
-  const std::lock_guard lock(mutex_);
-  --inFlight_;
-  done_.push_back(completion);
-  // All when closing: who finds nothing has to end.
-  if (closing_) {
+  bool closing = false;
+  {
+    const std::lock_guard lock(mutex_);
+    --inFlight_;
+    done_.push_back(completion);
+    closing = closing_;
+  }
+  // Behind the lock: who is woken with it held goes to sleep again for it. All when closing: who
+  // finds nothing has to end.
+  if (closing) {
     changed_.notify_all();
   } else {
     changed_.notify_one();

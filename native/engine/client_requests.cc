@@ -101,8 +101,12 @@ Result<ControlMessage> PeerService::resolve(const Capability& client,
   const Result<NamedEntry> found = datasets.resolve(client, CapabilityRight::kRead, *path);
   if (!found.ok()) return found.error();
   const ManifestEntry about = found->revision->manifest->entry(found->entry);
-  if (about.kind == EntryKind::kFile) datasets.open(*found);
-  return ControlMessage{request.type, encode(resolvedPath(about))};
+  ResolvedPath answer = resolvedPath(about);
+  if (about.kind == EntryKind::kFile) {
+    datasets.open(*found);
+    answer.shard = static_cast<std::uint32_t>(shard_.commons.owner(about.key).index);
+  }
+  return ControlMessage{request.type, encode(answer)};
 }
 
 Task<Result<ControlMessage>> PeerService::advise(const Capability& client, ControlMessage request) {

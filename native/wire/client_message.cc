@@ -8,16 +8,27 @@ namespace {
 
 Error misshapen() { return {ErrorCode::kProtocolError, "a client message of the wrong shape"}; }
 
-// Skips fields that later releases add.
-Status finish(ByteReader& in) {
+// Of ResolvedPath.
+constexpr std::uint16_t kShardTag = 1;
+
+// `take(field)` says whether it knows the field. Skips others, which later releases add.
+template <class Take>
+Status finish(ByteReader& in, Take take) {
   if (!in.ok()) return misshapen();
   OptionalFields fields(in);
-  while (const auto field = fields.next()) {
-    if (field->mustUnderstand())
+  while (auto field = fields.next()) {
+    if (take(*field)) {
+      if (!field->value.ok()) return misshapen();
+    } else if (field->mustUnderstand()) {
       return Error{ErrorCode::kUnsupported, "a later release has made a client message"};
+    }
   }
   if (fields.malformed()) return misshapen();
   return {};
+}
+
+Status finish(ByteReader& in) {
+  return finish(in, [](const OptionalFields::Field&) { return false; });
 }
 
 ResolvedKind readKind(ByteReader& in, bool& sound) {
@@ -119,6 +130,11 @@ std::vector<std::byte> encode(const ResolvedPath& resolved) {
   out.u64(resolved.size);
   out.u64(static_cast<std::uint64_t>(resolved.modifiedNs));
   out.bytes(std::as_bytes(std::span(resolved.key.bytes)));
+  if (resolved.shard) {
+    ByteWriter value;
+    value.u32(*resolved.shard);
+    putField(out, kShardTag, value.take());
+  }
   return out.take();
 }
 
@@ -132,7 +148,11 @@ Result<ResolvedPath> decodeResolvedPath(std::span<const std::byte> body) {
   resolved.size = in.u64();
   resolved.modifiedNs = static_cast<std::int64_t>(in.u64());
   resolved.key.bytes = in.fixed<32>();
-  const Status sound = finish(in);
+  const Status sound = finish(in, [&](OptionalFields::Field& field) {
+    if (field.tag != kShardTag) return false;
+    resolved.shard = field.value.u32();
+    return true;
+  });
   if (!sound.ok()) return sound.error();
   if (!known || executable > 1) return misshapen();
   return resolved;

@@ -19,6 +19,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -48,6 +49,8 @@ struct ResolvedPath {
   std::uint64_t size = 0;  // bytes of a file, entries of a folder
   std::int64_t modifiedNs = 0;
   ContentKey key;  // of a file
+  // The agent's, that has the file: a connection to it is answered with the fewest hops.
+  std::optional<std::uint32_t> shard = std::nullopt;
   bool operator==(const ResolvedPath&) const = default;
 };
 

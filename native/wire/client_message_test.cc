@@ -8,6 +8,9 @@ namespace {
 TEST(ClientMessage, IsTheSameWhenDecodedAndCutOffIsRefused) {
   const ResolvedPath resolved{ResolvedKind::kFile, true, 123, -5, ContentKey{{1, 2, 3}}};
   EXPECT_EQ(*decodeResolvedPath(encode(resolved)), resolved);
+  ResolvedPath placed = resolved;
+  placed.shard = 7;
+  EXPECT_EQ(*decodeResolvedPath(encode(placed)), placed);
   const FolderPage page{{{"a", ResolvedKind::kFolder, 3}, {"b", ResolvedKind::kSymlink, 0}}, false};
   EXPECT_EQ(*decodeFolderPage(encode(page)), page);
   const ListRequest list{"/dataset/a", "b"};
@@ -20,6 +23,9 @@ TEST(ClientMessage, IsTheSameWhenDecodedAndCutOffIsRefused) {
       EXPECT_FALSE(decode(std::span(body).first(size)).ok()) << size;
   };
   refusesShorter(encode(resolved), decodeResolvedPath);
+  std::vector<std::byte> cut = encode(placed);
+  cut.pop_back();
+  EXPECT_FALSE(decodeResolvedPath(cut).ok());
   refusesShorter(encode(page), decodeFolderPage);
   refusesShorter(encode(list), decodeListRequest);
   refusesShorter(encode(advise), decodeAdviseRequest);
