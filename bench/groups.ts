@@ -1,4 +1,5 @@
 import type { Group } from './plan.ts';
+import { clients } from './rows/clients.ts';
 import { coldHttp } from './rows/cold_http.ts';
 import { coldHub } from './rows/cold_hub.ts';
 import { coldS3 } from './rows/cold_s3.ts';
@@ -39,6 +40,7 @@ const all: readonly Group[] = [
   spreading,
   storms,
   remoteReads,
+  clients,
   linkReads,
   findChunk,
   loops,
