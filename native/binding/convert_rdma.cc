@@ -30,12 +30,40 @@ Napi::Object toJs(Napi::Env env, const RdmaStatistics::Port& port) {
   object.Set("name", port.name);
   object.Set("active", port.active);
   object.Set("used", port.used);
+  object.Set("hasWindows", port.hasWindows);
   object.Set("link", port.link);
   object.Set("gid", port.gid);
   object.Set("mtuBytes", port.mtuBytes);
   object.Set("bitsPerSecond", Napi::BigInt::New(env, port.bitsPerSecond));
   object.Set("numaNode", port.numaNode);
   object.Set("pciPath", port.pciPath);
+  return object;
+}
+
+Napi::Object toJs(Napi::Env env, const RailStatistics& rail) {
+  Napi::Object object = Napi::Object::New(env);
+  const auto set = [&](const char* name, std::uint64_t value) {
+    object.Set(name, Napi::BigInt::New(env, value));
+  };
+  object.Set("port", rail.port);
+  object.Set("usable", rail.usable);
+  object.Set("reason", rail.error);
+  set("requests", rail.requests);
+  set("bytesReceived", rail.bytesReceived);
+  set("answers", rail.answers);
+  set("bytesSent", rail.bytesSent);
+  set("retries", rail.retries);
+  set("pauses", rail.pauses);
+  set("failures", rail.failures);
+  set("idleCloses", rail.idleCloses);
+  object.Set("bytesPerSecond", rail.bytesPerSecond);
+  Napi::Array counts = Napi::Array::New(env, LatencyHistogram::kBuckets);
+  for (std::uint32_t at = 0; at < LatencyHistogram::kBuckets; ++at)
+    counts.Set(at, static_cast<double>(rail.latency.counts[at]));
+  Napi::Object latency = Napi::Object::New(env);
+  latency.Set("counts", counts);
+  latency.Set("seconds", rail.latency.seconds);
+  object.Set("latency", latency);
   return object;
 }
 
@@ -78,6 +106,9 @@ Napi::Value rdmaToJs(Napi::Env env, const PeerStatistics& peer) {
   object.Set("bytesReceived", Napi::BigInt::New(env, peer.rdmaBytesReceived));
   object.Set("bytesSent", Napi::BigInt::New(env, peer.rdmaBytesSent));
   object.Set("failures", Napi::BigInt::New(env, peer.rdmaFailures));
+  Napi::Array rails = Napi::Array::New(env);
+  for (const RailStatistics& rail : peer.rdmaRails) rails.Set(rails.Length(), toJs(env, rail));
+  object.Set("rails", rails);
   return object;
 }
 

@@ -15,6 +15,11 @@ const port = {
   bytesSent: 1n << 30n,
   requests: 1024n,
   failures: 1n,
+  retries: 2n,
+  pauses: 1n,
+  medianMicroseconds: 512n,
+  p99Microseconds: 16_384n,
+  inMessages: false,
 };
 
 describe('RDMA in the status', () => {
@@ -29,9 +34,25 @@ describe('RDMA in the status', () => {
     });
     assert.deepEqual(rdmaLines([sampleNode(), sampleNode({ node: 'c', rdma })]), [
       'Reads from peers over RDMA:',
-      '  c: mlx5_0/1 (RoCE v2, 10.0.0.1, 100 Gbit/s): 3.0 GiB received, 1.0 GiB sent, 1 failure; with 2 nodes; ' +
+      '  c: mlx5_0/1 (RoCE v2, 10.0.0.1, 100 Gbit/s): 3.0 GiB received, 1.0 GiB sent, ' +
+        'reads below 0.51 ms, 99 % below 16 ms, 2 reads asked for again elsewhere, 1 failure; with 2 nodes; ' +
         'over TCP with 1 node (d: this agent uses no RDMA); mlx5_2/1 not used: the port is not active',
     ]);
+  });
+
+  it('says that a port is down or has no memory windows', () => {
+    const quiet = { ...port, failures: 0n, retries: 0n, p99Microseconds: 0n };
+    const ports = [
+      { ...quiet, active: false },
+      { ...quiet, name: 'mlx5_1/1', inMessages: true },
+    ];
+    const [, line] = rdmaLines([sampleNode({ rdma: RdmaStatus.fromPartial({ use: 'auto', ports, peers: 1 }) })]);
+    assert.equal(
+      line,
+      '  a: mlx5_0/1 (RoCE v2, 10.0.0.1, 100 Gbit/s): 3.0 GiB received, 1.0 GiB sent, down; ' +
+        'mlx5_1/1 (RoCE v2, 10.0.0.1, 100 Gbit/s): 3.0 GiB received, 1.0 GiB sent, in messages, as the device has no ' +
+        'memory windows; with 1 node',
+    );
   });
 
   it('says why it is not used', () => {

@@ -20,8 +20,24 @@ function inUse({ ports, refused, peers, peersOverTcp, peersReason }: RdmaStatus)
   ].join('; ');
 }
 
-function portText({ name, link, gid, bitsPerSecond, bytesReceived, bytesSent, failures }: RdmaStatus['ports'][number]) {
+function portText(port: RdmaStatus['ports'][number]): string {
+  const { name, link, gid, bitsPerSecond, active, bytesReceived, bytesSent } = port;
+  const clauses = [
+    `${formatBytes(bytesReceived)} received`,
+    `${formatBytes(bytesSent)} sent`,
+    ...(port.p99Microseconds === 0n
+      ? []
+      : [
+          `reads below ${milliseconds(port.medianMicroseconds)} ms, 99 % below ${milliseconds(port.p99Microseconds)} ms`,
+        ]),
+    ...(port.retries === 0n ? [] : [`${formatCount(port.retries, 'read')} asked for again elsewhere`]),
+    ...(port.failures === 0n ? [] : [formatCount(port.failures, 'failure')]),
+    ...(port.inMessages ? ['in messages, as the device has no memory windows'] : []),
+    ...(active ? [] : ['down']),
+  ];
   const speed = bitsPerSecond === 0n ? '' : `, ${bitsPerSecond / 1_000_000_000n} Gbit/s`;
-  const failed = failures === 0n ? '' : `, ${formatCount(failures, 'failure')}`;
-  return `${name} (${link}, ${gid}${speed}): ${formatBytes(bytesReceived)} received, ${formatBytes(bytesSent)} sent${failed}`;
+  return `${name} (${link}, ${gid}${speed}): ${clauses.join(', ')}`;
 }
+
+const milliseconds = (microseconds: bigint) =>
+  (Number(microseconds) / 1000).toLocaleString('en', { maximumSignificantDigits: 2 });

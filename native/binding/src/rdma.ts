@@ -17,6 +17,8 @@ export interface RdmaPort {
   active: boolean;
   /** Reads go over it while it is active. */
   used: boolean;
+  /** Bytes are written into the reader's memory; else they come in messages and are copied. */
+  hasWindows: boolean;
   link: 'InfiniBand' | 'RoCE v1' | 'RoCE v2';
   /** By which other agents reach it, such as `10.0.0.7`. */
   gid: string;
@@ -40,7 +42,7 @@ export interface RdmaStatistics {
 
 /** Of reads over RDMA from and by one other agent, since the start. */
 export interface RdmaPeerStatistics {
-  /** The port that reads from it use now; '' for none. */
+  /** The ports that reads from it use now, as `mlx5_0/1, mlx5_1/1`; '' for none. */
   port: string;
   /** Why there is none; '' where RDMA is off here. */
   reason: string;
@@ -49,4 +51,40 @@ export interface RdmaPeerStatistics {
   bytesSent: bigint;
   /** How often the connection has failed; what was under way went over TCP. */
   failures: bigint;
+  /** One for each port of ours. */
+  rails: RdmaRailStatistics[];
+}
+
+/** What goes between one other agent and this one over one port of ours, since the start. */
+export interface RdmaRailStatistics {
+  /** `mlx5_0/1`. */
+  port: string;
+  /** Our reads go over it now. */
+  usable: boolean;
+  /** Why not, or why it was not before; '' while it has not been wanted. */
+  reason: string;
+  /** Our reads. */
+  requests: bigint;
+  bytesReceived: bigint;
+  /** Reads of the other agent. */
+  answers: bigint;
+  bytesSent: bigint;
+  /** Our reads that failed here and were asked for again elsewhere. */
+  retries: bigint;
+  /** How often the port was given nothing more, and how often because its connection had failed. */
+  pauses: bigint;
+  failures: bigint;
+  /** Connections that were closed because nothing went over them. */
+  idleCloses: bigint;
+  /** Of our reads, as measured last; 0 before. */
+  bytesPerSecond: number;
+  /** Of our reads that have succeeded. */
+  latency: LatencyHistogram;
+}
+
+export interface LatencyHistogram {
+  /** Entry n counts what took less than 2^n microseconds and is in no lower entry; the last one all that took longer, too. */
+  counts: number[];
+  /** All of it together. */
+  seconds: number;
 }

@@ -1,8 +1,8 @@
 import type { LimitStatistics } from '@hearth/engine';
-import { type MetricRow, row } from './metric_row.ts';
+import { type MetricRow, row, type ValueRow } from './metric_row.ts';
 
 const ofLimits =
-  (read: (used: LimitStatistics['classes']['warm']) => bigint | number): MetricRow['read'] =>
+  (read: (used: LimitStatistics['classes']['warm']) => bigint | number): ValueRow['read'] =>
   ({ statistics }) =>
     statistics.limits
       .filter(({ total, warm }) => total + warm > 0n)

@@ -1,15 +1,25 @@
 import type { Statistics } from '@hearth/engine';
 import type { Agent } from '../agent/index.ts';
 
-/** One metric, as it is listed and read. */
-export interface MetricRow {
+interface Row<Kind extends string, Value> {
   name: string;
   help: string;
-  kind: 'counter' | 'gauge';
+  kind: Kind;
   labels: string[];
   /** Values with their labels' values, from one reading of everything. */
-  read: (seen: Seen) => [labels: string[], value: number][];
+  read: (seen: Seen) => [labels: string[], value: Value][];
 }
+
+export type ValueRow = Row<'counter' | 'gauge', number>;
+
+/** What the engine has counted: `counts` has an entry for each of `bounds`, and one for what is above all of them. */
+export interface HistogramRow extends Row<'histogram', { counts: readonly number[]; sum: number }> {
+  /** Ascending; a value belongs to the first bound that is not less. */
+  bounds: readonly number[];
+}
+
+/** One metric, as it is listed and read. */
+export type MetricRow = ValueRow | HistogramRow;
 
 /** One consistent reading of the engine and the agent. */
 export interface Seen {
@@ -19,21 +29,21 @@ export interface Seen {
 
 export const one = (value: bigint | number | boolean): [string[], number][] => [[[], Number(value)]];
 export const ofEngine =
-  (read: (statistics: Statistics) => bigint | number): MetricRow['read'] =>
+  (read: (statistics: Statistics) => bigint | number): ValueRow['read'] =>
   ({ statistics }) =>
     one(read(statistics));
 export const ofDirectories =
-  (read: (directory: Statistics['directories'][number]) => bigint): MetricRow['read'] =>
+  (read: (directory: Statistics['directories'][number]) => bigint): ValueRow['read'] =>
   ({ statistics }) =>
     statistics.directories.map((directory) => [[directory.path], Number(read(directory))]);
 
 export const row = (
-  kind: MetricRow['kind'],
+  kind: ValueRow['kind'],
   name: string,
   help: string,
-  read: MetricRow['read'],
+  read: ValueRow['read'],
   labels: string[] = [],
-): MetricRow => ({
+): ValueRow => ({
   name: `hearth_${name}`,
   help,
   kind,

@@ -2,6 +2,7 @@ import { Counter, Gauge, Registry } from '@prometheus-io/client';
 import type { Agent } from '../agent/index.ts';
 import { arenaRows } from './arena_rows.ts';
 import { copyRows } from './copy_rows.ts';
+import { CountedHistogram } from './counted_histogram.ts';
 import { limitRows } from './limit_rows.ts';
 import { type MetricRow, ofDirectories, ofEngine, one, row, type Seen } from './metric_row.ts';
 import { rdmaRows } from './rdma_rows.ts';
@@ -376,7 +377,12 @@ export class AgentMetrics {
   async scrape(): Promise<{ contentType: string; text: string }> {
     const seen: Seen = { statistics: await this.#agent.context.engine.statistics(), agent: this.#agent };
     const registry = new Registry();
-    for (const { kind, name, help, labels, read } of metricRows) {
+    for (const row of metricRows) {
+      if (row.kind === 'histogram') {
+        new CountedHistogram(row, seen, registry);
+        continue;
+      }
+      const { kind, name, help, labels, read } = row;
       const options = { name, help, labelNames: labels, registers: [registry] };
       const values = read(seen);
       const labelled = (texts: string[]) =>

@@ -1,13 +1,33 @@
 import type { RdmaPeerStatistics } from '@hearth/engine';
-import { type MetricRow, row } from './metric_row.ts';
+import { type RailTotals, railsByPort } from '../statistics/index.ts';
+import { type HistogramRow, type MetricRow, row, type ValueRow } from './metric_row.ts';
 
 /** Of each agent that this one has been connected to, unless RDMA is off. */
 const ofPeers =
-  (read: (rdma: RdmaPeerStatistics) => bigint | number): MetricRow['read'] =>
+  (read: (rdma: RdmaPeerStatistics) => bigint | number): ValueRow['read'] =>
   ({ statistics: { rdma, peers } }) =>
     rdma.use === 'off'
       ? []
       : peers.filter(({ node }) => node !== '').map((peer) => [[peer.node], Number(read(peer.rdma))]);
+
+/** Of each port that reads have used or been meant to use, all peers together. */
+const ofPorts =
+  (read: (rail: RailTotals) => bigint | number): ValueRow['read'] =>
+  ({ statistics: { peers } }) =>
+    [...railsByPort(peers)].map(([port, rail]) => [[port], Number(read(rail))]);
+
+/** Microseconds to the power of two, as the engine counts: the last bucket has no bound. */
+const latencyBounds = Array.from({ length: 23 }, (_, bucket) => 2 ** bucket / 1e6);
+
+const readSeconds: HistogramRow = {
+  name: 'hearth_rdma_read_seconds',
+  help: 'Seconds that reads from other agents took over a port, of those that succeeded.',
+  kind: 'histogram',
+  labels: ['port'],
+  bounds: latencyBounds,
+  read: ({ statistics: { peers } }) =>
+    [...railsByPort(peers)].map(([port, { latency }]) => [[port], { counts: latency.counts, sum: latency.seconds }]),
+};
 
 /** Of reads over RDMA. */
 export const rdmaRows: readonly MetricRow[] = [
@@ -61,4 +81,40 @@ export const rdmaRows: readonly MetricRow[] = [
     ofPeers(({ failures }) => failures),
     ['peer'],
   ),
+  row(
+    'counter',
+    'rdma_port_received_bytes_total',
+    'Bytes that came over a port, from all peers together.',
+    ofPorts(({ bytesReceived }) => bytesReceived),
+    ['port'],
+  ),
+  row(
+    'counter',
+    'rdma_port_sent_bytes_total',
+    'Bytes that were sent over a port, to all peers together.',
+    ofPorts(({ bytesSent }) => bytesSent),
+    ['port'],
+  ),
+  row(
+    'counter',
+    'rdma_port_requests_total',
+    'Reads over a port, by this agent and by its peers.',
+    ofPorts(({ requests, answers }) => requests + answers),
+    ['port'],
+  ),
+  row(
+    'counter',
+    'rdma_port_retries_total',
+    'Reads that failed on a port and were asked for again on another one or over TCP.',
+    ofPorts(({ retries }) => retries),
+    ['port'],
+  ),
+  row(
+    'counter',
+    'rdma_port_pauses_total',
+    'How often a port was given no more reads from a peer, until a probe had come back over it.',
+    ofPorts(({ pauses }) => pauses),
+    ['port'],
+  ),
+  readSeconds,
 ];

@@ -1,10 +1,10 @@
 import type { SourceStatistics } from '@hearth/engine';
 import { mirrorsOf } from '../origins/index.ts';
-import { type MetricRow, row } from './metric_row.ts';
+import { type MetricRow, row, type ValueRow } from './metric_row.ts';
 
 /** Of datasets with mirrors: each source by its dataset and number, so that corrected places make no further series. */
 const ofSources =
-  (read: (source: SourceStatistics) => bigint | number): MetricRow['read'] =>
+  (read: (source: SourceStatistics) => bigint | number): ValueRow['read'] =>
   ({ agent }) =>
     agent.datasets.mirror.values().flatMap(({ name, manifest, source }) => {
       if (mirrorsOf(source).length === 0 || !agent.keeper.isOpen(manifest)) return [];

@@ -1,10 +1,27 @@
 import assert from 'node:assert/strict';
 import { until } from '@hearth/common/testing';
-import type { RdmaPeerStatistics } from '@hearth/engine';
+import type { RdmaPeerStatistics, RdmaRailStatistics } from '@hearth/engine';
 import { TestCluster } from '../testing/cluster.ts';
 import { rdmaReady } from '../testing/fake_statistics.ts';
 
 import { rdmaCapability, rdmaOf } from './rdma.ts';
+
+const rail = (changes: Partial<RdmaRailStatistics>): RdmaRailStatistics => ({
+  port: 'mlx5_0/1',
+  usable: true,
+  reason: '',
+  requests: 1n,
+  bytesReceived: 100n,
+  answers: 1n,
+  bytesSent: 10n,
+  retries: 0n,
+  pauses: 0n,
+  failures: 0n,
+  idleCloses: 0n,
+  bytesPerSecond: 0,
+  latency: { counts: [0, 0, 0, 1, 0], seconds: 0.000005 },
+  ...changes,
+});
 
 const read = (changes: Partial<RdmaPeerStatistics>): RdmaPeerStatistics => ({
   port: 'mlx5_0/1',
@@ -13,6 +30,7 @@ const read = (changes: Partial<RdmaPeerStatistics>): RdmaPeerStatistics => ({
   bytesReceived: 100n,
   bytesSent: 10n,
   failures: 0n,
+  rails: [],
   ...changes,
 });
 
@@ -21,14 +39,17 @@ describe('reads over RDMA', () => {
     const cluster = await TestCluster.start(['a', 'b'], []);
     try {
       const engine = cluster.engine('a');
-      engine.rdma = rdmaReady;
-      engine.peerRdma.set('b', read({}));
-      engine.peerRdma.set('c', read({ failures: 1n }));
+      const [port] = rdmaReady.ports;
+      assert.ok(port);
+      engine.rdma = { ...rdmaReady, ports: [port, { ...port, name: 'mlx5_1/1', hasWindows: false }] };
+      engine.peerRdma.set('b', read({ rails: [rail({}), rail({ port: 'mlx5_1/1', bytesReceived: 7n })] }));
+      const slow = { counts: [0, 0, 0, 0, 2], seconds: 0.00002 };
+      engine.peerRdma.set('c', read({ rails: [rail({ failures: 1n, retries: 2n, pauses: 3n, latency: slow })] }));
       engine.peerRdma.set('d', read({ port: '', reason: 'this agent uses no RDMA', requests: 0n, bytesReceived: 0n }));
       const seen = () => cluster.agent('b').statistics.of('a');
       await until(() => seen()?.rdma !== undefined);
       const { rdma, capabilities } = seen() ?? {};
-      assert.deepEqual(rdma?.ports, [
+      assert.deepEqual(rdma?.ports.slice(0, 1), [
         {
           name: 'mlx5_0/1',
           link: 'RoCE v2',
@@ -38,16 +59,23 @@ describe('reads over RDMA', () => {
           active: true,
           used: true,
           bytesReceived: 200n,
-          bytesSent: 30n,
+          bytesSent: 20n,
           requests: 4n,
           failures: 1n,
+          retries: 2n,
+          pauses: 3n,
+          medianMicroseconds: 16n,
+          p99Microseconds: 16n,
+          inMessages: false,
         },
       ]);
+      const second = rdma?.ports[1];
+      assert.deepEqual([second?.bytesReceived, second?.medianMicroseconds, second?.inMessages], [7n, 8n, true]);
       assert.deepEqual([rdma?.use, rdma?.reason, rdma?.peers, rdma?.peersOverTcp], ['auto', '', 2, 1]);
       assert.equal(rdma?.peersReason, 'd: this agent uses no RDMA');
       assert.deepEqual(
         capabilities?.find(({ name }) => name === 'rdma-reads'),
-        { name: 'rdma-reads', ready: true, reason: 'mlx5_0/1 (RoCE v2, 10.0.0.1)' },
+        { name: 'rdma-reads', ready: true, reason: 'mlx5_0/1 (RoCE v2, 10.0.0.1); mlx5_1/1 (RoCE v2, 10.0.0.1)' },
       );
     } finally {
       await cluster.close();

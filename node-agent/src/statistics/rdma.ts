@@ -1,9 +1,9 @@
-import type { PeerStatistics, RdmaPeerStatistics, Statistics } from '@hearth/engine';
+import type { PeerStatistics, Statistics } from '@hearth/engine';
 import type { Capability } from '../capabilities/index.ts';
+import { latencyBelow, noTraffic, railsByPort } from './rdma_rails.ts';
 import type { NodeRdma } from './record.ts';
 
 type Engine = Pick<Statistics, 'rdma' | 'peers'>;
-type Counter = Exclude<keyof RdmaPeerStatistics, 'port' | 'reason'>;
 
 /** Characters of a reason: each node writes the record every few seconds. */
 const longestReason = 500;
@@ -13,22 +13,31 @@ export function rdmaOf({ rdma, peers }: Engine): NodeRdma | undefined {
   if (rdma.use === 'off') return undefined;
   const others = peers.filter(({ node }) => node !== '');
   const overTcp = rdma.reason === '' ? others.filter(isOverTcp) : [];
+  const rails = railsByPort(others);
   return {
     use: rdma.use,
     reason: rdma.reason.slice(0, longestReason),
-    ports: rdma.ports.map(({ name, link, gid, mtuBytes, bitsPerSecond, active, used }) => ({
-      name,
-      link,
-      gid,
-      mtuBytes,
-      bitsPerSecond,
-      active,
-      used,
-      bytesReceived: used ? sum(others, 'bytesReceived') : 0n,
-      bytesSent: used ? sum(others, 'bytesSent') : 0n,
-      requests: used ? sum(others, 'requests') : 0n,
-      failures: used ? sum(others, 'failures') : 0n,
-    })),
+    ports: rdma.ports.map(({ name, link, gid, mtuBytes, bitsPerSecond, active, used, hasWindows }) => {
+      const carried = rails.get(name) ?? noTraffic;
+      return {
+        name,
+        link,
+        gid,
+        mtuBytes,
+        bitsPerSecond,
+        active,
+        used,
+        bytesReceived: carried.bytesReceived,
+        bytesSent: carried.bytesSent,
+        requests: carried.requests + carried.answers,
+        failures: carried.failures,
+        retries: carried.retries,
+        pauses: carried.pauses,
+        medianMicroseconds: latencyBelow(carried.latency, 0.5),
+        p99Microseconds: latencyBelow(carried.latency, 0.99),
+        inMessages: !hasWindows,
+      };
+    }),
     refused: rdma.refused.map(({ port, reason }) => ({ port, reason: reason.slice(0, longestReason) })),
     peers: others.filter((peer) => peer.rdma.port !== '').length,
     peersOverTcp: overTcp.length,
@@ -39,10 +48,6 @@ export function rdmaOf({ rdma, peers }: Engine): NodeRdma | undefined {
 /** An agent that was never read from has neither a port nor a reason. */
 function isOverTcp({ rdma: { port, reason } }: PeerStatistics): boolean {
   return port === '' && reason !== '';
-}
-
-function sum(peers: readonly PeerStatistics[], counter: Counter): bigint {
-  return peers.reduce((total, { rdma }) => total + rdma[counter], 0n);
 }
 
 /** Whether reads can go over RDMA, as a row of the node's capabilities; none where they are off. Changes rarely. */

@@ -41,6 +41,7 @@ export const rdmaReady: Statistics['rdma'] = {
       name: 'mlx5_0/1',
       active: true,
       used: true,
+      hasWindows: true,
       link: 'RoCE v2',
       gid: '10.0.0.1',
       mtuBytes: 4096,
@@ -59,6 +60,7 @@ const noRdma: RdmaPeerStatistics = {
   bytesReceived: 0n,
   bytesSent: 0n,
   failures: 0n,
+  rails: [],
 };
 
 const idle = { bytes: 0n, waitedSeconds: 0, waiting: 0 };
