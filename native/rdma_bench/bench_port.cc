@@ -132,17 +132,21 @@ Status BenchPort::rest(Control& control) {
 }
 
 Status BenchPort::await(Control& control, const std::function<bool()>& reached,
-                        const std::function<Status(const std::string&)>& onLine) {
+                        const std::function<Status(const std::string&)>& onLine,
+                        Clock::duration pollFor) {
   // A system call now and then costs little beside a completion.
   constexpr unsigned kPollsPerLine = 1024;
-  for (unsigned polls = 0; !reached(); ++polls) {
+  Clock::time_point polledUntil = Clock::now() + pollFor;
+  for (unsigned polls = 1; !reached(); ++polls) {
     const bool isIdle = queue_->poll() == 0;
     if (endpoint_->failure().code() != ErrorCode::kOk) return endpoint_->failure();
+    if (!isIdle) polledUntil = Clock::now() + pollFor;
     if (!isIdle || reached()) continue;
-    if (spins && polls % kPollsPerLine != 0) continue;
+    const bool isPolling = spins || Clock::now() < polledUntil;
+    if (isPolling && polls % kPollsPerLine != 0) continue;
     bool hasTaken = false;
     if (const Status taken = takeLine(control, onLine, hasTaken); !taken.ok()) return taken;
-    if (spins || hasTaken) continue;
+    if (isPolling || hasTaken) continue;
     if (const Status rested = rest(control); !rested.ok()) return rested;
   }
   return {};

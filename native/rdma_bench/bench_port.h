@@ -6,6 +6,7 @@
 #include <memory>
 #include <string>
 
+#include "base/clock.h"
 #include "rdma_bench/control.h"
 #include "verbs/completion_queue.h"
 #include "verbs/device.h"
@@ -49,14 +50,16 @@ class BenchPort {
 
   // Takes completions and lines until `reached` holds. Fails when the endpoint fails, when the
   // other side says "failed CODE MESSAGE", or closes the connection. Lines go to `onLine`; none
-  // may come where it is null. `spins`: asks without rest, instead of waiting for an event.
+  // may come where it is null. Polls for `pollFor` after each completion before it waits for an
+  // event, which wakes this thread later than a short answer comes.
   [[nodiscard]] Status await(Control& control, const std::function<bool()>& reached,
-                             const std::function<Status(const std::string&)>& onLine = {});
+                             const std::function<Status(const std::string&)>& onLine = {},
+                             Clock::duration pollFor = Clock::duration::zero());
 
   [[nodiscard]] PortSummary summary() const;
   [[nodiscard]] Endpoint& endpoint() { return *endpoint_; }
   [[nodiscard]] const Device& device() const { return *device_; }
-  bool spins = false;
+  bool spins = false;  // polls without rest
 
  private:
   explicit BenchPort(std::shared_ptr<Device> device) : device_(std::move(device)) {}

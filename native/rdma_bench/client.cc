@@ -154,8 +154,9 @@ class Client {
     batch.push_back(std::move(transfer));
     const std::uint64_t before = answers_;
     port_->endpoint().post(std::move(batch));
-    const Status waited =
-        port_->await(control_, [&] { return isSent && (answers_ != before || !sent.ok()); });
+    const Status waited = port_->await(
+        control_, [&] { return isSent && (answers_ != before || !sent.ok()); }, {},
+        bytes <= kPolledBytes ? kPollFor : Clock::duration::zero());
     // The callback refers to this frame.
     if (!waited.ok()) port_->endpoint().fail(waited.error());
     if (!waited.ok() || !sent.ok()) return waited.ok() ? sent : waited;

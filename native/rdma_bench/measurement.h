@@ -62,6 +62,9 @@ struct Report {
 
 // Shared by both sides.
 inline constexpr std::uint64_t kMostBytes = 256 << 20;  // of memory a side
+// Answers of at most so many bytes are polled for, so long.
+inline constexpr std::uint32_t kPolledBytes = 64 << 10;
+inline constexpr std::chrono::microseconds kPollFor{50};
 // Byte `at` of what the server writes.
 [[nodiscard]] std::byte patternAt(std::uint64_t at);
 [[nodiscard]] std::string hexOf(const EndpointAddress& address);

@@ -28,7 +28,7 @@ class Server {
     if (const Status met = meet(); !met.ok()) return met;
     return port_->await(
         control_, [this] { return hasEnded_; },
-        [this](const std::string& line) { return obey(line); });
+        [this](const std::string& line) { return obey(line); }, kPollFor);
   }
 
  private:
