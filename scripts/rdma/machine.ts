@@ -8,14 +8,17 @@ const guestScripts = join(import.meta.dirname, 'guest');
 /** Where the machine writes. */
 export const resultsFolder = join(root, 'build/rdma');
 
+/** How often the suite measures. */
+const rounds = String(Number(process.env.HEARTH_RDMA_ROUNDS ?? 3));
+
 /** Runs a program to its end. */
 type Run<Outcome> = (command: string, args: string[], options: { env: NodeJS.ProcessEnv }) => Promise<Outcome>;
 
 /**
  * Boots the machine, runs a script of `guest/` in it as root, and ends the machine. The script sees the files of this
  * machine read-only, `$RESULTS` as the only folder to keep something in, and these variables: HEARTH_ROOT, GUEST (the
- * folder of the scripts), RDMA_TOOLS (bin folder of perftest) and RDMA_LIBRARIES (their LD_LIBRARY_PATH). Throws
- * ToolUnavailable where there is no such machine. Resolves when it is off.
+ * folder of the scripts), ROUNDS, RDMA_TOOLS (bin folder of perftest) and RDMA_LIBRARIES (their
+ * LD_LIBRARY_PATH). Throws ToolUnavailable where there is no such machine. Resolves when it is off.
  */
 export async function runInMachine<Outcome>(run: Run<Outcome>, script: string): Promise<Outcome> {
   const packages = await rdmaPackages();
@@ -36,6 +39,7 @@ function environmentOf({ root: unpacked, libraries }: Packages): string {
     HEARTH_ROOT: root,
     GUEST: guestScripts,
     RESULTS: '/run/results',
+    ROUNDS: rounds,
     RDMA_TOOLS: join(unpacked, 'usr/bin'),
     RDMA_LIBRARIES: libraries,
   };

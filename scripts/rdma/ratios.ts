@@ -21,11 +21,13 @@ export function ratioLines(folder: string): string[] {
   const line = (text: string, of: (round: Round) => number) => `  ${text}: ${spread(rounds.map(of))}`;
   return [
     line('writes of 1 MiB, against ib_write_bw', ({ write, perftestWrite }) => write / perftestWrite),
+    line('the same, polling as perftest does', ({ polledWrite, perftestWrite }) => polledWrite / perftestWrite),
     line(
       'writes of 4 MiB, against ib_write_bw of 1 MiB',
       ({ largeWrite, perftestWrite }) => largeWrite / perftestWrite,
     ),
     line('time to an answer of 4 KiB, against ib_read_lat', ({ answer, perftestRead }) => answer / perftestRead),
+    line('the same, polling as perftest does', ({ polledAnswer, perftestRead }) => polledAnswer / perftestRead),
     line('ib_write_bw, MiB/s', ({ perftestWrite }) => perftestWrite / mebibyte),
     line('ib_read_lat, us', ({ perftestRead }) => perftestRead),
   ];
@@ -34,27 +36,31 @@ export function ratioLines(folder: string): string[] {
 interface Round {
   /** Bytes a second. */
   write: number;
+  polledWrite: number;
   largeWrite: number;
   perftestWrite: number;
   /** Microseconds. */
   answer: number;
+  polledAnswer: number;
   perftestRead: number;
 }
 
 function roundOf(folder: string, round: string): Round {
   const text = (name: string) => readFileSync(join(folder, name), 'utf8');
-  const { rows } = JSON.parse(text(`bench.${round}.json`)) as Measured;
-  const row = (bytes: number) => {
+  const row = (report: string, bytes: number) => {
+    const { rows } = JSON.parse(text(`${report}.${round}.json`)) as Measured;
     const found = rows.find((each) => each.bytes === bytes);
     if (found === undefined) throw new Error(`hearth-rdma-bench measured no ${bytes} bytes`);
     return found;
   };
   return {
-    write: row(1 << 20).bytesPerSecond,
-    largeWrite: row(4 << 20).bytesPerSecond,
+    write: row('bench', 1 << 20).bytesPerSecond,
+    polledWrite: row('spin', 1 << 20).bytesPerSecond,
+    largeWrite: row('bench', 4 << 20).bytesPerSecond,
     // #bytes, iterations, peak, average.
     perftestWrite: column(text(`ib_write_bw.${round}.log`), 3) * mebibyte,
-    answer: row(4096).medianMicroseconds,
+    answer: row('bench', 4096).medianMicroseconds,
+    polledAnswer: row('spin', 4096).medianMicroseconds,
     // #bytes, iterations, least, most, typical.
     perftestRead: column(text(`ib_read_lat.${round}.log`), 4),
   };

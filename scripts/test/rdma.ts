@@ -7,7 +7,7 @@ import type { Run } from './command.ts';
 import { add, type Counts, failedStep, nothing, step } from './counts.ts';
 import { buildNative } from './ctest.ts';
 
-const targets = ['hearth_verbs_rxe_test', 'hearth-rdma-bench'];
+const targets = ['hearth_verbs_rxe_test', 'hearth_engine_rxe_test', 'hearth-rdma-bench', 'hearth-probe'];
 
 /** The tests of RDMA in an emulated machine with two soft-RoCE devices; skipped where there is no such machine. */
 export async function rdmaTests(run: Run): Promise<Counts> {

@@ -45,23 +45,34 @@ perftest() {
 step 'tests of verbs on soft-RoCE' "$HEARTH_ROOT/build/release/verbs/hearth_verbs_rxe_test" \
   --gtest_output="xml:$RESULTS/verbs.xml" --gtest_color=no
 
-# measure ROUND: hearth-rdma-bench, and what perftest says of the same devices.
-measure() {
+step 'tests of engines on soft-RoCE' "$HEARTH_ROOT/build/release/engine/hearth_engine_rxe_test" \
+  --gtest_output="xml:$RESULTS/engine.xml" --gtest_color=no
+
+# bench REPORT ARGUMENT...: hearth-rdma-bench between two processes on the devices.
+bench() {
   local bench=$HEARTH_ROOT/build/release/rdma_bench/hearth-rdma-bench address=$RESULTS/bench.address server code
-  perftest ib_write_bw -s 1048576 -n 20 && cp "$RESULTS/ib_write_bw.log" "$RESULTS/ib_write_bw.$1.log" || return 1
   : >"$address"
-  "$bench" --listen 127.0.0.1:0 --device rxe0 --once >"$address" &
+  "$bench" --listen 127.0.0.1:0 --device rxe0 --once "${@:3}" >"$address" &
   server=$!
   until [[ -s $address ]]; do sleep 0.1; done
-  "$bench" --connect "$(<"$address")" --device rxe1 --sizes 4096,1048576,4194304 --milliseconds 1500 \
-    >"$RESULTS/bench.$1.json"
+  "$bench" --connect "$(<"$address")" --device rxe1 --milliseconds 700 --sizes "$2" "${@:3}" >"$RESULTS/$1"
   code=$?
   wait "$server" || code=$?
-  ((code == 0)) || return "$code"
+  return "$code"
+}
+
+# measure ROUND: perftest, which polls without rest, and hearth-rdma-bench, as perftest does and as agents do.
+measure() {
+  perftest ib_write_bw -s 1048576 -n 20 && cp "$RESULTS/ib_write_bw.log" "$RESULTS/ib_write_bw.$1.log" || return 1
+  bench "spin.$1.json" 4096,1048576 --spin || return 1
+  bench "bench.$1.json" 4096,1048576,4194304 || return 1
   perftest ib_read_lat -s 4096 -n 500 && cp "$RESULTS/ib_read_lat.log" "$RESULTS/ib_read_lat.$1.log"
 }
 
 step 'soft-RoCE devices' "$GUEST/devices.sh" up
 rdma link
-for round in 1 2 3; do step "round $round of measurements" measure "$round"; done
+step 'rows of hearth-probe' "$HEARTH_ROOT/build/release/probe/hearth-probe" --rdma-peer 10.77.0.2 >"$RESULTS/probe.jsonl"
+for ((round = 1; round <= ROUNDS; ++round)); do
+  step "round $round of measurements" measure "$(printf '%02d' "$round")"
+done
 echo "$(cut -d' ' -f1 /proc/uptime) s after the start"
