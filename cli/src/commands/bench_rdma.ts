@@ -4,7 +4,8 @@ import { Command, Option } from 'commander';
 import { printable } from '../format/paint.ts';
 import { formatBytes } from '../format/quantity.ts';
 import type { Column } from '../format/table.ts';
-import { act, type CommandContext, examples, type Session, wholeNumber } from '../session.ts';
+import { act, type CommandContext, collectWhole, examples, type Session, wholeNumber } from '../session.ts';
+import { benchAgents } from './bench_rdma_agents.ts';
 
 interface Options {
   listen?: string;
@@ -15,6 +16,8 @@ interface Options {
   milliseconds: number;
   spin?: boolean;
   once?: boolean;
+  dataset?: string;
+  path?: string[];
 }
 
 interface Port {
@@ -48,13 +51,14 @@ interface Measured {
 
 const program: NativeProgram = { name: 'hearth-rdma-bench', room: 'rdma_bench', variable: 'HEARTH_RDMA_BENCH' };
 
-/** `hearth bench rdma`: a server on one machine, a client on the other. */
+/** `hearth bench rdma`: between two processes, a server on one machine and a client on the other, or between agents. */
 export function benchRdmaCommand(context: CommandContext): Command {
   return new Command('rdma')
     .description(
       'Measure RDMA between two processes, of two machines or of one: start it with --listen on one side, and with the ' +
         'address of that side on the other one. Neither an agent nor a cluster is needed. Nobody is authenticated, so ' +
-        'end the server when you have measured.',
+        'end the server when you have measured.\n\n' +
+        'With --dataset, measure agents: that of this node forgets the files and reads them again from the others.',
     )
     .argument('[address]', 'HOST:PORT on which the other side listens')
     .option('--listen <address>', 'be the server, on this HOST:PORT; port 0 takes a free one')
@@ -67,17 +71,26 @@ export function benchRdmaCommand(context: CommandContext): Command {
     .addOption(
       new Option('--spin', 'ask the device without rest, as perftest does, instead of waiting for events as agents do'),
     )
+    .option('--dataset <name>', 'have the agent of this node read a dataset that another agent has')
+    .option('--path <glob>', 'with --dataset: only files that match; may be repeated', collectWhole)
     .addHelpText(
       'after',
-      examples(context, 'bench rdma --listen 10.0.0.7:18600', 'bench rdma 10.0.0.7:18600 --device mlx5_0'),
+      examples(
+        context,
+        'bench rdma --listen 10.0.0.7:18600',
+        'bench rdma 10.0.0.7:18600 --device mlx5_0',
+        'bench rdma --dataset llama',
+      ),
     )
     .action(act(context, run));
 }
 
 async function run(session: Session, options: Options, address?: string): Promise<undefined> {
-  if ((options.listen === undefined) === (address === undefined)) {
-    throw new HearthError('InvalidArgument', 'give either the address of the other side or --listen');
+  const ways = [options.listen, address, options.dataset].filter((way) => way !== undefined);
+  if (ways.length !== 1) {
+    throw new HearthError('InvalidArgument', 'give either the address of the other side or --listen or --dataset');
   }
+  if (options.dataset !== undefined) return await benchAgents(session, options.dataset, options.path ?? []);
   const { environment, interrupt, directory } = session.terminal;
   const { path, isThere } = findProgram(program, environment);
   if (!isThere) {
