@@ -28,7 +28,7 @@ describe('control API of another release', () => {
 
   it('of the same version without features: says what is off', () => {
     assert.deepEqual(differences(firstVersion), [
-      'the agent on n1 lacks features of the control API (rebound-times: a pod whose mounts died again is reported once only; node-api: what the API of its other agents lacks is not known; memory-ready: what is in memory is not reported, and is ready when it is stored; advice: hearth advise leaves it out; mirrors: Datasets with mirrors wait until it is upgraded; client-tokens: pods with a volume of clientAccess wait until it is upgraded); upgrade the agent',
+      'the agent on n1 lacks features of the control API (rebound-times: a pod whose mounts died again is reported once only; node-api: what the API of its other agents lacks is not known; memory-ready: what is in memory is not reported, and is ready when it is stored; advice: hearth advise leaves it out; mirrors: Datasets with mirrors wait until it is upgraded; client-tokens: pods with a volume of clientAccess wait until it is upgraded; hub-layout: Datasets with the layout of a hub cache wait until it is upgraded); upgrade the agent',
     ]);
   });
 
@@ -59,7 +59,7 @@ describe('control API of another release', () => {
       nodes: [node('a', all), node('b', ['rebound-times'])],
     };
     assert.deepEqual(apiDifferences(status, 'this command'), [
-      'the agent on b lacks features of the control API (node-api: what the API of its other agents lacks is not known; memory-ready: what is in memory is not reported, and is ready when it is stored; advice: hearth advise leaves it out; mirrors: Datasets with mirrors wait until it is upgraded; client-tokens: pods with a volume of clientAccess wait until it is upgraded); upgrade the agent',
+      'the agent on b lacks features of the control API (node-api: what the API of its other agents lacks is not known; memory-ready: what is in memory is not reported, and is ready when it is stored; advice: hearth advise leaves it out; mirrors: Datasets with mirrors wait until it is upgraded; client-tokens: pods with a volume of clientAccess wait until it is upgraded; hub-layout: Datasets with the layout of a hub cache wait until it is upgraded); upgrade the agent',
     ]);
     assert.deepEqual(apiDifferences({ ...status, nodes: [] }, 'this command'), []);
   });

@@ -17,6 +17,7 @@ export const controlFeatures: Readonly<Record<string, string>> = {
   advice: 'hearth advise leaves it out',
   mirrors: 'Datasets with mirrors wait until it is upgraded',
   'client-tokens': 'pods with a volume of clientAccess wait until it is upgraded',
+  'hub-layout': 'Datasets with the layout of a hub cache wait until it is upgraded',
 };
 
 /** Of this release: what its agents offer and its clients use. */

@@ -24,13 +24,13 @@ describe('sources with credentials', () => {
     'vocab.txt': bytesOf(72, 200_000),
     'pytorch_model.bin': bytesOf(73, 1000),
   };
+  const token = `hf_${randomBytes(17).toString('hex')}`;
   let hub: HubServer;
   let s3: S3Server | undefined;
 
   before(async () => {
     const { hostAddress } = journey().cluster.network;
-    const secrets = { token: `hf_${randomBytes(17).toString('hex')}`, signature: randomBytes(32).toString('hex') };
-    hub = await HubServer.start(hostAddress, 'sentence-transformers/all-MiniLM-L6-v2', files, secrets);
+    hub = await HubServer.start(hostAddress, 'sentence-transformers/all-MiniLM-L6-v2', files, { token });
     await journey().must(...secretsGrant);
   });
   after(async () => {
@@ -52,7 +52,7 @@ describe('sources with credentials', () => {
     dataset.spec.source.hub.endpoint = hub.url;
     dataset.spec.secretRef = { name: 'hub' };
     Object.assign(pod.spec.containers[0], { image: 'local/busybox:1', imagePullPolicy: 'Never' });
-    await journey().apply(secret('hub', { token: hub.token }), dataset, claim, pod);
+    await journey().apply(secret('hub', { token }), dataset, claim, pod);
     await journey().ready('dataset/minilm');
     const log = await journey().finished('minilm');
     assert.match(log, new RegExp(`^${sha256(weights)}  /models/model.safetensors$`, 'm'));

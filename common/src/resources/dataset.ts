@@ -84,6 +84,13 @@ const hub = z.object({
     .regex(/^[A-Za-z0-9][A-Za-z0-9._/-]*$/)
     .default('main')
     .describe('Branch, tag or commit. With refresh the Dataset follows a branch.'),
+  layout: z
+    .enum(['files', 'hub'])
+    .default('files')
+    .describe(
+      'files: paths are those of the repository. hub: a mount is a cache of huggingface_hub (HF_HUB_CACHE), with ' +
+        'refs and snapshots, in which programs find the repository offline.',
+    ),
 });
 
 const directory = z.object({
@@ -208,6 +215,11 @@ export const datasetSpecSchema = z
         rule: '!has(self.secretRef) || !(has(self.source.directory) || has(self.source.selfTest))',
         message: 'a directory and the self-test have no credentials',
         fieldPath: '.secretRef',
+      },
+      {
+        rule: "!has(self.mirrors) || !has(self.source.hub) || !has(self.source.hub.layout) || self.source.hub.layout == 'files'",
+        message: 'a hub with the layout hub has no mirrors',
+        fieldPath: '.mirrors',
       },
       {
         rule: '!has(self.mirrors) || has(self.source.hub) || self.mirrors.all(one, !has(one.hub))',

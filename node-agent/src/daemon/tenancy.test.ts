@@ -125,7 +125,10 @@ describe('tenants', () => {
       const base = { allowPrivate: false, unusableNames: '', allowWeakValidators: false };
       const http = { $case: 'http' as const, value: { urls: [`${endpoint}/x`], sha256: {} } };
       const index = { $case: 'http' as const, value: { urls: [`${endpoint}/`], sha256: {} } };
-      const hub = { $case: 'hub' as const, value: { endpoint, repoType: '', repo: 'org/m', revision: 'main' } };
+      const hub = {
+        $case: 'hub' as const,
+        value: { endpoint, repoType: '', repo: 'org/m', revision: 'main', layout: '' },
+      };
       const s3 = { bucket: 'models', prefix: '', endpoint, region: 'us-east-1', pathStyle: true };
       await refuses({ ...base, kind: http });
       await refuses({ ...base, kind: index });

@@ -51,7 +51,7 @@ export async function listOrigin(
   let reportedAt = clock.now();
   logger.info('listing the origin', { dataset: name, origin: origin.describe() });
   for await (const page of untilSilence(origin, silenceMs, clock, signal)) {
-    const rows = page.filter((row) => filter.choosesAll || (row.kind !== 'directory' && filter.matches(row.path)));
+    const rows = page.filter((row) => filter.choosesAll || isChosen(row, filter, origin));
     size.add(page.length, rows);
     builder.add(rows);
     proof.note(rows);
@@ -72,6 +72,12 @@ export async function listOrigin(
   const revision = origin.revision();
   const warnings = refused.length === 0 ? [] : [`UnusableNames: left out ${refused.join(', ')}`];
   return { builder, revision: { ...revision, warnings: [...revision.warnings, ...warnings] } };
+}
+
+function isChosen(row: ManifestRow, filter: PathFilter, origin: Origin): boolean {
+  if (row.kind === 'directory') return false;
+  const path = origin.chosenBy === undefined ? row.path : origin.chosenBy(row.path);
+  return path === undefined || filter.matches(path);
 }
 
 /** Counts a listing against its limits. */

@@ -17,7 +17,7 @@ import { createHash } from 'node:crypto';
  * A digest is a claim about bytes that nobody has read yet, and the registrant of a dataset may choose the claimant.
  * Without the place, a claim would be enough to get bytes that another dataset brought, or to put wrong bytes where
  * another dataset will look. The place vouches for the digest: a hub's endpoint (all its repositories share bytes), the
- * URL whose digest the source gives, "self-test". No field can hold a NUL (URLs, header values and paths cannot), so no
+ * URL whose digest the source gives, "self-test", "hub-reference" of files that agents make of a commit. No field can hold a NUL (URLs, header values and paths cannot), so no
  * two lists of fields have one preimage.
  */
 function keyOf(...fields: string[]): string {

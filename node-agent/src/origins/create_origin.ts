@@ -1,3 +1,5 @@
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { HearthError, systemClock } from '@hearth/common';
 import type { Source } from '@hearth/common/generated/hearth/v1/control.ts';
 import { ProxyChoice } from '@hearth/engine';
@@ -24,6 +26,8 @@ export const defaultSelfTestDirectory = '/usr/share/hearth/selftest';
  * address or a file of certificates that cannot be used. The caller closes it.
  */
 export function createOrigin(source: Source, options: OriginOptions = {}): Origin {
+  if (source.mirrors !== undefined && source.kind?.$case === 'hub' && source.kind.value.layout === 'hub')
+    throw new HearthError('InvalidArgument', 'a hub with the layout hub has no mirrors; leave one of both out');
   const keyScope = keyScopeOf(source);
   const first = firstOrigin(source, keyScope, options);
   return keyScope === undefined ? first : new MirroredOrigin(first, keyScope);
@@ -85,5 +89,6 @@ function firstOrigin(source: Source, keyScope: ((key: string) => string) | undef
     token,
     revision: options.revision ?? '',
     client,
+    referencesDirectory: options.hubReferencesDirectory ?? join(tmpdir(), 'hearth-hub-references'),
   });
 }

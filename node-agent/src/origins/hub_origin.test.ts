@@ -1,4 +1,7 @@
 import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import type { Source } from '@hearth/common/generated/hearth/v1/control.ts';
+import { TemporaryFolder } from '@hearth/common/testing';
 import { type Handler, type ScriptedServer, sendFile, startServer } from '@hearth/common/testing/origins';
 import { digestKey, hubKey } from './content_key.ts';
 import { createOrigin } from './create_origin.ts';
@@ -18,17 +21,20 @@ function entry(index: number, path: string): LocatableEntry {
 describe('HubOrigin', () => {
   let hub: ScriptedServer;
   let cdn: ScriptedServer;
+  let folder: TemporaryFolder;
   const opened: Origin[] = [];
 
   beforeEach(async () => {
     hub = await startServer();
     cdn = await startServer();
+    folder = new TemporaryFolder('hub');
     hub.handler = model;
   });
   afterEach(async () => {
     for (const origin of opened.splice(0)) origin.close();
     await hub.stop();
     await cdn.stop();
+    await folder.remove();
   });
 
   /** A repository of two pages of files, one of them in large file storage, as huggingface.co answers. */
@@ -73,8 +79,9 @@ describe('HubOrigin', () => {
     }
   };
 
-  function open(text: string, options: OriginOptions = {}, allowPrivate = true, allowWeakValidators = false): Origin {
-    const source = { ...parseSource(`${text}?endpoint=${hub.url}/`), allowPrivate, allowWeakValidators };
+  function open(text: string, options: OriginOptions = {}, layout = '', more: Partial<Source> = {}): Origin {
+    const parameters = `endpoint=${hub.url}/${layout === '' ? '' : `&layout=${layout}`}`;
+    const source = { ...parseSource(`${text}?${parameters}`), allowPrivate: true, ...more };
     const origin = createOrigin(source, { attempts: 2, pauseMs: 1, environment: {}, ...options });
     opened.push(origin);
     return origin;
@@ -112,6 +119,37 @@ describe('HubOrigin', () => {
     assert.equal((await listAll(open('hf://org/llama@refs/pr/1'))).length, 2);
   });
 
+  it('lays a repository out as a cache of the hub, in which every agent finds the commit', async () => {
+    const origin = open('hf://org/llama', { hubReferencesDirectory: folder.file('references') }, 'hub');
+    const rows = await listAll(origin);
+    const snapshot = `models--org--llama/snapshots/${commit}`;
+    const [reference, model, config] = [
+      'models--org--llama/refs/main',
+      `${snapshot}/model.safetensors`,
+      `${snapshot}/sub dir/config+1.json`,
+    ];
+    assert.deepEqual(rows.map(({ path }) => path).sort(), [reference, model, config]);
+    assert.deepEqual(
+      [reference, model, config].map((path) => origin.chosenBy?.(path)),
+      [undefined, 'model.safetensors', 'sub dir/config+1.json'],
+    );
+    const plain = (await listAll(open('hf://org/llama'))).map(({ contentKey }) => contentKey);
+    assert.ok(
+      rows.every(({ path, contentKey }) => path === reference || plain.includes(contentKey ?? '')),
+      'the same bytes as without the layout',
+    );
+
+    const [first, second] = await origin.locate([entry(0, reference), entry(1, model)], signal());
+    assert.equal(readFileSync(first?.path ?? '', 'utf8'), commit);
+    assert.match(second?.url ?? '', /\/blob\?/);
+    await origin.readByte({ ...entry(0, reference), size: 40n }, signal());
+    const parts = new Set(rows.map((row) => origin.partOf(row)));
+    assert.deepEqual([...parts].sort(), ['lfs', 'plain', 'reference']);
+    const names = async (revision: string) =>
+      (await listAll(open(`hf://org/llama@${revision}`, {}, 'hub'))).map(({ path }) => path);
+    assert.ok((await names('refs/pr/1')).includes('models--org--llama/refs/refs/pr/1'));
+  });
+
   it('refuses plain files of a hub whose ETags are not their git ids, unless that is allowed', async () => {
     hub.handler = (request, response) => {
       if (request.url === '/api/resolve-cache/config')
@@ -122,7 +160,7 @@ describe('HubOrigin', () => {
       code: 'InvalidArgument',
       message: /^WeakValidator: sub dir\/config\+1\.json has neither .* are not the git ids/,
     });
-    const origin = open('hf://org/llama', {}, true, true);
+    const origin = open('hf://org/llama', {}, '', { allowWeakValidators: true });
     const rows = await listAll(origin);
     assert.deepEqual(
       rows.map(({ validator }) => validator),
@@ -256,6 +294,9 @@ describe('HubOrigin', () => {
   });
 
   it('refuses an endpoint in a private range', async () => {
-    await assert.rejects(listAll(open('hf://org/llama', {}, false)), { code: 'PermissionDenied', message: /loopback/ });
+    await assert.rejects(listAll(open('hf://org/llama', {}, '', { allowPrivate: false })), {
+      code: 'PermissionDenied',
+      message: /loopback/,
+    });
   });
 });

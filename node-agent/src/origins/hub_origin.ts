@@ -3,8 +3,9 @@ import type { HubSource } from '@hearth/common/generated/hearth/v1/control.ts';
 import type { Location, ManifestRow } from '@hearth/engine';
 import { digestKey, hubKey } from './content_key.ts';
 import { DigestOnly } from './digest_only.ts';
-import { readFirstByte } from './first_byte.ts';
+import { readFirstByte, readFirstByteOfFile } from './first_byte.ts';
 import type { HttpClient } from './http_client.ts';
+import { HubCacheLayout } from './hub_cache_layout.ts';
 import { HubClient, type HubFile, type HubFilePlace } from './hub_client.ts';
 import type { LocatableEntry, Origin, OriginRevision } from './origin.ts';
 import { collectConcurrently } from './row_stream.ts';
@@ -31,6 +32,8 @@ export interface HubOriginOptions {
   /** Commit listed earlier; '': resolve the source's revision. */
   revision: string;
   client: HttpClient;
+  /** Folder of the files that the layout of a cache needs and the hub has not. */
+  referencesDirectory: string;
 }
 
 /** A repository of a Hugging Face compatible hub at one commit. */
@@ -39,12 +42,14 @@ export class HubOrigin implements Origin {
   readonly locatesFreely = false;
   readonly #options: HubOriginOptions;
   readonly #hub: HubClient;
+  readonly #layout: HubCacheLayout | undefined;
   #revision: OriginRevision;
 
   constructor(options: HubOriginOptions) {
     this.#options = options;
     this.#hub = new HubClient(options.client, options.source, options.token);
     this.#revision = { name: options.revision, warnings: [] };
+    if (options.source.layout === 'hub') this.#layout = new HubCacheLayout(options.source, options.referencesDirectory);
   }
 
   describe(): string {
@@ -57,6 +62,7 @@ export class HubOrigin implements Origin {
     const weak = new WeakValidators(allowWeakValidators);
     const digestOnly = new DigestOnly();
     const commit = revision || (await this.#hub.resolveRevision(source.revision || 'main', signal));
+    if (this.#layout !== undefined) yield [this.#layout.referenceRow(commit)];
     let idsAreGits: boolean | undefined;
     let etagsAreIds: boolean | undefined;
     for await (const files of this.#hub.tree(commit, signal)) {
@@ -83,6 +89,10 @@ export class HubOrigin implements Origin {
     this.#revision = { name: commit, warnings };
   }
 
+  chosenBy(path: string): string | undefined {
+    return this.#layout === undefined ? path : this.#layout.inRepository(path);
+  }
+
   revision(): OriginRevision {
     return this.#revision;
   }
@@ -99,7 +109,9 @@ export class HubOrigin implements Origin {
         `files of ${this.describe()} cannot be located before its commit is known; list it, or create the origin with the revision`,
       );
     }
-    const located = await collectConcurrently(entries, requestsAtOnce, async ({ index, path }) => {
+    const located = await collectConcurrently(entries, requestsAtOnce, async ({ index, path: given }) => {
+      const path = this.chosenBy(given);
+      if (path === undefined) return await this.#layout?.locateReference(index, commit);
       const place = partly
         ? await this.#hub.findFile(commit, path, signal)
         : await this.#hub.resolveFile(commit, path, signal);
@@ -122,12 +134,14 @@ export class HubOrigin implements Origin {
 
   /** A repository is gated as a whole, and large files are stored apart from the others. */
   partOf(row: ManifestRow): string {
+    if (this.chosenBy(row.path) === undefined) return 'reference';
     return row.sourceDigest === undefined ? 'plain' : 'lfs';
   }
 
   async readByte(entry: LocatableEntry, signal: AbortSignal): Promise<void> {
     for (const location of await this.locate([entry], signal)) {
-      await readFirstByte(this.#options.client, location, entry, signal);
+      if (location.path === undefined) await readFirstByte(this.#options.client, location, entry, signal);
+      else await readFirstByteOfFile(location);
     }
   }
 
@@ -148,9 +162,10 @@ export class HubOrigin implements Origin {
    * be the git id.
    */
   #row(commit: string, { path, size, oid, sha256 }: HubFile, plainBy: 'git' | 'etag' | 'none'): ManifestRow {
+    const shown = this.#layout?.pathOf(commit, path) ?? path;
     if (sha256 !== undefined)
       return {
-        path,
+        path: shown,
         kind: 'file',
         size,
         contentKey: digestKey(this.#hub.endpoint, sha256, size),
@@ -159,7 +174,7 @@ export class HubOrigin implements Origin {
       };
     const contentKey = hubKey(this.#hub.fileUrl(commit, path).href, oid);
     const validator = { git: `git:${oid}`, etag: `etag:"${oid}"`, none: '' }[plainBy];
-    return { path, kind: 'file', size, contentKey, validator };
+    return { path: shown, kind: 'file', size, contentKey, validator };
   }
 }
 

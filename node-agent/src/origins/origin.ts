@@ -36,6 +36,12 @@ export interface Origin {
    */
   list(signal: AbortSignal): AsyncIterable<ManifestRow[]>;
 
+  /**
+   * The path by which `include` and `exclude` choose an entry; undefined: the entry belongs to every choice. Absent: the
+   * path of the entry.
+   */
+  chosenBy?(path: string): string | undefined;
+
   /** Of the last complete `list`; before it: the revision that the origin was created for, without warnings. */
   revision(): OriginRevision;
 
@@ -92,6 +98,8 @@ export interface OriginOptions {
   allowedDirectories?: readonly string[];
   /** The calls on directories; default: calls of this origin alone. */
   directoryCalls?: DirectoryCalls;
+  /** Folder of files that a hub origin makes itself; default: below the temporary folder of this machine. */
+  hubReferencesDirectory?: string;
   /** Folder of the built-in files; default: where the image has them. */
   selfTestDirectory?: string;
   /** File with the certificate authorities (PEM) for https; absent or empty: the system's. As the engine's option. */

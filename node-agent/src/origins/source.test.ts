@@ -40,22 +40,28 @@ describe('parseSource', () => {
     ],
     [
       'hf://org/model',
-      { $case: 'hub', value: { endpoint: '', repoType: 'model', repo: 'org/model', revision: 'main' } },
+      { $case: 'hub', value: { endpoint: '', repoType: 'model', repo: 'org/model', revision: 'main', layout: '' } },
     ],
     [
       'hf://gpt2@refs/pr/1',
-      { $case: 'hub', value: { endpoint: '', repoType: 'model', repo: 'gpt2', revision: 'refs/pr/1' } },
+      { $case: 'hub', value: { endpoint: '', repoType: 'model', repo: 'gpt2', revision: 'refs/pr/1', layout: '' } },
     ],
     [
       'hf://datasets/org/name@v1.0?endpoint=http://hub.local:8080/',
       {
         $case: 'hub',
-        value: { endpoint: 'http://hub.local:8080', repoType: 'dataset', repo: 'org/name', revision: 'v1.0' },
+        value: {
+          endpoint: 'http://hub.local:8080',
+          repoType: 'dataset',
+          repo: 'org/name',
+          revision: 'v1.0',
+          layout: '',
+        },
       },
     ],
     [
       'hf://spaces/org/name',
-      { $case: 'hub', value: { endpoint: '', repoType: 'space', repo: 'org/name', revision: 'main' } },
+      { $case: 'hub', value: { endpoint: '', repoType: 'space', repo: 'org/name', revision: 'main', layout: '' } },
     ],
   ];
   for (const [text, kind] of cases) {
@@ -93,6 +99,7 @@ describe('parseSource', () => {
     ['hf://org/model/file.bin', /no usable repository.*include/],
     ['hf://org/../x', /no usable repository/],
     ['hf://org/model@', /no usable revision/],
+    ['hf://org/model?layout=blobs', /neither "files" nor "hub"/],
     ['hf://org/model?revision=x', /unknown parameter/],
     ['/a\0b', /NUL/],
   ];
@@ -118,6 +125,7 @@ describe('describeSource', () => {
       '/models/llama',
       's3://bucket/prefix?endpoint=https://s3.example.com&region=eu-west-1',
       'hf://datasets/org/name@v1?endpoint=http://hub.local:8080',
+      'hf://org/name@main?layout=hub',
       'selftest://',
     ];
     for (const text of texts) assert.equal(describeSource(parseSource(text)), text);

@@ -18,7 +18,7 @@ function wrong(reason: string): HearthError {
  *   S3 and compatible       `s3://bucket/prefix?endpoint=URL&region=NAME&pathStyle=true`
  *   files or an index page  `https://host/a.bin https://host/b.bin#sha256=HEX`, `https://host/models/`
  *   the built-in files      `selftest://`
- *   a Hugging Face hub      `hf://org/model@revision`, `hf://datasets/org/name`, `hf://spaces/org/name`, `?endpoint=URL`
+ *   a Hugging Face hub      `hf://org/model@revision`, `hf://datasets/org/name`, `hf://spaces/org/name`, `?endpoint=URL&layout=hub`
  * Relative directories are below the present one. `InvalidArgument` says what is wrong and gives examples;
  * the text is not repeated in it, since it may hold credentials. `allowPrivate` is left false.
  */
@@ -124,8 +124,17 @@ function parseHub(rest: string) {
   }
   if (revision === '' || /[\s?#\\]|\.\./.test(revision))
     throw wrong('has no usable revision after "@": a branch, a tag or a commit');
-  const endpoint = readEndpoint(readParameters(query, ['endpoint']).get('endpoint'));
-  return { endpoint, repoType: repoType ?? 'model', repo: parts.join('/'), revision };
+  const parameters = readParameters(query, ['endpoint', 'layout']);
+  const endpoint = readEndpoint(parameters.get('endpoint'));
+  const layout = parameters.get('layout') ?? '';
+  if (!['', 'files', 'hub'].includes(layout)) throw wrong('has a layout that is neither "files" nor "hub"');
+  return {
+    endpoint,
+    repoType: repoType ?? 'model',
+    repo: parts.join('/'),
+    revision,
+    layout: layout === 'hub' ? 'hub' : '',
+  };
 }
 
 function splitQuery(text: string): [string, string] {
@@ -186,9 +195,14 @@ export function describeSource(source: Source): string {
     case 'selfTest':
       return 'selftest://';
     case 'hub': {
-      const { endpoint, repoType, repo, revision } = kind.value;
+      const { endpoint, repoType, repo, revision, layout } = kind.value;
       const folder = repoType === '' || repoType === 'model' ? '' : `${repoType}s/`;
-      return `hf://${folder}${repo}@${revision || 'main'}${endpoint === '' ? '' : `?endpoint=${endpoint}`}`;
+      const parameters = [
+        ...(endpoint === '' ? [] : [`endpoint=${endpoint}`]),
+        ...(layout === 'hub' ? ['layout=hub'] : []),
+      ];
+      const query = parameters.length === 0 ? '' : `?${parameters.join('&')}`;
+      return `hf://${folder}${repo}@${revision || 'main'}${query}`;
     }
   }
 }

@@ -213,12 +213,16 @@ function assessKnown(dataset: Dataset, observed: ObservedDataset, registration: 
   };
 }
 
-/** Agents of a release before mirrors would leave them out, whichever of them looks. */
+/** Agents of a release before mirrors, or before the layout of a hub cache, would leave them out, whichever of them looks. */
 function waitsForUpgrade({ spec }: Dataset, { agents }: ObservedDataset): Assessed['waits'] {
-  const { withoutMirrors = [] } = agents ?? {};
-  if (withoutMirrors.length === 0 || (spec.mirrors ?? []).length === 0) return undefined;
-  const message = `waits until the agents of ${withoutMirrors.slice(0, 10).join(', ')} are upgraded: their release knows no mirrors`;
-  return { reason: 'AgentsTooOld', message };
+  const { withoutMirrors = [], withoutHubLayout = [] } = agents ?? {};
+  const waitsFor = (nodes: readonly string[], lack: string): Assessed['waits'] => {
+    const message = `waits until the agents of ${nodes.slice(0, 10).join(', ')} are upgraded: their release knows ${lack}`;
+    return nodes.length === 0 ? undefined : { reason: 'AgentsTooOld', message };
+  };
+  const forLayout =
+    spec.source.hub?.layout === 'hub' ? waitsFor(withoutHubLayout, 'no layout of a hub cache') : undefined;
+  return forLayout ?? ((spec.mirrors ?? []).length > 0 ? waitsFor(withoutMirrors, 'no mirrors') : undefined);
 }
 
 /**

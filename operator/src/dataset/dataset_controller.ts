@@ -16,7 +16,7 @@ import { type SecretGrant, SecretReader, type SecretReaderOptions } from '../sec
 import type { ClusterView } from './cluster.ts';
 import { DatasetReconciler } from './dataset_reconciler.ts';
 import { isSameReport } from './figures.ts';
-import { mirrorsFeature } from './registration.ts';
+import { hubLayoutFeature, mirrorsFeature } from './registration.ts';
 import { Removal } from './removal.ts';
 import { Resolutions } from './resolutions.ts';
 import { DatasetUsers, type Uses } from './users.ts';
@@ -126,13 +126,16 @@ class DatasetController {
     const upgraded = sameNodesWithout(before, after, mirrorsFeature)
       ? []
       : this.#credentialsLost(cluster, ({ spec }) => (spec.mirrors ?? []).length > 0);
+    const laidOut = sameNodesWithout(before, after, hubLayoutFeature)
+      ? []
+      : this.#credentialsLost(cluster, ({ spec }) => spec.source.hub?.layout === 'hub');
     const names = new Set([...(before?.datasets.keys() ?? []), ...(after?.datasets.keys() ?? [])]);
     const reported = [...names].flatMap((name) => {
       if (isSameReport(before?.datasets.get(name), after?.datasets.get(name))) return [];
       const split = splitRegisteredName(name);
       return split === undefined ? [] : [`${split.namespace}/${split.name}`];
     });
-    return [...upgraded, ...reported];
+    return [...upgraded, ...laidOut, ...reported];
   }
 
   /** The keys of these Datasets of a cluster, whose credentials are given again. */

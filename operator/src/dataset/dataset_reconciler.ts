@@ -15,7 +15,13 @@ import { type ClusterChoice, type ClusterView, chooseCluster } from './cluster.t
 import { joinSecrets, namedSecrets } from './named_secrets.ts';
 import type { ObservedDataset } from './observation.ts';
 import { type DatasetAction, plan, requeueAfterMs } from './plan.ts';
-import { credentialsDigest, mirrorsFeature, noCredentials, type Registration } from './registration.ts';
+import {
+  credentialsDigest,
+  hubLayoutFeature,
+  mirrorsFeature,
+  noCredentials,
+  type Registration,
+} from './registration.ts';
 import type { Removal } from './removal.ts';
 import type { Resolutions } from './resolutions.ts';
 import { statusOf } from './status.ts';
@@ -74,6 +80,7 @@ export class DatasetReconciler implements ObjectReconciler<Dataset, ObservedData
         connected: status.connected,
         dataset: status.datasets.get(registeredName(namespace, dataset.metadata.name)),
         withoutMirrors: lacking,
+        withoutHubLayout: status === undefined ? [] : nodesWithout(status, hubLayoutFeature),
         noneTakesMirrors: lacking.length > 0 && lacking.length === status.nodes.size,
       },
       attempt: resolutions.get(key),

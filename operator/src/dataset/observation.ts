@@ -12,7 +12,9 @@ export interface AgentsView {
   dataset: AgentDataset | undefined;
   /** Nodes whose agents are of a release that knows no mirrors. */
   withoutMirrors?: readonly string[];
-  /** There are no others: credentials of mirrors would be lost with whichever of them takes them. */
+  /** Nodes whose agents are of a release that lists a hub as files, whatever its layout. */
+  withoutHubLayout?: readonly string[];
+  /** No agent knows mirrors: credentials of mirrors would be lost with whichever of them takes them. */
   noneTakesMirrors?: boolean;
 }
 

@@ -15,6 +15,8 @@ export interface Registration {
 
 /** Of the control API: agents that offer it know mirrors and their credentials. */
 export const mirrorsFeature = 'mirrors';
+/** Feature of agents that lay a hub out as a cache of its library. */
+export const hubLayoutFeature = 'hub-layout';
 
 export const noCredentials: Credentials = { token: '', accessKeyId: '', secretAccessKey: '', sessionToken: '' };
 

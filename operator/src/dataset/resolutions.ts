@@ -1,9 +1,16 @@
 import { HearthError, type Logger } from '@hearth/common';
-import type { Dataset } from '@hearth/common/generated/hearth/v1/control.ts';
+import type { Dataset, Source } from '@hearth/common/generated/hearth/v1/control.ts';
 import { splitKey } from '@hearth/common/kubernetes';
 import type { Agents } from '../agents/index.ts';
 import { ListingPlaces } from './listing_places.ts';
-import { choiceOf, credentialsDigest, mirrorsFeature, noCredentials, type Registration } from './registration.ts';
+import {
+  choiceOf,
+  credentialsDigest,
+  hubLayoutFeature,
+  mirrorsFeature,
+  noCredentials,
+  type Registration,
+} from './registration.ts';
 
 /** The last look at a Dataset's origin, of which this operator knows. */
 export interface Attempt {
@@ -137,7 +144,8 @@ export class Resolutions {
     // Empty ones make agents forget what an earlier spec gave them; absent ones would not.
     const credentials = registration.credentials ?? noCredentials;
     const request = { name, source, include, exclude, credentials };
-    const feature = source.mirrors === undefined ? {} : { feature: mirrorsFeature };
+    const needed = featureOf(source);
+    const feature = needed === undefined ? {} : { feature: needed };
     for await (const progress of this.#agents(cluster).stream('addDataset', request, {
       signal,
       deadlineMs: longestMs,
@@ -158,4 +166,10 @@ export class Resolutions {
     if (agents !== undefined) return agents;
     throw new HearthError('Unavailable', `the agents of StorageCluster ${cluster} cannot be reached yet`);
   }
+}
+
+/** Of the agent that is asked; a Dataset has mirrors or the layout of a cache, not both. */
+function featureOf({ mirrors, kind }: Source): string | undefined {
+  if (mirrors !== undefined) return mirrorsFeature;
+  return kind?.$case === 'hub' && kind.value.layout === 'hub' ? hubLayoutFeature : undefined;
 }

@@ -17,7 +17,12 @@ describe('source of a Dataset', () => {
       value: { urls: ['https://h/a'], sha256: {} },
     });
     const hub = { endpoint: 'https://huggingface.co', repoType: 'model' as const, repo: 'o/m', revision: 'main' };
-    assert.deepEqual(of({ hub }).kind, { $case: 'hub', value: hub });
+    for (const [layout, taken] of [
+      ['files', ''],
+      ['hub', 'hub'],
+    ] as const) {
+      assert.deepEqual(of({ hub: { ...hub, layout } }).kind, { $case: 'hub', value: { ...hub, layout: taken } });
+    }
     assert.deepEqual(of({ directory: { path: '/d' } }).kind, { $case: 'directory', value: { path: '/d' } });
     assert.deepEqual(of({ selfTest: {} }).kind, { $case: 'selfTest', value: {} });
   });

@@ -34,7 +34,9 @@ function kindOf({ s3, http, hub, directory, selfTest }: DatasetSource & DatasetM
   if (http !== undefined) return { $case: 'http', value: { urls: [...http.urls], sha256: { ...http.sha256 } } };
   if (hub !== undefined) {
     const { endpoint, repoType, repo, revision } = hub;
-    return { $case: 'hub', value: { endpoint, repoType, repo, revision } };
+    // The default is left out, so that records of earlier releases stay equal.
+    const layout = hub.layout === 'hub' ? 'hub' : '';
+    return { $case: 'hub', value: { endpoint, repoType, repo, revision, layout } };
   }
   if (directory !== undefined) return { $case: 'directory', value: { path: directory.path } };
   if (selfTest !== undefined) return { $case: 'selfTest', value: {} };

@@ -261,6 +261,19 @@ describe('status of a Dataset', () => {
     assert.equal(ready(dataset({}), observed({ agents }))?.[1], 'Listing');
   });
 
+  it('waits with the layout of a hub cache until no agent is of a release that would list files', () => {
+    const agents = { connected: true, dataset: undefined, withoutHubLayout: ['n2', 'n3'] };
+    const repository = { endpoint: 'https://hub', repoType: 'model', repo: 'o/m', revision: 'main' } as const;
+    const laidOut = (layout: 'files' | 'hub') =>
+      ready(dataset({ source: { hub: { ...repository, layout } } }), observed({ agents }));
+    assert.deepEqual(laidOut('hub'), [
+      'False',
+      'AgentsTooOld',
+      'waits until the agents of n2, n3 are upgraded: their release knows no layout of a hub cache',
+    ]);
+    assert.equal(laidOut('files')?.[1], 'Listing');
+  });
+
   it('holds figures that change all the time, but never those of another revision', () => {
     const settled = dataset({}, readyStatus({ residentBytes: 10, percent: 1, nodes: 0, residency: [] }));
     const moving = agentDataset({ residency: [residency('n1', 500n)] });

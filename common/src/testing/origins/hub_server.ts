@@ -1,5 +1,7 @@
-import { createHash } from 'node:crypto';
+import { createHash, randomBytes } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { Readable } from 'node:stream';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { sha256 } from '../sample.ts';
 import { type ScriptedServer, sendFile, sendJson, startServer } from './scripted_server.ts';
 
@@ -11,9 +13,20 @@ export function gitId(bytes: Buffer | string): string {
     .digest('hex');
 }
 
+const pieceBytes = 256 << 10;
+
+export interface HubOptions {
+  /** Without: everybody may list the repository. */
+  token?: string;
+  /** The query of signed addresses; random if it is not given. */
+  signature?: string;
+  /** Of all large files together; without: as fast as it goes. */
+  bytesPerSecond?: number;
+}
+
 /**
- * A hub with one gated repository, as huggingface.co has them: who has the token may list it, and is sent to another
- * server for the bytes of large files, by an address that is signed and good for anybody who has it.
+ * A hub with one repository, as huggingface.co has them, gated where there is a token: who has the token may list it, and
+ * is sent to another server for the bytes of large files, by an address that is signed and good for anybody who has it.
  */
 export class HubServer implements AsyncDisposable {
   readonly #hub: ScriptedServer;
@@ -21,22 +34,26 @@ export class HubServer implements AsyncDisposable {
   readonly #repo: string;
   readonly #commit = gitId('commit');
   readonly #files: Map<string, Buffer>;
-  readonly token: string;
+  readonly #token: string | undefined;
   /** The query of signed addresses. */
   readonly signature: string;
+  readonly #bytesPerSecond: number | undefined;
+  /** When the pace lets the next piece go, ms of `performance.now()`. */
+  #nextPieceMs = 0;
 
   private constructor(
     servers: { hub: ScriptedServer; store: ScriptedServer },
     repo: string,
     files: Record<string, Buffer>,
-    secrets: { token: string; signature: string },
+    options: HubOptions,
   ) {
     this.#hub = servers.hub;
     this.#store = servers.store;
     this.#repo = repo;
     this.#files = new Map(Object.entries(files));
-    this.token = secrets.token;
-    this.signature = secrets.signature;
+    this.#token = options.token;
+    this.signature = options.signature ?? randomBytes(32).toString('hex');
+    this.#bytesPerSecond = options.bytesPerSecond;
     this.#hub.handler = (request, response) => this.#answer(request, response);
     this.#store.handler = (request, response) => this.#answerStore(request, response);
   }
@@ -46,10 +63,10 @@ export class HubServer implements AsyncDisposable {
     address: string,
     repo: string,
     files: Record<string, Buffer>,
-    secrets: { token: string; signature: string },
+    options: HubOptions = {},
   ): Promise<HubServer> {
     const [hub, store] = [await startServer(undefined, address), await startServer(undefined, address)];
-    return new HubServer({ hub, store }, repo, files, secrets);
+    return new HubServer({ hub, store }, repo, files, options);
   }
 
   get url(): string {
@@ -68,7 +85,7 @@ export class HubServer implements AsyncDisposable {
   }
 
   #answer(request: IncomingMessage, response: ServerResponse): void {
-    if (request.headers.authorization !== `Bearer ${this.token}`) {
+    if (this.#token !== undefined && request.headers.authorization !== `Bearer ${this.#token}`) {
       response.writeHead(401, { 'content-type': 'text/plain' }).end('Access to this model is restricted');
       return;
     }
@@ -106,9 +123,25 @@ export class HubServer implements AsyncDisposable {
     const bytes = this.#files.get(decodeURIComponent(pathname.slice(1)));
     if (searchParams.get('X-Amz-Signature') !== this.signature) response.writeHead(403).end();
     else if (bytes === undefined) response.writeHead(404).end();
-    else sendFile(request, response, bytes, { etag: `"${sha256(bytes)}"` });
+    else sendFile(request, response, bytes, { etag: `"${sha256(bytes)}"` }, (part) => this.#paced(part));
+  }
+
+  #paced(part: Buffer): Readable | Buffer {
+    const rate = this.#bytesPerSecond;
+    return rate === undefined ? part : Readable.from(this.#pieces(part, rate), { objectMode: false });
+  }
+
+  /** All answers share one pace. */
+  async *#pieces(part: Buffer, bytesPerSecond: number) {
+    for (let at = 0; at < part.length; at += pieceBytes) {
+      const piece = part.subarray(at, at + pieceBytes);
+      const now = performance.now();
+      this.#nextPieceMs = Math.max(now, this.#nextPieceMs) + (1000 * piece.length) / bytesPerSecond;
+      await sleep(this.#nextPieceMs - now);
+      yield piece;
+    }
   }
 }
 
 /** Kept beside the repository, in large file storage. */
-const isLarge = (path: string): boolean => path.endsWith('.safetensors');
+const isLarge = (path: string): boolean => /\.(safetensors|gguf)$/.test(path);

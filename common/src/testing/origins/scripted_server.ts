@@ -2,6 +2,7 @@ import { readFileSync } from 'node:fs';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { createServer as createSecureServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
+import { Readable } from 'node:stream';
 import type { KeyPair } from '../authority.ts';
 
 export type Handler = (request: IncomingMessage, response: ServerResponse) => void;
@@ -51,12 +52,16 @@ export function sendJson(response: ServerResponse, value: unknown): void {
   response.writeHead(200, { 'content-type': 'application/json' }).end(JSON.stringify(value));
 }
 
-/** Answers as nginx does for a file: HEAD, ranges, ETag, Last-Modified. `headers` replace; undefined removes. */
+/**
+ * Answers as nginx does for a file: HEAD, ranges, ETag, Last-Modified. `headers` replace; undefined removes. `content` may
+ * give a stream of the bytes that are asked for.
+ */
 export function sendFile(
   request: IncomingMessage,
   response: ServerResponse,
   body: Buffer,
   headers: Record<string, string | undefined> = {},
+  content: (part: Buffer) => Buffer | Readable = (part) => part,
 ): void {
   const all: Record<string, string | undefined> = {
     'content-type': 'application/octet-stream',
@@ -73,5 +78,7 @@ export function sendFile(
     response.setHeader('content-range', `bytes ${range?.[1]}-${range?.[2]}/${body.length}`);
   }
   response.setHeader('content-length', part.length);
-  response.end(request.method === 'HEAD' ? undefined : part);
+  const sent = request.method === 'HEAD' ? undefined : content(part);
+  if (sent instanceof Readable) sent.pipe(response);
+  else response.end(sent);
 }

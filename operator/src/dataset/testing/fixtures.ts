@@ -11,7 +11,7 @@ export function dataset(spec: Partial<DatasetSpec> = {}, status?: DatasetStatus,
     kind: 'Dataset',
     metadata: { namespace: 'team', name: 'llama', uid: 'u-1', generation },
     spec: {
-      source: { hub: { endpoint: 'https://hub', repoType: 'model', repo: 'o/m', revision: 'main' } },
+      source: { hub: { endpoint: 'https://hub', repoType: 'model', repo: 'o/m', revision: 'main', layout: 'files' } },
       include: [],
       exclude: [],
       unusableNames: 'Fail',
