@@ -16,6 +16,8 @@ packages=(
   # For the programs of tests: Go calls it for those that link C.
   gcc
   buildah debootstrap busybox containernetworking-plugins nftables libseccomp-dev
+  # promtool.
+  prometheus
 )
 
 missing=()

@@ -321,12 +321,21 @@ describe('chart', () => {
     assert.equal(storageClass.metadata.annotations?.['storageclass.kubernetes.io/is-default-class'], 'true');
     assert.equal(find(objects, 'Dataset', 'hearth-selftest').spec.clusterRef.name, 'main');
     assert.equal(find(objects, 'ServiceMonitor', 'hearth-operator').spec.endpoints[0].interval, '10s');
-    const agents = find(objects, 'PodMonitor', 'hearth-agents');
-    assert.deepEqual(agents.spec.podMetricsEndpoints, [{ port: 'health', path: '/metrics', interval: '20s' }]);
-    assert.equal(agents.spec.selector.matchLabels['app.kubernetes.io/component'], 'agent');
-    const alerts = find(objects, 'PrometheusRule', 'hearth-agents');
+    for (const [component, port] of Object.entries({ agent: 'health', etcd: 'metrics' })) {
+      const { spec } = find(objects, 'PodMonitor', `hearth-${component}`);
+      const [endpoint] = spec.podMetricsEndpoints;
+      assert.deepEqual([endpoint.port, endpoint.path, endpoint.interval], [port, '/metrics', '20s']);
+      assert.equal(spec.selector.matchLabels['app.kubernetes.io/component'], component);
+    }
+    const alerts = find(objects, 'PrometheusRule', 'hearth');
     assert.equal(alerts.metadata.labels?.release, 'prometheus');
-    assert.deepEqual(alerts.spec, parse(readFileSync(join(root, 'charts/hearth/files/alerts.yaml'), 'utf8')));
+    const text = readFileSync(join(root, 'charts/hearth/monitoring/generated/alerts.yaml'), 'utf8');
+    assert.deepEqual(alerts.spec, parse(text.replaceAll('RUNBOOKS', 'https://wiki.example.com/hearth')));
+    const dashboards = find(objects, 'ConfigMap', 'hearth-dashboards');
+    assert.equal(dashboards.metadata.namespace, 'models');
+    assert.deepEqual(Object.keys(dashboards.data).sort(), ['hearth-nodes.json', 'hearth-overview.json']);
+    for (const json of Object.values(dashboards.data as Record<string, string>))
+      assert.ok(JSON.parse(json).panels.length > 5);
     assert.ok(!objects.some((one) => ['hearth-view', 'hearth-explain'].includes(one.metadata.name)));
   });
 });

@@ -42,7 +42,12 @@ export const oddValues = {
   'metrics.annotations': false,
   'metrics.serviceMonitor': { enabled: true, interval: '10s', labels: { release: 'prometheus' } },
   'metrics.podMonitor': { enabled: true, interval: '20s', labels: { release: 'prometheus' } },
-  'metrics.prometheusRule': { enabled: true, labels: { release: 'prometheus' } },
+  'metrics.prometheusRule': {
+    enabled: true,
+    labels: { release: 'prometheus' },
+    runbooks: 'https://wiki.example.com/hearth',
+  },
+  'metrics.dashboards': { enabled: true, namespace: 'models', labels: { grafana: 'here' } },
   'rbac.aggregate': false,
   'rbac.explain': false,
   'test.cluster': 'main',
