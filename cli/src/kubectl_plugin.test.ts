@@ -6,7 +6,12 @@ import { root, run, TemporaryFolder } from '@hearth/common/testing';
 /** Answers as kubectl does, and writes how it was called. */
 const kubectl = `#!/bin/sh
 case "$1" in
-  get) printf '%s\\n' "$*" >"$CALLS"; printf "$PODS" ;;
+  get)
+    case "$*" in
+      *go-template*) printf 'app=web,tier=a,' ;;
+      *schedulingGates*) printf '%s\\n' "$*" >>"$CALLS"; printf "$ITS_PODS" ;;
+      *) printf '%s\\n' "$*" >"$CALLS"; printf "$PODS" ;;
+    esac ;;
   config) printf "$HERE" ;;
   exec) printf '<%s>' "$@" ;;
 esac
@@ -45,6 +50,24 @@ describe('kubectl hearth', () => {
     assert.equal(await namespaced(['pod/web'], { HERE: '' }), '<explain><-n><default><pod/web>');
     assert.equal(await namespaced(['pod/web', '-n', 'other']), '<explain><pod/web><-n><other>');
     assert.equal(await namespaced(['pod/web', '--namespace=other']), '<explain><pod/web><--namespace=other>');
+  });
+
+  it('explains the pod of a Deployment that has come least far, the youngest of several', async () => {
+    const ITS_PODS = '|n1|Running|old\\n|n1|Running|young\\nhearth.storage/preload||Pending|held\\n||Pending|free\\n';
+    const { stdout } = await plugin(['explain', 'deployment/web', '--json'], { ITS_PODS });
+    assert.match(stdout, /<hearth><explain><-n><team><pod\/held><--json>$/);
+    const calls = await run('cat', [folder.file('calls')]);
+    assert.match(calls.stdout, /get pods -n team -l app=web,tier=a --sort-by/);
+    const running = await plugin(['explain', '-n', 'other', 'sts/web'], {
+      ITS_PODS: '|n1|Running|a\\n|n1|Running|b\\n',
+    });
+    assert.match(running.stdout, /<explain><-n><other><pod\/b>$/);
+  });
+
+  it('says so of a Deployment without pods', async () => {
+    const { code, stderr } = await plugin(['explain', 'deploy/web'], { ITS_PODS: '' });
+    assert.equal(code, 1);
+    assert.match(stderr, /deploy\/web has no pod in namespace team; see kubectl describe deploy\/web -n team/);
   });
 
   it('asks the agent of the node, the StorageCluster and the release that are named', async () => {

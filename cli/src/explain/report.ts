@@ -16,13 +16,14 @@ const stateWords: Record<PodState, string> = {
   Ended: 'ended',
 };
 
-/** The explanation for people. */
-export function printExplanation(session: Session, explanation: Explanation): void {
+/** The explanation for people. `otherPods`: names of further pods of the object that was asked about. */
+export function printExplanation(session: Session, explanation: Explanation & { otherPods: string[] }): void {
   const { namespace, pod, state, node, ageSeconds, plan } = explanation;
   const where = node === undefined ? '' : ` on ${node}`;
   session.print(
     `Pod ${printable(`${namespace}/${pod}`)}: ${stateWords[state]}${where}, ${formatSeconds(ageSeconds)} old`,
   );
+  if (explanation.otherPods.length > 0) session.print(othersText(explanation.otherPods));
   if (explanation.waitsFor !== '') session.print(`Waits for ${printable(explanation.waitsFor)}`);
   for (const line of times(explanation)) session.print(line);
   if (explanation.datasets.length > 0) {
@@ -52,6 +53,12 @@ export function printExplanation(session: Session, explanation: Explanation): vo
   }
   if (explanation.advice.length + explanation.unseen.length > 0) session.print('');
   for (const line of [...explanation.advice, ...explanation.unseen]) session.print(`Note: ${printable(line)}`);
+}
+
+function othersText(names: string[]): string {
+  const shown = names.slice(0, 3).map(printable).join(', ');
+  const more = names.length > 3 ? ` and ${names.length - 3} more` : '';
+  return `Its controller has ${names.length} further ${names.length === 1 ? 'pod' : 'pods'}: ${shown}${more}`;
 }
 
 function planAmounts({ bytesReady, bytesInMemory, bytesTotal, readyWhen }: ExplainedPlan): string {
