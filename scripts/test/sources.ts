@@ -30,7 +30,7 @@ export const testFiles = {
   onNodes: [
     'e2e/cluster/kubernetes_cluster.test.ts',
     'e2e/cluster/leftovers.test.ts',
-    'e2e/kubernetes/{csi_driver,image,journey_*,pull_secrets}.test.ts',
+    'e2e/kubernetes/{csi_driver,first_page,image,journey_*,pull_secrets}.test.ts',
   ],
   /** One node: install, a ready StorageCluster, a Dataset, a pod that compares a checksum, uninstall. */
   smoke: ['e2e/smoke/*.test.ts'],

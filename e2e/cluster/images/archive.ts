@@ -1,5 +1,14 @@
 import { createHash } from 'node:crypto';
-import { copyFileSync, createReadStream, mkdirSync, mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  copyFileSync,
+  cpSync,
+  createReadStream,
+  mkdirSync,
+  mkdtempSync,
+  renameSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { dirname, join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { must } from '@hearth/common/testing';
@@ -9,6 +18,8 @@ export interface ImageContents {
   name: string;
   /** Path in the image -> path of an executable here. */
   programs: Record<string, string>;
+  /** Path in the image -> a folder here, copied with everything below it. */
+  folders?: Record<string, string>;
   /** Path in the image -> what it points to. */
   links?: Record<string, string>;
   entrypoint: string[];
@@ -30,6 +41,9 @@ export async function writeImage(path: string, contents: ImageContents): Promise
       mkdirSync(dirname(join(tree, target)), { recursive: true });
       copyFileSync(source, join(tree, target));
       await must('chmod', '755', join(tree, target));
+    }
+    for (const [target, source] of Object.entries(contents.folders ?? {})) {
+      cpSync(source, join(tree, target), { recursive: true, dereference: true });
     }
     for (const [link, target] of Object.entries(contents.links ?? {})) {
       mkdirSync(dirname(join(tree, link)), { recursive: true });

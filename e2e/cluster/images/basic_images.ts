@@ -37,12 +37,19 @@ export async function basicImages(): Promise<BasicImages> {
     entrypoint: ['/bin/sh'],
   }));
   const server = await tool('etcd');
-  const etcd = await cached('etcd', [server], async () => ({
-    name: etcdImage(server),
-    programs: { 'usr/bin/etcd': server },
-    entrypoint: ['/usr/bin/etcd'],
-  }));
+  const etcd = await cached('etcd', [server], async () => etcdContents(server, etcdImage(server)));
   return { pause, busybox, etcd };
+}
+
+/** The same program under the name that the chart gives it where nothing else is said. */
+export async function etcdImageAs(name: string): Promise<string> {
+  return await cached(name.replaceAll(/[^\w.]+/g, '-'), [await tool('etcd')], async ([server = '']) =>
+    etcdContents(server, name),
+  );
+}
+
+function etcdContents(server: string, name: string): ImageContents {
+  return { name, programs: { 'usr/bin/etcd': server }, entrypoint: ['/usr/bin/etcd'] };
 }
 
 /** The folder of a tool is NAME-VERSION-HASH. */
@@ -51,8 +58,8 @@ export function etcdImage(program: string): string {
   return `local/etcd:${version}`;
 }
 
-/** What the dynamic loader maps for a program, the loader itself included; paths as ldd(1) prints them. */
-async function librariesOf(program: string): Promise<string[]> {
+/** Files that the dynamic loader maps for a program, the loader itself included; paths as ldd(1) prints them. */
+export async function librariesOf(program: string): Promise<string[]> {
   return [...(await must('ldd', program)).matchAll(/(\/\S+) \(0x/g)].map((match) => match[1] as string);
 }
 
@@ -60,7 +67,7 @@ async function librariesOf(program: string): Promise<string[]> {
  * An image is made again when a file that it is made of is another, or the way in which it is made. `contents` may
  * put files into its second argument, a folder that is removed afterwards.
  */
-async function cached(
+export async function cached(
   name: string,
   sources: string[],
   contents: (sources: string[], folder: string) => Promise<ImageContents>,
