@@ -32,7 +32,7 @@ async function run(session: Session, options: Options, text: string): Promise<un
   const { podFacts } = await import('../explain/facts.ts');
   const { explain } = await import('../explain/explanation.ts');
   const { printExplanation } = await import('../explain/report.ts');
-  const { api, namespace: own } = connect(options, session.terminal.environment);
+  const { api, namespace: own } = await connect(options, session.terminal.environment);
   const namespace = options.namespace ?? own;
   const { clock, interrupt } = session.terminal;
   const signal = within(clock, session.timeoutMilliseconds, interrupt);

@@ -33,9 +33,9 @@ describe('connection of hearth explain', () => {
     writeFileSync(file, text);
     return file;
   };
-  const refusal = (options: { kubeconfig?: string } = {}) => {
+  const refusal = async (options: { kubeconfig?: string } = {}) => {
     try {
-      connect(options, {});
+      await connect(options, {});
     } catch (thrown) {
       assert.ok(thrown instanceof HearthError);
       assert.equal(thrown.code, 'InvalidArgument');
@@ -44,20 +44,20 @@ describe('connection of hearth explain', () => {
     return assert.fail('it connected');
   };
 
-  it('takes the namespace of the kubeconfig that it is given, or that lies in the home folder', () => {
+  it('takes the namespace of the kubeconfig that it is given, or that lies in the home folder', async () => {
     const file = write(folder.file('config'), kubeconfig('known'));
-    assert.equal(connect({ kubeconfig: file }, {}).namespace, 'team');
-    assert.equal(connect({}, { KUBECONFIG: file }).namespace, 'team');
+    assert.equal((await connect({ kubeconfig: file }, {})).namespace, 'team');
+    assert.equal((await connect({}, { KUBECONFIG: file })).namespace, 'team');
     mkdirSync(folder.file('.kube'));
     write(folder.file('.kube', 'config'), kubeconfig('known'));
-    assert.equal(connect({}, {}).namespace, 'team');
+    assert.equal((await connect({}, {})).namespace, 'team');
   });
 
-  it('names the context that the kubeconfig lacks', () => {
-    assert.match(refusal({ kubeconfig: write(folder.file('config'), kubeconfig('other')) }), /no context other/);
+  it('names the context that the kubeconfig lacks', async () => {
+    assert.match(await refusal({ kubeconfig: write(folder.file('config'), kubeconfig('other')) }), /no context other/);
   });
 
-  it('asks nobody where neither a kubeconfig nor a service account is', () => {
-    assert.match(refusal(), /there is no kubeconfig .* no service account of a pod; give --kubeconfig/);
+  it('asks nobody where neither a kubeconfig nor a service account is', async () => {
+    assert.match(await refusal(), /there is no kubeconfig .* no service account of a pod; give --kubeconfig/);
   });
 });

@@ -1,12 +1,28 @@
+import { existsSync, readFileSync } from 'node:fs';
+import { homedir } from 'node:os';
+import { join } from 'node:path';
 import { HearthError } from '@hearth/common';
 import { KubernetesApi } from '@hearth/common/kubernetes';
-import { KubeConfig } from '@kubernetes/client-node';
+import type { KubeConfig } from '@kubernetes/client-node';
+
+const namespaceFile = '/var/run/secrets/kubernetes.io/serviceaccount/namespace';
+
+/** A cluster to ask, and the namespace of objects that are named without one. */
+export interface ConnectedCluster {
+  api: KubernetesApi;
+  namespace: string;
+}
 
 /** The cluster that kubectl would ask, and the namespace that it would take. `InvalidArgument`: there is none. */
-export function connect(
+export async function connect(
   options: { kubeconfig?: string; context?: string },
   environment: Record<string, string | undefined>,
-): { api: KubernetesApi; namespace: string } {
+): Promise<ConnectedCluster> {
+  if (isPod(options, environment)) {
+    return { api: KubernetesApi.fromDefault(), namespace: readFileSync(namespaceFile, 'utf8').trim() };
+  }
+  // The library that reads kubeconfigs takes longer to load than everything else that the command does.
+  const { KubeConfig } = await import('@kubernetes/client-node');
   const config = new KubeConfig();
   try {
     const path = options.kubeconfig ?? environment.KUBECONFIG;
@@ -34,6 +50,16 @@ export function connect(
     );
   }
   return { api: KubernetesApi.fromKubeConfig(config), namespace: context?.namespace ?? 'default' };
+}
+
+/** In a pod with a service account, where nobody named another cluster. */
+function isPod(
+  { kubeconfig, context }: { kubeconfig?: string; context?: string },
+  environment: Record<string, string | undefined>,
+): boolean {
+  const named = kubeconfig ?? context ?? environment.KUBECONFIG;
+  if (named || !environment.KUBERNETES_SERVICE_HOST) return false;
+  return existsSync(namespaceFile) && !existsSync(join(environment.HOME ?? homedir(), '.kube/config'));
 }
 
 /** The client takes localhost when it finds nothing: whatever listens there is no cluster that anybody named. */
