@@ -84,8 +84,7 @@ class Client {
 
   Status meet() {
     const EndpointAddress& ours = port_->endpoint().address();
-    const Status greeted =
-        control_.send("hello 1 " + hexOf(ours) + " " + std::to_string(mostBytes_));
+    Status greeted = control_.send("hello 1 " + hexOf(ours) + " " + std::to_string(mostBytes_));
     if (!greeted.ok()) return greeted;
     const Result<std::string> line = receive();
     if (!line.ok()) return line.error();
@@ -129,7 +128,7 @@ class Client {
     std::optional<Result<std::uint32_t>> key;
     window_->open({memory_, 0, memory_->size()},
                   [&key](Result<std::uint32_t> opened) { key = std::move(opened); });
-    const Status waited = port_->await(control_, [&key] { return key.has_value(); });
+    Status waited = port_->await(control_, [&key] { return key.has_value(); });
     if (!waited.ok()) port_->endpoint().fail(waited.error());  // the callback refers to this frame
     if (!waited.ok()) return waited;
     if (!key->ok()) return key->error();
@@ -154,7 +153,7 @@ class Client {
     batch.push_back(std::move(transfer));
     const std::uint64_t before = answers_;
     port_->endpoint().post(std::move(batch));
-    const Status waited = port_->await(
+    Status waited = port_->await(
         control_, [&] { return isSent && (answers_ != before || !sent.ok()); }, {},
         bytes <= kPolledBytes ? kPollFor : Clock::duration::zero());
     // The callback refers to this frame.

@@ -50,8 +50,8 @@ class Server {
     if (!memory.ok()) return memory.error();
     source_ = std::move(*memory);
     for (std::uint64_t at = 0; at < bytes; ++at) source_->bytes()[at] = patternAt(at);
-    const Status greeted = control_.send("hello 1 " + hexOf(port_->endpoint().address()) + " " +
-                                         encode(port_->summary()));
+    Status greeted = control_.send("hello 1 " + hexOf(port_->endpoint().address()) + " " +
+                                   encode(port_->summary()));
     if (!greeted.ok()) return greeted;
     if (const Status connected = port_->endpoint().connect(*theirs); !connected.ok())
       return connected;
@@ -111,7 +111,7 @@ class Server {
            });
     };
     for (std::uint32_t slot = 0; slot < order.slots; ++slot) next(slot);
-    const Status written = port_->await(control_, [&] { return underWay == 0; });
+    Status written = port_->await(control_, [&] { return underWay == 0; });
     if (!written.ok()) {
       // The callbacks refer to this frame.
       port_->endpoint().fail(written.error());

@@ -206,7 +206,7 @@ ibv_wc_status Fabric::State::deliver(QueuePair& target, const SendWork& work,
       fail(target);
       return IBV_WC_REM_INV_REQ_ERR;
     }
-    std::memcpy(reinterpret_cast<void*>(receive.pieces.front().addr), bytes.data(), bytes.size());
+    std::ranges::copy(bytes, reinterpret_cast<std::byte*>(receive.pieces.front().addr));
   }
   complete(target, received, target.recv_cq);
   return IBV_WC_SUCCESS;
