@@ -186,7 +186,7 @@ ibv_wc_status Fabric::State::deliver(QueuePair& target, const SendWork& work,
       fail(target);
       return IBV_WC_REM_ACCESS_ERR;
     }
-    std::memcpy(reinterpret_cast<void*>(request.wr.rdma.remote_addr), bytes.data(), bytes.size());
+    std::ranges::copy(bytes, reinterpret_cast<std::byte*>(request.wr.rdma.remote_addr));
   }
   if (request.opcode == IBV_WR_RDMA_WRITE) return IBV_WC_SUCCESS;
   const QueuePair::Receive receive = std::move(target.receives.front());
