@@ -8,16 +8,18 @@ export HEARTH_GD2FS_SERVE=$PWD/build/release/client_tests/hearth_gd2fs_serve
 export HEARTH_FAKE_GPU=$PWD/build/release/gpu/libfake_gpu.so
 fresh=$(mktemp -d)
 trap '/bin/rm -rf "$fresh"' EXIT
+# UCM's factory and contract, of which the tests import the source: its backends need GPUs, and its build a compiler.
+build/python-tools/bin/pip install --quiet --disable-pip-version-check wheel
+build/python-tools/bin/pip download --quiet --disable-pip-version-check --no-deps --no-build-isolation \
+  --no-binary :all: --dest "$fresh/ucm-source" uc-manager==0.5.0
+tar -xzf "$fresh"/ucm-source/*.tar.gz -C "$fresh/ucm-source" --strip-components=1
+export HEARTH_UCM_SOURCE=$fresh/ucm-source
 python3 -m venv "$fresh"
 export PATH=$fresh/bin
 wheels=(build/wheels/hearth-*.whl)
 pip install --quiet --disable-pip-version-check --only-binary :all: "${wheels[0]}" safetensors fsspec
 # Without torch, which its tests replace.
 pip install --quiet --disable-pip-version-check --only-binary :all: --no-deps fastsafetensors
-# UCM's factory and contract, of which the tests import the source; its backends need GPUs.
-pip download --quiet --disable-pip-version-check --no-deps --no-binary :all: --dest "$fresh/ucm" uc-manager==0.5.0
-/bin/tar -xzf "$fresh"/ucm/*.tar.gz -C "$fresh/ucm" --strip-components=1
-export HEARTH_UCM_SOURCE=$fresh/ucm
 # Away from the sources, so that only what the wheel holds is imported.
 root=$PWD
 cd "$fresh"

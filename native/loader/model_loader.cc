@@ -1,6 +1,9 @@
 #include "loader/model_loader.h"
 
+#include <sys/sysinfo.h>
+
 #include <algorithm>
+#include <fstream>
 
 #include "gpu/device_files.h"
 #include "loader/mapped_file.h"
@@ -57,6 +60,30 @@ Status readToDevice(const LoadPlan& plan, const Memories& memories,
   return {};
 }
 
+// The memory of the machine with its swap, or of the container.
+std::uint64_t hostMemoryBytes() {
+  struct sysinfo machine {};
+  if (sysinfo(&machine) != 0) return UINT64_MAX;
+  std::uint64_t most = (std::uint64_t{machine.totalram} + machine.totalswap) * machine.mem_unit;
+  std::uint64_t container = 0;
+  if (std::ifstream("/sys/fs/cgroup/memory.max") >> container) most = std::min(most, container);
+  return most;
+}
+
+// Pages are only promised when they are mapped: a load of more than there is would end the process.
+Status checkRoom(const LoadPlan& plan) {
+  std::uint64_t needed = 0;
+  for (const FilePlan& file : plan.files) {
+    if (!file.reads.empty()) needed += file.memoryBytes;
+  }
+  const std::uint64_t most = hostMemoryBytes();
+  if (needed <= most) return {};
+  return Error{ErrorCode::kOutOfSpace,
+               "the tensors need " + std::to_string(needed) + " bytes of memory, and there are " +
+                   std::to_string(most) +
+                   "; load fewer by name, or give the machine or the container more memory"};
+}
+
 // Memory for each file of the plan that has none yet; null for one without bytes. `device` is null
 // for the host.
 Result<Memories> allocateFor(const LoadPlan& plan, Memories memories, Device* device) {
@@ -88,10 +115,14 @@ Memories mapCached(LoadPlan& plan) {
 Result<Memories> readAll(LoadPlan& plan, const std::shared_ptr<Device>& device,
                          const LoadOptions& options) {
   if (options.place && options.place->ranks != 1) {
+    if (const Status room = checkRoom(plan); !room) return room.error();
     return loadTogether(plan, *options.place, device, options.read);
   }
   Memories mapped(plan.files.size());
   if (!device && options.mapsCachedFiles) mapped = mapCached(plan);
+  if (!device) {
+    if (const Status room = checkRoom(plan); !room) return room.error();
+  }
   Result<Memories> memories = allocateFor(plan, std::move(mapped), device.get());
   if (!memories) return memories;
   const Status read = device ? readToDevice(plan, *memories, device, options.read)

@@ -114,6 +114,15 @@ TEST_F(ModelLoaderTest, CopiesWhereAMappingWouldMisalign) {
   }
 }
 
+TEST_F(ModelLoaderTest, RefusesMoreThanTheMachineHas) {
+  constexpr std::uint64_t kBytes = std::uint64_t{1} << 43;
+  const std::string path = folder_.write("sparse", "{" + byteTensor("t", 0, kBytes) + "}", "");
+  std::filesystem::resize_file(path, std::filesystem::file_size(path) + kBytes);
+  const auto model = load({path});
+  EXPECT_EQ(model.code(), ErrorCode::kOutOfSpace);
+  EXPECT_THAT(model.error().message, HasSubstr("load fewer by name"));
+}
+
 TEST_F(ModelLoaderTest, LoadsEmptyTensorsAndEmptyFiles) {
   const auto model = load({folder_.write("none", "{}", ""),
                            folder_.write("empty", "{" + byteTensor("e", 0, 0) + "}", "")});

@@ -11,6 +11,8 @@ namespace {
 
 // Deeper shapes than any framework has.
 constexpr std::size_t kMaxDimensions = 64;
+// Frameworks keep sizes and strides as signed words.
+constexpr std::uint64_t kMaxExtent = std::numeric_limits<std::int64_t>::max();
 
 Error corruptTensor(const std::string& name, std::string_view reason) {
   return {ErrorCode::kCorrupt, "tensor '" + name + "' " + std::string(reason)};
@@ -54,6 +56,11 @@ class HeaderReader {
     if (Status status = members(&HeaderReader::tensorMember); !status) return status;
     if (!hasType_ || !hasShape_ || !hasOffsets_) {
       return corruptTensor(tensor_.name, "lacks dtype, shape or data_offsets");
+    }
+    if (header_.tensors.size() == kMaxTensors) {
+      return Error{ErrorCode::kUnsupported, "the header has more than " +
+                                                std::to_string(kMaxTensors) +
+                                                " tensors; divide them among several files"};
     }
     header_.tensors.push_back(std::move(tensor_));
     return {};
@@ -113,16 +120,17 @@ class HeaderReader {
 
 // The bytes that type and shape say.
 Result<std::uint64_t> bytesOf(const TensorEntry& tensor) {
-  std::uint64_t elements = 1;
+  // Strides of a tensor without elements are those of its other dimensions.
+  bool isEmpty = false;
+  std::uint64_t extent = tensorTypeBits(tensor.type);
   for (const std::uint64_t dimension : tensor.shape) {
-    if (__builtin_mul_overflow(elements, dimension, &elements)) {
+    isEmpty = isEmpty || dimension == 0;
+    if (dimension != 0 &&
+        (__builtin_mul_overflow(extent, dimension, &extent) || extent > kMaxExtent)) {
       return corruptTensor(tensor.name, "has a shape whose size overflows");
     }
   }
-  std::uint64_t bits = 0;
-  if (__builtin_mul_overflow(elements, tensorTypeBits(tensor.type), &bits)) {
-    return corruptTensor(tensor.name, "has a shape whose size overflows");
-  }
+  const std::uint64_t bits = isEmpty ? 0 : extent;
   if (bits % 8 != 0) return corruptTensor(tensor.name, "does not end at a whole byte");
   return bits / 8;
 }

@@ -18,6 +18,10 @@ inline constexpr std::uint64_t kHeaderLengthBytes = 8;
 // The format's own limit of the JSON.
 inline constexpr std::uint64_t kMaxHeaderBytes = 100'000'000;
 
+// More would take more memory than the bytes of 100 MB that describe them seem to be worth; the
+// largest files of models have some thousands.
+inline constexpr std::size_t kMaxTensors = std::size_t{1} << 18;
+
 struct TensorEntry {
   std::string name;
   TensorType type = TensorType::kU8;
@@ -39,7 +43,7 @@ struct SafetensorsHeader {
 // `json` without the 8 bytes before it; `dataBytes` are behind it in the file. kCorrupt: the JSON
 // is not what the format says, names are twice there, sizes overflow or do not fit type and shape,
 // tensors overlap or leave holes, or the file is shorter or longer than they are. kUnsupported: an
-// unknown type of elements. Pure, any thread.
+// unknown type of elements, or too many tensors. Pure, any thread.
 [[nodiscard]] Result<SafetensorsHeader> parseSafetensorsHeader(std::string_view json,
                                                                std::uint64_t dataBytes);
 

@@ -49,6 +49,10 @@ INSTANTIATE_TEST_SUITE_P(
                 "overflows"},
         Refusal{"BitsOverflow", tensorWith("F64", "[1152921504606846976]", "[0,0]"), 0,
                 "overflows"},
+        Refusal{"EmptyShapeOverflows", tensorWith("U8", "[0,1099511627776,1099511627776]", "[0,0]"),
+                0, "overflows"},
+        Refusal{"DimensionOverflows", tensorWith("U8", "[0,9223372036854775808]", "[0,0]"), 0,
+                "overflows"},
         Refusal{"OffsetOverflows", tensorWith("U8", "[1]", "[0,18446744073709551616]"), 1,
                 "above 2^64"},
         Refusal{"NegativeOffset", tensorWith("U8", "[1]", "[-1,0]"), 1, "unsigned integer"},
@@ -103,6 +107,15 @@ TEST(SafetensorsHeader, GivesTensorsInTheOrderOfTheirBytes) {
 TEST(SafetensorsHeader, RefusesMoreThanTheFormatAllows) {
   const auto header = parseSafetensorsHeader(std::string(kMaxHeaderBytes + 1, ' '), 0);
   EXPECT_EQ(header.code(), ErrorCode::kCorrupt);
+}
+
+TEST(SafetensorsHeader, RefusesMoreTensorsThanAnyModelHas) {
+  std::string json = "{";
+  for (std::size_t i = 0; i <= kMaxTensors; ++i) {
+    json += (i == 0 ? "\"" : ",\"") + std::to_string(i) +
+            R"(":{"dtype":"U8","shape":[0],"data_offsets":[0,0]})";
+  }
+  EXPECT_EQ(parseSafetensorsHeader(json + "}", 0).code(), ErrorCode::kUnsupported);
 }
 
 TEST(TensorTypes, AreFoundByTheirNames) {
