@@ -107,6 +107,9 @@ TEST_F(ProbeTest, gpus) {
 TEST_F(ProbeTest, rdmaDevices) {
   const SystemTree tree(root_);
   EXPECT_EQ(probeRdmaDevices(tree)[0].status, ProbeStatus::kMissing);
+  EXPECT_NE(probeRdmaDevices(tree)[0].advice.find("mount /sys"), std::string::npos);
+  put("/sys/class/net/lo/mtu", "65536\n");
+  EXPECT_NE(probeRdmaDevices(tree)[0].advice.find("modprobe mlx5_ib"), std::string::npos);
   const std::string port = "/sys/class/infiniband/mlx5_0/ports/1";
   put(port + "/state", "4: ACTIVE\n");
   put(port + "/link_layer", "Ethernet\n");

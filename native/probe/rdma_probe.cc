@@ -73,7 +73,10 @@ std::vector<Probe> probeRdmaDevices(const SystemTree& tree) {
     }
     rows.push_back(std::move(row));
   }
-  if (rows.empty()) {
+  if (rows.empty() && !tree.exists("/sys/class")) {
+    rows.push_back({"rdma", ProbeStatus::kMissing, "/sys is not mounted, so no device is seen",
+                    std::string(kTcpServes) + "mount /sys in the container; read-only suffices."});
+  } else if (rows.empty()) {
     rows.push_back(
         {"rdma", ProbeStatus::kMissing, "no device under " + base,
          std::string(kTcpServes) +

@@ -82,6 +82,9 @@ int fail(const Error& error) {
 }
 
 int listen(const std::shared_ptr<Verbs>& verbs, const Options& options) {
+  // Said here and now, not to the first client.
+  const auto usable = BenchPort::open(verbs, options.measuring.port, [](const auto&) {});
+  if (!usable.ok()) return fail(usable.error());
   auto listener = Listener::bind(options.listen);
   if (!listener.ok()) return fail(listener.error());
   std::printf("%s\n", (*listener)->address().c_str());
