@@ -6,7 +6,7 @@ STAMP := build/.setup
 # The last file that `npm run generate` writes; `npm install` runs it, too.
 GENERATED := csi-driver/src/generated/kubelet/pluginregistration/api.ts
 
-.PHONY: help run test test-all test-slow smoke test-unit test-native test-asan test-tsan test-upgrade test-rdma test-fio fuzz lint tidy verify e2e cluster cluster-down image bench bench-quick bench-pods soak check-gpu wheel test-python build setup generate format clean
+.PHONY: help run test test-all test-slow smoke test-unit test-native test-asan test-tsan test-upgrade test-rdma test-fio fuzz lint lint-commits tidy verify e2e cluster cluster-down image bench bench-quick bench-pods soak check-gpu wheel test-python build setup generate format clean
 
 help: ## List the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
@@ -58,6 +58,9 @@ fuzz: $(GENERATED) ## Each fuzzer for FUZZ_SECONDS (60)
 
 lint: $(GENERATED) ## Types, biome, clang-format
 	@$(NODE) scripts/test/main.ts lint
+
+lint-commits: ## Advice on the subjects of commits since SINCE (main), by commitlint; no gate
+	@PATH="$(CURDIR)/node_modules/.bin:$$PATH" npm exec --yes --loglevel=error --package=@commitlint/cli@21.2.4 -- commitlint --from $(or $(SINCE),main) --verbose || true
 
 tidy: $(GENERATED) ## clang-tidy
 	@$(NODE) scripts/test/main.ts tidy

@@ -119,7 +119,7 @@ function outcome(job: WarmJob): number {
       );
     case 'Failed': {
       const code = isErrorCode(job.errorCode) && job.errorCode !== 'Ok' ? job.errorCode : 'Internal';
-      throw new HearthError(code, `the job ${job.name} failed: ${job.message || 'no reason is known; see job show'}`);
+      throw new HearthError(code, `the job ${job.name} failed: ${job.message || 'hearth job show says more'}`);
     }
     default:
       throw new HearthError(

@@ -25,7 +25,7 @@ export async function readSource(texts: string[], options: SourceOptions, direct
   const isLocal = (text: string) => text !== '' && !isUrl(text) && !isAbsolute(text);
   const [first = ''] = texts;
   if (texts.length > 1 && !texts.every((text) => /^https?:\/\//i.test(text))) {
-    throw wrong('several sources are given and not all are http(s) URLs; give one directory, bucket or repository');
+    throw wrong('several sources must all be http(s) URLs; give one directory, bucket or repository');
   }
   const source = parseSource(isLocal(first) ? resolve(directory, first) : texts.join(' '));
   const kind = source.kind;

@@ -78,7 +78,7 @@ export class HealthServer {
       const { contentType, text } = await metrics;
       send(response, 200, text, contentType);
     } catch (thrown) {
-      this.#logger.warn('could not collect metrics', { error: HearthError.from(thrown) });
+      this.#logger.warn('failed to collect metrics', { error: HearthError.from(thrown) });
       send(response, 500, `${HearthError.from(thrown).message}\n`);
     }
   }

@@ -27,6 +27,10 @@ export class CsiError extends HearthError {
   }
 }
 
+export function invalidArgument(message: string): CsiError {
+  return new CsiError('INVALID_ARGUMENT', message);
+}
+
 /** Number of the gRPC status that an error ends a call with. */
 export function statusOf(error: HearthError): number {
   return status[error instanceof CsiError ? error.status : errorTable[error.code].grpc];

@@ -182,7 +182,7 @@ export async function runDriver(configuration: Configuration, logger: Logger): P
     await driver.start();
   } catch (thrown) {
     const error = HearthError.from(thrown);
-    logger.error('the driver cannot start', { error });
+    logger.error('failed to start the driver', { error });
     return error.exitCode;
   }
   logger.info('the driver is ending', { signal: await ended });

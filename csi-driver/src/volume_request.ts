@@ -1,5 +1,5 @@
 import * as names from '@hearth/common/names';
-import { CsiError } from './csi_error.ts';
+import { CsiError, invalidArgument } from './csi_error.ts';
 import { VolumeCapability_AccessMode_Mode as Mode, type VolumeCapability } from './generated/csi/csi.ts';
 import { accessNames, attributeNames } from './names.ts';
 
@@ -61,20 +61,20 @@ export function accessChosenByPod(attributes: Record<string, string>): AccessCho
   refuseNamespace(attributes);
   const own = ownAttributes(attributes, accessNames);
   if (own[accessNames.access] !== 'true') {
-    throw invalid(`the attribute ${accessNames.access} must be "true"; remove it for a volume with files`);
+    throw invalidArgument(`the attribute ${accessNames.access} must be "true"; remove it for a volume with files`);
   }
   const datasets = listOf(required(own, accessNames.datasets));
   for (const dataset of datasets) checked(accessNames.datasets, dataset, subdomain, 'names of Datasets, with commas');
   const rights = listOf(own[accessNames.rights] ?? 'read').map((right): AccessRight => {
     if (right === 'read' || right === 'advise') return right;
-    throw invalid(`the attribute ${accessNames.rights} must be read, or read,advise`);
+    throw invalidArgument(`the attribute ${accessNames.rights} must be read, or read,advise`);
   });
   return { cluster: clusterOf(own), namespace: podNamespace(attributes), datasets, rights };
 }
 
 function refuseNamespace(attributes: Record<string, string>): void {
   if (!(attributeNames.namespace in attributes)) return;
-  throw invalid(
+  throw invalidArgument(
     `an inline volume shows a Dataset of the pod's own namespace; remove the attribute ${attributeNames.namespace}`,
   );
 }
@@ -135,20 +135,22 @@ function ownAttributes(attributes: Record<string, string>, names: Record<string,
   const known = Object.values(names);
   const strange = own.map(([name]) => name).filter((name) => !known.includes(name));
   if (strange.length > 0) {
-    throw invalid(`unknown attributes: ${strange.sort().slice(0, 10).join(', ')}; there are ${known.join(', ')}`);
+    throw invalidArgument(
+      `unknown attributes: ${strange.sort().slice(0, 10).join(', ')}; there are ${known.join(', ')}`,
+    );
   }
   return Object.fromEntries(own);
 }
 
 function required(own: Record<string, string>, name: string): string {
   const value = own[name] ?? '';
-  if (value === '') throw invalid(`the attribute ${name} is missing`);
+  if (value === '') throw invalidArgument(`the attribute ${name} is missing`);
   return value;
 }
 
 function checked(name: string, value: string, pattern: RegExp, what: string): string {
   if (pattern.test(value)) return value;
-  throw invalid(`the attribute ${name} must be ${what}, which ${JSON.stringify(value.slice(0, 80))} is not`);
+  throw invalidArgument(`the attribute ${name} must be ${what}, which ${JSON.stringify(value.slice(0, 80))} is not`);
 }
 
 /** How a volume may be used, as far as it matters to a dataset. */
@@ -163,21 +165,23 @@ export interface Usage {
  * `INVALID_ARGUMENT` for block volumes, and for file system types and options of other drivers.
  */
 export function usageOf(capability: VolumeCapability | undefined): Usage {
-  if (capability === undefined) throw invalid('the volume capability is missing');
+  if (capability === undefined) throw invalidArgument('the volume capability is missing');
   const { accessType, accessMode } = capability;
   switch (accessType?.$case) {
     case undefined:
-      throw invalid('the volume capability names no access type; it must be a mount');
+      throw invalidArgument('the volume capability names no access type; it must be a mount');
     case 'block':
-      throw invalid('a dataset is a folder of files and cannot be a block device; set volumeMode: Filesystem');
+      throw invalidArgument('a dataset is a folder of files and cannot be a block device; set volumeMode: Filesystem');
     case 'mount':
       break;
   }
   const { fsType, mountFlags } = accessType.value;
-  if (fsType !== '') throw invalid('a dataset has no file system type; leave fsType out');
+  if (fsType !== '') throw invalidArgument('a dataset has no file system type; leave fsType out');
   // Refused without repeating them.
   if (mountFlags.some((flag) => !names.volumeMountOptions.includes(flag))) {
-    throw invalid(`mount options of a dataset may be ${names.volumeMountOptions.join(', ')}; remove all others`);
+    throw invalidArgument(
+      `mount options of a dataset may be ${names.volumeMountOptions.join(', ')}; remove all others`,
+    );
   }
   return { singleTarget: isSingleTarget(accessMode?.mode), noexec: mountFlags.includes('noexec') };
 }
@@ -188,12 +192,12 @@ export function groupOf(capability: VolumeCapability | undefined): number | unde
   const group = access?.$case === 'mount' ? access.value.volumeMountGroup : '';
   if (group === '') return undefined;
   if (/^\d{1,10}$/.test(group) && Number(group) < 2 ** 32 - 1) return Number(group);
-  throw invalid('the group of the volume is not a number of a group; set fsGroup in the pod to one');
+  throw invalidArgument('the group of the volume is not a number of a group; set fsGroup in the pod to one');
 }
 
 /** As `usageOf` for a list that may not be empty. */
 export function checkCapabilities(capabilities: VolumeCapability[]): void {
-  if (capabilities.length === 0) throw invalid('the volume capabilities are missing');
+  if (capabilities.length === 0) throw invalidArgument('the volume capabilities are missing');
   for (const capability of capabilities) usageOf(capability);
 }
 
@@ -211,10 +215,6 @@ function isSingleTarget(mode: Mode | undefined): boolean {
     case Mode.UNKNOWN:
     case Mode.UNRECOGNIZED:
     case undefined:
-      throw invalid('the access mode is missing or unknown');
+      throw invalidArgument('the access mode is missing or unknown');
   }
-}
-
-function invalid(message: string): CsiError {
-  return new CsiError('INVALID_ARGUMENT', message);
 }

@@ -81,7 +81,7 @@ describe('agents whose cache cannot be used', () => {
     const { cacheFolder } = cluster.agent('well');
 
     const cases: [name: string, directory: string, reason: RegExp, mend: () => Promise<unknown>][] = [
-      ['ro', readOnly, /read-only; mend the disk/, () => run('mount', ['-o', 'remount,rw', readOnly])],
+      ['ro', readOnly, /read-only; repair the disk/, () => run('mount', ['-o', 'remount,rw', readOnly])],
       ['tiny', small, /too small: its file system has 8 MiB/, () => run('mount', ['-o', 'remount,size=256m', small])],
       ['second', cacheFolder, /is used by another agent \(process \d+\)/, () => cluster.agent('well').stop()],
     ];

@@ -45,7 +45,7 @@ export function fromSocketError(reason: string, path: string): HearthError {
     case 'ETIMEDOUT':
       return new HearthError(
         'DeadlineExceeded',
-        `the agent at ${path} does not accept connections; it may be stopped: look at its process and log`,
+        `the agent at ${path} does not accept connections; look at its process and its log`,
       );
     default:
       return new HearthError('Unavailable', `the agent's socket ${path} cannot be opened (${reason}); check --socket`);

@@ -181,7 +181,10 @@ describe('hearth warm and job', () => {
     const outcome = await hearth(['warm', 'llama', '--ready-when', 'memory']);
     assert.equal(outcome.code, 0);
     assert.match(outcome.out, /Succeeded 100%/);
-    assert.match(outcome.err, /^The agent does not report what is in memory: the job is ready when it is stored\./);
+    assert.match(
+      outcome.err,
+      /^The agent does not report bytes in memory: the job is ready when its bytes are stored\./,
+    );
     assert.equal((await hearth(['warm', 'llama'])).err, '');
   });
 

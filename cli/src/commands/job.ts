@@ -27,7 +27,13 @@ export function jobCommand(context: CommandContext): Command {
       ),
     )
     .addCommand(
-      named(context, 'cancel', 'Cancel a warm job; what it has fetched stays.', 'job cancel warm-llama-1', cancel),
+      named(
+        context,
+        'cancel',
+        'Cancel a warm job; the bytes that it has fetched stay.',
+        'job cancel warm-llama-1',
+        cancel,
+      ),
     );
 }
 

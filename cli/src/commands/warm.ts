@@ -97,7 +97,7 @@ async function run(session: Session, options: Options, dataset: string, paths: s
 }
 
 const storedOnly =
-  'The agent does not report what is in memory: the job is ready when it is stored. Upgrade the agent for --ready-when memory.';
+  'The agent does not report bytes in memory: the job is ready when its bytes are stored. Upgrade the agent for --ready-when memory.';
 
 function jobName(text: string): string {
   if (text === '') throw new InvalidArgumentError('It must not be empty.');

@@ -32,7 +32,7 @@ export async function connect(
     if (options.context !== undefined) config.setCurrentContext(options.context);
   } catch (thrown) {
     const why = (thrown as Error).message;
-    throw new HearthError('InvalidArgument', `the kubeconfig cannot be read: ${why}; give --kubeconfig`, {
+    throw new HearthError('InvalidArgument', `cannot read the kubeconfig: ${why}; give --kubeconfig`, {
       cause: thrown,
     });
   }

@@ -284,7 +284,7 @@ describe('hearth explain', () => {
     assert.match(other.err, /^hearth: "service\/web" is not one of pod\/NAME, deployment\/NAME, /);
     const missing = await runCommand(['explain', 'pod/web', '--kubeconfig', '/nowhere/config']);
     assert.equal(missing.code, 2);
-    assert.match(missing.err, /the kubeconfig cannot be read: .*ENOENT.*; give --kubeconfig/);
+    assert.match(missing.err, /cannot read the kubeconfig: .*ENOENT.*; give --kubeconfig/);
     const context = await hearth('--context', 'there');
     assert.match(context.err, /no context there; give --context/);
     const pod = await hearth('-n', 'theirs');

@@ -103,7 +103,7 @@ async function reconcileKey(key: string, options: ControllerOptions, logger: Log
       const fields = { key, error, retries: queue.retries(key) };
       // A conflict says that another writer was faster; the next try sees what they did.
       if (error.code === 'Conflict') logger.debug('conflict while reconciling; retrying', fields);
-      else logger.warn('reconcile failed; retrying', fields);
+      else logger.warn('failed to reconcile; retrying', fields);
       queue.addRateLimited(key);
       observe?.({ key, seconds: (clock.now() - started) / 1000, result: 'error' });
     } finally {
@@ -116,7 +116,7 @@ async function reconcileKey(key: string, options: ControllerOptions, logger: Log
   const overdue = (async () => {
     await aborted(ending.signal, settled.signal);
     await sleep(clock, settleMs, settled.signal);
-    if (!settled.signal.aborted) logger.error('a reconcile does not end though it was cancelled', { key });
+    if (!settled.signal.aborted) logger.error('a cancelled reconcile is still running', { key });
   })();
   await Promise.race([work, overdue]);
 }

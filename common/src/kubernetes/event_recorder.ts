@@ -77,7 +77,7 @@ export class EventRecorder {
     }
     this.#forgetOld(now);
     if (this.#aggregates.size >= most) {
-      this.#options.logger.warn('event dropped: queue full', { kind, name, reason });
+      this.#options.logger.warn('dropped an event: the queue is full', { kind, name, reason });
       return;
     }
     const date = this.#clock.date();
@@ -179,7 +179,7 @@ export class EventRecorder {
         return;
       }
       const { regarding, reason } = aggregate;
-      this.#options.logger.warn('could not write an event', {
+      this.#options.logger.warn('failed to write an event', {
         kind: regarding.kind,
         name: regarding.name,
         reason,

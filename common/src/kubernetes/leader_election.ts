@@ -108,7 +108,7 @@ export class LeaderElection {
     const held = await this.#renew(wonAt, term);
     this.#leading = false;
     signal.removeEventListener('abort', end);
-    if (!held) this.#logger.warn('lost leadership: the lease could not be renewed');
+    if (!held) this.#logger.warn('lost leadership: failed to renew the lease');
     // Two terms at a time in one process would be two leaders, so this waits as long as it takes.
     await work;
     if (held) await this.#release();
@@ -153,7 +153,8 @@ export class LeaderElection {
       return await this.#lock.acquire(limit.signal);
     } catch (thrown) {
       const error = HearthError.from(thrown);
-      if (!signal.aborted && error.code !== 'Conflict') this.#logger.warn('cannot acquire the leader lease', { error });
+      if (!signal.aborted && error.code !== 'Conflict')
+        this.#logger.warn('failed to acquire the leader lease', { error });
       return false;
     } finally {
       cancel();
@@ -168,7 +169,7 @@ export class LeaderElection {
     try {
       await this.#lock.release(limit.signal);
     } catch (thrown) {
-      this.#logger.info('could not release the leader lease; it expires by itself', { error: thrown });
+      this.#logger.info('failed to release the leader lease; it expires by itself', { error: thrown });
     } finally {
       cancel();
     }

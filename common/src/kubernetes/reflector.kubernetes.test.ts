@@ -120,7 +120,7 @@ describe('Reflector against a real API server', () => {
       await elapse(30, 'some of it arrives before the next cut');
     }
     await agrees('cut', follower);
-    assert.match(follower.log.join(''), /watch failed; retrying/);
+    assert.match(follower.log.join(''), /a watch failed; retrying/);
   });
 
   it('catches up after the API server was away for a while and was started again', async () => {

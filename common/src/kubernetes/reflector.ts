@@ -136,7 +136,7 @@ export class Reflector<T extends KubernetesObject, P = T> {
       this.#logger.info('listing again: the resource version is too old', { error });
       this.#resourceVersion = undefined;
     } else {
-      this.#logger.warn('watch failed; retrying', { error, seconds: Math.ceil(delay / 1000) });
+      this.#logger.warn('a watch failed; retrying', { error, seconds: Math.ceil(delay / 1000) });
     }
     return delay;
   }
@@ -205,7 +205,7 @@ export class Reflector<T extends KubernetesObject, P = T> {
     try {
       return project(object);
     } catch (thrown) {
-      this.#logger.error('an object could not be parsed; treated as absent', { key, error: thrown });
+      this.#logger.error('failed to parse an object; treating it as absent', { key, error: thrown });
       return undefined;
     }
   }

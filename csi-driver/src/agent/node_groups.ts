@@ -54,11 +54,11 @@ export class NodeGroups {
     try {
       const parsed = schema.safeParse(JSON.parse(await readFile(this.#path, 'utf8')));
       if (parsed.success) return parsed.data;
-      this.#logger.warn('the file with the node groups has a form that this release does not know', {
+      this.#logger.warn('failed to parse the node groups file: another release wrote it', {
         path: this.#path,
       });
     } catch (thrown) {
-      this.#logger.debug('the file with the node groups cannot be read', { error: HearthError.from(thrown) });
+      this.#logger.debug('failed to read the node groups file', { error: HearthError.from(thrown) });
     }
     return undefined;
   }

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { HearthError } from '@hearth/common';
 import { clusterTopologyKey, topologyValue } from '@hearth/common/names';
-import { CsiError } from '../csi_error.ts';
+import { CsiError, invalidArgument } from '../csi_error.ts';
 import {
   type CapacityRange,
   type ControllerGetCapabilitiesResponse,
@@ -44,10 +44,12 @@ export class ControllerService {
     const name = volumeIdOf(request.name);
     checkCapabilities(request.volumeCapabilities);
     if (request.volumeContentSource !== undefined) {
-      throw invalid('volumes of Hearth are not made from snapshots or other volumes; use dataSourceRef with a Dataset');
+      throw invalidArgument(
+        'volumes of Hearth are not made from snapshots or other volumes; use dataSourceRef with a Dataset',
+      );
     }
     if (Object.keys(request.mutableParameters).length > 0)
-      throw invalid('volumes of Hearth have no mutable parameters');
+      throw invalidArgument('volumes of Hearth have no mutable parameters');
     const range = rangeOf(request.capacityRange);
     const choice = chosenBy(request.parameters);
     const cluster = await this.#checkedCluster(choice, signal);
@@ -70,7 +72,7 @@ export class ControllerService {
   ): Promise<ValidateVolumeCapabilitiesResponse> {
     const id = checkedId(request.volumeId);
     const { volumeCapabilities, volumeContext, parameters, mutableParameters } = request;
-    if (volumeCapabilities.length === 0) throw invalid('the volume capabilities are missing');
+    if (volumeCapabilities.length === 0) throw invalidArgument('the volume capabilities are missing');
     if ((await this.#registry.get(id, signal)) === undefined)
       throw new CsiError('NOT_FOUND', `there is no volume ${id}`);
     try {
@@ -107,7 +109,7 @@ export class ControllerService {
   async #checkedCluster({ cluster }: DatasetChoice, signal: AbortSignal): Promise<string> {
     const own = await this.#registry.cluster(signal);
     if (cluster === undefined || cluster === own) return own;
-    throw invalid(`this controller serves StorageCluster ${own}, and the parameter cluster names ${cluster}`);
+    throw invalidArgument(`this controller serves StorageCluster ${own}, and the parameter cluster names ${cluster}`);
   }
 
   async #size(choice: DatasetChoice, cluster: string, signal: AbortSignal): Promise<bigint> {
@@ -133,8 +135,8 @@ interface Range {
 
 function rangeOf(range: CapacityRange | undefined): Range {
   const { requiredBytes: required, limitBytes: limit } = range ?? { requiredBytes: 0n, limitBytes: 0n };
-  if (required < 0n || limit < 0n) throw invalid('the capacity must not be negative');
-  if (limit !== 0n && required > limit) throw invalid('the capacity required is more than its limit');
+  if (required < 0n || limit < 0n) throw invalidArgument('the capacity must not be negative');
+  if (limit !== 0n && required > limit) throw invalidArgument('the capacity required is more than its limit');
   return { required, limit };
 }
 
@@ -177,11 +179,7 @@ function topologyOf(cluster: string): Record<string, string> {
 
 function checkedId(id: string): string {
   if (id !== '') return id;
-  throw invalid('the volume id is missing');
-}
-
-function invalid(message: string): CsiError {
-  return new CsiError('INVALID_ARGUMENT', message);
+  throw invalidArgument('the volume id is missing');
 }
 
 /** The specification's limit for strings, in bytes of UTF-8. */
@@ -196,11 +194,11 @@ const plain = /^[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?$/;
  * characters a digest of it, so that the same name always gives the same id. `INVALID_ARGUMENT` when it is no name.
  */
 export function volumeIdOf(name: string): string {
-  if (name === '') throw new CsiError('INVALID_ARGUMENT', 'the name of the volume is missing');
+  if (name === '') throw invalidArgument('the name of the volume is missing');
   if (Buffer.byteLength(name) > longestName) {
-    throw new CsiError('INVALID_ARGUMENT', `the name of the volume is longer than ${longestName} bytes`);
+    throw invalidArgument(`the name of the volume is longer than ${longestName} bytes`);
   }
-  if (forbidden.test(name)) throw new CsiError('INVALID_ARGUMENT', 'the name of the volume has control characters');
+  if (forbidden.test(name)) throw invalidArgument('the name of the volume has control characters');
   if (plain.test(name)) return name;
   return `volume-${createHash('sha256').update(name).digest('hex').slice(0, 40)}`;
 }
@@ -218,7 +216,7 @@ const tokenPrefix = 'after:';
  * two pages loses and repeats nothing. `ABORTED` for a token that is not ours, as the specification asks.
  */
 export function pageOf(volumes: VolumeRecord[], maxEntries: number, token: string): Page {
-  if (maxEntries < 0) throw new CsiError('INVALID_ARGUMENT', 'max_entries must not be negative');
+  if (maxEntries < 0) throw invalidArgument('max_entries must not be negative');
   if (token !== '' && !token.startsWith(tokenPrefix)) {
     throw new CsiError('ABORTED', 'the starting token is none that this driver gave out; list from the beginning');
   }

@@ -133,7 +133,7 @@ describe('SystemMounts', () => {
     await mounts.unmount(target);
     await mounts.removeTarget(target);
     assert.doesNotMatch(readFileSync('/proc/self/mountinfo', 'utf8'), / [^ ]*hearth-layer-[^ ]* [^ ]* [^ ]*- tmpfs/);
-    const odd = { status: 'FAILED_PRECONDITION', message: /cannot be overlaid/ };
+    const odd = { status: 'FAILED_PRECONDITION', message: /so mount cannot overlay it/ };
     await assert.rejects(mounts.overlay(folder.file('a,b'), target, free), odd);
   });
 
@@ -344,7 +344,10 @@ describe('SystemMounts', () => {
     await mounts.makeTarget(target);
     writeFileSync(`${target}/file`, 'mine');
     await assert.rejects(mounts.makeTarget(target), { status: 'FAILED_PRECONDITION', message: /not empty/ });
-    await assert.rejects(mounts.removeTarget(target), { status: 'INTERNAL', message: /look at it and remove it/ });
+    await assert.rejects(mounts.removeTarget(target), {
+      status: 'INTERNAL',
+      message: /nothing is mounted there; remove it by hand/,
+    });
     assert.equal(readFileSync(`${target}/file`, 'utf8'), 'mine');
   });
 
@@ -367,7 +370,7 @@ describe('SystemMounts', () => {
     await mounts.unmount(target);
     sitting.kill('SIGKILL');
     assert.equal(await at(target), undefined);
-    assert.deepEqual(warnings, ['could not unmount a volume; detached its mount instead']);
+    assert.deepEqual(warnings, ['failed to unmount a volume; detached its mount instead']);
     await mounts.removeTarget(target);
   });
 

@@ -93,7 +93,7 @@ export class SystemMounts implements MountCalls {
     if (/[,:\\]/.test(source)) {
       throw new CsiError(
         'FAILED_PRECONDITION',
-        `${source} cannot be overlaid for its commas, colons or backslashes; use another state directory`,
+        `${source} has commas, colons or backslashes, so mount cannot overlay it; use another state directory`,
       );
     }
     await using folder = await this.#present(target);
@@ -145,7 +145,7 @@ export class SystemMounts implements MountCalls {
     }
     if (outcome.code === 0) return;
     if (isBusy(outcome) || outcome.late) {
-      this.#options.logger.warn('could not unmount a volume; detached its mount instead', {
+      this.#options.logger.warn('failed to unmount a volume; detached its mount instead', {
         target,
         reason: reasonOf(outcome),
       });
@@ -250,6 +250,6 @@ function reasonOf(outcome: ChildOutcome): string {
 function failure(program: string, target: string, outcome: ChildOutcome): HearthError {
   return new HearthError(
     outcome.late ? 'DeadlineExceeded' : 'IoError',
-    `${program} failed for ${target}: ${reasonOf(outcome)}; it is tried again by the kubelet, look at the node's kernel log`,
+    `${program} failed for ${target}: ${reasonOf(outcome)}; the kubelet tries again: look at the node's kernel log`,
   );
 }

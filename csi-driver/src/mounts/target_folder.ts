@@ -1,7 +1,7 @@
 import { constants } from 'node:fs';
 import { type FileHandle, mkdir, open, readdir, realpath, rmdir } from 'node:fs/promises';
 import { basename, dirname, isAbsolute, join, normalize, relative } from 'node:path';
-import { CsiError } from '../csi_error.ts';
+import { CsiError, invalidArgument } from '../csi_error.ts';
 
 /** From <fcntl.h>; Node has no name for it. A descriptor of the path only: opening it runs no file system's code. */
 const O_PATH = 0o10000000;
@@ -73,7 +73,7 @@ export class TargetFolder implements AsyncDisposable {
     if (files.length === 0) return;
     throw new CsiError(
       'FAILED_PRECONDITION',
-      `the target ${this.realPath} is not empty and a mount would hide what is in it; look at it and empty it`,
+      `the target ${this.realPath} is not empty and a mount would hide its files; empty it`,
     );
   }
 
@@ -86,7 +86,7 @@ export class TargetFolder implements AsyncDisposable {
       if (code === 'ENOENT') return;
       throw new CsiError(
         'INTERNAL',
-        `the target ${this.realPath} cannot be removed (${message}); nothing is mounted there: look at it and remove it`,
+        `the target ${this.realPath} cannot be removed (${message}), though nothing is mounted there; remove it by hand`,
       );
     }
   }
@@ -114,12 +114,12 @@ export class TargetFolder implements AsyncDisposable {
 
 /** The same path written in one way, by which records are named. `INVALID_ARGUMENT` when it is no absolute path. */
 export function normalTarget(target: string): string {
-  if (target === '') throw new CsiError('INVALID_ARGUMENT', 'the target path is missing');
+  if (target === '') throw invalidArgument('the target path is missing');
   if (!isAbsolute(target) || target.includes('\0')) {
-    throw new CsiError('INVALID_ARGUMENT', 'the target path must be absolute and without NUL');
+    throw invalidArgument('the target path must be absolute and without NUL');
   }
   if (Buffer.byteLength(target) > longestPath) {
-    throw new CsiError('INVALID_ARGUMENT', `the target path is longer than ${longestPath} bytes`);
+    throw invalidArgument(`the target path is longer than ${longestPath} bytes`);
   }
   const path = normalize(target);
   return path.length > 1 && path.endsWith('/') ? path.slice(0, -1) : path;
@@ -128,7 +128,7 @@ export function normalTarget(target: string): string {
 function pathInside(root: string, target: string): string {
   const inside = relative(normalize(root), normalTarget(target));
   if (inside !== '' && inside !== '..' && !inside.startsWith('../')) return inside;
-  throw new CsiError('INVALID_ARGUMENT', `the target path ${target} is not below the kubelet's folder ${root}`);
+  throw invalidArgument(`the target path ${target} is not below the kubelet's folder ${root}`);
 }
 
 function childPath(descriptor: number): string {
@@ -136,8 +136,7 @@ function childPath(descriptor: number): string {
 }
 
 function notFolders(target: string): CsiError {
-  return new CsiError(
-    'INVALID_ARGUMENT',
+  return invalidArgument(
     `the target path ${target} leads through a symbolic link or a file below the kubelet's folder; remove it`,
   );
 }

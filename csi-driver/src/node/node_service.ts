@@ -1,6 +1,6 @@
 import { agentTopologyKey, clusterTopologyKey, topologyValue } from '@hearth/common/names';
 import type { ClientAccess } from '../access/index.ts';
-import { CsiError } from '../csi_error.ts';
+import { CsiError, invalidArgument } from '../csi_error.ts';
 import {
   type NodeGetCapabilitiesResponse,
   type NodeGetInfoResponse,
@@ -68,7 +68,7 @@ export class NodeService {
   /** Stages nothing: a volume is bound to a revision when it is published, and revisions share their mounts. */
   nodeStageVolume(request: NodeStageVolumeRequest): NodeStageVolumeResponse {
     checkVolume(request.volumeId);
-    if (request.stagingTargetPath === '') throw invalid('the staging target path is missing');
+    if (request.stagingTargetPath === '') throw invalidArgument('the staging target path is missing');
     usageOf(request.volumeCapability);
     chosenBy(request.volumeContext);
     return {};
@@ -76,7 +76,7 @@ export class NodeService {
 
   nodeUnstageVolume(request: NodeUnstageVolumeRequest): NodeUnstageVolumeResponse {
     checkVolume(request.volumeId);
-    if (request.stagingTargetPath === '') throw invalid('the staging target path is missing');
+    if (request.stagingTargetPath === '') throw invalidArgument('the staging target path is missing');
     return {};
   }
 
@@ -128,7 +128,7 @@ export class NodeService {
   /** From the manifest: asking the file system would hang while its agent is away. */
   async nodeGetVolumeStats(request: NodeGetVolumeStatsRequest): Promise<NodeGetVolumeStatsResponse> {
     const volume = checkVolume(request.volumeId);
-    if (request.volumePath === '') throw invalid('the volume path is missing');
+    if (request.volumePath === '') throw invalidArgument('the volume path is missing');
     const { access, publications } = this.#options;
     const target = request.volumePath.startsWith('/') ? normalTarget(request.volumePath) : undefined;
     const space = target === undefined ? undefined : await access.space(volume, target);
@@ -153,7 +153,7 @@ export class NodeService {
     signal: AbortSignal,
   ): Promise<void> {
     if (!isInline(volume, volumeContext)) {
-      throw invalid(
+      throw invalidArgument(
         'clientAccess is for inline volumes of pods; remove it from the attributes of the PersistentVolume',
       );
     }
@@ -187,12 +187,8 @@ function targetKey(target: string): string {
 }
 
 function checkVolume(id: string): string {
-  if (id === '') throw invalid('the volume id is missing');
+  if (id === '') throw invalidArgument('the volume id is missing');
   return id;
-}
-
-function invalid(message: string): CsiError {
-  return new CsiError('INVALID_ARGUMENT', message);
 }
 
 /** Keys of which each is held once at a time. None waits: the CSI specification has the caller come again. */
@@ -206,7 +202,7 @@ class KeyedLocks {
   async hold<T>(keys: string[], work: () => Promise<T>): Promise<T> {
     const busy = keys.find((key) => this.#held.has(key));
     if (busy !== undefined) {
-      throw new CsiError('ABORTED', `an operation for ${busy} is under way; it is tried again by the kubelet`);
+      throw new CsiError('ABORTED', `an operation for ${busy} is under way; the kubelet tries again`);
     }
     for (const key of keys) this.#held.add(key);
     try {

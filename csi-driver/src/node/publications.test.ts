@@ -300,7 +300,7 @@ for (const each of kinds)
       }
       await assert.rejects(world.publications().publish(publication(), signal), {
         status: 'FAILED_PRECONDITION',
-        message: /took its mount .* away while it was being published/,
+        message: /removed its mount .* during the publish/,
       });
       await world.checkNothing(target);
     });

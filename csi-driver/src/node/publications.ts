@@ -98,7 +98,7 @@ export class Publications {
     const { mounts, records, logger } = this.#parts;
     const record = await records.find(target);
     if (record !== undefined && record.volume !== volume) {
-      logger.warn('another volume is published at this target; left as it is', {
+      logger.warn('kept a target: another volume is published there', {
         volume,
         target,
         there: record.volume,
@@ -138,7 +138,7 @@ export class Publications {
     else await this.#bindOver(target, remedy, usage);
     const { volume, pod } = record;
     const advice = 'restart the pod unless its containers mount the volume with HostToContainer';
-    logger.warn('a volume lost its mount and was bound again', { volume, target, pod, advice });
+    logger.warn('bound a volume again that had lost its mount', { volume, target, pod, advice });
     return true;
   }
 
@@ -154,7 +154,7 @@ export class Publications {
     if (record.lostAt === undefined) await records.write(cluster, { ...record, lostAt: at.toISOString() });
     await mounts.bar(target);
     const { volume, pod } = record;
-    logger.warn('a volume lost its mount; its containers cannot start until it is bound again', {
+    logger.warn('barred the dead mount of a volume; its containers start when it is bound again', {
       volume,
       target,
       pod,
@@ -220,7 +220,7 @@ export class Publications {
     if (mountAt(await this.#parts.mounts.table(), path)?.id === source.id) return;
     throw new CsiError(
       'FAILED_PRECONDITION',
-      `the agent took its mount ${path} away while it was being published, as it does when a dataset is removed; it is tried again`,
+      `the agent removed its mount ${path} during the publish, as it does when a dataset is removed; the kubelet tries again`,
     );
   }
 
@@ -253,7 +253,7 @@ export class Publications {
       await mounts.removeTarget(target);
       await records.remove(target);
     } catch (thrown) {
-      logger.warn('could not roll back a failed publish; it is rolled back at the next publish or start', {
+      logger.warn('failed to roll back a failed publish; the next publish or start rolls it back', {
         target,
         error: HearthError.from(thrown),
       });

@@ -45,12 +45,12 @@ export class Topology {
       const present = new Set(await clusters());
       const came = [...present].filter((cluster) => !before.has(cluster));
       if (came.length > 0) {
-        logger.info('registering again: a StorageCluster came to this node', { clusters: came });
+        logger.info('registering the driver again: a StorageCluster came to this node', { clusters: came });
         await renew();
       }
       this.#told = present;
     } catch (thrown) {
-      logger.warn('could not look which StorageClusters are on this node', { error: HearthError.from(thrown) });
+      logger.warn('failed to list the StorageClusters on this node', { error: HearthError.from(thrown) });
     }
   }
 }

@@ -80,7 +80,7 @@ export class SocketServer {
     try {
       await this.#bind();
     } catch (thrown) {
-      logger.error('could not create a socket again; retrying', { socket, error: HearthError.from(thrown) });
+      logger.error('failed to create a socket again; retrying', { socket, error: HearthError.from(thrown) });
     }
   }
 

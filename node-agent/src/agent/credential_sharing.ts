@@ -95,7 +95,7 @@ export class CredentialSharing {
     try {
       await this.#peers?.setCredentials(node, { dataset, credentials });
     } catch (thrown) {
-      this.#logger.warn('could not send changed credentials to an agent', {
+      this.#logger.warn('failed to send changed credentials to an agent', {
         agent: node,
         dataset,
         error: HearthError.from(thrown),
@@ -140,7 +140,7 @@ export class CredentialSharing {
         this.#logger.info('received credentials from another agent', { dataset, agent: node });
       } catch (thrown) {
         const error = HearthError.from(thrown);
-        this.#logger.debug('could not fetch credentials from an agent', { agent: node, dataset, error });
+        this.#logger.debug('failed to fetch credentials from an agent', { agent: node, dataset, error });
       }
     }
     if (ofSource !== undefined) this.#setMissing(dataset, ofSource);

@@ -75,10 +75,7 @@ export class Removal {
     if (uses.length > 0) {
       const listed = uses.slice(0, maxUsesListed).join('; ');
       const more = uses.length > maxUsesListed ? `; and on ${uses.length - maxUsesListed} more nodes` : '';
-      throw new HearthError(
-        'InUse',
-        `dataset ${name} is mounted ${listed}${more}; it can be removed when that has ended`,
-      );
+      throw new HearthError('InUse', `dataset ${name} is mounted ${listed}${more}; unmount it first`);
     }
   }
 

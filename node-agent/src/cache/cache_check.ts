@@ -47,7 +47,7 @@ async function make(path: string): Promise<void> {
   } catch (thrown) {
     throw new HearthError(
       'PermissionDenied',
-      `the directory ${path} of the cache cannot be made (${(thrown as Error).message}); make it or set cache.directories`,
+      `the directory ${path} of the cache cannot be created (${(thrown as Error).message}); create it or set cache.directories`,
     );
   }
 }
@@ -60,7 +60,7 @@ async function checkWritable(path: string): Promise<void> {
     if (code === 'EROFS') {
       throw new HearthError(
         'IoError',
-        `cache directory ${path} is on a file system that is read-only; mend the disk and mount it writable, or use another directory`,
+        `cache directory ${path} is on a file system that is read-only; repair the disk and mount it writable, or use another directory`,
       );
     }
     throw new HearthError(
@@ -100,7 +100,7 @@ async function deviceOf(path: string): Promise<bigint> {
   } catch (thrown) {
     throw new HearthError(
       'InvalidArgument',
-      `kubelet.directory ${path} cannot be looked at (${(thrown as Error).message}); name a folder on the kubelet's file system`,
+      `cannot read kubelet.directory ${path} (${(thrown as Error).message}); name a folder on the kubelet's file system`,
     );
   }
 }

@@ -38,7 +38,7 @@ export class CacheWatch {
     if (this.#closed || reason === this.#reason) return;
     this.#reason = reason;
     if (reason === undefined) this.#logger.info('the cache is usable again');
-    else this.#logger.error('the cache is no longer usable', { reason });
+    else this.#logger.error('lost the use of the cache', { reason });
     this.#notify(reason);
   }
 }

@@ -42,7 +42,7 @@ export class Capabilities {
     } catch (thrown) {
       if (this.#stop.signal.aborted) return;
       const error = HearthError.from(thrown);
-      this.#logger.warn('capability probe failed', { error });
+      this.#logger.warn('failed to probe a capability', { error });
       if (this.#seen.length > 0) return;
       this.#seen = readCapabilities([]).map((one) => ({ ...one, reason: error.message }));
     }

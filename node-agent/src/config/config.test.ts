@@ -210,7 +210,7 @@ describe('configuration', () => {
     const environment = { HEARTH_SECRET: secret };
     await assert.rejects(
       loadConfig({ file: join(folder, 'none.yaml'), environment, flags: {} }),
-      /none\.yaml cannot be read/,
+      /cannot read the configuration file .*none\.yaml/,
     );
   });
 

@@ -48,7 +48,7 @@ async function readConfigFile(input: ConfigInput): Promise<Layer> {
     if (code === 'ENOENT' && path !== named) return new Map();
     throw new HearthError(
       code === 'ENOENT' ? 'NotFound' : 'InvalidArgument',
-      `the configuration file ${path} cannot be read (${(thrown as Error).message}); check --config and its permissions`,
+      `cannot read the configuration file ${path} (${(thrown as Error).message}); check --config and its permissions`,
     );
   }
   return layerFromFile(text, path);

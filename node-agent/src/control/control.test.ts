@@ -212,7 +212,7 @@ describe('control API', () => {
     );
     await assert.rejects(
       call('pin', { dataset: 'd', paths: ['*.none'], nodes: [], owner: '', ...plain }),
-      failsWith('NotFound', /0 of 2 agents; a: no file/),
+      failsWith('NotFound', /0 of 2 agents did pin; a: no file/),
     );
     const { entries } = await cluster.store('a').range('requests/');
     assert.equal(entries.length, 0, 'requests are cleared away');

@@ -60,10 +60,7 @@ export class PinCalls {
     const [first] = failures;
     if (first === undefined || tolerant) return { nodes: done, failures };
     const reasons = failures.map(({ node, message }) => `${node}: ${message}`).join('; ');
-    throw new HearthError(
-      first.errorCode,
-      `${kind} was done by ${done.length} of ${answers.length} agents; ${reasons}`,
-    );
+    throw new HearthError(first.errorCode, `${done.length} of ${answers.length} agents did ${kind}; ${reasons}`);
   }
 
   async #manifest(kind: 'pin' | 'unpin', { dataset, manifest }: PinRequest): Promise<string> {

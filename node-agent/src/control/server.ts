@@ -86,7 +86,7 @@ export class ControlApi {
   /** Ends streams and waits for calls under way, at most for the time given. The second time it does nothing. */
   async close(deadlineMs: number): Promise<void> {
     if (this.#ending.signal.aborted) return;
-    this.#ending.abort(new HearthError('Unavailable', 'the agent is ending; try again when it is back'));
+    this.#ending.abort(new HearthError('Unavailable', 'the agent is shutting down; try again when the agent is back'));
     const { clock = systemClock } = this.#options;
     const cancel = clock.schedule(deadlineMs, () => this.#server.forceShutdown());
     await new Promise<void>((resolve) => this.#server.tryShutdown(() => resolve()));

@@ -107,7 +107,7 @@ describe('credentials of datasets', () => {
     cluster.origin.readError = new HearthError('Unauthenticated', 'the model is gated; accept its conditions');
     await assert.rejects(add(), {
       code: 'PermissionDenied',
-      message: 'the origin lists x, but does not let it be read: the model is gated; accept its conditions',
+      message: 'the origin lists x, but refuses to serve it: the model is gated; accept its conditions',
     });
     const failed = (await cluster.agent('a').datasets.datasets.read('d'))?.value;
     assert.deepEqual([failed?.state, failed?.manifest, failed?.errorCode], ['Failed', '', 'PermissionDenied']);

@@ -29,7 +29,7 @@ export class Closing {
       for (let step = this.#steps.pop(); step !== undefined; step = this.#steps.pop()) {
         present = step.what;
         await step.close().catch((error) =>
-          this.#logger.error('a part of the agent did not shut down cleanly', {
+          this.#logger.error('failed to shut a part of the agent down cleanly', {
             what: present,
             error: HearthError.from(error),
           }),

@@ -59,7 +59,7 @@ export class EngineOpener {
         }
         const error = HearthError.from(thrown);
         onFailure(error);
-        if (error.message !== reported) logger.error('the cache cannot be used yet; trying again', { error, againMs });
+        if (error.message !== reported) logger.error('failed to open the cache; retrying', { error, againMs });
         reported = error.message;
       }
       await sleep(clock, againMs, signal);

@@ -153,7 +153,7 @@ async function makeFolder(path: string, what: string, key: string): Promise<void
   } catch (thrown) {
     throw new HearthError(
       'PermissionDenied',
-      `the directory ${path} of ${what} cannot be made (${(thrown as Error).message}); make it or set ${key}`,
+      `the directory ${path} of ${what} cannot be created (${(thrown as Error).message}); create it or set ${key}`,
     );
   }
 }

@@ -143,7 +143,7 @@ describe('runAgent', () => {
     ],
     [
       'a cache directory that cannot be made',
-      /directory .*file\/below of the cache cannot be made/,
+      /directory .*file\/below of the cache cannot be created/,
       'PermissionDenied',
       async () => {
         await writeFile(join(folder, 'file'), '');

@@ -63,7 +63,7 @@ export async function runAgent(config: AgentConfig, options: RunOptions): Promis
   } catch (thrown) {
     await stack
       .close(config.shutdownDeadline)
-      .catch((error) => logger.error('rollback of a failed start did not finish cleanly', { error }));
+      .catch((error) => logger.error('failed to roll back a failed start completely', { error }));
     if (options.signal.aborted) return;
     throw HearthError.from(thrown);
   }

@@ -312,7 +312,7 @@ describe('datasets', () => {
     await assert.rejects(keeper.openedSoon(digest, shortly()), {
       code: 'Unavailable',
       message:
-        /cannot be asked \(b at 10\.0\.0\.2:7527: the cluster secret was not proved; give all agents the same secret\)$/,
+        /no agent that may have it answers \(b at 10\.0\.0\.2:7527: the cluster secret was not proved; give all agents the same secret\)$/,
     });
   });
 

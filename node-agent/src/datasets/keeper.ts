@@ -125,7 +125,7 @@ export class ManifestKeeper {
     if (mute.length === 0) return undefined;
     // Each begins with the name of the other side, as far as that is known.
     const reasons = mute.map((peer) => peer.error).join('; ');
-    const message = `the manifest ${digest} is not here, and agents that may have it cannot be asked (${reasons})`;
+    const message = `the manifest ${digest} is not on this node, and no agent that may have it answers (${reasons})`;
     return new HearthError('Unavailable', message, { cause: error });
   }
 
@@ -187,12 +187,12 @@ export class ManifestKeeper {
   async #noteMissing(digest: string, error: HearthError): Promise<void> {
     const unreachable = await this.#unreachable(digest, error).catch(() => undefined);
     if (unreachable === undefined) {
-      this.#context.logger.debug('could not fetch the manifest from a peer', { manifest: digest, error });
+      this.#context.logger.debug('failed to fetch the manifest from a peer', { manifest: digest, error });
       if (error.code === 'NotFound') for (const listener of this.#missingListeners) listener(digest);
       return;
     }
     if (this.#lastWarning !== unreachable.message)
-      this.#context.logger.warn('cannot get a manifest', { error: unreachable });
+      this.#context.logger.warn('failed to get a manifest', { error: unreachable });
     this.#lastWarning = unreachable.message;
   }
 
@@ -206,7 +206,7 @@ export class ManifestKeeper {
     const fetching = this.opened(manifest, signal)
       .catch((thrown) => {
         if (signal.aborted) return;
-        this.#context.logger.error('a manifest could not be opened', { manifest, error: HearthError.from(thrown) });
+        this.#context.logger.error('failed to open a manifest', { manifest, error: HearthError.from(thrown) });
       })
       .finally(() => this.#fetching.delete(manifest));
     this.#fetching.set(manifest, fetching);
@@ -267,7 +267,7 @@ export class ManifestKeeper {
     } catch (thrown) {
       const error = HearthError.from(thrown);
       if (error.code !== 'NotFound')
-        this.#context.logger.info('cannot delete an unused manifest yet', { manifest: digest, error });
+        this.#context.logger.info('failed to delete an unused manifest yet', { manifest: digest, error });
     }
   }
 
@@ -313,7 +313,7 @@ export class ManifestKeeper {
     try {
       this.#locations.renew({ manifest, dataset });
     } catch (thrown) {
-      this.#context.logger.error('the origin of a dataset cannot be used', { manifest, dataset, error: thrown });
+      this.#context.logger.error('failed to open the origin of a dataset', { manifest, dataset, error: thrown });
     }
   }
 }

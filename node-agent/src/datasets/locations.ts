@@ -102,7 +102,7 @@ export class Locations {
       } catch (thrown) {
         const error = HearthError.from(thrown);
         if (source === 0) failed = error;
-        else this.#logger.warn('a mirror cannot be used', { dataset, mirror: source, error });
+        else this.#logger.warn('failed to open a mirror', { dataset, mirror: source, error });
       }
     }
     if (failed !== undefined) throw failed;
@@ -284,7 +284,7 @@ export class Locations {
 
   /** Never throws. */
   #fail({ manifest, dataset, source }: Sourced, entries: number[], error: HearthError): void {
-    this.#logger.warn('could not resolve locations', { manifest, dataset, source, entries: entries.length, error });
+    this.#logger.warn('failed to resolve locations', { manifest, dataset, source, entries: entries.length, error });
     this.#engine.failLocations({ manifest, dataset, source }, entries, { code: error.code, message: error.message });
   }
 }

@@ -86,7 +86,7 @@ export class LostManifests {
 
   async #relist(dataset: DatasetRecord): Promise<void> {
     const { name, manifest } = dataset;
-    this.#context.logger.warn('no ready agent has the manifest of a dataset, which is listed again', {
+    this.#context.logger.warn('listing a dataset again: no ready agent has its manifest', {
       dataset: name,
       manifest,
     });
@@ -121,7 +121,7 @@ export class LostManifests {
     const running = work()
       .catch((thrown) => {
         if (this.#stop.signal.aborted) return;
-        this.#context.logger.warn('a dataset without a manifest could not be mended', {
+        this.#context.logger.warn('failed to list a dataset without a manifest again', {
           dataset: name,
           error: HearthError.from(thrown),
         });

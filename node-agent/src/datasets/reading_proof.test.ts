@@ -28,7 +28,7 @@ describe('the proof that what is listed can be read', () => {
       proof.note(rowsOf('a/1', 'a/2', 'b/1', 'b/2', 'b/3'));
       await assert.rejects(proof.read(signal()), {
         code: 'PermissionDenied',
-        message: `the origin lists ${path}, but does not let it be read: no`,
+        message: `the origin lists ${path}, but refuses to serve it: no`,
       });
     }
   });

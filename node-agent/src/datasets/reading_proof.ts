@@ -42,7 +42,7 @@ export class ReadingProof {
     } catch (thrown) {
       const error = HearthError.from(thrown);
       if (error.code !== 'PermissionDenied' && error.code !== 'Unauthenticated') throw error;
-      const message = `the origin lists ${path}, but does not let it be read: ${error.message}`;
+      const message = `the origin lists ${path}, but refuses to serve it: ${error.message}`;
       throw new HearthError('PermissionDenied', message, { cause: error });
     }
   }

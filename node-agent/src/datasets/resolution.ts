@@ -328,7 +328,7 @@ export class Resolution {
     await this.#store
       .transact({ compare: [{ key, createRevision: lockRevision }], success: [{ kind: 'delete', key }] })
       .catch((thrown) =>
-        this.#logger.warn('could not release the lock of a dataset; it expires with the lease', {
+        this.#logger.warn('failed to release the lock of a dataset; it expires with the lease', {
           dataset: name,
           error: thrown,
         }),

@@ -39,7 +39,7 @@ export class DatasetTables {
       if (!reread || gone.length === 0 || this.mirror.rows().length > 0) return;
       const names = gone.map(({ id }) => id);
       for (const name of names) this.#lost.set(name, clock.date());
-      logger.error('the store was emptied, and all datasets are gone from it; add them again', { datasets: names });
+      logger.error('the store is empty and has lost all datasets; add them again', { datasets: names });
       for (const listener of this.#emptiedListeners) listener();
     });
   }
@@ -69,10 +69,10 @@ export class DatasetTables {
     if (lost !== undefined) {
       throw new HearthError(
         'NotFound',
-        `dataset ${name} is gone, as the store was found empty at ${lost.toISOString()}; add it again, its bytes are still in the caches`,
+        `dataset ${name} was lost with the store at ${lost.toISOString()}; add the dataset again, its bytes are still in the caches`,
       );
     }
-    throw new HearthError('NotFound', `there is no dataset ${name}; hearth dataset ls shows those there are`);
+    throw new HearthError('NotFound', `there is no dataset ${name}; hearth dataset ls lists all datasets`);
   }
 
   /** As `get`, but it must have been listed: with a manifest. `allowFailed`: its bytes may be old. */

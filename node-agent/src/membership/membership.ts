@@ -205,7 +205,7 @@ export class Membership implements Members {
         if (after?.incarnation !== this.#self.incarnation) this.#written = undefined;
         this.#wake.ring();
       } else if (after !== undefined && after.node !== id) {
-        this.#logger.error('an agent is registered under a name that is not its own; ignored', { key: id });
+        this.#logger.error('ignoring an agent that registered under the name of another node', { key: id });
       }
     }
   }
@@ -291,7 +291,7 @@ export class Membership implements Members {
   }
 
   #degrade(reason: string, fields: Record<string, unknown>): void {
-    if (reason !== this.#trouble) this.#logger.warn('cannot register this agent; retrying', { reason, ...fields });
+    if (reason !== this.#trouble) this.#logger.warn('failed to register this agent; retrying', { reason, ...fields });
     this.#trouble = reason;
   }
 
@@ -305,7 +305,7 @@ export class Membership implements Members {
       await this.#table.store.transact({ compare, success: [{ kind: 'delete', key }] }, options);
     } catch (thrown) {
       const error = HearthError.from(thrown);
-      this.#logger.warn('could not delete the record of this agent; it expires with its lease', { error });
+      this.#logger.warn('failed to delete the record of this agent; it expires with its lease', { error });
     }
   }
 }

@@ -41,7 +41,9 @@ export class DepartedNodes {
     const alive = this.#context.members.names();
     const away = [...new Set(nodes)].filter((node) => !alive.has(node));
     if (away.length === 0) return new Set();
-    const { rows } = await this.#table.list((error) => this.#context.logger.error('a record is malformed', { error }));
+    const { rows } = await this.#table.list((error) =>
+      this.#context.logger.error('ignoring a malformed record', { error }),
+    );
     const before = epochMs(this.#context.clock) - this.#context.pace.departedMs;
     const unseen = new Set(rows.filter(({ value }) => value.at < before).map(({ value }) => value.node));
     return new Set(away.filter((node) => unseen.has(node) || present?.has(node) === false));
@@ -52,7 +54,7 @@ export class DepartedNodes {
     this.#writing = this.#writing
       .then(async () => void (await this.#table.put(node, { node, at: epochMs(clock) })))
       .catch((thrown) =>
-        logger.debug('could not write the heartbeat of this agent to the store', { error: HearthError.from(thrown) }),
+        logger.debug('failed to write the heartbeat of this agent to the store', { error: HearthError.from(thrown) }),
       );
   }
 }

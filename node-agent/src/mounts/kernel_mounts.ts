@@ -26,7 +26,7 @@ export async function unmountForeign(path: string, clock: Clock, { lazy = false 
   if (reason === undefined) return;
   throw new HearthError(
     reason.includes('busy') ? 'InUse' : 'IoError',
-    `the mount that was left at ${path} cannot be unmounted (${reason}); unmount it by hand`,
+    `cannot unmount a leftover mount at ${path} (${reason}); unmount it by hand`,
   );
 }
 

@@ -69,7 +69,7 @@ export class Mounts {
       await this.#takeOver();
     } catch (thrown) {
       const error = HearthError.from(thrown);
-      logger.warn('cannot adopt mounts of the holder; retrying', { error });
+      logger.warn('failed to adopt mounts of the holder; retrying', { error });
       const views = new Set((await engine.mounts()).map((mount) => mount.target));
       for (const row of rows) if (views.has(row.target)) this.#rows.set(row.target, row);
       this.#tryAgain(() => this.#takeOver(), firstPauseMs);
@@ -87,7 +87,7 @@ export class Mounts {
       return true;
     } catch (thrown) {
       const error = HearthError.from(thrown);
-      this.#context.logger.warn('cannot adopt mounts of the holder', { error });
+      this.#context.logger.warn('failed to adopt mounts of the holder', { error });
       return false;
     }
   }
@@ -139,7 +139,7 @@ export class Mounts {
         await this.#mountAgain(row, first);
       } catch (thrown) {
         const error = HearthError.from(thrown);
-        if (first) this.#context.logger.error('cannot remount a dead mount', { target: row.target, error });
+        if (first) this.#context.logger.error('failed to remount a dead mount', { target: row.target, error });
         // At the start peers that have the manifest may not be known yet.
         if (passing.has(error.code) || (first && error.code === 'NotFound')) later = error;
         else await this.#giveUp(row, error);
@@ -154,7 +154,7 @@ export class Mounts {
     if (!first) await this.#keeper.openedSoon(manifest, this.#stop.signal);
     const source = `${sourcePrefix}${dataset}`;
     await engine.mount({ target, manifest, dataset, source, dataPath: dataPath ?? 'fuse' });
-    logger.warn('remounted a dead mount; files that were open in it are lost', { target, dataset });
+    logger.warn('remounted a dead mount; programs have lost the files that were open in it', { target, dataset });
   }
 
   async #giveUp(row: MountRow, { code }: HearthError): Promise<void> {
@@ -277,7 +277,9 @@ export class Mounts {
   }
 
   async #all(): Promise<MountRow[]> {
-    const { rows } = await this.#table.list((error) => this.#context.logger.error('a record is malformed', { error }));
+    const { rows } = await this.#table.list((error) =>
+      this.#context.logger.error('ignoring a malformed record', { error }),
+    );
     return rows.map((row) => row.value);
   }
 
@@ -298,7 +300,7 @@ export class Mounts {
   async #openQuietly(row: MountRow, signal: AbortSignal): Promise<void> {
     const limit = within(this.#context.clock, this.#context.pace.requestMs, signal);
     await this.#keeper.opened(row.manifest, limit).catch((thrown) => {
-      this.#context.logger.error('cannot load the manifest of a mount', {
+      this.#context.logger.error('failed to load the manifest of a mount', {
         target: row.target,
         error: HearthError.from(thrown),
       });
@@ -314,7 +316,7 @@ export class Mounts {
     this.#rows.delete(target);
     this.#changed();
     await this.#table.delete(idOf({ node: this.#context.node, target })).catch((thrown) => {
-      this.#context.logger.warn('could not delete the record of a mount', { target, error: HearthError.from(thrown) });
+      this.#context.logger.warn('failed to delete the record of a mount', { target, error: HearthError.from(thrown) });
     });
   }
 }

@@ -93,7 +93,7 @@ export function connectionError(thrown: unknown, host: string, proxy = ''): { er
   if (proxy !== '' && (code === 'ENOTFOUND' || code === 'ECONNREFUSED')) {
     const error = new HearthError(
       'Unavailable',
-      `the proxy ${proxy}, through which ${host} is asked, cannot be reached (${code}); check HTTP_PROXY and HTTPS_PROXY of the agents`,
+      `the agent cannot reach the proxy ${proxy} for ${host} (${code}); check HTTP_PROXY and HTTPS_PROXY of the agents`,
     );
     return { error, mayPass: code === 'ECONNREFUSED' };
   }

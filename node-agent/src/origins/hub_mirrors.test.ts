@@ -110,7 +110,7 @@ describe('mirrors of hubs, and content networks', () => {
     const error = await readable().catch((thrown: Error & { code: string }) => thrown);
     assert.ok(error instanceof Error);
     assert.equal(error.code, 'PermissionDenied');
-    assert.match(error.message, /^the origin lists model\.safetensors, but does not let it be read: http/);
+    assert.match(error.message, /^the origin lists model\.safetensors, but refuses to serve it: http/);
     assert.ok(error.message.includes(`${cdn.url}/blob refuses access (403: "SignatureError: key pair id is not known`));
     assert.doesNotMatch(error.message, /secret-of-the-hub/);
     assert.ok(hub.requests.filter(({ path }) => path.endsWith('/model.safetensors')).length <= 5);

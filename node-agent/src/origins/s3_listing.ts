@@ -56,7 +56,7 @@ function s3Object(listed: Listed, encoding: string | undefined, access: S3Access
   if (Key === undefined || Size === undefined) {
     throw new HearthError(
       'ProtocolError',
-      `${access.context.host} lists objects without key or size; this server cannot be used`,
+      `${access.context.host} lists objects without key or size; the agent cannot use this server`,
     );
   }
   const key = decodeKey(Key, encoding);
@@ -83,6 +83,6 @@ function decodeKey(key: string, encoding: string | undefined): string {
 function endless(access: S3Access): HearthError {
   return new HearthError(
     'ProtocolError',
-    `${access.context.host} says that a listing goes on, but not where or where it was before; this server cannot be used`,
+    `${access.context.host} says that a listing goes on, but not where or where it was before; the agent cannot use this server`,
   );
 }

@@ -200,7 +200,7 @@ describe('S3Origin against a real S3 server', () => {
       const anonymous = (prefix: string) => openS3(`s3://${Bucket}${prefix}?endpoint=${server.endpoint}`, {});
       await assert.rejects(prove(anonymous('')), {
         code: 'PermissionDenied',
-        message: /^the origin lists secret\/[bc], but does not let it be read: /,
+        message: /^the origin lists secret\/[bc], but refuses to serve it: /,
       });
       await prove(anonymous('/open'));
     });

@@ -111,7 +111,7 @@ describe('S3 validators', () => {
     let asked = 0;
     const cases: [S3Oddities, RegExp][] = [
       [{ servedEtag: () => undefined, lastModified: undefined }, /^a\.bin has no usable validator: .*sends none/],
-      [{ servedEtag: () => `"${asked++}"`, lastModified: undefined }, /another ETag each time that it is asked/],
+      [{ servedEtag: () => `"${asked++}"`, lastModified: undefined }, /another ETag for each request/],
     ];
     for (const [oddities, message] of cases) {
       await assert.rejects(readable(await open(oddities, true)), { code: 'InvalidArgument', message });

@@ -111,8 +111,7 @@ export class S3Validators {
     const again = await this.#facts(object, undefined);
     if (plain?.etag !== undefined && plain.etag === again?.etag) return { by: 'own' };
     const date = plain?.lastModified === again?.lastModified ? plain?.lastModified : undefined;
-    const why =
-      plain?.etag === undefined ? this.#withoutEtag() : `${this.#host} sends another ETag each time that it is asked`;
+    const why = plain?.etag === undefined ? this.#withoutEtag() : `${this.#host} sends another ETag for each request`;
     if (date === undefined) this.#dated(object, '', undefined, why);
     return { by: 'dated', asListed: date === httpDate(object), why };
   }

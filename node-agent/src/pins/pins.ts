@@ -57,7 +57,7 @@ export class Pins {
           else await this.#context.engine.unpin(value.manifest, engineOwner(value));
         } catch (thrown) {
           if (this.#stop.signal.aborted) return;
-          this.#context.logger.error('could not set a pin again', {
+          this.#context.logger.error('failed to set a pin again', {
             dataset: value.dataset,
             owner: value.owner,
             error: HearthError.from(thrown),
@@ -135,7 +135,7 @@ export class Pins {
 
   /** All agents' pins of owners that begin so, as the store has them now. */
   async list(ownerPrefix: string, signal: AbortSignal): Promise<PinRecord[]> {
-    const malformed = (error: HearthError) => this.#context.logger.error('a pin is malformed', { error });
+    const malformed = (error: HearthError) => this.#context.logger.error('ignoring a malformed pin', { error });
     const { rows } = await this.#table.list(malformed, { signal });
     return rows.map(({ value }) => value).filter(({ owner }) => owner.startsWith(ownerPrefix));
   }
@@ -181,9 +181,9 @@ export class Pins {
     if (own === undefined || this.#mirror.get(id) !== undefined || own.writtenAt > this.#mirror.revision) return;
     const { dataset, manifest, owner } = own.record;
     this.#own.delete(id);
-    this.#context.logger.info('a pin was released', { dataset, owner });
+    this.#context.logger.info('released a pin', { dataset, owner });
     this.#context.engine.unpin(manifest, engineOwner(own.record)).catch((thrown) => {
-      this.#context.logger.error('a pin could not be released', { dataset, owner, error: HearthError.from(thrown) });
+      this.#context.logger.error('failed to release a pin', { dataset, owner, error: HearthError.from(thrown) });
     });
   }
 

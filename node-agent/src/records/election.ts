@@ -70,7 +70,7 @@ export class Election {
         await this.#campaign(signal);
       } catch (thrown) {
         if (signal.aborted) return;
-        this.#logger.debug('could not take part in the election', { error: HearthError.from(thrown) });
+        this.#logger.debug('failed to take part in the election', { error: HearthError.from(thrown) });
       }
       await sleep(this.#clock, this.#retryMs * (0.5 + this.#clock.random()), signal);
     }

@@ -134,7 +134,7 @@ export class Mirror<S extends z.ZodObject> {
   }
 
   #readable(entries: readonly KeyValue[]): Row<z.output<S>>[] {
-    return this.#table.readable(entries, (error) => this.#logger.error('a record cannot be read', { error }));
+    return this.#table.readable(entries, (error) => this.#logger.error('failed to parse a record', { error }));
   }
 
   #apply(event: StoreEvent): Change<z.output<S>>[] {

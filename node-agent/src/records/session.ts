@@ -56,7 +56,7 @@ export class Session {
     this.#lease = undefined;
     if (lease === undefined) return;
     await this.#store.revokeLease(lease, { deadlineMs: 2_000 }).catch((thrown) => {
-      this.#logger.warn('could not revoke the lease; it expires by itself', { error: HearthError.from(thrown) });
+      this.#logger.warn('failed to revoke the lease; it expires by itself', { error: HearthError.from(thrown) });
     });
   }
 
@@ -85,7 +85,7 @@ export class Session {
       } catch (thrown) {
         const error = HearthError.from(thrown);
         if (signal.aborted) return;
-        this.#logger.warn('lease renewal failed', { error });
+        this.#logger.warn('failed to renew the lease', { error });
         if (error.code === 'NotFound') this.#lost();
       }
     }

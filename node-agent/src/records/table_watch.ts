@@ -59,7 +59,7 @@ export class TableWatch {
         failures = 0;
         for await (const item of this.#store.watch(this.#prefix, revision + 1, { signal })) {
           if (item.kind === 'compacted') {
-            this.#logger.info('reading the whole table again', { reason: item.reason });
+            this.#logger.info('reading a whole table again', { reason: item.reason });
             break;
           }
           this.#notify((table) => table.hear(below(table, item.events, keyOfEvent), item.revision));
@@ -67,7 +67,7 @@ export class TableWatch {
       } catch (thrown) {
         if (signal.aborted) return;
         const wait = Math.min(longestPauseMs, firstPauseMs * 2 ** failures++) * (0.5 + this.#clock.random() / 2);
-        this.#logger.warn('the store cannot be read; trying again', {
+        this.#logger.warn('failed to read the store; retrying', {
           error: HearthError.from(thrown),
           pauseMs: Math.round(wait),
         });

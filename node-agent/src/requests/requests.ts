@@ -80,7 +80,7 @@ export class Requests {
     const members = this.#context.members.names();
     const unknown = nodes.filter((node) => !members.has(node));
     if (unknown.length > 0) {
-      throw new HearthError('NotFound', `there is no agent ${unknown.join(', ')}; hearth status shows those there are`);
+      throw new HearthError('NotFound', `there is no agent ${unknown.join(', ')}; hearth status lists all agents`);
     }
     return [...(nodes.length === 0 ? this.#context.members.caching() : new Set(nodes))].sort();
   }
@@ -103,7 +103,7 @@ export class Requests {
     const alive = members.all().find((member) => member.node === node);
     const message =
       alive === undefined
-        ? 'the agent went away before it answered; ask again when it is back'
+        ? 'the agent stopped before it answered; try again when the agent is back'
         : `the agent does not serve: ${alive.reason}`;
     return { node, ...nothingDone, errorCode: 'Unavailable', message };
   }
@@ -119,7 +119,7 @@ export class Requests {
       { kind: 'deletePrefix', prefix: this.#answers.key(`${id}/`) } as const,
     ];
     await this.#context.store.transact({ compare: [], success }).catch((thrown) => {
-      this.#context.logger.warn('could not delete a request; it expires with its lease', {
+      this.#context.logger.warn('failed to delete a request; it expires with its lease', {
         error: HearthError.from(thrown),
       });
     });
@@ -144,12 +144,12 @@ export class Requests {
         (answer, ...more) => this.#answer(request, { ...answer, message: '' }, more),
         signal,
       );
-      logger.info('carried out a request of another agent', about);
+      logger.info('executed a request of another agent', about);
     } catch (thrown) {
       const { code: errorCode, message } = HearthError.from(thrown);
-      logger.info('could not carry out a request of another agent', { ...about, reason: message });
+      logger.info('failed to execute a request of another agent', { ...about, reason: message });
       await this.#answer(request, { ...nothingDone, errorCode, message }, []).catch((error) =>
-        logger.warn('could not answer a request of another agent', { ...about, error: HearthError.from(error) }),
+        logger.warn('failed to answer a request of another agent', { ...about, error: HearthError.from(error) }),
       );
     }
   }

@@ -71,7 +71,7 @@ export class StatisticsPublisher {
 
   #publishQuietly(): Promise<void> {
     return this.#publish().catch((thrown) =>
-      this.#context.logger.debug('statistics could not be published', { error: HearthError.from(thrown) }),
+      this.#context.logger.debug('failed to publish statistics', { error: HearthError.from(thrown) }),
     );
   }
 

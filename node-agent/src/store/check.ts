@@ -32,7 +32,7 @@ export function checkLease(lease: LeaseId): void {
 
 export function checkTtl(ttlSeconds: number): void {
   if (!Number.isInteger(ttlSeconds) || ttlSeconds < 1 || ttlSeconds > storeLimits.leaseSeconds) {
-    refuse(`A lease of ${ttlSeconds} seconds was asked for. Ask for 1 to ${storeLimits.leaseSeconds} whole seconds.`);
+    refuse(`A lease cannot last ${ttlSeconds} seconds; ask for 1 to ${storeLimits.leaseSeconds} whole seconds.`);
   }
 }
 

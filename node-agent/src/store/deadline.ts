@@ -31,7 +31,7 @@ export async function bounded<T>(
   if (!(deadlineMs > 0 && deadlineMs <= longestTimerMs)) {
     throw new HearthError(
       'InvalidArgument',
-      `A deadline of ${deadlineMs} ms was given. Give more than 0 and at most ${longestTimerMs}.`,
+      `A deadline cannot be ${deadlineMs} ms; give more than 0 and at most ${longestTimerMs}.`,
     );
   }
   const controller = new AbortController();

@@ -82,7 +82,7 @@ export class TlsFiles implements CertificateProvider {
     } catch (thrown) {
       const error = HearthError.from(thrown);
       if (error.message !== this.#lastWarning)
-        this.#logger.error('new certificates rejected; the old ones stay in use', { error });
+        this.#logger.error('rejected new certificates; the old ones stay in use', { error });
       this.#lastWarning = error.message;
     }
   }

@@ -81,7 +81,7 @@ export class Usage {
 
   #publishQuietly(): Promise<void> {
     return this.#publish().catch((thrown) =>
-      this.#context.logger.debug('could not publish the use of datasets', { error: HearthError.from(thrown) }),
+      this.#context.logger.debug('failed to publish the use of datasets', { error: HearthError.from(thrown) }),
     );
   }
 

@@ -49,12 +49,12 @@ export class PublishedFolder {
     try {
       const watcher = watch(this.#folder, () => this.look());
       watcher.on('error', (error) =>
-        this.#logger.warn('cannot watch the folder of published volumes; it is polled', { error }),
+        this.#logger.warn('failed to watch the folder of published volumes; polling it', { error }),
       );
       return watcher;
     } catch (error) {
       // Out of inotify instances, say: the timer sees everything a little later.
-      this.#logger.warn('cannot watch the folder of published volumes; it is polled', { error });
+      this.#logger.warn('failed to watch the folder of published volumes; polling it', { error });
       return undefined;
     }
   }
@@ -68,7 +68,7 @@ export class PublishedFolder {
       } catch (thrown) {
         const { message } = thrown as Error;
         if (message !== this.#lastWarning)
-          this.#logger.error('cannot read the records of published volumes', { error: thrown });
+          this.#logger.error('failed to read the records of published volumes', { error: thrown });
         this.#lastWarning = message;
       }
     } while (this.#again);

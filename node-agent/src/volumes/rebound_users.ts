@@ -37,7 +37,7 @@ export function lostVolumes(
   );
   if (lost.length === 0) return [];
   const users = namedUsers(lost);
-  const reason = `${users} cannot read and start no container: their mounts lost their agent and their holder at once. They are made again by themselves as soon as their files can be read; the agent's log says what is in the way`;
+  const reason = `${users} cannot read and start no container: their mounts lost their agent and their holder at once. The agent mounts them again as soon as it can read their files; its log names the obstacle`;
   return [{ name: 'lost-volumes', ready: false, reason }];
 }
 

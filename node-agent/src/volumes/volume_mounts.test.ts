@@ -148,7 +148,7 @@ describe('volume mounts', () => {
     const remove = () => cluster.agent('a').removal.remove('d', { evict: false }, soon());
     await assert.rejects(remove(), {
       code: 'InUse',
-      message: /^dataset d is mounted on b by (pod team\/reader, volume v-2|volume v-2, pod team\/reader); it can be/,
+      message: /^dataset d is mounted on b by (pod team\/reader, volume v-2|volume v-2, pod team\/reader); unmount it/,
     });
     assert.deepEqual([targets('a'), targets('b').length], [[], 1]);
     for (const id of ['1', '2']) await rm(join(published('b'), `${id}.json`));

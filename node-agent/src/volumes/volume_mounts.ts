@@ -316,7 +316,7 @@ export class VolumeMounts {
       await removeFolder(join(this.#directory ?? '', 'mounts', manifest));
     } catch (thrown) {
       const error = HearthError.from(thrown);
-      this.#context.logger.warn('cannot remove an unused mount yet', { target: path, error });
+      this.#context.logger.warn('failed to remove an unused mount yet', { target: path, error });
       return;
     }
     this.#unnamedSince.delete(path);

@@ -17,14 +17,14 @@ export function chooseReplicas(candidates: readonly Candidate[], replicas: numbe
   if (candidates.length < replicas) {
     throw new HearthError(
       'Unavailable',
-      `${replicas} replicas are asked for, but only ${candidates.length} agents are ready; ask for fewer or start more agents`,
+      `${replicas} replicas are wanted, but only ${candidates.length} agents are ready; ask for fewer or start more agents`,
     );
   }
   const roomy = candidates.filter((one) => one.availableBytes >= bytes - one.residentBytes);
   if (roomy.length < replicas) {
     throw new HearthError(
       'OutOfSpace',
-      `${replicas} replicas of ${bytes} bytes are asked for, but only ${roomy.length} of ${candidates.length} agents have room; raise budgets, unpin other data or ask for fewer`,
+      `${replicas} replicas of ${bytes} bytes are wanted, but only ${roomy.length} of ${candidates.length} agents have room; raise budgets, unpin other data or ask for fewer`,
     );
   }
   return [...roomy]

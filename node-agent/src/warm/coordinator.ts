@@ -57,7 +57,7 @@ export class WarmCoordinator {
       try {
         await this.#work(divide);
       } catch (thrown) {
-        this.#context.logger.warn('could not coordinate warm jobs; retrying', {
+        this.#context.logger.warn('failed to coordinate warm jobs; retrying', {
           error: HearthError.from(thrown),
         });
       }
@@ -124,7 +124,7 @@ export class WarmCoordinator {
     const compare = [{ key: this.#tables.jobs.key(job.name), modRevision: row.modRevision }];
     if (!(await this.#election.write([this.#tables.jobs.putOperation(job.name, { ...job, end })], compare))) return;
     this.#measured.delete(job.name);
-    this.#context.logger.info('warm job ended', { job: job.name, state, reason: view.message });
+    this.#context.logger.info('a warm job ended', { job: job.name, state, reason: view.message });
   }
 
   async #deleteOld(): Promise<void> {

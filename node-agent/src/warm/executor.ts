@@ -70,7 +70,7 @@ export class WarmExecutor {
   }
 
   #begin(job: WarmJobRecord): void {
-    this.#context.logger.info('a warm job started on this node', { job: job.name, dataset: job.dataset });
+    this.#context.logger.info('started a warm job on this node', { job: job.name, dataset: job.dataset });
     const part = new WarmPart(job, this.#context, this.#tables, this.#keeper, this.#pins);
     this.#parts.set(job.name, part);
     void part.ended.then(() => this.#ended(part));

@@ -216,7 +216,7 @@ export class WarmJobs {
     const members = this.#context.members.names();
     const unknown = named.filter((node) => !members.has(node));
     if (unknown.length === 0) return [...new Set(named)];
-    throw new HearthError('NotFound', `there is no agent ${unknown.join(', ')}; hearth status shows those there are`);
+    throw new HearthError('NotFound', `there is no agent ${unknown.join(', ')}; hearth status lists all agents`);
   }
 
   #chooseNodes(nodes: readonly string[], request: WarmRequest, bytes: bigint): string[] {

@@ -90,7 +90,7 @@ export class WarmPart {
       if (error === undefined || !isSuspension(error))
         await this.#report(this.#record(endState(error), last, error), true);
     } catch (thrown) {
-      logger.error('the end of a warm job could not be reported', { job: name, error: HearthError.from(thrown) });
+      logger.error('failed to report the end of a warm job', { job: name, error: HearthError.from(thrown) });
     }
   }
 
@@ -118,7 +118,10 @@ export class WarmPart {
       await this.#context.engine.buildView(this.job.manifest);
     } catch (thrown) {
       const error = HearthError.from(thrown);
-      this.#context.logger.info('no view for the dataset on this node', { dataset: this.job.dataset, error });
+      this.#context.logger.info('failed to make a view of a dataset; pods read it through FUSE', {
+        dataset: this.job.dataset,
+        error,
+      });
     }
   }
 
@@ -205,7 +208,7 @@ export class WarmPart {
         this.#written = record;
         return;
       } catch (thrown) {
-        this.#context.logger.warn('could not write the progress of a warm job', {
+        this.#context.logger.warn('failed to write the progress of a warm job', {
           job: record.job,
           error: HearthError.from(thrown),
         });

@@ -130,7 +130,7 @@ describe('state of a warm job', () => {
       const old = { bytesInMemory: undefined };
       const waiting = at(there, old);
       assert.deepEqual([waiting.ready, waiting.bytesInMemory], [false, 14n]);
-      assert.match(waiting.message, /^b counts as ready only when it is stored/);
+      assert.match(waiting.message, /^b is ready only when its bytes are stored/);
       const stored = at(there, { ...old, state: 'Succeeded', bytesReady: 10n });
       assert.deepEqual([stored.ready, stored.state, stored.message], [true, 'Running', '']);
       assert.equal(at(there, old, both, job).message, '', 'it is of no matter to others');

@@ -87,7 +87,7 @@ function derive({ job, now }: JobInput, nodes: readonly NodeView[]): Outcome {
   const code = failed[0]?.errorCode;
   if (job.deadlineAt !== undefined && now >= job.deadlineAt) {
     const done = nodes.filter((node) => node.state === 'Succeeded').length;
-    const message = `the deadline passed when ${done} of ${nodes.length} agents were done; warm again with a later one: what is there stays`;
+    const message = `the deadline passed when ${done} of ${nodes.length} agents were done; warm again with a later deadline: the fetched bytes stay`;
     return {
       state: 'Failed',
       message: reasons === '' ? message : `${message} (${reasons})`,
@@ -108,7 +108,7 @@ function storedOnly({ readyWhen }: WarmJobRecord, nodes: readonly NodeView[]): s
   if (readyWhen !== 'memory') return '';
   const silent = nodes.filter((node) => !node.reportsMemory && !hasEnded(node.state)).map((node) => node.node);
   if (silent.length === 0) return '';
-  return `${silent.join(', ')} counts as ready only when it is stored, as the release of its agent does not report what is in memory`;
+  return `${silent.join(', ')} is ready only when its bytes are stored, as the release of its agent does not report bytes in memory`;
 }
 
 function liveState(nodes: readonly NodeView[]): JobState {

@@ -217,7 +217,7 @@ export class AgentPool implements ClusterAgents {
         const error = HearthError.from(thrown);
         this.#trouble = endpoint === undefined ? error.message : `${endpoint.node}: ${error.message}`;
         if (endpoint !== undefined)
-          this.#logger.debug('the status stream of an agent failed', { node: endpoint.node, error });
+          this.#logger.debug('lost the status stream of an agent', { node: endpoint.node, error });
       }
       failed = endpoint?.node;
       if (failed === this.#preferred) this.#preferred = undefined;

@@ -79,7 +79,7 @@ export async function planCertificates(
   }
   const authorities = bundle.join('');
   if (fault !== undefined || authorities !== before) {
-    const reason = fault ?? 'a former authority in it is over';
+    const reason = fault ?? 'a former authority in it has expired';
     put({ role: 'ca', type: 'Opaque', texts: { 'ca.crt': authorities, 'ca.key': authority.key }, reason });
   }
 

@@ -57,7 +57,7 @@ export function unexpired(bundle: string, now: Date): string[] {
 
 function ageFault(certificate: X509Certificate, now: Date): string | undefined {
   const to = certificate.validToDate.getTime();
-  if (now.getTime() >= to) return 'it is over';
+  if (now.getTime() >= to) return 'it has expired';
   const from = certificate.validFromDate.getTime();
   return now.getTime() >= from + (to - from) * renewAfter ? 'two thirds of its life are over' : undefined;
 }

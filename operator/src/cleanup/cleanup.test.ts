@@ -83,7 +83,10 @@ describe('the clean-up before an uninstallation', () => {
   it('starts the operator again when something would not go: the release stays', async () => {
     cluster.add('DaemonSet', 'agents');
     cluster.stuck.add('DaemonSet');
-    await assert.rejects(cluster.run(), { code: 'DeadlineExceeded', message: /had not gone: DaemonSet agents/ });
+    await assert.rejects(cluster.run(), {
+      code: 'DeadlineExceeded',
+      message: /these objects still exist: DaemonSet agents/,
+    });
     assert.deepEqual(cluster.scaled, [0, 2]);
   });
 
@@ -115,7 +118,8 @@ describe('the clean-up before an uninstallation', () => {
       volumeOf('csi.hearth.storage', 'c-models');
       await assert.rejects(cluster.run(), {
         code: 'InUse',
-        message: /^not uninstalled.* team\/a on n1, team\/b on n1, team\/c on n1; delete them and uninstall again/,
+        message:
+          /^refusing to uninstall.* team\/a on n1, team\/b on n1, team\/c on n1; delete them and uninstall again/,
       });
       assert.equal(cluster.objects.get('StorageCluster')?.length, 1);
       assert.deepEqual(cluster.scaled, []);

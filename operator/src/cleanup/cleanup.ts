@@ -100,7 +100,7 @@ async function removeRest(options: CleanupOptions, deadline: number): Promise<vo
   const named = left.slice(0, 10).join(', ');
   throw new HearthError(
     'DeadlineExceeded',
-    `after ${Math.round(deadlineMs / 1000)} s these had not gone: ${named}; look at their finalizers and uninstall again`,
+    `after ${Math.round(deadlineMs / 1000)} s these objects still exist: ${named}; look at their finalizers and uninstall again`,
   );
 }
 
@@ -121,7 +121,7 @@ async function stopOperator(options: CleanupOptions): Promise<() => Promise<void
     // Also when the Job is over its time, which is what ends the signal.
     await scale(before, systemClock.timeout(startMs)).then(
       () => logger.info('scaled the operator up again', { replicas: before }),
-      (error) => logger.error(`could not scale the operator up again: scale it to ${before} by hand`, { error }),
+      (error) => logger.error(`failed to scale the operator up again: scale it to ${before} by hand`, { error }),
     );
   };
   try {

@@ -11,7 +11,7 @@ export async function refuseWhileMounted(api: Pick<KubernetesClient, 'list'>, si
   if (mounting.length === 0) return;
   throw new HearthError(
     'InUse',
-    `not uninstalled, because pods mount volumes of Hearth: ${namedPods(mounting)}; ` +
+    `refusing to uninstall, because pods mount volumes of Hearth: ${namedPods(mounting)}; ` +
       'delete them and uninstall again. Without csi-node nothing unmounts for them when they are deleted; docs/install.md ' +
       'says how to uninstall all the same (cleanup.force)',
   );

@@ -36,11 +36,11 @@ export async function removeFromNodes(
   if (alive.length > 0) {
     throw new HearthError(
       'DeadlineExceeded',
-      `after ${Math.round(timeMs / 1000)} s these ${component}s had not gone: ${named(alive).join(', ')}; ` +
+      `after ${Math.round(timeMs / 1000)} s these ${component}s still run: ${named(alive).join(', ')}; ` +
         'look at their nodes and uninstall again',
     );
   }
-  logger.warn(`${component}s on nodes that are not ready are not waited for`, { pods: named(left) });
+  logger.warn(`not waiting for ${component}s on nodes that are not ready`, { pods: named(left) });
 }
 
 function isReady({ status }: Node): boolean {

@@ -115,7 +115,7 @@ export class DatasetReconciler implements ObjectReconciler<Dataset, ObservedData
     const present = users(key);
     if (present.length > 0) {
       if (conditionOf(dataset, 'Ready')?.reason !== 'InUse') this.#reportClaims(dataset, present);
-      const waitingFor = `is deleted when nothing uses it any more; it stays readable for ${describeUsers(present)}`;
+      const waitingFor = `waits until nothing uses the Dataset any more; until then the Dataset stays readable for ${describeUsers(present)}`;
       return { waitingFor, reason: 'InUse', requeueAfterMs: inUseMs };
     }
     resolutions.forget(key);
@@ -208,7 +208,7 @@ export class DatasetReconciler implements ObjectReconciler<Dataset, ObservedData
 
   /** On the claims themselves, where their owners look. */
   #reportClaims(dataset: Dataset, users: readonly DatasetUser[]): void {
-    const message = `Dataset ${objectKey(dataset)} is being deleted: this claim stays readable until it is deleted itself`;
+    const message = `Dataset ${objectKey(dataset)} is being deleted: this claim stays readable until the claim is deleted too`;
     for (const { namespace, name, uid } of claimsOf(users, maxClaimsListed)) {
       const claim: PersistentVolumeClaim = { metadata: { namespace, name, uid } };
       this.#options.events.eventFor(kinds.PersistentVolumeClaim, claim, 'Warning', 'DatasetIsDeleted', message);

@@ -49,7 +49,7 @@ describe('removal of a Dataset', () => {
     now = 3_600_000;
     const result = await removal.remove(dataset(), 'main', signal);
     assert.ok(result.kind === 'abandoned');
-    assert.match(result.message, /still report it as in use \(it is mounted on n1\)/);
+    assert.match(result.message, /still report the Dataset as in use \(it is mounted on n1\)/);
   });
 
   it('sends agents that say it is in use which nodes there are: mounts of others went with them', async () => {
@@ -70,7 +70,7 @@ describe('removal of a Dataset', () => {
     now = 300_000;
     const result = await removal.remove(dataset(), 'main', signal);
     assert.ok(result.kind === 'abandoned');
-    assert.match(result.message, /agents of StorageCluster main did not forget it \(no route\)/);
+    assert.match(result.message, /agents of StorageCluster main did not forget the Dataset \(no route\)/);
     assert.equal((await removal.remove(dataset(), 'other', signal)).kind, 'waits');
   });
 });

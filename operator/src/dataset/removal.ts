@@ -69,7 +69,7 @@ export class Removal {
   async #removeAt(cluster: string, name: string, forgetCredentials: boolean, signal: AbortSignal): Promise<void> {
     const agents = this.#options.agents.get(cluster);
     if (agents === undefined)
-      throw new HearthError('Unavailable', `no agent of StorageCluster ${cluster} is known yet`);
+      throw new HearthError('Unavailable', `the operator knows no agent of StorageCluster ${cluster} yet`);
     const options = { signal, deadlineMs: callMs };
     try {
       await agents.call('removeDataset', { name, evict: true, nodes: [] }, options).catch(ignoring('NotFound'));
@@ -92,7 +92,7 @@ export class Removal {
       const since = this.#options.now() - (this.#inUse.get(uid) ?? 0);
       return { kind: 'waits', message: error.message, inUse: true, retryMs: since < soonMs ? firstInUseMs : inUseMs };
     }
-    const message = `agents of StorageCluster ${cluster} still report it as in use (${error.message}); they keep serving it, and cache its bytes until they need the space`;
+    const message = `agents of StorageCluster ${cluster} still report the Dataset as in use (${error.message}); they keep serving it, and cache its bytes until they need the space`;
     return { kind: 'abandoned', message };
   }
 
@@ -100,7 +100,7 @@ export class Removal {
     if (!this.#isOver(this.#waiting, uid, this.#options.timeoutMs)) {
       return { kind: 'waits', message: error.message, inUse: false, retryMs: unreachableMs };
     }
-    const message = `agents of StorageCluster ${cluster} did not forget it (${error.message}); they cache its bytes until they need the space`;
+    const message = `agents of StorageCluster ${cluster} did not forget the Dataset (${error.message}); they cache its bytes until they need the space`;
     return { kind: 'abandoned', message };
   }
 

@@ -133,7 +133,7 @@ describe('looks at origins', () => {
     const outcome = resolutions.get('k')?.outcome;
     assert.ok(outcome?.kind === 'failed');
     assert.equal(outcome.error.code, 'InUse');
-    assert.match(outcome.error.message, /cannot be chosen again yet: it is mounted on n1/);
+    assert.match(outcome.error.message, /cannot choose its files again yet: it is mounted on n1/);
   });
 
   it('sends nothing after the end', async () => {

@@ -105,7 +105,7 @@ export class Resolutions {
       this.#end(key, signal, (before) => {
         const error = HearthError.from(thrown);
         const failures = before?.kind === 'failed' ? before.failures + 1 : 1;
-        this.#options.logger.info('listing the origin of a dataset failed', { dataset: key, error, failures });
+        this.#options.logger.info('failed to list the origin of a dataset', { dataset: key, error, failures });
         return { kind: 'failed', error, at: this.#options.now(), failures };
       });
     } finally {
@@ -131,7 +131,7 @@ export class Resolutions {
       const remove = { name: registration.name, evict: false, nodes: [] };
       await agents.call('removeDataset', remove, { signal, deadlineMs: removalMs }).catch((refused) => {
         const error = HearthError.from(refused);
-        if (error.code !== 'NotFound') throw error.within('its files cannot be chosen again yet');
+        if (error.code !== 'NotFound') throw error.within('agents cannot choose its files again yet');
       });
       return await this.#list(key, registration, signal);
     }
@@ -164,7 +164,7 @@ export class Resolutions {
   #agents(cluster: string) {
     const agents = this.#options.agents.get(cluster);
     if (agents !== undefined) return agents;
-    throw new HearthError('Unavailable', `the agents of StorageCluster ${cluster} cannot be reached yet`);
+    throw new HearthError('Unavailable', `the operator cannot reach the agents of StorageCluster ${cluster} yet`);
   }
 }
 

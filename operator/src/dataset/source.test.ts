@@ -31,7 +31,10 @@ describe('source of a Dataset', () => {
     const refused = (path: string, ...prefixes: string[]) => refuseDirectory({ directory: { path } }, prefixes);
     assert.equal(refused('/data/models/llama', '/srv', '/data/models'), undefined);
     assert.equal(refused('/data/models', '/data/models'), undefined);
-    assert.match(refused('/etc') ?? '', /\/etc may not be read: the StorageCluster allows no directories at all/);
+    assert.match(
+      refused('/etc') ?? '',
+      /does not let agents read the directory \/etc: it allows no directories at all/,
+    );
     assert.match(refused('/database', '/data') ?? '', /directories below \/data;/);
     for (const path of ['/data/../etc', '/data/./x', '/data//x', 'data/x', '/data/', '/data/x/..']) {
       assert.match(refused(path, '/data') ?? '', /not an absolute path/, path);

@@ -60,7 +60,7 @@ export function refuseDirectory(
   if (prefixes.some((prefix) => isBelow(parts, prefix.split('/').slice(1)))) return undefined;
   const allowed = prefixes.length === 0 ? 'no directories at all' : `directories below ${prefixes.join(', ')}`;
   return (
-    `the directory ${path} may not be read: the StorageCluster allows ${allowed}; ` +
+    `the StorageCluster does not let agents read the directory ${path}: it allows ${allowed}; ` +
     'ask its administrator to add a prefix to spec.origins.directoryPrefixes'
   );
 }

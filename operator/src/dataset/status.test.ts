@@ -113,9 +113,9 @@ describe('status of a Dataset', () => {
   });
 
   it('shows how far the listing is', () => {
-    assert.deepEqual(ready(fresh, observed()), ['False', 'Listing', 'the origin is being listed']);
+    assert.deepEqual(ready(fresh, observed()), ['False', 'Listing', 'agents are listing the origin']);
     const running = { filesListed: 12n, bytesListed: 3456n };
-    const message = 'the origin is being listed: 12 files, 3456 bytes so far';
+    const message = 'agents are listing the origin: 12 files, 3456 bytes so far';
     assert.deepEqual(ready(fresh, observed({ attempt: attempt({ running }) })), ['False', 'Listing', message]);
   });
 
@@ -185,7 +185,7 @@ describe('status of a Dataset', () => {
     assert.deepEqual(condition('Refreshed', settled, observed({ agents: known })), [
       'True',
       'Refreshed',
-      'the origin is asked every 10m',
+      'agents ask the origin every 10m',
     ]);
     const given = observed({
       agents: known,
@@ -209,7 +209,7 @@ describe('status of a Dataset', () => {
     assert.deepEqual(condition('CredentialsReady', settled, given), [
       'False',
       'Unavailable',
-      'agents did not take the credentials: no agent answers',
+      'agents refused the credentials: no agent answers',
     ]);
   });
 
@@ -219,15 +219,11 @@ describe('status of a Dataset', () => {
       const present = agentDataset({ residency: [{ ...residency('n1', 1n), sourcesAside: aside }] });
       return observed({ agents: { connected: true, dataset: present } });
     };
-    assert.deepEqual(condition('AllSourcesUsed', mirrored, given()), [
-      'True',
-      'Used',
-      'no node has put a source aside',
-    ]);
+    assert.deepEqual(condition('AllSourcesUsed', mirrored, given()), ['True', 'Used', 'every node uses all sources']);
     assert.deepEqual(condition('AllSourcesUsed', mirrored, given('the first source: no connection')), [
       'False',
       'SourceAside',
-      'bytes come from other sources; on n1: the first source: no connection',
+      'agents read from other sources; on n1: the first source: no connection',
     ]);
     assert.equal(condition('AllSourcesUsed', dataset({}, readyStatus()), given()), undefined);
   });
@@ -243,7 +239,7 @@ describe('status of a Dataset', () => {
     assert.deepEqual(condition('CredentialsReady', mirrored, missing), [
       'False',
       'SecretNotFound',
-      'mirrors are not read: waits for the Secret team/copies: there is none of that name yet',
+      'agents do not read mirrors: waits for the Secret team/copies: there is none of that name yet',
     ]);
     assert.equal(ready(mirrored, missing)?.[0], 'True');
     const keys = lacking({ kind: 'keysMissing', keys: ['accessKeyId'], present: [] });

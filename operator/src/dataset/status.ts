@@ -108,8 +108,8 @@ function readyMessage({ revision, files, bytes, manifest }: AgentDataset): strin
 }
 
 function listingMessage(running: Assessed['running']): string {
-  if (running === undefined || running.filesListed === 0n) return 'the origin is being listed';
-  return `the origin is being listed: ${running.filesListed} files, ${running.bytesListed} bytes so far`;
+  if (running === undefined || running.filesListed === 0n) return 'agents are listing the origin';
+  return `agents are listing the origin: ${running.filesListed} files, ${running.bytesListed} bytes so far`;
 }
 
 function clusterCondition(dataset: Dataset, assessment: Assessment): ConditionState {
@@ -126,14 +126,15 @@ function registeredCondition(dataset: Dataset, assessment: Assessment): Conditio
     if (registered && present !== undefined) {
       return condition('Registered', 'True', 'Registered', `agents of ${cluster} know it as ${registration.name}`);
     }
-    if (failure !== undefined) return condition('Registered', 'False', failure.code, 'the origin could not be listed');
-    return condition('Registered', 'False', 'Listing', 'the origin is being listed');
+    if (failure !== undefined)
+      return condition('Registered', 'False', failure.code, 'agents could not list the origin');
+    return condition('Registered', 'False', 'Listing', 'agents are listing the origin');
   }
   const before = conditionOf(dataset, 'Registered');
   if (before !== undefined && before.observedGeneration === dataset.metadata.generation) {
     return condition('Registered', before.status, before.reason, before.message);
   }
-  return condition('Registered', 'False', assessment.reason, 'agents have not been asked yet');
+  return condition('Registered', 'False', assessment.reason, 'the operator has not asked the agents yet');
 }
 
 function credentialsCondition(dataset: Dataset, assessment: Assessment, observed: ObservedDataset): ConditionState[] {
@@ -143,7 +144,7 @@ function credentialsCondition(dataset: Dataset, assessment: Assessment, observed
   const type = 'CredentialsReady';
   if (assessment.state === 'refused') {
     if (assessment.about === 'secret') return [condition(type, 'False', assessment.reason, assessment.message)];
-    return [condition(type, 'Unknown', assessment.reason, 'the Secret has not been looked at yet')];
+    return [condition(type, 'Unknown', assessment.reason, 'the operator has not read the Secret yet')];
   }
   const before = conditionOf(dataset, type);
   if (assessment.state === 'away' && assessment.reason === 'SecretUnavailable') {
@@ -151,7 +152,7 @@ function credentialsCondition(dataset: Dataset, assessment: Assessment, observed
     return [condition(type, 'Unknown', assessment.reason, assessment.message)];
   }
   if (sent?.refusal !== undefined) {
-    const message = `agents did not take the credentials: ${sent.refusal.message}`;
+    const message = `agents refused the credentials: ${sent.refusal.message}`;
     return [condition(type, 'False', sent.refusal.code, message)];
   }
   const lacks = unusableSecrets.map(({ name, kind, view }) =>
@@ -159,7 +160,7 @@ function credentialsCondition(dataset: Dataset, assessment: Assessment, observed
   );
   if (lacks[0] !== undefined) {
     const messages = [...new Set(lacks.map(({ message }) => message))];
-    return [condition(type, 'False', lacks[0].reason, `mirrors are not read: ${messages.join('; ')}`)];
+    return [condition(type, 'False', lacks[0].reason, `agents do not read mirrors: ${messages.join('; ')}`)];
   }
   const names = [...new Set(named.map(({ name }) => name))];
   const what = names.length === 1 ? 'Secret' : 'Secrets';
@@ -175,8 +176,8 @@ function sourcesCondition(dataset: Dataset, present: AgentDataset | undefined): 
     return before === undefined ? [] : [condition(type, before.status, before.reason, before.message)];
   }
   const aside = present.residency.flatMap(({ node, sourcesAside }) => sourcesAside.map((one) => `on ${node}: ${one}`));
-  if (aside.length === 0) return [condition(type, 'True', 'Used', 'no node has put a source aside')];
-  return [condition(type, 'False', 'SourceAside', `bytes come from other sources; ${aside.join('; ')}`)];
+  if (aside.length === 0) return [condition(type, 'True', 'Used', 'every node uses all sources')];
+  return [condition(type, 'False', 'SourceAside', `agents read from other sources; ${aside.join('; ')}`)];
 }
 
 /** Only of Datasets that are to be refreshed: whether the last look at the origin succeeded. */
@@ -193,6 +194,6 @@ function refreshedCondition(dataset: Dataset, assessment: Assessment): Condition
     const message = `the last look at the origin failed: ${failure.message}`;
     return [condition(type, 'False', failure.code, message)];
   }
-  if (!registered) return [condition(type, 'False', 'Listing', 'the origin is being listed')];
-  return [condition(type, 'True', 'Refreshed', `the origin is asked every ${refresh.interval}`)];
+  if (!registered) return [condition(type, 'False', 'Listing', 'agents are listing the origin')];
+  return [condition(type, 'True', 'Refreshed', `agents ask the origin every ${refresh.interval}`)];
 }

@@ -22,7 +22,7 @@ export function chooseGate(datasets: readonly Dataset[], annotations: Readonly<R
     const value = field === 'minPercent' && /^\d{1,3}$/.test(text) ? Number(text) : text;
     if (isValid(field as keyof Gate, value)) chosen[field] = value;
     else
-      warnings.push(`hearth: the annotation ${annotation} is not ${expected[field as keyof Gate]}; it is not heeded`);
+      warnings.push(`hearth: the annotation ${annotation} is not ${expected[field as keyof Gate]}; Hearth ignores it`);
   }
   return { gate: chosen as unknown as Gate, warnings };
 }

@@ -206,7 +206,7 @@ describe('gated pods on a real API server', () => {
     );
     await cluster.apply(podObject('web', { datasets: [model] }));
     await cluster.released('web');
-    await cluster.event('web', /Warning GateNoPlan: .* its CachePreload is refused: .* exceeded quota/);
+    await cluster.event('web', /Warning GateNoPlan: .* the API server refuses its CachePreload: .* exceeded quota/);
     await cluster.kubectl('delete', 'resourcequota', 'no-plans');
   });
 

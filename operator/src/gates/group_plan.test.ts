@@ -30,7 +30,7 @@ function observed(fields: Partial<ObservedGroup> & { datasets?: Dataset[] } = {}
     state: { open: new Set() },
     wanted: unready(facts.datasets) === '' ? wanted : undefined,
     plan: undefined,
-    lastOutcome: undefined,
+    lastPlan: undefined,
     readiness: undefined,
     nodes: undefined,
     holds: pods.length > 0,
@@ -104,14 +104,13 @@ describe('plan for a group with pods that wait', () => {
 
   it('releases when the API server refuses its CachePreload, or the nodes of its plan', () => {
     const refused = find('release', { state: { open: new Set(), refused: 'a quota' } });
-    assert.equal(refused?.message, 'starts without waiting, as its CachePreload is refused: a quota');
+    assert.equal(refused?.message, 'starts without waiting, as the API server refuses its CachePreload: a quota');
     const unwritten = find('release', { preload, state: { open: new Set(), nodesRefused: 'a policy' } });
-    assert.match(unwritten?.message ?? '', /the nodes of its plan cannot be written: a policy$/);
+    assert.match(unwritten?.message ?? '', /the operator cannot write the nodes of its plan: a policy$/);
   });
 
   it('releases only the pods of a plan for a reason of that plan, and looks again for the others', () => {
-    const outcome = { kind: 'release', reason: 'NoRoom', message: 'No node has room.' } as const;
-    const plan = { outcome, pods: new Set(['a']) };
+    const plan = { kind: 'release', reason: 'NoRoom', message: 'No node has room.', pods: new Set(['a']) } as const;
     const pods = [member(), member('b')];
     assert.deepEqual(
       find('release', { pods, plan })?.pods.map(({ name }) => name),

@@ -6,8 +6,8 @@ import { type GroupFacts, isOutdated, unplannable, unready } from './group_facts
 import { isOfGate, newPreload, nodesChange, preloadChange } from './group_preload.ts';
 import type { GroupState } from './group_state.ts';
 import { type GatedMember, isStray } from './groups.ts';
-import type { Outcome } from './outcome.ts';
-import type { Plan, Wanted } from './planning_queue.ts';
+import type { Plan } from './plan.ts';
+import type { Wanted } from './planning_queue.ts';
 import { plannedReasons } from './release_reason.ts';
 import { waitOrRelease } from './wait_or_release.ts';
 
@@ -29,7 +29,7 @@ export interface ObservedGroup {
   /** The plan for these pods. */
   plan: Plan | undefined;
   /** The last plan of the group, whichever pods it was for. */
-  lastOutcome: Outcome | undefined;
+  lastPlan: Plan | undefined;
   readiness: ReadonlyMap<string, NodeReadiness> | undefined;
   /** The nodes that belong into the spec of its CachePreload; undefined: the written ones stand. */
   nodes: readonly string[] | undefined;
@@ -91,7 +91,7 @@ function nodesOf({ preload, nodes, holds, nodesAgeMs }: ObservedGroup): GroupAct
 
 function waitingOf(observed: ObservedGroup, facts: GroupFacts): GroupAction[] {
   const { key, now, preload, pods, state } = observed;
-  if (isStray(key)) return release(observed, withoutPlan('it was given the gate by hand'));
+  if (isStray(key)) return release(observed, withoutPlan('somebody gave it the gate by hand'));
   const provisional = facts.since + provisionalMs;
   if (facts.missing.length > 0 && now < provisional) return lookAgainAt(provisional, now);
   if (facts.datasets.size === 0) {
@@ -101,7 +101,7 @@ function waitingOf(observed: ObservedGroup, facts: GroupFacts): GroupAction[] {
   const why = unplannable(facts);
   if (why !== undefined) return release(observed, withoutPlan(why));
   // After its time a group uses the plan that there is, and asks for none.
-  if (now >= facts.until) return decide(observed, facts, true);
+  if (now >= facts.until) return goByPlan(observed, facts, true);
   if (preload !== undefined && !isOfGate(preload)) {
     return release(observed, withoutPlan(`CachePreload ${splitKey(key).name} belongs to another owner`));
   }
@@ -111,25 +111,25 @@ function waitingOf(observed: ObservedGroup, facts: GroupFacts): GroupAction[] {
   // The watch shows its end, and then another one is made.
   if (preload?.metadata.deletionTimestamp !== undefined) return [];
   if (state.refused !== undefined) {
-    return release(observed, withoutPlan(`its CachePreload is refused: ${state.refused}`));
+    return release(observed, withoutPlan(`the API server refuses its CachePreload: ${state.refused}`));
   }
   const { wanted } = observed;
   return [
     ...preloadOf(observed, facts),
     ...(wanted === undefined ? [] : [{ kind: 'choose' as const, wanted }]),
-    ...decide(observed, facts, false),
+    ...goByPlan(observed, facts, false),
   ];
 }
 
-function decide(observed: ObservedGroup, facts: GroupFacts, overdue: boolean): GroupAction[] {
-  const { preload, state, plan, lastOutcome, readiness, hostname } = observed;
+function goByPlan(observed: ObservedGroup, facts: GroupFacts, overdue: boolean): GroupAction[] {
+  const { preload, state, plan, lastPlan, readiness, hostname } = observed;
   if (preload !== undefined && state.nodesRefused !== undefined) {
-    return release(observed, withoutPlan(`the nodes of its plan cannot be written: ${state.nodesRefused}`));
+    return release(observed, withoutPlan(`the operator cannot write the nodes of its plan: ${state.nodesRefused}`));
   }
   const decision = waitOrRelease({
     gate: facts.gate,
     overdue,
-    outcome: plan?.outcome ?? (overdue ? lastOutcome : undefined),
+    plan: plan ?? (overdue ? lastPlan : undefined),
     readiness: isOutdated(preload, facts.datasets) ? undefined : readiness,
     unready: unready(facts.datasets),
     formerNodes: preload === undefined ? [] : formerNodes(preload),

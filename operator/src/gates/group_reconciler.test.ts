@@ -27,7 +27,7 @@ describe('GroupReconciler', () => {
     reconciler = new GroupReconciler({
       api: { create: call, patch: call },
       groups: new Groups(() => {}),
-      planning: { planOf: () => undefined, lastOutcome: () => undefined },
+      planning: { planOf: () => undefined, lastPlan: () => undefined },
       statuses: { nodes: () => undefined },
       readiness: { of: () => undefined },
       preloads: { get: () => preload },

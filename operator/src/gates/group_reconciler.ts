@@ -55,7 +55,7 @@ const nodesAgainMs = 1_000;
 type Release = Extract<GroupAction, { kind: 'release' }>;
 
 /**
- * Gated pods, group by group. `observe` reads, `planGroup` decides on every write, and `apply` makes them. The way of a
+ * Gated pods, group by group. `observe` reads, `planGroup` plans every write, and `apply` makes them. The way of a
  * group: createPreload, choose, writeNodes, wait, release, rest, forget, deletePreload.
  */
 export class GroupReconciler implements Reconciler<string, ObservedGroup, GroupAction> {
@@ -130,7 +130,7 @@ export class GroupReconciler implements Reconciler<string, ObservedGroup, GroupA
       state,
       wanted,
       plan: wanted === undefined ? planning.planOf(key) : planning.planFor(key, wanted),
-      lastOutcome: planning.lastOutcome(key),
+      lastPlan: planning.lastPlan(key),
       readiness: readiness.of(key),
       nodes: statuses.nodes(key),
       holds: held.length > 0,
@@ -218,7 +218,7 @@ export class GroupReconciler implements Reconciler<string, ObservedGroup, GroupA
       const error = HearthError.from(thrown);
       if (error.code === 'NotFound') return {};
       if (!refusals.has(error.code)) {
-        logger.warn('could not write the nodes of a plan; retrying', { group: key, error });
+        logger.warn('failed to write the nodes of a plan; retrying', { group: key, error });
         return { requeueAfterMs: nodesAgainMs };
       }
       state.nodesRefused = error.message;

@@ -1,12 +1,13 @@
 import assert from 'node:assert/strict';
 import { GroupStatuses } from './group_status.ts';
 import { Groups, isStray } from './groups.ts';
-import type { Outcome } from './outcome.ts';
+import type { Plan } from './plan.ts';
 import type { Member } from './pod_view.ts';
 import { podOf } from './testing/objects.ts';
 
-const outcome: Outcome = {
+const plan: Plan = {
   kind: 'warm',
+  pods: new Set(),
   nodes: ['n2', 'n1'],
   affinity: new Map(),
   expected: new Map(),
@@ -59,13 +60,13 @@ describe('groups of pods', () => {
 describe('nodes of a group', () => {
   let heard: string[];
   let groups: Groups;
-  let last: Outcome | undefined;
+  let last: Plan | undefined;
   let statuses: GroupStatuses;
   beforeEach(() => {
     heard = [];
     last = undefined;
     groups = new Groups(() => undefined);
-    statuses = new GroupStatuses(groups, { lastOutcome: () => last });
+    statuses = new GroupStatuses(groups, { lastPlan: () => last });
     statuses.onChange((key) => heard.push(key));
   });
   const put = (name: string, after: Member | undefined) => {
@@ -75,11 +76,11 @@ describe('nodes of a group', () => {
   };
 
   it('are those of its plan while pods wait, and where they are afterwards', () => {
-    last = outcome;
+    last = plan;
     put('a', member('a'));
     put('b', member('b'));
     assert.deepEqual(statuses.nodes('team/p'), ['n2', 'n1']);
-    assert.deepEqual(statuses.of('team/p'), { reason: outcome.message, waiting: 2, released: 0 });
+    assert.deepEqual(statuses.of('team/p'), { reason: plan.message, waiting: 2, released: 0 });
     statuses.setReason('team/p', 'each starts where its bytes are');
     put('a', member('a', { ...released, node: 'n7' }));
     assert.deepEqual(statuses.nodes('team/p'), ['n2', 'n1', 'n7'], 'one has no node yet');
@@ -112,7 +113,7 @@ describe('nodes of a group', () => {
   });
 
   it('are reported when they change, and only then', () => {
-    last = outcome;
+    last = plan;
     put('a', member('a'));
     statuses.look('team/p');
     statuses.look('team/p');

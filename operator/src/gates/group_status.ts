@@ -6,20 +6,20 @@ import type { PlanningQueue } from './planning_queue.ts';
 /** Of each group: where its bytes are to be, and how its pods are. */
 export class GroupStatuses implements PodGroupStatuses {
   readonly #groups: Groups;
-  readonly #planning: Pick<PlanningQueue, 'lastOutcome'>;
+  readonly #planning: Pick<PlanningQueue, 'lastPlan'>;
   /** Why the pods were released, by group. */
   readonly #words = new Map<string, string>();
   readonly #reported = new Map<string, PodGroupStatus | undefined>();
   readonly #listeners = new Set<(key: string) => void>();
 
-  constructor(groups: Groups, planning: Pick<PlanningQueue, 'lastOutcome'>) {
+  constructor(groups: Groups, planning: Pick<PlanningQueue, 'lastPlan'>) {
     this.#groups = groups;
     this.#planning = planning;
   }
 
   of(key: string): PodGroupStatus | undefined {
-    const { members, outcome, unbound } = this.#pods(key);
-    const reason = this.#words.get(key) ?? outcome?.message;
+    const { members, plan, unbound } = this.#pods(key);
+    const reason = this.#words.get(key) ?? plan?.message;
     if (members.length === 0 || (unbound && reason === undefined)) return undefined;
     const waiting = members.filter(({ gated }) => gated !== undefined).length;
     return { reason: reason ?? '', waiting, released: members.length - waiting };
@@ -30,9 +30,9 @@ export class GroupStatuses implements PodGroupStatuses {
    * pods that a leader released before it had made a plan.
    */
   nodes(key: string): readonly string[] | undefined {
-    const { members, outcome, unbound } = this.#pods(key);
-    if (members.length === 0 || (unbound && outcome === undefined)) return undefined;
-    const nodes = new Set(unbound && outcome?.kind === 'warm' ? outcome.nodes : []);
+    const { members, plan, unbound } = this.#pods(key);
+    if (members.length === 0 || (unbound && plan === undefined)) return undefined;
+    const nodes = new Set(unbound && plan?.kind === 'warm' ? plan.nodes : []);
     for (const { node } of members) if (node !== '') nodes.add(node);
     return [...nodes];
   }
@@ -40,7 +40,7 @@ export class GroupStatuses implements PodGroupStatuses {
   /** `unbound`: some of them have no node yet. */
   #pods(key: string) {
     const members = this.#groups.members(key);
-    return { members, outcome: this.#planning.lastOutcome(key), unbound: members.some(({ node }) => node === '') };
+    return { members, plan: this.#planning.lastPlan(key), unbound: members.some(({ node }) => node === '') };
   }
 
   onChange = (listener: (key: string) => void): (() => void) => {

@@ -123,10 +123,10 @@ describe('planning queue', () => {
     await clock.advance(50);
     assert.equal(inputs.length, 1);
     assert.deepEqual(changed, ['team/p', 'team/q']);
-    const outcome = planning.planOf('team/p')?.outcome;
-    assert.ok(outcome?.kind === 'warm');
-    assert.deepEqual([...outcome.bytes], [['n1', { missingBytes: 40, presentBytes: 60 }]]);
-    assert.deepEqual(outcome.affinity.get('a')?.hostnames, ['h1']);
+    const plan = planning.planOf('team/p');
+    assert.ok(plan?.kind === 'warm');
+    assert.deepEqual([...plan.bytes], [['n1', { missingBytes: 40, presentBytes: 60 }]]);
+    assert.deepEqual(plan.affinity.get('a')?.hostnames, ['h1']);
     planning.want('team/p', wanted('team/p', ['a']));
     await clock.advance(5_000);
     assert.equal(inputs.length, 1, 'nothing has changed');
@@ -136,7 +136,7 @@ describe('planning queue', () => {
     planning.want('team/p', wanted('team/p', ['a']));
     planning.want('team/q', wanted('team/q', ['bad']));
     await clock.advance(50);
-    assert.equal(planning.planOf('team/p')?.outcome.kind, 'warm');
+    assert.equal(planning.planOf('team/p')?.kind, 'warm');
     assert.equal(planning.planOf('team/q'), undefined);
   });
 
@@ -156,7 +156,7 @@ describe('planning queue', () => {
     await clock.advance(50);
     planning.want('team/p', { ...wanted('team/p', ['a']), datasets: new Map([['team/a', 200]]) });
     assert.equal(planning.planOf('team/p'), undefined);
-    assert.ok(planning.lastOutcome('team/p'));
+    assert.ok(planning.lastPlan('team/p'));
   });
 
   it('takes over the plan of a former leader from its spec', async () => {

@@ -6,7 +6,7 @@ import type { Agents } from '../agents/index.ts';
 import type { Source } from '../kubernetes/index.ts';
 import type { GroupPlan, PlanInput, RunningPod } from '../planner/index.ts';
 import { plannedNodesOf } from '../preload/index.ts';
-import { type Outcome, outcomeOf, type PlanBytes } from './outcome.ts';
+import { type Plan, type PlanBytes, planOfParts } from './plan.ts';
 import { type BareNode, plannedNodes } from './plan_world.ts';
 import type { UnplannedGroup } from './pod_group.ts';
 import type { PodView } from './pod_view.ts';
@@ -38,12 +38,6 @@ interface Entry extends Wanted {
   plan: Plan | undefined;
 }
 
-/** A plan, and the pods that it is for. */
-export interface Plan {
-  outcome: Outcome;
-  pods: ReadonlySet<string>;
-}
-
 /** After a change of what is wanted, so that pods that come together are planned together, ms. */
 const soonMs = 30;
 /** After a change of anything else while something is wanted, ms. */
@@ -58,8 +52,8 @@ export class PlanningQueue {
   readonly #options: PlanningQueueOptions;
   readonly #clock: Clock;
   readonly #wanted = new Map<string, Entry>();
-  /** The last outcome of every group, for as long as it has pods. */
-  readonly #outcomes = new Map<string, Outcome>();
+  /** The last plan of every group, for as long as it has pods. */
+  readonly #plans = new Map<string, Plan>();
   /** By group and node: what the first plan with this node found there, and whether it was taken. */
   readonly #bytes = new Map<string, Map<string, PlanBytes & { taken: boolean }>>();
   /** By 'namespace/name': released pods that no scheduler has bound yet. */
@@ -112,16 +106,16 @@ export class PlanningQueue {
 
   /** The pods go where their plan says. They take room there until they are seen to run. */
   released(key: string, namespace: string, pods: readonly string[]): void {
-    const outcome = this.#wanted.get(key)?.plan?.outcome;
+    const plan = this.#wanted.get(key)?.plan;
     this.#wanted.delete(key);
-    if (outcome?.kind !== 'warm') return;
+    if (plan?.kind !== 'warm') return;
     for (const pod of pods) {
-      const running = outcome.expected.get(pod);
+      const running = plan.expected.get(pod);
       if (running !== undefined) this.#expected.set(`${namespace}/${pod}`, running);
     }
   }
 
-  /** No pod of the group waits; its last outcome stays known. */
+  /** No pod of the group waits; its last plan stays known. */
   unwant(key: string): void {
     this.#wanted.delete(key);
   }
@@ -129,7 +123,7 @@ export class PlanningQueue {
   /** The group has no pods any more. */
   forget(key: string): void {
     this.#wanted.delete(key);
-    this.#outcomes.delete(key);
+    this.#plans.delete(key);
     this.#bytes.delete(key);
   }
 
@@ -146,16 +140,16 @@ export class PlanningQueue {
   }
 
   /** The last plan of the group, whichever pods it was for. */
-  lastOutcome(key: string): Outcome | undefined {
-    return this.#outcomes.get(key);
+  lastPlan(key: string): Plan | undefined {
+    return this.#plans.get(key);
   }
 
   /** Bytes found on the nodes of the group's plan when each node was first planned; each node is reported once. */
   takeBytes(key: string): PlanBytes {
     const sum: PlanBytes = { presentBytes: 0, missingBytes: 0 };
-    const outcome = this.#outcomes.get(key);
-    if (outcome?.kind !== 'warm') return sum;
-    for (const node of outcome.nodes) {
+    const plan = this.#plans.get(key);
+    if (plan?.kind !== 'warm') return sum;
+    for (const node of plan.nodes) {
       const found = this.#bytes.get(key)?.get(node);
       if (found === undefined || found.taken) continue;
       found.taken = true;
@@ -196,7 +190,7 @@ export class PlanningQueue {
       return this.#planCluster(cluster, groups, running);
     } catch (error) {
       if (groups.length > 1) return groups.flatMap((group) => this.#planned(cluster, [group], running));
-      this.#options.logger.error('a group of pods could not be planned', { cluster, group: groups[0]?.[0], error });
+      this.#options.logger.error('failed to plan a group of pods', { cluster, group: groups[0]?.[0], error });
       return [];
     }
   }
@@ -240,16 +234,15 @@ export class PlanningQueue {
     });
     const changed: string[] = [];
     for (const [key, entry] of groups) {
-      const outcome = outcomeOf(entry.parts, plans, (dataset) => datasets.get(dataset) ?? 0);
-      if (outcome === undefined) continue;
-      if (outcome.kind === 'warm') {
-        running.push(...outcome.expected.values());
-        this.#noteBytes(key, outcome.bytes);
+      const made = planOfParts(entry.parts, plans, (dataset) => datasets.get(dataset) ?? 0);
+      if (made === undefined) continue;
+      if (made.kind === 'warm') {
+        running.push(...made.expected.values());
+        this.#noteBytes(key, made.bytes);
       }
-      const made = { outcome, pods: new Set(entry.parts.flatMap(({ pods }) => pods)) };
       const same = isDeepStrictEqual(entry.plan, made);
       entry.plan = made;
-      this.#outcomes.set(key, outcome);
+      this.#plans.set(key, made);
       if (!same) changed.push(key);
     }
     return changed;
@@ -263,8 +256,8 @@ export class PlanningQueue {
 
   /** Of the plan that there is: after a new leader's start, that of the CachePreload. */
   #plannedNodes(key: string): readonly string[] {
-    const outcome = this.#outcomes.get(key);
-    if (outcome !== undefined) return outcome.kind === 'warm' ? outcome.nodes : [];
+    const plan = this.#plans.get(key);
+    if (plan !== undefined) return plan.kind === 'warm' ? plan.nodes : [];
     const preload = this.#options.preloads.get(key);
     return preload === undefined ? [] : plannedNodesOf(preload);
   }

@@ -1,12 +1,13 @@
 import assert from 'node:assert/strict';
 import { type Gate, gate } from '@hearth/common/resources';
-import type { Outcome } from './outcome.ts';
+import type { Plan } from './plan.ts';
 import { type Situation, waitOrRelease } from './wait_or_release.ts';
 
 const affinity = { kind: 'Required', hostnames: ['h-n1', 'h-n2'] } as const;
 const place = { namespace: 'team', labels: {}, node: 'n1', requests: {}, hostPorts: [], deleting: false };
-const warm: Extract<Outcome, { kind: 'warm' }> = {
+const warm: Extract<Plan, { kind: 'warm' }> = {
   kind: 'warm',
+  pods: new Set(['web']),
   nodes: ['n1', 'n2'],
   affinity: new Map([['web', affinity]]),
   expected: new Map([['web', place]]),
@@ -17,7 +18,7 @@ const warm: Extract<Outcome, { kind: 'warm' }> = {
 function judge(fields: Partial<Omit<Situation, 'gate'>> & { gate?: Partial<Gate> } = {}) {
   const given: Situation = {
     overdue: false,
-    outcome: warm,
+    plan: warm,
     readiness: undefined,
     unready: '',
     formerNodes: [],
@@ -60,7 +61,8 @@ describe('a group with a plan', () => {
       assert.deepEqual(released, {
         kind: 'release',
         reason: 'Warm',
-        message: 'starts where its bytes are in memory: n1, n2; it reads through FUSE until they are stored on n2',
+        message:
+          'starts where its bytes are in memory: n1, n2; the pod reads through FUSE until the agents have stored them on n2',
         affinity,
       });
       assert.match(judge({ readiness }).message, /^n2 has 30 %, of 100 %/, 'others wait until they are stored');
@@ -99,12 +101,14 @@ describe('a group with a plan', () => {
   });
 
   it('is to wait for a plan and for Datasets', () => {
-    assert.match(judge({ outcome: undefined }).message, /choosing nodes/);
+    assert.match(judge({ plan: undefined }).message, /choosing nodes/);
     assert.equal(judge({ unready: 'Dataset team/a is not ready' }).message, 'Dataset team/a is not ready');
   });
 
   it('is to go at once when waiting mends nothing, unchanged', () => {
-    const found = judge({ outcome: { kind: 'release', reason: 'NoFeasibleNode', message: 'No node has a GPU.' } });
+    const found = judge({
+      plan: { kind: 'release', reason: 'NoFeasibleNode', message: 'No node has a GPU.', pods: new Set() },
+    });
     assert.deepEqual(found, {
       kind: 'release',
       reason: 'NoFeasibleNode',
@@ -115,14 +119,14 @@ describe('a group with a plan', () => {
 
   it('is to go at once when every node is full, with a wish for the nodes that are warmed meanwhile', () => {
     const full = { ...warm, expected: new Map(), message: 'No node takes a pod now.' };
-    const found = judge({ outcome: full, readiness: at(['n1', 100], ['n2', 40]) });
+    const found = judge({ plan: full, readiness: at(['n1', 100], ['n2', 40]) });
     assert.deepEqual(found, {
       kind: 'release',
       reason: 'NoFreeNode',
       message: 'starts without waiting: no node takes a pod now',
       affinity: { kind: 'Preferred', hostnames: ['h-n1', 'h-n2'] },
     });
-    const there = judge({ outcome: full, readiness: at(['n1', 100], ['n2', 100]) });
+    const there = judge({ plan: full, readiness: at(['n1', 100], ['n2', 100]) });
     assert.ok('reason' in there && there.reason === 'Warm');
   });
 
@@ -145,18 +149,15 @@ describe('a group with a plan', () => {
   });
 
   it('is to go when the time is over though nothing was planned or looked at', () => {
-    const bare = judge({ overdue: true, outcome: undefined });
-    assert.match(bare.message, /there was no plan for it/);
+    const bare = judge({ overdue: true, plan: undefined });
+    assert.match(bare.message, /the planner had no plan for it/);
     const formerNodes = [
       { name: 'n1', percent: 30 },
       { name: 'n3', percent: 10 },
     ];
-    const found = judge({ overdue: true, outcome: undefined, formerNodes });
+    const found = judge({ overdue: true, plan: undefined, formerNodes });
     assert.ok('affinity' in found);
     assert.deepEqual(found.affinity, { kind: 'Preferred', hostnames: ['h-n1'] });
-    assert.match(
-      judge({ overdue: true, outcome: undefined, unready: 'Dataset x is not ready' }).message,
-      /: Dataset x/,
-    );
+    assert.match(judge({ overdue: true, plan: undefined, unready: 'Dataset x is not ready' }).message, /: Dataset x/);
   });
 });

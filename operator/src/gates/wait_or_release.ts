@@ -3,7 +3,7 @@ import type { Gate } from '@hearth/common/resources';
 import type { AffinityPlan } from '../planner/index.ts';
 import type { NodeReadiness } from '../preload/index.ts';
 import type { Releasing, Waiting } from './group_action.ts';
-import type { Outcome } from './outcome.ts';
+import type { Plan } from './plan.ts';
 import type { Release } from './release_reason.ts';
 
 export interface Situation {
@@ -11,7 +11,7 @@ export interface Situation {
   /** The time of the gate is over. */
   overdue: boolean;
   /** Undefined: the plan is being made. */
-  outcome: Outcome | undefined;
+  plan: Plan | undefined;
   /** Undefined: the nodes have not been looked at yet. */
   readiness: ReadonlyMap<string, NodeReadiness> | undefined;
   /** The Datasets that are not ready, as the end of a sentence; empty: all are. */
@@ -24,28 +24,28 @@ export interface Situation {
 
 /** Pure. The pods of a group wait for something, or go, all together, for a reason. */
 export function waitOrRelease(situation: Situation): Waiting | Releasing {
-  const { gate, overdue, outcome, readiness, unready } = situation;
+  const { gate, overdue, plan, readiness, unready } = situation;
   if (overdue) return timedOut(situation);
   if (unready !== '') {
     if (gate.mode === 'Prefer') return released('NoPlan', `starts at once, as ${unready}`);
     return { kind: 'wait', message: unready };
   }
-  if (outcome === undefined) return { kind: 'wait', message: 'choosing nodes for the pod' };
-  const why = clause(outcome.message);
-  if (outcome.kind === 'release') return released(outcome.reason, `starts without waiting: ${why}`);
-  const affinity = (pod: string) => outcome.affinity.get(pod);
+  if (plan === undefined) return { kind: 'wait', message: 'choosing nodes for the pod' };
+  const why = clause(plan.message);
+  if (plan.kind === 'release') return released(plan.reason, `starts without waiting: ${why}`);
+  const affinity = (pod: string) => plan.affinity.get(pod);
   if (gate.mode === 'Prefer') return { ...released('Prefer', `starts at once: ${why}`), affinity };
-  const behind = outcome.nodes.filter((node) => !isWarm(readiness?.get(node), gate));
-  if (behind.length === 0) return { ...released('Warm', arrival(outcome.nodes, readiness, gate)), affinity };
-  if (outcome.expected.size === 0) {
+  const behind = plan.nodes.filter((node) => !isWarm(readiness?.get(node), gate));
+  if (behind.length === 0) return { ...released('Warm', arrival(plan.nodes, readiness, gate)), affinity };
+  if (plan.expected.size === 0) {
     return { ...released('NoFreeNode', `starts without waiting: ${why}`), affinity: (pod) => wish(affinity(pod)) };
   }
   return { kind: 'wait', message: `${progress(behind, readiness, gate)} (${why})` };
 }
 
 /** The plan as a wish: a node that an autoscaler adds has another name than any that the plan knows. */
-function wish(plan: AffinityPlan | undefined): AffinityPlan | undefined {
-  return plan && { kind: 'Preferred', hostnames: plan.wished ?? plan.hostnames };
+function wish(affinity: AffinityPlan | undefined): AffinityPlan | undefined {
+  return affinity && { kind: 'Preferred', hostnames: affinity.wished ?? affinity.hostnames };
 }
 
 function isWarm(node: NodeReadiness | undefined, gate: Gate): boolean {
@@ -65,7 +65,7 @@ function arrival(
 ): string {
   const unstored = nodes.filter((node) => !isWarm(readiness?.get(node), { ...gate, readyWhen: 'Stored' }));
   if (unstored.length === 0) return `starts where its bytes are: ${few(nodes)}`;
-  return `starts where its bytes are in memory: ${few(nodes)}; it reads through FUSE until they are stored on ${few(unstored)}`;
+  return `starts where its bytes are in memory: ${few(nodes)}; the pod reads through FUSE until the agents have stored them on ${few(unstored)}`;
 }
 
 function released(reason: Release, message: string): Releasing {
@@ -73,11 +73,11 @@ function released(reason: Release, message: string): Releasing {
 }
 
 /** Still it had better start where most of the bytes are. */
-function timedOut({ gate, outcome, readiness, unready, formerNodes, hostname }: Situation): Releasing {
+function timedOut({ gate, plan, readiness, unready, formerNodes, hostname }: Situation): Releasing {
   const release = released('TimedOut', `starts cold, as the time of its gate (${gate.timeout}) is over`);
-  const planned = outcome?.kind === 'warm' ? outcome.nodes : formerNodes.map(({ name }) => name);
+  const planned = plan?.kind === 'warm' ? plan.nodes : formerNodes.map(({ name }) => name);
   if (planned.length === 0) {
-    const why = unready === '' ? 'there was no plan for it' : unready;
+    const why = unready === '' ? 'the planner had no plan for it' : unready;
     return { ...release, message: `${release.message}: ${why}` };
   }
   const former = new Map(formerNodes.map(({ name, percent }) => [name, percent]));

@@ -90,7 +90,7 @@ export class NodeReconciler implements Reconciler<NodeFacts, ObservedNode, NodeA
     const after = `after ${cluster.spec.startupTaint.timeout}`;
     const why =
       missing.length === 0
-        ? `${after} the agent is still not ready; pods may run here, and read their datasets when it is`
+        ? `${after} the agent is still not ready; pods may run here, and read their Datasets when the agent is ready`
         : `${after} the node still does not hold ${missing.join(', ')}; pods may run here, and read them from elsewhere`;
     events.eventFor(kinds.Node, node, 'Warning', 'AgentLate', `Removed the startup taint: ${why}`);
     const message = `Removed the startup taint of node ${name}: ${why}`;

@@ -121,8 +121,15 @@ async function lead(options: OperatorOptions, parts: Parts, term: AbortSignal): 
   const volumes = partOfSource(reflectors.volumes, ({ ours }) => ours);
   const pods = partOfSource(reflectors.pods, ({ uses }) => (uses.size === 0 ? undefined : uses));
   const awaiting = partOfSource(reflectors.pods, (pod) => pod.awaiting);
-  const { daemonSets, statefulSets, services, configMaps, disruptionBudgets, secrets } = reflectors;
-  const owned = { daemonSets, statefulSets, services, configMaps, disruptionBudgets, secrets };
+  const { configMaps, secrets } = reflectors;
+  const owned = {
+    DaemonSet: reflectors.daemonSets,
+    StatefulSet: reflectors.statefulSets,
+    Service: reflectors.services,
+    ConfigMap: configMaps,
+    PodDisruptionBudget: reflectors.disruptionBudgets,
+    Secret: secrets,
+  };
   const common = { api, agents, clusters, events, logger };
   try {
     await Promise.all([
@@ -160,5 +167,5 @@ async function allSynced(reflectors: Reflectors, logger: Logger, signal: AbortSi
 function unsynced(reflectors: Reflectors): string[] {
   return allReflectors(reflectors)
     .filter(([, reflector]) => !reflector.hasSynced)
-    .map(([name]) => `${name} have not been listed yet; look for the API server's refusals in the log`);
+    .map(([name]) => `${name} are not listed yet; look for errors of the API server in the log`);
 }

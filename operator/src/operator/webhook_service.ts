@@ -43,8 +43,8 @@ export class WebhookService {
   /** Why it cannot serve; empty: it can. */
   reasons(): string[] {
     const expiresAt = this.#server.expiresAt;
-    if (expiresAt === undefined) return ['the webhook has no certificate yet; the leader makes it'];
-    return expiresAt > this.#clock.date() ? [] : ['the certificate of the webhook is over; the leader renews it'];
+    if (expiresAt === undefined) return ['the webhook has no certificate yet; the leader issues one'];
+    return expiresAt > this.#clock.date() ? [] : ['the certificate of the webhook has expired; the leader renews it'];
   }
 
   async close(lingerMs: number): Promise<void> {
@@ -57,7 +57,7 @@ export class WebhookService {
     try {
       this.#server.setCertificate(texts['tls.crt'] ?? '', texts['tls.key'] ?? '');
     } catch (thrown) {
-      logger.warn('new webhook certificate rejected; the old one stays in use', { error: HearthError.from(thrown) });
+      logger.warn('rejected a new webhook certificate; the old one stays in use', { error: HearthError.from(thrown) });
     }
   }
 }

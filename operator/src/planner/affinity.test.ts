@@ -34,7 +34,7 @@ describe('affinity of a plan', () => {
     assert.deepEqual(warm(only(input([node('a')], [given]))).affinity, {
       kind: 'Preferred',
       hostnames: ['a'],
-      reason: 'The pods use resource claims, scheduler other, of which the plan does not know where it is.',
+      reason: 'The pods use resource claims, scheduler other, whose places the plan does not know.',
     });
   });
 

@@ -24,7 +24,7 @@ export function affinityOf(
   });
   if (group.affinity === 'Preferred') return preferred();
   if (group.unmodelled.length > 0) {
-    return preferred(`The pods use ${group.unmodelled.join(', ')}, of which the plan does not know where it is.`);
+    return preferred(`The pods use ${group.unmodelled.join(', ')}, whose places the plan does not know.`);
   }
   const left = group.pods.length - places.length;
   if (cold.length > 0) {

@@ -62,7 +62,7 @@ describe('nodes of a CachePreload', () => {
     assert.equal(trouble?.reason, 'TooFewNodes');
     assert.equal(
       trouble?.message,
-      '4 nodes are asked for and 1 of 5 qualify: b has no agent; c has an agent that does not serve: ; ' +
+      '4 nodes are wanted, and 1 of 5 qualify: b has no agent; c has an agent that does not serve: ; ' +
         'd lacks 600 bytes of free cache space; e does not have the labels of nodeSelector',
     );
     assert.deepEqual([...cramped], [['d', 600]]);

@@ -87,7 +87,7 @@ function chooseReplicas(
     ...Array.from(unfit, ([name, reason]) => `${name} ${reason}`),
     ...Array.from(cramped, ([name, bytes]) => `${name} lacks ${bytes} bytes of free cache space`),
   ].sort();
-  const message = `${replicas} nodes are asked for and ${nodes.length} of ${observed.nodes.length} qualify${others.length === 0 ? '' : `: ${listed(others, { most: 10, separator: '; ' })}`}`;
+  const message = `${replicas} nodes are wanted, and ${nodes.length} of ${observed.nodes.length} qualify${others.length === 0 ? '' : `: ${listed(others, { most: 10, separator: '; ' })}`}`;
   return { nodes, trouble: { reason: 'TooFewNodes', message }, cramped, replaced };
 }
 

@@ -38,10 +38,15 @@ function readyOf(preload: CachePreload, observed: ObservedPreload, assessment: A
   const { obstacle, deadlinePassed, complete, expired, choice, nodes } = assessment;
   const not = (reason: string, message: string) => condition('Ready', 'False', reason, message);
   if (expired) {
-    return condition('Ready', 'True', 'Expired', 'everything was there; the ttl is over, and its pins were released');
+    return condition(
+      'Ready',
+      'True',
+      'Expired',
+      'every node had everything; the ttl is over, and the operator has released the pins',
+    );
   }
   if (deadlinePassed) {
-    const message = `the deadline of ${preload.spec.deadline} passed when ${nodes.filter(({ phase }) => phase === 'Ready').length} of ${nodes.length} nodes had everything; what is there stays`;
+    const message = `the deadline of ${preload.spec.deadline} passed when ${nodes.filter(({ phase }) => phase === 'Ready').length} of ${nodes.length} nodes had everything; their bytes stay`;
     return not('DeadlineExceeded', message);
   }
   if (obstacle !== undefined) return not(obstacle.reason, obstacle.message);
@@ -57,8 +62,8 @@ function readyOf(preload: CachePreload, observed: ObservedPreload, assessment: A
   const code = failed?.parts.find(({ errorCode }) => errorCode !== '')?.errorCode;
   if (failed !== undefined) return not(code ?? 'Failed', waiting);
   const phases = new Set(nodes.map(({ phase }) => phase));
-  if (phases.has('Warming')) return not('Warming', 'bytes are on their way');
-  if (phases.has('Verifying')) return not('Verifying', 'what has come is read again and compared');
+  if (phases.has('Warming')) return not('Warming', 'agents are fetching the bytes');
+  if (phases.has('Verifying')) return not('Verifying', 'agents are comparing the bytes with the digests of the origin');
   if (nodes.some(({ missingRoom }) => missingRoom > 0)) return not('InsufficientSpace', waiting);
   if (choice.trouble !== undefined) return not(choice.trouble.reason, choice.trouble.message);
   if (phases.has('Gone')) return not('NodesGone', waiting);
@@ -67,14 +72,14 @@ function readyOf(preload: CachePreload, observed: ObservedPreload, assessment: A
 
 /** True when pods that start now on its nodes find everything there, if only in memory. */
 function inMemoryOf({ nodes, inMemory, expired }: Assessment): ConditionState {
-  if (expired) return condition('InMemory', 'True', 'Expired', 'everything was there');
+  if (expired) return condition('InMemory', 'True', 'Expired', 'every node had everything in memory');
   if (inMemory) return condition('InMemory', 'True', 'InMemory', 'all nodes have everything in memory, or stored');
   const behind = lacking(nodes, 'in memory', (node) => node.inMemory);
   return condition('InMemory', 'False', 'Pending', behind);
 }
 
 function storedOf({ nodes, stored, expired }: Assessment): ConditionState {
-  if (expired) return condition('Stored', 'True', 'Expired', 'everything was stored');
+  if (expired) return condition('Stored', 'True', 'Expired', 'every node had stored everything');
   if (stored) return condition('Stored', 'True', 'Stored', 'all nodes have stored everything');
   const behind = lacking(nodes, 'stored', (node) => node.stored);
   return condition('Stored', 'False', 'Pending', behind);
@@ -83,7 +88,7 @@ function storedOf({ nodes, stored, expired }: Assessment): ConditionState {
 /** Without figures, which are in the rows of the nodes: a condition is written whenever its message changes. */
 function lacking(nodes: readonly NodeProgress[], where: string, has: (node: NodeProgress) => boolean): string {
   const behind = nodes.filter((node) => !has(node)).map(({ name }) => name);
-  if (behind.length === 0) return 'not all of its nodes and files are known yet';
+  if (behind.length === 0) return 'the operator does not know all nodes and files yet';
   return `not everything is ${where} yet on ${listed(behind, { most: maxListed, what: 'nodes' })}`;
 }
 
@@ -98,7 +103,7 @@ function datasetsCondition({ datasets }: ObservedPreload, { obstacle, wanted }: 
     return condition('DatasetsReady', 'False', about, obstacle?.message ?? '');
   }
   if (wanted.length < datasets.length)
-    return condition('DatasetsReady', 'False', 'DatasetNotReady', 'not looked at yet');
+    return condition('DatasetsReady', 'False', 'DatasetNotReady', 'the operator has not looked at all Datasets yet');
   const words = wanted.map(({ dataset, manifest }) => `${dataset} ${manifest.slice(0, 12)}`).join(', ');
   return condition('DatasetsReady', 'True', 'Ready', words);
 }
@@ -129,7 +134,7 @@ function pinnedCondition({ spec }: CachePreload, { nodes, expired }: Assessment)
   if (nodes.length > 0 && lacking.length === 0)
     return condition('Pinned', 'True', 'Pinned', 'all nodes keep the files');
   const names = lacking.map(({ name }) => name);
-  const where = nodes.length === 0 ? 'there is no node yet' : `not yet on ${listed(names, { most: maxListed })}`;
+  const where = nodes.length === 0 ? 'the preload has no node yet' : `not yet on ${listed(names, { most: maxListed })}`;
   return condition('Pinned', 'False', 'Pending', where);
 }
 
@@ -137,7 +142,7 @@ function deadlineCondition(preload: CachePreload, { deadlineAt, deadlinePassed }
   const { deadline } = preload.spec;
   if (deadline === undefined) return [];
   if (deadlinePassed) return [condition('DeadlineMet', 'False', 'DeadlineExceeded', `${deadline} after its creation`)];
-  if (deadlineAt === undefined) return [condition('DeadlineMet', 'True', 'Met', 'everything was there in time')];
+  if (deadlineAt === undefined) return [condition('DeadlineMet', 'True', 'Met', 'every node had everything in time')];
   return [condition('DeadlineMet', 'Unknown', 'Counting', `until ${new Date(deadlineAt).toISOString().slice(0, 19)}Z`)];
 }
 

@@ -116,7 +116,7 @@ export class JobTracker {
       } catch (thrown) {
         if (signal.aborted) return;
         const error = HearthError.from(thrown);
-        logger.debug('could not read the progress of a warm job; retrying', { job: name, error });
+        logger.debug('failed to read the progress of a warm job; retrying', { job: name, error });
         if (error.code === 'NotFound') {
           this.#known.delete(name);
           return;

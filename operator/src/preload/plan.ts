@@ -152,7 +152,7 @@ function released(
 function eventsOf({ spec, status }: CachePreload, { choice, newRound, wanted, expired }: Assessment): PreloadAction[] {
   const events: PreloadAction[] = [];
   if (choice.replaced.length > 0) {
-    const message = `${choice.replaced.join(', ')} cannot hold it any more; it is brought to ${choice.nodes.join(', ')}`;
+    const message = `${choice.replaced.join(', ')} cannot hold the Datasets any more; agents bring them to ${choice.nodes.join(', ')}`;
     events.push({ kind: 'event', type: 'Warning', reason: 'NodeReplaced', message });
   }
   if (newRound && (status?.revisions?.length ?? 0) > 0) {

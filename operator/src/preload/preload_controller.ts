@@ -151,7 +151,7 @@ class PreloadController {
     try {
       readiness.set(key, readinessOf(preload, await this.#reconciler.observe(preload, signal)));
     } catch (thrown) {
-      this.#options.logger.debug('could not read the readiness of a CachePreload', {
+      this.#options.logger.debug('failed to read the readiness of a CachePreload', {
         key,
         error: HearthError.from(thrown),
       });
@@ -259,7 +259,7 @@ class PreloadController {
           // Asked when the agents have answered: others may have been made meanwhile.
           .sweep((uid) => this.#keys.has(uid), signal)
           .catch((thrown) =>
-            logger.debug('could not look for orphaned warm jobs and pins; retrying', {
+            logger.debug('failed to look for orphaned warm jobs and pins; retrying', {
               error: HearthError.from(thrown),
             }),
           );

@@ -123,7 +123,7 @@ export class PreloadReconciler implements ObjectReconciler<CachePreload, Observe
     }
     const executor = this.#executorOf(preload);
     if (executor === undefined)
-      throw new HearthError('Unavailable', 'the agents of its StorageCluster are not known yet');
+      throw new HearthError('Unavailable', 'the operator does not know the agents of its StorageCluster yet');
     const uid = preload.metadata.uid ?? '';
     switch (action.kind) {
       case 'pin':
@@ -151,7 +151,7 @@ export class PreloadReconciler implements ObjectReconciler<CachePreload, Observe
       this.#unreachable.set(uid, since);
       if (now() - since < removalTimeoutMs) return { waitingFor: message, requeueAfterMs: cleanUpAgainMs };
       // When agents answer again what is left of it is found and ended.
-      const words = `agents could not be reached (${message}); its jobs and pins are removed when they can`;
+      const words = `the operator could not reach agents (${message}); it removes jobs and pins when it can`;
       events.eventFor(cachePreloads, preload, 'Warning', 'RemovedWithoutAgents', words);
     }
     this.forget(objectKey(preload), preload);
@@ -214,7 +214,7 @@ export class PreloadReconciler implements ObjectReconciler<CachePreload, Observe
     const { manifest = '', revision = '', conditions } = dataset.status ?? {};
     if (manifest !== '') return { ...base, present: { manifest, revision }, trouble: undefined };
     const ready = conditions?.find(({ type }) => type === 'Ready');
-    const message = `waits for Dataset ${name}: ${ready?.message ?? 'it has not been looked at yet'}`;
+    const message = `waits for Dataset ${name}: ${ready?.message ?? 'the operator has not looked at it yet'}`;
     return { ...base, present: { manifest, revision }, trouble: { reason: 'DatasetNotReady', message } };
   }
 

@@ -135,7 +135,7 @@ function isLive(job: WarmJob, { state }: WarmJobNode): boolean {
 /** Why what is to be ready in memory is not before it is stored; empty: it is. */
 function storedOnly({ spec }: CachePreload, agent: NodeStatus): string {
   if (spec.readyWhen !== 'Memory' || agent.apiFeatures.includes('memory-ready')) return '';
-  return 'counts when it is stored, as the release of its agent does not report what is in memory';
+  return 'counts stored bytes alone, as the release of its agent does not report bytes in memory';
 }
 
 function stateOf(job: WarmJob, part: WarmJobNode): Pick<Part, 'state' | 'message' | 'errorCode'> {

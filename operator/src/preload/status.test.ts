@@ -230,7 +230,7 @@ describe('memory in the status of a CachePreload', () => {
     assert.deepEqual(condition(status, 'Ready'), ['False', 'Warming']);
     const row = status.nodes?.find(({ name }) => name === 'b');
     assert.equal(row?.bytesInMemory, 700);
-    assert.match(row?.message ?? '', /^counts when it is stored, as the release of its agent does not report/);
+    assert.match(row?.message ?? '', /^counts stored bytes alone, as the release of its agent does not report/);
     const plain = statusFor(preloadObject(named('a', 'b')), { ...scene, nodes }, parts, created);
     assert.equal(plain.nodes?.find(({ name }) => name === 'b')?.message, '');
   });

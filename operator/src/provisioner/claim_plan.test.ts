@@ -97,7 +97,7 @@ describe('plan for a claim', () => {
   it('waits for a Dataset that is missing, not Ready or going, and says so', () => {
     assert.equal(
       said(claim(), storageClass(), undefined),
-      'Normal WaitingForDataset: waits for Dataset team/llama: there is none yet',
+      'Normal WaitingForDataset: waits for Dataset team/llama, which does not exist yet',
     );
     assert.match(said(claim(), storageClass(), llama()), /^Normal WaitingForDataset: .* to be Ready \(it is new\)$/);
     const failed = readyStatus({ conditions: [written('Ready', 'False', 'Unauthenticated', 'the hub answered 401')] });

@@ -55,13 +55,13 @@ function refuse(claim: PendingClaim, storageClass: ClassView): string | undefine
     return `a volume of ${driverName} shows a Dataset: give the claim a dataSourceRef with apiGroup ${apiGroup}, kind ${datasets.kind} and its name. Scratch and durable volumes are not supported yet`;
   }
   if (source.apiGroup !== apiGroup || source.kind !== datasets.kind) {
-    return `dataSourceRef is of kind ${source.kind} of the group "${source.apiGroup}"; volumes of ${driverName} are made from kind ${datasets.kind} of the group ${apiGroup}`;
+    return `dataSourceRef is of kind ${source.kind} of the group "${source.apiGroup}"; ${driverName} makes volumes from kind ${datasets.kind} of the group ${apiGroup}`;
   }
   if (source.namespace !== '') {
     return `dataSourceRef names the namespace ${source.namespace}; a claim may use only a Dataset of its own namespace, so leave it out`;
   }
   if (claim.block) return 'a Dataset is a folder of files and cannot be a block device; set volumeMode: Filesystem';
-  if (claim.selector) return 'volumes that are made for a claim cannot be chosen by a selector; remove spec.selector';
+  if (claim.selector) return 'a claim that asks for a new volume cannot have a selector; remove spec.selector';
   const unknown = Object.keys(storageClass.parameters).filter((name) => !knownParameters.includes(name));
   if (unknown.length > 0) {
     return `StorageClass ${storageClass.name} has unknown parameters (${unknown.join(', ')}); known are ${knownParameters.join(', ')}`;
@@ -80,9 +80,9 @@ function planVolume(
   const wait = (type: 'Normal' | 'Warning', reason: string, message: string): ClaimPlan => {
     return { kind: 'wait', type, reason, message };
   };
-  if (dataset === undefined) return wait('Normal', 'WaitingForDataset', `waits for ${what}: there is none yet`);
+  if (dataset === undefined) return wait('Normal', 'WaitingForDataset', `waits for ${what}, which does not exist yet`);
   if (dataset.metadata.deletionTimestamp !== undefined) {
-    return wait('Warning', 'DatasetIsDeleted', `${what} is being deleted; no new volumes are made of it`);
+    return wait('Warning', 'DatasetIsDeleted', `${what} is being deleted; Hearth makes no new volumes of it`);
   }
   const ready = dataset.status?.conditions?.find((one) => one.type === 'Ready');
   const { cluster, manifest, bytes = 0 } = dataset.status ?? {};

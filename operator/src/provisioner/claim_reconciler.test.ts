@@ -98,7 +98,7 @@ describe('claims', () => {
     llama = undefined;
     await reconcile();
     await reconcile();
-    assert.deepEqual(events, ['Normal WaitingForDataset: waits for Dataset team/llama: there is none yet']);
+    assert.deepEqual(events, ['Normal WaitingForDataset: waits for Dataset team/llama, which does not exist yet']);
     llama = dataset({}, readyStatus());
     createFails = new HearthError('Unavailable', 'the API server is away');
     await assert.rejects(reconcile(), { code: 'Unavailable' });

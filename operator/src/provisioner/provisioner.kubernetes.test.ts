@@ -82,7 +82,7 @@ describe('volumes of claims, with the binder of Kubernetes', () => {
 
   it('are made when the Dataset is Ready, as large as it is, and go with the claim', async () => {
     await cluster.apply(claimObject('c'));
-    await told('c', /^Normal WaitingForDataset: waits for Dataset default\/llama: there is none yet/);
+    await told('c', /^Normal WaitingForDataset: waits for Dataset default\/llama, which does not exist yet/);
     await cluster.apply(datasetObject('llama'));
     const claim = await bound('c');
     const volume = await volumeOf('c');

@@ -101,7 +101,7 @@ class Shell<T extends ReconciledObject, Observed, Action> {
     try {
       await this.#write(object, conditions, figures, signal, false);
     } catch (thrown) {
-      logger.debug('could not write the failure into the status', { error: thrown });
+      logger.debug('failed to write the failure into the status', { error: thrown });
     }
     events.eventFor(reconciler.type, object, 'Warning', ready?.reason ?? error.code, ready?.message ?? error.message);
     throw error;

@@ -52,7 +52,7 @@ describe('the condition Volumes', () => {
   it('is unknown while an agent does not serve, whatever that agent said before', () => {
     const away = condition(told({ n1: [alive], n2: [alive] }), [node('n1'), node('n2', false)]);
     assert.deepEqual([away.status, away.reason], ['Unknown', 'AgentsNotReady']);
-    assert.match(away.message, /not known: n2$/);
+    assert.match(away.message, /do not serve: n2$/);
     assert.equal(condition(undefined, [node('n1', false)]).status, 'Unknown');
   });
 

@@ -61,7 +61,7 @@ const advices: readonly Advice[] = [
   },
   {
     type: 'Volumes',
-    holds: { reason: 'Alive', message: 'The mounts that pods were given are alive' },
+    holds: { reason: 'Alive', message: 'The mounts of all pods are alive' },
     lacks: [
       { capability: 'lost-volumes', reason: 'Lost', message: 'have pods whose mounts are dead' },
       { capability: 'volumes', reason: 'Rebound', message: 'have pods whose mounts died and were bound again' },
@@ -132,7 +132,7 @@ function conditionOf(
   const lack = lacks.find(({ capability }) => seen.some((agent) => capabilityOf(agent, capability)?.ready === false));
   if (lack !== undefined) return lacking(type, lack, seen);
   if (isLive && silent.length > 0) {
-    const message = `The agents of these nodes do not serve, so it is not known: ${listed(silent.toSorted())}`;
+    const message = `Not known, as the agents of these nodes do not serve: ${listed(silent.toSorted())}`;
     return { type, status: 'Unknown', reason: 'AgentsNotReady', message };
   }
   if (seen.length === 0 && before !== undefined) {

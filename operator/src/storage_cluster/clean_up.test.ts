@@ -50,7 +50,7 @@ describe('deletion of a StorageCluster', () => {
   it('removes agents and NodeCaches first, and waits for their pods by name', async () => {
     const { run, deleted } = setUp({ DaemonSet: ['agents'], Pod: ['agent-1'], Secret: ['ca'] }, ['n1']);
     assert.deepEqual(await run(), {
-      waitingFor: 'Waits for these to go: DaemonSet agents, Pod agent-1',
+      waitingFor: 'Waits until these objects are gone: DaemonSet agents, Pod agent-1',
       requeueAfterMs: 1_000,
     });
     assert.deepEqual(deleted, ['DaemonSet agents', 'NodeCache n1']);
@@ -64,7 +64,7 @@ describe('deletion of a StorageCluster', () => {
     assert.deepEqual(deleted, ['DaemonSet agents']);
     objects.Pod = ['holder-1'];
     assert.deepEqual(await run(), {
-      waitingFor: 'Waits for these to go: DaemonSet holders, Pod holder-1',
+      waitingFor: 'Waits until these objects are gone: DaemonSet holders, Pod holder-1',
       requeueAfterMs: 1_000,
     });
     assert.deepEqual(deleted, ['DaemonSet agents', 'DaemonSet holders']);
@@ -73,7 +73,7 @@ describe('deletion of a StorageCluster', () => {
   it('removes the store and certificates when agents have gone, and is done when nothing is left', async () => {
     const { run, deleted, objects } = setUp({ StatefulSet: ['etcd'], Secret: ['ca'], Pod: ['etcd-0'] });
     assert.deepEqual(await run(), {
-      waitingFor: 'Waits for these to go: StatefulSet etcd, Secret ca, Pod etcd-0',
+      waitingFor: 'Waits until these objects are gone: StatefulSet etcd, Secret ca, Pod etcd-0',
       requeueAfterMs: 1_000,
     });
     assert.deepEqual(deleted, ['StatefulSet etcd', 'Secret ca']);

@@ -62,8 +62,8 @@ export async function cleanUp(
   }
   if (left.length === 0) return 'done';
   const named = listed(left, { most: 10 });
-  if (patient) return { waitingFor: `Waits for these to go: ${named}`, requeueAfterMs: 1_000 };
-  const message = `After ${Math.round(timeoutMs / 60_000)} minutes these had not gone, and are left to the garbage collector: ${named}`;
+  if (patient) return { waitingFor: `Waits until these objects are gone: ${named}`, requeueAfterMs: 1_000 };
+  const message = `After ${Math.round(timeoutMs / 60_000)} minutes the operator leaves these objects to the garbage collector: ${named}`;
   events.eventFor(kinds.StorageCluster, cluster, 'Warning', 'DeletionIncomplete', message);
   return 'done';
 }

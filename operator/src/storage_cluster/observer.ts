@@ -20,7 +20,7 @@ import { etcdMemberName, etcdPeerName, etcdServiceName, etcdSetName, secretName 
 import { nodeStates } from './node_states.ts';
 import { type DesiredObject, desired } from './objects/index.ts';
 import type { Observation, StoreState } from './observation.ts';
-import { clusterOf, type OwnedObjects } from './owned_objects.ts';
+import { clusterOf, type OwnedObjects, type OwnedSources } from './owned_objects.ts';
 import { keyOf } from './plan.ts';
 import type { PodState } from './pod_state.ts';
 import { readReferences } from './references.ts';
@@ -61,7 +61,7 @@ export class Observer {
 
     const placement = placeNodes(clusters.all(), nodes.all());
     const conflicts = placement.conflicts.get(name) ?? [];
-    const serviceAddress = owned.service(etcdServiceName(name))?.spec?.clusterIP;
+    const serviceAddress = owned.get('Service', etcdServiceName(name))?.spec?.clusterIP;
     const members = this.#members(cluster);
     const store = members === undefined ? undefined : storeAddress(cluster, serviceAddress);
     const { originAuthorities, missing } = await readReferences(
@@ -125,7 +125,7 @@ export class Observer {
     const versions: Partial<Record<SecretRole, string>> = {};
     for (const role of roles) {
       const name = secretName(cluster, role);
-      const secret = owned.secret(name) ?? (await api.get(kinds.Secret, name, environment.namespace, signal));
+      const secret = owned.get('Secret', name) ?? (await api.get(kinds.Secret, name, environment.namespace, signal));
       if (secret === undefined) continue;
       texts[role] = secretTexts(secret);
       const version = secret.metadata?.resourceVersion;
@@ -139,7 +139,7 @@ export class Observer {
     const { replicas = 1 } = spec.store.etcd ?? {};
     if (spec.store.endpoints !== undefined || replicas === 1) return [];
     const addresses = Array.from({ length: replicas }, (_, index) => {
-      return this.#options.owned.service(etcdMemberName(metadata.name, index))?.spec?.clusterIP ?? '';
+      return this.#options.owned.get('Service', etcdMemberName(metadata.name, index))?.spec?.clusterIP ?? '';
     });
     return addresses.includes('') ? undefined : addresses;
   }
@@ -147,7 +147,7 @@ export class Observer {
   #foreign(cluster: string, objects: readonly DesiredObject[]): string[] {
     return objects
       .filter(({ type, object }) => {
-        const present = this.#options.owned.get(type, object.metadata?.name ?? '');
+        const present = this.#options.owned.get(type.kind as keyof OwnedSources, object.metadata?.name ?? '');
         return present !== undefined && clusterOf(present) !== cluster;
       })
       .map(({ type, object }) => keyOf(type, object));
@@ -162,7 +162,7 @@ export class Observer {
     const { endpoints } = cluster.spec.store;
     // Agents are ready only while they reach it.
     if (endpoints !== undefined) return { endpoints, ready: answers, trouble: undefined, memberLost: false };
-    const set = this.#options.owned.statefulSet(etcdSetName(cluster.metadata.name));
+    const set = this.#options.owned.get('StatefulSet', etcdSetName(cluster.metadata.name));
     const wanted = cluster.spec.store.etcd?.replicas ?? 1;
     const ready = (set?.status?.readyReplicas ?? 0) > wanted / 2;
     const troubles = pods.flatMap(({ component, trouble }) => (component === 'etcd' && trouble ? [trouble] : []));

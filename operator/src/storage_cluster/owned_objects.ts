@@ -12,14 +12,14 @@ import {
 import { clusterLabel } from '@hearth/common/resources';
 import type { Source } from '../kubernetes/index.ts';
 
-/** Reflectors of what the operator makes in its own namespace, chosen by `ownedSelector`. */
+/** Reflectors of what the operator makes in its own namespace, by kind, chosen by `ownedSelector`. */
 export interface OwnedSources {
-  daemonSets: Source<DaemonSet>;
-  statefulSets: Source<StatefulSet>;
-  services: Source<Service>;
-  configMaps: Source<ConfigMap>;
-  disruptionBudgets: Source<PodDisruptionBudget>;
-  secrets: Source<Secret>;
+  DaemonSet: Source<DaemonSet>;
+  StatefulSet: Source<StatefulSet>;
+  Service: Source<Service>;
+  ConfigMap: Source<ConfigMap>;
+  PodDisruptionBudget: Source<PodDisruptionBudget>;
+  Secret: Source<Secret>;
 }
 
 /** Kinds of which a StorageCluster has objects, in the order in which they are deleted. */
@@ -42,67 +42,18 @@ export class OwnedObjects {
     this.#namespace = namespace;
   }
 
-  get(type: ResourceType, name: string): KubernetesObject | undefined {
-    return this.#source(type)?.get(`${this.#namespace}/${name}`);
-  }
-
-  statefulSet(name: string): StatefulSet | undefined {
-    return this.#sources.statefulSets.get(`${this.#namespace}/${name}`);
-  }
-
-  service(name: string): Service | undefined {
-    return this.#sources.services.get(`${this.#namespace}/${name}`);
-  }
-
-  secret(name: string): Secret | undefined {
-    return this.#sources.secrets.get(`${this.#namespace}/${name}`);
+  get<Kind extends keyof OwnedSources>(kind: Kind, name: string): ReturnType<OwnedSources[Kind]['get']> {
+    return this.#sources[kind].get(`${this.#namespace}/${name}`) as ReturnType<OwnedSources[Kind]['get']>;
   }
 
   /** Everything with the cluster's label but Secrets, which are never deleted while it is there. */
   ofCluster(cluster: string): { type: ResourceType; object: KubernetesObject }[] {
     return ownedTypes
       .filter((type) => type.kind !== 'Secret')
-      .flatMap((type) =>
-        (this.#source(type)?.all() ?? [])
-          .filter((object) => clusterOf(object) === cluster)
-          .map((object) => ({ type, object })),
-      );
-  }
-
-  /** Calls back with the cluster of every object that changed. Gives the way to stop. */
-  onChange(listener: (cluster: string) => void): () => void {
-    const stops = Object.values(this.#sources).map((source: Source<KubernetesObject>) =>
-      source.onChange((_key, before, after) => {
-        const clusters = new Set([before, after].map((object) => object && clusterOf(object)));
-        for (const cluster of clusters) if (cluster !== undefined) listener(cluster);
-      }),
-    );
-    return () => {
-      for (const stop of stops) stop();
-    };
-  }
-
-  async synced(): Promise<void> {
-    await Promise.all(Object.values(this.#sources).map((source: Source<KubernetesObject>) => source.synced()));
-  }
-
-  #source(type: ResourceType): Source<KubernetesObject> | undefined {
-    switch (type.kind) {
-      case 'DaemonSet':
-        return this.#sources.daemonSets;
-      case 'StatefulSet':
-        return this.#sources.statefulSets;
-      case 'Service':
-        return this.#sources.services;
-      case 'ConfigMap':
-        return this.#sources.configMaps;
-      case 'PodDisruptionBudget':
-        return this.#sources.disruptionBudgets;
-      case 'Secret':
-        return this.#sources.secrets;
-      default:
-        return undefined;
-    }
+      .flatMap((type) => {
+        const present: KubernetesObject[] = this.#sources[type.kind as keyof OwnedSources].all();
+        return present.filter((object) => clusterOf(object) === cluster).map((object) => ({ type, object }));
+      });
   }
 }
 

@@ -1,9 +1,16 @@
 import { type Logger, systemClock } from '@hearth/common';
-import { hasNewSpec, type KubernetesClient, ownKey, runController, WorkQueue, watch } from '@hearth/common/kubernetes';
+import {
+  hasNewSpec,
+  type KubernetesClient,
+  type KubernetesObject,
+  runController,
+  WorkQueue,
+  watch,
+} from '@hearth/common/kubernetes';
 import type { ClusterStatus } from '../agents/index.ts';
-import type { NodeFacts } from '../kubernetes/index.ts';
+import type { NodeFacts, Source } from '../kubernetes/index.ts';
 import { reconcileObject } from '../reconciler/index.ts';
-import { OwnedObjects, type OwnedSources } from './owned_objects.ts';
+import { clusterOf, OwnedObjects, type OwnedSources } from './owned_objects.ts';
 import { StorageClusterReconciler, type StorageClusterReconcilerOptions } from './storage_cluster_reconciler.ts';
 
 export interface StorageClusterControllerOptions
@@ -45,7 +52,9 @@ export async function runStorageClusterController(
       gatherMs,
     ),
     watch(pods, (_key, ...states) => states.flatMap((pod) => pod?.cluster || []), gatherMs),
-    watch(owned, ownKey, gatherMs),
+    ...Object.values<Source<KubernetesObject>>({ ...options.owned }).map((source) =>
+      watch(source, (_key, ...objects) => objects.flatMap((object) => (object && clusterOf(object)) ?? []), gatherMs),
+    ),
     watch(agents, (name, before, after) => (readinessOf(before) === readinessOf(after) ? [] : known(name)), gatherMs),
     watch(agents, known, figuresMs),
   ];

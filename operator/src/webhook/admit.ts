@@ -46,7 +46,7 @@ export function admit(pod: Pod, namespace: string, found: PodDatasets, random: s
   const { gate, warnings } = chooseGate(datasets, annotations);
   if (datasets.length === 0 && missing.length === 0) {
     if (gate.mode === 'Off') return unchanged(warnings);
-    return unchanged([...warnings, 'hearth: no volume of the pod is one of a Dataset; its gate is not heeded']);
+    return unchanged([...warnings, 'hearth: no volume of the pod is one of a Dataset; Hearth ignores its gate']);
   }
   // The pod's own gate stands, whatever unknown Datasets say.
   const off = gate.mode === 'Off' && (missing.length === 0 || annotations[gateAnnotations.mode] === 'Off');

@@ -46,7 +46,7 @@ export async function planWebhookCertificates(
     bundle = [authority.certificate, ...bundle];
     reasons.push(`the authority was renewed: ${fault}`);
   } else if (bundle.join('') !== before) {
-    reasons.push('a former authority in it is over');
+    reasons.push('a former authority in it has expired');
   }
 
   const request = { commonName: name, names: [name], server: true };

@@ -98,19 +98,15 @@ class Asked implements Known {
   }
 
   claim(key: string): ClaimView | undefined {
-    return (
-      this.#options.claims.get(key) ?? (this.#answers.get(`PersistentVolumeClaim ${key}`) as ClaimView | undefined)
-    );
+    return this.#options.claims.get(key) ?? this.#answer('PersistentVolumeClaim', key);
   }
 
   volume(name: string): VolumeFacts | undefined {
-    return (
-      this.#options.volumes.get(name) ?? (this.#answers.get(`PersistentVolume ${name}`) as VolumeFacts | undefined)
-    );
+    return this.#options.volumes.get(name) ?? this.#answer('PersistentVolume', name);
   }
 
   dataset(key: string): Dataset | undefined {
-    return this.#options.datasets.get(key) ?? (this.#answers.get(`Dataset ${key}`) as Dataset | undefined);
+    return this.#options.datasets.get(key) ?? this.#answer('Dataset', key);
   }
 
   has({ kind, key }: Missing): boolean {
@@ -118,10 +114,8 @@ class Asked implements Known {
   }
 
   async ask({ kind, key }: Missing, signal: AbortSignal): Promise<void> {
-    const { api } = this.#options;
-    const { name, namespace } = splitKey(key);
     this.left -= 1;
-    this.#answers.set(`${kind} ${key}`, await this.#get(kind, api, name, namespace, signal));
+    this.#answers.set(`${kind} ${key}`, await this.#get(kind, key, signal));
   }
 
   /** Objects that were not there are asked for again. */
@@ -129,13 +123,13 @@ class Asked implements Known {
     for (const [key, answer] of this.#answers) if (answer === undefined) this.#answers.delete(key);
   }
 
-  async #get(
-    kind: Missing['kind'],
-    api: FactsOptions['api'],
-    name: string,
-    namespace: string | undefined,
-    signal: AbortSignal,
-  ): Promise<unknown> {
+  #answer<T>(kind: Missing['kind'], key: string): T | undefined {
+    return this.#answers.get(`${kind} ${key}`) as T | undefined;
+  }
+
+  async #get(kind: Missing['kind'], key: string, signal: AbortSignal): Promise<unknown> {
+    const { api } = this.#options;
+    const { name, namespace } = splitKey(key);
     switch (kind) {
       case 'PersistentVolumeClaim': {
         const claim = await api.get(kinds.PersistentVolumeClaim, name, namespace, signal);

@@ -54,7 +54,7 @@ export class Webhook {
       metrics.answered(late ? 'late' : 'failed', clock.now() - began);
       const { namespace, pod } = request;
       const name = pod?.metadata?.name ?? pod?.metadata?.generateName;
-      logger.warn('pod admitted without a gate: its volumes could not be resolved', { namespace, name, late, error });
+      logger.warn('admitted a pod without a gate: failed to resolve its volumes', { namespace, name, late, error });
       return reviewOf(request.uid, nothing);
     } finally {
       cancelTimeout();

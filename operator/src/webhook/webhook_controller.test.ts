@@ -35,7 +35,7 @@ describe('reconciler of the webhook', () => {
   it('writes what is to be renewed, then what the API server does not believe yet', () => {
     assert.deepEqual(plan({}), []);
     assert.deepEqual(
-      plan({ believed: 'another' }, 'it is over').map(({ kind }) => kind),
+      plan({ believed: 'another' }, 'it has expired').map(({ kind }) => kind),
       ['writeSecret', 'writeAuthorities'],
     );
     assert.deepEqual(plan({ believed: '' }), [{ kind: 'writeAuthorities', authorities: 'authority' }]);

@@ -85,7 +85,7 @@ export class WebhookReconciler implements Reconciler<string, ObservedWebhook, We
         return logger.info('wrote the CA bundle of the MutatingWebhookConfiguration');
       case 'reportMissing':
         return logger.warn(
-          `there is no MutatingWebhookConfiguration ${webhookName}: no pod is gated; install the chart again`,
+          `found no MutatingWebhookConfiguration ${webhookName}, so no pod is gated; install the chart again`,
         );
     }
   }

@@ -37,7 +37,7 @@ export class WebhookServer {
     this.#server.requestTimeout = 10_000;
     this.#server.keepAliveTimeout = keepAliveMs;
     this.#server.on('tlsClientError', (error) => {
-      options.logger.debug('a connection to the webhook failed', { error });
+      options.logger.debug('failed to accept a connection to the webhook', { error });
     });
   }
 
@@ -92,7 +92,7 @@ export class WebhookServer {
       send(response, 200, JSON.stringify(answer), 'application/json');
     } catch (thrown) {
       const error = HearthError.from(thrown);
-      logger.warn('a request to the webhook could not be answered', { error });
+      logger.warn('failed to answer a request to the webhook', { error });
       send(response, error.code === 'InvalidArgument' ? 400 : 500, `${error.message}\n`);
     }
   }

@@ -60,7 +60,7 @@ export class NoticeReconciler implements ObjectReconciler<Notice, Observed, Acti
     return [{ kind: 'write', object: { metadata, data: { text } } }];
   }
 
-  /** The same action twice does what it does once. What is thrown is in the conditions, and tried again. */
+  /** The same action twice does what it does once. An error appears in the conditions, and the queue tries again. */
   async apply({ object }: Action, _notice: Notice, signal: AbortSignal): Promise<void> {
     await this.#options.api.apply(kinds.ConfigMap, object, { signal });
   }

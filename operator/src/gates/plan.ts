@@ -7,9 +7,13 @@ export interface PlanBytes {
   missingBytes: number;
 }
 
-/** The planner's result for all pods of a group together. */
-export type Outcome =
-  | { kind: 'release'; reason: ReleaseReason; message: string }
+/** The plan for all pods of a group together. */
+export type Plan = {
+  /** Names of the pods that it is for. */
+  pods: ReadonlySet<string>;
+  message: string;
+} & (
+  | { kind: 'release'; reason: ReleaseReason }
   | {
       kind: 'warm';
       /** In the order in which they are warmed. */
@@ -20,18 +24,19 @@ export type Outcome =
       expected: ReadonlyMap<string, RunningPod>;
       /** By node. */
       bytes: ReadonlyMap<string, PlanBytes>;
-      message: string;
-    };
+    }
+);
 
 /**
  * Pure. The plans of a group's parts as one. Where one part cannot wait the whole group does not: its pods start together
  * or are of no use. Undefined: a part has no plan.
  */
-export function outcomeOf(
+export function planOfParts(
   parts: readonly UnplannedGroup[],
   plans: ReadonlyMap<string, GroupPlan>,
   bytesOf: (dataset: string) => number,
-): Outcome | undefined {
+): Plan | undefined {
+  const pods = new Set(parts.flatMap((part) => part.pods));
   const nodes = new Map<string, PlanBytes>();
   const wantedBytes = (parts[0]?.datasets ?? []).reduce((sum, dataset) => sum + bytesOf(dataset), 0);
   const affinity = new Map<string, AffinityPlan>();
@@ -40,7 +45,7 @@ export function outcomeOf(
   for (const part of parts) {
     const plan = plans.get(part.key);
     if (plan === undefined) return undefined;
-    if (plan.kind === 'release') return plan;
+    if (plan.kind === 'release') return { ...plan, pods };
     for (const { node, missingBytes } of plan.nodes) {
       const missing = Object.values(missingBytes).reduce((sum, bytes) => sum + bytes, 0);
       nodes.set(node, { presentBytes: Math.max(0, wantedBytes - missing), missingBytes: missing });
@@ -54,6 +59,7 @@ export function outcomeOf(
   }
   return {
     kind: 'warm',
+    pods,
     nodes: [...nodes.keys()],
     affinity,
     expected,
