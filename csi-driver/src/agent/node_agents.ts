@@ -1,7 +1,7 @@
-import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { knock, longestSocketPath } from '@hearth/common';
 import { CsiError } from '../csi_error.ts';
+import { listFolder } from '../list_folder.ts';
 import { checkClusterName } from '../volume_request.ts';
 import { type ControlCalls, SocketCalls } from './control_calls.ts';
 
@@ -57,8 +57,9 @@ export class NodeAgents {
   async clusters(): Promise<string[]> {
     const { stateDirectory } = this.#options;
     const found: string[] = [];
-    for (const name of await listing(stateDirectory)) {
-      if ((await listing(join(stateDirectory, name, 'run'))).some((file) => file.endsWith('.sock'))) found.push(name);
+    for (const name of await listFolder(stateDirectory)) {
+      if ((await listFolder(join(stateDirectory, name, 'run'))).some((file) => file.endsWith('.sock')))
+        found.push(name);
     }
     return found.sort();
   }
@@ -68,7 +69,7 @@ export class NodeAgents {
     const clusters = await this.clusters();
     const [first, ...others] = clusters;
     if (first === undefined) {
-      const folders = await listing(this.#options.stateDirectory);
+      const folders = await listFolder(this.#options.stateDirectory);
       const traces = folders.length === 0 ? '' : `, and of ${folders.sort().join(', ')} only folders are left`;
       throw new CsiError(
         'FAILED_PRECONDITION',
@@ -97,15 +98,5 @@ export class NodeAgents {
     return cluster === undefined
       ? 'check that a node group of one selects this node (kubectl get storageclusters)'
       : 'check that one of its node groups selects this node';
-  }
-}
-
-async function listing(folder: string): Promise<string[]> {
-  try {
-    return await readdir(folder);
-  } catch (thrown) {
-    const { code } = thrown as NodeJS.ErrnoException;
-    if (code === 'ENOENT' || code === 'ENOTDIR') return [];
-    throw thrown;
   }
 }

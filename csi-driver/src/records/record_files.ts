@@ -1,8 +1,9 @@
 import { createHash } from 'node:crypto';
 import { constants } from 'node:fs';
-import { mkdir, open, readdir, readFile, rename, unlink } from 'node:fs/promises';
+import { mkdir, open, readFile, rename, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Logger } from '@hearth/common';
+import { listFolder } from '../list_folder.ts';
 import type { MountCalls } from '../mounts/index.ts';
 
 /** The fields that the record of any target has. */
@@ -130,16 +131,6 @@ export class RecordFiles<T extends TargetRecord> {
     if (record?.id === id && recordId(record.target) === id) return record;
     this.#logger.warn('ignoring a file that is not a record of a published volume', { path });
     return undefined;
-  }
-}
-
-async function listFolder(path: string): Promise<string[]> {
-  try {
-    return await readdir(path);
-  } catch (thrown) {
-    const { code } = thrown as NodeJS.ErrnoException;
-    if (code === 'ENOENT' || code === 'ENOTDIR') return [];
-    throw thrown;
   }
 }
 

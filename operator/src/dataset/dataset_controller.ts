@@ -20,7 +20,6 @@ import { hubLayoutFeature, mirrorsFeature } from './registration.ts';
 import { Removal } from './removal.ts';
 import { Resolutions } from './resolutions.ts';
 import { DatasetUsers, type Uses } from './users.ts';
-import { WrittenFigures } from './written_figures.ts';
 
 export interface DatasetControllerOptions {
   api: Pick<KubernetesClient, 'apply' | 'patch' | 'get'>;
@@ -76,7 +75,6 @@ class DatasetController {
       secrets: new SecretReader({ api, now, ...options.secretTimes }),
       resolutions: this.#resolutions,
       removal: new Removal({ agents, nodes: () => options.nodes.keys(), now, timeoutMs }),
-      written: new WrittenFigures(now),
     });
   }
 

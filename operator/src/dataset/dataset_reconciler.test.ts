@@ -23,7 +23,6 @@ describe('the reconciler of Datasets', () => {
       grant: { clusterRole: 'r', serviceAccount: { namespace: 'n', name: 's' } },
       resolutions: { get: () => undefined, start: () => {}, forget: () => {} },
       removal: {} as never,
-      written: { holdMs: () => 0, forget: () => {} } as never,
       events: { eventFor: () => {} },
       now: () => now,
     });

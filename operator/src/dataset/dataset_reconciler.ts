@@ -8,10 +8,11 @@ import {
 } from '@hearth/common/kubernetes';
 import { type Dataset, datasets, registeredName } from '@hearth/common/resources';
 import { type Agents, nodesWithout } from '../agents/index.ts';
-import type { CleanUpResult, ObjectReconciler, Pass } from '../reconciler/index.ts';
+import { type CleanUpResult, type ObjectReconciler, type Pass, WrittenFigures } from '../reconciler/index.ts';
 import { grantCommand, type SecretGrant, type SecretReader } from '../secrets/index.ts';
 import { conditionOf } from './assessment.ts';
 import { type ClusterChoice, type ClusterView, chooseCluster } from './cluster.ts';
+import { writtenFigures } from './figures.ts';
 import { joinSecrets, namedSecrets } from './named_secrets.ts';
 import type { ObservedDataset } from './observation.ts';
 import { type DatasetAction, plan, requeueAfterMs } from './plan.ts';
@@ -26,7 +27,6 @@ import type { Removal } from './removal.ts';
 import type { Resolutions } from './resolutions.ts';
 import { statusOf } from './status.ts';
 import { claimsOf, type DatasetUser, describeUsers } from './users.ts';
-import type { WrittenFigures } from './written_figures.ts';
 
 export interface DatasetReconcilerOptions {
   agents: Pick<Agents, 'get'>;
@@ -36,7 +36,6 @@ export interface DatasetReconcilerOptions {
   grant: SecretGrant;
   resolutions: Pick<Resolutions, 'get' | 'start' | 'forget'>;
   removal: Removal;
-  written: WrittenFigures;
   events: Pick<EventRecorder, 'eventFor'>;
   /** Milliseconds since the epoch. */
   now(): number;
@@ -47,6 +46,8 @@ type SecretsView = Pick<ObservedDataset, 'secret' | 'secretStaleInMs' | 'unusabl
 /** How soon users are looked at again: their going brings the Dataset back by itself. */
 const inUseMs = 60_000;
 const maxClaimsListed = 10;
+/** Between two writes of figures that change all the time, milliseconds. */
+const figuresMs = 5_000;
 
 /** Registers Datasets at the agents of their clusters, and reports in their status what the agents say. */
 export class DatasetReconciler implements ObjectReconciler<Dataset, ObservedDataset, DatasetAction> {
@@ -56,6 +57,7 @@ export class DatasetReconciler implements ObjectReconciler<Dataset, ObservedData
   readonly requeueAfterMs = requeueAfterMs;
   readonly status = (dataset: Dataset, pass: Pass<ObservedDataset, DatasetAction>) => statusOf(dataset, pass.observed);
   readonly #options: DatasetReconcilerOptions;
+  readonly #written: WrittenFigures<Dataset>;
   /** Credentials given to agents, as digests, by the Dataset's key. */
   readonly #sent = new Map<string, NonNullable<ObservedDataset['sent']>>();
   /** Names of the Secrets that were read last, by the Dataset's key. */
@@ -63,10 +65,11 @@ export class DatasetReconciler implements ObjectReconciler<Dataset, ObservedData
 
   constructor(options: DatasetReconcilerOptions) {
     this.#options = options;
+    this.#written = new WrittenFigures(options.now, writtenFigures);
   }
 
   async observe(dataset: Dataset): Promise<ObservedDataset> {
-    const { clusters, agents, resolutions, grant, written, now } = this.#options;
+    const { clusters, agents, resolutions, grant, now } = this.#options;
     const key = objectKey(dataset);
     const choice = this.#choose(dataset, clusters());
     const status = choice.kind === 'found' ? agents.get(choice.cluster.name)?.status : undefined;
@@ -85,7 +88,7 @@ export class DatasetReconciler implements ObjectReconciler<Dataset, ObservedData
       },
       attempt: resolutions.get(key),
       sent: this.#sent.get(key),
-      holdMs: written.holdMs(dataset),
+      holdMs: this.#written.holdMs(dataset, figuresMs),
       now: now(),
     };
   }
@@ -144,7 +147,7 @@ export class DatasetReconciler implements ObjectReconciler<Dataset, ObservedData
   /** The Dataset is gone: nothing is kept of it. */
   forget(key: string, { metadata }: Dataset): void {
     this.#options.resolutions.forget(key);
-    this.#options.written.forget(key);
+    this.#written.forget(key);
     this.#sent.delete(key);
     this.#needsSecrets(key, metadata.namespace ?? '', new Set());
   }

@@ -1,5 +1,5 @@
 import type { Dataset as AgentDataset } from '@hearth/common/generated/hearth/v1/control.ts';
-import type { DatasetStatus } from '@hearth/common/resources';
+import type { Dataset, DatasetStatus } from '@hearth/common/resources';
 
 const maxNodes = 500;
 const maxWarnings = 20;
@@ -80,4 +80,11 @@ export function isSameReport(a: AgentDataset | undefined, b: AgentDataset | unde
 function sameSources(a: readonly string[], b: readonly string[]): boolean {
   const placeOf = (text: string) => text.slice(0, text.indexOf(': '));
   return a.length === b.length && a.every((text, index) => placeOf(text) === placeOf(b[index] ?? ''));
+}
+
+/** The figures in a status that change all the time. */
+export function writtenFigures({ status }: Dataset): string {
+  const { residentBytes, percent, nodes, residency, conditions } = status ?? {};
+  const listing = conditions?.find((one) => one.type === 'Ready' && one.reason === 'Listing')?.message;
+  return JSON.stringify([residentBytes, percent, nodes, residency, listing]);
 }

@@ -1,5 +1,5 @@
-import { objectKey } from '@hearth/common/kubernetes';
 import type { CachePreload } from '@hearth/common/resources';
+import { WrittenFigures } from '../reconciler/index.ts';
 
 /** Between two writes of figures that change all the time, milliseconds. */
 const intervalMs = 1_000;
@@ -13,42 +13,36 @@ const restMs = 10_000;
 /** When the figures of CachePreloads were written last: each is sent to the API server once a second at most. */
 export class WrittenProgress {
   readonly #now: () => number;
-  readonly #written = new Map<string, { text: string; at: number }>();
+  readonly #written: WrittenFigures<CachePreload>;
   #moving = { count: 0, at: Number.NEGATIVE_INFINITY };
 
   /** `now`: milliseconds since the epoch. */
   constructor(now: () => number) {
     this.#now = now;
+    this.#written = new WrittenFigures(now, writtenProgress);
   }
 
   /** Milliseconds for which the figures in the status shall stay. Notices writes by the status given. */
   holdMs(preload: CachePreload): number {
-    const key = objectKey(preload);
-    const { bytesReady, bytesInMemory, bytesVerified, bytesPerSecond, secondsLeft, nodes = [] } = preload.status ?? {};
-    const text = [bytesReady, bytesInMemory, bytesVerified, bytesPerSecond, secondsLeft].join();
-    const known = this.#written.get(key);
-    const pauseMs = Math.max(
-      intervalMs,
-      (this.#countMoving() / maxWrites) * 1000,
-      Math.min(restMs, (nodes.length / maxRows) * 1000),
-    );
-    if (known?.text === text) return Math.max(0, known.at + pauseMs - this.#now());
-    // The first sight of a CachePreload is not a write of it.
-    this.#written.set(key, { text, at: known === undefined ? Number.NEGATIVE_INFINITY : this.#now() });
-    return known === undefined ? 0 : pauseMs;
+    const rows = preload.status?.nodes?.length ?? 0;
+    const ofMoving = (this.#countMoving() / maxWrites) * 1000;
+    const ofRows = Math.min(restMs, (rows / maxRows) * 1000);
+    return this.#written.holdMs(preload, Math.max(intervalMs, ofMoving, ofRows));
   }
 
   forget(key: string): void {
-    this.#written.delete(key);
+    this.#written.forget(key);
   }
 
   /** Counted once a second. */
   #countMoving(): number {
     const now = this.#now();
-    if (now - this.#moving.at < intervalMs) return this.#moving.count;
-    let count = 0;
-    for (const { at } of this.#written.values()) if (now - at < restMs) count += 1;
-    this.#moving = { count, at: now };
-    return count;
+    if (now - this.#moving.at >= intervalMs) this.#moving = { count: this.#written.countSince(restMs), at: now };
+    return this.#moving.count;
   }
+}
+
+function writtenProgress({ status = {} }: CachePreload): string {
+  const { bytesReady, bytesInMemory, bytesVerified, bytesPerSecond, secondsLeft } = status;
+  return [bytesReady, bytesInMemory, bytesVerified, bytesPerSecond, secondsLeft].join();
 }

@@ -5,3 +5,4 @@ export { reconcileKey } from './pass.ts';
 export type * from './reconciler.ts';
 export { retryDelayMs } from './retry_delay.ts';
 export { reconcileObject } from './shell.ts';
+export { WrittenFigures } from './written_figures.ts';
