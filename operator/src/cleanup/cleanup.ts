@@ -84,8 +84,7 @@ async function removeRest(options: CleanupOptions, deadline: number): Promise<vo
   for (const volume of await all(api, kinds.PersistentVolume, {}, signal)) {
     if (volume.spec?.csi?.driver === driverName) await dropFinalizer(api, kinds.PersistentVolume, volume, signal);
   }
-  await dropTaints(options);
-  await dropLabels(options);
+  await cleanNodes(options);
   await api.delete(kinds.Lease, operatorName, namespace, { signal });
 
   let left: string[] = [];
@@ -144,24 +143,19 @@ async function dropFinalizer<T extends KubernetesObject>(
   if (hasFinalizer(object)) await removeFinalizer(api, type, object, signal).catch(ignoring('NotFound'));
 }
 
-/** No operator is left that would remove the taint. */
-async function dropTaints({ api, signal, logger }: CleanupOptions): Promise<void> {
+/**
+ * No operator is left that would remove startup taints, or keep the labels current by which the scheduler finds nodes for
+ * volumes.
+ */
+async function cleanNodes({ api, signal, logger }: CleanupOptions): Promise<void> {
   for (const node of await all(api, kinds.Node, {}, signal)) {
-    const patch = withoutStartupTaint(node);
-    const { name = '' } = node.metadata ?? {};
-    if (patch === undefined) continue;
-    await api.patch(kinds.Node, name, undefined, patch, { kind: 'merge', signal }).catch(ignoring('NotFound'));
-    logger.info('removed a startup taint', { node: name });
-  }
-}
-
-/** No operator is left that would keep the labels current by which the scheduler finds nodes for volumes. */
-async function dropLabels({ api, signal }: CleanupOptions): Promise<void> {
-  for (const { metadata } of await all(api, kinds.Node, {}, signal)) {
-    const patch = withoutTopologyLabels(metadata?.labels);
-    if (patch === undefined) continue;
-    const { name = '' } = metadata ?? {};
-    await api.patch(kinds.Node, name, undefined, patch, { kind: 'merge', signal }).catch(ignoring('NotFound'));
+    const { name = '', labels } = node.metadata ?? {};
+    const untainted = withoutStartupTaint(node);
+    for (const patch of [untainted, withoutTopologyLabels(labels)]) {
+      if (patch === undefined) continue;
+      await api.patch(kinds.Node, name, undefined, patch, { kind: 'merge', signal }).catch(ignoring('NotFound'));
+    }
+    if (untainted !== undefined) logger.info('removed a startup taint', { node: name });
   }
 }
 
