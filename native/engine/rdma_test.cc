@@ -160,7 +160,6 @@ TEST_F(TwoPortsTest, BothCarryReadsAndAreCountedApart) {
   for (const RailStatistics& rail : peer.rdmaRails) {
     EXPECT_GT(rail.latency.total(), 0u);
     EXPECT_LE(rail.latency.total(), rail.requests);
-    EXPECT_GT(rail.bytesPerSecond, 0);
   }
   const PeerStatistics atB = of(*b_, "a");
   ASSERT_EQ(atB.rdmaRails.size(), 2u);
