@@ -116,11 +116,16 @@ async function fuzz(run: Run): Promise<Counts> {
   const { sources, targets } = fuzzers();
   const built = await buildNative(run, 'fuzz', targets);
   if (built.code !== 0) return failedStep('the build of the fuzzers');
+  // The agent that answers the fuzzer of libgd2fs.
+  const agent = await buildNative(run, 'release', ['hearth_gd2fs_serve']);
+  if (agent.code !== 0) return failedStep('the build of the agent for fuzzers');
+  const env = { HEARTH_GD2FS_SERVE: join(root, 'build/release/client_tests/hearth_gd2fs_serve') };
   const outcomes = sources.map(async (path, index) => {
     const program = `build/fuzz/${path.split('/')[1]}/${targets[index]}`;
     const corpus = join(root, 'build/corpus', targets[index] ?? '');
     mkdirSync(corpus, { recursive: true });
-    const outcome = await run(program, [`-max_total_time=${seconds}`, '-print_final_stats=1', corpus], { quiet: true });
+    const options = [`-max_total_time=${seconds}`, '-print_final_stats=1'];
+    const outcome = await run(program, [...options, corpus], { quiet: true, env });
     const executed = /number_of_executed_units: (\d+)/.exec(outcome.output)?.[1];
     console.log(`  ${targets[index]}: ${executed ?? 'no'} inputs in ${seconds} s, exit ${outcome.code}`);
     if (outcome.code !== 0) process.stdout.write(outcome.output.slice(-4000));
