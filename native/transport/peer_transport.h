@@ -185,9 +185,9 @@ struct TransportOptions {
   Clock::duration idleProbe =
       std::chrono::seconds(5);  // liveness probe; two missed close the connection
   std::uint64_t openFiles = 0;  // that this process may have; 0: as RLIMIT_NOFILE says
-  // RDMA ports over which reads are asked for and answered where the peer has some, too, each by the
-  // bandwidth that it turns out to have. The n-th port of an agent meets the n-th one of another, or
-  // one of those that it has.
+  // RDMA ports over which reads are asked for and answered where the peer has some, too, each by
+  // the bandwidth that it turns out to have. The n-th port of an agent meets the n-th one of
+  // another, or one of those that it has.
   std::vector<std::shared_ptr<Device>> rdma = {};
   // Memory that many answers lie in. Over RDMA they are sent from there, each region from the
   // moment that its owner has registered it with the port.
