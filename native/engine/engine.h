@@ -158,7 +158,7 @@ class Engine {
   // On the home shard's thread, for a shard that has started: takes the ports out of use that this
   // shard cannot use.
   [[nodiscard]] Status checkRdma(const Shard& shard);
-  void refusePort(const Device& port, const Error& reason);
+  void refusePort(const RdmaDevice& port, const Error& reason);
   // Has the RDMA ports know the memory for chunks, one after the other; reads into it go over TCP
   // before. An error: none of them does.
   [[nodiscard]] Task<Status> pinArena();

@@ -22,7 +22,7 @@ Task<Status> Engine::openRdma(const EngineOptions& options) {
 }
 
 Status Engine::checkRdma(const Shard& shard) {
-  for (const std::shared_ptr<Device>& port : rdma_.inUse()) {
+  for (const std::shared_ptr<RdmaDevice>& port : rdma_.inUse()) {
     const Status usable = shard.transport->rdmaStatus(*port);
     if (!usable.ok()) refusePort(*port, usable.error());
   }
@@ -31,14 +31,14 @@ Status Engine::checkRdma(const Shard& shard) {
   return {};
 }
 
-void Engine::refusePort(const Device& port, const Error& reason) {
+void Engine::refusePort(const RdmaDevice& port, const Error& reason) {
   rdma_.refuse(port, reason);
   commons_.log(EngineEvent::Level::kWarn, "no reads go over the RDMA port " +
                                               std::string(port.name()) + ": " + reason.message);
 }
 
 Task<Status> Engine::pinArena() {
-  for (const std::shared_ptr<Device>& port : rdma_.inUse()) {
+  for (const std::shared_ptr<RdmaDevice>& port : rdma_.inUse()) {
     auto pin = [port, regions = commons_.arena->regions()] {
       return RdmaPorts::pin(port, regions);
     };

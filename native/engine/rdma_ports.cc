@@ -31,7 +31,7 @@ std::string joined(const std::vector<std::string>& parts, const char* between) {
 Error noneOf(const Devices& found, const RdmaOptions& options) {
   std::vector<std::string> names, reasons;
   ErrorCode code = ErrorCode::kNotFound;
-  for (const std::shared_ptr<Device>& device : found.usable) names.emplace_back(device->name());
+  for (const std::shared_ptr<RdmaDevice>& device : found.usable) names.emplace_back(device->name());
   for (const Devices::Refusal& refusal : found.refused) {
     if (!refusal.port.empty()) names.push_back(refusal.port);
     if (!wanted(options, refusal.port)) continue;
@@ -48,7 +48,7 @@ Error noneOf(const Devices& found, const RdmaOptions& options) {
                     joined(names, ", ")};
 }
 
-const char* linkOf(const Device& device) {
+const char* linkOf(const RdmaDevice& device) {
   switch (device.gid().type) {
     case GidType::kInfiniBand:
       return "InfiniBand";
@@ -60,7 +60,7 @@ const char* linkOf(const Device& device) {
   return "";
 }
 
-RdmaStatistics::Port describe(const Device& device) {
+RdmaStatistics::Port describe(const RdmaDevice& device) {
   RdmaStatistics::Port port;
   port.name = device.name();
   port.active = device.usable();
@@ -91,7 +91,7 @@ Result<RdmaPorts> RdmaPorts::open(const RdmaOptions& options) {
   } else {
     found.refused.push_back({"", verbs.error()});
   }
-  for (std::shared_ptr<Device>& device : found.usable) {
+  for (std::shared_ptr<RdmaDevice>& device : found.usable) {
     if (wanted(options, std::string(device->name()))) ports.ports_.push_back({.device = device});
   }
   for (const Devices::Refusal& refusal : found.refused) {
@@ -110,7 +110,8 @@ Error RdmaPorts::required(const Error& reason) {
                            ". Mend that, or set rdma to auto to go on over TCP"};
 }
 
-Status RdmaPorts::pin(const std::shared_ptr<Device>& port, std::span<const ArenaRegion> regions) {
+Status RdmaPorts::pin(const std::shared_ptr<RdmaDevice>& port,
+                      std::span<const ArenaRegion> regions) {
   for (const ArenaRegion& region : regions) {
     const auto known = region.memory->registrationWith(port);
     if (!known.ok()) return known.error().within(std::string(port->name()));
@@ -118,24 +119,24 @@ Status RdmaPorts::pin(const std::shared_ptr<Device>& port, std::span<const Arena
   return {};
 }
 
-std::vector<std::shared_ptr<Device>> RdmaPorts::inUse() const {
-  std::vector<std::shared_ptr<Device>> devices;
+std::vector<std::shared_ptr<RdmaDevice>> RdmaPorts::inUse() const {
+  std::vector<std::shared_ptr<RdmaDevice>> devices;
   for (const Port& port : ports_)
     if (!port.refusal) devices.push_back(port.device);
   return devices;
 }
 
-RdmaPorts::Port& RdmaPorts::portOf(const Device& device) {
+RdmaPorts::Port& RdmaPorts::portOf(const RdmaDevice& device) {
   return *std::ranges::find_if(ports_,
                                [&](const Port& port) { return port.device.get() == &device; });
 }
 
-void RdmaPorts::refuse(const Device& port, const Error& reason) {
+void RdmaPorts::refuse(const RdmaDevice& port, const Error& reason) {
   std::optional<Error>& refusal = portOf(port).refusal;
   if (!refusal) refusal = reason;
 }
 
-void RdmaPorts::notePinned(const Device& port) { portOf(port).isPinned = true; }
+void RdmaPorts::notePinned(const RdmaDevice& port) { portOf(port).isPinned = true; }
 
 Status RdmaPorts::usable() const {
   if (none_) return *none_;

@@ -69,16 +69,16 @@ class RdmaPorts {
 
   [[nodiscard]] RdmaUse use() const { return use_; }
   // Those that reads go over, the best one first: all that could be opened and are not refused.
-  [[nodiscard]] std::vector<std::shared_ptr<Device>> inUse() const;
+  [[nodiscard]] std::vector<std::shared_ptr<RdmaDevice>> inUse() const;
   // Has the port pin all of `regions` and know them. Any thread, not an event loop: takes about a
   // second for ten GiB. kOutOfSpace: the limit of locked memory is too low. The kernel counts what
   // several ports pin once for each of them.
-  [[nodiscard]] static Status pin(const std::shared_ptr<Device>& port,
+  [[nodiscard]] static Status pin(const std::shared_ptr<RdmaDevice>& port,
                                   std::span<const ArenaRegion> regions);
   // Takes the port out of use, although it could be opened; its first reason counts.
-  void refuse(const Device& port, const Error& reason);
+  void refuse(const RdmaDevice& port, const Error& reason);
   // pin() has succeeded: reads into the memory for chunks go over that port from now on.
-  void notePinned(const Device& port);
+  void notePinned(const RdmaDevice& port);
   // A port is in use; else why none is.
   [[nodiscard]] Status usable() const;
   // As the message of a start that fails.
@@ -87,11 +87,11 @@ class RdmaPorts {
 
  private:
   struct Port {
-    std::shared_ptr<Device> device;
+    std::shared_ptr<RdmaDevice> device;
     bool isPinned = false;
     std::optional<Error> refusal = std::nullopt;
   };
-  [[nodiscard]] Port& portOf(const Device& device);
+  [[nodiscard]] Port& portOf(const RdmaDevice& device);
 
   RdmaUse use_ = RdmaUse::kOff;
   std::optional<Error> none_;                     // why no port could be opened

@@ -29,7 +29,7 @@ class RdmaPortsTest : public ::testing::Test {
   std::string used(std::vector<PortOptions> ports, std::vector<std::string> devices = {}) {
     const auto opened = open(std::move(ports), std::move(devices));
     std::string names;
-    for (const std::shared_ptr<Device>& port : opened->inUse())
+    for (const std::shared_ptr<RdmaDevice>& port : opened->inUse())
       names += (names.empty() ? "" : ", ") + std::string(port->name());
     return names;
   }
@@ -87,7 +87,7 @@ TEST_F(RdmaPortsTest, SayWhenAllOfThemHaveGoneDown) {
   auto opened = open({kFirst, kSecond});
   EXPECT_THAT(opened->statistics().reason, HasSubstr("being pinned"));
   const auto ports = opened->inUse();
-  for (const std::shared_ptr<Device>& port : ports) opened->notePinned(*port);
+  for (const std::shared_ptr<RdmaDevice>& port : ports) opened->notePinned(*port);
   EXPECT_EQ(opened->statistics().reason, "");
   fabric_.setLink(1, false);
   ports[0]->takeEvents();

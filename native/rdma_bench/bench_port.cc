@@ -30,10 +30,10 @@ bool isChosen(std::string_view port, const std::string& choice) {
   return choice.empty() || port == choice || port.substr(0, port.find('/')) == choice;
 }
 
-Result<std::shared_ptr<Device>> chosenDevice(const std::shared_ptr<Verbs>& verbs,
-                                             const PortChoice& choice) {
+Result<std::shared_ptr<RdmaDevice>> chosenDevice(const std::shared_ptr<Verbs>& verbs,
+                                                 const PortChoice& choice) {
   const Devices found = openDevices(verbs);
-  for (const std::shared_ptr<Device>& device : found.usable) {
+  for (const std::shared_ptr<RdmaDevice>& device : found.usable) {
     if (!isChosen(device->name(), choice.device)) continue;
     if (choice.gidIndex < 0) return device;
     const Status used = device->useGid(choice.gidIndex);
@@ -46,7 +46,7 @@ Result<std::shared_ptr<Device>> chosenDevice(const std::shared_ptr<Verbs>& verbs
     why += "; " + (refusal.port.empty() ? "" : refusal.port + ": ") + refusal.reason.message;
   if (found.refused.empty() && found.usable.empty())
     why += "; there is no RDMA device here (`hearth doctor rdma`)";
-  for (const std::shared_ptr<Device>& device : found.usable)
+  for (const std::shared_ptr<RdmaDevice>& device : found.usable)
     why += "; there is " + std::string(device->name());
   return Error{ErrorCode::kNotFound, why};
 }

@@ -58,17 +58,17 @@ class BenchPort {
 
   [[nodiscard]] PortSummary summary() const;
   [[nodiscard]] Endpoint& endpoint() { return *endpoint_; }
-  [[nodiscard]] const Device& device() const { return *device_; }
+  [[nodiscard]] const RdmaDevice& device() const { return *device_; }
   bool spins = false;  // polls without rest
 
  private:
-  explicit BenchPort(std::shared_ptr<Device> device) : device_(std::move(device)) {}
+  explicit BenchPort(std::shared_ptr<RdmaDevice> device) : device_(std::move(device)) {}
   [[nodiscard]] Status takeLine(Control& control,
                                 const std::function<Status(const std::string&)>& onLine,
                                 bool& hasTaken);
   [[nodiscard]] Status rest(Control& control);
 
-  const std::shared_ptr<Device> device_;
+  const std::shared_ptr<RdmaDevice> device_;
   std::unique_ptr<CompletionQueue> queue_;
   std::unique_ptr<Endpoint> endpoint_;  // ends before the queue
 };

@@ -25,7 +25,7 @@
 
 namespace hearth {
 
-class Device;
+class RdmaDevice;
 
 struct PeerAddress {
   std::string host;  // IP address
@@ -188,7 +188,7 @@ struct TransportOptions {
   // RDMA ports over which reads are asked for and answered where the peer has some, too, each by
   // the bandwidth that it turns out to have. The n-th port of an agent meets the n-th one of
   // another, or one of those that it has.
-  std::vector<std::shared_ptr<Device>> rdma = {};
+  std::vector<std::shared_ptr<RdmaDevice>> rdma = {};
   // Memory that many answers lie in. Over RDMA they are sent from there, each region from the
   // moment that its owner has registered it with the port.
   std::vector<std::shared_ptr<MemoryRegion>> arena = {};
@@ -285,7 +285,7 @@ class PeerTransport {
   [[nodiscard]] virtual Task<void> close() = 0;
   [[nodiscard]] virtual std::vector<PeerStatistics> statistics() const = 0;
   // Why this shard uses that RDMA port of its options for no peer; kOk where it does.
-  [[nodiscard]] virtual Status rdmaStatus(const Device& /*port*/) const { return {}; }
+  [[nodiscard]] virtual Status rdmaStatus(const RdmaDevice& /*port*/) const { return {}; }
 };
 
 // Makes the transport of one shard, as PeerTransport::create.

@@ -85,7 +85,7 @@ class RawEndpoint {
 
   const OnMessage onMessage_;
   std::recursive_mutex mutex_;
-  std::shared_ptr<Device> device_;
+  std::shared_ptr<RdmaDevice> device_;
   std::shared_ptr<MemoryRegion> memory_;
   std::unique_ptr<CompletionQueue> queue_;
   std::unique_ptr<Endpoint> endpoint_;

@@ -23,7 +23,7 @@ constexpr std::uint32_t kMostAtOnce = 256;
 }  // namespace
 
 Result<std::unique_ptr<RdmaShard>> RdmaShard::create(
-    Reactor& reactor, std::shared_ptr<Device> device,
+    Reactor& reactor, std::shared_ptr<RdmaDevice> device,
     std::vector<std::shared_ptr<MemoryRegion>> arena, RdmaTimes times) {
   std::unique_ptr<RdmaShard> made(new RdmaShard(reactor, std::move(device), times));
   if (const auto queue = made->addQueue(); !queue.ok()) return queue.error();

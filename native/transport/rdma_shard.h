@@ -39,7 +39,7 @@ class RdmaShard {
   // Pins a few megabytes. `arena`: memory that many answers lie in, which is sent from without a
   // copy once its owner has registered it. `reactor` must remain live while this object is used.
   [[nodiscard]] static Result<std::unique_ptr<RdmaShard>> create(
-      Reactor& reactor, std::shared_ptr<Device> device,
+      Reactor& reactor, std::shared_ptr<RdmaDevice> device,
       std::vector<std::shared_ptr<MemoryRegion>> arena, RdmaTimes times);
   ~RdmaShard();  // after stop(), and after the endpoints
 
@@ -58,7 +58,7 @@ class RdmaShard {
   [[nodiscard]] const RdmaTimes& times() const { return times_; }
   // Takes the completions that are there, ahead of the coroutine that does so.
   void takeNow();
-  [[nodiscard]] const std::shared_ptr<Device>& device() const { return device_; }
+  [[nodiscard]] const std::shared_ptr<RdmaDevice>& device() const { return device_; }
   // A copy of `frame` that can be sent; its owner gives the room back. kOutOfSpace: the device may
   // pin no more room for messages.
   [[nodiscard]] Result<MemorySlice> message(std::span<const std::byte> frame);
@@ -73,14 +73,14 @@ class RdmaShard {
     std::unique_ptr<CompletionQueue> completions;
     Operation* waiting = nullptr;
   };
-  RdmaShard(Reactor& reactor, std::shared_ptr<Device> device, RdmaTimes times)
+  RdmaShard(Reactor& reactor, std::shared_ptr<RdmaDevice> device, RdmaTimes times)
       : reactor_(reactor), device_(std::move(device)), times_(times), room_(reactor, 0) {}
   [[nodiscard]] Result<Queue*> addQueue();
   static Task<void> takeCompletions(RdmaShard& shard, Queue& queue);
   static Task<void> takeEvents(RdmaShard& shard);
 
   Reactor& reactor_;
-  const std::shared_ptr<Device> device_;
+  const std::shared_ptr<RdmaDevice> device_;
   const RdmaTimes times_;
   std::vector<std::unique_ptr<Queue>> queues_;
   Gate* gate_ = nullptr;  // since start()

@@ -22,14 +22,14 @@ inline constexpr Clock::duration kShortSilence = 100ms;
 
 class RdmaPair : public ::testing::Test {
  protected:
-  std::vector<std::shared_ptr<Device>> devices(std::vector<PortOptions> ports) {
+  std::vector<std::shared_ptr<RdmaDevice>> devices(std::vector<PortOptions> ports) {
     const std::size_t count = ports.size();
     Devices found = openDevices(std::make_shared<InProcessVerbs>(fabric_, std::move(ports)));
     EXPECT_EQ(found.usable.size(), count);
     return std::move(found.usable);
   }
   std::unique_ptr<TestNode> node(const std::string& name,
-                                 std::vector<std::shared_ptr<Device>> ports) {
+                                 std::vector<std::shared_ptr<RdmaDevice>> ports) {
     TransportOptions options = TestNode::optionsOf(name);
     options.rdma = std::move(ports);
     // A machine that is busy must not be taken for a path that is dead.
@@ -45,7 +45,7 @@ class RdmaPair : public ::testing::Test {
     a_->setPeers({b_->identity()});
     b_->setPeers({a_->identity()});
     into_ = *MemoryRegion::allocate(kChunkBytes);
-    for (const std::shared_ptr<Device>& port : portsOfA_)
+    for (const std::shared_ptr<RdmaDevice>& port : portsOfA_)
       ASSERT_TRUE(into_->registrationWith(port).ok());
   }
   void TearDown() override {
@@ -87,7 +87,7 @@ class RdmaPair : public ::testing::Test {
     std::vector<std::shared_ptr<MemoryRegion>> regions;
     for (std::size_t at = 0; at < count; ++at) {
       regions.push_back(*MemoryRegion::allocate(bytes));
-      for (const std::shared_ptr<Device>& port : portsOfA_)
+      for (const std::shared_ptr<RdmaDevice>& port : portsOfA_)
         EXPECT_TRUE(regions.back()->registrationWith(port).ok());
     }
     const Clock::duration slowest = a_->await([&] { return readAll(*a_, regions); });
@@ -107,7 +107,7 @@ class RdmaPair : public ::testing::Test {
   Fabric fabric_;
   Clock::duration silence_ = kHang;
   Clock::duration idle_ = Clock::duration::max();
-  std::vector<std::shared_ptr<Device>> portsOfA_;
+  std::vector<std::shared_ptr<RdmaDevice>> portsOfA_;
   std::unique_ptr<TestNode> a_, b_;
   std::shared_ptr<MemoryRegion> into_;
 

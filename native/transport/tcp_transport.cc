@@ -56,11 +56,11 @@ TcpTransport::TcpTransport(Reactor& reactor, TransportOptions options, PeerHandl
                 [this](const std::string& node) { return accountOf(node); }),
       callers_(reactor),
       self_(std::make_shared<TcpTransport*>(this)) {
-  for (const std::shared_ptr<Device>& device : options_.rdma) startRdma(device);
+  for (const std::shared_ptr<RdmaDevice>& device : options_.rdma) startRdma(device);
   acceptor_.useRdma(rdma_);
 }
 
-void TcpTransport::startRdma(const std::shared_ptr<Device>& device) {
+void TcpTransport::startRdma(const std::shared_ptr<RdmaDevice>& device) {
   auto made = RdmaShard::create(reactor_, device, options_.arena,
                                 {.silence = options_.rdmaSilence, .idle = options_.rdmaIdle});
   if (!made.ok()) {
@@ -83,7 +83,7 @@ std::shared_ptr<PeerStatistics> TcpTransport::accountOf(const std::string& node)
   return account;
 }
 
-Status TcpTransport::rdmaStatus(const Device& port) const {
+Status TcpTransport::rdmaStatus(const RdmaDevice& port) const {
   const auto found = rdmaRefused_.find(&port);
   return found == rdmaRefused_.end() ? Status() : found->second;
 }

@@ -41,7 +41,7 @@ class TcpTransport final : public PeerTransport {
                                     RequestTimeouts timeouts) override;
   Task<void> close() override;
   std::vector<PeerStatistics> statistics() const override;
-  Status rdmaStatus(const Device& port) const override;
+  Status rdmaStatus(const RdmaDevice& port) const override;
 
  private:
   // A range that may be read or written, over the rails of the peer.
@@ -49,7 +49,7 @@ class TcpTransport final : public PeerTransport {
                                   std::vector<std::uint32_t>& blockChecksums);
   [[nodiscard]] Result<std::shared_ptr<Peer>> peerOf(const std::string& node) const;
   [[nodiscard]] std::shared_ptr<PeerStatistics> accountOf(const std::string& node);
-  void startRdma(const std::shared_ptr<Device>& device);
+  void startRdma(const std::shared_ptr<RdmaDevice>& device);
   template <class Attempt>
   [[nodiscard]] static Task<Status> tryTwice(std::shared_ptr<Peer> peer, Lane lane,
                                              Attempt& attempt, RequestTimeouts timeouts);
@@ -61,7 +61,7 @@ class TcpTransport final : public PeerTransport {
   // Before all that has endpoints of them. None: RDMA is off, or no port can be used.
   std::vector<std::unique_ptr<RdmaShard>> rdmaShards_;
   std::vector<RdmaShard*> rdma_;
-  std::map<const Device*, Error> rdmaRefused_;  // ports that are not among them
+  std::map<const RdmaDevice*, Error> rdmaRefused_;  // ports that are not among them
   Dialler dialler_;
   Acceptor acceptor_;
   std::map<std::string, std::shared_ptr<PeerStatistics>> accounts_;

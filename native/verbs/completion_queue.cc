@@ -35,7 +35,7 @@ Error errorOf(const ibv_wc& completion) {
   }
 }
 
-Result<std::unique_ptr<CompletionQueue>> CompletionQueue::create(std::shared_ptr<Device> device,
+Result<std::unique_ptr<CompletionQueue>> CompletionQueue::create(std::shared_ptr<RdmaDevice> device,
                                                                  std::uint32_t entries) {
   std::unique_ptr<CompletionQueue> made(new CompletionQueue(std::move(device)));
   Verbs& verbs = made->device_->verbs();

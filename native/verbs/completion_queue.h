@@ -28,7 +28,7 @@ class CompletionQueue {
 
   // With room for `entries` completions at most, fewer where the device allows no more.
   [[nodiscard]] static Result<std::unique_ptr<CompletionQueue>> create(
-      std::shared_ptr<Device> device, std::uint32_t entries);
+      std::shared_ptr<RdmaDevice> device, std::uint32_t entries);
   ~CompletionQueue();  // after all endpoints
   CompletionQueue(const CompletionQueue&) = delete;
   CompletionQueue& operator=(const CompletionQueue&) = delete;
@@ -47,7 +47,7 @@ class CompletionQueue {
   [[nodiscard]] std::uint64_t strays() const { return strays_; }
   [[nodiscard]] std::uint64_t taken() const { return taken_; }
   [[nodiscard]] ibv_cq* queue() const { return queue_; }
-  [[nodiscard]] Device& device() const { return *device_; }
+  [[nodiscard]] RdmaDevice& device() const { return *device_; }
 
   // Of endpoints. A queue that overflows is lost with all queue pairs, so each reserves room for
   // everything that it may have under way. False: there is not so much left.
@@ -60,9 +60,9 @@ class CompletionQueue {
   void remove(std::uint32_t queuePair) { takers_.erase(queuePair); }
 
  private:
-  explicit CompletionQueue(std::shared_ptr<Device> device) : device_(std::move(device)) {}
+  explicit CompletionQueue(std::shared_ptr<RdmaDevice> device) : device_(std::move(device)) {}
 
-  const std::shared_ptr<Device> device_;
+  const std::shared_ptr<RdmaDevice> device_;
   ibv_comp_channel* channel_ = nullptr;
   ibv_cq* queue_ = nullptr;
   std::uint32_t entries_ = 0, reserved_ = 0;

@@ -63,21 +63,21 @@ std::uint64_t lanesOf(std::uint8_t width) {
 
 class VerbsRegistration final : public MemoryRegistration {
  public:
-  VerbsRegistration(std::shared_ptr<Device> device, ibv_mr* region)
+  VerbsRegistration(std::shared_ptr<RdmaDevice> device, ibv_mr* region)
       : device_(std::move(device)), region_(region) {}
   ~VerbsRegistration() override { device_->verbs().deregMr(region_); }
   [[nodiscard]] ibv_mr* region() const { return region_; }
 
  private:
-  const std::shared_ptr<Device> device_;
+  const std::shared_ptr<RdmaDevice> device_;
   ibv_mr* const region_;
 };
 
 }  // namespace
 
-Result<std::shared_ptr<Device>> Device::open(std::shared_ptr<Verbs> verbs, ibv_device* device,
-                                             std::uint8_t port) {
-  std::shared_ptr<Device> opened(new Device(std::move(verbs)));
+Result<std::shared_ptr<RdmaDevice>> RdmaDevice::open(std::shared_ptr<Verbs> verbs,
+                                                     ibv_device* device, std::uint8_t port) {
+  std::shared_ptr<RdmaDevice> opened(new RdmaDevice(std::move(verbs)));
   opened->portNumber_ = port;
   opened->name_ = std::string(device->name) + "/" + std::to_string(port);
   const auto failed = [&](const char* what) { return errnoError(errno, opened->name_ + what); };
@@ -94,12 +94,12 @@ Result<std::shared_ptr<Device>> Device::open(std::shared_ptr<Verbs> verbs, ibv_d
   return opened;
 }
 
-Device::~Device() {
+RdmaDevice::~RdmaDevice() {
   if (pd_ != nullptr) verbs_->deallocPd(pd_);
   if (context_ != nullptr) verbs_->closeDevice(context_);
 }
 
-Status Device::describe(ibv_device* device) {
+Status RdmaDevice::describe(ibv_device* device) {
   ibv_device_attr about{};
   if (verbs_->queryDevice(context_, &about) != 0) return errnoError(errno, "asking for its limits");
   limits_.sendRequests = std::min<std::uint32_t>(about.max_qp_wr, kMostSendRequests);
@@ -134,7 +134,7 @@ Status Device::describe(ibv_device* device) {
   return {};
 }
 
-void Device::readGids(int count) {
+void RdmaDevice::readGids(int count) {
   for (int index = 0; index < std::min(count, kMostGids); ++index) {
     ibv_gid gid{};
     if (verbs_->queryGid(context_, portNumber_, index, &gid) != 0) continue;
@@ -152,7 +152,7 @@ void Device::readGids(int count) {
   }
 }
 
-Status Device::useGid(int index) {
+Status RdmaDevice::useGid(int index) {
   std::string known;
   for (const GidEntry& entry : port_.gids) {
     if (entry.index == index) {
@@ -165,7 +165,7 @@ Status Device::useGid(int index) {
                name_ + " has no GID of index " + std::to_string(index) + "; " + known};
 }
 
-void Device::readPlace(ibv_device* device) {
+void RdmaDevice::readPlace(ibv_device* device) {
   if (device->ibdev_path[0] == '\0') return;
   const std::filesystem::path place = std::filesystem::path(device->ibdev_path) / "device";
   std::error_code ignored;
@@ -173,7 +173,7 @@ void Device::readPlace(ibv_device* device) {
   std::ifstream(place / "numa_node") >> port_.numaNode;
 }
 
-Result<std::unique_ptr<MemoryRegistration>> Device::enroll(const MemoryRegion& region) {
+Result<std::unique_ptr<MemoryRegistration>> RdmaDevice::enroll(const MemoryRegion& region) {
   if (!region.isHost())
     return Error{ErrorCode::kUnsupported, "this build registers no memory of GPUs"};
   const int access = kAccess | (limits_.hasWindows ? IBV_ACCESS_MW_BIND : 0);
@@ -190,12 +190,12 @@ Result<std::unique_ptr<MemoryRegistration>> Device::enroll(const MemoryRegion& r
   return std::unique_ptr<MemoryRegistration>(new VerbsRegistration(shared_from_this(), known));
 }
 
-ibv_mr* Device::registeredAs(const MemoryRegion& region) const {
+ibv_mr* RdmaDevice::registeredAs(const MemoryRegion& region) const {
   const MemoryRegistration* const known = region.knownTo(*this);
   return known == nullptr ? nullptr : static_cast<const VerbsRegistration*>(known)->region();
 }
 
-std::vector<std::uint32_t> Device::takeEvents() {
+std::vector<std::uint32_t> RdmaDevice::takeEvents() {
   std::vector<std::uint32_t> failed;
   ibv_async_event event{};
   while (verbs_->getAsyncEvent(context_, &event) == 0) {
@@ -236,7 +236,7 @@ Devices openDevices(const std::shared_ptr<Verbs>& verbs, int near) {
   for (int at = 0; at < count; ++at) {
     // A device has one port or two; the first failure that is not the port's ends the loop.
     for (std::uint8_t port = 1; port <= 2; ++port) {
-      auto device = Device::open(verbs, list[at], port);
+      auto device = RdmaDevice::open(verbs, list[at], port);
       if (device.ok()) {
         found.usable.push_back(std::move(*device));
       } else if (port == 1 || device.error().code != ErrorCode::kInvalidArgument) {
@@ -247,7 +247,7 @@ Devices openDevices(const std::shared_ptr<Verbs>& verbs, int near) {
   }
   verbs->freeDeviceList(list);
   std::ranges::stable_sort(found.usable, [near](const auto& a, const auto& b) {
-    const auto rank = [near](const Device& device) {
+    const auto rank = [near](const RdmaDevice& device) {
       return std::tuple(near >= 0 && device.port().numaNode != near, ~device.port().bitsPerSecond);
     };
     return rank(*a) < rank(*b);

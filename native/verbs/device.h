@@ -34,14 +34,15 @@ struct PortDescription {
   int numaNode = -1;                // -1: unknown
 };
 
-class Device final : public MemoryDevice, public std::enable_shared_from_this<Device> {
+class RdmaDevice final : public MemoryDevice, public std::enable_shared_from_this<RdmaDevice> {
  public:
   // Opens port `port` (the first is 1). Takes milliseconds. kPermissionDenied, kUnsupported for a
   // port without address or transport, kUnavailable for one that is down; the message says what to
   // do.
-  [[nodiscard]] static Result<std::shared_ptr<Device>> open(std::shared_ptr<Verbs> verbs,
-                                                            ibv_device* device, std::uint8_t port);
-  ~Device() override;
+  [[nodiscard]] static Result<std::shared_ptr<RdmaDevice>> open(std::shared_ptr<Verbs> verbs,
+                                                                ibv_device* device,
+                                                                std::uint8_t port);
+  ~RdmaDevice() override;
 
   // "mlx5_0/1". Any thread.
   [[nodiscard]] std::string_view name() const override { return name_; }
@@ -72,7 +73,7 @@ class Device final : public MemoryDevice, public std::enable_shared_from_this<De
 
  private:
   enum class State : std::uint8_t { kActive, kDown, kFailed };
-  explicit Device(std::shared_ptr<Verbs> verbs) : verbs_(std::move(verbs)) {}
+  explicit RdmaDevice(std::shared_ptr<Verbs> verbs) : verbs_(std::move(verbs)) {}
   [[nodiscard]] Status describe(ibv_device* device);
   void readGids(int count);
   void readPlace(ibv_device* device);
@@ -90,7 +91,7 @@ class Device final : public MemoryDevice, public std::enable_shared_from_this<De
 
 // All ports that can be used, and why the others cannot.
 struct Devices {
-  std::vector<std::shared_ptr<Device>> usable;
+  std::vector<std::shared_ptr<RdmaDevice>> usable;
   struct Refusal {
     std::string port;  // "mlx5_0/1", or "" of the whole library
     Error reason;

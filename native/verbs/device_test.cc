@@ -28,7 +28,7 @@ TEST(DeviceTest, DescribesItsPort) {
   Fabric fabric;
   const Devices found = devicesOf(fabric, {{.name = "mlx5_3", .address = 7, .mtu = IBV_MTU_1024}});
   ASSERT_EQ(found.usable.size(), 1u);
-  const Device& device = *found.usable.front();
+  const RdmaDevice& device = *found.usable.front();
   EXPECT_EQ(device.name(), "mlx5_3/1");
   EXPECT_EQ(device.port().mtuBytes, 1024u);
   EXPECT_EQ(device.port().bitsPerSecond, 200'000'000'000u);

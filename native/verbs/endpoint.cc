@@ -9,7 +9,7 @@ OpenedMemory::~OpenedMemory() {
   if (window != nullptr) device->verbs().deallocMw(window);
 }
 
-Result<std::unique_ptr<Endpoint>> Endpoint::create(std::shared_ptr<Device> device,
+Result<std::unique_ptr<Endpoint>> Endpoint::create(std::shared_ptr<RdmaDevice> device,
                                                    CompletionQueue& completions,
                                                    EndpointOptions options, OnMessage onMessage) {
   std::unique_ptr<Endpoint> made(new Endpoint(std::move(onMessage)));

@@ -40,7 +40,7 @@ class Endpoint final : private CompletionQueue::Taker {
 
   // Makes the queue pair and posts its receives. `completions` must remain live while this object
   // is used. kOutOfSpace: the completion queue has no room, or memory may not be pinned.
-  [[nodiscard]] static Result<std::unique_ptr<Endpoint>> create(std::shared_ptr<Device> device,
+  [[nodiscard]] static Result<std::unique_ptr<Endpoint>> create(std::shared_ptr<RdmaDevice> device,
                                                                 CompletionQueue& completions,
                                                                 EndpointOptions options,
                                                                 OnMessage onMessage);
@@ -81,7 +81,7 @@ class Endpoint final : private CompletionQueue::Taker {
     std::uint64_t requests = 0, signalled = 0, markers = 0, partialPosts = 0, bytesWritten = 0;
   };
   [[nodiscard]] Counts counts() const;
-  [[nodiscard]] const std::shared_ptr<Device>& device() const { return pair_->device(); }
+  [[nodiscard]] const std::shared_ptr<RdmaDevice>& device() const { return pair_->device(); }
 
  private:
   enum class State : std::uint8_t { kInitial, kReady, kFailed };

@@ -68,7 +68,7 @@ void expectMoves(RxePair& pair) {
 }
 
 // Takes events of the device until `reached` holds.
-void takeEventsUntil(Device& device, const std::function<bool()>& reached) {
+void takeEventsUntil(RdmaDevice& device, const std::function<bool()>& reached) {
   while (!reached()) {
     pollfd waiting{.fd = device.eventDescriptor(), .events = POLLIN, .revents = 0};
     ASSERT_GT(::poll(&waiting, 1, 60'000), 0) << "the kernel tells nothing of " << device.name();

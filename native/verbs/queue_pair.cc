@@ -30,7 +30,7 @@ ibv_mtu mtuOf(std::uint32_t bytes) {
 
 }  // namespace
 
-QueuePair::QueuePair(std::shared_ptr<Device> device, CompletionQueue& completions,
+QueuePair::QueuePair(std::shared_ptr<RdmaDevice> device, CompletionQueue& completions,
                      EndpointOptions options)
     : device_(std::move(device)), completions_(completions), options_(options) {
   const DeviceLimits& limits = device_->limits();
@@ -40,7 +40,7 @@ QueuePair::QueuePair(std::shared_ptr<Device> device, CompletionQueue& completion
       std::clamp(options_.signalEvery, 1u, std::max(options_.sendRequests / 2, 1u));
 }
 
-Result<std::unique_ptr<QueuePair>> QueuePair::create(std::shared_ptr<Device> device,
+Result<std::unique_ptr<QueuePair>> QueuePair::create(std::shared_ptr<RdmaDevice> device,
                                                      CompletionQueue& completions,
                                                      CompletionQueue::Taker& taker,
                                                      EndpointOptions options) {

@@ -30,7 +30,7 @@ class QueuePair {
   // `options`: of which the device and its limits take some away, as options() tells. `taker` hears
   // of completions until this object ends; both it and `completions` must remain live until then.
   // kOutOfSpace: the completion queue has no room, or memory may not be pinned.
-  [[nodiscard]] static Result<std::unique_ptr<QueuePair>> create(std::shared_ptr<Device> device,
+  [[nodiscard]] static Result<std::unique_ptr<QueuePair>> create(std::shared_ptr<RdmaDevice> device,
                                                                  CompletionQueue& completions,
                                                                  CompletionQueue::Taker& taker,
                                                                  EndpointOptions options);
@@ -64,17 +64,18 @@ class QueuePair {
   [[nodiscard]] MemorySlice copyOf(const MemoryVector& message) const {
     return copies_->copyOf(message);
   }
-  [[nodiscard]] const std::shared_ptr<Device>& device() const { return device_; }
+  [[nodiscard]] const std::shared_ptr<RdmaDevice>& device() const { return device_; }
 
  private:
-  QueuePair(std::shared_ptr<Device> device, CompletionQueue& completions, EndpointOptions options);
+  QueuePair(std::shared_ptr<RdmaDevice> device, CompletionQueue& completions,
+            EndpointOptions options);
   [[nodiscard]] Status createPair(CompletionQueue::Taker& taker);
   // With as much room for inline bytes as the device takes; null with errno when it takes none.
   [[nodiscard]] ibv_qp* createWith(ibv_qp_init_attr& about);
   [[nodiscard]] Status postReceives();
   [[nodiscard]] Status modify(ibv_qp_attr& attributes, int mask, const char* to);
 
-  const std::shared_ptr<Device> device_;
+  const std::shared_ptr<RdmaDevice> device_;
   CompletionQueue& completions_;
   EndpointOptions options_;
   ibv_qp* pair_ = nullptr;

@@ -6,7 +6,7 @@
 namespace hearth {
 
 Result<std::shared_ptr<RegisteredPool>> RegisteredPool::create(
-    const std::shared_ptr<Device>& device, std::size_t count, std::size_t bytes) {
+    const std::shared_ptr<RdmaDevice>& device, std::size_t count, std::size_t bytes) {
   auto memory = MemoryRegion::allocate(count * bytes);
   if (!memory.ok()) return memory.error();
   const auto known = (*memory)->registrationWith(device);

@@ -17,7 +17,7 @@ class RegisteredPool : public std::enable_shared_from_this<RegisteredPool> {
  public:
   // Pins `count` buffers of `bytes` each. kOutOfSpace: the device may not pin so much.
   [[nodiscard]] static Result<std::shared_ptr<RegisteredPool>> create(
-      const std::shared_ptr<Device>& device, std::size_t count, std::size_t bytes);
+      const std::shared_ptr<RdmaDevice>& device, std::size_t count, std::size_t bytes);
 
   [[nodiscard]] bool hasRoom() const { return !free_.empty(); }
   // Only with room, for at most as many bytes as a buffer has. `returned` is called when everybody

@@ -15,12 +15,12 @@ namespace hearth {
 
 // A window and the memory that it opens; ends with both. Of window.h.
 struct OpenedMemory {
-  explicit OpenedMemory(std::shared_ptr<Device> of) : device(std::move(of)) {}
+  explicit OpenedMemory(std::shared_ptr<RdmaDevice> of) : device(std::move(of)) {}
   ~OpenedMemory();
   OpenedMemory(const OpenedMemory&) = delete;
   OpenedMemory& operator=(const OpenedMemory&) = delete;
 
-  const std::shared_ptr<Device> device;
+  const std::shared_ptr<RdmaDevice> device;
   ibv_mw* window = nullptr;
   MemorySlice memory;     // while isOpen
   std::uint32_t key = 0;  // of the last opening

@@ -5,7 +5,7 @@
 namespace hearth {
 
 Result<std::unique_ptr<Window>> Window::create(Endpoint& endpoint) {
-  const std::shared_ptr<Device>& device = endpoint.device();
+  const std::shared_ptr<RdmaDevice>& device = endpoint.device();
   const Error none{ErrorCode::kUnsupported,
                    std::string(device->name()) + " has no memory windows of type 2"};
   if (!device->limits().hasWindows) return none;

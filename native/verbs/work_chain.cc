@@ -10,7 +10,7 @@ bool isInline(const QueuePair& pair, const Transfer& transfer) {
          transfer.local.size() <= pair.inlineBytes();
 }
 
-bool isKnown(const Device& device, const MemoryVector& memory) {
+bool isKnown(const RdmaDevice& device, const MemoryVector& memory) {
   return std::ranges::all_of(memory.slices(), [&](const MemorySlice& slice) {
     return device.registeredAs(*slice.region) != nullptr;
   });
@@ -26,7 +26,7 @@ bool isSmall(const QueuePair& pair, const Transfer& transfer) {
 
 Result<std::size_t> WorkChain::requestsOf(const QueuePair& pair, const Transfer& transfer) {
   const std::span<const MemorySlice> slices = transfer.local.slices();
-  const Device& device = *pair.device();
+  const RdmaDevice& device = *pair.device();
   if (transfer.kind == Transfer::Kind::kOpen || transfer.kind == Transfer::Kind::kClose)
     return std::size_t{1};
   if (!isKnown(device, transfer.local)) {

@@ -41,7 +41,7 @@ class ForwardingTransport : public PeerTransport {
   }
   Task<void> close() override { return inner_->close(); }
   std::vector<PeerStatistics> statistics() const override { return inner_->statistics(); }
-  Status rdmaStatus(const Device& port) const override { return inner_->rdmaStatus(port); }
+  Status rdmaStatus(const RdmaDevice& port) const override { return inner_->rdmaStatus(port); }
 
  private:
   const std::unique_ptr<PeerTransport> inner_;

@@ -53,7 +53,7 @@ class RdmaSchedules : public RdmaPair {
       const std::uint64_t blocks = 1 + pick(8);
       range.offset = pick(static_cast<unsigned>(kChunkBytes / kBlockBytes - blocks)) * kBlockBytes;
       range.memory = *MemoryRegion::allocate(blocks * kBlockBytes);
-      for (const std::shared_ptr<Device>& port : portsOfA_)
+      for (const std::shared_ptr<RdmaDevice>& port : portsOfA_)
         ASSERT_TRUE(range.memory->registrationWith(port).ok());
     }
     disturb();

@@ -33,7 +33,7 @@ class EndpointPair {
  public:
   struct Side {
     std::shared_ptr<InProcessVerbs> verbs;
-    std::shared_ptr<Device> device;
+    std::shared_ptr<RdmaDevice> device;
     std::unique_ptr<CompletionQueue> queue;
     std::unique_ptr<Endpoint> endpoint;
     std::vector<std::uint32_t> immediates;

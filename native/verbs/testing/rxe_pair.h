@@ -156,7 +156,7 @@ struct RxeSide {
   }
 
   EndpointOptions options{};
-  std::shared_ptr<Device> device;
+  std::shared_ptr<RdmaDevice> device;
   std::unique_ptr<CompletionQueue> queue;
   std::unique_ptr<Endpoint> endpoint;
   std::unique_ptr<Window> window;
