@@ -26,7 +26,7 @@ describe('readSource', () => {
   it('puts an endpoint into hub sources', async () => {
     assert.deepEqual(await kindOf(['hf://org/model@v1'], { endpoint: 'http://hub.local' }), {
       $case: 'hub',
-      value: { endpoint: 'http://hub.local', repoType: 'model', repo: 'org/model', revision: 'v1' },
+      value: { endpoint: 'http://hub.local', repoType: 'model', repo: 'org/model', revision: 'v1', layout: '' },
     });
   });
 
