@@ -177,7 +177,7 @@ describe('volumes of pods, by the driver and a real agent', () => {
     assert.notEqual(refused.code, 0);
     assert.match(
       refused.stderr,
-      /dataset default\.model is mounted on a by pod default\/after; it can be removed when/,
+      /dataset default\.model is mounted on a by pod default\/after; unmount it or delete the pod first/,
     );
     verify('after', new Map(digests).set('weights', sha256(readFileSync(join(origin, 'weights')))));
     await node.unpublish('after');

@@ -75,7 +75,7 @@ export class Removal {
     if (uses.length > 0) {
       const listed = uses.slice(0, maxUsesListed).join('; ');
       const more = uses.length > maxUsesListed ? `; and on ${uses.length - maxUsesListed} more nodes` : '';
-      throw new HearthError('InUse', `dataset ${name} is mounted ${listed}${more}; unmount it first`);
+      throw new HearthError('InUse', `dataset ${name} is mounted ${listed}${more}; unmount it or delete the pod first`);
     }
   }
 

@@ -43,7 +43,7 @@ describe('mounts', () => {
     await cluster.agent('b').mounts.mount('d', '/mnt/d', 'auto', soon());
     await assert.rejects(cluster.agent('a').removal.remove('d', { evict: false }, soon()), {
       code: 'InUse',
-      message: 'dataset d is mounted on b at /mnt/d (hearth unmount); unmount it first',
+      message: 'dataset d is mounted on b at /mnt/d (hearth unmount); unmount it or delete the pod first',
     });
     cluster.engine('b').disk.mounts.delete('/mnt/d');
     cluster.agent('b').onEvent({ kind: 'mountEnded', target: '/mnt/d', message: 'unmounted by hand' });
