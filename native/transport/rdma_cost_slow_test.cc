@@ -1,6 +1,5 @@
-// What a slice costs the processors of both agents, as docs/design/rdma.md says. Under callgrind
-// the same test counts instructions: twice as many slices (HEARTH_SLICES) need as many more as
-// these cost.
+// Measures the processor time that a slice costs each agent; docs/design/rdma.md records it.
+// HEARTH_SLICES and HEARTH_SLICE_BYTES choose how many slices of which size.
 #include <gtest/gtest.h>
 #include <pthread.h>
 
