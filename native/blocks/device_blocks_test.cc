@@ -9,15 +9,15 @@ using Direction = BlockTransfers::Direction;
 using testing_gpu::FakeGpu;
 using testing_gpu::randomBytes;
 
-constexpr std::size_t kBlockBytes = 3 * 4096;
+constexpr std::size_t kDeviceBlockBytes = 3 * 4096;
 constexpr std::size_t kBlocks = 6;
-constexpr std::chrono::milliseconds kLong{60'000};
+constexpr std::chrono::milliseconds kTransferTimeout{60'000};
 
 class DeviceBlocksTest : public testing_gpu::GpuFixture, public testing::WithParamInterface<bool> {
  protected:
   void openTransfers() {
     device_ = open();
-    memory_ = allocate(*device_, kBlocks * kBlockBytes);
+    memory_ = allocate(*device_, kBlocks * kDeviceBlockBytes);
     auto opened = BlockTransfers::open({.threads = 4, .direct = GetParam(), .device = device_});
     ASSERT_TRUE(opened.ok()) << opened.error().message;
     transfers_ = std::move(*opened);
@@ -28,12 +28,14 @@ class DeviceBlocksTest : public testing_gpu::GpuFixture, public testing::WithPar
     device_.reset();
   }
   BlockTransfer transfer(const std::string& path, std::size_t block) const {
-    auto* const address = reinterpret_cast<std::byte*>(memory_->address() + block * kBlockBytes);
-    return {path, 0, address, kBlockBytes, true};
+    auto* const address =
+        reinterpret_cast<std::byte*>(memory_->address() + block * kDeviceBlockBytes);
+    return {path, 0, address, kDeviceBlockBytes, true};
   }
   std::vector<BlockFailure> run(Direction direction, std::vector<BlockTransfer> all,
                                 std::uint64_t event = 0) {
-    auto ended = transfers_->wait(transfers_->begin(direction, std::move(all), event), kLong);
+    auto ended =
+        transfers_->wait(transfers_->begin(direction, std::move(all), event), kTransferTimeout);
     EXPECT_TRUE(ended.ok());
     return ended.ok() ? std::move(*ended) : std::vector<BlockFailure>();
   }
@@ -41,7 +43,8 @@ class DeviceBlocksTest : public testing_gpu::GpuFixture, public testing::WithPar
   std::vector<BlockTransfer> allBlocks() {
     std::vector<BlockTransfer> all;
     for (std::size_t i = 0; i < kBlocks; ++i) {
-      all.push_back(transfer(makeFile(std::to_string(i), std::vector<std::byte>(kBlockBytes)), i));
+      all.push_back(
+          transfer(makeFile(std::to_string(i), std::vector<std::byte>(kDeviceBlockBytes)), i));
     }
     return all;
   }
@@ -57,11 +60,11 @@ INSTANTIATE_TEST_SUITE_P(Paths, DeviceBlocksTest, testing::Bool(),
 TEST_P(DeviceBlocksTest, LoadsWhatWasDumped) {
   openTransfers();
   const std::vector<BlockTransfer> all = allBlocks();
-  const std::vector<std::byte> saved = randomBytes(kBlocks * kBlockBytes, 7);
+  const std::vector<std::byte> saved = randomBytes(kBlocks * kDeviceBlockBytes, 7);
   gpu().poke(memory_->address(), saved);
   EXPECT_TRUE(run(Direction::kDump, all).empty());
   for (std::size_t i = 0; i < kBlocks; ++i) {
-    const auto part = std::span(saved).subspan(i * kBlockBytes, kBlockBytes);
+    const auto part = std::span(saved).subspan(i * kDeviceBlockBytes, kDeviceBlockBytes);
     EXPECT_EQ(contents(all[i].path), std::vector<std::byte>(part.begin(), part.end())) << i;
   }
   gpu().poke(memory_->address(), std::vector<std::byte>(saved.size()));
@@ -80,24 +83,25 @@ TEST_P(DeviceBlocksTest, TellsTheDriverOfEnrolledMemoryOnce) {
 
 TEST_P(DeviceBlocksTest, AFailureIsThatOfItsBlockAlone) {
   openTransfers();
-  const std::vector<BlockTransfer> all{transfer(makeFile("good", randomBytes(kBlockBytes, 3)), 0),
-                                       transfer(folder_ + "/absent", 1),
-                                       transfer(makeFile("short", randomBytes(100, 4)), 2),
-                                       {makeFile("foreign", randomBytes(4096, 5)), 0,
-                                        reinterpret_cast<std::byte*>(4096), 4096, true}};
+  const std::vector<BlockTransfer> all{
+      transfer(makeFile("good", randomBytes(kDeviceBlockBytes, 3)), 0),
+      transfer(folder_ + "/absent", 1),
+      transfer(makeFile("short", randomBytes(100, 4)), 2),
+      {makeFile("foreign", randomBytes(4096, 5)), 0, reinterpret_cast<std::byte*>(4096), 4096,
+       true}};
   const std::vector<BlockFailure> failures = run(Direction::kLoad, all);
   ASSERT_EQ(failures.size(), 3U);
   EXPECT_EQ(failures[0].error.code, ErrorCode::kNotFound);
   EXPECT_EQ(failures[1].error.code, ErrorCode::kCorrupt);
   EXPECT_EQ(failures[2].error.code, ErrorCode::kInvalidArgument);
-  EXPECT_EQ(gpu().peek(memory_->address(), kBlockBytes), randomBytes(kBlockBytes, 3));
+  EXPECT_EQ(gpu().peek(memory_->address(), kDeviceBlockBytes), randomBytes(kDeviceBlockBytes, 3));
   EXPECT_EQ(transfers_->enroll(4096, 4096).code(), ErrorCode::kInvalidArgument);
 }
 
 TEST_P(DeviceBlocksTest, DumpsWhatTheGpuHasWrittenBeforeTheEvent) {
   openTransfers();
   const std::vector<BlockTransfer> all = allBlocks();
-  const std::vector<std::byte> computed = randomBytes(kBlocks * kBlockBytes, 11);
+  const std::vector<std::byte> computed = randomBytes(kBlocks * kDeviceBlockBytes, 11);
   // Copies of another stream stand for the work of a model: they run when the event is awaited.
   auto pinned = device_->pin(computed.size());
   auto stream = device_->stream();
@@ -116,7 +120,7 @@ TEST_P(DeviceBlocksTest, DumpsWhatTheGpuHasWrittenBeforeTheEvent) {
   ASSERT_EQ(cuda.eventRecord(event, work), 0);
   EXPECT_TRUE(run(Direction::kDump, all, reinterpret_cast<std::uint64_t>(event)).empty());
   for (std::size_t i = 0; i < kBlocks; ++i) {
-    const auto part = std::span(computed).subspan(i * kBlockBytes, kBlockBytes);
+    const auto part = std::span(computed).subspan(i * kDeviceBlockBytes, kDeviceBlockBytes);
     EXPECT_EQ(contents(all[i].path), std::vector<std::byte>(part.begin(), part.end())) << i;
   }
   EXPECT_EQ(cuda.eventDestroy(event), 0);

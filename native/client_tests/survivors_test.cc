@@ -13,7 +13,7 @@
 namespace hearth::testing_client {
 namespace {
 
-constexpr std::uint64_t kModelBytes = 3 * kChunkBytes + 777;
+constexpr std::uint64_t kSurvivorBytes = 3 * kChunkBytes + 777;
 constexpr std::size_t kMostRead = 1u << 20;
 const std::string kModel = "/dataset/llm/model";
 
@@ -91,7 +91,7 @@ class Workload {
   int begin(Asked& asked, std::mt19937_64& random) {
     switch (asked.call) {
       case Asked::Call::kRead: {
-        asked.offset = random() % kModelBytes;
+        asked.offset = random() % kSurvivorBytes;
         asked.size = 3 + random() % (kMostRead - 3);
         char* const at = asked.memory.data();
         std::fill(asked.memory.begin(), asked.memory.end(), '\0');
@@ -129,7 +129,7 @@ class Workload {
     switch (asked.call) {
       case Asked::Call::kRead: {
         EXPECT_EQ(code, 0u);
-        const std::size_t whole = std::min<std::size_t>(asked.size, kModelBytes - asked.offset);
+        const std::size_t whole = std::min<std::size_t>(asked.size, kSurvivorBytes - asked.offset);
         EXPECT_EQ(done.value, whole);
         EXPECT_TRUE(model_.compare(asked.offset, whole, asked.memory.data(), whole) == 0)
             << "other bytes at " << asked.offset;
@@ -138,7 +138,7 @@ class Workload {
       }
       case Asked::Call::kStat:
         EXPECT_EQ(code, 0u);
-        EXPECT_EQ(asked.st.size, kModelBytes);
+        EXPECT_EQ(asked.st.size, kSurvivorBytes);
         break;
       case Asked::Call::kList:
         EXPECT_EQ(code, 0u);
@@ -173,7 +173,7 @@ class Workload {
 
 struct SurvivorsTest : ClientTest {
   SurvivorsTest() {
-    origin.add("model", kModelBytes);
+    origin.add("model", kSurvivorBytes);
     for (const char* const name : {"a", "b", "c"})
       origin.add(std::string("folder/") + name, kBlockBytes);
     origin.write();
