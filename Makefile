@@ -109,6 +109,7 @@ generate: $(GENERATED) ## Write all generated sources again
 	@npm run --silent generate
 	@$(NODE) scripts/generate-crds.ts
 	@$(NODE) scripts/generate-rooms.ts
+	@$(NODE) monitoring/generate.ts
 
 format: $(GENERATED) ## Format all sources
 	@node_modules/.bin/biome check --write . > /dev/null

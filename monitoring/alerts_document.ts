@@ -6,7 +6,7 @@ export function alertsDocument(): string {
   const lines = [
     '# Alerts',
     '',
-    '<!-- Written by scripts/generate-monitoring.ts from scripts/monitoring. -->',
+    '<!-- Written by monitoring/generate.ts. -->',
     '',
     `The chart's PrometheusRule (\`metrics.prometheusRule.enabled\`) has these ${count} alerts. \`critical\`: readers or starting pods`,
     'suffer now. `warning`: somebody should look today. `info`: good to know. The labels `node` and `storage_cluster` come from the',

@@ -3,9 +3,7 @@ import { globSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { root, run, skip, TemporaryFolder } from '@hearth/common/testing';
 import { stringify } from 'yaml';
-import { alertGroups } from './alerts.ts';
-import { dashboards } from './dashboards.ts';
-import { ruleGroups, ruleTests } from './prometheus_rule.ts';
+import { alertGroups, dashboards, ruleGroups, ruleTests } from './index.ts';
 
 const alerts = alertGroups.flatMap((group) => group.alerts);
 
