@@ -32,10 +32,21 @@ export interface Wanted {
   datasets: ReadonlyMap<string, number>;
 }
 
-interface Entry extends Wanted {
+/** A group that is to be planned. */
+interface WantedGroup extends Wanted {
+  key: string;
   /** Clock time since when it is wanted. */
   since: number;
   plan: Plan | undefined;
+}
+
+/** One group, for as long as it has pods. */
+interface Group {
+  /** Undefined: no pod of the group waits. */
+  wanted?: WantedGroup | undefined;
+  lastPlan?: Plan;
+  /** By node: the bytes that the first plan with this node found there, and whether they were taken. */
+  readonly bytes: Map<string, PlanBytes & { taken: boolean }>;
 }
 
 /** After a change of what is wanted, so that pods that come together are planned together, ms. */
@@ -51,11 +62,7 @@ const agentsTimeoutMs = 30_000;
 export class PlanningQueue {
   readonly #options: PlanningQueueOptions;
   readonly #clock: Clock;
-  readonly #wanted = new Map<string, Entry>();
-  /** The last plan of every group, for as long as it has pods. */
-  readonly #plans = new Map<string, Plan>();
-  /** By group and node: what the first plan with this node found there, and whether it was taken. */
-  readonly #bytes = new Map<string, Map<string, PlanBytes & { taken: boolean }>>();
+  readonly #groups = new Map<string, Group>();
   /** By 'namespace/name': released pods that no scheduler has bound yet. */
   readonly #expected = new Map<string, RunningPod>();
   #timer: { at: number; cancel: () => void } | undefined;
@@ -70,7 +77,7 @@ export class PlanningQueue {
   start(): () => void {
     const { nodes, pods, agents } = this.#options;
     const later = () => {
-      if (this.#wanted.size > 0) this.#schedule(laterMs);
+      if ([...this.#groups.values()].some(({ wanted }) => wanted !== undefined)) this.#schedule(laterMs);
     };
     const stops = [
       nodes.onChange(later),
@@ -93,11 +100,11 @@ export class PlanningQueue {
    * until there is one for all: while pods keep coming, those that came first must not wait for the last.
    */
   want(key: string, wanted: Wanted): void {
-    const known = this.#wanted.get(key);
-    if (known !== undefined && isSame(known, wanted)) return;
-    const { since = this.#clock.now() } = known ?? {};
-    const plan = this.planFor(key, wanted);
-    this.#wanted.set(key, { ...wanted, since, plan });
+    const group: Group = this.#groups.get(key) ?? { bytes: new Map() };
+    if (group.wanted !== undefined && isSame(group.wanted, wanted)) return;
+    const { since = this.#clock.now() } = group.wanted ?? {};
+    group.wanted = { ...wanted, key, since, plan: this.planFor(key, wanted) };
+    this.#groups.set(key, group);
     for (const { namespace, pods } of wanted.parts) {
       for (const name of pods) this.#expected.delete(`${namespace}/${name}`);
     }
@@ -106,8 +113,8 @@ export class PlanningQueue {
 
   /** The pods go where their plan says. They take room there until they are seen to run. */
   released(key: string, namespace: string, pods: readonly string[]): void {
-    const plan = this.#wanted.get(key)?.plan;
-    this.#wanted.delete(key);
+    const plan = this.planOf(key);
+    this.unwant(key);
     if (plan?.kind !== 'warm') return;
     for (const pod of pods) {
       const running = plan.expected.get(pod);
@@ -117,40 +124,39 @@ export class PlanningQueue {
 
   /** No pod of the group waits; its last plan stays known. */
   unwant(key: string): void {
-    this.#wanted.delete(key);
+    const group = this.#groups.get(key);
+    if (group !== undefined) group.wanted = undefined;
   }
 
   /** The group has no pods any more. */
   forget(key: string): void {
-    this.#wanted.delete(key);
-    this.#plans.delete(key);
-    this.#bytes.delete(key);
+    this.#groups.delete(key);
   }
 
   /** The plan that stands for these pods if the group wants them; undefined: there is none yet. Changes nothing. */
   planFor(key: string, wanted: Wanted): Plan | undefined {
-    const known = this.#wanted.get(key);
+    const known = this.#groups.get(key)?.wanted;
     if (known === undefined) return undefined;
     return isSame(known, wanted) || differsInPods(known, wanted) ? known.plan : undefined;
   }
 
   /** The plan for pods that are wanted now; undefined: it is being made. */
   planOf(key: string): Plan | undefined {
-    return this.#wanted.get(key)?.plan;
+    return this.#groups.get(key)?.wanted?.plan;
   }
 
   /** The last plan of the group, whichever pods it was for. */
   lastPlan(key: string): Plan | undefined {
-    return this.#plans.get(key);
+    return this.#groups.get(key)?.lastPlan;
   }
 
   /** Bytes found on the nodes of the group's plan when each node was first planned; each node is reported once. */
   takeBytes(key: string): PlanBytes {
     const sum: PlanBytes = { presentBytes: 0, missingBytes: 0 };
-    const plan = this.#plans.get(key);
-    if (plan?.kind !== 'warm') return sum;
-    for (const node of plan.nodes) {
-      const found = this.#bytes.get(key)?.get(node);
+    const { lastPlan, bytes } = this.#groups.get(key) ?? {};
+    if (lastPlan?.kind !== 'warm') return sum;
+    for (const node of lastPlan.nodes) {
+      const found = bytes?.get(node);
       if (found === undefined || found.taken) continue;
       found.taken = true;
       sum.presentBytes += found.presentBytes;
@@ -185,78 +191,65 @@ export class PlanningQueue {
   }
 
   /** A group that cannot be planned, which is a defect, holds up no other: then each is planned alone. */
-  #planned(cluster: string, groups: readonly [string, Entry][], running: RunningPod[]): string[] {
+  #planned(cluster: string, groups: readonly WantedGroup[], running: RunningPod[]): string[] {
     try {
       return this.#planCluster(cluster, groups, running);
     } catch (error) {
       if (groups.length > 1) return groups.flatMap((group) => this.#planned(cluster, [group], running));
-      this.#options.logger.error('failed to plan a group of pods', { cluster, group: groups[0]?.[0], error });
+      this.#options.logger.error('failed to plan a group of pods', { cluster, group: groups[0]?.key, error });
       return [];
     }
   }
 
-  /**
-   * Running pods, to which planned ones are added; and the groups of each StorageCluster, in the order of their
-   * arrival.
-   */
-  #world(): { running: RunningPod[]; clusters: Map<string, [string, Entry][]> } {
+  /** Running pods, to which planned ones are added; and the groups of each StorageCluster, in the order of their arrival. */
+  #world(): { running: RunningPod[]; clusters: Map<string, WantedGroup[]> } {
     const running = [...this.#expected.values()];
     for (const view of this.#options.pods.all()) if (view.running !== undefined) running.push(view.running);
-    const groups = [...this.#wanted].sort(([a, left], [b, right]) => left.since - right.since || (a < b ? -1 : 1));
-    const clusters = new Map<string, [string, Entry][]>();
-    for (const group of groups) {
-      const { cluster } = group[1];
-      clusters.set(cluster, [...(clusters.get(cluster) ?? []), group]);
-    }
-    return { running, clusters };
+    const groups = [...this.#groups.values()].flatMap(({ wanted }) => wanted ?? []);
+    groups.sort((a, b) => a.since - b.since || (a.key < b.key ? -1 : 1));
+    return { running, clusters: Map.groupBy(groups, ({ cluster }) => cluster) };
   }
 
-  #waitsForAgents(cluster: string, groups: readonly [string, Entry][]): boolean {
+  #waitsForAgents(cluster: string, groups: readonly WantedGroup[]): boolean {
     if (this.#options.agents.get(cluster)?.status !== undefined) return false;
-    const oldest = Math.min(...groups.map(([, { since }]) => since));
+    const oldest = Math.min(...groups.map(({ since }) => since));
     const left = oldest + agentsTimeoutMs - this.#clock.now();
     if (left > 0) this.#schedule(left);
     return left > 0;
   }
 
   /** The keys of those with another plan. */
-  #planCluster(cluster: string, groups: readonly [string, Entry][], running: RunningPod[]): string[] {
+  #planCluster(cluster: string, groups: readonly WantedGroup[], running: RunningPod[]): string[] {
     const { nodes, agents, plan } = this.#options;
-    const datasets = new Map(groups.flatMap(([, entry]) => [...entry.datasets]));
+    const datasets = new Map(groups.flatMap((group) => [...group.datasets]));
     const bare = nodes.all().map(({ planned }) => planned);
     const plans = plan({
       nodes: plannedNodes(bare, agents.get(cluster)?.status, datasets.keys()),
       running: [...running],
-      groups: groups.flatMap(([key, { parts }]) =>
-        parts.map((part) => ({ ...part, planned: this.#plannedNodes(key) })),
-      ),
+      groups: groups.flatMap(({ key, parts }) => parts.map((part) => ({ ...part, planned: this.#plannedNodes(key) }))),
       datasets: new Map([...datasets].map(([key, bytes]) => [key, { bytes }])),
     });
     const changed: string[] = [];
-    for (const [key, entry] of groups) {
-      const made = planOfParts(entry.parts, plans, (dataset) => datasets.get(dataset) ?? 0);
-      if (made === undefined) continue;
+    for (const wanted of groups) {
+      const made = planOfParts(wanted.parts, plans, (dataset) => datasets.get(dataset) ?? 0);
+      const group = this.#groups.get(wanted.key);
+      if (made === undefined || group === undefined) continue;
       if (made.kind === 'warm') {
         running.push(...made.expected.values());
-        this.#noteBytes(key, made.bytes);
+        for (const [node, found] of made.bytes) {
+          if (!group.bytes.has(node)) group.bytes.set(node, { ...found, taken: false });
+        }
       }
-      const same = isDeepStrictEqual(entry.plan, made);
-      entry.plan = made;
-      this.#plans.set(key, made);
-      if (!same) changed.push(key);
+      if (!isDeepStrictEqual(wanted.plan, made)) changed.push(wanted.key);
+      wanted.plan = made;
+      group.lastPlan = made;
     }
     return changed;
   }
 
-  #noteBytes(key: string, bytes: ReadonlyMap<string, PlanBytes>): void {
-    const known = this.#bytes.get(key) ?? new Map<string, PlanBytes & { taken: boolean }>();
-    for (const [node, found] of bytes) if (!known.has(node)) known.set(node, { ...found, taken: false });
-    this.#bytes.set(key, known);
-  }
-
   /** Of the plan that there is: after a new leader's start, that of the CachePreload. */
   #plannedNodes(key: string): readonly string[] {
-    const plan = this.#plans.get(key);
+    const plan = this.lastPlan(key);
     if (plan !== undefined) return plan.kind === 'warm' ? plan.nodes : [];
     const preload = this.#options.preloads.get(key);
     return preload === undefined ? [] : plannedNodesOf(preload);
