@@ -26,7 +26,6 @@ import { MeasureCache } from './measure_cache.ts';
 import type { PreloadMetrics } from './preload_metrics.ts';
 import { PreloadReconciler } from './preload_reconciler.ts';
 import type { PodGroupStatuses, ReadinessCache } from './readiness.ts';
-import { readinessOf } from './status.ts';
 
 export interface PreloadControllerOptions {
   api: Pick<KubernetesClient, 'apply' | 'patch'>;
@@ -82,7 +81,7 @@ class PreloadController {
       nodesOf: (cluster) => this.#nodesOf(cluster),
       podGroups,
       measures: this.#measures,
-      pinned: (key, signal) => this.#publish(key, signal),
+      readiness: options.readiness,
       events,
       now,
       graceMs: options.graceMs ?? 20_000,
@@ -119,15 +118,7 @@ class PreloadController {
         sweeping = this.#sweepAll(signal);
         return preloads.keys();
       },
-      reconcile: async (key, pass) => {
-        // Where all is there already no pod waits for the status to be written.
-        await this.#publish(key, pass);
-        try {
-          return await reconcile(key, pass);
-        } finally {
-          await this.#publish(key, pass);
-        }
-      },
+      reconcile,
       logger,
       signal,
     };
@@ -137,24 +128,6 @@ class PreloadController {
       await sweeping;
       for (const executor of this.#executors.values()) executor.close();
       this.#options.readiness.clear();
-    }
-  }
-
-  /** Publishes the findings and deeds of the pass to waiting callers, before the status has them. */
-  async #publish(key: string, signal: AbortSignal): Promise<void> {
-    const { preloads, readiness } = this.#options;
-    const preload = preloads.get(key);
-    if (preload === undefined || preload.metadata.deletionTimestamp !== undefined) {
-      readiness.set(key, undefined);
-      return;
-    }
-    try {
-      readiness.set(key, readinessOf(preload, await this.#reconciler.observe(preload, signal)));
-    } catch (thrown) {
-      this.#options.logger.debug('failed to read the readiness of a CachePreload', {
-        key,
-        error: HearthError.from(thrown),
-      });
     }
   }
 

@@ -8,9 +8,9 @@ import { hasEnded } from './job_request.ts';
 import type { MeasureCache } from './measure_cache.ts';
 import type { Measure, ObservedDataset, ObservedNode, ObservedPreload } from './observation.ts';
 import { type PreloadAction, plan, requeueAfterMs } from './plan.ts';
-import type { PodGroupStatuses } from './readiness.ts';
+import type { NodeReadiness, PodGroupStatuses, ReadinessCache } from './readiness.ts';
 import { Retries } from './retries.ts';
-import { statusOf } from './status.ts';
+import { readinessOf, statusOf } from './status.ts';
 import { wantedId, wantedOf } from './wanted.ts';
 import { WrittenProgress } from './written_progress.ts';
 
@@ -24,8 +24,7 @@ export interface PreloadReconcilerOptions {
   podGroups: Pick<PodGroupStatuses, 'of'>;
   measures: MeasureCache;
   events: Pick<EventRecorder, 'eventFor'>;
-  /** Called when nodes have pinned: whoever waits for that need not wait for the end of the pass. */
-  pinned(key: string, signal: AbortSignal): Promise<void>;
+  readiness: Pick<ReadinessCache, 'set'>;
   /** Milliseconds since the epoch. */
   now(): number;
   /** See ObservedPreload. */
@@ -33,6 +32,9 @@ export interface PreloadReconcilerOptions {
   /** A deletion ends after this time though agents cannot be reached, milliseconds. */
   removalTimeoutMs: number;
 }
+
+/** `publish`: gives callers that wait for nodes their readiness, before the status has it; undefined: no agent could say. */
+type PassAction = { kind: 'publish'; readiness: ReadonlyMap<string, NodeReadiness> | undefined } | PreloadAction;
 
 const cleanUpAgainMs = 5_000;
 const noPlan: Pick<ObservedPreload, 'agents' | 'jobs' | 'pins' | 'pinTroubles' | 'nodes'> = {
@@ -44,7 +46,7 @@ const noPlan: Pick<ObservedPreload, 'agents' | 'jobs' | 'pins' | 'pinTroubles' |
 };
 
 /** Brings the bytes of CachePreloads to nodes and keeps them there, by warm jobs and pins of the agents. */
-export class PreloadReconciler implements ObjectReconciler<CachePreload, ObservedPreload, PreloadAction> {
+export class PreloadReconciler implements ObjectReconciler<CachePreload, ObservedPreload, PassAction> {
   readonly type: ResourceType<CachePreload> = cachePreloads;
   readonly progressReasons = [
     'Pending',
@@ -55,9 +57,13 @@ export class PreloadReconciler implements ObjectReconciler<CachePreload, Observe
     'DatasetNotFound',
     'DatasetNotReady',
   ];
-  readonly plan = plan;
+  /** Publishes first: where everything is there already no pod waits for other actions, or for the status to be written. */
+  readonly plan = (preload: CachePreload, observed: ObservedPreload): PassAction[] => [
+    { kind: 'publish', readiness: readinessOf(preload, observed) },
+    ...plan(preload, observed),
+  ];
   readonly requeueAfterMs = requeueAfterMs;
-  readonly status = (preload: CachePreload, { observed }: Pass<ObservedPreload, PreloadAction>) =>
+  readonly status = (preload: CachePreload, { observed }: Pass<ObservedPreload, PassAction>) =>
     statusOf(preload, observed);
   readonly #options: PreloadReconcilerOptions;
   readonly #retries = new Map<string, Retries>();
@@ -116,10 +122,11 @@ export class PreloadReconciler implements ObjectReconciler<CachePreload, Observe
     return { ...observed, awaySince, retryAt: retries.until, pinTroubles: executor.pins.troubles(uid) };
   }
 
-  async apply(action: PreloadAction, preload: CachePreload, signal: AbortSignal): Promise<void> {
+  async apply(action: PassAction, preload: CachePreload, signal: AbortSignal): Promise<void> {
+    const { events, readiness } = this.#options;
+    if (action.kind === 'publish') return readiness.set(objectKey(preload), action.readiness);
     if (action.kind === 'event') {
-      this.#options.events.eventFor(cachePreloads, preload, action.type, action.reason, action.message);
-      return;
+      return events.eventFor(cachePreloads, preload, action.type, action.reason, action.message);
     }
     const executor = this.#executorOf(preload);
     if (executor === undefined)
@@ -128,19 +135,26 @@ export class PreloadReconciler implements ObjectReconciler<CachePreload, Observe
     switch (action.kind) {
       case 'pin':
         await executor.pins.pin(uid, action.owner, action.wanted, action.nodes, signal);
-        return await this.#options.pinned(objectKey(preload), signal);
+        return await this.#publish(preload, signal);
       case 'startJob':
         return executor.jobs.note(await executor.agents.call('createWarmJob', action.request, { signal }));
       case 'cancelJob':
         return await this.#cancel(executor, action.name, signal);
       case 'releasePins':
-        return await executor.pins.release(uid, action.owner, action.nodes, signal);
+        await executor.pins.release(uid, action.owner, action.nodes, signal);
+        return await this.#publish(preload, signal);
     }
+  }
+
+  /** After an action that changed pins: callers that wait for pins need not wait for the end of the pass. */
+  async #publish(preload: CachePreload, signal: AbortSignal): Promise<void> {
+    this.#options.readiness.set(objectKey(preload), readinessOf(preload, await this.observe(preload, signal)));
   }
 
   /** Cancels its jobs and releases its pins; ends although agents cannot be reached. */
   async cleanUp(preload: CachePreload, signal: AbortSignal): Promise<CleanUpResult> {
     const uid = preload.metadata.uid ?? '';
+    this.#options.readiness.set(objectKey(preload), undefined);
     try {
       await this.#remove(preload, uid, signal);
     } catch (thrown) {
