@@ -3,7 +3,7 @@ import { HealthServer } from '@hearth/common/health';
 import { AccessRecords, AccessRenewal, ClientAccess } from './access/index.ts';
 import { NodeAgents, NodeGroups } from './agent/index.ts';
 import type { Configuration } from './configuration.ts';
-import { ControllerService, VolumeRegistry } from './controller/index.ts';
+import { ControllerService } from './controller/index.ts';
 import { SystemMounts } from './mounts/index.ts';
 import { driverVersion } from './names.ts';
 import { LostMounts, NodeService, Publications, PublishedRecords, Rebinding, Topology } from './node/index.ts';
@@ -119,7 +119,8 @@ export class Driver {
     await reconcileRecords(this.#accessRecords, this.#mounts, this.#logger);
     this.#reconciled = true;
     await this.#server.listen();
-    await this.#topology.start();
+    await this.#topology.look();
+    this.#topology.start();
     await this.#registration?.start();
     this.#rebinding.start();
     this.#lostMounts.start();
@@ -142,13 +143,12 @@ export class Driver {
   #controller(agents: NodeAgents): ControllerService | undefined {
     const { services, cluster } = this.#configuration;
     if (services === 'node') return undefined;
-    const registry = new VolumeRegistry({
+    return new ControllerService({
       call: async (name, request, options) => {
         const { control } = await agents.find(cluster);
         return await control.call(name, request, options);
       },
     });
-    return new ControllerService(registry);
   }
 
   #reasons(): string[] {

@@ -21,19 +21,6 @@ export type AccessRecord = z.output<typeof accessSchema>;
 /** The files `<state>/<cluster>/client-access/<id>.json`: a record is there before its mount is, and goes after it. */
 export class AccessRecords extends RecordFiles<AccessRecord> {
   constructor(stateDirectory: string, logger: Logger) {
-    super(stateDirectory, logger, { folder: 'client-access', encode, decode });
-  }
-}
-
-/** `format` as in the records of published volumes. */
-function encode(record: AccessRecord): string {
-  return `${JSON.stringify({ format: 1, ...record }, null, 1)}\n`;
-}
-
-function decode(text: string): AccessRecord | undefined {
-  try {
-    return accessSchema.safeParse(JSON.parse(text)).data;
-  } catch {
-    return undefined;
+    super(stateDirectory, logger, 'client-access', accessSchema);
   }
 }

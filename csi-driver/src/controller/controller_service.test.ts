@@ -1,12 +1,11 @@
 import assert from 'node:assert/strict';
-import type { HearthError } from '@hearth/common';
+import { HearthError } from '@hearth/common';
 import { TemporaryFolder } from '@hearth/common/testing';
 import { SocketCalls } from '../agent/control_calls.ts';
 import { CreateVolumeRequest, VolumeCapability_AccessMode_Mode as Mode } from '../generated/csi/csi.ts';
 import { FakeAgent } from '../testing/fake_agent.ts';
 import { capability, manifest } from '../testing/samples.ts';
 import { ControllerService, pageOf, volumeIdOf } from './controller_service.ts';
-import { VolumeRegistry } from './volume_registry.ts';
 
 const GiB = 1n << 30n;
 const signal = new AbortController().signal;
@@ -14,15 +13,15 @@ const signal = new AbortController().signal;
 describe('ControllerService, over the control API of an agent', () => {
   let folder: TemporaryFolder;
   let agent: FakeAgent;
-  let registry: VolumeRegistry;
+  let control: SocketCalls;
   let service: ControllerService;
   beforeEach(async () => {
     folder = new TemporaryFolder('csi');
     agent = new FakeAgent(folder.path, 'c');
     agent.datasets.set('team.model', { bytes: 3n * GiB, manifest: manifest('a'), message: '' });
     await agent.start();
-    registry = new VolumeRegistry(new SocketCalls(agent.socket, 5000));
-    service = new ControllerService(registry);
+    control = new SocketCalls(agent.socket, 5000);
+    service = new ControllerService(control);
   });
   afterEach(async () => {
     agent.stop();
@@ -82,12 +81,14 @@ describe('ControllerService, over the control API of an agent', () => {
   it('gives one volume when two calls for a name run at the same time', async () => {
     const [one, two] = await Promise.all([create(range(5n * GiB)), create(range(5n * GiB))]);
     assert.deepEqual(one, two);
-    const get = registry.get.bind(registry);
+    const call = control.call.bind(control);
     let first = true;
-    registry.get = async (...args) => {
-      const absent = first;
-      first = false;
-      return absent ? undefined : await get(...args);
+    control.call = async (name, ...args) => {
+      if (name === 'getVolume' && first) {
+        first = false;
+        throw new HearthError('NotFound', 'there is no volume yet');
+      }
+      return await call(name, ...args);
     };
     // Another call has made the volume between our look and our write.
     assert.equal((await create(range(4n * GiB, 6n * GiB))).capacityBytes, 5n * GiB);

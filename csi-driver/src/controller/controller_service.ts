@@ -1,6 +1,8 @@
 import { createHash } from 'node:crypto';
-import { HearthError } from '@hearth/common';
+import { HearthError, ignoring } from '@hearth/common';
+import type { Volume as VolumeRecord } from '@hearth/common/generated/hearth/v1/control.ts';
 import { clusterTopologyKey, topologyValue } from '@hearth/common/names';
+import type { ControlCalls } from '../agent/index.ts';
 import { CsiError, invalidArgument } from '../csi_error.ts';
 import {
   type CapacityRange,
@@ -18,17 +20,19 @@ import {
 } from '../generated/csi/csi.ts';
 import { attributeNames } from '../names.ts';
 import { checkCapabilities, chosenBy, type DatasetChoice, registeredName } from '../volume_request.ts';
-import type { VolumeRecord, VolumeRegistry } from './volume_registry.ts';
 
 /**
  * CSI's Controller service for the datasets of one cluster, for container orchestrators other than Kubernetes. A volume
- * is a name for a dataset, so creating one moves no bytes. Errors are `HearthError`.
+ * is a name for a dataset, so creating one moves no bytes. Kubernetes keeps PersistentVolumes itself; others ask the driver
+ * for a volume by nothing but its name, so its agents keep a record of each. Errors are `HearthError`.
  */
 export class ControllerService {
-  readonly #registry: VolumeRegistry;
+  readonly #control: ControlCalls;
+  #cluster: string | undefined;
 
-  constructor(registry: VolumeRegistry) {
-    this.#registry = registry;
+  /** `control`: of the agents of the cluster. */
+  constructor(control: ControlCalls) {
+    this.#control = control;
   }
 
   controllerGetCapabilities(): ControllerGetCapabilitiesResponse {
@@ -54,7 +58,7 @@ export class ControllerService {
     const choice = chosenBy(request.parameters);
     const cluster = await this.#checkedCluster(choice, signal);
     const wanted = { name, dataset: registeredName(choice), manifest: choice.revision };
-    const present = await this.#registry.get(name, signal);
+    const present = await this.#find(name, signal);
     if (present !== undefined) return { volume: toVolume(fitting(present, wanted, range), cluster) };
     const capacityBytes = capacityOf(await this.#size(choice, cluster, signal), range);
     return { volume: toVolume(await this.#create({ ...wanted, capacityBytes }, range, signal), cluster) };
@@ -62,7 +66,8 @@ export class ControllerService {
 
   /** No error when there is none: the deletion was done before. The dataset and its bytes stay. */
   async deleteVolume(request: DeleteVolumeRequest, signal: AbortSignal): Promise<DeleteVolumeResponse> {
-    await this.#registry.delete(checkedId(request.volumeId), signal);
+    const name = checkedId(request.volumeId);
+    await this.#control.call('deleteVolume', { name }, { signal }).catch(ignoring('NotFound'));
     return {};
   }
 
@@ -73,8 +78,7 @@ export class ControllerService {
     const id = checkedId(request.volumeId);
     const { volumeCapabilities, volumeContext, parameters, mutableParameters } = request;
     if (volumeCapabilities.length === 0) throw invalidArgument('the volume capabilities are missing');
-    if ((await this.#registry.get(id, signal)) === undefined)
-      throw new CsiError('NOT_FOUND', `there is no volume ${id}`);
+    if ((await this.#find(id, signal)) === undefined) throw new CsiError('NOT_FOUND', `there is no volume ${id}`);
     try {
       checkCapabilities(volumeCapabilities);
     } catch (thrown) {
@@ -84,11 +88,11 @@ export class ControllerService {
   }
 
   async listVolumes(request: ListVolumesRequest, signal: AbortSignal): Promise<ListVolumesResponse> {
-    const records = await this.#registry.list(signal);
+    const { volumes } = await this.#control.call('listVolumes', {}, { signal });
     // Volumes of programs other than Kubernetes name no namespace, and are no volumes of this driver.
-    const ours = records.filter(({ dataset }) => dataset.includes('.'));
+    const ours = volumes.filter(({ dataset }) => dataset.includes('.'));
     const page = pageOf(ours, request.maxEntries, request.startingToken);
-    const cluster = await this.#registry.cluster(signal);
+    const cluster = await this.#ownCluster(signal);
     const entries = page.volumes.map((record) => ({ volume: toVolume(record, cluster), status: undefined }));
     return { entries, nextToken: page.nextToken };
   }
@@ -96,33 +100,43 @@ export class ControllerService {
   /** Another call for the same name may be faster: then its volume is the volume, if it fits. */
   async #create(record: VolumeRecord, range: Range, signal: AbortSignal): Promise<VolumeRecord> {
     try {
-      await this.#registry.create(record, signal);
-      return record;
+      return await this.#control.call('createVolume', record, { signal });
     } catch (thrown) {
       if (!(thrown instanceof HearthError) || thrown.code !== 'AlreadyExists') throw thrown;
-      const present = await this.#registry.get(record.name, signal);
+      const present = await this.#find(record.name, signal);
       if (present === undefined) throw thrown;
       return fitting(present, record, range);
     }
   }
 
+  async #find(name: string, signal: AbortSignal): Promise<VolumeRecord | undefined> {
+    return await this.#control.call('getVolume', { name }, { signal }).catch(ignoring('NotFound'));
+  }
+
+  async #ownCluster(signal: AbortSignal): Promise<string> {
+    this.#cluster ??= (await this.#control.call('getStatus', {}, { signal })).cluster;
+    return this.#cluster;
+  }
+
   async #checkedCluster({ cluster }: DatasetChoice, signal: AbortSignal): Promise<string> {
-    const own = await this.#registry.cluster(signal);
+    const own = await this.#ownCluster(signal);
     if (cluster === undefined || cluster === own) return own;
     throw invalidArgument(`this controller serves StorageCluster ${own}, and the parameter cluster names ${cluster}`);
   }
 
   async #size(choice: DatasetChoice, cluster: string, signal: AbortSignal): Promise<bigint> {
     const what = `Dataset ${choice.namespace}/${choice.dataset}`;
-    const entry = await this.#registry.find(registeredName(choice), signal);
-    if (entry === undefined) {
+    const request = { name: registeredName(choice) };
+    const found = await this.#control.call('getDataset', request, { signal }).catch(ignoring('NotFound'));
+    if (found === undefined) {
       throw new CsiError(
         'NOT_FOUND',
         `${what} is not known in StorageCluster ${cluster}; check: kubectl -n ${choice.namespace} get dataset ${choice.dataset}`,
       );
     }
-    if (entry.ready) return entry.bytes;
-    const why = entry.message === '' ? 'it is being resolved' : entry.message;
+    // One that has a revision stays usable while a newer one is being resolved, or cannot be.
+    if (found.manifest !== '') return found.bytes;
+    const why = found.message === '' ? 'it is being resolved' : found.message;
     throw new CsiError('UNAVAILABLE', `${what} has no revision yet (${why}); the volume is made when it has one`);
   }
 }

@@ -1,2 +1,1 @@
 export { ControllerService } from './controller_service.ts';
-export { VolumeRegistry } from './volume_registry.ts';

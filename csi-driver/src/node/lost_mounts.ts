@@ -1,6 +1,6 @@
-import { readdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { knock } from '@hearth/common';
+import { listFolder } from '../list_folder.ts';
 import { isBarrier, type MountCalls, mountAtTarget } from '../mounts/index.ts';
 import { type LookParts, RecurringLook } from '../recurring_look.ts';
 import type { PublishedRecords } from './published_records.ts';
@@ -34,7 +34,7 @@ export class LostMounts extends RecurringLook {
 
   protected async mend(): Promise<void> {
     const { stateDirectory } = this.#parts;
-    for (const cluster of await listing(stateDirectory)) {
+    for (const cluster of await listFolder(stateDirectory)) {
       const run = join(stateDirectory, cluster, 'run');
       if ((await isDeserted(join(run, 'holder.sock'))) && (await isDeserted(join(run, 'agent.sock')))) {
         await this.#barDead(cluster);
@@ -72,14 +72,4 @@ export class LostMounts extends RecurringLook {
 async function isDeserted(path: string): Promise<boolean> {
   const reason = await knock(path, knockMs);
   return reason === 'ECONNREFUSED' || reason === 'ENOENT';
-}
-
-async function listing(folder: string): Promise<string[]> {
-  try {
-    return await readdir(folder);
-  } catch (thrown) {
-    const { code } = thrown as NodeJS.ErrnoException;
-    if (code === 'ENOENT' || code === 'ENOTDIR') return [];
-    throw thrown;
-  }
 }

@@ -7,8 +7,8 @@ const decimal = z
   .regex(/^\d{1,20}$/, 'a decimal number')
   .transform(BigInt);
 
-/** One publish: what is mounted at a target, and what the manifest says of its size. Numbers are text in JSON. */
-export const publishedSchema = z.object({
+/** One publish: what is mounted at a target, and what the manifest says of its size. */
+const publishedSchema = z.object({
   /** Of the target: `recordId`. */
   id: z.string(),
   volume: z.string(),
@@ -51,26 +51,12 @@ export function withRebinding(record: PublishedRecord, { device }: { device: str
   return { ...kept, reboundAt: now.toISOString(), reboundTo: device, reboundBefore: before };
 }
 
-/** `format` is the version of the record's form: readers ignore fields that they do not know, so a new field is no new one. */
-export function encodeRecord(record: PublishedRecord): string {
-  return `${JSON.stringify({ format: 1, ...record, bytes: `${record.bytes}`, files: `${record.files}` }, null, 1)}\n`;
-}
-
-/** Undefined when the text is no record. */
-export function decodeRecord(text: string): PublishedRecord | undefined {
-  try {
-    return publishedSchema.safeParse(JSON.parse(text)).data;
-  } catch {
-    return undefined;
-  }
-}
-
 /**
  * The files `<state>/<cluster>/published/<id>.json`. They are pins: while one is there the agent keeps what it names
  * mounted. So a record is on the disk before its mount is made, and goes after its mount has gone.
  */
 export class PublishedRecords extends RecordFiles<PublishedRecord> {
   constructor(stateDirectory: string, logger: Logger) {
-    super(stateDirectory, logger, { folder: 'published', encode: encodeRecord, decode: decodeRecord });
+    super(stateDirectory, logger, 'published', publishedSchema);
   }
 }

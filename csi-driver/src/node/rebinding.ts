@@ -41,8 +41,7 @@ export function remedyOf(
       ? none
       : { kind: 'restrict', present, noexec };
   }
-  // The second name is that of agents of the release before.
-  const source = mountAt(table, `${folder}fuse-${record.dataset}`) ?? mountAt(table, `${folder}fuse`);
+  const source = mountAt(table, `${folder}fuse-${record.dataset}`);
   if (source === undefined) return none;
   // Until an agent is back its dead mount is still in the table: bound over the barrier it would let containers start.
   const isStillDead = isBarrier(present) && layers.some((layer) => showSame(layer, source));

@@ -20,7 +20,8 @@ describe('Topology', () => {
       everyMs: 1_000_000,
       logger: silentLogger,
     });
-    await topology.start();
+    await topology.look();
+    topology.start();
   });
   afterEach(async () => await topology.close());
 

@@ -1,56 +1,35 @@
-import { type Clock, HearthError, type Logger, RecurringWork, systemClock } from '@hearth/common';
+import { type LookParts, RecurringLook } from '../recurring_look.ts';
 
-export interface TopologyParts {
+export interface TopologyParts extends LookParts {
   /** StorageClusters of which something runs on this node. */
   clusters: () => Promise<string[]>;
   /** Has the kubelet ask for the topology again. */
   renew: () => Promise<void>;
-  /** Milliseconds between looks. */
-  everyMs: number;
-  logger: Logger;
-  clock?: Clock;
 }
 
 /**
  * Has the driver registered again when a StorageCluster comes to the node, since the kubelet reads the topology at a
  * registration only. One that leaves causes none: the operator takes its label off the node, and a registration would
- * interrupt mounts for nothing.
+ * interrupt mounts for nothing. The first look comes before the first registration, which tells what it finds.
  */
-export class Topology {
+export class Topology extends RecurringLook {
   readonly #parts: TopologyParts;
-  readonly #clock: Clock;
-  #looks: RecurringWork | undefined;
-  #told: ReadonlySet<string> = new Set();
+  #told: ReadonlySet<string> | undefined;
 
   constructor(parts: TopologyParts) {
+    super(parts, 'failed to tell the kubelet of the StorageClusters on this node');
     this.#parts = parts;
-    this.#clock = parts.clock ?? systemClock;
   }
 
-  /** Before the first registration, which tells what is on the node by then. */
-  async start(): Promise<void> {
-    this.#told = new Set(await this.#parts.clusters());
-    this.#looks = new RecurringWork(this.#clock, this.#parts.everyMs, () => this.look());
-  }
-
-  async close(): Promise<void> {
-    await this.#looks?.close();
-  }
-
-  /** Never fails: the next look tries again. */
-  async look(): Promise<void> {
+  protected async mend(): Promise<void> {
     const { clusters, renew, logger } = this.#parts;
-    try {
-      const before = this.#told;
-      const present = new Set(await clusters());
-      const came = [...present].filter((cluster) => !before.has(cluster));
-      if (came.length > 0) {
-        logger.info('registering the driver again: a StorageCluster came to this node', { clusters: came });
-        await renew();
-      }
-      this.#told = present;
-    } catch (thrown) {
-      logger.warn('failed to list the StorageClusters on this node', { error: HearthError.from(thrown) });
+    const before = this.#told;
+    const present = new Set(await clusters());
+    const came = before === undefined ? [] : [...present].filter((cluster) => !before.has(cluster));
+    if (came.length > 0) {
+      logger.info('registering the driver again: a StorageCluster came to this node', { clusters: came });
+      await renew();
     }
+    this.#told = present;
   }
 }

@@ -1,1 +1,1 @@
-export { RecordFiles, type RecordForm, reconcileRecords, recordId, type StoredRecord } from './record_files.ts';
+export { RecordFiles, reconcileRecords, recordId, type StoredRecord } from './record_files.ts';

@@ -3,6 +3,7 @@ import { constants } from 'node:fs';
 import { mkdir, open, readFile, rename, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
 import type { Logger } from '@hearth/common';
+import type { z } from 'zod';
 import { listFolder } from '../list_folder.ts';
 import type { MountCalls } from '../mounts/index.ts';
 
@@ -27,28 +28,25 @@ export interface StoredRecord<T> {
   record: T | undefined;
 }
 
-/** The folder in which a kind of records lies, below that of each cluster, and their text. */
-export interface RecordForm<T> {
-  folder: string;
-  encode: (record: T) => string;
-  /** Undefined when the text is no record. */
-  decode: (text: string) => T | undefined;
-}
-
 const suffix = '.json';
 /** Not read by agents, which look for the other suffix. */
 const partial = '.partial';
 
-/** The files `<state>/<cluster>/<folder>/<id>.json`, one a target. Any number of calls at a time for different targets. */
+/** The version of the form of records: readers ignore fields that they do not know, so a new field is no new form. */
+const format = 1;
+
+/** The files `<state>/<cluster>/<folder>/<id>.json`, one a target, in which bigints are text. Any number of calls at a time for different targets. */
 export class RecordFiles<T extends TargetRecord> {
   readonly #stateDirectory: string;
   readonly #logger: Logger;
-  readonly #form: RecordForm<T>;
+  readonly #name: string;
+  readonly #schema: z.ZodType<T>;
 
-  constructor(stateDirectory: string, logger: Logger, form: RecordForm<T>) {
+  constructor(stateDirectory: string, logger: Logger, folder: string, schema: z.ZodType<T>) {
     this.#stateDirectory = stateDirectory;
     this.#logger = logger;
-    this.#form = form;
+    this.#name = folder;
+    this.#schema = schema;
   }
 
   /** Of whatever cluster it is. A file that cannot be read as a record counts as none, and is logged. */
@@ -85,7 +83,7 @@ export class RecordFiles<T extends TargetRecord> {
     const path = join(folder, `${record.id}${suffix}`);
     const aside = join(folder, `.${record.id}${partial}`);
     await using file = await open(aside, 'w', 0o600);
-    await file.writeFile(this.#form.encode(record));
+    await file.writeFile(`${JSON.stringify({ format, ...record }, decimals, 1)}\n`);
     await file.sync();
     await rename(aside, path);
     await syncFolder(folder);
@@ -110,7 +108,7 @@ export class RecordFiles<T extends TargetRecord> {
   }
 
   #folder(cluster: string): string {
-    return join(this.#stateDirectory, cluster, this.#form.folder);
+    return join(this.#stateDirectory, cluster, this.#name);
   }
 
   async #clusters(): Promise<string[]> {
@@ -127,12 +125,22 @@ export class RecordFiles<T extends TargetRecord> {
       if (code === 'ENOENT' || code === 'ENOTDIR') return undefined;
       throw thrown;
     }
-    const record = this.#form.decode(text);
+    const record = this.#decode(text);
     if (record?.id === id && recordId(record.target) === id) return record;
     this.#logger.warn('ignoring a file that is not a record of a published volume', { path });
     return undefined;
   }
+
+  #decode(text: string): T | undefined {
+    try {
+      return this.#schema.safeParse(JSON.parse(text)).data;
+    } catch {
+      return undefined;
+    }
+  }
 }
+
+const decimals = (_key: string, value: unknown) => (typeof value === 'bigint' ? `${value}` : value);
 
 async function unlinked(path: string): Promise<boolean> {
   try {
