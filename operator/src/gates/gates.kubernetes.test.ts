@@ -185,7 +185,7 @@ describe('gated pods on a real API server', () => {
     const mine = { schedulingGates: [{ name: 'hearth.storage/preload' }] };
     await cluster.apply(podObject('stray', {}, { spec: mine }));
     await cluster.released('stray');
-    await cluster.event('stray', /GateNoPlan: .* it was given the gate by hand/);
+    await cluster.event('stray', /GateNoPlan: .* somebody gave it the gate by hand/);
   });
 
   it('are let go where a quota leaves no room for their plan', async () => {
