@@ -4,11 +4,13 @@
  * through JavaScript but `read`, which serves `hearth cat` and tests.
  */
 import type { ErrorCode } from '@hearth/common';
-import type { ArenaPages, ArenaStatistics } from './arena_statistics.ts';
-import type { CopyStatistics } from './copy_statistics.ts';
-import type { LimitOptions, LimitStatistics } from './limits.ts';
-import type { RdmaOptions, RdmaPeerStatistics, RdmaStatistics } from './rdma.ts';
+import type { ArenaPages } from './arena_statistics.ts';
+import type { LimitOptions } from './limits.ts';
+import type { ManifestBuilder, ManifestEntry, ManifestInfo } from './manifests.ts';
+import type { RdmaOptions } from './rdma.ts';
 import type { MirrorPlace, RevisionSource, SourceStatistics } from './sources.ts';
+import type { Statistics } from './statistics.ts';
+import type { WarmOptions, WarmProgress } from './warm.ts';
 
 export interface Address {
   host: string;
@@ -135,98 +137,6 @@ export interface Peer {
   ready: boolean;
 }
 
-export type EntryKind = 'file' | 'directory' | 'symlink';
-
-/** One row for the manifest builder. Directories that only hold other rows are made by the builder. */
-export interface ManifestRow {
-  /** Relative, '/' between names, valid UTF-8. */
-  path: string;
-  kind: EntryKind;
-  /** Bytes; 0 but for files. */
-  size: bigint;
-  /** Files: SHA-256 that names the content, 64 hexadecimal digits. */
-  contentKey?: string;
-  /** Files: offset of the bytes in the origin's object. */
-  objectOffset?: bigint;
-  /** Files: SHA-256 of the bytes as the origin gives it, if it does. */
-  sourceDigest?: string;
-  /** Files: what must still be true of the origin's object: `etag:"..."`, `compared-etag:"..."`, `modified:<HTTP date>`, `stat:<mtimeNs>:<ctimeNs>`, or empty. */
-  validator?: string;
-  executable?: boolean;
-  symlinkTarget?: string;
-  modifiedAtNs?: bigint;
-}
-
-export interface ManifestInfo {
-  /** SHA-256 of the manifest, 64 hexadecimal digits. */
-  digest: string;
-  entries: number;
-  files: number;
-  directories: number;
-  symlinks: number;
-  /** Sum of all files' sizes. */
-  bytes: bigint;
-}
-
-export interface ManifestEntry {
-  index: number;
-  path: string;
-  kind: EntryKind;
-  size: bigint;
-  contentKey: string;
-  sourceDigest: string;
-  validator: string;
-  symlinkTarget: string;
-  executable: boolean;
-  /** Bytes of this file resident on this agent. */
-  residentBytes: bigint;
-}
-
-export interface ManifestBuilder {
-  /** Rows in any order. */
-  add(rows: ManifestRow[]): void;
-  /** Names that were refused so far (first ten): `path: reason`. With `skipUnusable` they are left out, else finish fails. */
-  unusable(): string[];
-}
-
-export interface WarmOptions extends DatasetRevision {
-  /** Name of the job, unique on this agent. */
-  job: string;
-  /** Entries (files); absent: all. */
-  entries?: number[];
-  /** Of jobs that want the same buffers the lowest goes first; demand reads are before all jobs. */
-  priority: number;
-  /** Bytes a second from the origin; 0: no limit. */
-  rateLimit: bigint;
-  /** Bytes a second from other agents; 0: no limit. */
-  peerRateLimit: bigint;
-  /** 'checksum': CRC32C of every block once more from disk; 'digest': also SHA-256 against the origin's digest where known. */
-  verify: 'none' | 'checksum' | 'digest';
-  /**
-   * It is WILLNEED, and is counted. `agents`: for the cluster, with the names of all that bring their part: this agent's
-   * is what it brings, without what others hold, and nothing is verified.
-   */
-  advice?: { agents?: string[] };
-}
-
-export interface WarmProgress {
-  state: 'running' | 'verifying' | 'succeeded' | 'failed' | 'cancelled';
-  bytesTotal: bigint;
-  /** In the cache files. */
-  bytesReady: bigint;
-  /** These, and what is in memory on its way there: other agents and mounts read it already. */
-  bytesInMemory: bigint;
-  filesTotal: number;
-  filesReady: number;
-  filesVerified: number;
-  /** Bytes this job fetched from the origin and from peers; the rest was here already. */
-  originBytes: bigint;
-  peerBytes: bigint;
-  /** Bytes that were read from disk again and compared as `verify` asks. */
-  bytesVerified: bigint;
-  error?: { code: ErrorCode; message: string };
-}
-
 export interface Evicted {
   /** From the cache. */
   bytesFreed: bigint;
@@ -270,110 +180,6 @@ export interface MountInfo {
   bytesServed: bigint;
   passthroughOpens: bigint;
   daemonOpens: bigint;
-}
-
-export interface DirectoryStatistics {
-  path: string;
-  budgetBytes: bigint;
-  usedBytes: bigint;
-  freeFloorBytes: bigint;
-  fileSystemFreeBytes: bigint;
-}
-
-export interface Statistics {
-  uptimeSeconds: number;
-  backend: 'io_uring' | 'epoll';
-  shards: number;
-  directories: DirectoryStatistics[];
-  contentKeys: number;
-  residentBytes: bigint;
-  pinnedBytes: bigint;
-  originBytes: bigint;
-  originRequests: bigint;
-  originRetries: bigint;
-  /** Of the requests and bytes: what was asked for again, as the first transfer was a straggler; how often that was faster. */
-  originHedgedRequests: bigint;
-  originHedgedBytes: bigint;
-  originHedgesWon: bigint;
-  /** Hosts that were asked lately (`scheme://name:port`), and how many requests each may be asked at a time now, of all shards. */
-  originHosts: { host: string; parallelism: number }[];
-  /** Bytes of files, without what the protocol adds. */
-  peerBytesReceived: bigint;
-  peerBytesSent: bigint;
-  peerRequests: bigint;
-  corruptBlocks: bigint;
-  /** Of the residency logs, at the start: bytes that are no records. */
-  lostLogBytes: bigint;
-  /** Files that may lack bytes which a damaged log claims, and are not checked yet. */
-  doubtfulFiles: bigint;
-  /** Files that were dropped, as they were not what their origin's digest says. */
-  digestMismatches: bigint;
-  scrubBytes: bigint;
-  scrubBadBlocks: bigint;
-  scrubRepairedChunks: bigint;
-  /** Chunks that the scrub found bad and that could be had from nowhere then. */
-  scrubLostChunks: bigint;
-  evictedFiles: bigint;
-  evictedBytes: bigint;
-  copies: CopyStatistics;
-  demandReads: bigint;
-  demandBytes: bigint;
-  /** Of WILLNEED: how often it was asked for, and the sizes of the files. */
-  willNeed: bigint;
-  willNeedBytes: bigint;
-  /** Of DONTNEED: how often it was asked for, and the bytes that were let go. */
-  dontNeed: bigint;
-  dontNeedBytes: bigint;
-  /** Times that no directory of a key answered and the origin was read without a grant. */
-  directoryBypassed: bigint;
-  /** Agents that did not answer in time as the directory of a key, or for their part in one. */
-  directoryUnanswered: bigint;
-  /** Bytes that came in for readers and could not be kept, for want of room or because the disk failed. */
-  throughBytes: bigint;
-  /** Opens and reads through mounts that were answered with an error, by its code. */
-  failedReads: Record<Exclude<ErrorCode, 'Ok'>, bigint>;
-  /** Chunk buffers in use now. */
-  buffersInUse: number;
-  /** Bytes in memory that are not in the cache files yet. */
-  writeBackBytes: bigint;
-  clients: ClientStatistics;
-  /** One for each limit of the node, also where it is not set. */
-  limits: LimitStatistics[];
-  /** Memory for chunks. */
-  arena: ArenaStatistics;
-  /** The most calls that waited for one shard at a time since the start. */
-  longestQueue: number;
-  rdma: RdmaStatistics;
-  peers: PeerStatistics[];
-}
-
-/** Reads of clients (libgd2fs) over the network. */
-export interface ClientStatistics {
-  /** That may be on their way to clients at a time, and that are. */
-  limitBytes: bigint;
-  bytes: bigint;
-  /** Reads that wait for the limit now, and that have waited since the start. */
-  waiting: bigint;
-  waited: bigint;
-}
-
-/** Of one other agent, as this one asks it. */
-export interface PeerStatistics {
-  node: string;
-  connected: boolean;
-  streams: number;
-  bytesReceived: bigint;
-  /** Of the wire protocol, as agreed with it; 0 before the first connection. */
-  wireVersion: number;
-  /** Names of features that this agent has and the peer lacks, with ", " between; an earlier release has fewer. */
-  featuresOff: string;
-  /** Slices that were asked for again on another connection, because theirs had fallen silent. */
-  hedged: bigint;
-  /** How often a connection had. */
-  paused: bigint;
-  /** Why the last connection failed or ended. */
-  error: string;
-  rdma: RdmaPeerStatistics;
 }
 
 export interface VerifyResult {

@@ -10,20 +10,17 @@ import type {
   Evicted,
   HolderSight,
   Location,
-  ManifestBuilder,
-  ManifestEntry,
-  ManifestInfo,
   MountInfo,
   MountOptions,
   Peer,
   ProxyOptions,
   Residency,
-  Statistics,
   VerifyResult,
-  WarmOptions,
-  WarmProgress,
 } from './engine.ts';
+import type { ManifestBuilder, ManifestEntry, ManifestInfo } from './manifests.ts';
 import type { MirrorPlace, RevisionSource, SourceStatistics } from './sources.ts';
+import type { Statistics } from './statistics.ts';
+import type { WarmOptions, WarmProgress } from './warm.ts';
 
 interface Addon {
   open(options: EngineOptions): Promise<Engine>;
