@@ -1,10 +1,13 @@
 import { Counter, Gauge, Registry } from '@prometheus-io/client';
 import type { Agent } from '../agent/index.ts';
+import { agentRows } from './agent_rows.ts';
 import { arenaRows } from './arena_rows.ts';
 import { copyRows } from './copy_rows.ts';
 import { CountedHistogram } from './counted_histogram.ts';
 import { limitRows } from './limit_rows.ts';
-import { type MetricRow, ofDirectories, ofEngine, one, row, type Seen } from './metric_row.ts';
+import { type MetricRow, ofDirectories, ofEngine, row, type Seen } from './metric_row.ts';
+import { originRows } from './origin_rows.ts';
+import { peerRows } from './peer_rows.ts';
 import { rdmaRows } from './rdma_rows.ts';
 import { sourceRows } from './source_rows.ts';
 
@@ -69,99 +72,9 @@ export const metricRows: readonly MetricRow[] = [
     'Bytes of files that are never evicted.',
     ofEngine((s) => s.pinnedBytes),
   ),
-  row(
-    'counter',
-    'origin_bytes_total',
-    'Bytes received from origins.',
-    ofEngine((s) => s.originBytes),
-  ),
-  row(
-    'counter',
-    'origin_requests_total',
-    'Requests to origins.',
-    ofEngine((s) => s.originRequests),
-  ),
-  row(
-    'counter',
-    'origin_retries_total',
-    'Requests to origins that were repeated.',
-    ofEngine((s) => s.originRetries),
-  ),
-  row(
-    'counter',
-    'origin_hedged_requests_total',
-    'Requests to origins that asked again, on another connection, for what a straggler was asked for.',
-    ofEngine((s) => s.originHedgedRequests),
-  ),
-  row(
-    'counter',
-    'origin_hedged_bytes_total',
-    'Bytes received by these requests, which hearth_origin_bytes_total contains.',
-    ofEngine((s) => s.originHedgedBytes),
-  ),
-  row(
-    'counter',
-    'origin_hedges_won_total',
-    'Those of these requests that brought their bytes before the stragglers did.',
-    ofEngine((s) => s.originHedgesWon),
-  ),
-  row(
-    'gauge',
-    'origin_parallelism',
-    'Requests that a host of origins may be asked at a time, as found by measuring; fewer when it throttles.',
-    ({ statistics }) => statistics.originHosts.map(({ host, parallelism }) => [[host], parallelism]),
-    ['host'],
-  ),
+  ...originRows,
   ...sourceRows,
-  row(
-    'counter',
-    'peer_received_bytes_total',
-    'Bytes of files received from other agents.',
-    ofEngine((s) => s.peerBytesReceived),
-  ),
-  row(
-    'counter',
-    'peer_sent_bytes_total',
-    'Bytes of files sent to other agents.',
-    ofEngine((s) => s.peerBytesSent),
-  ),
-  row(
-    'counter',
-    'peer_requests_total',
-    'Requests to other agents.',
-    ofEngine((s) => s.peerRequests),
-  ),
-  row(
-    'gauge',
-    'peer_connected',
-    '1 while the agent is connected to the peer.',
-    ({ statistics }) => statistics.peers.map((peer) => [[peer.node], peer.connected ? 1 : 0]),
-    ['peer'],
-  ),
-  row(
-    'gauge',
-    'peer_wire_info',
-    'Always 1; the labels are the version of the wire protocol agreed with the peer, and the features that it lacks.',
-    ({ statistics }) =>
-      statistics.peers
-        .filter((peer) => peer.wireVersion !== 0)
-        .map((peer) => [[peer.node, String(peer.wireVersion), peer.featuresOff], 1]),
-    ['peer', 'version', 'features_off'],
-  ),
-  row(
-    'counter',
-    'peer_paused_connections_total',
-    'How often a connection to the peer brought nothing for 200 ms and was left alone for a while.',
-    ({ statistics }) => statistics.peers.map((peer) => [[peer.node], Number(peer.paused)]),
-    ['peer'],
-  ),
-  row(
-    'counter',
-    'peer_hedged_slices_total',
-    'Parts of reads that were asked for again by another connection, as theirs brought nothing.',
-    ({ statistics }) => statistics.peers.map((peer) => [[peer.node], Number(peer.hedged)]),
-    ['peer'],
-  ),
+  ...peerRows,
   ...rdmaRows,
   row(
     'counter',
@@ -325,44 +238,7 @@ export const metricRows: readonly MetricRow[] = [
     'The most calls that waited for one shard of the engine at a time since the start.',
     ofEngine((s) => s.longestQueue),
   ),
-  row('gauge', 'members', 'Agents that are alive, this one included.', ({ agent }) =>
-    one(agent.context.members.names().size),
-  ),
-  row('gauge', 'members_ready', 'Agents that are ready.', ({ agent }) => one(agent.context.members.ready().length)),
-  row(
-    'gauge',
-    'datasets',
-    'Datasets by state.',
-    ({ agent }) =>
-      ['Ready', 'Failed'].map((state) => [
-        [state],
-        agent.datasets.mirror.values().filter((dataset) => dataset.state === state).length,
-      ]),
-    ['state'],
-  ),
-  row(
-    'gauge',
-    'dataset_resident_bytes',
-    'Bytes of a dataset in the cache of this agent.',
-    ({ agent }) =>
-      Object.entries(agent.statistics.of(agent.context.node)?.residency ?? {}).map(([name, { residentBytes }]) => [
-        [name],
-        Number(residentBytes),
-      ]),
-    ['dataset'],
-  ),
-  row(
-    'gauge',
-    'credentials_missing',
-    'Datasets whose credentials this agent does not have since it was started.',
-    ({ agent }) => one(agent.datasets.mirror.values().filter(({ name }) => agent.credentials.awaits(name)).length),
-  ),
-  row('gauge', 'warm_jobs_running', 'Warm jobs of which this agent executes its part.', ({ agent }) =>
-    one(agent.runningParts),
-  ),
-  row('gauge', 'warm_coordinator', '1 while this agent coordinates warm jobs.', ({ agent }) =>
-    one(agent.coordinator.leading),
-  ),
+  ...agentRows,
 ];
 
 /** The metrics of an agent in the text format of Prometheus, read when they are asked for. */

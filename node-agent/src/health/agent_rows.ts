@@ -1,0 +1,43 @@
+import { type MetricRow, one, row } from './metric_row.ts';
+
+/** Members, datasets and warm jobs: the knowledge of the agent beside that of its engine. */
+export const agentRows: readonly MetricRow[] = [
+  row('gauge', 'members', 'Agents that are alive, this one included.', ({ agent }) =>
+    one(agent.context.members.names().size),
+  ),
+  row('gauge', 'members_ready', 'Agents that are ready.', ({ agent }) => one(agent.context.members.ready().length)),
+  row(
+    'gauge',
+    'datasets',
+    'Datasets by state.',
+    ({ agent }) =>
+      ['Ready', 'Failed'].map((state) => [
+        [state],
+        agent.datasets.mirror.values().filter((dataset) => dataset.state === state).length,
+      ]),
+    ['state'],
+  ),
+  row(
+    'gauge',
+    'dataset_resident_bytes',
+    'Bytes of a dataset in the cache of this agent.',
+    ({ agent }) =>
+      Object.entries(agent.statistics.of(agent.context.node)?.residency ?? {}).map(([name, { residentBytes }]) => [
+        [name],
+        Number(residentBytes),
+      ]),
+    ['dataset'],
+  ),
+  row(
+    'gauge',
+    'credentials_missing',
+    'Datasets whose credentials this agent does not have since it was started.',
+    ({ agent }) => one(agent.datasets.mirror.values().filter(({ name }) => agent.credentials.awaits(name)).length),
+  ),
+  row('gauge', 'warm_jobs_running', 'Warm jobs of which this agent executes its part.', ({ agent }) =>
+    one(agent.runningParts),
+  ),
+  row('gauge', 'warm_coordinator', '1 while this agent coordinates warm jobs.', ({ agent }) =>
+    one(agent.coordinator.leading),
+  ),
+];
