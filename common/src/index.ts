@@ -9,5 +9,6 @@ export { errorTable } from './generated/error-codes.ts';
 export * from './logger.ts';
 export * from './recurring_work.ts';
 export * from './sentence.ts';
+export * from './server_stream.ts';
 export * from './unary_call.ts';
 export * from './unix_socket.ts';

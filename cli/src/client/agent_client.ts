@@ -8,6 +8,7 @@ import {
   type RequestOf,
   type ResponseOf,
   type StreamName,
+  serverStream,
   unaryCall,
 } from '@hearth/common';
 import type { ControlService } from '@hearth/common/generated/hearth/v1/control.ts';
@@ -88,22 +89,10 @@ export class AgentClient {
   async *stream<Name extends StreamName>(name: Name, request: RequestOf<Name>): AsyncGenerator<ResponseOf<Name>> {
     const { signal } = this.#options;
     signal.throwIfAborted();
-    const definition = this.#service[name];
-    const call = this.#client.makeServerStreamRequest<RequestOf<Name>, ResponseOf<Name>>(
-      definition.path,
-      definition.requestSerialize as (value: RequestOf<Name>) => Buffer,
-      definition.responseDeserialize as (value: Buffer) => ResponseOf<Name>,
-      request,
-    );
-    const cancel = () => call.cancel();
-    signal.addEventListener('abort', cancel, { once: true });
     try {
-      for await (const answer of call) yield answer as ResponseOf<Name>;
+      yield* serverStream<RequestOf<Name>, ResponseOf<Name>>(this.#client, this.#service[name], request, { signal });
     } catch (thrown) {
       throw await this.#explained(fromServiceError(thrown, this.#options));
-    } finally {
-      signal.removeEventListener('abort', cancel);
-      call.cancel();
     }
   }
 

@@ -2,7 +2,7 @@ import { type Clock, sleep, systemClock } from '../clock.ts';
 import { HearthError } from '../error.ts';
 import type { Logger } from '../logger.ts';
 import type { Watch } from './watch.ts';
-import type { WorkQueue } from './work_queue.ts';
+import { WorkQueue } from './work_queue.ts';
 
 export interface ReconcileResult {
   /** Once more after this time, give or take a tenth. */
@@ -17,8 +17,8 @@ export interface ReconcileOutcome {
 
 export interface ControllerOptions {
   name: string;
-  /** Shut down by the controller at its end. */
-  queue: WorkQueue;
+  /** Shut down by the controller at its end. Absent: one whose retries wait from half a second to a minute. */
+  queue?: WorkQueue;
   /** The watches that add keys to the queue. */
   watches?: readonly Watch[];
   /** Sources that passes read and that wake no pass. */
@@ -52,20 +52,27 @@ const settleMs = 10_000;
  * `Cancelled`, when the signal aborts before all is listed.
  */
 export async function runController(options: ControllerOptions): Promise<void> {
-  const { queue, watches = [], reads = [], first } = options;
+  const {
+    queue = new WorkQueue({ firstDelayMs: 500, longestDelayMs: 60_000 }),
+    watches = [],
+    reads = [],
+    first,
+  } = options;
   const stops: (() => void)[] = [];
   try {
     for (const one of watches) stops.push(one.start(queue));
     await Promise.all([...watches, ...reads].map((one) => one.synced?.()));
     for (const key of first?.() ?? []) queue.add(key);
-    await runWorkers(options);
+    await runWorkers({ ...options, queue });
   } finally {
     queue.shutDown();
     for (const stop of stops.reverse()) stop();
   }
 }
 
-async function runWorkers(options: ControllerOptions): Promise<void> {
+type WithQueue = ControllerOptions & { queue: WorkQueue };
+
+async function runWorkers(options: WithQueue): Promise<void> {
   const { queue, workers, signal } = options;
   const logger = options.logger.child({ controller: options.name });
   const shutDown = () => queue.shutDown();
@@ -82,7 +89,7 @@ async function runWorkers(options: ControllerOptions): Promise<void> {
 }
 
 /** One reconcile. The key is in work until it has ended, even if the worker does not wait for it any longer. */
-async function reconcileKey(key: string, options: ControllerOptions, logger: Logger): Promise<void> {
+async function reconcileKey(key: string, options: WithQueue, logger: Logger): Promise<void> {
   const { queue, reconcile, signal, timeoutMs = 300_000, observe, clock = systemClock } = options;
   const started = clock.now();
   const ending = new AbortController();

@@ -1,13 +1,12 @@
-import { type Client, credentials, Metadata } from '@grpc/grpc-js';
+import { type Client, credentials } from '@grpc/grpc-js';
 import {
   type CallName,
-  epochMs,
   explainUnknownCall,
   type HearthError,
   type RequestOf,
   type ResponseOf,
   type StreamName,
-  systemClock,
+  serverStream,
 } from '@hearth/common';
 import { ControlService } from '@hearth/common/generated/hearth/v1/control.ts';
 import { ReconnectingClient } from '@hearth/common/grpc';
@@ -95,27 +94,14 @@ export class AgentConnection {
     deadlineMs: number | undefined,
     signal: AbortSignal,
   ): AsyncGenerator<ResponseOf<Name>> {
-    // gRPC compares it with the machine's own time.
-    const deadline = deadlineMs === undefined ? {} : { deadline: epochMs(systemClock) + deadlineMs };
     const client = await this.#connected(deadlineMs ?? this.#connectMs, signal);
-    const definition = ControlService[name];
-    const call = client.makeServerStreamRequest<RequestOf<Name>, ResponseOf<Name>>(
-      definition.path,
-      definition.requestSerialize as (value: RequestOf<Name>) => Buffer,
-      definition.responseDeserialize as (value: Buffer) => ResponseOf<Name>,
-      request,
-      new Metadata(),
-      deadline,
-    );
-    const cancel = () => call.cancel();
-    signal.addEventListener('abort', cancel, { once: true });
     try {
-      for await (const answer of call) yield answer as ResponseOf<Name>;
+      yield* serverStream<RequestOf<Name>, ResponseOf<Name>>(client, ControlService[name], request, {
+        signal,
+        deadlineMs,
+      });
     } catch (thrown) {
       throw await this.#explained(callError(thrown, this, signal), signal);
-    } finally {
-      signal.removeEventListener('abort', cancel);
-      call.cancel();
     }
   }
 
