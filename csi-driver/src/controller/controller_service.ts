@@ -4,22 +4,11 @@ import type { Volume as VolumeRecord } from '@hearth/common/generated/hearth/v1/
 import { clusterTopologyKey, topologyValue } from '@hearth/common/names';
 import type { ControlCalls } from '../agent/index.ts';
 import { CsiError, invalidArgument } from '../csi_error.ts';
-import {
-  type CapacityRange,
-  type ControllerGetCapabilitiesResponse,
-  type CreateVolumeRequest,
-  type CreateVolumeResponse,
-  type DeleteVolumeRequest,
-  type DeleteVolumeResponse,
-  type ListVolumesRequest,
-  type ListVolumesResponse,
-  ControllerServiceCapability_RPC_Type as Rpc,
-  type ValidateVolumeCapabilitiesRequest,
-  type ValidateVolumeCapabilitiesResponse,
-  type Volume,
-} from '../generated/csi/csi.ts';
+import * as csi from '../generated/csi/csi.ts';
 import { attributeNames } from '../names.ts';
 import { checkCapabilities, chosenBy, type DatasetChoice, registeredName } from '../volume_request.ts';
+
+const Rpc = csi.ControllerServiceCapability_RPC_Type;
 
 /**
  * CSI's Controller service for the datasets of one cluster, for container orchestrators other than Kubernetes. A volume
@@ -35,7 +24,7 @@ export class ControllerService {
     this.#control = control;
   }
 
-  controllerGetCapabilities(): ControllerGetCapabilitiesResponse {
+  controllerGetCapabilities(): csi.ControllerGetCapabilitiesResponse {
     const types = [Rpc.CREATE_DELETE_VOLUME, Rpc.LIST_VOLUMES, Rpc.SINGLE_NODE_MULTI_WRITER];
     return { capabilities: types.map((type) => ({ type: { $case: 'rpc', value: { type } } })) };
   }
@@ -44,7 +33,7 @@ export class ControllerService {
    * The parameters name the dataset (`names.ts`). The capacity is what was asked for or the size of the dataset,
    * whichever is more. The same name again gives the same volume, or `ALREADY_EXISTS` when it does not fit.
    */
-  async createVolume(request: CreateVolumeRequest, signal: AbortSignal): Promise<CreateVolumeResponse> {
+  async createVolume(request: csi.CreateVolumeRequest, signal: AbortSignal): Promise<csi.CreateVolumeResponse> {
     const name = volumeIdOf(request.name);
     checkCapabilities(request.volumeCapabilities);
     if (request.volumeContentSource !== undefined) {
@@ -65,16 +54,16 @@ export class ControllerService {
   }
 
   /** No error when there is none: the deletion was done before. The dataset and its bytes stay. */
-  async deleteVolume(request: DeleteVolumeRequest, signal: AbortSignal): Promise<DeleteVolumeResponse> {
+  async deleteVolume(request: csi.DeleteVolumeRequest, signal: AbortSignal): Promise<csi.DeleteVolumeResponse> {
     const name = checkedId(request.volumeId);
     await this.#control.call('deleteVolume', { name }, { signal }).catch(ignoring('NotFound'));
     return {};
   }
 
   async validateVolumeCapabilities(
-    request: ValidateVolumeCapabilitiesRequest,
+    request: csi.ValidateVolumeCapabilitiesRequest,
     signal: AbortSignal,
-  ): Promise<ValidateVolumeCapabilitiesResponse> {
+  ): Promise<csi.ValidateVolumeCapabilitiesResponse> {
     const id = checkedId(request.volumeId);
     const { volumeCapabilities, volumeContext, parameters, mutableParameters } = request;
     if (volumeCapabilities.length === 0) throw invalidArgument('the volume capabilities are missing');
@@ -87,7 +76,7 @@ export class ControllerService {
     return { confirmed: { volumeContext, volumeCapabilities, parameters, mutableParameters }, message: '' };
   }
 
-  async listVolumes(request: ListVolumesRequest, signal: AbortSignal): Promise<ListVolumesResponse> {
+  async listVolumes(request: csi.ListVolumesRequest, signal: AbortSignal): Promise<csi.ListVolumesResponse> {
     const { volumes } = await this.#control.call('listVolumes', {}, { signal });
     // Volumes of programs other than Kubernetes name no namespace, and are no volumes of this driver.
     const ours = volumes.filter(({ dataset }) => dataset.includes('.'));
@@ -147,7 +136,7 @@ interface Range {
   limit: bigint;
 }
 
-function rangeOf(range: CapacityRange | undefined): Range {
+function rangeOf(range: csi.CapacityRange | undefined): Range {
   const { requiredBytes: required, limitBytes: limit } = range ?? { requiredBytes: 0n, limitBytes: 0n };
   if (required < 0n || limit < 0n) throw invalidArgument('the capacity must not be negative');
   if (limit !== 0n && required > limit) throw invalidArgument('the capacity required is more than its limit');
@@ -170,7 +159,7 @@ function fitting(present: VolumeRecord, wanted: Omit<VolumeRecord, 'capacityByte
   );
 }
 
-function toVolume({ name, dataset, capacityBytes, manifest }: VolumeRecord, cluster: string): Volume {
+function toVolume({ name, dataset, capacityBytes, manifest }: VolumeRecord, cluster: string): csi.Volume {
   const dot = dataset.indexOf('.');
   return {
     volumeId: name,

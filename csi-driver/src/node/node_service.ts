@@ -1,22 +1,7 @@
 import { agentTopologyKey, clusterTopologyKey, topologyValue } from '@hearth/common/names';
 import type { ClientAccess } from '../access/index.ts';
 import { CsiError, invalidArgument } from '../csi_error.ts';
-import {
-  type NodeGetCapabilitiesResponse,
-  type NodeGetInfoResponse,
-  type NodeGetVolumeStatsRequest,
-  type NodeGetVolumeStatsResponse,
-  type NodePublishVolumeRequest,
-  type NodePublishVolumeResponse,
-  type NodeStageVolumeRequest,
-  type NodeStageVolumeResponse,
-  type NodeUnpublishVolumeRequest,
-  type NodeUnpublishVolumeResponse,
-  type NodeUnstageVolumeRequest,
-  type NodeUnstageVolumeResponse,
-  NodeServiceCapability_RPC_Type as Rpc,
-  VolumeUsage_Unit as Unit,
-} from '../generated/csi/csi.ts';
+import * as csi from '../generated/csi/csi.ts';
 import { normalTarget } from '../mounts/index.ts';
 import {
   accessChosenByPod,
@@ -29,6 +14,8 @@ import {
 } from '../volume_request.ts';
 import type { Publications } from './publications.ts';
 import type { PublishedRecord } from './published_records.ts';
+
+const { NodeServiceCapability_RPC_Type: Rpc, VolumeUsage_Unit: Unit } = csi;
 
 export interface NodeServiceOptions {
   /** As Kubernetes names it. */
@@ -48,7 +35,7 @@ export class NodeService {
     this.#options = options;
   }
 
-  nodeGetCapabilities(): NodeGetCapabilitiesResponse {
+  nodeGetCapabilities(): csi.NodeGetCapabilitiesResponse {
     const types = [
       Rpc.STAGE_UNSTAGE_VOLUME,
       Rpc.GET_VOLUME_STATS,
@@ -60,13 +47,13 @@ export class NodeService {
   }
 
   /** The kubelet asks once per registration and labels the node with the segments, as the operator does. */
-  async nodeGetInfo(): Promise<NodeGetInfoResponse> {
+  async nodeGetInfo(): Promise<csi.NodeGetInfoResponse> {
     const { node, clusters } = this.#options;
     return { nodeId: node, maxVolumesPerNode: 0n, accessibleTopology: { segments: segmentsOf(await clusters()) } };
   }
 
   /** Stages nothing: a volume is bound to a revision when it is published, and revisions share their mounts. */
-  nodeStageVolume(request: NodeStageVolumeRequest): NodeStageVolumeResponse {
+  nodeStageVolume(request: csi.NodeStageVolumeRequest): csi.NodeStageVolumeResponse {
     checkVolume(request.volumeId);
     if (request.stagingTargetPath === '') throw invalidArgument('the staging target path is missing');
     usageOf(request.volumeCapability);
@@ -74,13 +61,16 @@ export class NodeService {
     return {};
   }
 
-  nodeUnstageVolume(request: NodeUnstageVolumeRequest): NodeUnstageVolumeResponse {
+  nodeUnstageVolume(request: csi.NodeUnstageVolumeRequest): csi.NodeUnstageVolumeResponse {
     checkVolume(request.volumeId);
     if (request.stagingTargetPath === '') throw invalidArgument('the staging target path is missing');
     return {};
   }
 
-  async nodePublishVolume(request: NodePublishVolumeRequest, signal: AbortSignal): Promise<NodePublishVolumeResponse> {
+  async nodePublishVolume(
+    request: csi.NodePublishVolumeRequest,
+    signal: AbortSignal,
+  ): Promise<csi.NodePublishVolumeResponse> {
     const volume = checkVolume(request.volumeId);
     const target = normalTarget(request.targetPath);
     const usage = usageOf(request.volumeCapability);
@@ -96,7 +86,7 @@ export class NodeService {
     return {};
   }
 
-  async nodeUnpublishVolume(request: NodeUnpublishVolumeRequest): Promise<NodeUnpublishVolumeResponse> {
+  async nodeUnpublishVolume(request: csi.NodeUnpublishVolumeRequest): Promise<csi.NodeUnpublishVolumeResponse> {
     const volume = checkVolume(request.volumeId);
     const target = normalTarget(request.targetPath);
     const { access, publications } = this.#options;
@@ -126,7 +116,7 @@ export class NodeService {
   }
 
   /** From the manifest: asking the file system would hang while its agent is away. */
-  async nodeGetVolumeStats(request: NodeGetVolumeStatsRequest): Promise<NodeGetVolumeStatsResponse> {
+  async nodeGetVolumeStats(request: csi.NodeGetVolumeStatsRequest): Promise<csi.NodeGetVolumeStatsResponse> {
     const volume = checkVolume(request.volumeId);
     if (request.volumePath === '') throw invalidArgument('the volume path is missing');
     const { access, publications } = this.#options;
@@ -134,7 +124,9 @@ export class NodeService {
     const space = target === undefined ? undefined : await access.space(volume, target);
     if (space !== undefined) {
       const { bytes, bytesFree, files, filesFree } = space;
-      return { usage: [used(Unit.BYTES, bytes, bytesFree), used(Unit.INODES, files, filesFree)] };
+      return {
+        usage: [used(Unit.BYTES, bytes, bytesFree), used(Unit.INODES, files, filesFree)],
+      };
     }
     const published = target === undefined ? undefined : await publications.published(volume, target);
     if (published === undefined) {
@@ -143,13 +135,15 @@ export class NodeService {
         `volume ${volume} is not published at ${request.volumePath} on node ${this.#options.node}`,
       );
     }
-    return { usage: [used(Unit.BYTES, published.bytes, 0n), used(Unit.INODES, published.files, 0n)] };
+    return {
+      usage: [used(Unit.BYTES, published.bytes, 0n), used(Unit.INODES, published.files, 0n)],
+    };
   }
 
   async #publishAccess(
     volume: string,
     target: string,
-    { volumeContext, volumeCapability, readonly: readOnly }: NodePublishVolumeRequest,
+    { volumeContext, volumeCapability, readonly: readOnly }: csi.NodePublishVolumeRequest,
     signal: AbortSignal,
   ): Promise<void> {
     if (!isInline(volume, volumeContext)) {
@@ -178,7 +172,7 @@ function podOf(context: Record<string, string>): PublishedRecord['pod'] | undefi
   return { namespace, name, uid };
 }
 
-function used(unit: Unit, total: bigint, available: bigint) {
+function used(unit: csi.VolumeUsage_Unit, total: bigint, available: bigint) {
   return { unit, total, used: total - available, available };
 }
 

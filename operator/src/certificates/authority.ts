@@ -1,17 +1,6 @@
 import 'reflect-metadata';
 import { createPrivateKey, webcrypto } from 'node:crypto';
-import {
-  BasicConstraintsExtension,
-  ExtendedKeyUsage,
-  ExtendedKeyUsageExtension,
-  type Extension,
-  KeyUsageFlags,
-  KeyUsagesExtension,
-  SubjectAlternativeNameExtension,
-  SubjectKeyIdentifierExtension,
-  X509Certificate,
-  X509CertificateGenerator,
-} from '@peculiar/x509';
+import * as x509 from '@peculiar/x509';
 
 /** A certificate and its private key, PEM. The key is PKCS #8. */
 export interface CertificateAndKey {
@@ -40,16 +29,16 @@ const signingAlgorithm = { name: 'ECDSA', hash: 'SHA-256' } as const;
 /** A new self-signed authority: ECDSA P-256, 10 years, may sign leaves only. */
 export async function createAuthority(commonName: string, now: Date): Promise<CertificateAndKey> {
   const keys = await webcrypto.subtle.generateKey(keyAlgorithm, true, ['sign', 'verify']);
-  const certificate = await X509CertificateGenerator.createSelfSigned({
+  const certificate = await x509.X509CertificateGenerator.createSelfSigned({
     name: [{ CN: [commonName] }],
     keys,
     signingAlgorithm,
     notBefore: new Date(now.getTime() - clockSkewMs),
     notAfter: new Date(now.getTime() + authorityLifeMs),
     extensions: [
-      new BasicConstraintsExtension(true, 0, true),
-      new KeyUsagesExtension(KeyUsageFlags.keyCertSign | KeyUsageFlags.cRLSign, true),
-      await SubjectKeyIdentifierExtension.create(keys.publicKey),
+      new x509.BasicConstraintsExtension(true, 0, true),
+      new x509.KeyUsagesExtension(x509.KeyUsageFlags.keyCertSign | x509.KeyUsageFlags.cRLSign, true),
+      await x509.SubjectKeyIdentifierExtension.create(keys.publicKey),
     ],
   });
   return { certificate: pem(certificate), key: await exportKey(keys.privateKey) };
@@ -61,16 +50,16 @@ export async function issueLeaf(
   request: LeafRequest,
   now: Date,
 ): Promise<CertificateAndKey> {
-  const issuer = new X509Certificate(authority.certificate);
+  const issuer = new x509.X509Certificate(authority.certificate);
   const keys = await webcrypto.subtle.generateKey(keyAlgorithm, true, ['sign', 'verify']);
-  const uses = [ExtendedKeyUsage.clientAuth, ...(request.server ? [ExtendedKeyUsage.serverAuth] : [])];
-  const extensions: Extension[] = [
-    new BasicConstraintsExtension(false, undefined, true),
-    new KeyUsagesExtension(KeyUsageFlags.digitalSignature, true),
-    new ExtendedKeyUsageExtension(uses),
-    new SubjectAlternativeNameExtension(request.names.map((value) => ({ type: 'dns', value }))),
+  const uses = [x509.ExtendedKeyUsage.clientAuth, ...(request.server ? [x509.ExtendedKeyUsage.serverAuth] : [])];
+  const extensions: x509.Extension[] = [
+    new x509.BasicConstraintsExtension(false, undefined, true),
+    new x509.KeyUsagesExtension(x509.KeyUsageFlags.digitalSignature, true),
+    new x509.ExtendedKeyUsageExtension(uses),
+    new x509.SubjectAlternativeNameExtension(request.names.map((value) => ({ type: 'dns', value }))),
   ];
-  const certificate = await X509CertificateGenerator.create({
+  const certificate = await x509.X509CertificateGenerator.create({
     subject: [{ CN: [request.commonName] }],
     issuer: issuer.subjectName,
     publicKey: keys.publicKey,
@@ -83,7 +72,7 @@ export async function issueLeaf(
   return { certificate: pem(certificate), key: await exportKey(keys.privateKey) };
 }
 
-function pem(certificate: X509Certificate): string {
+function pem(certificate: x509.X509Certificate): string {
   return `${certificate.toString('pem')}\n`;
 }
 

@@ -1,15 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Logger } from '@hearth/common';
 import type { NodeStatus } from '@hearth/common/generated/hearth/v1/control.ts';
-import {
-  type Clock,
-  hasNewSpec,
-  ownKey,
-  runController,
-  systemClock,
-  WorkQueue,
-  watch,
-} from '@hearth/common/kubernetes';
+import { type Clock, hasNewSpec, ownKey, runController, systemClock, watch } from '@hearth/common/kubernetes';
 import type { Dataset } from '@hearth/common/resources';
 import type { Agents } from '../agents/index.ts';
 import { type NodeFacts, Placements, type Source } from '../kubernetes/index.ts';
@@ -36,7 +28,6 @@ export async function runNodeCacheController(options: NodeCacheControllerOptions
   const all = () => new Set([...nodes.keys(), ...caches.keys()]);
   await runController({
     name: 'nodecaches',
-    queue: new WorkQueue({ firstDelayMs: 500, longestDelayMs: 60_000 }),
     workers: 8,
     watches: [
       placements,

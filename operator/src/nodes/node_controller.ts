@@ -1,6 +1,6 @@
 import { epochMs, type Logger, systemClock } from '@hearth/common';
 import type { NodeStatus } from '@hearth/common/generated/hearth/v1/control.ts';
-import { hasNewSpec, runController, WorkQueue, watch } from '@hearth/common/kubernetes';
+import { hasNewSpec, runController, watch } from '@hearth/common/kubernetes';
 import type { Dataset, StorageCluster } from '@hearth/common/resources';
 import type { Agents } from '../agents/index.ts';
 import { type NodeFacts, Placements, type Source } from '../kubernetes/index.ts';
@@ -26,7 +26,6 @@ export async function runNodeController(options: NodeControllerOptions, signal: 
   const reconciler = new NodeReconciler({ ...options, kept: new KeptCopies({ datasets, nodes }), placeOf, now });
   await runController({
     name: 'nodes',
-    queue: new WorkQueue({ firstDelayMs: 500, longestDelayMs: 60_000 }),
     workers: 4,
     watches: [
       placements,

@@ -1,13 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Logger } from '@hearth/common';
-import {
-  type EventRecorder,
-  type KubernetesClient,
-  ownKey,
-  runController,
-  WorkQueue,
-  watch,
-} from '@hearth/common/kubernetes';
+import { type EventRecorder, type KubernetesClient, ownKey, runController, watch } from '@hearth/common/kubernetes';
 import type { Dataset } from '@hearth/common/resources';
 import type { Source } from '../kubernetes/index.ts';
 import { findCondition, reconcileKey } from '../reconciler/index.ts';
@@ -45,7 +38,6 @@ async function runClaimController(options: ProvisionerOptions, signal: AbortSign
     });
   await runController({
     name: 'claims',
-    queue: new WorkQueue(retries),
     workers: 8,
     watches: [
       watch(claims, (key, before, after) => {
@@ -69,7 +61,6 @@ async function runVolumeController(options: ProvisionerOptions, signal: AbortSig
   const { api, volumes, logger } = options;
   await runController({
     name: 'volumes',
-    queue: new WorkQueue(retries),
     workers: 8,
     watches: [watch(volumes, ownKey)],
     first: () => volumes.keys(),
@@ -78,8 +69,6 @@ async function runVolumeController(options: ProvisionerOptions, signal: AbortSig
     signal,
   });
 }
-
-const retries = { firstDelayMs: 500, longestDelayMs: 60_000 };
 
 /** Figures of a Dataset change all the time, and no claim waits for them. */
 function isSame(before: Dataset | undefined, after: Dataset | undefined): boolean {

@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import { ignoring, type Logger } from '@hearth/common';
 import type { Capability, NodeStatus, PodReference } from '@hearth/common/generated/hearth/v1/control.ts';
-import { coreEvent, type KubernetesClient, kinds, runController, WorkQueue, watch } from '@hearth/common/kubernetes';
+import { coreEvent, type KubernetesClient, kinds, runController, watch } from '@hearth/common/kubernetes';
 import type { NodeCache, ReboundPod, StorageCluster } from '@hearth/common/resources';
 import type { Agents } from '../agents/index.ts';
 import { type NodeFacts, type Place, Placements, type Source } from '../kubernetes/index.ts';
@@ -114,7 +114,6 @@ export async function runReboundController(options: ReboundControllerOptions, si
   const reconciler = new ReboundPods({ ...options, placeOf: (node) => placements.placeOf(node) });
   await runController({
     name: 'reboundpods',
-    queue: new WorkQueue({ firstDelayMs: 500, longestDelayMs: 60_000 }),
     workers: 4,
     watches: [
       placements,

@@ -1,5 +1,6 @@
 import { HearthError } from '@hearth/common';
 import type { Pod } from '@hearth/common/kubernetes';
+import { z } from 'zod';
 
 /** The operator's surroundings, as the chart passes them. */
 export interface Environment {
@@ -35,40 +36,37 @@ const none: PodSettings = { podLabels: {}, podAnnotations: {}, extraEnv: [] };
 /** Pods as they are without the chart's values. */
 export const plainPods: Environment['pods'] = { agent: none, holder: none, etcd: none };
 
+const missing = "is missing; the chart sets it in the operator's pod";
+const required = z.string(missing).min(1, missing);
+const wrongPolicy = 'must be Always, IfNotPresent or Never; see imagePullPolicy in the chart';
+const schema = z.object({
+  POD_NAMESPACE: required,
+  HEARTH_IMAGE: required,
+  HEARTH_ETCD_IMAGE: required,
+  HEARTH_IMAGE_PULL_POLICY: z.enum(['', 'Always', 'IfNotPresent', 'Never'], wrongPolicy).default(''),
+  HEARTH_IMAGE_PULL_SECRETS: z.string().default(''),
+  HEARTH_POD_SETTINGS: z.string().default(''),
+});
+
 /** From the variables of the pod. `InvalidArgument` names the one that is missing or wrong. */
 export function readEnvironment(variables: Readonly<Record<string, string | undefined>>): Environment {
+  const { data, error } = schema.safeParse(variables);
+  if (data === undefined) {
+    const [issue] = error.issues;
+    throw new HearthError('InvalidArgument', `the variable ${String(issue?.path[0])} ${issue?.message}`);
+  }
   return {
-    namespace: required(variables, 'POD_NAMESPACE'),
-    image: required(variables, 'HEARTH_IMAGE'),
-    etcdImage: required(variables, 'HEARTH_ETCD_IMAGE'),
-    imagePullPolicy: pullPolicy(variables.HEARTH_IMAGE_PULL_POLICY),
-    imagePullSecrets: (variables.HEARTH_IMAGE_PULL_SECRETS ?? '').split(',').filter((name) => name !== ''),
-    pods: podSettings(variables.HEARTH_POD_SETTINGS),
+    namespace: data.POD_NAMESPACE,
+    image: data.HEARTH_IMAGE,
+    etcdImage: data.HEARTH_ETCD_IMAGE,
+    imagePullPolicy: data.HEARTH_IMAGE_PULL_POLICY || 'IfNotPresent',
+    imagePullSecrets: data.HEARTH_IMAGE_PULL_SECRETS.split(',').filter((name) => name !== ''),
+    pods: podSettings(data.HEARTH_POD_SETTINGS),
   };
 }
 
-function required(variables: Readonly<Record<string, string | undefined>>, name: string): string {
-  const value = variables[name];
-  if (value === undefined || value === '') {
-    throw new HearthError(
-      'InvalidArgument',
-      `the variable ${name} is missing; the chart sets it in the operator's pod`,
-    );
-  }
-  return value;
-}
-
-function pullPolicy(value: string | undefined): Environment['imagePullPolicy'] {
-  if (value === undefined || value === '') return 'IfNotPresent';
-  if (value === 'Always' || value === 'IfNotPresent' || value === 'Never') return value;
-  throw new HearthError(
-    'InvalidArgument',
-    'the variable HEARTH_IMAGE_PULL_POLICY must be Always, IfNotPresent or Never; see imagePullPolicy in the chart',
-  );
-}
-
 /** The chart's schema has checked the values, and the API server checks the pods. */
-function podSettings(text: string | undefined): Environment['pods'] {
+function podSettings(text: string): Environment['pods'] {
   let given: Partial<Record<keyof Environment['pods'], Partial<PodSettings>>>;
   try {
     given = JSON.parse(text || '{}');

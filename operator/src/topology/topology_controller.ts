@@ -5,7 +5,6 @@ import {
   hasNewSpec,
   type KubernetesClient,
   runController,
-  WorkQueue,
   watch,
 } from '@hearth/common/kubernetes';
 import { nodeGroupsConfigMap } from '@hearth/common/names';
@@ -38,7 +37,6 @@ async function runNodeLabels(options: TopologyControllerOptions, signal: AbortSi
   const reconciler = new NodeLabelsReconciler(options, (node) => placements.placeOf(node));
   await runController({
     name: 'node-labels',
-    queue: new WorkQueue({ firstDelayMs: 500, longestDelayMs: 60_000 }),
     workers: 4,
     watches: [
       placements,
@@ -62,7 +60,6 @@ async function runNodeGroups(options: TopologyControllerOptions, signal: AbortSi
   const configMap = `${namespace}/${nodeGroupsConfigMap}`;
   await runController({
     name: 'node-groups',
-    queue: new WorkQueue({ firstDelayMs: 500, longestDelayMs: 60_000 }),
     workers: 1,
     watches: [
       watch(clusters, (_name, before, after) => (hasNewSpec(before, after) ? [nodeGroupsConfigMap] : [])),

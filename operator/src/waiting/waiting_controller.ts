@@ -1,5 +1,5 @@
 import type { Logger } from '@hearth/common';
-import { type EventRecorder, runController, WorkQueue, watch } from '@hearth/common/kubernetes';
+import { type EventRecorder, runController, watch } from '@hearth/common/kubernetes';
 import type { Dataset } from '@hearth/common/resources';
 import { Interests, type Source } from '../kubernetes/index.ts';
 import { findCondition, reconcileKey } from '../reconciler/index.ts';
@@ -24,7 +24,6 @@ export async function runWaitingController(options: WaitingControllerOptions, si
   const interests = new Interests();
   await runController({
     name: 'waiting-pods',
-    queue: new WorkQueue({ firstDelayMs: 500, longestDelayMs: 60_000 }),
     workers: 2,
     watches: [
       watch(
