@@ -52,11 +52,11 @@ const all: readonly Group[] = [
   idleOperator,
 ];
 
-/** Whether a row was asked for: by its id or a beginning of it. */
+/** True when a row was asked for: by its id or a beginning of it. */
 export const isWanted = (rows: readonly string[], id: string): boolean =>
   rows.length === 0 || rows.some((word) => id.startsWith(word));
 
-/** Those that have a row which was asked for. None was named: all but those that take long. */
+/** Groups that have a row which was asked for. None was named: all but those that take long. */
 export const groupsOf = (rows: readonly string[], among: readonly Group[] = all): Group[] =>
   among.filter(({ ids, long }) =>
     rows.length === 0

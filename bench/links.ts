@@ -5,7 +5,7 @@ import { ip, Namespaces, prefix, shape } from './network.ts';
 const payloadBytes = 1448;
 const frameBytes = 1514;
 
-/** What TCP can carry at most over a link of so many bits a second. */
+/** The most that TCP can carry over a link of so many bits a second. */
 export const payloadGibPerSecond = (bitsPerSecond: number): number =>
   (bitsPerSecond / 8) * (payloadBytes / frameBytes) * 2 ** -30;
 
@@ -45,7 +45,7 @@ export class Links {
     return `ip -n ${namespaceOf('holder')} link set ${deviceOf(link)} down`;
   }
 
-  /** What was cut works again. */
+  /** Cut links work again. */
   async mend(link: number): Promise<void> {
     await ip('-n', namespaceOf('holder'), 'link', 'set', deviceOf(link), 'up');
   }

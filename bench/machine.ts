@@ -29,7 +29,7 @@ export async function describeMachine(directory: string): Promise<Machine> {
   };
 }
 
-/** What the processor calls itself, for the table's heading. */
+/** The processor's own name, for the table's heading. */
 export function processor(): string {
   return /model name\s*: (.*)/.exec(readFileSync('/proc/cpuinfo', 'utf8'))?.[1] ?? 'unknown processor';
 }

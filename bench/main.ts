@@ -73,7 +73,7 @@ async function compareAll(settings: Settings, machine: Machine, release: string)
   return { rows, failures, below: rows.filter((row) => row.low < row.target).map(({ id }) => id) };
 }
 
-/** What people and programs read; the paths. */
+/** Writes the reports for people and for programs; gives their paths. */
 function write({ rows, failures }: Measured, about: string[], against: boolean): string {
   const path = (name: string): string => join(root, 'bench', name);
   const results = path(`results${against ? '-against' : ''}.json`);

@@ -2,7 +2,7 @@ import type { Measure } from './result.ts';
 
 export type Side = 'this' | 'other';
 
-/** What both have come to: the same row, of one release and of the other. */
+/** Results of both: the same row, of one release and of the other. */
 export type Pair = Record<Side, Measure>;
 
 interface Arrived {

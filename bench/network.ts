@@ -98,7 +98,7 @@ export class Namespaces {
     for (const namespace of namespaces(process.pid)) spawnSync('ip', ['netns', 'delete', namespace]);
   };
 
-  /** What benchmarks that were killed have left is removed first. */
+  /** First removes the leftovers of benchmarks that were killed. */
   static async begin(): Promise<Namespaces> {
     await removeForgotten();
     const begun = new Namespaces();

@@ -78,7 +78,7 @@ export class PeerMount {
   static async start(peer: Peer, bucket: S3Bucket, folder: string): Promise<PeerMount> {
     const [path, scratch] = [join(folder, 'mount'), join(folder, 'scratch')];
     for (const made of [path, join(scratch, 'cache')]) mkdirSync(made, { recursive: true });
-    // What they trust is for servers with certificates, and rclone does not start where it is given.
+    // Their authorities are for servers with certificates, and rclone does not start where it is given.
     const environment = { ...bucket.environment, AWS_CA_BUNDLE: undefined };
     const program = new DaemonProcess(peer.name, peer.words(bucket, path, scratch), { environment });
     const mounted = new PeerMount(path, folder, program);

@@ -143,7 +143,7 @@ export async function measure(about: Measure, runs: number, machine: Machine): P
 export const number = (value: number): string =>
   Number.isNaN(value) ? '-' : value >= 100 ? value.toFixed(0) : value >= 10 ? value.toFixed(1) : value.toFixed(2);
 
-/** Whether there is something to reach, and whether it was. */
+/** The verdict on a goal, where there is one. */
 export const reached = ({ ratio, target }: Pick<Row, 'ratio' | 'target'>): 'yes' | 'NO' | '-' =>
   target === 0 || Number.isNaN(ratio) ? '-' : ratio >= target ? 'yes' : 'NO';
 

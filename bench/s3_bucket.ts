@@ -69,7 +69,7 @@ export class S3Bucket {
     await this.s5cmd('cp', '--part-size', String(partMiB), join(from, '*'), `s3://${name}/${folder}/`);
   }
 
-  /** What it wrote. */
+  /** Its output. */
   async s5cmd(...words: string[]): Promise<string> {
     return await run(this.#client, ['--endpoint-url', this.endpoint, ...words]);
   }

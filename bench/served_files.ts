@@ -3,7 +3,7 @@ import { Nginx } from '@hearth/common/testing/origins';
 import { makeFiles } from './data.ts';
 import { Tmpfs } from './tmpfs.ts';
 
-/** What a file system takes besides the bytes of a few large files. */
+/** Room that a file system takes besides the bytes of a few large files. */
 const slackBytes = 64 * 2 ** 20;
 
 /** Does something with `count` files, of so many bytes together, in a folder in memory; nothing of them is left. */

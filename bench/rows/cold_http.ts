@@ -69,7 +69,7 @@ async function rows(around: Surroundings, urls: string[], files: string[]): Prom
   await cluster.evict(dataset);
 }
 
-/** What comes from nginx for the first time, to readers and onto the disk. */
+/** Bytes that come from nginx for the first time, to readers and onto the disk. */
 export const coldHttp: Group = {
   ids: ['cold-http', 'memory-http', 'stored-http'],
   memory: memoryForAll,

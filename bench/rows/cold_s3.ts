@@ -93,7 +93,7 @@ async function rows(setting: BucketSetting): Promise<void> {
   });
 }
 
-/** What comes from a bucket for the first time, beside other programs that mount it. */
+/** Bytes that come from a bucket for the first time, beside other programs that mount it. */
 export const coldS3: Group = {
   ids: ['cold-s3', 'memory-s3', 'cpu-cold'],
   measure: (around: Surroundings): Promise<void> => {

@@ -5,7 +5,7 @@ import type { Group, Surroundings } from '../plan.ts';
 const program = join(root, 'build/release/bench/hearth_bench_find');
 const limitNanoseconds = 50;
 
-/** What a reader pays to find a chunk in memory before it moves a byte. */
+/** The cost for a reader to find a chunk in memory before it moves a byte. */
 export const findChunk: Group = {
   ids: ['find-chunk'],
   ownOnly: true,

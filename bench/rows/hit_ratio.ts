@@ -3,7 +3,7 @@ import { root, run } from '../command.ts';
 import type { Group, Surroundings } from '../plan.ts';
 
 const program = join(root, 'build/release/bench/hearth_hit_ratio');
-/** Those before have chosen the policy's tuning. */
+/** Seeds below this one have chosen the tuning of the policy. */
 const firstSeed = 1000;
 
 /** Byte hit ratios of one cache size. */

@@ -4,7 +4,7 @@ import type { Group, Surroundings } from '../plan.ts';
 
 const limit = 2;
 
-/** What the operator of a large cluster takes while nothing happens; the baseline is the limit. */
+/** The processor time of a large cluster's operator while nothing happens; the baseline is the limit. */
 export const idleOperator: Group = {
   ids: ['idle-operator'],
   long: true,

@@ -65,7 +65,7 @@ async function calls(around: Surroundings): Promise<void> {
   }
 }
 
-/** What bytes from another agent cost, by the number of event loops. */
+/** The cost of bytes from another agent, by the number of event loops. */
 export const loops: Group = {
   ids: ['loops'],
   ownOnly: true,

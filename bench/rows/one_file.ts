@@ -7,7 +7,7 @@ import { memoryForAll } from './cold.ts';
 
 const dataset = 'one-file';
 const nodes = ['first', 'second'] as const;
-/** What the spread of system times needs: a loop takes a third of a second for each GiB. */
+/** Bytes enough for the spread of system times: a loop takes a third of a second for each GiB. */
 const fewestBytes = 2 ** 30;
 
 type Node = (typeof nodes)[number];
@@ -39,7 +39,7 @@ async function row(around: Surroundings, cluster: Cluster, from: string, node: N
   });
 }
 
-/** Whether one large file uses all event loops. */
+/** Shows if one large file uses all event loops. */
 export const oneFile: Group = {
   ids: ['one-file'],
   async measure(around: Surroundings): Promise<void> {

@@ -16,7 +16,7 @@ const largest = Math.max(...sizes);
 const origin = 'origin';
 const agentNames = (count: number): string[] => Array.from({ length: count }, (_, index) => `agent-${index}`);
 
-/** What one warm job onto some agents took. */
+/** Times of one warm job onto some agents. */
 interface Spread {
   /** From the request to the job's success. */
   seconds: number;

@@ -13,7 +13,7 @@ const fileBytes = 16 * mib;
 /** Of a cache: six files. */
 const budgetBytes = 6 * fileBytes;
 const memoryBytes = 128 * mib;
-/** What comes when the storm is over: in all, twice what a cache takes. */
+/** Bytes that come when the storm is over: in all, twice what a cache takes. */
 const rounds = 4;
 const filesOfRound = 3;
 /** Agents say what they hold every two seconds. */
@@ -26,7 +26,7 @@ interface Storm {
   eight: number;
   /** One reader again: after each round of other files that all agents have got. */
   after: number[];
-  /** What the origin had sent of the hot file, in multiples of it: when eight had read it, and at the end. */
+  /** Bytes of the hot file that the origin had sent, in multiples of it: when eight had read it, and at the end. */
   sentFirst: number;
   sentInAll: number;
 }

@@ -4,7 +4,7 @@ import { root, run } from '../command.ts';
 import type { Group, Surroundings } from '../plan.ts';
 
 const target = 'hearth_transport_throughput';
-/** What that program is made of, but for the transport. */
+/** Sources of that program, but for the transport. */
 const sources = ['native/transport/testing/throughput_main.cc', 'native/transport/test_node.h'];
 const buildMs = 10 * 60_000;
 

@@ -46,7 +46,7 @@ std::string clientName() {
 
 }  // namespace
 
-// Whom a request asks next, and after which pause.
+// The agent that a request asks next, and the pause before.
 class AgentLink::Turns {
  public:
   Turns(AgentLink& link, Clock::time_point deadline, bool once)

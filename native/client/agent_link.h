@@ -17,7 +17,7 @@
 
 namespace hearth::gd2fs {
 
-// What all threads of a client know about the agents. Any thread.
+// Knowledge of the agents that all threads of a client share. Any thread.
 struct AgentList {
   std::vector<PeerIdentity> agents;  // named by their addresses; of no incarnation
   std::atomic<std::size_t> preferred{0};

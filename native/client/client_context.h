@@ -1,4 +1,4 @@
-// What xfer_gd2fs_ctx stands for: threads, registered memory, requests. Any thread, unless said
+// The object behind xfer_gd2fs_ctx: threads, registered memory, requests. Any thread, unless said
 // otherwise. Numbers that are returned are 0 or a negative errno.
 #pragma once
 

@@ -1,4 +1,4 @@
-// What a context asks about folders: their entries, and advice for what is below them.
+// A context's calls about folders: their entries, and advice for the files below them.
 #include <cerrno>
 #include <cstring>
 

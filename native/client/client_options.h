@@ -1,4 +1,4 @@
-// What a program says when it connects: addresses, counts, times. Pure: any thread.
+// Options of a connection: addresses, counts, times. Pure: any thread.
 #pragma once
 
 #include <chrono>

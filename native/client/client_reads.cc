@@ -136,7 +136,7 @@ Task<void> ClientContext::readOn(ClientContext& context, AgentLink& link,
     left -= size;
   }
   into = {};
-  // What is alone goes on here: another thread would have to be woken.
+  // A single one goes on here: another thread would have to be woken.
   if (parts.size() == 1) {
     co_await readPart(context, link, std::move(parts.front()));
     co_return;

@@ -1,4 +1,4 @@
-// What is at a path, as stat(2) says it. Pure: any thread.
+// The kind of file at a path, as stat(2) says it. Pure: any thread.
 #pragma once
 
 #include <sys/stat.h>

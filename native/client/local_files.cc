@@ -12,7 +12,7 @@
 namespace hearth::gd2fs {
 namespace {
 
-// What was refused is asked for again after so long: a file may have become whole.
+// A refused file is asked for again after so long: a file may have become whole.
 constexpr Clock::duration kRefusedFor = std::chrono::seconds(1);
 // An agent that does not listen, or has gone.
 constexpr Clock::duration kAbsentFor = std::chrono::seconds(2);

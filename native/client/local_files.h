@@ -43,7 +43,7 @@ class LocalFiles {
  public:
   // Smaller files are not asked for: to pass one takes longer than to read it over the network.
   static constexpr std::uint64_t kFromBytes = 128u << 10;
-  // That are open at a time; the agent keeps as many for one connection.
+  // Files that are open at a time; the agent keeps as many for one connection.
   static constexpr std::size_t kMostOpen = 512;
 
   // `reactor` must remain live while this object is used; its thread speaks with the agent.
@@ -55,7 +55,7 @@ class LocalFiles {
   // not pass it. Continues on `back`.
   [[nodiscard]] Task<std::shared_ptr<LocalFile>> open(std::string path, ContentKey key,
                                                       std::uint64_t size, Reactor& back);
-  // What the agent answers to a message that brings no file; nothing when none of this node
+  // The agent's answer to a message that brings no file; nothing when none of this node
   // answers. Continues on `back`.
   [[nodiscard]] Task<std::optional<Status>> tell(ControlMessage message, Clock::time_point deadline,
                                                  Reactor& back);

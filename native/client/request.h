@@ -20,7 +20,7 @@ namespace hearth::gd2fs {
 // Any thread.
 class CompletionQueue {
  public:
-  // What may be in flight or wait to be taken at a time.
+  // Requests that may be in flight or wait to be taken at a time.
   static constexpr std::size_t kMost = 65'536;
 
   // 0, and push() follows; -EAGAIN when there are too many requests, -EBADF when the queue is

@@ -32,7 +32,7 @@ inline Capability capabilityOf(std::vector<std::string> datasets) {
           .datasets = std::move(datasets)};
 }
 
-// What clients connect with from now on.
+// Options of clients that connect from now on.
 inline void useToken(const Capability& capability, const std::vector<std::byte>& secret = kSecret) {
   const Result<CapabilityToken> token = signCapability(capability, secret);
   ASSERT_TRUE(token.ok());

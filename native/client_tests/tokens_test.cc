@@ -1,4 +1,4 @@
-// Who may read: tokens that agents refuse, and datasets that a token does not name.
+// Rights to read: tokens that agents refuse, and datasets that a token does not name.
 #include <filesystem>
 #include <fstream>
 

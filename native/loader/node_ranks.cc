@@ -63,7 +63,7 @@ Result<OwnedFd> makeMemory(std::uint64_t bytes) {
   return file;
 }
 
-// What is wrong with a rank that has said hello; nothing for one that fits.
+// The fault of a rank that has said hello; nothing for one that fits.
 std::optional<Error> mismatch(const Hello& hello, const Hello& mine,
                               const std::vector<bool>& isHere) {
   if (hello.version != mine.version || hello.ranks != mine.ranks || hello.rank >= mine.ranks) {

@@ -41,7 +41,7 @@ namespace hearth {
 // Where there is no RDMA device these give no row. Of each port its addresses, and of RoCE the size
 // of its packets.
 [[nodiscard]] std::vector<Probe> probeRdmaPorts(const SystemTree& tree);
-// Whether this process may open /dev/infiniband/uverbs*.
+// True when this process may open /dev/infiniband/uverbs*.
 [[nodiscard]] std::vector<Probe> probeRdmaFiles(const SystemTree& tree);
 // The devices that are nearest to each GPU, and those of each NUMA node where there are several.
 [[nodiscard]] std::vector<Probe> probeRdmaPlaces(const SystemTree& tree);

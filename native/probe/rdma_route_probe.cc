@@ -1,4 +1,4 @@
-// Whether packets for another agent's RDMA port leave by a port of this machine.
+// Looks whether packets for another agent's RDMA port leave by a port of this machine.
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <sys/socket.h>

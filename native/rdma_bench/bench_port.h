@@ -19,7 +19,7 @@ struct PortChoice {
   int gidIndex = -1;   // -1: the one that Hearth prefers
 };
 
-// What a side tells the other one of its port, and the report of both.
+// A side's message to the other one about its port, and the report of both.
 struct PortSummary {
   std::string device, gid, gidType, pci;
   int gidIndex = 0, numaNode = -1;

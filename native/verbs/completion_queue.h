@@ -17,7 +17,7 @@ namespace hearth {
 
 class CompletionQueue {
  public:
-  // Who takes the completions of one queue pair.
+  // Takes the completions of one queue pair.
   class Taker {
    public:
     virtual void onCompletion(const ibv_wc& completion) = 0;

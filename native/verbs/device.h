@@ -98,7 +98,7 @@ struct Devices {
   };
   std::vector<Refusal> refused;
 };
-// Those near NUMA node `near` come first, of these the fastest. Takes milliseconds a device.
+// Devices near NUMA node `near` come first, of these the fastest. Takes milliseconds a device.
 [[nodiscard]] Devices openDevices(const std::shared_ptr<Verbs>& verbs, int near = -1);
 
 }  // namespace hearth

@@ -31,7 +31,7 @@ namespace hearth {
 
 class Endpoint final : private CompletionQueue::Taker {
  public:
-  // What the other side has sent: `bytes` are valid during the call.
+  // A message of the other side: `bytes` are valid during the call.
   struct Message {
     std::span<const std::byte> bytes;
     std::optional<std::uint32_t> immediate;

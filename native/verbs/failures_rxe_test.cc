@@ -1,4 +1,4 @@
-// What endpoints over a kernel's devices say when the path between them, a peer or a device goes.
+// Reports of endpoints over a kernel's devices when the path between them, a peer or a device goes.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <linux/capability.h>
@@ -116,7 +116,7 @@ TEST(FailuresRxeTest, FindsNoDeviceWhereNoneIs) {
   EXPECT_TRUE(found.usable.empty());
 }
 
-// What a process that is killed had told the test.
+// The last report of a process that is killed.
 struct Told {
   EndpointAddress address;
   std::uint64_t memory;

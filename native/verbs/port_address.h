@@ -1,5 +1,5 @@
-// What two endpoints tell each other before they connect, over a connection that has authenticated
-// both. The bytes come from another agent: decoding and agreement check every field.
+// Addresses that two endpoints exchange before they connect, over a connection that has
+// authenticated both. The bytes come from another agent: decoding and agreement check every field.
 //
 //   u8 layout (1), u8 link layer, u16 LID, u32 MTU in bytes, 16 bytes GID, u32 queue pair number,
 //   u32 first packet number, u32 receives posted, u32 bytes of a receive

@@ -32,7 +32,7 @@ Result<std::size_t> WorkChain::requestsOf(const QueuePair& pair, const Transfer&
   if (!isKnown(device, transfer.local)) {
     if (!isSmall(pair, transfer))
       return Error{ErrorCode::kUnsupported, "the RDMA device does not know this memory"};
-    // What is copied is one piece.
+    // A copy is one piece.
     if (!isInline(pair, transfer)) return std::size_t{1};
   }
   const std::size_t pieces = device.limits().pieces;

@@ -38,7 +38,7 @@ class WorkChain {
   [[nodiscard]] std::optional<std::size_t> indexOf(const ibv_send_wr* request,
                                                    std::size_t from) const;
 
-  // Those whose ownership has gone on are null.
+  // Requests whose ownership has gone on are null.
   std::vector<std::unique_ptr<Transfer>> transfers;
   std::vector<Entry> entries;
 

@@ -4,7 +4,7 @@ import { formatCount } from '../format/quantity.ts';
 
 const name = 'agent rdma';
 
-/** What this node's agent does with RDMA, and why not more. */
+/** This agent's use of RDMA, and why it is not more. */
 export function agentRdmaProbe({ rdma }: NodeStatus): Probe {
   if (rdma === undefined) {
     return {

@@ -32,7 +32,7 @@ ${cases(commands, (command) =>
   esac
 }
 
-# What the value of option $2, or argument number $2, of command $1 may be.
+# Possible values of option $2, or of argument number $2, of command $1.
 _${name}_candidates() {
   case "$1:$2" in
 ${commands.flatMap(candidateCases).join('\n')}

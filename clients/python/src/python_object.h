@@ -1,4 +1,4 @@
-// What the extension needs of CPython: its stable interface (PEP 384) of 3.11, and owned objects.
+// CPython's stable interface (PEP 384) of 3.11, and owned objects.
 #pragma once
 
 #define PY_SSIZE_T_CLEAN

@@ -11,7 +11,7 @@
 namespace hearth::python {
 namespace {
 
-// What a Tensor and its capsules share.
+// State that a Tensor and its capsules share.
 struct TensorState {
   TensorEntry entry;
   std::shared_ptr<MemoryRegion> memory;  // null for a tensor without bytes

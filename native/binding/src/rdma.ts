@@ -55,7 +55,7 @@ export interface RdmaPeerStatistics {
   rails: RdmaRailStatistics[];
 }
 
-/** What goes between one other agent and this one over one port of ours, since the start. */
+/** Transfers between one other agent and this one over one port of ours, since the start. */
 export interface RdmaRailStatistics {
   /** `mlx5_0/1`. */
   port: string;

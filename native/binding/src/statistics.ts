@@ -81,7 +81,7 @@ export interface Statistics {
 
 /** Reads of clients (libgd2fs) over the network. */
 export interface ClientStatistics {
-  /** That may be on their way to clients at a time, and that are. */
+  /** Bytes that may be on their way to clients at a time, and that are. */
   limitBytes: bigint;
   bytes: bigint;
   /** Reads that wait for the limit now, and that have waited since the start. */

@@ -134,12 +134,12 @@ class FaultSchedule {
     pair_.fabric.judgePostsBy({});
     resume();
     resume();
-    // Who keeps an endpoint hears of its device's end, and fails it.
+    // The owner of an endpoint hears of its device's end, and fails it.
     static_cast<void>(pair_.left.device->takeEvents());
     const bool isGone = hasRemoved_ && !pair_.left.device->usable();
     if (isGone) pair_.left.endpoint->fail({ErrorCode::kUnavailable, "the device is gone"});
     if (!isGone) {
-      // What has failed was flushed.
+      // A failed request was flushed.
       EXPECT_TRUE(pair_.left.endpoint->drained());
       EXPECT_LE(pair_.left.endpoint->counts().signalled, pair_.left.endpoint->counts().requests);
     }

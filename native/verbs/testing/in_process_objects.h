@@ -13,7 +13,7 @@ namespace hearth::testing_verbs {
 
 using FabricLock = std::lock_guard<std::recursive_mutex>;
 
-// What a function of the library that gives a pointer does when it fails.
+// The way in which a function of the library that gives a pointer fails.
 template <class T>
 T* failedWith(int error) {
   errno = error;

@@ -39,7 +39,7 @@ class Fabric {
   Fabric(const Fabric&) = delete;
   Fabric& operator=(const Fabric&) = delete;
 
-  // What becomes of a request that a queue pair is about to execute.
+  // The fate of a request that a queue pair is about to execute.
   struct Verdict {
     ibv_wc_status status = IBV_WC_SUCCESS;
     bool held = false;  // it and those behind it wait for resume()

@@ -12,7 +12,7 @@ interface Row<Kind extends string, Value> {
 
 export type ValueRow = Row<'counter' | 'gauge', number>;
 
-/** What the engine has counted: `counts` has an entry for each of `bounds`, and one for what is above all of them. */
+/** Counts of the engine: `counts` has an entry for each of `bounds`, and one for values above all of them. */
 export interface HistogramRow extends Row<'histogram', { counts: readonly number[]; sum: number }> {
   /** Ascending; a value belongs to the first bound that is not less. */
   bounds: readonly number[];

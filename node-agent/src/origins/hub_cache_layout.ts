@@ -20,7 +20,7 @@ export class HubCacheLayout {
   /** `directory`: absolute, for the files that hold commits; made when it is needed. */
   constructor({ repoType, repo, revision }: HubSource, directory: string) {
     this.#repository = [`${repoType || 'model'}s`, ...repo.split('/')].join('--');
-    // Who asks for nothing asks for main, also of a Dataset that keeps to a commit.
+    // A request without a revision is one for main, also of a Dataset that keeps to a commit.
     const name = revision === '' || commitName.test(revision) ? 'main' : revision;
     this.#reference = `${this.#repository}/refs/${name}`;
     this.#directory = directory;

@@ -50,7 +50,7 @@ function isOverTcp({ rdma: { port, reason } }: PeerStatistics): boolean {
   return port === '' && reason !== '';
 }
 
-/** Whether reads can go over RDMA, as a row of the node's capabilities; none where they are off. Changes rarely. */
+/** Says as a row of the node's capabilities if reads can go over RDMA; none where they are off. Changes rarely. */
 export function rdmaCapability(rdma: NodeRdma | undefined): Capability[] {
   if (rdma === undefined) return [];
   const refused = rdma.refused.map(({ port, reason }) => (port === '' ? reason : `${port} is not used: ${reason}`));

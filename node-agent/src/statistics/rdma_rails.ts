@@ -1,6 +1,6 @@
 import type { LatencyHistogram, PeerStatistics, RdmaRailStatistics } from '@hearth/engine';
 
-/** What went over one RDMA port, between this agent and all others. */
+/** Totals of one RDMA port, between this agent and all others. */
 export type RailTotals = Omit<RdmaRailStatistics, 'port' | 'usable' | 'reason' | 'bytesPerSecond'>;
 
 export const noTraffic: RailTotals = {

@@ -40,7 +40,7 @@ export class FakeEngine implements Engine {
   readonly options: EngineOptions;
   /** The revisions that clients may name. */
   named: DatasetRevision[] = [];
-  /** What clients wait for; undefined: for everything. */
+  /** Names that clients wait for; undefined: all. */
   awaited: string[] | undefined;
   readonly warms = new Map<string, FakeWarm>();
   /** Bytes by content key that are not on disk yet. */

@@ -15,7 +15,7 @@ interface Advice {
   lacks: readonly Lack[];
   /** The condition is about this moment: what an agent said before it went away says nothing of it. */
   isLive?: boolean;
-  /** Whether the StorageCluster asks for what the condition is about; where not, there is none. Absent: always. */
+  /** True when the StorageCluster asks for the capability; else it has no such condition. Absent: always. */
   isAskedFor?: (spec: StorageClusterSpec) => boolean;
 }
 
@@ -26,7 +26,7 @@ interface Lack {
   /** As agents name it. */
   capability: string;
   reason: string;
-  /** What it means for users; the nodes and what to do follow. */
+  /** The meaning for users; the nodes and the next step follow. */
   message: string;
 }
 
@@ -83,7 +83,7 @@ const advices: readonly Advice[] = [
 ];
 
 /**
- * What agents lack though they serve. These conditions are for people to look at: they do not keep the StorageCluster
+ * Capabilities that agents lack though they serve. These conditions are for people to look at: they do not keep the StorageCluster
  * from being Ready. Those that are written stay while no agent reports, unless they are about this moment.
  */
 export function adviceConditions(
@@ -100,7 +100,7 @@ export function adviceConditions(
   ];
 }
 
-/** Whether the agents do all that the operator may ask for: not in the middle of an upgrade. */
+/** True when the agents do all that the operator may ask for: not in the middle of an upgrade. */
 function controlApi(status: ClusterStatus | undefined, before: Condition | undefined): ConditionState {
   const type = 'ControlApi';
   if (status?.connected !== true) {

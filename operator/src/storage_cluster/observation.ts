@@ -24,7 +24,7 @@ export interface Observation {
   /** Undefined: the store has no address yet, and nothing is removed. */
   store: StoreState | undefined;
   conflicts: readonly PlacementConflict[];
-  /** Whether a node of the cluster lacks the label by which its agents are placed. */
+  /** True when a node of the cluster lacks the label by which its agents are placed. */
   unlabelled: boolean;
   /** Groups that nodes have that label of, those that the spec has no more among them. */
   labelledGroups: ReadonlySet<string>;

@@ -30,7 +30,7 @@ export function clusterStatus(cluster: StorageCluster, observation: Observation)
   };
 }
 
-/** What the conditions of all parts say together. */
+/** The condition Ready, which sums up those of all parts. */
 function sum(parts: readonly ConditionState[]): ConditionState {
   const failing = parts.filter(({ status }) => status !== 'True');
   const [first] = failing;
@@ -85,7 +85,7 @@ function agentsReady(nodes: readonly NodeState[]): ConditionState {
   if (waiting.length === 0) {
     return condition('AgentsReady', true, 'Ready', `All ${expected.length} nodes are ready${without}`.slice(0, 4096));
   }
-  // What will not pass by itself comes first.
+  // Troubles that will not pass by themselves come first.
   const troubled = waiting.filter(({ reason }) => !startingReasons.has(reason));
   const ordered = [...troubled, ...waiting.filter(({ reason }) => startingReasons.has(reason))];
   const named = ordered.map((node) => `${node.name}: ${node.message}`);
@@ -93,7 +93,7 @@ function agentsReady(nodes: readonly NodeState[]): ConditionState {
   return condition('AgentsReady', false, troubled.length === 0 ? 'Starting' : 'NodesNotReady', message.slice(0, 4096));
 }
 
-/** Whether an agent should serve there now: a node that is not ready itself can run none, and others go on without it. */
+/** True when an agent should serve there now: a node that is not ready itself can run none, and others go on without it. */
 function isUp({ reason }: NodeState): boolean {
   return reason !== nodeNotReadyReason;
 }

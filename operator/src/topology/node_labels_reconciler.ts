@@ -35,7 +35,7 @@ const lookAgainMs = 10_000;
 export class NodeLabelsReconciler implements Reconciler<NodeFacts, ObservedNode, NodeLabelsAction> {
   readonly #options: NodeLabelsOptions;
   readonly #placeOf: (node: string) => Place | undefined;
-  /** What was reported last, by node. */
+  /** The last reports, by node. */
   readonly #reported = new Map<string, string>();
 
   constructor(options: NodeLabelsOptions, placeOf: (node: string) => Place | undefined) {

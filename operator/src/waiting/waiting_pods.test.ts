@@ -35,7 +35,7 @@ describe('a pod that waits for Datasets', () => {
   });
 });
 
-/** What a reflector has, without one. */
+/** The content of a reflector, without one. */
 class Objects<P> implements Source<P> {
   readonly #objects = new Map<string, P>();
   readonly #listeners = new Set<(key: string, before?: P, after?: P) => void>();

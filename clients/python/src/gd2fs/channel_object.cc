@@ -100,7 +100,7 @@ bool gather(PyObject* sequence, Vector& into) {
   return true;
 }
 
-// What a request is called with, whatever it does: (path, ..., description, queue, future).
+// The arguments that all requests have: (path, ..., description, queue, future).
 struct Submission {
   const char* path = nullptr;
   RequestObject* request = nullptr;

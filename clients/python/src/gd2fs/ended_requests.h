@@ -29,7 +29,7 @@ class EndedRequests {
   // One more request will come, or will not come after all. With the GIL, as take() is.
   void expect() { ++expected_; }
   void forgo() { --expected_; }
-  // Whether a request is expected that was not yet taken.
+  // False while a request is expected that was not yet taken.
   [[nodiscard]] bool isIdle() const { return expected_ == 0; }
 
   void push(RequestObject* request);

@@ -10,7 +10,7 @@ bool fail(const char* why) {
   return false;
 }
 
-// Whether the elements follow each other without gaps, row by row.
+// True when the elements follow each other without gaps, row by row.
 bool isCompact(const DlTensor& tensor) {
   if (tensor.strides == nullptr) return true;
   std::int64_t stride = 1;

@@ -6,7 +6,7 @@ import type { Duplex } from 'node:stream';
 export class LoopbackProxy {
   /** Status that every request is refused with; undefined: they are served. Changed at will. */
   refusal: number | undefined;
-  /** What was asked for, as it was asked: `GET http://host:port/path`, `CONNECT host:port`. */
+  /** Requests as they came: `GET http://host:port/path`, `CONNECT host:port`. */
   readonly asked: string[] = [];
   /** The credentials of each request. */
   readonly authorizations: (string | undefined)[] = [];
