@@ -123,14 +123,14 @@ export function readConfiguration(args: string[], environment: NodeJS.ProcessEnv
     throw new HearthError('InvalidArgument', `--${name} (${options[name].variable}) ${issue?.message}`);
   }
   const { data } = checked;
-  const kubeletDirectory = trimmed(data['kubelet-directory']);
+  const kubeletDirectory = resolve(data['kubelet-directory']);
   const registration = data['registration-directory'];
   return {
     node: data.node,
     socket: data.endpoint.slice('unix://'.length) || join(kubeletDirectory, 'plugins', driverName, 'csi.sock'),
     services: data.services,
     cluster: data.cluster === '' ? undefined : data.cluster,
-    stateDirectory: trimmed(data['state-directory']),
+    stateDirectory: resolve(data['state-directory']),
     kubeletDirectory,
     registrationDirectory:
       registration === 'none' ? undefined : registration || join(kubeletDirectory, 'plugins_registry'),
@@ -157,11 +157,6 @@ function parsedFlags(args: string[]): Partial<Record<Name, string>> {
   } catch (thrown) {
     throw new HearthError('InvalidArgument', `${(thrown as Error).message.split('. ')[0]}; see --help`);
   }
-}
-
-/** Without a slash at the end. */
-function trimmed(directory: string): string {
-  return resolve(directory);
 }
 
 function listenAddress(text: string): { host: string; port: number } | undefined {

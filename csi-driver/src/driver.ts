@@ -79,7 +79,7 @@ export class Driver {
       stateDirectory,
       records: this.#records,
       mounts: this.#mounts,
-      rebind: (...mount) => nodeService.rebind(...mount),
+      rebind: (...mount) => nodeService.alone(mount[1], () => publications.rebind(...mount)),
       everyMs: pace.rebindMs,
       ...shared,
     });
@@ -87,7 +87,7 @@ export class Driver {
       stateDirectory,
       records: this.#records,
       mounts: this.#mounts,
-      bar: (...mount) => nodeService.bar(...mount),
+      bar: (...mount) => nodeService.alone(mount[1], () => publications.bar(...mount)),
       everyMs: pace.lostMs,
       ...shared,
     });

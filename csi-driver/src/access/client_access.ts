@@ -3,7 +3,14 @@ import { join } from 'node:path';
 import { type Clock, HearthError, type Logger, systemClock } from '@hearth/common';
 import type { NodeAgent, NodeAgents } from '../agent/index.ts';
 import { CsiError } from '../csi_error.ts';
-import { type FolderEntry, type MountCalls, mountAtTarget, type Space, unmountAll } from '../mounts/index.ts';
+import {
+  type FolderEntry,
+  type MountCalls,
+  mountAtTarget,
+  removeMounted,
+  type Space,
+  unmountAll,
+} from '../mounts/index.ts';
 import { recordId } from '../records/index.ts';
 import { type AccessChoice, registeredName } from '../volume_request.ts';
 import type { AccessRecord, AccessRecords } from './access_records.ts';
@@ -149,9 +156,7 @@ export class ClientAccess {
   async #remove(target: string): Promise<void> {
     const { mounts, records } = this.#parts;
     await unmountAll(mounts, agentFolder(target));
-    await unmountAll(mounts, target);
-    await mounts.removeTarget(target);
-    await records.remove(target);
+    await removeMounted(mounts, records, target);
   }
 
   async #takeBack(target: string): Promise<void> {

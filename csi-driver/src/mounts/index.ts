@@ -12,4 +12,4 @@ export {
 } from './mount_calls.ts';
 export { SystemMounts } from './system_mounts.ts';
 export { normalTarget } from './target_folder.ts';
-export { maxMounts, mountAtTarget, unmountAll } from './target_mounts.ts';
+export { maxMounts, mountAtTarget, removeMounted, unmountAll } from './target_mounts.ts';

@@ -16,6 +16,17 @@ export async function mountAtTarget(
   return path === undefined ? undefined : mountAt(table ?? (await mounts.table()), path);
 }
 
+/** Unmounts a target, removes its folder, and then its record, which is there for as long as anything else is. */
+export async function removeMounted(
+  mounts: TargetCalls & Pick<MountCalls, 'removeTarget'>,
+  records: { remove: (target: string) => Promise<void> },
+  target: string,
+): Promise<void> {
+  await unmountAll(mounts, target);
+  await mounts.removeTarget(target);
+  await records.remove(target);
+}
+
 /** Unmounts all mounts at a target. `INTERNAL` when there are more than `maxMounts`. */
 export async function unmountAll(mounts: TargetCalls, target: string): Promise<void> {
   for (let removed = 0; (await mountAtTarget(mounts, target)) !== undefined; removed++) {

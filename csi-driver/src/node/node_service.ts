@@ -90,29 +90,22 @@ export class NodeService {
     const volume = checkVolume(request.volumeId);
     const target = normalTarget(request.targetPath);
     const { access, publications } = this.#options;
-    await this.#locks.hold([targetKey(target)], async () => {
+    await this.alone(target, async () => {
       if (!(await access.unpublish(volume, target))) await publications.unpublish(volume, target);
     });
     return {};
   }
 
-  /** Renews the token of a pod. `ABORTED` while another operation for the target is under way. */
+  /** Renews the token of a pod; `ABORTED` as in `alone`. */
   async renewAccess(target: string, signal: AbortSignal): Promise<void> {
     const { access } = this.#options;
     const renewal = await access.renewal(target, signal);
-    if (renewal !== undefined) await this.#locks.hold([targetKey(target)], () => access.refill(renewal));
+    if (renewal !== undefined) await this.alone(target, () => access.refill(renewal));
   }
 
-  /** As `Publications.rebind`; `ABORTED` while another operation for the target is under way. */
-  async rebind(cluster: string, target: string, agentMounts: string, at: Date): Promise<boolean> {
-    const { publications } = this.#options;
-    return await this.#locks.hold([targetKey(target)], () => publications.rebind(cluster, target, agentMounts, at));
-  }
-
-  /** As `Publications.bar`; `ABORTED` while another operation for the target is under way. */
-  async bar(cluster: string, target: string, device: string, at: Date): Promise<boolean> {
-    const { publications } = this.#options;
-    return await this.#locks.hold([targetKey(target)], () => publications.bar(cluster, target, device, at));
+  /** Runs while nothing else is done to the target. `ABORTED` while another operation for it is under way. */
+  async alone<T>(target: string, work: () => Promise<T>): Promise<T> {
+    return await this.#locks.hold([targetKey(target)], work);
   }
 
   /** From the manifest: asking the file system would hang while its agent is away. */
@@ -154,7 +147,7 @@ export class NodeService {
     const choice = accessChosenByPod(volumeContext);
     const group = groupOf(volumeCapability);
     const publication = { volume, target, choice, group, readOnly, pod: podOf(volumeContext) };
-    await this.#locks.hold([targetKey(target)], () => this.#options.access.publish(publication, signal));
+    await this.alone(target, () => this.#options.access.publish(publication, signal));
   }
 }
 

@@ -12,6 +12,7 @@ import {
   maxMounts,
   mountAt,
   mountAtTarget,
+  removeMounted,
   showSame,
   unmountAll,
 } from '../mounts/index.ts';
@@ -105,9 +106,7 @@ export class Publications {
       });
       return;
     }
-    await unmountAll(mounts, target);
-    await mounts.removeTarget(target);
-    await records.remove(target);
+    await removeMounted(mounts, records, target);
   }
 
   /**
@@ -249,9 +248,7 @@ export class Publications {
   async #takeBack(target: string): Promise<void> {
     const { mounts, records, logger } = this.#parts;
     try {
-      await unmountAll(mounts, target);
-      await mounts.removeTarget(target);
-      await records.remove(target);
+      await removeMounted(mounts, records, target);
     } catch (thrown) {
       logger.warn('failed to roll back a failed publish; the next publish or start rolls it back', {
         target,

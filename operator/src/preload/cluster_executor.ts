@@ -1,6 +1,5 @@
 import type { Logger } from '@hearth/common';
 import type { ClusterAgents } from '../agents/index.ts';
-import { AwayNodes } from './away_nodes.ts';
 import { uidOfJob } from './job_request.ts';
 import { JobTracker, type JobTrackerOptions } from './job_tracker.ts';
 import { PinCache } from './pin_cache.ts';
@@ -10,7 +9,8 @@ export class ClusterExecutor {
   readonly agents: ClusterAgents;
   readonly jobs: JobTracker;
   readonly pins: PinCache;
-  readonly away = new AwayNodes();
+  /** Since when nodes do not serve, as far as this operator has seen, milliseconds since the epoch. */
+  readonly awaySince = new Map<string, number>();
   readonly #logger: Logger;
 
   /** `clock`: its date is that by which CachePreloads are stamped. */
@@ -19,6 +19,14 @@ export class ClusterExecutor {
     this.#logger = options.logger.child({ cluster: agents.cluster });
     this.jobs = new JobTracker({ ...options, agents });
     this.pins = new PinCache(agents, options.clock);
+  }
+
+  /** `names`: nodes that should serve; `now`: milliseconds since the epoch. */
+  noteAway(names: Iterable<string>, serves: (name: string) => boolean, now: number): void {
+    for (const name of names) {
+      if (serves(name)) this.awaySince.delete(name);
+      else if (!this.awaySince.has(name)) this.awaySince.set(name, now);
+    }
   }
 
   /** Ends what CachePreloads left behind that went while no agent could be asked. `lives`: by uid. */

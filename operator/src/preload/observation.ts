@@ -1,4 +1,6 @@
-import type { Dataset as AgentDataset, NodeStatus, WarmJob } from '@hearth/common/generated/hearth/v1/control.ts';
+import type { WarmJob } from '@hearth/common/generated/hearth/v1/control.ts';
+import type { ClusterStatus } from '../agents/index.ts';
+import type { NodeFacts } from '../kubernetes/index.ts';
 import type { PodGroupStatus } from './readiness.ts';
 
 /** Everything that a pass over one CachePreload goes by, read once. */
@@ -43,17 +45,8 @@ export interface ObservedDataset {
   trouble: { reason: 'DatasetNotFound' | 'DatasetNotReady'; message: string } | undefined;
 }
 
-export interface ObservedAgents {
-  connected: boolean;
-  nodes: ReadonlyMap<string, NodeStatus>;
-  datasets: ReadonlyMap<string, AgentDataset>;
-}
-
-export interface ObservedNode {
-  name: string;
-  labels: Readonly<Record<string, string>>;
-  ready: boolean;
-}
+export type ObservedAgents = Pick<ClusterStatus, 'connected' | 'nodes' | 'datasets'>;
+export type ObservedNode = Pick<NodeFacts, 'name' | 'labels' | 'ready'>;
 
 export type Measure =
   | { kind: 'files'; files: bigint; bytes: bigint }

@@ -147,8 +147,7 @@ class PreloadController {
 
   #nodesOf(cluster: string) {
     return this.#placements.nodesOf(cluster).flatMap((name) => {
-      const node = this.#options.nodes.get(name);
-      return node === undefined ? [] : [{ name, labels: node.labels, ready: node.ready }];
+      return this.#options.nodes.get(name) ?? [];
     });
   }
 

@@ -97,12 +97,10 @@ export class PreloadReconciler implements ObjectReconciler<CachePreload, Observe
     };
     if (executor === undefined || status === undefined) return { ...base, ...noPlan };
     const nodes = this.#options.nodesOf(executor.agents.cluster);
-    const { connected } = status;
-    const agents = { connected, nodes: status.nodes, datasets: status.datasets };
-    if (!connected) return { ...base, ...noPlan, agents, nodes };
+    if (!status.connected) return { ...base, ...noPlan, agents: status, nodes };
     const readyNodes = new Set(nodes.flatMap(({ name, ready }) => (ready ? [name] : [])));
     const names = [...nodes, ...(preload.status?.nodes ?? [])].map(({ name }) => name);
-    executor.away.note(names, (name) => readyNodes.has(name) && agents.nodes.get(name)?.ready === true, base.now);
+    executor.noteAway(names, (name) => readyNodes.has(name) && status.nodes.get(name)?.ready === true, base.now);
     const withAgents = datasets.map((dataset) => withAgentsState(dataset, status.datasets.get(dataset.registered)));
     let pins: ObservedPreload['pins'];
     let measures: ReadonlyMap<string, Measure> = base.measures;
@@ -114,12 +112,16 @@ export class PreloadReconciler implements ObjectReconciler<CachePreload, Observe
       if (!isAway(thrown) || signal.aborted) throw thrown;
     }
     const jobs = executor.jobs.of(uid);
-    const observed = { ...base, datasets: withAgents, agents, nodes, jobs, pins, measures };
+    const observed = { ...base, datasets: withAgents, agents: status, nodes, jobs, pins, measures };
     const retries = this.#retries.get(key) ?? new Retries();
     this.#retries.set(key, retries);
     retries.note(preload, jobs, wantedOf(preload, observed), base.now);
-    const { since: awaySince } = executor.away;
-    return { ...observed, awaySince, retryAt: retries.until, pinTroubles: executor.pins.troubles(uid) };
+    return {
+      ...observed,
+      awaySince: executor.awaySince,
+      retryAt: retries.until,
+      pinTroubles: executor.pins.troubles(uid),
+    };
   }
 
   async apply(action: PassAction, preload: CachePreload, signal: AbortSignal): Promise<void> {

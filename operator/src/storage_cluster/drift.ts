@@ -1,5 +1,6 @@
 import type { KubernetesObject } from '@hearth/common/kubernetes';
-import { parseQuantity, specHashAnnotation } from '@hearth/common/resources';
+import { specHashAnnotation } from '@hearth/common/resources';
+import { amountOf } from '../planner/index.ts';
 
 /**
  * True when an object in the API server is as it should be: applied from the same desired object, and no field of it
@@ -46,17 +47,9 @@ function nameOf(item: unknown): unknown {
 /** The server writes quantities in its own way: 0.5 as 500m, 1024Mi as 1Gi. */
 function sameQuantity(a: unknown, b: unknown): boolean {
   if (typeof a !== 'string' || typeof b !== 'string') return false;
-  const [left, right] = [thousandths(a), thousandths(b)];
+  // In thousandths, as of cpu: no quantity of a pod is finer.
+  const [left, right] = [amountOf('cpu', a), amountOf('cpu', b)];
   return left !== undefined && left === right;
-}
-
-function thousandths(text: string): bigint | undefined {
-  const milli = /^(\d{1,18})m$/.exec(text);
-  if (milli?.[1] !== undefined) return BigInt(milli[1]);
-  const decimal = /^(\d{1,15})\.(\d{1,3})$/.exec(text);
-  if (decimal?.[1] !== undefined) return BigInt(decimal[1]) * 1000n + BigInt((decimal[2] ?? '').padEnd(3, '0'));
-  const whole = parseQuantity(text);
-  return whole === undefined ? undefined : whole * 1000n;
 }
 
 function isEmpty(value: unknown): boolean {
