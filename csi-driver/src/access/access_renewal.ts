@@ -1,8 +1,7 @@
 import { HearthError } from '@hearth/common';
 import { CsiError } from '../csi_error.ts';
-import type { StoredRecord } from '../records/index.ts';
 import { type LookParts, RecurringLook } from '../recurring_look.ts';
-import type { AccessRecord, AccessRecords } from './access_records.ts';
+import type { AccessRecords } from './access_records.ts';
 
 export interface AccessRenewalParts extends LookParts {
   records: Pick<AccessRecords, 'all'>;
@@ -35,12 +34,11 @@ export class AccessRenewal extends RecurringLook {
     const ids = new Set(stored.map(({ id }) => id));
     for (const id of this.#renewed.keys()) if (!ids.has(id)) this.#renewed.delete(id);
     const due = stored.filter(({ id }) => this.clock.now() - (this.#renewed.get(id)?.at ?? never) >= renewMs);
+    const renewEach = async (ofOne: typeof due) => {
+      for (const { id, record } of ofOne) if (record !== undefined) await this.#renew(id, record.target);
+    };
     // The agents of clusters at once: one that is slow to answer holds up only its own pods.
-    await Promise.all([...Map.groupBy(due, ({ cluster }) => cluster).values()].map((ofOne) => this.#renewEach(ofOne)));
-  }
-
-  async #renewEach(stored: readonly StoredRecord<AccessRecord>[]): Promise<void> {
-    for (const { id, record } of stored) if (record !== undefined) await this.#renew(id, record.target);
+    await Promise.all([...Map.groupBy(due, ({ cluster }) => cluster).values()].map(renewEach));
   }
 
   async #renew(id: string, target: string): Promise<void> {

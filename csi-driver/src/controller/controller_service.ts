@@ -171,13 +171,8 @@ function toVolume({ name, dataset, capacityBytes, manifest }: VolumeRecord, clus
       ...(manifest === '' ? {} : { [attributeNames.revision]: manifest }),
     },
     contentSource: undefined,
-    accessibleTopology: [{ segments: topologyOf(cluster) }],
+    accessibleTopology: [{ segments: { [clusterTopologyKey(cluster)]: topologyValue } }],
   };
-}
-
-/** The nodes on which volumes of a StorageCluster can be used. */
-function topologyOf(cluster: string): Record<string, string> {
-  return { [clusterTopologyKey(cluster)]: topologyValue };
 }
 
 function checkedId(id: string): string {

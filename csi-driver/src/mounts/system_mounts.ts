@@ -28,6 +28,7 @@ export interface SystemMountsOptions {
 /** A process that looks through all mounts (lsof, a virus scanner) lets go soon. */
 const busyTries = 4;
 const busyPauseMs = 200;
+const emptyLayer = ['--types', 'tmpfs', '--options', 'ro,nosuid,nodev,mode=0555', 'hearth'];
 /** Within which a mount answers that has a server, or none any more. */
 const answerMs = 2000;
 
@@ -97,7 +98,7 @@ export class SystemMounts implements MountCalls {
       );
     }
     await using folder = await this.#present(target);
-    await using empty = await this.#emptyLayer();
+    await using empty = await this.#aside('hearth-layer-', emptyLayer);
     await folder.withDescriptor(async (descriptor) => {
       const options = `${optionsOf(restrictions)},lowerdir=${source}:${empty.path}`;
       await this.#mount(
@@ -187,10 +188,6 @@ export class SystemMounts implements MountCalls {
       throw thrown;
     }
     return aside;
-  }
-
-  async #emptyLayer(): Promise<AsyncDisposable & { path: string }> {
-    return await this.#aside('hearth-layer-', ['--types', 'tmpfs', '--options', 'ro,nosuid,nodev,mode=0555', 'hearth']);
   }
 
   /** Mounted in a folder of its own for as long as it is used; what was bound from it stays. */

@@ -1,4 +1,5 @@
 import type { NodeStatus } from '@hearth/common/generated/hearth/v1/control.ts';
+import { splitKey } from '@hearth/common/kubernetes';
 import { registeredName } from '@hearth/common/resources';
 import type { ClusterStatus } from '../agents/index.ts';
 import type { PlannedNode } from '../planner/index.ts';
@@ -24,10 +25,10 @@ export function plannedNodes(
   });
 }
 
-/** 'namespace/name' as agents know it. */
+/** The key as agents know it. */
 function registeredOf(key: string): string {
-  const slash = key.indexOf('/');
-  return registeredName(key.slice(0, slash), key.slice(slash + 1));
+  const { namespace = '', name } = splitKey(key);
+  return registeredName(namespace, name);
 }
 
 /** `wanted`: keys of the Datasets by the names that agents know. Agents have bytes of few of them. */

@@ -56,8 +56,13 @@ export async function cleanUp(
   began.set(uid, since);
   const patient = now() - since <= timeoutMs;
   const left: string[] = [];
-  for (const removeNext of [removeAgents, removeHolders, removeRest]) {
-    left.push(...(await removeNext(options, name, signal)));
+  const steps = [
+    () => removeAgents(options, name, signal),
+    () => removeFromNodes(options, name, 'holder', signal),
+    () => removeRest(options, name, signal),
+  ];
+  for (const removeNext of steps) {
+    left.push(...(await removeNext()));
     if (left.length > 0 && patient) break;
   }
   if (left.length === 0) return 'done';
@@ -77,10 +82,6 @@ async function removeAgents(options: CleanUpOptions, cluster: string, signal: Ab
     await api.delete(kinds.NodeCache, cache.metadata.name, undefined, { signal });
   }
   return left;
-}
-
-async function removeHolders(options: CleanUpOptions, cluster: string, signal: AbortSignal): Promise<string[]> {
-  return await removeFromNodes(options, cluster, 'holder', signal);
 }
 
 async function removeFromNodes(
