@@ -11,6 +11,7 @@ constexpr Clock::duration kConnectTimeout = std::chrono::seconds(3);
 constexpr Clock::duration kAbsent = std::chrono::minutes(1);
 // An endpoint that has lived so long was sound: its failure begins a new series.
 constexpr Clock::duration kSound = std::chrono::seconds(10);
+constexpr char kPortDown[] = "the RDMA port has gone down";
 
 }  // namespace
 
@@ -44,7 +45,7 @@ void RdmaRails::pauseWhileDown(std::size_t index) {
   // What the port did before it went down says nothing of it.
   port.pause.reset();
   if (!isDown) return;
-  account_->rdmaRails[index].error = "the RDMA port has gone down";
+  account_->rdmaRails[index].error = kPortDown;
   if (port.rail) port.rail->check();
   describe();
 }
@@ -98,7 +99,8 @@ void RdmaRails::ended(std::size_t index, const Error& error,
     port.pause.reset();
     return describe();
   }
-  statistics.error = error.message;
+  // An endpoint that was connecting when its port went down fails for that reason, whatever it saw.
+  statistics.error = port.wasDown ? kPortDown : error.message;
   if (since) {
     ++statistics.pauses;
     ++statistics.failures;
