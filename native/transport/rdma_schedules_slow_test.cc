@@ -3,12 +3,17 @@
 namespace hearth {
 namespace {
 
-class RdmaSchedulesSlowTest : public RdmaSchedules {};
+constexpr std::uint64_t kFirstSeed = 100;  // the shorter test has those before
+constexpr std::uint64_t kSeedsPerProgram = 1'000;
 
-TEST_F(RdmaSchedulesSlowTest, EachReadEndsWithItsOwnBytes) {
+class RdmaSchedulesSlowTest : public RdmaSchedules, public testing::WithParamInterface<unsigned> {};
+
+TEST_P(RdmaSchedulesSlowTest, EachReadEndsWithItsOwnBytes) {
   startTwo();
-  run(100, 3'000);
+  run(kFirstSeed + GetParam() * kSeedsPerProgram, kSeedsPerProgram);
 }
+
+INSTANTIATE_TEST_SUITE_P(Seeds, RdmaSchedulesSlowTest, testing::Range(0u, 3u));
 
 }  // namespace
 }  // namespace hearth
