@@ -2,8 +2,7 @@
 
 #include <algorithm>
 
-#include "base/crc32c.h"
-#include "cache/mapped_checksum.h"
+#include "memory/guarded_memory.h"
 
 namespace hearth {
 namespace {
@@ -103,7 +102,7 @@ Result<std::span<const std::byte>> OpenCacheFile::verified(std::uint64_t offset,
        at += kBlockBytes) {
     const auto chunk = static_cast<std::uint32_t>(at / kChunkBytes);
     const auto block = static_cast<std::uint32_t>(at % kChunkBytes / kBlockBytes);
-    const auto checksum = checksumMapped({*base + at, std::min(kBlockBytes, size() - at)});
+    const auto checksum = checksumIfThere({*base + at, std::min(kBlockBytes, size() - at)});
     if (checksum && *checksum == entry_->blockChecksum(chunk, block)) continue;
     spoil(chunk);
     return Error{ErrorCode::kCorrupt,

@@ -6,6 +6,7 @@
 
 #include "client/completion_status.h"
 #include "client/file_type.h"
+#include "memory/guarded_memory.h"
 #include "reactor/blocking_call.h"
 
 namespace hearth::gd2fs {
@@ -23,8 +24,8 @@ std::string nameOf(const PeerAddress& address) {
   return "[" + address.host + "]:" + std::to_string(address.port);
 }
 
-void fillStat(const ResolvedPath& resolved, xfer_gd2fs_stat& into) {
-  into = {};
+xfer_gd2fs_stat statOf(const ResolvedPath& resolved) {
+  xfer_gd2fs_stat into{};
   into.size = resolved.size;
   into.mtime_ns = resolved.modifiedNs;
   into.mode = typeBits(resolved.kind);
@@ -39,6 +40,7 @@ void fillStat(const ResolvedPath& resolved, xfer_gd2fs_stat& into) {
       into.mode |= 0777u;
       break;
   }
+  return into;
 }
 
 }  // namespace
@@ -130,7 +132,10 @@ Task<void> ClientContext::statOn(AgentLink& link, std::shared_ptr<Request> reque
   Task<Result<ResolvedPath>> resolving = link.resolve(std::move(path), request->deadline);
   const Result<ResolvedPath> resolved = co_await resolving;
   if (!resolved.ok()) co_return request->fail(statusOf(resolved.code()));
-  fillStat(*resolved, *into);
+  const xfer_gd2fs_stat filled = statOf(*resolved);
+  if (!copyIfThere(std::as_writable_bytes(std::span(into, 1)),
+                   std::as_bytes(std::span(&filled, 1))))
+    request->fail(requestStatus(EFAULT));
 }
 
 }  // namespace hearth::gd2fs

@@ -5,15 +5,17 @@
 #include "client/client_context.h"
 #include "client/completion_status.h"
 #include "client/file_type.h"
+#include "memory/guarded_memory.h"
 
 namespace hearth::gd2fs {
 namespace {
 
-void fillEntry(const FolderPage::Entry& entry, xfer_gd2fs_dirent& into) {
-  into = {};
+xfer_gd2fs_dirent direntOf(const FolderPage::Entry& entry) {
+  xfer_gd2fs_dirent into{};
   into.size = entry.size;
   into.mode = typeBits(entry.kind);
   std::memcpy(into.name, entry.name.data(), entry.name.size());
+  return into;
 }
 
 }  // namespace
@@ -43,7 +45,9 @@ Task<void> ClientContext::listOn(AgentLink& link, std::shared_ptr<Request> reque
       if (into.empty()) break;
       if (entry.name.size() >= sizeof into.front().name)
         co_return request->fail(statusOf(ErrorCode::kProtocolError));
-      fillEntry(entry, into.front());
+      const xfer_gd2fs_dirent filled = direntOf(entry);
+      if (!copyIfThere(std::as_writable_bytes(into.first(1)), std::as_bytes(std::span(&filled, 1))))
+        co_return request->fail(requestStatus(EFAULT));
       into = into.subspan(1);
       request->add(1);
       asked.after = entry.name;

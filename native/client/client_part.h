@@ -1,6 +1,7 @@
 // A range inside one chunk, and where it goes. On one thread at a time.
 #pragma once
 
+#include <cerrno>
 #include <memory>
 #include <span>
 #include <utility>
@@ -25,6 +26,13 @@ struct ClientContext::Part {
   Part& operator=(Part&&) = delete;
   ~Part() {
     if (request != nullptr && !read) request->fail(statusOf(ErrorCode::kCancelled));
+  }
+
+  // Agents find nothing wrong with a range of a file that they have resolved: the memory is.
+  void fail(const Status& status) {
+    read = true;
+    request->fail(status.code() == ErrorCode::kInvalidArgument ? requestStatus(EFAULT)
+                                                               : statusOf(status.code()));
   }
 
   // Agents answer from the start of a block: so much before the range goes nowhere.

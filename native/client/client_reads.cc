@@ -162,6 +162,7 @@ Task<void> ClientContext::readPart(ClientContext& context, AgentLink& link, Part
       part.request->add(size);
       co_return;
     }
+    if (here.code() == ErrorCode::kInvalidArgument) co_return part.fail(here);
     // The agent checks what it sends, and mends what is bad.
     context.localFiles_->distrust(part.file->key);
   }
@@ -176,7 +177,7 @@ Task<void> ClientContext::readPart(ClientContext& context, AgentLink& link, Part
   // The next read looks where the path leads by then.
   if (read.code() == ErrorCode::kConflict || read.code() == ErrorCode::kNotFound)
     context.forget(part.file->path);
-  part.request->fail(statusOf(read.code()));
+  part.fail(read);
 }
 
 }  // namespace hearth::gd2fs

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <vector>
 
 #include "wire/client_message.h"
@@ -42,7 +43,7 @@ bool isWhole(int fd, std::uint64_t size) {
 
 Task<Status> LocalFile::read(Reactor& reactor, std::uint64_t offset, MemoryVector into) const {
   if (offset > size_ || into.size() > size_ - offset)
-    co_return Error{ErrorCode::kInvalidArgument, "the range lies behind the end of the file"};
+    co_return Error{ErrorCode::kIoError, "the range lies behind the end of the file"};
   MemoryCursor cursor(into);
   for (std::uint64_t left = into.size(); left != 0;) {
     std::array<iovec, kMostPieces> pieces;
@@ -53,6 +54,8 @@ Task<Status> LocalFile::read(Reactor& reactor, std::uint64_t offset, MemoryVecto
                                                        .length = static_cast<std::uint32_t>(count),
                                                        .offset = offset});
     if (got == -EINTR || got == -EAGAIN) continue;
+    if (got == -EFAULT)
+      co_return Error{ErrorCode::kInvalidArgument, "memory is not mapped or cannot be written"};
     if (got <= 0)
       co_return Error{ErrorCode::kIoError,
                       got < 0 ? errnoError(-got, "read a file of this node").message

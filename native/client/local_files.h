@@ -27,7 +27,8 @@ class LocalFile {
   LocalFile(OwnedFd descriptor, std::uint64_t bytes) : fd_(std::move(descriptor)), size_(bytes) {}
 
   // Fills `into`, host memory, with [offset, offset + its size), on that reactor's thread.
-  // kIoError: the disk failed, or the file has become shorter.
+  // kIoError: the disk failed, or the file has become shorter; kInvalidArgument: the memory is not
+  // there.
   [[nodiscard]] Task<Status> read(Reactor& reactor, std::uint64_t offset, MemoryVector into) const;
   void use() { usedAt_ = Clock::now(); }
   [[nodiscard]] Clock::time_point usedAt() const { return usedAt_; }

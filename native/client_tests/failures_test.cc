@@ -1,4 +1,5 @@
 // Agents that go, contexts that are closed under way, children.
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -104,6 +105,46 @@ TEST_F(FailuresTest, WhenAllAddressesAreDownThatIsSaid) {
   EXPECT_EQ(done.value, 0u);
   EXPECT_EQ(xfer_gd2fs_connect(&given), nullptr);
   EXPECT_EQ(errno, EHOSTUNREACH);
+}
+
+TEST_F(FailuresTest, MemoryThatIsUnmappedInFlightIsAStatusAndHarmsNoOtherRead) {
+  Agent agent("agent", [this](EngineOptions& given) {
+    if (port != 0) given.listen = {{"127.0.0.1", port}};
+  });
+  serve(agent);
+  port = agent.engine().addresses().front().port;
+  open(addressOf(agent));
+  expectWhole();
+  agent.stop();
+  // In flight, since no agent answers them: of many parts, of one that comes in one piece with its
+  // header, and one whose memory stays.
+  void* const gone =
+      mmap(nullptr, kModelBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(gone, MAP_FAILED);
+  std::vector<char> stays(kModelBytes);
+  xfer_gd2fs_iomem* const iomem = xfer_gd2fs_reg_iomem(ctx, gone, kModelBytes, nullptr);
+  xfer_gd2fs_iomem* const other = xfer_gd2fs_reg_iomem(ctx, stays.data(), kModelBytes, nullptr);
+  const xfer_gd2fs_sge large{gone, kModelBytes, iomem}, small{gone, 4096, iomem};
+  const xfer_gd2fs_sge sound{stays.data(), kModelBytes, other};
+  EXPECT_EQ(xfer_gd2fs_preadv(ctx, gone, path.c_str(), 0, &large, 1, 0), 0);
+  EXPECT_EQ(xfer_gd2fs_preadv(ctx, gone, path.c_str(), 0, &small, 1, 0), 0);
+  EXPECT_EQ(xfer_gd2fs_fstat(ctx, gone, path.c_str(), static_cast<xfer_gd2fs_stat*>(gone)), 0);
+  EXPECT_EQ(xfer_gd2fs_preadv(ctx, stays.data(), path.c_str(), 0, &sound, 1, 0), 0);
+  ASSERT_EQ(munmap(gone, kModelBytes), 0);
+  // Nobody else gets these addresses, as what the agent maps when it starts would.
+  ASSERT_EQ(mmap(gone, kModelBytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0),
+            gone);
+  agent.start();
+  serve(agent);
+  for (int i = 0; i < 4; ++i) {
+    const xfer_gd2fs_completion done = next();
+    EXPECT_EQ(XFER_GD2FS_STATUS_CODE(done.status), done.id == gone ? unsigned{EFAULT} : 0u);
+    EXPECT_EQ(done.value, done.id == gone ? 0 : kModelBytes);
+  }
+  EXPECT_TRUE(std::ranges::equal(stays, expected));
+  EXPECT_EQ(xfer_gd2fs_dereg_iomem(ctx, iomem), 0);
+  munmap(gone, kModelBytes);
+  expectWhole();
 }
 
 // Requests that stay in flight, since no agent answers them.

@@ -1,4 +1,6 @@
 // Reads of files through one agent that holds nothing at first.
+#include <sys/mman.h>
+
 #include <random>
 
 #include "client_tests/testing_client.h"
@@ -207,6 +209,29 @@ TEST_F(ReadsTest, SubmissionsThatCannotBeMadeAreRefusedAndYieldNoCompletion) {
   xfer_gd2fs_completion done{};
   EXPECT_EQ(xfer_gd2fs_wait(ctx, &done, 0, 0), -EINVAL);
   EXPECT_EQ(xfer_gd2fs_wait(ctx, &done, 1, 0), 0);
+}
+
+TEST_F(ReadsTest, MemoryThatCannotBeWrittenIsAStatus) {
+  void* const closed = mmap(nullptr, kSize, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(closed, MAP_FAILED);
+  std::vector<char> bytes(kSize);
+  xfer_gd2fs_iomem* const iomem = xfer_gd2fs_reg_iomem(ctx, closed, kSize, nullptr);
+  xfer_gd2fs_iomem* const other = xfer_gd2fs_reg_iomem(ctx, bytes.data(), kSize, nullptr);
+  for (const std::size_t size : {std::size_t{10}, std::size_t{4096}, std::size_t{100'000}, kSize}) {
+    // Beside memory that can be: the first of two SGEs, and the second.
+    for (const bool first : {true, false}) {
+      std::array<xfer_gd2fs_sge, 2> sges{
+          {{closed, size / 2, iomem}, {bytes.data(), size / 2, other}}};
+      if (!first) std::swap(sges[0], sges[1]);
+      ASSERT_EQ(xfer_gd2fs_preadv(ctx, nullptr, path.c_str(), 5, sges.data(), 2, 0), 0);
+      const xfer_gd2fs_completion done = next();
+      EXPECT_EQ(XFER_GD2FS_STATUS_CODE(done.status), unsigned{EFAULT}) << size;
+      EXPECT_EQ(XFER_GD2FS_STATUS_CLASS(done.status), XFER_GD2FS_CLASS_REQUEST);
+      EXPECT_EQ(done.value, 0u);
+      expectRead(3, size);
+    }
+  }
+  munmap(closed, kSize);
 }
 
 TEST_F(ReadsTest, AClosedContextIsRefused) {

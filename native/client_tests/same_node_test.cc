@@ -1,5 +1,6 @@
 // Reads of files that the agent of the same node has whole: by a descriptor, without its network.
 #include <fcntl.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -71,6 +72,22 @@ TEST_F(SameNodeTest, WholeFilesAreReadWithoutTheNetwork) {
     expectRead(offset, kChunkBytes + 3);
   // The path may have been resolved anew; no bytes of the file have come.
   EXPECT_LT(bytesSent() - before, 10'000u);
+}
+
+TEST_F(SameNodeTest, MemoryThatCannotBeWrittenIsAStatusAndSparesTheFile) {
+  warm();
+  open(addressOf(*agent));
+  expectRead(0, kSameNodeBytes);
+  const std::uint64_t before = bytesSent();
+  void* const closed = mmap(nullptr, kSameNodeBytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  ASSERT_NE(closed, MAP_FAILED);
+  xfer_gd2fs_iomem* const iomem = xfer_gd2fs_reg_iomem(ctx, closed, kSameNodeBytes, nullptr);
+  const xfer_gd2fs_sge sge{closed, kSameNodeBytes, iomem};
+  ASSERT_EQ(xfer_gd2fs_preadv(ctx, nullptr, "/dataset/llm/model", 0, &sge, 1, 0), 0);
+  EXPECT_EQ(XFER_GD2FS_STATUS_CODE(next().status), unsigned{EFAULT});
+  expectRead(0, kSameNodeBytes);
+  EXPECT_LT(bytesSent() - before, 10'000u) << "the file is read here as before";
+  munmap(closed, kSameNodeBytes);
 }
 
 TEST_F(SameNodeTest, FilesInPartsAreReadOverTheNetworkUntilTheyAreWhole) {

@@ -188,6 +188,8 @@ void EpollReactor::ready(int fd, std::uint32_t events) {
         const bool wantsMore = (operation.flags & MSG_WAITALL) != 0 && result > 0;
         if (wantsMore && operation.offset < operation.length) continue;
         result = static_cast<std::int32_t>(operation.offset);
+      } else if (receives && operation.offset != 0) {
+        result = static_cast<std::int32_t>(operation.offset);  // the next call has the error
       }
       operation.result = result;
       queue.pop_front();

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "base/crc32c.h"
+#include "memory/guarded_memory.h"
 #include "transport/limits.h"
 
 namespace hearth {
@@ -114,11 +115,19 @@ Task<Status> Connection::receiveBlocks(const MemoryVector& memory, std::uint64_t
                                        std::size_t size, std::span<const std::uint32_t> checksums,
                                        Status& intact) {
   const Status received = co_await reader_.receive(memory, offset, size);
+  if (received.code() == ErrorCode::kInvalidArgument) {
+    intact = received;
+    co_return Status();
+  }
   if (!received.ok()) co_return received;
   for (std::size_t at = 0; at < size; at += kBlockBytes) {
-    if (blockChecksum(memory, offset + at, std::min<std::size_t>(kBlockBytes, size - at)) ==
-        checksums[at / kBlockBytes])
-      continue;
+    const auto checksum =
+        checksumIfThere(memory, offset + at, std::min<std::size_t>(kBlockBytes, size - at));
+    if (!checksum) {
+      intact = FrameReader::memoryGone();
+      break;
+    }
+    if (*checksum == checksums[at / kBlockBytes]) continue;
     intact = Error{ErrorCode::kCorrupt, "bytes from " + account_->node +
                                             " do not match their checksum; the network or a "
                                             "memory between is faulty"};

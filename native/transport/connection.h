@@ -59,8 +59,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   virtual void onSent(const SendQueue::Item&) {}
 
   // Receives [offset, offset + size) of `memory`, from the start of a block to the end of one or of
-  // the payload, and compares each block with its checksum. `intact`: kCorrupt when one differs. An
-  // error of its own ends the connection.
+  // the payload, and compares each block with its checksum. `intact`: kCorrupt when one differs,
+  // kInvalidArgument when memory is not there. An error of its own ends the connection.
   [[nodiscard]] Task<Status> receiveBlocks(const MemoryVector& memory, std::uint64_t offset,
                                            std::size_t size,
                                            std::span<const std::uint32_t> checksums,

@@ -4,9 +4,11 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cstring>
 #include <utility>
 
+#include "memory/guarded_memory.h"
 #include "transport/limits.h"
 
 namespace hearth {
@@ -78,20 +80,17 @@ Task<Status> FrameReader::fill() {
   co_return Status();
 }
 
-std::size_t FrameReader::takeBuffered(const MemoryVector& into, std::uint64_t offset,
-                                      std::size_t size) {
-  const std::size_t ready = std::min(available(), size);
-  copyInto(into, offset, std::span<const std::byte>(buffer_).subspan(start_, ready));
-  start_ += ready;
-  return ready;
-}
-
 // SO_RCVLOWAT would save wake-ups, but io_uring waits for the mark again after a part of the
 // buffer has come, when fewer bytes than that may be left to come: it stalls (measured, and no
 // faster).
 Task<Status> FrameReader::receive(const MemoryVector& into, std::uint64_t offset,
                                   std::size_t size) {
-  std::size_t left = size - takeBuffered(into, offset, size);
+  const std::size_t ready = std::min(available(), size);
+  const bool there =
+      copyIfThere(into, offset, std::span<const std::byte>(buffer_).subspan(start_, ready));
+  start_ += ready;
+  std::size_t left = size - ready;
+  if (!there) co_return co_await passOver(left);
   for (MemoryCursor cursor(into, offset + size - left); left != 0;) {
     std::int32_t result = 0;
     if (const auto piece = MemoryCursor(cursor).next(left); piece.size() == left) {
@@ -103,6 +102,8 @@ Task<Status> FrameReader::receive(const MemoryVector& into, std::uint64_t offset
       message.msg_iovlen = gather(cursor, left, pieces);
       result = co_await reactor_.receiveMessage(fd_, &message, MSG_WAITALL);
     }
+    // What has come and could not be placed still is the next to be received.
+    if (result == -EFAULT) co_return co_await passOver(left);
     if (result <= 0) co_return lost(result);
     received_ += static_cast<std::size_t>(result);
     cursor.skip(static_cast<std::size_t>(result));
@@ -110,6 +111,16 @@ Task<Status> FrameReader::receive(const MemoryVector& into, std::uint64_t offset
   }
   afterLarge_ = size >= kLargePayloadBytes;
   co_return Status();
+}
+
+Error FrameReader::memoryGone() {
+  return {ErrorCode::kInvalidArgument,
+          "memory that bytes were to be read into is not mapped any more, or cannot be written"};
+}
+
+Task<Status> FrameReader::passOver(std::size_t size) {
+  const Status skipped = co_await skip(size);
+  co_return skipped.ok() ? Status(memoryGone()) : skipped;
 }
 
 Task<Status> FrameReader::skip(std::size_t size) {

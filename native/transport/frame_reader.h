@@ -36,8 +36,12 @@ class FrameReader {
   // Receives more. kUnavailable at the end of the stream.
   [[nodiscard]] Task<Status> fill();
   // Fills [offset, offset + size) of `into`, host memory, with the raw bytes that follow the frame.
+  // kInvalidArgument: a part of it is not there or cannot be written; all `size` bytes were passed
+  // over, so that the stream goes on.
   [[nodiscard]] Task<Status> receive(const MemoryVector& into, std::uint64_t offset,
                                      std::size_t size);
+  // What receive() says of memory that is not there.
+  [[nodiscard]] static Error memoryGone();
   // Passes over raw bytes.
   [[nodiscard]] Task<Status> skip(std::size_t size);
 
@@ -54,8 +58,8 @@ class FrameReader {
 
   [[nodiscard]] std::size_t available() const { return end_ - start_; }
   [[nodiscard]] Status lost(std::int32_t result) const;
-  // The bytes that have come already; how many.
-  std::size_t takeBuffered(const MemoryVector& into, std::uint64_t offset, std::size_t size);
+  // memoryGone(), when so many raw bytes have been passed over.
+  [[nodiscard]] Task<Status> passOver(std::size_t size);
 
   Reactor& reactor_;
   int fd_;

@@ -32,10 +32,10 @@ namespace hearth {
 struct Outcome {
   Status status;
   bool answered = false;
-  // It failed, and what failed was not the time.
+  // It failed, and what failed was neither the time nor the memory.
   [[nodiscard]] bool retryable() const {
     return !status.ok() && !answered && status.code() != ErrorCode::kDeadlineExceeded &&
-           status.code() != ErrorCode::kCancelled;
+           status.code() != ErrorCode::kCancelled && status.code() != ErrorCode::kInvalidArgument;
   }
 };
 

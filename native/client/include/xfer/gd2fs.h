@@ -90,8 +90,8 @@ void xfer_gd2fs_close(xfer_gd2fs_ctx *ctx);
 
 /*
  * Makes [addr, addr + len) of this process usable in SGEs of `ctx`; cheap, and may be repeated and
- * overlap. Host memory, which stays mapped until it is deregistered. `reserved` is NULL. NULL, and
- * errno: EBADF, EINVAL.
+ * overlap. Host memory, which stays mapped until it is deregistered; requests for memory that does
+ * not end with EFAULT. `reserved` is NULL. NULL, and errno: EBADF, EINVAL.
  */
 xfer_gd2fs_iomem *xfer_gd2fs_reg_iomem(xfer_gd2fs_ctx *ctx, void *addr, size_t len, void *reserved);
 
