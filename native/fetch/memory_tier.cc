@@ -63,6 +63,15 @@ void MemoryTier::keep(const std::shared_ptr<KeyFetch>& fetch, std::uint32_t chun
   insert(file, fetch->key, passing, chunk, std::move(loaded));
 }
 
+void MemoryTier::settle(const std::shared_ptr<KeyFetch>& fetch, std::uint32_t chunk,
+                        const std::shared_ptr<LoadedChunk>& loaded) {
+  if (fetch->loaded.find(chunk) == loaded) {
+    keep(fetch, chunk, loaded);
+  } else {  // all of the file was found to be wrong, or the chunk has landed once more
+    noteLent(loaded);
+  }
+}
+
 void MemoryTier::adopt(const ContentKey& key, std::uint64_t size,
                        const std::shared_ptr<KeyFetch>& wanted, std::uint32_t chunk,
                        std::shared_ptr<LoadedChunk> loaded) {

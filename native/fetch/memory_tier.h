@@ -48,6 +48,10 @@ class MemoryTier {
   // From now on the chunk's slot belongs to no pool: it is given up when a pool needs it.
   void keep(const std::shared_ptr<KeyFetch>& fetch, std::uint32_t chunk,
             std::shared_ptr<LoadedChunk> loaded);
+  // A chunk that has landed waits for no disk any more: it is kept, unless its file has dropped it
+  // meanwhile. Nobody finds a dropped chunk again; it is taken back from peers as a kept one is.
+  void settle(const std::shared_ptr<KeyFetch>& fetch, std::uint32_t chunk,
+              const std::shared_ptr<LoadedChunk>& loaded);
   // A peer may be sent it, though it is not kept here: it is taken back as what was kept is.
   void noteLent(const std::shared_ptr<LoadedChunk>& loaded) { lent_.push_back(loaded); }
   // What a process before this one had in memory, of a file of `size` bytes that this agent has in

@@ -175,13 +175,8 @@ Task<void> WriteBack::writeOne(DirtyChunk dirty) {
 
 void WriteBack::end(const DirtyChunk& dirty, const Status& kept) {
   bytes_.fetch_sub(dirty.loaded->bytes.size(), std::memory_order_relaxed);
-  KeyFetch& file = *dirty.fetch->shared;
-  if (file.loaded.find(dirty.chunk) == dirty.loaded) {
-    ports_.memory.keep(dirty.fetch->shared, dirty.chunk, dirty.loaded);
-  } else {  // the whole file was found to be wrong while this was written
-    ports_.memory.noteLent(dirty.loaded);
-  }
-  file.end(dirty.chunk, *dirty.flight, kept);
+  ports_.memory.settle(dirty.fetch->shared, dirty.chunk, dirty.loaded);
+  dirty.fetch->shared->end(dirty.chunk, *dirty.flight, kept);
   if (!kept.ok() && kept.code() != ErrorCode::kCancelled) notKept(dirty, kept.error());
 }
 
