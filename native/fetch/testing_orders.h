@@ -1,0 +1,59 @@
+// All orders of steps, one after the other, and turns of a reactor between them. For tests.
+#pragma once
+
+#include <algorithm>
+#include <coroutine>
+#include <cstddef>
+#include <vector>
+
+#include "reactor/reactor.h"
+
+namespace hearth::testing_support {
+
+// Resumes behind what is posted to the reactor now, in its next turn.
+struct NextTurn final : Posted {  // NOLINT(cppcoreguidelines-virtual-class-destructor): on stacks
+  explicit NextTurn(Reactor& target) : reactor(target) {}
+  Reactor& reactor;
+  std::coroutine_handle<> awaiter;
+
+  bool await_ready() const noexcept { return false; }
+  void await_suspend(std::coroutine_handle<> handle) {
+    awaiter = handle;
+    reactor.post(*this);
+  }
+  void await_resume() const noexcept {}
+  void run() override { awaiter.resume(); }
+};
+
+// Which of those that can go on takes the next step: each order once, by depth-first search. On a
+// machine that stands still for a while others may be able to go on than before: the memory tier
+// takes back what peers do not read. The search goes on from there.
+class Orders {
+ public:
+  [[nodiscard]] std::size_t choose(std::size_t count) {
+    if (depth_ == choices_.size()) choices_.push_back({0, count});
+    if (Choice& known = choices_[depth_]; known.count != count) {
+      known = {std::min(known.chosen, count - 1), count};
+      choices_.resize(depth_ + 1);
+    }
+    return choices_[depth_++].chosen;
+  }
+  // Begins the next order; false: all have been taken.
+  [[nodiscard]] bool next() {
+    depth_ = 0;
+    while (!choices_.empty() && choices_.back().chosen + 1 == choices_.back().count)
+      choices_.pop_back();
+    if (choices_.empty()) return false;
+    ++choices_.back().chosen;
+    return true;
+  }
+
+ private:
+  struct Choice {
+    std::size_t chosen, count;
+  };
+  std::vector<Choice> choices_;
+  std::size_t depth_ = 0;
+};
+
+}  // namespace hearth::testing_support
