@@ -41,7 +41,9 @@ describe('gated pods on a real API server', () => {
       preload.spec.datasets.map((one) => one.name),
       [model],
     );
-    assert.deepEqual(preload.spec.placement.gatedPods, {
+    // The nodes of the plan follow at once.
+    const { nodes: _, ...gated } = preload.spec.placement.gatedPods ?? {};
+    assert.deepEqual(gated, {
       gate: { mode: 'Wait', minPercent: 100, timeout: '10m', affinity: 'Preferred', readyWhen: 'Stored' },
       group: 'Pod/web',
     });
