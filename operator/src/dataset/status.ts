@@ -77,7 +77,7 @@ function readyOf(dataset: Dataset, assessment: Assessment, observed: ObservedDat
       return condition('Ready', 'False', assessment.reason, assessment.message);
     case 'away':
       return before !== undefined && standsWithoutAgents(dataset, before)
-        ? condition('Ready', before.status, before.reason, before.message)
+        ? before
         : condition('Ready', 'False', assessment.reason, assessment.message);
     case 'assessed':
       return assessedReady(assessment, before, observed.holdMs > 0);
@@ -131,9 +131,7 @@ function registeredCondition(dataset: Dataset, assessment: Assessment): Conditio
     return condition('Registered', 'False', 'Listing', 'agents are listing the origin');
   }
   const before = conditionOf(dataset, 'Registered');
-  if (before !== undefined && before.observedGeneration === dataset.metadata.generation) {
-    return condition('Registered', before.status, before.reason, before.message);
-  }
+  if (before !== undefined && before.observedGeneration === dataset.metadata.generation) return before;
   return condition('Registered', 'False', assessment.reason, 'the operator has not asked the agents yet');
 }
 
@@ -148,7 +146,7 @@ function credentialsCondition(dataset: Dataset, assessment: Assessment, observed
   }
   const before = conditionOf(dataset, type);
   if (assessment.state === 'away' && assessment.reason === 'SecretUnavailable') {
-    if (before !== undefined) return [condition(type, before.status, before.reason, before.message)];
+    if (before !== undefined) return [before];
     return [condition(type, 'Unknown', assessment.reason, assessment.message)];
   }
   if (sent?.refusal !== undefined) {
@@ -173,7 +171,7 @@ function sourcesCondition(dataset: Dataset, present: AgentDataset | undefined): 
   const type = 'AllSourcesUsed';
   if (present === undefined || present.manifest === '') {
     const before = conditionOf(dataset, type);
-    return before === undefined ? [] : [condition(type, before.status, before.reason, before.message)];
+    return before === undefined ? [] : [before];
   }
   const aside = present.residency.flatMap(({ node, sourcesAside }) => sourcesAside.map((one) => `on ${node}: ${one}`));
   if (aside.length === 0) return [condition(type, 'True', 'Used', 'every node uses all sources')];
@@ -187,7 +185,7 @@ function refreshedCondition(dataset: Dataset, assessment: Assessment): Condition
   const type = 'Refreshed';
   if (assessment.state !== 'assessed') {
     const before = conditionOf(dataset, type);
-    return before === undefined ? [] : [condition(type, before.status, before.reason, before.message)];
+    return before === undefined ? [] : [before];
   }
   const { failure, registered } = assessment;
   if (failure !== undefined) {

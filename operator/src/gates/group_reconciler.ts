@@ -18,7 +18,7 @@ import type { GroupAction } from './group_action.ts';
 import { clusterOf, type GroupFacts, groupFacts, unplannable, unready } from './group_facts.ts';
 import { type ObservedGroup, planGroup, withoutFigures } from './group_plan.ts';
 import { isOfGate } from './group_preload.ts';
-import { GroupStates } from './group_state.ts';
+import type { GroupState } from './group_state.ts';
 import type { GroupStatuses } from './group_status.ts';
 import { type GatedMember, type Groups, groupKey } from './groups.ts';
 import type { ClaimView, VolumeFacts } from './known.ts';
@@ -62,7 +62,7 @@ export class GroupReconciler implements Reconciler<string, ObservedGroup, GroupA
   readonly plan = (_key: string, observed: ObservedGroup) => planGroup(observed);
   readonly #options: GroupReconcilerOptions;
   readonly #interests = new Interests();
-  readonly #states = new GroupStates();
+  readonly #states = new Map<string, GroupState>();
   /** Clock time. Groups without pods since before the term count as empty from here on. */
   readonly #startedAt: number;
 
@@ -76,11 +76,11 @@ export class GroupReconciler implements Reconciler<string, ObservedGroup, GroupA
     groups.update(pod, before, after);
     if (before !== undefined) {
       const key = groupKey(before);
-      const state = this.#states.at(key);
+      const state = this.#state(key);
       if (after?.gated === undefined) state.open.delete(before.uid);
       if (groups.size(key) === 0) state.emptySince = clock.now();
     }
-    if (after !== undefined) this.#states.at(groupKey(after)).emptySince = undefined;
+    if (after !== undefined) this.#state(groupKey(after)).emptySince = undefined;
   }
 
   /** The groups that a change of a CachePreload concerns. */
@@ -88,7 +88,7 @@ export class GroupReconciler implements Reconciler<string, ObservedGroup, GroupA
     const known = after ?? before;
     if (known === undefined || !isOfGate(known)) return [];
     const deleted = after === undefined ? this.#options.clock.date().toISOString() : after.metadata.deletionTimestamp;
-    const state = this.#states.at(key);
+    const state = this.#state(key);
     if (deleted !== undefined) {
       const at = Date.parse(known.metadata.deletionTimestamp ?? deleted);
       state.withdrawnAt = Math.min(at, state.withdrawnAt ?? at);
@@ -109,7 +109,7 @@ export class GroupReconciler implements Reconciler<string, ObservedGroup, GroupA
 
   async observe(key: string): Promise<ObservedGroup> {
     const { groups, planning, statuses, nodes, claims, volumes, datasets, preloads, readiness, clock } = this.#options;
-    const state = this.#states.of(key);
+    const state = this.#states.get(key) ?? { open: new Set<string>() };
     const held = groups.gated(key);
     const pods = held.filter(({ uid }) => !state.open.has(uid));
     const known = {
@@ -170,7 +170,7 @@ export class GroupReconciler implements Reconciler<string, ObservedGroup, GroupA
         return planning.unwant(key);
       case 'forget':
         this.#rest(key);
-        if (action.gone) this.#states.drop(key);
+        if (action.gone) this.#states.delete(key);
         return planning.forget(key);
       case 'deletePreload': {
         const { uid = '' } = action.preload.metadata;
@@ -180,9 +180,16 @@ export class GroupReconciler implements Reconciler<string, ObservedGroup, GroupA
     }
   }
 
+  /** To write: `observe` makes none. */
+  #state(key: string): GroupState {
+    const state = this.#states.get(key) ?? { open: new Set() };
+    this.#states.set(key, state);
+    return state;
+  }
+
   #rest(key: string): void {
     this.#interests.drop(key);
-    const state = this.#states.at(key);
+    const state = this.#state(key);
     state.reported = undefined;
     state.refused = undefined;
   }
@@ -194,7 +201,7 @@ export class GroupReconciler implements Reconciler<string, ObservedGroup, GroupA
     } catch (thrown) {
       const { code, message } = HearthError.from(thrown);
       if (!refusals.has(code)) throw thrown;
-      this.#states.at(key).refused = message;
+      this.#state(key).refused = message;
       this.#options.lookAgain(key, 0);
     }
   }
@@ -203,7 +210,7 @@ export class GroupReconciler implements Reconciler<string, ObservedGroup, GroupA
   async #writeNodes(key: string, change: object, signal: AbortSignal): Promise<ReconcileResult> {
     const { api, clock, logger, lookAgain } = this.#options;
     const { namespace = '', name } = splitKey(key);
-    const state = this.#states.at(key);
+    const state = this.#state(key);
     const before = state.nodesRefused;
     try {
       const options = { kind: 'merge', signal } as const;
@@ -232,7 +239,7 @@ export class GroupReconciler implements Reconciler<string, ObservedGroup, GroupA
     const { statuses, events } = this.#options;
     statuses.clearReason(key);
     if (notify.length === 0) return;
-    this.#states.at(key).reported = withoutFigures(message);
+    this.#state(key).reported = withoutFigures(message);
     for (const { gated } of notify) events.event(gated, 'Normal', 'GateWaiting', `waiting: ${message}`);
   }
 
@@ -240,7 +247,7 @@ export class GroupReconciler implements Reconciler<string, ObservedGroup, GroupA
     const { api, planning, statuses, metrics, logger } = this.#options;
     const { namespace = '' } = splitKey(key);
     const names = pods.map(({ name }) => name);
-    const state = this.#states.at(key);
+    const state = this.#state(key);
     // The next pods try to write it again.
     state.refused = undefined;
     planning.released(key, namespace, names);

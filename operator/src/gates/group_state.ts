@@ -15,26 +15,3 @@ export interface GroupState {
   /** Clock time of the last write of the nodes. */
   nodesWrittenAt?: number | undefined;
 }
-
-/** By key of the group. */
-export class GroupStates {
-  readonly #states = new Map<string, GroupState>();
-
-  /** To read: a group without a state has an empty one. */
-  of(key: string): Readonly<GroupState> {
-    return this.#states.get(key) ?? { open: new Set() };
-  }
-
-  /** To write. */
-  at(key: string): GroupState {
-    const known = this.#states.get(key);
-    if (known !== undefined) return known;
-    const state: GroupState = { open: new Set() };
-    this.#states.set(key, state);
-    return state;
-  }
-
-  drop(key: string): void {
-    this.#states.delete(key);
-  }
-}

@@ -104,7 +104,7 @@ export function adviceConditions(
 function controlApi(status: ClusterStatus | undefined, before: Condition | undefined): ConditionState {
   const type = 'ControlApi';
   if (status?.connected !== true) {
-    if (before !== undefined) return { type, status: before.status, reason: before.reason, message: before.message };
+    if (before !== undefined) return before;
     return { type, status: 'Unknown', reason: 'NotSeen', message: 'No agent has answered yet' };
   }
   const { apiDifferences: all } = status;
@@ -135,11 +135,10 @@ function conditionOf(
     const message = `Not known, as the agents of these nodes do not serve: ${listed(silent.toSorted())}`;
     return { type, status: 'Unknown', reason: 'AgentsNotReady', message };
   }
-  if (seen.length === 0 && before !== undefined) {
-    return { type, status: before.status, reason: before.reason, message: before.message };
-  }
   if (seen.length === 0) {
-    return { type, status: 'Unknown', reason: 'NotSeen', message: 'No agent has reported on its machine yet' };
+    return (
+      before ?? { type, status: 'Unknown', reason: 'NotSeen', message: 'No agent has reported on its machine yet' }
+    );
   }
   return { type, status: 'True', ...holds };
 }
