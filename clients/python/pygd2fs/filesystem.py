@@ -2,8 +2,7 @@
 
     fsspec.open("hearth://llama-3/config.json", cpaddr="gd2fs://10.0.0.1:7527", cluster="hearth")
 
-Read-only. Listing folders waits for a call of the library; `ls` of a file works, of a folder it raises
-NotImplementedError.
+Read-only.
 """
 
 import errno
@@ -20,6 +19,14 @@ from pygd2fs import SGE, Client, InspectStatus, Request, _native
 _PREFIX = "/dataset/"
 # Where pods mount a volume with clientAccess.
 _ACCESS = pathlib.Path("/var/run/hearth")
+
+
+# Entries of a folder that one request asks for.
+_PAGE = 1024
+
+
+def _kind(mode: int) -> str:
+    return {stat.S_IFDIR: "directory", stat.S_IFLNK: "link"}.get(stat.S_IFMT(mode), "file")
 
 
 def _access(name: str) -> str | None:
@@ -62,8 +69,7 @@ class HearthFileSystem(AbstractFileSystem):
         path = self._strip_protocol(path)
         request = self._ended(self._client._channel.stat(_PREFIX + path, "", self._queue(), None), path)
         size, mtime_ns, mode = request.Stat()
-        kind = {stat.S_IFDIR: "directory", stat.S_IFLNK: "link"}.get(stat.S_IFMT(mode), "file")
-        return {"name": path, "size": size, "type": kind, "mtime": mtime_ns / 1e9, "mode": mode}
+        return {"name": path, "size": size, "type": _kind(mode), "mtime": mtime_ns / 1e9, "mode": mode}
 
     def modified(self, path: str) -> Any:
         import datetime
@@ -72,9 +78,22 @@ class HearthFileSystem(AbstractFileSystem):
 
     def ls(self, path: str, detail: bool = True, **_: Any) -> list[Any]:
         info = self.info(path)
-        if info["type"] == "directory":
-            raise NotImplementedError(f"{path}: folders cannot be listed yet; name their files")
-        return [info] if detail else [info["name"]]
+        entries = self._entries(info["name"]) if info["type"] == "directory" else [info]
+        return entries if detail else [entry["name"] for entry in entries]
+
+    def _entries(self, path: str) -> list[dict[str, Any]]:
+        """All entries of a folder, in the order of their names' bytes."""
+        entries: list[dict[str, Any]] = []
+        after = ""
+        while True:
+            request = self._ended(self._client._channel.list(_PREFIX + path, after, _PAGE, "", self._queue(), None), path)
+            page = request.Entries()
+            entries += [
+                {"name": f"{path}/{name}", "size": size, "type": _kind(mode), "mode": mode} for name, size, mode in page
+            ]
+            if len(page) < _PAGE:
+                return entries
+            after = page[-1][0]
 
     def cat_file(self, path: str, start: int | None = None, end: int | None = None, **_: Any) -> bytes:
         path = self._strip_protocol(path)

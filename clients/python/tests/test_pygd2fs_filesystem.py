@@ -60,6 +60,20 @@ class FileSystemTest(AgentTest):
         self.assertFalse(self.fs.exists("hearth://test/none"))
         self.assertEqual(self.fs.ls(URL, detail=False), ["test/file"])
 
+    def test_lists_folders(self):
+        folder = "test/folder"
+        for page in (1, 2, 3, 1024):
+            with self.subTest(page), mock.patch.object(filesystem, "_PAGE", page):
+                listed = {entry["name"]: entry["type"] for entry in self.fs.ls(f"hearth://{folder}")}
+                self.assertEqual(
+                    listed, {f"{folder}/a": "file", f"{folder}/b": "file", f"{folder}/inner": "directory"}
+                )
+        self.assertEqual(self.fs.ls("hearth://test", detail=False), ["test/file", folder])
+        self.assertEqual(self.fs.glob(f"hearth://{folder}/*"), [f"{folder}/a", f"{folder}/b", f"{folder}/inner"])
+        self.assertEqual(self.fs.find(f"hearth://{folder}"), [f"{folder}/a", f"{folder}/b", f"{folder}/inner/c"])
+        with self.assertRaises(FileNotFoundError):
+            self.fs.ls("hearth://test/none")
+
     def test_errors_are_those_of_the_system(self):
         with self.assertRaises(FileNotFoundError):
             self.fs.cat_file("hearth://test/none")

@@ -1,6 +1,6 @@
 // hearth_gd2fs_serve [FILE]: an agent with a dataset for tests of programs that are not C++. Prints
 // its address, a token, and the file that it serves as /dataset/test/file, which is a copy of FILE;
-// ends with its standard input.
+// beside it lies a folder of two files and a folder. Ends with its standard input.
 #include <cstdio>
 #include <filesystem>
 
@@ -13,6 +13,7 @@ int main(int argc, char** argv) {
   if (argc > 1)
     std::filesystem::copy_file(argv[1], origin.folder() + "/file",
                                std::filesystem::copy_options::overwrite_existing);
+  for (const char* const name : {"a", "b", "inner/c"}) origin.add(std::string("folder/") + name, 5);
   Agent agent("agent");
   agent.engine().nameDatasets({{"test", agent.add(origin)}});
   const auto token = hearth::signCapability(capabilityOf({"test"}), kSecret);

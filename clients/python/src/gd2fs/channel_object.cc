@@ -186,6 +186,32 @@ PyObject* stat(PyObject* self, PyObject* const* arguments, Py_ssize_t count) {
   });
 }
 
+PyObject* list(PyObject* self, PyObject* const* arguments, Py_ssize_t count) {
+  constexpr unsigned long kMost = 65'536;
+  if (count != 6) {
+    PyErr_SetString(PyExc_TypeError, "(path, after, max, desc, queue, future)");
+    return nullptr;
+  }
+  const char* const after = PyUnicode_AsUTF8AndSize(arguments[1], nullptr);
+  if (after == nullptr) return nullptr;
+  const unsigned long most = PyLong_AsUnsignedLong(arguments[2]);
+  if (PyErr_Occurred() != nullptr) return nullptr;
+  if (most == 0 || most > kMost) {
+    PyErr_SetString(PyExc_ValueError, "max is 1 to 65536");
+    return nullptr;
+  }
+  Submission submission;
+  const std::span<PyObject* const> given = all(arguments, count);
+  if (!prepare(given[0], given.subspan(3), submission)) return nullptr;
+  RequestObject* const request = submission.request;
+  request->entries.resize(most);
+  Gd2fsContext& context = *contextOf(self);
+  return submit(context, request, [&] {
+    return xfer_gd2fs_list(context.handle(), request, submission.path, after,
+                           request->entries.data(), static_cast<std::uint32_t>(most));
+  });
+}
+
 PyObject* registerFor(PyObject* self, PyObject* arguments) {
   PyObject *lender = nullptr, *length = nullptr;
   if (PyArg_ParseTuple(arguments, "OO", &lender, &length) == 0) return nullptr;
@@ -216,6 +242,8 @@ PyObject* makeChannelType(PyObject* module, const Gd2fsTypes& ofModule) {
       {"write", fast(write), METH_FASTCALL, "As read()."},
       {"stat", fast(stat), METH_FASTCALL,
        "stat(path, desc, queue, future) -> Request, or None when refused"},
+      {"list", fast(list), METH_FASTCALL,
+       "list(path, after, max, desc, queue, future) -> Request, or None when refused"},
       {"register", registerFor, METH_VARARGS, "register(address or lender, length) -> IOMEM"},
       {"deregister", deregister, METH_O, "deregister(iomem)"},
       {"close", close, METH_NOARGS,

@@ -2,6 +2,7 @@
 
 #include <structmember.h>
 
+#include <algorithm>
 #include <cstddef>
 
 namespace hearth::python {
@@ -15,6 +16,7 @@ void destroy(PyObject* self) {
   Py_XDECREF(request.description);
   Py_XDECREF(request.future);
   Py_XDECREF(request.memory);
+  std::destroy_at(&request.entries);
   std::destroy_at(&request.ended);
   reinterpret_cast<freefunc>(PyType_GetSlot(type, Py_tp_free))(self);
   Py_DECREF(type);
@@ -32,12 +34,31 @@ PyObject* getStat(PyObject* self, PyObject*) {
                        static_cast<long long>(stat.mtime_ns), stat.mode);
 }
 
+PyObject* getEntries(PyObject* self, PyObject*) {
+  const RequestObject& request = of(self);
+  const std::size_t count =
+      request.status == 0 ? std::min<std::size_t>(request.value, request.entries.size()) : 0;
+  PyObject* const list = PyList_New(static_cast<Py_ssize_t>(count));
+  for (std::size_t i = 0; list != nullptr && i < count; ++i) {
+    const xfer_gd2fs_dirent& entry = request.entries[i];
+    PyObject* const item =
+        Py_BuildValue("sKI", entry.name, static_cast<unsigned long long>(entry.size), entry.mode);
+    if (item == nullptr || PyList_SetItem(list, static_cast<Py_ssize_t>(i), item) != 0) {
+      Py_DECREF(list);
+      return nullptr;
+    }
+  }
+  return list;
+}
+
 }  // namespace
 
 PyObject* makeRequestType(PyObject* module) {
   static PyMethodDef methods[] = {
       {"Status", getStatus, METH_NOARGS, "0, or a status that InspectStatus() takes apart."},
       {"Value", getValue, METH_NOARGS, "Bytes that were read; fewer at the end of the file."},
+      {"Entries", getEntries, METH_NOARGS,
+       "[(name, size, mode)] of a listing that has ended well."},
       {"Stat", getStat, METH_NOARGS, "(size, mtime_ns, mode) of a stat that has ended well."},
       {}};
   static PyMemberDef members[] = {
@@ -60,6 +81,7 @@ RequestObject* makeRequest(PyObject* type, std::shared_ptr<EndedRequests> ended,
   if (self == nullptr) return nullptr;
   RequestObject& request = of(self);
   std::construct_at(&request.ended, std::move(ended));
+  std::construct_at(&request.entries);
   request.description = Py_NewRef(description);
   request.future = future == Py_None ? nullptr : Py_NewRef(future);
   return &request;

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "client/include/xfer/gd2fs.h"
 #include "ended_requests.h"
@@ -23,6 +24,7 @@ struct RequestObject {
   std::uint64_t value;
   std::uint16_t status;
   xfer_gd2fs_stat stat;
+  std::vector<xfer_gd2fs_dirent> entries;  // of a listing: room, of which `value` are filled
   // Strong references, only with the GIL.
   PyObject* description;
   PyObject* future;  // of an event loop; null for Client.Wait()
