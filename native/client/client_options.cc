@@ -16,8 +16,9 @@ namespace {
 constexpr std::uint16_t kPort = 7527;
 constexpr std::size_t kMostThreads = 64, kMostStreams = 64;
 constexpr std::size_t kLongestToken = 16'384;
-constexpr const char* kTokenFile = "/var/run/hearth/token";
-constexpr const char* kClientsSocket = "/var/run/hearth/clients.sock";
+constexpr std::size_t kLongestSetting = 65'536;
+// Where pods mount their access to a cluster.
+constexpr const char* kAccessFolder = "/var/run/hearth";
 
 Error invalid(std::string message) { return {ErrorCode::kInvalidArgument, std::move(message)}; }
 
@@ -70,11 +71,37 @@ Result<PeerAddress> hostAndPort(std::string_view text) {
   return address;
 }
 
-Result<CapabilityToken> tokenOfFile(const std::string& path) {
+// Empty where it is not set.
+std::string environment(const char* name) {
+  const char* const value = std::getenv(name);
+  return value != nullptr ? value : "";
+}
+
+std::string accessFile(const char* name) {
+  const std::string folder = environment("HEARTH_CLIENT_ACCESS");
+  return (folder.empty() ? kAccessFolder : folder) + "/" + name;
+}
+
+// At most so many bytes of it; empty where there is none.
+std::string textOfFile(const std::string& path, std::size_t most) {
   std::ifstream file(path, std::ios::binary);
-  std::string text(kLongestToken, '\0');
+  std::string text(most, '\0');
   file.read(text.data(), static_cast<std::streamsize>(text.size()));
   text.resize(static_cast<std::size_t>(file.gcount()));
+  return text;
+}
+
+// As the program gives it, else the environment, else the pod's volume, without the line's end.
+std::string setting(const char* given, const char* variable, const char* file) {
+  std::string value = given != nullptr ? given : "";
+  if (value.empty()) value = environment(variable);
+  if (value.empty()) value = textOfFile(accessFile(file), kLongestSetting);
+  while (!value.empty() && value.back() == '\n') value.pop_back();
+  return value;
+}
+
+Result<CapabilityToken> tokenOfFile(const std::string& path) {
+  const std::string text = textOfFile(path, kLongestToken);
   if (text.empty())
     return Error{ErrorCode::kUnauthenticated,
                  "there is no token in " + path + "; name its file by HEARTH_TOKEN_FILE"};
@@ -115,14 +142,14 @@ Status checkNics(std::string_view list) {
 }
 
 Result<ClientOptions> clientOptions(const xfer_gd2fs_options& given) {
-  const auto text = [](const char* value) { return std::string_view(value ? value : ""); };
-  Result<std::vector<PeerAddress>> agents = parseAgents(text(given.cp_address));
+  Result<std::vector<PeerAddress>> agents =
+      parseAgents(setting(given.cp_address, "HEARTH_CPADDR", "addresses"));
   if (!agents.ok()) return agents.error();
-  const Status nics = checkNics(text(given.dp_address));
+  const Status nics = checkNics(given.dp_address != nullptr ? given.dp_address : "");
   if (!nics.ok()) return nics.error();
   ClientOptions options;
   options.agents = std::move(*agents);
-  options.cluster = text(given.cluster_id);
+  options.cluster = setting(given.cluster_id, "HEARTH_CLUSTER", "cluster");
   if (options.cluster.empty() || options.cluster.size() > kMaxNameBytes)
     return invalid("the cluster's name is missing or too long");
   const std::size_t processors = std::max(1u, std::thread::hardware_concurrency());
@@ -134,7 +161,7 @@ Result<ClientOptions> clientOptions(const xfer_gd2fs_options& given) {
   if (given.timeout != 0) options.timeout = std::chrono::milliseconds(given.timeout);
   options.token = tokenOfEnvironment;
   const char* const socket = std::getenv("HEARTH_CLIENTS_SOCKET");
-  options.agentSocket = socket != nullptr ? socket : kClientsSocket;
+  options.agentSocket = socket != nullptr ? socket : accessFile("clients.sock");
   return options;
 }
 
@@ -143,7 +170,7 @@ Result<CapabilityToken> tokenOfEnvironment() {
   if (file != nullptr && *file != '\0') return tokenOfFile(file);
   const char* const token = std::getenv("HEARTH_TOKEN");
   if (token != nullptr && *token != '\0') return parseCapabilityToken(token);
-  return tokenOfFile(kTokenFile);
+  return tokenOfFile(accessFile("token"));
 }
 
 }  // namespace hearth::gd2fs

@@ -28,7 +28,8 @@ struct ClientOptions {
 [[nodiscard]] Result<std::vector<PeerAddress>> parseAgents(std::string_view list);
 // "tcp://10.0.0.9,rdma://10.0.0.9": IP addresses of this host. kUnsupported when none is of TCP.
 [[nodiscard]] Status checkNics(std::string_view list);
-// Null where the program left one out.
+// Null where the program left one out. Addresses and cluster come from the environment then, or
+// from the files of a pod's volume, and so do the token and the agent's socket.
 [[nodiscard]] Result<ClientOptions> clientOptions(const xfer_gd2fs_options& given);
 // The token as the environment names it. Reads a small file: blocks as long as its disk does.
 [[nodiscard]] Result<CapabilityToken> tokenOfEnvironment();

@@ -136,5 +136,61 @@ TEST_F(TokensTest, OptionsThatMakeNoSenseAreRefused) {
   EXPECT_EQ(refused([](auto& given) { given.iothread_count = 1000; }), EINVAL);
 }
 
+// The files that csi-node writes into a pod's volume.
+struct PodVolumeTest : TokensTest {
+  PodVolumeTest() {
+    setenv("HEARTH_CLIENT_ACCESS", volume.path().c_str(), 1);
+    const Result<CapabilityToken> token = signCapability(capabilityOf({"ours"}), kSecret);
+    EXPECT_TRUE(token.ok());
+    write("token", textOf(*token));
+    write("addresses", "gd2fs://127.0.0.1:1," + addressOf(agent));
+    write("cluster", "test\n");
+  }
+  ~PodVolumeTest() override {
+    for (const char* const name : {"HEARTH_CLIENT_ACCESS", "HEARTH_CPADDR", "HEARTH_CLUSTER"})
+      unsetenv(name);
+  }
+  void write(const std::string& name, const std::string& text) {
+    std::ofstream(volume.path(name)) << text;
+  }
+  // Connects with what a program gives, and returns errno.
+  int connectWith(const char* addresses, const char* cluster) {
+    xfer_gd2fs_close(std::exchange(ctx, nullptr));
+    const xfer_gd2fs_options given{.cp_address = addresses, .cluster_id = cluster};
+    ctx = xfer_gd2fs_connect(&given);
+    return ctx == nullptr ? errno : 0;
+  }
+
+  TemporaryFolder volume;
+};
+
+TEST_F(PodVolumeTest, AProgramThatGivesNothingConnectsByItsFiles) {
+  for (const char* const none : {static_cast<const char*>(nullptr), ""}) {
+    ASSERT_EQ(connectWith(none, none), 0);
+    EXPECT_EQ(codeOf("/dataset/ours/model"), 0u);
+  }
+}
+
+TEST_F(PodVolumeTest, WhatTheProgramOrTheEnvironmentGivesGoesBeforeTheFiles) {
+  const std::string good = addressOf(agent);
+  write("addresses", "gd2fs://127.0.0.1:1");
+  write("cluster", "another");
+  EXPECT_EQ(connectWith(good.c_str(), "test"), 0);
+  setenv("HEARTH_CPADDR", good.c_str(), 1);
+  EXPECT_EQ(connectWith(nullptr, nullptr), EACCES) << "the cluster of the file";
+  setenv("HEARTH_CLUSTER", "test", 1);
+  EXPECT_EQ(connectWith(nullptr, nullptr), 0);
+  EXPECT_EQ(connectWith("gd2fs://127.0.0.1:1", nullptr), EHOSTUNREACH);
+}
+
+TEST_F(PodVolumeTest, WithoutFilesBothOptionsAreRequired) {
+  const std::string good = addressOf(agent);
+  std::filesystem::remove(volume.path("addresses"));
+  EXPECT_EQ(connectWith(nullptr, nullptr), EINVAL);
+  EXPECT_EQ(connectWith(good.c_str(), nullptr), 0);
+  std::filesystem::remove(volume.path("cluster"));
+  EXPECT_EQ(connectWith(good.c_str(), nullptr), EINVAL);
+}
+
 }  // namespace
 }  // namespace hearth::testing_client

@@ -10,8 +10,8 @@
  * child of fork(2) cannot use contexts of its parent: -EBADF.
  *
  * A client proves itself by a token (hearth token), which is read again for each connection: the
- * file that HEARTH_TOKEN_FILE names, else the text in HEARTH_TOKEN, else the file
- * /var/run/hearth/token.
+ * file that HEARTH_TOKEN_FILE names, else the text in HEARTH_TOKEN, else the file `token` of the
+ * folder that HEARTH_CLIENT_ACCESS names, /var/run/hearth by default.
  */
 #ifndef XFER_GD2FS_H
 #define XFER_GD2FS_H
@@ -30,10 +30,12 @@ typedef struct xfer_gd2fs_iomem xfer_gd2fs_iomem;
 /* NULL and 0: the default. Texts are copied. */
 typedef struct xfer_gd2fs_options {
   const char
-      *cp_address; /* of agents: "gd2fs://10.0.0.1:7527,gd2fs://[fd00::1]"; any may be down */
+      *cp_address; /* of agents: "gd2fs://10.0.0.1:7527,gd2fs://[fd00::1]"; any may be down. NULL
+                      or "": HEARTH_CPADDR, else the file `addresses` beside the token */
   const char
       *dp_address; /* of this client's NICs: "tcp://10.0.0.9,..."; NULL: the kernel chooses */
-  const char *cluster_id;     /* the cluster's name */
+  const char
+      *cluster_id; /* the cluster's name; NULL or "": HEARTH_CLUSTER, else the file `cluster` */
   unsigned iothread_count;    /* threads that move bytes; 0: as many as processors, at most 4 */
   unsigned memthread_count;   /* ignored: threads that move bytes also check them */
   unsigned conn_stream_count; /* connections of each thread to an agent; 0: 1 */
