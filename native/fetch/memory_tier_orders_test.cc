@@ -48,7 +48,7 @@ void PrintTo(Fault fault, std::ostream* out) {
   *out << kNames.at(static_cast<std::size_t>(fault));
 }
 
-// Who takes steps in a scenario beside the request for a slot.
+// The actors of a scenario, beside the request for a slot.
 struct Scenario {
   const char* name;
   bool begins = true;     // with a chunk of the model in memory
@@ -68,7 +68,7 @@ struct Actor {
   [[nodiscard]] bool ready() const { return taken < steps.size() && may(); }
 };
 
-// What outlasts an order.
+// The parts that outlast an order.
 struct Machine {
   std::unique_ptr<Reactor> shard = std::move(*Reactor::create());
   std::unique_ptr<Reactor> elsewhere = std::move(*Reactor::create());
@@ -241,7 +241,7 @@ class Life {
     }
   }
 
-  // Whatever was broken, all slots come back and the request is served.
+  // Afterwards all slots are back and the request is served, whatever was broken.
   Task<void> cleanUp() {
     readers_.clear();
     answer_.reset();

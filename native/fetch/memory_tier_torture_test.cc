@@ -93,7 +93,7 @@ class Torture {
     lingering_.fetch_sub(1, std::memory_order_relaxed);
   }
 
-  // So that the shard, when it has a processor for itself, does not end before readers have begun.
+  // Keeps a shard that has a processor for itself from ending before readers have begun.
   void pace() const {
     while (lingering_.load(std::memory_order_relaxed) < kReaders) std::this_thread::yield();
   }

@@ -25,9 +25,9 @@ struct NextTurn final : Posted {  // NOLINT(cppcoreguidelines-virtual-class-dest
   void run() override { awaiter.resume(); }
 };
 
-// Which of those that can go on takes the next step: each order once, by depth-first search. On a
-// machine that stands still for a while others may be able to go on than before: the memory tier
-// takes back what peers do not read. The search goes on from there.
+// Chooses the actor that takes the next step, such that each order comes once (depth-first search).
+// On a machine that stands still for a while other actors may be able to go on than before, as the
+// memory tier takes back from peers what they do not read; the search goes on from there.
 class Orders {
  public:
   [[nodiscard]] std::size_t choose(std::size_t count) {
