@@ -1,4 +1,5 @@
 import { runAgentProcess } from './agent_process.ts';
+import { hearthProgram } from './program.ts';
 import { run } from './run.ts';
 import { systemTerminal } from './terminal.ts';
 
@@ -14,5 +15,6 @@ process.stdout.on('error', (error: NodeJS.ErrnoException) => {
 /** Ends the process although parts of an agent still hang after the command is done. */
 const lingerMs = 1_000;
 
-process.exitCode = await run(process.argv.slice(2), terminal, runAgentProcess);
+const words = process.argv.slice(2);
+process.exitCode = await run(words, terminal, hearthProgram(words, runAgentProcess));
 terminal.clock.every(lingerMs, () => process.exit());

@@ -1,4 +1,4 @@
-import { Command, type Option } from 'commander';
+import { Command } from 'commander';
 import { adviseCommand } from './commands/advise.ts';
 import { agentCommand } from './commands/agent.ts';
 import { benchCommand } from './commands/bench.ts';
@@ -16,24 +16,26 @@ import { tokenCommand } from './commands/token.ts';
 import { verifyCommand } from './commands/verify.ts';
 import { ownVersion, versionCommand } from './commands/version.ts';
 import { warmCommand } from './commands/warm.ts';
-import { firstLine } from './format/wrap.ts';
-import { type CommandContext, defaultSocket, defaultTimeoutSeconds, wholeNumber } from './session.ts';
+import { withConventions, withOutputOptions } from './program_conventions.ts';
+import type { ProgramBuilder } from './run.ts';
+import { type AgentRunner, type CommandContext, defaultSocket } from './session.ts';
 
-const longestTimeoutSeconds = 86_400;
+/** The program `hearth`. Settings of the agent are loaded only for command lines that can be about the agent. */
+export function hearthProgram(words: string[], runAgent: AgentRunner): ProgramBuilder {
+  return async (context) => {
+    const isAboutAgent = words.some((word) => word === 'agent' || word === 'completion');
+    const agentSettings = isAboutAgent ? (await import('@hearth/node-agent/config')).settings : [];
+    return buildProgram({ ...context, runAgent, agentSettings });
+  };
+}
 
 /** The whole command tree. Errors are thrown: commander's own and `HearthError`. */
-export function buildProgram(context: CommandContext): Command {
+function buildProgram(context: CommandContext): Command {
   const { terminal } = context;
   const program: Command = new Command(terminal.program)
     .description('Hearth keeps the bytes of models on the nodes that read them.')
     .version(ownVersion(), '--version', 'show the version')
     .option('--socket <path>', `socket of the agent to ask (default: $HEARTH_SOCKET, else ${defaultSocket})`)
-    .option(
-      '--timeout <seconds>',
-      `how long the agent may take for one answer (default: ${defaultTimeoutSeconds})`,
-      wholeNumber(1, longestTimeoutSeconds),
-    )
-    .option('--json', 'JSON on the standard output: one value, or one a line as they come')
     .commandsGroup('Datasets:')
     .addCommand(datasetCommand(context))
     .addCommand(lsCommand(context))
@@ -64,34 +66,5 @@ export function buildProgram(context: CommandContext): Command {
     .addCommand(completionCommand(context, () => program))
     .addCommand(completeCommand(context), { hidden: true })
     .addCommand(versionCommand(context));
-  everyCommand(program, (command) => {
-    command
-      .exitOverride()
-      .configureOutput({
-        writeOut: (text) => terminal.stdout.write(text),
-        // Errors are thrown and written once, by the caller.
-        writeErr: () => undefined,
-        getOutHelpWidth: () => Math.min(terminal.columns(), 120),
-        getErrHelpWidth: () => Math.min(terminal.columns(), 120),
-        getOutHasColors: () => terminal.colour,
-        getErrHasColors: () => false,
-      })
-      .summary(firstLine(command.description()))
-      .configureHelp({
-        showGlobalOptions: true,
-        visibleGlobalOptions: (shown) => (shown.parent === null ? [] : globalOptions(program)),
-      })
-      .helpOption('-h, --help', 'show help');
-  });
-  return program;
-}
-
-/** Options of every command; --version belongs to the program alone. */
-function globalOptions(program: Command): Option[] {
-  return program.options.filter((option) => option.long !== '--version');
-}
-
-function everyCommand(command: Command, visit: (command: Command) => void): void {
-  visit(command);
-  for (const child of command.commands) everyCommand(child, visit);
+  return withConventions(withOutputOptions(program), terminal);
 }

@@ -2,18 +2,17 @@ import { errorTable, HearthError } from '@hearth/common';
 import { type Command, CommanderError } from 'commander';
 import { toJson } from './format/json.ts';
 import { printable } from './format/paint.ts';
-import { buildProgram } from './program.ts';
-import type { AgentRunner } from './session.ts';
+import type { ActionContext } from './output.ts';
 import type { Terminal } from './terminal.ts';
 
+/** Makes the tree of commands, which report exit codes to `setExit`. */
+export type ProgramBuilder = (context: ActionContext) => Command | Promise<Command>;
+
 /** Runs one command line (without interpreter and script) and gives its exit code. Never throws. */
-export async function run(words: string[], terminal: Terminal, runAgent: AgentRunner): Promise<number> {
+export async function run(words: string[], terminal: Terminal, build: ProgramBuilder): Promise<number> {
   let code: number = errorTable.Ok.exit;
-  const aboutAgent = words.some((word) => word === 'agent' || word === 'completion');
-  const program = buildProgram({
+  const program = await build({
     terminal,
-    runAgent,
-    agentSettings: aboutAgent ? (await import('@hearth/node-agent/config')).settings : [],
     setExit: (given) => {
       code = given;
     },

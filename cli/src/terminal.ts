@@ -55,7 +55,7 @@ export function wantsColour(environment: Record<string, string | undefined>, int
 
 /** The name to show in help, from the path we were started by. kubectl plugins are files `kubectl-NAME`. */
 export function programName(path: string): string {
-  const name = basename(path).replace(/\.(ts|js|mjs)$/, '');
+  const name = basename(path).replace(/\.(ts|js|mjs|cjs)$/, '');
   if (name === '' || name === 'main') return 'hearth';
   return name.startsWith('kubectl-') ? `kubectl ${name.slice('kubectl-'.length)}` : name;
 }

@@ -1,6 +1,5 @@
-import { epochMs, within } from '@hearth/common';
 import { Command } from 'commander';
-import { act, type CommandContext, examples, type Session } from '../session.ts';
+import { type ActionContext, actPlainly, examples, type Output } from '../output.ts';
 
 interface Options {
   namespace?: string;
@@ -9,7 +8,7 @@ interface Options {
 }
 
 /** `hearth explain KIND/NAME`: where a pod's bytes are, what it waits for. Asks Kubernetes, as its user, and no agent. */
-export function explainCommand(context: CommandContext): Command {
+export function explainCommand(context: ActionContext): Command {
   return new Command('explain')
     .description(
       'Say why a pod waits, and where the bytes are that it reads.\n\n' +
@@ -21,23 +20,17 @@ export function explainCommand(context: CommandContext): Command {
     .option('--kubeconfig <path>', 'kubeconfig (default: $KUBECONFIG, else ~/.kube/config, else the service account)')
     .option('--context <name>', 'context of the kubeconfig (default: the current one)')
     .addHelpText('after', examples(context, 'explain pod/web-0', 'explain deployment/web -n team --json'))
-    .action(act(context, run));
+    .action(actPlainly(context, run));
 }
 
-async function run(session: Session, options: Options, text: string): Promise<undefined> {
+async function run(output: Output, options: Options, text: string): Promise<undefined> {
   // The client of Kubernetes loads slowly, and no other command needs it.
-  const { choosePod, parseTarget } = await import('../explain/target.ts');
+  const { parseTarget } = await import('../explain/target.ts');
   const target = parseTarget(text);
-  const { connect } = await import('../explain/connection.ts');
-  const { podFacts } = await import('../explain/facts.ts');
-  const { explain } = await import('../explain/explanation.ts');
-  const { printExplanation } = await import('../explain/report.ts');
-  const { api, namespace: own } = await connect(options, session.terminal.environment);
-  const namespace = options.namespace ?? own;
-  const { clock, interrupt } = session.terminal;
-  const signal = within(clock, session.timeoutMilliseconds, interrupt);
-  const { pod, others } = await choosePod(api, namespace, target, clock, signal);
-  const explanation = { ...explain(await podFacts(api, namespace, pod, signal), epochMs(clock)), otherPods: others };
-  if (session.json) session.printJson(explanation);
-  else printExplanation(session, explanation);
+  const [{ connect }, { runExplain }] = await Promise.all([
+    import('../explain/connection.ts'),
+    import('../explain/run_explain.ts'),
+  ]);
+  const cluster = await connect(options, output.terminal.environment);
+  await runExplain(output, cluster, options.namespace ?? cluster.namespace, target);
 }

@@ -1,12 +1,12 @@
 import { apiDifferences, sleep } from '@hearth/common';
 import type { GetStatusResponse, NodeStatus } from '@hearth/common/generated/hearth/v1/control.ts';
-import { Command, InvalidArgumentError } from 'commander';
+import { Command } from 'commander';
 import { ReconnectTimeout } from '../client/reconnect_timeout.ts';
 import { printable, toneOf } from '../format/paint.ts';
 import { renderBar } from '../format/progress.ts';
 import { formatBytes, formatCount, formatSeconds, fractionOf } from '../format/quantity.ts';
 import { LiveRegion } from '../live_region.ts';
-import { act, type CommandContext, examples, type Session } from '../session.ts';
+import { act, type CommandContext, examples, firstLines, recorder, Session, watchSeconds } from '../session.ts';
 import { statusView } from '../view.ts';
 import { printDatasets } from './dataset.ts';
 import { printJobs } from './job.ts';
@@ -29,12 +29,6 @@ export function statusCommand(context: CommandContext): Command {
         return undefined;
       }),
     );
-}
-
-function watchSeconds(text: string): number {
-  const seconds = Number(text);
-  if (!(seconds >= 0.2 && seconds <= 3600)) throw new InvalidArgumentError('It must be 0.2 to 3600 seconds.');
-  return seconds;
 }
 
 async function show(session: Session): Promise<void> {
@@ -76,12 +70,9 @@ async function watch(session: Session, seconds: number): Promise<void> {
 
 /** The status as lines that fit the screen. */
 async function screenful(session: Session, status: GetStatusResponse): Promise<string[]> {
-  const lines: string[] = [];
-  const recorder = session.recording((text) => lines.push(text));
-  await printStatus(recorder, status);
-  const all = lines.join('').trimEnd().split('\n');
-  const room = session.terminal.rows() - 1;
-  return all.length <= room ? all : [...all.slice(0, room - 1), `… ${all.length - room + 1} more lines`];
+  const { sink, texts } = recorder();
+  await printStatus(new Session({ ...session.terminal, stdout: sink }, { socket: session.socket }), status);
+  return firstLines(texts, session.terminal.rows() - 1);
 }
 
 async function printStatus(session: Session, status: GetStatusResponse): Promise<void> {

@@ -11,6 +11,8 @@ const namespaceFile = '/var/run/secrets/kubernetes.io/serviceaccount/namespace';
 export interface ConnectedCluster {
   api: KubernetesApi;
   namespace: string;
+  /** For what client-node does: programs in pods. */
+  kubeConfig: () => Promise<KubeConfig>;
 }
 
 /** The cluster that kubectl would ask, and the namespace that it would take. `InvalidArgument`: there is none. */
@@ -19,7 +21,11 @@ export async function connect(
   environment: Record<string, string | undefined>,
 ): Promise<ConnectedCluster> {
   if (isPod(options, environment)) {
-    return { api: KubernetesApi.fromDefault(), namespace: readFileSync(namespaceFile, 'utf8').trim() };
+    return {
+      api: KubernetesApi.fromDefault(),
+      namespace: readFileSync(namespaceFile, 'utf8').trim(),
+      kubeConfig: ofPod,
+    };
   }
   // The library that reads kubeconfigs takes longer to load than everything else that the command does.
   const { KubeConfig } = await import('@kubernetes/client-node');
@@ -49,7 +55,15 @@ export async function connect(
       `the kubeconfig has no context ${config.getCurrentContext() || '(none is current)'}; give --context, or see kubectl config get-contexts`,
     );
   }
-  return { api: KubernetesApi.fromKubeConfig(config), namespace: context?.namespace ?? 'default' };
+  const namespace = context?.namespace ?? 'default';
+  return { api: KubernetesApi.fromKubeConfig(config), namespace, kubeConfig: async () => config };
+}
+
+async function ofPod(): Promise<KubeConfig> {
+  const { KubeConfig } = await import('@kubernetes/client-node');
+  const config = new KubeConfig();
+  config.loadFromCluster();
+  return config;
 }
 
 /** In a pod with a service account, where nobody named another cluster. */

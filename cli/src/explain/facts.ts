@@ -12,6 +12,7 @@ import {
   type ResourceType,
 } from '@hearth/common/kubernetes';
 import { type CachePreload, type Dataset, type NodeCache, preloadAnnotation } from '@hearth/common/resources';
+import { PermittedReads } from './permitted_reads.ts';
 
 /** A volume of the pod that leads to a Dataset, or may do so once its claim is there. */
 export interface VolumeFacts {
@@ -42,14 +43,15 @@ export interface PodFacts {
   unseen: string[];
 }
 
-/** Reads as the user of the kubeconfig. `NotFound`: there is no such pod. */
+/** Reads as the user of the kubeconfig, in at most three rounds. `NotFound`: there is no such pod. */
 export async function podFacts(
   api: Pick<KubernetesClient, 'get' | 'list'>,
   namespace: string,
   name: string,
   signal: AbortSignal,
+  listed?: Pod,
 ): Promise<PodFacts> {
-  const pod = await api.get(kinds.Pod, name, namespace, signal);
+  const pod = listed ?? (await api.get(kinds.Pod, name, namespace, signal));
   if (pod === undefined) {
     throw new HearthError('NotFound', `there is no pod ${namespace}/${name}; give its namespace with -n`);
   }
@@ -67,8 +69,9 @@ export async function podFacts(
     [...names].map(async ([key, one]) => [key, await reader.get(kinds.Dataset, one.name, one.namespace)] as const),
   );
   const datasets = new Map(found.flatMap(([key, dataset]) => (dataset === undefined ? [] : [[key, dataset]])));
-  const withoutAgent = nodeName !== undefined && nodeCache === undefined && !reader.isForbidden(kinds.NodeCache);
-  return { pod, volumes, datasets, preload, nodeCache, withoutAgent, events, unseen: [...reader.unseen] };
+  const withoutAgent =
+    nodeName !== undefined && nodeCache === undefined && !reader.permitted.isForbidden(kinds.NodeCache.plural);
+  return { pod, volumes, datasets, preload, nodeCache, withoutAgent, events, unseen: [...reader.permitted.unseen] };
 }
 
 export function keyOf({ namespace, name }: DatasetName): string {
@@ -77,8 +80,7 @@ export function keyOf({ namespace, name }: DatasetName): string {
 
 /** Reads what it may, and remembers what it may not. */
 class Reader {
-  readonly unseen = new Set<string>();
-  readonly #forbidden = new Set<string>();
+  readonly permitted = new PermittedReads();
   readonly #api: Pick<KubernetesClient, 'get' | 'list'>;
   readonly #signal: AbortSignal;
 
@@ -89,7 +91,7 @@ class Reader {
 
   /** Undefined: there is none, or it may not be read. */
   async get<T extends KubernetesObject>(type: ResourceType<T>, name: string, namespace?: string) {
-    return await this.#allowed(type.plural, () => this.#api.get(type, name, namespace, this.#signal));
+    return await this.permitted.read(type.plural, () => this.#api.get(type, name, namespace, this.#signal));
   }
 
   async volumes(pod: Pod, namespace: string): Promise<VolumeFacts[]> {
@@ -117,27 +119,10 @@ class Reader {
 
   async events(pod: Pod, namespace: string): Promise<CoreEvent[]> {
     const fieldSelector = `involvedObject.uid=${pod.metadata?.uid}`;
-    const list = await this.#allowed('events', () =>
+    const list = await this.permitted.read('events', () =>
       this.#api.list(kinds.CoreEvent, { namespace, fieldSelector }, this.#signal),
     );
     return (list?.items ?? []).sort((a, b) => (timeOf(a) < timeOf(b) ? -1 : 1));
-  }
-
-  /** True when the reader has no right to objects of this kind. */
-  isForbidden({ plural }: { plural: string }): boolean {
-    return this.#forbidden.has(plural);
-  }
-
-  async #allowed<T>(what: string, read: () => Promise<T>): Promise<T | undefined> {
-    try {
-      return await read();
-    } catch (thrown) {
-      const error = HearthError.from(thrown);
-      if (error.code !== 'PermissionDenied') throw error;
-      this.#forbidden.add(what);
-      this.unseen.add(`you may not read ${what}, so what depends on them is unknown`);
-      return undefined;
-    }
   }
 }
 

@@ -2,7 +2,7 @@ import { type Arrival, arrivalText } from '../format/arrival.ts';
 import { printable, toneOf } from '../format/paint.ts';
 import { renderBar } from '../format/progress.ts';
 import { formatBytes, formatRate, formatSeconds } from '../format/quantity.ts';
-import type { Session } from '../session.ts';
+import type { Output } from '../output.ts';
 import type { ExplainedDataset, ExplainedNode, ExplainedPlan, Explanation, PodState } from './explanation.ts';
 
 const barWidth = 12;
@@ -17,42 +17,42 @@ const stateWords: Record<PodState, string> = {
 };
 
 /** The explanation for people. `otherPods`: names of further pods of the object that was asked about. */
-export function printExplanation(session: Session, explanation: Explanation & { otherPods: string[] }): void {
+export function printExplanation(output: Output, explanation: Explanation & { otherPods: string[] }): void {
   const { namespace, pod, state, node, ageSeconds, plan } = explanation;
   const where = node === undefined ? '' : ` on ${node}`;
-  session.print(
+  output.print(
     `Pod ${printable(`${namespace}/${pod}`)}: ${stateWords[state]}${where}, ${formatSeconds(ageSeconds)} old`,
   );
-  if (explanation.otherPods.length > 0) session.print(othersText(explanation.otherPods));
-  if (explanation.waitsFor !== '') session.print(`Waits for ${printable(explanation.waitsFor)}`);
-  for (const line of times(explanation)) session.print(line);
+  if (explanation.otherPods.length > 0) output.print(othersText(explanation.otherPods));
+  if (explanation.waitsFor !== '') output.print(`Waits for ${printable(explanation.waitsFor)}`);
+  for (const line of times(explanation)) output.print(line);
   if (explanation.datasets.length > 0) {
-    session.print('');
-    printDatasets(session, explanation.datasets);
+    output.print('');
+    printDatasets(output, explanation.datasets);
   }
   if (explanation.nodes.length > 0) {
-    session.print('');
-    printNodes(session, explanation.nodes);
+    output.print('');
+    printNodes(output, explanation.nodes);
   }
   if (plan !== undefined) {
-    const bar = renderBar(plan.percent / 100, barWidth, session.terminal.unicode);
+    const bar = renderBar(plan.percent / 100, barWidth, output.terminal.unicode);
     const rate = plan.bytesPerSecond > 0 ? `, ${formatRate(plan.bytesPerSecond)}` : '';
-    session.print('', `Plan ${printable(plan.name)}: ${plan.phase} ${bar} ${plan.percent}%${rate}`);
-    session.print(`  ${planAmounts(plan)}`);
+    output.print('', `Plan ${printable(plan.name)}: ${plan.phase} ${bar} ${plan.percent}%${rate}`);
+    output.print(`  ${planAmounts(plan)}`);
     for (const one of explanation.nodes) {
       const text = one.bytesInMemory === undefined ? '' : arrivalText(arrivalOf(one, one.bytesInMemory));
-      if (text !== '') session.print(`  ${printable(one.node)}: ${text}`);
+      if (text !== '') output.print(`  ${printable(one.node)}: ${text}`);
     }
-    if (plan.reason !== '') session.print(`  ${printable(plan.reason)}`);
+    if (plan.reason !== '') output.print(`  ${printable(plan.reason)}`);
   }
   if (explanation.events.length > 0) {
-    session.print('', 'Events:');
+    output.print('', 'Events:');
     for (const { reason, message, ageSeconds: age } of explanation.events) {
-      session.print(`  ${formatSeconds(age)} ago  ${printable(reason)}: ${printable(message)}`);
+      output.print(`  ${formatSeconds(age)} ago  ${printable(reason)}: ${printable(message)}`);
     }
   }
-  if (explanation.advice.length + explanation.unseen.length > 0) session.print('');
-  for (const line of [...explanation.advice, ...explanation.unseen]) session.print(`Note: ${printable(line)}`);
+  if (explanation.advice.length + explanation.unseen.length > 0) output.print('');
+  for (const line of [...explanation.advice, ...explanation.unseen]) output.print(`Note: ${printable(line)}`);
 }
 
 function othersText(names: string[]): string {
@@ -88,9 +88,9 @@ function times({ startsInSeconds, opensInSeconds }: Explanation): string[] {
   return line === '' ? [] : [`${line.charAt(0).toUpperCase()}${line.slice(1)}`];
 }
 
-function printDatasets(session: Session, datasets: ExplainedDataset[]): void {
+function printDatasets(output: Output, datasets: ExplainedDataset[]): void {
   const state = ({ ready }: ExplainedDataset) => (ready ? 'ready' : 'not ready');
-  session.printTable(
+  output.printTable(
     [
       { title: 'DATASET', value: ({ dataset }) => dataset },
       { title: 'VOLUMES', value: ({ volumes }) => volumes.join(', ') },
@@ -104,13 +104,13 @@ function printDatasets(session: Session, datasets: ExplainedDataset[]): void {
   );
 }
 
-function printNodes(session: Session, nodes: ExplainedNode[]): void {
+function printNodes(output: Output, nodes: ExplainedNode[]): void {
   const roles = { pod: 'the pod', planned: 'planned', '': '' } as const;
-  session.printTable(
+  output.printTable(
     [
       { title: 'NODE', value: ({ node }) => node },
       { title: 'FOR', value: ({ role }) => roles[role], omitEmpty: true },
-      { title: 'THERE', value: ({ percent }) => renderBar(percent / 100, barWidth, session.terminal.unicode) },
+      { title: 'THERE', value: ({ percent }) => renderBar(percent / 100, barWidth, output.terminal.unicode) },
       { title: '', value: ({ percent }) => `${percent}%`, align: 'right' },
       { title: 'MISSING', value: ({ missingBytes }) => formatBytes(missingBytes), align: 'right' },
       { title: 'DATA PATH', value: ({ dataPath }) => dataPath },

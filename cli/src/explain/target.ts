@@ -42,6 +42,8 @@ export interface Target {
 /** A pod of a target, and the others. */
 export interface ChosenPod {
   pod: string;
+  /** The pod itself, where it was read to choose it. */
+  listed?: Pod;
   others: string[];
 }
 
@@ -76,7 +78,7 @@ export async function choosePod(
   for (let waitedMs = 0; ; waitedMs += pollMs) {
     const { items } = await api.list(kinds.Pod, { namespace, labelSelector }, signal);
     const [first, ...others] = items.sort(byProgress);
-    if (first !== undefined) return { pod: nameOf(first), others: others.map(nameOf) };
+    if (first !== undefined) return { pod: nameOf(first), listed: first, others: others.map(nameOf) };
     if (waitedMs >= firstPodMs) {
       const { kind, name } = target;
       throw new HearthError(

@@ -1,7 +1,8 @@
 import { Writable } from 'node:stream';
 import { type Clock, systemClock } from '@hearth/common';
 import type { AgentConfig } from '@hearth/node-agent/config';
-import { run } from '../run.ts';
+import { hearthProgram } from '../program.ts';
+import { type ProgramBuilder, run } from '../run.ts';
 import type { Terminal } from '../terminal.ts';
 
 /** The output of one command line, and its exit code. */
@@ -24,6 +25,8 @@ export interface RunOptions {
   interrupt?: AbortSignal;
   clock?: Clock;
   runAgent?: (config: AgentConfig, signal: AbortSignal) => Promise<void>;
+  /** Another program than `hearth`. */
+  build?: ProgramBuilder;
 }
 
 /** Runs a command line of the real program on a terminal that records. */
@@ -51,7 +54,11 @@ export async function runCommand(words: string[], options: RunOptions = {}): Pro
     interrupt: options.interrupt ?? new AbortController().signal,
     clock: options.clock ?? systemClock,
   };
-  outcome.code = await run(words, terminal, options.runAgent ?? (async () => undefined));
+  outcome.code = await run(
+    words,
+    terminal,
+    options.build ?? hearthProgram(words, options.runAgent ?? (async () => undefined)),
+  );
   return outcome;
 }
 

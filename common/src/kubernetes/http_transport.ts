@@ -14,6 +14,8 @@ export interface ApiRequest {
   path: string;
   body?: unknown;
   contentType?: string;
+  /** Media types of the answer. Absent: application/json. */
+  accept?: string;
   /** Connections of its own: the renewal of a lease must not wait for anything else. */
   urgent?: boolean;
   signal?: AbortSignal | undefined;
@@ -44,17 +46,22 @@ export class HttpTransport {
     this.#time = time;
   }
 
+  /** The answer's JSON; otherwise as `text`. */
+  async request(request: ApiRequest, deadlineMs: number): Promise<unknown> {
+    return parseJson(await this.text(request, deadlineMs));
+  }
+
   /**
-   * The answer's JSON. When the server is overloaded and says when to come back (429 or 503 with Retry-After: nothing
+   * The answer's text. When the server is overloaded and says when to come back (429 or 503 with Retry-After: nothing
    * was done), waits as it asks and tries again within the deadline.
    */
-  async request(request: ApiRequest, deadlineMs: number): Promise<unknown> {
+  async text(request: ApiRequest, deadlineMs: number): Promise<string> {
     using limit = new Limit(request, deadlineMs, this.#time);
     const until = this.#time.now() + deadlineMs;
     for (let attempt = 1; ; ++attempt) {
       try {
         const response = await this.#send(request, limit, request.urgent ? 'urgent' : 'requests');
-        return await limit.during(readJson(response), () => response.destroy());
+        return await limit.during(readText(response), () => response.destroy());
       } catch (thrown) {
         const error = limit.explain(thrown);
         const failure = error.cause instanceof ApiFailure ? error.cause : undefined;
@@ -115,7 +122,7 @@ export class HttpTransport {
       path: `${server.pathname.replace(/\/$/, '')}${request.path}`,
       headers: {
         ...headers,
-        accept: 'application/json',
+        accept: request.accept ?? 'application/json',
         'user-agent': this.#userAgent,
         ...(body === undefined
           ? {}
@@ -223,8 +230,7 @@ async function readText(response: IncomingMessage): Promise<string> {
   return Buffer.concat(chunks).toString('utf8');
 }
 
-async function readJson(response: IncomingMessage): Promise<unknown> {
-  const text = await readText(response);
+function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch (thrown) {

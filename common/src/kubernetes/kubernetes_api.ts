@@ -182,6 +182,11 @@ export class KubernetesApi implements KubernetesClient {
     }
   }
 
+  /** The text at a path of the server: metrics through the proxy of a pod, logs. `what` names it in errors: `get logs of x`. */
+  text(what: string, path: string, signal?: AbortSignal): Promise<string> {
+    return this.#transport.text({ what, method: 'GET', path, accept: '*/*', signal }, this.#deadlineMs);
+  }
+
   date(): Date {
     return this.#transport.clock.date();
   }

@@ -1,0 +1,25 @@
+import { HearthError } from '@hearth/common';
+
+/** Reads what the user may read, and remembers what the user may not. */
+export class PermittedReads {
+  /** Sentences about what could not be read, for people. */
+  readonly unseen = new Set<string>();
+  readonly #forbidden = new Set<string>();
+
+  /** `what`: plural of the kind. Undefined: the user has no right to read it. */
+  async read<T>(what: string, read: () => Promise<T>): Promise<T | undefined> {
+    try {
+      return await read();
+    } catch (thrown) {
+      const error = HearthError.from(thrown);
+      if (error.code !== 'PermissionDenied') throw error;
+      this.#forbidden.add(what);
+      this.unseen.add(`you may not read ${what}, so what depends on them is unknown`);
+      return undefined;
+    }
+  }
+
+  isForbidden(what: string): boolean {
+    return this.#forbidden.has(what);
+  }
+}

@@ -1,0 +1,51 @@
+import type { Command, Option } from 'commander';
+import { firstLine } from './format/wrap.ts';
+import { defaultTimeoutSeconds, wholeNumber } from './output.ts';
+import type { Terminal } from './terminal.ts';
+
+const longestTimeoutSeconds = 86_400;
+
+/** Options of every command of both programs. */
+export function withOutputOptions(program: Command): Command {
+  return program
+    .option(
+      '--timeout <seconds>',
+      `how long one answer may take (default: ${defaultTimeoutSeconds})`,
+      wholeNumber(1, longestTimeoutSeconds),
+    )
+    .option('--json', 'JSON on the standard output: one value, or one a line as they come');
+}
+
+/** Errors of a command tree are thrown, help fits the terminal and shows the program's options with every command. */
+export function withConventions(program: Command, terminal: Terminal): Command {
+  everyCommand(program, (command) => {
+    command
+      .exitOverride()
+      .configureOutput({
+        writeOut: (text) => terminal.stdout.write(text),
+        // Errors are thrown and written once, by the caller.
+        writeErr: () => undefined,
+        getOutHelpWidth: () => Math.min(terminal.columns(), 120),
+        getErrHelpWidth: () => Math.min(terminal.columns(), 120),
+        getOutHasColors: () => terminal.colour,
+        getErrHasColors: () => false,
+      })
+      .summary(firstLine(command.description()))
+      .configureHelp({
+        showGlobalOptions: true,
+        visibleGlobalOptions: (shown) => (shown.parent === null ? [] : globalOptions(program)),
+      })
+      .helpOption('-h, --help', 'show help');
+  });
+  return program;
+}
+
+/** Options of every command; --version belongs to the program alone. */
+function globalOptions(program: Command): Option[] {
+  return program.options.filter((option) => option.long !== '--version');
+}
+
+function everyCommand(command: Command, visit: (command: Command) => void): void {
+  visit(command);
+  for (const child of command.commands) everyCommand(child, visit);
+}
