@@ -18,6 +18,8 @@ packages=(
   buildah debootstrap busybox containernetworking-plugins nftables libseccomp-dev
   # promtool.
   prometheus
+  # The page of `kubectl hearth ui`.
+  chromium
 )
 
 missing=()

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { delimiter, dirname, join } from 'node:path';
-import { bytesOf, MiB, ok, root, run, sha256, tools, until } from '@hearth/common/testing';
+import { bytesOf, MiB, ok, root, run, sha256, TemporaryFolder, tools, until } from '@hearth/common/testing';
 import { releaseNamespace } from '@hearth/common/testing/kubernetes';
 import { clusterName, inline, ofClaim, useJourney, verifying } from './journey.ts';
 
@@ -119,8 +119,42 @@ describe('from nothing to a pod with a model', () => {
       KUBECONFIG: journey().cluster.kubeconfig,
     };
     const plugin = join(root, 'cli/bin/kubectl-hearth');
-    assert.equal(await ok(run(plugin, ['dataset', 'ls'], { environment })), await hearth('dataset', 'ls'));
-    assert.match(await ok(run(plugin, ['explain', 'pod/folder', '-n', 'first'], { environment })), /first\/folder/);
+    const outside = (...words: string[]) => ok(run(plugin, words, { environment, timeoutMs: 300_000 }));
+    assert.equal(await outside('dataset', 'ls'), await hearth('dataset', 'ls'));
+    assert.match(await outside('explain', 'pod/folder', '-n', 'first'), /first\/folder/);
+    assert.match(await outside('status'), /^node1 +ready /m);
+    const activities = JSON.parse(await outside('top', '--json')) as {
+      node: string;
+      usedBytes: number;
+      trouble: string;
+    }[];
+    assert.deepEqual(
+      activities.map(({ node, trouble }) => [node, trouble]),
+      [
+        ['node1', ''],
+        ['node2', ''],
+      ],
+    );
+    assert.ok(
+      activities.every(({ usedBytes }) => usedBytes > 0),
+      JSON.stringify(activities),
+    );
+    assert.match(await outside('warm', 'first/folder', '--node', 'node2'), /^warm-folder-\w+ Ready 100%: /m);
+    const doctor = await run(plugin, ['doctor', '--all'], { environment, timeoutMs: 300_000 });
+    assert.match(doctor.stdout, /^kernel on node1, node2: ok: /m, doctor.stdout + doctor.stderr);
+    const bundle = new TemporaryFolder('support-bundle');
+    const archive = bundle.file('b.tar.gz');
+    await outside('support-bundle', '-o', archive);
+    const names = (await ok(run('tar', ['-tzf', archive]))).split('\n');
+    await bundle.remove();
+    for (const name of ['objects/datasets.json', 'metrics/node1.txt', 'metrics/node2.txt', 'doctor.json']) {
+      assert.ok(names.includes(`hearth-support/${name}`), names.join('\n'));
+    }
+    assert.ok(
+      names.some((name) => /logs\/hearth-operator-.*\.log$/.test(name)),
+      names.join('\n'),
+    );
+    console.log([await outside('status'), await outside('top'), doctor.stdout].join('\n'));
   });
 
   it('shows Datasets with integers', async () => {

@@ -1,0 +1,103 @@
+import { type Readable, Writable } from 'node:stream';
+import { HearthError } from '@hearth/common';
+import type { KubeConfig, V1Status } from '@kubernetes/client-node';
+
+/** A program in a container of a pod, with its words. */
+export interface PodProgram {
+  namespace: string;
+  pod: string;
+  container: string;
+  words: string[];
+}
+
+export interface PodStreams {
+  stdin?: Readable;
+  stdout: Writable;
+  /** Absent: the program has a terminal, whose output is `stdout`. */
+  stderr?: Writable;
+}
+
+/**
+ * Runs a program by the API server (`pods/exec`) and gives its exit code. `PermissionDenied`: the user may not;
+ * `Unavailable`: the connection ended before the program; `Cancelled`: `signal` was aborted.
+ */
+export async function runInPod(
+  config: KubeConfig,
+  { namespace, pod, container, words }: PodProgram,
+  { stdin, stdout, stderr }: PodStreams,
+  signal: AbortSignal,
+): Promise<number> {
+  const { Exec } = await import('@kubernetes/client-node');
+  const { promise, resolve, reject } = Promise.withResolvers<number>();
+  const ended = (status: V1Status) => {
+    try {
+      resolve(exitCodeOf(status));
+    } catch (thrown) {
+      reject(thrown);
+    }
+  };
+  const hasTerminal = stderr === undefined;
+  const streams = [stdout, stderr ?? null, stdin ?? null] as const;
+  const socket = await new Exec(config)
+    .exec(namespace, pod, container, words, ...streams, hasTerminal, ended)
+    .catch((thrown: unknown) => {
+      throw refusal(thrown, `${namespace}/${pod}`);
+    });
+  const end = () => {
+    socket.close();
+    reject(new HearthError('Cancelled', 'interrupted'));
+  };
+  socket.addEventListener('close', () =>
+    reject(new HearthError('Unavailable', `the connection to pod ${namespace}/${pod} ended before its program`)),
+  );
+  if (signal.aborted) end();
+  signal.addEventListener('abort', end, { once: true });
+  try {
+    return await promise;
+  } finally {
+    signal.removeEventListener('abort', end);
+    socket.close();
+  }
+}
+
+/** Runs a program without input and gives what it wrote. */
+export async function outputInPod(config: KubeConfig, program: PodProgram, signal: AbortSignal) {
+  const stdout = new Collected();
+  const stderr = new Collected();
+  const code = await runInPod(config, program, { stdout, stderr }, signal);
+  return { code, stdout: stdout.text, stderr: stderr.text };
+}
+
+class Collected extends Writable {
+  readonly #chunks: Buffer[] = [];
+
+  override _write(chunk: Buffer, _encoding: string, done: () => void): void {
+    this.#chunks.push(chunk);
+    done();
+  }
+
+  get text(): string {
+    return Buffer.concat(this.#chunks).toString('utf8');
+  }
+}
+
+function exitCodeOf({ status, message, details }: V1Status): number {
+  if (status === 'Success') return 0;
+  const code = details?.causes?.find(({ reason }) => reason === 'ExitCode')?.message;
+  if (code !== undefined) return Number(code);
+  throw new HearthError('Unavailable', `the pod did not run the program: ${message ?? 'no reason was given'}`);
+}
+
+/** The library gives an event of its WebSocket, whose message has the status of HTTP. */
+function refusal(thrown: unknown, pod: string): HearthError {
+  const message = (thrown as { message?: string }).message ?? String(thrown);
+  const status = /Unexpected server response: (\d+)/.exec(message)?.[1];
+  if (status === '401' || status === '403') {
+    return new HearthError(
+      'PermissionDenied',
+      `you may not run programs in pod ${pod} (create pods/exec); ask an administrator, or use explain and status`,
+    );
+  }
+  if (status === '404') return new HearthError('NotFound', `there is no pod ${pod} any more; run the command again`);
+  return new HearthError('Unavailable', `the API server cannot run programs in pod ${pod}: ${message}`);
+}

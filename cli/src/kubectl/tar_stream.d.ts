@@ -1,0 +1,8 @@
+/** The part of tar-stream that is used; the package has no types. */
+declare module 'tar-stream' {
+  interface Pack extends NodeJS.ReadableStream {
+    entry(header: { name: string; mtime?: Date; mode?: number }, content: string): void;
+    finalize(): void;
+  }
+  export function pack(): Pack;
+}

@@ -1,0 +1,21 @@
+/** Text of a page that is markup already. */
+export class Markup {
+  readonly text: string;
+
+  constructor(text: string) {
+    this.text = text;
+  }
+}
+
+type Part = string | number | Markup | readonly Markup[];
+
+/** A template whose values are escaped, except those that are markup. */
+export function html(texts: TemplateStringsArray, ...parts: Part[]): Markup {
+  return new Markup(String.raw({ raw: texts }, ...parts.map(textOf)));
+}
+
+function textOf(part: Part): string {
+  if (part instanceof Markup) return part.text;
+  if (Array.isArray(part)) return part.map((one: Markup) => one.text).join('');
+  return String(part).replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`);
+}

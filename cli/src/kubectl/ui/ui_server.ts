@@ -1,0 +1,117 @@
+import { timingSafeEqual } from 'node:crypto';
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { epochMs, HearthError } from '@hearth/common';
+import { explain } from '../../explain/explanation.ts';
+import { podFacts } from '../../explain/facts.ts';
+import type { ClusterSession } from '../cluster_session.ts';
+import { readOverview } from '../overview/read_overview.ts';
+import { errorPage, overviewPage, podPage, styleHash } from './pages.ts';
+
+export interface UiOptions {
+  /** 0: a free one. */
+  port: number;
+  /** First part of every path; whoever knows it may read. */
+  token: string;
+  refreshSeconds: number;
+}
+
+/** Another page of the browser may neither frame this one nor learn its address, and no script runs in it. */
+const headers = {
+  'cache-control': 'no-store',
+  'content-security-policy': `default-src 'none'; style-src '${styleHash}'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`,
+  'content-type': 'text/html; charset=utf-8',
+  'cross-origin-resource-policy': 'same-origin',
+  'referrer-policy': 'no-referrer',
+  'x-content-type-options': 'nosniff',
+};
+
+/**
+ * Pages on 127.0.0.1 alone, made from what the API server says at each request. Requests need the token, and a Host header
+ * that names this server: a name of others that resolves to 127.0.0.1 is refused (DNS rebinding). Nothing is written.
+ */
+export class UiServer implements AsyncDisposable {
+  readonly #session: ClusterSession;
+  readonly #options: UiOptions;
+  readonly #server: Server;
+
+  private constructor(session: ClusterSession, options: UiOptions) {
+    this.#session = session;
+    this.#options = options;
+    this.#server = createServer((request, response) => void this.#answer(request, response));
+  }
+
+  /** `InUse`: something else listens on the port. */
+  static async start(session: ClusterSession, options: UiOptions): Promise<UiServer> {
+    const made = new UiServer(session, options);
+    await new Promise<void>((resolve, reject) => {
+      made.#server.once('error', (error) =>
+        reject(new HearthError('InUse', `cannot listen on 127.0.0.1:${options.port}: ${error.message}; give --port`)),
+      );
+      made.#server.listen(options.port, '127.0.0.1', resolve);
+    });
+    return made;
+  }
+
+  get port(): number {
+    return (this.#server.address() as AddressInfo).port;
+  }
+
+  /** With the token. */
+  get url(): string {
+    return `http://127.0.0.1:${this.port}/${this.#options.token}/`;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#server.closeAllConnections();
+    await new Promise((resolve) => this.#server.close(resolve));
+  }
+
+  async #answer(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const { status, page } = await this.#page(request);
+    response.writeHead(status, { ...headers, ...(status === 405 ? { allow: 'GET, HEAD' } : {}) });
+    response.end(request.method === 'HEAD' ? undefined : page);
+  }
+
+  async #page(request: IncomingMessage): Promise<{ status: number; page: string }> {
+    const { host = '', 'sec-fetch-site': site = 'none' } = request.headers;
+    if (host !== `127.0.0.1:${this.port}` && host !== `localhost:${this.port}`) {
+      return refused(421, 'This server answers to 127.0.0.1 alone.');
+    }
+    if (site === 'cross-site') return refused(403, 'Open the address yourself.');
+    if (request.method !== 'GET' && request.method !== 'HEAD') return refused(405, 'This page is read-only.');
+    const [, token = '', ...parts] = (request.url ?? '').replace(/\?.*$/, '').split('/');
+    if (!isEqual(token, this.#options.token)) return refused(403, 'The address lacks its token; copy all of it.');
+    try {
+      return await this.#known(parts.map(decodeURIComponent));
+    } catch (thrown) {
+      const { code, message } =
+        thrown instanceof URIError ? new HearthError('NotFound', 'no such page') : HearthError.from(thrown);
+      return { status: code === 'NotFound' ? 404 : 502, page: errorPage(message) };
+    }
+  }
+
+  async #known(parts: string[]): Promise<{ status: number; page: string }> {
+    const [kind = '', namespace = '', name = '', ...rest] = parts;
+    const { refreshSeconds } = this.#options;
+    if (kind === '' && parts.length === 1) {
+      return { status: 200, page: overviewPage(await readOverview(this.#session), refreshSeconds) };
+    }
+    if (kind === 'pods' && namespace !== '' && name !== '' && rest.length === 0) {
+      const { api } = await this.#session.cluster();
+      const facts = await podFacts(api, namespace, name, this.#session.signal());
+      const explanation = explain(facts, epochMs(this.#session.terminal.clock));
+      return { status: 200, page: podPage(explanation, refreshSeconds) };
+    }
+    return refused(404, 'There is no such page.');
+  }
+}
+
+function refused(status: number, message: string) {
+  return { status, page: errorPage(message) };
+}
+
+function isEqual(given: string, wanted: string): boolean {
+  const [a, b] = [Buffer.from(given), Buffer.from(wanted)];
+  return a.length === b.length && timingSafeEqual(a, b);
+}
