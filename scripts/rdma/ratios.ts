@@ -66,17 +66,20 @@ function roundOf(folder: string, round: string): Round {
   };
 }
 
-/** Of the line below perftest's header. */
+/** Of the line below perftest's header; NaN where perftest read no rate of the clock and prints "inf". */
 function column(log: string, index: number): number {
   const lines = log.split('\n');
   const header = lines.findIndex((line) => line.includes('#bytes'));
-  const value = Number(lines[header + 1]?.trim().split(/\s+/)[index]);
+  const text = lines[header + 1]?.trim().split(/\s+/)[index];
+  if (header >= 0 && text === 'inf') return Number.NaN;
+  const value = Number(text);
   if (header < 0 || !(value > 0)) throw new Error(`perftest's output has no result:\n${log}`);
   return value;
 }
 
 function spread(values: number[]): string {
-  const sorted = values.toSorted((a, b) => a - b);
+  const sorted = values.filter(Number.isFinite).toSorted((a, b) => a - b);
+  if (sorted.length === 0) return 'not measured in any round';
   const [least, median, most] = [0, sorted.length >> 1, sorted.length - 1].map((at) => sorted[at]?.toFixed(2));
   return `${median} (${least} to ${most} of ${sorted.length} rounds)`;
 }
