@@ -2,7 +2,7 @@
 //   kubectl-hearth             a script for Node 24, on any platform
 //   kubectl-hearth-linux-x64   with Node inside; and linux-arm64, win-x64
 import { createHash } from 'node:crypto';
-import { chmodSync, mkdirSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { bundleKubectl } from './bundle.ts';
 import { makeExecutable, platforms } from './executable.ts';
@@ -10,11 +10,12 @@ import { makeExecutable, platforms } from './executable.ts';
 const folder = process.argv[2] ?? 'build/kubectl-hearth';
 mkdirSync(folder, { recursive: true });
 const script = join(folder, 'kubectl-hearth');
-await bundleKubectl(`${script}.cjs`);
-const made = [script];
-for (const platform of platforms) made.push(await makeExecutable(`${script}.cjs`, platform, folder));
-renameSync(`${script}.cjs`, script);
+// In a checkout the script would be taken for a module.
+writeFileSync(join(folder, 'package.json'), '{"type":"commonjs"}\n');
+await bundleKubectl(script);
 chmodSync(script, 0o755);
+const made = [script];
+for (const platform of platforms) made.push(await makeExecutable(script, platform, folder));
 const sums = made.map(
   (file) => `${createHash('sha256').update(readFileSync(file)).digest('hex')}  ${basename(file)}\n`,
 );
