@@ -8,6 +8,10 @@ namespace {
 
 class RdmaFailoverSlowTest : public RdmaPair {
  protected:
+#if __has_feature(thread_sanitizer) || __has_feature(address_sanitizer)
+  void SetUp() override { GTEST_SKIP() << "a sanitizer's checks take time, which this measures"; }
+#endif
+
   // On each of some fresh paths that die: the slowest of eight reads of 1 MiB. The median of these,
   // since other programs that run here may hold up some.
   Clock::duration slowest() {

@@ -48,7 +48,7 @@ describe('target of hearth explain', () => {
     ];
     const asked: string[] = [];
     const chosen = await choosePod(client(pods, asked), 'team', parseTarget('deployment/web'), systemClock, signal);
-    assert.deepEqual(chosen, { pod: 'held-too', others: ['held', 'old', 'ended'] });
+    assert.deepEqual(chosen, { pod: 'held-too', listed: pods[2], others: ['held', 'old', 'ended'] });
     assert.deepEqual(asked, ['app=web,tier=a']);
   });
 

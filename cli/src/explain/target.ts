@@ -77,7 +77,7 @@ export async function choosePod(
   const labelSelector = await selectorOf(api, namespace, target, signal);
   for (let waitedMs = 0; ; waitedMs += pollMs) {
     const { items } = await api.list(kinds.Pod, { namespace, labelSelector }, signal);
-    const [first, ...others] = items.sort(byProgress);
+    const [first, ...others] = items.toSorted(byProgress);
     if (first !== undefined) return { pod: nameOf(first), listed: first, others: others.map(nameOf) };
     if (waitedMs >= firstPodMs) {
       const { kind, name } = target;
