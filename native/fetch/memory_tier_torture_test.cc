@@ -1,7 +1,7 @@
 // Other threads take chunks out of the memory tier while its own thread lets chunks in, replaces
 // them and evicts them. A chunk's bytes must be those of its file, index and one generation for as
 // long as somebody holds the chunk, because its slot may be filled again only after the last holder
-// let go. Moves that break this are found.
+// let go.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -9,7 +9,7 @@
 #include <random>
 #include <thread>
 
-#include "fetch/testing_broken_moves.h"
+#include "fetch/testing_slot_moves.h"
 #include "fetch/testing_slots.h"
 
 namespace hearth {
@@ -147,29 +147,6 @@ TEST(MemoryTierTorture, AChunkKeepsItsBytesWhileAnyoneHoldsIt) {
   EXPECT_TRUE(torture.allWhole());
   EXPECT_GT(torture.found(), 0u);
   EXPECT_GT(torture.evicted(), 0u);
-}
-
-// Each of these has a slot filled under a reader.
-void expectTorn(SlotMoves&& moves) {
-#if __has_feature(thread_sanitizer)
-  GTEST_SKIP() << "the broken rule is a data race, which ThreadSanitizer reports by itself; "
-                  "MemoryTierOrders breaks it on one thread";
-#endif
-  Torture torture(moves);
-  torture.run();
-  EXPECT_FALSE(torture.allWhole());
-}
-
-TEST(MemoryTierTorture, AReferenceThatIsDroppedEarlyIsFound) {
-  expectTorn(testing_support::ReferenceDroppedEarly());
-}
-
-TEST(MemoryTierTorture, ASlotThatIsReturnedUnderAReaderIsFound) {
-  expectTorn(testing_support::SlotReturnedEarly());
-}
-
-TEST(MemoryTierTorture, AChunkThatLandsBeforeItsBytesIsFound) {
-  expectTorn(testing_support::LandedBeforeFilled());
 }
 
 }  // namespace
