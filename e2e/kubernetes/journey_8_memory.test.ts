@@ -44,11 +44,9 @@ describe('bytes in memory before the disk has them', () => {
     const rows = ((await preloads().statusOf(plan))?.nodes ?? []) as { storedAt?: string }[];
     assert.ok(!rows.some(({ storedAt }) => storedAt !== undefined), `it was stored already: ${JSON.stringify(rows)}`);
     assert.match(await journey().finished('early'), /OK/);
-    const status = await until('it is stored as well', async () => {
-      const seen = await preloads().statusOf(plan);
-      return seen?.nodes?.some((row: { storedAt?: string }) => row.storedAt !== undefined) && seen;
-    });
-    const stored = status.nodes.find((row: { storedAt?: string }) => row.storedAt !== undefined);
-    assert.ok(stored.secondsToMemory < stored.secondsToStored, JSON.stringify(stored));
+    // The plan goes with its pod; the agent goes on storing what it holds.
+    await until('the disk has the bytes as well', async () =>
+      /early .* complete on 1 of 2 /.test(await inSystem('exec', agents, '--', 'hearth', 'dataset', 'ls')),
+    );
   });
 });
