@@ -102,7 +102,7 @@ Task<Status> FrameReader::receive(const MemoryVector& into, std::uint64_t offset
       message.msg_iovlen = gather(cursor, left, pieces);
       result = co_await reactor_.receiveMessage(fd_, &message, MSG_WAITALL);
     }
-    // What has come and could not be placed still is the next to be received.
+    // The kernel leaves bytes that it could not place in the socket, so the next receive gets them.
     if (result == -EFAULT) co_return co_await passOver(left);
     if (result <= 0) co_return lost(result);
     received_ += static_cast<std::size_t>(result);

@@ -40,7 +40,7 @@ class FrameReader {
   // over, so that the stream goes on.
   [[nodiscard]] Task<Status> receive(const MemoryVector& into, std::uint64_t offset,
                                      std::size_t size);
-  // What receive() says of memory that is not there.
+  // The error with which receive() answers for memory that is not there.
   [[nodiscard]] static Error memoryGone();
   // Passes over raw bytes.
   [[nodiscard]] Task<Status> skip(std::size_t size);
