@@ -8,7 +8,7 @@ import { dropPageCache, readFolder } from '../reader.ts';
 import { S3Bucket } from '../s3_bucket.ts';
 import { Tmpfs } from '../tmpfs.ts';
 
-const files = 2000;
+const files = 8000;
 const bytes = 16 * 1024;
 /** Of each file, with what a file system needs for it. */
 const roomBytes = 64 * 1024;

@@ -60,6 +60,24 @@ class PrefetcherTest : public testing::Test {
     return came.get_future().get();
   }
 
+  // Runs `work` on the shard of a file.
+  std::shared_ptr<LookAhead> onFile(int file, std::shared_ptr<LookAhead> (*work)(
+                                                  MountShard&, const std::shared_ptr<FileFetch>&)) {
+    struct Work {
+      static Task<std::shared_ptr<LookAhead>> run(Engine& engine, FileReference reference,
+                                                  decltype(work) what) {
+        MountShard& shard = engine.commons().mounting->owner(reference.about.key);
+        co_await shard.reactor.enter();
+        const auto opened = co_await shard.fetcher.open(std::move(reference));
+        auto found = what(shard, *opened);
+        co_await engine.home().enter();
+        co_return found;
+      }
+    };
+    const std::uint32_t entry = filesOf(*dataset->manifest)[static_cast<std::size_t>(file)];
+    return agent.await(Work::run(agent.engine(), FileReference::of(dataset, entry), work));
+  }
+
   std::uint64_t resident() {
     return agent.await(agent.engine().contents().residency(dataset)).bytesResident;
   }
@@ -81,6 +99,20 @@ class PrefetcherTest : public testing::Test {
       }
     };
     return agent.await(Count::all(agent.engine()));
+  }
+
+  // Of the file's look-ahead; null: none is on its way to it.
+  std::shared_ptr<LookAhead> lookAheadOf(int file) {
+    return onFile(file, [](MountShard&, const std::shared_ptr<FileFetch>& fetch) {
+      return fetch->lookAhead;
+    });
+  }
+  // The shard hears that a reader has read all of the file.
+  void reportRead(int file) {
+    onFile(file, [](MountShard& shard, const std::shared_ptr<FileFetch>& fetch) {
+      shard.prefetcher.smallFileRead(fetch);
+      return fetch->lookAhead;
+    });
   }
 
   Origin origin, large;
@@ -162,6 +194,18 @@ TEST_F(PrefetcherTest, SmallFilesAreExpectedByWhoeverReadsTwoInOrder) {
     readWhole(file);
   }
   EXPECT_TRUE(eventually([&] { return source->complete(files[99]); }));
+}
+
+TEST_F(PrefetcherTest, ALateReportOfAPassedFileLeavesTheLookAheadToItsReader) {
+  mount(agent.add(origin));
+  reportRead(0);
+  reportRead(1);
+  const std::shared_ptr<LookAhead> ahead = lookAheadOf(5);
+  ASSERT_NE(ahead, nullptr);
+  reportRead(3);
+  reportRead(2);
+  EXPECT_EQ(lookAheadOf(5), ahead);
+  EXPECT_EQ(lookAheadOf(2), nullptr);
 }
 
 TEST_F(PrefetcherTest, EmptyFilesBreakNoOrder) {

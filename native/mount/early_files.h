@@ -1,5 +1,6 @@
-// Small files that were read ahead of their reader, for whoever opens them: without a turn of the
-// shard that they belong to, which takes longer than to read them. Any thread.
+// Files that their look-ahead has opened before their reader comes. The reader's open takes the
+// file from here instead of waiting for a turn of the file's shard, which takes longer than reading
+// a small file. Thread-safe.
 #pragma once
 
 #include <map>
@@ -12,11 +13,11 @@
 
 namespace hearth {
 
-// The file, and all of its bytes as they were in a generation of its cache file: those of another
-// one may have been found wrong.
+// `bytes`: all of the file as it was in `generation` of its cache file, whose later generations may
+// have other bytes; null while the look-ahead still fetches them.
 struct EarlyFile {
   std::shared_ptr<FileFetch> fetch;
-  std::shared_ptr<const std::vector<std::byte>> bytes;
+  std::shared_ptr<const std::vector<std::byte>> bytes = nullptr;
   std::uint64_t generation = 0;
 };
 
@@ -27,7 +28,7 @@ class EarlyFiles {
     const std::lock_guard lock(mutex_);
     std::swap(files_[place], file);  // parameters live longer than the lock
   }
-  // The file, once; empty: it was not read ahead, or another has opened it.
+  // Gives the file to one reader. Empty: no look-ahead has opened it, or a reader took it already.
   [[nodiscard]] EarlyFile take(const Dataset& dataset, std::uint32_t entry) {
     const std::lock_guard lock(mutex_);
     const auto found = files_.find({&dataset, entry});

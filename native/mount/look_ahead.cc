@@ -41,6 +41,11 @@ bool LookAhead::before(std::uint32_t entry) const {
   return reached_ <= entry;
 }
 
+bool LookAhead::justPassed(std::uint32_t entry) const {
+  const std::lock_guard lock(mutex_);
+  return entry < reached_ && reached_ - entry <= kFiles;
+}
+
 bool LookAhead::reading() const {
   const std::lock_guard lock(mutex_);
   const std::shared_ptr<FileFetch> at = at_.lock();

@@ -144,8 +144,11 @@ void Prefetcher::smallFileRead(const std::shared_ptr<FileFetch>& fetch) {
 void Prefetcher::lookAhead(const std::shared_ptr<FileFetch>& fetch, std::size_t files) {
   if (std::exchange(fetch->lookedAhead, true)) return;
   std::shared_ptr<LookAhead> ours = std::exchange(fetch->lookAhead, nullptr);
+  const std::uint32_t entry = fetch->reference.about.index;
+  // A new look-ahead would begin with few files, and take the next files from the reader's own.
+  if (ours != nullptr && ours->justPassed(entry)) return;
   // Another reader comes behind the one that it belongs to.
-  if (ours == nullptr || !ours->before(fetch->reference.about.index)) {
+  if (ours == nullptr || !ours->before(entry)) {
     ours = std::make_shared<LookAhead>(files);
   }
   const ContentCache& cache = shard_.ports.cache;
@@ -172,7 +175,7 @@ Task<void> Prefetcher::fetchStart(LookAhead::Part part, std::shared_ptr<LookAhea
       co_await shard_.fetcher.open(std::move(part.file));
   if (opened.ok()) {  // else whoever reads it will hear of it
     const std::shared_ptr<FileFetch> fetch = *opened;
-    if (!fetch->lookedAhead) fetch->lookAhead = lookAhead;
+    fetch->lookAhead = lookAhead;
     // What is complete is not waited for with the others: it costs its reader little.
     if (servableWhole(*fetch)) {
       --expected_;
@@ -181,7 +184,9 @@ Task<void> Prefetcher::fetchStart(LookAhead::Part part, std::shared_ptr<LookAhea
     }
     ++fetch->expecting;
     willNeed(fetch, 0, part.length);
+    shard_.ports.earlyFiles->put({.fetch = fetch});
     co_await awaitReader(fetch, std::move(lookAhead));
+    shard_.ports.earlyFiles->drop(*fetch);
     --fetch->expecting;
   }
   --expected_;
@@ -227,6 +232,8 @@ Task<void> Prefetcher::awaitReader(std::shared_ptr<FileFetch> fetch,
   auto until = Clock::now() + kLookAheadTimeout;
   while (Clock::now() < until && !shard_.gate.closed()) {
     co_await shard_.reactor.sleep(kLookAheadTick);
+    // Its reader has come, or another look-ahead has it.
+    if (fetch->lookAhead != lookAhead) co_return;
     if (!lookAhead->before(fetch->reference.about.index) || fetch->readers.load() != 0) co_return;
     const bool coming = fetch->prefetching || fetch->shared->coming();
     if (coming && lookAhead->reading()) until = Clock::now() + kLookAheadTimeout;
