@@ -1,5 +1,5 @@
 import { Counter, Gauge, Histogram, type Registry } from '@prometheus-io/client';
-import { type Release, warmReasons } from './release_reason.ts';
+import { type Release, releases, warmReasons } from './release_reason.ts';
 
 export interface ReleasedGroup {
   reason: Release;
@@ -57,6 +57,11 @@ export class GateMetrics {
         this.set(waiting());
       },
     });
+    // Prometheus sees no growth in a series that begins with its first event.
+    for (const reason of releases) {
+      this.#wait.zero({ reason });
+      this.#released.inc({ reason }, 0);
+    }
   }
 
   released({ reason, waited, presentBytes, broughtBytes }: ReleasedGroup): void {

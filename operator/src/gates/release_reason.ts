@@ -19,6 +19,20 @@ export type Release =
   /** Nothing that could be planned. */
   | 'NoPlan';
 
+/** Every reason; the compiler finds one that is missing. */
+export const releases = Object.keys({
+  Warm: true,
+  Prefer: true,
+  TimedOut: true,
+  NoFreeNode: true,
+  NoFeasibleNode: true,
+  NoRoom: true,
+  NoAgent: true,
+  NoDataset: true,
+  Off: true,
+  Withdrawn: true,
+  NoPlan: true,
+} satisfies Record<Release, true>) as readonly Release[];
 /** Pods start where the bytes are. Events about other reasons are warnings, except for quiet ones. */
 export const warmReasons: ReadonlySet<Release> = new Set<Release>(['Warm', 'Prefer']);
 /** Reasons that hold for the pods of a plan, and not for pods that came after it. */

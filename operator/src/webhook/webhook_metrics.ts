@@ -4,6 +4,15 @@ import type { Admission } from './admit.ts';
 /** How a review ended: as it should, too late, or by an error. The pod was admitted in any case. */
 export type ReviewResult = Admission['result'] | 'late' | 'failed';
 
+/** Every result; the compiler finds one that is missing. */
+const results = Object.keys({
+  gated: true,
+  provisional: true,
+  unchanged: true,
+  late: true,
+  failed: true,
+} satisfies Record<ReviewResult, true>) as readonly ReviewResult[];
+
 /** Metrics of this replica's webhook for Prometheus. */
 export class WebhookMetrics {
   readonly #reviews: Counter<'result'>;
@@ -32,6 +41,8 @@ export class WebhookMetrics {
         this.set(expiry() ?? 0);
       },
     });
+    // Prometheus sees no growth in a series that begins with its first event.
+    for (const result of results) this.#reviews.inc({ result }, 0);
   }
 
   answered(result: ReviewResult, ms: number): void {
