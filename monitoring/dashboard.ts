@@ -1,15 +1,30 @@
-/** A query of a panel: PromQL, and how its series are called. */
+import {
+  type Dashboard as GrafanaDashboard,
+  type Panel as GrafanaPanel,
+  GraphDrawStyle,
+  LegendDisplayMode,
+  type RowPanel,
+  SortOrder,
+  StackingMode,
+  TooltipDisplayMode,
+  VariableRefresh,
+} from '@grafana/schema';
+
+/** A query of a panel: PromQL, and the name that the legend gives its series. */
 export interface Query {
   expression: string;
-  legend?: string;
+  legend: string;
 }
 
 export interface Panel {
   title: string;
-  /** For the person who sees the panel: units, and when to worry. */
+  /** For the reader of the panel: units, and when to worry. */
   description: string;
-  kind: 'timeseries' | 'stat' | 'bargauge' | 'table';
-  unit: 'bytes' | 'Bps' | 'percentunit' | 'short' | 's' | 'ops' | 'percent';
+  /** `bars`: events, counted over the time of each bar; bars of several series stand on one another. */
+  draw: 'lines' | 'bars';
+  unit: 'bytes' | 'Bps' | 'percentunit' | 'short' | 's' | 'reqps';
+  /** True where values below 0 mean something; other panels begin at 0. */
+  signed?: boolean;
   queries: Query[];
   /** Of 24. */
   width: number;
@@ -17,13 +32,15 @@ export interface Panel {
 
 const rowHeight = 8;
 const columns = 24;
+/** A shorter bar would have fewer than the ten samples that Prometheus takes in this time by default. */
+const shortestBar = '5m';
 
 /** A dashboard of Grafana 10 or later, laid out from left to right. */
 export class Dashboard {
   readonly uid: string;
   readonly title: string;
   readonly rows: readonly { title: string; panels: readonly Panel[] }[];
-  /** Label of metrics that a person may choose values of. */
+  /** Labels of metrics of which a person may choose values. */
   readonly variables: readonly { name: string; query: string }[];
 
   constructor(given: Pick<Dashboard, 'uid' | 'title' | 'rows' | 'variables'>) {
@@ -33,7 +50,7 @@ export class Dashboard {
     this.variables = given.variables;
   }
 
-  json(): object {
+  json(): GrafanaDashboard {
     return {
       uid: this.uid,
       title: this.title,
@@ -47,8 +64,8 @@ export class Dashboard {
     };
   }
 
-  #panels(): object[] {
-    const placed: object[] = [];
+  #panels(): (GrafanaPanel | RowPanel)[] {
+    const placed: (GrafanaPanel | RowPanel)[] = [];
     let y = 0;
     for (const { title, panels } of this.rows) {
       placed.push({
@@ -57,6 +74,7 @@ export class Dashboard {
         title,
         collapsed: false,
         gridPos: { x: 0, y, w: columns, h: 1 },
+        panels: [],
       });
       y += 1;
       let x = 0;
@@ -74,27 +92,55 @@ export class Dashboard {
   }
 }
 
-const datasource = { name: 'datasource', type: 'datasource', query: 'prometheus', label: 'Data source' };
+type Variable = NonNullable<NonNullable<GrafanaDashboard['templating']>['list']>[number];
+
+const datasource: Variable = { name: 'datasource', type: 'datasource', query: 'prometheus', label: 'Data source' };
 const source = { type: 'prometheus', uid: `\${datasource}` };
 
-function variable({ name, query }: { name: string; query: string }): object {
-  return { name, type: 'query', datasource: source, query, refresh: 2, includeAll: true, multi: true, allValue: '.*' };
+function variable({ name, query }: { name: string; query: string }): Variable {
+  return {
+    name,
+    type: 'query',
+    datasource: source,
+    query,
+    refresh: VariableRefresh.onTimeRangeChanged,
+    includeAll: true,
+    multi: true,
+    allValue: '.*',
+  };
 }
 
-function panelJson({ title, description, kind, unit, queries }: Panel): object {
+function panelJson({ title, description, draw, unit, signed, queries }: Panel): GrafanaPanel {
+  const lines = { drawStyle: GraphDrawStyle.Line, fillOpacity: 10 };
+  const bars = {
+    drawStyle: GraphDrawStyle.Bars,
+    fillOpacity: 80,
+    stacking: { mode: StackingMode.Normal, group: 'A' },
+  };
   return {
-    type: kind,
+    type: 'timeseries',
     title,
     description,
     datasource: source,
-    fieldConfig: { defaults: { unit, min: 0, ...(unit === 'percentunit' ? { max: 1 } : {}) }, overrides: [] },
-    options: kind === 'timeseries' ? { legend: { displayMode: 'list', placement: 'bottom' } } : {},
+    ...(draw === 'bars' ? { interval: shortestBar } : {}),
+    fieldConfig: {
+      defaults: {
+        unit,
+        ...(signed === true ? {} : { min: 0 }),
+        ...(unit === 'percentunit' ? { max: 1 } : {}),
+        custom: draw === 'bars' ? bars : lines,
+      },
+      overrides: [],
+    },
+    options: {
+      legend: { displayMode: LegendDisplayMode.List, placement: 'bottom', showLegend: true, calcs: [] },
+      tooltip: { mode: TooltipDisplayMode.Multi, sort: SortOrder.Descending },
+    },
     targets: queries.map(({ expression, legend }, index) => ({
       refId: String.fromCharCode('A'.charCodeAt(0) + index),
       datasource: source,
       expr: expression,
-      legendFormat: legend ?? '__auto',
-      ...(kind === 'timeseries' ? {} : { instant: true }),
+      legendFormat: legend,
     })),
   };
 }

@@ -2,10 +2,11 @@ import { Dashboard } from './dashboard.ts';
 
 const chosen = 'storage_cluster=~"$storage_cluster"';
 const onNode = `${chosen},node=~"$node"`;
-const rate = (metric: string, labels: string, more = '') =>
-  `sum by (${labels}) (rate(${metric}{${more === '' ? onNode : `${onNode},${more}`}}[$__rate_interval]))`;
+const rate = (metric: string, labels: string) => `sum by (${labels}) (rate(${metric}{${onNode}}[$__rate_interval]))`;
+/** Events in the time of each bar. */
+const count = (series: string, labels: string) => `sum by (${labels}) (increase(${series}[$__interval]))`;
 
-/** For who asks how the caches of a cluster do. */
+/** Answers how the caches of a cluster do. */
 const overview = new Dashboard({
   uid: 'hearth-overview',
   title: 'Hearth / Overview',
@@ -20,7 +21,7 @@ const overview = new Dashboard({
         {
           title: 'Pods held back now',
           description: 'Pods whose gate is closed. `kubectl hearth explain` says what each waits for.',
-          kind: 'timeseries',
+          draw: 'lines',
           unit: 'short',
           width: 6,
           queries: [{ expression: 'sum(hearth_gate_waiting_pods)', legend: 'waiting' }],
@@ -28,31 +29,27 @@ const overview = new Dashboard({
         {
           title: 'Gates opened, by reason',
           description: 'Warm is the good one; TimedOut, NoRoom and NoAgent are pods that started cold.',
-          kind: 'timeseries',
+          draw: 'bars',
           unit: 'short',
           width: 6,
-          queries: [
-            {
-              expression: 'sum by (reason) (increase(hearth_gate_released_total[$__rate_interval]))',
-              legend: '{{reason}}',
-            },
-          ],
+          queries: [{ expression: count('hearth_gate_released_total', 'reason'), legend: '{{reason}}' }],
         },
         {
           title: 'Time until a gate opened',
-          description: 'From the creation of a pod until its bytes were there: median and 95th percentile.',
-          kind: 'timeseries',
+          description:
+            'From the creation of a pod until its bytes were there, of the pods of the last 15 minutes: median and 95th percentile.',
+          draw: 'lines',
           unit: 's',
           width: 6,
           queries: [0.5, 0.95].map((part) => ({
-            expression: `histogram_quantile(${part}, sum by (le) (rate(hearth_gate_wait_seconds_bucket[$__rate_interval])))`,
+            expression: `histogram_quantile(${part}, sum by (le) (rate(hearth_gate_wait_seconds_bucket[15m])))`,
             legend: `p${part * 100}`,
           })),
         },
         {
           title: 'CachePreloads, by phase',
           description: 'Failed ones need a person; `kubectl get cachepreloads -A -o wide` shows why.',
-          kind: 'timeseries',
+          draw: 'lines',
           unit: 'short',
           width: 6,
           queries: [{ expression: 'sum by (phase) (hearth_preload_objects)', legend: '{{phase}}' }],
@@ -66,7 +63,7 @@ const overview = new Dashboard({
           title: 'From origins',
           description:
             'Bytes a second that each node receives from origins. All nodes together should read each file once.',
-          kind: 'timeseries',
+          draw: 'lines',
           unit: 'Bps',
           width: 8,
           queries: [{ expression: rate('hearth_origin_bytes_total', 'node'), legend: '{{node}}' }],
@@ -74,7 +71,7 @@ const overview = new Dashboard({
         {
           title: 'From other nodes',
           description: 'Bytes a second that each node receives from other agents, and of these by RDMA.',
-          kind: 'timeseries',
+          draw: 'lines',
           unit: 'Bps',
           width: 8,
           queries: [
@@ -86,7 +83,7 @@ const overview = new Dashboard({
           title: 'Read through the agent',
           description:
             'Bytes a second that applications read through the agent. Reads of complete files do not pass the agent and are not in here.',
-          kind: 'timeseries',
+          draw: 'lines',
           unit: 'Bps',
           width: 8,
           queries: [{ expression: rate('hearth_demand_bytes_total', 'node'), legend: '{{node}}' }],
@@ -99,7 +96,7 @@ const overview = new Dashboard({
         {
           title: 'Used part of the budget',
           description: 'A full cache evicts whole files that nobody has pinned; that is normal.',
-          kind: 'timeseries',
+          draw: 'lines',
           unit: 'percentunit',
           width: 8,
           queries: [
@@ -113,22 +110,18 @@ const overview = new Dashboard({
           title: 'Evicted copies',
           description:
             'redundant: other nodes keep the file. last: no node does, so the caches together are too small.',
-          kind: 'timeseries',
+          draw: 'bars',
           unit: 'short',
           width: 8,
-          queries: [
-            {
-              expression: `sum by (copy) (increase(hearth_evicted_copies_total{${onNode}}[$__rate_interval]))`,
-              legend: '{{copy}}',
-            },
-          ],
+          queries: [{ expression: count(`hearth_evicted_copies_total{${onNode}}`, 'copy'), legend: '{{copy}}' }],
         },
         {
           title: 'Free beside the floor',
           description:
             'Bytes that are free on the disk of a cache directory beyond the floor. Below 0 the cache takes nothing more.',
-          kind: 'timeseries',
+          draw: 'lines',
           unit: 'bytes',
+          signed: true,
           width: 8,
           queries: [
             {
@@ -142,7 +135,7 @@ const overview = new Dashboard({
   ],
 });
 
-/** For who looks for the reason on a node. */
+/** Helps to find the reason on a node. */
 const nodes = new Dashboard({
   uid: 'hearth-nodes',
   title: 'Hearth / Nodes',
@@ -154,7 +147,7 @@ const nodes = new Dashboard({
         {
           title: 'Agents that are alive and ready',
           description: 'As the agents see one another.',
-          kind: 'timeseries',
+          draw: 'lines',
           unit: 'short',
           width: 8,
           queries: [
@@ -164,37 +157,29 @@ const nodes = new Dashboard({
         },
         {
           title: 'Errors of reads',
-          description: 'Opens and reads through mounts that were answered with an error, by code.',
-          kind: 'timeseries',
+          description: 'Opens and reads through mounts that were answered with an error, of each node by code.',
+          draw: 'bars',
           unit: 'short',
           width: 8,
           queries: [
             {
-              expression: `sum by (node, code) (increase(hearth_mount_errors_total{${onNode}}[$__rate_interval]))`,
+              expression: `${count(`hearth_mount_errors_total{${onNode}}`, 'node, code')} > 0`,
               legend: '{{node}} {{code}}',
             },
+            { expression: `${count(`hearth_mount_errors_total{${onNode}}`, 'node')} == 0`, legend: '{{node}} none' },
           ],
         },
         {
           title: 'Wrong bytes',
           description:
             'Blocks whose checksum was wrong, on arrival or on the disk, and files that were not what their digest says.',
-          kind: 'timeseries',
+          draw: 'bars',
           unit: 'short',
           width: 8,
           queries: [
-            {
-              expression: `sum by (node) (increase(hearth_corrupt_blocks_total{${onNode}}[$__rate_interval]))`,
-              legend: '{{node}} blocks',
-            },
-            {
-              expression: `sum by (node) (increase(hearth_scrub_bad_blocks_total{${onNode}}[$__rate_interval]))`,
-              legend: '{{node}} scrub',
-            },
-            {
-              expression: `sum by (node) (increase(hearth_digest_mismatches_total{${onNode}}[$__rate_interval]))`,
-              legend: '{{node}} digests',
-            },
+            { expression: count(`hearth_corrupt_blocks_total{${onNode}}`, 'node'), legend: '{{node}} blocks' },
+            { expression: count(`hearth_scrub_bad_blocks_total{${onNode}}`, 'node'), legend: '{{node}} scrub' },
+            { expression: count(`hearth_digest_mismatches_total{${onNode}}`, 'node'), legend: '{{node}} digests' },
           ],
         },
       ],
@@ -206,8 +191,8 @@ const nodes = new Dashboard({
           title: 'Requests and repeated ones',
           description:
             'Requests a second to origins. Many repeated ones: the origin throttles, fails or is reached badly.',
-          kind: 'timeseries',
-          unit: 'ops',
+          draw: 'lines',
+          unit: 'reqps',
           width: 12,
           queries: [
             { expression: rate('hearth_origin_requests_total', 'node'), legend: '{{node}}' },
@@ -217,7 +202,7 @@ const nodes = new Dashboard({
         {
           title: 'Requests at a time, by host',
           description: 'As found by measuring. Low and staying low: the host throttles.',
-          kind: 'timeseries',
+          draw: 'lines',
           unit: 'short',
           width: 12,
           queries: [{ expression: `hearth_origin_parallelism{${onNode}}`, legend: '{{node}} {{host}}' }],
@@ -230,7 +215,7 @@ const nodes = new Dashboard({
         {
           title: 'Memory for chunks',
           description: 'What the kernel has given of it, and what waits for the disk.',
-          kind: 'timeseries',
+          draw: 'lines',
           unit: 'bytes',
           width: 8,
           queries: [
@@ -240,9 +225,9 @@ const nodes = new Dashboard({
         },
         {
           title: 'Waiting for limits',
-          description: 'Seconds that work waited each second. demand is readers.',
-          kind: 'timeseries',
-          unit: 's',
+          description: 'How many pieces of work waited at a time, on average. demand is readers.',
+          draw: 'lines',
+          unit: 'short',
           width: 8,
           queries: [
             {
@@ -254,7 +239,7 @@ const nodes = new Dashboard({
         {
           title: 'Longest queue of a shard',
           description: 'Calls that waited for one shard of the engine at a time since its start.',
-          kind: 'timeseries',
+          draw: 'lines',
           unit: 'short',
           width: 8,
           queries: [{ expression: `hearth_longest_shard_queue{${onNode}}`, legend: '{{node}}' }],
