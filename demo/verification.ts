@@ -28,7 +28,7 @@ export interface Verified {
   problem: string;
 }
 
-/** What a file must be: a file of the origin's directory, or the digest of what the origin sent. */
+/** The right content of a file: a file of the origin's directory, or the digest of the bytes that the origin sent. */
 export type Truth = { kind: 'directory'; root: string } | { kind: 'digests'; sha256: Map<string, string> };
 
 export interface MountedNode {
@@ -175,7 +175,7 @@ async function observe(node: MountedNode): Promise<Observation> {
   };
 }
 
-/** Which way the opens between two observations went; a view's are not seen by the agent. */
+/** The data path of the opens between two observations; the agent does not see opens of a view. */
 function pathOf(before: MountRecord | undefined, after: MountRecord | undefined): string {
   if (before === undefined || after === undefined) return 'not mounted';
   if (after.passthroughOpens > before.passthroughOpens) return 'passthrough';

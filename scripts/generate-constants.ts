@@ -21,7 +21,7 @@ const root = join(import.meta.dirname, '..');
 const errors = parse(readFileSync(join(root, 'proto/errors.yaml'), 'utf8')) as ErrorRow[];
 const constants = parse(readFileSync(join(root, 'proto/constants.yaml'), 'utf8')) as ConstantRow[];
 
-/** What is the same already keeps its time: all of the engine includes it, and would be compiled again. */
+/** A file that would not change keeps its time: all of the engine includes it, and would be compiled again. */
 function write(path: string, text: string): void {
   const target = join(root, path);
   if (existsSync(target) && readFileSync(target, 'utf8') === text) return;

@@ -10,7 +10,7 @@ import { detach, endProcess, RunDirectory } from '../run_directory.ts';
 /** One run of `make run` as a process of its own. */
 export interface DemoRun {
   child: ChildProcess;
-  /** What it has said so far, standard output and errors together. */
+  /** Its output so far, standard output and errors together. */
   output: () => string;
   ended: Promise<number | null>;
   /** Resolves when the output holds the text; rejects when the run ends before. */
@@ -66,7 +66,7 @@ export class DemoRuns {
 }
 
 /**
- * What two agents cached together was read from the origin by one of them. A part of it may be read again where a machine
+ * One of two agents read from the origin the bytes that both cached together. A part of them may be read again where a machine
  * is so busy that an agent does not answer the other in time, or a transfer is hedged; all of it would be for each.
  */
 export function assertReadOnce(output: string): void {

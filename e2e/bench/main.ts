@@ -18,7 +18,7 @@ const bytes = Number(process.env.BENCH_BYTES || 2 ** 30);
 const runs = Number(process.env.BENCH_RUNS || 5);
 const reader = join(root, 'build/release/bench/hearth_bench_reader');
 
-/** What a pod sees, by how it was mounted; the pod on a mount that was made before all was there has FUSE. */
+/** Reads of a pod, by how its volume was mounted; the pod on a mount that was made before all was there has FUSE. */
 async function pods(journey: Journey): Promise<Record<'fuse' | 'view' | 'careless', PodReader>> {
   const start = async (name: string, volume: object, kind: RegExp) => {
     const pod = new PodReader(journey, name);

@@ -19,7 +19,7 @@ import {
   reserve,
 } from './state.ts';
 
-/** What a cluster runs; the first start on a machine builds all of it. */
+/** Programs and images of a cluster; the first start on a machine builds all of them. */
 export const clusterPrograms = [
   ...['etcd', 'kube-apiserver', 'kube-controller-manager', 'kube-scheduler', 'kube-proxy', 'kubelet', 'kubectl'],
   ...['containerd', 'containerd-shim-runc-v2', 'ctr', 'runc', 'helm'],
@@ -109,7 +109,7 @@ export class KubernetesCluster implements AsyncDisposable {
     return this.plane.kubeconfig('admin');
   }
 
-  /** What every program of the cluster writes: MACHINE.PROGRAM.log. */
+  /** The folder with the output of every program of the cluster: MACHINE.PROGRAM.log. */
   get logFolder(): string {
     return join(this.folder, 'logs');
   }

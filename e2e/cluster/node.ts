@@ -72,7 +72,7 @@ export class ClusterNode {
   /** Ends everything on the node at once, as a power cut does. */
   async cutPower(): Promise<void> {
     await this.machine.stop();
-    // Those of the kernel end with it; a kubelet that found the groups of before would look for their tasks first.
+    // A kubelet that found the control groups of before would look for their tasks first.
     await removeControlGroup(this.#controlGroup);
     await this.#plane.network.disconnected(this.#plane.machine, this.number);
   }

@@ -7,7 +7,7 @@ import { Machine } from './machine/machine.ts';
 import { deviceName, maximumClusters } from './network.ts';
 import { identify, isAlive, type ProcessIdentity } from './process_identity.ts';
 
-/** What is written down about a cluster before anything of it is made, so that all of it can be removed. */
+/** The record of a cluster, written before anything of the cluster is made, so that all of it can be removed. */
 export interface ClusterRecord {
   name: string;
   /** See Network. */
@@ -62,7 +62,7 @@ export function recordNodes(record: ClusterRecord, nodes: number): void {
   renameSync(`${path}.new`, path);
 }
 
-/** Whether the process that the cluster was for has ended without removing it, or while making it. */
+/** True when the process that made the cluster has ended without removing the cluster, or while making it. */
 export function isOrphan(name: string): boolean {
   const record = readRecord(name);
   return record === undefined || (record.owner !== undefined && !isAlive(record.owner));

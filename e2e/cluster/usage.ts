@@ -14,7 +14,7 @@ export async function chartValues(): Promise<string[]> {
   return Object.entries(values).flatMap(([key, value]) => ['--set', `${key}=${value}`]);
 }
 
-/** What a person is shown of a cluster. Lines that begin with two spaces are for a shell, as they are, one by one. */
+/** The text about a cluster for a person. Lines that begin with two spaces are for a shell, as they are, one by one. */
 export async function usage(cluster: KubernetesCluster): Promise<string> {
   const chart = quoted(join(root, 'charts/hearth'));
   const place = '--namespace hearth-system --create-namespace';

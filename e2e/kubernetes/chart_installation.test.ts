@@ -111,14 +111,14 @@ describe('chart on an API server', () => {
       'name',
     ]);
     assert.doesNotMatch(left.stdout, /hearth-cleanup/);
-    // What it said can still be read; then it goes, as nothing of the release does.
+    // The Job stays for its log. helm removes no hook with its release, so the test deletes the Job.
     await server.kubectl(['delete', 'job', 'hearth-cleanup', '-n', releaseNamespace]);
     // As docs/install.md says for those who keep it, or force it.
     await installed.helm('rollback', 'hearth', '1', '-n', releaseNamespace);
     await installed.helm('upgrade', 'hearth', chartFolder, '-n', releaseNamespace, '--reuse-values');
   });
 
-  /** Those that the API server sees otherwise. */
+  /** Rights that the API server gives or refuses otherwise than expected. */
   async function wrongOf(expected: Right[]): Promise<string[]> {
     const wrong: string[] = [];
     for (const [user, verb, path, namespace, allowed] of expected) {

@@ -37,7 +37,7 @@ export const rights: Right[] = [
   [operator, 'escalate', 'rbac.authorization.k8s.io/clusterroles', '', false],
   [operator, 'update', 'coordination.k8s.io/leases', releaseNamespace, true],
   [operator, 'update', 'coordination.k8s.io/leases', 'kube-system', false],
-  // What is watched is not read one by one.
+  // Watched objects are not read one by one.
   [operator, 'get', 'hearth.storage/storageclusters', '', false],
   [operator, 'get', 'hearth.storage/datasets', 'models', true],
   [operator, 'get', 'hearth.storage/storageclusters', '', false],

@@ -23,7 +23,7 @@ function commandsUntil(line: string): string[] {
   return blocks.filter((block) => !/^(\$|Error)/.test(block));
 }
 
-/** That nodes pull what is pushed so is in pull_secrets.test.ts, that the image works everywhere else. */
+/** pull_secrets.test.ts has nodes pull an image that was pushed so; every other journey runs the image. */
 describe('the commands of docs/install.md, as they are', () => {
   let registry: TestRegistry;
   let server: TestApiServer;
@@ -60,7 +60,7 @@ describe('the commands of docs/install.md, as they are', () => {
     // The dots stand for what is said above them.
     const whole = credentials?.replace('helm install ...', `${helm?.trimEnd()} `);
     assert.notEqual(whole, credentials);
-    // The registry of the test speaks no TLS. What a `make` around this test was given is not for the one of the page.
+    // The registry of the test speaks no TLS. The flags of a `make` around this test are not for the one of the page.
     const environment = { PATH: path, KUBECONFIG: server.kubeconfig, REGISTRY_PLAIN: '1', MAKEFLAGS: '' };
     const script = ['-ec', [`cd '${root}'\n`, labelled, image, whole].join('')];
     const said = await withLogins(join(folder, 'auth.json'), registry.login, () =>

@@ -41,7 +41,7 @@ export class InstalledChart {
     return made;
   }
 
-  /** What helm says; it must succeed. */
+  /** The output of helm, which must succeed. */
   async helm(...args: string[]): Promise<string> {
     const outcome = await this.chart.helm(args, this.server.kubeconfig);
     assert.equal(outcome.code, 0, outcome.stderr);

@@ -181,7 +181,7 @@ export class Journey {
     return log;
   }
 
-  /** What the parts that give pods their volumes logged last, and the events of a pod, the newest at the end. */
+  /** The last log lines of the parts that give pods their volumes, and the events of a pod, the newest at the end. */
   async #diagnosis(name: string): Promise<string> {
     const said: string[] = [];
     for (const component of ['agent', 'csi-node']) {

@@ -89,7 +89,7 @@ describe('Datasets that cannot be read', () => {
       .slice(1);
     assert.ok(command, forbidden);
     await ok(journey().cluster.kubectl(command));
-    // What could not be read is read again after 15 s; Datasets that come now are looked at now.
+    // The operator reads a Secret that it could not read again after 15 s, and looks at new Datasets at once.
     const base = { apiVersion: 'v1', kind: 'Secret' };
     const secret = (name: string, stringData: object) => ({ ...base, metadata: { name }, stringData });
     await journey().apply(

@@ -66,7 +66,7 @@ describe('what goes on when a part is away', () => {
       const ours = (items as Manifest[]).filter((one) => JSON.stringify(one.metadata).includes('hearth'));
       return Object.fromEntries(ours.map((one) => [`${one.kind} ${one.metadata.name}`, asWritten(one)]));
     };
-    // What the test before has changed is still being reported, figures every ten seconds.
+    // Agents still report the changes of the test before, figures every ten seconds.
     const before = await steady('what is written', 15_000, objects);
     assert.ok(Object.keys(before).length > 10, Object.keys(before).join());
     await inSystem('delete', 'pods', '-l', 'app.kubernetes.io/component=operator');
@@ -117,7 +117,7 @@ describe('what goes on when a part is away', () => {
       assert.equal(await mounts(), mounted - 1, 'no other is');
       const begun = await until('a round', roundsOnNode);
       while (performance.now() < end) {
-        // What is read comes from the disk, by the paths that Hearth made.
+        // The bytes come from the disk, by the paths that Hearth made.
         writeFileSync('/proc/sys/vm/drop_caches', '1');
         await elapse(Math.min(1000, Math.max(1, end - performance.now())), 'the pod reads');
       }

@@ -119,7 +119,7 @@ describe('sources with credentials', () => {
     const { items } = JSON.parse(await ok(journey().cluster.kubectl(['get', 'secrets', '-A', '-o', 'json'])));
     const found = new Map<string, string>();
     for (const { metadata, type, data = {} } of items as (Manifest & { data?: Record<string, string> })[]) {
-      // What helm keeps of a release is what was given to it, without Secrets.
+      // helm keeps the values that it was given, and they hold no Secret.
       if (type === 'helm.sh/release.v1') continue;
       for (const [key, encoded] of Object.entries(data)) {
         if (key.endsWith('.crt')) continue;
@@ -142,7 +142,7 @@ describe('sources with credentials', () => {
     return texts;
   }
 
-  /** What every program and pod of the cluster has written. */
+  /** The output of every program and pod of the cluster. */
   function everyLog(): Record<string, string> {
     const folder = mkdtempSync(join(tmpdir(), 'hearth-logs-'));
     try {

@@ -92,7 +92,7 @@ describe('bytes and a node that joins', () => {
     const { manifest } = preloads().model('lost');
     await journey().apply(manifest);
     await journey().ready('dataset/lost');
-    // Whoever has some of the bytes is chosen.
+    // The planner chooses a node that has some of the bytes.
     preloads().origin.bytesPerSecond = MiB / 8;
     await journey().apply(preloads().preload('begun', onNode('lost', node.name)));
     await until('the node has some of it', async () => ((await preloads().statusOf('begun'))?.bytesReady ?? 0) > 0);

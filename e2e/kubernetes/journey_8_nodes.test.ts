@@ -25,7 +25,7 @@ describe('nodes that fail', () => {
       pattern.test(await ok(journey().cluster.kubectl(['events', '--for', object]))),
     );
 
-  /** What csi-node remembers of the volumes of pods on the node, by pod. */
+  /** The records of csi-node about the volumes of pods on the node, by pod. */
   function published(): string[] {
     const folder = join(node.machine.folder, 'lib/hearth/main/published');
     const records = readdirSync(folder).filter((name) => name.endsWith('.json'));

@@ -258,7 +258,7 @@ describe('bytes before pods', () => {
     preloads().origin.failing = false;
     preloads().origin.bytesPerSecond = undefined;
     await journey().ready('cachepreload/shaky');
-    // What an answer had sent when it was given up is sent again.
+    // The origin sends the bytes of an abandoned answer again.
     assert.ok(preloads().origin.sentBytes - sent < 2 * size, `${preloads().origin.sentBytes - sent} bytes for ${size}`);
 
     // Requests that are under way when it is deleted run to their end, so few may be.

@@ -39,7 +39,7 @@ export class JourneyModel {
     await until(what, complete);
   }
 
-  /** What the pod reads is what the origin has. */
+  /** The pod reads the bytes of the origin. */
   async readsRight(pod: string): Promise<void> {
     const sum = await ok(this.#journey.inPod(pod, 'sha256sum /models/weights'));
     assert.equal(sum.slice(0, 64), sha256(this.#bytes));

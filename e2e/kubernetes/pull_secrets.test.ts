@@ -14,7 +14,7 @@ import { useCluster } from './cluster_fixture.ts';
 const namespace = 'pulling';
 const [user, password] = ['puller', 'a password'];
 
-/** What the chart says of images, in pods that only end: a small image stands for that of Hearth in the registry. */
+/** Pods with the images and pull secrets of the chart, which only end: a small image stands for that of Hearth in the registry. */
 describe('images in a registry that wants a password', () => {
   const cluster = useCluster();
   let registry: TestRegistry;

@@ -29,7 +29,7 @@ export interface SoakResult {
   /** Reads of a file that had changed at the origin, which may fail. */
   expected: number;
   memory: { agent: string; before: number; after: number; most: number }[];
-  /** What could not be done: readers that hang, agents that do not start again. */
+  /** Sentences about readers that hang and agents that do not start again. */
   failures: string[];
 }
 
@@ -79,7 +79,7 @@ export async function soak(stage: Stage, options: SoakOptions): Promise<SoakResu
   const early = signal.aborted;
   over.abort();
   if (early) for (const reader of readers) reader.stop();
-  // What a stopped one waits for may never come: its mount is unmounted after this.
+  // A stopped reader may wait for ever: its mount is unmounted after this.
   const timeout = early ? stoppedTimeoutMs : Math.max(0, end - Date.now()) + timeoutMs;
   await Promise.all([...beside, ...readers.map((reader) => reader.end(timeout))]);
   for (const { name, failure } of readers) if (failure !== undefined) failures.push(`reader ${name}: ${failure}`);

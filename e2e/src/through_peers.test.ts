@@ -4,7 +4,7 @@ import { bytesOf, MiB, needsMounts, run, sha256 } from '@hearth/common/testing';
 import { Cluster } from '@hearth/common/testing/agents';
 import { type ScriptedServer, sendFile, startServer } from '@hearth/common/testing/origins';
 
-/** Which agents hold a file; the first file is larger than the cache of the one that reads. */
+/** The agents that hold a file; the first file is larger than the cache of the one that reads. */
 const files: Record<string, { size: number; held: string }> = {
   huge: { size: 40 * MiB + 17, held: 'a' },
   one: { size: 20 * MiB, held: 'a' },

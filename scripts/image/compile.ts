@@ -13,7 +13,7 @@ const read = (folder: string) => JSON.parse(readFileSync(new URL(`${folder}packa
 
 for (const folder of read('').workspaces ?? []) {
   for (const [name, path] of Object.entries(read(`${folder}/`).exports ?? {})) {
-    // What is for tests needs programs and packages that are not here.
+    // Files for tests need programs and packages that are not here.
     if (!name.includes('*') && !name.includes('testing')) await import(new URL(`${folder}/${path}`, root).href);
   }
 }

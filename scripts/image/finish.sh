@@ -12,7 +12,7 @@ for program in */bin/* build/release/*/hearth-*; do
   ln -s "$root/$program" "/usr/local/bin/${program##*/}"
 done
 
-# What the dataset `selftest` reads.
+# The dataset `selftest` reads these files.
 if [ -f scripts/image/selftest.ts ]; then node scripts/image/selftest.ts /usr/share/hearth/selftest; fi
 
 # Node keeps what it has compiled by user: root for what mounts, 65532 for the rest.

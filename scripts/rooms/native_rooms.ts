@@ -82,7 +82,7 @@ export function testUnits(sources: readonly SourceFile[]): Set<string> {
   return tests;
 }
 
-/** What is wrong with one include, as a sentence; undefined when nothing is. */
+/** A sentence about the fault of one include; undefined when there is none. */
 function fault(
   rooms: ReadonlyMap<string, Room>,
   tests: ReadonlySet<string>,
@@ -117,7 +117,7 @@ export function faultsOf(all: readonly Room[], sources: readonly SourceFile[]): 
   const offered = new Set(
     all.flatMap(({ name, headers, testing }) => [...headers, ...testing].map((header) => `${name}/${header}`)),
   );
-  // What an offered header includes of its own room is offered by it.
+  // An offered header also offers the headers of its own room that it includes.
   for (const { path, text } of sources) {
     if (!offered.has(path)) continue;
     for (const target of includesOf(text)) if (roomOf(target) === roomOf(path)) taken.add(target);

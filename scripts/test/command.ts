@@ -63,7 +63,7 @@ async function endOf(child: ChildProcess, timeoutMs: number): Promise<Ended> {
   const end = await exited;
   clearTimeout(limit);
   clearTimeout(kill);
-  // What ended in time may leave daemons that are meant to stay.
+  // A command that ended in time may leave daemons that are meant to stay.
   if (late) signalGroup(child, 'SIGKILL');
   const drained = new AbortController();
   const held = sleep(drainMs, 'held' as const, { signal: drained.signal }).catch(() => 'closed' as const);
@@ -84,8 +84,8 @@ function remarkOn({ code, signal, late, held }: Ended, words: string, timeoutMs:
 }
 
 /**
- * Runs a command in the repository's root; its output goes through to ours unless `quiet`, and is kept. What takes longer
- * than `timeoutMs` (an hour) is ended with all that it has started, which is said. Resolves when the command has ended, also
+ * Runs a command in the repository's root; its output goes through to ours unless `quiet`, and is kept. A command
+ * that takes longer than `timeoutMs` (an hour) is ended with all that it has started, and a line says so. Resolves when the command has ended, also
  * when processes that it left behind hold its output.
  */
 export function run(command: string, args: string[], options: RunOptions = {}): Promise<Outcome> {

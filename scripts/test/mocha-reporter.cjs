@@ -57,7 +57,7 @@ function whereIs(runner) {
   return (currentRunnable ?? test ?? suite)?.fullTitle() || 'before the first test';
 }
 
-/** What was wrong on one line: of values that differ, the difference, which assert writes on lines of its own. */
+/** The failure on one line: of values that differ, the difference, which assert writes on lines of its own. */
 function reasonOf(error) {
   const line = String(error.message).replace(/\s+/g, ' ').trim();
   if (line.length <= firstCharacters + lastCharacters) return line;

@@ -40,7 +40,7 @@ function steps(): Counts {
     .reduce(add, nothing);
 }
 
-/** What GoogleTest says of each program. */
+/** The report of GoogleTest on each program. */
 function reports(): Counts[] {
   return globSync('*.xml', { cwd: resultsFolder }).map((path) => {
     const xml = readFileSync(join(resultsFolder, path), 'utf8');

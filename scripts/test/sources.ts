@@ -26,7 +26,7 @@ export const testFiles = {
   onApiServer: ['{common,operator}/src/**/*.kubernetes.test.ts'],
   /** Kubernetes as users meet it. */
   kubernetes: ['e2e/{cluster,kubernetes}/**/*.test.ts'],
-  /** Those of them that need nodes; an API server does for the others. */
+  /** Suites of these that need nodes; the rest needs an API server alone. */
   onNodes: [
     'e2e/cluster/kubernetes_cluster.test.ts',
     'e2e/cluster/leftovers.test.ts',

@@ -19,8 +19,8 @@ mount_cache_disk() {
   losetup --direct-io=on "$(findmnt -no SOURCE /var/cache)" || echo "pages of $image are cached twice"
 }
 
-# A machine begins with copies of the host's mounts. What other tests have mounted there for a while would be seen here, and
-# live for as long as the machine does.
+# A machine begins with copies of the host's mounts. Short-lived mounts of other tests would be seen here, and live for as long
+# as the machine does.
 leave_mounts_of_other_tests() {
   local points point
   mapfile -t points < <(awk '/ - fuse\.hearth / || $5 ~ "^/tmp/hearth" { print $5 }' /proc/self/mountinfo | tac)
@@ -33,7 +33,7 @@ leave_mounts_of_other_tests() {
 }
 
 leave_mounts_of_other_tests
-# What is in /run ends with the machine; all else is on disks.
+# Only /run ends with the machine; all else is on disks.
 rm -rf --one-file-system "${folder:?}/run"
 mkdir -p "$folder/run" "$folder/lib" "$folder/log" "$folder/cgroup"
 # A new sysfs shows the network devices of this namespace; the control groups stay those of the host.

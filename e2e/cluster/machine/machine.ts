@@ -13,7 +13,7 @@ interface Record {
 }
 
 /**
- * What stands for a machine: processes with mounts, a network and process ids of their own, and their own /run,
+ * Stands for a machine: processes with mounts, a network and process ids of their own, and their own /run,
  * /var/lib and /var/log, and a disk at /var/cache; all else is the host's. Ending it ends all its processes, mounts and
  * network devices in one step, since nothing but its first process keeps its namespaces. Only its folder stays, for
  * whoever made it to remove.
@@ -80,7 +80,7 @@ export class Machine {
     await this.must('env', ...environment, 'sh', '-c', script, name, program, ...args);
   }
 
-  /** Whether a service runs. */
+  /** True while the service runs. */
   async hasService(name: string): Promise<boolean> {
     return (await this.#servicePid(name)) !== undefined;
   }

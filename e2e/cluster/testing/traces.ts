@@ -4,7 +4,7 @@ import { hierarchies } from '../machine/cgroups.ts';
 import { Network } from '../network.ts';
 import { type ClusterRecord, controlGroupOf, folderOf } from '../state.ts';
 
-/** What one cluster could leave on the host, by kind; other clusters may run beside it. */
+/** Traces that one cluster could leave on the host, by kind; other clusters may run beside it. */
 export async function traces({ name, index }: ClusterRecord): Promise<Record<string, string[]>> {
   const folder = folderOf(name);
   const network = new Network(index);
@@ -27,7 +27,7 @@ export async function traces({ name, index }: ClusterRecord): Promise<Record<str
   };
 }
 
-/** What the programs would leave on the host if they were not on machines of their own. */
+/** Traces that the programs would leave on the host if they were not on machines of their own. */
 export async function hostTraces(): Promise<Record<string, string[]>> {
   const folders = ['/var/lib/kubelet', '/var/lib/containerd', '/var/lib/cni', '/run/containerd', '/opt/containerd'];
   return {
