@@ -7,6 +7,11 @@ import { Chart, chartFolder, flags, type Manifest, podSpecs, someRegistry } from
 import { parse } from 'yaml';
 import { readConfiguration } from '../../csi-driver/src/configuration.ts';
 import { readEnvironment } from '../../operator/src/storage_cluster/environment.ts';
+import { desired } from '../../operator/src/storage_cluster/objects/index.ts';
+import {
+  environment as operatorEnvironment,
+  sampleCluster,
+} from '../../operator/src/storage_cluster/testing/samples.ts';
 import { oddValues } from './odd_values.ts';
 
 const refusals: [what: string, values: Record<string, unknown>, message: RegExp][] = [
@@ -248,6 +253,36 @@ describe('chart', () => {
       volumeLifecycleModes: ['Persistent', 'Ephemeral'],
     });
     assert.equal(driver.metadata.labels?.['security.kubernetes.io/csi-ephemeral-volume-profile'], 'restricted');
+  });
+
+  it('has monitors that choose pods and ports of the chart and of the operator', async () => {
+    const objects = await chart.template({
+      'metrics.serviceMonitor.enabled': true,
+      'metrics.podMonitor.enabled': true,
+    });
+    const cluster = sampleCluster({ store: { etcd: {} } });
+    const made = desired({ cluster, environment: operatorEnvironment, store: 'etcd://x', members: [], startHash: 'h' });
+    const pods = made.flatMap(({ object }) => {
+      const { template } = (object as unknown as Manifest).spec ?? {};
+      return template === undefined ? [] : [template];
+    });
+    /** Ports by name of all that the labels choose. */
+    const ports = (chosen: Record<string, string>, from: Manifest[], list: (one: Manifest) => { name: string }[]) =>
+      from
+        .filter(({ metadata }) => Object.entries(chosen).every(([key, value]) => metadata.labels?.[key] === value))
+        .flatMap((one) => list(one).map(({ name }) => name));
+    const services = objects.filter(({ kind }) => kind === 'Service');
+    const { selector, endpoints } = find(objects, 'ServiceMonitor', 'hearth-operator').spec;
+    const ofService = ports(selector.matchLabels, services, ({ spec }) => spec.ports);
+    assert.equal(ofService.filter((name) => name === endpoints[0].port).length, 1, ofService.join());
+    for (const component of ['agent', 'etcd']) {
+      const { spec } = find(objects, 'PodMonitor', `hearth-${component}`);
+      const names = ports(spec.selector.matchLabels, pods, (pod) => pod.spec.containers[0].ports);
+      assert.equal(names.filter((name) => name === spec.podMetricsEndpoints[0].port).length, 1, names.join());
+      // The label that becomes storage_cluster.
+      const [pod] = pods.filter((one) => one.metadata.labels['app.kubernetes.io/component'] === component);
+      assert.equal(pod.metadata.labels['hearth.storage/cluster'], 'models');
+    }
   });
 
   it('carries odd values to where they belong', async () => {
