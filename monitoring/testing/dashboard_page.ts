@@ -100,7 +100,7 @@ body { margin: 12px; background: #f4f5f5; color: #24292e; font: 12px sans-serif 
 h1 { font-size: 18px; margin: 0 0 8px } h2 { position: absolute; font-size: 14px; margin: 6px 0 0 }
 h3 { font-size: 13px; margin: 6px 8px } main { position: relative }
 section { position: absolute; box-sizing: border-box; background: #fff; border: 1px solid #d8d9da }
-.u-legend { text-align: left; font-size: 11px; max-height: 64px; overflow: hidden }
+.u-legend { text-align: left; font-size: 11px; max-height: 88px; overflow: hidden }
 .u-legend .u-value, .u-legend .u-series:first-child { display: none }`;
 
 /** Runs in the page. Formats follow Grafana's units of the same names; bars of several series stand on one another. */
@@ -142,7 +142,7 @@ for (const [index, panel] of panels.entries()) {
     return [bottom, panel.max ?? ((high ?? 0) > bottom ? high * 1.1 : bottom + 1)];
   };
   new uPlot({
-    width: panel.width - 10, height: panel.height - 100, series: [{}, ...series], cursor: { show: false },
+    width: panel.width - 10, height: panel.height - 122, series: [{}, ...series], cursor: { show: false },
     scales: { y: { range } }, axes: [{}, { size: 74, values: (_, ticks) => ticks.map(formats[panel.unit]), ...(panel.unit === 'bytes' ? { incrs } : {}) }],
   }, [panel.seconds, ...order.map((at) => shown[at])], box);
 }

@@ -1,6 +1,7 @@
 /** Programs, ports, folders, certificates and origins that tests, benchmarks and `make run` start and wait for. */
 export { Authority, type KeyPair } from './authority.ts';
 export { root } from './checkout.ts';
+export { Chromium } from './chromium.ts';
 export { must, type Outcome, ok, output, run, start } from './command.ts';
 export { DaemonProcess } from './daemon_process.ts';
 export { elapse, steady } from './elapse.ts';

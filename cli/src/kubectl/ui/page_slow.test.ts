@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { systemClock } from '@hearth/common';
-import { root, run, skip, TemporaryFolder } from '@hearth/common/testing';
+import { Chromium, root, skip } from '@hearth/common/testing';
 import type { Terminal } from '../../terminal.ts';
 import { ClusterSession } from '../cluster_session.ts';
 import { FakeApiServer } from '../testing/fake_api_server.ts';
@@ -15,13 +15,13 @@ const pngSignature = '89504e470d0a1a0a';
 describe('page of kubectl hearth ui in Chromium', () => {
   let api: FakeApiServer;
   let ui: UiServer;
-  let profile: TemporaryFolder;
+  let chromium: Chromium;
   const pictures = join(root, 'build/ui');
 
   before(async function () {
-    if ((await run('chromium', ['--version'])).code !== 0) skip(this, 'chromium is not installed');
+    if (!(await Chromium.isInstalled())) skip(this, 'chromium is not installed');
     mkdirSync(pictures, { recursive: true });
-    profile = new TemporaryFolder('chromium');
+    chromium = new Chromium();
     api = await FakeApiServer.start(sampleCluster());
     const terminal = {
       environment: { KUBECONFIG: api.kubeconfig },
@@ -33,28 +33,22 @@ describe('page of kubectl hearth ui in Chromium', () => {
   after(async () => {
     await ui?.[Symbol.asyncDispose]();
     await api?.[Symbol.asyncDispose]();
-    await profile?.remove();
+    await chromium?.remove();
   });
 
-  async function chromium(...words: string[]) {
-    const own = ['--headless=new', '--no-sandbox', '--disable-gpu', '--disable-dev-shm-usage', '--hide-scrollbars'];
-    const folder = [`--user-data-dir=${profile.path}`, '--no-first-run', '--enable-logging=stderr'];
-    const outcome = await run('chromium', [...own, ...folder, ...words], { timeoutMs: 300_000 });
-    assert.equal(outcome.code, 0, outcome.stderr);
-    // The policy of the page allows its own style.
-    assert.doesNotMatch(outcome.stderr, /Content.Security.Policy/i);
-    return outcome.stdout;
-  }
+  /** The policy of the page allows its own style. */
+  const keepsItsPolicy = ({ log }: { log: string }) => assert.doesNotMatch(log, /Content.Security.Policy/i);
 
   for (const [name, path, parts] of [
     ['overview', '', ['4.0 GiB on node1', '324.0 GiB', '<meter min="0" max="100" value="81">']],
     ['pod', 'pods/team/web-0', ['Pod team/web-0', 'at the latest', '>fuse<']],
   ] as const) {
     it(`shows the ${name}`, async () => {
-      const dom = await chromium('--dump-dom', `${ui.url}${path}`);
-      for (const part of parts) assert.ok(dom.includes(part), `${part}: ${dom}`);
+      const dom = await chromium.dom(`${ui.url}${path}`);
+      keepsItsPolicy(dom);
+      for (const part of parts) assert.ok(dom.html.includes(part), `${part}: ${dom.html}`);
       const file = join(pictures, `${name}.png`);
-      await chromium(`--screenshot=${file}`, '--window-size=1180,760', `${ui.url}${path}`);
+      keepsItsPolicy(await chromium.screenshot(`${ui.url}${path}`, file, { width: 1180, height: 760 }));
       assert.equal(readFileSync(file).subarray(0, 8).toString('hex'), pngSignature);
     });
   }

@@ -29,7 +29,8 @@ export class TestApiServer implements AsyncDisposable {
   readonly #authority: Authority;
   readonly #admin: KeyPair;
   readonly #programs: Record<string, string>;
-  readonly #etcdPort: number;
+  /** Of clients and metrics, by HTTP on loopback. */
+  readonly etcdPort: number;
   readonly #arguments: string[];
   #etcd: DaemonProcess | undefined;
   #server: DaemonProcess | undefined;
@@ -48,7 +49,7 @@ export class TestApiServer implements AsyncDisposable {
     this.#authority = authority;
     this.#admin = admin;
     this.#programs = programs;
-    this.#etcdPort = ports.etcd;
+    this.etcdPort = ports.etcd;
     this.#arguments = args;
   }
 
@@ -96,7 +97,7 @@ export class TestApiServer implements AsyncDisposable {
   }
 
   async #start(peerPort: number): Promise<void> {
-    const client = `http://127.0.0.1:${this.#etcdPort}`;
+    const client = `http://127.0.0.1:${this.etcdPort}`;
     const peer = `http://127.0.0.1:${peerPort}`;
     this.#etcd = this.#spawn('etcd', [
       `--data-dir=${join(this.folder, 'etcd')}`,
@@ -134,7 +135,7 @@ export class TestApiServer implements AsyncDisposable {
   /** Forgets all revisions but the present one, so that continuing an older list or watch is answered with 410. */
   async compact(): Promise<void> {
     const call = async (path: string, body: object) => {
-      const response = await fetch(`http://127.0.0.1:${this.#etcdPort}/v3/kv/${path}`, {
+      const response = await fetch(`http://127.0.0.1:${this.etcdPort}/v3/kv/${path}`, {
         method: 'POST',
         body: JSON.stringify(body),
         signal: AbortSignal.timeout(300_000),
