@@ -4,6 +4,7 @@ import { agentRows } from './agent_rows.ts';
 import { arenaRows } from './arena_rows.ts';
 import { copyRows } from './copy_rows.ts';
 import { CountedHistogram } from './counted_histogram.ts';
+import { withFreeSpace } from './free_space.ts';
 import { limitRows } from './limit_rows.ts';
 import { type MetricRow, ofDirectories, ofEngine, row, type Seen } from './metric_row.ts';
 import { originRows } from './origin_rows.ts';
@@ -251,7 +252,8 @@ export class AgentMetrics {
 
   /** A registry of its own for each scrape: counters come from the engine and are never counted here. */
   async scrape(): Promise<{ contentType: string; text: string }> {
-    const seen: Seen = { statistics: await this.#agent.context.engine.statistics(), agent: this.#agent };
+    const statistics = await withFreeSpace(await this.#agent.context.engine.statistics());
+    const seen: Seen = { statistics, agent: this.#agent };
     const registry = new Registry();
     for (const row of metricRows) {
       if (row.kind === 'histogram') {
