@@ -22,11 +22,11 @@ describe('dashboards of an operator and agents under load, in Chromium', () => {
   let began: number;
 
   before(async function () {
+    needsMounts(this);
     if (!(await Chromium.isInstalled())) skip(this, 'chromium is not installed');
     if ((await run('prometheus', ['--version'])).code !== 0) skip(this, 'prometheus is not installed');
     chromium = new Chromium();
     mkdirSync(pictures, { recursive: true });
-    needsMounts(this);
     const agentFlags = ['--engine-rdma', 'auto', '--limits-origin-total', `${12 * MiB}`];
     started = await GatedAgents.start(this, { holder: true, agentFlags });
     const agents = [...started.agents.agents.values()].map(({ name, healthPort = 0 }) => ({
@@ -47,7 +47,7 @@ describe('dashboards of an operator and agents under load, in Chromium', () => {
     await started?.[Symbol.asyncDispose]();
   });
 
-  /** Pods of growing Datasets wait for their bytes; a program on each node reads them through a mount, and one file that is gone. */
+  /** Pods of growing Datasets wait for their bytes; then a program on each node reads the Dataset through a mount. */
   async function load(): Promise<void> {
     const { cluster, agents } = started;
     for (const round of [1, 2, 3, 4, 5, 6]) {

@@ -24,7 +24,7 @@ export function panelsOf(dashboard: GrafanaDashboard): PlacedPanel[] {
   return (dashboard.panels ?? []).filter(isPanel);
 }
 
-/** For each series by which an alert's test fires the alert: a query that counts real ones with the same labels. */
+/** For each series by which an alert's test fires the alert: a query for real series with the same labels. */
 export function seriesOfAlerts(): { alert: string; metric: string; labels: string[]; query: string }[] {
   return alertGroups.flatMap(({ alerts }) =>
     alerts.flatMap(({ name, fires }) =>
