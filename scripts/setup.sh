@@ -16,9 +16,9 @@ packages=(
   # For the programs of tests: Go calls it for those that link C.
   gcc
   buildah debootstrap busybox containernetworking-plugins nftables libseccomp-dev
-  # promtool.
+  # promtool, and Prometheus for the queries of dashboards.
   prometheus
-  # The page of `kubectl hearth ui`.
+  # The page of `kubectl hearth ui`, and pictures of dashboards.
   chromium
 )
 
