@@ -2,15 +2,14 @@ import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { root } from '@hearth/common/testing';
 import type { Dashboard } from '../dashboard.ts';
-import type { PrometheusServer, Series } from './prometheus_server.ts';
+import { type PrometheusServer, type Series, scrapeSeconds } from './prometheus_server.ts';
 import { expand, type PlacedPanel, panelsOf } from './questions.ts';
 
 export interface Span {
   /** Seconds since the epoch. */
   start: number;
   end: number;
-  /** Seconds between two samples, and from bar to bar. */
-  step: number;
+  /** From bar to bar. */
   barSeconds: number;
 }
 
@@ -55,8 +54,8 @@ export async function dashboardPage(dashboard: Dashboard, prometheus: Prometheus
 async function draw(panel: PlacedPanel, prometheus: PrometheusServer, span: Span): Promise<Drawn> {
   const { drawStyle } = (panel.fieldConfig?.defaults.custom ?? {}) as { drawStyle?: string };
   const bars = drawStyle === 'bars';
-  const step = bars ? span.barSeconds : span.step;
-  const intervals = { interval: step, rateInterval: Math.max(4, step) };
+  const step = bars ? span.barSeconds : scrapeSeconds;
+  const intervals = { interval: step, rateInterval: Math.max(4 * scrapeSeconds, step) };
   const seconds = Array.from(
     { length: Math.floor((span.end - span.start) / step) + 1 },
     (_, n) => span.start + n * step,

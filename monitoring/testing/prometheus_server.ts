@@ -14,9 +14,10 @@ export interface Series {
   samples: [seconds: number, value: number][];
 }
 
-const scrapeSeconds = 1;
+/** A scrape may take as long, on a busy machine too. */
+export const scrapeSeconds = 2;
 
-/** Prometheus (Debian package `prometheus`) on a free port, which scrapes its targets every second. */
+/** Prometheus (Debian package `prometheus`) on a free port, which scrapes its targets every two seconds. */
 export class PrometheusServer implements AsyncDisposable {
   readonly url: string;
   readonly #folder: TemporaryFolder;
