@@ -5,6 +5,7 @@
 #include <random>
 #include <set>
 
+#include "base/testing/sanitizers.h"
 #include "cache/cache_testing.h"
 #include "cache/residency_log_version1.h"
 #include "cache/residency_replay.h"
@@ -19,11 +20,7 @@ constexpr std::uint64_t kKeys = 12;
 constexpr std::uint64_t kBudget = 400 << 10;
 constexpr std::uint64_t kLargeSeed = 1;
 // Sanitizers take their time: there the crash comes after every fifth operation only.
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-constexpr std::uint64_t kStride = 5;
-#else
-constexpr std::uint64_t kStride = 1;
-#endif
+constexpr std::uint64_t kStride = kSanitized ? 5 : 1;
 
 // Small files, so that a run is short; one key of two chunks, of which only the short one is
 // written often.

@@ -2,6 +2,7 @@
 // disk then has claims only chunks whose bytes are right, and completes the dataset.
 #include <gtest/gtest.h>
 
+#include "base/testing/sanitizers.h"
 #include "engine/shard.h"
 #include "engine/testing_reader.h"
 #include "files/crash_file_system.h"
@@ -10,11 +11,7 @@ namespace hearth::testing_cluster {
 namespace {
 
 // Sanitizers slow each of the engines down, so the power is lost at fewer calls there.
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-constexpr std::uint64_t kStride = 11;
-#else
-constexpr std::uint64_t kStride = 2;
-#endif
+constexpr std::uint64_t kStride = kSanitized ? 11 : 2;
 
 // An agent of one shard, on a disk that outlives neither the agent nor its power.
 struct AgentOnDisk {

@@ -7,6 +7,7 @@
 #include <random>
 
 #include "base/clock.h"
+#include "base/testing/sanitizers.h"
 #include "manifest/manifest.h"
 
 namespace hearth {
@@ -128,11 +129,7 @@ TEST(ManifestBuilder, MakesAnEmptyManifest) {
 }
 
 // Sanitizers make everything ten times slower: there it is a tenth of the entries.
-#if defined(__SANITIZE_THREAD__) || defined(__SANITIZE_ADDRESS__)
-constexpr std::uint32_t kFiles = 100'000;
-#else
-constexpr std::uint32_t kFiles = 1'000'000;
-#endif
+constexpr std::uint32_t kFiles = kSanitized ? 100'000 : 1'000'000;
 
 TEST(ManifestBuilder, BuildsAMillionEntries) {
   using Seconds = std::chrono::duration<double>;

@@ -10,17 +10,14 @@
 
 #include "base/crc32c.h"
 #include "base/owned_fd.h"
+#include "base/testing/sanitizers.h"
 
 namespace hearth {
 namespace {
 
 constexpr std::size_t kPage = 4096;
 // ThreadSanitizer puts its own handler and its own memcpy before those of the process.
-#if __has_feature(thread_sanitizer)
-constexpr bool kOwnsFaults = false;
-#else
-constexpr bool kOwnsFaults = true;
-#endif
+constexpr bool kOwnsFaults = !kThreadSanitizer;
 
 // Two pages, of which a test takes the second away.
 struct GuardedMemoryTest : testing::Test {

@@ -1,6 +1,7 @@
 // How long reads take whose path dies under them, as docs/design/rdma.md says.
 #include <gtest/gtest.h>
 
+#include "base/testing/sanitizers.h"
 #include "transport/rdma_test_pair.h"
 
 namespace hearth {
@@ -8,9 +9,9 @@ namespace {
 
 class RdmaFailoverSlowTest : public RdmaPair {
  protected:
-#if __has_feature(thread_sanitizer) || __has_feature(address_sanitizer)
-  void SetUp() override { GTEST_SKIP() << "a sanitizer's checks take time, which this measures"; }
-#endif
+  void SetUp() override {
+    if (kSanitized) GTEST_SKIP() << "a sanitizer's checks take time, which this measures";
+  }
 
   // On each of some fresh paths that die: the slowest of eight reads of 1 MiB. The median of these,
   // since other programs that run here may hold up some.
