@@ -1,20 +1,14 @@
 import assert from 'node:assert/strict';
 import { mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { systemClock } from '@hearth/common';
 import { Chromium, root, skip } from '@hearth/common/testing';
-import type { Terminal } from '../../terminal.ts';
-import { ClusterSession } from '../cluster_session.ts';
-import { FakeApiServer } from '../testing/fake_api_server.ts';
-import { sampleCluster } from '../testing/sample_cluster.ts';
-import { UiServer } from './ui_server.ts';
+import { ServedPage } from './testing/served_page.ts';
 
 const pngSignature = '89504e470d0a1a0a';
 
 /** Leaves pictures in build/ui. */
 describe('page of kubectl hearth ui in Chromium', () => {
-  let api: FakeApiServer;
-  let ui: UiServer;
+  let page: ServedPage;
   let chromium: Chromium;
   const pictures = join(root, 'build/ui');
 
@@ -22,17 +16,10 @@ describe('page of kubectl hearth ui in Chromium', () => {
     if (!(await Chromium.isInstalled())) skip(this, 'chromium is not installed');
     mkdirSync(pictures, { recursive: true });
     chromium = new Chromium();
-    api = await FakeApiServer.start(sampleCluster());
-    const terminal = {
-      environment: { KUBECONFIG: api.kubeconfig },
-      clock: { ...systemClock, date: () => new Date('2026-01-01T00:01:00Z') },
-      interrupt: new AbortController().signal,
-    } as unknown as Terminal;
-    ui = await UiServer.start(new ClusterSession(terminal, {}), { port: 0, token: 'a-token', refreshSeconds: 600 });
+    page = await ServedPage.start(600);
   });
   after(async () => {
-    await ui?.[Symbol.asyncDispose]();
-    await api?.[Symbol.asyncDispose]();
+    await page?.[Symbol.asyncDispose]();
     await chromium?.remove();
   });
 
@@ -44,11 +31,12 @@ describe('page of kubectl hearth ui in Chromium', () => {
     ['pod', 'pods/team/web-0', ['Pod team/web-0', 'at the latest', '>fuse<']],
   ] as const) {
     it(`shows the ${name}`, async () => {
-      const dom = await chromium.dom(`${ui.url}${path}`);
+      const url = `${page.ui.url}${path}`;
+      const dom = await chromium.dom(url);
       keepsItsPolicy(dom);
       for (const part of parts) assert.ok(dom.html.includes(part), `${part}: ${dom.html}`);
       const file = join(pictures, `${name}.png`);
-      keepsItsPolicy(await chromium.screenshot(`${ui.url}${path}`, file, { width: 1180, height: 760 }));
+      keepsItsPolicy(await chromium.screenshot(url, file, { width: 1180, height: 760 }));
       assert.equal(readFileSync(file).subarray(0, 8).toString('hex'), pngSignature);
     });
   }

@@ -1,12 +1,7 @@
 import assert from 'node:assert/strict';
 import { request } from 'node:http';
-import { systemClock } from '@hearth/common';
-import type { Terminal } from '../../terminal.ts';
-import { ClusterSession } from '../cluster_session.ts';
-import { FakeApiServer } from '../testing/fake_api_server.ts';
-import { sampleCluster } from '../testing/sample_cluster.ts';
 import { html } from './html.ts';
-import { UiServer } from './ui_server.ts';
+import { ServedPage } from './testing/served_page.ts';
 
 interface Answer {
   status: number;
@@ -15,25 +10,15 @@ interface Answer {
 }
 
 describe('page of kubectl hearth ui', () => {
-  let api: FakeApiServer;
-  let ui: UiServer;
+  let page: ServedPage;
   beforeEach(async () => {
-    api = await FakeApiServer.start(sampleCluster());
-    const terminal = {
-      environment: { KUBECONFIG: api.kubeconfig },
-      clock: { ...systemClock, date: () => new Date('2026-01-01T00:01:00Z') },
-      interrupt: new AbortController().signal,
-    } as unknown as Terminal;
-    ui = await UiServer.start(new ClusterSession(terminal, {}), { port: 0, token: 'a-token', refreshSeconds: 5 });
+    page = await ServedPage.start(5);
   });
-  afterEach(async () => {
-    await ui[Symbol.asyncDispose]();
-    await api[Symbol.asyncDispose]();
-  });
+  afterEach(() => page[Symbol.asyncDispose]());
 
   const ask = (path: string, headers: Record<string, string> = {}, method = 'GET') =>
     new Promise<Answer>((resolve, reject) => {
-      const options = { host: '127.0.0.1', port: ui.port, path, headers, method, agent: false as const };
+      const options = { host: '127.0.0.1', port: page.ui.port, path, headers, method, agent: false as const };
       const outgoing = request(options, async (response) => {
         let text = '';
         for await (const chunk of response) text += chunk;
@@ -63,18 +48,18 @@ describe('page of kubectl hearth ui', () => {
   });
 
   it('refuses names of others, other pages, and addresses without the token', async () => {
-    const here = `127.0.0.1:${ui.port}`;
+    const here = `127.0.0.1:${page.ui.port}`;
     for (const host of [
       'evil.example.com',
-      `evil.example.com:${ui.port}`,
+      `evil.example.com:${page.ui.port}`,
       '127.0.0.1',
-      `127.0.0.1.evil.example.com:${ui.port}`,
+      `127.0.0.1.evil.example.com:${page.ui.port}`,
     ]) {
       const { status, text } = await ask('/a-token/', { host });
       assert.equal(status, 421, host);
       assert.ok(!text.includes('node1'), host);
     }
-    assert.equal((await ask('/a-token/', { host: `localhost:${ui.port}` })).status, 200);
+    assert.equal((await ask('/a-token/', { host: `localhost:${page.ui.port}` })).status, 200);
     assert.equal((await ask('/a-token/', { host: here, 'sec-fetch-site': 'cross-site' })).status, 403);
     for (const path of ['/', '/a-toke/', '/a-token2/', '/?a-token']) assert.equal((await ask(path)).status, 403, path);
   });
@@ -85,11 +70,11 @@ describe('page of kubectl hearth ui', () => {
       assert.deepEqual([status, headers.allow], [405, 'GET, HEAD'], method);
     }
     assert.equal((await ask('/a-token/', {}, 'HEAD')).text, '');
-    assert.ok(api.requests.every((one) => one.startsWith('GET ')));
+    assert.ok(page.api.requests.every((one) => one.startsWith('GET ')));
   });
 
   it('names what the user may not read', async () => {
-    api.forbidden.add('nodecaches');
+    page.api.forbidden.add('nodecaches');
     assert.match((await ask('/a-token/')).text, /you may not read nodecaches/);
   });
 
