@@ -1,11 +1,28 @@
 import { isDeepStrictEqual } from 'node:util';
+import { epochMs, systemClock } from '@hearth/common';
 import type { NodeStatus } from '@hearth/common/generated/hearth/v1/control.ts';
-import { type Applied, type KubernetesClient, kinds, ownerReference } from '@hearth/common/kubernetes';
+import {
+  type Applied,
+  hasNewSpec,
+  type KubernetesClient,
+  kinds,
+  ownerReference,
+  ownKey,
+  runController,
+  watch,
+} from '@hearth/common/kubernetes';
 import type { Condition, NodeCache, StorageCluster } from '@hearth/common/resources';
 import type { Agents, ClusterStatus } from '../agents/index.ts';
 import type { Place, Source } from '../kubernetes/index.ts';
-import type { KeptCopies } from '../nodes/index.ts';
-import { type ConditionState, findCondition, type Reconciler, writtenConditions } from '../reconciler/index.ts';
+import { KeptCopies } from '../nodes/index.ts';
+import {
+  type ConditionState,
+  type ControllerParts,
+  findCondition,
+  type Reconciler,
+  reconcileKey,
+  writtenConditions,
+} from '../reconciler/index.ts';
 import { type Figures, figuresOf, readyCondition } from './cached.ts';
 
 export interface NodeCacheReconcilerOptions {
@@ -20,7 +37,7 @@ export interface NodeCacheReconcilerOptions {
 }
 
 /** Between two writes of one status whose figures have changed; a condition that turns is written at once. */
-export const betweenWritesMs = 10_000;
+const betweenWritesMs = 10_000;
 /** How long a new leader waits for the agents before it says that none answers. */
 const timeoutMs = 30_000;
 
@@ -159,4 +176,56 @@ function turned(before: readonly Condition[] | undefined, states: readonly Condi
 function remembered(cache: NodeCache | undefined): Figures {
   const { observedGeneration: _, conditions: __, updatedAt: ___, reboundPods: ____, ...figures } = cache?.status ?? {};
   return figures;
+}
+
+/** Runs the reconciler of NodeCaches until the signal aborts. */
+export async function runNodeCacheController(parts: ControllerParts, signal: AbortSignal): Promise<void> {
+  const { agents, clusters, nodes, caches, datasets, placements, logger } = parts;
+  const placeOf = (node: string) => placements.placeOf(node);
+  const now = () => epochMs(systemClock);
+  const reconciler = new NodeCacheReconciler({ ...parts, placeOf, kept: new KeptCopies(parts), now });
+  const all = () => new Set([...nodes.keys(), ...caches.keys()]);
+  await runController({
+    name: 'nodecaches',
+    workers: 8,
+    watches: [
+      watch(nodes, ownKey),
+      // Its status is written here alone; what others write of spec or owner is put right.
+      watch(caches, (name, before, after) => (after === undefined || hasNewSpec(before, after) ? [name] : [])),
+      watch(clusters, (_name, before, after) => (hasNewSpec(before, after) ? all() : [])),
+      watch(agents, (cluster, before, after) =>
+        placements.nodesOf(cluster).filter((node) => {
+          return (
+            before?.connected !== after?.connected || before?.nodes.get(node)?.ready !== after?.nodes.get(node)?.ready
+          );
+        }),
+      ),
+      // A node may go or not depending on the copies of the others.
+      watch(
+        agents,
+        (cluster, before, after) =>
+          placements.nodesOf(cluster).filter((node) => {
+            return nodes.get(node)?.leaving || !sameFigures(before?.nodes.get(node), after?.nodes.get(node));
+          }),
+        () => betweenWritesMs * (0.5 + systemClock.random() / 2),
+      ),
+    ],
+    reads: [datasets],
+    first: all,
+    reconcile: reconcileKey(reconciler, (node) => node),
+    logger,
+    signal,
+  });
+}
+
+/** True when a NodeCache would show the same; most of the time most nodes say nothing new. */
+function sameFigures(was: NodeStatus | undefined, is: NodeStatus | undefined): boolean {
+  if (was === undefined || is === undefined) return was === is;
+  return (
+    was.usedBytes === is.usedBytes &&
+    was.budgetBytes === is.budgetBytes &&
+    was.reason === is.reason &&
+    isDeepStrictEqual(was.residentBytes, is.residentBytes) &&
+    isDeepStrictEqual(was.capabilities, is.capabilities)
+  );
 }

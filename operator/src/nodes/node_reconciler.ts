@@ -1,11 +1,19 @@
-import { ignoring } from '@hearth/common';
-import { type EventRecorder, type KubernetesClient, kinds } from '@hearth/common/kubernetes';
+import { epochMs, ignoring, systemClock } from '@hearth/common';
+import type { NodeStatus } from '@hearth/common/generated/hearth/v1/control.ts';
+import {
+  type EventRecorder,
+  hasNewSpec,
+  type KubernetesClient,
+  kinds,
+  runController,
+  watch,
+} from '@hearth/common/kubernetes';
 import type { StorageCluster } from '@hearth/common/resources';
 import type { Agents } from '../agents/index.ts';
 import type { NodeFacts, Place, Source } from '../kubernetes/index.ts';
-import type { Reconciler } from '../reconciler/index.ts';
+import { type ControllerParts, type Reconciler, reconcileKey } from '../reconciler/index.ts';
 import { requestCopy } from './copy.ts';
-import type { KeptCopies } from './kept_copies.ts';
+import { KeptCopies } from './kept_copies.ts';
 import { type NodeAction, type ObservedNode, type Passage, planNode } from './node_plan.ts';
 import { withoutStartupTaint } from './taint.ts';
 
@@ -102,4 +110,38 @@ export class NodeReconciler implements Reconciler<NodeFacts, ObservedNode, NodeA
     const agents = this.#options.agents.get(cluster);
     await agents?.call('configureNode', { zone, rack }, { signal, node: name }).catch(ignoring('Unsupported'));
   }
+}
+
+/** Runs the reconciler of nodes until the signal aborts. */
+export async function runNodeController(parts: ControllerParts, signal: AbortSignal): Promise<void> {
+  const { agents, clusters, nodes, datasets, placements, logger } = parts;
+  const placeOf = (node: string) => placements.placeOf(node);
+  const now = () => epochMs(systemClock);
+  const reconciler = new NodeReconciler({ ...parts, kept: new KeptCopies(parts), placeOf, now });
+  await runController({
+    name: 'nodes',
+    workers: 4,
+    watches: [
+      watch(nodes, (name, before, after) => {
+        reconciler.changed(name, before, after);
+        return JSON.stringify(before) === JSON.stringify(after) ? [] : [name];
+      }),
+      watch(clusters, (_name, before, after) => (hasNewSpec(before, after) ? nodes.keys() : [])),
+      watch(agents, (cluster, _before, after) =>
+        placements.nodesOf(cluster).filter((node) => isDue(nodes.get(node), after?.nodes.get(node))),
+      ),
+    ],
+    reads: [datasets],
+    first: () => nodes.keys(),
+    reconcile: reconcileKey(reconciler, (name) => nodes.get(name)),
+    logger,
+    signal,
+  });
+}
+
+/** True when this report of a node's agent calls for work. */
+function isDue(node: NodeFacts | undefined, agent: NodeStatus | undefined): boolean {
+  if (node?.leaving === true) return true;
+  if (node === undefined || agent?.ready !== true) return false;
+  return node.tainted || agent.zone !== node.zone || agent.rack !== node.rack;
 }

@@ -3,13 +3,14 @@ import { HealthServer, listenFailure } from '@hearth/common/health';
 import { EventRecorder, type KubernetesClient, LeaderElection } from '@hearth/common/kubernetes';
 import { AgentDirectory } from '../agents/index.ts';
 import { runDatasetController } from '../dataset/index.ts';
+import { Placements } from '../kubernetes/index.ts';
 import { runNodeCacheController } from '../node_cache/index.ts';
 import { runNodeController } from '../nodes/index.ts';
 import { runProvisioner } from '../provisioner/index.ts';
 import { runReboundController } from '../rebound/index.ts';
 import type { SecretGrant } from '../secrets/index.ts';
 import { type Environment, runStorageClusterController } from '../storage_cluster/index.ts';
-import { runTopologyController } from '../topology/index.ts';
+import { runNodeGroupsController, runNodeLabelsController } from '../topology/index.ts';
 import { runWaitingController } from '../waiting/index.ts';
 import { runWebhookController } from '../webhook/index.ts';
 import { OperatorMetrics } from './metrics.ts';
@@ -113,8 +114,8 @@ interface Parts {
 }
 
 /** The leader's work, until its term ends. */
-async function lead(options: OperatorOptions, parts: Parts, term: AbortSignal): Promise<void> {
-  const { reflectors, agents, events, preloading } = parts;
+async function lead(options: OperatorOptions, held: Parts, term: AbortSignal): Promise<void> {
+  const { reflectors, agents, events, preloading } = held;
   const { api, urgentApi = api, environment, grant, instance, logger, webhook, deletionTimeoutMs } = options;
   const { clusters, caches, datasets, nodes, ownPods, storageClasses, webhooks: configurations } = reflectors;
   const claims = partOfSource(reflectors.claims, ({ pending }) => pending);
@@ -130,25 +131,31 @@ async function lead(options: OperatorOptions, parts: Parts, term: AbortSignal): 
     PodDisruptionBudget: reflectors.disruptionBudgets,
     Secret: secrets,
   };
-  const common = { api, agents, clusters, events, logger };
+  const { namespace } = environment;
+  const placements = new Placements(clusters, nodes);
+  // Before the controllers, whose watches ask it.
+  const stopPlacements = placements.start();
+  const parts = { api, agents, clusters, datasets, caches, nodes, placements, events, logger };
   try {
     await Promise.all([
-      runStorageClusterController({ ...common, environment, nodes, pods: ownPods, owned, deletionTimeoutMs }, term),
-      runNodeCacheController({ ...common, nodes, caches, datasets }, term),
-      runNodeController({ ...common, nodes, datasets }, term),
-      runTopologyController({ ...common, namespace: environment.namespace, nodes, configMaps }, term),
-      runReboundController({ ...common, instance, nodes, caches }, term),
-      runDatasetController({ ...common, datasets, volumes, pods, nodes, grant }, term),
-      runWaitingController({ ...common, datasets, pods: awaiting }, term),
-      runProvisioner({ ...common, claims, storageClasses, volumes, datasets }, term),
+      runStorageClusterController({ ...parts, environment, pods: ownPods, owned, deletionTimeoutMs }, term),
+      runNodeCacheController(parts, term),
+      runNodeController(parts, term),
+      runNodeLabelsController(parts, term),
+      runNodeGroupsController({ ...parts, namespace, configMaps }, term),
+      runReboundController({ ...parts, instance }, term),
+      runDatasetController({ ...parts, volumes, pods, grant }, term),
+      runWaitingController({ ...parts, pods: awaiting }, term),
+      runProvisioner({ ...parts, claims, storageClasses, volumes }, term),
       runPreloading({ api, urgentApi, agents, reflectors, events, logger }, preloading, term),
       configurations &&
         runWebhookController(
-          { api, namespace: environment.namespace, secrets, configurations, serverName: webhook?.serverName, logger },
+          { api, namespace, secrets, configurations, serverName: webhook?.serverName, logger },
           term,
         ),
     ]);
   } finally {
+    stopPlacements();
     // The next leader has streams of its own.
     await agents.close();
     logger.info('stopped leading');

@@ -1,12 +1,12 @@
 import { createHash } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
-import { ignoring, type Logger } from '@hearth/common';
+import { ignoring } from '@hearth/common';
 import type { Capability, NodeStatus, PodReference } from '@hearth/common/generated/hearth/v1/control.ts';
 import { coreEvent, type KubernetesClient, kinds, runController, watch } from '@hearth/common/kubernetes';
-import type { NodeCache, ReboundPod, StorageCluster } from '@hearth/common/resources';
+import type { NodeCache, ReboundPod } from '@hearth/common/resources';
 import type { Agents } from '../agents/index.ts';
-import { type NodeFacts, type Place, Placements, type Source } from '../kubernetes/index.ts';
-import { type Reconciler, reconcileKey } from '../reconciler/index.ts';
+import type { Place, Source } from '../kubernetes/index.ts';
+import { type ControllerParts, type Reconciler, reconcileKey } from '../reconciler/index.ts';
 
 export interface ReboundPodsOptions {
   api: Pick<KubernetesClient, 'create' | 'patch' | 'date'>;
@@ -99,24 +99,17 @@ export class ReboundPods implements Reconciler<string, ObservedRebounds, Rebound
   }
 }
 
-export interface ReboundControllerOptions extends Omit<ReboundPodsOptions, 'agents' | 'placeOf'> {
-  agents: Agents;
-  clusters: Source<StorageCluster>;
-  /** Projected by `nodeFacts`. */
-  nodes: Source<NodeFacts>;
-  logger: Logger;
-}
-
-/** Reports to pods whose mounts died, on the leader only, until the signal aborts. The reflectors run already. */
-export async function runReboundController(options: ReboundControllerOptions, signal: AbortSignal): Promise<void> {
-  const { agents, clusters, nodes, caches, logger } = options;
-  const placements = new Placements(clusters, nodes);
-  const reconciler = new ReboundPods({ ...options, placeOf: (node) => placements.placeOf(node) });
+/** Reports to pods whose mounts died until the signal aborts. */
+export async function runReboundController(
+  parts: ControllerParts & Pick<ReboundPodsOptions, 'instance'>,
+  signal: AbortSignal,
+): Promise<void> {
+  const { agents, nodes, caches, placements, logger } = parts;
+  const reconciler = new ReboundPods({ ...parts, placeOf: (node) => placements.placeOf(node) });
   await runController({
     name: 'reboundpods',
     workers: 4,
     watches: [
-      placements,
       watch(caches, (name, before, after) => (before === undefined && after !== undefined ? [name] : [])),
       watch(agents, (cluster, before, after) =>
         placements.nodesOf(cluster).filter((node) => {
@@ -126,6 +119,7 @@ export async function runReboundController(options: ReboundControllerOptions, si
         }),
       ),
     ],
+    reads: [placements],
     first: () => nodes.keys(),
     reconcile: reconcileKey(reconciler, (node) => node),
     logger,

@@ -1,3 +1,4 @@
 /** Where volumes can be used: the labels of nodes that PersistentVolumes name, and what csi-node says on other nodes. */
+export { runNodeGroupsController } from './node_groups.ts';
 export { withoutTopologyLabels } from './node_labels.ts';
-export { runTopologyController } from './topology_controller.ts';
+export { runNodeLabelsController } from './node_labels_reconciler.ts';

@@ -1,8 +1,17 @@
-import { type Applied, type ConfigMap, type KubernetesClient, kinds } from '@hearth/common/kubernetes';
+import type { Logger } from '@hearth/common';
+import {
+  type Applied,
+  type ConfigMap,
+  hasNewSpec,
+  type KubernetesClient,
+  kinds,
+  runController,
+  watch,
+} from '@hearth/common/kubernetes';
 import { nodeGroupsConfigMap, nodeGroupsFile } from '@hearth/common/names';
 import type { NodeGroup, StorageCluster } from '@hearth/common/resources';
 import { type Expression, labelsOfOperator, type Source, termsOf } from '../kubernetes/index.ts';
-import type { Reconciler } from '../reconciler/index.ts';
+import { type Reconciler, reconcileKey } from '../reconciler/index.ts';
 
 export interface NodeGroupsOptions {
   api: Pick<KubernetesClient, 'apply'>;
@@ -82,4 +91,25 @@ function furtherOf(group: NodeGroup): string {
 
 function describe({ key, operator, values }: Expression): string {
   return [key, operator, ...(values.length === 0 ? [] : [`(${values.join(', ')})`])].join(' ');
+}
+
+/** Keeps the ConfigMap of node groups current until the signal aborts. */
+export async function runNodeGroupsController(
+  options: NodeGroupsOptions & { clusters: Source<StorageCluster>; configMaps: Source<ConfigMap>; logger: Logger },
+  signal: AbortSignal,
+): Promise<void> {
+  const { clusters, configMaps, namespace, logger } = options;
+  const configMap = `${namespace}/${nodeGroupsConfigMap}`;
+  await runController({
+    name: 'node-groups',
+    workers: 1,
+    watches: [
+      watch(clusters, (_name, before, after) => (hasNewSpec(before, after) ? [nodeGroupsConfigMap] : [])),
+      watch(configMaps, (key) => (key === configMap ? [nodeGroupsConfigMap] : [])),
+    ],
+    first: () => [nodeGroupsConfigMap],
+    reconcile: reconcileKey(new NodeGroupsReconciler(options), (key) => key),
+    logger,
+    signal,
+  });
 }

@@ -1,9 +1,16 @@
 import { ignoring, type Logger } from '@hearth/common';
-import { type EventRecorder, type KubernetesClient, kinds } from '@hearth/common/kubernetes';
+import {
+  type EventRecorder,
+  hasNewSpec,
+  type KubernetesClient,
+  kinds,
+  runController,
+  watch,
+} from '@hearth/common/kubernetes';
 import { agentsLabel } from '@hearth/common/names';
 import type { StorageCluster } from '@hearth/common/resources';
 import { mountingPods, type NodeFacts, namedPods, type Place, type Source, staleAgents } from '../kubernetes/index.ts';
-import type { Reconciler } from '../reconciler/index.ts';
+import { type ControllerParts, type Reconciler, reconcileKey } from '../reconciler/index.ts';
 import { type LabelChanges, labelChanges } from './node_labels.ts';
 
 export interface NodeLabelsOptions {
@@ -83,4 +90,27 @@ export class NodeLabelsReconciler implements Reconciler<NodeFacts, ObservedNode,
     await api.patch(kinds.Node, name, undefined, patch, { kind: 'merge', signal }).catch(ignoring('NotFound'));
     logger.info('changed the labels of a node', { node: name, labels });
   }
+}
+
+/** Keeps the labels of nodes current until the signal aborts. */
+export async function runNodeLabelsController(parts: ControllerParts, signal: AbortSignal): Promise<void> {
+  const { clusters, nodes, placements, logger } = parts;
+  const reconciler = new NodeLabelsReconciler(parts, (node) => placements.placeOf(node));
+  await runController({
+    name: 'node-labels',
+    workers: 4,
+    watches: [
+      watch(nodes, (name, before, after) => (placementOf(before) === placementOf(after) ? [] : [name])),
+      watch(clusters, (_name, before, after) => (hasNewSpec(before, after) ? nodes.keys() : [])),
+    ],
+    first: () => nodes.keys(),
+    reconcile: reconcileKey(reconciler, (name) => nodes.get(name)),
+    logger,
+    signal,
+  });
+}
+
+/** The part of a node that decides where it belongs, and its labels. */
+function placementOf(node: NodeFacts | undefined): string {
+  return JSON.stringify([node?.labels, node?.taints]);
 }

@@ -5,9 +5,7 @@ import type { Dataset } from '@hearth/common/resources';
 import { driverName } from '@hearth/common/resources';
 import { until } from '@hearth/common/testing';
 import type { Source } from '../kubernetes/index.ts';
-import { type AwaitingPod, awaitingPod } from './awaiting_pod.ts';
-import { runWaitingController } from './waiting_controller.ts';
-import { WaitingPods } from './waiting_pods.ts';
+import { type AwaitingPod, awaitingPod, runWaitingController, WaitingPods } from './waiting_pods.ts';
 
 const volume = (dataset: string) => ({ name: dataset, csi: { driver: driverName, volumeAttributes: { dataset } } });
 const pod = (more: { status?: Pod['status']; spec?: object; metadata?: object } = {}) =>

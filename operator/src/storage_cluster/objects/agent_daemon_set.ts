@@ -1,21 +1,11 @@
 import { controlPort, healthPort, wirePort } from '@hearth/common';
-import { type DaemonSet, kinds } from '@hearth/common/kubernetes';
+import type { DaemonSet } from '@hearth/common/kubernetes';
 import { type NodeGroup, parseQuantity, type StorageCluster } from '@hearth/common/resources';
 import { configurationVolume } from '../configurations.ts';
-import { agentPaths, agentSetName, agentSocket, labelsOf, nodeFolder, secretName, selectorOf } from '../names.ts';
+import { agentPaths, agentSetName, agentSocket, nodeFolder, secretName } from '../names.ts';
 import { inMebibytes, memoryLimit, requestedMemory } from './agent_memory.ts';
-import { type BuildInput, type DesiredObject, desiredObject } from './desired_object.ts';
-import {
-  deviceFolder,
-  field,
-  hostFolder,
-  nodePod,
-  podMetadata,
-  privileged,
-  sharedMount,
-  type Volume,
-  type VolumeMount,
-} from './pod.ts';
+import type { BuildInput, DesiredObject } from './desired_object.ts';
+import { deviceFolder, field, hostFolder, nodeDaemonSet, sharedMount, type Volume, type VolumeMount } from './pod.ts';
 
 const configurationFile = `${agentPaths.configuration}/agent.yaml`;
 
@@ -31,57 +21,36 @@ export interface AgentInput extends BuildInput {
 export function agentDaemonSet(input: AgentInput): DesiredObject<DaemonSet> {
   const { cluster, environment, group, configurationHash, configurationName } = input;
   const { name } = cluster.metadata;
-  const settings = environment.pods.agent;
   const { volumes, mounts } = folders(cluster, group, configurationName);
-  const template = {
-    metadata: podMetadata(settings, labelsOf(name, 'agent', group.name), {
+  return nodeDaemonSet(input, 'agent', {
+    name: agentSetName(name, group.name),
+    annotations: {
       'kubectl.kubernetes.io/default-container': 'agent',
       'hearth.storage/configuration-hash': configurationHash,
-    }),
-    spec: {
-      ...nodePod(input, 'agent', group),
-      hostNetwork: true,
-      // Origins may be Services of this cluster.
-      dnsPolicy: 'ClusterFirstWithHostNet',
-      terminationGracePeriodSeconds: 30,
-      containers: [
-        {
-          name: 'agent',
-          image: cluster.spec.image ?? environment.image,
-          imagePullPolicy: environment.imagePullPolicy,
-          command: ['hearth', 'agent', '--config', configurationFile],
-          env: [
-            // For the commands that people run in the pod: they find the agent, and its configuration, by themselves.
-            { name: 'HEARTH_SOCKET', value: agentSocket(name) },
-            { name: 'HEARTH_CONFIG', value: configurationFile },
-            field('HEARTH_NODE', 'spec.nodeName'),
-            field('HEARTH_WIRE_LISTEN', 'status.hostIP'),
-            field('HEARTH_CONTROL_LISTEN', 'status.hostIP'),
-            field('HEARTH_HEALTH_LISTEN', 'status.hostIP'),
-            ...settings.extraEnv,
-          ],
-          ports: [port('wire', wirePort), port('control', controlPort), port('health', healthPort)],
-          startupProbe: { ...probe('/healthz'), periodSeconds: 2, failureThreshold: 150 },
-          livenessProbe: { ...probe('/healthz'), periodSeconds: 10, failureThreshold: 6 },
-          readinessProbe: { ...probe('/readyz'), periodSeconds: 5, failureThreshold: 2 },
-          resources: withDevice(resources(group, cluster), group.rdma?.resource),
-          securityContext: privileged,
-          // The StorageCluster shows an agent's last words.
-          terminationMessagePolicy: 'FallbackToLogsOnError',
-          volumeMounts: mounts,
-        },
-      ],
-      volumes,
     },
-  };
-  const spec = {
-    selector: { matchLabels: selectorOf(name, 'agent', group.name) },
     updateStrategy: { type: 'RollingUpdate', rollingUpdate: { maxUnavailable: '10%' } },
-    revisionHistoryLimit: 3,
-    template,
-  };
-  return desiredObject(input, kinds.DaemonSet, agentSetName(name, group.name), labelsOf(name, 'agent', group.name), {
-    spec,
+    // Origins may be Services of this cluster.
+    pod: { hostNetwork: true, dnsPolicy: 'ClusterFirstWithHostNet' },
+    container: {
+      command: ['hearth', 'agent', '--config', configurationFile],
+      env: [
+        // For the commands that people run in the pod: they find the agent, and its configuration, by themselves.
+        { name: 'HEARTH_SOCKET', value: agentSocket(name) },
+        { name: 'HEARTH_CONFIG', value: configurationFile },
+        field('HEARTH_NODE', 'spec.nodeName'),
+        field('HEARTH_WIRE_LISTEN', 'status.hostIP'),
+        field('HEARTH_CONTROL_LISTEN', 'status.hostIP'),
+        field('HEARTH_HEALTH_LISTEN', 'status.hostIP'),
+        ...environment.pods.agent.extraEnv,
+      ],
+      ports: [port('wire', wirePort), port('control', controlPort), port('health', healthPort)],
+      startupProbe: { ...probe('/healthz'), periodSeconds: 2, failureThreshold: 150 },
+      livenessProbe: { ...probe('/healthz'), periodSeconds: 10, failureThreshold: 6 },
+      readinessProbe: { ...probe('/readyz'), periodSeconds: 5, failureThreshold: 2 },
+      resources: withDevice(resources(group, cluster), group.rdma?.resource),
+      volumeMounts: mounts,
+    },
+    volumes,
   });
 }
 

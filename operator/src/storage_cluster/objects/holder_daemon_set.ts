@@ -1,14 +1,10 @@
 import { dirname } from 'node:path/posix';
-import { type DaemonSet, kinds } from '@hearth/common/kubernetes';
+import type { DaemonSet } from '@hearth/common/kubernetes';
 import { type NodeGroup, parseDuration } from '@hearth/common/resources';
-import { holderSetName, holderSocket, labelsOf, nodeFolder, selectorOf } from '../names.ts';
+import { holderSetName, holderSocket, nodeFolder } from '../names.ts';
 import { arenaBytes, inMebibytes } from './agent_memory.ts';
-import { type BuildInput, type DesiredObject, desiredObject } from './desired_object.ts';
-import { hostFolder, nodePod, podMetadata, privileged, sharedMount } from './pod.ts';
-
-export interface HolderInput extends BuildInput {
-  group: NodeGroup;
-}
+import type { BuildInput, DesiredObject } from './desired_object.ts';
+import { hostFolder, nodeDaemonSet, sharedMount } from './pod.ts';
 
 const MiB = 1n << 20n;
 const ownRequest = 16n * MiB;
@@ -36,61 +32,43 @@ function resources(group: NodeGroup) {
  * (OnDelete), and nothing that changes often stands in the template. A surge with --take-over would not do in its place:
  * the kubelet starts the container that has handed over again, beside its successor, and it would take all back.
  */
-export function holderDaemonSet(input: HolderInput): DesiredObject<DaemonSet> {
+export function holderDaemonSet(input: BuildInput & { group: NodeGroup }): DesiredObject<DaemonSet> {
   const { cluster, environment, group } = input;
   const { name } = cluster.metadata;
-  const settings = environment.pods.holder;
+  const { extraEnv } = environment.pods.holder;
   const absence = Math.ceil((parseDuration(cluster.spec.agentAbsence) ?? 900_000) / 1000);
-  const labels = labelsOf(name, 'holder', group.name);
-  const template = {
-    metadata: podMetadata(settings, labels),
-    spec: {
-      ...nodePod(input, 'holder', group),
-      terminationGracePeriodSeconds: 30,
-      containers: [
-        {
-          name: 'holder',
-          image: cluster.spec.image ?? environment.image,
-          imagePullPolicy: environment.imagePullPolicy,
-          command: [
-            'hearth-holder',
-            ...['--socket', holderSocket(name)],
-            ...['--volumes', nodeFolder(name)],
-            ...['--agent-absence', String(absence)],
-            ...['--arena-bytes', String(arenaBytes(group))],
-          ],
-          ...(settings.extraEnv.length === 0 ? {} : { env: settings.extraEnv }),
-          // Reports only: a holder is never ended for not answering, as its mounts would end with it.
-          readinessProbe: {
-            exec: { command: ['hearth-holder', '--check', '--socket', holderSocket(name)] },
-            periodSeconds: 10,
-            timeoutSeconds: 5,
-          },
-          resources: resources(group),
-          securityContext: privileged,
-          terminationMessagePolicy: 'FallbackToLogsOnError',
-          volumeMounts: [
-            sharedMount('node', nodeFolder(name)),
-            // Only so that the folder is there: a mount below the shared one would spread to the node, once more with
-            // each new container.
-            { name: 'run', mountPath: '/run/hearth' },
-            // Where a connection of FUSE is aborted and its read-ahead is set; mounted there whenever fuse is loaded.
-            { name: 'sys', mountPath: '/sys', mountPropagation: 'HostToContainer' },
-          ],
-        },
+  return nodeDaemonSet(input, 'holder', {
+    name: holderSetName(name, group.name),
+    updateStrategy: { type: 'OnDelete' },
+    container: {
+      command: [
+        'hearth-holder',
+        ...['--socket', holderSocket(name)],
+        ...['--volumes', nodeFolder(name)],
+        ...['--agent-absence', String(absence)],
+        ...['--arena-bytes', String(arenaBytes(group))],
       ],
-      volumes: [
-        hostFolder('node', nodeFolder(name)),
-        hostFolder('run', dirname(holderSocket(name))),
-        { name: 'sys', hostPath: { path: '/sys', type: 'Directory' } },
+      ...(extraEnv.length === 0 ? {} : { env: extraEnv }),
+      // Reports only: a holder is never ended for not answering, as its mounts would end with it.
+      readinessProbe: {
+        exec: { command: ['hearth-holder', '--check', '--socket', holderSocket(name)] },
+        periodSeconds: 10,
+        timeoutSeconds: 5,
+      },
+      resources: resources(group),
+      volumeMounts: [
+        sharedMount('node', nodeFolder(name)),
+        // Only so that the folder is there: a mount below the shared one would spread to the node, once more with
+        // each new container.
+        { name: 'run', mountPath: '/run/hearth' },
+        // Where a connection of FUSE is aborted and its read-ahead is set; mounted there whenever fuse is loaded.
+        { name: 'sys', mountPath: '/sys', mountPropagation: 'HostToContainer' },
       ],
     },
-  };
-  const spec = {
-    selector: { matchLabels: selectorOf(name, 'holder', group.name) },
-    updateStrategy: { type: 'OnDelete' },
-    revisionHistoryLimit: 3,
-    template,
-  };
-  return desiredObject(input, kinds.DaemonSet, holderSetName(name, group.name), labels, { spec });
+    volumes: [
+      hostFolder('node', nodeFolder(name)),
+      hostFolder('run', dirname(holderSocket(name))),
+      { name: 'sys', hostPath: { path: '/sys', type: 'Directory' } },
+    ],
+  });
 }
