@@ -1,13 +1,11 @@
 import { counted } from '@hearth/common';
 import type { Dataset as AgentDataset } from '@hearth/common/generated/hearth/v1/control.ts';
 import type { Condition, Dataset, DatasetStatus } from '@hearth/common/resources';
-import type { ConditionState, DesiredStatus } from '../reconciler/index.ts';
+import { type ConditionState, condition, type DesiredStatus } from '../reconciler/index.ts';
 import { type Assessed, type Assessment, assess, conditionOf, isAwaited, secretLack } from './assessment.ts';
 import { figuresOf, residencyOf } from './figures.ts';
 import { namedSecrets } from './named_secrets.ts';
 import type { ObservedDataset } from './observation.ts';
-
-const longestMessage = 2048;
 
 /** Pure. The status that a Dataset should have. */
 export function statusOf(dataset: Dataset, observed: ObservedDataset): DesiredStatus<Dataset> {
@@ -24,7 +22,7 @@ export function statusOf(dataset: Dataset, observed: ObservedDataset): DesiredSt
   const refreshedAt = assessment.state === 'assessed' ? assessment.refreshedAt : undefined;
   const status: DesiredStatus<Dataset> = {
     ...figures(dataset.status, present, assessment.state === 'away', observed.holdMs > 0),
-    conditions: conditions.map((one) => ({ ...one, message: one.message.slice(0, longestMessage) })),
+    conditions,
   };
   // Only where agents are asked: a Dataset that still waits for them may find another cluster.
   const cluster = assessment.state === 'assessed' ? assessment.cluster : dataset.status?.cluster;
@@ -65,10 +63,6 @@ type Defined<T> = { [K in keyof T]: Exclude<T[K], undefined> };
 function definedIn<T extends object>(given: T): Defined<T> {
   return Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined)) as Defined<T>;
 }
-
-const condition = (type: string, status: Condition['status'], reason: string, message: string): ConditionState => {
-  return { type, status, reason, message };
-};
 
 function readyOf(dataset: Dataset, assessment: Assessment, observed: ObservedDataset): ConditionState {
   const before = conditionOf(dataset, 'Ready');

@@ -1,7 +1,7 @@
 import type { NodeStatus } from '@hearth/common/generated/hearth/v1/control.ts';
 import { type CachedDataset, type NodeCacheStatus, splitRegisteredName } from '@hearth/common/resources';
 import type { ClusterStatus } from '../agents/index.ts';
-import type { ConditionState } from '../reconciler/index.ts';
+import { type ConditionState, condition } from '../reconciler/index.ts';
 
 const maxDatasets = 50;
 const longestReason = 1024;
@@ -33,19 +33,14 @@ export function readyCondition(
   agent: Pick<NodeStatus, 'ready' | 'reason'> | undefined,
   connected: boolean,
 ): ConditionState {
-  const ready = (status: 'True' | 'False' | 'Unknown', reason: string, message: string): ConditionState => ({
-    type: 'Ready',
-    status,
-    reason,
-    message,
-  });
-  if (!connected) return ready('Unknown', 'NoAgentAnswers', 'No agent of the cluster answers the operator');
+  if (!connected)
+    return condition('Ready', 'Unknown', 'NoAgentAnswers', 'No agent of the cluster answers the operator');
   if (agent === undefined) {
     const where = 'how its pod is stands in status.nodes of the StorageCluster';
-    return ready('False', 'NoAgent', `The agent of the node is not in the cluster; ${where}`);
+    return condition('Ready', 'False', 'NoAgent', `The agent of the node is not in the cluster; ${where}`);
   }
-  if (agent.ready) return ready('True', 'Ready', 'The agent serves');
-  return ready('False', 'AgentNotReady', `The agent does not serve: ${agent.reason}`);
+  if (agent.ready) return condition('Ready', 'True', 'Ready', 'The agent serves');
+  return condition('Ready', 'False', 'AgentNotReady', `The agent does not serve: ${agent.reason}`);
 }
 
 /** The datasets with the most bytes here first; equal ones by name, so that the list does not change for nothing. */

@@ -1,7 +1,7 @@
 import { type Dataset, registeredName } from '@hearth/common/resources';
 import type { ClusterStatus } from '../agents/index.ts';
 import type { NodeFacts, Source } from '../kubernetes/index.ts';
-import type { ConditionState } from '../reconciler/index.ts';
+import { type ConditionState, condition } from '../reconciler/index.ts';
 import { type LastCopy, lastCopies } from './leaving.ts';
 
 export interface KeptCopiesOptions {
@@ -32,19 +32,18 @@ export class KeptCopies {
   /** Says if a leaving node may go: a condition of its NodeCache, so that tools can wait for it; else undefined. */
   condition(node: string, status: ClusterStatus | undefined): ConditionState | undefined {
     if (this.#options.nodes.get(node)?.leaving !== true) return undefined;
-    const conditionOf = (of: 'True' | 'False' | 'Unknown', reason: string, message: string): ConditionState => {
-      return { type: 'LastCopiesMoved', status: of, reason, message };
-    };
-    if (status?.connected !== true) return conditionOf('Unknown', 'NoAgentAnswers', 'No agent of the cluster answers');
+    const type = 'LastCopiesMoved';
+    if (status?.connected !== true)
+      return condition(type, 'Unknown', 'NoAgentAnswers', 'No agent of the cluster answers');
     const copies = this.on(node, status);
     if (copies.length === 0) {
-      return conditionOf('True', 'NoLastCopies', 'The node holds no copy that would be lost with it');
+      return condition(type, 'True', 'NoLastCopies', 'The node holds no copy that would be lost with it');
     }
     const stuck = copies.filter(({ target }) => target === undefined);
     const names = copies.map(
       ({ dataset, target, trouble }) => `${dataset.name} ${target ? `to ${target}` : `(${trouble})`}`,
     );
     const message = `The only complete copies of ${copies.length} Datasets are here; they are copied: ${names.join(', ')}`;
-    return conditionOf('False', stuck.length === 0 ? 'Moving' : 'NowhereToMove', message.slice(0, 4096));
+    return condition(type, 'False', stuck.length === 0 ? 'Moving' : 'NowhereToMove', message);
   }
 }

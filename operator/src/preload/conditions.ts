@@ -1,6 +1,6 @@
 import { counted, listed } from '@hearth/common';
 import type { CachePreload } from '@hearth/common/resources';
-import type { ConditionState } from '../reconciler/index.ts';
+import { type ConditionState, condition } from '../reconciler/index.ts';
 import { type Assessment, percentOf } from './assessment.ts';
 import type { ObservedPreload } from './observation.ts';
 import { type NodeProgress, totalOf } from './progress.ts';
@@ -8,13 +8,6 @@ import { type NodeProgress, totalOf } from './progress.ts';
 /** As the status takes it. */
 const longestText = 1024;
 const maxListed = 5;
-
-const condition = (
-  type: string,
-  status: ConditionState['status'],
-  reason: string,
-  message: string,
-): ConditionState => ({ type, status, reason, message: message.slice(0, 2048) });
 
 /** Pure. All of them, whatever they say. */
 export function conditionsOf(

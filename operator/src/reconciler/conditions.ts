@@ -5,6 +5,10 @@ import type { ConditionState } from './reconciler.ts';
 /** The API server refuses longer messages. */
 const longestMessage = 4_096;
 
+export function condition(type: string, status: Condition['status'], reason: string, message: string): ConditionState {
+  return { type, status, reason, message };
+}
+
 export function findCondition(conditions: readonly Condition[] | undefined, type: string): Condition | undefined {
   return conditions?.find((condition) => condition.type === type);
 }
@@ -37,6 +41,5 @@ export function writtenConditions(
 export function withFailure(states: readonly ConditionState[], error: HearthError): ConditionState[] {
   const ready = states.find(({ type }) => type === 'Ready');
   if (ready?.status === 'False') return [...states];
-  const failed: ConditionState = { type: 'Ready', status: 'False', reason: error.code, message: error.message };
-  return [failed, ...states.filter((state) => state !== ready)];
+  return [condition('Ready', 'False', error.code, error.message), ...states.filter((state) => state !== ready)];
 }

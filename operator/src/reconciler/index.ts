@@ -1,6 +1,6 @@
 /** The shell around every reconciler: passes, finalizers, conditions, events, errors and when to look again. */
 
-export { findCondition, writtenConditions } from './conditions.ts';
+export { condition, findCondition, writtenConditions } from './conditions.ts';
 export type { ControllerParts } from './controller_parts.ts';
 export { hasFinalizer, removeFinalizer } from './finalizer.ts';
 export { reconcileKey } from './pass.ts';

@@ -1,6 +1,6 @@
 import { HearthError, type Logger, systemClock } from '@hearth/common';
 import type { EventRecorder, KubernetesClient, ReconcileResult, Reflector } from '@hearth/common/kubernetes';
-import { findCondition, withFailure, writtenConditions } from './conditions.ts';
+import { condition, findCondition, withFailure, writtenConditions } from './conditions.ts';
 import { addFinalizer, hasFinalizer, removeFinalizer } from './finalizer.ts';
 import { runPass } from './pass.ts';
 import type { ConditionState, ObjectReconciler, Pass, ReconciledObject } from './reconciler.ts';
@@ -77,7 +77,7 @@ class Shell<T extends ReconciledObject, Observed, Action> {
         return {};
       }
       const { waitingFor: message, reason = 'Deleting', requeueAfterMs = cleanUpAgainMs } = result;
-      const deleting: ConditionState = { type: 'Ready', status: 'False', reason, message };
+      const deleting = condition('Ready', 'False', reason, message);
       await this.#write(object, [deleting, ...unready(object)], figures, signal);
       return { requeueAfterMs };
     } catch (thrown) {

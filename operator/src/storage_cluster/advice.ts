@@ -2,10 +2,8 @@ import { listed } from '@hearth/common';
 import type { NodeStatus } from '@hearth/common/generated/hearth/v1/control.ts';
 import type { Condition, StorageCluster, StorageClusterSpec } from '@hearth/common/resources';
 import type { ClusterStatus } from '../agents/index.ts';
-import { type ConditionState, findCondition } from '../reconciler/index.ts';
+import { type ConditionState, condition, findCondition } from '../reconciler/index.ts';
 import type { Observation } from './observation.ts';
-
-const longestMessage = 4096;
 
 /** A capability of nodes whose want is worth a condition of the whole cluster. */
 interface Advice {
@@ -105,19 +103,14 @@ function controlApi(status: ClusterStatus | undefined, before: Condition | undef
   const type = 'ControlApi';
   if (status?.connected !== true) {
     if (before !== undefined) return before;
-    return { type, status: 'Unknown', reason: 'NotSeen', message: 'No agent has answered yet' };
+    return condition(type, 'Unknown', 'NotSeen', 'No agent has answered yet');
   }
   const { apiDifferences: all } = status;
   if (all.length === 0) {
-    return {
-      type,
-      status: 'True',
-      reason: 'Current',
-      message: 'All agents support every feature of the control API that the operator uses',
-    };
+    const message = 'All agents support every feature of the control API that the operator uses';
+    return condition(type, 'True', 'Current', message);
   }
-  const message = listed(all, { separator: '; ', what: 'agents' }).slice(0, longestMessage);
-  return { type, status: 'False', reason: 'OtherRelease', message };
+  return condition(type, 'False', 'OtherRelease', listed(all, { separator: '; ', what: 'agents' }));
 }
 
 /** `silent`: nodes of the StorageCluster whose agent does not serve. */
@@ -133,14 +126,12 @@ function conditionOf(
   if (lack !== undefined) return lacking(type, lack, seen);
   if (isLive && silent.length > 0) {
     const message = `Not known, as the agents of these nodes do not serve: ${listed(silent.toSorted())}`;
-    return { type, status: 'Unknown', reason: 'AgentsNotReady', message };
+    return condition(type, 'Unknown', 'AgentsNotReady', message);
   }
   if (seen.length === 0) {
-    return (
-      before ?? { type, status: 'Unknown', reason: 'NotSeen', message: 'No agent has reported on its machine yet' }
-    );
+    return before ?? condition(type, 'Unknown', 'NotSeen', 'No agent has reported on its machine yet');
   }
-  return { type, status: 'True', ...holds };
+  return condition(type, 'True', holds.reason, holds.message);
 }
 
 function lacking(type: string, { capability, reason, message }: Lack, seen: readonly NodeStatus[]): ConditionState {
@@ -149,7 +140,7 @@ function lacking(type: string, { capability, reason, message }: Lack, seen: read
     return found === undefined || found.ready ? [] : [`${agent.node}: ${found.reason}`];
   });
   const text = `${nodes.length} of ${seen.length} nodes ${message}: ${listed(nodes.sort(), { separator: '; ' })}`;
-  return { type, status: 'False', reason, message: text.slice(0, longestMessage) };
+  return condition(type, 'False', reason, text);
 }
 
 function capabilityOf(agent: NodeStatus, name: string) {

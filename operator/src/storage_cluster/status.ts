@@ -1,7 +1,7 @@
 import { listed } from '@hearth/common';
 import type { NodeState, StorageCluster, StorageClusterStatus } from '@hearth/common/resources';
 import { namedPods } from '../kubernetes/index.ts';
-import type { ConditionState, DesiredStatus } from '../reconciler/index.ts';
+import { type ConditionState, condition, type DesiredStatus } from '../reconciler/index.ts';
 import { adviceConditions } from './advice.ts';
 import { listedStates, nodeNotReadyReason } from './node_states.ts';
 import type { Observation } from './observation.ts';
@@ -34,9 +34,8 @@ export function clusterStatus(cluster: StorageCluster, observation: Observation)
 function sum(parts: readonly ConditionState[]): ConditionState {
   const failing = parts.filter(({ status }) => status !== 'True');
   const [first] = failing;
-  if (first === undefined) return condition('Ready', true, 'Ready', 'All nodes are ready and the store answers');
-  const message = failing.map((one) => one.message).join('. ');
-  return { type: 'Ready', status: 'False', reason: first.reason, message: message.slice(0, 4096) };
+  if (first === undefined) return condition('Ready', 'True', 'Ready', 'All nodes are ready and the store answers');
+  return condition('Ready', 'False', first.reason, failing.map(({ message }) => message).join('. '));
 }
 
 function certificates({ certificates }: Observation): ConditionState {
@@ -44,23 +43,23 @@ function certificates({ certificates }: Observation): ConditionState {
     time.toISOString().slice(0, 10),
   );
   const message = `Certificates are valid until ${until} and renewed from ${renewed} on`;
-  return condition('Certificates', true, 'Issued', message);
+  return condition('Certificates', 'True', 'Issued', message);
 }
 
 function references({ missing }: Observation): ConditionState {
   if (missing.length === 0)
-    return condition('References', true, 'Found', 'Everything that the spec refers to is there');
-  return condition('References', false, 'ReferenceNotFound', missing.join('. '));
+    return condition('References', 'True', 'Found', 'Everything that the spec refers to is there');
+  return condition('References', 'False', 'ReferenceNotFound', missing.join('. '));
 }
 
 function storeReady({ store, nodes, agents }: Observation): ConditionState {
-  if (store === undefined) return condition('StoreReady', false, 'StoreStarting', 'The store has no address yet');
-  if (store.ready) return condition('StoreReady', true, 'Ready', 'The store answers');
+  if (store === undefined) return condition('StoreReady', 'False', 'StoreStarting', 'The store has no address yet');
+  if (store.ready) return condition('StoreReady', 'True', 'Ready', 'The store answers');
   if (store.trouble !== undefined) {
     const reason = startingReasons.has(store.trouble.reason) ? 'StoreStarting' : `Store${store.trouble.reason}`;
-    return condition('StoreReady', false, reason, `The store is not ready. ${store.trouble.message}`);
+    return condition('StoreReady', 'False', reason, `The store is not ready. ${store.trouble.message}`);
   }
-  return condition('StoreReady', false, 'StoreUnknown', storeUnknown(nodes, agents.trouble));
+  return condition('StoreReady', 'False', 'StoreUnknown', storeUnknown(nodes, agents.trouble));
 }
 
 /** `trouble`: what the agent said that was asked last. */
@@ -73,24 +72,24 @@ function storeUnknown(nodes: readonly NodeState[], trouble: string | undefined):
 function agentsReady(nodes: readonly NodeState[]): ConditionState {
   if (nodes.length === 0) {
     const message = 'No node has the labels of any node group; label nodes or change nodeGroups';
-    return condition('AgentsReady', false, 'NoNodes', message);
+    return condition('AgentsReady', 'False', 'NoNodes', message);
   }
   const expected = nodes.filter(isUp);
   const down = nodes.filter((node) => !isUp(node)).map(({ name }) => name);
   if (expected.length === 0) {
-    return condition('AgentsReady', false, 'NodesNotReady', `No node is ready itself: ${listed(down)}`);
+    return condition('AgentsReady', 'False', 'NodesNotReady', `No node is ready itself: ${listed(down)}`);
   }
   const waiting = expected.filter(({ ready }) => !ready);
   const without = down.length === 0 ? '' : `, but for ${down.length} that are not ready themselves: ${listed(down)}`;
   if (waiting.length === 0) {
-    return condition('AgentsReady', true, 'Ready', `All ${expected.length} nodes are ready${without}`.slice(0, 4096));
+    return condition('AgentsReady', 'True', 'Ready', `All ${expected.length} nodes are ready${without}`);
   }
   // Troubles that will not pass by themselves come first.
   const troubled = waiting.filter(({ reason }) => !startingReasons.has(reason));
   const ordered = [...troubled, ...waiting.filter(({ reason }) => startingReasons.has(reason))];
   const named = ordered.map((node) => `${node.name}: ${node.message}`);
   const message = `${waiting.length} of ${expected.length} nodes are not ready: ${listed(named, { separator: '; ' })}`;
-  return condition('AgentsReady', false, troubled.length === 0 ? 'Starting' : 'NodesNotReady', message.slice(0, 4096));
+  return condition('AgentsReady', 'False', troubled.length === 0 ? 'Starting' : 'NodesNotReady', message);
 }
 
 /** True when an agent should serve there now: a node that is not ready itself can run none, and others go on without it. */
@@ -102,24 +101,24 @@ function isUp({ reason }: NodeState): boolean {
 function placement(cluster: StorageCluster, { conflicts, foreign }: Observation): ConditionState {
   if (foreign.length > 0) {
     const message = `${foreign.join(', ')} belong to another StorageCluster; give this one, or its node groups, other names`;
-    return condition('Placement', false, 'NameTaken', message);
+    return condition('Placement', 'False', 'NameTaken', message);
   }
   const taken = conflicts.filter(({ takenBy }) => takenBy.cluster !== cluster.metadata.name);
   if (taken.length === 0)
-    return condition('Placement', true, 'Exclusive', 'No other StorageCluster has one of the nodes');
+    return condition('Placement', 'True', 'Exclusive', 'No other StorageCluster has one of the nodes');
   const named = taken.map(({ node, group, takenBy }) => {
     return `Node ${node} of group ${group} belongs to group ${takenBy.group} of StorageCluster ${takenBy.cluster}`;
   });
   const message = `${listed(named, { separator: '; ' })}; give the groups selectors that exclude each other`;
-  return condition('Placement', false, 'NodeInAnotherCluster', message.slice(0, 4096));
+  return condition('Placement', 'False', 'NodeInAnotherCluster', message);
 }
 
 /** For people to look at: it does not keep the StorageCluster from being Ready. */
 function released({ keptBy }: Observation): ConditionState {
   const type = 'NodesReleased';
-  if (keptBy.length === 0) return condition(type, true, 'Released', 'Agents run on nodes of the node groups alone');
+  if (keptBy.length === 0) return condition(type, 'True', 'Released', 'Agents run on nodes of the node groups alone');
   const message = `Agents stay on nodes that have left their node group, because pods mount volumes there: ${namedPods(keptBy)}; delete these pods, and the agents go`;
-  return condition(type, false, 'InUse', message.slice(0, 4096));
+  return condition(type, 'False', 'InUse', message);
 }
 
 /** While no agent answers, what was known stays. Agents of nodes that were deleted, or left the StorageCluster, do not count. */
@@ -135,8 +134,4 @@ function figures(before: StorageClusterStatus | undefined, { status, nodes }: Ob
     usedBytes: ready.reduce((total, node) => total + Number(node.usedBytes), 0),
     datasets: status.datasets.size,
   };
-}
-
-function condition(type: string, holds: boolean, reason: string, message: string): ConditionState {
-  return { type, status: holds ? 'True' : 'False', reason, message };
 }
