@@ -11,7 +11,7 @@ import {
   type Space,
   unmountAll,
 } from '../mounts/index.ts';
-import { recordId } from '../records/index.ts';
+import { checkVolume, isOfAnother, recordId, takeBack } from '../records/index.ts';
 import { type AccessChoice, registeredName } from '../volume_request.ts';
 import type { AccessRecord, AccessRecords } from './access_records.ts';
 
@@ -73,12 +73,7 @@ export class ClientAccess {
     if (!readOnly)
       throw new CsiError('INVALID_ARGUMENT', 'a volume of clientAccess must have readOnly: true in the pod');
     const before = await records.find(target);
-    if (before !== undefined && before.volume !== volume) {
-      throw new CsiError(
-        'ALREADY_EXISTS',
-        `volume ${before.volume} is published at ${target} and not ${volume}; unpublish it first`,
-      );
-    }
+    if (before !== undefined) checkVolume(before, volume);
     const agent = await agents.find(choice.cluster);
     await checkDatasets(agent, choice, signal);
     const record = recordOf(publication, clock.date());
@@ -91,7 +86,7 @@ export class ClientAccess {
       await this.#fill(agent, record, files);
     } catch (thrown) {
       // A folder that a pod has already keeps the files of before.
-      if (!isMounted) await this.#takeBack(target);
+      if (!isMounted) await takeBack(target, (path) => this.#remove(path), this.#parts.logger);
       throw thrown;
     }
   }
@@ -101,11 +96,7 @@ export class ClientAccess {
     const { records, logger } = this.#parts;
     const record = await records.find(target);
     if (record === undefined) return false;
-    if (record.volume === volume) await this.#remove(target);
-    else {
-      const there = record.volume;
-      logger.warn('another volume is published at this target; left as it is', { volume, target, there });
-    }
+    if (!isOfAnother(record, volume, logger)) await this.#remove(target);
     return true;
   }
 
@@ -157,13 +148,6 @@ export class ClientAccess {
     const { mounts, records } = this.#parts;
     await unmountAll(mounts, agentFolder(target));
     await removeMounted(mounts, records, target);
-  }
-
-  async #takeBack(target: string): Promise<void> {
-    await this.#remove(target).catch((thrown: unknown) => {
-      const error = HearthError.from(thrown);
-      this.#parts.logger.warn('could not roll back a failed publish; the next start does', { target, error });
-    });
   }
 }
 

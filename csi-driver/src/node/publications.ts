@@ -16,7 +16,7 @@ import {
   showSame,
   unmountAll,
 } from '../mounts/index.ts';
-import { recordId } from '../records/index.ts';
+import { checkVolume, isOfAnother, recordId, takeBack } from '../records/index.ts';
 import { type DatasetChoice, registeredName, type Usage } from '../volume_request.ts';
 import { type PublishedRecord, type PublishedRecords, withRebinding } from './published_records.ts';
 import { type Remedy, remedyOf } from './rebinding.ts';
@@ -55,7 +55,7 @@ export class Publications {
   }
 
   async publish(publication: Publication, signal: AbortSignal): Promise<void> {
-    const { mounts, records, clock } = this.#parts;
+    const { mounts, records, logger, clock } = this.#parts;
     const { volume, target, usage } = publication;
     const present = await mountAtTarget(mounts, target);
     const record = await records.find(target);
@@ -68,12 +68,7 @@ export class Publications {
     if (present !== undefined && record?.volume === volume && isSafe(present, publication)) {
       return await this.#restrict(target, usage, present);
     }
-    if (present !== undefined && record !== undefined && record.volume !== volume) {
-      throw new CsiError(
-        'ALREADY_EXISTS',
-        `volume ${record.volume} is published at ${target} and not ${volume}; unpublish it first`,
-      );
-    }
+    if (present !== undefined && record !== undefined) checkVolume(record, volume);
     if (usage.singleTarget) await this.#checkSingleTarget(volume, target);
     const { agent, published } = await this.#askAgent(publication, signal);
     const source = await this.#visible(published, agent);
@@ -89,7 +84,7 @@ export class Publications {
       }
       await this.#restrict(target, usage, await mountAtTarget(mounts, target));
     } catch (thrown) {
-      await this.#takeBack(target);
+      await takeBack(target, (path) => removeMounted(mounts, records, path), logger);
       throw thrown;
     }
   }
@@ -98,14 +93,7 @@ export class Publications {
   async unpublish(volume: string, target: string): Promise<void> {
     const { mounts, records, logger } = this.#parts;
     const record = await records.find(target);
-    if (record !== undefined && record.volume !== volume) {
-      logger.warn('kept a target: another volume is published there', {
-        volume,
-        target,
-        there: record.volume,
-      });
-      return;
-    }
+    if (record !== undefined && isOfAnother(record, volume, logger)) return;
     await removeMounted(mounts, records, target);
   }
 
@@ -241,19 +229,6 @@ export class Publications {
         'FAILED_PRECONDITION',
         `volume ${volume} may be used by one pod at a time (ReadWriteOncePod) and is published at ${record.target}; wait for that pod to end, or ask for ReadOnlyMany`,
       );
-    }
-  }
-
-  /** After a failure: what the kubelet holds for final is never unpublished, and its record would pin for ever. */
-  async #takeBack(target: string): Promise<void> {
-    const { mounts, records, logger } = this.#parts;
-    try {
-      await removeMounted(mounts, records, target);
-    } catch (thrown) {
-      logger.warn('failed to roll back a failed publish; the next publish or start rolls it back', {
-        target,
-        error: HearthError.from(thrown),
-      });
     }
   }
 }

@@ -1,1 +1,9 @@
-export { RecordFiles, reconcileRecords, recordId, type StoredRecord } from './record_files.ts';
+export {
+  checkVolume,
+  isOfAnother,
+  RecordFiles,
+  reconcileRecords,
+  recordId,
+  type StoredRecord,
+  takeBack,
+} from './record_files.ts';

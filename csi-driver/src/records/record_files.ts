@@ -2,8 +2,9 @@ import { createHash } from 'node:crypto';
 import { constants } from 'node:fs';
 import { mkdir, open, readFile, rename, unlink } from 'node:fs/promises';
 import { join } from 'node:path';
-import type { Logger } from '@hearth/common';
+import { HearthError, type Logger } from '@hearth/common';
 import type { z } from 'zod';
+import { CsiError } from '../csi_error.ts';
 import { listFolder } from '../list_folder.ts';
 import type { MountCalls } from '../mounts/index.ts';
 
@@ -18,6 +19,29 @@ export interface TargetRecord {
 /** Name of a record: the first 32 hexadecimal digits of the SHA-256 of the target path. */
 export function recordId(target: string): string {
   return createHash('sha256').update(target).digest('hex').slice(0, 32);
+}
+
+/** `ALREADY_EXISTS` when another volume is published at the target of a record. */
+export function checkVolume({ volume: there, target }: TargetRecord, volume: string): void {
+  if (there === volume) return;
+  throw new CsiError(
+    'ALREADY_EXISTS',
+    `volume ${there} is published at ${target} and not ${volume}; unpublish it first`,
+  );
+}
+
+/** True when another volume is published at the target of a record; an unpublish leaves that as it is. */
+export function isOfAnother({ volume: there, target }: TargetRecord, volume: string, logger: Logger): boolean {
+  if (there !== volume) logger.warn('kept a target: another volume is published there', { volume, target, there });
+  return there !== volume;
+}
+
+/** After a failed publish, of which the kubelet never unpublishes what it holds for final. */
+export async function takeBack(target: string, remove: (target: string) => Promise<void>, logger: Logger) {
+  await remove(target).catch((thrown: unknown) => {
+    const error = HearthError.from(thrown);
+    logger.warn('failed to roll back a failed publish; the next publish or start rolls it back', { target, error });
+  });
 }
 
 export interface StoredRecord<T> {
