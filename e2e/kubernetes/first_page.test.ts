@@ -103,7 +103,7 @@ describe('the first page, from an empty cluster to an engine that answers', () =
     const events = await ok(
       cluster.kubectl(['get', 'events', '-o', 'jsonpath={range .items[*]}{.reason}: {.message}{"\\n"}{end}']),
     );
-    assert.match(events, /^GateWarm: starts where its bytes are: node[12]/m);
+    assert.match(events, /^GateWarm: the pod starts where its bytes are: node[12]/m);
     const answer = JSON.parse(steps.at(-1)?.output.match(/^\{.*\}$/m)?.[0] ?? '');
     assert.match(answer.choices[0].message.content, /Paris/);
   });

@@ -209,8 +209,8 @@ describe('a StorageCluster none of whose agents can use its cache', () => {
     await api.api.patch(kinds.StatefulSet, store, namespace, { status }, { kind: 'merge', subresource: 'status' });
 
     const reasons = [
-      /n1: Its agent is not ready: cache directory .* read-only/,
-      /n2: Its agent is not ready: .* too small/,
+      /n1: The agent is not ready: cache directory .* read-only/,
+      /n2: The agent is not ready: .* too small/,
     ];
     await until('both reasons are reported', async () => {
       const condition = await api.condition('models', 'Ready');

@@ -84,7 +84,7 @@ export function assess(dataset: Dataset, observed: ObservedDataset): Assessment 
   const cluster = choice.cluster.name;
   if (observed.secret?.kind === 'unavailable') {
     const name = observed.unavailableSecret ?? dataset.spec.secretRef?.name;
-    const message = `the Secret ${name} cannot be read: ${observed.secret.message}`;
+    const message = `the operator cannot read the Secret ${name}: ${observed.secret.message}`;
     return { state: 'away', cluster, reason: 'SecretUnavailable', message };
   }
   if (observed.agents?.connected !== true) {
@@ -124,11 +124,14 @@ function refuseCluster(choice: ObservedDataset['choice']): Assessment | undefine
       return undefined;
     case 'missing':
       return choice.name === undefined
-        ? refused('ClusterNotFound', 'waits for a StorageCluster: there is none yet')
-        : refused('ClusterNotFound', `waits for StorageCluster ${choice.name}: there is none of that name yet`);
+        ? refused('ClusterNotFound', 'waits for a StorageCluster: none exists yet; create one')
+        : refused(
+            'ClusterNotFound',
+            `waits for StorageCluster ${choice.name}, which does not exist yet; create it, or correct spec.clusterRef`,
+          );
     case 'ambiguous': {
       const names = choice.names.slice(0, 10).join(', ');
-      return refused('ClusterAmbiguous', `waits for spec.clusterRef: there are several StorageClusters (${names})`);
+      return refused('ClusterAmbiguous', `waits for spec.clusterRef to name one of several StorageClusters (${names})`);
     }
     case 'moved':
       return refused(
@@ -164,13 +167,13 @@ export function secretLack(
 ): { reason: AwaitedReason; message: string } {
   switch (secret.kind) {
     case 'missing':
-      return { reason: 'SecretNotFound', message: `waits for the Secret ${name}: there is none of that name yet` };
+      return { reason: 'SecretNotFound', message: `waits for the Secret ${name}, which does not exist yet; create it` };
     case 'forbidden': {
       const message = `the operator may not read the Secret ${name}; allow it with: ${grantCommand}`;
       return { reason: 'SecretForbidden', message };
     }
     case 'unavailable':
-      return { reason: 'SecretUnavailable', message: `the Secret ${name} cannot be read: ${secret.message}` };
+      return { reason: 'SecretUnavailable', message: `the operator cannot read the Secret ${name}: ${secret.message}` };
     case 'keysMissing': {
       const has = secret.present.length === 0 ? 'has no keys' : `has ${secret.present.slice(0, 10).join(', ')}`;
       const message = `the Secret ${name} has no usable value for ${secret.keys.join(' and ')}, which a source of kind ${kind} needs; it ${has}`;

@@ -73,17 +73,17 @@ describe('status of a Dataset', () => {
     const reason = (fields: Partial<ObservedDataset>) => ready(fresh, observed(fields))?.slice(1);
     assert.deepEqual(reason({ choice: { kind: 'missing', name: 'main' } }), [
       'ClusterNotFound',
-      'waits for StorageCluster main: there is none of that name yet',
+      'waits for StorageCluster main, which does not exist yet; create it, or correct spec.clusterRef',
     ]);
     assert.deepEqual(reason({ choice: { kind: 'ambiguous', names: ['a', 'b'] } }), [
       'ClusterAmbiguous',
-      'waits for spec.clusterRef: there are several StorageClusters (a, b)',
+      'waits for spec.clusterRef to name one of several StorageClusters (a, b)',
     ]);
     const secret = dataset({ secretRef: { name: 's' } });
     assert.deepEqual(ready(secret, observed({ secret: { kind: 'missing' } })), [
       'False',
       'SecretNotFound',
-      'waits for the Secret team/s: there is none of that name yet',
+      'waits for the Secret team/s, which does not exist yet; create it',
     ]);
     assert.deepEqual(ready(secret, observed({ secret: { kind: 'forbidden', message: 'user x may not' } })), [
       'False',
@@ -237,7 +237,7 @@ describe('status of a Dataset', () => {
     assert.deepEqual(condition('CredentialsReady', mirrored, missing), [
       'False',
       'SecretNotFound',
-      'agents do not read mirrors: waits for the Secret team/copies: there is none of that name yet',
+      'agents do not read mirrors: waits for the Secret team/copies, which does not exist yet; create it',
     ]);
     assert.equal(ready(mirrored, missing)?.[0], 'True');
     const keys = lacking({ kind: 'keysMissing', keys: ['accessKeyId'], present: [] });

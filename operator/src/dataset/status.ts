@@ -110,15 +110,25 @@ function clusterCondition(dataset: Dataset, assessment: Assessment): ConditionSt
   if (assessment.state === 'refused' && assessment.about === 'cluster') {
     return condition('ClusterResolved', 'False', assessment.reason, assessment.message);
   }
-  const named = dataset.spec.clusterRef === undefined ? 'the one that there is' : 'the one that it names';
-  return condition('ClusterResolved', 'True', 'Resolved', `StorageCluster ${assessment.cluster}, ${named}`);
+  const named = dataset.spec.clusterRef === undefined ? 'none' : 'it';
+  return condition(
+    'ClusterResolved',
+    'True',
+    'Resolved',
+    `StorageCluster ${assessment.cluster} caches the Dataset; spec.clusterRef names ${named}`,
+  );
 }
 
 function registeredCondition(dataset: Dataset, assessment: Assessment): ConditionState {
   if (assessment.state === 'assessed') {
     const { registered, present, failure, registration, cluster } = assessment;
     if (registered && present !== undefined) {
-      return condition('Registered', 'True', 'Registered', `agents of ${cluster} know it as ${registration.name}`);
+      return condition(
+        'Registered',
+        'True',
+        'Registered',
+        `agents of StorageCluster ${cluster} know the Dataset as ${registration.name}`,
+      );
     }
     if (failure !== undefined)
       return condition('Registered', 'False', failure.code, 'agents could not list the origin');
@@ -156,7 +166,7 @@ function credentialsCondition(dataset: Dataset, assessment: Assessment, observed
   }
   const names = [...new Set(named.map(({ name }) => name))];
   const what = names.length === 1 ? 'Secret' : 'Secrets';
-  return [condition(type, 'True', 'Found', `from the ${what} ${names.join(', ')}`)];
+  return [condition(type, 'True', 'Found', `the operator found the credentials in the ${what} ${names.join(', ')}`)];
 }
 
 /** Only of Datasets with mirrors: whether every node reads all of its sources. */

@@ -62,7 +62,7 @@ describe('gated pods on a real API server', () => {
     assert.equal(pod.spec?.affinity?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution, undefined);
     assert.match(
       await cluster.event('web', /GateWarm/),
-      /^Normal GateWarm: starts where its bytes are: n[123]; it waited \d+ s$/,
+      /^Normal GateWarm: the pod starts where its bytes are: n[123]; it waited \d+ s$/,
     );
     await cluster.kubectl('delete', 'pod', 'web', '--grace-period=0', '--force');
     await until('the plan has gone with its pod', async () => (await cluster.preload(name)) === undefined);
@@ -162,7 +162,7 @@ describe('gated pods on a real API server', () => {
     assert.deepEqual(hostsOf(pod), [`host-${node}`]);
     assert.match(
       await cluster.event('web', /GateTimedOut/),
-      /^Warning GateTimedOut: starts cold, as the time of its gate \(30s\) is over/,
+      /^Warning GateTimedOut: the pod starts cold, as the time of its gate \(30s\) is over/,
     );
     assert.equal(await replica.metric('hearth_gate_released_total{reason="TimedOut"}'), 1);
   });

@@ -120,7 +120,7 @@ describe('plan for a group with pods that wait', () => {
   });
 
   it('tells its pods after two seconds, and again when more than a figure has changed', () => {
-    const message = 'choosing nodes for the pod';
+    const message = 'the operator is choosing nodes for the pod';
     const late = { preload, now: created + 2_000 };
     assert.deepEqual(find('wait', { preload })?.notify, []);
     assert.deepEqual(

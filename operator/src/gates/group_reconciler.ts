@@ -251,7 +251,7 @@ export class GroupReconciler implements Reconciler<string, ObservedGroup, GroupA
     // The next pods try to write it again.
     state.refused = undefined;
     planning.released(key, namespace, names);
-    statuses.setReason(key, `each ${message}`);
+    statuses.setReason(key, `each pod ${message}`);
     const results = await Promise.allSettled(
       pods.map(async ({ gated, name, uid }) => {
         const opened = await releasePod({ api, logger }, gated, affinity(name), signal);
@@ -286,7 +286,7 @@ export class GroupReconciler implements Reconciler<string, ObservedGroup, GroupA
       if (result?.status !== 'fulfilled' || !result.value) continue;
       const seconds = Math.max(0, (now - createdAt) / 1000);
       waited.push(seconds);
-      events.event(gated, type, `Gate${reason}`, `${message}; it waited ${Math.round(seconds)} s`);
+      events.event(gated, type, `Gate${reason}`, `the pod ${message}; it waited ${Math.round(seconds)} s`);
     }
     return waited;
   }

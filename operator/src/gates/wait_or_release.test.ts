@@ -37,9 +37,9 @@ describe('a group with a plan', () => {
     assert.equal(judge().kind, 'wait');
     assert.equal(
       judge().message,
-      'n1 has not begun, n2 has not begun, of 100 % that are wanted there (N1 and n2 are nearest)',
+      'the agent on n1 has not begun, the agent on n2 has not begun; the gate waits for 100 % (N1 and n2 are nearest)',
     );
-    assert.match(judge({ readiness: at(['n1', 100], ['n2', 40]) }).message, /^n2 has 40 %, of/);
+    assert.match(judge({ readiness: at(['n1', 100], ['n2', 40]) }).message, /^n2 has 40 %; the gate waits/);
     assert.match(judge({ readiness: at(['n1', 100], ['n2', 100, false]) }).message, /n2 has 100 % \(not pinned yet\)/);
     const released = judge({ readiness: at(['n1', 100], ['n2', 100]) });
     assert.deepEqual([released.kind, 'reason' in released && released.reason], ['release', 'Warm']);
@@ -65,7 +65,11 @@ describe('a group with a plan', () => {
           'starts where its bytes are in memory: n1, n2; the pod reads through FUSE until the agents have stored them on n2',
         affinity,
       });
-      assert.match(judge({ readiness }).message, /^n2 has 30 %, of 100 %/, 'others wait until they are stored');
+      assert.match(
+        judge({ readiness }).message,
+        /^n2 has 30 %; the gate waits for 100 %/,
+        'others wait until they are stored',
+      );
       assert.equal(
         judge({ readiness: at(['n1', 100], ['n2', 100]), gate: gated }).message,
         'starts where its bytes are: n1, n2',
@@ -79,7 +83,7 @@ describe('a group with a plan', () => {
       ]);
       assert.match(
         judge({ readiness, gate: gated }).message,
-        /^n1 has 60 % in memory, n2 has 100 % in memory \(not pinned yet\), of 100 %/,
+        /^n1 has 60 % in memory, n2 has 100 % in memory \(not pinned yet\); the gate waits for 100 %/,
       );
       const enough = new Map([
         ['n1', held(60, 10)],
@@ -150,7 +154,7 @@ describe('a group with a plan', () => {
 
   it('is to go when the time is over though nothing was planned or looked at', () => {
     const bare = judge({ overdue: true, plan: undefined });
-    assert.match(bare.message, /the planner had no plan for it/);
+    assert.match(bare.message, /the operator had no plan for it/);
     const formerNodes = [
       { name: 'n1', percent: 30 },
       { name: 'n3', percent: 10 },

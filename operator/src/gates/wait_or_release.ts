@@ -30,7 +30,7 @@ export function waitOrRelease(situation: Situation): Waiting | Releasing {
     if (gate.mode === 'Prefer') return released('NoPlan', `starts at once, as ${unready}`);
     return { kind: 'wait', message: unready };
   }
-  if (plan === undefined) return { kind: 'wait', message: 'choosing nodes for the pod' };
+  if (plan === undefined) return { kind: 'wait', message: 'the operator is choosing nodes for the pod' };
   const why = clause(plan.message);
   if (plan.kind === 'release') return released(plan.reason, `starts without waiting: ${why}`);
   const affinity = (pod: string) => plan.affinity.get(pod);
@@ -77,7 +77,7 @@ function timedOut({ gate, plan, readiness, unready, formerNodes, hostname }: Sit
   const release = released('TimedOut', `starts cold, as the time of its gate (${gate.timeout}) is over`);
   const planned = plan?.kind === 'warm' ? plan.nodes : formerNodes.map(({ name }) => name);
   if (planned.length === 0) {
-    const why = unready === '' ? 'the planner had no plan for it' : unready;
+    const why = unready === '' ? 'the operator had no plan for it' : unready;
     return { ...release, message: `${release.message}: ${why}` };
   }
   const former = new Map(formerNodes.map(({ name, percent }) => [name, percent]));
@@ -97,7 +97,7 @@ function formerly(percent: number): NodeReadiness {
 
 const few = (words: readonly string[]) => listed(words, { most: 5 });
 
-/** `node1 has 40 % and node2 has 100 %, not pinned yet, of the 100 % that it waits for`. */
+/** `node1 has 40 %, node2 has 100 % (not pinned yet); the gate waits for 100 %`. */
 function progress(
   nodes: readonly string[],
   readiness: ReadonlyMap<string, NodeReadiness> | undefined,
@@ -107,12 +107,12 @@ function progress(
   const where = gate.readyWhen === 'Memory' ? ' in memory' : '';
   const states = nodes.map((node) => {
     const state = readiness?.get(node);
-    if (state === undefined) return `${node} has not begun`;
+    if (state === undefined) return `the agent on ${node} has not begun`;
     const percent = percentOf(state, gate);
     const pinned = percent >= minPercent && !state.pinned ? ' (not pinned yet)' : '';
     return `${node} has ${percent} %${where}${pinned}`;
   });
-  return `${few(states)}, of ${minPercent} % that are wanted there`;
+  return `${few(states)}; the gate waits for ${minPercent} %`;
 }
 
 /** A sentence as part of another one. */

@@ -36,8 +36,8 @@ export function readyCondition(
   if (!connected)
     return condition('Ready', 'Unknown', 'NoAgentAnswers', 'No agent of the cluster answers the operator');
   if (agent === undefined) {
-    const where = 'how its pod is stands in status.nodes of the StorageCluster';
-    return condition('Ready', 'False', 'NoAgent', `The agent of the node is not in the cluster; ${where}`);
+    const where = 'status.nodes of the StorageCluster says how its pod is';
+    return condition('Ready', 'False', 'NoAgent', `The agent of the node has not joined the cluster; ${where}`);
   }
   if (agent.ready) return condition('Ready', 'True', 'Ready', 'The agent serves');
   return condition('Ready', 'False', 'AgentNotReady', `The agent does not serve: ${agent.reason}`);

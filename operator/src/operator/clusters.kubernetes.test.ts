@@ -83,7 +83,7 @@ describe('the operator and StorageClusters, on a real API server', () => {
       const condition = await fixture.condition('models', 'AgentsReady');
       return (
         condition?.message.includes(
-          'n1: Its process ended with code 8: the cache directory /var/cache/hearth is too small',
+          'n1: The process of the pod ended with code 8: the cache directory /var/cache/hearth is too small',
         ) ?? false
       );
     });

@@ -31,7 +31,7 @@ export function chooseNodes(preload: CachePreload, observed: ObservedPreload, wa
   if (placement.replicas !== undefined) return chooseReplicas(placement.replicas, preload, observed, wanted);
   const planned = plannedNodesOf(preload);
   if (planned.length > 0) return fixed(planned);
-  const message = observed.pods?.reason || 'choosing nodes for its pods';
+  const message = observed.pods?.reason || 'the operator is choosing nodes for the pods';
   return fixed([], { reason: 'AwaitingPlan', message });
 }
 

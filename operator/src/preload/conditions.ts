@@ -35,19 +35,19 @@ function readyOf(preload: CachePreload, observed: ObservedPreload, assessment: A
       'Ready',
       'True',
       'Expired',
-      'every node had everything; the ttl is over, and the operator has released the pins',
+      'every node had all bytes; the operator released the pins, as the ttl is over',
     );
   }
   if (deadlinePassed) {
-    const message = `the deadline of ${preload.spec.deadline} passed when ${nodes.filter(({ phase }) => phase === 'Ready').length} of ${nodes.length} nodes had everything; their bytes stay`;
+    const message = `the deadline of ${preload.spec.deadline} passed with all bytes on ${nodes.filter(({ phase }) => phase === 'Ready').length} of ${nodes.length} nodes; agents keep the bytes that they have, and fetch no more`;
     return not('DeadlineExceeded', message);
   }
   if (obstacle !== undefined) return not(obstacle.reason, obstacle.message);
   if (complete) {
-    return condition('Ready', 'True', 'Ready', `everything is on ${counted(nodes.length, 'node')}`);
+    return condition('Ready', 'True', 'Ready', `all bytes are on ${counted(nodes.length, 'node')}`);
   }
   if (assessment.ready) {
-    const words = `everything is in memory on ${counted(nodes.length, 'node')}, and is being stored`;
+    const words = `all bytes are in memory on ${counted(nodes.length, 'node')}, and agents are storing them`;
     return condition('Ready', 'True', 'InMemory', words);
   }
   const waiting = waitingFor(assessment, observed);
@@ -65,15 +65,15 @@ function readyOf(preload: CachePreload, observed: ObservedPreload, assessment: A
 
 /** True when pods that start now on its nodes find everything there, if only in memory. */
 function inMemoryOf({ nodes, inMemory, expired }: Assessment): ConditionState {
-  if (expired) return condition('InMemory', 'True', 'Expired', 'every node had everything in memory');
-  if (inMemory) return condition('InMemory', 'True', 'InMemory', 'all nodes have everything in memory, or stored');
+  if (expired) return condition('InMemory', 'True', 'Expired', 'every node had all bytes in memory');
+  if (inMemory) return condition('InMemory', 'True', 'InMemory', 'all nodes have all bytes in memory or stored');
   const behind = lacking(nodes, 'in memory', (node) => node.inMemory);
   return condition('InMemory', 'False', 'Pending', behind);
 }
 
 function storedOf({ nodes, stored, expired }: Assessment): ConditionState {
-  if (expired) return condition('Stored', 'True', 'Expired', 'every node had stored everything');
-  if (stored) return condition('Stored', 'True', 'Stored', 'all nodes have stored everything');
+  if (expired) return condition('Stored', 'True', 'Expired', 'every node had stored all bytes');
+  if (stored) return condition('Stored', 'True', 'Stored', 'all nodes have stored all bytes');
   const behind = lacking(nodes, 'stored', (node) => node.stored);
   return condition('Stored', 'False', 'Pending', behind);
 }
@@ -82,7 +82,7 @@ function storedOf({ nodes, stored, expired }: Assessment): ConditionState {
 function lacking(nodes: readonly NodeProgress[], where: string, has: (node: NodeProgress) => boolean): string {
   const behind = nodes.filter((node) => !has(node)).map(({ name }) => name);
   if (behind.length === 0) return 'the operator does not know all nodes and files yet';
-  return `not everything is ${where} yet on ${listed(behind, { most: maxListed, what: 'nodes' })}`;
+  return `some bytes are not ${where} yet on ${listed(behind, { most: maxListed, what: 'nodes' })}`;
 }
 
 function datasetsCondition({ datasets }: ObservedPreload, { obstacle, wanted }: Assessment): ConditionState {
@@ -97,13 +97,15 @@ function datasetsCondition({ datasets }: ObservedPreload, { obstacle, wanted }: 
   }
   if (wanted.length < datasets.length)
     return condition('DatasetsReady', 'False', 'DatasetNotReady', 'the operator has not looked at all Datasets yet');
-  const words = wanted.map(({ dataset, manifest }) => `${dataset} ${manifest.slice(0, 12)}`).join(', ');
+  const words = wanted
+    .map(({ dataset, manifest }) => `Dataset ${dataset} has manifest ${manifest.slice(0, 12)}`)
+    .join(', ');
   return condition('DatasetsReady', 'True', 'Ready', words);
 }
 
 function chosenCondition({ choice: { trouble, nodes } }: Assessment): ConditionState {
   if (trouble !== undefined) return condition('NodesChosen', 'False', trouble.reason, trouble.message);
-  return condition('NodesChosen', 'True', 'Chosen', listed(nodes, { most: maxListed }));
+  return condition('NodesChosen', 'True', 'Chosen', `agents bring the bytes to ${listed(nodes, { most: maxListed })}`);
 }
 
 function spaceCondition({ nodes, choice }: Assessment): ConditionState {
@@ -114,29 +116,43 @@ function spaceCondition({ nodes, choice }: Assessment): ConditionState {
     ),
     ...choice.cramped,
   ].sort(([a], [b]) => (a < b ? -1 : 1));
-  if (lacking.length === 0) return condition(type, 'False', 'Sufficient', 'the caches of its nodes have room');
+  if (lacking.length === 0) return condition(type, 'False', 'Sufficient', 'the caches of the chosen nodes have room');
   const each = lacking.map(([name, bytes]) => `${bytes} bytes on ${name}`);
   const message = `the caches lack ${listed(each, { most: 20, what: 'nodes' })}; raise their budgets, or unpin other data`;
   return condition(type, 'True', 'BudgetTooSmall', message);
 }
 
 function pinnedCondition({ spec }: CachePreload, { nodes, expired }: Assessment): ConditionState {
-  if (!spec.pin) return condition('Pinned', 'False', 'NotWanted', 'spec.pin is false');
-  if (expired) return condition('Pinned', 'False', 'Expired', `the ttl of ${spec.ttl} is over`);
+  if (!spec.pin) return condition('Pinned', 'False', 'NotWanted', 'spec.pin is false, so agents pin nothing');
+  if (expired)
+    return condition('Pinned', 'False', 'Expired', `the operator released the pins, as the ttl of ${spec.ttl} is over`);
   const lacking = nodes.filter(({ pinned }) => !pinned);
   if (nodes.length > 0 && lacking.length === 0)
-    return condition('Pinned', 'True', 'Pinned', 'all nodes keep the files');
+    return condition('Pinned', 'True', 'Pinned', 'the agents of all nodes pin the files');
   const names = lacking.map(({ name }) => name);
-  const where = nodes.length === 0 ? 'the preload has no node yet' : `not yet on ${listed(names, { most: maxListed })}`;
+  const where =
+    nodes.length === 0
+      ? 'the CachePreload has no node yet'
+      : `agents have not pinned the files yet on ${listed(names, { most: maxListed })}`;
   return condition('Pinned', 'False', 'Pending', where);
 }
 
 function deadlineCondition(preload: CachePreload, { deadlineAt, deadlinePassed }: Assessment): ConditionState[] {
   const { deadline } = preload.spec;
   if (deadline === undefined) return [];
-  if (deadlinePassed) return [condition('DeadlineMet', 'False', 'DeadlineExceeded', `${deadline} after its creation`)];
-  if (deadlineAt === undefined) return [condition('DeadlineMet', 'True', 'Met', 'every node had everything in time')];
-  return [condition('DeadlineMet', 'Unknown', 'Counting', `until ${new Date(deadlineAt).toISOString().slice(0, 19)}Z`)];
+  if (deadlinePassed)
+    return [
+      condition('DeadlineMet', 'False', 'DeadlineExceeded', `not all bytes were there ${deadline} after the creation`),
+    ];
+  if (deadlineAt === undefined) return [condition('DeadlineMet', 'True', 'Met', 'every node had all bytes in time')];
+  return [
+    condition(
+      'DeadlineMet',
+      'Unknown',
+      'Counting',
+      `all bytes must be there by ${new Date(deadlineAt).toISOString().slice(0, 19)}Z`,
+    ),
+  ];
 }
 
 /** Pure. One sentence: what is waited for now; empty: nothing. */

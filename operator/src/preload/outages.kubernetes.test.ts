@@ -236,9 +236,7 @@ describe('CachePreloads while things go wrong', () => {
     await cluster.preload('leaves', { placement: { nodeNames: ['n1'] }, rateLimit: { origin: '1Mi' } });
     await cluster.expect('leaves', 'is on its way', ({ status }) => (status?.bytesReady ?? 0) > 0);
     await cluster.removeDataset('leaves');
-    await cluster.expect('leaves', 'waits', ({ status }) =>
-      /there is none of that name/.test(status?.waitingFor ?? ''),
-    );
+    await cluster.expect('leaves', 'waits', ({ status }) => /does not exist yet/.test(status?.waitingFor ?? ''));
     await cluster.dataset('leaves', { 'a.bin': mib });
     const { status } = await cluster.ready('leaves');
     assert.equal(status?.bytesTotal, mib);

@@ -144,7 +144,7 @@ describe('CachePreloads bring bytes to nodes', () => {
   it('wait for a Dataset that there is not yet', async () => {
     await cluster.preload('later', { placement: { replicas: 1 } });
     const waiting = await cluster.expect('later', 'waits', ({ status }) => (status?.waitingFor ?? '') !== '');
-    assert.match(waiting.status?.waitingFor ?? '', /waits for Dataset later: there is none of that name yet/);
+    assert.match(waiting.status?.waitingFor ?? '', /waits for Dataset later: it does not exist yet/);
     assert.equal(conditionOf(waiting, 'DatasetsReady').reason, 'DatasetNotFound');
     await cluster.dataset('later', { 'a.bin': 1000 });
     await cluster.ready('later');

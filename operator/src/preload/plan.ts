@@ -152,16 +152,23 @@ function released(
 function eventsOf({ spec, status }: CachePreload, { choice, newRound, wanted, expired }: Assessment): PreloadAction[] {
   const events: PreloadAction[] = [];
   if (choice.replaced.length > 0) {
-    const message = `${choice.replaced.join(', ')} cannot hold the Datasets any more; agents bring them to ${choice.nodes.join(', ')}`;
+    const message = `${choice.replaced.join(', ')} cannot hold the Datasets any more; agents bring the bytes to ${choice.nodes.join(', ')}`;
     events.push({ kind: 'event', type: 'Warning', reason: 'NodeReplaced', message });
   }
   if (newRound && (status?.revisions?.length ?? 0) > 0) {
-    const names = wanted.map(({ dataset, manifest }) => `${dataset} ${manifest.slice(0, 12)}`).join(', ');
-    events.push({ kind: 'event', type: 'Normal', reason: 'NewRevision', message: `preloads ${names}` });
+    const names = wanted
+      .map(({ dataset, manifest }) => `manifest ${manifest.slice(0, 12)} of Dataset ${dataset}`)
+      .join(', ');
+    events.push({ kind: 'event', type: 'Normal', reason: 'NewRevision', message: `agents bring ${names}` });
   }
   const pinned = status?.conditions?.find(({ type }) => type === 'Pinned');
   if (expired && pinned?.status === 'True') {
-    events.push({ kind: 'event', type: 'Normal', reason: 'PinsReleased', message: `the ttl of ${spec.ttl} is over` });
+    events.push({
+      kind: 'event',
+      type: 'Normal',
+      reason: 'PinsReleased',
+      message: `the operator released the pins, as the ttl of ${spec.ttl} is over`,
+    });
   }
   return events;
 }

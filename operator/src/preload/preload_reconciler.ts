@@ -167,7 +167,7 @@ export class PreloadReconciler implements ObjectReconciler<CachePreload, Observe
       this.#unreachable.set(uid, since);
       if (now() - since < removalTimeoutMs) return { waitingFor: message, requeueAfterMs: cleanUpAgainMs };
       // When agents answer again what is left of it is found and ended.
-      const words = `the operator could not reach agents (${message}); it removes jobs and pins when it can`;
+      const words = `the operator could not reach agents (${message}); the operator removes jobs and pins when an agent answers`;
       events.eventFor(cachePreloads, preload, 'Warning', 'RemovedWithoutAgents', words);
     }
     this.forget(objectKey(preload), preload);
@@ -223,7 +223,7 @@ export class PreloadReconciler implements ObjectReconciler<CachePreload, Observe
     const cluster = dataset?.status?.cluster ?? dataset?.spec.clusterRef?.name;
     const base = { name, registered, cluster };
     if (dataset === undefined || dataset.metadata.deletionTimestamp !== undefined) {
-      const what = dataset === undefined ? 'there is none of that name yet' : 'it is being deleted';
+      const what = dataset === undefined ? 'it does not exist yet' : 'it is being deleted';
       const trouble = { reason: 'DatasetNotFound' as const, message: `waits for Dataset ${name}: ${what}` };
       return { ...base, present: undefined, trouble };
     }

@@ -72,7 +72,7 @@ export function progressOf(
   if (missingRoom > 0)
     return { ...common, phase: 'Pending', message: `lacks ${missingRoom} bytes of free cache space` };
   const trouble = parts.map((part) => troubleOfPin(name, preload, observed, part)).find((one) => one !== undefined);
-  const waits = trouble ?? (ready ? 'is being pinned' : storedOnly(preload, agent));
+  const waits = trouble ?? (ready ? 'the agent has not pinned the files yet' : storedOnly(preload, agent));
   if (ready) return { ...common, phase: 'Pending', message: waits };
   const states = new Set(parts.map(({ state }) => state));
   if (states.has('warming')) return { ...common, phase: 'Warming', message: waits || limitsOf(agent) };
@@ -211,14 +211,14 @@ export function totalOf({ parts }: NodeProgress, field: Counted): number {
 function absence(name: string, { agents, nodes }: ObservedPreload): string {
   if (!nodes.some((node) => node.name === name)) return 'there is no such node in the StorageCluster';
   const agent = agents?.nodes.get(name);
-  if (agent === undefined) return 'its agent is away';
-  return `its agent does not serve: ${agent.reason}`;
+  if (agent === undefined) return 'the agent of the node does not answer';
+  return `the agent of the node does not serve: ${agent.reason}`;
 }
 
 /** Why it may take longer than the links would; empty: its node is given no limits. */
 function limitsOf(agent: NodeStatus | undefined): string {
   const limits = agent?.capabilities.find(({ name }) => name === 'limits');
-  return limits === undefined ? '' : `within the limits of its node (${limits.reason})`;
+  return limits === undefined ? '' : `the limits of the node apply (${limits.reason})`;
 }
 
 function troubleOfPin(
@@ -229,7 +229,7 @@ function troubleOfPin(
 ): string | undefined {
   if (pinned) return undefined;
   const trouble = pinTroubles.get(pinKey(pinOwner(metadata.uid ?? '', wanted), node));
-  return trouble && `could not be pinned: ${trouble.message}`;
+  return trouble && `the agent could not pin the files: ${trouble.message}`;
 }
 
 export function timeOf(text: string | undefined): number {

@@ -194,7 +194,7 @@ describe('memory in the status of a CachePreload', () => {
     const [, , parts] = cases[0] as (typeof cases)[0];
     const lacking = statusFor(early, scene, parts, created);
     const found = lacking.conditions.find(({ type }) => type === 'InMemory');
-    assert.deepEqual([found?.status, found?.message], ['False', 'not everything is in memory yet on b']);
+    assert.deepEqual([found?.status, found?.message], ['False', 'some bytes are not in memory yet on b']);
     assert.equal(lacking.waitingFor, 'a (0 %, 100 % in memory); b (0 %, 40 % in memory)');
     const gone = statusFor(
       early,
@@ -242,7 +242,7 @@ describe('memory in the status of a CachePreload', () => {
     assert.deepEqual(
       status.nodes?.map(({ name, message }) => [name, message]),
       [
-        ['a', 'within the limits of its node (origins: 1GiB/s)'],
+        ['a', 'the limits of the node apply (origins: 1GiB/s)'],
         ['b', ''],
       ],
     );

@@ -65,7 +65,7 @@ describe('claims', () => {
     const spec = objects.get('pvc-u-1')?.spec;
     assert.equal(spec?.capacity?.storage, '2Ki');
     assert.deepEqual(spec?.csi?.volumeAttributes, { cluster: 'main', datasetNamespace: 'team', dataset: 'llama' });
-    assert.deepEqual(events, ['Normal ProvisioningSucceeded: made volume pvc-u-1']);
+    assert.deepEqual(events, ['Normal ProvisioningSucceeded: the operator made volume pvc-u-1']);
   });
 
   it('get one volume, however often they are looked at and however the Dataset has grown', async () => {

@@ -69,7 +69,7 @@ export class ClaimReconciler implements Reconciler<PendingClaim, ObservedClaim, 
       throw thrown;
     }
     this.forget(claim.uid);
-    this.#event(claim, 'Normal', 'ProvisioningSucceeded', `made volume ${request.name}`);
+    this.#event(claim, 'Normal', 'ProvisioningSucceeded', `the operator made volume ${request.name}`);
   }
 
   /** The reflector's copy may be a moment old: a volume for a deleted claim would never be released. */

@@ -125,7 +125,7 @@ function conditionOf(
   const lack = lacks.find(({ capability }) => seen.some((agent) => capabilityOf(agent, capability)?.ready === false));
   if (lack !== undefined) return lacking(type, lack, seen);
   if (isLive && silent.length > 0) {
-    const message = `Not known, as the agents of these nodes do not serve: ${listed(silent.toSorted())}`;
+    const message = `Unknown, because the agents of these nodes do not serve: ${listed(silent.toSorted())}`;
     return condition(type, 'Unknown', 'AgentsNotReady', message);
   }
   if (seen.length === 0) {

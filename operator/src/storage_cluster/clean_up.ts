@@ -36,7 +36,7 @@ export async function keptByPods(
   const isOfCluster = (cluster: string | undefined, node: string) => nodes.has(node) && (cluster ?? name) === name;
   const pods = nodes.size === 0 ? [] : await mountingPods(api, signal, isOfCluster);
   if (pods.length === 0) return undefined;
-  const waitingFor = `Not deleted yet, because pods mount its volumes: ${namedPods(pods.sort())}; delete these pods, and it goes. To have it go now, with errors for all that these pods read: kubectl annotate storagecluster ${name} ${forceDeletionAnnotation}=true`;
+  const waitingFor = `Not deleted yet, because pods mount its volumes: ${namedPods(pods.sort())}; delete these pods, and the StorageCluster goes. To delete it now, with errors for all that these pods read: kubectl annotate storagecluster ${name} ${forceDeletionAnnotation}=true`;
   return { waitingFor, reason: 'InUse', requeueAfterMs: lookAgainMs };
 }
 

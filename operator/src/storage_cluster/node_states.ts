@@ -36,7 +36,7 @@ export function nodeStates({ nodes, agents, status, namespace, now }: NodeStates
 
 function overdue(pod: PodState, namespace: string, now: Date): PodState {
   if (pod.trouble?.reason !== startingReason || now.getTime() - pod.createdAt < startingMs) return pod;
-  const message = `Its pod has not started for a minute or more; \`kubectl -n ${namespace} describe pod ${pod.name}\` says why`;
+  const message = `The pod has not started for a minute or more; \`kubectl -n ${namespace} describe pod ${pod.name}\` says why`;
   return { ...pod, trouble: { reason: 'PodNotStarted', message } };
 }
 
@@ -50,16 +50,16 @@ function readiness(node: NodeFacts, pod: PodState | undefined, status: ClusterSt
   const no = (reason: string, message: string) => ({ ready: false, reason, message: message.slice(0, longestMessage) });
   if (pod === undefined) {
     return node.ready
-      ? no('NoPod', 'It has no pod of an agent yet')
+      ? no('NoPod', 'The node has no pod of an agent yet')
       : no(nodeNotReadyReason, 'The node itself is not ready, and has no pod of an agent');
   }
   const agent = status?.connected === true ? status.nodes.get(node.name) : undefined;
   // Agents' reports on one another are newer than those of the kubelet.
   if (agent?.ready === true && pod.running) return { ready: true, reason: 'Ready', message: '' };
   if (agent !== undefined && pod.running && agent.reason !== '') {
-    return no('AgentNotReady', `Its agent is not ready: ${agent.reason}`);
+    return no('AgentNotReady', `The agent is not ready: ${agent.reason}`);
   }
   if (!node.ready) return no(nodeNotReadyReason, 'The node itself is not ready');
   if (pod.ready) return { ready: true, reason: 'Ready', message: '' };
-  return no(pod.trouble?.reason ?? 'AgentNotReady', pod.trouble?.message ?? 'Its agent is not ready yet');
+  return no(pod.trouble?.reason ?? 'AgentNotReady', pod.trouble?.message ?? 'The agent is not ready yet');
 }

@@ -166,7 +166,7 @@ export class Observer {
     const wanted = cluster.spec.store.etcd?.replicas ?? 1;
     const ready = (set?.status?.readyReplicas ?? 0) > wanted / 2;
     const troubles = pods.flatMap(({ component, trouble }) => (component === 'etcd' && trouble ? [trouble] : []));
-    const none = { reason: 'NoPod', message: 'It has no pod yet' };
+    const none = { reason: 'NoPod', message: 'The store has no pod yet' };
     return {
       endpoints: [`https://${serviceAddress}:2379`],
       ready,

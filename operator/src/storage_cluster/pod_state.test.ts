@@ -52,13 +52,13 @@ describe('state of a pod', () => {
         conditions: [{ type: 'PodScheduled', status: 'False', message: '0/3 nodes: Insufficient memory.' }],
       },
       'PodNotScheduled',
-      /cannot be scheduled: 0\/3 nodes: Insufficient memory/,
+      /finds no node for the pod: 0\/3 nodes: Insufficient memory/,
     ],
     [
       'an image that is not there',
       { containerStatuses: [container({ state: { waiting: { reason: 'ImagePullBackOff', message: 'not found' } } })] },
       'ImageNotPulled',
-      /image of its pod cannot be pulled: not found/,
+      /cannot pull the image of the pod: not found/,
     ],
     [
       'a missing Secret',
@@ -81,9 +81,9 @@ describe('state of a pod', () => {
         ],
       },
       'CrashLoop',
-      /^Its process ended with code 8: the disk is too small$/,
+      /^The process of the pod ended with code 8: the disk is too small$/,
     ],
-    ['a restart', { containerStatuses: [ended({ exitCode: 1 })] }, 'Restarting', /^Its process ended with code 1$/],
+    ['a restart', { containerStatuses: [ended({ exitCode: 1 })] }, 'Restarting', /^The process of the pod ended with code 1$/],
     [
       'too little memory',
       { containerStatuses: [ended({ exitCode: 137, reason: 'OOMKilled' })] },

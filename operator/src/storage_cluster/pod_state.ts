@@ -71,11 +71,11 @@ function troubleOf(pod: Pod): Trouble {
   if (scheduled?.status === 'False') {
     return {
       reason: 'PodNotScheduled',
-      message: `Its pod cannot be scheduled: ${scheduled.message ?? 'no reason given'}`,
+      message: `The scheduler finds no node for the pod: ${scheduled.message ?? 'no reason given'}`,
     };
   }
   if (status?.phase === 'Failed' && status.reason !== undefined) {
-    return { reason: status.reason, message: `Its pod has failed: ${status.message ?? status.reason}` };
+    return { reason: status.reason, message: `The pod has failed: ${status.message ?? status.reason}` };
   }
   const container = status?.containerStatuses?.[0];
   const ended = container?.state?.terminated ?? container?.lastState?.terminated;
@@ -84,23 +84,23 @@ function troubleOf(pod: Pod): Trouble {
   if (waiting?.reason !== undefined && imageReasons.has(waiting.reason)) {
     return {
       reason: 'ImageNotPulled',
-      message: `The image of its pod cannot be pulled: ${waiting.message ?? waiting.reason}`,
+      message: `The kubelet cannot pull the image of the pod: ${waiting.message ?? waiting.reason}`,
     };
   }
   if (waiting?.reason?.endsWith('Error')) {
-    return { reason: waiting.reason, message: `Its pod cannot be started: ${waiting.message ?? waiting.reason}` };
+    return { reason: waiting.reason, message: `The kubelet cannot start the pod: ${waiting.message ?? waiting.reason}` };
   }
   if (ended !== undefined) return crashed('Restarting', ended);
   if (container?.state?.running !== undefined) {
-    return { reason: 'PodNotReady', message: 'Its pod is running but not ready' };
+    return { reason: 'PodNotReady', message: 'The pod is running but not ready' };
   }
-  return { reason: startingReason, message: 'Its pod is starting' };
+  return { reason: startingReason, message: 'The pod is starting' };
 }
 
 function crashed(reason: string, { exitCode, message, reason: cause }: Terminated): Trouble {
   const said = lastSentence(message ?? '');
   const how = cause === 'OOMKilled' ? 'for lack of memory (OOMKilled)' : `with code ${exitCode}`;
-  return { reason, message: `Its process ended ${how}${said === '' ? '' : `: ${said}`}` };
+  return { reason, message: `The process of the pod ended ${how}${said === '' ? '' : `: ${said}`}` };
 }
 
 /** The last line of a log: its message when it is a line of JSON, ours or etcd's, without the name of the program. */

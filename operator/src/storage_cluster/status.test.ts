@@ -50,7 +50,7 @@ describe('state of a node', () => {
       'whose agent says why it is not ready',
       stateOf([pod('n1', { ready: false })], told([nodeStatus('n1', { ready: false, reason: 'the disk is full' })])),
       'AgentNotReady',
-      /^Its agent is not ready: the disk is full$/,
+      /^The agent is not ready: the disk is full$/,
     ],
     ['whose agent serves', stateOf([pod('n1', { ready: false })], told([nodeStatus('n1')])), 'Ready', /^$/],
     ['whose agent nobody has heard of, but the kubelet', stateOf([pod('n1')]), 'Ready', /^$/],

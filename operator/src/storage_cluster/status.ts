@@ -42,7 +42,7 @@ function certificates({ certificates }: Observation): ConditionState {
   const [until, renewed] = [certificates.expiresAt, certificates.renewAt].map((time) =>
     time.toISOString().slice(0, 10),
   );
-  const message = `Certificates are valid until ${until} and renewed from ${renewed} on`;
+  const message = `The certificates are valid until ${until}; the operator renews them from ${renewed} on`;
   return condition('Certificates', 'True', 'Issued', message);
 }
 
