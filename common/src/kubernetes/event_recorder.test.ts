@@ -119,7 +119,7 @@ describe('EventRecorder', () => {
     api.fail = undefined;
     await clock.advance(10_000);
     assert.equal(events().length, 1);
-    api.fail = new HearthError('PermissionDenied', 'the namespace is being deleted');
+    api.fail = new HearthError('PermissionDenied', 'the namespace is being terminated');
     recorder.event(pod, 'Warning', 'Other', 'once');
     await clock.advance(100_000);
     api.fail = undefined;

@@ -179,7 +179,9 @@ export class EventRecorder {
         return;
       }
       const { regarding, reason } = aggregate;
-      this.#options.logger.warn('failed to write an event', {
+      // The object goes with its namespace, and nobody looks for its events.
+      const isGoing = error.code === 'PermissionDenied' && error.message.includes('being terminated');
+      this.#options.logger.log(isGoing ? 'debug' : 'warn', 'failed to write an event', {
         kind: regarding.kind,
         name: regarding.name,
         reason,

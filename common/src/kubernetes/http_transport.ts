@@ -210,7 +210,7 @@ class Limit {
       const seconds = this.#deadlineMs / 1000;
       return new HearthError('DeadlineExceeded', `The Kubernetes API did not ${what} within ${seconds} s`);
     }
-    if (this.#request.signal?.aborted) return new HearthError('Cancelled', `Gave up to ${what}`);
+    if (this.#request.signal?.aborted) return new HearthError('Cancelled', `Gave up the request to ${what}`);
     if (thrown instanceof HearthError) return thrown;
     const { code, message } = thrown as NodeJS.ErrnoException;
     return new HearthError('Unavailable', `The Kubernetes API cannot be reached to ${what}: ${message || code}`, {

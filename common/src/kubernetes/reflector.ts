@@ -126,7 +126,7 @@ export class Reflector<T extends KubernetesObject, P = T> {
         await sleep(this.#clock, this.#delayAfter(HearthError.from(thrown)), signal);
       }
     }
-    this.#synced.reject(new HearthError('Cancelled', `Gave up to list ${this.#options.type.plural}`));
+    this.#synced.reject(new HearthError('Cancelled', `Gave up the request to list ${this.#options.type.plural}`));
   }
 
   /** Never gives up: whatever went wrong, the answer is how long to wait. */

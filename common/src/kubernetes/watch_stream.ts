@@ -36,7 +36,7 @@ export async function* watchEvents<T extends KubernetesObject>(
   const silence = () => clock.schedule(idleMs, () => late(idleMs));
   let idle = silence();
   const life = clock.schedule(lifeMs, () => late(lifeMs));
-  const onAbort = () => response.destroy(new HearthError('Cancelled', `Gave up to ${what}`));
+  const onAbort = () => response.destroy(new HearthError('Cancelled', `Gave up the request to ${what}`));
   if (signal.aborted) onAbort();
   else signal.addEventListener('abort', onAbort, { once: true });
   try {
@@ -47,9 +47,13 @@ export async function* watchEvents<T extends KubernetesObject>(
     }
   } catch (thrown) {
     if (thrown instanceof HearthError) throw thrown;
-    throw new HearthError('Unavailable', `The connection broke on ${what}: ${(thrown as Error).message}`, {
-      cause: thrown,
-    });
+    throw new HearthError(
+      'Unavailable',
+      `The connection broke during the request to ${what}: ${(thrown as Error).message}`,
+      {
+        cause: thrown,
+      },
+    );
   } finally {
     idle();
     life();

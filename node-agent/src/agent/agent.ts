@@ -101,8 +101,8 @@ export class Agent {
     const { pins, keeper, volumeMounts } = this;
     this.requests = new Requests(context, { pins, keeper, volumeMounts });
     this.datasets.onEmptied(() => {
-      this.#quietly('records of mounts could not be written again', this.mounts.rewrite());
-      this.#quietly('records of pins could not be written again', this.pins.rewrite());
+      this.#quietly('failed to write the records of mounts again', this.mounts.rewrite());
+      this.#quietly('failed to write the records of pins again', this.pins.rewrite());
     });
     this.usage = new Usage(context, this.datasets, this.keeper);
     this.warmTables = new WarmTables(store, logger, clock);
@@ -150,10 +150,10 @@ export class Agent {
         this.context.logger.log(event.level, event.message, event.fields);
         return;
       case 'originChanged':
-        this.#quietly('the failure of a dataset could not be recorded', this.keeper.originChanged(event));
+        this.#quietly('failed to record that the origin of a dataset changed', this.keeper.originChanged(event));
         return;
       case 'mountEnded':
-        this.#quietly('the end of a mount could not be recorded', this.mounts.ended(event.target, event.message));
+        this.#quietly('failed to record the end of a mount', this.mounts.ended(event.target, event.message));
         return;
       default:
         event satisfies never;

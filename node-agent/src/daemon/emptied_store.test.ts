@@ -78,7 +78,10 @@ describe('agents on a store that is emptied', () => {
     await until(() => [a, b].every(({ agent }) => agent.datasets.mirror.get('d') === undefined));
     await until(async () => (await b.agent.context.store.range('nodes/')).entries.length === 2);
     await until(everybody);
-    assert.match(log, /the store is empty and has lost all datasets; add them again/);
+    assert.match(
+      log,
+      /the store lost all datasets; the operator adds them again, and without Kubernetes `hearth dataset add` does/,
+    );
     await assert.rejects(b.agent.datasets.get('d'), {
       code: 'NotFound',
       message: /dataset d was lost with the store at .*; add the dataset again/,

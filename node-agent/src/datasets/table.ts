@@ -39,7 +39,10 @@ export class DatasetTables {
       if (!reread || gone.length === 0 || this.mirror.rows().length > 0) return;
       const names = gone.map(({ id }) => id);
       for (const name of names) this.#lost.set(name, clock.date());
-      logger.error('the store is empty and has lost all datasets; add them again', { datasets: names });
+      logger.error(
+        'the store lost all datasets; the operator adds them again, and without Kubernetes `hearth dataset add` does',
+        { datasets: names },
+      );
       for (const listener of this.#emptiedListeners) listener();
     });
   }

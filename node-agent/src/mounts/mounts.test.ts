@@ -3,7 +3,7 @@ import { execFileSync, spawnSync } from 'node:child_process';
 import { closeSync, mkdtempSync, openSync, rmdirSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { epochMs, HearthError } from '@hearth/common';
+import { epochMs, HearthError, silentLogger } from '@hearth/common';
 import { until } from '@hearth/common/testing';
 import { TestCluster } from '../testing/cluster.ts';
 import { directorySource, fileRow } from '../testing/fake_origin.ts';
@@ -49,6 +49,24 @@ describe('mounts', () => {
     cluster.agent('b').onEvent({ kind: 'mountEnded', target: '/mnt/d', message: 'unmounted by hand' });
     await until(async () => (await cluster.agent('a').mounts.of('d')).length === 0);
     await cluster.agent('a').removal.remove('d', { evict: false }, soon());
+  });
+
+  it('end with a warning where another process unmounts them', async () => {
+    const agent = cluster.agent('b');
+    const ends = () => agent.onEvent({ kind: 'mountEnded', target: '/mnt/d', message: 'unmounted' });
+    const warnings: string[] = [];
+    Object.assign(agent.context, { logger: { ...silentLogger, warn: (message: string) => warnings.push(message) } });
+    const engine = cluster.engine('b');
+    const unmount = engine.unmount.bind(engine);
+    engine.unmount = async (target) => {
+      ends();
+      await unmount(target);
+    };
+    await agent.mounts.mount('d', '/mnt/d', 'auto', soon());
+    await agent.mounts.unmount('/mnt/d');
+    assert.deepEqual(warnings, []);
+    ends();
+    assert.deepEqual(warnings, ['a mount of this agent ended, though the agent did not unmount it']);
   });
 
   it('of agents that are away keep their dataset for a day, or until their nodes are known to be no more', async () => {

@@ -39,6 +39,8 @@ export class Mounts {
   readonly #table;
   readonly #departed: DepartedNodes;
   readonly #rows = new Map<string, MountRow>();
+  /** Targets that this agent unmounts now. */
+  readonly #unmounting = new Set<string>();
   /** Records of an earlier agent whose mounts are not taken over yet. Whoever mounts or unmounts there is newer. */
   readonly #inherited = new Map<string, MountRow>();
   readonly #listeners = new Set<() => void>();
@@ -230,7 +232,12 @@ export class Mounts {
   }
 
   async unmount(target: string): Promise<void> {
-    await this.#context.engine.unmount(target);
+    this.#unmounting.add(target);
+    try {
+      await this.#context.engine.unmount(target);
+    } finally {
+      this.#unmounting.delete(target);
+    }
     await this.#forget(target);
   }
 
@@ -270,9 +277,11 @@ export class Mounts {
     await this.#departed.close();
   }
 
-  /** The engine reports that another process ended a mount. */
+  /** The engine reports that a mount has ended, which no reader wants unless this agent unmounts it. */
   async ended(target: string, reason: string): Promise<void> {
-    this.#context.logger.warn('lost a mount', { target, reason });
+    if (!this.#unmounting.has(target)) {
+      this.#context.logger.warn('a mount of this agent ended, though the agent did not unmount it', { target, reason });
+    }
     await this.#forget(target);
   }
 

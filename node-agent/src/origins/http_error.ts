@@ -119,7 +119,7 @@ export function connectionError(thrown: unknown, host: string, proxy = ''): { er
   }
   const error = new HearthError(
     'Unavailable',
-    `${host} cannot be reached (${code}); check that it runs and that a firewall lets us through`,
+    `${host} cannot be reached (${code}); check that the server runs and that firewalls let the agent through`,
   );
   return { error, mayPass: true };
 }

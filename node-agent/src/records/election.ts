@@ -93,6 +93,6 @@ export class Election {
     );
     if (!result.succeeded) return;
     this.#wonAt = result.revision;
-    this.#logger.info('elected leader among the agents', { key: this.#key });
+    this.#logger.info('this agent was elected leader of the agents', { key: this.#key });
   }
 }

@@ -86,7 +86,10 @@ export class WarmPart {
       if (error !== undefined && this.job.pin && this.job.pinOwner === '' && !isSuspension(error))
         await this.#pins.unpin(this.job.dataset, pinOwner(this.job));
       if (error === undefined) await this.#stored();
-      else logger.warn('a warm job stopped early on this node', { job: name, error });
+      else {
+        const level = error.code === 'Cancelled' ? 'info' : 'warn';
+        logger.log(level, 'a warm job stopped early on this node', { job: name, error });
+      }
       if (error === undefined || !isSuspension(error))
         await this.#report(this.#record(endState(error), last, error), true);
     } catch (thrown) {

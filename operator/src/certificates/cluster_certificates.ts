@@ -97,7 +97,7 @@ export async function planCertificates(
 
   if ((observed.secret?.secret ?? '').trim().length < 16) {
     const secret = randomBytes(32).toString('base64');
-    put({ role: 'secret', type: 'Opaque', texts: { secret }, reason: 'there is none' });
+    put({ role: 'secret', type: 'Opaque', texts: { secret }, reason: 'there was none' });
   }
 
   const complete = texts as Record<SecretRole, SecretTexts>;

@@ -19,7 +19,7 @@ export function expiryTime(certificate: string): Date | undefined {
 /** Why the authority cannot be used any longer, as the end of a sentence; undefined when it can. */
 export function authorityFault(authority: Partial<CertificateAndKey>, now: Date): string | undefined {
   const certificate = parse(authority.certificate);
-  if (certificate === undefined) return 'there is none';
+  if (certificate === undefined) return 'there was none';
   if (!certificate.ca) return 'it is not an authority';
   if (!belongs(certificate, authority.key)) return 'its key does not belong to it';
   return ageFault(certificate, now);
@@ -33,7 +33,7 @@ export function leafFault(
   now: Date,
 ): string | undefined {
   const certificate = parse(leaf.certificate);
-  if (certificate === undefined) return 'there is none';
+  if (certificate === undefined) return 'there was none';
   if (!belongs(certificate, leaf.key)) return 'its key does not belong to it';
   const issuer = new X509Certificate(authority.certificate);
   if (!certificate.checkIssued(issuer) || !certificate.verify(issuer.publicKey)) {

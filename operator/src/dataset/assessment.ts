@@ -175,8 +175,9 @@ export function secretLack(
     case 'unavailable':
       return { reason: 'SecretUnavailable', message: `the operator cannot read the Secret ${name}: ${secret.message}` };
     case 'keysMissing': {
-      const has = secret.present.length === 0 ? 'has no keys' : `has ${secret.present.slice(0, 10).join(', ')}`;
-      const message = `the Secret ${name} has no usable value for ${secret.keys.join(' and ')}, which a source of kind ${kind} needs; it ${has}`;
+      const has =
+        secret.present.length === 0 ? 'it has no keys' : `its keys are ${secret.present.slice(0, 10).join(', ')}`;
+      const message = `the Secret ${name} has no usable value for ${secret.keys.join(' and ')}, which a source of kind ${kind} needs; ${has}`;
       return { reason: 'SecretKeyMissing', message };
     }
   }

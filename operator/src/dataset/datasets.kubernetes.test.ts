@@ -109,7 +109,7 @@ describe('Datasets in a real API server', () => {
     await cluster.reason('gated', 'SecretNotFound');
     await cluster.kubectl('create', 'secret', 'generic', 'hub', '--from-literal=password=hf_wrongkey');
     const missing = await cluster.reason('gated', 'SecretKeyMissing');
-    assert.match(conditionOf(missing, 'Ready')?.message ?? '', /no usable value for token, .*; it has password$/);
+    assert.match(conditionOf(missing, 'Ready')?.message ?? '', /no usable value for token, .*; its keys are password$/);
     assert.equal(agents.called('addDataset').length, 0, 'no agent is asked without credentials');
     await cluster.kubectl('patch', 'secret', 'hub', '-p', '{"stringData":{"token":"hf_first"}}');
     await cluster.reason('gated', 'Ready');

@@ -94,7 +94,7 @@ describe('status of a Dataset', () => {
     assert.deepEqual(ready(secret, observed({ secret: keys })), [
       'False',
       'SecretKeyMissing',
-      'the Secret team/s has no usable value for token, which a source of kind hub needs; it has password',
+      'the Secret team/s has no usable value for token, which a source of kind hub needs; its keys are password',
     ]);
     assert.equal(condition('CredentialsReady', secret, observed({ secret: keys }))?.[1], 'SecretKeyMissing');
     assert.equal(condition('ClusterResolved', secret, observed({ secret: keys }))?.[0], 'True');

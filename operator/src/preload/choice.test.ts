@@ -62,8 +62,8 @@ describe('nodes of a CachePreload', () => {
     assert.equal(trouble?.reason, 'TooFewNodes');
     assert.equal(
       trouble?.message,
-      '4 nodes are wanted, and 1 of 5 qualify: b has no agent; c has an agent that does not serve: ; ' +
-        'd lacks 600 bytes of free cache space; e does not have the labels of nodeSelector',
+      'spec.placement.replicas asks for 4 nodes, and 1 of 5 qualify: b has no agent; c has an agent that does not serve: ; ' +
+        'e does not have the labels of nodeSelector; the cache of d lacks 600 bytes',
     );
     assert.deepEqual([...cramped], [['d', 600]]);
   });

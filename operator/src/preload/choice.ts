@@ -1,4 +1,4 @@
-import { listed } from '@hearth/common';
+import { counted, listed } from '@hearth/common';
 import type { CachePreload } from '@hearth/common/resources';
 import { hasLabels } from '../kubernetes/index.ts';
 import type { ObservedNode, ObservedPreload } from './observation.ts';
@@ -85,9 +85,9 @@ function chooseReplicas(
   if (nodes.length === replicas) return { nodes, trouble: undefined, cramped: new Map(), replaced };
   const others = [
     ...Array.from(unfit, ([name, reason]) => `${name} ${reason}`),
-    ...Array.from(cramped, ([name, bytes]) => `${name} lacks ${bytes} bytes of free cache space`),
+    ...Array.from(cramped, ([name, bytes]) => `the cache of ${name} lacks ${bytes} bytes`),
   ].sort();
-  const message = `${replicas} nodes are wanted, and ${nodes.length} of ${observed.nodes.length} qualify${others.length === 0 ? '' : `: ${listed(others, { most: 10, separator: '; ' })}`}`;
+  const message = `spec.placement.replicas asks for ${counted(replicas, 'node')}, and ${nodes.length} of ${observed.nodes.length} qualify${others.length === 0 ? '' : `: ${listed(others, { most: 10, separator: '; ' })}`}`;
   return { nodes, trouble: { reason: 'TooFewNodes', message }, cramped, replaced };
 }
 

@@ -158,7 +158,10 @@ describe('CachePreloads bring bytes to nodes', () => {
     const few = await cluster.expect('many', 'has what there is', ({ status }) => status?.nodesReady === 2);
     const chosen = conditionOf(few, 'NodesChosen');
     assert.equal(chosen.reason, 'TooFewNodes');
-    assert.equal(chosen.message, '3 nodes are wanted, and 2 of 3 qualify: n3 does not have the labels of nodeSelector');
+    assert.equal(
+      chosen.message,
+      'spec.placement.replicas asks for 3 nodes, and 2 of 3 qualify: n3 does not have the labels of nodeSelector',
+    );
     assert.equal(conditionOf(few, 'Ready').reason, 'TooFewNodes');
     await cluster.kubernetes.kubectl('label', 'node', 'n3', 'pool=gpu');
     await cluster.ready('many');

@@ -70,7 +70,11 @@ export function progressOf(
   const failed = parts.find(({ state }) => state === 'failed');
   if (failed !== undefined) return { ...common, phase: 'Failed', message: failed.message };
   if (missingRoom > 0)
-    return { ...common, phase: 'Pending', message: `lacks ${missingRoom} bytes of free cache space` };
+    return {
+      ...common,
+      phase: 'Pending',
+      message: `the cache lacks ${missingRoom} bytes; raise its budget, or unpin other data`,
+    };
   const trouble = parts.map((part) => troubleOfPin(name, preload, observed, part)).find((one) => one !== undefined);
   const waits = trouble ?? (ready ? 'the agent has not pinned the files yet' : storedOnly(preload, agent));
   if (ready) return { ...common, phase: 'Pending', message: waits };

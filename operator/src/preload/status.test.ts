@@ -102,7 +102,7 @@ describe('status of a CachePreload', () => {
       [space?.status, space?.message],
       ['True', 'the caches lack 600 bytes on a; raise their budgets, or unpin other data'],
     );
-    assert.equal(status.nodes?.[0]?.message, 'lacks 600 bytes of free cache space');
+    assert.equal(status.nodes?.[0]?.message, 'the cache lacks 600 bytes; raise its budget, or unpin other data');
   });
 
   it('says what failed and when it is tried again, and keeps what is there', () => {

@@ -231,6 +231,18 @@ describe('reconcileObject', () => {
     assert.deepEqual(api.calls, []);
   });
 
+  it('reports nothing of an object that an earlier pass let go', async () => {
+    await make(['b']);
+    await pass();
+    const stale = structuredClone(present());
+    assert.ok(stale?.metadata);
+    stale.metadata.deletionTimestamp = '2026-01-01T00:00:00Z';
+    events.length = 0;
+    api.objects.clear();
+    assert.deepEqual(await pass({ get: () => stale }), {});
+    assert.deepEqual(events, []);
+  });
+
   it('has nothing to do for objects that are gone, before or while it works', async () => {
     assert.deepEqual(await pass(), {});
     await make(['b']);

@@ -1,4 +1,4 @@
-import { HearthError, type Logger, systemClock } from '@hearth/common';
+import { HearthError, ignoring, type Logger, systemClock } from '@hearth/common';
 import type { EventRecorder, KubernetesClient, ReconcileResult, Reflector } from '@hearth/common/kubernetes';
 import { condition, findCondition, withFailure, writtenConditions } from './conditions.ts';
 import { addFinalizer, hasFinalizer, removeFinalizer } from './finalizer.ts';
@@ -73,7 +73,8 @@ class Shell<T extends ReconciledObject, Observed, Action> {
     try {
       const result = await reconciler.cleanUp(object, signal);
       if (result === 'done') {
-        await removeFinalizer(api, reconciler.type, object, signal);
+        // A pass before this one, which the watch has not shown yet, has let the object go.
+        await removeFinalizer(api, reconciler.type, object, signal).catch(ignoring('NotFound'));
         return {};
       }
       const { waitingFor: message, reason = 'Deleting', requeueAfterMs = cleanUpAgainMs } = result;

@@ -83,7 +83,12 @@ describe('state of a pod', () => {
       'CrashLoop',
       /^The process of the pod ended with code 8: the disk is too small$/,
     ],
-    ['a restart', { containerStatuses: [ended({ exitCode: 1 })] }, 'Restarting', /^The process of the pod ended with code 1$/],
+    [
+      'a restart',
+      { containerStatuses: [ended({ exitCode: 1 })] },
+      'Restarting',
+      /^The process of the pod ended with code 1$/,
+    ],
     [
       'too little memory',
       { containerStatuses: [ended({ exitCode: 137, reason: 'OOMKilled' })] },

@@ -88,7 +88,10 @@ function troubleOf(pod: Pod): Trouble {
     };
   }
   if (waiting?.reason?.endsWith('Error')) {
-    return { reason: waiting.reason, message: `The kubelet cannot start the pod: ${waiting.message ?? waiting.reason}` };
+    return {
+      reason: waiting.reason,
+      message: `The kubelet cannot start the pod: ${waiting.message ?? waiting.reason}`,
+    };
   }
   if (ended !== undefined) return crashed('Restarting', ended);
   if (container?.state?.running !== undefined) {

@@ -20,7 +20,7 @@ function isBelieved(texts: SecretTexts, bundle: string): boolean {
 describe('certificates of the webhook', () => {
   it('are made once, for the name of the Service', async () => {
     const first = await plan({}, '');
-    assert.match(first.reason ?? '', /authority was renewed: there is none/);
+    assert.match(first.reason ?? '', /new authority was needed: there was none/);
     const leaf = new X509Certificate(first.texts['tls.crt'] ?? '');
     assert.equal(leaf.subjectAltName, `DNS:${name}`);
     assert.ok(isBelieved(first.texts, first.texts['ca.crt'] ?? ''));
@@ -40,7 +40,7 @@ describe('certificates of the webhook', () => {
     assert.equal(renewed.texts['ca.crt'], bundle);
     assert.notEqual(renewed.texts['tls.crt'], texts['tls.crt']);
     for (const damage of [{ 'tls.key': '' }, { 'tls.crt': 'x' }]) {
-      assert.match((await plan({ ...texts, ...damage }, bundle)).reason ?? '', /certificate was renewed/);
+      assert.match((await plan({ ...texts, ...damage }, bundle)).reason ?? '', /new certificate was needed/);
     }
     const other = await planWebhookCertificates('hearth-webhook.other.svc', texts, bundle, now);
     assert.match(other.reason ?? '', /for other names/);

@@ -44,7 +44,7 @@ export async function planWebhookCertificates(
   if (fault !== undefined) {
     authority = await createAuthority('Hearth webhook', now);
     bundle = [authority.certificate, ...bundle];
-    reasons.push(`the authority was renewed: ${fault}`);
+    reasons.push(`a new authority was needed: ${fault}`);
   } else if (bundle.join('') !== before) {
     reasons.push('a former authority in it has expired');
   }
@@ -56,7 +56,7 @@ export async function planWebhookCertificates(
   const leafReason = mayStay ? undefined : leafFault(leaf, authority, request, now);
   if (leafReason !== undefined) {
     leaf = await issueLeaf(authority, request, now);
-    reasons.push(`the certificate was renewed: ${leafReason}`);
+    reasons.push(`a new certificate was needed: ${leafReason}`);
   }
 
   const renewals = [authority.certificate, leaf.certificate].map((one) => renewalTime(one)?.getTime() ?? 0);
