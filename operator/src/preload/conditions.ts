@@ -60,7 +60,7 @@ function readyOf(preload: CachePreload, observed: ObservedPreload, assessment: A
   if (nodes.some(({ missingRoom }) => missingRoom > 0)) return not('InsufficientSpace', waiting);
   if (choice.trouble !== undefined) return not(choice.trouble.reason, choice.trouble.message);
   if (phases.has('Gone')) return not('NodesGone', waiting);
-  return not('Pending', waiting);
+  return not('Pending', `waits for ${waiting}`);
 }
 
 /** True when pods that start now on its nodes find everything there, if only in memory. */

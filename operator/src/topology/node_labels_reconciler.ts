@@ -67,7 +67,7 @@ export class NodeLabelsReconciler implements Reconciler<NodeFacts, ObservedNode,
     const cluster = this.#options.clusters.get(stale[0]?.cluster ?? '');
     // Of one that is being deleted the condition Ready names the pods of all nodes.
     if (pods.length === 0 || cluster === undefined || cluster.metadata.deletionTimestamp !== undefined) return actions;
-    const message = `Node ${name} has left node group ${stale[0]?.group}, but the agent stays there, because pods mount volumes: ${namedPods(pods)}; delete these pods, and the agent goes. To have it go now, with errors for all that these pods read: kubectl label node ${name} ${agentsLabel(cluster.metadata.name)}-`;
+    const message = `Node ${name} has left node group ${stale[0]?.group}, but the agent stays there, because pods mount volumes: ${namedPods(pods)}; delete these pods, and the agent goes. To remove the agent now, with errors for all that these pods read: kubectl label node ${name} ${agentsLabel(cluster.metadata.name)}-`;
     if (this.#reported.get(name) !== message) actions.push({ kind: 'report', cluster, message });
     return actions;
   }
