@@ -12,9 +12,9 @@ const execute = promisify(execFile);
 
 export const toolNames: string[] = modules.flatMap((module) => Object.keys(module.programs));
 
-/** Without those that only benchmarks run. */
-export const testToolNames: string[] = modules.flatMap(({ forBenchmarks, programs }) =>
-  forBenchmarks ? [] : Object.keys(programs),
+/** Without programs that benchmarks or releases alone start. */
+export const testToolNames: string[] = modules.flatMap(({ notForTests, programs }) =>
+  notForTests ? [] : Object.keys(programs),
 );
 
 /**

@@ -11,8 +11,8 @@ export interface Module {
   /** Needs a C compiler and libraries (`packages` of scripts/setup.sh). */
   cgo?: boolean;
   tags?: string;
-  /** Only what is measured is measured beside it: tests do without. */
-  forBenchmarks?: true;
+  /** Benchmarks or releases alone start it: tests do without. */
+  notForTests?: true;
   /** Variables set at link time, for programs that do not take their version from the module. */
   variables?: (version: string) => Record<string, string>;
 }
@@ -69,6 +69,37 @@ export const modules: Module[] = [
     variables: (version) => ({ 'helm.sh/helm/v4/internal/version.version': version }),
   },
   {
+    folder: 'helm3',
+    module: 'helm.sh/helm/v3',
+    programs: { helm3: 'helm.sh/helm/v3/cmd/helm' },
+    variables: (version) => {
+      // Without these it takes every cluster that it cannot ask for Kubernetes 1.20.
+      const [, minor = ''] = requiredVersion('helm3', 'k8s.io/client-go').split('.');
+      const release = { k8sVersionMajor: '1', k8sVersionMinor: minor };
+      return {
+        'helm.sh/helm/v3/internal/version.version': version,
+        ...Object.fromEntries(
+          ['chartutil', 'lint/rules'].flatMap((path) =>
+            Object.entries(release).map(([name, value]) => [`helm.sh/helm/v3/pkg/${path}.${name}`, value]),
+          ),
+        ),
+      };
+    },
+  },
+  {
+    folder: 'registry',
+    module: 'github.com/distribution/distribution/v3',
+    programs: { registry: 'github.com/distribution/distribution/v3/cmd/registry' },
+    variables: (version) => ({ 'github.com/distribution/distribution/v3/version.version': version }),
+  },
+  {
+    folder: 'syft',
+    module: 'github.com/anchore/syft',
+    programs: { syft: 'github.com/anchore/syft/cmd/syft' },
+    notForTests: true,
+    variables: (version) => ({ 'main.version': version }),
+  },
+  {
     folder: 'csi-sanity',
     module: 'github.com/kubernetes-csi/csi-test/v5',
     programs: { 'csi-sanity': 'github.com/kubernetes-csi/csi-test/v5/cmd/csi-sanity' },
@@ -83,7 +114,7 @@ export const modules: Module[] = [
     folder: 's5cmd',
     module: 'github.com/peak/s5cmd/v2',
     programs: { s5cmd: 'github.com/peak/s5cmd/v2' },
-    forBenchmarks: true,
+    notForTests: true,
   },
   { folder: 'kwok', module: 'sigs.k8s.io/kwok', programs: { kwok: 'sigs.k8s.io/kwok/cmd/kwok' } },
 ];
@@ -91,16 +122,18 @@ export const modules: Module[] = [
 export const moduleFolder = (module: Module): string => join(import.meta.dirname, module.folder);
 
 /** The version of the module that go.mod requires, with its `v`. */
-export function versionOf(module: Module): string {
-  const lines = readFileSync(join(moduleFolder(module), 'go.mod'), 'utf8').split('\n');
+export const versionOf = ({ folder, module }: Module): string => requiredVersion(folder, module);
+
+function requiredVersion(folder: string, module: string): string {
+  const lines = readFileSync(join(import.meta.dirname, folder, 'go.mod'), 'utf8').split('\n');
   for (const line of lines) {
     const [path, version] = line
       .replace(/^require /, '')
       .trim()
       .split(' ');
-    if (path === module.module && version?.startsWith('v')) return version;
+    if (path === module && version?.startsWith('v')) return version;
   }
-  throw new Error(`${module.folder}/go.mod does not require ${module.module}`);
+  throw new Error(`${folder}/go.mod does not require ${module}`);
 }
 
 /** The Go version that the module's go.mod asks for, such as 1.26.0. */

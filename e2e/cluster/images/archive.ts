@@ -12,6 +12,7 @@ import {
 import { dirname, join } from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { must } from '@hearth/common/testing';
+import { type Architecture, ownArchitecture } from './buildah.ts';
 
 export interface ImageContents {
   /** `REPOSITORY:TAG` */
@@ -24,6 +25,8 @@ export interface ImageContents {
   links?: Record<string, string>;
   entrypoint: string[];
   environment?: string[];
+  /** The processor of its programs, when it is not this machine's. */
+  architecture?: Architecture;
 }
 
 /**
@@ -54,7 +57,7 @@ export async function writeImage(path: string, contents: ImageContents): Promise
     const layer = join(folder, 'layer.tar');
     await tar(layer, tree, '.');
     const configuration = JSON.stringify({
-      architecture: process.arch === 'x64' ? 'amd64' : process.arch,
+      architecture: contents.architecture ?? ownArchitecture,
       os: 'linux',
       config: { Entrypoint: contents.entrypoint, Env: ['PATH=/usr/bin:/bin', ...(contents.environment ?? [])] },
       rootfs: { type: 'layers', diff_ids: [`sha256:${await sha256(layer)}`] },

@@ -1,8 +1,9 @@
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
-import { must, root } from '@hearth/common/testing';
+import { dirname, join } from 'node:path';
+import { must, output, root } from '@hearth/common/testing';
+import { nodeOf } from '../../../scripts/kubectl/executable.ts';
 import { cacheFolder } from '../../../scripts/tools/cache.ts';
-import type { Buildah } from './buildah.ts';
+import { type Architecture, type Buildah, ownArchitecture } from './buildah.ts';
 
 /** As the images of that name do: no documentation and no translations. */
 const slimming = `path-exclude=/usr/share/doc/*
@@ -28,12 +29,37 @@ export async function ensureBaseImages(store: Buildah): Promise<void> {
   if (!(await store.hasImage(node))) await commitNode(store, debian, node);
 }
 
-async function commitDebian(store: Buildah, name: string): Promise<void> {
-  console.error('making the Debian base image (about a minute, once)');
+/** The same for another processor, under names that are returned; Node's holds its program alone. The kernel must emulate it. */
+export async function ensureForeignBaseImages(
+  store: Buildah,
+  architecture: Architecture,
+): Promise<{ debian: string; node: string }> {
+  const debian = `localhost/${architecture}/debian:bookworm-slim`;
+  const node = `localhost/${architecture}/node:${nodeVersion()}`;
+  if (!(await store.hasImage(debian))) await commitDebian(store, debian, architecture);
+  if (!(await store.hasImage(node))) {
+    const tree = join(scratch(), 'tree');
+    try {
+      const program = nodeOf(architecture === 'arm64' ? 'linux-arm64' : 'linux-x64');
+      mkdirSync(join(tree, 'usr/local/bin'), { recursive: true });
+      await must('cp', program, join(tree, 'usr/local/bin/node'));
+      await store.commitTree('scratch', tree, node, [], architecture);
+    } finally {
+      rmSync(dirname(tree), { recursive: true, force: true });
+    }
+  }
+  return { debian, node };
+}
+
+async function commitDebian(store: Buildah, name: string, architecture = ownArchitecture): Promise<void> {
+  console.error(`making the Debian base image of ${architecture} (some minutes, once)`);
   const folder = scratch();
   const tree = join(folder, 'tree');
   try {
-    await must('debootstrap', '--variant=minbase', 'bookworm', tree, 'http://deb.debian.org/debian');
+    const isOurs = architecture === ownArchitecture;
+    const options = ['--variant=minbase', `--arch=${architecture}`, ...(isOurs ? [] : ['--foreign'])];
+    await longCommand('debootstrap', [...options, 'bookworm', tree, 'http://deb.debian.org/debian']);
+    if (!isOurs) await longCommand('chroot', [tree, '/debootstrap/debootstrap', '--second-stage']);
     mkdirSync(join(tree, 'etc/dpkg/dpkg.cfg.d'), { recursive: true });
     writeFileSync(join(tree, 'etc/dpkg/dpkg.cfg.d/docker'), slimming);
     for (const path of ['usr/share/doc', 'usr/share/man', 'usr/share/info', 'usr/share/locale']) {
@@ -44,9 +70,8 @@ async function commitDebian(store: Buildah, name: string): Promise<void> {
       rmSync(join(tree, path), { recursive: true, force: true });
       mkdirSync(join(tree, path));
     }
-    await store.commitTree('scratch', tree, name, [
-      'PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin',
-    ]);
+    const path = 'PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin';
+    await store.commitTree('scratch', tree, name, [path], architecture);
   } finally {
     rmSync(folder, { recursive: true, force: true });
   }
@@ -66,6 +91,9 @@ async function commitNode(store: Buildah, base: string, name: string): Promise<v
     rmSync(folder, { recursive: true, force: true });
   }
 }
+
+/** An emulated processor takes many times as long. */
+const longCommand = (program: string, args: string[]) => output(program, args, { timeoutMs: 60 * 60_000 });
 
 function scratch(): string {
   mkdirSync(cacheFolder, { recursive: true });

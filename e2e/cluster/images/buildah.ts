@@ -4,6 +4,17 @@ import { must, run, ToolUnavailable } from '@hearth/common/testing';
 
 const minutes = 60_000;
 
+/** Of processors, as images name them. */
+export type Architecture = 'amd64' | 'arm64';
+export const ownArchitecture: Architecture = process.arch === 'arm64' ? 'arm64' : 'amd64';
+
+/** What buildx tells a Dockerfile of the machine that builds and of the one that the image is for. */
+export const platformArguments = (target: Architecture): Record<string, string> => ({
+  BUILDPLATFORM: `linux/${ownArchitecture}`,
+  BUILDARCH: ownArchitecture,
+  TARGETARCH: target,
+});
+
 /** buildah(1) with a store of its own in a folder; needs root, and neither a daemon nor a container runtime. */
 export class Buildah {
   readonly #folder: string;
@@ -17,13 +28,19 @@ export class Buildah {
     return (await this.#buildah(['inspect', '--type', 'image', name])).code === 0;
   }
 
-  /** Makes an image of another one (or `scratch`) and the files below a folder. */
-  async commitTree(base: string, tree: string, name: string, environment: string[]): Promise<void> {
+  /** Makes an image of another one (or `scratch`) and the files below a folder, for this machine's processor or another. */
+  async commitTree(
+    base: string,
+    tree: string,
+    name: string,
+    environment: string[],
+    architecture = ownArchitecture,
+  ): Promise<void> {
     const container = (await this.#must(['from', '--pull-never', base])).trim();
     try {
       await this.#must(['copy', '--quiet', container, tree, '/']);
       const settings = environment.flatMap((variable) => ['--env', variable]);
-      await this.#must(['config', ...settings, '--cmd', '/bin/bash', container]);
+      await this.#must(['config', '--arch', architecture, ...settings, '--cmd', '/bin/bash', container]);
       await this.#must(['commit', '--quiet', container, name]);
     } finally {
       await this.#buildah(['rm', container]);
@@ -38,6 +55,11 @@ export class Buildah {
       ...options.volumes.flatMap((volume) => ['--volume', volume]),
       context,
     ]);
+  }
+
+  /** Writes an image into a folder that is an OCI layout (OCI image specification 1.1), under a name of the layout's index. */
+  async saveLayout(name: string, layout: string, reference: string): Promise<void> {
+    await this.#must(['push', '--quiet', '--format', 'oci', name, `oci:${layout}:${reference}`]);
   }
 
   /** Writes an image as a docker-archive. */

@@ -9,13 +9,13 @@ import {
   utimesSync,
   writeFileSync,
 } from 'node:fs';
-import { homedir } from 'node:os';
 import { join } from 'node:path';
 import { must, root } from '@hearth/common/testing';
 import { cacheFolder } from '../../../scripts/tools/cache.ts';
 import { lock } from '../../../scripts/tools/lock.ts';
 import { ensureBaseImages, nodeVersion } from './base_images.ts';
-import { Buildah } from './buildah.ts';
+import { buildSettings } from './build_settings.ts';
+import { Buildah, ownArchitecture, platformArguments } from './buildah.ts';
 import { ImageSources } from './image_sources.ts';
 
 /** The image of this checkout, as pods name it. */
@@ -83,29 +83,12 @@ async function build(folder: string, sources: string, archive: string): Promise<
   await store.tidy(storeLimitBytes);
   await ensureBaseImages(store);
   await store.build(sources, 'localhost/hearth', {
-    args: { NODE_VERSION: nodeVersion() },
-    volumes: [...aptSettings(), ...npmSettings(folder)],
+    args: { NODE_VERSION: nodeVersion(), ...platformArguments(ownArchitecture) },
+    volumes: buildSettings(folder),
   });
   rmSync(`${archive}.new`, { force: true });
   await store.save('localhost/hearth', `${archive}.new`, hearthImageName);
   renameSync(`${archive}.new`, archive);
-}
-
-/** Where this machine gets Debian packages from. */
-function aptSettings(): string[] {
-  return ['/etc/apt/sources.list.d', '/etc/apt/apt.conf.d'].filter(existsSync).map((path) => `${path}:${path}:ro`);
-}
-
-/** How this machine reaches the npm registry, with the certificates that it trusts for it. */
-function npmSettings(folder: string): string[] {
-  const certificates = '/etc/ssl/certs/ca-certificates.crt';
-  if (!existsSync(certificates)) return [];
-  const own = join(homedir(), '.npmrc');
-  const lines = existsSync(own) ? readFileSync(own, 'utf8').split('\n') : [];
-  const settings = [...lines.filter((line) => !line.startsWith('cafile=')), 'cafile=/run/build-certificates.crt'];
-  const file = join(folder, 'npmrc');
-  writeFileSync(file, settings.join('\n'), { mode: 0o600 });
-  return [`${file}:/root/.npmrc:ro`, `${certificates}:/run/build-certificates.crt:ro`];
 }
 
 function removeOld(folder: string): void {
