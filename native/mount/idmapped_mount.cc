@@ -46,7 +46,8 @@ Result<OwnedFd> makeUserNamespace() {
     // its own.
     endWithParent(parent);
     close_range(0, ~0U, 0);
-    for (;;) syscall(SYS_pause);
+    // pause(2) is missing on arm64.
+    for (;;) syscall(SYS_ppoll, nullptr, 0, nullptr, nullptr, 0);
   }
   OwnedFd space;
   const bool mapped = writeMap(child, "uid_map") && writeMap(child, "gid_map");
