@@ -12,6 +12,8 @@ if "HEARTH_GD2FS_SERVE" not in os.environ:
 import pygd2fs
 
 PATH = "/dataset/test/file"
+# No request of these tests is to end by its time, also on a machine that stands still for minutes.
+TIMEOUT_MS = 3_600_000
 
 
 class AgentTest(unittest.TestCase):
@@ -37,7 +39,7 @@ class AgentTest(unittest.TestCase):
         self.iomem = self.client.RegIOMEM(ctypes.addressof(self.memory), len(self.memory))
 
     def connect(self):
-        client = pygd2fs.Client(self.address, ["tcp://127.0.0.1"], "test", iothreads=1)
+        client = pygd2fs.Client(self.address, ["tcp://127.0.0.1"], "test", iothreads=1, timeout=TIMEOUT_MS)
         self.addCleanup(client.close)
         return client
 

@@ -26,7 +26,7 @@ class AsyncioTest(AgentTest):
         threads = threading.active_count()
         request = self.client.Read(PATH, 3, [self.sge(READS * EACH, 10)])
         ended = asyncio.run(self.read_all(self.client, READS))
-        self.assertTrue(all((one.Status(), one.Value()) == (0, EACH) for one in ended))
+        self.assertEqual({(one.Status(), one.Value()) for one in ended}, {(0, EACH)})
         self.assertEqual(self.memory.raw[: READS * EACH], self.expected[: READS * EACH])
         self.assertEqual(self.client.Wait(-1), [request])
         self.assertEqual(threading.active_count(), threads)
