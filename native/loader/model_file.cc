@@ -16,10 +16,15 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "safetensors files are little-endian");
 
-std::array<std::uint64_t, 5> identityOf(const struct stat& info) {
-  return {info.st_dev, info.st_ino, static_cast<std::uint64_t>(info.st_size),
+// A writer can put the time of modification back (utimensat(2)), but not the time of change.
+FileIdentity identityOf(const struct stat& info) {
+  return {info.st_dev,
+          info.st_ino,
+          static_cast<std::uint64_t>(info.st_size),
           static_cast<std::uint64_t>(info.st_mtim.tv_sec),
-          static_cast<std::uint64_t>(info.st_mtim.tv_nsec)};
+          static_cast<std::uint64_t>(info.st_mtim.tv_nsec),
+          static_cast<std::uint64_t>(info.st_ctim.tv_sec),
+          static_cast<std::uint64_t>(info.st_ctim.tv_nsec)};
 }
 
 bool isSameFile(const struct stat& a, const struct stat& b) {
@@ -127,7 +132,7 @@ Status ModelFile::read(std::byte* into, std::uint64_t offset, std::uint64_t size
   return {};
 }
 
-std::array<std::uint64_t, 5> ModelFile::identity() const { return identityOf(opened_); }
+FileIdentity ModelFile::identity() const { return identityOf(opened_); }
 
 Status ModelFile::checkLayout(const ModelLayout& layout) const {
   std::unordered_map<std::string_view, const TensorEntry*> mine;
@@ -148,10 +153,12 @@ Status ModelFile::checkLayout(const ModelLayout& layout) const {
 Status ModelFile::checkUnchanged() const {
   struct stat now {};
   if (fstat(file_.get(), &now) != 0) return errnoError(errno, "stat " + path_);
-  const bool isWritten = !isSameFile(now, opened_);
-  if (!isWritten && stat(path_.c_str(), &now) == 0 && isSameFile(now, opened_)) return {};
+  struct stat named {};
+  const bool isReplaced = stat(path_.c_str(), &named) != 0 || named.st_dev != opened_.st_dev ||
+                          named.st_ino != opened_.st_ino;
+  if (!isReplaced && isSameFile(now, opened_)) return {};
   return Error{ErrorCode::kOriginChanged,
-               path_ + (isWritten ? " was written" : " was replaced") +
+               path_ + (isReplaced ? " was replaced" : " was written") +
                    " while it was loaded; load it again when its writer is done"};
 }
 

@@ -19,6 +19,9 @@ namespace hearth {
 // Reads go past the page cache at multiples of this, in file and memory.
 inline constexpr std::uint64_t kDirectReadAlignment = 4096;
 
+// Of struct stat: where the file is, its size, and when it was written and changed.
+using FileIdentity = std::array<std::uint64_t, 7>;
+
 // How somebody else has read the header of a file.
 struct ModelLayout {
   std::uint64_t dataOffset = 0;
@@ -39,7 +42,7 @@ class ModelFile {
   [[nodiscard]] std::uint64_t dataOffset() const { return dataOffset_; }
   [[nodiscard]] std::uint64_t bytes() const { return bytes_; }
   // Equal for two openings of the same file that nobody has written in between.
-  [[nodiscard]] std::array<std::uint64_t, 5> identity() const;
+  [[nodiscard]] FileIdentity identity() const;
 
   // Reads exactly `size` bytes; waits for the disk. Where offset and memory are aligned and the
   // page cache lacks the bytes, they go past it, in whole pages: memory up to the next multiple of
@@ -54,7 +57,8 @@ class ModelFile {
   // kOriginChanged when the header is not the one that `layout` came from.
   [[nodiscard]] Status checkLayout(const ModelLayout& layout) const;
 
-  // kOriginChanged when the file was written since open(), or its path now names another one.
+  // kOriginChanged when the file was written since open(), or its path now names another one; also
+  // when its owner, mode or number of links has changed, which cannot be told from writes.
   [[nodiscard]] Status checkUnchanged() const;
 
  private:

@@ -1,7 +1,9 @@
 #include "loader/model_loader.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 
@@ -162,6 +164,24 @@ TEST_F(ModelLoaderTest, RefusesAFileThatIsWrittenMeanwhile) {
   const auto model = load({path}, options);
   EXPECT_EQ(model.code(), ErrorCode::kOriginChanged);
   EXPECT_THAT(model.error().message, HasSubstr("was written"));
+}
+
+TEST_F(ModelLoaderTest, RefusesAWrittenFileWhoseTimeIsPutBack) {
+  const std::string path = writeModel("1", "", 16);
+  const auto file = ModelFile::open(path);
+  ASSERT_TRUE(file.ok());
+  struct stat before {
+  }, now{};
+  ASSERT_EQ(stat(path.c_str(), &before), 0);
+  // A clock of the file system that ticks slowly gives two changes the same time.
+  do {
+    std::fstream(path, std::ios::in | std::ios::out).seekp(1000).put('x');
+    const timespec times[] = {before.st_atim, before.st_mtim};
+    ASSERT_EQ(utimensat(AT_FDCWD, path.c_str(), times, 0), 0);
+    ASSERT_EQ(stat(path.c_str(), &now), 0);
+  } while (now.st_ctim.tv_sec == before.st_ctim.tv_sec &&
+           now.st_ctim.tv_nsec == before.st_ctim.tv_nsec);
+  EXPECT_EQ((*file)->checkUnchanged().code(), ErrorCode::kOriginChanged);
 }
 
 TEST_F(ModelLoaderTest, RefusesAFileThatIsReplacedMeanwhile) {
