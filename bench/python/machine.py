@@ -41,6 +41,15 @@ def touch_pages(arrays: list[np.ndarray]) -> int:
     return sum(int(array.reshape(-1).view(np.uint8)[::4096].sum()) for array in arrays)
 
 
+def back_free_memory(size: int) -> None:
+    """Touches memory and frees it again.
+
+    A host can take free memory of a virtual machine back (free page reporting), and the next touch of such a page
+    takes 20 times as long. Without this call the first loader after a pause would pay that price for all of them.
+    """
+    np.ones(size, dtype=np.uint8)
+
+
 class Source:
     """Bytes in memory, as many as the files have, of which memcpy makes copies."""
 
@@ -48,7 +57,7 @@ class Source:
         self._bytes = np.ones(size, dtype=np.uint8)
 
     def copy_seconds(self) -> float:
-        """Of a copy into memory that the kernel has to give first, as to a loader."""
+        """Of a copy into new memory, whose pages the kernel has to clear and map first, as a loader's."""
         started = time.perf_counter()
         copy = self._bytes.copy()
         seconds = time.perf_counter() - started
