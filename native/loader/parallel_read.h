@@ -19,7 +19,7 @@ struct ReadOptions {
   // plan. False ends the load with kCancelled.
   std::function<bool(std::uint64_t done, std::uint64_t total)> progress;
 };
-inline constexpr unsigned kDefaultReaders = 8;
+inline constexpr unsigned kDefaultReaders = 16;
 inline constexpr unsigned kMaxReaders = 256;
 
 // A file's plan and the memory for it, of plan->memoryBytes, aligned to kDirectReadAlignment.
