@@ -24,19 +24,22 @@ export class Cluster {
   readonly nodes: string[];
   readonly #agents: Agents;
   readonly #release: string;
+  readonly #placeOf: ClusterOptions['placeOf'];
 
-  private constructor(agents: Agents, release: string) {
+  private constructor(agents: Agents, { release = root, placeOf }: ClusterOptions) {
     this.nodes = [...agents.agents.keys()];
     this.#agents = agents;
     this.#release = release;
+    this.#placeOf = placeOf;
   }
 
   static async start(
     folder: string,
     nodes: string[],
     budgetBytes: number,
-    { release = root, placeOf, memoryBytes }: ClusterOptions = {},
+    options: ClusterOptions = {},
   ): Promise<Cluster> {
+    const { release = root, placeOf, memoryBytes } = options;
     const agents = await Agents.start(nodes, {
       folder,
       release,
@@ -54,10 +57,10 @@ export class Cluster {
         return { ...elsewhere, cacheDirectories: `${folder}/cache-${node}=${budgetBytes}:1GiB` };
       },
     });
-    const cluster = new Cluster(agents, release);
+    const cluster = new Cluster(agents, options);
     try {
       await agents.allReady();
-      if (memoryBytes !== undefined) for (const node of nodes) await cluster.#memoryIsThere(node);
+      for (const node of nodes) await cluster.#memoryIsThere(node);
     } catch (error) {
       await cluster.stop();
       throw error;
@@ -131,7 +134,10 @@ export class Cluster {
 
   /** Values by name, without its prefix and with its labels. Nothing where the agent has no such metric. */
   async #metrics(node: string): Promise<(name: string) => string | undefined> {
-    const text = await (await fetch(`http://127.0.0.1:${this.#agents.agent(node).healthPort}/metrics`)).text();
+    const url = `http://127.0.0.1:${this.#agents.agent(node).healthPort}/metrics`;
+    // The loopback is the one of the agent's namespace.
+    const [program = '', ...words] = [...(this.#placeOf?.(node).launcher ?? []), 'curl', '-sSf', url];
+    const text = await run(program, words);
     const lines = text.split('\n');
     return (name) => lines.find((each) => each.startsWith(`hearth_${name} `))?.slice(`hearth_${name} `.length);
   }
