@@ -104,7 +104,7 @@ std::int32_t callSocket(const Operation& operation, bool first) {
 
 }  // namespace
 
-Result<std::unique_ptr<Reactor>> EpollReactor::create() {
+Result<std::unique_ptr<EpollReactor>> EpollReactor::create() {
   std::unique_ptr<EpollReactor> reactor(new EpollReactor);
   reactor->epoll_ = epoll_create1(EPOLL_CLOEXEC);
   if (reactor->epoll_ < 0) return errnoError(errno, "epoll_create1");
@@ -112,7 +112,7 @@ Result<std::unique_ptr<Reactor>> EpollReactor::create() {
   if (reactor->wakeup_ < 0) return errnoError(errno, "eventfd");
   epoll_event event{.events = EPOLLIN, .data = {.fd = reactor->wakeup_}};
   epoll_ctl(reactor->epoll_, EPOLL_CTL_ADD, reactor->wakeup_, &event);
-  return std::unique_ptr<Reactor>(std::move(reactor));
+  return reactor;
 }
 
 EpollReactor::~EpollReactor() {
@@ -120,7 +120,16 @@ EpollReactor::~EpollReactor() {
   if (epoll_ >= 0) close(epoll_);
 }
 
+void EpollReactor::runUntil(Clock::time_point deadline, const std::function<bool()>& isDone) {
+  isDone_ = &isDone;
+  until_ = deadline;
+  run();
+  isDone_ = nullptr;
+  until_ = Clock::time_point::max();
+}
+
 void EpollReactor::wake() {
+  if (onThisThread()) return;  // it does not sleep
   const std::uint64_t one = 1;
   [[maybe_unused]] const ssize_t written = write(wakeup_, &one, sizeof one);
 }
@@ -139,20 +148,30 @@ void EpollReactor::submit(Operation& operation) {
     spawn(Call::run(*this, operation));
     return;
   }
-  // For recv, `offset` counts what has come: with MSG_WAITALL it goes on until the buffer is full.
-  operation.offset = 0;
-  const std::int32_t result = callSocket(operation, true);
-  const bool more = operation.kind == OperationKind::kReceive && (operation.flags & MSG_WAITALL) &&
-                    result > 0 && static_cast<std::uint32_t>(result) < operation.length;
-  if (result != -EAGAIN && !more) {
-    operation.result = result;
+  if (tryAtOnce(operation)) {
     completed_.push_back(&operation);  // never resume inside await_suspend
     return;
   }
-  if (more) operation.offset = static_cast<std::uint64_t>(result);
   Watched& watched = watched_[operation.fd];
   (waitsForWriting(operation) ? watched.writers : watched.readers).push_back(&operation);
   watch(operation.fd, watched);
+}
+
+bool EpollReactor::tryAtOnce(Operation& operation) {
+  // For recv, `offset` counts what has come: with MSG_WAITALL it goes on until the buffer is full.
+  operation.offset = 0;
+  const bool receives = operation.kind == OperationKind::kReceive;
+  const auto watched = receives ? watched_.find(operation.fd) : watched_.end();
+  if (watched != watched_.end() && watched->second.drained) return false;
+  const std::int32_t result = callSocket(operation, true);
+  if (result == -EAGAIN) return false;
+  const bool lacks =
+      receives && result > 0 && static_cast<std::uint32_t>(result) < operation.length;
+  if (watched != watched_.end()) watched->second.drained = lacks;
+  const bool more = lacks && (operation.flags & MSG_WAITALL);
+  operation.offset = more ? static_cast<std::uint64_t>(result) : 0;
+  operation.result = result;
+  return !more;
 }
 
 void EpollReactor::watch(int fd, Watched& watched) {
@@ -172,7 +191,9 @@ void EpollReactor::watch(int fd, Watched& watched) {
 void EpollReactor::ready(int fd, std::uint32_t events) {
   const auto found = watched_.find(fd);
   if (found == watched_.end()) return;
-  const auto advance = [this](std::deque<Operation*>& queue) {
+  Watched& watched = found->second;
+  watched.drained = false;
+  const auto advance = [this, &watched](std::deque<Operation*>& queue) {
     while (!queue.empty()) {
       Operation& operation = *queue.front();
       const bool receives = operation.kind == OperationKind::kReceive;
@@ -183,6 +204,8 @@ void EpollReactor::ready(int fd, std::uint32_t events) {
       }
       std::int32_t result = callSocket(rest, false);
       if (result == -EAGAIN) return;
+      const bool drained =
+          receives && result > 0 && static_cast<std::uint32_t>(result) < rest.length;
       if (receives && result >= 0) {
         operation.offset += static_cast<std::uint64_t>(result);
         const bool wantsMore = (operation.flags & MSG_WAITALL) != 0 && result > 0;
@@ -194,15 +217,12 @@ void EpollReactor::ready(int fd, std::uint32_t events) {
       operation.result = result;
       queue.pop_front();
       completed_.push_back(&operation);
+      watched.drained = drained;
     }
   };
-  if (events & (EPOLLIN | EPOLLRDHUP | EPOLLHUP | EPOLLERR)) advance(found->second.readers);
-  if (events & (EPOLLOUT | EPOLLHUP | EPOLLERR)) advance(found->second.writers);
-  if (!found->second.readers.empty() || !found->second.writers.empty()) {
-    watch(fd, found->second);
-  } else {
-    watched_.erase(found);
-  }
+  if (events & (EPOLLIN | EPOLLRDHUP | EPOLLHUP | EPOLLERR)) advance(watched.readers);
+  if (events & (EPOLLOUT | EPOLLHUP | EPOLLERR)) advance(watched.writers);
+  if (!watched.readers.empty() || !watched.writers.empty()) watch(fd, watched);
 }
 
 void EpollReactor::cancel(Operation& operation) {
@@ -220,6 +240,18 @@ void EpollReactor::cancel(Operation& operation) {
 }
 
 void EpollReactor::wait(Clock::time_point deadline) {
+  if (isDone_ != nullptr && (*isDone_)()) return stop();
+  deadline = std::min(deadline, until_);
+  if (completed_.empty() || ++looksLeftOut_ > kMostLooksLeftOut) look(deadline);
+  // Operations completed by the resumed coroutines wait for the next turn.
+  std::deque<Operation*> now;
+  now.swap(completed_);
+  for (Operation* const operation : now) operation->awaiter.resume();
+  if (until_ != Clock::time_point::max() && Clock::now() >= until_) stop();
+}
+
+void EpollReactor::look(Clock::time_point deadline) {
+  looksLeftOut_ = 0;
   int timeout = 0;
   if (completed_.empty()) {
     const auto left = deadline - std::min(deadline, Clock::now());
@@ -237,10 +269,6 @@ void EpollReactor::wait(Clock::time_point deadline) {
       ready(events[i].data.fd, events[i].events);
     }
   }
-  // Operations completed by the resumed coroutines wait for the next turn.
-  std::deque<Operation*> now;
-  now.swap(completed_);
-  for (Operation* const operation : now) operation->awaiter.resume();
 }
 
 }  // namespace hearth

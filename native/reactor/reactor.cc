@@ -41,7 +41,9 @@ Result<std::unique_ptr<Reactor>> Reactor::create(Backend backend) {
     if (uring.ok()) return std::unique_ptr<Reactor>(std::move(*uring));
     if (backend == Backend::kIoUring) return uring.error();
   }
-  return EpollReactor::create();
+  Result<std::unique_ptr<EpollReactor>> epoll = EpollReactor::create();
+  if (!epoll.ok()) return epoll.error();
+  return std::unique_ptr<Reactor>(std::move(*epoll));
 }
 
 bool Reactor::onThisThread() const { return currentReactor == this; }
