@@ -167,7 +167,9 @@ std::uint64_t ClientConnection::progress() {
 
 void ClientConnection::submit(Exchange& exchange, Clock::time_point deadline) {
   const std::uint64_t requestId = ++lastId_;
-  if (sent_.empty() && !payload_.active) liveness_.start(progress());
+  // All that came has been received, as nothing was asked for; so the kernel need not be asked.
+  if (sent_.empty() && !payload_.active)
+    liveness_.start(partsOut_ == 0 ? reader_.received() + taken_ : progress());
   std::visit(
       [&](auto& request) {
         if constexpr (requires { request.timeoutMs; }) request.timeoutMs = timeoutMsUntil(deadline);

@@ -142,7 +142,7 @@ Task<Status> SendQueue::writable(int fd) {
 }
 
 Task<Status> SendQueue::sendItems(int fd) {
-  for (bool waited = false; !closed_;) {
+  for (bool waited = false, full = false; !closed_;) {
     ready_.reset();
     const auto next = lanes_.next([this](Item& item) { return isReady(item); });
     if (!next) {
@@ -151,14 +151,16 @@ Task<Status> SendQueue::sendItems(int fd) {
       continue;
     }
     const bool lent = next->item->lent != nullptr;
-    // What is small may come while it waits, and then goes first.
-    if (!waited && (lent || next->lane != SendLane::kSmall)) {
+    // What is small may come while it waits, and then goes first; itself it waits only for a socket
+    // that has just not taken it.
+    if (!waited && (full || next->lane != SendLane::kSmall)) {
       const Status free = co_await writable(fd);
       if (!free.ok()) co_return free;
       waited = true;
       continue;
     }
-    waited = false;
+    waited = full = false;
+    const std::uint64_t before = sent_;
     lanes_.hadTurn(next->lane);
     if (!lent) takeBatch(*next);
     const Status sent = co_await (lent ? sendLent(fd, *next) : sendBatch(fd));
@@ -167,6 +169,7 @@ Task<Status> SendQueue::sendItems(int fd) {
     }
     batch_.clear();
     if (!sent.ok()) co_return sent;
+    full = lent && sent_ == before;
   }
   co_return Status();
 }
@@ -262,8 +265,9 @@ Task<Status> SendQueue::sendParts(int fd, Item& item) {
   msghdr message{};
   message.msg_iov = const_cast<iovec*>(pieces.data());
   message.msg_iovlen = pieces.size();
-  const std::int32_t result =
-      co_await reactor_.sendMessage(fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+  // Not by the reactor: there is nothing to wait for, and an answer would leave a turn later.
+  const ssize_t sent = ::sendmsg(fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
+  const auto result = static_cast<std::int32_t>(sent < 0 ? -errno : sent);
   if (result == -EAGAIN || result == -EINTR) co_return Status();
   if (result <= 0) co_return sendError(result);
   sent_ += static_cast<std::uint64_t>(result);
