@@ -64,7 +64,7 @@ class AgentLink::Turns {
     if (refused_ > count || (once_ && failures_ >= count)) co_return false;
     agent_ = (agent_ + 1) % count;
     if (failures_ % count == 0) {
-      co_await link_.reactor_->sleep(
+      co_await link_.reactor().sleep(
           std::min(pause_, std::max(deadline_ - Clock::now(), Clock::duration::zero())));
       pause_ = std::min(pause_ * 2, kLongestPause);
     }
@@ -97,11 +97,11 @@ Task<Result<ControlMessage>> AgentLink::NoRequests::onControl(std::string, Contr
 }
 
 AgentLink::AgentLink(const ClientOptions& options, AgentList& agents,
-                     std::unique_ptr<Reactor> reactor, std::size_t index)
+                     std::unique_ptr<LentReactor> reactor, std::size_t index)
     : agents_(agents),
-      reactor_(std::move(reactor)),
-      gate_(*reactor_),
-      parts_(*reactor_, kPartsUnderWay) {
+      lent_(std::move(reactor)),
+      gate_(lent_->reactor()),
+      parts_(lent_->reactor(), kPartsUnderWay) {
   TransportOptions transport;
   transport.node = clientName();
   transport.incarnation = "1";
@@ -110,35 +110,37 @@ AgentLink::AgentLink(const ClientOptions& options, AgentList& agents,
   transport.shard = static_cast<std::uint32_t>(index);
   transport.shards = static_cast<std::uint32_t>(options.ioThreads);
   transport.streamsPerPeer = options.streams;
-  transport_ = PeerTransport::create(*reactor_, std::move(transport), handler_);
+  transport_ = PeerTransport::create(lent_->reactor(), std::move(transport), handler_);
   transport_->setPeers(agents.agents);
 }
 
 Result<std::unique_ptr<AgentLink>> AgentLink::start(const ClientOptions& options, AgentList& agents,
                                                     std::size_t index) {
-  Result<std::unique_ptr<Reactor>> reactor = Reactor::create();
+  Result<std::unique_ptr<LentReactor>> reactor = LentReactor::create();
   if (!reactor.ok()) return reactor.error();
   std::unique_ptr<AgentLink> link(new AgentLink(options, agents, std::move(*reactor), index));
-  link->thread_ = std::thread([running = link->reactor_.get()] { running->run(); });
+  link->thread_ = std::thread(
+      [running = link.get()] { running->lent_->run([&] { return running->underWay() == 0; }); });
   pthread_setname_np(link->thread_.native_handle(), ("gd2fs-" + std::to_string(index)).c_str());
   return link;
 }
 
-AgentLink::~AgentLink() {
-  reactor_->stop();
+void AgentLink::end() {
+  lent_->stop();
   if (thread_.joinable()) thread_.join();
 }
 
 void AgentLink::post(Task<void> task) {
-  underWay_.fetch_add(1, std::memory_order_relaxed);
-  reactor_->post([this, held = std::make_shared<Task<void>>(std::move(task))] {
+  // Before the post: a thread that lends the reactor sees that something is under way.
+  ++underWay_;
+  reactor().post([this, held = std::make_shared<Task<void>>(std::move(task))] {
     gate_.spawn(count(*this, std::move(*held)));
   });
 }
 
 Task<void> AgentLink::count(AgentLink& link, Task<void> task) {
   co_await task;
-  link.underWay_.fetch_sub(1, std::memory_order_relaxed);
+  --link.underWay_;
 }
 
 Task<Result<ControlMessage>> AgentLink::ask(ControlMessage message, Clock::time_point deadline,
@@ -207,6 +209,9 @@ Task<bool> AgentLink::closeHere() {
   co_return true;
 }
 
-void AgentLink::close() { runOn(*reactor_, closeHere()); }
+void AgentLink::close() {
+  lent_->takeBack();
+  runOn(reactor(), closeHere());
+}
 
 }  // namespace hearth::gd2fs

@@ -10,6 +10,7 @@
 
 #include "client/client_options.h"
 #include "client/request.h"
+#include "reactor/lent_reactor.h"
 #include "reactor/reactor.h"
 #include "reactor/synchronization.h"
 #include "transport/peer_transport.h"
@@ -37,14 +38,15 @@ class AgentLink {
   [[nodiscard]] static Result<std::unique_ptr<AgentLink>> start(const ClientOptions& options,
                                                                 AgentList& agents,
                                                                 std::size_t index);
-  // Ends the thread; after close().
-  ~AgentLink();
+  ~AgentLink() { end(); }
 
-  [[nodiscard]] Reactor& reactor() { return *reactor_; }
+  [[nodiscard]] Reactor& reactor() { return lent_->reactor(); }
+  // Any thread. What threads that wait for this link alone may run.
+  [[nodiscard]] LentReactor& lent() { return *lent_; }
   // Any thread: runs the task on this thread; dropped unstarted when the link has closed.
   void post(Task<void> task);
   // Any thread. Tasks that have not ended.
-  [[nodiscard]] std::size_t underWay() const { return underWay_.load(std::memory_order_relaxed); }
+  [[nodiscard]] std::size_t underWay() const { return underWay_.load(); }
 
   // The rest is on this thread. Asks one agent after the other until one answers. kNotFound,
   // kPermissionDenied, ...: what an agent has said; kUnavailable, kUnauthenticated when none
@@ -61,10 +63,12 @@ class AgentLink {
 
   // Ends connections and requests, with kCancelled, and waits for them. Not on this thread.
   void close();
+  // Ends the thread; after close(). The reactor remains, and does nothing any more.
+  void end();
 
  private:
   class Turns;
-  AgentLink(const ClientOptions& options, AgentList& agents, std::unique_ptr<Reactor> reactor,
+  AgentLink(const ClientOptions& options, AgentList& agents, std::unique_ptr<LentReactor> reactor,
             std::size_t index);
   [[nodiscard]] Task<Status> readOnce(const FileOfAgent& file, const std::string& agent,
                                       std::uint64_t offset, const MemoryVector& into,
@@ -83,10 +87,10 @@ class AgentLink {
 
   AgentList& agents_;
   NoRequests handler_;
-  std::unique_ptr<Reactor> reactor_;
+  std::atomic<std::size_t> underWay_{0};
+  std::unique_ptr<LentReactor> lent_;
   Gate gate_;
   Semaphore parts_;
-  std::atomic<std::size_t> underWay_{0};
   std::unique_ptr<PeerTransport> transport_;
   std::thread thread_;
 };

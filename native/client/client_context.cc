@@ -98,7 +98,23 @@ void ClientContext::close() {
   if (localFiles_ != nullptr) runOn(links_.front()->reactor(), Wrap::run(*localFiles_));
   // All, before the first thread ends: a request of one has parts on the others.
   for (const std::unique_ptr<AgentLink>& link : links_) link->close();
-  links_.clear();
+  // Threads in wait() may still look at the links themselves.
+  for (const std::unique_ptr<AgentLink>& link : links_) link->end();
+}
+
+int ClientContext::wait(std::span<xfer_gd2fs_completion> into, int timeoutMs) {
+  AgentLink* const quick = quick_.load();
+  LentReactor* const lent = quick != nullptr ? &quick->lent() : nullptr;
+  const int taken = completions_->take(into, timeoutMs, lent);
+  // Others who wait have counted on us.
+  if (lent != nullptr && completions_->waiting() != 0) lent->takeBack();
+  return taken;
+}
+
+void ClientContext::sendOn(AgentLink& link) {
+  link.lent().borrow(Clock::now(), [] { return true; });
+  // Who waits already sleeps, and does not know that there is something to run.
+  if (completions_->waiting() != 0) link.lent().takeBack();
 }
 
 std::uintptr_t ClientContext::registerMemory(std::span<std::byte> bytes) {

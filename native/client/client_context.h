@@ -34,6 +34,8 @@ class ClientContext : public std::enable_shared_from_this<ClientContext> {
   // Blocks until no request is in flight. Once. Completions stay in completions().
   void close();
   [[nodiscard]] const std::shared_ptr<CompletionQueue>& completions() const { return completions_; }
+  // As CompletionQueue::take(); also after close().
+  [[nodiscard]] int wait(std::span<xfer_gd2fs_completion> into, int timeoutMs);
 
   // A number that is never 0, and never used again by this process.
   [[nodiscard]] std::uintptr_t registerMemory(std::span<std::byte> bytes);
@@ -69,6 +71,8 @@ class ClientContext : public std::enable_shared_from_this<ClientContext> {
   [[nodiscard]] int submit(void* id, Work work) {
     return submit(id, std::move(work), [] { return static_cast<AgentLink*>(nullptr); });
   }
+  // Has this thread send what was posted to a lent link.
+  void sendOn(AgentLink& link);
   // The SGEs as slices without an owner, and what has to stay registered; or a negative errno.
   [[nodiscard]] int gather(std::span<const xfer_gd2fs_sge> sges, std::vector<MemorySlice>& slices,
                            std::vector<std::shared_ptr<IoMemory>>& memory);
@@ -100,7 +104,8 @@ class ClientContext : public std::enable_shared_from_this<ClientContext> {
   std::vector<std::unique_ptr<AgentLink>> links_;
   std::unique_ptr<LocalFiles> localFiles_;  // on the thread of the first link
   std::atomic<std::size_t> next_{0};
-  std::shared_mutex submitting_;  // shared by threads that submit, which use links_
+  std::atomic<AgentLink*> quick_{nullptr};  // that the last request named, if it did
+  std::shared_mutex submitting_;            // shared by threads that submit, which use links_
   std::mutex mutex_;
   std::map<std::uintptr_t, std::shared_ptr<IoMemory>> memory_;
   std::unordered_map<std::string, Known> known_;
@@ -116,7 +121,10 @@ int ClientContext::submit(void* id, Work work, LinkOf linkOf) {
   auto request = std::make_shared<Request>(completions_, id, Clock::now() + options_.timeout);
   AgentLink* const named = linkOf();
   AgentLink& link = named != nullptr ? *named : nextLink();
+  AgentLink* const before = quick_.exchange(named);
+  if (before != nullptr && before != named) before->lent().takeBack();
   link.post(work(link, std::move(request)));
+  if (named != nullptr && link.lent().isLent()) sendOn(link);
   return 0;
 }
 

@@ -4,6 +4,20 @@
 #include <cerrno>
 
 namespace hearth::gd2fs {
+namespace {
+
+class WaitingEnd {
+ public:
+  explicit WaitingEnd(std::atomic<std::size_t>& waiting) : waiting_(waiting) {}
+  ~WaitingEnd() { --waiting_; }
+  WaitingEnd(const WaitingEnd&) = delete;
+  WaitingEnd& operator=(const WaitingEnd&) = delete;
+
+ private:
+  std::atomic<std::size_t>& waiting_;
+};
+
+}  // namespace
 
 int CompletionQueue::admit() {
   const std::lock_guard lock(mutex_);
@@ -20,6 +34,8 @@ void CompletionQueue::push(const xfer_gd2fs_completion& completion) {
     --inFlight_;
     done_.push_back(completion);
     closing = closing_;
+    for (LentReactor* const lent : running_)
+      if (!lent->reactor().onThisThread()) lent->reactor().post([] {});
   }
   // Behind the lock: who is woken with it held goes to sleep again for it. All when closing: who
   // finds nothing has to end.
@@ -30,13 +46,36 @@ void CompletionQueue::push(const xfer_gd2fs_completion& completion) {
   }
 }
 
-int CompletionQueue::take(std::span<xfer_gd2fs_completion> into, int timeoutMs) {
+bool CompletionQueue::runWhile(std::unique_lock<std::mutex>& lock, LentReactor& lent,
+                               Clock::time_point deadline) {
+  running_.push_back(&lent);
+  lock.unlock();
+  const bool ran = lent.borrow(deadline, [this] {
+    const std::lock_guard held(mutex_);
+    return hasEnded();
+  });
+  lock.lock();
+  running_.erase(std::ranges::find(running_, &lent));
+  return ran;
+}
+
+int CompletionQueue::take(std::span<xfer_gd2fs_completion> into, int timeoutMs, LentReactor* lent) {
+  const Clock::time_point deadline = timeoutMs < 0
+                                         ? Clock::time_point::max()
+                                         : Clock::now() + std::chrono::milliseconds(timeoutMs);
+  // Before a reactor is asked for: who has the reactor meanwhile sees that we wait.
+  ++waiting_;
+  const WaitingEnd end(waiting_);
   std::unique_lock lock(mutex_);
-  const auto over = [this] { return !done_.empty() || (closing_ && inFlight_ == 0); };
-  if (timeoutMs < 0) {
-    changed_.wait(lock, over);
-  } else if (!changed_.wait_for(lock, std::chrono::milliseconds(timeoutMs), over)) {
-    return 0;
+  if (lent != nullptr && !hasEnded() && inFlight_ == 1) lent->ask();
+  while (!hasEnded()) {
+    if (lent != nullptr && inFlight_ != 0 && runWhile(lock, *lent, deadline)) {
+      if (!hasEnded() && Clock::now() >= deadline) return 0;
+    } else if (timeoutMs < 0) {
+      changed_.wait(lock);
+    } else if (!changed_.wait_for(lock, deadline - Clock::now(), [this] { return hasEnded(); })) {
+      return 0;
+    }
   }
   if (done_.empty()) return -EBADF;
   const std::size_t count = std::min(into.size(), done_.size());

@@ -14,6 +14,7 @@
 #include "base/result.h"
 #include "client/include/xfer/gd2fs.h"
 #include "memory/memory_vector.h"
+#include "reactor/lent_reactor.h"
 
 namespace hearth::gd2fs {
 
@@ -28,16 +29,27 @@ class CompletionQueue {
   [[nodiscard]] int admit();
   void push(const xfer_gd2fs_completion& completion);
   // The number taken; 0 when none came in time. -EBADF when the queue is closing and nothing can
-  // come any more. A negative timeout waits for ever.
-  [[nodiscard]] int take(std::span<xfer_gd2fs_completion> into, int timeoutMs);
+  // come any more. A negative timeout waits for ever. `lent`, which may be null, is what a thread
+  // that waits runs where it can, instead of sleeping until another thread has.
+  [[nodiscard]] int take(std::span<xfer_gd2fs_completion> into, int timeoutMs,
+                         LentReactor* lent = nullptr);
+  // Threads in take().
+  [[nodiscard]] std::size_t waiting() const { return waiting_.load(); }
   // Nothing is admitted any more; waiters end when all has been taken.
   void close();
   // It was closed, and all has been taken.
   [[nodiscard]] bool isOver();
 
  private:
+  // With the mutex held: there is something to take, or there never will be.
+  [[nodiscard]] bool hasEnded() const { return !done_.empty() || (closing_ && inFlight_ == 0); }
+  // Until hasEnded() or the deadline; false: at once, as the reactor is not to be had.
+  bool runWhile(std::unique_lock<std::mutex>& lock, LentReactor& lent, Clock::time_point deadline);
+
+  std::atomic<std::size_t> waiting_{0};
   std::mutex mutex_;
   std::condition_variable changed_;
+  std::vector<LentReactor*> running_;  // by threads in take()
   std::deque<xfer_gd2fs_completion> done_;
   std::size_t inFlight_ = 0;
   bool closing_ = false;

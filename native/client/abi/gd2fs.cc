@@ -184,10 +184,13 @@ int xfer_gd2fs_advise(xfer_gd2fs_ctx* ctx, void* id, const char* path, int advic
 
 int xfer_gd2fs_wait(xfer_gd2fs_ctx* ctx, xfer_gd2fs_completion* completions, int max,
                     int timeout_ms) {
-  const auto queue = Contexts::all().completions(ctx);
+  const auto context = Contexts::all().find(ctx);
+  const auto queue = context != nullptr ? context->completions() : Contexts::all().completions(ctx);
   if (queue == nullptr) return -EBADF;
   if (completions == nullptr || max <= 0) return -EINVAL;
-  const int taken = queue->take({completions, static_cast<std::size_t>(max)}, timeout_ms);
+  const std::span<xfer_gd2fs_completion> into(completions, static_cast<size_t>(max));
+  const int taken =
+      context != nullptr ? context->wait(into, timeout_ms) : queue->take(into, timeout_ms);
   if (queue->isOver()) Contexts::all().forget(ctx);
   return taken;
 }
