@@ -15,6 +15,8 @@ namespace {
 // Four chunks are enough to keep a link of 100 Gbit/s busy; more are asked for to cover an agent's
 // disk.
 constexpr std::uint64_t kPartsUnderWay = 16;
+// Each is kChunkBytes of pinned memory. No more than a reactor has helper threads: each copies one.
+constexpr std::uint64_t kLanesUnderWay = 4;
 constexpr Clock::duration kSilence = std::chrono::seconds(5);
 constexpr Clock::duration kFirstPause = std::chrono::milliseconds(20);
 constexpr Clock::duration kLongestPause = std::chrono::seconds(1);
@@ -101,7 +103,8 @@ AgentLink::AgentLink(const ClientOptions& options, AgentList& agents,
     : agents_(agents),
       lent_(std::move(reactor)),
       gate_(lent_->reactor()),
-      parts_(lent_->reactor(), kPartsUnderWay) {
+      parts_(lent_->reactor(), kPartsUnderWay),
+      lanes_(lent_->reactor(), kLanesUnderWay) {
   TransportOptions transport;
   transport.node = clientName();
   transport.incarnation = "1";

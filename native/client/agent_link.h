@@ -60,6 +60,8 @@ class AgentLink {
                                   Clock::time_point deadline);
   // Parts of requests that are under way at a time.
   [[nodiscard]] Semaphore& parts() { return parts_; }
+  // The same of those that go through pinned memory.
+  [[nodiscard]] Semaphore& lanes() { return lanes_; }
 
   // Ends connections and requests, with kCancelled, and waits for them. Not on this thread.
   void close();
@@ -90,7 +92,7 @@ class AgentLink {
   std::atomic<std::size_t> underWay_{0};
   std::unique_ptr<LentReactor> lent_;
   Gate gate_;
-  Semaphore parts_;
+  Semaphore parts_, lanes_;
   std::unique_ptr<PeerTransport> transport_;
   std::thread thread_;
 };

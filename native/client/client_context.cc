@@ -117,12 +117,32 @@ void ClientContext::sendOn(AgentLink& link) {
   if (completions_->waiting() != 0) link.lent().takeBack();
 }
 
-std::uintptr_t ClientContext::registerMemory(std::span<std::byte> bytes) {
+Result<std::uintptr_t> ClientContext::registerMemory(std::uintptr_t address, std::size_t size) {
+  Result<std::shared_ptr<Device>> device = gpuAt(address);
+  if (!device.ok()) return device.error();
+  std::shared_ptr<MemoryRegion> region;
+  std::shared_ptr<GpuMemory> gpu;
+  if (*device == nullptr) {
+    // NOLINTNEXTLINE(performance-no-int-to-ptr): the program gives addresses of both kinds.
+    region = MemoryRegion::host({reinterpret_cast<std::byte*>(address), size});
+  } else {
+    gpu = gpuMemory(std::move(*device));
+    Result<std::shared_ptr<MemoryRegion>> adopted = gpu->device().adopt(address, size, nullptr);
+    if (!adopted.ok()) return adopted.error();
+    region = std::move(*adopted);
+  }
   const std::uintptr_t number = nextNumber();
-  auto memory = std::make_shared<IoMemory>(bytes);
+  auto memory = std::make_shared<IoMemory>(std::move(region), std::move(gpu));
   const std::lock_guard lock(mutex_);
   memory_.emplace(number, std::move(memory));
   return number;
+}
+
+std::shared_ptr<GpuMemory> ClientContext::gpuMemory(std::shared_ptr<Device> device) {
+  const std::lock_guard lock(mutex_);
+  for (const std::shared_ptr<GpuMemory>& gpu : gpus_)
+    if (gpu->device().name() == device->name()) return gpu;
+  return gpus_.emplace_back(std::make_shared<GpuMemory>(std::move(device)));
 }
 
 int ClientContext::deregisterMemory(std::uintptr_t memory) {

@@ -37,8 +37,9 @@ class ClientContext : public std::enable_shared_from_this<ClientContext> {
   // As CompletionQueue::take(); also after close().
   [[nodiscard]] int wait(std::span<xfer_gd2fs_completion> into, int timeoutMs);
 
-  // A number that is never 0, and never used again by this process.
-  [[nodiscard]] std::uintptr_t registerMemory(std::span<std::byte> bytes);
+  // A number that is never 0, and never used again by this process. kInvalidArgument: it begins in
+  // memory of a GPU and ends elsewhere.
+  [[nodiscard]] Result<std::uintptr_t> registerMemory(std::uintptr_t address, std::size_t size);
   [[nodiscard]] int deregisterMemory(std::uintptr_t memory);
 
   [[nodiscard]] int stat(void* id, const char* path, xfer_gd2fs_stat* into);
@@ -97,6 +98,13 @@ class ClientContext : public std::enable_shared_from_this<ClientContext> {
                            std::shared_ptr<Request> request, std::string path, std::uint64_t offset,
                            MemoryVector into);
   static Task<void> readPart(ClientContext& context, AgentLink& link, Part part);
+  // Into host memory, by the local file or over the network.
+  [[nodiscard]] static Task<Status> readInto(ClientContext& context, AgentLink& link, Part& part,
+                                             MemoryVector into);
+  // Through pinned memory.
+  [[nodiscard]] static Task<Status> readBounced(ClientContext& context, AgentLink& link,
+                                                Part& part);
+  [[nodiscard]] std::shared_ptr<GpuMemory> gpuMemory(std::shared_ptr<Device> device);
 
   const ClientOptions options_;
   AgentList agents_;
@@ -108,6 +116,7 @@ class ClientContext : public std::enable_shared_from_this<ClientContext> {
   std::shared_mutex submitting_;            // shared by threads that submit, which use links_
   std::mutex mutex_;
   std::map<std::uintptr_t, std::shared_ptr<IoMemory>> memory_;
+  std::vector<std::shared_ptr<GpuMemory>> gpus_;  // that memory was registered of
   std::unordered_map<std::string, Known> known_;
   std::list<std::string> uses_;  // of known_, the last one first
 };

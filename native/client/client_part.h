@@ -36,7 +36,7 @@ struct ClientContext::Part {
   }
 
   // Agents answer from the start of a block: so much before the range goes nowhere.
-  [[nodiscard]] MemoryVector fromBlock(std::uint64_t ahead) const {
+  [[nodiscard]] static MemoryVector fromBlock(std::uint64_t ahead, MemoryVector into) {
     if (ahead == 0) return into;
     const auto memory =
         std::make_shared_for_overwrite<std::byte[]>(static_cast<std::size_t>(ahead));

@@ -7,6 +7,7 @@
 #include "client/client_context.h"
 #include "client/client_part.h"
 #include "client/completion_status.h"
+#include "memory/guarded_memory.h"
 
 namespace hearth::gd2fs {
 namespace {
@@ -155,20 +156,9 @@ Task<void> ClientContext::readPart(ClientContext& context, AgentLink& link, Part
     co_return;
   }
   const std::uint64_t size = part.into.size();
-  if (part.local != nullptr) {
-    const Status here = co_await part.local->read(link.reactor(), part.offset, part.into);
-    if (here.ok()) {
-      part.read = true;
-      part.request->add(size);
-      co_return;
-    }
-    if (here.code() == ErrorCode::kInvalidArgument) co_return part.fail(here);
-    // The agent checks what it sends, and mends what is bad.
-    context.localFiles_->distrust(part.file->key);
-  }
-  const std::uint64_t ahead = part.offset % kBlockBytes;
-  const Status read = co_await link.read(*part.file, part.offset - ahead, part.fromBlock(ahead),
-                                         part.request->deadline);
+  Task<Status> reading = part.into.isHost() ? readInto(context, link, part, part.into)
+                                            : readBounced(context, link, part);
+  const Status read = co_await reading;
   part.read = true;
   if (read.ok()) {
     part.request->add(size);
@@ -178,6 +168,62 @@ Task<void> ClientContext::readPart(ClientContext& context, AgentLink& link, Part
   if (read.code() == ErrorCode::kConflict || read.code() == ErrorCode::kNotFound)
     context.forget(part.file->path);
   part.fail(read);
+}
+
+Task<Status> ClientContext::readInto(ClientContext& context, AgentLink& link, Part& part,
+                                     MemoryVector into) {
+  if (part.local != nullptr) {
+    Status here = co_await part.local->read(link.reactor(), part.offset, into);
+    if (here.ok() || here.code() == ErrorCode::kInvalidArgument) co_return here;
+    // The agent checks what it sends, and mends what is bad.
+    context.localFiles_->distrust(part.file->key);
+  }
+  const std::uint64_t ahead = part.offset % kBlockBytes;
+  co_return co_await link.read(*part.file, part.offset - ahead,
+                               Part::fromBlock(ahead, std::move(into)), part.request->deadline);
+}
+
+namespace {
+
+// From the lane of one of the GPUs to wherever the slices lie. Blocks.
+Status copyOut(const Request& request, GpuMemory::Lane& lane, const GpuMemory& gpuOfLane,
+               const MemoryVector& into) {
+  std::span<const std::byte> left = lane.bytes();
+  for (const MemorySlice& slice : into.slices()) {
+    const auto from = left.first(static_cast<std::size_t>(slice.size));
+    left = left.subspan(from.size());
+    const GpuMemory* const gpu = request.gpuOf(*slice.region);
+    Status copied;
+    if (gpu == nullptr) {
+      if (!copyIfThere(slice.bytes(), from))
+        copied = Error{ErrorCode::kInvalidArgument, "the memory is not there any more"};
+    } else if (gpu == &gpuOfLane) {
+      copied = gpu->copy(lane, from, slice);
+    } else {
+      const Result<std::unique_ptr<CopyStream>> stream = gpu->device().stream();
+      copied = stream.ok() ? gpu->copy(**stream, from, slice) : Status(stream.error());
+    }
+    if (!copied.ok()) return copied;
+  }
+  return {};
+}
+
+}  // namespace
+
+Task<Status> ClientContext::readBounced(ClientContext& context, AgentLink& link, Part& part) {
+  const Request& request = *part.request;
+  const auto isOfGpu = [](const MemorySlice& slice) { return !slice.region->isHost(); };
+  GpuMemory& gpu = *request.gpuOf(*std::ranges::find_if(part.into.slices(), isOfGpu)->region);
+  co_await link.lanes().acquire(1);
+  const PlaceReturn place(link.lanes());
+  auto take = [&gpu] { return gpu.lane(); };
+  const Result<std::shared_ptr<GpuMemory::Lane>> lane = co_await link.reactor().offload(take);
+  if (!lane.ok()) co_return lane.error();
+  const auto room = (*lane)->bytes().first(static_cast<std::size_t>(part.into.size()));
+  const Status read = co_await readInto(context, link, part, MemorySlice::of(room, *lane));
+  if (!read.ok()) co_return read;
+  auto copy = [&] { return copyOut(request, **lane, gpu, part.into); };
+  co_return co_await link.reactor().offload(copy);
 }
 
 }  // namespace hearth::gd2fs

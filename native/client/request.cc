@@ -97,6 +97,13 @@ bool CompletionQueue::isOver() {
   return closing_ && inFlight_ == 0 && done_.empty();
 }
 
+GpuMemory* Request::gpuOf(const MemoryRegion& region) const {
+  const auto found = std::ranges::find_if(memory_, [&](const std::shared_ptr<IoMemory>& memory) {
+    return memory->region.get() == &region;
+  });
+  return found == memory_.end() ? nullptr : (*found)->gpu.get();
+}
+
 Request::~Request() {
   // First: the program may deregister it as soon as it has the completion.
   memory_.clear();

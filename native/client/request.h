@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "base/result.h"
+#include "client/gpu_memory.h"
 #include "client/include/xfer/gd2fs.h"
 #include "memory/memory_vector.h"
 #include "reactor/lent_reactor.h"
@@ -57,8 +58,8 @@ class CompletionQueue {
 
 // Memory that the program has registered.
 struct IoMemory {
-  explicit IoMemory(std::span<std::byte> bytes) : region(MemoryRegion::host(bytes)) {}
   const std::shared_ptr<MemoryRegion> region;
+  const std::shared_ptr<GpuMemory> gpu;  // null: of the host
 };
 
 // Shared by all that work on it and, as the owner of the slices, by all that may write into its
@@ -82,6 +83,8 @@ class Request {
   [[nodiscard]] bool failed() const { return status_.load() != 0; }
   // Not deregistered before the completion.
   void use(std::vector<std::shared_ptr<IoMemory>> memory) { memory_ = std::move(memory); }
+  // Whose a region of that memory is; null: the host's.
+  [[nodiscard]] GpuMemory* gpuOf(const MemoryRegion& region) const;
 
   const Clock::time_point deadline;
 

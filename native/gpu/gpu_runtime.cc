@@ -1,9 +1,11 @@
 #include "gpu/gpu_runtime.h"
 
+#include <dlfcn.h>
 #include <sys/utsname.h>
 
 #include <charconv>
 #include <cstdlib>
+#include <utility>
 
 #include "gpu/cufile_trial.h"
 #include "gpu/device_files.h"
@@ -20,6 +22,8 @@ std::string fromEnvironment(const char* name, const char* otherwise) {
   const char* value = std::getenv(name);
   return value == nullptr ? otherwise : value;
 }
+
+std::string cudaLibrary() { return fromEnvironment("HEARTH_CUDA_LIBRARY", "libcuda.so.1"); }
 
 Status trySystemCufile(bool peerToPeer) {
   const Result<std::string> program = findTrialProgram();
@@ -44,22 +48,46 @@ std::optional<int> ordinalOf(std::string_view name) {
 }  // namespace
 
 GpuRuntime::Seams GpuRuntime::system() {
-  return {[] { return loadCuda(fromEnvironment("HEARTH_CUDA_LIBRARY", "libcuda.so.1")); },
+  return {[] { return loadCuda(cudaLibrary()); },
           [] { return loadCufile(fromEnvironment("HEARTH_CUFILE_LIBRARY", "libcufile.so.0")); },
           trySystemCufile, fromEnvironment("HEARTH_GPU_ROOT", "")};
 }
 
+bool GpuRuntime::isDriverLoaded() {
+  void* const library = dlopen(cudaLibrary().c_str(), RTLD_LAZY | RTLD_NOLOAD);
+  if (library != nullptr) dlclose(library);
+  return library != nullptr;
+}
+
+const Result<CudaFunctions>& GpuRuntime::functions() {
+  if (!cuda_.has_value()) cuda_.emplace(seams_.cuda());
+  return *cuda_;
+}
+
 Status GpuRuntime::start() {
   const std::lock_guard lock(mutex_);
-  if (!cuda_.has_value()) {
-    cuda_.emplace(seams_.cuda());
-    if (cuda_->ok()) {
-      const int started = (*cuda_)->init(0);
-      if (started != kCudaSuccess) cuda_.emplace(cudaError(cuda_->value(), "cuInit", started));
-    }
+  if (functions().ok() && !std::exchange(started_, true)) {
+    const int started = (*cuda_)->init(0);
+    if (started != kCudaSuccess) cuda_.emplace(cudaError(cuda_->value(), "cuInit", started));
   }
   if (cuda_->ok()) return {};
   return cuda_->error();
+}
+
+Result<std::shared_ptr<Device>> GpuRuntime::deviceAt(std::uint64_t address) {
+  unsigned type = 0;
+  int ordinal = -1;
+  {
+    const std::lock_guard lock(mutex_);
+    const Result<CudaFunctions>& cuda = functions();
+    if (!cuda.ok()) return cuda.error();
+    const bool known = cuda->pointerGetAttribute(&type, kCudaPointerMemoryType, address) == 0 &&
+                       type == kCudaMemoryTypeDevice;
+    if (!known) return std::shared_ptr<Device>();
+    const int result = cuda->pointerGetAttribute(&ordinal, kCudaPointerDeviceOrdinal, address);
+    if (result != kCudaSuccess) return cudaError(*cuda, "cuPointerGetAttribute", result);
+  }
+  return open("cuda:" + std::to_string(ordinal));
 }
 
 Result<std::shared_ptr<Device>> GpuRuntime::open(std::string_view name) {

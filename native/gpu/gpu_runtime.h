@@ -28,8 +28,13 @@ class GpuRuntime : public std::enable_shared_from_this<GpuRuntime> {
   [[nodiscard]] static Seams system();
 
   explicit GpuRuntime(Seams seams) : seams_(std::move(seams)) {}
+  // Whether somebody has loaded the system's driver into this process, which this call never does.
+  [[nodiscard]] static bool isDriverLoaded();
   // As openDevice().
   [[nodiscard]] Result<std::shared_ptr<Device>> open(std::string_view name);
+  // The GPU to which the byte at that address belongs; null where the driver knows of none. Never
+  // starts a driver that the program has not started, as children of fork() could not use it then.
+  [[nodiscard]] Result<std::shared_ptr<Device>> deviceAt(std::uint64_t address);
   // The driver alone; opened once, for good. `trial` false: without trying elsewhere, for the trial
   // itself.
   [[nodiscard]] Result<std::shared_ptr<CufileDriver>> cufileDriver(
@@ -39,10 +44,13 @@ class GpuRuntime : public std::enable_shared_from_this<GpuRuntime> {
   [[nodiscard]] Result<std::shared_ptr<CufileDriver>> openCufile(const CudaPrimaryContext& context,
                                                                  bool trial);
   [[nodiscard]] Status start();
+  // With the mutex held.
+  [[nodiscard]] const Result<CudaFunctions>& functions();
 
   const Seams seams_;
   std::mutex mutex_;  // guards all below
   std::optional<Result<CudaFunctions>> cuda_;
+  bool started_ = false;
   std::mutex cufileMutex_;
   std::optional<Result<std::shared_ptr<CufileDriver>>> cufile_;
 };

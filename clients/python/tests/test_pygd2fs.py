@@ -224,7 +224,7 @@ class MemoryTest(AgentTest):
             (bytes(10), BufferError),
             (memoryview(bytearray(10))[::2], BufferError),
             (transposed, BufferError),
-            (Tensor((2, 2), device=2), BufferError),
+            (Tensor((2, 2), device=10), BufferError),
             ("text", TypeError),
             (None, TypeError),
             (1.5, TypeError),

@@ -137,8 +137,10 @@ xfer_gd2fs_iomem* xfer_gd2fs_reg_iomem(xfer_gd2fs_ctx* ctx, void* addr, size_t l
     errno = context == nullptr ? EBADF : EINVAL;
     return nullptr;
   }
-  const auto number = context->registerMemory({static_cast<std::byte*>(addr), len});
-  return reinterpret_cast<xfer_gd2fs_iomem*>(number);
+  const auto number = context->registerMemory(reinterpret_cast<std::uintptr_t>(addr), len);
+  if (number.ok()) return reinterpret_cast<xfer_gd2fs_iomem*>(*number);
+  errno = hearth::gd2fs::errnoOf(number.code());
+  return nullptr;
 }
 
 int xfer_gd2fs_dereg_iomem(xfer_gd2fs_ctx* ctx, xfer_gd2fs_iomem* iomem) {

@@ -127,5 +127,8 @@ CufileStatus cuFileSetParameterBool(int parameter, bool value) {
   return cufile.setParameterBool(parameter, value);
 }
 
+// For tests: how often the contract of either library was broken so far.
+std::size_t fakeGpuBreaches() { return FakeGpu::instance().breaches().size(); }
+
 }  // extern "C"
 // NOLINTEND(readability-identifier-naming)

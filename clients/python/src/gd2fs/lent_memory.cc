@@ -29,9 +29,10 @@ std::size_t bytesOf(const DlTensor& tensor) {
   return elements * ((std::size_t{tensor.type.bits} * tensor.type.lanes + 7) / 8);
 }
 
-// libgd2fs writes with the processor, which reaches only these.
-bool isHostMemory(const DlDevice& device) {
-  return device.type == kDlCpu || device.type == kDlCudaHost;
+// libgd2fs finds out by the address whose memory it is.
+bool canBeReadInto(const DlDevice& device) {
+  return device.type == kDlCpu || device.type == kDlCuda || device.type == kDlCudaHost ||
+         device.type == kDlCudaManaged;
 }
 
 }  // namespace
@@ -73,7 +74,8 @@ bool LentMemory::borrowTensor(PyObject* lender) {
   DlDevice device{};
   if (PyTuple_Check(place.get()) == 0) return fail("__dlpack_device__ gives no tuple");
   if (PyArg_ParseTuple(place.get(), "ii", &device.type, &device.index) == 0) return false;
-  if (!isHostMemory(device)) return fail("the memory is that of a device; reads go to host memory");
+  if (!canBeReadInto(device))
+    return fail("the memory is that of a device; reads go to memory of the host and of CUDA");
   const Object capsule(PyObject_CallMethod(lender, "__dlpack__", nullptr));
   if (!capsule) return false;
   auto* const tensor =
@@ -83,7 +85,7 @@ bool LentMemory::borrowTensor(PyObject* lender) {
   if (PyCapsule_SetName(capsule.get(), "used_dltensor") != 0) return false;
   tensor_ = tensor;
   const DlTensor& described = tensor->tensor;
-  if (!isHostMemory(described.device)) return fail("the memory is that of a device");
+  if (!canBeReadInto(described.device)) return fail("the memory is that of a device");
   if (!isCompact(described)) return fail("the tensor is not contiguous");
   bytes_ = {static_cast<std::byte*>(described.data) + described.byteOffset, bytesOf(described)};
   return true;

@@ -15,7 +15,7 @@ namespace hearth::python {
 class LentMemory {
  public:
   // Null with a Python exception set: BufferError for memory that is read-only, not contiguous or
-  // of a device, TypeError for objects that lend none.
+  // of a device other than a GPU of CUDA, TypeError for objects that lend none.
   [[nodiscard]] static std::unique_ptr<LentMemory> of(PyObject* lender);
   ~LentMemory();
   LentMemory(const LentMemory&) = delete;

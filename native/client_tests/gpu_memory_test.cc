@@ -1,0 +1,156 @@
+// Reads into memory of a GPU, over the functions of a driver in this process whose memory no
+// processor can touch.
+#include <dlfcn.h>
+
+#include <optional>
+
+#include "client_tests/testing_client.h"
+#include "gpu/cuda_functions.h"
+
+namespace hearth::testing_client {
+namespace {
+
+constexpr std::uint64_t kFileBytes = 3 * kChunkBytes + 12'345;
+constexpr const char* kPath = "/dataset/llm/model";
+
+// Memory of the first GPU, and its context as the calling thread's.
+class GpuProgram {
+ public:
+  GpuProgram() {
+    setenv("HEARTH_CUDA_LIBRARY", HEARTH_FAKE_GPU, 1);
+    cuda_ = *loadCuda(HEARTH_FAKE_GPU);
+    EXPECT_EQ(cuda_.init(0), 0);
+    EXPECT_EQ(cuda_.primaryContextRetain(&context_, 0), 0);
+    EXPECT_EQ(cuda_.contextPushCurrent(context_), 0);
+  }
+  ~GpuProgram() {
+    CudaContext popped = nullptr;
+    EXPECT_EQ(cuda_.contextPopCurrent(&popped), 0);
+    EXPECT_EQ(cuda_.primaryContextRelease(0), 0);
+    EXPECT_EQ(breaches(), 0u);
+    unsetenv("HEARTH_CUDA_LIBRARY");
+  }
+  [[nodiscard]] std::uint64_t allocate(std::size_t size) const {
+    std::uint64_t address = 0;
+    EXPECT_EQ(cuda_.memoryAllocate(&address, size), 0);
+    return address;
+  }
+  void free(std::uint64_t address) const { EXPECT_EQ(cuda_.memoryFree(address), 0); }
+  [[nodiscard]] std::string bytesAt(std::uint64_t address, std::size_t size) const {
+    void* pinned = nullptr;
+    EXPECT_EQ(cuda_.hostAllocate(&pinned, size, 0), 0);
+    CudaStream stream = nullptr;
+    EXPECT_EQ(cuda_.streamCreate(&stream, kCudaStreamNonBlocking), 0);
+    EXPECT_EQ(cuda_.copyToHost(pinned, address, size, stream), 0);
+    EXPECT_EQ(cuda_.streamSynchronize(stream), 0);
+    EXPECT_EQ(cuda_.streamDestroy(stream), 0);
+    std::string bytes(static_cast<const char*>(pinned), size);
+    EXPECT_EQ(cuda_.hostFree(pinned), 0);
+    return bytes;
+  }
+
+ private:
+  // Of the driver's contract, by anybody in the process.
+  static std::size_t breaches() {
+    void* const library = dlopen(HEARTH_FAKE_GPU, RTLD_LAZY | RTLD_NOLOAD);
+    const auto count = reinterpret_cast<std::size_t (*)()>(dlsym(library, "fakeGpuBreaches"));
+    const std::size_t found = count();
+    dlclose(library);
+    return found;
+  }
+
+  CudaFunctions cuda_{};
+  CudaContext context_ = nullptr;
+};
+
+struct GpuMemoryTest : ClientTest {
+  GpuMemoryTest() {
+    origin.add("model", kFileBytes);
+    expected = origin.bytesOf("model");
+    dataset = agent.add(origin);
+    agent.engine().nameDatasets({{"llm", dataset}});
+    useToken(capabilityOf({"llm"}));
+    open(addressOf(agent));
+  }
+  ~GpuMemoryTest() override {
+    // What it keeps of the driver goes before the program's own context does.
+    xfer_gd2fs_close(ctx);
+    ctx = nullptr;
+  }
+  // Zero where the library refuses the memory.
+  xfer_gd2fs_sge sgeOf(std::uint64_t address, std::size_t size) {
+    void* const place = reinterpret_cast<void*>(address);
+    return {place, size, xfer_gd2fs_reg_iomem(ctx, place, size, nullptr)};
+  }
+  xfer_gd2fs_completion readInto(std::vector<xfer_gd2fs_sge> sges, std::uint64_t offset) {
+    EXPECT_EQ(xfer_gd2fs_preadv(ctx, this, kPath, offset, sges.data(),
+                                static_cast<std::uint16_t>(sges.size()), 0),
+              0);
+    return next();
+  }
+
+  GpuProgram gpu;
+  Origin origin;
+  std::string expected;
+  Agent agent{"agent"};
+  std::shared_ptr<Dataset> dataset;
+};
+
+TEST_F(GpuMemoryTest, AWholeFileComesIntoMemoryOfAGpu) {
+  const std::uint64_t address = gpu.allocate(kFileBytes);
+  const xfer_gd2fs_completion done = readInto({sgeOf(address, kFileBytes)}, 0);
+  EXPECT_EQ(done.status, 0u);
+  EXPECT_EQ(done.value, kFileBytes);
+  EXPECT_TRUE(gpu.bytesAt(address, kFileBytes) == expected);
+  gpu.free(address);
+}
+
+TEST_F(GpuMemoryTest, ARangeIsScatteredOverMemoryOfTheHostAndOfTheGpu) {
+  const std::uint64_t address = gpu.allocate(20'000);
+  std::string host(30'000, '\0');
+  const xfer_gd2fs_sge ofGpu = sgeOf(address, 20'000);
+  const xfer_gd2fs_sge ofHost = sgeOf(reinterpret_cast<std::uintptr_t>(host.data()), host.size());
+  const std::uint64_t from = kChunkBytes - 25'000;
+  const xfer_gd2fs_completion done =
+      readInto({{reinterpret_cast<void*>(address + 100), 19'900, ofGpu.iomem},
+                ofHost,
+                {ofGpu.addr, 100, ofGpu.iomem}},
+               from);
+  EXPECT_EQ(done.status, 0u);
+  EXPECT_EQ(done.value, 50'000u);
+  const std::string onGpu = gpu.bytesAt(address, 20'000);
+  EXPECT_EQ(onGpu.substr(100), expected.substr(from, 19'900));
+  EXPECT_EQ(host, expected.substr(from + 19'900, 30'000));
+  EXPECT_EQ(onGpu.substr(0, 100), expected.substr(from + 49'900, 100));
+  gpu.free(address);
+}
+
+TEST_F(GpuMemoryTest, ManyReadsShareThePinnedMemory) {
+  constexpr std::size_t kReads = 64, kBytes = 100'000;
+  const std::uint64_t address = gpu.allocate(kReads * kBytes);
+  const xfer_gd2fs_sge all = sgeOf(address, kReads * kBytes);
+  for (std::size_t i = 0; i < kReads; ++i) {
+    const xfer_gd2fs_sge sge{reinterpret_cast<void*>(address + i * kBytes), kBytes, all.iomem};
+    ASSERT_EQ(xfer_gd2fs_preadv(ctx, this, kPath, i * kBytes, &sge, 1, 0), 0);
+  }
+  for (std::size_t i = 0; i < kReads; ++i) EXPECT_EQ(next().status, 0u);
+  EXPECT_TRUE(gpu.bytesAt(address, kReads * kBytes) == expected.substr(0, kReads * kBytes));
+  gpu.free(address);
+}
+
+TEST_F(GpuMemoryTest, MemoryThatEndsTooSoonIsNotRegistered) {
+  const std::uint64_t address = gpu.allocate(8192);
+  EXPECT_EQ(sgeOf(address, std::size_t{1} << 32).iomem, nullptr);
+  EXPECT_EQ(errno, EINVAL);
+  gpu.free(address);
+}
+
+TEST_F(GpuMemoryTest, MemoryThatWasFreedFailsTheRead) {
+  const std::uint64_t address = gpu.allocate(8192);
+  const xfer_gd2fs_sge sge = sgeOf(address, 8192);
+  gpu.free(address);
+  EXPECT_EQ(XFER_GD2FS_STATUS_CODE(readInto({sge}, 0).status), static_cast<unsigned>(EFAULT));
+}
+
+}  // namespace
+}  // namespace hearth::testing_client
