@@ -32,6 +32,13 @@ std::size_t gatherPieces(MemoryCursor from, std::uint64_t size, std::span<iovec>
   return count;
 }
 
+// What needs no disk, or -EAGAIN; another errno where the file system cannot tell.
+std::int32_t readNow(int fd, std::span<const iovec> pieces, std::uint64_t offset) {
+  const ssize_t got = preadv2(fd, pieces.data(), static_cast<int>(pieces.size()),
+                              static_cast<off_t>(offset), RWF_NOWAIT);
+  return static_cast<std::int32_t>(got < 0 ? -errno : got);
+}
+
 // A regular file of that size, as the agent says.
 bool isWhole(int fd, std::uint64_t size) {
   struct stat about {};
@@ -48,11 +55,14 @@ Task<Status> LocalFile::read(Reactor& reactor, std::uint64_t offset, MemoryVecto
   for (std::uint64_t left = into.size(); left != 0;) {
     std::array<iovec, kMostPieces> pieces;
     const std::size_t count = gatherPieces(cursor, left, pieces);
-    const std::int32_t got = co_await reactor.perform({.kind = OperationKind::kReadV,
-                                                       .fd = fd_.get(),
-                                                       .address = pieces.data(),
-                                                       .length = static_cast<std::uint32_t>(count),
-                                                       .offset = offset});
+    // The bytes that are in the page cache come at once: a helper thread would have to be woken.
+    std::int32_t got = readNow(fd_.get(), std::span(pieces).first(count), offset);
+    if (got < 0 && got != -EFAULT)
+      got = co_await reactor.perform({.kind = OperationKind::kReadV,
+                                      .fd = fd_.get(),
+                                      .address = pieces.data(),
+                                      .length = static_cast<std::uint32_t>(count),
+                                      .offset = offset});
     if (got == -EINTR || got == -EAGAIN) continue;
     if (got == -EFAULT)
       co_return Error{ErrorCode::kInvalidArgument, "memory is not mapped or cannot be written"};
