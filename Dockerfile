@@ -3,9 +3,13 @@
 ARG NODE_VERSION=24.21.0
 ARG DEBIAN_IMAGE=debian:bookworm-slim
 ARG NODE_IMAGE=node:${NODE_VERSION}-bookworm-slim
+# The same images of the machine that builds: compilers and npm run there, whatever processor the image is for.
+ARG BUILD_DEBIAN_IMAGE=${DEBIAN_IMAGE}
+ARG BUILD_NODE_IMAGE=${NODE_IMAGE}
+ARG BUILD_PLATFORM=${BUILDPLATFORM}
 
 # Packages that only the build needs: headers of Node's C++ interface, and the writers of TypeScript from proto/.
-FROM ${NODE_IMAGE} AS tools
+FROM --platform=$BUILD_PLATFORM ${BUILD_NODE_IMAGE} AS tools
 WORKDIR /tools
 COPY package.json manifest/
 RUN --mount=type=cache,target=/root/.npm \
@@ -18,30 +22,22 @@ COPY proto proto
 COPY scripts scripts
 RUN node scripts/generate-constants.ts && node scripts/generate-protocols.ts
 
-FROM ${DEBIAN_IMAGE} AS native
-RUN apt-get update \
-  && apt-get install -y --no-install-recommends \
-    ccache clang-19 cmake libcurl4-openssl-dev libgmock-dev libgtest-dev libibverbs-dev libssl-dev liburing-dev ninja-build \
-    pkg-config zlib1g-dev \
-  && rm -rf /var/lib/apt/lists/*
+FROM --platform=$BUILD_PLATFORM ${BUILD_DEBIAN_IMAGE} AS native
+ARG BUILDARCH
+ARG TARGETARCH
+COPY scripts/image/compilers.sh /usr/local/bin/
+RUN compilers.sh $BUILDARCH $TARGETARCH
 WORKDIR /opt/hearth
 COPY --from=tools /tools/node_modules/node-addon-api node_modules/node-addon-api
 COPY --from=tools /tools/node_modules/node-api-headers node_modules/node-api-headers
 # The holder says of which release it is.
 COPY package.json ./
 COPY native native
-RUN --mount=type=cache,target=/root/.cache/ccache \
-  cmake -S native --preset release -DCMAKE_CXX_COMPILER_LAUNCHER=ccache >/dev/null \
-  && cmake --build build/release --target hearth_binding hearth-holder hearth-probe hearth-load hearth-rdma-bench -- --quiet \
-  && mkdir -p programs/binding programs/gpu programs/holder programs/probe programs/rdma_bench \
-  && strip -o programs/binding/hearth.node build/release/binding/hearth.node \
-  && strip -o programs/gpu/hearth-load build/release/gpu/hearth-load \
-  && strip -o programs/holder/hearth-holder build/release/holder/hearth-holder \
-  && strip -o programs/probe/hearth-probe build/release/probe/hearth-probe \
-  && strip -o programs/rdma_bench/hearth-rdma-bench build/release/rdma_bench/hearth-rdma-bench \
-  && rm -rf build
+COPY scripts/image/engine.sh scripts/image/
+RUN --mount=type=cache,target=/root/.cache/ccache scripts/image/engine.sh $BUILDARCH $TARGETARCH
 
-FROM ${NODE_IMAGE} AS packages
+FROM --platform=$BUILD_PLATFORM ${BUILD_NODE_IMAGE} AS packages
+ARG TARGETARCH
 WORKDIR /opt/hearth
 COPY package.json package-lock.json ./
 COPY common/package.json common/
@@ -52,15 +48,17 @@ COPY csi-driver/package.json csi-driver/
 COPY operator/package.json operator/
 # Not `npm ci`: see scripts/setup.sh. No package that runs in production has an install script.
 RUN --mount=type=cache,target=/root/.npm \
-  npm install --omit=dev --no-audit --no-fund --ignore-scripts \
+  npm install --omit=dev --no-audit --no-fund --ignore-scripts --os=linux --cpu=$(echo $TARGETARCH | sed s/amd64/x64/) \
   && find node_modules -type f \( -name '*.map' -o -name '*.d.ts' -o -name '*.d.mts' -o -name '*.d.cts' -o -iname 'readme*' -o -iname 'changelog*' \) -delete \
   && mkdir -p node_modules/.bin && ln -sf /usr/local/bin/node node_modules/.bin/node
+
+FROM ${NODE_IMAGE} AS node
 
 FROM ${DEBIAN_IMAGE}
 RUN apt-get update \
   && apt-get install -y --no-install-recommends ca-certificates ibverbs-providers libcurl4 libibverbs1 liburing2 libstdc++6 mount zlib1g \
   && rm -rf /var/lib/apt/lists/* /var/cache/* /var/log/*
-COPY --from=packages /usr/local/bin/node /usr/local/bin/
+COPY --from=node /usr/local/bin/node /usr/local/bin/
 WORKDIR /opt/hearth
 COPY --from=packages /opt/hearth/node_modules node_modules
 COPY --from=native /opt/hearth/programs build/release

@@ -8,9 +8,9 @@ const minutes = 60_000;
 export type Architecture = 'amd64' | 'arm64';
 export const ownArchitecture: Architecture = process.arch === 'arm64' ? 'arm64' : 'amd64';
 
-/** What buildx tells a Dockerfile of the machine that builds and of the one that the image is for. */
+/** What buildx tells the Dockerfile of the machine that builds and of the one that the image is for. */
 export const platformArguments = (target: Architecture): Record<string, string> => ({
-  BUILDPLATFORM: `linux/${ownArchitecture}`,
+  BUILD_PLATFORM: `linux/${ownArchitecture}`,
   BUILDARCH: ownArchitecture,
   TARGETARCH: target,
 });
