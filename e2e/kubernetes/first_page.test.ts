@@ -5,6 +5,8 @@ import { delimiter, join } from 'node:path';
 import { freePort, MiB, ok, root, start, unlessUnavailable } from '@hearth/common/testing';
 import { HubServer } from '@hearth/common/testing/origins';
 import { parseAllDocuments } from 'yaml';
+import { bundleKubectl } from '../../scripts/kubectl/bundle.ts';
+import { makeExecutable } from '../../scripts/kubectl/executable.ts';
 import { etcdImageAs } from '../cluster/images/basic_images.ts';
 import { engineImage, engineModel } from '../cluster/images/engine_image.ts';
 import { hearthImage, hearthImageName, hearthVersion } from '../cluster/images/hearth_image.ts';
@@ -39,6 +41,7 @@ describe('the first page, from an empty cluster to an engine that answers', () =
     hub = await HubServer.start(cluster.network.hostAddress, repo, { [path]: bytes }, { bytesPerSecond: 12 * MiB });
     folder = mkdtempSync(join(tmpdir(), 'hearth-page-'));
     prepare();
+    await makeKubectlHearth();
   });
   after(async () => {
     cluster?.collectLogs(join(root, 'build/e2e/first-page'));
@@ -49,11 +52,20 @@ describe('the first page, from an empty cluster to an engine that answers', () =
 
   /** A checkout whose examples name the server that stands for the hub, which is in a private network. */
   function prepare(): void {
-    for (const name of ['charts', 'cli', 'node_modules']) symlinkSync(join(root, name), join(folder, name));
+    symlinkSync(join(root, 'charts'), join(folder, 'charts'));
     cpSync(join(root, 'examples'), join(folder, 'examples'), { recursive: true });
     change('examples/engine.yaml', /^( +)repo: .*$/m, `$&\n$1endpoint: ${hub.url}`);
     const networks = `  origins: { allowedNetworks: ["${cluster.network.hostAddress}/32"] }`;
     change('examples/storagecluster.yaml', /^spec:$/m, `$&\n${networks}`);
+  }
+
+  /** As `make kubectl-hearth` leaves it, for the platform of the page alone: nothing else of the checkout is there. */
+  async function makeKubectlHearth(): Promise<void> {
+    const place = join(folder, 'build/kubectl-hearth');
+    mkdirSync(place, { recursive: true });
+    const script = join(folder, 'kubectl-hearth.cjs');
+    await bundleKubectl(script);
+    await makeExecutable(script, 'linux-x64', place);
   }
 
   function change(file: string, pattern: RegExp, replacement: string): void {
@@ -70,6 +82,7 @@ describe('the first page, from an empty cluster to an engine that answers', () =
     // The only port of this machine that the page takes.
     const script = pageScript(commands.map((command) => command.replaceAll('8080', port)));
     const environment = {
+      HOME: folder,
       KUBECONFIG: cluster.kubeconfig,
       PATH: [...cluster.programFolders, process.env.PATH].join(delimiter),
       HELM_CACHE_HOME: join(folder, 'helm'),
