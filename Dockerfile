@@ -7,6 +7,8 @@ ARG NODE_IMAGE=node:${NODE_VERSION}-bookworm-slim
 ARG BUILD_DEBIAN_IMAGE=${DEBIAN_IMAGE}
 ARG BUILD_NODE_IMAGE=${NODE_IMAGE}
 ARG BUILD_PLATFORM=${BUILDPLATFORM}
+# buildah 1.28 takes the platform of the stage before for the next one that says none.
+ARG TARGET_PLATFORM=${TARGETPLATFORM}
 
 # Packages that only the build needs: headers of Node's C++ interface, and the writers of TypeScript from proto/.
 FROM --platform=$BUILD_PLATFORM ${BUILD_NODE_IMAGE} AS tools
@@ -52,9 +54,9 @@ RUN --mount=type=cache,target=/root/.npm \
   && find node_modules -type f \( -name '*.map' -o -name '*.d.ts' -o -name '*.d.mts' -o -name '*.d.cts' -o -iname 'readme*' -o -iname 'changelog*' \) -delete \
   && mkdir -p node_modules/.bin && ln -sf /usr/local/bin/node node_modules/.bin/node
 
-FROM ${NODE_IMAGE} AS node
+FROM --platform=$TARGET_PLATFORM ${NODE_IMAGE} AS node
 
-FROM ${DEBIAN_IMAGE}
+FROM --platform=$TARGET_PLATFORM ${DEBIAN_IMAGE}
 RUN apt-get update \
   && apt-get install -y --no-install-recommends ca-certificates ibverbs-providers libcurl4 libibverbs1 liburing2 libstdc++6 mount zlib1g \
   && rm -rf /var/lib/apt/lists/* /var/cache/* /var/log/*

@@ -9,8 +9,9 @@ export type Architecture = 'amd64' | 'arm64';
 export const ownArchitecture: Architecture = process.arch === 'arm64' ? 'arm64' : 'amd64';
 
 /** What buildx tells the Dockerfile of the machine that builds and of the one that the image is for. */
-export const platformArguments = (target: Architecture): Record<string, string> => ({
+const platformArguments = (target: Architecture): Record<string, string> => ({
   BUILD_PLATFORM: `linux/${ownArchitecture}`,
+  TARGET_PLATFORM: `linux/${target}`,
   BUILDARCH: ownArchitecture,
   TARGETARCH: target,
 });
@@ -48,10 +49,17 @@ export class Buildah {
   }
 
   /** Builds a Dockerfile; unchanged steps come from the store. `volumes`: HOST:CONTAINER:OPTIONS, for its RUN steps. */
-  async build(context: string, name: string, options: { args: Record<string, string>; volumes: string[] }) {
+  async build(
+    context: string,
+    name: string,
+    options: { args: Record<string, string>; volumes: string[]; architecture?: Architecture },
+  ) {
+    const { architecture = ownArchitecture } = options;
+    const args = { ...platformArguments(architecture), ...options.args };
     await this.#must([
       ...['bud', '--isolation', 'chroot', '--layers', '--pull-never', '--format', 'docker', '--tag', name],
-      ...Object.entries(options.args).flatMap(([key, value]) => ['--build-arg', `${key}=${value}`]),
+      ...(architecture === ownArchitecture ? [] : ['--platform', `linux/${architecture}`]),
+      ...Object.entries(args).flatMap(([key, value]) => ['--build-arg', `${key}=${value}`]),
       ...options.volumes.flatMap((volume) => ['--volume', volume]),
       context,
     ]);

@@ -15,7 +15,7 @@ import { cacheFolder } from '../../../scripts/tools/cache.ts';
 import { lock } from '../../../scripts/tools/lock.ts';
 import { ensureBaseImages, nodeVersion } from './base_images.ts';
 import { buildSettings } from './build_settings.ts';
-import { Buildah, ownArchitecture, platformArguments } from './buildah.ts';
+import { Buildah } from './buildah.ts';
 import { ImageSources } from './image_sources.ts';
 
 /** The image of this checkout, as pods name it. */
@@ -83,7 +83,7 @@ async function build(folder: string, sources: string, archive: string): Promise<
   await store.tidy(storeLimitBytes);
   await ensureBaseImages(store);
   await store.build(sources, 'localhost/hearth', {
-    args: { NODE_VERSION: nodeVersion(), ...platformArguments(ownArchitecture) },
+    args: { NODE_VERSION: nodeVersion() },
     volumes: buildSettings(folder),
   });
   rmSync(`${archive}.new`, { force: true });

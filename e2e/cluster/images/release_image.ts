@@ -5,7 +5,7 @@ import { cacheFolder } from '../../../scripts/tools/cache.ts';
 import { lock } from '../../../scripts/tools/lock.ts';
 import { ensureBaseImages, ensureForeignBaseImages, nodeVersion } from './base_images.ts';
 import { buildSettings } from './build_settings.ts';
-import { type Architecture, Buildah, ownArchitecture, platformArguments } from './buildah.ts';
+import { type Architecture, Buildah, ownArchitecture } from './buildah.ts';
 import { emulation } from './emulation.ts';
 import { hearthImage, hearthVersion } from './hearth_image.ts';
 import { ImageSources } from './image_sources.ts';
@@ -45,12 +45,12 @@ async function writeForeign(layout: string, architecture: Architecture): Promise
   const image = `localhost/hearth-${architecture}`;
   await store.build(sources.folder, image, {
     args: {
-      ...{ NODE_VERSION: nodeVersion(), ...platformArguments(architecture) },
-      ...{ DEBIAN_IMAGE: debian, NODE_IMAGE: node },
+      ...{ NODE_VERSION: nodeVersion(), DEBIAN_IMAGE: debian, NODE_IMAGE: node },
       // As the Dockerfile names them, which are of this machine in the store.
       ...{ BUILD_DEBIAN_IMAGE: 'debian:bookworm-slim', BUILD_NODE_IMAGE: `node:${nodeVersion()}-bookworm-slim` },
     },
     volumes: buildSettings(folder),
+    architecture,
   });
   await store.saveLayout(image, layout, architecture);
 }
