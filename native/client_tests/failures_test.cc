@@ -5,6 +5,7 @@
 
 #include <atomic>
 
+#include "base/testing/sanitizers.h"
 #include "client_tests/testing_client.h"
 
 namespace hearth::testing_client {
@@ -108,6 +109,7 @@ TEST_F(FailuresTest, WhenAllAddressesAreDownThatIsSaid) {
 }
 
 TEST_F(FailuresTest, MemoryThatIsUnmappedInFlightIsAStatusAndHarmsNoOtherRead) {
+  if (kThreadSanitizer) GTEST_SKIP() << "ThreadSanitizer takes the faults";
   Agent agent("agent", [this](EngineOptions& given) {
     if (port != 0) given.listen = {{"127.0.0.1", port}};
   });
