@@ -3,6 +3,7 @@
 
 #include <random>
 
+#include "base/testing/sanitizers.h"
 #include "client_tests/testing_client.h"
 
 extern "C" long hearth_read_from_c(const xfer_gd2fs_options* options, const char* path, void* into,
@@ -212,6 +213,7 @@ TEST_F(ReadsTest, SubmissionsThatCannotBeMadeAreRefusedAndYieldNoCompletion) {
 }
 
 TEST_F(ReadsTest, MemoryThatCannotBeWrittenIsAStatus) {
+  if (kThreadSanitizer) GTEST_SKIP() << "ThreadSanitizer takes the faults";
   void* const closed = mmap(nullptr, kSize, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   ASSERT_NE(closed, MAP_FAILED);
   std::vector<char> bytes(kSize);

@@ -8,6 +8,7 @@
 #include <filesystem>
 #include <thread>
 
+#include "base/testing/sanitizers.h"
 #include "client_tests/testing_client.h"
 #include "transport/local_link.h"
 #include "wire/client_message.h"
@@ -75,6 +76,7 @@ TEST_F(SameNodeTest, WholeFilesAreReadWithoutTheNetwork) {
 }
 
 TEST_F(SameNodeTest, MemoryThatCannotBeWrittenIsAStatusAndSparesTheFile) {
+  if (kThreadSanitizer) GTEST_SKIP() << "ThreadSanitizer takes the faults";
   warm();
   open(addressOf(*agent));
   expectRead(0, kSameNodeBytes);
