@@ -113,7 +113,7 @@ int ClientContext::wait(std::span<xfer_gd2fs_completion> into, int timeoutMs) {
 
 void ClientContext::sendOn(AgentLink& link) {
   link.lent().borrow(Clock::now(), [] { return true; });
-  // Who waits already sleeps, and does not know that there is something to run.
+  // A thread that waits for completions sleeps already and cannot run what was posted.
   if (completions_->waiting() != 0) link.lent().takeBack();
 }
 

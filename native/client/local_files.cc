@@ -32,7 +32,8 @@ std::size_t gatherPieces(MemoryCursor from, std::uint64_t size, std::span<iovec>
   return count;
 }
 
-// What needs no disk, or -EAGAIN; another errno where the file system cannot tell.
+// Returns the bytes that the page cache has, -EAGAIN where the read would wait for the disk, or the
+// negative errno of a file system that cannot tell.
 std::int32_t readNow(int fd, std::span<const iovec> pieces, std::uint64_t offset) {
   const ssize_t got = preadv2(fd, pieces.data(), static_cast<int>(pieces.size()),
                               static_cast<off_t>(offset), RWF_NOWAIT);

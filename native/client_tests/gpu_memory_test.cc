@@ -73,7 +73,7 @@ struct GpuMemoryTest : ClientTest {
     open(addressOf(agent));
   }
   ~GpuMemoryTest() override {
-    // What it keeps of the driver goes before the program's own context does.
+    // The library returns its references to the driver before the program ends its own context.
     xfer_gd2fs_close(ctx);
     ctx = nullptr;
   }

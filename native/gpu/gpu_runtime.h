@@ -28,7 +28,7 @@ class GpuRuntime : public std::enable_shared_from_this<GpuRuntime> {
   [[nodiscard]] static Seams system();
 
   explicit GpuRuntime(Seams seams) : seams_(std::move(seams)) {}
-  // Whether somebody has loaded the system's driver into this process, which this call never does.
+  // True when the program has loaded the system's driver; this call never loads the driver.
   [[nodiscard]] static bool isDriverLoaded();
   // As openDevice().
   [[nodiscard]] Result<std::shared_ptr<Device>> open(std::string_view name);

@@ -39,8 +39,8 @@ class LookAhead {
                                         const std::function<bool(const ManifestEntry&)>& here);
   // Whether the reader has not come to this file yet.
   [[nodiscard]] bool before(std::uint32_t entry) const;
-  // Whether the reader is at one of the kFiles entries behind this one: shards report the files of
-  // one reader out of order, and another reader so close behind finds its files fetched.
+  // True when the reader is at one of the kFiles entries behind this one: shards report the files
+  // of one reader out of order, and another reader so close behind finds its files fetched.
   [[nodiscard]] bool justPassed(std::uint32_t entry) const;
   // Whether the file that it came to last is still read.
   [[nodiscard]] bool reading() const;

@@ -40,7 +40,7 @@ void LentReactor::run(const std::function<bool()>& isIdle) {
 void LentReactor::lend(const std::function<bool()>& isIdle) {
   wanted_ = false;
   lent_ = true;
-  // Who has posted before that did not see it lent, and counts on us.
+  // A thread that posted before `lent_` was set relies on this thread to run its work.
   if (isIdle()) awaitReturn();
   lent_ = false;
   askAgain_ = Clock::now() + kAskAgainAfter;
