@@ -48,7 +48,7 @@ wheel: $(GENERATED) ## Build the Python package hearth into build/wheels
 	@scripts/build-wheel.sh
 
 kubectl-hearth: $(GENERATED) ## Build kubectl hearth, one file for each platform, into build/kubectl-hearth
-	@$(NODE) scripts/kubectl/main.ts
+	@$(NODE) cli/executables/main.ts
 
 release: $(GENERATED) ## Everything of a release into build/dist, image and chart to REGISTRY=HOST/PATH when given (root)
 	@$(NODE) e2e/release/main.ts

@@ -8,8 +8,8 @@
 import { mkdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { output, root, ToolUnavailable } from '@hearth/common/testing';
-import { writeChecksums } from '../../scripts/kubectl/checksums.ts';
-import { makeKubectlPrograms } from '../../scripts/kubectl/programs.ts';
+import { writeChecksums } from '../../cli/executables/checksums.ts';
+import { makeKubectlPrograms } from '../../cli/executables/programs.ts';
 import { tools } from '../../scripts/tools/build.ts';
 import { hearthVersion } from '../cluster/images/hearth_image.ts';
 import { writeReleaseImage } from '../cluster/images/release_image.ts';

@@ -12,7 +12,10 @@ export const testFiles = {
   /** The gate's walk through the product: three agents warm, mount, read and survive a kill; the CSI driver mounts a volume. */
   walk: ['e2e/src/kill.test.ts', 'e2e/src/csi.test.ts'],
   /** Single rooms, in two processes that take about as long; without `slow` and `onApiServer`. */
-  agent: ['{native/binding,node-agent,cli,csi-driver}/src/**/*.test.ts', '{scripts,monitoring,bench}/**/*.test.ts'],
+  agent: [
+    '{native/binding,node-agent,cli,csi-driver}/src/**/*.test.ts',
+    '{scripts,monitoring,bench,cli/executables}/**/*.test.ts',
+  ],
   operator: ['{operator,common}/src/**/*.test.ts'],
   /** Whole programs and tests that take long or measure; some need programs written in Go. */
   slow: ['e2e/{src,soak}/**/*.test.ts', '{demo,scripts/tools}/**/*.test.ts'],

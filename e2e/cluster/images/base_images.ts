@@ -1,7 +1,7 @@
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { must, output, root } from '@hearth/common/testing';
-import { nodeOf } from '../../../scripts/kubectl/executable.ts';
+import { nodeOf } from '../../../cli/executables/executable.ts';
 import { cacheFolder } from '../../../scripts/tools/cache.ts';
 import { type Architecture, type Buildah, ownArchitecture } from './buildah.ts';
 

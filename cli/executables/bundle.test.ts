@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { run, TemporaryFolder } from '@hearth/common/testing';
-import { FakeApiServer } from '../../cli/src/kubectl/testing/fake_api_server.ts';
-import { sampleCluster } from '../../cli/src/kubectl/testing/sample_cluster.ts';
+import { FakeApiServer } from '../src/kubectl/testing/fake_api_server.ts';
+import { sampleCluster } from '../src/kubectl/testing/sample_cluster.ts';
 import { bundleKubectl } from './bundle.ts';
 
 describe('kubectl hearth as one file', () => {
