@@ -1,36 +1,34 @@
 import { type CachePreload, parseDuration } from '@hearth/common/resources';
 import { type Choice, chooseNodes } from './choice.ts';
-import { hasEnded } from './job_request.ts';
 import type { ObservedPreload } from './observation.ts';
 import { type NodeProgress, progressOf, timeOf } from './progress.ts';
 import { missingRoom } from './room.ts';
-import { bytesOf, type Wanted, wantedOf } from './wanted.ts';
+import { bytesOf, hasEnded, type Wanted, wantedOf } from './wanted.ts';
 
-/** The reason why nothing at all can be done now. */
 export interface Obstacle {
   reason: 'DatasetNotFound' | 'DatasetNotReady' | 'ClustersDiffer' | 'AgentsUnavailable' | 'NoFilesMatch';
   message: string;
 }
 
-/** Where a CachePreload stands. Pure: the plan and the status both follow from it. */
+/** The state of a CachePreload, from which the plan and the status follow. Times are milliseconds since the epoch. */
 export interface Assessment {
   obstacle: Obstacle | undefined;
   wanted: readonly Wanted[];
   choice: Choice;
   nodes: readonly NodeProgress[];
-  /** Everything is where it was asked for, and pinned if it was asked for. */
+  /** Every wanted byte is resident, and pinned when the spec asks for pins. */
   complete: boolean;
-  /** Everything can be read from the memory of its nodes, or is stored there. */
+  /** Every wanted byte is in the memory of its nodes, or stored there. */
   inMemory: boolean;
   stored: boolean;
-  /** It is as its spec asks for. */
+  /** The state that `spec.readyWhen` asks for is reached. */
   ready: boolean;
-  /** The revisions are not those that were written last. */
+  /** The status names other revisions. */
   newRound: boolean;
-  /** When it fails, milliseconds since the epoch; undefined: no deadline, or it was met. */
+  /** Undefined when there is no deadline, or it was met. */
   deadlineAt: number | undefined;
   deadlinePassed: boolean;
-  /** When the pins go, milliseconds since the epoch; undefined: not yet known, or never. */
+  /** Undefined when pins never expire, or some bytes are still missing. */
   expiresAt: number | undefined;
   expired: boolean;
 }
@@ -45,9 +43,8 @@ export function assess(preload: CachePreload, observed: ObservedPreload): Assess
     progressOf(name, preload, observed, wanted, missingRoom(name, preload, observed, wanted)),
   );
   const measured = wanted.length === spec.datasets.length && wanted.every(({ measure }) => measure?.kind === 'files');
-  const there = nodes.every(({ phase }) => phase === 'Ready');
   const chosen = measured && choice.trouble === undefined && nodes.length > 0;
-  const complete = chosen && there;
+  const complete = chosen && nodes.every(({ phase }) => phase === 'Ready');
   const inMemory = chosen && nodes.every((node) => node.inMemory);
   const early = spec.readyWhen === 'Memory' && inMemory && nodes.every(({ pinned }) => pinned);
   const newRound = wanted.some(
@@ -55,7 +52,7 @@ export function assess(preload: CachePreload, observed: ObservedPreload): Assess
   );
   const deadlineMs = parseDuration(spec.deadline ?? '');
   const deadlineAt =
-    deadlineMs === undefined || complete || wasMet(preload)
+    deadlineMs === undefined || complete || hasMetDeadline(preload)
       ? undefined
       : timeOf(metadata.creationTimestamp) + deadlineMs;
   const ttlMs = parseDuration(spec.ttl ?? '');
@@ -78,8 +75,8 @@ export function assess(preload: CachePreload, observed: ObservedPreload): Assess
   };
 }
 
-/** Everything was there in time once: later revisions and nodes have no deadline. */
-function wasMet({ status }: CachePreload): boolean {
+/** Later revisions and nodes have no deadline. */
+function hasMetDeadline({ status }: CachePreload): boolean {
   return status?.conditions?.some(({ type, status: holds }) => type === 'DeadlineMet' && holds === 'True') ?? false;
 }
 
@@ -94,10 +91,10 @@ function obstacleOf(
   }
   const none = wanted.find(({ measure }) => measure?.kind === 'none');
   if (none?.measure?.kind === 'none') return { reason: 'NoFilesMatch', message: none.measure.message };
-  const troubled = observed.datasets.filter(({ trouble }) => trouble !== undefined);
-  const [first] = troubled;
+  const notReady = observed.datasets.filter(({ trouble }) => trouble !== undefined);
+  const [first] = notReady;
   if (first?.trouble !== undefined) {
-    const more = troubled.length > 1 ? ` (and ${troubled.length - 1} more of ${spec.datasets.length})` : '';
+    const more = notReady.length > 1 ? ` (and ${notReady.length - 1} more of ${spec.datasets.length})` : '';
     return { reason: first.trouble.reason, message: `${first.trouble.message}${more}` };
   }
   if (observed.agents?.connected !== true || observed.pins === undefined) {
@@ -114,7 +111,6 @@ function obstacleOf(
   return { reason: 'DatasetNotReady', message: `agents do not know the files of Dataset ${unknown.dataset} yet${why}` };
 }
 
-/** Sums over all nodes, in bytes. */
 export function totalsOf({ nodes, wanted }: Pick<Assessment, 'nodes' | 'wanted'>) {
   const each = wanted.reduce((sum, one) => sum + bytesOf(one), 0);
   const parts = nodes.flatMap((node) => node.parts);
@@ -125,12 +121,12 @@ export function totalsOf({ nodes, wanted }: Pick<Assessment, 'nodes' | 'wanted'>
   };
 }
 
-/** Rounded down: 100 is said of what is all there only. */
+/** Rounded down, so only a complete copy reports 100. */
 export function percentOf(part: number, whole: number): number {
   return whole === 0 ? 0 : Math.min(100, Math.floor((part / whole) * 100));
 }
 
-/** Bytes that became ready a second, of late, by all jobs that run. */
+/** Bytes a second that all running jobs bring. */
 export function rateOf({ jobs }: ObservedPreload): number {
   return jobs.filter((job) => !hasEnded(job)).reduce((sum, job) => sum + Number(job.bytesPerSecond), 0);
 }

@@ -35,14 +35,14 @@ describe('nodes of a CachePreload', () => {
   it('are waited for a while when their agent is away, and then replaced', () => {
     const preload = preloadObject({ placement: { replicas: 1 } }, { nodes: [row('a')] });
     const nodes = { a: { agent: false }, b: {} };
-    const away = (ms: number) => choose(preload, { nodes, awaySince: new Map([['a', now - ms]]) });
+    const away = (ms: number) => choose(preload, { nodes, unavailableSince: new Map([['a', now - ms]]) });
     assert.deepEqual([away(19_000).nodes, away(19_000).replaced], [['a'], []]);
     assert.deepEqual([away(21_000).nodes, away(21_000).replaced], [['b'], ['a']]);
   });
 
   it('are replaced when they are not Ready though their agent serves', () => {
     const preload = preloadObject({ placement: { replicas: 1 } }, { nodes: [row('a')] });
-    const seen = observed({ nodes: { a: {}, b: {} }, awaySince: new Map([['a', now - 21_000]]) });
+    const seen = observed({ nodes: { a: {}, b: {} }, unavailableSince: new Map([['a', now - 21_000]]) });
     const nodes = seen.nodes.map((node) => ({ ...node, ready: node.name !== 'a' }));
     const choice = chooseNodes(preload, { ...seen, nodes }, wantedOf(preload, seen));
     assert.deepEqual([choice.nodes, choice.replaced], [['b'], ['a']]);
@@ -57,7 +57,7 @@ describe('nodes of a CachePreload', () => {
       e: {},
     };
     const preload = preloadObject({ placement: { replicas: 4, nodeSelector: { pool: 'gpu' } } });
-    const { nodes: chosen, trouble, cramped } = choose(preload, { nodes });
+    const { nodes: chosen, trouble, lackingRoom } = choose(preload, { nodes });
     assert.deepEqual(chosen, ['a']);
     assert.equal(trouble?.reason, 'TooFewNodes');
     assert.equal(
@@ -65,13 +65,13 @@ describe('nodes of a CachePreload', () => {
       'spec.placement.replicas asks for 4 nodes, and 1 of 5 qualify: b has no agent; c has an agent that does not serve: ; ' +
         'e does not have the labels of nodeSelector; the cache of d lacks 600 bytes',
     );
-    assert.deepEqual([...cramped], [['d', 600]]);
+    assert.deepEqual([...lackingRoom], [['d', 600]]);
   });
 
   it('have room when what is pinned leaves it', () => {
     const placement = { replicas: 1 };
     const lacks = (shape: object, pinned: string[] = []) =>
-      choose(preloadObject({ placement }), { nodes: { a: shape }, pinned }).cramped.get('a') ?? 0;
+      choose(preloadObject({ placement }), { nodes: { a: shape }, pinned }).lackingRoom.get('a') ?? 0;
     assert.equal(lacks({ budget: 1000 }), 0);
     assert.equal(lacks({ budget: 1000, pinned: 300 }), 300);
     // Bytes that this preload pinned are among the pinned bytes already.

@@ -5,22 +5,22 @@ import type { ObservedNode, ObservedPreload } from './observation.ts';
 import { missingRoom, residentOf } from './room.ts';
 import type { Wanted } from './wanted.ts';
 
-/** Where the bytes are to be, and what is not as it was asked for. */
+/** The nodes that get the bytes. */
 export interface Choice {
   nodes: readonly string[];
-  /** Undefined: as asked. */
+  /** Undefined when the choice satisfies the spec. */
   trouble: { reason: 'TooFewNodes' | 'AwaitingPlan' | 'NoNodes'; message: string } | undefined;
-  /** Nodes that would do if they had room, with the bytes that are missing. */
-  cramped: ReadonlyMap<string, number>;
-  /** Nodes that were given up for others. */
+  /** Nodes that only lack room, with the missing bytes. */
+  lackingRoom: ReadonlyMap<string, number>;
+  /** Former nodes that can no longer hold a replica. */
   replaced: readonly string[];
 }
 
-/** Pure. The nodes of a CachePreload: given by its spec, by the plan for its pods, or chosen here. */
+/** Pure. Takes the nodes from the spec or from the plan for its pods, or chooses replicas. */
 export function chooseNodes(preload: CachePreload, observed: ObservedPreload, wanted: readonly Wanted[]): Choice {
   const { placement } = preload.spec;
   const fixed = (nodes: readonly string[], trouble?: Choice['trouble']): Choice => {
-    return { nodes, trouble, cramped: new Map(), replaced: [] };
+    return { nodes, trouble, lackingRoom: new Map(), replaced: [] };
   };
   if (placement.nodeNames !== undefined) return fixed(placement.nodeNames);
   if (placement.allNodes !== undefined) {
@@ -35,14 +35,14 @@ export function chooseNodes(preload: CachePreload, observed: ObservedPreload, wa
   return fixed([], { reason: 'AwaitingPlan', message });
 }
 
-/** Pure. Nodes that gated pods are planned for. The release before this field kept them in its memory, and in the status. */
+/** Pure. The nodes planned for gated pods. The previous release kept the plan in the status alone. */
 export function plannedNodesOf({ spec, status }: CachePreload): readonly string[] {
   return spec.placement.gatedPods?.nodes ?? (status?.nodes ?? []).map(({ name }) => name);
 }
 
 /**
- * Nodes that were chosen before stay while they can serve, so that bytes are not brought twice; then those that hold
- * most of the bytes, those with most room, and by name.
+ * Keeps nodes chosen before while they can serve, so that agents do not copy bytes twice. Then prefers nodes by
+ * resident bytes, by room, and by name.
  */
 function chooseReplicas(
   replicas: number,
@@ -53,11 +53,11 @@ function chooseReplicas(
   const before = new Map(preload.status?.nodes?.map((row) => [row.name, row]));
   const ready = (name: string) => before.get(name)?.phase === 'Ready';
   const unfit = new Map<string, string>();
-  const cramped = new Map<string, number>();
+  const lackingRoom = new Map<string, number>();
   const candidates = observed.nodes.filter((node) => {
-    const reason = unfitness(node, preload, observed, before.has(node.name));
+    const reason = whyUnfit(node, preload, observed, before.has(node.name));
     const missing = reason === undefined && !ready(node.name) ? missingRoom(node.name, preload, observed, wanted) : 0;
-    if (missing > 0) cramped.set(node.name, missing);
+    if (missing > 0) lackingRoom.set(node.name, missing);
     if (reason !== undefined) unfit.set(node.name, reason);
     return reason === undefined && missing === 0;
   });
@@ -82,26 +82,26 @@ function chooseReplicas(
     .slice(0, replicas)
     .map(({ name }) => name);
   const replaced = [...before.keys()].filter((name) => !nodes.includes(name) && unfit.has(name));
-  if (nodes.length === replicas) return { nodes, trouble: undefined, cramped: new Map(), replaced };
+  if (nodes.length === replicas) return { nodes, trouble: undefined, lackingRoom: new Map(), replaced };
   const others = [
     ...Array.from(unfit, ([name, reason]) => `${name} ${reason}`),
-    ...Array.from(cramped, ([name, bytes]) => `the cache of ${name} lacks ${bytes} bytes`),
+    ...Array.from(lackingRoom, ([name, bytes]) => `the cache of ${name} lacks ${bytes} bytes`),
   ].sort();
   const message = `spec.placement.replicas asks for ${counted(replicas, 'node')}, and ${nodes.length} of ${observed.nodes.length} qualify${others.length === 0 ? '' : `: ${listed(others, { most: 10, separator: '; ' })}`}`;
-  return { nodes, trouble: { reason: 'TooFewNodes', message }, cramped, replaced };
+  return { nodes, trouble: { reason: 'TooFewNodes', message }, lackingRoom, replaced };
 }
 
-/** Why a node cannot hold a replica now, whatever its room; undefined: it can. */
-function unfitness(
+/** Why a node cannot hold a replica, room aside; undefined when it can. */
+function whyUnfit(
   node: ObservedNode,
   { spec }: CachePreload,
-  { agents, awaySince, now, graceMs }: ObservedPreload,
+  { agents, unavailableSince, now, graceMs }: ObservedPreload,
   chosen: boolean,
 ): string | undefined {
   if (!hasLabels(node, spec.placement.nodeSelector)) return 'does not have the labels of nodeSelector';
   const agent = agents?.nodes.get(node.name);
-  // One that was chosen may be back in a moment, and then has the bytes already.
-  const waits = chosen && now - (awaySince.get(node.name) ?? now) < graceMs;
+  // A chosen node may return soon and already has the bytes.
+  const waits = chosen && now - (unavailableSince.get(node.name) ?? now) < graceMs;
   if (!node.ready && !waits) return 'is not Ready';
   if (agent === undefined && !waits) return 'has no agent';
   if (agent?.ready === false && !waits) return `has an agent that does not serve: ${agent.reason}`;

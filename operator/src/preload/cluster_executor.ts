@@ -1,19 +1,18 @@
 import type { Logger } from '@hearth/common';
 import type { ClusterAgents } from '../agents/index.ts';
-import { uidOfJob } from './job_request.ts';
 import { JobTracker, type JobTrackerOptions } from './job_tracker.ts';
 import { PinCache } from './pin_cache.ts';
+import { uidOfJob } from './wanted.ts';
 
-/** The executor's state of one StorageCluster's agents. */
+/** Jobs and pins at the agents of one StorageCluster. */
 export class ClusterExecutor {
   readonly agents: ClusterAgents;
   readonly jobs: JobTracker;
   readonly pins: PinCache;
-  /** Since when nodes do not serve, as far as this operator has seen, milliseconds since the epoch. */
-  readonly awaySince = new Map<string, number>();
+  /** Milliseconds since the epoch, by node, as this operator has seen it. */
+  readonly unavailableSince = new Map<string, number>();
   readonly #logger: Logger;
 
-  /** `clock`: its date is that by which CachePreloads are stamped. */
   constructor(agents: ClusterAgents, options: Omit<JobTrackerOptions, 'agents'>) {
     this.agents = agents;
     this.#logger = options.logger.child({ cluster: agents.cluster });
@@ -21,15 +20,15 @@ export class ClusterExecutor {
     this.pins = new PinCache(agents, options.clock);
   }
 
-  /** `names`: nodes that should serve; `now`: milliseconds since the epoch. */
-  noteAway(names: Iterable<string>, serves: (name: string) => boolean, now: number): void {
+  /** Records which of the nodes do not serve at `now`, milliseconds since the epoch. */
+  trackUnavailable(names: Iterable<string>, serves: (name: string) => boolean, now: number): void {
     for (const name of names) {
-      if (serves(name)) this.awaySince.delete(name);
-      else if (!this.awaySince.has(name)) this.awaySince.set(name, now);
+      if (serves(name)) this.unavailableSince.delete(name);
+      else if (!this.unavailableSince.has(name)) this.unavailableSince.set(name, now);
     }
   }
 
-  /** Ends what CachePreloads left behind that went while no agent could be asked. `lives`: by uid. */
+  /** Cancels jobs and releases pins of CachePreloads that were deleted while no agent answered. `lives` takes a uid. */
   async sweep(lives: (uid: string) => boolean, signal: AbortSignal): Promise<void> {
     await this.pins.load(signal);
     for (const name of this.jobs.running()) {

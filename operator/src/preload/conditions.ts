@@ -3,13 +3,12 @@ import type { CachePreload } from '@hearth/common/resources';
 import { type ConditionState, condition } from '../reconciler/index.ts';
 import { type Assessment, percentOf } from './assessment.ts';
 import type { ObservedPreload } from './observation.ts';
-import { type NodeProgress, totalOf } from './progress.ts';
+import { type NodeProgress, totalOf, wholeSeconds } from './progress.ts';
 
-/** As the status takes it. */
+/** The limit of the CRD. */
 const longestText = 1024;
 const maxListed = 5;
 
-/** Pure. All of them, whatever they say. */
 export function conditionsOf(
   preload: CachePreload,
   observed: ObservedPreload,
@@ -31,21 +30,16 @@ function readyOf(preload: CachePreload, observed: ObservedPreload, assessment: A
   const { obstacle, deadlinePassed, complete, expired, choice, nodes } = assessment;
   const not = (reason: string, message: string) => condition('Ready', 'False', reason, message);
   if (expired) {
-    return condition(
-      'Ready',
-      'True',
-      'Expired',
-      'every node had all bytes; the operator released the pins, as the ttl is over',
-    );
+    const words = 'every node had all bytes; the operator released the pins, as the ttl is over';
+    return condition('Ready', 'True', 'Expired', words);
   }
   if (deadlinePassed) {
-    const message = `the deadline of ${preload.spec.deadline} passed with all bytes on ${nodes.filter(({ phase }) => phase === 'Ready').length} of ${nodes.length} nodes; agents keep the bytes that they have, and fetch no more`;
+    const ready = nodes.filter(({ phase }) => phase === 'Ready').length;
+    const message = `the deadline of ${preload.spec.deadline} passed with all bytes on ${ready} of ${nodes.length} nodes; agents keep the bytes that they have, and fetch no more`;
     return not('DeadlineExceeded', message);
   }
   if (obstacle !== undefined) return not(obstacle.reason, obstacle.message);
-  if (complete) {
-    return condition('Ready', 'True', 'Ready', `all bytes are on ${counted(nodes.length, 'node')}`);
-  }
+  if (complete) return condition('Ready', 'True', 'Ready', `all bytes are on ${counted(nodes.length, 'node')}`);
   if (assessment.ready) {
     const words = `all bytes are in memory on ${counted(nodes.length, 'node')}, and agents are storing them`;
     return condition('Ready', 'True', 'InMemory', words);
@@ -63,38 +57,29 @@ function readyOf(preload: CachePreload, observed: ObservedPreload, assessment: A
   return not('Pending', `waits for ${waiting}`);
 }
 
-/** True when pods that start now on its nodes find everything there, if only in memory. */
+/** True when pods that start now find every byte on its nodes, if only in memory. */
 function inMemoryOf({ nodes, inMemory, expired }: Assessment): ConditionState {
   if (expired) return condition('InMemory', 'True', 'Expired', 'every node had all bytes in memory');
   if (inMemory) return condition('InMemory', 'True', 'InMemory', 'all nodes have all bytes in memory or stored');
-  const behind = lacking(nodes, 'in memory', (node) => node.inMemory);
-  return condition('InMemory', 'False', 'Pending', behind);
+  return condition('InMemory', 'False', 'Pending', pendingNodes(nodes, 'in memory', 'inMemory'));
 }
 
 function storedOf({ nodes, stored, expired }: Assessment): ConditionState {
   if (expired) return condition('Stored', 'True', 'Expired', 'every node had stored all bytes');
   if (stored) return condition('Stored', 'True', 'Stored', 'all nodes have stored all bytes');
-  const behind = lacking(nodes, 'stored', (node) => node.stored);
-  return condition('Stored', 'False', 'Pending', behind);
+  return condition('Stored', 'False', 'Pending', pendingNodes(nodes, 'stored', 'stored'));
 }
 
-/** Without figures, which are in the rows of the nodes: a condition is written whenever its message changes. */
-function lacking(nodes: readonly NodeProgress[], where: string, has: (node: NodeProgress) => boolean): string {
-  const behind = nodes.filter((node) => !has(node)).map(({ name }) => name);
-  if (behind.length === 0) return 'the operator does not know all nodes and files yet';
-  return `some bytes are not ${where} yet on ${listed(behind, { most: maxListed, what: 'nodes' })}`;
+/** Contains no figures, since each new message is a write of the condition. */
+function pendingNodes(nodes: readonly NodeProgress[], where: string, field: 'inMemory' | 'stored'): string {
+  const pending = nodes.filter((node) => !node[field]).map(({ name }) => name);
+  if (pending.length === 0) return 'the operator does not know all nodes and files yet';
+  return `some bytes are not ${where} yet on ${listed(pending, { most: maxListed, what: 'nodes' })}`;
 }
 
 function datasetsCondition({ datasets }: ObservedPreload, { obstacle, wanted }: Assessment): ConditionState {
-  const about = obstacle?.reason;
-  if (
-    about === 'DatasetNotFound' ||
-    about === 'DatasetNotReady' ||
-    about === 'NoFilesMatch' ||
-    about === 'ClustersDiffer'
-  ) {
-    return condition('DatasetsReady', 'False', about, obstacle?.message ?? '');
-  }
+  if (obstacle !== undefined && obstacle.reason !== 'AgentsUnavailable')
+    return condition('DatasetsReady', 'False', obstacle.reason, obstacle.message);
   if (wanted.length < datasets.length)
     return condition('DatasetsReady', 'False', 'DatasetNotReady', 'the operator has not looked at all Datasets yet');
   const words = wanted
@@ -114,7 +99,7 @@ function spaceCondition({ nodes, choice }: Assessment): ConditionState {
     ...nodes.flatMap(({ name, missingRoom, present }): [string, number][] =>
       present && missingRoom > 0 ? [[name, missingRoom]] : [],
     ),
-    ...choice.cramped,
+    ...choice.lackingRoom,
   ].sort(([a], [b]) => (a < b ? -1 : 1));
   if (lacking.length === 0) return condition(type, 'False', 'Sufficient', 'the caches of the chosen nodes have room');
   const each = lacking.map(([name, bytes]) => `${bytes} bytes on ${name}`);
@@ -140,22 +125,16 @@ function pinnedCondition({ spec }: CachePreload, { nodes, expired }: Assessment)
 function deadlineCondition(preload: CachePreload, { deadlineAt, deadlinePassed }: Assessment): ConditionState[] {
   const { deadline } = preload.spec;
   if (deadline === undefined) return [];
-  if (deadlinePassed)
-    return [
-      condition('DeadlineMet', 'False', 'DeadlineExceeded', `not all bytes were there ${deadline} after the creation`),
-    ];
+  if (deadlinePassed) {
+    const late = `some bytes were still missing ${deadline} after the creation`;
+    return [condition('DeadlineMet', 'False', 'DeadlineExceeded', late)];
+  }
   if (deadlineAt === undefined) return [condition('DeadlineMet', 'True', 'Met', 'every node had all bytes in time')];
-  return [
-    condition(
-      'DeadlineMet',
-      'Unknown',
-      'Counting',
-      `all bytes must be there by ${new Date(deadlineAt).toISOString().slice(0, 19)}Z`,
-    ),
-  ];
+  const due = `every node must have all bytes by ${wholeSeconds(deadlineAt)}`;
+  return [condition('DeadlineMet', 'Unknown', 'Counting', due)];
 }
 
-/** Pure. One sentence: what is waited for now; empty: nothing. */
+/** Pure. One sentence for `status.waitingFor`; empty when the preload waits for nothing. */
 export function waitingFor(assessment: Assessment, { now, agents }: ObservedPreload): string {
   const { obstacle, choice, nodes, complete, deadlinePassed, expired } = assessment;
   if (complete || expired || deadlinePassed) return '';
@@ -166,15 +145,15 @@ export function waitingFor(assessment: Assessment, { now, agents }: ObservedPrel
   return all.filter(Boolean).join('; ').slice(0, longestText);
 }
 
-/** `25 %`, with what is in memory beyond that: `25 %, 60 % in memory`. */
-function howFar(node: NodeProgress): string {
+/** Such as `25 %, 60 % in memory`. */
+function progressText(node: NodeProgress): string {
   const [stored, memory, all] = [totalOf(node, 'bytesReady'), totalOf(node, 'bytesInMemory'), totalOf(node, 'bytes')];
   const more = memory > stored ? `, ${percentOf(memory, all)} % in memory` : '';
   return `${percentOf(stored, all)} %${more}`;
 }
 
 function describe(node: NodeProgress, now: number): string {
-  const percent = howFar(node);
+  const percent = progressText(node);
   const retryAt = Math.max(0, ...node.parts.map((part) => (part.state === 'failed' ? (part.retryAt ?? 0) : 0)));
   if (node.phase === 'Failed') {
     const when = retryAt > now ? `tries again in ${Math.ceil((retryAt - now) / 1000)} s` : 'tries again';

@@ -1,7 +1,6 @@
-/** CachePreloads: brings bytes to nodes before they are needed, and keeps them there. */
+/** CachePreloads: brings bytes to nodes before pods need them, and keeps them there. */
 
 export { plannedNodesOf } from './choice.ts';
-export { hasEnded } from './job_request.ts';
 export { runPreloadController } from './preload_controller.ts';
 export { PreloadMetrics } from './preload_metrics.ts';
 export {
@@ -11,3 +10,4 @@ export {
   type Readiness,
   ReadinessCache,
 } from './readiness.ts';
+export { hasEnded } from './wanted.ts';

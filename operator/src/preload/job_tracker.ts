@@ -2,17 +2,16 @@ import { HearthError, type Logger } from '@hearth/common';
 import type { WarmJob } from '@hearth/common/generated/hearth/v1/control.ts';
 import { type Clock, sleep } from '@hearth/common/kubernetes';
 import type { ClusterAgents, ClusterStatus } from '../agents/index.ts';
-import { hasEnded, jobPrefix } from './job_request.ts';
+import { hasEnded, jobPrefix } from './wanted.ts';
 
-/** A stream lasts as long as its job; one that has lasted so long is begun again. */
+/** A stream lasts as long as its job, but no longer than this. */
 const streamMs = 24 * 3_600_000;
 const pauseMs = 1_000;
-/** The status of agents may not know a job yet that was made so lately. */
+/** The agents' status may lag this much behind a new job. */
 const settleMs = 60_000;
 
 export interface JobTrackerOptions {
   agents: Pick<ClusterAgents, 'stream' | 'status'>;
-  /** Called with every message about a job, and the one before it. */
   changed: (job: WarmJob, before: WarmJob | undefined) => void;
   logger: Logger;
   /** The clock of `ClusterStatus.receivedAt`. */
@@ -26,8 +25,8 @@ interface Known {
 }
 
 /**
- * Warm jobs of CachePreloads at the agents of one StorageCluster: those that run are followed by a stream each, which
- * reports bytes within a second; the others are known from the agents' status.
+ * Warm jobs of CachePreloads at the agents of one StorageCluster. Streams follow running jobs and report bytes within a
+ * second; ended jobs come from the agents' status.
  */
 export class JobTracker {
   readonly #options: JobTrackerOptions;
@@ -37,7 +36,7 @@ export class JobTracker {
     this.#options = options;
   }
 
-  /** Of one CachePreload, the newest that is known of each. */
+  /** The newest report of each job of one CachePreload. */
   of(uid: string): WarmJob[] {
     const prefix = jobPrefix(uid);
     const status = this.#options.agents.status;
@@ -50,7 +49,6 @@ export class JobTracker {
     return [...jobs.values()];
   }
 
-  /** Names of all jobs that are known to run. */
   running(): string[] {
     const reported = [...(this.#options.agents.status?.jobs.values() ?? [])];
     return [...new Set([...reported, ...[...this.#known.values()].map(({ job }) => job)])]
@@ -58,7 +56,7 @@ export class JobTracker {
       .map(({ name }) => name);
   }
 
-  /** An answer about a job: newer than all that is known of it. */
+  /** Records an agent's answer, which is newer than every earlier report. */
   note(job: WarmJob): void {
     const known = this.#known.get(job.name);
     this.#known.set(job.name, { job, at: this.#options.clock.now(), stream: known?.stream });
@@ -73,7 +71,6 @@ export class JobTracker {
     void this.#follow(job.name, known.stream);
   }
 
-  /** Nothing is kept of the jobs of a CachePreload that is gone. */
   forget(uid: string): void {
     for (const [name, { stream }] of this.#known) {
       if (!name.startsWith(jobPrefix(uid))) continue;
@@ -87,7 +84,7 @@ export class JobTracker {
     this.#known.clear();
   }
 
-  /** A stream's report is newer than the status; an ended job that is not in the status any more is forgotten. */
+  /** A stream's report is newer than the status. Forgets an ended job that the status no longer has. */
   #isNewer(known: Known, reported: WarmJob | undefined, status: ClusterStatus | undefined): boolean {
     if (known.stream !== undefined) return true;
     const later = status !== undefined && status.receivedAt > known.at;

@@ -3,45 +3,41 @@ import type { ClusterStatus } from '../agents/index.ts';
 import type { NodeFacts } from '../kubernetes/index.ts';
 import type { PodGroupStatus } from './readiness.ts';
 
-/** Everything that a pass over one CachePreload goes by, read once. */
+/** Everything that one pass reads. Times are milliseconds since the epoch. */
 export interface ObservedPreload {
-  /** Milliseconds since the epoch. */
   now: number;
-  /** One for each of spec.datasets, in their order. */
+  /** In the order of spec.datasets. */
   datasets: readonly ObservedDataset[];
-  /** Names of the StorageClusters of these Datasets. */
   clusters: readonly string[];
-  /** The last answer of the agents; undefined: none has answered yet, or there is no single StorageCluster. */
+  /** Undefined before the first answer, and unless the Datasets have one StorageCluster. */
   agents: ObservedAgents | undefined;
-  /** Nodes of the StorageCluster, as Kubernetes knows them. */
   nodes: readonly ObservedNode[];
-  /** Of gated pods. */
   pods: PodGroupStatus | undefined;
-  /** Warm jobs of this preload, also those that have ended. */
+  /** Running and ended warm jobs of this preload. */
   jobs: readonly WarmJob[];
-  /** Nodes that keep files for this preload, by owner of the pins; undefined: not known yet. */
+  /** Nodes with pins for this preload, by owner; undefined before agents have answered. */
   pins: ReadonlyMap<string, ReadonlySet<string>> | undefined;
-  /** Why nodes did not pin, by owner and node, and when they may be asked again. */
+  /** Failures to pin, by `pinKey`; agents get no further request before `until`. */
   pinTroubles: ReadonlyMap<string, { message: string; until: number }>;
-  /** Files and bytes of what is wanted, by its id. */
+  /** By `Wanted.id`. */
   measures: ReadonlyMap<string, Measure>;
-  /** Since when a node is not Ready, or its agent does not serve, milliseconds since the epoch. */
-  awaySince: ReadonlyMap<string, number>;
-  /** Until when a node is left alone with something after it failed, by `retryKey`. */
+  /** Since when a node is not Ready or its agent does not serve. */
+  unavailableSince: ReadonlyMap<string, number>;
+  /** The earliest retry after a failure, by `retryKey`. */
   retryAt: ReadonlyMap<string, number>;
-  /** An agent that went away is waited for this long before another node takes its place. */
+  /** How long a chosen node may be away before another node replaces it, ms. */
   graceMs: number;
-  /** For so long the figures in the status shall stay as they are written, milliseconds. */
+  /** How long the written figures stay, ms. */
   holdMs: number;
 }
 
 export interface ObservedDataset {
   name: string;
-  /** By which agents know it. */
+  /** Its name at agents. */
   registered: string;
-  /** Undefined: there is no such Dataset, or it is being deleted. */
+  /** Undefined when the Dataset does not exist or is being deleted. */
   present: { manifest: string; revision: string } | undefined;
-  /** Why it cannot be brought to nodes now; undefined: it can. */
+  /** Undefined when agents can serve the Dataset. */
   trouble: { reason: 'DatasetNotFound' | 'DatasetNotReady'; message: string } | undefined;
 }
 
@@ -50,16 +46,14 @@ export type ObservedNode = Pick<NodeFacts, 'name' | 'labels' | 'ready'>;
 
 export type Measure =
   | { kind: 'files'; files: bigint; bytes: bigint }
-  /** The globs choose no file of this revision. */
   | { kind: 'none'; message: string }
-  /** Agents do not know the revision (any more). */
+  /** Agents do not know the revision, or no longer. */
   | { kind: 'unknown'; message: string };
 
 export function retryKey(wanted: string, node: string): string {
   return `${wanted}/${node}`;
 }
 
-/** Key of `pinTroubles`. */
 export function pinKey(owner: string, node: string): string {
   return `${owner}/${node}`;
 }

@@ -1,23 +1,23 @@
 import type { CreateWarmJobRequest } from '@hearth/common/generated/hearth/v1/control.ts';
 import type { CachePreload } from '@hearth/common/resources';
 import { type Assessment, assess } from './assessment.ts';
-import { hasEnded, jobKind, jobRequest, ownerPrefix, pinOwner } from './job_request.ts';
 import { type ObservedPreload, pinKey } from './observation.ts';
 import type { NodeProgress, Part } from './progress.ts';
 import type { Wanted } from './wanted.ts';
+import { hasEnded, jobKind, jobRequest, ownerPrefix, pinOwner } from './wanted.ts';
 
 export type PreloadAction =
-  /** Asks nodes to keep files whatever needs room, whether they are there yet or not. */
+  /** Asks nodes to keep files, resident or not. */
   | { kind: 'pin'; owner: string; wanted: Wanted; nodes: string[] }
   | { kind: 'startJob'; request: CreateWarmJobRequest }
   | { kind: 'cancelJob'; name: string }
-  /** Pins of these owners go; `nodes` empty: everywhere. */
+  /** Releases the pins of an owner on these nodes. */
   | { kind: 'releasePins'; owner: string; nodes: string[] }
   | { kind: 'event'; type: 'Normal' | 'Warning'; reason: string; message: string };
 
 /**
- * Pure. Pins come before the jobs, so that nothing they bring is evicted; jobs that are no longer wanted go after the
- * new ones exist, which find what the others brought.
+ * Pure. Pins precede jobs, so that agents do not evict the new bytes. New jobs precede the end of obsolete jobs, whose
+ * bytes the new jobs find.
  */
 export function plan(preload: CachePreload, observed: ObservedPreload): PreloadAction[] {
   const assessment = assess(preload, observed);
@@ -25,12 +25,12 @@ export function plan(preload: CachePreload, observed: ObservedPreload): PreloadA
   const running = observed.jobs.filter((job) => !hasEnded(job)).map(({ name }) => name);
   const cancel = (names: readonly string[]) => names.map((name): PreloadAction => ({ kind: 'cancelJob', name }));
   if (expired) {
-    return [...cancel(running), ...released(preload, observed, () => false), ...eventsOf(preload, assessment)];
+    return [...cancel(running), ...releaseActions(preload, observed, () => false), ...eventsOf(preload, assessment)];
   }
   if (deadlinePassed || obstacle?.reason === 'NoFilesMatch' || obstacle?.reason === 'ClustersDiffer') {
     return observed.agents?.connected === true ? cancel(running) : [];
   }
-  // Jobs of a Dataset that goes would keep it from going.
+  // A running job would block the deletion of its Dataset.
   const gone = new Set(
     observed.datasets.flatMap(({ present, registered }) => (present === undefined ? [registered] : [])),
   );
@@ -52,20 +52,22 @@ export function plan(preload: CachePreload, observed: ObservedPreload): PreloadA
   ];
 }
 
-/** Pure. When to look again though nothing changed, milliseconds. */
+/** Pure. Milliseconds until the next pass if nothing changes. */
 export function requeueAfterMs(preload: CachePreload, observed: ObservedPreload): number | undefined {
-  const { now, holdMs, graceMs, awaySince, pinTroubles } = observed;
+  const { now, holdMs, graceMs, unavailableSince, pinTroubles } = observed;
   const { deadlineAt, deadlinePassed, expiresAt, expired, nodes, choice, obstacle } = assess(preload, observed);
   const retries = nodes.flatMap((node) =>
     node.parts.flatMap(({ retryAt }) => (retryAt === undefined ? [] : [retryAt])),
   );
-  const graces = [...awaySince].flatMap(([name, since]) => (choice.nodes.includes(name) ? [since + graceMs] : []));
+  const graces = [...unavailableSince].flatMap(([name, since]) =>
+    choice.nodes.includes(name) ? [since + graceMs] : [],
+  );
   const times = [
     ...(deadlineAt === undefined || deadlinePassed ? [] : [deadlineAt]),
     ...(expiresAt === undefined || expired ? [] : [expiresAt]),
     ...[...retries, ...graces, ...[...pinTroubles.values()].map(({ until }) => until)].filter((time) => time > now),
     ...(holdMs > 0 ? [now + holdMs] : []),
-    // Looks again for answers that agents still owe.
+    // Agents still owe an answer.
     ...(obstacle !== undefined || choice.trouble !== undefined ? [now + 15_000] : []),
   ];
   return times.length === 0 ? undefined : Math.max(50, Math.min(...times) - now);
@@ -85,7 +87,7 @@ function pins(preload: CachePreload, observed: ObservedPreload, { nodes, wanted 
   });
 }
 
-/** Jobs that go on, and the one that begins. */
+/** Jobs to keep, and the job to start. */
 function jobsFor(
   wanted: Wanted,
   preload: CachePreload,
@@ -95,7 +97,7 @@ function jobsFor(
   const desired = new Set(nodes.map(({ name }) => name));
   const kind = jobKind(preload, wanted);
   const running = observed.jobs.filter((job) => job.name.startsWith(kind) && !hasEnded(job));
-  // A job that works for a node that is no longer wanted is replaced.
+  // A job with an undesired node is replaced.
   const fitting = running.filter((job) => job.nodes.every(({ node }) => desired.has(node)));
   if (wanted.measure?.kind !== 'files' || wanted.trouble !== undefined) {
     return { kept: running.map(({ name }) => name), start: undefined };
@@ -107,7 +109,7 @@ function jobsFor(
   const uncovered = lacking.filter(({ name }) => !covered.has(name));
   const kept = fitting.map(({ name }) => name);
   if (uncovered.length === 0) return { kept, start: undefined };
-  // A rate from the origin is that of one job: two at a time would take twice as much.
+  // The limit on the origin's rate holds for each job, so two jobs would exceed it.
   const alone = preload.spec.rateLimit?.origin !== undefined;
   const targets = (alone ? lacking : uncovered).map(({ name }) => name);
   const start = jobRequest(preload, wanted, targets);
@@ -123,20 +125,19 @@ function partOf({ parts }: NodeProgress, wanted: Wanted): Part | undefined {
   return parts.find((part) => part.wanted.id === wanted.id);
 }
 
-/** Pins on nodes that are not wanted any more go, and those of former revisions where the present one is there. */
+/** Releases pins on undesired nodes, and pins of former revisions on nodes that have the present one. */
 function stalePins(preload: CachePreload, observed: ObservedPreload, { nodes, wanted }: Assessment): PreloadAction[] {
   const uid = preload.metadata.uid ?? '';
   const current = new Set(preload.spec.pin ? wanted.map((one) => pinOwner(uid, one)) : []);
   const progress = new Map(nodes.map((node) => [node.name, node]));
-  return released(preload, observed, (owner, name) => {
+  return releaseActions(preload, observed, (owner, name) => {
     const node = progress.get(name);
     if (node === undefined || !preload.spec.pin) return false;
     return current.has(owner) || node.phase !== 'Ready';
   });
 }
 
-/** Releases the pins that are not to stay. */
-function released(
+function releaseActions(
   { metadata }: CachePreload,
   { pins }: ObservedPreload,
   stays: (owner: string, node: string) => boolean,
@@ -148,7 +149,7 @@ function released(
   });
 }
 
-/** Events beside those of Ready. Sent once: afterwards the status has changed. */
+/** Events beside those of Ready. The status then changes, so that each is sent once. */
 function eventsOf({ spec, status }: CachePreload, { choice, newRound, wanted, expired }: Assessment): PreloadAction[] {
   const events: PreloadAction[] = [];
   if (choice.replaced.length > 0) {

@@ -21,11 +21,11 @@ import type { Agents, ClusterStatus } from '../agents/index.ts';
 import { type NodeFacts, Placements, type Source } from '../kubernetes/index.ts';
 import { reconcileObject } from '../reconciler/index.ts';
 import { ClusterExecutor } from './cluster_executor.ts';
-import { hasEnded, uidOfJob } from './job_request.ts';
 import { MeasureCache } from './measure_cache.ts';
 import type { PreloadMetrics } from './preload_metrics.ts';
 import { PreloadReconciler } from './preload_reconciler.ts';
 import type { PodGroupStatuses, ReadinessCache } from './readiness.ts';
+import { hasEnded, uidOfJob } from './wanted.ts';
 
 export interface PreloadControllerOptions {
   api: Pick<KubernetesClient, 'apply' | 'patch'>;
@@ -39,19 +39,18 @@ export interface PreloadControllerOptions {
   metrics?: PreloadMetrics;
   events: Pick<EventRecorder, 'eventFor'>;
   logger: Logger;
-  /** Its date is that by which CachePreloads are stamped. */
   clock?: Clock;
-  /** An agent that went away is waited for this long before another node takes its place, milliseconds. */
+  /** See ObservedPreload. */
   graceMs?: number;
-  /** A deletion ends after this time though agents cannot be reached, milliseconds. */
+  /** A deletion ends after this time without agents, ms. */
   removalTimeoutMs?: number;
   sweepMs?: number;
 }
 
-/** Bytes that came in are written this often. */
+/** The least time between two writes of progress, ms. */
 const progressMs = 1_000;
 
-/** Runs the reconciler of CachePreloads, on the leader only, until the signal aborts. The reflectors run already. */
+/** Runs on the leader only, until the signal aborts. The reflectors must run already. */
 export async function runPreloadController(options: PreloadControllerOptions, signal: AbortSignal): Promise<void> {
   await new PreloadController(options).run(signal);
 }
@@ -60,7 +59,6 @@ class PreloadController {
   readonly #options: PreloadControllerOptions;
   readonly #queue = new WorkQueue({ firstDelayMs: 100, longestDelayMs: 60_000, ratePerSecond: 100, burst: 500 });
   readonly #executors = new Map<string, ClusterExecutor>();
-  /** Keys of CachePreloads by uid. */
   readonly #keys = new Map<string, string>();
   readonly #placements: Placements;
   readonly #measures: MeasureCache;
@@ -101,12 +99,12 @@ class PreloadController {
         this.#placements,
         watch(preloads, (key, before, after) => this.#preloadChanged(key, before, after)),
         watch(datasets, (key, before, after) => {
-          if (before?.metadata.uid !== after?.metadata.uid) this.#datasetGone(key);
-          return this.#those((preload) => usesDataset(preload, key));
+          if (before?.metadata.uid !== after?.metadata.uid) this.#forgetDataset(key);
+          return this.#keysWhere((preload) => usesDataset(preload, key));
         }),
         watch(nodes, (_name, before, after) => {
           if (isDeepStrictEqual(before, after)) return [];
-          return this.#those(({ spec }) => spec.placement.gatedPods === undefined);
+          return this.#keysWhere(({ spec }) => spec.placement.gatedPods === undefined);
         }),
         watch(clusters, (_name, before, after) => (hasNewSpec(before, after) ? preloads.keys() : [])),
         watch(podGroups, ownKey),
@@ -114,7 +112,7 @@ class PreloadController {
       ],
       first: () => {
         for (const { metadata } of preloads.all()) this.#keys.set(metadata.uid ?? '', objectKey({ metadata }));
-        // Without all of them what belongs to one would be taken for left behind.
+        // The sweep starts with every uid known, or it would end jobs of living CachePreloads.
         sweeping = this.#sweepAll(signal);
         return preloads.keys();
       },
@@ -146,9 +144,7 @@ class PreloadController {
   }
 
   #nodesOf(cluster: string) {
-    return this.#placements.nodesOf(cluster).flatMap((name) => {
-      return this.#options.nodes.get(name) ?? [];
-    });
+    return this.#placements.nodesOf(cluster).flatMap((name) => this.#options.nodes.get(name) ?? []);
   }
 
   #preloadChanged(key: string, before: CachePreload | undefined, after: CachePreload | undefined): string[] {
@@ -165,7 +161,7 @@ class PreloadController {
     if (before !== undefined && before.status?.completedAt === undefined && completed !== undefined) {
       metrics?.ready((Date.parse(completed) - Date.parse(after.metadata.creationTimestamp ?? '')) / 1000);
     }
-    // Its status is written here; what others write of it is put right with the next change.
+    // Only this controller writes the status, so other status changes need no pass.
     const { generation, deletionTimestamp } = after.metadata;
     const was = before?.metadata;
     const same = was?.generation === generation && was?.deletionTimestamp === deletionTimestamp && was?.uid === uid;
@@ -182,9 +178,9 @@ class PreloadController {
 
   #reported(cluster: string, before: ClusterStatus | undefined, after: ClusterStatus | undefined): string[] {
     if (before?.connected !== after?.connected) {
-      // Agents that were all away may come back with another store.
+      // Agents may come back with another store.
       if (after?.connected === true) this.#executors.get(cluster)?.pins.forget();
-      return this.#those((preload) => this.#isOf(preload, cluster));
+      return this.#keysWhere((preload) => this.#isOf(preload, cluster));
     }
     const names = new Set([...(before?.nodes.keys() ?? []), ...(after?.nodes.keys() ?? [])]);
     const moved = [...names].some((name) => before?.nodes.get(name)?.ready !== after?.nodes.get(name)?.ready);
@@ -193,7 +189,7 @@ class PreloadController {
     if (forgotten.length > 0) this.#executors.get(cluster)?.pins.forget();
     const changed = changedDatasets(before, after);
     if (!moved && changed.size === 0) return [];
-    return this.#those((preload) => {
+    return this.#keysWhere((preload) => {
       if (moved && this.#isOf(preload, cluster)) return true;
       return preload.spec.datasets.some(({ name }) =>
         changed.has(registeredName(preload.metadata.namespace ?? '', name)),
@@ -201,8 +197,8 @@ class PreloadController {
     });
   }
 
-  /** Agents that forget a Dataset release its pins, whoever has them, and forget its revisions. */
-  #datasetGone(key: string): void {
+  /** Agents that forget a Dataset release its pins of every owner, and forget its revisions. */
+  #forgetDataset(key: string): void {
     const { namespace = '', name } = splitKey(key);
     this.#measures.forget(registeredName(namespace, name));
     for (const { pins } of this.#executors.values()) pins.forget();
@@ -215,7 +211,7 @@ class PreloadController {
     });
   }
 
-  #those(concerned: (preload: CachePreload) => boolean): string[] {
+  #keysWhere(concerned: (preload: CachePreload) => boolean): string[] {
     return this.#options.preloads.all().filter(concerned).map(objectKey);
   }
 
@@ -228,7 +224,7 @@ class PreloadController {
         if (signal.aborted || executor?.agents.status?.connected !== true) continue;
         executor.pins.forget();
         await executor
-          // Asked when the agents have answered: others may have been made meanwhile.
+          // Called after the agents have answered, since CachePreloads may have been created meanwhile.
           .sweep((uid) => this.#keys.has(uid), signal)
           .catch((thrown) =>
             logger.debug('failed to look for orphaned warm jobs and pins; retrying', {
@@ -248,7 +244,7 @@ function partStates(job: WarmJob | undefined): string {
   return (job?.nodes ?? []).map(({ node, state }) => `${node} ${state}`).join();
 }
 
-/** Names of datasets of which something other than how much they are used is reported. */
+/** Datasets whose manifest, state or residency changed. */
 function changedDatasets(before: ClusterStatus | undefined, after: ClusterStatus | undefined): Set<string> {
   const changed = new Set<string>();
   for (const name of new Set([...(before?.datasets.keys() ?? []), ...(after?.datasets.keys() ?? [])])) {

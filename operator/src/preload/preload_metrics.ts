@@ -2,12 +2,11 @@ import type { WarmJob } from '@hearth/common/generated/hearth/v1/control.ts';
 import { type CachePreload, preloadPhases } from '@hearth/common/resources';
 import { Counter, Gauge, Histogram, type Registry } from '@prometheus-io/client';
 
-/** Metrics of CachePreloads for Prometheus. Only the leader counts. */
+/** Metrics of CachePreloads. Only the leader counts. */
 export class PreloadMetrics {
   readonly #bytes: Counter<'from'>;
   readonly #seconds: Histogram;
 
-  /** `preloads`: those that there are. */
   constructor(registry: Registry, preloads: () => readonly CachePreload[]) {
     const registers = [registry];
     this.#bytes = new Counter({
@@ -34,7 +33,7 @@ export class PreloadMetrics {
     });
   }
 
-  /** Bytes that a job brought since its message before; without one only if it has just been made. */
+  /** Counts the bytes since the message before; without `before` only for a new job. */
   moved(job: WarmJob, before: WarmJob | undefined): void {
     if (before?.createdAt !== job.createdAt) return;
     for (const node of job.nodes) {
@@ -44,12 +43,11 @@ export class PreloadMetrics {
     }
   }
 
-  /** It has become ready for the first time. */
   ready(seconds: number): void {
     this.#seconds.observe(Math.max(0, seconds));
   }
 
-  /** A part that began again counts from nothing. */
+  /** A part that starts again counts from zero. */
   #add(from: 'origin' | 'peers', bytes: bigint): void {
     if (bytes > 0n) this.#bytes.inc({ from }, Number(bytes));
   }

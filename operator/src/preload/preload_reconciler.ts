@@ -4,20 +4,18 @@ import { type CachePreload, cachePreloads, type Dataset, registeredName } from '
 import { isAway } from '../agents/index.ts';
 import type { CleanUpResult, ObjectReconciler, Pass } from '../reconciler/index.ts';
 import type { ClusterExecutor } from './cluster_executor.ts';
-import { hasEnded } from './job_request.ts';
 import type { MeasureCache } from './measure_cache.ts';
 import type { Measure, ObservedDataset, ObservedNode, ObservedPreload } from './observation.ts';
 import { type PreloadAction, plan, requeueAfterMs } from './plan.ts';
 import type { NodeReadiness, PodGroupStatuses, ReadinessCache } from './readiness.ts';
 import { Retries } from './retries.ts';
 import { readinessOf, statusOf } from './status.ts';
-import { wantedId, wantedOf } from './wanted.ts';
+import { hasEnded, wantedId, wantedOf } from './wanted.ts';
 import { WrittenProgress } from './written_progress.ts';
 
 export interface PreloadReconcilerOptions {
-  /** Undefined: no agent of the StorageCluster is known. */
+  /** Undefined when the StorageCluster has no known agent. */
   cluster(name: string): ClusterExecutor | undefined;
-  /** True when there is a StorageCluster of this name. */
   isCluster(name: string): boolean;
   dataset(key: string): Dataset | undefined;
   nodesOf(cluster: string): readonly ObservedNode[];
@@ -25,19 +23,16 @@ export interface PreloadReconcilerOptions {
   measures: MeasureCache;
   events: Pick<EventRecorder, 'eventFor'>;
   readiness: Pick<ReadinessCache, 'set'>;
-  /** Milliseconds since the epoch. */
   now(): number;
-  /** See ObservedPreload. */
   graceMs: number;
-  /** A deletion ends after this time though agents cannot be reached, milliseconds. */
   removalTimeoutMs: number;
 }
 
-/** `publish`: gives callers that wait for nodes their readiness, before the status has it; undefined: no agent could say. */
+/** `publish` tells the gates the readiness before the status shows it. */
 type PassAction = { kind: 'publish'; readiness: ReadonlyMap<string, NodeReadiness> | undefined } | PreloadAction;
 
-const cleanUpAgainMs = 5_000;
-const noPlan: Pick<ObservedPreload, 'agents' | 'jobs' | 'pins' | 'pinTroubles' | 'nodes'> = {
+const cleanUpRetryMs = 5_000;
+const withoutAgents: Pick<ObservedPreload, 'agents' | 'jobs' | 'pins' | 'pinTroubles' | 'nodes'> = {
   agents: undefined,
   jobs: [],
   pins: undefined,
@@ -57,7 +52,7 @@ export class PreloadReconciler implements ObjectReconciler<CachePreload, Observe
     'DatasetNotFound',
     'DatasetNotReady',
   ];
-  /** Publishes first: where everything is there already no pod waits for other actions, or for the status to be written. */
+  /** Publishes first, so that pods with resident bytes wait for no other action. */
   readonly plan = (preload: CachePreload, observed: ObservedPreload): PassAction[] => [
     { kind: 'publish', readiness: readinessOf(preload, observed) },
     ...plan(preload, observed),
@@ -90,17 +85,21 @@ export class PreloadReconciler implements ObjectReconciler<CachePreload, Observe
       clusters,
       pods: preload.spec.placement.gatedPods === undefined ? undefined : podGroups.of(key),
       measures: new Map<string, Measure>(),
-      awaySince: new Map<string, number>(),
+      unavailableSince: new Map<string, number>(),
       retryAt: new Map<string, number>(),
       graceMs,
       holdMs: this.#written.holdMs(preload),
     };
-    if (executor === undefined || status === undefined) return { ...base, ...noPlan };
+    if (executor === undefined || status === undefined) return { ...base, ...withoutAgents };
     const nodes = this.#options.nodesOf(executor.agents.cluster);
-    if (!status.connected) return { ...base, ...noPlan, agents: status, nodes };
+    if (!status.connected) return { ...base, ...withoutAgents, agents: status, nodes };
     const readyNodes = new Set(nodes.flatMap(({ name, ready }) => (ready ? [name] : [])));
     const names = [...nodes, ...(preload.status?.nodes ?? [])].map(({ name }) => name);
-    executor.noteAway(names, (name) => readyNodes.has(name) && status.nodes.get(name)?.ready === true, base.now);
+    executor.trackUnavailable(
+      names,
+      (name) => readyNodes.has(name) && status.nodes.get(name)?.ready === true,
+      base.now,
+    );
     const withAgents = datasets.map((dataset) => withAgentsState(dataset, status.datasets.get(dataset.registered)));
     let pins: ObservedPreload['pins'];
     let measures: ReadonlyMap<string, Measure> = base.measures;
@@ -118,7 +117,7 @@ export class PreloadReconciler implements ObjectReconciler<CachePreload, Observe
     retries.note(preload, jobs, wantedOf(preload, observed), base.now);
     return {
       ...observed,
-      awaySince: executor.awaySince,
+      unavailableSince: executor.unavailableSince,
       retryAt: retries.until,
       pinTroubles: executor.pins.troubles(uid),
     };
@@ -148,12 +147,12 @@ export class PreloadReconciler implements ObjectReconciler<CachePreload, Observe
     }
   }
 
-  /** After an action that changed pins: callers that wait for pins need not wait for the end of the pass. */
+  /** Pods that wait for pins need not wait for the end of the pass. */
   async #publish(preload: CachePreload, signal: AbortSignal): Promise<void> {
     this.#options.readiness.set(objectKey(preload), readinessOf(preload, await this.observe(preload, signal)));
   }
 
-  /** Cancels its jobs and releases its pins; ends although agents cannot be reached. */
+  /** Cancels its jobs and releases its pins. Ends after `removalTimeoutMs` without agents. */
   async cleanUp(preload: CachePreload, signal: AbortSignal): Promise<CleanUpResult> {
     const uid = preload.metadata.uid ?? '';
     this.#options.readiness.set(objectKey(preload), undefined);
@@ -165,8 +164,8 @@ export class PreloadReconciler implements ObjectReconciler<CachePreload, Observe
       const { now, removalTimeoutMs, events } = this.#options;
       const since = this.#unreachable.get(uid) ?? now();
       this.#unreachable.set(uid, since);
-      if (now() - since < removalTimeoutMs) return { waitingFor: message, requeueAfterMs: cleanUpAgainMs };
-      // When agents answer again what is left of it is found and ended.
+      if (now() - since < removalTimeoutMs) return { waitingFor: message, requeueAfterMs: cleanUpRetryMs };
+      // The sweep ends the remaining jobs and pins.
       const words = `the operator could not reach agents (${message}); the operator removes jobs and pins when an agent answers`;
       events.eventFor(cachePreloads, preload, 'Warning', 'RemovedWithoutAgents', words);
     }
@@ -174,7 +173,6 @@ export class PreloadReconciler implements ObjectReconciler<CachePreload, Observe
     return 'done';
   }
 
-  /** The object is gone: nothing is kept of it. */
   forget(key: string, { metadata }: CachePreload): void {
     this.#retries.delete(key);
     this.#written.forget(key);
@@ -184,7 +182,7 @@ export class PreloadReconciler implements ObjectReconciler<CachePreload, Observe
   async #remove(preload: CachePreload, uid: string, signal: AbortSignal): Promise<void> {
     const executor = this.#executorOf(preload);
     if (executor?.agents.status === undefined) {
-      // Without a StorageCluster there is no agent that could have anything of it.
+      // Without a StorageCluster no agent has jobs or pins.
       if (!this.#isCached(preload)) return;
       throw new HearthError('Unavailable', 'no agent of its StorageCluster has answered yet');
     }
@@ -215,7 +213,7 @@ export class PreloadReconciler implements ObjectReconciler<CachePreload, Observe
     return undefined;
   }
 
-  /** As Kubernetes names it. `cluster`: also of one that is gone, if only one can be meant. */
+  /** `cluster` may name a deleted StorageCluster. */
   #dataset(preload: CachePreload, name: string): ObservedDataset & { cluster: string | undefined } {
     const namespace = preload.metadata.namespace ?? '';
     const dataset = this.#options.dataset(`${namespace}/${name}`);
@@ -257,7 +255,7 @@ export class PreloadReconciler implements ObjectReconciler<CachePreload, Observe
   }
 }
 
-/** Agents refuse everything about a Dataset whose origin has changed since it was listed. */
+/** Agents refuse requests about a Dataset whose origin has changed since its listing. */
 function withAgentsState<D extends ObservedDataset>(
   dataset: D,
   known: { state: string; message: string; manifest: string } | undefined,

@@ -1,56 +1,52 @@
 import type { NodeStatus, WarmJob, WarmJobNode } from '@hearth/common/generated/hearth/v1/control.ts';
 import type { CachePreload, PreloadedNode } from '@hearth/common/resources';
-import { hasEnded, jobPrefix, pinOwner } from './job_request.ts';
 import { type ObservedPreload, pinKey, retryKey } from './observation.ts';
 import { reportedResident } from './room.ts';
-import { bytesOf, type Wanted } from './wanted.ts';
+import { bytesOf, hasEnded, jobPrefix, pinOwner, type Wanted } from './wanted.ts';
 
-/** How far one node is with the files of one Dataset. */
+/** The progress of one node with the files of one Dataset. */
 export interface Part {
   wanted: Wanted;
   state: 'pending' | 'warming' | 'verifying' | 'ready' | 'failed';
   bytes: number;
   bytesReady: number;
-  /** These, and those in memory on their way there. */
+  /** Stored bytes, and bytes in memory that the agent is storing. */
   bytesInMemory: number;
-  /** All of it is in memory, or stored. */
   inMemory: boolean;
-  /** Milliseconds since the epoch: when it was asked for first, in memory and stored; undefined: not yet, or not known. */
-  askedAt: number | undefined;
+  /** Milliseconds since the epoch; undefined until it happens, or when agents forgot it. */
+  requestedAt: number | undefined;
   inMemoryAt: number | undefined;
   storedAt: number | undefined;
   bytesVerified: number;
   originBytes: number;
   peerBytes: number;
   pinned: boolean;
-  /** Jobs that work on it now. */
+  /** Running jobs. */
   jobs: readonly string[];
   message: string;
   errorCode: string;
-  /** Left alone until then after it failed, milliseconds since the epoch. */
+  /** No retry before this time, milliseconds since the epoch. */
   retryAt: number | undefined;
 }
 
-/** How far one node is with everything. */
+/** The progress of one node over all Datasets. */
 export interface NodeProgress {
   name: string;
   phase: PreloadedNode['phase'];
   parts: readonly Part[];
-  /** Its agent serves. */
   present: boolean;
   pinned: boolean;
-  /** Everything is there and can be read from its memory, or is stored. */
+  /** Every byte is in memory or stored. */
   inMemory: boolean;
   stored: boolean;
-  /** Bytes of room that it lacks. */
+  /** Bytes that the budget of the node lacks. */
   missingRoom: number;
   message: string;
 }
 
-/** The age by which an agent's report on its caches may lag behind its report on a job, milliseconds. */
+/** An agent's report on its caches may lag this much behind its report on a job, ms. */
 const settleMs = 30_000;
 
-/** Pure. */
 export function progressOf(
   name: string,
   preload: CachePreload,
@@ -91,7 +87,7 @@ function partOf(node: string, preload: CachePreload, observed: ObservedPreload, 
   const row = keptRow(node, preload, wanted);
   const pinned =
     !preload.spec.pin || observed.pins?.get(pinOwner(preload.metadata.uid ?? '', wanted))?.has(node) === true;
-  // The newest says most; what older ones brought stays where it is.
+  // The newest job has the latest figures; bytes of older jobs stay resident.
   const [newest] = jobs.map((job) => ({ job, part: partIn(job, node) }));
   const ofJob = newest === undefined ? 0 : Number(newest.part.bytesReady);
   const bytesReady = Math.min(bytes, Math.max(ofJob, reported ?? 0));
@@ -103,7 +99,7 @@ function partOf(node: string, preload: CachePreload, observed: ObservedPreload, 
     bytesReady,
     bytesInMemory: Math.min(bytes, Math.max(bytesReady, live ? Number(newest.part.bytesInMemory) : 0)),
     inMemory: live && newest.part.inMemoryAt !== '',
-    askedAt: jobs.length === 0 ? undefined : Math.min(...jobs.map((job) => timeOf(job.createdAt))),
+    requestedAt: jobs.length === 0 ? undefined : Math.min(...jobs.map((job) => timeOf(job.createdAt))),
     inMemoryAt: timeOf(newest?.part.inMemoryAt) || undefined,
     storedAt: timeOf(newest?.part.storedAt) || undefined,
     bytesVerified: Math.min(bytes, newest === undefined ? 0 : Number(newest.part.bytesVerified)),
@@ -123,7 +119,7 @@ function partOf(node: string, preload: CachePreload, observed: ObservedPreload, 
   if (newest?.part.state === 'Succeeded' && !isLost(newest.job, reported, bytes, preload, observed)) {
     return { ...whole, state: 'ready' };
   }
-  // A file that is there already needs no job; `Checksum` asks for the origin's digest and reads the file all the same.
+  // Resident files need no job. Other values of `verify` need the origin's digest, which a job compares.
   if (reported !== undefined && reported >= bytes && preload.spec.verify === 'Checksum' && part.jobs.length === 0) {
     return { ...whole, state: 'ready' };
   }
@@ -131,12 +127,12 @@ function partOf(node: string, preload: CachePreload, observed: ObservedPreload, 
   return { ...part, ...stateOf(newest.job, newest.part) };
 }
 
-/** True while an agent works on the bytes: then bytes in its memory count. */
+/** Bytes in memory count while an agent works on them. */
 function isLive(job: WarmJob, { state }: WarmJobNode): boolean {
   return !hasEnded(job) && (state === 'Running' || state === 'Verifying');
 }
 
-/** Why what is to be ready in memory is not before it is stored; empty: it is. */
+/** Why `readyWhen: Memory` waits for stored bytes; empty when it does not. */
 function storedOnly({ spec }: CachePreload, agent: NodeStatus): string {
   if (spec.readyWhen !== 'Memory' || agent.apiFeatures.includes('memory-ready')) return '';
   return 'counts stored bytes alone, as the release of its agent does not report bytes in memory';
@@ -156,7 +152,7 @@ function stateOf(job: WarmJob, part: WarmJobNode): Pick<Part, 'state' | 'message
   }
 }
 
-/** Its agent reports that the files are not all there, long after they were; only what is pinned is brought again. */
+/** True when pinned files are missing long after they were complete; agents fetch only pinned files again. */
 function isLost(
   job: WarmJob | undefined,
   reported: number | undefined,
@@ -165,19 +161,19 @@ function isLost(
   { agents, now }: ObservedPreload,
 ): boolean {
   if (!spec.pin || reported === undefined || reported >= bytes || agents?.connected !== true) return false;
-  // The end of a job is seen before its time is written down.
+  // The state of a job may be final before its `endedAt` is set.
   return job === undefined || (hasEnded(job) && job.endedAt !== '' && now - timeOf(job.endedAt) > settleMs);
 }
 
 /**
- * True when the written rows of nodes are about the present spec. A plan for pods changes in its nodes, which says
- * nothing of other nodes.
+ * True when the written rows describe the present spec. A new plan for pods changes the nodes of the spec alone, so
+ * other rows remain valid.
  */
 export function isOfPresentSpec({ metadata, spec, status }: CachePreload): boolean {
   return spec.placement.gatedPods !== undefined || status?.observedGeneration === metadata.generation;
 }
 
-/** The written row of the node, if it was for this revision and for the present spec. */
+/** The written row of the node, if it describes this revision and the present spec. */
 function keptRow(node: string, preload: CachePreload, wanted: Wanted): PreloadedNode | undefined {
   if (!isOfPresentSpec(preload)) return undefined;
   const { status } = preload;
@@ -185,7 +181,7 @@ function keptRow(node: string, preload: CachePreload, wanted: Wanted): Preloaded
   return bound?.manifest === wanted.manifest ? status?.nodes?.find(({ name }) => name === node) : undefined;
 }
 
-/** Jobs for these files, the newest first, whatever their rates and nodes. */
+/** Jobs for these files, running jobs and the newest first. */
 export function jobsFor(
   { metadata }: CachePreload,
   { jobs }: Pick<ObservedPreload, 'jobs'>,
@@ -207,7 +203,6 @@ function sumOf(jobs: readonly WarmJob[], node: string, field: 'originBytes' | 'p
 
 type Counted = 'bytes' | 'bytesReady' | 'bytesInMemory' | 'bytesVerified' | 'originBytes' | 'peerBytes';
 
-/** Over all Datasets. */
 export function totalOf({ parts }: NodeProgress, field: Counted): number {
   return parts.reduce((total, part) => total + part[field], 0);
 }
@@ -219,7 +214,7 @@ function absence(name: string, { agents, nodes }: ObservedPreload): string {
   return `the agent of the node does not serve: ${agent.reason}`;
 }
 
-/** Why it may take longer than the links would; empty: its node is given no limits. */
+/** Empty when the node has no limits. */
 function limitsOf(agent: NodeStatus | undefined): string {
   const limits = agent?.capabilities.find(({ name }) => name === 'limits');
   return limits === undefined ? '' : `the limits of the node apply (${limits.reason})`;
@@ -236,6 +231,11 @@ function troubleOfPin(
   return trouble && `the agent could not pin the files: ${trouble.message}`;
 }
 
+export function wholeSeconds(ms: number): string {
+  return `${new Date(ms).toISOString().slice(0, 19)}Z`;
+}
+
+/** Milliseconds since the epoch; 0 when the text is no time. */
 export function timeOf(text: string | undefined): number {
   return Date.parse(text ?? '') || 0;
 }

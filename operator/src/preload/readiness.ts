@@ -1,58 +1,44 @@
 import { isDeepStrictEqual } from 'node:util';
 
 /**
- * Between the two halves of a preload for gated pods: those who plan and release pods (gates), and those who bring the
- * bytes (this folder). A key is 'namespace/name' of a CachePreload, and its spec is what is desired. How things stand both
- * sides answer from memory, at once.
+ * The interface between gates, which plan and release pods, and the executor, which brings the bytes. Keys are
+ * 'namespace/name' of CachePreloads, whose spec carries the plan. Both sides answer from memory.
  */
 
-/** A listener is given the key of the CachePreload that changed. Returns the function that ends it. */
-export type OnChange = (listener: (key: string) => void) => () => void;
-
-/** The pods of a CachePreload of gated pods. Given by the gates. */
+/** The gated pods of a CachePreload, as the gates know them. */
 export interface PodGroupStatus {
-  /** A sentence for people: why these nodes, or why the pods were released. */
+  /** Why the plan has these nodes, or why the gates released the pods. */
   reason: string;
-  /** Pods that are held back now. */
   waiting: number;
-  /** Pods that were released. */
   released: number;
 }
 
-/** For the status only: where the bytes are to be is in the spec of the CachePreload. */
 export interface PodGroupStatuses {
-  /** Undefined: nothing is known yet, as after a start; then what is written stands. */
+  /** Undefined after a start; the status then keeps its figures. */
   of(key: string): PodGroupStatus | undefined;
   /** Called when `of` would answer otherwise. */
-  onChange: OnChange;
+  onChange(listener: (key: string) => void): () => void;
 }
 
-/** How far one node is with everything that a CachePreload wants there. */
+/** The progress of one node over all Datasets of a CachePreload. */
 export interface NodeReadiness {
-  /**
-   * Bytes that are stored there, rounded down, over all Datasets of the CachePreload. 100 only when everything is there and what
-   * this preload brought was verified.
-   */
+  /** Share of stored bytes, rounded down: 100 only when every byte is stored and verified as `spec.verify` asks. */
   percent: number;
-  /** The same of bytes that are stored there or in memory on their way: 100 only when everything is one or the other. */
+  /** The same for bytes that are stored or in memory. */
   memoryPercent: number;
-  /** The agent has answered that it keeps all of it, whatever else needs room. True when no pin is wanted. */
+  /** The agent has confirmed the pins, or the spec asks for none. */
   pinned: boolean;
 }
 
-/** How far a CachePreload is, at this moment rather than at its last written status. Given by the executor. */
-export interface Readiness {
-  /** By node, for the nodes that are desired now; undefined: the executor has not looked at it yet. */
-  of(key: string): ReadonlyMap<string, NodeReadiness> | undefined;
-  /** Called when `of` would answer otherwise. */
-  onChange: OnChange;
-}
+/** The readiness of each CachePreload now, ahead of its written status. */
+export type Readiness = Pick<ReadinessCache, 'of' | 'onChange'>;
 
-/** The executor's last findings on each CachePreload. */
-export class ReadinessCache implements Readiness {
+/** The executor sets it, the gates read it. */
+export class ReadinessCache {
   readonly #known = new Map<string, ReadonlyMap<string, NodeReadiness>>();
   readonly #listeners = new Set<(key: string) => void>();
 
+  /** By desired node; undefined before the first pass over the CachePreload. */
   of(key: string): ReadonlyMap<string, NodeReadiness> | undefined {
     return this.#known.get(key);
   }
@@ -62,7 +48,7 @@ export class ReadinessCache implements Readiness {
     return () => void this.#listeners.delete(listener);
   };
 
-  /** Undefined: it is gone, or nothing is known of it any more. */
+  /** Undefined when the CachePreload is deleted, or no agent answers. */
   set(key: string, nodes: ReadonlyMap<string, NodeReadiness> | undefined): void {
     if (isDeepStrictEqual(this.#known.get(key), nodes)) return;
     if (nodes === undefined) this.#known.delete(key);
@@ -70,7 +56,7 @@ export class ReadinessCache implements Readiness {
     for (const listener of this.#listeners) listener(key);
   }
 
-  /** Another replica leads: what is known here will be too old. */
+  /** Another replica leads from now on. */
   clear(): void {
     for (const key of [...this.#known.keys()]) this.set(key, undefined);
   }

@@ -8,15 +8,14 @@ import type { Wanted } from './wanted.ts';
 interface Failing {
   failures: number;
   until: number;
-  /** The job that failed last. */
   job: string;
 }
 
-/** When what failed on the nodes of one CachePreload is tried again (`retryDelayMs`). */
+/** When the operator retries failed work on the nodes of one CachePreload (`retryDelayMs`). */
 export class Retries {
   readonly #failing = new Map<string, Failing>();
 
-  /** Notices failures and successes in the jobs; by node the newest counts. `now`: milliseconds since the epoch. */
+  /** Takes the state of each node from its newest job. `now`: milliseconds since the epoch. */
   note(preload: CachePreload, jobs: readonly WarmJob[], wanted: readonly Wanted[], now: number): void {
     for (const one of wanted) {
       const seen = new Set<string>();

@@ -1,17 +1,19 @@
 import type { Dataset as AgentDataset, DatasetResidency } from '@hearth/common/generated/hearth/v1/control.ts';
 import type { CachePreload } from '@hearth/common/resources';
-import { hasEnded, jobPrefix, pinOwner } from './job_request.ts';
 import type { ObservedPreload } from './observation.ts';
-import { bytesOf, type Wanted } from './wanted.ts';
+import { bytesOf, hasEnded, jobPrefix, pinOwner, type Wanted } from './wanted.ts';
 
-/** Bytes of one Dataset on a node, as its agent reports them of the present revision as a whole; undefined: not of this. */
+/**
+ * Resident bytes of the wanted revision, as the agent reports them for whole Datasets; undefined for other revisions,
+ * or when globs choose files.
+ */
 export function reportedResident(node: string, { agents }: ObservedPreload, wanted: Wanted): number | undefined {
   const dataset = agents?.datasets.get(wanted.registered);
   if (wanted.paths.length > 0 || dataset?.manifest !== wanted.manifest) return undefined;
   return Number(rowOf(dataset, node)?.residentBytes ?? 0n);
 }
 
-/** Of messages with thousands of nodes, of each of which it is asked. */
+/** Indexes reports with thousands of rows once. */
 const rows = new WeakMap<readonly DatasetResidency[], ReadonlyMap<string, DatasetResidency>>();
 
 function rowOf({ residency }: Pick<AgentDataset, 'residency'>, node: string): DatasetResidency | undefined {
@@ -23,7 +25,7 @@ function rowOf({ residency }: Pick<AgentDataset, 'residency'>, node: string): Da
   return byNode.get(node);
 }
 
-/** Bytes of all that is wanted that are on the node already, as far as that is known. */
+/** Resident bytes of all wanted Datasets, whatever their revision. */
 export function residentOf(node: string, observed: ObservedPreload, wanted: readonly Wanted[]): number {
   return wanted.reduce((sum, one) => {
     const dataset = observed.agents?.datasets.get(one.registered);
@@ -33,8 +35,8 @@ export function residentOf(node: string, observed: ObservedPreload, wanted: read
 }
 
 /**
- * Pure. Bytes that the budget of a node lacks for what is wanted, though everything goes that is not pinned; 0: there is
- * room, or the node has begun. What the disk lacks its agent says when it gets there.
+ * Pure. Bytes that the budget of a node lacks after the eviction of every unpinned byte; 0 for Datasets that the node
+ * has begun. Agents themselves report a full disk.
  */
 export function missingRoom(
   node: string,
@@ -49,13 +51,13 @@ export function missingRoom(
   let needed = 0;
   for (const one of wanted) {
     const begun = observed.jobs.some(
-      (job) => job.name.startsWith(jobPrefix(uid)) && job.name.includes(one.id) && isUnderWay(job, node),
+      (job) => job.name.startsWith(jobPrefix(uid)) && job.name.includes(one.id) && hasBegun(job, node),
     );
     if (begun) continue;
     const bytes = bytesOf(one);
     const resident = reportedResident(node, observed, one) ?? 0;
     if (resident >= bytes) continue;
-    // Bytes pinned by this preload are among the pinned bytes, as far as they are there.
+    // The agent counts resident bytes of this preload's pins in `pinnedBytes`.
     const pinned = observed.pins?.get(pinOwner(uid, one))?.has(node) === true || isPinned(node, observed, one);
     needed += pinned ? bytes - resident : bytes;
   }
@@ -64,7 +66,7 @@ export function missingRoom(
   return Math.max(0, needed - Number(inBudget));
 }
 
-function isUnderWay(job: ObservedPreload['jobs'][number], node: string): boolean {
+function hasBegun(job: ObservedPreload['jobs'][number], node: string): boolean {
   if (hasEnded(job)) return false;
   const part = job.nodes.find((one) => one.node === node);
   return part !== undefined && part.state !== 'Failed' && part.bytesReady > 0n;

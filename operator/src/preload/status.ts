@@ -3,13 +3,12 @@ import type { DesiredStatus } from '../reconciler/index.ts';
 import { type Assessment, assess, percentOf, rateOf, totalsOf } from './assessment.ts';
 import { conditionsOf, waitingFor } from './conditions.ts';
 import type { ObservedPreload } from './observation.ts';
-import { isOfPresentSpec, type NodeProgress, totalOf } from './progress.ts';
+import { isOfPresentSpec, type NodeProgress, totalOf, wholeSeconds } from './progress.ts';
 import type { NodeReadiness } from './readiness.ts';
 
 const maxNodes = 500;
 const longestText = 1024;
 
-/** Pure. The status that a CachePreload should have. */
 export function statusOf(preload: CachePreload, observed: ObservedPreload): DesiredStatus<CachePreload> {
   const assessment = assess(preload, observed);
   const conditions = conditionsOf(preload, observed, assessment);
@@ -17,23 +16,23 @@ export function statusOf(preload: CachePreload, observed: ObservedPreload): Desi
   const pods = podsOf(preload, observed);
   const common = { conditions, phase, waitingFor: waitingFor(assessment, observed), ...pods };
   const { status } = preload;
-  // No agent could say, or nothing changes any more: the figures stay as they were.
+  // Without an agent, or after the ttl, the figures stay as they were.
   if (observed.agents?.connected !== true || assessment.expired) return { ...figuresOf(status), ...common };
   const unbound = assessment.wanted.length < (status?.revisions?.length ?? 0);
   const arrived = assessment.inMemory && status?.inMemoryAt === undefined;
   if (observed.holdMs > 0 && status?.phase === phase && !assessment.newRound && !unbound && !arrived) {
-    return { ...figuresOf(status), ...common, waitingFor: unlessFigures(status.waitingFor, common.waitingFor) };
+    return { ...figuresOf(status), ...common, waitingFor: ignoringFigures(status.waitingFor, common.waitingFor) };
   }
   return { ...freshFigures(preload, observed, assessment), ...common };
 }
 
-/** The sentence that is written, when the present one has other figures only. */
-function unlessFigures(written: string | undefined, present: string): string {
+/** Keeps the written sentence when only figures in it would change. */
+function ignoringFigures(written: string | undefined, present: string): string {
   const words = (sentence: string) => sentence.replace(/\d+ (?:%|s\b|bytes\b)/g, '#');
   return written !== undefined && words(written) === words(present) ? written : present;
 }
 
-/** Pure. What the gates go by: of the nodes that are wanted now. */
+/** Pure. The readiness of the chosen nodes, for the gates. */
 export function readinessOf(preload: CachePreload, observed: ObservedPreload): Map<string, NodeReadiness> | undefined {
   const { agents, pins } = observed;
   if (agents?.connected !== true || pins === undefined) return undefined;
@@ -50,7 +49,7 @@ export function readinessOf(preload: CachePreload, observed: ObservedPreload): M
   );
 }
 
-/** 100 is said of what is complete only. */
+/** Only a complete copy reports 100. */
 function shareOf(node: NodeProgress, complete: boolean, field: 'bytesReady' | 'bytesInMemory'): number {
   return complete ? 100 : Math.min(99, percentOf(totalOf(node, field), totalOf(node, 'bytes')));
 }
@@ -96,7 +95,7 @@ function freshFigures(preload: CachePreload, observed: ObservedPreload, assessme
   };
 }
 
-/** Bytes that are there stay there: a job that begins again counts them from nothing. */
+/** Never counts down: a job that starts again counts from zero, while the bytes stay on the node. */
 function rowOf(node: NodeProgress, preload: CachePreload | undefined): PreloadedNode {
   const status = preload?.status;
   const before =
@@ -104,21 +103,21 @@ function rowOf(node: NodeProgress, preload: CachePreload | undefined): Preloaded
       ? status?.nodes?.find(({ name }) => name === node.name)
       : undefined;
   const bytesTotal = totalOf(node, 'bytes');
-  const most = (field: 'bytesReady' | 'bytesVerified' | 'originBytes' | 'peerBytes') => {
+  const highest = (field: 'bytesReady' | 'bytesVerified' | 'originBytes' | 'peerBytes') => {
     const known = before !== undefined && before.phase !== 'Gone' ? before[field] : 0;
     return Math.max(totalOf(node, field), known);
   };
-  const bytesReady = Math.min(bytesTotal, most('bytesReady'));
+  const bytesReady = Math.min(bytesTotal, highest('bytesReady'));
   return {
     name: node.name,
     phase: node.phase,
     bytesTotal,
     bytesReady,
     bytesInMemory: Math.max(bytesReady, Math.min(bytesTotal, totalOf(node, 'bytesInMemory'))),
-    bytesVerified: Math.min(bytesTotal, most('bytesVerified')),
+    bytesVerified: Math.min(bytesTotal, highest('bytesVerified')),
     percent: percentOf(bytesReady, bytesTotal),
-    originBytes: most('originBytes'),
-    peerBytes: most('peerBytes'),
+    originBytes: highest('originBytes'),
+    peerBytes: highest('peerBytes'),
     message: node.message.slice(0, longestText),
     ...arrivalsOf(node, before),
   };
@@ -126,12 +125,12 @@ function rowOf(node: NodeProgress, preload: CachePreload | undefined): Preloaded
 
 type Arrivals = Pick<PreloadedNode, 'inMemoryAt' | 'storedAt' | 'secondsToMemory' | 'secondsToStored'>;
 
-/** As its jobs say; agents forget jobs after a while, and what was written of them then stays. */
+/** Keeps the written times after agents have forgotten the jobs. */
 function arrivalsOf({ parts, inMemory, stored }: NodeProgress, before: PreloadedNode | undefined): Arrivals {
-  const asked = Math.min(...parts.map(({ askedAt }) => askedAt ?? Number.POSITIVE_INFINITY));
+  const begin = Math.min(...parts.map(({ requestedAt }) => requestedAt ?? Number.POSITIVE_INFINITY));
   const last = (field: 'inMemoryAt' | 'storedAt') => Math.max(...parts.map((part) => part[field] ?? 0));
   const [memoryAt, storedAt] = [last('inMemoryAt'), last('storedAt')];
-  const seconds = (at: number) => Math.max(0, at - asked) / 1000;
+  const seconds = (at: number) => Math.max(0, at - begin) / 1000;
   const memory: Arrivals =
     memoryAt > 0
       ? { inMemoryAt: wholeSeconds(memoryAt), secondsToMemory: seconds(memoryAt) }
@@ -146,10 +145,6 @@ function arrivalsOf({ parts, inMemory, stored }: NodeProgress, before: Preloaded
 function pick<K extends keyof Arrivals>(row: Arrivals | undefined, ...names: K[]): Pick<Arrivals, K> {
   const given = names.flatMap((name) => (row?.[name] === undefined ? [] : [[name, row[name]]]));
   return Object.fromEntries(given) as Pick<Arrivals, K>;
-}
-
-function wholeSeconds(ms: number): string {
-  return `${new Date(ms).toISOString().slice(0, 19)}Z`;
 }
 
 function byReadiness(a: PreloadedNode, b: PreloadedNode): number {

@@ -1,32 +1,31 @@
 import type { CachePreload } from '@hearth/common/resources';
 import { WrittenFigures } from '../reconciler/index.ts';
 
-/** Between two writes of figures that change all the time, milliseconds. */
+/** The least time between two writes of one status, ms. */
 const intervalMs = 1_000;
-/** Many CachePreloads that move at the same time make at most so many writes a second together. */
+/** Writes a second of all CachePreloads with changing figures. */
 const maxWrites = 50;
-/** A status has a row a node, and the API server keeps each of its versions for a while: at most so many rows a second. */
+/** Rows of nodes a second, since the API server keeps each version of a status for minutes. */
 const maxRows = 100;
-/** One whose figures were not written for so long does not move. */
-const restMs = 10_000;
+/** A CachePreload without a write for this time is idle, ms. */
+const idleMs = 10_000;
 
-/** When the figures of CachePreloads were written last: each is sent to the API server once a second at most. */
+/** Limits how often the figures of CachePreloads are written. */
 export class WrittenProgress {
   readonly #now: () => number;
   readonly #written: WrittenFigures<CachePreload>;
   #moving = { count: 0, at: Number.NEGATIVE_INFINITY };
 
-  /** `now`: milliseconds since the epoch. */
   constructor(now: () => number) {
     this.#now = now;
     this.#written = new WrittenFigures(now, writtenProgress);
   }
 
-  /** Milliseconds for which the figures in the status shall stay. Notices writes by the status given. */
+  /** How long the figures in the status stay as they are, ms. Learns of writes from the status. */
   holdMs(preload: CachePreload): number {
     const rows = preload.status?.nodes?.length ?? 0;
     const ofMoving = (this.#countMoving() / maxWrites) * 1000;
-    const ofRows = Math.min(restMs, (rows / maxRows) * 1000);
+    const ofRows = Math.min(idleMs, (rows / maxRows) * 1000);
     return this.#written.holdMs(preload, Math.max(intervalMs, ofMoving, ofRows));
   }
 
@@ -34,10 +33,9 @@ export class WrittenProgress {
     this.#written.forget(key);
   }
 
-  /** Counted once a second. */
   #countMoving(): number {
     const now = this.#now();
-    if (now - this.#moving.at >= intervalMs) this.#moving = { count: this.#written.countSince(restMs), at: now };
+    if (now - this.#moving.at >= intervalMs) this.#moving = { count: this.#written.countSince(idleMs), at: now };
     return this.#moving.count;
   }
 }

@@ -6,9 +6,8 @@ import {
   type WarmJobNode,
 } from '@hearth/common/generated/hearth/v1/control.ts';
 import type { CachePreload, CachePreloadSpec, CachePreloadStatus } from '@hearth/common/resources';
-import { jobRequest } from '../job_request.ts';
 import type { Measure, ObservedDataset, ObservedPreload } from '../observation.ts';
-import { type Wanted, wantedId, wantedOf } from '../wanted.ts';
+import { jobRequest, type Wanted, wantedId, wantedOf } from '../wanted.ts';
 
 export const uid = '11111111-2222-3333-4444-555555555555';
 export const manifest = 'ab'.repeat(32);
@@ -101,7 +100,7 @@ export function observed({ nodes = {}, pinned = [], ...others }: Scene): Observe
     pins: new Map([[`preload/${uid}/${wantedId('ns.d', manifest, [])}`, new Set(pinned)]]),
     pinTroubles: new Map(),
     measures: new Map([[wantedId('ns.d', manifest, []), measure]]),
-    awaySince: new Map(),
+    unavailableSince: new Map(),
     retryAt: new Map(),
     graceMs: 20_000,
     holdMs: 0,
