@@ -39,7 +39,7 @@ describe('queries of dashboards and alerts, asked of a Prometheus that scrapes r
     await cluster.json('a', 'dataset', 'add', 'model', url, '--allow-private');
     await cluster.json('a', 'warm', 'model', '--node', 'a');
     assert.equal((await cluster.hearth('b', 'cat', 'model', 'model.bin')).code, 0);
-    operator.gates.released({ reason: 'Warm', waited: [3], presentBytes: 0, broughtBytes: 8 * MiB });
+    operator.gates.released({ reason: 'Warm', waited: [3], presentBytes: 0, fetchedBytes: 8 * MiB });
   });
   after(async () => {
     await prometheus?.[Symbol.asyncDispose]();

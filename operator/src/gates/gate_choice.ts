@@ -2,16 +2,15 @@ import { type Dataset, type Gate, gate, gateAnnotations, gateModes, parseDuratio
 
 export interface GateChoice {
   gate: Gate;
-  /** Annotations that mean nothing, as sentences for whoever makes the pod. */
+  /** Sentences about invalid annotations, for the creator of the pod. */
   warnings: string[];
 }
 
 const defaults: Gate = gate.parse({});
 
 /**
- * Pure. How a pod waits: the strictest of its Datasets' gates (Wait before Prefer before Off; among Datasets with that
- * mode the highest percentage, the longest time-out, Required before Preferred, Stored before Memory), and each of its
- * own annotations instead of the Datasets' value. Without any gate it is Off.
+ * Pure. The strictest gate of a pod's Datasets (Wait before Prefer before Off, then the highest percentage, the longest
+ * timeout, Required before Preferred, Stored before Memory). Annotations of the pod override single fields.
  */
 export function chooseGate(datasets: readonly Dataset[], annotations: Readonly<Record<string, string>>): GateChoice {
   const warnings: string[] = [];
@@ -44,7 +43,7 @@ function isValid(field: keyof Gate, value: unknown): boolean {
   return ms >= 1000 && ms <= longestMs;
 }
 
-/** Pure. The strictest of several gates; Off when there is none. */
+/** Pure. Off without any gate. */
 export function strictest(gates: readonly (Gate | undefined)[]): Gate {
   const given = gates.filter((one) => one !== undefined);
   const mode = gateModes[Math.max(0, ...given.map((one) => gateModes.indexOf(one.mode)))] ?? 'Off';

@@ -11,15 +11,15 @@ import { PlanningQueue } from './planning_queue.ts';
 import type { PodView } from './pod_view.ts';
 
 export interface GateControllerOptions
-  extends Omit<GroupReconcilerOptions, 'groups' | 'planning' | 'statuses' | 'clock' | 'lookAgain'> {
+  extends Omit<GroupReconcilerOptions, 'groups' | 'planning' | 'statuses' | 'clock' | 'requeueAfter'> {
   agents: Agents;
   plan: (input: PlanInput) => ReadonlyMap<string, GroupPlan>;
   pods: Source<PodView>;
   clock?: Clock;
 }
 
-/** The pods of a large group come and change one by one, and each look is at all of them: it waits for more, ms a pod. */
-const msPerPod = 0.2;
+/** Each pass reads all pods of a group, so a large group gathers more events first, ms a pod. */
+const gatherMsPerPod = 0.2;
 
 /** Gated pods, group by group, for one term of the leader. */
 export class GateController {
@@ -31,7 +31,7 @@ export class GateController {
 
   constructor(options: GateControllerOptions) {
     this.#options = options;
-    this.#groups = new Groups((key) => this.#queue.addAfter(key, this.#groups.size(key) * msPerPod));
+    this.#groups = new Groups((key) => this.#queue.addAfter(key, this.#groups.size(key) * gatherMsPerPod));
     this.#planning = new PlanningQueue({
       ...options,
       changed: (key) => {
@@ -42,18 +42,17 @@ export class GateController {
     this.#statuses = new GroupStatuses(this.#groups, this.#planning);
   }
 
-  /** For the status of CachePreloads. */
   get podGroups(): PodGroupStatuses {
     return this.#statuses;
   }
 
-  /** Until the signal aborts. The reflectors run already. */
+  /** Runs until the signal aborts. The reflectors must run already. */
   async run(signal: AbortSignal): Promise<void> {
     const { pods, nodes, claims, volumes, datasets, preloads, readiness, logger } = this.#options;
     const { clock = systemClock } = this.#options;
     const parts = { groups: this.#groups, planning: this.#planning, statuses: this.#statuses };
-    const lookAgain = (key: string, ms: number) => this.#queue.addAfter(key, ms);
-    const reconciler = new GroupReconciler({ ...this.#options, ...parts, clock, lookAgain });
+    const requeueAfter = (key: string, ms: number) => this.#queue.addAfter(key, ms);
+    const reconciler = new GroupReconciler({ ...this.#options, ...parts, clock, requeueAfter });
     const pass = reconcileKey(reconciler, (key) => key);
     await runController({
       name: 'gates',

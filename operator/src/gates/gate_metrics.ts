@@ -1,16 +1,16 @@
 import { Counter, Gauge, Histogram, type Registry } from '@prometheus-io/client';
-import { type Release, releases, warmReasons } from './release_reason.ts';
+import { type Release, releases, warmReasons } from './group_action.ts';
 
 export interface ReleasedGroup {
   reason: Release;
-  /** How long each of its pods waited, seconds. */
+  /** Seconds that each pod waited. */
   waited: readonly number[];
-  /** Bytes that were on its nodes when its first plan was made, and bytes that were brought there. */
+  /** Bytes that the first plan found on its nodes, and bytes that agents then fetched. */
   presentBytes: number;
-  broughtBytes: number;
+  fetchedBytes: number;
 }
 
-/** Metrics of gates for Prometheus. Only the leader counts. */
+/** Metrics of gates. Only the leader counts. */
 export class GateMetrics {
   readonly #wait: Histogram<'reason'>;
   readonly #released: Counter<'reason'>;
@@ -18,7 +18,7 @@ export class GateMetrics {
   readonly #present: Counter;
   readonly #brought: Counter;
 
-  /** `waiting`: pods that are held back now. */
+  /** `waiting` counts the gated pods. */
   constructor(registry: Registry, waiting: () => number) {
     const registers = [registry];
     this.#wait = new Histogram({
@@ -57,20 +57,20 @@ export class GateMetrics {
         this.set(waiting());
       },
     });
-    // Prometheus sees no growth in a series that begins with its first event.
+    // Each series starts at 0, so that Prometheus sees its first increment.
     for (const reason of releases) {
       this.#wait.zero({ reason });
       this.#released.inc({ reason }, 0);
     }
   }
 
-  released({ reason, waited, presentBytes, broughtBytes }: ReleasedGroup): void {
+  released({ reason, waited, presentBytes, fetchedBytes }: ReleasedGroup): void {
     for (const seconds of waited) this.#wait.observe({ reason }, seconds);
     this.#released.inc({ reason }, waited.length);
     if (!warmReasons.has(reason)) return;
     this.#present.inc(presentBytes);
     if (reason !== 'Warm') return;
-    this.#brought.inc(broughtBytes);
+    this.#brought.inc(fetchedBytes);
     this.#avoided.inc(waited.length);
   }
 }

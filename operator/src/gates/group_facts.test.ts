@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict';
 import type { CachePreload } from '@hearth/common/resources';
-import { isOutdated, unplannable } from './group_facts.ts';
+import { isOutdated, whyUnplannable } from './group_facts.ts';
 import { datasetOf } from './testing/objects.ts';
 
 const ofNames = (...names: string[]) =>
   new Map(names.map((name) => [`team/${name}`, datasetOf(name, { mode: 'Wait' })] as const));
 
 const why = (datasets: ReturnType<typeof ofNames>, ...former: string[]) =>
-  unplannable({ datasets, former: new Set(former) });
+  whyUnplannable({ datasets, former: new Set(former) });
 
 describe('facts of a group of pods', () => {
   it('let there be a plan for Datasets of one StorageCluster, up to 32 of them', () => {

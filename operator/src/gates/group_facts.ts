@@ -1,33 +1,37 @@
 import { type CachePreload, type Dataset, type Gate, parseDuration } from '@hearth/common/resources';
 import { chooseGate, strictest } from './gate_choice.ts';
 import type { GatedMember } from './groups.ts';
-import type { Known } from './known.ts';
+import type { Known } from './pod_datasets.ts';
 import { type Missing, podDatasets } from './pod_datasets.ts';
 
-/** The wishes of a group's gated pods, all together. */
+/** The combined requirements of a group's gated pods. */
 export interface GroupFacts {
   gate: Gate;
-  /** By key, in the order of their names. */
+  /** By key, sorted. */
   datasets: ReadonlyMap<string, Dataset>;
   missing: Missing[];
-  /** Keys of the Datasets of which a volume keeps to another revision than the present one. */
+  /** Keys of Datasets that some volume mounts in a revision other than the present one. */
   former: ReadonlySet<string>;
-  /** Names of the pods that mount volumes of other drivers too. */
+  /** Pods that also mount volumes of other drivers. */
   foreign: ReadonlySet<string>;
-  /** Milliseconds since the epoch: when the first of the pods was made, and when its gate opens at the latest. */
+  /** Creation of the oldest pod, and the end of its gate, milliseconds since the epoch. */
   since: number;
   until: number;
-  /** Everything that was looked at, as `kind key`. */
-  looked: ReadonlySet<string>;
+  /** Every object that was read, as `kind key`. */
+  objects: ReadonlySet<string>;
 }
 
-/** Pure, but for what `known` answers. */
+/** Pure, except for reads of `known`. */
 export function groupFacts(pods: readonly GatedMember[], known: Known): GroupFacts {
-  const looked = new Set<string>();
+  const objects = new Set<string>();
+  const recorded = (kind: Missing['kind'], key: string) => {
+    objects.add(`${kind} ${key}`);
+    return key;
+  };
   const seen: Known = {
-    claim: (key) => known.claim(noted(looked, 'PersistentVolumeClaim', key)),
-    volume: (name) => known.volume(noted(looked, 'PersistentVolume', name)),
-    dataset: (key) => known.dataset(noted(looked, 'Dataset', key)),
+    claim: (key) => known.claim(recorded('PersistentVolumeClaim', key)),
+    volume: (name) => known.volume(recorded('PersistentVolume', name)),
+    dataset: (key) => known.dataset(recorded('Dataset', key)),
   };
   const datasets = new Map<string, Dataset>();
   const missing = new Map<string, Missing>();
@@ -52,20 +56,15 @@ export function groupFacts(pods: readonly GatedMember[], known: Known): GroupFac
     foreign,
     since,
     until: since + (parseDuration(gate.timeout) ?? 0),
-    looked,
+    objects,
   };
 }
 
-function noted(looked: Set<string>, kind: Missing['kind'], key: string): string {
-  looked.add(`${kind} ${key}`);
-  return key;
-}
-
-/** The most Datasets that a CachePreload has. */
+/** The limit of the CRD. */
 const maxDatasets = 32;
 
-/** Why no plan can be made for these, as the end of a sentence; undefined: one can. */
-export function unplannable({ datasets, former }: Pick<GroupFacts, 'datasets' | 'former'>): string | undefined {
+/** Why the planner cannot plan these Datasets, as the end of a sentence; undefined when it can. */
+export function whyUnplannable({ datasets, former }: Pick<GroupFacts, 'datasets' | 'former'>): string | undefined {
   if (datasets.size > maxDatasets) return `it uses ${datasets.size} Datasets, and a plan has at most ${maxDatasets}`;
   const clusters = new Set([...datasets.values()].flatMap((one) => clusterOf(one) ?? []));
   if (clusters.size > 1) return `its Datasets are of several StorageClusters: ${[...clusters].sort().join(', ')}`;
@@ -75,8 +74,8 @@ export function unplannable({ datasets, former }: Pick<GroupFacts, 'datasets' | 
   return first && `a volume keeps to another revision of Dataset ${first} than the present one, which plans bring`;
 }
 
-/** The Datasets of which no agent knows the files yet, as the end of a sentence; empty: there is none. */
-export function unready(datasets: ReadonlyMap<string, Dataset>): string {
+/** The Datasets whose files no agent knows yet, as the end of a sentence; empty when there is none. */
+export function describeUnready(datasets: ReadonlyMap<string, Dataset>): string {
   const waiting = [...datasets].filter(
     ([, { status }]) => status?.manifest === undefined || status.cluster === undefined,
   );
@@ -89,8 +88,8 @@ export function unready(datasets: ReadonlyMap<string, Dataset>): string {
 }
 
 /**
- * True when the reports of a CachePreload are about other revisions or Datasets than its pods will start with, as in a
- * plan made for earlier pods.
+ * True when the status describes other revisions or Datasets than the pods will mount, as after a plan for earlier
+ * pods.
  */
 export function isOutdated(preload: CachePreload | undefined, datasets: ReadonlyMap<string, Dataset>): boolean {
   const reported = new Map(preload?.status?.revisions?.map(({ dataset, manifest }) => [dataset, manifest]));
@@ -98,7 +97,7 @@ export function isOutdated(preload: CachePreload | undefined, datasets: Readonly
   return [...datasets.values()].some(({ metadata, status }) => reported.get(metadata.name) !== status?.manifest);
 }
 
-/** StorageCluster of a Dataset; undefined: it is not known yet. */
+/** Undefined until the Dataset has a StorageCluster. */
 export function clusterOf({ spec, status }: Dataset): string | undefined {
   return status?.cluster ?? spec.clusterRef?.name;
 }

@@ -3,18 +3,17 @@ import type { OwnerReference, Pod } from '@hearth/common/kubernetes';
 import { gateAnnotations, podGroupLabel } from '@hearth/common/resources';
 import { canonical } from '../kubernetes/index.ts';
 
-/** So that with a dash and ten digits it is a DNS label. */
+/** With a dash and ten digits the name is a DNS label. */
 const longestWord = 52;
 
-/** The controller of a pod; undefined: it was made by hand. */
+/** Undefined for a pod without a controller. */
 export function controllerOf(pod: Pick<Pod, 'metadata'>): OwnerReference | undefined {
   return pod.metadata?.ownerReferences?.find(({ controller }) => controller);
 }
 
 /**
- * Pure. Name of the CachePreload for a pod that is being admitted: the same for all pods of its group, which is the
- * group of its label; else the pods of its controller that were made from one template; else the pod alone, which has
- * neither a uid nor always a name yet: `random` distinguishes it from all others.
+ * Pure. The CachePreload of a pod under admission: one for each group label, else for each controller and template,
+ * else for the pod alone. `random` distinguishes such pods, which have no uid and maybe no name yet.
  */
 export function preloadName(pod: Pick<Pod, 'metadata' | 'spec'>, namespace: string, random: string): string {
   const { labels = {}, name, generateName } = pod.metadata ?? {};
@@ -25,7 +24,7 @@ export function preloadName(pod: Pick<Pod, 'metadata' | 'spec'>, namespace: stri
   return nameOf(name ?? generateName ?? 'pod', ['pod', random]);
 }
 
-/** Names the common property of a group's pods, for people. */
+/** Describes the group for people. */
 export function groupWords(pod: Pick<Pod, 'metadata'>): string {
   const label = pod.metadata?.labels?.[podGroupLabel];
   if (label) return `pod group ${label}`;
@@ -44,8 +43,8 @@ function nameOf(word: string, key: readonly unknown[]): string {
 }
 
 /**
- * The fields that decide where a pod can run and how it waits. Neither volumes nor names are among them: the pods of a
- * StatefulSet have claims of their own, the pods of an indexed Job host names.
+ * The fields that decide where a pod can run and how it waits. Volumes and host names differ among the pods of one
+ * StatefulSet or indexed Job.
  */
 function templateOf({ metadata, spec }: Pick<Pod, 'metadata' | 'spec'>): unknown {
   const containers = (list: NonNullable<Pod['spec']>['containers'] | undefined) =>
@@ -56,9 +55,9 @@ function templateOf({ metadata, spec }: Pick<Pod, 'metadata' | 'spec'>): unknown
         .map(({ hostIP, hostPort, protocol }) => [hostIP, hostPort, protocol]),
       restartPolicy,
     ]);
-  // Fields that the previous release did not know enter the name only where they are set: names stay the same.
+  // The previous release does not know `readyWhen`, so an unset `readyWhen` must not change the name.
   const { readyWhen, ...gate } = gateAnnotations;
-  const said = (annotation: string) => metadata?.annotations?.[annotation];
+  const annotationOf = (name: string) => metadata?.annotations?.[name];
   return [
     containers(spec?.containers),
     containers(spec?.initContainers),
@@ -70,7 +69,7 @@ function templateOf({ metadata, spec }: Pick<Pod, 'metadata' | 'spec'>): unknown
     spec?.topologySpreadConstraints,
     spec?.schedulerName,
     spec?.hostNetwork,
-    Object.values(gate).map(said),
-    ...(said(readyWhen) === undefined ? [] : [said(readyWhen)]),
+    Object.values(gate).map(annotationOf),
+    ...(annotationOf(readyWhen) === undefined ? [] : [annotationOf(readyWhen)]),
   ];
 }

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import type { CachePreload, Dataset } from '@hearth/common/resources';
 import type { GroupAction } from './group_action.ts';
-import { groupFacts, unready } from './group_facts.ts';
+import { describeUnready, groupFacts } from './group_facts.ts';
 import { type ObservedGroup, planGroup } from './group_plan.ts';
 import { newPreload } from './group_preload.ts';
 import type { GatedMember } from './groups.ts';
@@ -28,7 +28,7 @@ function observed(fields: Partial<ObservedGroup> & { datasets?: Dataset[] } = {}
     emptyMs: undefined,
     preload: undefined,
     state: { open: new Set() },
-    wanted: unready(facts.datasets) === '' ? wanted : undefined,
+    wanted: describeUnready(facts.datasets) === '' ? wanted : undefined,
     plan: undefined,
     lastPlan: undefined,
     readiness: undefined,
@@ -51,7 +51,7 @@ function words(given: Partial<ObservedGroup> & { datasets?: Dataset[] } = {}): s
   const [first, ...others] = planGroup(observed(given));
   assert.equal(first?.kind, 'follow');
   return others.map((action) => {
-    if (action.kind === 'lookAgain') return `lookAgain in ${action.ms / 1_000} s`;
+    if (action.kind === 'requeueAfter') return `requeueAfter in ${action.ms / 1_000} s`;
     return action.kind === 'release' ? `release ${action.reason}` : action.kind;
   });
 }
@@ -60,8 +60,8 @@ const find = <K extends GroupAction['kind']>(kind: K, given: Partial<ObservedGro
 
 describe('plan for a group with pods that wait', () => {
   it('makes its CachePreload, if that is not there, and has nodes chosen; looks again at the end of its time', () => {
-    assert.deepEqual(words(), ['lookAgain in 599 s', 'createPreload', 'choose', 'wait', 'lookAgain in 1 s']);
-    assert.deepEqual(words({ preload }), ['lookAgain in 599 s', 'choose', 'wait', 'lookAgain in 1 s']);
+    assert.deepEqual(words(), ['requeueAfter in 599 s', 'createPreload', 'choose', 'wait', 'requeueAfter in 1 s']);
+    assert.deepEqual(words({ preload }), ['requeueAfter in 599 s', 'choose', 'wait', 'requeueAfter in 1 s']);
     assert.deepEqual(find('createPreload', {})?.object.spec.datasets, [{ name: 'llama' }]);
     assert.equal(find('choose', {})?.wanted, wanted);
   });
@@ -80,8 +80,8 @@ describe('plan for a group with pods that wait', () => {
 
   it('waits five seconds at most for objects that may be made together with the pods', () => {
     const [atTheLatest, soon, ...others] = words({ datasets: [] });
-    assert.match(atTheLatest ?? '', /^lookAgain/);
-    assert.deepEqual([soon, others], ['lookAgain in 4 s', []]);
+    assert.match(atTheLatest ?? '', /^requeueAfter/);
+    assert.deepEqual([soon, others], ['requeueAfter in 4 s', []]);
     assert.deepEqual(words({ datasets: [], now: created + 5_000 }).slice(1), ['release NoDataset']);
   });
 
@@ -99,7 +99,7 @@ describe('plan for a group with pods that wait', () => {
   });
 
   it('waits for the watch where its CachePreload is going', () => {
-    assert.deepEqual(words({ preload: going }), ['lookAgain in 599 s']);
+    assert.deepEqual(words({ preload: going }), ['requeueAfter in 599 s']);
   });
 
   it('releases when the API server refuses its CachePreload, or the nodes of its plan', () => {
@@ -116,7 +116,7 @@ describe('plan for a group with pods that wait', () => {
       find('release', { pods, plan })?.pods.map(({ name }) => name),
       ['a'],
     );
-    assert.equal(words({ pods, plan }).at(-1), 'lookAgain in 0 s');
+    assert.equal(words({ pods, plan }).at(-1), 'requeueAfter in 0 s');
   });
 
   it('tells its pods after two seconds, and again when more than a figure has changed', () => {
@@ -156,8 +156,8 @@ describe('plan for the nodes of a CachePreload', () => {
     const nodes = Array.from({ length: 500 }, (_, index) => `n${index}`);
     assert.deepEqual(writes({ ...idle, nodes }), []);
     assert.deepEqual(
-      planGroup(observed({ ...idle, nodes, preload })).filter(({ kind }) => kind === 'lookAgain'),
-      [{ kind: 'lookAgain', ms: 5_000 }],
+      planGroup(observed({ ...idle, nodes, preload })).filter(({ kind }) => kind === 'requeueAfter'),
+      [{ kind: 'requeueAfter', ms: 5_000 }],
     );
     assert.equal(writes({ ...idle, nodes, nodesAgeMs: 5_000 }).length, 1);
     assert.deepEqual(writes({ ...idle, nodesAgeMs: 5_000, nodes: ['n2', 'n1'], preload: withNodes(['n1', 'n2']) }), []);
@@ -173,10 +173,10 @@ describe('plan for a group without pods that wait', () => {
   const plan = (fields: Partial<ObservedGroup>) => planGroup(observed({ pods: [], preload, ...fields }));
 
   it('lets its plan outlive its last pod for a moment', () => {
-    assert.deepEqual(plan({}), [{ kind: 'rest' }], 'pods are there, and run');
+    assert.deepEqual(plan({}), [{ kind: 'idle' }], 'pods are there, and run');
     assert.deepEqual(plan({ emptyMs: 2_000 }), [
       { kind: 'forget', gone: false },
-      { kind: 'lookAgain', ms: 3_000 },
+      { kind: 'requeueAfter', ms: 3_000 },
     ]);
     assert.deepEqual(plan({ emptyMs: 5_000 }), [
       { kind: 'forget', gone: false },

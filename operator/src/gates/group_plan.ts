@@ -1,114 +1,110 @@
 import { splitKey } from '@hearth/common/kubernetes';
 import type { CachePreload } from '@hearth/common/resources';
 import { type NodeReadiness, plannedNodesOf } from '../preload/index.ts';
-import type { GroupAction, Releasing } from './group_action.ts';
-import { type GroupFacts, isOutdated, unplannable, unready } from './group_facts.ts';
+import type { GroupAction, GroupState, Releasing } from './group_action.ts';
+import { plannedReasons } from './group_action.ts';
+import { describeUnready, type GroupFacts, isOutdated, whyUnplannable } from './group_facts.ts';
 import { isOfGate, newPreload, nodesChange, preloadChange } from './group_preload.ts';
-import type { GroupState } from './group_state.ts';
 import { type GatedMember, isStray } from './groups.ts';
 import type { Plan } from './plan.ts';
 import type { Wanted } from './planning_queue.ts';
-import { plannedReasons } from './release_reason.ts';
 import { waitOrRelease } from './wait_or_release.ts';
 
-/** A group at one moment. Times are milliseconds since the epoch. */
+/** Times are milliseconds since the epoch. */
 export interface ObservedGroup {
   key: string;
   now: number;
-  /** The waiting pods. */
   pods: readonly GatedMember[];
-  /** Undefined: no pod waits. */
+  /** Undefined when no pod waits. */
   facts: GroupFacts | undefined;
-  /** Time for which it has had no pods at all, ms; undefined: it has some. */
+  /** Time without any pods, ms; undefined while the group has pods. */
   emptyMs: number | undefined;
-  /** The CachePreload of the group's name, whoever made it. */
+  /** The CachePreload of the group's name, of any owner. */
   preload: CachePreload | undefined;
   state: Readonly<GroupState>;
-  /** The pods as the planner takes them; undefined: they cannot be planned yet. */
+  /** The planner's input; undefined while the pods cannot be planned. */
   wanted: Wanted | undefined;
-  /** The plan for these pods. */
   plan: Plan | undefined;
-  /** The last plan of the group, whichever pods it was for. */
+  /** The last plan, perhaps for other pods. */
   lastPlan: Plan | undefined;
   readiness: ReadonlyMap<string, NodeReadiness> | undefined;
-  /** The nodes that belong into the spec of its CachePreload; undefined: the written ones stand. */
+  /** The nodes for the spec of the CachePreload; undefined keeps the written nodes. */
   nodes: readonly string[] | undefined;
-  /** Pods are held back, those with an open gate included that the watch still shows as gated. */
+  /** True while the watch shows gated pods. */
   holds: boolean;
-  /** Time since the last write of the nodes, ms. */
   nodesAgeMs: number;
-  /** Value of the label kubernetes.io/hostname. */
+  /** The label kubernetes.io/hostname of a node. */
   hostname: (node: string) => string | undefined;
 }
 
-/** How long a plan outlives its last pod: a replacement of the pod finds it again, ms. */
+/** A plan outlives its last pod by this time, so that a replacement finds the plan, ms. */
 const lingerMs = 5_000;
-/** How long a pod waits for objects that may be made together with it, ms. */
+/** Objects created together with a pod may appear this much later, ms. */
 const provisionalMs = 5_000;
-/** Pods that are released sooner hear nothing of having waited, ms. */
+/** Pods that wait for less get no event, ms. */
 const quietMs = 2_000;
-/** While no pod waits, the nodes follow pods as they are bound, of which a large group has many. Per node, and at least, ms. */
+/** The least time between two writes of nodes while no pod waits, ms. */
 const msPerNode = 10;
 const minPauseMs = 1_000;
 
-/** Pure. The writes for a group, in order. */
+/** Pure. */
 export function planGroup(observed: ObservedGroup): GroupAction[] {
   const { facts, now } = observed;
   if (facts === undefined) return [...nodesOf(observed), ...restOf(observed)];
   return [
-    { kind: 'follow', objects: facts.looked },
-    ...lookAgainAt(facts.until, now),
+    { kind: 'follow', objects: facts.objects },
+    ...requeueAt(facts.until, now),
     ...nodesOf(observed),
     ...waitingOf(observed, facts),
   ];
 }
 
-/** A plan that was made here, and is not going. */
+/** A plan of the operator that is not being deleted. */
 function isOurs(preload: CachePreload | undefined): preload is CachePreload {
   return preload !== undefined && isOfGate(preload) && preload.metadata.deletionTimestamp === undefined;
 }
 
-function lookAgainAt(at: number, now: number): GroupAction[] {
-  return at > now ? [{ kind: 'lookAgain', ms: at - now }] : [];
+function requeueAt(at: number, now: number): GroupAction[] {
+  return at > now ? [{ kind: 'requeueAfter', ms: at - now }] : [];
 }
 
 function restOf({ emptyMs, preload }: ObservedGroup): GroupAction[] {
-  if (emptyMs === undefined) return [{ kind: 'rest' }];
+  if (emptyMs === undefined) return [{ kind: 'idle' }];
   const forget: GroupAction = { kind: 'forget', gone: preload === undefined };
   if (!isOurs(preload)) return [forget];
   const left = lingerMs - emptyMs;
-  return [forget, left > 0 ? { kind: 'lookAgain', ms: left } : { kind: 'deletePreload', preload }];
+  return [forget, left > 0 ? { kind: 'requeueAfter', ms: left } : { kind: 'deletePreload', preload }];
 }
 
-/** At once while pods wait for the bytes. */
+/** Immediate while pods wait for the bytes. */
 function nodesOf({ preload, nodes, holds, nodesAgeMs }: ObservedGroup): GroupAction[] {
   if (nodes === undefined || !isOurs(preload)) return [];
   const change = nodesChange(preload, nodes, { inOrder: holds });
   if (change === undefined) return [];
   const left = Math.max(minPauseMs, nodes.length * msPerNode) - nodesAgeMs;
-  return [!holds && left > 0 ? { kind: 'lookAgain', ms: left } : { kind: 'writeNodes', change }];
+  return [!holds && left > 0 ? { kind: 'requeueAfter', ms: left } : { kind: 'writeNodes', change }];
 }
 
 function waitingOf(observed: ObservedGroup, facts: GroupFacts): GroupAction[] {
   const { key, now, preload, pods, state } = observed;
   if (isStray(key)) return release(observed, withoutPlan('somebody gave it the gate by hand'));
   const provisional = facts.since + provisionalMs;
-  if (facts.missing.length > 0 && now < provisional) return lookAgainAt(provisional, now);
+  if (facts.missing.length > 0 && now < provisional) return requeueAt(provisional, now);
   if (facts.datasets.size === 0) {
-    return release(observed, freely('NoDataset', 'starts, as none of its volumes is one of a Dataset'));
+    return release(observed, releaseFreely('NoDataset', 'starts, as none of its volumes is one of a Dataset'));
   }
-  if (facts.gate.mode === 'Off') return release(observed, freely('Off', 'starts, as its gate is Off now'));
-  const why = unplannable(facts);
+  if (facts.gate.mode === 'Off') return release(observed, releaseFreely('Off', 'starts, as its gate is Off now'));
+  const why = whyUnplannable(facts);
   if (why !== undefined) return release(observed, withoutPlan(why));
-  // After its time a group uses the plan that there is, and asks for none.
-  if (now >= facts.until) return goByPlan(observed, facts, true);
+  // After the timeout the group uses its present plan.
+  if (now >= facts.until) return followPlan(observed, facts, true);
   if (preload !== undefined && !isOfGate(preload)) {
     return release(observed, withoutPlan(`CachePreload ${splitKey(key).name} belongs to another owner`));
   }
   if (isWithdrawn(pods, state.withdrawnAt)) {
-    return release(observed, freely('Withdrawn', 'starts, as its CachePreload was deleted'));
+    return release(observed, releaseFreely('Withdrawn', 'starts, as its CachePreload was deleted'));
   }
-  // The watch shows its end, and then another one is made.
+  // The deletion starts another pass, which creates a new one.
   if (preload?.metadata.deletionTimestamp !== undefined) return [];
   if (state.refused !== undefined) {
     return release(observed, withoutPlan(`the API server refuses its CachePreload: ${state.refused}`));
@@ -117,11 +113,11 @@ function waitingOf(observed: ObservedGroup, facts: GroupFacts): GroupAction[] {
   return [
     ...preloadOf(observed, facts),
     ...(wanted === undefined ? [] : [{ kind: 'choose' as const, wanted }]),
-    ...goByPlan(observed, facts, false),
+    ...followPlan(observed, facts, false),
   ];
 }
 
-function goByPlan(observed: ObservedGroup, facts: GroupFacts, overdue: boolean): GroupAction[] {
+function followPlan(observed: ObservedGroup, facts: GroupFacts, overdue: boolean): GroupAction[] {
   const { preload, state, plan, lastPlan, readiness, hostname } = observed;
   if (preload !== undefined && state.nodesRefused !== undefined) {
     return release(observed, withoutPlan(`the operator cannot write the nodes of its plan: ${state.nodesRefused}`));
@@ -131,20 +127,20 @@ function goByPlan(observed: ObservedGroup, facts: GroupFacts, overdue: boolean):
     overdue,
     plan: plan ?? (overdue ? lastPlan : undefined),
     readiness: isOutdated(preload, facts.datasets) ? undefined : readiness,
-    unready: unready(facts.datasets),
+    unready: describeUnready(facts.datasets),
     formerNodes: preload === undefined ? [] : formerNodes(preload),
     hostname,
   });
   return decision.kind === 'wait' ? wait(observed, decision.message) : release(observed, decision);
 }
 
-/** After a moment each pod hears why, and again when more than a percentage or a size has changed. */
+/** Pods get an event after a moment, and again when the message changes in more than its figures. */
 function wait({ now, pods, state }: ObservedGroup, message: string): GroupAction[] {
   const age = now - Math.min(...pods.map(({ createdAt }) => createdAt));
   if (age < quietMs) {
     return [
       { kind: 'wait', message, notify: [] },
-      { kind: 'lookAgain', ms: quietMs - age },
+      { kind: 'requeueAfter', ms: quietMs - age },
     ];
   }
   return [{ kind: 'wait', message, notify: state.reported === withoutFigures(message) ? [] : pods }];
@@ -158,19 +154,19 @@ function release({ pods, plan }: ObservedGroup, decision: Releasing): GroupActio
   const planned = plannedReasons.has(decision.reason) ? plan?.pods : undefined;
   const going = pods.filter(({ name }) => planned === undefined || planned.has(name));
   const action: GroupAction = { ...decision, pods: going };
-  // Pods that came meanwhile have a plan of their own soon.
-  return going.length < pods.length ? [action, { kind: 'lookAgain', ms: 0 }] : [action];
+  // New pods soon get a plan of their own.
+  return going.length < pods.length ? [action, { kind: 'requeueAfter', ms: 0 }] : [action];
 }
 
 function withoutPlan(why: string): Releasing {
-  return freely('NoPlan', `starts without waiting, as ${why}`);
+  return releaseFreely('NoPlan', `starts without waiting, as ${why}`);
 }
 
-function freely(reason: Releasing['reason'], message: string): Releasing {
+function releaseFreely(reason: Releasing['reason'], message: string): Releasing {
   return { kind: 'release', reason, message, affinity: () => undefined };
 }
 
-/** Pods that were made after the deletion wait again. Creation has whole seconds. */
+/** Pods created after the deletion wait again. Creation times have whole seconds. */
 function isWithdrawn(pods: readonly GatedMember[], withdrawnAt: number | undefined): boolean {
   if (withdrawnAt === undefined) return false;
   return pods.every(({ createdAt }) => createdAt < Math.floor(withdrawnAt / 1000) * 1000);
@@ -186,7 +182,7 @@ function preloadOf({ key, pods, preload }: ObservedGroup, { gate, datasets }: Gr
   return change === undefined ? [] : [{ kind: 'patchPreload', change }];
 }
 
-/** How much of its bytes the nodes of a plan had when its status was written last. */
+/** The planned nodes, with their last written percentages. */
 function formerNodes(preload: CachePreload): { name: string; percent: number }[] {
   const written = new Map(preload.status?.nodes?.map(({ name, percent }) => [name, percent]));
   return plannedNodesOf(preload).map((name) => ({ name, percent: written.get(name) ?? 0 }));

@@ -5,23 +5,21 @@ import { componentLabel, hashOf, labelsOfOperator } from '../kubernetes/index.ts
 import { controllerOf, groupWords } from './group_name.ts';
 import type { GatedMember } from './groups.ts';
 
-/** Pods that wait go before what is preloaded for later. */
+/** Waiting pods precede preloads for later. */
 const priorities = { Wait: 200, Prefer: 100, Off: 100 } as const;
 /**
- * The garbage collector deletes a plan with the last of its owners. A plan with more pods than these has no owners: the
- * collector would delete it with the named ones, before the others. The operator deletes it with its last pod in any
- * case.
+ * The garbage collector deletes a plan with the last of its owners. A plan with more pods has no owners, as the
+ * collector would delete it while unlisted pods remain; the operator deletes each plan with its last pod anyway.
  */
 const maxOwners = 50;
 
 const component = 'gate';
 
-/** True when the operator made this one for a group of pods. */
+/** True for a CachePreload that the operator created for a group of pods. */
 export function isOfGate({ metadata, spec }: CachePreload): boolean {
   return metadata.labels?.[componentLabel] === component && spec.placement.gatedPods !== undefined;
 }
 
-/** Pure. The CachePreload of a group that has none. */
 export function newPreload(
   place: { namespace: string; name: string },
   pods: readonly GatedMember[],
@@ -36,18 +34,18 @@ export function newPreload(
       ...place,
       labels: labelsOfOperator(component),
       annotations: { [specHashAnnotation]: hashOf(spec) },
-      // The executor would put it there first of all.
+      // Saves the executor a patch.
       finalizers: [finalizerName],
       ownerReferences: ownersOf(pods, []),
     },
-    // The API server fills in the rest.
+    // The API server adds the defaults.
     spec: spec as CachePreload['spec'],
   };
 }
 
 /**
- * Pure. What is to be changed of it, as a merge patch for the version that was seen; undefined: nothing. Owners that it has
- * stay: pods of a group may come one after the other.
+ * Pure. A merge patch for the observed version; undefined when nothing changes. Keeps present owners, since the pods of
+ * a group may come one after another.
  */
 export function preloadChange(
   { metadata }: CachePreload,
@@ -64,10 +62,7 @@ export function preloadChange(
   return { metadata: { uid, resourceVersion, annotations: { [specHashAnnotation]: hash }, ownerReferences }, spec };
 }
 
-/**
- * Pure. As a merge patch: the nodes of the plan; undefined: they are written already, in this order when it matters. Only the
- * leader writes them.
- */
+/** Pure. A merge patch with the planned nodes; undefined when the spec has them, in this order if `inOrder`. */
 export function nodesChange(
   { metadata, spec }: CachePreload,
   nodes: readonly string[],
@@ -79,7 +74,7 @@ export function nodesChange(
   return { metadata: { uid: metadata.uid }, spec: { placement: { gatedPods: { nodes } } } };
 }
 
-/** Without the nodes of the plan: a merge leaves them as they are. */
+/** Without the planned nodes, which a merge keeps. */
 function specOf(pods: readonly GatedMember[], gate: Gate, datasets: readonly string[]) {
   const [first] = pods;
   return {
@@ -96,7 +91,7 @@ function ownersOf(pods: readonly GatedMember[], known: readonly OwnerReference[]
   return owners.size > maxOwners ? [] : [...owners.values()];
 }
 
-/** The controller of the pod, else the pod. It may go without waiting for the plan. */
+/** The controller of the pod, else the pod. The owner may be deleted before the plan. */
 function ownerOf({ gated, name, uid }: GatedMember): OwnerReference {
   const owner = controllerOf(gated) ?? { apiVersion: 'v1', kind: 'Pod', name, uid };
   const { apiVersion, kind } = owner;

@@ -34,7 +34,7 @@ describe('GroupReconciler', () => {
       nodes: source,
       logger: silentLogger,
       clock,
-      lookAgain: (_key: string, ms: number) => looks.push(ms),
+      requeueAfter: (_key: string, ms: number) => looks.push(ms),
     } as unknown as GroupReconcilerOptions);
   });
   const signal = AbortSignal.timeout(300_000);

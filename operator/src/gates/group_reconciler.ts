@@ -12,22 +12,20 @@ import type { CachePreload, Dataset } from '@hearth/common/resources';
 import { Interests, type Source } from '../kubernetes/index.ts';
 import type { Readiness } from '../preload/index.ts';
 import type { Reconciler } from '../reconciler/index.ts';
-import { hostnameLabel } from './affinity.ts';
 import type { GateMetrics } from './gate_metrics.ts';
-import type { GroupAction } from './group_action.ts';
-import { clusterOf, type GroupFacts, groupFacts, unplannable, unready } from './group_facts.ts';
+import type { GroupAction, GroupState } from './group_action.ts';
+import { quietReasons, warmReasons } from './group_action.ts';
+import { clusterOf, describeUnready, type GroupFacts, groupFacts, whyUnplannable } from './group_facts.ts';
 import { type ObservedGroup, planGroup, withoutFigures } from './group_plan.ts';
 import { isOfGate } from './group_preload.ts';
-import type { GroupState } from './group_state.ts';
 import type { GroupStatuses } from './group_status.ts';
 import { type GatedMember, type Groups, groupKey } from './groups.ts';
-import type { ClaimView, VolumeFacts } from './known.ts';
 import type { BareNode } from './plan_world.ts';
 import type { PlanningQueue, Wanted } from './planning_queue.ts';
+import type { ClaimView, VolumeFacts } from './pod_datasets.ts';
 import { podGroups } from './pod_group.ts';
 import type { Member } from './pod_view.ts';
-import { refusals, releasePod } from './release.ts';
-import { quietReasons, warmReasons } from './release_reason.ts';
+import { hostnameLabel, refusals, releasePod } from './release.ts';
 
 export interface GroupReconcilerOptions {
   api: Pick<KubernetesClient, 'get' | 'create' | 'patch' | 'delete'>;
@@ -44,26 +42,26 @@ export interface GroupReconcilerOptions {
   metrics: GateMetrics;
   logger: Logger;
   clock: Clock;
-  /** The group is looked at after this time, ms: exactly then, and not about then. */
-  lookAgain: (key: string, ms: number) => void;
+  /** Starts another pass after exactly this time, ms. */
+  requeueAfter: (key: string, ms: number) => void;
 }
 
 const noBytes = { presentBytes: 0, missingBytes: 0 };
-/** How soon nodes are written again after a failure that holds up no pod, ms. */
-const nodesAgainMs = 1_000;
+/** The retry of a failed write of nodes that blocks no pod, ms. */
+const nodesRetryMs = 1_000;
 
 type Release = Extract<GroupAction, { kind: 'release' }>;
 
 /**
- * Gated pods, group by group. `observe` reads, `planGroup` plans every write, and `apply` makes them. The way of a
- * group: createPreload, choose, writeNodes, wait, release, rest, forget, deletePreload.
+ * Gated pods, group by group: `observe` reads, `planGroup` plans every write, `apply` writes. The life of a group:
+ * createPreload, choose, writeNodes, wait, release, idle, forget, deletePreload.
  */
 export class GroupReconciler implements Reconciler<string, ObservedGroup, GroupAction> {
   readonly plan = (_key: string, observed: ObservedGroup) => planGroup(observed);
   readonly #options: GroupReconcilerOptions;
   readonly #interests = new Interests();
   readonly #states = new Map<string, GroupState>();
-  /** Clock time. Groups without pods since before the term count as empty from here on. */
+  /** Clock time. Groups that were empty before the term count as empty since then. */
   readonly #startedAt: number;
 
   constructor(options: GroupReconcilerOptions) {
@@ -83,7 +81,6 @@ export class GroupReconciler implements Reconciler<string, ObservedGroup, GroupA
     if (after !== undefined) this.#state(groupKey(after)).emptySince = undefined;
   }
 
-  /** The groups that a change of a CachePreload concerns. */
   preloadChanged(key: string, before: CachePreload | undefined, after: CachePreload | undefined): string[] {
     const known = after ?? before;
     if (known === undefined || !isOfGate(known)) return [];
@@ -102,7 +99,7 @@ export class GroupReconciler implements Reconciler<string, ObservedGroup, GroupA
     return [key];
   }
 
-  /** The groups that looked at this object when they were observed. */
+  /** The groups whose last pass read this object. */
   interested(kind: string, key: string): readonly string[] {
     return this.#interests.of(`${kind} ${key}`);
   }
@@ -141,15 +138,15 @@ export class GroupReconciler implements Reconciler<string, ObservedGroup, GroupA
 
   // biome-ignore lint/suspicious/noConfusingVoidType: as in Reconciler
   async apply(action: GroupAction, key: string, signal: AbortSignal): Promise<ReconcileResult | void> {
-    const { api, planning, logger, lookAgain } = this.#options;
+    const { api, planning, logger, requeueAfter } = this.#options;
     const { namespace = '', name } = splitKey(key);
     switch (action.kind) {
       case 'follow':
         return this.#interests.set(key, action.objects);
-      case 'lookAgain':
-        return lookAgain(key, action.ms);
+      case 'requeueAfter':
+        return requeueAfter(key, action.ms);
       case 'createPreload':
-        // The watch may not have shown yet one that was made a moment ago.
+        // The watch may lag behind an earlier creation.
         return await this.#writePreload(key, () =>
           api.create(kinds.CachePreload, action.object, signal).catch(ignoring('AlreadyExists')),
         );
@@ -165,11 +162,11 @@ export class GroupReconciler implements Reconciler<string, ObservedGroup, GroupA
         return this.#wait(key, action.message, action.notify);
       case 'release':
         return await this.#release(key, action, signal);
-      case 'rest':
-        this.#rest(key);
+      case 'idle':
+        this.#idle(key);
         return planning.unwant(key);
       case 'forget':
-        this.#rest(key);
+        this.#idle(key);
         if (action.gone) this.#states.delete(key);
         return planning.forget(key);
       case 'deletePreload': {
@@ -180,21 +177,21 @@ export class GroupReconciler implements Reconciler<string, ObservedGroup, GroupA
     }
   }
 
-  /** To write: `observe` makes none. */
+  /** For writers; `observe` creates no state. */
   #state(key: string): GroupState {
     const state = this.#states.get(key) ?? { open: new Set() };
     this.#states.set(key, state);
     return state;
   }
 
-  #rest(key: string): void {
+  #idle(key: string): void {
     this.#interests.drop(key);
     const state = this.#state(key);
     state.reported = undefined;
     state.refused = undefined;
   }
 
-  /** A write that the API server or a policy of the cluster refuses is no failure: the pods do without. */
+  /** A refusal by the API server or a policy is no failure: the pods start without a plan. */
   async #writePreload(key: string, write: () => Promise<unknown>): Promise<void> {
     try {
       await write();
@@ -202,13 +199,13 @@ export class GroupReconciler implements Reconciler<string, ObservedGroup, GroupA
       const { code, message } = HearthError.from(thrown);
       if (!refusals.has(code)) throw thrown;
       this.#state(key).refused = message;
-      this.#options.lookAgain(key, 0);
+      this.#options.requeueAfter(key, 0);
     }
   }
 
-  /** No failure ends the pass: a release that follows must not wait for it. */
+  /** No failure ends the pass, since a later release must not wait. */
   async #writeNodes(key: string, change: object, signal: AbortSignal): Promise<ReconcileResult> {
-    const { api, clock, logger, lookAgain } = this.#options;
+    const { api, clock, logger, requeueAfter } = this.#options;
     const { namespace = '', name } = splitKey(key);
     const state = this.#state(key);
     const before = state.nodesRefused;
@@ -226,12 +223,12 @@ export class GroupReconciler implements Reconciler<string, ObservedGroup, GroupA
       if (error.code === 'NotFound') return {};
       if (!refusals.has(error.code)) {
         logger.warn('failed to write the nodes of a plan; retrying', { group: key, error });
-        return { requeueAfterMs: nodesAgainMs };
+        return { requeueAfterMs: nodesRetryMs };
       }
       state.nodesRefused = error.message;
     }
-    // Its pods wait for nothing then.
-    if (before === undefined && state.nodesRefused !== undefined) lookAgain(key, 0);
+    // The next pass releases its pods.
+    if (before === undefined && state.nodesRefused !== undefined) requeueAfter(key, 0);
     return {};
   }
 
@@ -248,7 +245,7 @@ export class GroupReconciler implements Reconciler<string, ObservedGroup, GroupA
     const { namespace = '' } = splitKey(key);
     const names = pods.map(({ name }) => name);
     const state = this.#state(key);
-    // The next pods try to write it again.
+    // The next pods try the write again.
     state.refused = undefined;
     planning.released(key, namespace, names);
     statuses.setReason(key, `each pod ${message}`);
@@ -261,15 +258,15 @@ export class GroupReconciler implements Reconciler<string, ObservedGroup, GroupA
     );
     const waited = this.#reportReleased(pods, results, reason, message);
     if (waited.length > 0) {
-      const { presentBytes, missingBytes: broughtBytes } = warmReasons.has(reason) ? planning.takeBytes(key) : noBytes;
-      metrics.released({ reason, waited, presentBytes, broughtBytes });
+      const { presentBytes, missingBytes: fetchedBytes } = warmReasons.has(reason) ? planning.takeBytes(key) : noBytes;
+      metrics.released({ reason, waited, presentBytes, fetchedBytes });
     }
     logger.info('removed the scheduling gates of pods', { group: key, pods: waited.length, reason });
     const failed = results.find((result) => result.status === 'rejected');
     if (failed !== undefined) throw HearthError.from(failed.reason);
   }
 
-  /** Gives for each released pod the seconds that it waited. */
+  /** Returns the seconds that each released pod waited. */
   #reportReleased(
     pods: readonly GatedMember[],
     results: readonly PromiseSettledResult<boolean>[],
@@ -291,7 +288,7 @@ export class GroupReconciler implements Reconciler<string, ObservedGroup, GroupA
     return waited;
   }
 
-  /** Nothing that the operator can mend: others forbid or change the update. */
+  /** Others forbid or change the update, so the operator cannot help. */
   #reportRefusal(gated: Pod, { code, message }: HearthError): void {
     if (!refusals.has(code)) return;
     const words = `the API server refused to remove its scheduling gate; retrying: ${message}`;
@@ -299,11 +296,11 @@ export class GroupReconciler implements Reconciler<string, ObservedGroup, GroupA
   }
 }
 
-/** Pure. Undefined: the group has no Datasets, not all are ready, or no plan can be made for them. */
+/** Pure. Undefined while some Dataset is not ready, or when no plan is possible. */
 function wantedOf(key: string, pods: readonly GatedMember[], facts: GroupFacts): Wanted | undefined {
   const { gate, datasets, foreign } = facts;
   const [first] = datasets.values();
-  if (first === undefined || unready(datasets) !== '' || unplannable(facts) !== undefined) return undefined;
+  if (first === undefined || describeUnready(datasets) !== '' || whyUnplannable(facts) !== undefined) return undefined;
   return {
     cluster: clusterOf(first) ?? '',
     parts: podGroups({ key, pods, gate, datasets: [...datasets.keys()], foreign }),

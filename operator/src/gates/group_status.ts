@@ -3,12 +3,12 @@ import type { PodGroupStatus, PodGroupStatuses } from '../preload/index.ts';
 import type { Groups } from './groups.ts';
 import type { PlanningQueue } from './planning_queue.ts';
 
-/** Of each group: where its bytes are to be, and how its pods are. */
+/** The nodes and the pods of each group, for the status of its CachePreload. */
 export class GroupStatuses implements PodGroupStatuses {
   readonly #groups: Groups;
   readonly #planning: Pick<PlanningQueue, 'lastPlan'>;
-  /** Why the pods were released, by group. */
-  readonly #words = new Map<string, string>();
+  /** Reasons of releases, by group. */
+  readonly #reasons = new Map<string, string>();
   readonly #reported = new Map<string, PodGroupStatus | undefined>();
   readonly #listeners = new Set<(key: string) => void>();
 
@@ -19,15 +19,15 @@ export class GroupStatuses implements PodGroupStatuses {
 
   of(key: string): PodGroupStatus | undefined {
     const { members, plan, unbound } = this.#pods(key);
-    const reason = this.#words.get(key) ?? plan?.message;
+    const reason = this.#reasons.get(key) ?? plan?.message;
     if (members.length === 0 || (unbound && reason === undefined)) return undefined;
     const waiting = members.filter(({ gated }) => gated !== undefined).length;
     return { reason: reason ?? '', waiting, released: members.length - waiting };
   }
 
   /**
-   * Nodes of the plan while pods have none, and the nodes of the other pods. Undefined: the written list stands, as for
-   * pods that a leader released before it had made a plan.
+   * The planned nodes while pods are unbound, and the nodes of bound pods. Undefined keeps the written list, as for
+   * pods that a former leader released.
    */
   nodes(key: string): readonly string[] | undefined {
     const { members, plan, unbound } = this.#pods(key);
@@ -37,7 +37,6 @@ export class GroupStatuses implements PodGroupStatuses {
     return [...nodes];
   }
 
-  /** `unbound`: some of them have no node yet. */
   #pods(key: string) {
     const members = this.#groups.members(key);
     return { members, plan: this.#planning.lastPlan(key), unbound: members.some(({ node }) => node === '') };
@@ -48,23 +47,23 @@ export class GroupStatuses implements PodGroupStatuses {
     return () => void this.#listeners.delete(listener);
   };
 
-  /** Why pods of the group were released: reported as soon as the watch shows that they are. */
+  /** Reported when the watch shows the release. */
   setReason(key: string, words: string): void {
-    this.#words.set(key, words);
+    this.#reasons.set(key, words);
   }
 
-  /** Pods of the group wait again: what was said of others no longer holds. */
+  /** Called when pods of the group wait again. */
   clearReason(key: string): void {
-    if (this.#words.delete(key)) this.look(key);
+    if (this.#reasons.delete(key)) this.look(key);
   }
 
-  /** Notifies the listeners if something has changed. */
+  /** Notifies the listeners of a change. */
   look(key: string): void {
     const now = this.of(key);
     if (isDeepStrictEqual(now, this.#reported.get(key))) return;
     if (now === undefined) {
       this.#reported.delete(key);
-      if (this.#groups.members(key).length === 0) this.#words.delete(key);
+      if (this.#groups.members(key).length === 0) this.#reasons.delete(key);
     } else {
       this.#reported.set(key, now);
     }

@@ -1,35 +1,33 @@
 import type { AffinityPlan, GroupPlan, ReleaseReason, RunningPod } from '../planner/index.ts';
 import type { UnplannedGroup } from './pod_group.ts';
 
-/** Bytes on a node of a plan, and bytes that have to be brought there. */
+/** Bytes on a planned node, and bytes to fetch. */
 export interface PlanBytes {
   presentBytes: number;
   missingBytes: number;
 }
 
-/** The plan for all pods of a group together. */
+/** The plan for all pods of a group. Maps are keyed by pod name, `bytes` by node. */
 export type Plan = {
-  /** Names of the pods that it is for. */
+  /** The planned pods. */
   pods: ReadonlySet<string>;
   message: string;
 } & (
   | { kind: 'release'; reason: ReleaseReason }
   | {
       kind: 'warm';
-      /** In the order in which they are warmed. */
+      /** In warming order. */
       nodes: readonly string[];
-      /** By name of the pod. */
       affinity: ReadonlyMap<string, AffinityPlan>;
-      /** By name of the pod: the room that it will take on its node. Pods that fit nowhere now are absent. */
+      /** The room that each pod will take. Pods that fit nowhere now are absent. */
       expected: ReadonlyMap<string, RunningPod>;
-      /** By node. */
       bytes: ReadonlyMap<string, PlanBytes>;
     }
 );
 
 /**
- * Pure. The plans of a group's parts as one. Where one part cannot wait the whole group does not: its pods start together
- * or are of no use. Undefined: a part has no plan.
+ * Pure. Merges the plans of a group's parts. One part that cannot wait releases the whole group, whose pods are useful
+ * only together. Undefined when a part has no plan.
  */
 export function planOfParts(
   parts: readonly UnplannedGroup[],

@@ -4,13 +4,10 @@ import { registeredName } from '@hearth/common/resources';
 import type { ClusterStatus } from '../agents/index.ts';
 import type { PlannedNode } from '../planner/index.ts';
 
-/** The operator's knowledge of a node without its agent. */
+/** A node without its agent. */
 export type BareNode = Omit<PlannedNode, 'agent'>;
 
-/**
- * Pure. The nodes of the Kubernetes cluster as the planner takes them, for Datasets of one StorageCluster: its ready
- * agents serve on their nodes; agents of other StorageClusters are of no use to the Datasets.
- */
+/** Pure. The planner's view of all nodes, with the ready agents of the Datasets' StorageCluster. */
 export function plannedNodes(
   nodes: readonly BareNode[],
   status: ClusterStatus | undefined,
@@ -25,13 +22,12 @@ export function plannedNodes(
   });
 }
 
-/** The key as agents know it. */
 function registeredOf(key: string): string {
   const { namespace = '', name } = splitKey(key);
   return registeredName(namespace, name);
 }
 
-/** `wanted`: keys of the Datasets by the names that agents know. Agents have bytes of few of them. */
+/** `wanted` gives the keys of Datasets by their names at agents. */
 function agentOf(
   agent: NodeStatus,
   pins: ReadonlyMap<string, { bytes: number; missing: number }>,
@@ -43,7 +39,7 @@ function agentOf(
     if (key !== undefined && bytes > 0n) residentBytes[key] = Number(bytes);
   }
   const pinnedBytes: Record<string, number> = {};
-  // Pinned bytes that are still on their way are spoken for as well.
+  // Pinned bytes that have not arrived reserve room, too.
   let taken = Number(agent.pinnedBytes);
   for (const [registered, { bytes, missing }] of pins) {
     taken += missing;
@@ -53,7 +49,7 @@ function agentOf(
   return { availableBytes: Math.max(0, Number(agent.budgetBytes) - taken), residentBytes, pinnedBytes };
 }
 
-/** By node and name of the dataset, what pins keep there: all of it, and what of it has not come yet. */
+/** Pinned bytes, and missing ones among them, by node and name of the dataset. */
 function pinnedBytes(status: ClusterStatus | undefined): Map<string, Map<string, { bytes: number; missing: number }>> {
   const pinned = new Map<string, Map<string, { bytes: number; missing: number }>>();
   for (const { name, bytes, residency } of status?.datasets.values() ?? []) {

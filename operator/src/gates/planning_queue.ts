@@ -17,53 +17,50 @@ export interface PlanningQueueOptions {
   pods: Source<PodView>;
   agents: Agents;
   preloads: Pick<Source<CachePreload>, 'get'>;
-  /** Called with the key of a group that has another plan than before. */
+  /** Called with the key of a group whose plan changed. */
   changed: (key: string) => void;
   logger: Logger;
   clock?: Clock;
 }
 
-/** One group to plan. */
 export interface Wanted {
-  /** StorageCluster of its Datasets. */
   cluster: string;
   parts: readonly UnplannedGroup[];
-  /** Size of its Datasets by key. */
+  /** Dataset sizes by key. */
   datasets: ReadonlyMap<string, number>;
 }
 
-/** A group that is to be planned. */
 interface WantedGroup extends Wanted {
   key: string;
-  /** Clock time since when it is wanted. */
+  /** Clock time of the first request. */
   since: number;
   plan: Plan | undefined;
 }
 
-/** One group, for as long as it has pods. */
+/** Kept while the group has pods. */
 interface Group {
-  /** Undefined: no pod of the group waits. */
+  /** Undefined when no pod waits. */
   wanted?: WantedGroup | undefined;
   lastPlan?: Plan;
-  /** By node: the bytes that the first plan with this node found there, and whether they were taken. */
+  /** By node: bytes that the first plan with the node found, and whether `takeBytes` has reported them. */
   readonly bytes: Map<string, PlanBytes & { taken: boolean }>;
 }
 
-/** After a change of what is wanted, so that pods that come together are planned together, ms. */
+/** The delay after a request, which plans pods that arrive together in one run, ms. */
 const soonMs = 30;
-/** After a change of anything else while something is wanted, ms. */
+/** The delay after other changes while a request is pending, ms. */
 const laterMs = 1_000;
-/** Planning takes at most one part in this many of the time. */
+/** Planning takes at most one in `share` of the time. */
 const share = 4;
-/** How long agents of which nothing was ever heard are waited for: after a start they have not spoken yet, ms. */
+/** How long groups wait for agents that have never answered, ms. */
 const agentsTimeoutMs = 30_000;
 
-/** Plans all groups that want it, together, and again when something changes. Plans live for a leader's term. */
+/** Plans all requesting groups together, and again after changes. Plans live for a leader's term. */
 export class PlanningQueue {
   readonly #options: PlanningQueueOptions;
   readonly #clock: Clock;
   readonly #groups = new Map<string, Group>();
-  /** By 'namespace/name': released pods that no scheduler has bound yet. */
+  /** Released pods that no scheduler has bound yet, by key. */
   readonly #expected = new Map<string, RunningPod>();
   #timer: { at: number; cancel: () => void } | undefined;
   #notBefore = 0;
@@ -73,7 +70,7 @@ export class PlanningQueue {
     this.#clock = options.clock ?? systemClock;
   }
 
-  /** Follows what plans depend on, until the function that it gives is called. */
+  /** Subscribes to the inputs of plans. Returns the function that ends it. */
   start(): () => void {
     const { nodes, pods, agents } = this.#options;
     const later = () => {
@@ -96,8 +93,8 @@ export class PlanningQueue {
   }
 
   /**
-   * From now on these pods of the group are to be planned. Cheap when nothing has changed. A plan for some of them stands
-   * until there is one for all: while pods keep coming, those that came first must not wait for the last.
+   * Requests a plan for these pods of the group. A plan for some of them stays until the new plan exists, so that early
+   * pods do not wait for late ones.
    */
   want(key: string, wanted: Wanted): void {
     const group: Group = this.#groups.get(key) ?? { bytes: new Map() };
@@ -111,7 +108,7 @@ export class PlanningQueue {
     this.#schedule(soonMs);
   }
 
-  /** The pods go where their plan says. They take room there until they are seen to run. */
+  /** Reserves the planned room of released pods until they run. */
   released(key: string, namespace: string, pods: readonly string[]): void {
     const plan = this.planOf(key);
     this.unwant(key);
@@ -122,35 +119,34 @@ export class PlanningQueue {
     }
   }
 
-  /** No pod of the group waits; its last plan stays known. */
+  /** No pod of the group waits. Keeps the last plan. */
   unwant(key: string): void {
     const group = this.#groups.get(key);
     if (group !== undefined) group.wanted = undefined;
   }
 
-  /** The group has no pods any more. */
   forget(key: string): void {
     this.#groups.delete(key);
   }
 
-  /** The plan that stands for these pods if the group wants them; undefined: there is none yet. Changes nothing. */
+  /** The present plan for these pods, if the group requests them; undefined while there is none. Pure. */
   planFor(key: string, wanted: Wanted): Plan | undefined {
     const known = this.#groups.get(key)?.wanted;
     if (known === undefined) return undefined;
     return isSame(known, wanted) || differsInPods(known, wanted) ? known.plan : undefined;
   }
 
-  /** The plan for pods that are wanted now; undefined: it is being made. */
+  /** Undefined while the planner works on it. */
   planOf(key: string): Plan | undefined {
     return this.#groups.get(key)?.wanted?.plan;
   }
 
-  /** The last plan of the group, whichever pods it was for. */
+  /** The last plan, perhaps for other pods. */
   lastPlan(key: string): Plan | undefined {
     return this.#groups.get(key)?.lastPlan;
   }
 
-  /** Bytes found on the nodes of the group's plan when each node was first planned; each node is reported once. */
+  /** Bytes that the first plan with each node found there. Reports each node once. */
   takeBytes(key: string): PlanBytes {
     const sum: PlanBytes = { presentBytes: 0, missingBytes: 0 };
     const { lastPlan, bytes } = this.#groups.get(key) ?? {};
@@ -165,7 +161,7 @@ export class PlanningQueue {
     return sum;
   }
 
-  /** Plans at the end of this time, or at that of one that was set before, whichever is earlier. */
+  /** Keeps an earlier timer. */
   #schedule(ms: number): void {
     const at = Math.max(this.#clock.now() + ms, this.#notBefore);
     if (at === Number.POSITIVE_INFINITY) return;
@@ -190,7 +186,7 @@ export class PlanningQueue {
     for (const key of changed) this.#options.changed(key);
   }
 
-  /** A group that cannot be planned, which is a defect, holds up no other: then each is planned alone. */
+  /** If planning fails, which is a defect, plans each group alone, so that one group blocks no other. */
   #planned(cluster: string, groups: readonly WantedGroup[], running: RunningPod[]): string[] {
     try {
       return this.#planCluster(cluster, groups, running);
@@ -201,7 +197,7 @@ export class PlanningQueue {
     }
   }
 
-  /** Running pods, to which planned ones are added; and the groups of each StorageCluster, in the order of their arrival. */
+  /** Running and expected pods, and the groups of each StorageCluster in order of arrival. */
   #world(): { running: RunningPod[]; clusters: Map<string, WantedGroup[]> } {
     const running = [...this.#expected.values()];
     for (const view of this.#options.pods.all()) if (view.running !== undefined) running.push(view.running);
@@ -218,7 +214,7 @@ export class PlanningQueue {
     return left > 0;
   }
 
-  /** The keys of those with another plan. */
+  /** Returns the keys of groups whose plan changed. Adds planned pods to `running`. */
   #planCluster(cluster: string, groups: readonly WantedGroup[], running: RunningPod[]): string[] {
     const { nodes, agents, plan } = this.#options;
     const datasets = new Map(groups.flatMap((group) => [...group.datasets]));
@@ -247,7 +243,7 @@ export class PlanningQueue {
     return changed;
   }
 
-  /** Of the plan that there is: after a new leader's start, that of the CachePreload. */
+  /** The nodes of the present plan; a new leader takes them from the CachePreload. */
   #plannedNodes(key: string): readonly string[] {
     const plan = this.lastPlan(key);
     if (plan !== undefined) return plan.kind === 'warm' ? plan.nodes : [];
@@ -256,7 +252,7 @@ export class PlanningQueue {
   }
 }
 
-/** In nothing else but which pods there are, and so which labels all of them have. */
+/** Equal except for pods, and for the labels that all pods share. */
 function differsInPods(a: Wanted, b: Wanted): boolean {
   const bare = ({ pods: _, labels: __, ...rest }: UnplannedGroup) => rest;
   return isSame({ ...a, parts: a.parts.map(bare) as never }, { ...b, parts: b.parts.map(bare) as never });

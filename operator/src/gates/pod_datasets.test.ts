@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import type { VolumeFacts } from './known.ts';
+import type { VolumeFacts } from './pod_datasets.ts';
 import { podDatasets } from './pod_datasets.ts';
 import { claimed, claimOf, datasetOf, inline, known, podOf, volumeOf } from './testing/objects.ts';
 

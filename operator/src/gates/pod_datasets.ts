@@ -1,34 +1,40 @@
-import { type Pod, type PodVolume, podVolumes } from '@hearth/common/kubernetes';
+import {
+  claimedDataset,
+  type PersistentVolume,
+  type PersistentVolumeClaim,
+  type Pod,
+  type PodVolume,
+  podVolumes,
+} from '@hearth/common/kubernetes';
 import { type Dataset, splitRegisteredName } from '@hearth/common/resources';
-import type { Known } from './known.ts';
+import { type PendingClaim, pendingClaim, type VolumeView, volumeView } from '../provisioner/index.ts';
 
-/** An object that a pod needs and that is not known. The key is that of its reflector. */
+/** An unknown object that a pod needs. The key is that of its reflector. */
 export interface Missing {
   kind: 'PersistentVolumeClaim' | 'PersistentVolume' | 'Dataset';
   key: string;
 }
 
 export interface PodDatasets {
-  /** Each once, in the order of the pod's volumes. All of the pod's namespace. */
+  /** Unique, in the order of the pod's volumes, of the pod's namespace. */
   datasets: Dataset[];
-  /** Without these it is not known which Datasets the pod uses, or how. */
+  /** Objects without which the pod's Datasets remain unknown. */
   missing: Missing[];
-  /** The pod also mounts claims that lead to no Dataset. */
+  /** True when the pod also mounts claims without a Dataset. */
   foreign: boolean;
-  /** Names of those of which a volume keeps to another revision than the present one. */
+  /** Datasets that some volume mounts in a revision other than the present one. */
   former: string[];
 }
 
-/** Behind a volume: a Dataset of the pod's namespace. `revision` empty: its present one. */
-interface Lead {
+/** A Dataset of the pod's namespace. An empty revision is the present one. */
+interface DatasetReference {
   name: string;
   revision: string;
 }
 
 /**
- * Pure. The Datasets behind the volumes of a pod: inline, by claims, and by claims that will be made with the pod. A
- * volume that an administrator made for a Dataset of another namespace counts for nothing: a plan belongs to one
- * namespace.
+ * Pure. The Datasets of a pod's volumes: inline, bound claims, and claims created with the pod. Ignores Datasets of
+ * other namespaces, since a plan belongs to one namespace.
  */
 export function podDatasets(pod: Pick<Pod, 'metadata' | 'spec'>, namespace: string, known: Known): PodDatasets {
   const datasets = new Map<string, Dataset>();
@@ -36,7 +42,7 @@ export function podDatasets(pod: Pick<Pod, 'metadata' | 'spec'>, namespace: stri
   const former = new Set<string>();
   let foreign = false;
   for (const volume of podVolumes(pod, namespace)) {
-    const found = behind(volume, namespace, known);
+    const found = datasetOfVolume(volume, namespace, known);
     if (found === undefined) {
       foreign = true;
       continue;
@@ -57,14 +63,14 @@ export function podDatasets(pod: Pick<Pod, 'metadata' | 'spec'>, namespace: stri
   return { datasets: [...datasets.values()], missing, foreign, former: [...former] };
 }
 
-function behind(volume: PodVolume, namespace: string, known: Known): Lead | Missing | undefined {
-  if (volume.kind === 'claim') return claimed(`${namespace}/${volume.claim}`, namespace, known);
+function datasetOfVolume(volume: PodVolume, namespace: string, known: Known): DatasetReference | Missing | undefined {
+  if (volume.kind === 'claim') return datasetOfClaim(`${namespace}/${volume.claim}`, namespace, known);
   const revision = volume.kind === 'dataset' ? volume.revision : undefined;
   return volume.dataset && { name: volume.dataset.name, revision: revision ?? '' };
 }
 
-/** Undefined: no Dataset of the namespace is behind the claim. */
-function claimed(key: string, namespace: string, known: Known): Lead | Missing | undefined {
+/** Undefined when the claim leads to no Dataset of the namespace. */
+function datasetOfClaim(key: string, namespace: string, known: Known): DatasetReference | Missing | undefined {
   const claim = known.claim(key);
   if (claim === undefined) return { kind: 'PersistentVolumeClaim', key };
   if (claim.volume === '') return claim.dataset === undefined ? undefined : { name: claim.dataset, revision: '' };
@@ -73,4 +79,42 @@ function claimed(key: string, namespace: string, known: Known): Lead | Missing |
   const dataset = splitRegisteredName(volume.ours?.dataset ?? '');
   if (dataset?.namespace !== namespace) return undefined;
   return { name: dataset.name, revision: volume.ours?.revision ?? '' };
+}
+
+export interface ClaimView {
+  /** Set while the claim has no volume. */
+  pending: PendingClaim | undefined;
+  /** Empty while the claim has no volume. */
+  volume: string;
+  /** The requested Dataset of the claim's namespace. */
+  dataset: string | undefined;
+}
+
+export function claimView(claim: PersistentVolumeClaim): ClaimView {
+  return {
+    pending: pendingClaim(claim),
+    volume: claim.spec?.volumeName ?? '',
+    dataset: claimedDataset(claim)?.name,
+  };
+}
+
+/** Of volumes of other drivers only the existence counts. */
+export interface VolumeFacts {
+  ours: VolumeView | undefined;
+}
+
+const ofOthers: VolumeFacts = Object.freeze({ ours: undefined });
+
+export function volumeFacts(volume: PersistentVolume): VolumeFacts {
+  const ours = volumeView(volume);
+  return ours === undefined ? ofOthers : { ours };
+}
+
+/** Lookups of the objects between a pod and its Datasets; undefined may only mean unknown. */
+export interface Known {
+  /** By 'namespace/name'. */
+  claim(key: string): ClaimView | undefined;
+  volume(name: string): VolumeFacts | undefined;
+  /** By 'namespace/name'. */
+  dataset(key: string): Dataset | undefined;
 }

@@ -4,27 +4,23 @@ import type { Gate } from '@hearth/common/resources';
 import { type PodGroup, type PodTemplate, podTemplate } from '../planner/index.ts';
 import type { GatedMember } from './groups.ts';
 
-/** A group of pods as the planner takes it, without the plan that there may be already. */
+/** The planner's input for a group, without its present plan. */
 export type UnplannedGroup = Omit<PodGroup, 'planned'>;
 
 export interface GroupOfPods {
   key: string;
-  /** In the order in which they came. */
+  /** Oldest first. */
   pods: readonly GatedMember[];
   gate: Gate;
-  /** Keys of its Datasets. */
   datasets: readonly string[];
-  /** Names of the pods that mount volumes of other drivers too. */
+  /** Pods that also mount volumes of other drivers. */
   foreign: ReadonlySet<string>;
 }
 
-/** The same pod is asked for at every look, and is the same object until it changes. */
+/** Every pass asks for the same pod objects. */
 const templates = new WeakMap<Pod, Map<boolean, PodTemplate>>();
 
-/**
- * Pure. The group as one for the planner, or as several when its pods have different templates, as those of a label may.
- * Labels by which the pods of a StatefulSet or a Job differ from one another do not make a template.
- */
+/** Pure. Splits the group by template. Labels in which pods of a StatefulSet or Job differ do not count. */
 export function podGroups({ key, pods, gate, datasets, foreign }: GroupOfPods): UnplannedGroup[] {
   const parts: { template: PodTemplate; pods: string[] }[] = [];
   for (const { gated, name } of pods) {

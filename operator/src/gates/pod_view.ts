@@ -3,39 +3,58 @@ import { preloadAnnotation, preloadGateName } from '@hearth/common/resources';
 import { type Uses, usesOfPod } from '../dataset/index.ts';
 import { type RunningPod, runningPod } from '../planner/index.ts';
 import { type AwaitingPod, awaitingPod } from '../waiting/index.ts';
-import { Interned } from './interned.ts';
 
-/** The kept part of a pod. There may be hundreds of thousands, so it is small for most. */
+/** The projection of a pod, small since there may be hundreds of thousands. */
 export interface PodView {
-  /** Of Datasets, by inline volumes. */
+  /** Uses of Datasets by inline volumes. */
   uses: Uses;
-  /** It cannot start before its volumes are there. */
+  /** Set while the pod waits for its volumes. */
   awaiting?: AwaitingPod;
-  /** Room that it takes on its node. */
+  /** Room that the pod takes on its node. */
   running?: RunningPod;
-  /** It has, or had, a gate of ours. */
+  /** Set for a pod that has or had our gate. */
   member?: Member;
 }
 
-/** A pod that has not ended, of a group of pods that are or were gated. */
+/** A pod, not yet ended, that is or was gated. */
 export interface Member {
   namespace: string;
   name: string;
   uid: string;
-  /** Milliseconds since the epoch, by the API server's clock, which counts seconds. */
+  /** Milliseconds since the epoch, in whole seconds. */
   createdAt: number;
-  /** Name of its CachePreload; '' when another client gave it our gate. */
+  /** Name of its CachePreload; empty when another client added our gate. */
   preload: string;
-  /** '' as long as it has none. */
+  /** Empty while the pod is unbound. */
   node: string;
   deleting: boolean;
-  /** The pod itself, without its status, as long as it has our gate. */
+  /** The pod without its status, while it has our gate. */
   gated: Pod | undefined;
+}
+
+/**
+ * Shares equal JSON values, since pods of one controller have the same labels and requests. Holds values weakly. Shared
+ * values must not change.
+ */
+class Interned<T extends object> {
+  readonly #known = new Map<string, WeakRef<T>>();
+  readonly #forget = new FinalizationRegistry<string>((key) => {
+    if (this.#known.get(key)?.deref() === undefined) this.#known.delete(key);
+  });
+
+  of(value: T): T {
+    const key = JSON.stringify(value);
+    const known = this.#known.get(key)?.deref();
+    if (known !== undefined) return known;
+    this.#known.set(key, new WeakRef(value));
+    this.#forget.register(value, key);
+    return value;
+  }
 }
 
 const shared = new Interned<object>();
 
-/** The projection of the reflector: undefined for pods that are of no interest. */
+/** Undefined for pods without interest to any controller. */
 export function podView(pod: Pod): PodView | undefined {
   const uses = usesOfPod(pod);
   const running = runningPod(pod);
@@ -54,7 +73,7 @@ export function isGated({ spec }: Pick<Pod, 'spec'>): boolean {
   return spec?.schedulingGates?.some(({ name }) => name === preloadGateName) ?? false;
 }
 
-/** Pods of one template differ in nothing but their node: that is all that is kept of each. */
+/** Shares everything but the node among pods of one template. */
 function compact({ labels, requests, hostPorts, repels, ...own }: RunningPod): RunningPod {
   return {
     ...own,

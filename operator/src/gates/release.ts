@@ -2,12 +2,11 @@ import { HearthError, type Logger } from '@hearth/common';
 import { type KubernetesClient, kinds, type Pod } from '@hearth/common/kubernetes';
 import { preloadGateName } from '@hearth/common/resources';
 import type { AffinityPlan } from '../planner/index.ts';
-import { withPlan } from './affinity.ts';
 import { isGated } from './pod_view.ts';
 
-/** How often a pod that others change at the same time is tried. */
-const tries = 5;
-/** The API server's answers to an update that it, or a policy of the cluster, does not take. */
+/** Attempts after conflicts. */
+const maxAttempts = 5;
+/** Answers of the API server, or of a policy, that refuse an update. */
 export const refusals: ReadonlySet<string> = new Set(['InvalidArgument', 'PermissionDenied']);
 
 export interface ReleaseOptions {
@@ -16,8 +15,8 @@ export interface ReleaseOptions {
 }
 
 /**
- * Opens our gate of a pod and writes its affinity, in one update. Gates of others stay. false: the pod has gone, or
- * another client has opened the gate. A plan that the API server refuses is left out: no pod stays behind for it.
+ * Removes our gate and writes the affinity in one update. Returns false when the pod is deleted or already open. Drops
+ * an affinity that the API server refuses, so that no pod stays gated for it.
  */
 export async function releasePod(
   { api, logger }: ReleaseOptions,
@@ -38,7 +37,7 @@ export async function releasePod(
       if (refusals.has(error.code) && wanted !== undefined) {
         logger.warn('the API server refused the affinity of a pod; released it without', { namespace, name, error });
         wanted = undefined;
-      } else if (error.code !== 'Conflict' || attempt === tries) {
+      } else if (error.code !== 'Conflict' || attempt === maxAttempts) {
         throw error;
       }
     }
@@ -47,7 +46,7 @@ export async function releasePod(
   }
 }
 
-/** Pure. As a merge patch, which replaces lists as a whole: so it holds for the version that it was made from only. */
+/** Pure. A merge patch replaces whole lists, so the patch is valid for the observed version alone. */
 export function releasePatch({ metadata, spec }: Pod, affinity: AffinityPlan | undefined): object {
   const others = (spec?.schedulingGates ?? []).filter(({ name }) => name !== preloadGateName);
   const nodeAffinity = affinity && withPlan(spec?.affinity?.nodeAffinity, affinity);
@@ -58,4 +57,50 @@ export function releasePatch({ metadata, spec }: Pod, affinity: AffinityPlan | u
       ...(nodeAffinity === undefined ? {} : { affinity: { nodeAffinity } }),
     },
   };
+}
+
+type NodeAffinity = NonNullable<NonNullable<NonNullable<Pod['spec']>['affinity']>['nodeAffinity']>;
+
+export const hostnameLabel = 'kubernetes.io/hostname';
+/** The maximum, so that no other preference outweighs resident bytes. */
+const preferredWeight = 100;
+
+/**
+ * Pure. Adds the plan to a pod's node affinity; undefined when nothing changes. The API server lets the affinity of a
+ * gated pod only become narrower: preferences are free, a requirement joins every term. A term without expressions
+ * matches no node and stays.
+ */
+export function withPlan(present: NodeAffinity | undefined, plan: AffinityPlan): NodeAffinity | undefined {
+  if (plan.hostnames.length === 0) return undefined;
+  const preferred = present?.preferredDuringSchedulingIgnoredDuringExecution ?? [];
+  if (plan.kind === 'Preferred') {
+    return {
+      ...present,
+      preferredDuringSchedulingIgnoredDuringExecution: [...preferred, preferenceFor(plan.hostnames)],
+    };
+  }
+  const onPlan = onHosts(plan.hostnames);
+  const terms = present?.requiredDuringSchedulingIgnoredDuringExecution?.nodeSelectorTerms ?? [];
+  const narrower = terms.map((term) => {
+    const { matchExpressions = [], matchFields = [] } = term;
+    if (matchExpressions.length === 0 && matchFields.length === 0) return term;
+    return { ...term, matchExpressions: [...matchExpressions, onPlan] };
+  });
+  const nodeSelectorTerms = terms.length === 0 ? [{ matchExpressions: [onPlan] }] : narrower;
+  const { preferredHostnames = [] } = plan;
+  return {
+    ...present,
+    ...(preferredHostnames.length > 0
+      ? { preferredDuringSchedulingIgnoredDuringExecution: [...preferred, preferenceFor(preferredHostnames)] }
+      : {}),
+    requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms },
+  };
+}
+
+function preferenceFor(hostnames: readonly string[]) {
+  return { weight: preferredWeight, preference: { matchExpressions: [onHosts(hostnames)] } };
+}
+
+function onHosts(hostnames: readonly string[]) {
+  return { key: hostnameLabel, operator: 'In', values: [...hostnames] };
 }

@@ -2,27 +2,25 @@ import { listed } from '@hearth/common';
 import type { Gate } from '@hearth/common/resources';
 import type { AffinityPlan } from '../planner/index.ts';
 import type { NodeReadiness } from '../preload/index.ts';
-import type { Releasing, Waiting } from './group_action.ts';
+import type { Release, Releasing, Waiting } from './group_action.ts';
 import type { Plan } from './plan.ts';
-import type { Release } from './release_reason.ts';
 
 export interface Situation {
   gate: Gate;
-  /** The time of the gate is over. */
   overdue: boolean;
-  /** Undefined: the plan is being made. */
+  /** Undefined while the planner works on it. */
   plan: Plan | undefined;
-  /** Undefined: the nodes have not been looked at yet. */
+  /** Undefined before the first report on the nodes. */
   readiness: ReadonlyMap<string, NodeReadiness> | undefined;
-  /** The Datasets that are not ready, as the end of a sentence; empty: all are. */
+  /** See `describeUnready`. */
   unready: string;
-  /** Nodes of a plan that a former leader made, as its status names them. */
+  /** The nodes of a former leader's plan, from the status. */
   formerNodes: readonly { name: string; percent: number }[];
-  /** Value of the label kubernetes.io/hostname. */
+  /** The label kubernetes.io/hostname of a node. */
   hostname: (node: string) => string | undefined;
 }
 
-/** Pure. The pods of a group wait for something, or go, all together, for a reason. */
+/** Pure. Decides for all pods of a group together. */
 export function waitOrRelease(situation: Situation): Waiting | Releasing {
   const { gate, overdue, plan, readiness, unready } = situation;
   if (overdue) return timedOut(situation);
@@ -38,41 +36,43 @@ export function waitOrRelease(situation: Situation): Waiting | Releasing {
   const behind = plan.nodes.filter((node) => !isWarm(readiness?.get(node), gate));
   if (behind.length === 0) return { ...released('Warm', arrival(plan.nodes, readiness, gate)), affinity };
   if (plan.expected.size === 0) {
-    return { ...released('NoFreeNode', `starts without waiting: ${why}`), affinity: (pod) => wish(affinity(pod)) };
+    return {
+      ...released('NoFreeNode', `starts without waiting: ${why}`),
+      affinity: (pod) => asPreference(affinity(pod)),
+    };
   }
   return { kind: 'wait', message: `${progress(behind, readiness, gate)} (${why})` };
 }
 
-/** The plan as a wish: a node that an autoscaler adds has another name than any that the plan knows. */
-function wish(affinity: AffinityPlan | undefined): AffinityPlan | undefined {
-  return affinity && { kind: 'Preferred', hostnames: affinity.wished ?? affinity.hostnames };
+/** The plan as a preference, since an autoscaler adds nodes that the plan does not know. */
+function asPreference(affinity: AffinityPlan | undefined): AffinityPlan | undefined {
+  return affinity && { kind: 'Preferred', hostnames: affinity.preferredHostnames ?? affinity.hostnames };
 }
 
 function isWarm(node: NodeReadiness | undefined, gate: Gate): boolean {
   return node?.pinned === true && percentOf(node, gate) >= gate.minPercent;
 }
 
-/** Of what the gate waits for. */
 function percentOf({ percent, memoryPercent }: NodeReadiness, { readyWhen }: Gate): number {
   return readyWhen === 'Memory' ? memoryPercent : percent;
 }
 
-/** Where the pods start, and how they read there when it was not waited until the bytes are stored. */
+/** Names the nodes, and how pods read there before the bytes are stored. */
 function arrival(
   nodes: readonly string[],
   readiness: ReadonlyMap<string, NodeReadiness> | undefined,
   gate: Gate,
 ): string {
   const unstored = nodes.filter((node) => !isWarm(readiness?.get(node), { ...gate, readyWhen: 'Stored' }));
-  if (unstored.length === 0) return `starts where its bytes are: ${few(nodes)}`;
-  return `starts where its bytes are in memory: ${few(nodes)}; the pod reads through FUSE until the agents have stored them on ${few(unstored)}`;
+  if (unstored.length === 0) return `starts where its bytes are: ${shortList(nodes)}`;
+  return `starts where its bytes are in memory: ${shortList(nodes)}; the pod reads through FUSE until the agents have stored them on ${shortList(unstored)}`;
 }
 
 function released(reason: Release, message: string): Releasing {
   return { kind: 'release', reason, message, affinity: () => undefined };
 }
 
-/** Still it had better start where most of the bytes are. */
+/** Prefers the nodes that hold most of the bytes. */
 function timedOut({ gate, plan, readiness, unready, formerNodes, hostname }: Situation): Releasing {
   const release = released('TimedOut', `starts cold, as the time of its gate (${gate.timeout}) is over`);
   const planned = plan?.kind === 'warm' ? plan.nodes : formerNodes.map(({ name }) => name);
@@ -81,7 +81,7 @@ function timedOut({ gate, plan, readiness, unready, formerNodes, hostname }: Sit
     return { ...release, message: `${release.message}: ${why}` };
   }
   const former = new Map(formerNodes.map(({ name, percent }) => [name, percent]));
-  const states = new Map(planned.map((node) => [node, readiness?.get(node) ?? formerly(former.get(node) ?? 0)]));
+  const states = new Map(planned.map((node) => [node, readiness?.get(node) ?? lastKnown(former.get(node) ?? 0)]));
   const most = Math.max(...Array.from(states.values(), (state) => percentOf(state, gate)));
   const message = `${release.message}: ${progress(planned, states, gate)}`;
   if (most === 0) return { ...release, message };
@@ -90,12 +90,12 @@ function timedOut({ gate, plan, readiness, unready, formerNodes, hostname }: Sit
   return { ...release, message, affinity: () => ({ kind: 'Preferred', hostnames }) };
 }
 
-/** A percentage in memory is not carried over: the bytes may have gone with their agent. */
-function formerly(percent: number): NodeReadiness {
+/** The written percentage stands for memory, too, since bytes in memory may be lost with their agent. */
+function lastKnown(percent: number): NodeReadiness {
   return { percent, memoryPercent: percent, pinned: true };
 }
 
-const few = (words: readonly string[]) => listed(words, { most: 5 });
+const shortList = (words: readonly string[]) => listed(words, { most: 5 });
 
 /** `node1 has 40 %, node2 has 100 % (not pinned yet); the gate waits for 100 %`. */
 function progress(
@@ -112,10 +112,10 @@ function progress(
     const pinned = percent >= minPercent && !state.pinned ? ' (not pinned yet)' : '';
     return `${node} has ${percent} %${where}${pinned}`;
   });
-  return `${few(states)}; the gate waits for ${minPercent} %`;
+  return `${shortList(states)}; the gate waits for ${minPercent} %`;
 }
 
-/** A sentence as part of another one. */
+/** Turns a sentence into a clause. */
 function clause(sentence: string): string {
   const text = sentence.replace(/\.$/, '');
   return /^[A-Z][a-z ]/.test(text) ? text.charAt(0).toLowerCase() + text.slice(1) : text;

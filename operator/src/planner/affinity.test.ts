@@ -25,7 +25,7 @@ describe('affinity of a plan', () => {
     assert.deepEqual(warm(only(input(nodes, [given], { running: runs }))).affinity, {
       kind: 'Required',
       hostnames: ['planned', 'b', 'c', 'full'],
-      wished: ['planned'],
+      preferredHostnames: ['planned'],
     });
   });
 

@@ -7,8 +7,8 @@ import { hostnameLabel } from './nodes.ts';
 import type { AffinityPlan } from './plan.ts';
 
 /**
- * How the pods are bound to the nodes. Required keeps a pod from all other nodes, so it is given only when nothing keeps
- * all pods that can run now from running at once on the nodes that it names. Ask before the pods take their places.
+ * The affinity of the pods to their nodes. Required closes all other nodes, so it applies only if all pods that can run
+ * now can also run together on the named nodes. Call before the pods take their places.
  */
 export function affinityOf(
   cluster: Cluster,
@@ -38,10 +38,10 @@ export function affinityOf(
   if (spread && !allFit(cluster, group, feasible, named, places)) {
     return preferred('With these nodes alone, topology spread would not let all pods run.');
   }
-  return { kind: 'Required', hostnames: hostnames(cluster, named), wished: hostnames(cluster, nodes) };
+  return { kind: 'Required', hostnames: hostnames(cluster, named), preferredHostnames: hostnames(cluster, nodes) };
 }
 
-/** The plan's nodes first, then all others that hold enough and could ever take a pod. */
+/** The planned nodes, then other nodes that hold enough bytes and could ever take a pod. */
 function holders(
   cluster: Cluster,
   group: PodGroup,
@@ -61,8 +61,8 @@ function holders(
 }
 
 /**
- * Topology spread counts only nodes that required affinity names. The scheduler may fill them in any order, so two
- * opposite ones are tried.
+ * Topology spread counts only nodes that required affinity names. The scheduler may fill the nodes in any order, so
+ * this tries an order and its reverse.
  */
 function allFit(
   cluster: Cluster,

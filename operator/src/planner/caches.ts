@@ -1,36 +1,36 @@
 import type { PlannedDataset, PodGroup } from './input.ts';
 import type { Nodes } from './nodes.ts';
 
-/** One dataset: what each node has of it, where it has any. Columns, as there may be millions of them. */
+/** The copies of one dataset, in columns, since there may be millions of copies. */
 interface Bytes {
   size: number;
   node: number[];
   resident: number[];
-  /** Bytes that are kept there for it, and that availableBytes is without. */
+  /** Pinned bytes, which `availableBytes` excludes. */
   pinned: number[];
-  /** Nodes to which a group that was planned before brings it. */
+  /** Nodes to which the plan of an earlier group brings the dataset. */
   coming: Set<number>;
 }
 
-/** Bytes of one group's datasets on the nodes, all together; by node. */
+/** Bytes of all datasets of one group, by node. */
 export interface Holding {
   total: number;
-  /** Not there now. */
+  /** Not resident now. */
   missing: Float64Array;
-  /** Nor coming for others: what the group alone would make the node fetch. */
+  /** Neither resident nor coming for earlier groups. */
   toBring: Float64Array;
-  /** Available bytes that the node has left to give away. */
+  /** Available bytes that the datasets would take. */
   toReserve: Float64Array;
 }
 
-/** The caches of all nodes: what is there, what will be, and what there is room for. */
+/** Resident, expected and available bytes of all nodes. */
 export class Caches {
   readonly #nodes: Nodes;
   readonly #datasets = new Map<string, Bytes>();
-  /** By node; what groups that are planned will take is off. */
+  /** By node, less the bytes of planned groups. */
   readonly available: Float64Array;
 
-  /** Of all datasets only those of the groups matter. */
+  /** Keeps only the datasets of the groups. */
   constructor(nodes: Nodes, datasets: ReadonlyMap<string, PlannedDataset>, groups: readonly PodGroup[]) {
     this.#nodes = nodes;
     this.available = Float64Array.from(nodes.all, ({ agent }) => agent?.availableBytes ?? 0);
@@ -55,7 +55,7 @@ export class Caches {
     }
   }
 
-  /** Bytes that count as more than the dataset has are of older revisions. */
+  /** Bytes beyond the size of the dataset belong to older revisions. */
   #copy(key: string, node: number, resident: number, pinned: number): void {
     const bytes = this.#datasets.get(key);
     if (bytes === undefined) return;
@@ -87,7 +87,7 @@ export class Caches {
     return { total, missing, toBring, toReserve };
   }
 
-  /** Bytes of each dataset that are missing on a node. */
+  /** Missing bytes of each dataset on a node. */
   missing(keys: readonly string[], node: number): Record<string, number> {
     const resident = this.#nodes.at(node).agent?.residentBytes ?? {};
     const entries = [...new Set(keys)].map((key): [string, number] => {
@@ -97,7 +97,7 @@ export class Caches {
     return Object.fromEntries(entries);
   }
 
-  /** These datasets will be on the node, and their bytes are counted for no other. `holding`: of the same datasets, just made. */
+  /** Plans these datasets onto the node. `holding` must be a fresh result for the same datasets. */
   reserve(keys: readonly string[], node: number, { toReserve }: Holding): void {
     this.available[node] = (this.available[node] as number) - (toReserve[node] as number);
     for (const dataset of this.#of(keys)) dataset.coming.add(node);
@@ -108,16 +108,13 @@ export class Caches {
   }
 }
 
-/**
- * True when a node has room for the missing bytes of the datasets; a dataset that misses nothing fits also where too
- * much is taken.
- */
+/** True when a node has room for the missing bytes. A complete dataset fits an overcommitted node, too. */
 export function hasRoom({ toReserve }: Holding, available: Float64Array, node: number): boolean {
   const needed = toReserve[node] as number;
   return needed <= 0 || needed <= (available[node] as number);
 }
 
-/** Of the datasets together, rounded down; of nothing everything is there. */
+/** Rounded down; 100 for an empty total. */
 export function percentOf({ total, missing }: Holding, node: number): number {
   return total === 0 ? 100 : Math.floor(((total - (missing[node] as number)) * 100) / total);
 }

@@ -3,23 +3,21 @@ import type { PlanInput, PodGroup } from './input.ts';
 import { Places } from './nearness.ts';
 import type { NodeSet } from './node_set.ts';
 import { Nodes } from './nodes.ts';
-import { PodCensus } from './pod_census.ts';
-import { Ports } from './ports.ts';
-import { Repulsions } from './repulsions.ts';
-import { type Request, Resources } from './resources.ts';
+import { PodCensus, Repulsions } from './pod_census.ts';
+import { Ports, type Request, Resources } from './resources.ts';
 import { Spread } from './spread.ts';
 import { type Allowed, StaticFilter } from './static_filter.ts';
 
-/** Where the pods of one group can be. */
+/** The feasible nodes of one group. */
 export interface Feasible extends Allowed {
   request: Request;
-  /** By node: how many of its pods fit beside what runs there; 0 where none may be. Topology spread is not asked. */
+  /** By node: how many pods fit, topology spread aside. */
   slots: Int32Array;
   /** Nodes with slots, ascending. */
   free: readonly number[];
 }
 
-/** The cluster as groups find it one after the other: what runs, what was planned for those before, what is left. */
+/** The cluster while groups are planned one after another: running pods, planned pods, and the remaining room. */
 export class Cluster {
   readonly nodes: Nodes;
   readonly places: Places;
@@ -57,22 +55,21 @@ export class Cluster {
     const request = this.resources.request(group.requests);
     const open = allowed.now.without(this.#repulsions.refusing(group.namespace, group.labels));
     const nodes = this.#ports.free(open.indexes(), group.hostPorts);
-    // Two pods with the same port of the host are never on one node.
+    // Two pods with the same host port never share a node.
     const slots = this.resources.slots(nodes, request, group.hostPorts.length > 0 ? 1 : group.pods.length);
     return { ...allowed, request, slots, free: nodes.filter((node) => (slots[node] as number) > 0) };
   }
 
-  /** Nodes that could take a pod when others but those of DaemonSets have gone. */
+  /** Nodes that could take a pod once only DaemonSet pods remain. */
   everFeasible(group: PodGroup, feasible: Feasible): number[] {
     return feasible.ever.indexes().filter((node) => this.couldTake(group, feasible, node));
   }
 
-  /** True when a node that may ever take a pod has enough for it then. */
   couldTake({ hostPorts }: PodGroup, { request }: Feasible, node: number): boolean {
     return this.resources.fitsEver(node, request) && this.#ports.freeEver(node, hostPorts);
   }
 
-  /** `within`: the affinity of the pods is going to name these nodes, so that topology spread sees no others. */
+  /** `within`: the nodes that the affinity will name, so that topology spread counts no others. */
   spread(group: PodGroup, { selected }: Allowed, within?: NodeSet): Spread {
     return new Spread(this.nodes, this.#census, group, {
       labelled: this.nodes.labelled(group.spread.flatMap(({ hard, topologyKey }) => (hard ? [topologyKey] : []))),
@@ -81,7 +78,6 @@ export class Cluster {
     });
   }
 
-  /** A pod of the group will be on this node. */
   place({ requests, hostPorts, namespace, labels }: PodGroup, node: number): void {
     this.resources.take(node, requests, false);
     this.#ports.take(node, hostPorts, false);

@@ -4,16 +4,15 @@ import type { Expression, Taint, Toleration } from '../kubernetes/index.ts';
 export type { Expression, Taint, Toleration };
 
 /**
- * The planner's knowledge: plain values, so that a plan can be made again from a record. Amounts of resources are
- * integers in the unit that Kubernetes counts them in: millicores of `cpu`, bytes of `memory`, pieces of everything
- * else (`nvidia.com/gpu`, `pods`). Amounts of data are bytes.
+ * Plain values, so that a recorded input reproduces a plan. Resources are integers in scheduler units: millicores of
+ * `cpu`, bytes of `memory`, counts of all others (`nvidia.com/gpu`, `pods`). Amounts of data are bytes.
  */
 export interface PlanInput {
-  /** Every node of the Kubernetes cluster, those without an agent too: pods run there as well. */
+  /** Every node of the Kubernetes cluster, with or without an agent. */
   nodes: readonly PlannedNode[];
-  /** Pods that are bound to a node and have not ended, and pods that an earlier plan expects on one. */
+  /** Bound pods that have not ended, and pods that an earlier plan expects. */
   running: readonly RunningPod[];
-  /** Gated pods, planned together group by group, in the order in which they should be. */
+  /** Gated pods, in planning order. */
   groups: readonly PodGroup[];
   datasets: ReadonlyMap<string, PlannedDataset>;
 }
@@ -25,17 +24,16 @@ export interface PlannedNode {
   labels: Readonly<Record<string, string>>;
   taints: readonly Taint[];
   unschedulable: boolean;
-  /** The sum that pods may ask for, `pods` included. */
+  /** Including `pods`. */
   allocatable: Amounts;
-  /** Absent: no agent serves there, so no bytes can be brought. */
+  /** Absent when no agent serves on the node. */
   agent?: {
-    /** Bytes that its caches may take beside what is pinned there now. */
+    /** Bytes that its caches may take beside present pins. */
     availableBytes: number;
-    /** By dataset key. */
     residentBytes: Readonly<Record<string, number>>;
     /**
-     * By dataset key: bytes that pins keep there, whether they have come already or not, so that `availableBytes` is
-     * without them; none of a dataset that is not among them. Absent: of every dataset as many as are resident.
+     * Pinned bytes, resident or not, which `availableBytes` excludes. Absent: equal to `residentBytes`. Both maps are
+     * keyed by dataset key.
      */
     pinnedBytes?: Readonly<Record<string, number>> | undefined;
   };
@@ -46,20 +44,19 @@ export interface RunningPod {
   labels: Readonly<Record<string, string>>;
   node: string;
   requests: Amounts;
-  /** Of its containers; they take ports of the node. */
   hostPorts: readonly HostPort[];
-  /** `metadata.deletionTimestamp` is set: topology spread does not count it. */
+  /** Has a deletionTimestamp; topology spread ignores the pod. */
   deleting: boolean;
-  /** Of a DaemonSet, or run by the kubelet itself: no other pod will ever have its room. */
+  /** A pod of a DaemonSet or a static pod, whose room no other pod can have. */
   lasting?: boolean | undefined;
-  /** Its required anti-affinity: pods that are kept away from where it runs. */
+  /** Its required anti-affinity. */
   repels?: readonly Repulsion[] | undefined;
 }
 
-/** Pods of these namespaces that match are refused by all nodes whose label `topologyKey` is that of the pod's node. */
+/** Matching pods of these namespaces cannot run on nodes with the same `topologyKey` label as the pod's node. */
 export interface Repulsion {
   topologyKey: string;
-  /** Absent: of all. */
+  /** Absent: all. */
   namespaces?: readonly string[] | undefined;
   selector: LabelSelector | undefined;
 }
@@ -70,31 +67,31 @@ export interface HostPort {
   port: number;
 }
 
-/** A group's pods have one template, as those of one owner do; where they differ they are several groups. */
+/** Pods of one template, such as the pods of one owner. */
 export interface PodGroup {
-  /** Name of the CachePreload, with its namespace: 'namespace/name'. */
+  /** 'namespace/name' of the CachePreload. */
   key: string;
   namespace: string;
   labels: Readonly<Record<string, string>>;
-  /** Names of the pods, in the order in which they came. */
+  /** Pod names, oldest first. */
   pods: readonly string[];
-  /** Of one pod. That each takes one of `pods` goes without saying. */
+  /** Of one pod, without `pods`. */
   requests: Amounts;
   hostPorts: readonly HostPort[];
   nodeSelector: Readonly<Record<string, string>>;
-  /** requiredDuringSchedulingIgnoredDuringExecution of its node affinity: terms are alternatives. */
+  /** Required node affinity: alternatives. */
   requiredTerms: readonly NodeSelectorTerm[] | undefined;
   preferredTerms: readonly { weight: number; term: NodeSelectorTerm }[];
   tolerations: readonly Toleration[];
   spread: readonly TopologySpread[];
-  /** Features of the pod that the planner does not model, in words for people; then affinity is never required. */
+  /** Features that the planner does not model, for people; such pods never get required affinity. */
   unmodelled: readonly string[];
-  /** Keys of `PlanInput.datasets`; one that is not there counts as empty. */
+  /** Keys of `PlanInput.datasets`; unknown ones count as empty. */
   datasets: readonly string[];
   mode: Exclude<GateMode, 'Off'>;
   minPercent: number;
   affinity: 'Preferred' | 'Required';
-  /** Nodes of the plan that there is already; they are kept while pods can still go there. */
+  /** Nodes of the present plan, kept while pods can still run there. */
   planned: readonly string[];
 }
 
@@ -108,7 +105,7 @@ export interface TopologySpread {
   topologyKey: string;
   maxSkew: number;
   minDomains: number | undefined;
-  /** False: ScheduleAnyway, a wish. */
+  /** False for ScheduleAnyway. */
   hard: boolean;
   selector: LabelSelector | undefined;
   matchLabelKeys: readonly string[];
@@ -122,6 +119,6 @@ export interface LabelSelector {
 }
 
 export interface PlannedDataset {
-  /** Of the present revision, all of its wanted files. */
+  /** All wanted files of the present revision. */
   bytes: number;
 }

@@ -41,15 +41,15 @@ describe('nearness to agents that have the bytes', () => {
     );
   });
 
-  it('comes after bytes that are there, wishes and room for more pods', () => {
+  it('comes after bytes that are there, preferences and room for more pods', () => {
     const holder = node('holder', { ...full, labels: at('east') });
     const near = node('near', { labels: at('east') });
     assert.equal(chosen(holder, [near, node('some', { resident: { model: 10 }, labels: at('west') })]), 'some');
     const term = { matchExpressions: [{ key: 'fast', operator: 'Exists', values: [] }], matchFields: [] };
     const wishing = group('g', { preferredTerms: [{ weight: 1, term }] });
-    const wished = node('wished', { labels: { ...at('west'), fast: 'yes' } });
-    const given = input([holder, near, wished], [wishing], { running: [busy('holder')] });
-    assert.deepEqual(names(warm(only(given))), ['wished']);
+    const preferredHostnames = node('preferredHostnames', { labels: { ...at('west'), fast: 'yes' } });
+    const given = input([holder, near, preferredHostnames], [wishing], { running: [busy('holder')] });
+    assert.deepEqual(names(warm(only(given))), ['preferredHostnames']);
     const narrow = node('narrow', { labels: at('east'), allocatable: { pods: 9, 'nvidia.com/gpu': 1 } });
     const wide = node('wide', { labels: at('west') });
     const two = input([holder, narrow, wide], [group('g', { pods: pods('g', 2) })], { running: [busy('holder')] });

@@ -1,10 +1,10 @@
 import { placeOf } from '@hearth/common/resources';
 import type { Nodes } from './nodes.ts';
 
-/** The zone and the rack of each node, as numbers; 0: its labels do not say. */
+/** Zone and rack of each node, as numbers; 0 without a label. */
 export class Places {
   readonly zoneOf: Uint32Array;
-  /** A rack is one within its zone: others may have racks of the same name. */
+  /** Racks of different zones may share a name. */
   readonly rackOf: Uint32Array;
   readonly zones: number;
   readonly racks: number;
@@ -31,30 +31,30 @@ function numberOf(numbers: Map<string, number>, name: string): number {
 }
 
 /**
- * How near a node is to bytes that it lacks: how much of them the fullest agent of its zone has, in whole percents, and
- * then that of its rack. So bytes come from another zone only when there is no better node, and likewise from another rack.
+ * Prefers nodes whose zone, then whose rack, has an agent with more of the missing bytes, so that bytes cross racks and
+ * zones only without a better node.
  */
 export class Nearness {
   readonly #places: Places;
-  /** By number of the zone and of the rack: percents. */
+  /** Percents by zone number and by rack number. */
   readonly #zones: Uint8Array;
   readonly #racks: Uint8Array;
 
-  /** `lacking`: by node, the percents that it neither has nor will have for others. */
+  /** `lacking`: percents that each node neither has nor will get for other groups. */
   constructor(places: Places, lacking: Uint8Array) {
     this.#places = places;
     this.#zones = new Uint8Array(places.zones + 1);
     this.#racks = new Uint8Array(places.racks + 1);
     if (places.zones + places.racks === 0) return;
     for (let node = 0; node < lacking.length; node++) {
-      const there = 100 - (lacking[node] as number);
-      if (there === 0) continue;
-      raise(this.#zones, places.zoneOf[node] as number, there);
-      raise(this.#racks, places.rackOf[node] as number, there);
+      const held = 100 - (lacking[node] as number);
+      if (held === 0) continue;
+      raise(this.#zones, places.zoneOf[node] as number, held);
+      raise(this.#racks, places.rackOf[node] as number, held);
     }
   }
 
-  /** The higher the nearer. */
+  /** Higher is nearer. */
   of(node: number): number {
     const { zoneOf, rackOf } = this.#places;
     const zone = this.#zones[zoneOf[node] as number] as number;
@@ -62,7 +62,6 @@ export class Nearness {
   }
 }
 
-/** Of a place that has a number. */
 function raise(percents: Uint8Array, place: number, percent: number): void {
   if (place > 0 && (percents[place] as number) < percent) percents[place] = percent;
 }

@@ -1,9 +1,9 @@
-/** A set of nodes of one cluster, by their indexes: 32 to a word, so that sets are intersected word by word. */
+/** A bit set of node indexes. */
 export class NodeSet {
   readonly size: number;
   readonly #words: Uint32Array;
 
-  /** Empty; `size` is the number of nodes that there are. */
+  /** Empty unless `words` is given. */
   constructor(size: number, words = new Uint32Array(Math.ceil(size / 32))) {
     this.size = size;
     this.#words = words;
@@ -29,21 +29,24 @@ export class NodeSet {
   }
 
   and(other: NodeSet): NodeSet {
-    const words = this.#words.slice();
-    for (let index = 0; index < words.length; index++) words[index] = (words[index] as number) & other.#word(index);
-    return new NodeSet(this.size, words);
+    return new NodeSet(
+      this.size,
+      this.#words.map((word, index) => word & other.#word(index)),
+    );
   }
 
   or(other: NodeSet): NodeSet {
-    const words = this.#words.slice();
-    for (let index = 0; index < words.length; index++) words[index] = (words[index] as number) | other.#word(index);
-    return new NodeSet(this.size, words);
+    return new NodeSet(
+      this.size,
+      this.#words.map((word, index) => word | other.#word(index)),
+    );
   }
 
   without(other: NodeSet): NodeSet {
-    const words = this.#words.slice();
-    for (let index = 0; index < words.length; index++) words[index] = (words[index] as number) & ~other.#word(index);
-    return new NodeSet(this.size, words);
+    return new NodeSet(
+      this.size,
+      this.#words.map((word, index) => word & ~other.#word(index)),
+    );
   }
 
   #word(index: number): number {

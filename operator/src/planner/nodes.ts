@@ -4,16 +4,16 @@ import { NodeSet } from './node_set.ts';
 
 export const hostnameLabel = 'kubernetes.io/hostname';
 
-/** A label of all nodes: the value of each as an index into the values that there are. */
+/** One label of all nodes, as indexes into its values. */
 export interface LabelColumn {
-  /** By node; -1: it has no such label. */
+  /** By node; -1 without the label. */
   of: Int32Array;
   values: readonly string[];
 }
 
 /**
- * The nodes in the order of their names, and which of them a selector selects. What was asked once of a label is
- * remembered, so that many groups that ask the same cost no more than one.
+ * The nodes, sorted by name, and the nodes that each selector selects. Caches selections, so that groups with equal
+ * selectors share them.
  */
 export class Nodes {
   readonly all: readonly PlannedNode[];
@@ -38,7 +38,7 @@ export class Nodes {
     return this.#indexes.get(name);
   }
 
-  /** Nodes of the plan that a group has already, as far as they are still there. */
+  /** The existing nodes of a group's present plan. */
   planned({ planned }: { planned: readonly string[] }): number[] {
     return [...new Set(planned)].flatMap((name) => this.#indexes.get(name) ?? []);
   }
@@ -64,14 +64,13 @@ export class Nodes {
     return column;
   }
 
-  /** Nodes that have all of these labels. */
   labelled(labels: readonly string[]): NodeSet {
     return labels
       .map((key) => this.#where({ key, operator: 'Exists', values: [] }))
       .reduce((a, b) => a.and(b), NodeSet.all(this.size));
   }
 
-  /** Nodes that one of the terms selects; a term without expressions selects none. */
+  /** A term without expressions selects no node. */
   selectedByAny(terms: readonly NodeSelectorTerm[]): NodeSet {
     return terms.map((term) => this.selectedBy(term)).reduce((a, b) => a.or(b), new NodeSet(this.size));
   }
@@ -105,7 +104,7 @@ export class Nodes {
     return set;
   }
 
-  /** The only field is the name; the only operators are these, with one value each. */
+  /** Kubernetes allows metadata.name alone, with these operators and one value. */
   #whereField({ key, operator, values }: Expression): NodeSet {
     const [name] = values;
     const valid = key === 'metadata.name' && values.length === 1 && (operator === 'In' || operator === 'NotIn');

@@ -1,41 +1,40 @@
-/** The decision on one group. */
 export type GroupPlan =
   | WarmPlan
-  /** Nothing that waiting could mend: the pods are released at once, unchanged. */
+  /** Waiting would not help, so the pods start at once, unchanged. */
   | { kind: 'release'; reason: ReleaseReason; message: string };
 
 export type ReleaseReason =
-  /** No node of the cluster could take a pod of the group; perhaps an autoscaler brings one. */
+  /** No node could ever take a pod of the group, though an autoscaler may add one. */
   | 'NoFeasibleNode'
-  /** Nodes could take the pods, but the bytes fit on none of them. */
+  /** Nodes could take the pods, but not the bytes. */
   | 'NoRoom'
-  /** Nodes could take the pods, but no agent serves there. */
+  /** Nodes could take the pods, but have no agent. */
   | 'NoAgent';
 
 export interface WarmPlan {
   kind: 'warm';
-  /** Nodes that are to hold the bytes, in the order in which they are warmed. */
+  /** Nodes that should hold the bytes, in warming order. */
   nodes: readonly NodePlan[];
-  /** By pod: the node that the plan expects it on. Pods that fit nowhere now are absent; they are released with the rest. */
+  /** The expected node of each pod. Pods that fit nowhere now are absent, but released with the others. */
   assignment: ReadonlyMap<string, string>;
   affinity: AffinityPlan;
-  /** A sentence for people: why these nodes. */
+  /** Why these nodes, for people. */
   message: string;
 }
 
 export interface NodePlan {
   node: string;
-  /** By dataset key: bytes that are missing there. */
+  /** By dataset key. */
   missingBytes: Readonly<Record<string, number>>;
 }
 
-/** Every pod of a group gets the same. Names are values of the label kubernetes.io/hostname. */
+/** The same for every pod of a group. Names are values of the label kubernetes.io/hostname. */
 export interface AffinityPlan {
   kind: 'Preferred' | 'Required';
-  /** Required: every node that holds the bytes, not only those of the plan. Preferred (weight 100): those of the plan. */
+  /** Required: every node that holds the bytes. Preferred (weight 100): the planned nodes. */
   hostnames: readonly string[];
-  /** Required: those of the plan. The pods wish for them (weight 100), as others hold enough but perhaps not everything. */
-  wished?: readonly string[];
-  /** Why Required was asked and is not given. */
+  /** Required: the planned nodes, which pods prefer (weight 100), since other nodes may hold only enough bytes. */
+  preferredHostnames?: readonly string[];
+  /** Why the plan gives Preferred instead of Required. */
   reason?: string;
 }

@@ -151,7 +151,7 @@ describe('planner', () => {
       const runs = ['a', 'b'].map((name) => running(name, { requests: { 'nvidia.com/gpu': 8 } }));
       const found = warm(only(input(nodes, [group('g', { affinity: 'Required' })], { running: runs })));
       assert.deepEqual([names(found), places(found)], [['b'], []]);
-      assert.deepEqual(found.affinity, { kind: 'Required', hostnames: ['b'], wished: ['b'] });
+      assert.deepEqual(found.affinity, { kind: 'Required', hostnames: ['b'], preferredHostnames: ['b'] });
       assert.equal(
         found.message,
         'No node takes a pod now. When others end it could go where the bytes are to be: b lacks 30.0 GiB of 100.0 GiB.',
@@ -249,7 +249,7 @@ describe('planner', () => {
     });
   });
 
-  describe('wishes', () => {
+  describe('preferences', () => {
     const resident = { model: 100 };
 
     it('follows preferred affinity among nodes with equal bytes, not against bytes', () => {

@@ -5,12 +5,10 @@ import { type Holding, hasRoom } from './caches.ts';
 import { Cluster, type Feasible } from './cluster.ts';
 import type { PlanInput, PodGroup } from './input.ts';
 import type { GroupPlan, ReleaseReason, WarmPlan } from './plan.ts';
-import { noAgent, noFeasibleNode, noRoom } from './refusal.ts';
 
 /**
- * Plans all groups, one after the other: first those that have a plan already, which is kept as far as it can be, then
- * the others, each in the order in which they are given; the answer has the same order. What is planned for one group is
- * taken for those after it. Pure: the same input, in whatever order its nodes and running pods are, has the same answer.
+ * Pure. Plans groups with a present plan first, then the others, in the given order; each plan takes room from later
+ * groups. Returns plans in that order, whatever the order of nodes and running pods.
  */
 export function plan(input: PlanInput): ReadonlyMap<string, GroupPlan> {
   const cluster = new Cluster(input);
@@ -34,7 +32,7 @@ function planGroup(cluster: Cluster, group: PodGroup): GroupPlan {
   const roomy = serving.filter((node) => hasRoom(holding, cluster.caches.available, node));
   if (roomy.length === 0) return release('NoRoom', noRoom(cluster, holding, serving));
   if (assignment.cold.length > 0) {
-    // It would not wait until others end where the bytes fit, but run cold where it can now; then better at once.
+    // The pods would not wait for the nodes with room, but start cold on these; so they start at once.
     const cold = assignment.cold.filter((node) => cluster.filter.serving.has(node));
     if (cold.length === 0) return release('NoAgent', noAgent(cluster, assignment.cold));
     return release('NoRoom', noRoom(cluster, holding, cold));
@@ -47,7 +45,7 @@ function release(reason: ReleaseReason, message: string): GroupPlan {
   return { kind: 'release', reason, message };
 }
 
-/** The plan; takes what it needs from the cluster. */
+/** Takes the room of the plan from the cluster. */
 function warm(
   cluster: Cluster,
   group: PodGroup,
@@ -94,4 +92,54 @@ function sentence(
   const left = group.pods.length - places.length;
   const rest = left === 0 ? '' : ` ${counted(left, 'more pod')} fit on no node that can hold the bytes now.`;
   return `${counted(places.length, 'pod')} on ${counted(nodes.length, 'node')}: ${where}.${rest}`;
+}
+
+/** Why no node could ever take a pod: the number of nodes that fail at each filter first. */
+function noFeasibleNode(cluster: Cluster, group: PodGroup, { selected, ever }: Feasible): string {
+  const causes = new Map<string, number>();
+  for (let node = 0; node < cluster.nodes.size; node++) {
+    const cause = causeAt(cluster, group, { selected, ever }, node);
+    causes.set(cause, (causes.get(cause) ?? 0) + 1);
+  }
+  const ordered = [...causes].sort(([a, left], [b, right]) => right - left || (a < b ? -1 : 1));
+  const why = ordered.map(([cause, count]) => `${count} ${cause}`).join(', ');
+  const nodes = counted(cluster.nodes.size, 'node');
+  return `No node could take a pod, however long it waits: ${why === '' ? 'the cluster has none' : `of ${nodes} ${why}`}.`;
+}
+
+function causeAt(
+  cluster: Cluster,
+  { requests, spread }: PodGroup,
+  { selected, ever }: Pick<Feasible, 'selected' | 'ever'>,
+  node: number,
+): string {
+  if (!selected.has(node)) return 'not selected by node selector or affinity';
+  if (!ever.has(node)) {
+    const { labels } = cluster.nodes.at(node);
+    const label = spread.find(({ hard, topologyKey }) => hard && labels[topologyKey] === undefined)?.topologyKey;
+    return label === undefined ? 'cordoned or with taints that are not tolerated' : `without the label ${label}`;
+  }
+  const lacking = cluster.resources.lacking(node, requests);
+  return lacking === undefined ? 'with its ports taken' : `with too little ${lacking}`;
+}
+
+/** `feasible`: nodes that could take a pod. */
+function noAgent(cluster: Cluster, feasible: readonly number[]): string {
+  const names = listed(cluster.nodes.names(feasible));
+  return `Nodes that could take a pod have no agent that serves, or no hostname of their own: ${names}.`;
+}
+
+/** `serving`: nodes that could take a pod and have an agent. Names the nodes that lack least. */
+function noRoom(cluster: Cluster, { total, toReserve }: Holding, serving: readonly number[]): string {
+  const lacking = serving.map((node) => {
+    const [needed, available] = [toReserve[node] as number, cluster.caches.available[node] as number];
+    return { node, needed, available, short: needed - available };
+  });
+  lacking.sort((a, b) => a.short - b.short || a.node - b.node);
+  const parts = lacking.map(
+    ({ node, needed, available, short }) =>
+      `${cluster.nodes.at(node).name} needs ${formatBytes(needed)} more and has room for ` +
+      `${formatBytes(Math.max(0, available))}, so ${formatBytes(Math.min(short, needed))} are missing`,
+  );
+  return `The cache budgets are too small for ${formatBytes(total)}: ${listed(parts, { separator: '; ' })}.`;
 }

@@ -1,7 +1,6 @@
 import assert from 'node:assert/strict';
 import type { Node, Pod } from '@hearth/common/kubernetes';
-import { plannedNode } from './node.ts';
-import { podTemplate, runningPod } from './pod.ts';
+import { plannedNode, podTemplate, runningPod } from './pod.ts';
 import { gib } from './testing/inputs.ts';
 
 type Spec = NonNullable<Pod['spec']>;

@@ -1,17 +1,17 @@
-import type { Pod } from '@hearth/common/kubernetes';
+import type { Node, Pod } from '@hearth/common/kubernetes';
+import { preloadGateName } from '@hearth/common/resources';
 import type {
   Expression,
   LabelSelector,
   NodeSelectorTerm,
+  PlannedNode,
   PodGroup,
   Repulsion,
   RunningPod,
   TopologySpread,
 } from './input.ts';
-import { hostPorts, podRequests, runningRequests } from './requests.ts';
-import { type UnmodelledOptions, unmodelled } from './unmodelled.ts';
+import { amounts, hostPorts, podRequests, runningRequests } from './requests.ts';
 
-/** The common part of all pods of a group. */
 export type PodTemplate = Pick<
   PodGroup,
   | 'namespace'
@@ -33,7 +33,7 @@ type ApiTerm = NonNullable<
 >[number]['preference'];
 type ApiSelector = NonNullable<Spec['topologySpreadConstraints']>[number]['labelSelector'];
 
-/** A pod that takes room of a node; undefined when it is bound to none or has ended. */
+/** Undefined when the pod is unbound or has ended. */
 export function runningPod(pod: Pod): RunningPod | undefined {
   const { metadata, spec, status } = pod;
   if (!spec?.nodeName || status?.phase === 'Succeeded' || status?.phase === 'Failed') return undefined;
@@ -41,7 +41,7 @@ export function runningPod(pod: Pod): RunningPod | undefined {
   const repels = (spec.affinity?.podAntiAffinity?.requiredDuringSchedulingIgnoredDuringExecution ?? []).map(
     (term): Repulsion => ({
       topologyKey: term.topologyKey,
-      // Which namespaces have which labels is not known here: rather no pod is steered there than one in vain.
+      // Labels of namespaces are unknown here, so a namespace selector repels pods of all namespaces.
       ...(term.namespaceSelector ? {} : { namespaces: term.namespaces?.length ? term.namespaces : [namespace] }),
       selector: labelSelector(term.labelSelector),
     }),
@@ -58,7 +58,6 @@ export function runningPod(pod: Pod): RunningPod | undefined {
   };
 }
 
-/** A pod as a template for its group. */
 export function podTemplate(pod: Pod, options: UnmodelledOptions): PodTemplate {
   const { metadata, spec } = pod;
   const affinity = spec?.affinity?.nodeAffinity;
@@ -73,12 +72,9 @@ export function podTemplate(pod: Pod, options: UnmodelledOptions): PodTemplate {
       weight,
       term: nodeSelectorTerm(preference),
     })),
-    tolerations: (spec?.tolerations ?? []).map(({ key, operator, value, effect }) => ({
-      key,
-      operator,
-      value,
-      effect,
-    })),
+    tolerations: (spec?.tolerations ?? []).map(({ key, operator, value, effect }) => {
+      return { key, operator, value, effect };
+    }),
     spread: (spec?.topologySpreadConstraints ?? []).map(
       (constraint): TopologySpread => ({
         topologyKey: constraint.topologyKey,
@@ -95,7 +91,7 @@ export function podTemplate(pod: Pod, options: UnmodelledOptions): PodTemplate {
   };
 }
 
-/** Such pods are made again where they were, and no other pod gets their room. */
+/** Such pods come back to their node, so no other pod gets their room. */
 function isLasting({ metadata }: Pod): boolean {
   if (metadata?.annotations?.['kubernetes.io/config.mirror'] !== undefined) return true;
   return (
@@ -114,4 +110,56 @@ function labelSelector(selector: ApiSelector): LabelSelector | undefined {
 
 function expressions(given: { key: string; operator: string; values?: string[] }[] = []): Expression[] {
   return given.map(({ key, operator, values = [] }) => ({ key, operator, values }));
+}
+
+/** A node without its agent, which Kubernetes does not know. */
+export function plannedNode({ metadata, spec, status }: Node): Omit<PlannedNode, 'agent'> {
+  return {
+    name: metadata?.name ?? '',
+    labels: metadata?.labels ?? {},
+    taints: (spec?.taints ?? []).map(({ key, value, effect }) => ({ key, value, effect })),
+    unschedulable: spec?.unschedulable ?? false,
+    // The API server's default for missing allocatable resources.
+    allocatable: amounts(status?.allocatable ?? status?.capacity),
+  };
+}
+
+interface UnmodelledOptions {
+  /** The pod mounts claims of other drivers, whose volumes may be bound to nodes or zones. */
+  foreignVolumes: boolean;
+}
+
+/**
+ * Features that restrict the nodes of a pod and that the planner does not model, for people. Preferences restrict
+ * nothing, so they are left out.
+ */
+function unmodelled({ spec = { containers: [] } }: Pod, { foreignVolumes }: UnmodelledOptions): string[] {
+  const scheduler = spec.schedulerName ?? 'default-scheduler';
+  const { podAffinity, podAntiAffinity } = spec.affinity ?? {};
+  const rules = [...spec.containers, ...(spec.initContainers ?? [])].flatMap(
+    ({ restartPolicyRules = [] }) => restartPolicyRules,
+  );
+  const gates = (spec.schedulingGates ?? []).filter(({ name }) => name !== preloadGateName);
+  const uses: [boolean, string][] = [
+    // The owner of a gate may still narrow the nodes, as job queues do.
+    [gates.length > 0, 'gates of others'],
+    [scheduler !== 'default-scheduler', `scheduler ${scheduler}`],
+    [(spec.resourceClaims ?? []).length > 0, 'resource claims'],
+    [spec.schedulingGroup !== undefined, 'a scheduling group'],
+    [isRequired(podAffinity), 'affinity to other pods'],
+    [isRequired(podAntiAffinity), 'anti-affinity to other pods'],
+    [foreignVolumes, 'volumes of other drivers'],
+    [
+      spec.tolerations?.some(({ operator }) => operator === 'Lt' || operator === 'Gt') ?? false,
+      'tolerations that compare',
+    ],
+    // Nodes declare support for these (NodeDeclaredFeatures).
+    [rules.some(({ action }) => action === 'RestartAllContainers'), 'restarts of all containers'],
+    [spec.hostNetwork === true && spec.hostUsers === false, "the host's network in a user namespace"],
+  ];
+  return uses.flatMap(([used, what]) => (used ? [what] : []));
+}
+
+function isRequired(affinity: { requiredDuringSchedulingIgnoredDuringExecution?: object[] } | undefined): boolean {
+  return (affinity?.requiredDuringSchedulingIgnoredDuringExecution ?? []).length > 0;
 }

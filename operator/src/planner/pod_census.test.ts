@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { podSelector, selects } from './selector.ts';
+import { podSelector, selects } from './pod_census.ts';
 
 describe('selector', () => {
   it('adds the values that a pod has of matchLabelKeys', () => {

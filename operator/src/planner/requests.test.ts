@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { amountOf } from './amount.ts';
+import { amountOf } from './requests.ts';
 
 describe('amount', () => {
   const cases: [resource: string, text: string, amount: number | undefined][] = [

@@ -1,5 +1,5 @@
 import type { Pod } from '@hearth/common/kubernetes';
-import { amountOf } from './amount.ts';
+import { binaryUnits } from '@hearth/common/resources';
 import type { Amounts, HostPort } from './input.ts';
 
 type Totals = Record<string, number>;
@@ -9,9 +9,9 @@ type Quantities = Readonly<Record<string, string>> | undefined;
 type Resized = Pick<NonNullable<Pod['status']>, 'resources' | 'allocatedResources'>;
 
 /**
- * The requests of a pod as the scheduler counts them (k8s.io/component-helpers/resource, PodRequests): all containers
- * and sidecars together, or an init container and the sidecars before it where that is more; the pod's own requests
- * instead of these sums; and its overhead.
+ * Counts as the scheduler does (k8s.io/component-helpers/resource, PodRequests): the larger of all containers with
+ * sidecars, and of each init container with its earlier sidecars; pod-level requests replace these sums; overhead comes
+ * on top.
  */
 export function podRequests({ spec }: Pod): Amounts {
   return spec === undefined
@@ -19,7 +19,7 @@ export function podRequests({ spec }: Pod): Amounts {
     : total(spec, (container) => amounts(container.resources?.requests), amounts(spec.resources?.requests));
 }
 
-/** Of a pod that runs: also what it still has or has been promised while it is being resized. */
+/** Includes resources that a running pod still has or was promised during a resize. */
 export function runningRequests({ spec, status }: Pod): Amounts {
   if (spec === undefined) return {};
   const refused = status?.conditions?.some(
@@ -39,7 +39,7 @@ export function runningRequests({ spec, status }: Pod): Amounts {
   return total(spec, ofContainer, effective(spec.resources?.requests, status));
 }
 
-/** Ports of the node that a pod takes: of its containers and of the sidecars among its init containers. */
+/** Host ports of containers and sidecars. */
 export function hostPorts({ spec }: Pod): HostPort[] {
   const containers = [...(spec?.initContainers ?? []).filter(isSidecar), ...(spec?.containers ?? [])];
   return containers.flatMap(({ ports = [] }) =>
@@ -49,7 +49,7 @@ export function hostPorts({ spec }: Pod): HostPort[] {
   );
 }
 
-/** `of` is given that init containers do not stay, and that all others run. */
+/** `runs` is false for init containers, which end. */
 function total(spec: Spec, of: (container: Container, runs: boolean) => Totals, ofPod: Totals): Amounts {
   const sum: Totals = {};
   for (const container of spec.containers) add(sum, of(container, true));
@@ -78,7 +78,7 @@ function isSidecar({ restartPolicy }: Container): boolean {
   return restartPolicy === 'Always';
 }
 
-/** Resources that a pod may ask for as a whole. */
+/** Resources with pod-level requests. */
 function isOfPods(name: string): boolean {
   return name === 'cpu' || name === 'memory' || name.startsWith('hugepages-');
 }
@@ -95,4 +95,31 @@ function add(totals: Totals, other: Amounts): void {
 
 function raise(totals: Totals, other: Amounts): void {
   for (const [name, amount] of Object.entries(other)) totals[name] = Math.max(totals[name] ?? 0, amount);
+}
+
+const powers: Readonly<Record<string, number>> = { n: -9, u: -6, m: -3, k: 3, M: 6, G: 9, T: 12, P: 15, E: 18 };
+
+const quantity = /^([+-]?)(\d*)(?:\.(\d*))?(?:([eE][+-]?\d+)|([KMGTPE]i|[numkMGTPE])?)$/;
+
+/**
+ * A quantity as the scheduler counts it: rounded up to whole units, `cpu` in millicores. Undefined for invalid text.
+ * Grammar: k8s.io/apimachinery/pkg/api/resource, Quantity.
+ */
+export function amountOf(resource: string, text: string): number | undefined {
+  const match = quantity.exec(text);
+  if (match === null) return undefined;
+  const [, sign = '', whole = '', fraction = '', exponent, suffix = ''] = match;
+  if (whole === '' && fraction === '') return undefined;
+  let digits = BigInt(whole + fraction) * (binaryUnits[suffix] ?? 1n);
+  let power = (exponent === undefined ? (powers[suffix] ?? 0) : Number(exponent.slice(1))) - fraction.length;
+  if (resource === 'cpu') power += 3;
+  // Beyond 64 bits.
+  if (power > 40) return digits === 0n ? 0 : Number.MAX_SAFE_INTEGER;
+  if (power >= 0) digits *= 10n ** BigInt(power);
+  else {
+    const divisor = 10n ** BigInt(Math.min(-power, 60));
+    digits = sign === '-' ? digits / divisor : (digits + divisor - 1n) / divisor;
+  }
+  const size = Number(digits);
+  return sign === '-' ? 0 - size : size;
 }

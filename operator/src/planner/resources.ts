@@ -1,29 +1,28 @@
-import type { Amounts, PlannedNode } from './input.ts';
+import type { Amounts, HostPort, PlannedNode } from './input.ts';
 
 interface Column {
-  /** The amounts that pods may have in all, beside pods of DaemonSets. */
+  /** Amounts without the pods of DaemonSets. */
   lasting: Float64Array;
-  /** The amounts that no pod has now; negative where more was given than there is. */
+  /** Unused amounts; negative for an overcommitted node. */
   free: Float64Array;
 }
 
-/** The requests of one pod, ready to be compared with nodes. */
+/** Requests of one pod against the columns. */
 export interface Request {
   columns: readonly { column: Column; amount: number }[];
 }
 
-/** Every pod takes one of these. */
 const pods = 'pods';
 
 /**
- * NodeResourcesFit: a column of numbers for every resource that a pod asks for. A pod that asks for none of a resource
- * fits also where more of it was given than there is, as the scheduler sees it.
+ * NodeResourcesFit over columns of requested resources. As in the scheduler, a pod without a request for a resource
+ * fits a node that has too little of it.
  */
 export class Resources {
   readonly #columns = new Map<string, Column>();
   readonly #size: number;
 
-  /** `wanted`: requests of all groups. */
+  /** `wanted`: the requests of all groups. */
   constructor(nodes: readonly PlannedNode[], wanted: Iterable<Amounts>) {
     this.#size = nodes.length;
     const names = new Set([pods]);
@@ -34,7 +33,7 @@ export class Resources {
     }
   }
 
-  /** A pod on a node. `lasting`: it has its room for as long as there is the node. */
+  /** `lasting`: the pod keeps its room as long as the node exists. */
   take(node: number, requests: Amounts, lasting: boolean): void {
     for (const [name, column] of this.#columns) {
       const amount = name === pods ? 1 : requests[name];
@@ -52,7 +51,7 @@ export class Resources {
     return { columns };
   }
 
-  /** How many such pods each of these nodes takes beside what runs there, at most as many as said; others get 0. */
+  /** How many such pods each of these nodes takes, at most `most`; 0 for other nodes. */
   slots(nodes: readonly number[], { columns }: Request, most: number): Int32Array {
     const slots = new Int32Array(this.#size);
     for (const node of nodes) slots[node] = most;
@@ -66,17 +65,50 @@ export class Resources {
     return slots;
   }
 
-  /** True when a node takes such a pod after all others but pods of DaemonSets have gone. */
+  /** True when the node could take the pod once only DaemonSet pods remain. */
   fitsEver(node: number, { columns }: Request): boolean {
     for (const { column, amount } of columns) if ((column.lasting[node] as number) < amount) return false;
     return true;
   }
 
-  /** The first resource, by name, of which a node has too little for such a pod; undefined: none. */
+  /** The first lacking resource, by name. */
   lacking(node: number, requests: Amounts): string | undefined {
     return [...Object.keys(requests).sort(), pods].find((name) => {
       const amount = name === pods ? 1 : (requests[name] ?? 0);
       return amount > 0 && (this.#columns.get(name)?.lasting[node] ?? 0) < amount;
     });
   }
+}
+
+const everyAddress = '0.0.0.0';
+
+/** NodePorts: two pods of a node cannot share a port of one address. */
+export class Ports {
+  readonly #taken = new Map<number, HostPort[]>();
+  /** Ports of pods that live as long as the node. */
+  readonly #lasting = new Map<number, HostPort[]>();
+
+  take(node: number, ports: readonly HostPort[], lasting: boolean): void {
+    if (ports.length === 0) return;
+    for (const taken of lasting ? [this.#taken, this.#lasting] : [this.#taken]) {
+      taken.set(node, [...(taken.get(node) ?? []), ...ports]);
+    }
+  }
+
+  free(nodes: readonly number[], ports: readonly HostPort[]): readonly number[] {
+    return ports.length === 0 ? nodes : nodes.filter((node) => isFree(this.#taken.get(node), ports));
+  }
+
+  freeEver(node: number, ports: readonly HostPort[]): boolean {
+    return isFree(this.#lasting.get(node), ports);
+  }
+}
+
+function isFree(taken: readonly HostPort[] = [], ports: readonly HostPort[]): boolean {
+  return !ports.some((port) => taken.some((other) => conflict(port, other)));
+}
+
+function conflict(a: HostPort, b: HostPort): boolean {
+  if (a.port !== b.port || a.protocol !== b.protocol) return false;
+  return a.ip === b.ip || a.ip === everyAddress || b.ip === everyAddress;
 }

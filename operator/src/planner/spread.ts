@@ -2,31 +2,30 @@ import type { PodGroup, TopologySpread } from './input.ts';
 import type { NodeSet } from './node_set.ts';
 import type { Nodes } from './nodes.ts';
 import type { PodCensus } from './pod_census.ts';
-import { podSelector, selects } from './selector.ts';
+import { podSelector, selects } from './pod_census.ts';
 
-/** Sets of nodes that a constraint counts, by what it honors. */
+/** The node sets that a constraint may count. */
 export interface Countable {
   /** Nodes with the labels of all hard constraints. */
   labelled: NodeSet;
-  /** By node selector and required node affinity. */
   selected: NodeSet;
   tolerated: NodeSet;
 }
 
-/** One constraint of a template, with how many pods it counts in each domain. */
+/** One constraint and its pod count in each domain. */
 class Constraint {
   readonly #maxSkew: number;
   readonly #minDomains: number;
   readonly #domainOf: Int32Array;
   readonly #pods: Int32Array;
-  /** Domains that are counted, though there may be no pods. */
+  /** Counted domains, empty ones included. */
   readonly #domains: readonly number[];
-  /** 1 when the pod itself matches. */
+  /** 1 when the constraint counts the pod itself. */
   readonly #self: number;
-  /** True when matching pods are counted: an empty selector counts none, see PodCensus. */
+  /** False for an empty selector, which counts no pod (see PodCensus). */
   readonly #counts: boolean;
   #least = 0;
-  /** How many domains have the fewest pods. */
+  /** The number of domains with `#least` pods. */
   #atLeast = 0;
 
   constructor(nodes: Nodes, census: PodCensus, spread: TopologySpread, pod: PodGroup, countable: NodeSet) {
@@ -65,16 +64,15 @@ class Constraint {
     this.#atLeast = count;
   }
 
-  /** The criterion of the scheduler: matching pods there and this one, less the fewest anywhere, are at most maxSkew. */
+  /** The scheduler's criterion: matching pods with this one, less the global minimum, must not exceed maxSkew. */
   allows(node: number): boolean {
     const domain = this.#domainOf[node] as number;
     if (domain < 0) return false;
-    // Fewer domains than there should be: those that are not there count as empty.
+    // Missing domains count as empty.
     const least = this.#domains.length < this.#minDomains ? 0 : this.#least;
     return (this.#pods[domain] as number) + this.#self - least <= this.#maxSkew;
   }
 
-  /** Pods of the domain of a node. */
   load(node: number): number {
     const domain = this.#domainOf[node] as number;
     return domain < 0 ? Number.POSITIVE_INFINITY : (this.#pods[domain] as number);
@@ -89,7 +87,7 @@ class Constraint {
   }
 }
 
-/** Domains in which at least one node is counted. */
+/** Domains with at least one counted node. */
 function domains(of: Int32Array, count: number, countable: NodeSet): number[] {
   const found: number[] = [];
   const seen = new Uint8Array(count);
@@ -102,7 +100,7 @@ function domains(of: Int32Array, count: number, countable: NodeSet): number[] {
   return found;
 }
 
-/** PodTopologySpread for the pods of one group, one after the other. */
+/** PodTopologySpread for the pods of one group in turn. */
 export class Spread {
   readonly #hard: readonly Constraint[];
   readonly #soft: readonly Constraint[];
@@ -123,14 +121,13 @@ export class Spread {
     return true;
   }
 
-  /** How full the domains of a node are in the eyes of constraints that are wishes: the fewer, the better. */
+  /** Matching pods in the node's domains of soft constraints; fewer is better. */
   load(node: number): number {
     let load = 0;
     for (const constraint of this.#soft) load += constraint.load(node);
     return load;
   }
 
-  /** A pod of the group is on this node. */
   place(node: number): void {
     for (const constraint of this.#hard) constraint.place(node);
     for (const constraint of this.#soft) constraint.place(node);

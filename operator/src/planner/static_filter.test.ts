@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { isTolerated } from '../kubernetes/index.ts';
-import { refusals } from './taints.ts';
+import { refusals } from './static_filter.ts';
 
 describe('taints', () => {
   const taint = { key: 'dedicated', value: 'ml', effect: 'NoSchedule' };

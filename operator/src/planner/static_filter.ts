@@ -1,43 +1,43 @@
+import { startupTaintKey } from '@hearth/common/resources';
 import { hardTaints, isTolerated } from '../kubernetes/index.ts';
-import type { PodGroup, Taint, Toleration } from './input.ts';
+import type { PlannedNode, PodGroup, Taint, Toleration } from './input.ts';
 import { NodeSet } from './node_set.ts';
 import { hostnameLabel, type Nodes } from './nodes.ts';
-import { isPassing, refusals, softTaints } from './taints.ts';
 
 type Template = Pick<PodGroup, 'nodeSelector' | 'requiredTerms' | 'tolerations' | 'spread'>;
 
-/** Which nodes pods of a template may be on, whatever runs there. */
+/** The nodes allowed for a template, running pods aside. */
 export interface Allowed {
-  /** By node selector and node affinity. */
+  /** Selected by node selector and node affinity. */
   selected: NodeSet;
-  /** Of these: by taints, cordons and the labels that topology spread needs, too. */
+  /** Also passes taints, cordons and labels of topology spread. */
   now: NodeSet;
-  /** Also those that only wait for their agent to become ready. */
+  /** Like `now`, and nodes that wait for their agent. */
   ever: NodeSet;
 }
 
 interface Tolerated {
   now: NodeSet;
   ever: NodeSet;
-  /** As topology spread counts them: cordons alone do not matter. */
+  /** For topology spread, which ignores cordons. */
   taints: NodeSet;
 }
 
 /**
- * The filters of the scheduler that ask nothing of what runs on a node: NodeUnschedulable, TaintToleration, NodeAffinity,
- * and that every hard topology spread constraint finds its label. Answers are remembered by what was asked.
+ * Scheduler filters that ignore running pods: NodeUnschedulable, TaintToleration, NodeAffinity, and the labels of hard
+ * topology spread. Caches results by input.
  */
 export class StaticFilter {
   readonly #nodes: Nodes;
-  /** By node: which of the sets of taints it has. */
+  /** The index into `#taints`, by node. */
   readonly #taintsOf: Int32Array;
   readonly #taints: { all: readonly Taint[]; hard: readonly Taint[]; serves: boolean }[] = [];
   readonly #selected = new Map<string, NodeSet>();
   readonly #tolerated = new Map<string, Tolerated>();
-  /** Taints that keep no pod away, by node, where there are any. */
+  /** Nodes with PreferNoSchedule taints. */
   readonly #soft: readonly { node: number; taints: readonly Taint[] }[];
   readonly #reluctance = new Map<string, Int32Array>();
-  /** Nodes whose agent can bring bytes and that affinity can name, by a hostname that no other node has. */
+  /** Nodes with an agent and a unique hostname, which affinity can name. */
   readonly serving: NodeSet;
 
   constructor(nodes: Nodes) {
@@ -76,12 +76,12 @@ export class StaticFilter {
     return { selected, now: possible.and(tolerated.now), ever: possible.and(tolerated.ever) };
   }
 
-  /** Nodes whose taints the pods tolerate, as topology spread asks with nodeTaintsPolicy Honor. */
+  /** For topology spread with nodeTaintsPolicy Honor. */
   tolerated(tolerations: readonly Toleration[]): NodeSet {
     return this.#tolerate(tolerations).taints;
   }
 
-  /** By node, how many PreferNoSchedule taints are not tolerated; undefined: no node has any. */
+  /** The number of untolerated PreferNoSchedule taints by node; undefined without any. */
   reluctance(tolerations: readonly Toleration[]): Int32Array | undefined {
     if (this.#soft.length === 0) return undefined;
     const name = JSON.stringify(tolerations);
@@ -122,4 +122,22 @@ export class StaticFilter {
     }
     return tolerated;
   }
+}
+
+/** Kubernetes adds this taint to cordoned nodes. */
+const unschedulableTaint: Taint = { key: 'node.kubernetes.io/unschedulable', effect: 'NoSchedule' };
+
+/** NoSchedule and NoExecute taints, and cordons. */
+export function refusals({ taints, unschedulable }: Pick<PlannedNode, 'taints' | 'unschedulable'>): Taint[] {
+  const own = hardTaints(taints);
+  return unschedulable ? [...own, unschedulableTaint] : own;
+}
+
+function softTaints(taints: readonly Taint[]): Taint[] {
+  return taints.filter(({ effect }) => effect === 'PreferNoSchedule');
+}
+
+/** The operator removes this taint when the agent is ready. */
+function isPassing({ key }: Taint): boolean {
+  return key === startupTaintKey;
 }

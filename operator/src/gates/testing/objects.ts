@@ -1,7 +1,7 @@
 import type { Pod } from '@hearth/common/kubernetes';
 import { type Dataset, type Gate, gate } from '@hearth/common/resources';
 import { manifest } from '../../dataset/testing/fixtures.ts';
-import type { ClaimView, Known, VolumeFacts } from '../known.ts';
+import type { ClaimView, Known, VolumeFacts } from '../pod_datasets.ts';
 
 export const megabyte = 1_000_000;
 
