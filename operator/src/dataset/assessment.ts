@@ -10,16 +10,22 @@ import {
 } from '@hearth/common/resources';
 import { retryDelayMs } from '../reconciler/index.ts';
 import type { ObservedDataset, SecretView } from './observation.ts';
-import { choiceOf, credentialsDigest, type Registration, withoutMirrors } from './registration.ts';
+import {
+  choiceOf,
+  credentialsDigest,
+  type Registration,
+  refuseDirectory,
+  sourceOf,
+  withoutMirrors,
+} from './registration.ts';
 import type { Attempt, Failure } from './resolutions.ts';
-import { refuseDirectory, sourceOf } from './source.ts';
 
-/** Why the origin has to be looked at. */
+/** Why agents must list the origin. */
 export type Lack = 'unknown' | 'changed' | 'failed' | 'unfinished' | 'refresh';
 
-/** Where a Dataset stands. Pure: the plan and the status both follow from it. */
+/** The state of a Dataset, from which the plan and the status follow. Times are milliseconds since the epoch. */
 export type Assessment =
-  /** Something is missing or forbidden, and no agent is asked. */
+  /** Agents are not asked. */
   | {
       state: 'refused';
       cluster: string | undefined;
@@ -27,31 +33,30 @@ export type Assessment =
       reason: AwaitedReason;
       message: string;
     }
-  /** No agent that could say is there: what was known still stands. */
+  /** The earlier state still holds. */
   | { state: 'away'; cluster: string; reason: AwaitedReason; message: string }
   | {
       state: 'assessed';
       cluster: string;
       registration: Registration;
-      /** The agents' knowledge of it. */
       present: AgentDataset | undefined;
-      /** They know it as the present spec has it. */
+      /** True when agents know the present spec. */
       registered: boolean;
       lack: Lack | undefined;
-      /** When to look, milliseconds since the epoch; undefined: nothing is lacking, or a look is under way. */
-      lookAt: number | undefined;
-      /** When to compare with what agents say; undefined: they say the same. */
+      /** Undefined when nothing is lacking, or a listing runs. */
+      listAt: number | undefined;
+      /** When to compare with the agents' reports; undefined when these agree. */
       settlesAt: number | undefined;
       running: Attempt['running'];
-      /** Why agents cannot be asked to look; undefined: they can. */
+      /** Why agents cannot list; undefined when they can. */
       waits: { reason: AwaitedReason; message: string } | undefined;
-      /** How the last look ended, if that was badly. */
+      /** The error of the last listing. */
       failure: { code: ErrorCode; message: string } | undefined;
-      /** When the origin was asked last with success. */
+      /** The last successful listing. */
       refreshedAt: number | undefined;
     };
 
-/** Reasons of `refused` and `away`, all of them. */
+/** Every reason of `refused` and `away`. */
 const awaited = [
   'ClusterNotFound',
   'ClusterAmbiguous',
@@ -66,14 +71,13 @@ const awaited = [
 ] as const;
 export type AwaitedReason = (typeof awaited)[number];
 
-/** The reason of a condition is about something outside of the agents. */
 export function isAwaited(reason: string): boolean {
   return awaited.some((one) => one === reason);
 }
 
 export type Assessed = Extract<Assessment, { state: 'assessed' }>;
 
-/** Agents report a change to one another within this time, milliseconds. */
+/** Agents learn of a change from one another within this time, ms. */
 const settleMs = 10_000;
 
 export function assess(dataset: Dataset, observed: ObservedDataset): Assessment {
@@ -109,7 +113,7 @@ export function conditionOf(dataset: Dataset, type: string): Condition | undefin
   return dataset.status?.conditions?.find((one) => one.type === type);
 }
 
-/** The condition holds, and was found for the present spec. */
+/** True when the condition holds for the present spec. */
 function holdsNow(dataset: Dataset, type: string): boolean {
   const condition = conditionOf(dataset, type);
   return condition?.status === 'True' && condition.observedGeneration === dataset.metadata.generation;
@@ -158,7 +162,7 @@ function refuseSecret(dataset: Dataset, { choice, secret, grantCommand }: Observ
   return { state: 'refused', cluster, about: 'secret', ...lack };
 }
 
-/** Why a Secret cannot be used. `kind`: of the source or mirror that it is for. */
+/** Why a Secret is unusable. `kind`: of its source or mirror. */
 export function secretLack(
   secret: Exclude<SecretView, { kind: 'found' }>,
   name: string,
@@ -197,7 +201,7 @@ function assessKnown(dataset: Dataset, observed: ObservedDataset, registration: 
   const lack = lackOf(present, registered, refreshAt !== undefined && refreshAt <= now);
   const sameCredentials = attempt?.credentials === credentialsDigest(registration.credentials);
   const running = attempt?.running !== undefined && sameCredentials;
-  // Other credentials are a new chance at once.
+  // New credentials need no delay.
   const notBefore = failed !== undefined && sameCredentials ? failed.at + retryDelayMs(failed.failures) : 0;
   const waits = waitsForUpgrade(dataset, observed);
   const wanted = waits !== undefined ? undefined : lack === undefined ? refreshAt : 0;
@@ -208,7 +212,7 @@ function assessKnown(dataset: Dataset, observed: ObservedDataset, registration: 
     present,
     registered,
     lack,
-    lookAt: running || wanted === undefined ? undefined : Math.max(wanted, notBefore),
+    listAt: running || wanted === undefined ? undefined : Math.max(wanted, notBefore),
     settlesAt,
     running: attempt?.running,
     waits,
@@ -217,7 +221,7 @@ function assessKnown(dataset: Dataset, observed: ObservedDataset, registration: 
   };
 }
 
-/** Agents of a release before mirrors, or before the layout of a hub cache, would leave them out, whichever of them looks. */
+/** Older agents ignore mirrors, or the layout of a hub cache, and any agent may do the listing. */
 function waitsForUpgrade({ spec }: Dataset, { agents }: ObservedDataset): Assessed['waits'] {
   const { withoutMirrors = [], withoutHubLayout = [] } = agents ?? {};
   const waitsFor = (nodes: readonly string[], lack: string): Assessed['waits'] => {
@@ -230,8 +234,8 @@ function waitsForUpgrade({ spec }: Dataset, { agents }: ObservedDataset): Assess
 }
 
 /**
- * The agents' answer, or the result of the last look while agents may not have heard of it. Agents that do not know the
- * dataset after that time have forgotten it: their store is new.
+ * The agents' report, or the result of the last listing until agents must have learned of it. Agents that then still
+ * lack the dataset have a new store.
  */
 function presentOf({ agents, now }: ObservedDataset, listed: { dataset: AgentDataset; at: number } | undefined) {
   const reported = agents?.dataset;
@@ -250,7 +254,7 @@ function lackOf(present: AgentDataset | undefined, registered: boolean, refresh:
   return refresh ? 'refresh' : undefined;
 }
 
-/** Of the last look; else, when this operator has not looked yet, as it was written or as agents report it. */
+/** The error of the last listing; before the first listing, the written or reported error. */
 function failureOf(
   dataset: Dataset,
   present: AgentDataset | undefined,
@@ -264,7 +268,7 @@ function failureOf(
     return { code: ready.reason, message: ready.message };
   }
   if (present?.state !== 'Failed') return undefined;
-  // Agents report no code. A dataset that has been listed before fails when its files are no longer there as listed.
+  // Agents report no code. A known manifest means that listed files have disappeared.
   return { code: present.manifest === '' ? 'Unavailable' : 'OriginChanged', message: present.message };
 }
 

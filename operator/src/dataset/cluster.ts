@@ -1,21 +1,20 @@
-/** A StorageCluster as a Dataset sees it. */
 export interface ClusterView {
   name: string;
-  /** Folders below which directory sources may lie. */
+  /** Directories below which directory sources may lie. */
   directoryPrefixes: readonly string[];
 }
 
 export type ClusterChoice =
   | { kind: 'found'; cluster: ClusterView }
-  /** `name`: the one that was asked for; undefined: there is none at all. */
+  /** `name`: the requested cluster; undefined when no cluster exists. */
   | { kind: 'missing'; name: string | undefined }
   | { kind: 'ambiguous'; names: string[] }
-  /** Another one is asked for than the one that has it. */
+  /** The spec names another cluster than the one that caches the Dataset. */
   | { kind: 'moved'; from: string; to: string };
 
 /**
- * The StorageCluster of a Dataset: the one it names, else the only one. `present` is the one that has it already:
- * a Dataset that names none stays there when a second StorageCluster appears.
+ * The named StorageCluster, else the only one. A Dataset without a reference stays with `present` when a second
+ * StorageCluster appears.
  */
 export function chooseCluster(
   named: string | undefined,

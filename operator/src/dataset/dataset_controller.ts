@@ -26,31 +26,28 @@ export interface DatasetControllerOptions {
   agents: Agents;
   datasets: Source<Dataset>;
   clusters: Source<StorageCluster>;
-  /** Projected by `usesOfVolume`, or to something that has it. */
+  /** The uses come from `usesOfVolume`. */
   volumes: Source<{ uses: Uses } | undefined>;
   /** Projected by `usesOfPod`. */
   pods: Source<Uses>;
-  /** Of any projection: only their names are asked. */
   nodes: Pick<Source<unknown>, 'keys' | 'synced'>;
   events: Pick<EventRecorder, 'eventFor'>;
   grant: SecretGrant;
   logger: Logger;
-  /** Milliseconds since the epoch. */
   now?: () => number;
-  /** How long what was read of Secrets counts; absent: as SecretReader has it. */
   secretTimes?: Pick<SecretReaderOptions, 'foundMs' | 'failedMs'>;
-  /** A deletion ends after this time though agents cannot be reached, milliseconds. */
+  /** A deletion ends after this time without agents, ms. */
   removalTimeoutMs?: number;
 }
 
-/** Runs the reconciler of Datasets, on the leader only, until the signal aborts. The reflectors run already. */
+/** Runs on the leader only, until the signal aborts. The reflectors must run already. */
 export async function runDatasetController(options: DatasetControllerOptions, signal: AbortSignal): Promise<void> {
   await new DatasetController(options).run(signal);
 }
 
 class DatasetController {
   readonly #options: DatasetControllerOptions;
-  /** Retries after conflicts with our own writes are many when hundreds of Datasets come at once. */
+  /** Hundreds of new Datasets cause many retries after conflicts with our own writes. */
   readonly #queue = new WorkQueue({ firstDelayMs: 100, longestDelayMs: 60_000, ratePerSecond: 100, burst: 500 });
   readonly #resolutions: Resolutions;
   readonly #reconciler: DatasetReconciler;
@@ -60,9 +57,15 @@ class DatasetController {
     this.#options = options;
     const { agents, logger, api, events, grant, now = () => epochMs(systemClock) } = options;
     const timeoutMs = options.removalTimeoutMs ?? 300_000;
-    this.#resolutions = new Resolutions({ agents, logger, now, atOnce: 32, changed: (key) => this.#queue.add(key) });
+    this.#resolutions = new Resolutions({
+      agents,
+      logger,
+      now,
+      maxConcurrent: 32,
+      changed: (key) => this.#queue.add(key),
+    });
     this.#users = new DatasetUsers((key) => {
-      // Only one that is being deleted waits for its users.
+      // Only a deletion waits for users.
       if (options.datasets.get(key)?.metadata.deletionTimestamp !== undefined) this.#queue.add(key);
     });
     this.#reconciler = new DatasetReconciler({
@@ -100,7 +103,7 @@ class DatasetController {
     const reconcile = reconcileObject({ reconciler, api, objects: datasets, events, logger });
     const queue = this.#queue;
     try {
-      // Without all users, or all nodes, a Dataset might go that is in use.
+      // An incomplete list of users or nodes could delete a Dataset in use.
       const reads = [nodes];
       await runController({ name: 'datasets', queue, workers: 16, watches, reads, first, reconcile, logger, signal });
     } finally {
@@ -111,16 +114,16 @@ class DatasetController {
   #ofCluster(name: string, before: StorageCluster | undefined, after: StorageCluster | undefined): string[] {
     const same = before !== undefined && after !== undefined;
     if (same && isDeepStrictEqual(clusterView(before), clusterView(after))) return [];
-    // Which cluster a Dataset without a reference belongs to depends on all of them.
+    // The choice for a Dataset without a reference depends on all clusters.
     return this.#keys(({ spec, status }) => {
       return spec.clusterRef === undefined || spec.clusterRef.name === name || status?.cluster === name;
     });
   }
 
   #reported(cluster: string, before: ClusterStatus | undefined, after: ClusterStatus | undefined): string[] {
-    // While no agent answered all may have been restarted, and no peer was left to ask for credentials.
+    // All agents may have restarted meanwhile, which loses the credentials.
     if (before?.connected !== after?.connected) return this.#credentialsLost(cluster, () => true);
-    // Agents that know mirrors now wait for nothing, and may have got credentials by way of one that drops those of mirrors.
+    // Upgraded agents end the wait, and may have got credentials through an agent that drops those of mirrors.
     const upgraded = sameNodesWithout(before, after, mirrorsFeature)
       ? []
       : this.#credentialsLost(cluster, ({ spec }) => (spec.mirrors ?? []).length > 0);
@@ -136,7 +139,7 @@ class DatasetController {
     return [...upgraded, ...laidOut, ...reported];
   }
 
-  /** The keys of these Datasets of a cluster, whose credentials are given again. */
+  /** Marks the credentials of matching Datasets of a cluster for another transfer. Returns their keys. */
   #credentialsLost(cluster: string, concerned: (dataset: Dataset) => boolean): string[] {
     const keys = this.#keys((dataset) => {
       const { spec, status } = dataset;

@@ -13,7 +13,7 @@ describe('the reconciler of Datasets', () => {
       },
       forget: (namespace, name) => void known.delete(`${namespace}/${name}`),
       staleInMs: () => 0,
-      lookAgainSoon: () => {},
+      retrySoon: () => {},
     };
     const reconciler = new DatasetReconciler({
       agents: { get: () => undefined },

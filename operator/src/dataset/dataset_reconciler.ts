@@ -32,24 +32,23 @@ export interface DatasetReconcilerOptions {
   agents: Pick<Agents, 'get'>;
   clusters(): readonly ClusterView[];
   users(key: string): readonly DatasetUser[];
-  secrets: Pick<SecretReader, 'get' | 'staleInMs' | 'lookAgainSoon' | 'forget'>;
+  secrets: Pick<SecretReader, 'get' | 'staleInMs' | 'retrySoon' | 'forget'>;
   grant: SecretGrant;
   resolutions: Pick<Resolutions, 'get' | 'start' | 'forget'>;
   removal: Removal;
   events: Pick<EventRecorder, 'eventFor'>;
-  /** Milliseconds since the epoch. */
   now(): number;
 }
 
 type SecretsView = Pick<ObservedDataset, 'secret' | 'secretStaleInMs' | 'unusableSecrets' | 'unavailableSecret'>;
 
-/** How soon users are looked at again: their going brings the Dataset back by itself. */
+/** A fallback: the end of a use starts a pass, ms. */
 const inUseMs = 60_000;
 const maxClaimsListed = 10;
-/** Between two writes of figures that change all the time, milliseconds. */
+/** The least time between two writes of changing figures, ms. */
 const figuresMs = 5_000;
 
-/** Registers Datasets at the agents of their clusters, and reports in their status what the agents say. */
+/** Registers Datasets at the agents of their clusters, and reports their state. */
 export class DatasetReconciler implements ObjectReconciler<Dataset, ObservedDataset, DatasetAction> {
   readonly type: ResourceType<Dataset> = datasets;
   readonly progressReasons = ['Listing', 'AgentsUnavailable', 'AgentsTooOld'];
@@ -58,9 +57,9 @@ export class DatasetReconciler implements ObjectReconciler<Dataset, ObservedData
   readonly status = (dataset: Dataset, pass: Pass<ObservedDataset, DatasetAction>) => statusOf(dataset, pass.observed);
   readonly #options: DatasetReconcilerOptions;
   readonly #written: WrittenFigures<Dataset>;
-  /** Credentials given to agents, as digests, by the Dataset's key. */
+  /** Digests of credentials at agents, by the Dataset's key. */
   readonly #sent = new Map<string, NonNullable<ObservedDataset['sent']>>();
-  /** Names of the Secrets that were read last, by the Dataset's key. */
+  /** Secrets of the last pass, by the Dataset's key. */
   readonly #secretNames = new Map<string, ReadonlySet<string>>();
 
   constructor(options: DatasetReconcilerOptions) {
@@ -96,12 +95,12 @@ export class DatasetReconciler implements ObjectReconciler<Dataset, ObservedData
   async apply(action: DatasetAction, dataset: Dataset, signal: AbortSignal): Promise<void> {
     const key = objectKey(dataset);
     switch (action.kind) {
-      case 'giveUp':
+      case 'abort':
         return this.#options.resolutions.forget(key);
-      case 'look': {
-        // The look carries them.
+      case 'list': {
+        // The listing carries the credentials.
         const { credentials } = action.registration;
-        if (credentials !== undefined) this.#noteSent(key, credentialsDigest(credentials));
+        if (credentials !== undefined) this.#recordSent(key, credentialsDigest(credentials));
         return this.#options.resolutions.start(key, action.registration);
       }
       case 'event':
@@ -111,7 +110,7 @@ export class DatasetReconciler implements ObjectReconciler<Dataset, ObservedData
     }
   }
 
-  /** Claims and pods that use it keep it readable; then agents forget it. Ends although they cannot be reached. */
+  /** Waits for claims and pods, then has agents forget the Dataset. Ends after a timeout without agents. */
   async cleanUp(dataset: Dataset, signal: AbortSignal): Promise<CleanUpResult> {
     const { users, removal, clusters, resolutions, events } = this.#options;
     const key = objectKey(dataset);
@@ -138,13 +137,12 @@ export class DatasetReconciler implements ObjectReconciler<Dataset, ObservedData
     return 'done';
   }
 
-  /** Agents may have lost the credentials of the Dataset: they are given again in its next pass. */
+  /** Agents may have lost the credentials; the next pass sends them again. */
   credentialsLost(key: string): void {
     const sent = this.#sent.get(key);
     if (sent !== undefined) this.#sent.set(key, { ...sent, at: 0 });
   }
 
-  /** The Dataset is gone: nothing is kept of it. */
   forget(key: string, { metadata }: Dataset): void {
     this.#options.resolutions.forget(key);
     this.#written.forget(key);
@@ -152,7 +150,7 @@ export class DatasetReconciler implements ObjectReconciler<Dataset, ObservedData
     this.#needsSecrets(key, metadata.namespace ?? '', new Set());
   }
 
-  /** Forgets Secrets that only this Dataset needed before; another Dataset that needs one has it read again. */
+  /** Forgets Secrets that this Dataset no longer needs; other users read them again. */
   #needsSecrets(key: string, namespace: string, names: ReadonlySet<string>): void {
     for (const before of this.#secretNames.get(key) ?? []) {
       if (!names.has(before)) this.#options.secrets.forget(namespace, before);
@@ -177,10 +175,10 @@ export class DatasetReconciler implements ObjectReconciler<Dataset, ObservedData
     );
     const { view, unusable, unavailable } = joinSecrets(readings);
     if (view.kind === 'keysMissing' && spec.secretRef !== undefined) {
-      secrets.lookAgainSoon(namespace, spec.secretRef.name);
+      secrets.retrySoon(namespace, spec.secretRef.name);
     }
     for (const { view: lacks, name } of unusable) {
-      if (lacks.kind === 'keysMissing') secrets.lookAgainSoon(namespace, name);
+      if (lacks.kind === 'keysMissing') secrets.retrySoon(namespace, name);
     }
     const staleInMs = Math.min(...named.map(({ name }) => secrets.staleInMs(namespace, name)));
     return {
@@ -191,25 +189,25 @@ export class DatasetReconciler implements ObjectReconciler<Dataset, ObservedData
     };
   }
 
-  /** Agents that do not take them go on with those they have: the Dataset is as Ready as it was. */
+  /** A refusal leaves the agents with the earlier credentials, so the Dataset stays Ready. */
   async #sendCredentials(key: string, registration: Registration, signal: AbortSignal): Promise<void> {
     const { cluster, name, credentials = noCredentials } = registration;
     const digest = credentialsDigest(credentials);
     try {
-      // An agent that does not know those of mirrors would hand on the others alone.
+      // An agent without this feature would drop the credentials of mirrors.
       const options = { signal, ...(credentials.mirrors === undefined ? {} : { feature: mirrorsFeature }) };
       await this.#options.agents.get(cluster)?.call('setCredentials', { dataset: name, credentials }, options);
-      this.#noteSent(key, digest);
+      this.#recordSent(key, digest);
     } catch (thrown) {
       this.#sent.set(key, { digest, at: this.#options.now(), refusal: HearthError.from(thrown) });
     }
   }
 
-  #noteSent(key: string, digest: string): void {
+  #recordSent(key: string, digest: string): void {
     this.#sent.set(key, { digest, at: this.#options.now() });
   }
 
-  /** On the claims themselves, where their owners look. */
+  /** Events on claims reach their owners. */
   #reportClaims(dataset: Dataset, users: readonly DatasetUser[]): void {
     const message = `Dataset ${objectKey(dataset)} is being deleted: this claim stays readable until the claim is deleted too`;
     for (const { namespace, name, uid } of claimsOf(users, maxClaimsListed)) {

@@ -5,7 +5,7 @@ const maxNodes = 500;
 const maxWarnings = 20;
 const longestWarning = 1024;
 
-/** Figures that stay as long as the revision. */
+/** Figures that are constant for a revision. */
 export function figuresOf({ revision, manifest, files, bytes, warnings }: AgentDataset): Partial<DatasetStatus> & {
   manifest: string;
 } {
@@ -20,7 +20,7 @@ export function figuresOf({ revision, manifest, files, bytes, warnings }: AgentD
   };
 }
 
-/** Figures that change all the time: the places of its bytes. */
+/** The changing figures: residency of the bytes. */
 export function residencyOf({ bytes, residency }: AgentDataset) {
   const nodes = residency
     .filter(({ residentBytes }) => residentBytes > 0n)
@@ -38,21 +38,21 @@ export function residencyOf({ bytes, residency }: AgentDataset) {
   };
 }
 
-/** Rounded down, so that 100 is said of what is complete only. Nothing is complete everywhere, but on no node yet. */
+/** Rounded down, so only a complete copy reports 100. An empty Dataset is complete on nodes with a report. */
 function percentOf(part: bigint, whole: bigint): number {
   if (whole === 0n) return part > 0n ? 100 : 0;
   const percent = (part * 100n) / whole;
   return Number(percent > 100n ? 100n : percent);
 }
 
-/** JSON's integers end at 8 PiB; what is larger is written as that. */
+/** Clamps to the largest safe integer, 8 PiB. */
 function count(value: bigint): number {
   return Number(value > BigInt(Number.MAX_SAFE_INTEGER) ? BigInt(Number.MAX_SAFE_INTEGER) : value);
 }
 
 /**
- * Nothing that a status shows differs. Written out, as it is asked of every Dataset after every message of the agents,
- * and hundreds of Datasets on hundreds of nodes have a hundred thousand figures.
+ * True when no shown figure differs. Compares by hand, since hundreds of Datasets on hundreds of nodes make this call
+ * frequent and large.
  */
 export function isSameReport(a: AgentDataset | undefined, b: AgentDataset | undefined): boolean {
   if (a === undefined || b === undefined) return a === b;
@@ -76,13 +76,13 @@ export function isSameReport(a: AgentDataset | undefined, b: AgentDataset | unde
   );
 }
 
-/** The same ones are put aside. Why, they say in other words every time. */
+/** Compares the sources, whose texts after the colon vary. */
 function sameSources(a: readonly string[], b: readonly string[]): boolean {
   const placeOf = (text: string) => text.slice(0, text.indexOf(': '));
   return a.length === b.length && a.every((text, index) => placeOf(text) === placeOf(b[index] ?? ''));
 }
 
-/** The figures in a status that change all the time. */
+/** The changing figures of a status, as one text. */
 export function writtenFigures({ status }: Dataset): string {
   const { residentBytes, percent, nodes, residency, conditions } = status ?? {};
   const listing = conditions?.find((one) => one.type === 'Ready' && one.reason === 'Listing')?.message;

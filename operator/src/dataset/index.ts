@@ -1,3 +1,3 @@
-/** Datasets: registered at the agents of their cluster, with credentials, and their state written to the status. */
+/** Datasets: registers them at the agents of their cluster and writes their status. */
 export { runDatasetController } from './dataset_controller.ts';
 export { type Uses, usesOfPod, usesOfVolume } from './users.ts';

@@ -2,18 +2,17 @@ import { Credentials, type MirrorCredentials } from '@hearth/common/generated/he
 import { type DatasetMirror, type DatasetSpec, type SourceKind, sourceKind } from '@hearth/common/resources';
 import { credentialsOf, type SecretReading } from '../secrets/index.ts';
 import type { SecretView } from './observation.ts';
-import { noCredentials } from './registration.ts';
-import { mirrorOf } from './source.ts';
+import { mirrorOf, noCredentials } from './registration.ts';
 
-/** A Secret that a Dataset names, and what its credentials are for. */
+/** A Secret of a Dataset's source or mirror. */
 export interface NamedSecret {
   name: string;
   kind: SourceKind;
-  /** Undefined: the source. */
+  /** Undefined for the source. */
   mirror: DatasetMirror | undefined;
 }
 
-/** In the order of the spec, that of the source first. */
+/** The source's Secret first. */
 export function namedSecrets({ source, secretRef, mirrors = [] }: DatasetSpec): NamedSecret[] {
   const first = secretRef === undefined ? [] : [{ name: secretRef.name, kind: sourceKind(source), mirror: undefined }];
   const others = mirrors.flatMap((mirror): NamedSecret[] =>
@@ -22,19 +21,19 @@ export function namedSecrets({ source, secretRef, mirrors = [] }: DatasetSpec): 
   return [...first, ...others];
 }
 
-/** A Secret of a mirror that cannot be used: the mirror is not read then, and nothing else suffers. */
+/** A mirror's unusable Secret, which excludes only that mirror. */
 export interface UnusableSecret extends NamedSecret {
   view: Exclude<SecretView, { kind: 'found' }>;
 }
 
 /**
- * Of the source's Secret what it is; where that is found, or there is none, the credentials that all hold together. A mirror
- * whose Secret cannot be used is among them without credentials, so that agents read it by no other identity.
+ * The source's Secret, or all credentials together once it is found or absent. A mirror with an unusable Secret stays
+ * in the list without credentials, so that agents read it under no other identity.
  */
 export function joinSecrets(readings: readonly (NamedSecret & { reading: SecretReading })[]): {
   view: SecretView;
   unusable: readonly UnusableSecret[];
-  /** The name of the Secret that cannot be read now. */
+  /** The Secret that is temporarily unreadable. */
   unavailable?: string;
 } {
   let first: Credentials = Credentials.fromPartial(noCredentials);
@@ -48,7 +47,7 @@ export function joinSecrets(readings: readonly (NamedSecret & { reading: SecretR
       first = view.credentials;
       continue;
     }
-    // Not known now: what agents were given stands, as with the source's.
+    // As with the source, agents keep the earlier credentials.
     if (view.kind === 'unavailable') return { view, unusable: [], unavailable: named.name };
     if (view.kind !== 'found') unusable.push({ ...named, view });
     const credentials = view.kind === 'found' ? view.credentials : undefined;

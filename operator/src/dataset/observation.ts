@@ -5,42 +5,38 @@ import type { ClusterChoice } from './cluster.ts';
 import type { UnusableSecret } from './named_secrets.ts';
 import type { Attempt } from './resolutions.ts';
 
-/** The agents' reports on a Dataset. */
 export interface AgentsView {
-  /** False: no agent answers now, and the rest is what was known before. */
+  /** False while no agent answers; the rest is the last report. */
   connected: boolean;
   dataset: AgentDataset | undefined;
-  /** Nodes whose agents are of a release that knows no mirrors. */
+  /** Nodes whose agents do not support mirrors. */
   withoutMirrors?: readonly string[];
-  /** Nodes whose agents are of a release that lists a hub as files, whatever its layout. */
+  /** Nodes whose agents ignore the layout of a hub. */
   withoutHubLayout?: readonly string[];
-  /** No agent knows mirrors: credentials of mirrors would be lost with whichever of them takes them. */
+  /** True when every agent would drop credentials of mirrors. */
   noneTakesMirrors?: boolean;
 }
 
-/** A Secret as far as it matters here: found ones as the credentials in them. */
 export type SecretView = Exclude<SecretReading, { kind: 'found' }> | CredentialsChoice;
 
-/** Everything that a pass over a Dataset needs to know, read once. */
+/** Everything that one pass reads. Times are milliseconds since the epoch. */
 export interface ObservedDataset {
-  /** Milliseconds since the epoch. */
   now: number;
   choice: ClusterChoice;
-  /** Undefined: the Dataset names no Secret. Else the source's, or what all of them hold together. */
+  /** Undefined without named Secrets; else the source's Secret, or all credentials together. */
   secret: SecretView | undefined;
-  /** Whose Secret `unavailable` is about; absent: the source's. */
+  /** The Secret that `unavailable` is about; absent for the source's. */
   unavailableSecret?: string;
-  /** Secrets of mirrors that cannot be used. */
   unusableSecrets?: readonly UnusableSecret[];
-  /** Milliseconds until the Secret is read again. */
+  /** Time until the next read of the Secret, ms. */
   secretStaleInMs: number;
-  /** By which an administrator allows the Secret to be read. */
+  /** The command that allows the operator to read the Secret. */
   grantCommand: string;
-  /** Undefined: no agent of the cluster has answered yet. */
+  /** Undefined before the first answer. */
   agents: AgentsView | undefined;
   attempt: Attempt | undefined;
-  /** Credentials that the agents were given last by this operator; `refusal`: why they did not take them. */
+  /** The last credentials sent; `refusal` holds the agents' error. */
   sent: { digest: string; at: number; refusal?: HearthError } | undefined;
-  /** Milliseconds for which figures that change all the time stay as they were written last. */
+  /** How long changing figures stay as written, ms. */
   holdMs: number;
 }

@@ -26,7 +26,7 @@ const kindsOf = (...given: Parameters<typeof plan>) => plan(...given).map((actio
 describe('plan for a Dataset', () => {
   it('looks at the origin of one that agents do not know', () => {
     const [action] = plan(fresh, observed());
-    assert.ok(action?.kind === 'look');
+    assert.ok(action?.kind === 'list');
     const { name, cluster, include, source } = action.registration;
     assert.deepEqual([name, cluster, include], ['team.llama', 'main', []]);
     assert.equal(source.kind?.$case, 'hub');
@@ -42,15 +42,13 @@ describe('plan for a Dataset', () => {
     ];
     for (const refused of refusals) assert.deepEqual(plan(fresh, refused), []);
     const running = attempt({ running: { filesListed: 1n, bytesListed: 1n } });
-    assert.deepEqual(kindsOf(fresh, observed({ choice: { kind: 'missing', name: 'x' }, attempt: running })), [
-      'giveUp',
-    ]);
+    assert.deepEqual(kindsOf(fresh, observed({ choice: { kind: 'missing', name: 'x' }, attempt: running })), ['abort']);
   });
 
   it('refuses directories before any agent is asked', () => {
     const outside = dataset({ source: { directory: { path: '/etc' } } });
     assert.deepEqual(plan(outside, observed()), []);
-    assert.deepEqual(kindsOf(dataset({ source: { directory: { path: '/data/x' } } }), observed()), ['look']);
+    assert.deepEqual(kindsOf(dataset({ source: { directory: { path: '/data/x' } } }), observed()), ['list']);
   });
 
   it('waits for agents and for a Secret that cannot be read now', () => {
@@ -73,13 +71,13 @@ describe('plan for a Dataset', () => {
 
   it('looks again when the spec has changed, the store is new, or files are not as listed', () => {
     const agents = { connected: true, dataset: agentDataset() };
-    assert.deepEqual(kindsOf(dataset({ include: ['*.bin'] }, readyStatus(), 2), observed({ agents })), ['look']);
+    assert.deepEqual(kindsOf(dataset({ include: ['*.bin'] }, readyStatus(), 2), observed({ agents })), ['list']);
     const settled = dataset({}, readyStatus());
-    assert.deepEqual(kindsOf(settled, observed()), ['look']);
+    assert.deepEqual(kindsOf(settled, observed()), ['list']);
     const changed = agentDataset({ state: 'Failed', message: 'differs' });
-    assert.deepEqual(kindsOf(settled, observed({ agents: { connected: true, dataset: changed } })), ['look']);
+    assert.deepEqual(kindsOf(settled, observed({ agents: { connected: true, dataset: changed } })), ['list']);
     const listing = agentDataset({ state: 'Resolving', manifest: '' });
-    assert.deepEqual(kindsOf(settled, observed({ agents: { connected: true, dataset: listing } })), ['look']);
+    assert.deepEqual(kindsOf(settled, observed({ agents: { connected: true, dataset: listing } })), ['list']);
   });
 
   it('gives agents ten seconds to notify one another of what was found', () => {
@@ -88,28 +86,28 @@ describe('plan for a Dataset', () => {
       attempt({ outcome: { kind: 'listed', dataset: agentDataset(), at: now - agoMs } });
     assert.deepEqual(plan(settled, observed({ attempt: listed(9_000) })), []);
     assert.equal(requeueAfterMs(settled, observed({ attempt: listed(9_000) })), 2_000);
-    assert.deepEqual(kindsOf(settled, observed({ attempt: listed(10_000) })), ['look']);
+    assert.deepEqual(kindsOf(settled, observed({ attempt: listed(10_000) })), ['list']);
   });
 
   it('tries a failed origin later and later, at most every five minutes', () => {
     assert.deepEqual([1, 2, 3, 8, 9, 100].map(retryDelayMs), [2_000, 4_000, 8_000, 256_000, 300_000, 300_000]);
     assert.deepEqual(plan(fresh, observed({ attempt: attempt({ outcome: failed(7_000, 3) }) })), []);
     assert.equal(requeueAfterMs(fresh, observed({ attempt: attempt({ outcome: failed(7_000, 3) }) })), 2_000);
-    assert.deepEqual(kindsOf(fresh, observed({ attempt: attempt({ outcome: failed(8_000, 3) }) })), ['look']);
+    assert.deepEqual(kindsOf(fresh, observed({ attempt: attempt({ outcome: failed(8_000, 3) }) })), ['list']);
   });
 
   it('tries at once with other credentials or another choice of files', () => {
     const outcome = failed(0, 9);
     const other = attempt({ outcome }, withSecret, { ...token, token: 'hf_old' });
-    assert.deepEqual(kindsOf(withSecret, observed({ attempt: other, secret: found, sent: undefined })), ['look']);
+    assert.deepEqual(kindsOf(withSecret, observed({ attempt: other, secret: found, sent: undefined })), ['list']);
     const patterns = dataset({ include: ['a'] }, undefined, 2);
-    assert.deepEqual(kindsOf(patterns, observed({ attempt: attempt({ outcome }) })), ['look']);
+    assert.deepEqual(kindsOf(patterns, observed({ attempt: attempt({ outcome }) })), ['list']);
   });
 
   it('refreshes in its interval, and not sooner after a failure than the back-off says', () => {
     const agents = { connected: true, dataset: agentDataset() };
     const every = (interval: string) => dataset({ refresh: { interval } }, readyStatus());
-    assert.deepEqual(kindsOf(every('60s'), observed({ agents })), ['look']);
+    assert.deepEqual(kindsOf(every('60s'), observed({ agents })), ['list']);
     assert.deepEqual(plan(every('61s'), observed({ agents })), []);
     assert.equal(requeueAfterMs(every('90s'), observed({ agents })), 31_000);
     const tried = attempt({ outcome: failed(1_000, 2) });
@@ -194,6 +192,6 @@ describe('plan for a Dataset', () => {
 
   it('looks when it was refused before and no longer is', () => {
     const refused = { conditions: [written('Ready', 'False', 'SecretNotFound'), written('Registered', 'False', 'x')] };
-    assert.deepEqual(kindsOf(dataset({ secretRef: { name: 's' } }, refused), observed({ secret: found })), ['look']);
+    assert.deepEqual(kindsOf(dataset({ secretRef: { name: 's' } }, refused), observed({ secret: found })), ['list']);
   });
 });

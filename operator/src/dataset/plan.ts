@@ -5,41 +5,39 @@ import type { ObservedDataset } from './observation.ts';
 import { credentialsDigest, noCredentials, type Registration, withoutMirrors } from './registration.ts';
 
 export type DatasetAction =
-  /** Has the origin listed, beside the reconciler. */
-  | { kind: 'look'; registration: Registration }
-  /** Gives agents the credentials of a dataset that they know. */
+  /** Has agents list the origin in the background. */
+  | { kind: 'list'; registration: Registration }
+  /** Updates the credentials of a known dataset. */
   | { kind: 'sendCredentials'; registration: Registration }
-  /** Something that people should see though Ready stays what it is. */
   | { kind: 'event'; type: 'Normal' | 'Warning'; reason: string; message: string }
-  /** Gives up what is under way: the Dataset is refused now. */
-  | { kind: 'giveUp' };
+  /** Ends a running listing. */
+  | { kind: 'abort' };
 
-/** Agents that were all restarted at once have forgotten credentials: they are given again after this time. */
+/** Agents forget credentials when all restart, so the operator sends them again after this time, ms. */
 export const resendMs = 300_000;
-/** Agents that did not take them get them again after this. */
+/** The retry after a refusal, ms. */
 const refusedMs = 10_000;
 
-/** Pure. */
 export function plan(dataset: Dataset, observed: ObservedDataset): DatasetAction[] {
   const assessment = assess(dataset, observed);
   switch (assessment.state) {
     case 'refused':
-      return observed.attempt?.running === undefined ? [] : [{ kind: 'giveUp' }];
+      return observed.attempt?.running === undefined ? [] : [{ kind: 'abort' }];
     case 'away':
       return [];
     case 'assessed': {
-      const { registration, present, lookAt } = assessment;
+      const { registration, present, listAt } = assessment;
       const actions = eventsOf(dataset, assessment);
       if (present !== undefined && credentialsDue(observed, registration)) {
         actions.push({ kind: 'sendCredentials', registration });
       }
-      if (lookAt !== undefined && lookAt <= observed.now) actions.push({ kind: 'look', registration });
+      if (listAt !== undefined && listAt <= observed.now) actions.push({ kind: 'list', registration });
       return actions;
     }
   }
 }
 
-/** Empty credentials go only to agents that had some from this operator. */
+/** Sends empty credentials only to replace others. */
 function credentialsDue(observed: ObservedDataset, { credentials }: Registration): boolean {
   if (isWithheld(observed)) return false;
   const { sent, now } = observed;
@@ -48,7 +46,7 @@ function credentialsDue(observed: ObservedDataset, { credentials }: Registration
   return sent === undefined || sent.digest !== digest || now >= resendAt(sent);
 }
 
-/** Just mirrors have credentials, and no agent takes these: that there are none is not sent in their place. */
+/** True when only mirrors have credentials and no agent supports mirrors; sending empty ones instead would be wrong. */
 function isWithheld({ agents, secret }: ObservedDataset): boolean {
   if (agents?.noneTakesMirrors !== true || secret?.kind !== 'found' || secret.credentials.mirrors === undefined)
     return false;
@@ -59,7 +57,7 @@ function resendAt(sent: NonNullable<ObservedDataset['sent']>): number {
   return sent.at + (sent.refusal === undefined ? resendMs : refusedMs);
 }
 
-/** Events beyond changes of Ready: another revision, and an origin that could not be asked for one. */
+/** Events beside those of Ready: a new revision, and a failed refresh. */
 function eventsOf({ status, spec }: Dataset, { present, registered, failure }: Assessed): DatasetAction[] {
   if (!registered || present === undefined) return [];
   const actions: DatasetAction[] = [];
@@ -76,7 +74,7 @@ function eventsOf({ status, spec }: Dataset, { present, registered, failure }: A
   return actions;
 }
 
-/** Pure. When the passing of time alone changes what is to be done, milliseconds from now; undefined: never. */
+/** Pure. Milliseconds until time alone changes the plan; undefined for never. */
 export function requeueAfterMs(dataset: Dataset, observed: ObservedDataset): number | undefined {
   const { now, sent } = observed;
   const assessment = assess(dataset, observed);
@@ -87,11 +85,11 @@ export function requeueAfterMs(dataset: Dataset, observed: ObservedDataset): num
   }
   if (observed.holdMs > 0) times.push(now + observed.holdMs);
   if (assessment.state === 'assessed') {
-    const { lookAt, settlesAt } = assessment;
-    // A look that is due now was begun in this pass, and calls when it ends.
-    if (lookAt !== undefined && lookAt > now) times.push(lookAt);
+    const { listAt, settlesAt } = assessment;
+    // This pass starts a due listing, whose end starts another.
+    if (listAt !== undefined && listAt > now) times.push(listAt);
     if (settlesAt !== undefined) times.push(settlesAt);
   }
-  // Timers of the runtime are not exact: a second more saves a pass that comes too early.
+  // Timers may fire early; a second more saves a useless pass.
   return times.length === 0 ? undefined : Math.max(0, Math.min(...times) - now) + 1_000;
 }

@@ -6,46 +6,44 @@ import { noCredentials } from './registration.ts';
 
 export interface RemovalOptions {
   agents: Pick<Agents, 'get'>;
-  /** Names of the nodes that there are: mounts of nodes that were deleted keep no Dataset. */
+  /** Names of all nodes: mounts of deleted nodes keep no Dataset. */
   nodes(): string[];
-  /** Milliseconds since the epoch. */
   now(): number;
-  /** A deletion waits this long for agents that cannot be reached, then it ends without them. */
+  /** A deletion ends after this time without agents, ms. */
   timeoutMs: number;
   /**
-   * The same for agents that say it is in use though no claim and no pod is left, as when a node went away for good with
-   * its mounts. Absent: an hour.
+   * The same for agents that report a use without any claim or pod, such as mounts of a lost node. Default: an hour.
    */
   inUseTimeoutMs?: number;
 }
 
 export type RemovalResult =
   | { kind: 'removed' }
-  /** Agents cannot be reached, or cannot let it go, and could not for the whole timeout of the deletion. */
+  /** The timeout passed without an answer or while in use. */
   | { kind: 'abandoned'; message: string }
   | { kind: 'waits'; message: string; inUse: boolean; retryMs: number };
 
 const callMs = 60_000;
-/** A pod's volumes go a moment after the pod when it is deleted without grace. */
+/** The kubelet unmounts volumes shortly after the deletion of a pod without grace. */
 const firstInUseMs = 2_000;
 const inUseMs = 10_000;
 const soonMs = 30_000;
 const unreachableMs = 15_000;
 const longestInUseMs = 3_600_000;
 
-/** Takes deleted Datasets out of the agents. */
+/** Removes deleted Datasets from the agents. */
 export class Removal {
   readonly #options: RemovalOptions;
-  /** Since when agents have not answered, by the Dataset's uid. */
+  /** Since when agents do not answer, by uid. */
   readonly #waiting = new Map<string, number>();
-  /** Since when they say that it is in use. */
+  /** Since when agents report a use, by uid. */
   readonly #inUse = new Map<string, number>();
 
   constructor(options: RemovalOptions) {
     this.#options = options;
   }
 
-  /** Idempotent. Agents drop the bytes too, but for what other datasets share. Does not throw. */
+  /** Idempotent. Agents drop all bytes that no other dataset shares. Does not throw. */
   async remove(dataset: Dataset, cluster: string, signal: AbortSignal): Promise<RemovalResult> {
     const { metadata } = dataset;
     const uid = metadata.uid ?? '';
@@ -75,7 +73,7 @@ export class Removal {
       await agents.call('removeDataset', { name, evict: true, nodes: [] }, options).catch(ignoring('NotFound'));
     } catch (thrown) {
       if (HearthError.from(thrown).code !== 'InUse') throw thrown;
-      // Perhaps by a node that is no more, of which agents alone cannot know that it is not coming back.
+      // A deleted node may hold the use, which agents alone cannot know.
       const request = { name, evict: true, nodes: this.#options.nodes() };
       await agents.call('removeDataset', request, options).catch(ignoring('NotFound'));
     }
@@ -85,7 +83,7 @@ export class Removal {
       .catch(ignoring('NotFound'));
   }
 
-  /** Asked only when nothing in Kubernetes uses it. What agents keep then is theirs: bytes in use are not dropped. */
+  /** Called only when nothing in Kubernetes uses the Dataset. Agents keep bytes in use. */
   #stillInUse(uid: string, cluster: string, error: HearthError): RemovalResult {
     const { inUseTimeoutMs = longestInUseMs } = this.#options;
     if (!this.#isOver(this.#inUse, uid, inUseTimeoutMs)) {
@@ -104,7 +102,7 @@ export class Removal {
     return { kind: 'abandoned', message };
   }
 
-  /** True when the condition has held for this time. Forgets all times then, as the Dataset goes. */
+  /** True when the condition has held for this time; then forgets the Dataset. */
   #isOver(since: Map<string, number>, uid: string, timeoutMs: number): boolean {
     const now = this.#options.now();
     const began = since.get(uid) ?? now;

@@ -3,7 +3,7 @@ import { HearthError, silentLogger } from '@hearth/common';
 import type { AddDatasetProgress, AddDatasetRequest } from '@hearth/common/generated/hearth/v1/control.ts';
 import { registrationOf } from './assessment.ts';
 import { noCredentials } from './registration.ts';
-import { Resolutions } from './resolutions.ts';
+import { ListingPlaces, Resolutions } from './resolutions.ts';
 import { FakeAgents } from './testing/fake_agents.ts';
 import { agentDataset, dataset } from './testing/fixtures.ts';
 
@@ -18,7 +18,7 @@ describe('looks at origins', () => {
 
   const registration = (include: string[] = []) => registrationOf(dataset({ include }), 'main', undefined);
   const settle = () => new Promise((resolve) => setImmediate(resolve));
-  const start = (atOnce = 10) => {
+  const start = (maxConcurrent = 10) => {
     changes = [];
     listings = [];
     agents = new FakeAgents('main', async function* (request, signal) {
@@ -39,7 +39,7 @@ describe('looks at origins', () => {
     });
     agents.connect();
     const changed = (key: string) => void changes.push(key);
-    resolutions = new Resolutions({ agents, changed, logger: silentLogger, now: () => 1000, atOnce });
+    resolutions = new Resolutions({ agents, changed, logger: silentLogger, now: () => 1000, maxConcurrent });
   };
 
   it('report how far they are and how they ended', async () => {
@@ -145,5 +145,29 @@ describe('looks at origins', () => {
     listings[0]?.next({ dataset: agentDataset() });
     await settle();
     assert.deepEqual(changes, []);
+  });
+});
+
+describe('places for listings', () => {
+  it('are given in order, and to one namespace three of four at most', async () => {
+    const places = new ListingPlaces(4);
+    const had: string[] = [];
+    const take = (name: string) => void places.take(name.slice(0, 1)).then(() => had.push(name));
+    const settle = () => new Promise((resolve) => setImmediate(resolve));
+    for (const name of ['a1', 'a2', 'a3', 'a4', 'b1', 'b2', 'a5']) take(name);
+    await settle();
+    assert.deepEqual(had.splice(0), ['a1', 'a2', 'a3', 'b1']);
+    places.give('b');
+    await settle();
+    assert.deepEqual(had.splice(0), ['b2'], 'a4 came first, but its namespace has its share');
+    places.give('a');
+    await settle();
+    assert.deepEqual(had.splice(0), ['a4']);
+    places.give('b');
+    await settle();
+    assert.deepEqual(had.splice(0), []);
+    places.give('a');
+    await settle();
+    assert.deepEqual(had.splice(0), ['a5']);
   });
 });

@@ -2,7 +2,6 @@ import { HearthError, type Logger } from '@hearth/common';
 import type { Dataset, Source } from '@hearth/common/generated/hearth/v1/control.ts';
 import { splitKey } from '@hearth/common/kubernetes';
 import type { Agents } from '../agents/index.ts';
-import { ListingPlaces } from './listing_places.ts';
 import {
   choiceOf,
   credentialsDigest,
@@ -12,44 +11,38 @@ import {
   type Registration,
 } from './registration.ts';
 
-/** The last look at a Dataset's origin, of which this operator knows. */
+/** The last listing of an origin by this operator. */
 export interface Attempt {
-  /** The choice, as `choiceOf` gives it, and the credentials of the look. */
+  /** See `choiceOf` and `credentialsDigest`. */
   choice: string;
   credentials: string;
   running: { filesListed: bigint; bytesListed: bigint } | undefined;
-  /** How it ended; while it runs, how the one before for the same choice ended. */
+  /** The result of this listing, or of the one before while this one runs. */
   outcome: { kind: 'listed'; dataset: Dataset; at: number } | Failure | undefined;
 }
 
 export interface Failure {
   kind: 'failed';
   error: HearthError;
-  /** Milliseconds since the epoch. */
   at: number;
-  /** In a row. */
+  /** Consecutive failures. */
   failures: number;
 }
 
 export interface ResolutionsOptions {
   agents: Agents;
-  /** Called after every change of an attempt. */
   changed(key: string): void;
   logger: Logger;
-  /** Milliseconds since the epoch. */
   now(): number;
-  /** Looks at the same time, of which one namespace has three of four at most. */
-  atOnce: number;
+  /** Limit of concurrent listings; see ListingPlaces. */
+  maxConcurrent: number;
 }
 
-/** The largest origins need minutes to be listed. */
+/** The largest origins take minutes. */
 const longestMs = 2 * 3_600_000;
 const removalMs = 60_000;
 
-/**
- * Looks at origins, by way of the agents, beside the reconcilers: these only start looks and read how they stand,
- * so that slow origins keep no worker from its work. One look a Dataset at a time.
- */
+/** Has agents list origins in the background, so that slow origins block no worker. One listing a Dataset at a time. */
 export class Resolutions {
   readonly #options: ResolutionsOptions;
   readonly #attempts = new Map<string, Attempt>();
@@ -58,14 +51,14 @@ export class Resolutions {
 
   constructor(options: ResolutionsOptions) {
     this.#options = options;
-    this.#places = new ListingPlaces(options.atOnce);
+    this.#places = new ListingPlaces(options.maxConcurrent);
   }
 
   get(key: string): Attempt | undefined {
     return this.#attempts.get(key);
   }
 
-  /** Nothing happens when the same look is under way; another one is given up for it. */
+  /** Keeps a running listing of the same registration, and aborts one of another. */
   start(key: string, registration: Registration): void {
     const choice = choiceOf(registration);
     const credentials = credentialsDigest(registration.credentials);
@@ -82,14 +75,13 @@ export class Resolutions {
     void this.#run(key, registration, stop.signal);
   }
 
-  /** Gives a look up and forgets how earlier ones ended. */
+  /** Aborts the listing and forgets earlier results. */
   forget(key: string): void {
     this.#stops.get(key)?.abort();
     this.#stops.delete(key);
     this.#attempts.delete(key);
   }
 
-  /** Gives all looks up. */
   close(): void {
     for (const key of [...this.#attempts.keys()]) this.forget(key);
   }
@@ -126,7 +118,7 @@ export class Resolutions {
       return await this.#list(key, registration, signal);
     } catch (thrown) {
       if (HearthError.from(thrown).code !== 'AlreadyExists') throw thrown;
-      // The agents know the name with other patterns. The Dataset owns the name; bytes that both choose stay.
+      // The agents know the name with other patterns. Bytes that both patterns choose stay.
       const agents = this.#agents(registration.cluster);
       const remove = { name: registration.name, evict: false, nodes: [] };
       await agents.call('removeDataset', remove, { signal, deadlineMs: removalMs }).catch((refused) => {
@@ -141,7 +133,7 @@ export class Resolutions {
     const { cluster, name, source } = registration;
     const include = [...registration.include];
     const exclude = [...registration.exclude];
-    // Empty ones make agents forget what an earlier spec gave them; absent ones would not.
+    // Empty credentials clear earlier ones; absent ones would not.
     const credentials = registration.credentials ?? noCredentials;
     const request = { name, source, include, exclude, credentials };
     const needed = featureOf(source);
@@ -168,8 +160,51 @@ export class Resolutions {
   }
 }
 
-/** Of the agent that is asked; a Dataset has mirrors or the layout of a cache, not both. */
+/** A Dataset has mirrors or the layout of a cache, not both. */
 function featureOf({ mirrors, kind }: Source): string | undefined {
   if (mirrors !== undefined) return mirrorsFeature;
   return kind?.$case === 'hub' && kind.value.layout === 'hub' ? hubLayoutFeature : undefined;
+}
+
+/**
+ * A counting semaphore. One namespace has at most three quarters of the places, so that endless listings do not block
+ * other tenants.
+ */
+export class ListingPlaces {
+  readonly #perNamespace: number;
+  readonly #taken = new Map<string, number>();
+  readonly #waiting: { namespace: string; begin: () => void }[] = [];
+  #free: number;
+
+  constructor(total: number) {
+    this.#free = total;
+    this.#perNamespace = Math.ceil((total * 3) / 4);
+  }
+
+  /** Resolves with a place. First come, first served, within the limits of namespaces. */
+  async take(namespace: string): Promise<void> {
+    if (this.#mayTake(namespace)) this.#count(namespace, 1);
+    else await new Promise<void>((begin) => this.#waiting.push({ namespace, begin }));
+  }
+
+  give(namespace: string): void {
+    this.#count(namespace, -1);
+    const next = this.#waiting.findIndex((one) => this.#mayTake(one.namespace));
+    if (next < 0) return;
+    // Counts the place now, so that no other caller takes it.
+    const [first] = this.#waiting.splice(next, 1);
+    this.#count(first?.namespace ?? '', 1);
+    first?.begin();
+  }
+
+  #mayTake(namespace: string): boolean {
+    return this.#free > 0 && (this.#taken.get(namespace) ?? 0) < this.#perNamespace;
+  }
+
+  #count(namespace: string, change: 1 | -1): void {
+    this.#free -= change;
+    const taken = (this.#taken.get(namespace) ?? 0) + change;
+    if (taken === 0) this.#taken.delete(namespace);
+    else this.#taken.set(namespace, taken);
+  }
 }

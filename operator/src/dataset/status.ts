@@ -7,7 +7,6 @@ import { figuresOf, residencyOf } from './figures.ts';
 import { namedSecrets } from './named_secrets.ts';
 import type { ObservedDataset } from './observation.ts';
 
-/** Pure. The status that a Dataset should have. */
 export function statusOf(dataset: Dataset, observed: ObservedDataset): DesiredStatus<Dataset> {
   const assessment = assess(dataset, observed);
   const present = presentIn(assessment, observed);
@@ -24,7 +23,7 @@ export function statusOf(dataset: Dataset, observed: ObservedDataset): DesiredSt
     ...figures(dataset.status, present, assessment.state === 'away', observed.holdMs > 0),
     conditions,
   };
-  // Only where agents are asked: a Dataset that still waits for them may find another cluster.
+  // A Dataset that waits for agents may still get another cluster.
   const cluster = assessment.state === 'assessed' ? assessment.cluster : dataset.status?.cluster;
   if (cluster !== undefined) status.cluster = cluster;
   const written = dataset.status?.refreshedAt;
@@ -40,7 +39,7 @@ function presentIn(assessment: Assessment, { agents }: ObservedDataset): AgentDa
 
 type Figures = Omit<DatasetStatus, 'conditions' | 'observedGeneration' | 'cluster' | 'refreshedAt'>;
 
-/** `keep`: no agent could say, so all stays as it was written. `hold`: only what changes all the time does. */
+/** `keep`: all figures stay, since no agent answers. `hold`: only changing figures stay. */
 function figures(
   written: DatasetStatus | undefined,
   present: AgentDataset | undefined,
@@ -51,7 +50,7 @@ function figures(
   const revision = figuresOf(present);
   if (!hold || written?.manifest !== present.manifest) return { ...revision, ...residencyOf(present) };
   const { residentBytes, percent, nodes, residency } = written;
-  return definedIn({ ...revision, residentBytes, percent, nodes, residency });
+  return withoutUndefined({ ...revision, residentBytes, percent, nodes, residency });
 }
 
 function kept({ conditions, observedGeneration, cluster, refreshedAt, ...rest }: DatasetStatus): Figures {
@@ -60,7 +59,7 @@ function kept({ conditions, observedGeneration, cluster, refreshedAt, ...rest }:
 
 type Defined<T> = { [K in keyof T]: Exclude<T[K], undefined> };
 
-function definedIn<T extends object>(given: T): Defined<T> {
+function withoutUndefined<T extends object>(given: T): Defined<T> {
   return Object.fromEntries(Object.entries(given).filter(([, value]) => value !== undefined)) as Defined<T>;
 }
 
@@ -78,7 +77,7 @@ function readyOf(dataset: Dataset, assessment: Assessment, observed: ObservedDat
   }
 }
 
-/** Findings of agents on the present spec still hold while agents are away; refusals and waits may not. */
+/** Agents' findings on the present spec hold while agents are away; refusals and waits may not. */
 function standsWithoutAgents(dataset: Dataset, before: Condition): boolean {
   return before.observedGeneration === dataset.metadata.generation && !isAwaited(before.reason);
 }
@@ -86,7 +85,7 @@ function standsWithoutAgents(dataset: Dataset, before: Condition): boolean {
 function assessedReady(assessed: Assessed, before: Condition | undefined, hold: boolean): ConditionState {
   const { present, registered, failure, running, waits } = assessed;
   const usable = present !== undefined && present.manifest !== '' && present.state === 'Ready';
-  // The revision there is serves on while a changed spec is being listed.
+  // The present revision serves while agents list a changed spec.
   if (usable && (registered || (failure === undefined && before?.status === 'True'))) {
     return condition('Ready', 'True', 'Ready', readyMessage(present));
   }
@@ -111,24 +110,16 @@ function clusterCondition(dataset: Dataset, assessment: Assessment): ConditionSt
     return condition('ClusterResolved', 'False', assessment.reason, assessment.message);
   }
   const named = dataset.spec.clusterRef === undefined ? 'none' : 'it';
-  return condition(
-    'ClusterResolved',
-    'True',
-    'Resolved',
-    `StorageCluster ${assessment.cluster} caches the Dataset; spec.clusterRef names ${named}`,
-  );
+  const message = `StorageCluster ${assessment.cluster} caches the Dataset; spec.clusterRef names ${named}`;
+  return condition('ClusterResolved', 'True', 'Resolved', message);
 }
 
 function registeredCondition(dataset: Dataset, assessment: Assessment): ConditionState {
   if (assessment.state === 'assessed') {
     const { registered, present, failure, registration, cluster } = assessment;
     if (registered && present !== undefined) {
-      return condition(
-        'Registered',
-        'True',
-        'Registered',
-        `agents of StorageCluster ${cluster} know the Dataset as ${registration.name}`,
-      );
+      const message = `agents of StorageCluster ${cluster} know the Dataset as ${registration.name}`;
+      return condition('Registered', 'True', 'Registered', message);
     }
     if (failure !== undefined)
       return condition('Registered', 'False', failure.code, 'agents could not list the origin');
@@ -169,7 +160,7 @@ function credentialsCondition(dataset: Dataset, assessment: Assessment, observed
   return [condition(type, 'True', 'Found', `the operator found the credentials in the ${what} ${names.join(', ')}`)];
 }
 
-/** Only of Datasets with mirrors: whether every node reads all of its sources. */
+/** Only for Datasets with mirrors. */
 function sourcesCondition(dataset: Dataset, present: AgentDataset | undefined): ConditionState[] {
   if ((dataset.spec.mirrors ?? []).length === 0) return [];
   const type = 'AllSourcesUsed';
@@ -182,7 +173,7 @@ function sourcesCondition(dataset: Dataset, present: AgentDataset | undefined): 
   return [condition(type, 'False', 'SourceAside', `agents read from other sources; ${aside.join('; ')}`)];
 }
 
-/** Only of Datasets that are to be refreshed: whether the last look at the origin succeeded. */
+/** Only for Datasets with a refresh interval. */
 function refreshedCondition(dataset: Dataset, assessment: Assessment): ConditionState[] {
   const { refresh } = dataset.spec;
   if (refresh === undefined) return [];

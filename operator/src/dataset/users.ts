@@ -1,23 +1,22 @@
 import { listed } from '@hearth/common';
 import { datasetOfVolume, type PersistentVolume, type Pod, podVolumes, splitKey } from '@hearth/common/kubernetes';
 
-/** An object that keeps a Dataset from going: a claim bound to one of its volumes, or a pod with an inline volume. */
+/** A claim bound to a volume of a Dataset, or a pod with an inline volume, either of which blocks the deletion. */
 export interface DatasetUser {
   kind: 'PersistentVolumeClaim' | 'PersistentVolume' | 'Pod';
-  /** 'namespace/name', or 'name' of a volume whose claim is not written in it. */
+  /** 'namespace/name', or 'name' of a volume without a claim reference. */
   key: string;
-  /** Of a claim. */
   uid?: string;
 }
 
-/** Uses of one object: the users, by the key ('namespace/name') of the Dataset they use. */
+/** The uses of one object, by the key of the Dataset. */
 export type Uses = ReadonlyMap<string, DatasetUser>;
 
 const none: Uses = new Map();
 
 /**
- * A volume uses its Dataset while it is bound, and from the moment on at which it was made for a claim; one that no
- * claim has, or that was released, does not.
+ * A volume uses its Dataset while bound, and from its creation for a claim. A released volume, or one without a claim,
+ * does not.
  */
 export function usesOfVolume(volume: PersistentVolume): Uses {
   const { metadata, spec, status } = volume;
@@ -33,7 +32,7 @@ export function usesOfVolume(volume: PersistentVolume): Uses {
   return new Map([[`${dataset.namespace}/${dataset.name}`, user]]);
 }
 
-/** Inline volumes are always of the pod's own namespace. A pod that has ended uses nothing. */
+/** Inline volumes belong to the pod's namespace. An ended pod uses nothing. */
 export function usesOfPod(pod: Pod): Uses {
   const { metadata, status } = pod;
   if (status?.phase === 'Succeeded' || status?.phase === 'Failed') return none;
@@ -44,17 +43,17 @@ export function usesOfPod(pod: Pod): Uses {
   return new Map(names.map((name) => [`${namespace}/${name}`, user]));
 }
 
-/** The users of each Dataset, kept in step by reflectors whose projections are the functions above. */
+/** The users of each Dataset, updated by reflectors with the projections above. */
 export class DatasetUsers {
   readonly #users = new Map<string, Map<string, DatasetUser>>();
   readonly #changed: (dataset: string) => void;
 
-  /** `changed` is called with the key of a Dataset when its users have changed. */
+  /** `changed` is called with the key of a Dataset whose users changed. */
   constructor(changed: (dataset: string) => void) {
     this.#changed = changed;
   }
 
-  /** The uses of one object were these and are those now. `source` keeps pods and volumes of one name apart. */
+  /** `source` distinguishes pods and volumes of one name. */
   update(source: 'volume' | 'pod', object: string, before: Uses = none, after: Uses = none): void {
     const id = `${source}:${object}`;
     for (const dataset of before.keys()) {
@@ -71,14 +70,14 @@ export class DatasetUsers {
     }
   }
 
-  /** In an order that does not depend on when they came. */
+  /** In a stable order. */
   of(dataset: string): DatasetUser[] {
     const users = [...(this.#users.get(dataset)?.values() ?? [])];
     return users.sort((a, b) => (a.kind + a.key < b.kind + b.key ? -1 : 1));
   }
 }
 
-/** `claims a, b and 3 more; pods c`: the first users of each kind, for people. */
+/** Such as `claims a, b and 3 more; pods c`. */
 export function describeUsers(users: readonly DatasetUser[]): string {
   const words = { PersistentVolumeClaim: 'claim', PersistentVolume: 'volume', Pod: 'pod' } as const;
   const kinds = ['PersistentVolumeClaim', 'PersistentVolume', 'Pod'] as const;
@@ -90,7 +89,6 @@ export function describeUsers(users: readonly DatasetUser[]): string {
   return texts.join('; ');
 }
 
-/** The claims among the users, at most this many. */
 export function claimsOf(
   users: readonly DatasetUser[],
   most: number,

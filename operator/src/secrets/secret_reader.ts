@@ -53,7 +53,7 @@ export class SecretReader {
   }
 
   /** The Secret cannot be used: the reader looks again as soon as for a missing one. */
-  lookAgainSoon(namespace: string, name: string): void {
+  retrySoon(namespace: string, name: string): void {
     const known = this.#readings.get(`${namespace}/${name}`);
     if (known !== undefined) known.nextAt = Math.min(known.nextAt, this.#options.now() + this.#failedMs);
   }

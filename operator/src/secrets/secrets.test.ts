@@ -99,7 +99,7 @@ describe('secret reader', () => {
   it('looks again soon when what it found cannot be used', async () => {
     answers = [{ data: {} }, { data: { token: 'YQ==' } }];
     await reader.get('a', 's');
-    reader.lookAgainSoon('a', 's');
+    reader.retrySoon('a', 's');
     assert.equal(reader.staleInMs('a', 's'), 15_000);
     now += 15_000;
     assert.deepEqual(await reader.get('a', 's'), { kind: 'found', data: { token: 'YQ==' } });

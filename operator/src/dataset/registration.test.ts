@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import type { DatasetSource } from '@hearth/common/resources';
-import { refuseDirectory, sourceOf } from './source.ts';
+import { refuseDirectory, sourceOf } from './registration.ts';
 
 const of = (source: DatasetSource) => sourceOf({ source, unusableNames: 'Skip', weakValidators: 'Refuse' });
 
