@@ -7,11 +7,10 @@ import { loadConfig } from '../../node-agent/src/config/index.ts';
 import { openStore, type Store } from '../../node-agent/src/store/index.ts';
 import { planCertificates } from '../../operator/src/certificates/index.ts';
 import type { SecretTexts } from '../../operator/src/kubernetes/index.ts';
-import { agentPaths, etcdPeerName } from '../../operator/src/storage_cluster/names.ts';
+import { agentPaths, etcdPeerName, storeAddress } from '../../operator/src/storage_cluster/names.ts';
 import { agentConfig } from '../../operator/src/storage_cluster/objects/agent_config.ts';
 import { etcdArguments } from '../../operator/src/storage_cluster/objects/etcd_stateful_set.ts';
 import { lastSentence } from '../../operator/src/storage_cluster/pod_state.ts';
-import { storeAddress } from '../../operator/src/storage_cluster/store_address.ts';
 import { sampleCluster } from '../../operator/src/storage_cluster/testing/samples.ts';
 
 const namespace = 'hearth-system';

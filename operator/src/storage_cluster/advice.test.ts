@@ -94,7 +94,7 @@ describe('the condition Rdma', () => {
       status: 'False',
       reason: 'NotUsed',
       message:
-        '1 of 2 nodes read from others over TCP though they are to use RDMA: n2: mlx5_0/1: the port is not active',
+        '1 of 2 nodes read from others over TCP instead of RDMA: n2: mlx5_0/1: the port is not active',
     });
   });
 });

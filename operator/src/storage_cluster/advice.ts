@@ -5,26 +5,24 @@ import type { ClusterStatus } from '../agents/index.ts';
 import { type ConditionState, condition, findCondition } from '../reconciler/index.ts';
 import type { Observation } from './observation.ts';
 
-/** A capability of nodes whose want is worth a condition of the whole cluster. */
+/** A capability of nodes that has a condition of the cluster. */
 interface Advice {
   type: string;
   holds: { reason: string; message: string };
-  /** Of several capabilities the first that a node lacks counts. */
+  /** The first lacking capability counts. */
   lacks: readonly Lack[];
-  /** The condition is about this moment: what an agent said before it went away says nothing of it. */
+  /** True when reports of agents that went away do not count. */
   isLive?: boolean;
-  /** True when the StorageCluster asks for the capability; else it has no such condition. Absent: always. */
-  isAskedFor?: (spec: StorageClusterSpec) => boolean;
+  /** Whether the StorageCluster requests the capability, else it has no such condition. Absent: always. */
+  isRequested?: (spec: StorageClusterSpec) => boolean;
 }
 
-/** A change of these conditions is reported by an event as well. */
+/** Changes of these conditions also cause events. */
 export const announcedConditions = ['Rdma'];
 
 interface Lack {
-  /** As agents name it. */
   capability: string;
   reason: string;
-  /** The meaning for users; the nodes and the next step follow. */
   message: string;
 }
 
@@ -69,20 +67,14 @@ const advices: readonly Advice[] = [
   {
     type: 'Rdma',
     holds: { reason: 'Ready', message: 'The nodes that are to read from each other by RDMA can' },
-    lacks: [
-      {
-        capability: 'rdma-reads',
-        reason: 'NotUsed',
-        message: 'read from others over TCP though they are to use RDMA',
-      },
-    ],
-    isAskedFor: ({ nodeGroups }) => nodeGroups.some(({ rdma }) => rdma !== undefined),
+    lacks: [{ capability: 'rdma-reads', reason: 'NotUsed', message: 'read from others over TCP instead of RDMA' }],
+    isRequested: ({ nodeGroups }) => nodeGroups.some(({ rdma }) => rdma !== undefined),
   },
 ];
 
 /**
- * Capabilities that agents lack though they serve. These conditions are for people to look at: they do not keep the StorageCluster
- * from being Ready. Those that are written stay while no agent reports, unless they are about this moment.
+ * Conditions about capabilities that serving agents lack. They do not affect Ready. Written conditions stay while no
+ * agent reports, except live ones.
  */
 export function adviceConditions(
   { status, nodes }: Pick<Observation, 'status' | 'nodes'>,
@@ -92,13 +84,13 @@ export function adviceConditions(
   const silent = nodes.filter(({ ready }) => !ready).map(({ name }) => name);
   return [
     ...advices
-      .filter(({ isAskedFor }) => isAskedFor === undefined || isAskedFor(cluster.spec))
+      .filter(({ isRequested }) => isRequested === undefined || isRequested(cluster.spec))
       .map((advice) => conditionOf(advice, status, silent, findCondition(before, advice.type))),
     controlApi(status, findCondition(before, 'ControlApi')),
   ];
 }
 
-/** True when the agents do all that the operator may ask for: not in the middle of an upgrade. */
+/** False in the middle of an upgrade, when some agent lacks features. */
 function controlApi(status: ClusterStatus | undefined, before: Condition | undefined): ConditionState {
   const type = 'ControlApi';
   if (status?.connected !== true) {
@@ -113,7 +105,7 @@ function controlApi(status: ClusterStatus | undefined, before: Condition | undef
   return condition(type, 'False', 'OtherRelease', listed(all, { separator: '; ', what: 'agents' }));
 }
 
-/** `silent`: nodes of the StorageCluster whose agent does not serve. */
+/** `silent`: nodes without a serving agent. */
 function conditionOf(
   { type, holds, lacks, isLive = false }: Advice,
   status: ClusterStatus | undefined,

@@ -11,18 +11,19 @@ export interface CleanUpOptions {
   events: Pick<EventRecorder, 'eventFor'>;
   namespace: string;
   now: () => number;
-  /** A removal ends after this time though something is left. */
+  /** A removal ends after this time, complete or not, ms. */
   timeoutMs: number;
-  /** When removals began, milliseconds since the epoch, by the uid of their StorageCluster. Kept between calls. */
+  /** Start of each removal, milliseconds since the epoch, by uid. Kept between calls. */
   began: Map<string, number>;
 }
 
-/** How often pods are looked for that keep a StorageCluster, ms. */
-const lookAgainMs = 10_000;
+/** The pause between two checks for pods, ms. */
+const recheckMs = 10_000;
 
 /**
- * Why the StorageCluster cannot go yet: pods mount its volumes, and their reads would fail for good. Undefined: nothing is
- * in the way, or a person has annotated it. A volume that names no StorageCluster is that of the one on the pod's node.
+ * Blocks the deletion while pods mount volumes of the StorageCluster, whose reads would fail for good. Undefined when
+ * no pod does, or when the annotation forces the deletion. A volume without a cluster belongs to the cluster of the
+ * pod's node.
  */
 export async function keptByPods(
   { api, namespace }: Pick<CleanUpOptions, 'api' | 'namespace'>,
@@ -37,13 +38,13 @@ export async function keptByPods(
   const pods = nodes.size === 0 ? [] : await mountingPods(api, signal, isOfCluster);
   if (pods.length === 0) return undefined;
   const waitingFor = `Not deleted yet, because pods mount its volumes: ${namedPods(pods.sort())}; delete these pods, and the StorageCluster goes. To delete it now, with errors for all that these pods read: kubectl annotate storagecluster ${name} ${forceDeletionAnnotation}=true`;
-  return { waitingFor, reason: 'InUse', requeueAfterMs: lookAgainMs };
+  return { waitingFor, reason: 'InUse', requeueAfterMs: recheckMs };
 }
 
 /**
- * Removes everything that was made for a StorageCluster and waits until it has gone, pods included. Agents go first;
- * after them the holders, which detach every mount that agents have left on a node, and the store and certificates, as
- * agents take leave of it. Ends in any case when the timeout is over, with an event that names what is left.
+ * Removes everything made for a StorageCluster and waits for its end, pods included: first agents; then holders, which
+ * detach the remaining mounts, and last the store and certificates, which ending agents need. After the timeout returns
+ * 'done' with an event that names the rest.
  */
 export async function cleanUp(
   options: CleanUpOptions,
@@ -54,7 +55,7 @@ export async function cleanUp(
   const { name, uid = '' } = cluster.metadata;
   const since = began.get(uid) ?? now();
   began.set(uid, since);
-  const patient = now() - since <= timeoutMs;
+  const hasTime = now() - since <= timeoutMs;
   const left: string[] = [];
   const steps = [
     () => removeAgents(options, name, signal),
@@ -63,17 +64,17 @@ export async function cleanUp(
   ];
   for (const removeNext of steps) {
     left.push(...(await removeNext()));
-    if (left.length > 0 && patient) break;
+    if (left.length > 0 && hasTime) break;
   }
   if (left.length === 0) return 'done';
   const named = listed(left, { most: 10 });
-  if (patient) return { waitingFor: `Waits until these objects are gone: ${named}`, requeueAfterMs: 1_000 };
+  if (hasTime) return { waitingFor: `Waits until these objects are gone: ${named}`, requeueAfterMs: 1_000 };
   const message = `After ${Math.round(timeoutMs / 60_000)} minutes the operator leaves these objects to the garbage collector: ${named}`;
   events.eventFor(kinds.StorageCluster, cluster, 'Warning', 'DeletionIncomplete', message);
   return 'done';
 }
 
-/** Agents, and what reports them. Gives what is still there. */
+/** Removes agents and their NodeCaches. Returns the remaining objects. */
 async function removeAgents(options: CleanUpOptions, cluster: string, signal: AbortSignal): Promise<string[]> {
   const { api } = options;
   const left = await removeFromNodes(options, cluster, 'agent', signal);
@@ -94,7 +95,7 @@ async function removeFromNodes(
   const { api, namespace } = options;
   const place = { namespace, labelSelector: selector };
   const sets = await deleteAll(api, kinds.DaemonSet, place, signal);
-  // The garbage collector removes pods after what made them.
+  // The garbage collector removes pods after their owners.
   return [...sets, ...(await pods(options, selector, signal))];
 }
 

@@ -12,18 +12,17 @@ import type { Observation } from './observation.ts';
 
 const agent: Component = 'agent';
 
-/** The volume by which an agent is given its configuration. */
 export const configurationVolume = 'configuration';
 
-/** The ConfigMap that an agent's pod reads its configuration from; '' when it is no agent's. */
+/** The ConfigMap of an agent's pod; empty for other pods. */
 export function configurationOf(pod: Pick<Pod, 'spec'>): string {
   const volume = pod.spec?.volumes?.find(({ name }) => name === configurationVolume);
   return volume?.configMap?.name ?? '';
 }
 
 /**
- * True while an agent may still begin with this ConfigMap: a pod names it, or the DaemonSet does, or its controller has
- * not seen yet that the DaemonSet names another one. A DaemonSet that makes no pods any more cannot begin to.
+ * True while an agent may still start with this ConfigMap: a pod or the DaemonSet names it, or the controller has not
+ * yet observed that the DaemonSet names another one.
  */
 export function mayBeRead(configMap: KubernetesObject, { owned, configurations }: Observation): boolean {
   const name = configMap.metadata?.name ?? '';
@@ -37,7 +36,7 @@ export function mayBeRead(configMap: KubernetesObject, { owned, configurations }
   });
 }
 
-/** The same of the pods that there are at this moment: what is reflected of them may be older than the DaemonSets. */
+/** Asks the API server, since the reflected pods may be older than the DaemonSets. */
 export async function isReadByPods(
   api: Pick<KubernetesClient, 'list'>,
   cluster: string,

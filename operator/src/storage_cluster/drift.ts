@@ -3,8 +3,8 @@ import { specHashAnnotation } from '@hearth/common/resources';
 import { amountOf } from '../planner/index.ts';
 
 /**
- * True when an object in the API server is as it should be: applied from the same desired object, and no field of it
- * changed since. The server adds fields of its own, so everything desired must be there, not the other way round.
+ * True when the object was applied from the same desired object and keeps its fields. The server adds fields, so the
+ * object may have more.
  */
 export function isCurrent(desired: KubernetesObject, observed: KubernetesObject | undefined): boolean {
   if (observed === undefined || observed.metadata?.deletionTimestamp !== undefined) return false;
@@ -12,7 +12,7 @@ export function isCurrent(desired: KubernetesObject, observed: KubernetesObject 
   return observed.metadata?.annotations?.[specHashAnnotation] === hash && contains(observed, desired);
 }
 
-/** True when every field of `part` stands in `whole` with the same value. Empty fields may be absent. */
+/** True when `whole` has every field of `part`. Empty fields may be absent. */
 export function contains(whole: unknown, part: unknown): boolean {
   if (isEmpty(part)) return whole === undefined || whole === null || typeof whole === typeof part;
   if (Array.isArray(part)) return Array.isArray(whole) && containsItems(whole, part);
@@ -24,7 +24,7 @@ export function contains(whole: unknown, part: unknown): boolean {
   return whole === part || sameQuantity(whole, part);
 }
 
-/** Items that have names are found by them, as others may have added theirs; the rest must be equal in order. */
+/** Matches named items by name, since others may add items; other lists must be equal. */
 function containsItems(whole: unknown[], part: unknown[]): boolean {
   const names = part.map(nameOf);
   if (names.every((name) => name !== undefined) && new Set(names).size === names.length) {
@@ -44,10 +44,10 @@ function nameOf(item: unknown): unknown {
   return mountPath ?? name ?? uid;
 }
 
-/** The server writes quantities in its own way: 0.5 as 500m, 1024Mi as 1Gi. */
+/** The server normalizes quantities: 0.5 to 500m, 1024Mi to 1Gi. */
 function sameQuantity(a: unknown, b: unknown): boolean {
   if (typeof a !== 'string' || typeof b !== 'string') return false;
-  // In thousandths, as of cpu: no quantity of a pod is finer.
+  // Millis are the finest unit of any quantity.
   const [left, right] = [amountOf('cpu', a), amountOf('cpu', b)];
   return left !== undefined && left === right;
 }

@@ -2,25 +2,23 @@ import { HearthError } from '@hearth/common';
 import type { Pod } from '@hearth/common/kubernetes';
 import { z } from 'zod';
 
-/** The operator's surroundings, as the chart passes them. */
+/** Settings that the chart passes to the operator. */
 export interface Environment {
-  /** Of the operator, and of everything with a namespace that it makes for StorageClusters. */
+  /** The namespace of the operator and of all namespaced objects that it creates. */
   namespace: string;
-  /** With all programs of Hearth. */
   image: string;
   etcdImage: string;
   imagePullPolicy: 'Always' | 'IfNotPresent' | 'Never';
   imagePullSecrets: readonly string[];
-  /** Of the pods that the operator makes. */
   pods: Readonly<Record<'agent' | 'holder' | 'etcd', PodSettings>>;
 }
 
 type Spec = NonNullable<Pod['spec']>;
 
-/** The chart's values for the pods of a component; the builder of the pods chooses absent ones. */
+/** The chart's values for the pods of a component; the builders choose defaults for absent ones. */
 export interface PodSettings {
   serviceAccountName?: string;
-  /** The pod has the token of its account; absent: it has none. */
+  /** True to mount the token of the service account. */
   mountsToken?: boolean;
   podLabels: Readonly<Record<string, string>>;
   podAnnotations: Readonly<Record<string, string>>;
@@ -33,7 +31,6 @@ export interface PodSettings {
 }
 
 const none: PodSettings = { podLabels: {}, podAnnotations: {}, extraEnv: [] };
-/** Pods as they are without the chart's values. */
 export const plainPods: Environment['pods'] = { agent: none, holder: none, etcd: none };
 
 const missing = "is missing; the chart sets it in the operator's pod";
@@ -48,7 +45,7 @@ const schema = z.object({
   HEARTH_POD_SETTINGS: z.string().default(''),
 });
 
-/** From the variables of the pod. `InvalidArgument` names the one that is missing or wrong. */
+/** Reads the variables of the pod. `InvalidArgument` names a missing or wrong one. */
 export function readEnvironment(variables: Readonly<Record<string, string | undefined>>): Environment {
   const { data, error } = schema.safeParse(variables);
   if (data === undefined) {
@@ -65,7 +62,7 @@ export function readEnvironment(variables: Readonly<Record<string, string | unde
   };
 }
 
-/** The chart's schema has checked the values, and the API server checks the pods. */
+/** Unchecked: the chart's schema validates the values, and the API server the pods. */
 function podSettings(text: string): Environment['pods'] {
   let given: Partial<Record<keyof Environment['pods'], Partial<PodSettings>>>;
   try {

@@ -1,4 +1,4 @@
-/** StorageClusters: what runs on their nodes, the store, certificates, and how each node is. */
+/** StorageClusters: agents and holders, the store, certificates, and the state of each node. */
 export { type Environment, plainPods, readEnvironment } from './environment.ts';
 export { ownedTypes } from './owned_objects.ts';
 export { type PodState, podState } from './pod_state.ts';

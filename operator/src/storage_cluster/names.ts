@@ -1,15 +1,14 @@
-import { clusterLabel, fieldManager, nodeGroupLabel } from '@hearth/common/resources';
-import type { SecretRole } from '../certificates/index.ts';
+import { clusterLabel, fieldManager, nodeGroupLabel, type StorageCluster } from '@hearth/common/resources';
+import { etcdName, type SecretRole } from '../certificates/index.ts';
 import { componentLabel, managedByLabel } from '../kubernetes/index.ts';
 
 export type Component = 'agent' | 'holder' | 'etcd' | 'certificates';
 
-/** Labels of an object that belongs to a cluster. */
 export function labelsOf(cluster: string, component: Component, group?: string): Record<string, string> {
   return { ...selectorOf(cluster, component, group), [managedByLabel]: fieldManager };
 }
 
-/** Labels by which pods are chosen; selectors cannot be changed, so neither may these. */
+/** Selectors are immutable, so these labels must never change. */
 export function selectorOf(cluster: string, component: Component, group?: string): Record<string, string> {
   return {
     'app.kubernetes.io/name': 'hearth',
@@ -26,29 +25,57 @@ export const holderSetName = (cluster: string, group: string) => `hearth-${clust
 export const agentServiceName = (cluster: string) => `hearth-${cluster}-agent`;
 export const etcdSetName = (cluster: string) => `hearth-${cluster}-etcd`;
 export const etcdServiceName = (cluster: string) => `hearth-${cluster}-etcd`;
-/** Of a member's pod, and of the Service that keeps an address for it. */
+/** The name of a member's pod and of its Service. */
 export const etcdMemberName = (cluster: string, index: number) => `${etcdSetName(cluster)}-${index}`;
 export const etcdPeersName = (cluster: string) => `hearth-${cluster}-etcd-peers`;
 
-/** Folder of a cluster on each of its nodes; the same path in the pods that use it. */
+/** The directory of a cluster on its nodes, at the same path in pods. */
 export const nodeFolder = (cluster: string) => `/var/lib/hearth/${cluster}`;
 export const agentSocket = (cluster: string) => `${nodeFolder(cluster)}/run/agent.sock`;
 export const holderSocket = (cluster: string) => `${nodeFolder(cluster)}/run/holder.sock`;
 
-/** Alone in its folder, which pods of clients may mount. */
+/** Pods of clients may mount its directory, so the directory holds nothing else. */
 export const clientsSocket = (cluster: string) => `${nodeFolder(cluster)}/run/clients/clients.sock`;
 
-/** Where the agent's pod has what it is given. */
+/** Mount paths in an agent's pod. */
 export const agentPaths = {
   configuration: '/etc/hearth/config',
   certificates: '/etc/hearth/tls',
   secret: '/etc/hearth/secret',
   store: '/etc/hearth/store',
   authorities: '/etc/hearth/authorities',
-  /** An emptyDir: the kubelet keeps these in its own folder. */
   temporary: '/tmp',
 } as const;
 
-/** DNS name by which the members of a cluster's etcd know the one of this name; `*` stands for every member. */
+/** The DNS name of an etcd member for other members; `*` stands for every member. */
 export const etcdPeerName = (cluster: string, namespace: string, member: string) =>
   `${member}.${etcdPeersName(cluster)}.${namespace}.svc`;
+
+const clientPort = 2379;
+
+/**
+ * The agents' URL of the store: `etcd://HOST:PORT,.../CLUSTER?...`. Undefined while the Service of our etcd has no
+ * address. Avoids DNS, which pods on the host network may lack.
+ */
+export function storeAddress(cluster: StorageCluster, serviceAddress: string | undefined): string | undefined {
+  const { name } = cluster.metadata;
+  const { endpoints, secretRef } = cluster.spec.store;
+  const files = (folder: string) =>
+    new URLSearchParams({ ca: `${folder}/ca.crt`, cert: `${folder}/tls.crt`, key: `${folder}/tls.key` });
+  const address = (hosts: string, parameters: URLSearchParams) => {
+    // Paths need no escaping, and stay readable.
+    const query = decodeURIComponent(parameters.toString());
+    return `etcd://${hosts}/${name}${query === '' ? '' : `?${query}`}`;
+  };
+
+  if (endpoints === undefined) {
+    if (serviceAddress === undefined) return undefined;
+    const parameters = files(agentPaths.certificates);
+    parameters.set('serverName', etcdName(name));
+    const host = serviceAddress.includes(':') ? `[${serviceAddress}]` : serviceAddress;
+    return address(`${host}:${clientPort}`, parameters);
+  }
+  const hosts = endpoints.map((endpoint) => endpoint.replace(/^https?:\/\//, '')).join(',');
+  if (endpoints[0]?.startsWith('http:')) return address(hosts, new URLSearchParams());
+  return address(hosts, secretRef === undefined ? new URLSearchParams({ tls: 'true' }) : files(agentPaths.store));
+}

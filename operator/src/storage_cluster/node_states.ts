@@ -5,28 +5,25 @@ import { type PodState, startingReason } from './pod_state.ts';
 
 const maxNodesListed = 500;
 const longestMessage = 1024;
-/** Of a node that can run no agent now. */
+/** The node itself cannot run an agent now. */
 export const nodeNotReadyReason = 'NodeNotReady';
-/** A kubelet that makes a pod for longer has met with something that it reports only in events: a folder that it cannot make, a disk. */
+/** A kubelet that needs longer has a problem that it reports only in events, ms. */
 const startingMs = 60_000;
 
 export interface NodeStatesInput {
-  /** The nodes of the cluster with their groups. */
   nodes: readonly { facts: NodeFacts; group: string }[];
-  /** Agents' pods of the cluster. */
   agents: readonly PodState[];
   status: ClusterStatus | undefined;
-  /** Of the pods. */
   namespace: string;
   now: Date;
 }
 
-/** How each node of a cluster is, by name. */
+/** Sorted by name. */
 export function nodeStates({ nodes, agents, status, namespace, now }: NodeStatesInput): NodeState[] {
   const pods = new Map<string, PodState>();
   for (const pod of agents) {
     const other = pods.get(pod.node);
-    // While a pod is being replaced, the new one is what counts.
+    // The replacement of a terminating pod counts.
     if (other === undefined || other.deleting) pods.set(pod.node, overdue(pod, namespace, now));
   }
   return nodes
@@ -40,7 +37,7 @@ function overdue(pod: PodState, namespace: string, now: Date): PodState {
   return { ...pod, trouble: { reason: 'PodNotStarted', message } };
 }
 
-/** The list in the status: nodes that are not ready first, and not too many. */
+/** At most `maxNodesListed`, nodes that are not ready first. */
 export function listedStates(states: readonly NodeState[]): NodeState[] {
   const listed = [...states.filter(({ ready }) => !ready), ...states.filter(({ ready }) => ready)];
   return listed.slice(0, maxNodesListed);
@@ -54,7 +51,7 @@ function readiness(node: NodeFacts, pod: PodState | undefined, status: ClusterSt
       : no(nodeNotReadyReason, 'The node itself is not ready, and has no pod of an agent');
   }
   const agent = status?.connected === true ? status.nodes.get(node.name) : undefined;
-  // Agents' reports on one another are newer than those of the kubelet.
+  // Agents report on one another sooner than the kubelet does.
   if (agent?.ready === true && pod.running) return { ready: true, reason: 'Ready', message: '' };
   if (agent !== undefined && pod.running && agent.reason !== '') {
     return no('AgentNotReady', `The agent is not ready: ${agent.reason}`);

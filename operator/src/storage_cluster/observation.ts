@@ -6,37 +6,37 @@ import type { PlacementConflict } from '../kubernetes/index.ts';
 import type { DesiredObject } from './objects/index.ts';
 import type { Trouble } from './pod_state.ts';
 
-/** Everything that a pass over a StorageCluster knows. */
+/** Everything that one pass reads. */
 export interface Observation {
   now: Date;
   certificates: CertificatePlan;
-  /** Versions of the Secrets that were read. */
+  /** Resource versions of the Secrets. */
   secretVersions: Partial<Record<SecretRole, string>>;
   desired: readonly DesiredObject[];
-  /** The cluster's objects, but Secrets. */
+  /** The cluster's objects, except Secrets. */
   owned: readonly { type: ResourceType; object: KubernetesObject }[];
-  /** ConfigMaps that pods of the cluster's agents name. */
+  /** ConfigMaps that agents' pods name. */
   configurations: ReadonlySet<string>;
-  /** Objects that should be ours but carry another cluster's label. */
+  /** Desired objects whose names another cluster uses. */
   foreign: readonly string[];
-  /** References of the spec that are not there, as sentences. */
+  /** Missing references of the spec, as sentences. */
   missing: readonly string[];
-  /** Undefined: the store has no address yet, and nothing is removed. */
+  /** Undefined while the store has no address; then nothing is deleted. */
   store: StoreState | undefined;
   conflicts: readonly PlacementConflict[];
-  /** True when a node of the cluster lacks the label by which its agents are placed. */
+  /** True when a node lacks the label that places its agent. */
   unlabelled: boolean;
-  /** Groups that nodes have that label of, those that the spec has no more among them. */
+  /** Groups in labels of nodes, removed groups included. */
   labelledGroups: ReadonlySet<string>;
-  /** `NAMESPACE/NAME on NODE` of pods that keep agents on nodes which are not the cluster's any more. */
+  /** `NAMESPACE/NAME on NODE` of pods that keep agents on former nodes. */
   keptBy: readonly string[];
   nodes: readonly NodeState[];
   agents: {
     identity: ClientIdentity;
     endpoints: readonly AgentEndpoint[];
-    /** The operator's client of the agents has been given just this. */
+    /** True when the client of the agents has this configuration. */
     known: boolean;
-    /** Why none of them answers; undefined when one does. */
+    /** Why no agent answers; undefined when one does. */
     trouble: string | undefined;
   };
   status: ClusterStatus | undefined;
@@ -45,8 +45,7 @@ export interface Observation {
 export interface StoreState {
   endpoints: readonly string[];
   ready: boolean;
-  /** Why it is not ready. */
   trouble: Trouble | undefined;
-  /** A member has lost its data, and the others will not take it back. */
+  /** A member lost its data, and the others reject it. */
   memberLost: boolean;
 }

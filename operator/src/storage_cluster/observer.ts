@@ -16,7 +16,7 @@ import {
   staleAgents,
 } from '../kubernetes/index.ts';
 import type { Environment } from './environment.ts';
-import { etcdMemberName, etcdPeerName, etcdServiceName, etcdSetName, secretName } from './names.ts';
+import { etcdMemberName, etcdPeerName, etcdServiceName, etcdSetName, secretName, storeAddress } from './names.ts';
 import { nodeStates } from './node_states.ts';
 import { type DesiredObject, desired } from './objects/index.ts';
 import type { Observation, StoreState } from './observation.ts';
@@ -24,26 +24,24 @@ import { clusterOf, type OwnedObjects, type OwnedSources } from './owned_objects
 import { keyOf } from './plan.ts';
 import type { PodState } from './pod_state.ts';
 import { readReferences } from './references.ts';
-import { storeAddress } from './store_address.ts';
 
 export interface ObserverOptions {
   api: Pick<KubernetesClient, 'get' | 'list'>;
   environment: Environment;
   agents: AgentDirectory;
   clusters: Source<StorageCluster>;
-  /** Projected by `nodeFacts`. */
   nodes: Source<NodeFacts>;
-  /** Of the operator's namespace and `ownedSelector`, projected by `podState`. */
+  /** Pods of the operator's namespace with `ownedSelector`. */
   pods: Source<PodState>;
   owned: OwnedObjects;
   now: () => Date;
 }
 
-/** The last words of etcd when it comes without data to members that know it. */
+/** The last message of an etcd without data that other members know. */
 const memberLostWords = 'has already been bootstrapped';
 const roles: readonly SecretRole[] = ['ca', 'agent', 'operator', 'etcd', 'secret'];
 
-/** Reads everything that a pass over a StorageCluster needs: from reflectors but for what is not reflected. */
+/** Reads everything for one pass, mostly from reflectors. */
 export class Observer {
   readonly #options: ObserverOptions;
 
@@ -118,7 +116,7 @@ export class Observer {
     return (await mountingPods(this.#options.api, signal, isKept)).sort();
   }
 
-  /** A Secret that the reflector does not show is asked for: a second authority must not be made for want of a label. */
+  /** Asks the API server for Secrets without the label, or the operator would issue a second authority. */
   async #secrets(cluster: string, signal: AbortSignal) {
     const { api, owned, environment } = this.#options;
     const texts: Partial<Record<SecretRole, SecretTexts>> = {};
@@ -134,7 +132,7 @@ export class Observer {
     return { texts, versions };
   }
 
-  /** Addresses of the Services of the members of an etcd of our own, if it has several; undefined: not all known yet. */
+  /** Service addresses of several etcd members; undefined while some are unknown. */
   #members({ metadata, spec }: StorageCluster): string[] | undefined {
     const { replicas = 1 } = spec.store.etcd ?? {};
     if (spec.store.endpoints !== undefined || replicas === 1) return [];
@@ -160,7 +158,7 @@ export class Observer {
     answers: boolean,
   ): StoreState {
     const { endpoints } = cluster.spec.store;
-    // Agents are ready only while they reach it.
+    // A ready agent reaches the store.
     if (endpoints !== undefined) return { endpoints, ready: answers, trouble: undefined, memberLost: false };
     const set = this.#options.owned.get('StatefulSet', etcdSetName(cluster.metadata.name));
     const wanted = cluster.spec.store.etcd?.replicas ?? 1;

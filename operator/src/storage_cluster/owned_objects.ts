@@ -12,7 +12,7 @@ import {
 import { clusterLabel } from '@hearth/common/resources';
 import type { Source } from '../kubernetes/index.ts';
 
-/** Reflectors of what the operator makes in its own namespace, by kind, chosen by `ownedSelector`. */
+/** Reflectors of the operator's own objects, selected by `ownedSelector`. */
 export interface OwnedSources {
   DaemonSet: Source<DaemonSet>;
   StatefulSet: Source<StatefulSet>;
@@ -22,7 +22,7 @@ export interface OwnedSources {
   Secret: Source<Secret>;
 }
 
-/** Kinds of which a StorageCluster has objects, in the order in which they are deleted. */
+/** Kinds of a StorageCluster's objects, in the order of deletion. */
 export const ownedTypes: readonly ResourceType[] = [
   kinds.DaemonSet,
   kinds.StatefulSet,
@@ -32,7 +32,6 @@ export const ownedTypes: readonly ResourceType[] = [
   kinds.Secret,
 ] as readonly ResourceType[];
 
-/** The present objects of all clusters. */
 export class OwnedObjects {
   readonly #sources: OwnedSources;
   readonly #namespace: string;
@@ -46,7 +45,7 @@ export class OwnedObjects {
     return this.#sources[kind].get(`${this.#namespace}/${name}`) as ReturnType<OwnedSources[Kind]['get']>;
   }
 
-  /** Everything with the cluster's label but Secrets, which are never deleted while it is there. */
+  /** Objects with the cluster's label, except Secrets, which live as long as the cluster. */
   ofCluster(cluster: string): { type: ResourceType; object: KubernetesObject }[] {
     return ownedTypes
       .filter((type) => type.kind !== 'Secret')

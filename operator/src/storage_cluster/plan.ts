@@ -11,12 +11,12 @@ export type Action =
   | { kind: 'secret'; secret: PlannedSecret; resourceVersion: string | undefined }
   | { kind: 'apply'; desired: DesiredObject }
   | { kind: 'delete'; type: ResourceType; name: string; uid: string | undefined }
-  /** All members begin again: what the store holds is written again by agents and the operator. */
+  /** All members restart empty; agents and the operator restore the content. */
   | { kind: 'rebuildStore'; set: KubernetesObject }
-  /** Passes the cluster's agents to the operator's own client. Writes nothing. */
+  /** Configures the operator's client of the agents. Writes nothing. */
   | { kind: 'connect'; identity: ClientIdentity; endpoints: readonly AgentEndpoint[] };
 
-/** Secrets before the pods that mount them, what is new before what is no longer wanted goes. */
+/** Pure. Secrets precede the pods that mount them, and new objects the deletion of old ones. */
 export function plan(observation: Observation): Action[] {
   const { certificates, secretVersions, desired, owned, foreign, store, agents } = observation;
   const actions: Action[] = certificates.write.map((secret) => ({
@@ -33,9 +33,9 @@ export function plan(observation: Observation): Action[] {
     wanted.add(key);
     const found = present.get(key);
     if (foreign.includes(key) || isCurrent(one.object, found)) continue;
-    // A terminating object is made again when it has gone.
+    // A later pass replaces a terminating object.
     if (found !== undefined && (isTerminating(found) || found === lost?.object)) continue;
-    // Made by a release that chose nodes by the labels of the group: before all have ours, their agents would end.
+    // The previous release selected nodes by the group's labels; a new selector would end agents on unlabelled nodes.
     const isSet = one.type.kind === kinds.DaemonSet.kind;
     if (isSet && found !== undefined && observation.unlabelled && isPlacedOtherwise(found, one.object)) continue;
     actions.push({ kind: 'apply', desired: one });
@@ -53,7 +53,7 @@ export function plan(observation: Observation): Action[] {
   return actions;
 }
 
-/** An object of the operator's namespace, among all kinds. */
+/** The identity of an object in the operator's namespace. */
 export function keyOf(type: ResourceType, object: KubernetesObject): string {
   return `${type.kind} ${object.metadata?.name}`;
 }
@@ -67,7 +67,7 @@ function isPlacedOtherwise(found: KubernetesObject, wanted: KubernetesObject): b
   return nodeSelectorOf(found) !== nodeSelectorOf(wanted);
 }
 
-/** Of a group that the spec has no more: as long as nodes have its label, pods mount volumes there. */
+/** True for a removed group while nodes have its label, since pods mount volumes there. */
 function isOnNodes({ metadata }: KubernetesObject, { labelledGroups }: Observation): boolean {
   return labelledGroups.has(metadata?.labels?.[nodeGroupLabel] ?? '');
 }

@@ -3,28 +3,28 @@ import { clusterLabel, nodeGroupLabel } from '@hearth/common/resources';
 import { componentLabel } from '../kubernetes/index.ts';
 import { configurationOf } from './configurations.ts';
 
-/** The kept part of a pod of ours. */
+/** The projection of a pod of the operator. */
 export interface PodState {
   name: string;
   cluster: string;
   component: string;
   group: string;
-  /** Where it runs or, before it is scheduled, where it is meant to; '' when any node will do. */
+  /** The assigned or intended node; empty when any node will do. */
   node: string;
-  /** '' before its node has taken it up. */
+  /** Empty before the kubelet accepts the pod. */
   hostAddress: string;
   ready: boolean;
   running: boolean;
   deleting: boolean;
-  /** When it was made, milliseconds since the epoch. */
+  /** Milliseconds since the epoch. */
   createdAt: number;
-  /** As `configurationOf`. */
+  /** See `configurationOf`. */
   configuration: string;
-  /** Why it is not ready; undefined when it is. */
+  /** Undefined when the pod is ready. */
   trouble: Trouble | undefined;
 }
 
-/** One word for programs and a sentence for people. */
+/** A CamelCase reason for programs, and a sentence for people. */
 export interface Trouble {
   reason: string;
   message: string;
@@ -33,7 +33,7 @@ export interface Trouble {
 type ContainerStatus = NonNullable<NonNullable<Pod['status']>['containerStatuses']>[number];
 type Terminated = NonNullable<NonNullable<ContainerStatus['state']>['terminated']>;
 
-/** Of a pod whose containers are being made, which is the kubelet's work. */
+/** The kubelet is creating the containers. */
 export const startingReason = 'PodStarting';
 
 const imageReasons = new Set(['ErrImagePull', 'ImagePullBackOff', 'InvalidImageName', 'ErrImageNeverPull']);
@@ -57,7 +57,7 @@ export function podState(pod: Pod): PodState {
   };
 }
 
-/** The controller of DaemonSets writes a pod's node into its affinity. */
+/** The DaemonSet controller writes the node into the affinity. */
 function intendedNode(pod: Pod): string {
   const terms =
     pod.spec?.affinity?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution?.nodeSelectorTerms ?? [];
@@ -69,10 +69,8 @@ function troubleOf(pod: Pod): Trouble {
   const { status } = pod;
   const scheduled = status?.conditions?.find(({ type }) => type === 'PodScheduled');
   if (scheduled?.status === 'False') {
-    return {
-      reason: 'PodNotScheduled',
-      message: `The scheduler finds no node for the pod: ${scheduled.message ?? 'no reason given'}`,
-    };
+    const message = `The scheduler finds no node for the pod: ${scheduled.message ?? 'no reason given'}`;
+    return { reason: 'PodNotScheduled', message };
   }
   if (status?.phase === 'Failed' && status.reason !== undefined) {
     return { reason: status.reason, message: `The pod has failed: ${status.message ?? status.reason}` };
@@ -82,16 +80,12 @@ function troubleOf(pod: Pod): Trouble {
   const waiting = container?.state?.waiting;
   if (waiting?.reason === 'CrashLoopBackOff' && ended !== undefined) return crashed('CrashLoop', ended);
   if (waiting?.reason !== undefined && imageReasons.has(waiting.reason)) {
-    return {
-      reason: 'ImageNotPulled',
-      message: `The kubelet cannot pull the image of the pod: ${waiting.message ?? waiting.reason}`,
-    };
+    const message = `The kubelet cannot pull the image of the pod: ${waiting.message ?? waiting.reason}`;
+    return { reason: 'ImageNotPulled', message };
   }
   if (waiting?.reason?.endsWith('Error')) {
-    return {
-      reason: waiting.reason,
-      message: `The kubelet cannot start the pod: ${waiting.message ?? waiting.reason}`,
-    };
+    const message = `The kubelet cannot start the pod: ${waiting.message ?? waiting.reason}`;
+    return { reason: waiting.reason, message };
   }
   if (ended !== undefined) return crashed('Restarting', ended);
   if (container?.state?.running !== undefined) {
@@ -101,12 +95,12 @@ function troubleOf(pod: Pod): Trouble {
 }
 
 function crashed(reason: string, { exitCode, message, reason: cause }: Terminated): Trouble {
-  const said = lastSentence(message ?? '');
+  const lastMessage = lastSentence(message ?? '');
   const how = cause === 'OOMKilled' ? 'for lack of memory (OOMKilled)' : `with code ${exitCode}`;
-  return { reason, message: `The process of the pod ended ${how}${said === '' ? '' : `: ${said}`}` };
+  return { reason, message: `The process of the pod ended ${how}${lastMessage === '' ? '' : `: ${lastMessage}`}` };
 }
 
-/** The last line of a log: its message when it is a line of JSON, ours or etcd's, without the name of the program. */
+/** The last line of a log: the message of a JSON line, without the name of the program. */
 export function lastSentence(text: string): string {
   const line = text.trimEnd().split('\n').at(-1)?.trim() ?? '';
   return (sentenceOf(line) ?? line).replace(/^hearth(-[a-z]+)?: /, '').slice(0, 900);
@@ -120,7 +114,7 @@ function sentenceOf(line: string): string | undefined {
     if (msg !== undefined) return cause === undefined ? msg : `${msg}: ${cause}`;
     return cause ?? message;
   } catch {
-    // Cut off by the kubelet: shown as it is.
+    // The kubelet may have truncated the line.
     return undefined;
   }
 }

@@ -1,17 +1,17 @@
 import { type KubernetesClient, kinds } from '@hearth/common/kubernetes';
 import type { StorageCluster } from '@hearth/common/resources';
 
-/** Contents of the users' objects that a StorageCluster refers to. */
+/** Objects of users that the spec refers to. */
 export interface References {
-  /** Authorities of origins, PEM: agents read them at their start. */
+  /** PEM; agents read these authorities at their start. */
   originAuthorities: string | undefined;
-  /** Missing objects, as sentences. */
+  /** Sentences about missing objects. */
   missing: string[];
 }
 
 const storeKeys = ['tls.crt', 'tls.key', 'ca.crt'];
 
-/** Pods that mount what is missing wait for it without a word, so it is looked for here. */
+/** Pods wait silently for missing volumes, so the status reports these objects. */
 export async function readReferences(
   api: Pick<KubernetesClient, 'get'>,
   { spec }: StorageCluster,

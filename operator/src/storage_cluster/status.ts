@@ -7,7 +7,7 @@ import { listedStates, nodeNotReadyReason } from './node_states.ts';
 import type { Observation } from './observation.ts';
 import { startingReason } from './pod_state.ts';
 
-/** Reasons that are only steps on the way to Ready. */
+/** Normal steps on the way to Ready. */
 export const progressReasons = ['Starting', 'StoreStarting'];
 const startingReasons = new Set(['NoPod', startingReason, 'PodNotReady']);
 
@@ -30,7 +30,7 @@ export function clusterStatus(cluster: StorageCluster, observation: Observation)
   };
 }
 
-/** The condition Ready, which sums up those of all parts. */
+/** Ready sums up all other parts. */
 function sum(parts: readonly ConditionState[]): ConditionState {
   const failing = parts.filter(({ status }) => status !== 'True');
   const [first] = failing;
@@ -62,7 +62,7 @@ function storeReady({ store, nodes, agents }: Observation): ConditionState {
   return condition('StoreReady', 'False', 'StoreUnknown', storeUnknown(nodes, agents.trouble));
 }
 
-/** `trouble`: what the agent said that was asked last. */
+/** `trouble`: the error of the last call to an agent. */
 function storeUnknown(nodes: readonly NodeState[], trouble: string | undefined): string {
   if (nodes.length === 0) return 'No agent runs yet that could report on the store';
   if (trouble !== undefined) return `No agent is ready that could report on the store: ${trouble}`;
@@ -84,7 +84,7 @@ function agentsReady(nodes: readonly NodeState[]): ConditionState {
   if (waiting.length === 0) {
     return condition('AgentsReady', 'True', 'Ready', `All ${expected.length} nodes are ready${without}`);
   }
-  // Troubles that will not pass by themselves come first.
+  // Problems that need a person come first.
   const troubled = waiting.filter(({ reason }) => !startingReasons.has(reason));
   const ordered = [...troubled, ...waiting.filter(({ reason }) => startingReasons.has(reason))];
   const named = ordered.map((node) => `${node.name}: ${node.message}`);
@@ -92,12 +92,12 @@ function agentsReady(nodes: readonly NodeState[]): ConditionState {
   return condition('AgentsReady', 'False', troubled.length === 0 ? 'Starting' : 'NodesNotReady', message);
 }
 
-/** True when an agent should serve there now: a node that is not ready itself can run none, and others go on without it. */
+/** False for a node that cannot run an agent itself, which the cluster does not wait for. */
 function isUp({ reason }: NodeState): boolean {
   return reason !== nodeNotReadyReason;
 }
 
-/** Groups of one cluster may select the same node: the first has it, and the last may be for all the others. */
+/** Groups of one cluster may overlap: the first group gets the node. */
 function placement(cluster: StorageCluster, { conflicts, foreign }: Observation): ConditionState {
   if (foreign.length > 0) {
     const message = `${foreign.join(', ')} belong to another StorageCluster; give this one, or its node groups, other names`;
@@ -113,7 +113,7 @@ function placement(cluster: StorageCluster, { conflicts, foreign }: Observation)
   return condition('Placement', 'False', 'NodeInAnotherCluster', message);
 }
 
-/** For people to look at: it does not keep the StorageCluster from being Ready. */
+/** For people; does not affect Ready. */
 function released({ keptBy }: Observation): ConditionState {
   const type = 'NodesReleased';
   if (keptBy.length === 0) return condition(type, 'True', 'Released', 'Agents run on nodes of the node groups alone');
@@ -121,7 +121,7 @@ function released({ keptBy }: Observation): ConditionState {
   return condition(type, 'False', 'InUse', message);
 }
 
-/** While no agent answers, what was known stays. Agents of nodes that were deleted, or left the StorageCluster, do not count. */
+/** Keeps the figures while no agent answers. Ignores agents of former nodes. */
 function figures(before: StorageClusterStatus | undefined, { status, nodes }: Observation) {
   if (status?.connected !== true) {
     const { capacityBytes = 0, usedBytes = 0, datasets = 0 } = before ?? {};

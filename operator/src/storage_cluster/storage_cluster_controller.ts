@@ -16,19 +16,18 @@ import { StorageClusterReconciler, type StorageClusterReconcilerOptions } from '
 export interface StorageClusterControllerOptions
   extends Omit<StorageClusterReconcilerOptions, 'owned' | 'now' | 'deletionTimeoutMs'> {
   api: Pick<KubernetesClient, 'get' | 'list' | 'apply' | 'patch' | 'delete'>;
-  /** Of the operator's namespace and `ownedSelector`. */
   owned: OwnedSources;
   logger: Logger;
   now?: () => Date;
   deletionTimeoutMs?: number | undefined;
 }
 
-/** Figures that change all the time are written as often as this at most. */
+/** The least time between two passes for changing figures, ms. */
 const figuresMs = 10_000;
-/** Pods of many nodes change together: one pass looks at all of them. */
+/** Pods of many nodes change together: one pass handles all, ms. */
 const gatherMs = 200;
 
-/** Runs the reconciler of StorageClusters, on the leader only, until the signal aborts. The reflectors run already. */
+/** Runs on the leader only, until the signal aborts. The reflectors must run already. */
 export async function runStorageClusterController(
   options: StorageClusterControllerOptions,
   signal: AbortSignal,
@@ -44,7 +43,7 @@ export async function runStorageClusterController(
       void agents.forget(name);
       return [];
     }),
-    // Which nodes belong to one depends on all of them.
+    // The placement of nodes depends on all StorageClusters.
     watch(clusters, (_name, before, after) => (hasNewSpec(before, after) ? clusters.keys() : []), gatherMs),
     watch(
       nodes,
@@ -70,7 +69,7 @@ export async function runStorageClusterController(
   });
 }
 
-/** The part of a node that decides where it belongs and how it is. */
+/** The fields of a node that matter to StorageClusters. */
 function placementOf(node: NodeFacts | undefined): string {
   return JSON.stringify([node?.labels, node?.taints, node?.ready]);
 }

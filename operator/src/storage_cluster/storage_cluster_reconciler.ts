@@ -1,29 +1,39 @@
-import { type EventRecorder, type KubernetesClient, kinds } from '@hearth/common/kubernetes';
+import {
+  type Applied,
+  type EventRecorder,
+  type KubernetesClient,
+  kinds,
+  ownerReference,
+  type Secret,
+} from '@hearth/common/kubernetes';
 import type { StorageCluster } from '@hearth/common/resources';
+import type { PlannedSecret } from '../certificates/index.ts';
+import { secretData } from '../kubernetes/index.ts';
 import type { CleanUpResult, ObjectReconciler, Pass } from '../reconciler/index.ts';
 import { announcedConditions } from './advice.ts';
 import { cleanUp, keptByPods } from './clean_up.ts';
 import { isReadByPods } from './configurations.ts';
+import type { Environment } from './environment.ts';
+import { labelsOf, secretName } from './names.ts';
 import type { Observation } from './observation.ts';
 import { Observer, type ObserverOptions } from './observer.ts';
 import { type Action, plan } from './plan.ts';
 import { startingReason } from './pod_state.ts';
-import { secretObject } from './secrets.ts';
 import { clusterStatus, progressReasons } from './status.ts';
 
 export interface StorageClusterReconcilerOptions extends ObserverOptions {
   api: Pick<KubernetesClient, 'get' | 'list' | 'apply' | 'delete'>;
   events: Pick<EventRecorder, 'eventFor'>;
-  /** A deletion ends after this time though something is left. */
+  /** A deletion ends after this time, complete or not, ms. */
   deletionTimeoutMs: number;
 }
 
-/** References to objects of users are not watched. */
-const lookAgainMs = 5 * 60_000;
-const awaitedMs = 10_000;
-const longestRestMs = 60 * 60_000;
+/** The pause between two reads of users' objects, which are not watched, ms. */
+const recheckMs = 5 * 60_000;
+const pendingMs = 10_000;
+const maxIdleMs = 60 * 60_000;
 
-/** Makes of a StorageCluster what runs on its nodes, and reports in its status how each of them is. */
+/** Creates the objects of a StorageCluster and reports the state of its nodes. */
 export class StorageClusterReconciler implements ObjectReconciler<StorageCluster, Observation, Action> {
   readonly type = kinds.StorageCluster;
   readonly progressReasons = progressReasons;
@@ -32,7 +42,7 @@ export class StorageClusterReconciler implements ObjectReconciler<StorageCluster
   readonly status = (cluster: StorageCluster, pass: Pass<Observation, Action>) => clusterStatus(cluster, pass.observed);
   readonly #options: StorageClusterReconcilerOptions;
   readonly #observer: Observer;
-  /** Of StorageClusters that are being deleted: when their removal began. A new leader begins to count again. */
+  /** Start of each removal, by uid. A new leader starts again. */
   readonly #removals = new Map<string, number>();
 
   constructor(options: StorageClusterReconcilerOptions) {
@@ -59,7 +69,7 @@ export class StorageClusterReconciler implements ObjectReconciler<StorageCluster
         const preconditions = action.uid === undefined ? {} : { uid: action.uid };
         const { name } = cluster.metadata;
         const configures = action.type.kind === kinds.ConfigMap.kind;
-        // The pod reports its end, and then this is planned again.
+        // The end of the pod starts another pass.
         if (configures && (await isReadByPods(api, name, action.name, environment.namespace, signal))) return;
         await api.delete(action.type, action.name, environment.namespace, { preconditions, signal });
         return;
@@ -67,7 +77,7 @@ export class StorageClusterReconciler implements ObjectReconciler<StorageCluster
       case 'rebuildStore': {
         const { name = '', uid } = action.set.metadata ?? {};
         const preconditions = uid === undefined ? {} : { uid };
-        // Pods first: old members must not meet new ones.
+        // Deletes pods first, so that old members do not meet new ones.
         const options = { propagation: 'Foreground', preconditions, signal } as const;
         await api.delete(kinds.StatefulSet, name, environment.namespace, options);
         const message =
@@ -85,13 +95,12 @@ export class StorageClusterReconciler implements ObjectReconciler<StorageCluster
     const { certificates, now, missing, agents, status, nodes, keptBy } = observation;
     const { origins, store } = cluster.spec;
     const referring = origins.certificateAuthorities !== undefined || store.secretRef !== undefined;
-    // Why no agent answers is heard of without a change that would bring us here.
+    // No change announces why agents do not answer, or that a pod is overdue.
     const silent = agents.endpoints.length > 0 && status?.connected !== true;
-    // So is that a pod has not started for too long.
     const starting = nodes.some(({ reason }) => reason === startingReason);
-    if (missing.length > 0 || silent || starting || keptBy.length > 0) return awaitedMs;
+    if (missing.length > 0 || silent || starting || keptBy.length > 0) return pendingMs;
     const renewal = certificates.renewAt.getTime() - now.getTime();
-    return Math.max(1_000, Math.min(renewal, referring ? lookAgainMs : longestRestMs));
+    return Math.max(1_000, Math.min(renewal, referring ? recheckMs : maxIdleMs));
   }
 
   async cleanUp(cluster: StorageCluster, signal: AbortSignal): Promise<CleanUpResult> {
@@ -99,7 +108,7 @@ export class StorageClusterReconciler implements ObjectReconciler<StorageCluster
     const { namespace } = environment;
     const { name, uid = '' } = cluster.metadata;
     const began = this.#removals;
-    // Once agents are going, pods cannot keep them.
+    // Pods cannot stop a removal that has begun.
     const kept = began.has(uid) ? undefined : await keptByPods({ api, namespace }, cluster, signal);
     if (kept !== undefined) return kept;
     await agents.forget(name);
@@ -108,4 +117,25 @@ export class StorageClusterReconciler implements ObjectReconciler<StorageCluster
     if (result === 'done') began.delete(uid);
     return result;
   }
+}
+
+/** The resource version makes the API server answer Conflict to certificates issued from an old copy. */
+function secretObject(
+  cluster: StorageCluster,
+  { namespace }: Environment,
+  planned: PlannedSecret,
+  resourceVersion: string | undefined,
+): Applied<Secret> {
+  const { name } = cluster.metadata;
+  return {
+    metadata: {
+      name: secretName(name, planned.role),
+      namespace,
+      labels: labelsOf(name, 'certificates'),
+      ownerReferences: [ownerReference(kinds.StorageCluster, cluster)],
+      ...(resourceVersion === undefined ? {} : { resourceVersion }),
+    },
+    type: planned.type,
+    data: secretData(planned.texts),
+  };
 }

@@ -1,3 +1,4 @@
+import { type ConfigMap, kinds } from '@hearth/common/kubernetes';
 import {
   type NodeGroup,
   parseQuantity,
@@ -5,11 +6,12 @@ import {
   registeredName,
   type StorageCluster,
 } from '@hearth/common/resources';
-import { agentPaths, agentSocket, clientsSocket, holderSocket, nodeFolder } from '../names.ts';
+import { hashOf } from '../../kubernetes/index.ts';
+import { agentPaths, agentSocket, clientsSocket, groupName, holderSocket, labelsOf, nodeFolder } from '../names.ts';
+import { type BuildInput, type DesiredObject, desiredObject } from './desired_object.ts';
 
 /**
- * The agent's configuration file: JSON, which is YAML too. What differs from node to node (name, addresses) comes
- * as variables of the pod.
+ * The agent's configuration file: JSON, which is valid YAML. Variables of the pod carry the node's name and addresses.
  */
 export function agentConfig(cluster: StorageCluster, group: NodeGroup, store: string): string {
   const { name } = cluster.metadata;
@@ -49,7 +51,7 @@ export function agentConfig(cluster: StorageCluster, group: NodeGroup, store: st
     origins: {
       allowedNetworks: origins.allowedNetworks,
       directoryPrefixes: origins.directoryPrefixes,
-      // As the operator registers the Datasets of a namespace; no namespace has a dot in its name.
+      // The prefix of registered names; no namespace contains a dot.
       nodeIdentity: origins.nodeIdentity.namespaces.map((namespace) => registeredName(namespace, '')),
       maxEntries: origins.maxEntries,
       ...(origins.certificateAuthorities === undefined
@@ -57,7 +59,7 @@ export function agentConfig(cluster: StorageCluster, group: NodeGroup, store: st
         : { certificateAuthorities: `${authorities}/${origins.certificateAuthorities.key}` }),
     },
     log: { level: logLevel, format: 'json' },
-    // Ending again and again would mend no disk, and report less.
+    // Restarts would not repair a disk, and report less.
     onStartFailure: 'wait',
   };
   return `${JSON.stringify(document, undefined, 2)}\n`;
@@ -71,9 +73,20 @@ function limitsOf({ origin, peers, disk }: NonNullable<NodeGroup['limits']>) {
   return { origin: rates(origin), peers: rates(peers), disk: rates(disk) };
 }
 
-/** Shares as they are, sizes in bytes: the agent's units are not those of Kubernetes. */
+/** Keeps shares, converts sizes to bytes: agents do not parse units of Kubernetes. */
 function amount(text: string): string {
   const share = parseShare(text);
   if (share !== undefined && 'percent' in share) return `${share.percent}%`;
   return String(share?.bytes ?? parseQuantity(text));
+}
+
+/**
+ * The configuration of a node group's agents, without secrets. Immutable: the name contains a hash of the content, so
+ * an agent that restarts during an upgrade or rollback reads the configuration of its own release.
+ */
+export function configMap(input: BuildInput, group: NodeGroup, store: string): DesiredObject<ConfigMap> {
+  const { name } = input.cluster.metadata;
+  const data = { 'agent.yaml': agentConfig(input.cluster, group, store) };
+  const unique = `${groupName(name, group.name)}-${hashOf(data).slice(0, 10)}`;
+  return desiredObject(input, kinds.ConfigMap, unique, labelsOf(name, 'agent', group.name), { data, immutable: true });
 }

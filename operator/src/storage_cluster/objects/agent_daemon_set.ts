@@ -11,13 +11,11 @@ const configurationFile = `${agentPaths.configuration}/agent.yaml`;
 
 export interface AgentInput extends BuildInput {
   group: NodeGroup;
-  /** Of everything that an agent reads at its start only: pods are replaced when it changes. */
+  /** Hash of everything that agents read only at their start; a new one replaces the pods. */
   configurationHash: string;
-  /** The ConfigMap. */
   configurationName: string;
 }
 
-/** The agents of a node group. */
 export function agentDaemonSet(input: AgentInput): DesiredObject<DaemonSet> {
   const { cluster, environment, group, configurationHash, configurationName } = input;
   const { name } = cluster.metadata;
@@ -29,12 +27,11 @@ export function agentDaemonSet(input: AgentInput): DesiredObject<DaemonSet> {
       'hearth.storage/configuration-hash': configurationHash,
     },
     updateStrategy: { type: 'RollingUpdate', rollingUpdate: { maxUnavailable: '10%' } },
-    // Origins may be Services of this cluster.
     pod: { hostNetwork: true, dnsPolicy: 'ClusterFirstWithHostNet' },
     container: {
       command: ['hearth', 'agent', '--config', configurationFile],
       env: [
-        // For the commands that people run in the pod: they find the agent, and its configuration, by themselves.
+        // For `hearth` commands in the pod.
         { name: 'HEARTH_SOCKET', value: agentSocket(name) },
         { name: 'HEARTH_CONFIG', value: configurationFile },
         field('HEARTH_NODE', 'spec.nodeName'),
@@ -57,25 +54,26 @@ export function agentDaemonSet(input: AgentInput): DesiredObject<DaemonSet> {
 const port = (name: string, number: number) => ({
   name,
   containerPort: number,
-  // Written out, so that the scheduler never puts two agents on one node.
+  // Keeps the scheduler from placing two agents on one node.
   hostPort: number,
   protocol: 'TCP',
 });
 
 const probe = (path: string) => ({ httpGet: { path, port: 'health', scheme: 'HTTP' }, timeoutSeconds: 5 });
 
-/** As the group says; where it says nothing of requests or of limits, memory by what it has to do. */
+/** The group's resources, with defaults for absent requests or limits. */
 function resources(group: NodeGroup, cluster: StorageCluster) {
   const { requests, limits } = group.resources ?? {};
   const own = { cpu: '100m', memory: inMebibytes(requestedMemory) };
-  // A limit that the group gives is a request too, unless it gives one: then nothing of ours is added.
+  // Kubernetes also takes a limit as a request, so no default is added.
   if (limits !== undefined) return { ...(requests && { requests: texts(requests) }), limits: texts(limits) };
-  const asked = parseQuantity(String(requests?.memory ?? 0)) ?? 0n;
-  const most = memoryLimit(group, cluster.spec.origins);
-  return { requests: texts(requests ?? own), limits: { memory: inMebibytes(asked > most ? asked + MiB : most) } };
+  const requested = parseQuantity(String(requests?.memory ?? 0)) ?? 0n;
+  const limit = memoryLimit(group, cluster.spec.origins);
+  const memory = inMebibytes(requested > limit ? requested + MiB : limit);
+  return { requests: texts(requests ?? own), limits: { memory } };
 }
 
-/** One of what a device plug-in offers, which is requested by its limit. */
+/** Requests one device of a plug-in. */
 function withDevice({ limits, ...rest }: ReturnType<typeof resources>, device: string | undefined) {
   return { ...rest, limits: device === undefined ? limits : { ...limits, [device]: '1' } };
 }
@@ -89,7 +87,7 @@ function folders(cluster: StorageCluster, group: NodeGroup, configurationName: s
   const { name } = cluster.metadata;
   const { origins, store } = cluster.spec;
   const caches = group.cacheDirectories.map(({ path }) => path);
-  // A folder that holds both a cache and sources is mounted once, writable.
+  // A directory for both cache and sources is mounted once, writable.
   const sources = origins.directoryPrefixes.filter((prefix) => !caches.includes(prefix));
   const volumes: Volume[] = [
     { name: configurationVolume, configMap: { name: configurationName } },
@@ -111,12 +109,7 @@ function folders(cluster: StorageCluster, group: NodeGroup, configurationName: s
   });
   sources.forEach((path, index) => {
     volumes.push(hostFolder(`source-${index}`, path));
-    mounts.push({
-      name: `source-${index}`,
-      mountPath: path,
-      readOnly: true,
-      mountPropagation: 'HostToContainer',
-    });
+    mounts.push({ name: `source-${index}`, mountPath: path, readOnly: true, mountPropagation: 'HostToContainer' });
   });
   if (group.rdma !== undefined && group.rdma.resource === undefined) {
     volumes.push(hostFolder('rdma', deviceFolder));

@@ -5,40 +5,39 @@ const GiB = 1n << 30n;
 
 /** An idle agent has 183 MiB (docs/performance.md). */
 const idle = 256n * MiB;
-/** The largest thing that comes and goes: the list of ten million files takes 5 GiB while it is made, half for a million. */
+/** A listing of ten million files takes 5 GiB, the largest temporary allocation. */
 const listing = 6n * GiB;
-/** Of a file or folder while it is listed: 360 bytes, and its path. */
+/** Bytes of an entry during a listing: 360 and its path. */
 const listedEntry = 640n;
-/** Of a chunk of 4 MiB, resident or not: 64 checksums of four bytes and its state, 300 bytes, and room for growth. */
+/** Cached bytes for each byte of the index: a chunk of 4 MiB takes 300 bytes, and room for growth. */
 const cachedPerByte = 8192n;
-/** A share is of a disk that is not known here: as if it had this size. */
+/** The assumed disk size for shares, since the operator does not know the disk. */
 const unknownDisk = 8n * 1024n * GiB;
 
-/** A shard does not get on with less of the arena (`Engine::openArena`), and there are at most eight of themselves. */
+/** The minimal arena of a shard (`Engine::openArena`), and the default maximum of shards. */
 const minOfShard = 32n * MiB;
 const maxShards = 8;
 
-/** The memory that the scheduler keeps free for an agent: an idle process. Its arena is its holder's. */
+/** The memory request of an agent. Its holder requests the arena. */
 export const requestedMemory = idle;
 
-/** The memory for chunks of an agent at most, bytes, whole pages of it: its holder takes it, keeps it and is charged. */
+/** The maximum size of an agent's arena, bytes, in whole pages. The holder owns and pays for the arena. */
 export function arenaBytes({ engine }: NodeGroup): bigint {
-  const least = minOfShard * BigInt(engine.shards === 0 ? maxShards : engine.shards);
-  const asked = parseQuantity(engine.buffer) ?? 0n;
+  const minimum = minOfShard * BigInt(engine.shards === 0 ? maxShards : engine.shards);
+  const requested = parseQuantity(engine.buffer) ?? 0n;
   const page = engine.hugePages === '1Gi' ? GiB : 2n * MiB;
-  return (((asked > least ? asked : least) + page - 1n) / page) * page;
+  return (((requested > minimum ? requested : minimum) + page - 1n) / page) * page;
 }
 
 /**
- * An agent's limit, bytes. No intended work comes near it: it has the kernel end a leaking agent, which starts again,
- * and not pods of the node, all of which come before the agent by priority. Page cache counts towards it, but is given
- * back before anything is ended (e2e/src/memory_limit.test.ts).
+ * An agent's limit, bytes. Normal work stays far below: the limit has the kernel kill a leaking agent, which restarts,
+ * instead of pods with a lower priority. The kernel reclaims page cache first (e2e/src/memory_limit.test.ts).
  */
 export function memoryLimit(group: NodeGroup, origins: StorageCluster['spec']['origins']): bigint {
   const index = group.cacheDirectories.reduce((sum, { budget }) => sum + budgetOf(budget) / cachedPerByte, 0n);
   const allowed = BigInt(origins.maxEntries) * listedEntry;
-  // As much again as the arena: what is in transfer is also in sockets. It is also room for an arena that the agent has
-  // to take by itself, as long as its holder is one of a release that takes none.
+  // Twice the arena, since sockets hold bytes in transfer. Also covers an arena of the agent's own, beside an older
+  // holder that provides none.
   return roundedUp(idle + (allowed > listing ? allowed : listing) + arenaBytes(group) + index);
 }
 

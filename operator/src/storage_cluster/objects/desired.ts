@@ -1,22 +1,22 @@
 import type { NodeGroup } from '@hearth/common/resources';
 import { hashOf } from '../../kubernetes/index.ts';
+import { configMap } from './agent_config.ts';
 import { agentDaemonSet } from './agent_daemon_set.ts';
-import { configMap } from './config_map.ts';
 import type { BuildInput, DesiredObject } from './desired_object.ts';
 import { etcdDisruptionBudget, etcdStatefulSet } from './etcd_stateful_set.ts';
 import { holderDaemonSet } from './holder_daemon_set.ts';
 import { agentService, etcdMember, etcdPeers, etcdService } from './services.ts';
 
 export interface DesiredInput extends BuildInput {
-  /** Where agents find the store; undefined: not known yet, and agents wait. */
+  /** The store's address; undefined while unknown, and agents wait. */
   store: string | undefined;
-  /** Addresses of the Services of the members of an etcd of several; undefined: not all known yet, and etcd waits. */
+  /** Service addresses of several etcd members; undefined while some are unknown, and etcd waits. */
   members: readonly string[] | undefined;
-  /** Of what agents read at their start beside their ConfigMap: the secret, the authorities of origins. */
+  /** Hash of the secret and the authorities of origins, which agents read at their start. */
   startHash: string;
 }
 
-/** All objects but Secrets, in the order in which they are made: what others wait for comes first. */
+/** All objects but Secrets, dependencies first. */
 export function desired(input: DesiredInput): DesiredObject[] {
   const { spec } = input.cluster;
   const objects: DesiredObject[] = [];

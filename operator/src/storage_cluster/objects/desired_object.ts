@@ -5,19 +5,18 @@ import { specHashAnnotation } from '@hearth/common/resources';
 import { hashOf } from '../../kubernetes/index.ts';
 import type { Environment } from '../environment.ts';
 
-/** The input of every builder. */
 export interface BuildInput {
   cluster: StorageCluster;
   environment: Environment;
 }
 
-/** An object as it should be, with the hash of it among its annotations. */
+/** An object to apply, with its hash in an annotation. */
 export interface DesiredObject<T extends KubernetesObject = KubernetesObject> {
   type: ResourceType<T>;
   object: Applied<T>;
 }
 
-/** Completes what a builder made: kind, namespace, labels, owner and the hash of it all. */
+/** Adds kind, namespace, labels, owner and hash. */
 export function desiredObject<T extends KubernetesObject>(
   { cluster, environment }: BuildInput,
   type: ResourceType<T>,

@@ -18,8 +18,8 @@ const dataFolder = '/var/lib/etcd';
 const user = 65_532;
 
 /**
- * etcd for a cluster without endpoints of its own: all ports but metrics by mutual TLS, all data can be rebuilt.
- * `addresses`: of the members' Services, in their order; none when there is one member.
+ * etcd for a cluster without external endpoints: mutual TLS on all ports but metrics. All data can be rebuilt.
+ * `addresses`: the members' Services, in order; empty for one member.
  */
 export function etcdStatefulSet(input: BuildInput, addresses: readonly string[]): DesiredObject<StatefulSet> {
   const { cluster, environment } = input;
@@ -35,7 +35,7 @@ export function etcdStatefulSet(input: BuildInput, addresses: readonly string[])
       automountServiceAccountToken: false,
       enableServiceLinks: false,
       nodeSelector: { 'kubernetes.io/os': 'linux', ...settings.nodeSelector },
-      // Agents become ready only with their store: it may not wait for theirs.
+      // Agents, which remove the taint, become ready only with their store.
       tolerations: [...(settings.tolerations ?? []), { key: startupTaintKey, operator: 'Exists' }],
       priorityClassName: settings.priorityClassName ?? 'system-cluster-critical',
       terminationGracePeriodSeconds: 30,
@@ -86,7 +86,7 @@ export function etcdStatefulSet(input: BuildInput, addresses: readonly string[])
   const spec = {
     replicas,
     serviceName: etcdPeersName(name),
-    // Members of a new cluster become ready only together.
+    // New members become ready only together.
     podManagementPolicy: 'Parallel',
     selector: { matchLabels: selectorOf(name, 'etcd') },
     updateStrategy: { type: 'RollingUpdate' },
@@ -97,7 +97,7 @@ export function etcdStatefulSet(input: BuildInput, addresses: readonly string[])
   return desiredObject(input, kinds.StatefulSet, etcdSetName(name), labels, { spec } as never);
 }
 
-/** At most one member is evicted at a time; a member that is ill holds up no drain. */
+/** Evicts one member at a time; an unhealthy member does not block a drain. */
 export function etcdDisruptionBudget(input: BuildInput): DesiredObject<PodDisruptionBudget> {
   const { name } = input.cluster.metadata;
   return desiredObject(input, kinds.PodDisruptionBudget, etcdSetName(name), labelsOf(name, 'etcd'), {
@@ -109,9 +109,9 @@ export function etcdDisruptionBudget(input: BuildInput): DesiredObject<PodDisrup
   });
 }
 
-/** Flags of etcd (etcd.io/docs/v3.6/op-guide/configuration). `token` distinguishes this cluster from others of its name. */
+/** Flags of etcd (etcd.io/docs/v3.6/op-guide/configuration). `token` distinguishes clusters of one name. */
 export function etcdArguments(cluster: string, namespace: string, token: string, replicas: number): string[] {
-  // A single member talks to no other, so it needs no name.
+  // A single member needs no name for peers.
   const host = (member: string) => (replicas === 1 ? '127.0.0.1' : etcdPeerName(cluster, namespace, member));
   const members = Array.from({ length: replicas }, (_, index) => etcdMemberName(cluster, index));
   return [
@@ -132,7 +132,7 @@ export function etcdArguments(cluster: string, namespace: string, token: string,
     `--peer-key-file=${certificates}/tls.key`,
     `--peer-trusted-ca-file=${certificates}/ca.crt`,
     '--peer-client-cert-auth=true',
-    // Members are known by the authority; names of the pods' addresses are not in every cluster's reverse DNS.
+    // The authority identifies members; not every cluster has reverse DNS for pods.
     '--peer-skip-client-san-verification=true',
     '--auto-compaction-mode=periodic',
     '--auto-compaction-retention=10m',
@@ -143,7 +143,7 @@ export function etcdArguments(cluster: string, namespace: string, token: string,
 
 const probe = (path: string) => ({ httpGet: { path, port: 'metrics', scheme: 'HTTP' }, timeoutSeconds: 5 });
 
-/** Members know one another's addresses without DNS, which may be later than they, or ask for pods that are ready. */
+/** DNS may start later than the members, or require ready pods. */
 function hostAliases(cluster: string, namespace: string, addresses: readonly string[]) {
   return addresses.map((ip, index) => ({
     ip,
@@ -151,7 +151,7 @@ function hostAliases(cluster: string, namespace: string, addresses: readonly str
   }));
 }
 
-/** The affinity of the values, else the one given. */
+/** Prefers the affinity of the values. */
 function affinity({ affinity: given = {} }: PodSettings, own: object) {
   const chosen = Object.keys(given).length > 0 ? given : own;
   return Object.keys(chosen).length > 0 ? { affinity: chosen } : {};

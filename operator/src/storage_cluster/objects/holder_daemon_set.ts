@@ -8,10 +8,10 @@ import { hostFolder, nodeDaemonSet, sharedMount } from './pod.ts';
 
 const MiB = 1n << 20n;
 const ownRequest = 16n * MiB;
-/** Some kilobytes a mount. With the holder its mounts would end, so there is room for ten thousand of them. */
+/** Room for ten thousand mounts of some kilobytes, since mounts end with their holder. */
 const ownLimit = 256n * MiB;
 
-/** The arena of the agent and what the holder needs itself. The kernel counts huge pages apart from other memory. */
+/** The agent's arena and the holder's own memory. The kernel accounts huge pages separately. */
 function resources(group: NodeGroup) {
   const arena = arenaBytes(group);
   const { hugePages } = group.engine;
@@ -28,9 +28,9 @@ function resources(group: NodeGroup) {
 }
 
 /**
- * The mount holders of a node group. Mounts end with their holder, so nothing but a person deletes its pods
- * (OnDelete), and nothing that changes often stands in the template. A surge with --take-over would not do in its place:
- * the kubelet starts the container that has handed over again, beside its successor, and it would take all back.
+ * The mount holders of a node group. Mounts end with their holder, so only a person deletes its pods (OnDelete), and
+ * the template avoids fields that change often. A surge with --take-over does not work: the kubelet restarts the old
+ * container, which would take the mounts back.
  */
 export function holderDaemonSet(input: BuildInput & { group: NodeGroup }): DesiredObject<DaemonSet> {
   const { cluster, environment, group } = input;
@@ -49,7 +49,7 @@ export function holderDaemonSet(input: BuildInput & { group: NodeGroup }): Desir
         ...['--arena-bytes', String(arenaBytes(group))],
       ],
       ...(extraEnv.length === 0 ? {} : { env: extraEnv }),
-      // Reports only: a holder is never ended for not answering, as its mounts would end with it.
+      // A report only: a liveness probe would end the mounts with the holder.
       readinessProbe: {
         exec: { command: ['hearth-holder', '--check', '--socket', holderSocket(name)] },
         periodSeconds: 10,
@@ -58,10 +58,9 @@ export function holderDaemonSet(input: BuildInput & { group: NodeGroup }): Desir
       resources: resources(group),
       volumeMounts: [
         sharedMount('node', nodeFolder(name)),
-        // Only so that the folder is there: a mount below the shared one would spread to the node, once more with
-        // each new container.
+        // Only creates the directory: a mount below the shared one would propagate to the node with each new container.
         { name: 'run', mountPath: '/run/hearth' },
-        // Where a connection of FUSE is aborted and its read-ahead is set; mounted there whenever fuse is loaded.
+        // Aborts FUSE connections and sets read-ahead; mounted whenever fuse is loaded.
         { name: 'sys', mountPath: '/sys', mountPropagation: 'HostToContainer' },
       ],
     },

@@ -11,19 +11,17 @@ export type VolumeMount = NonNullable<NonNullable<Pod['spec']>['containers'][num
 
 type Container = NonNullable<Pod['spec']>['containers'][number];
 
-/** The differences between agents and holders of a node group. */
+/** The fields in which agents and holders of a node group differ. */
 export interface NodePods {
   name: string;
-  /** Beside those of the values. */
   annotations?: Record<string, string>;
   updateStrategy: object;
-  /** Beside the fields that all pods on nodes have. */
   pod?: object;
   container: Omit<Container, 'name' | 'image'>;
   volumes: Volume[];
 }
 
-/** Pods with one container, of the name of their component, on every node of a group. */
+/** Pods on every node of a group, with one container named after the component. */
 export function nodeDaemonSet(
   input: BuildInput & { group: NodeGroup },
   component: 'agent' | 'holder',
@@ -36,10 +34,10 @@ export function nodeDaemonSet(
     metadata: podMetadata(settings, labels, annotations),
     spec: {
       ...serviceAccount(settings),
-      // Neither program speaks to Kubernetes; `hearth explain` in an agent's pod does.
+      // Only `hearth explain` in an agent's pod calls the API server.
       automountServiceAccountToken: settings.mountsToken ?? false,
       enableServiceLinks: false,
-      // Nodes of the group have it, and those that it has lost until their pods have gone.
+      // Former nodes of the group keep the label until their pods are gone.
       nodeSelector: { 'kubernetes.io/os': 'linux', [agentsLabel(cluster.metadata.name)]: group.name },
       tolerations: tolerationsOf(group),
       priorityClassName: group.priorityClassName,
@@ -53,7 +51,7 @@ export function nodeDaemonSet(
           imagePullPolicy: environment.imagePullPolicy,
           ...container,
           securityContext: privileged,
-          // The StorageCluster shows the last words of a process.
+          // The status of the StorageCluster shows this message.
           terminationMessagePolicy: 'FallbackToLogsOnError',
         },
       ],
@@ -65,7 +63,7 @@ export function nodeDaemonSet(
   return desiredObject(input, kinds.DaemonSet, name, labels, { spec });
 }
 
-/** Labels and annotations of a pod: those of the values, over which its own stand. */
+/** The values' labels and annotations; `labels` and `own` win. */
 export function podMetadata(
   { podLabels, podAnnotations }: PodSettings,
   labels: Record<string, string>,
@@ -86,28 +84,20 @@ export function pullSecrets(names: readonly string[]) {
   return names.length === 0 ? {} : { imagePullSecrets: names.map((name) => ({ name })) };
 }
 
-/** Device files of RDMA. A driver that is loaded later puts its own there, which a privileged pod does not get by itself. */
+/** Device files of RDMA. A privileged pod does not get devices of drivers loaded later. */
 export const deviceFolder = '/dev/infiniband';
 
 /**
- * Root of the machine: mounts that others see need it, and so do FUSE and its passthrough. It includes IPC_LOCK: RDMA pins
- * memory whatever the limit of locked memory is, which no pod can set.
+ * Needed for shared mounts, FUSE and passthrough. Includes IPC_LOCK: RDMA pins memory beyond the limit of locked
+ * memory, which no pod can set.
  */
-const privileged = {
-  privileged: true,
-  runAsUser: 0,
-  runAsGroup: 0,
-  runAsNonRoot: false,
-  readOnlyRootFilesystem: true,
-} as const;
+const root = { runAsUser: 0, runAsGroup: 0, runAsNonRoot: false } as const;
+const privileged = { privileged: true, ...root, readOnlyRootFilesystem: true } as const;
 
-export const hostFolder = (name: string, path: string): Volume => ({
-  name,
-  hostPath: { path, type: 'DirectoryOrCreate' },
-});
-export const sharedMount = (name: string, path: string): VolumeMount => ({
-  name,
-  mountPath: path,
-  mountPropagation: 'Bidirectional',
-});
+export const hostFolder = (name: string, path: string): Volume => {
+  return { name, hostPath: { path, type: 'DirectoryOrCreate' } };
+};
+export const sharedMount = (name: string, path: string): VolumeMount => {
+  return { name, mountPath: path, mountPropagation: 'Bidirectional' };
+};
 export const field = (name: string, fieldPath: string) => ({ name, valueFrom: { fieldRef: { fieldPath } } });

@@ -13,20 +13,19 @@ import { type BuildInput, type DesiredObject, desiredObject } from './desired_ob
 
 const port = (name: string, number: number) => ({ name, port: number, targetPort: name, protocol: 'TCP' });
 const memberPorts = [port('client', 2379), port('peer', 2380)];
-/** No address of its own; DNS gives those of all pods, ready or not. */
+/** DNS resolves to all pods, ready or not. */
 const headless = { clusterIP: 'None', publishNotReadyAddresses: true };
 
-/** Names every agent's metrics for their collectors; agents find one another by the store. */
+/** For collectors of metrics; agents find one another in the store. */
 export function agentService(input: BuildInput): DesiredObject<Service> {
   return service(input, agentServiceName, 'agent', { ...headless, ports: [port('health', healthPort)] });
 }
 
-/** The one address by which agents reach the store. */
 export function etcdService(input: BuildInput): DesiredObject<Service> {
   return service(input, etcdServiceName, 'etcd', { type: 'ClusterIP', ports: [port('client', 2379)] });
 }
 
-/** The address of one of several members for all members, whatever pod it is and before it is ready. */
+/** The stable address of one member for other members, before it is ready, too. */
 export function etcdMember(input: BuildInput, index: number): DesiredObject<Service> {
   const name = (cluster: string) => etcdMemberName(cluster, index);
   const spec = { type: 'ClusterIP', publishNotReadyAddresses: true, ports: memberPorts };
@@ -35,12 +34,11 @@ export function etcdMember(input: BuildInput, index: number): DesiredObject<Serv
   });
 }
 
-/** Gives the pods of the StatefulSet names in DNS. Members find one another without: see `etcdMember`. */
+/** DNS names for the pods of the StatefulSet. Members do not depend on them: see `etcdMember`. */
 export function etcdPeers(input: BuildInput): DesiredObject<Service> {
   return service(input, etcdPeersName, 'etcd', { ...headless, ports: memberPorts });
 }
 
-/** `selector`: beside the labels of the component. */
 function service(
   input: BuildInput,
   nameOf: (cluster: string) => string,

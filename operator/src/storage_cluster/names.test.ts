@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { storeAddress } from './store_address.ts';
+import { storeAddress } from './names.ts';
 import { sampleCluster } from './testing/samples.ts';
 
 describe('address of the store', () => {
