@@ -5,7 +5,7 @@ import { AddDatasetProgress, Dataset, type NodeStatus } from '@hearth/common/gen
 import { kinds } from '@hearth/common/kubernetes';
 import { elapse, root, run, steady, until } from '@hearth/common/testing';
 import { OperatorProcess } from '@hearth/common/testing/kubernetes';
-import { statusIntervalMs } from '../../operator/src/agents/cluster_status.ts';
+import { statusIntervalMs } from '../../operator/src/agents/agents.ts';
 import { FakeAgent, nodeStatus } from '../../operator/src/agents/testing/fake_agent.ts';
 import { OperatorFixture } from '../../operator/src/operator/testing/operator_fixture.ts';
 import { SimulatedNodes } from './simulated_nodes.ts';

@@ -1,8 +1,10 @@
 import { type Client, credentials } from '@grpc/grpc-js';
 import {
   type CallName,
+  type ErrorCode,
   explainUnknownCall,
-  type HearthError,
+  fromCallError,
+  HearthError,
   type RequestOf,
   type ResponseOf,
   type StreamName,
@@ -10,25 +12,24 @@ import {
 } from '@hearth/common';
 import { ControlService } from '@hearth/common/generated/hearth/v1/control.ts';
 import { ReconnectingClient } from '@hearth/common/grpc';
-import { callError } from './call_error.ts';
 
-/** How the operator proves who it is and whom it believes. PEM. */
+/** The operator's certificate and the authorities it trusts, PEM. */
 export interface ClientIdentity {
   certificate: string;
   key: string;
   authorities: string;
-  /** Name that agents' certificates must have. */
+  /** The name in agents' certificates. */
   serverName: string;
 }
 
-/** Where the agent of a node listens: `host:port`. */
+/** The address of a node's agent, `host:port`. */
 export interface AgentEndpoint {
   node: string;
   address: string;
 }
 
 const options = {
-  // Finds an agent whose machine has vanished while a stream is open.
+  // Detects a lost machine while a stream is open.
   'grpc.keepalive_time_ms': 15_000,
   'grpc.keepalive_timeout_ms': 10_000,
   'grpc.max_receive_message_length': 256 << 20,
@@ -40,9 +41,9 @@ const options = {
 };
 
 /**
- * The control API of one agent by mutual TLS. Connects when first used. Whatever the agent or its host do, a call ends at
- * its deadline, a stream fails `connectMs` after its beginning when there is no connection, and 25 s after the agent's last sign
- * of life when there is. Errors are HearthError, and name the agent's node and address.
+ * The control API of one agent over mutual TLS, connected on first use. A call ends at its deadline; a stream fails
+ * `connectMs` after its start without a connection, and 25 s after the last sign of life. Throws HearthError that names
+ * node and address.
  */
 export class AgentConnection {
   readonly node: string;
@@ -50,7 +51,7 @@ export class AgentConnection {
   readonly #connectMs: number;
   readonly #client: ReconnectingClient;
 
-  /** `connectMs`: how long a call waits for a connection. */
+  /** `connectMs`: the limit for connecting. */
   constructor(endpoint: AgentEndpoint, identity: ClientIdentity, connectMs: number) {
     this.node = endpoint.node;
     this.address = endpoint.address;
@@ -87,7 +88,7 @@ export class AgentConnection {
     }
   }
 
-  /** The answers as they come; leaving the loop cancels the call. Without a deadline it lasts as long as the agent. */
+  /** Leaving the loop cancels the call. Without a deadline the stream lasts as long as the agent. */
   async *stream<Name extends StreamName>(
     name: Name,
     request: RequestOf<Name>,
@@ -105,7 +106,7 @@ export class AgentConnection {
     }
   }
 
-  /** Calls under way go on to their end. */
+  /** Lets running calls finish. */
   close(): void {
     this.#client.close();
   }
@@ -122,4 +123,36 @@ export class AgentConnection {
       throw callError(thrown, this, signal);
     }
   }
+}
+
+/** The agent's own error, else an explanation of the failed call. */
+function callError(thrown: unknown, endpoint: AgentEndpoint, signal: AbortSignal): HearthError {
+  if (thrown instanceof HearthError) return thrown;
+  if (signal.aborted)
+    return new HearthError('Cancelled', `a call to the agent on ${endpoint.node} was given up`, { cause: thrown });
+  return fromCallError(thrown, (code, details) => explain(code, details, endpoint));
+}
+
+/** True when another agent may answer the call. */
+export function isRetryableElsewhere(error: HearthError): boolean {
+  return isAway(error) || error.code === 'TryElsewhere';
+}
+
+function explain(code: ErrorCode, details: string, { node, address }: AgentEndpoint): string {
+  switch (code) {
+    case 'DeadlineExceeded':
+      return `the agent on ${node} did not answer at ${address} in time; look at the log of its pod`;
+    case 'Unavailable':
+      return `the agent on ${node} cannot be reached at ${address} (${details}); look at its pod and its log`;
+    case 'Unsupported':
+      return `the agent on ${node} does not know this call (${details}); it may be older than the operator: update its image`;
+    default:
+      return `the agent on ${node} answered: ${details}`;
+  }
+}
+
+/** True when no agent could be reached, as opposed to a rejected request. */
+export function isAway(thrown: unknown): boolean {
+  const { code } = HearthError.from(thrown);
+  return code === 'Unavailable' || code === 'DeadlineExceeded';
 }

@@ -6,13 +6,13 @@ import type { Agents, ClusterAgents, ClusterStatus, StatusListener } from './age
 
 const defaultConnectMs = 5_000;
 
-/** The agents of every cluster, as the controller of StorageClusters sets them. */
+/** The agents of every cluster, configured by the controller of StorageClusters. */
 export class AgentDirectory implements Agents {
   readonly #options: Omit<AgentPoolOptions, 'cluster' | 'onStatus'>;
   readonly #pools = new Map<string, AgentPool>();
   readonly #listeners = new Set<StatusListener>();
 
-  /** `connectMs`: how long a call waits for a connection to one agent. */
+  /** `connectMs`: the limit for connecting to one agent. */
   constructor(logger: Logger, { connectMs = defaultConnectMs, clock = systemClock } = {}) {
     this.#options = { logger, connectMs, clock };
   }
@@ -26,7 +26,7 @@ export class AgentDirectory implements Agents {
     return () => this.#listeners.delete(listener);
   }
 
-  /** Makes the cluster known, or changes what is known of it. Cheap when nothing has changed. */
+  /** Adds or updates a cluster. Cheap without changes. */
   configure(cluster: string, identity: ClientIdentity, endpoints: readonly AgentEndpoint[]): void {
     let pool = this.#pools.get(cluster);
     if (pool === undefined) {
@@ -38,7 +38,6 @@ export class AgentDirectory implements Agents {
     pool.configure(identity, endpoints);
   }
 
-  /** True when the last call of `configure` had these arguments. */
   isConfigured(cluster: string, identity: ClientIdentity, endpoints: readonly AgentEndpoint[]): boolean {
     return this.#pools.get(cluster)?.isConfigured(identity, endpoints) ?? false;
   }

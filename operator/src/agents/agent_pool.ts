@@ -8,32 +8,30 @@ import {
   type StreamName,
 } from '@hearth/common';
 import { type Clock, sleep } from '@hearth/common/kubernetes';
-import { AgentConnection, type AgentEndpoint, type ClientIdentity } from './agent_connection.ts';
+import { AgentConnection, type AgentEndpoint, type ClientIdentity, isRetryableElsewhere } from './agent_connection.ts';
 import type { CallOptions, ClusterAgents, ClusterStatus } from './agents.ts';
-import { isWorthAnotherAgent } from './call_error.ts';
-import { clusterStatus, statusIntervalMs } from './cluster_status.ts';
+import { clusterStatus, statusIntervalMs } from './agents.ts';
 
 const callDeadlineMs = 10_000;
 const streamDeadlineMs = 60_000;
-/** Agents that one call is put to at most. */
+/** Agents that one call tries. */
 const maxTries = 3;
 const firstPauseMs = 250;
 const longestPauseMs = 10_000;
-/** A status stream that says nothing for so long is begun again at another agent. */
-const silenceMs = 120_000;
+/** A status stream without messages for this time moves to another agent, ms. */
+const maxSilenceMs = 120_000;
 
 export interface AgentPoolOptions {
   cluster: string;
   logger: Logger;
-  /** How long a call waits for a connection to one agent. */
   connectMs: number;
   clock: Clock;
   onStatus: (before: ClusterStatus | undefined, after: ClusterStatus | undefined) => void;
 }
 
 /**
- * The agents of one cluster: one connection to each that is used, and one status stream to any of them. The stream
- * never ends for good: it moves to another agent, with a growing pause while none answers.
+ * The agents of one cluster: a connection to each used agent, and one status stream, which moves between agents with
+ * growing pauses while none answers.
  */
 export class AgentPool implements ClusterAgents {
   readonly cluster: string;
@@ -46,7 +44,6 @@ export class AgentPool implements ClusterAgents {
   #endpoints: readonly AgentEndpoint[] = [];
   #status: ClusterStatus | undefined;
   #trouble: string | undefined;
-  /** The agent that answered last. */
   #preferred: string | undefined;
   #wake: AbortController = new AbortController();
   #following: Promise<void> | undefined;
@@ -66,7 +63,7 @@ export class AgentPool implements ClusterAgents {
     return this.#trouble;
   }
 
-  /** Sets the present agents. Connections to agents that are gone, or made with an older identity, are closed. */
+  /** Closes connections to removed agents, or all of them for a new identity. */
   configure(identity: ClientIdentity, endpoints: readonly AgentEndpoint[]): void {
     const known = this.#identity;
     const renewed = known !== undefined && !isDeepStrictEqual(known, identity);
@@ -87,7 +84,6 @@ export class AgentPool implements ClusterAgents {
     this.#following ??= this.#follow();
   }
 
-  /** True when the last call of `configure` had these arguments. */
   isConfigured(identity: ClientIdentity, endpoints: readonly AgentEndpoint[]): boolean {
     return isDeepStrictEqual([this.#identity, this.#endpoints], [identity, endpoints]);
   }
@@ -110,7 +106,7 @@ export class AgentPool implements ClusterAgents {
         return answer;
       } catch (thrown) {
         failure = HearthError.from(thrown);
-        if (!isWorthAnotherAgent(failure)) throw failure;
+        if (!isRetryableElsewhere(failure)) throw failure;
       }
     }
     throw failure ?? new HearthError('DeadlineExceeded', `no agent of cluster ${this.cluster} answered in time`);
@@ -136,13 +132,12 @@ export class AgentPool implements ClusterAgents {
         return;
       } catch (thrown) {
         failure = HearthError.from(thrown);
-        if (answered || !isWorthAnotherAgent(failure)) throw failure;
+        if (answered || !isRetryableElsewhere(failure)) throw failure;
       }
     }
     throw failure ?? new HearthError('DeadlineExceeded', `no agent of cluster ${this.cluster} answered in time`);
   }
 
-  /** Ends the stream and every call with `Cancelled`. */
   async close(): Promise<void> {
     this.#ending.abort(new HearthError('Cancelled', `the agents of cluster ${this.cluster} are no longer wanted`));
     await this.#following;
@@ -151,7 +146,7 @@ export class AgentPool implements ClusterAgents {
     this.#notify(undefined);
   }
 
-  /** Agents to ask, best first: the one that answered last, then ready ones, then the others. */
+  /** Candidates, best first: the last that answered, ready ones, others. */
   #candidates({ node, feature }: Pick<CallOptions, 'node' | 'feature'>): AgentEndpoint[] {
     if (node !== undefined) {
       const endpoint = this.#endpoints.find((one) => one.node === node);
@@ -197,7 +192,7 @@ export class AgentPool implements ClusterAgents {
     return made;
   }
 
-  /** The status stream, from one agent to the next, until the pool is closed. */
+  /** Follows the status stream until the pool is closed. */
   async #follow(): Promise<void> {
     let failures = 0;
     let failed: string | undefined;
@@ -222,7 +217,7 @@ export class AgentPool implements ClusterAgents {
       failed = endpoint?.node;
       if (failed === this.#preferred) this.#preferred = undefined;
       failures++;
-      // One agent that restarts is no reason to call the cluster's state unknown: another one is asked first.
+      // One restart does not make the state unknown: another agent gets a chance first.
       if (failures > 1 && this.#status?.connected === true) this.#notify({ ...this.#status, connected: false });
       await this.#pause(failures);
     }
@@ -231,7 +226,7 @@ export class AgentPool implements ClusterAgents {
   async *#messages(endpoint: AgentEndpoint) {
     const silence = new AbortController();
     const signal = AbortSignal.any([this.#ending.signal, silence.signal]);
-    const watchSilence = () => this.#clock.schedule(silenceMs, () => silence.abort());
+    const watchSilence = () => this.#clock.schedule(maxSilenceMs, () => silence.abort());
     let heard = watchSilence();
     try {
       const request = { intervalMs: statusIntervalMs(this.#endpoints.length) };

@@ -1,50 +1,53 @@
-import type { CallName, RequestOf, ResponseOf, StreamName } from '@hearth/common';
-import type { Dataset, NodeStatus, WarmJob } from '@hearth/common/generated/hearth/v1/control.ts';
+import { isDeepStrictEqual } from 'node:util';
+import {
+  apiDifference,
+  apiDifferences,
+  type CallName,
+  HearthError,
+  type RequestOf,
+  type ResponseOf,
+  type StreamName,
+  understandsApi,
+} from '@hearth/common';
+import type { Dataset, GetStatusResponse, NodeStatus, WarmJob } from '@hearth/common/generated/hearth/v1/control.ts';
 
 export interface CallOptions {
   signal: AbortSignal;
-  /** Milliseconds for the whole call, tries at other agents included. Absent: 10 s for calls, 60 s for streams. */
+  /** For all attempts together. Default: 10 s for calls, 60 s for streams. */
   deadlineMs?: number;
-  /** The only agent that may answer, by node name. Absent: any that is ready, another one when the first is away. */
+  /** Asks this node's agent alone. Absent: any agent, ready ones first. */
   node?: string;
-  /** Only agents may answer that offer this feature of the control API, as far as is known now. */
+  /** Asks only agents known to support this feature of the control API. */
   feature?: string;
 }
 
 /** The last report of a cluster's agents. */
 export interface ClusterStatus {
-  /** By `Clock.now`, milliseconds. */
+  /** By `Clock.now`, ms. */
   receivedAt: number;
-  /** False while no agent answers: the rest is what was known before. */
+  /** False while no agent answers; the rest is the last report. */
   connected: boolean;
-  /** By node name. */
   nodes: ReadonlyMap<string, NodeStatus>;
-  /** By the agents' name of the dataset: `NAMESPACE.NAME`. */
+  /** By `NAMESPACE.NAME`. */
   datasets: ReadonlyMap<string, Dataset>;
   jobs: ReadonlyMap<string, WarmJob>;
-  /** How the control API of agents differs from ours, a sentence each. */
+  /** Differences between the agents' control API and ours, one sentence each. */
   apiDifferences: readonly string[];
 }
 
 /**
- * The control API of the agents of one StorageCluster. Errors are `HearthError` with the agent's own code and
- * sentence; `Unavailable` when no agent can be reached, with the reason of the last one tried.
+ * The control API of one StorageCluster's agents. Throws HearthError with the agent's code and message, or
+ * `Unavailable` with the reason of the last attempt.
  */
 export interface ClusterAgents {
   readonly cluster: string;
-  /** Undefined until an agent has answered for the first time since the start. */
+  /** Undefined before the first report since the start. */
   readonly status: ClusterStatus | undefined;
-  /** Why no agent reports its status now, as the one said that was asked last; undefined while one does. */
+  /** The last error while no agent reports; else undefined. */
   readonly trouble: string | undefined;
-  /**
-   * One answer. A try that fails with `Unavailable`, or that has had its share of the deadline, is made again at another agent, so
-   * the calls must be idempotent, as those of the control API are.
-   */
+  /** Retries at another agent after `Unavailable` or a share of the deadline, so calls must be idempotent. */
   call<Name extends CallName>(name: Name, request: RequestOf<Name>, options: CallOptions): Promise<ResponseOf<Name>>;
-  /**
-   * All answers of a stream. Begins again at another agent only while the first answer has not come; after that
-   * a broken stream throws. Leaving the loop cancels the call.
-   */
+  /** Moves to another agent only before the first answer; later failures throw. Leaving the loop cancels the call. */
   stream<Name extends StreamName>(
     name: Name,
     request: RequestOf<Name>,
@@ -58,10 +61,51 @@ export type StatusListener = (
   after: ClusterStatus | undefined,
 ) => void;
 
-/** The agents of every StorageCluster of which this operator knows. */
 export interface Agents {
-  /** Undefined when there is no such StorageCluster or its certificates are not made yet. */
+  /** Undefined for an unknown StorageCluster, or one without certificates. */
   get(cluster: string): ClusterAgents | undefined;
-  /** By name of the StorageCluster: after every status message, at most every 2 s each; `after` undefined: it is gone. */
+  /**
+   * Called after each status message, at most every 2 s for a cluster; `after` is undefined for a removed cluster.
+   * Returns the function that ends the subscription.
+   */
   onChange(listener: StatusListener): () => void;
+}
+
+const client = 'the operator';
+
+/** Indexes a report by name. Throws `Unsupported` for an incompatible API. */
+export function clusterStatus(message: GetStatusResponse, receivedAt: number): ClusterStatus {
+  if (!understandsApi(message))
+    throw new HearthError('Unsupported', apiDifference(message, `the agent on ${message.node}`, client) ?? '');
+  return {
+    receivedAt,
+    connected: true,
+    nodes: new Map(message.nodes.map((node) => [node.node, node])),
+    datasets: new Map(message.datasets.map((dataset) => [dataset.name, dataset])),
+    jobs: new Map(message.jobs.map((job) => [job.name, job])),
+    apiDifferences: apiDifferences(message, client),
+  };
+}
+
+/** Sorted names of nodes whose agents lack a feature. */
+export function nodesWithout({ nodes }: Pick<ClusterStatus, 'nodes'>, feature: string): string[] {
+  return [...nodes.values()].flatMap(({ node, apiFeatures }) => (apiFeatures.includes(feature) ? [] : [node])).sort();
+}
+
+/** True when the same nodes lack the feature. */
+export function sameNodesWithout(
+  before: ClusterStatus | undefined,
+  after: ClusterStatus | undefined,
+  feature: string,
+): boolean {
+  const [was, is] = [before, after].map((status) => (status === undefined ? [] : nodesWithout(status, feature)));
+  return isDeepStrictEqual(was, is);
+}
+
+/**
+ * The least time between two reports. Their size grows with agents and Datasets, so large clusters report less often,
+ * ms.
+ */
+export function statusIntervalMs(agents: number): number {
+  return Math.min(15_000, Math.max(2_000, agents * 50));
 }

@@ -6,10 +6,10 @@ import { type ConditionState, condition } from '../reconciler/index.ts';
 const maxDatasets = 50;
 const longestReason = 1024;
 
-/** `reboundPods` is the reconciler's that notifies pods. */
+/** Another reconciler writes `reboundPods`. */
 export type Figures = Omit<NodeCacheStatus, 'observedGeneration' | 'conditions' | 'updatedAt' | 'reboundPods'>;
 
-/** An agent's report on its node, as a NodeCache shows it; without the time, which alone is no change. */
+/** An agent's report as a NodeCache shows it. */
 export function figuresOf(agent: NodeStatus, status: ClusterStatus): Figures {
   const [budget, used] = [Number(agent.budgetBytes), Number(agent.usedBytes)];
   const datasets = cachedDatasets(agent, status);
@@ -28,7 +28,7 @@ export function figuresOf(agent: NodeStatus, status: ClusterStatus): Figures {
   };
 }
 
-/** Ready as a condition. `agent` undefined: no agent has reported it yet. */
+/** `agent` is undefined before its first report. */
 export function readyCondition(
   agent: Pick<NodeStatus, 'ready' | 'reason'> | undefined,
   connected: boolean,
@@ -43,7 +43,7 @@ export function readyCondition(
   return condition('Ready', 'False', 'AgentNotReady', `The agent does not serve: ${agent.reason}`);
 }
 
-/** The datasets with the most bytes here first; equal ones by name, so that the list does not change for nothing. */
+/** Datasets by resident bytes and name, for a stable list. */
 function cachedDatasets(agent: NodeStatus, status: ClusterStatus): CachedDataset[] {
   return residentOf(agent).flatMap(([registered, residentBytes]) => {
     const split = splitRegisteredName(registered);

@@ -1,2 +1,2 @@
-/** NodeCaches: one for each node of a StorageCluster, with what its agent says of its caches. */
+/** NodeCaches: one for each node of a StorageCluster, with its agent's report. */
 export { runNodeCacheController } from './node_cache_reconciler.ts';

@@ -202,7 +202,7 @@ describe('plan for a NodeCache', () => {
       cluster,
       status: status(),
       copies: undefined,
-      beganAt: 0,
+      startedAt: 0,
       writtenAt: 0,
       ...fields,
     });
@@ -218,7 +218,7 @@ describe('plan for a NodeCache', () => {
   });
 
   it('is to make it without a status while agents may still answer for the first time', () => {
-    const { actions, requeueAfterMs } = plan({ status: undefined, beganAt: now - 10_000 });
+    const { actions, requeueAfterMs } = plan({ status: undefined, startedAt: now - 10_000 });
     assert.equal(requeueAfterMs, 20_000);
     assert.ok(actions[0]?.kind === 'write' && actions[0].status === undefined);
   });

@@ -30,34 +30,31 @@ export interface NodeCacheReconcilerOptions {
   agents: Pick<Agents, 'get'>;
   caches: Source<NodeCache>;
   clusters: Source<StorageCluster>;
-  /** The group that a node belongs to now. */
   placeOf: (node: string) => Place | undefined;
   kept: Pick<KeptCopies, 'condition'>;
   now: () => number;
 }
 
-/** Between two writes of one status whose figures have changed; a condition that turns is written at once. */
-const betweenWritesMs = 10_000;
-/** How long a new leader waits for the agents before it says that none answers. */
+/** The least time between two writes of figures; changed conditions are written at once, ms. */
+const writePauseMs = 10_000;
+/** A new leader gives agents this time before it reports that none answers, ms. */
 const timeoutMs = 30_000;
 
 export interface ObservedNodeCache {
   now: number;
   cache: NodeCache | undefined;
-  /** The StorageCluster that the node belongs to. */
   cluster: StorageCluster | undefined;
-  /** The report of its agents. */
   status: ClusterStatus | undefined;
-  /** Says if a leaving node may go. */
+  /** See KeptCopies. */
   copies: ConditionState | undefined;
-  /** When this operator began to look, and when it wrote the status last: milliseconds since the epoch. */
-  beganAt: number;
+  /** Start of this operator and last write of the status, milliseconds since the epoch. */
+  startedAt: number;
   writtenAt: number;
 }
 
 export type NodeCacheAction =
   | { kind: 'delete' }
-  /** `object`: as it is to be made. `status`: undefined: nothing is to be written yet. */
+  /** `object` is set for a new or changed NodeCache, `status` when it is due. */
   | { kind: 'write'; object: Applied<NodeCache> | undefined; status: WantedStatus | undefined };
 
 interface WantedStatus {
@@ -66,17 +63,17 @@ interface WantedStatus {
   now: number;
 }
 
-/** The NodeCache of a node: there while the node belongs to a StorageCluster, with what its agent says. By the node's name. */
+/** Keeps one NodeCache for each node of a StorageCluster. Keys are names of nodes. */
 export class NodeCacheReconciler implements Reconciler<string, ObservedNodeCache, NodeCacheAction> {
   readonly plan = (node: string, observed: ObservedNodeCache) => planNodeCache(node, observed).actions;
   readonly requeueAfterMs = (node: string, observed: ObservedNodeCache) => planNodeCache(node, observed).requeueAfterMs;
   readonly #options: NodeCacheReconcilerOptions;
   readonly #writtenAt = new Map<string, number>();
-  readonly #beganAt: number;
+  readonly #startedAt: number;
 
   constructor(options: NodeCacheReconcilerOptions) {
     this.#options = options;
-    this.#beganAt = options.now();
+    this.#startedAt = options.now();
   }
 
   async observe(node: string): Promise<ObservedNodeCache> {
@@ -91,7 +88,7 @@ export class NodeCacheReconciler implements Reconciler<string, ObservedNodeCache
       cluster,
       status,
       copies: kept.condition(node, status),
-      beganAt: this.#beganAt,
+      startedAt: this.#startedAt,
       writtenAt: this.#writtenAt.get(node) ?? 0,
     };
   }
@@ -111,28 +108,27 @@ export class NodeCacheReconciler implements Reconciler<string, ObservedNodeCache
   }
 }
 
-/** Pure. */
 export function planNodeCache(
   node: string,
-  { now, cache, cluster, status, copies, beganAt, writtenAt }: ObservedNodeCache,
+  { now, cache, cluster, status, copies, startedAt, writtenAt }: ObservedNodeCache,
 ): { actions: NodeCacheAction[]; requeueAfterMs?: number } {
   if (cluster === undefined) return { actions: cache === undefined ? [] : [{ kind: 'delete' }] };
   const wanted = nodeCache(node, cluster);
   const object = isPresent(wanted, cache) ? undefined : wanted;
-  const unwritten: NodeCacheAction[] = object === undefined ? [] : [{ kind: 'write', object, status: undefined }];
-  const silentMs = beganAt + timeoutMs - now;
-  if (status === undefined && silentMs > 0) return { actions: unwritten, requeueAfterMs: silentMs };
+  const creation: NodeCacheAction[] = object === undefined ? [] : [{ kind: 'write', object, status: undefined }];
+  const silentMs = startedAt + timeoutMs - now;
+  if (status === undefined && silentMs > 0) return { actions: creation, requeueAfterMs: silentMs };
   const agent = status?.nodes.get(node);
   const ready = readyCondition(agent, status?.connected ?? false);
   const states = copies === undefined ? [ready] : [ready, copies];
   const next = { figures: figuresNow(cache, status, agent), states, now };
   if (object === undefined && cache !== undefined && isWritten(cache, next)) return { actions: [] };
-  const wait = writtenAt + betweenWritesMs - now;
-  if (wait > 0 && !turned(cache?.status?.conditions, states)) return { actions: unwritten, requeueAfterMs: wait };
+  const wait = writtenAt + writePauseMs - now;
+  if (wait > 0 && !hasTransition(cache?.status?.conditions, states)) return { actions: creation, requeueAfterMs: wait };
   return { actions: [{ kind: 'write', object, status: next }] };
 }
 
-/** While no agent reports on the node, what was known stays. */
+/** Keeps the known figures while no agent reports on the node. */
 function figuresNow(
   cache: NodeCache | undefined,
   status: ClusterStatus | undefined,
@@ -167,18 +163,17 @@ function isPresent(wanted: Applied<NodeCache>, cache: NodeCache | undefined): bo
   return isDeepStrictEqual(cache.spec, wanted.spec) && cache.metadata.ownerReferences?.[0]?.uid === owner;
 }
 
-/** True when one of them has another status than before. */
-function turned(before: readonly Condition[] | undefined, states: readonly ConditionState[]): boolean {
+/** True when some condition changes its status. */
+function hasTransition(before: readonly Condition[] | undefined, states: readonly ConditionState[]): boolean {
   return states.some(({ type, status }) => findCondition(before, type)?.status !== status);
 }
 
-/** The figures that were written last. */
+/** The written figures. */
 function remembered(cache: NodeCache | undefined): Figures {
   const { observedGeneration: _, conditions: __, updatedAt: ___, reboundPods: ____, ...figures } = cache?.status ?? {};
   return figures;
 }
 
-/** Runs the reconciler of NodeCaches until the signal aborts. */
 export async function runNodeCacheController(parts: ControllerParts, signal: AbortSignal): Promise<void> {
   const { agents, clusters, nodes, caches, datasets, placements, logger } = parts;
   const placeOf = (node: string) => placements.placeOf(node);
@@ -190,7 +185,7 @@ export async function runNodeCacheController(parts: ControllerParts, signal: Abo
     workers: 8,
     watches: [
       watch(nodes, ownKey),
-      // Its status is written here alone; what others write of spec or owner is put right.
+      // Only this controller writes the status, so only changes of the spec matter.
       watch(caches, (name, before, after) => (after === undefined || hasNewSpec(before, after) ? [name] : [])),
       watch(clusters, (_name, before, after) => (hasNewSpec(before, after) ? all() : [])),
       watch(agents, (cluster, before, after) =>
@@ -200,14 +195,14 @@ export async function runNodeCacheController(parts: ControllerParts, signal: Abo
           );
         }),
       ),
-      // A node may go or not depending on the copies of the others.
+      // Whether a node may leave depends on copies on other nodes.
       watch(
         agents,
         (cluster, before, after) =>
           placements.nodesOf(cluster).filter((node) => {
             return nodes.get(node)?.leaving || !sameFigures(before?.nodes.get(node), after?.nodes.get(node));
           }),
-        () => betweenWritesMs * (0.5 + systemClock.random() / 2),
+        () => writePauseMs * (0.5 + systemClock.random() / 2),
       ),
     ],
     reads: [datasets],
@@ -218,7 +213,7 @@ export async function runNodeCacheController(parts: ControllerParts, signal: Abo
   });
 }
 
-/** True when a NodeCache would show the same; most of the time most nodes say nothing new. */
+/** True when a NodeCache would not change. */
 function sameFigures(was: NodeStatus | undefined, is: NodeStatus | undefined): boolean {
   if (was === undefined || is === undefined) return was === is;
   return (

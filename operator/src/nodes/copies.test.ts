@@ -9,8 +9,7 @@ import { reconcileKey } from '../reconciler/index.ts';
 import { sampleCluster, sampleNode } from '../storage_cluster/testing/samples.ts';
 import { copyState, requestCopy } from './copy.ts';
 import { joinDemands } from './join.ts';
-import { KeptCopies } from './kept_copies.ts';
-import { lastCopies } from './leaving.ts';
+import { KeptCopies, lastCopies } from './kept_copies.ts';
 import { NodeReconciler } from './node_reconciler.ts';
 
 const signal = new AbortController().signal;
@@ -159,7 +158,7 @@ describe('a copy', () => {
     const [name = ''] = asks([]).asked;
     const failed = (endedAt: string) => WarmJob.fromPartial({ name, state: 'Failed', message: '403', endedAt });
     const early = asks([failed('2026-01-01T00:00:50Z')]);
-    assert.deepEqual([await early.state, early.asked], [{ kind: 'failed', message: '403', againInMs: 20_000 }, []]);
+    assert.deepEqual([await early.state, early.asked], [{ kind: 'failed', message: '403', retryInMs: 20_000 }, []]);
     const late = asks([failed('2026-01-01T00:00:20Z')]);
     assert.deepEqual(await late.state, { kind: 'asked' });
     assert.notEqual(late.asked[0], name);

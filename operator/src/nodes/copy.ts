@@ -8,54 +8,54 @@ import {
 import type { ClusterAgents } from '../agents/index.ts';
 import { hasEnded } from '../preload/index.ts';
 
-/** A copy of a Dataset's present revision that is to be on a node. */
+/** A copy of a Dataset's present revision that a node should get. */
 export interface Copy {
-  /** Why, as a part of the job's name: `join`, `keep`. */
+  /** Part of the job's name: `join` or `keep`. */
   purpose: string;
   dataset: AgentDataset;
   node: string;
 }
 
 export type CopyState =
-  /** To be asked for, by a job of this name. */
+  /** A job of this name is due. */
   | { kind: 'due'; job: string }
   | { kind: 'running'; job: WarmJob }
-  /** Tried again after this time, milliseconds. */
-  | { kind: 'failed'; message: string; againInMs: number };
+  /** Retried after `retryInMs`, ms. */
+  | { kind: 'failed'; message: string; retryInMs: number };
 
-/** Of warm jobs with other wishes; people wait for a node that joins or goes. */
+/** People wait for nodes that join or leave. */
 const priority = 200;
-const againAfterMs = 30_000;
-const maxTries = 1_000;
+const retryAfterMs = 30_000;
+const maxAttempts = 1_000;
 
-/** True when all of the present revision is on the node. */
+/** True when the node holds the whole present revision. */
 export function isComplete({ bytes, files, residency }: AgentDataset, node: string): boolean {
   const row = residency.find((one) => one.node === node);
   return row !== undefined && row.residentBytes >= bytes && row.completeFiles >= files;
 }
 
 /**
- * Pure. How far a copy is. It is brought by a warm job whose name follows from it, so that an operator that was restarted finds
- * the job instead of beginning again. A job that failed is followed by another one after a while.
+ * Pure. The job's name is a digest of the copy, so a restarted operator finds the running job. A retry gets another
+ * name.
  */
 export function copyState(jobs: ReadonlyMap<string, WarmJob>, copy: Copy, now: number): CopyState {
   let failed: WarmJob | undefined;
-  for (let attempt = 0; attempt < maxTries; attempt += 1) {
+  for (let attempt = 0; attempt < maxAttempts; attempt += 1) {
     const name = jobName(copy, attempt);
     const job = jobs.get(name);
     if (job === undefined) {
-      const againInMs = failed === undefined ? 0 : Date.parse(failed.endedAt) + againAfterMs - now;
-      if (failed === undefined || againInMs <= 0) return { kind: 'due', job: name };
-      return { kind: 'failed', message: failed.message, againInMs };
+      const retryInMs = failed === undefined ? 0 : Date.parse(failed.endedAt) + retryAfterMs - now;
+      if (failed === undefined || retryInMs <= 0) return { kind: 'due', job: name };
+      return { kind: 'failed', message: failed.message, retryInMs };
     }
-    // One that succeeded, though the bytes are not there: they were evicted since.
+    // An ended job without the bytes: it failed, or the agent evicted them since.
     if (!hasEnded(job)) return { kind: 'running', job };
     failed = job;
   }
-  return { kind: 'failed', message: 'it was tried too often', againInMs: againAfterMs };
+  return { kind: 'failed', message: 'it was tried too often', retryInMs: retryAfterMs };
 }
 
-/** Idempotent. `agents` undefined: the cluster has gone, and with it who could want the copy. */
+/** Idempotent. `agents` is undefined for a deleted cluster, which needs no copy. */
 export async function requestCopy(
   agents: Pick<ClusterAgents, 'call'> | undefined,
   { dataset, node }: Copy,
@@ -63,9 +63,9 @@ export async function requestCopy(
   signal: AbortSignal,
 ): Promise<void> {
   const request = { dataset: dataset.name, nodes: [node], priority, verify: 'checksum', name: job };
-  // It may have been asked for before, and not be in the status yet.
-  const asked = agents?.call('createWarmJob', CreateWarmJobRequest.fromPartial(request), { signal });
-  await asked?.catch(ignoring('AlreadyExists'));
+  // The status may not show an earlier request yet.
+  const call = agents?.call('createWarmJob', CreateWarmJobRequest.fromPartial(request), { signal });
+  await call?.catch(ignoring('AlreadyExists'));
 }
 
 function jobName({ purpose, dataset, node }: Copy, attempt: number): string {

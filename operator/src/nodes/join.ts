@@ -4,19 +4,18 @@ import type { ClusterStatus } from '../agents/index.ts';
 import { hasLabels } from '../kubernetes/index.ts';
 import { isComplete } from './copy.ts';
 
-/** A Dataset that a node must hold before pods may run there. */
+/** A Dataset that a node must hold before it runs pods. */
 export interface JoinDemand {
-  /** The agents' name of it. */
   dataset: string;
-  /** As agents know it; undefined: `trouble` says why it cannot be brought. */
+  /** The agents' record; undefined when `trouble` says why no copy is possible. */
   known: AgentDataset | undefined;
   complete: boolean;
   trouble: string;
 }
 
 /**
- * Pure. What the policies of a StorageCluster ask of a node with these labels: named Datasets first, then those used
- * most, as far as they fit into what the budget leaves.
+ * Pure. The Datasets that join policies require of a node: named ones first, then the most used ones that fit the
+ * remaining budget.
  */
 export function joinDemands(
   policies: StorageClusterSpec['joinPolicies'],
@@ -24,12 +23,12 @@ export function joinDemands(
   status: Pick<ClusterStatus, 'nodes' | 'datasets'>,
 ): JoinDemand[] {
   const demands = new Map<string, JoinDemand>();
-  const concerned = policies.filter(({ nodeSelector }) => hasLabels(node, nodeSelector));
-  for (const { namespace, name } of concerned.flatMap(({ datasets }) => datasets)) {
+  const matching = policies.filter(({ nodeSelector }) => hasLabels(node, nodeSelector));
+  for (const { namespace, name } of matching.flatMap(({ datasets }) => datasets)) {
     const dataset = registeredName(namespace, name);
     demands.set(dataset, demandFor(dataset, status.datasets.get(dataset), node.name));
   }
-  const most = Math.max(0, ...concerned.map(({ mostUsed }) => mostUsed));
+  const most = Math.max(0, ...matching.map(({ mostUsed }) => mostUsed));
   if (most === 0) return [...demands.values()];
   let room = (status.nodes.get(node.name)?.budgetBytes ?? 0n) - total([...demands.values()]);
   const used = [...status.datasets.values()]

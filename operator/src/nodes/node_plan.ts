@@ -4,21 +4,21 @@ import type { ClusterStatus } from '../agents/index.ts';
 import type { NodeFacts } from '../kubernetes/index.ts';
 import { type Copy, copyState } from './copy.ts';
 import { type JoinDemand, joinDemands } from './join.ts';
-import type { LastCopy } from './leaving.ts';
+import type { LastCopy } from './kept_copies.ts';
 import { decideTaint } from './taint.ts';
 
-/** A node at one moment. Times are milliseconds since the epoch. */
+/** Times are milliseconds since the epoch. */
 export interface ObservedNode {
   now: number;
-  /** The StorageCluster that it belongs to. */
+  /** The node's StorageCluster. */
   cluster: StorageCluster | undefined;
-  /** The report of the cluster's agents; undefined: none answers. */
+  /** Undefined while no agent answers. */
   status: ClusterStatus | undefined;
-  /** When a taint was seen on it after it had been seen without. */
+  /** When the taint came back after its removal. */
   taintedAgainAt: number | undefined;
-  /** Copies that are to be moved before it goes; undefined: it stays, or no agent answers. */
+  /** Copies to move before the node leaves; undefined when it stays, or no agent answers. */
   copies: readonly LastCopy[] | undefined;
-  /** The last events on its arrival and on its leaving. */
+  /** The last events, by passage. */
   reported: Partial<Record<Passage, string>>;
 }
 
@@ -26,30 +26,30 @@ export type Passage = 'join' | 'leave';
 
 export type NodeAction =
   | { kind: 'removeTaint'; cluster: StorageCluster; demands: readonly JoinDemand[]; late: boolean }
-  /** To its agent: zone and rack. */
+  /** Tells the agent its zone and rack. */
   | { kind: 'reportPlace'; cluster: string }
   | { kind: 'requestCopy'; cluster: string; copy: Copy; job: string }
   | { kind: 'event'; passage: Passage; type: EventType; reason: string; message: string };
 
-/** How often a copy that is under way or cannot be made is looked at, ms; the agents' status reports the others. */
-const lookAgainMs = 15_000;
+/** The pause between two looks at running or failed copies, ms. */
+const recheckMs = 15_000;
 
 /**
- * Pure. What is done for a node: its startup taint goes when it holds what is asked of it, its agent hears of zone and
- * rack, and last copies move off it before it goes.
+ * Pure. Removes the startup taint when the node holds the required Datasets, tells the agent its zone and rack, and
+ * moves last copies off a leaving node.
  */
 export function planNode(
   node: NodeFacts,
-  seen: ObservedNode,
+  observed: ObservedNode,
 ): { actions: NodeAction[]; requeueAfterMs: number | undefined } {
-  const { cluster, status, copies, now } = seen;
+  const { cluster, status, copies, now } = observed;
   if (cluster === undefined) return { actions: [], requeueAfterMs: undefined };
   const agent = status?.nodes.get(node.name);
   const ready = agent?.ready === true ? status : undefined;
   const demands = ready === undefined || !node.tainted ? [] : joinDemands(cluster.spec.joinPolicies, node, ready);
   const missing = demands.filter(({ complete }) => !complete);
   const arrival = { agentReady: ready !== undefined, holdsDemanded: missing.length === 0 };
-  const decision = decideTaint(node, cluster, arrival, sinceWhen(node, cluster, seen), now);
+  const decision = decideTaint(node, cluster, arrival, waitingSince(node, cluster, observed), now);
   const actions: NodeAction[] = [];
   const waits: number[] = [];
   if (decision.kind === 'remove') actions.push({ kind: 'removeTaint', cluster, demands, late: decision.late });
@@ -59,52 +59,47 @@ export function planNode(
   if (decision.kind === 'wait') {
     waits.push(Math.max(1_000, decision.ms));
     if (ready !== undefined) {
-      actions.push(...fetchDemanded(node, missing, seen));
-      waits.push(lookAgainMs);
+      actions.push(...joinActions(node, missing, observed));
+      waits.push(recheckMs);
     }
   }
-  if (copies !== undefined) actions.push(...moveCopies(copies, seen));
-  if (copies !== undefined && copies.length > 0) waits.push(lookAgainMs);
+  if (copies !== undefined) actions.push(...leaveActions(copies, observed));
+  if (copies !== undefined && copies.length > 0) waits.push(recheckMs);
   return { actions, requeueAfterMs: waits.length === 0 ? undefined : Math.min(...waits) };
 }
 
-/** When the node or its cluster came, or the taint, if that was put back later. */
-function sinceWhen({ createdAt }: NodeFacts, { metadata }: StorageCluster, { taintedAgainAt = 0 }: ObservedNode) {
+/** The latest of the creation of node and cluster, and the return of the taint. */
+function waitingSince({ createdAt }: NodeFacts, { metadata }: StorageCluster, { taintedAgainAt = 0 }: ObservedNode) {
   const came = [createdAt, metadata.creationTimestamp ?? ''].map((time) => Date.parse(time) || 0);
   return Math.max(...came, taintedAgainAt);
 }
 
-function fetchDemanded({ name: node }: NodeFacts, missing: readonly JoinDemand[], seen: ObservedNode): NodeAction[] {
+function joinActions({ name: node }: NodeFacts, missing: readonly JoinDemand[], observed: ObservedNode): NodeAction[] {
   const wanted = missing.map(({ dataset: name, known: dataset, trouble }) => {
     return { name, copy: dataset && { purpose: 'join', dataset, node }, trouble };
   });
   const names = missing.map(({ dataset }) => dataset).join(', ');
-  return bring(
-    'join',
-    wanted,
-    'JoinWaits',
-    `Pods may run here when the node holds ${names}, as the join policies ask`,
-    seen,
-  );
+  const message = `Pods may run here when the node holds ${names}, as the join policies ask`;
+  return copyActions('join', wanted, 'JoinWaits', message, observed);
 }
 
-function moveCopies(copies: readonly LastCopy[], seen: ObservedNode): NodeAction[] {
+function leaveActions(copies: readonly LastCopy[], observed: ObservedNode): NodeAction[] {
   if (copies.length === 0) {
     const message = 'Every Dataset that keeps its last copy has one on a node that stays';
-    return seen.reported.leave === undefined ? [] : bring('leave', [], 'LastCopiesMoved', message, seen);
+    return observed.reported.leave === undefined ? [] : copyActions('leave', [], 'LastCopiesMoved', message, observed);
   }
   const wanted = copies.map(({ dataset, target: node, trouble }) => {
     return { name: dataset.name, copy: node === undefined ? undefined : { purpose: 'keep', dataset, node }, trouble };
   });
   const moves = copies.flatMap(({ dataset, target }) => (target === undefined ? [] : `${dataset.name} to ${target}`));
   const message = `The node is to go and holds the only complete copies of some Datasets; they are copied: ${moves.join(', ') || 'none'}`;
-  return bring('leave', wanted, 'LastCopiesMove', message, seen);
+  return copyActions('leave', wanted, 'LastCopiesMove', message, observed);
 }
 
-/** Requests for the copies, and an event with what is in the way of them: once as long as it stays the same. */
-function bring(
+/** Requests copies, and reports obstacles once for each text. */
+function copyActions(
   passage: Passage,
-  /** `name`: of the Dataset. `copy` undefined: it cannot be brought, for the trouble. */
+  /** `copy` is undefined when `trouble` prevents the copy. */
   wanted: readonly { name: string; copy: Copy | undefined; trouble: string }[],
   reason: string,
   text: string,

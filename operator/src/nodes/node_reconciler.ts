@@ -27,7 +27,7 @@ export interface NodeReconcilerOptions {
   now: () => number;
 }
 
-/** Looks after nodes: see planNode. */
+/** See planNode. */
 export class NodeReconciler implements Reconciler<NodeFacts, ObservedNode, NodeAction> {
   readonly plan = (node: NodeFacts, observed: ObservedNode) => planNode(node, observed).actions;
   readonly requeueAfterMs = (node: NodeFacts, observed: ObservedNode) => planNode(node, observed).requeueAfterMs;
@@ -39,7 +39,7 @@ export class NodeReconciler implements Reconciler<NodeFacts, ObservedNode, NodeA
     this.#options = options;
   }
 
-  /** For every change of a node, so that a taint that is put back has its own time. */
+  /** Must see every change of a node, to time a returning taint. */
   changed(name: string, before: NodeFacts | undefined, after: NodeFacts | undefined): void {
     if (before?.tainted === false && after?.tainted === true) this.#taintedAgain.set(name, this.#options.now());
     if (after?.tainted !== true) this.#taintedAgain.delete(name);
@@ -54,7 +54,7 @@ export class NodeReconciler implements Reconciler<NodeFacts, ObservedNode, NodeA
     const status = known?.connected === true ? known : undefined;
     const copies = leaving && status !== undefined ? kept.on(name, status) : undefined;
     const reported = this.#reported.get(name) ?? {};
-    // Of one that is to go another time it is reported again.
+    // A node that leaves again is reported again.
     if (cluster !== undefined && copies === undefined) delete reported.leave;
     return { now: now(), cluster, status, taintedAgainAt: this.#taintedAgain.get(name), copies, reported };
   }
@@ -105,14 +105,13 @@ export class NodeReconciler implements Reconciler<NodeFacts, ObservedNode, NodeA
     events.eventFor(kinds.StorageCluster, cluster, 'Warning', 'AgentLate', message);
   }
 
-  /** An agent that is too old for it, or has just gone, is sent it when it reports the next time. */
+  /** An older agent does not support the call, and is asked again with its next report. */
   async #reportPlace({ name, zone, rack }: NodeFacts, cluster: string, signal: AbortSignal): Promise<void> {
     const agents = this.#options.agents.get(cluster);
     await agents?.call('configureNode', { zone, rack }, { signal, node: name }).catch(ignoring('Unsupported'));
   }
 }
 
-/** Runs the reconciler of nodes until the signal aborts. */
 export async function runNodeController(parts: ControllerParts, signal: AbortSignal): Promise<void> {
   const { agents, clusters, nodes, datasets, placements, logger } = parts;
   const placeOf = (node: string) => placements.placeOf(node);
@@ -139,7 +138,7 @@ export async function runNodeController(parts: ControllerParts, signal: AbortSig
   });
 }
 
-/** True when this report of a node's agent calls for work. */
+/** True when this report may change the plan. */
 function isDue(node: NodeFacts | undefined, agent: NodeStatus | undefined): boolean {
   if (node?.leaving === true) return true;
   if (node === undefined || agent?.ready !== true) return false;

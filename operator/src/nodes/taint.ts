@@ -4,21 +4,19 @@ import type { NodeFacts } from '../kubernetes/index.ts';
 
 export type TaintDecision =
   | { kind: 'keep' }
-  /** Looked at again after this time, milliseconds. */
+  /** Until the timeout, ms. */
   | { kind: 'wait'; ms: number }
   | { kind: 'remove'; late: boolean };
 
-/** How far a node is on its way to run pods. */
 export interface Arrival {
   agentReady: boolean;
-  /** True when it holds the bytes that the cluster's policies demand of a joining node. */
+  /** True when the node holds the Datasets of the join policies. */
   holdsDemanded: boolean;
 }
 
 /**
- * Decides on the startup taint of a node. `since`: when the node or its cluster came, or when the taint was put there
- * later, milliseconds since the epoch. A pod that needs a dataset is better off waiting for its agent and its bytes,
- * but not for ever: after the timeout the taint goes all the same.
+ * Pure. `since`: when node, cluster or taint appeared, milliseconds since the epoch. Pods should wait for the agent and
+ * its bytes, but not forever: the timeout removes the taint anyway.
  */
 export function decideTaint(
   node: NodeFacts,
@@ -34,10 +32,7 @@ export function decideTaint(
   return wait > 0 ? { kind: 'wait', ms: wait } : { kind: 'remove', late: true };
 }
 
-/**
- * Pure. The change by which a node loses its startup taint; undefined: it has none. The list of taints is replaced as a
- * whole, so it must be the one that was read: the version makes sure.
- */
+/** Pure. A merge patch for the observed version, since it replaces the whole list; undefined without the taint. */
 export function withoutStartupTaint({ metadata, spec }: Node): object | undefined {
   const taints = spec?.taints ?? [];
   const others = taints.filter(({ key }) => key !== startupTaintKey);

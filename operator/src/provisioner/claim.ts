@@ -1,17 +1,18 @@
-import type { PersistentVolumeClaim } from '@hearth/common/kubernetes';
+import type { PersistentVolumeClaim, StorageClass } from '@hearth/common/kubernetes';
+import { driverName } from '@hearth/common/resources';
 
-/** The kept part of a claim that has no volume yet. */
+/** The projection of a claim without a volume. */
 export interface PendingClaim {
   namespace: string;
   name: string;
   uid: string;
   storageClass: string;
-  /** The provisioner that the control plane chose for it; '' as long as it has chosen none. */
+  /** The provisioner that the control plane chose; empty before. */
   provisioner: string;
-  /** Node of the first pod that wants it, of a class that waits for one; '' as long as there is none. */
+  /** The node of the first pod, for WaitForFirstConsumer; empty before. */
   selectedNode: string;
   source: { apiGroup: string; kind: string; name: string; namespace: string } | undefined;
-  /** As Kubernetes spells quantities. */
+  /** A quantity. */
   request: string;
   accessModes: readonly string[];
   block: boolean;
@@ -23,7 +24,7 @@ const provisionerAnnotation = 'volume.kubernetes.io/storage-provisioner';
 const oldProvisionerAnnotation = 'volume.beta.kubernetes.io/storage-provisioner';
 const selectedNodeAnnotation = 'volume.kubernetes.io/selected-node';
 
-/** The projection of the reflector: undefined for claims that have a volume, or want none to be made. */
+/** Undefined for claims that are bound, or need no new volume. */
 export function pendingClaim({ metadata, spec }: PersistentVolumeClaim): PendingClaim | undefined {
   if (spec === undefined || spec.volumeName || !spec.storageClassName) return undefined;
   const annotations = metadata?.annotations ?? {};
@@ -49,5 +50,25 @@ export function pendingClaim({ metadata, spec }: PersistentVolumeClaim): Pending
     block: spec.volumeMode === 'Block',
     selector: selector !== undefined,
     deleting: metadata?.deletionTimestamp !== undefined,
+  };
+}
+
+export interface ClassView {
+  name: string;
+  parameters: Readonly<Record<string, string>>;
+  reclaimPolicy: string;
+  mountOptions: readonly string[];
+  waitsForConsumer: boolean;
+}
+
+/** Undefined for other provisioners. */
+export function classView(object: StorageClass): ClassView | undefined {
+  if (object.provisioner !== driverName) return undefined;
+  return {
+    name: object.metadata?.name ?? '',
+    parameters: object.parameters ?? {},
+    reclaimPolicy: object.reclaimPolicy ?? 'Delete',
+    mountOptions: object.mountOptions ?? [],
+    waitsForConsumer: object.volumeBindingMode === 'WaitForFirstConsumer',
   };
 }

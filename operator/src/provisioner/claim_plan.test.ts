@@ -2,9 +2,8 @@ import assert from 'node:assert/strict';
 import type { PersistentVolumeClaim } from '@hearth/common/kubernetes';
 import type { DatasetStatus } from '@hearth/common/resources';
 import { dataset, readyStatus, written } from '../dataset/testing/fixtures.ts';
-import { pendingClaim } from './claim.ts';
+import { classView, pendingClaim } from './claim.ts';
 import { planClaim } from './claim_plan.ts';
-import { classView } from './storage_class.ts';
 
 const driver = 'csi.hearth.storage';
 

@@ -6,12 +6,11 @@ import {
   parseQuantity,
   volumeMountOptions,
 } from '@hearth/common/resources';
-import type { PendingClaim } from './claim.ts';
-import type { ClassView } from './storage_class.ts';
+import type { ClassView, PendingClaim } from './claim.ts';
 
-/** A volume that is to be made for a claim. */
+/** A volume to create for a claim. */
 export interface VolumeRequest {
-  /** Of the volume and of its PersistentVolume: the same for every try. */
+  /** The name of the PersistentVolume, the same for every attempt. */
   name: string;
   claim: PendingClaim;
   storageClass: ClassView;
@@ -20,22 +19,22 @@ export interface VolumeRequest {
 }
 
 export type ClaimPlan =
-  /** Not ours, or nothing to be done about it. */
+  /** Not ours, or nothing to do. */
   | { kind: 'none' }
-  /** Something has to happen first; its happening brings the claim back. */
+  /** The event that ends the wait starts another pass. */
   | { kind: 'wait'; type: 'Normal' | 'Warning'; reason: string; message: string }
   | { kind: 'provision'; request: VolumeRequest };
 
 const knownParameters = ['cluster'];
 
-/** Pure. As the external provisioner decides, with a Dataset as the source. */
+/** Pure. Decides as the external provisioner does, with a Dataset as the source. */
 export function planClaim(
   claim: PendingClaim | undefined,
   storageClass: ClassView | undefined,
   dataset: Dataset | undefined,
 ): ClaimPlan {
   if (claim === undefined || storageClass === undefined || claim.deleting) return { kind: 'none' };
-  // The control plane says by this annotation that it is our turn; before, it may still bind an existing volume.
+  // Without this annotation the control plane may still bind an existing volume.
   if (claim.provisioner !== driverName) return { kind: 'none' };
   if (storageClass.waitsForConsumer && claim.selectedNode === '') return { kind: 'none' };
   const refused = refuse(claim, storageClass);
@@ -48,7 +47,7 @@ export function planClaim(
   return planVolume(claim, storageClass, requiredBytes, dataset);
 }
 
-/** Why no volume can be made for this claim as it is; undefined when one can. */
+/** Why the claim cannot get a volume; undefined when it can. */
 function refuse(claim: PendingClaim, storageClass: ClassView): string | undefined {
   const { source } = claim;
   if (source === undefined) {
@@ -90,9 +89,9 @@ function planVolume(
     const why = ready === undefined ? 'it is new' : `${ready.reason}: ${ready.message}`;
     return wait('Normal', 'WaitingForDataset', `waits for ${what} to be Ready (${why})`);
   }
-  const asked = storageClass.parameters.cluster;
-  if (asked !== undefined && asked !== cluster) {
-    const message = `${what} is cached by StorageCluster ${cluster}, and StorageClass ${storageClass.name} is for ${asked}; choose another StorageClass`;
+  const requested = storageClass.parameters.cluster;
+  if (requested !== undefined && requested !== cluster) {
+    const message = `${what} is cached by StorageCluster ${cluster}, and StorageClass ${storageClass.name} is for ${requested}; choose another StorageClass`;
     return wait('Warning', 'ProvisioningFailed', message);
   }
   const capacityBytes = requiredBytes > bytes ? requiredBytes : BigInt(bytes);

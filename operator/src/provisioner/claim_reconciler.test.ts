@@ -4,9 +4,8 @@ import type { KubernetesClient, PersistentVolume, PersistentVolumeClaim } from '
 import type { Dataset } from '@hearth/common/resources';
 import { dataset, readyStatus } from '../dataset/testing/fixtures.ts';
 import { reconcileKey } from '../reconciler/index.ts';
-import { pendingClaim } from './claim.ts';
+import { classView, pendingClaim } from './claim.ts';
 import { ClaimReconciler } from './claim_reconciler.ts';
-import { classView } from './storage_class.ts';
 
 const driver = 'csi.hearth.storage';
 const { signal } = new AbortController();

@@ -9,10 +9,10 @@ import {
 import type { Dataset } from '@hearth/common/resources';
 import type { Source } from '../kubernetes/index.ts';
 import type { Reconciler } from '../reconciler/index.ts';
+import type { ClassView } from './claim.ts';
 import { type PendingClaim, pendingClaim } from './claim.ts';
 import { type ClaimPlan, planClaim, type VolumeRequest } from './claim_plan.ts';
 import { persistentVolume } from './persistent_volume.ts';
-import type { ClassView } from './storage_class.ts';
 
 export interface ClaimReconcilerOptions {
   api: Pick<KubernetesClient, 'get' | 'create'>;
@@ -28,10 +28,10 @@ export interface ObservedClaim {
 
 type ClaimAction = Exclude<ClaimPlan, { kind: 'none' }>;
 
-/** Makes volumes for claims. Every step may be the last one before a crash: the next pass comes to the same volume. */
+/** Creates volumes for claims. A pass may end anywhere: the next one creates the same volume. */
 export class ClaimReconciler implements Reconciler<PendingClaim, ObservedClaim, ClaimAction> {
   readonly #options: ClaimReconcilerOptions;
-  /** The last event of a waiting claim, so that each is sent once. By uid. */
+  /** The last event of each waiting claim, by uid; each event is sent once. */
   readonly #reported = new Map<string, string>();
 
   constructor(options: ClaimReconcilerOptions) {
@@ -53,7 +53,6 @@ export class ClaimReconciler implements Reconciler<PendingClaim, ObservedClaim, 
     else this.#report(claim, action.type, action.reason, action.message);
   }
 
-  /** The claim has a volume, or is gone. */
   forget(uid: string): void {
     this.#reported.delete(uid);
   }
@@ -72,7 +71,7 @@ export class ClaimReconciler implements Reconciler<PendingClaim, ObservedClaim, 
     this.#event(claim, 'Normal', 'ProvisioningSucceeded', `the operator made volume ${request.name}`);
   }
 
-  /** The reflector's copy may be a moment old: a volume for a deleted claim would never be released. */
+  /** The reflector may lag: a volume for a deleted claim would never be released. */
   async #stillWanted(claim: PendingClaim, signal: AbortSignal): Promise<boolean> {
     const present = await this.#options.api.get(kinds.PersistentVolumeClaim, claim.name, claim.namespace, signal);
     return present?.metadata?.uid === claim.uid && pendingClaim(present) !== undefined;
@@ -106,7 +105,6 @@ export class ClaimReconciler implements Reconciler<PendingClaim, ObservedClaim, 
   }
 }
 
-/** Key of the Dataset that a claim wants. */
 export function datasetKey({ namespace, source }: PendingClaim): string | undefined {
   return source && `${namespace}/${source.name}`;
 }

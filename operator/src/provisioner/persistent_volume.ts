@@ -8,7 +8,7 @@ export const provisionedByAnnotation = 'pv.kubernetes.io/provisioned-by';
 
 type VolumeNodeAffinity = NonNullable<NonNullable<PersistentVolume['spec']>['nodeAffinity']>;
 
-/** Pure. The object by which a claim gets its volume: the only record of it, and the same for every try. */
+/** Pure. The PersistentVolume of a claim, the only record of the volume and the same for every attempt. */
 export function persistentVolume(request: VolumeRequest): PersistentVolume {
   const { name, claim, storageClass, cluster, capacityBytes } = request;
   const volumeAttributes = { cluster, datasetNamespace: claim.namespace, dataset: claim.source?.name ?? '' };
@@ -27,7 +27,7 @@ export function persistentVolume(request: VolumeRequest): PersistentVolume {
       persistentVolumeReclaimPolicy: storageClass.reclaimPolicy,
       storageClassName: storageClass.name,
       mountOptions: [...storageClass.mountOptions],
-      // With the uid no other claim of that name can get it.
+      // The uid excludes other claims of this name.
       claimRef: {
         apiVersion: 'v1',
         kind: 'PersistentVolumeClaim',
@@ -41,7 +41,7 @@ export function persistentVolume(request: VolumeRequest): PersistentVolume {
   };
 }
 
-/** The affinity of a volume to the nodes of its StorageCluster, whose labels the operator keeps current; '': of any. */
+/** Affinity to the nodes of a StorageCluster, which the operator labels; an empty name stands for any cluster. */
 export function affinityToCluster(cluster: string): VolumeNodeAffinity {
   const key = cluster === '' ? agentTopologyKey : clusterTopologyKey(cluster);
   const expression = { key, operator: 'In', values: [topologyValue] };
@@ -50,7 +50,7 @@ export function affinityToCluster(cluster: string): VolumeNodeAffinity {
 
 const units = ['', 'Ki', 'Mi', 'Gi', 'Ti', 'Pi', 'Ei'];
 
-/** Exactly these bytes, in the largest unit that has them whole. */
+/** Exact, in the largest whole unit. */
 export function quantity(bytes: bigint): string {
   let value = bytes;
   let unit = 0;

@@ -4,26 +4,22 @@ import { type EventRecorder, type KubernetesClient, ownKey, runController, watch
 import type { Dataset } from '@hearth/common/resources';
 import type { Source } from '../kubernetes/index.ts';
 import { findCondition, reconcileKey } from '../reconciler/index.ts';
-import type { PendingClaim } from './claim.ts';
+import type { ClassView, PendingClaim } from './claim.ts';
 import { ClaimReconciler, datasetKey } from './claim_reconciler.ts';
-import type { ClassView } from './storage_class.ts';
-import type { VolumeView } from './volume_plan.ts';
+import type { VolumeView } from './volume_reconciler.ts';
 import { VolumeReconciler } from './volume_reconciler.ts';
 
 export interface ProvisionerOptions {
   api: Pick<KubernetesClient, 'get' | 'create' | 'delete' | 'patch'>;
-  /** Projected by `pendingClaim`. */
   claims: Source<PendingClaim | undefined>;
-  /** Projected by `classView`. */
   storageClasses: Source<ClassView | undefined>;
-  /** Projected by `volumeView`. */
   volumes: Source<VolumeView | undefined>;
   datasets: Source<Dataset>;
   events: Pick<EventRecorder, 'eventFor'>;
   logger: Logger;
 }
 
-/** Makes, keeps and deletes volumes, on the leader only, until the signal aborts. The reflectors run already. */
+/** Runs on the leader only, until the signal aborts. The reflectors must run already. */
 export async function runProvisioner(options: ProvisionerOptions, signal: AbortSignal): Promise<void> {
   await Promise.all([runClaimController(options, signal), runVolumeController(options, signal)]);
 }
@@ -31,7 +27,7 @@ export async function runProvisioner(options: ProvisionerOptions, signal: AbortS
 async function runClaimController(options: ProvisionerOptions, signal: AbortSignal): Promise<void> {
   const { claims, storageClasses, datasets, logger } = options;
   const reconciler = new ClaimReconciler(options);
-  const those = (concerned: (claim: PendingClaim) => boolean) =>
+  const keysWhere = (concerned: (claim: PendingClaim) => boolean) =>
     claims.keys().filter((key) => {
       const claim = claims.get(key);
       return claim !== undefined && concerned(claim);
@@ -45,9 +41,9 @@ async function runClaimController(options: ProvisionerOptions, signal: AbortSign
         if (before !== undefined) reconciler.forget(before.uid);
         return [];
       }),
-      watch(storageClasses, (name) => those((claim) => claim.storageClass === name)),
+      watch(storageClasses, (name) => keysWhere((claim) => claim.storageClass === name)),
       watch(datasets, (key, before, after) =>
-        isSame(before, after) ? [] : those((claim) => datasetKey(claim) === key),
+        isSame(before, after) ? [] : keysWhere((claim) => datasetKey(claim) === key),
       ),
     ],
     first: () => claims.keys(),
@@ -70,12 +66,11 @@ async function runVolumeController(options: ProvisionerOptions, signal: AbortSig
   });
 }
 
-/** Figures of a Dataset change all the time, and no claim waits for them. */
+/** Claims do not wait for figures of a Dataset. */
 function isSame(before: Dataset | undefined, after: Dataset | undefined): boolean {
   return isDeepStrictEqual(awaitedOf(before), awaitedOf(after));
 }
 
-/** The parts of a Dataset that a claim waits for. */
 function awaitedOf(dataset: Dataset | undefined) {
   if (dataset === undefined) return undefined;
   const ready = findCondition(dataset.status?.conditions, 'Ready');

@@ -1,11 +1,12 @@
-import { type KubernetesClient, kinds } from '@hearth/common/kubernetes';
+import { type KubernetesClient, kinds, type PersistentVolume } from '@hearth/common/kubernetes';
+import { driverName, finalizerName, registeredName } from '@hearth/common/resources';
+import { type Uses, usesOfVolume } from '../dataset/index.ts';
 import { hasFinalizer, type Reconciler, removeFinalizer } from '../reconciler/index.ts';
-import { affinityToCluster } from './persistent_volume.ts';
-import { planVolume, type VolumeAction, type VolumeView } from './volume_plan.ts';
+import { affinityToCluster, provisionedByAnnotation } from './persistent_volume.ts';
 
 type Api = Pick<KubernetesClient, 'get' | 'delete' | 'patch'>;
 
-/** Deletes volumes whose claims have gone, as their reclaim policy says, and completes those of earlier releases. */
+/** Deletes released volumes, and adds affinities to volumes of the previous release. */
 export class VolumeReconciler implements Reconciler<VolumeView, undefined, VolumeAction> {
   readonly plan = planVolume;
   readonly #api: Api;
@@ -14,7 +15,7 @@ export class VolumeReconciler implements Reconciler<VolumeView, undefined, Volum
     this.#api = api;
   }
 
-  /** The reflector's view of the volume says everything. */
+  /** The view contains everything. */
   async observe(): Promise<undefined> {}
 
   async apply(action: VolumeAction, { name, uid, cluster }: VolumeView, signal: AbortSignal): Promise<void> {
@@ -36,4 +37,64 @@ export class VolumeReconciler implements Reconciler<VolumeView, undefined, Volum
       }
     }
   }
+}
+
+/** The projection of a PersistentVolume. Absent attributes are empty. */
+export interface VolumeView {
+  name: string;
+  uid: string;
+  cluster: string;
+  /** `NAMESPACE.NAME`. */
+  dataset: string;
+  /** The pinned manifest, if any. */
+  revision: string;
+  phase: string;
+  reclaimPolicy: string;
+  /** False for volumes of an administrator. */
+  provisioned: boolean;
+  hasFinalizer: boolean;
+  /** Volumes of the previous release lack an affinity. A present one is immutable. */
+  hasAffinity: boolean;
+  deleting: boolean;
+  uses: Uses;
+}
+
+/** Undefined for other drivers. */
+export function volumeView(object: PersistentVolume): VolumeView | undefined {
+  const { metadata, spec, status } = object;
+  if (spec?.csi?.driver !== driverName) return undefined;
+  const { cluster = '', datasetNamespace = '', dataset = '', revision = '' } = spec.csi.volumeAttributes ?? {};
+  return {
+    name: metadata?.name ?? '',
+    uid: metadata?.uid ?? '',
+    cluster,
+    dataset: registeredName(datasetNamespace, dataset),
+    revision,
+    phase: status?.phase ?? '',
+    reclaimPolicy: spec.persistentVolumeReclaimPolicy ?? 'Retain',
+    provisioned: metadata?.annotations?.[provisionedByAnnotation] === driverName,
+    hasAffinity: spec.nodeAffinity !== undefined,
+    hasFinalizer: metadata?.finalizers?.includes(finalizerName) ?? false,
+    deleting: metadata?.deletionTimestamp !== undefined,
+    uses: usesOfVolume(object),
+  };
+}
+
+type VolumeAction =
+  /** Restricts pods to nodes that can use the volume. */
+  'addAffinity' | 'deleteObject' | 'removeFinalizer';
+
+/**
+ * Pure. Deletes a released volume as its reclaim policy says. A volume deleted by hand keeps the finalizer of the
+ * previous release until its claim is gone.
+ */
+export function planVolume(volume: VolumeView): VolumeAction[] {
+  const { provisioned, phase, reclaimPolicy, deleting, hasFinalizer, hasAffinity } = volume;
+  if (!provisioned) return [];
+  if (deleting) {
+    const isUnused = phase === 'Released' || phase === 'Available' || phase === 'Failed';
+    return isUnused && hasFinalizer ? ['removeFinalizer'] : [];
+  }
+  if (phase === 'Bound') return hasAffinity ? [] : ['addAffinity'];
+  return phase === 'Released' && reclaimPolicy === 'Delete' ? ['deleteObject'] : [];
 }

@@ -1,2 +1,2 @@
-/** Reports to pods whose mounts died and were bound again that they must be restarted. */
+/** Events for pods whose mounts died and were bound again, and that need a restart. */
 export { runReboundController } from './rebound_pods.ts';

@@ -12,9 +12,7 @@ export interface ReboundPodsOptions {
   api: Pick<KubernetesClient, 'create' | 'patch' | 'date'>;
   agents: Pick<Agents, 'get'>;
   caches: Source<NodeCache>;
-  /** The group that a node belongs to now. */
   placeOf: (node: string) => Place | undefined;
-  /** The replica. */
   instance: string;
 }
 
@@ -22,25 +20,24 @@ const message =
   'A volume of this pod lost its mount, because the agent and the mount holder of the node ended at once, and was bound again. ' +
   'Restart the pod, unless its containers mount the volume with mountPropagation HostToContainer and open their files again';
 
-/** The number of pods that a NodeCache remembers. */
+/** The limit of the CRD. */
 const maxListed = 512;
-/** When a NodeCache that is not there yet is looked for again, ms. */
-const lookAgainMs = 5_000;
+/** The retry while a NodeCache is missing, ms. */
+const recheckMs = 5_000;
 
 export interface ObservedRebounds {
   cache: NodeCache | undefined;
-  /** The agent's report on the volumes of its node; undefined: it has not looked, as after its start. */
+  /** Undefined before the agent's first look at its volumes. */
   volumes: Capability | undefined;
 }
 
-/** Reports pods, and then what the NodeCache remembers: all but those that could not be reported. */
+/** Sends events for `report`, then stores `remember` without the failed ones. */
 export type ReboundAction = { cache: NodeCache; report: readonly ReboundPod[]; remember: readonly ReboundPod[] };
 
 /**
- * Reports to pods whose mounts died that they must be restarted: each by one event for each time that it happened. Which were
- * reported stands in the NodeCache; the event of a rebinding has a name that only this rebinding gives, so that a pod is not
- * reported twice where an operator ends between the two. What the API server refuses is tried again until it takes it, or
- * the pod has ended. By the name of the node, which is that of the NodeCache too.
+ * Sends each pod one event for each rebinding. The NodeCache remembers reported pods, and the event's name is a digest
+ * of the rebinding, so a restarted operator creates no second event. Retries refused events until the pod ends. Keys
+ * are names of nodes, and of their NodeCaches.
  */
 export class ReboundPods implements Reconciler<string, ObservedRebounds, ReboundAction> {
   readonly #options: ReboundPodsOptions;
@@ -67,10 +64,10 @@ export class ReboundPods implements Reconciler<string, ObservedRebounds, Rebound
 
   requeueAfterMs(_node: string, { cache, volumes }: ObservedRebounds): number | undefined {
     const waits = cache === undefined && volumes !== undefined && namedPods(volumes).length > 0;
-    return waits ? lookAgainMs : undefined;
+    return waits ? recheckMs : undefined;
   }
 
-  /** Throws what the API server refused after all others were reported. */
+  /** Throws the first failure after every other report. */
   async apply({ cache, report, remember }: ReboundAction, node: string, signal: AbortSignal): Promise<void> {
     const failures = new Map<ReboundPod, unknown>();
     for (const pod of report) {
@@ -99,7 +96,6 @@ export class ReboundPods implements Reconciler<string, ObservedRebounds, Rebound
   }
 }
 
-/** Reports to pods whose mounts died until the signal aborts. */
 export async function runReboundController(
   parts: ControllerParts & Pick<ReboundPodsOptions, 'instance'>,
   signal: AbortSignal,
@@ -127,20 +123,19 @@ export async function runReboundController(
   });
 }
 
-/** An agent's report on the volumes of its node; undefined before it has looked. */
 export function volumesOf(agent: Pick<NodeStatus, 'capabilities'> | undefined): Capability | undefined {
   return agent?.capabilities.find(({ name }) => name === 'volumes');
 }
 
-const reboundPod = ({ namespace, name, uid, reboundAt }: PodReference): ReboundPod => ({
+const reboundPod = ({ reboundAt: at, namespace, name, uid }: PodReference): ReboundPod => ({
   namespace,
   name,
   uid,
-  at: reboundAt,
+  at,
 });
 const keyOf = ({ uid, at }: ReboundPod) => `${uid} ${at}`;
 
-/** Each once. Without an id no pod would find the event. */
+/** Unique pods. Events need a uid. */
 function namedPods({ pods }: Capability): ReboundPod[] {
   const found = pods.filter(({ uid }) => uid !== '').map(reboundPod);
   return [...new Map(found.map((pod) => [keyOf(pod), pod])).values()];
@@ -151,15 +146,15 @@ function isRemembered({ status }: NodeCache, pods: readonly ReboundPod[]): boole
 }
 
 /**
- * Agents of the release before do not say when: what they name is what others name of the same pod. Who reports a node
- * may change at any time.
+ * Agents of the previous release send no time, so an empty time matches every time of the pod. Any agent may report a
+ * node.
  */
 function wasReported(before: ReadonlyMap<string, ReboundPod>, pod: ReboundPod): boolean {
   if (before.has(keyOf(pod))) return true;
   return [...before.values()].some(({ uid, at }) => uid === pod.uid && (at === '' || pod.at === ''));
 }
 
-/** Pods that an agent left out for want of room get no second notice when it names them again. */
+/** Remembers pods beyond the agent's limit, so that they get no second event. */
 function notNamed(before: ReadonlyMap<string, ReboundPod>, named: ReboundPod[], volumes: Capability): ReboundPod[] {
   if (volumes.podsLeftOut === 0) return [];
   const keys = new Set(named.map(keyOf));

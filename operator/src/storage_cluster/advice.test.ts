@@ -93,8 +93,7 @@ describe('the condition Rdma', () => {
       type: 'Rdma',
       status: 'False',
       reason: 'NotUsed',
-      message:
-        '1 of 2 nodes read from others over TCP instead of RDMA: n2: mlx5_0/1: the port is not active',
+      message: '1 of 2 nodes read from others over TCP instead of RDMA: n2: mlx5_0/1: the port is not active',
     });
   });
 });

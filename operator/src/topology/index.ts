@@ -1,4 +1,3 @@
-/** Where volumes can be used: the labels of nodes that PersistentVolumes name, and what csi-node says on other nodes. */
+/** The nodes that can use volumes: labels that PersistentVolumes require, and the node groups that csi-node reports. */
 export { runNodeGroupsController } from './node_groups.ts';
-export { withoutTopologyLabels } from './node_labels.ts';
-export { runNodeLabelsController } from './node_labels_reconciler.ts';
+export { runNodeLabelsController, withoutTopologyLabels } from './node_labels_reconciler.ts';

@@ -17,7 +17,6 @@ export interface NodeGroupsOptions {
   api: Pick<KubernetesClient, 'apply'>;
   namespace: string;
   clusters: Pick<Source<StorageCluster>, 'all'>;
-  /** Of the operator's namespace, with what the operator made. */
   configMaps: Pick<Source<ConfigMap>, 'get'>;
 }
 
@@ -32,8 +31,8 @@ interface WriteGroups {
 }
 
 /**
- * Keeps the ConfigMap from which csi-node, which has no rights in Kubernetes, learns which nodes have agents. There is one,
- * so the key is of no account.
+ * Keeps the ConfigMap of node groups, for csi-node, which has no access to the API server. There is one object, so keys
+ * have no meaning.
  */
 export class NodeGroupsReconciler implements Reconciler<string, ObservedGroups, WriteGroups> {
   readonly #options: NodeGroupsOptions;
@@ -63,8 +62,8 @@ export class NodeGroupsReconciler implements Reconciler<string, ObservedGroups, 
 }
 
 /**
- * Pure. By StorageCluster the node groups with the labels that they select, as `kubectl label` takes them, and in words what
- * they ask for beside these.
+ * Pure. The node groups of each StorageCluster with their selectors, as `kubectl label` takes them, and further
+ * requirements in words.
  */
 export function nodeGroupsText(clusters: readonly StorageCluster[]): string {
   const present = clusters.filter(({ metadata }) => metadata.deletionTimestamp === undefined);
@@ -93,7 +92,6 @@ function describe({ key, operator, values }: Expression): string {
   return [key, operator, ...(values.length === 0 ? [] : [`(${values.join(', ')})`])].join(' ');
 }
 
-/** Keeps the ConfigMap of node groups current until the signal aborts. */
 export async function runNodeGroupsController(
   options: NodeGroupsOptions & { clusters: Source<StorageCluster>; configMaps: Source<ConfigMap>; logger: Logger },
   signal: AbortSignal,

@@ -7,11 +7,25 @@ import {
   runController,
   watch,
 } from '@hearth/common/kubernetes';
-import { agentsLabel } from '@hearth/common/names';
+import {
+  agentsLabel,
+  agentsLabelPrefix,
+  agentTopologyKey,
+  clusterTopologyKey,
+  clusterTopologyPrefix,
+  topologyValue,
+} from '@hearth/common/names';
 import type { StorageCluster } from '@hearth/common/resources';
-import { mountingPods, type NodeFacts, namedPods, type Place, type Source, staleAgents } from '../kubernetes/index.ts';
+import {
+  agentsOn,
+  mountingPods,
+  type NodeFacts,
+  namedPods,
+  type Place,
+  type Source,
+  staleAgents,
+} from '../kubernetes/index.ts';
 import { type ControllerParts, type Reconciler, reconcileKey } from '../reconciler/index.ts';
-import { type LabelChanges, labelChanges } from './node_labels.ts';
 
 export interface NodeLabelsOptions {
   api: Pick<KubernetesClient, 'patch' | 'list'>;
@@ -22,9 +36,9 @@ export interface NodeLabelsOptions {
 
 export interface ObservedNode {
   place: Place | undefined;
-  /** Agents on the node that do not belong there any more, while their StorageCluster is there. */
+  /** Former agents of existing StorageClusters on the node. */
   stale: readonly Place[];
-  /** `NAMESPACE/NAME on NODE` of pods that read by these agents. */
+  /** `NAMESPACE/NAME on NODE` of pods that read through these agents. */
   pods: readonly string[];
 }
 
@@ -32,17 +46,16 @@ export type NodeLabelsAction =
   | { kind: 'label'; labels: LabelChanges }
   | { kind: 'report'; cluster: StorageCluster; message: string };
 
-/** How often pods are looked for that keep an agent on its node, ms. */
-const lookAgainMs = 10_000;
+/** The pause between two checks for pods that keep an agent, ms. */
+const recheckMs = 10_000;
 
 /**
- * Labels the nodes of each StorageCluster: where volumes can be used, and where agents run. A node that leaves its node group
- * takes no new volume at once; its agent and holder stay as long as pods mount volumes there, whose reads would fail for good.
+ * Labels the nodes that run agents and use volumes. A node that leaves its group takes no new volumes; its agent and
+ * holder stay while pods mount volumes, whose reads would fail for good.
  */
 export class NodeLabelsReconciler implements Reconciler<NodeFacts, ObservedNode, NodeLabelsAction> {
   readonly #options: NodeLabelsOptions;
   readonly #placeOf: (node: string) => Place | undefined;
-  /** The last reports, by node. */
   readonly #reported = new Map<string, string>();
 
   constructor(options: NodeLabelsOptions, placeOf: (node: string) => Place | undefined) {
@@ -65,7 +78,7 @@ export class NodeLabelsReconciler implements Reconciler<NodeFacts, ObservedNode,
     const changes = labelChanges(labels, place, pods.length > 0);
     if (changes !== undefined) actions.push({ kind: 'label', labels: changes });
     const cluster = this.#options.clusters.get(stale[0]?.cluster ?? '');
-    // Of one that is being deleted the condition Ready names the pods of all nodes.
+    // During a deletion the condition Ready names these pods.
     if (pods.length === 0 || cluster === undefined || cluster.metadata.deletionTimestamp !== undefined) return actions;
     const message = `Node ${name} has left node group ${stale[0]?.group}, but the agent stays there, because pods mount volumes: ${namedPods(pods)}; delete these pods, and the agent goes. To remove the agent now, with errors for all that these pods read: kubectl label node ${name} ${agentsLabel(cluster.metadata.name)}-`;
     if (this.#reported.get(name) !== message) actions.push({ kind: 'report', cluster, message });
@@ -73,7 +86,7 @@ export class NodeLabelsReconciler implements Reconciler<NodeFacts, ObservedNode,
   }
 
   requeueAfterMs({ name }: NodeFacts, { pods }: ObservedNode): number | undefined {
-    if (pods.length > 0) return lookAgainMs;
+    if (pods.length > 0) return recheckMs;
     this.#reported.delete(name);
     return undefined;
   }
@@ -92,7 +105,6 @@ export class NodeLabelsReconciler implements Reconciler<NodeFacts, ObservedNode,
   }
 }
 
-/** Keeps the labels of nodes current until the signal aborts. */
 export async function runNodeLabelsController(parts: ControllerParts, signal: AbortSignal): Promise<void> {
   const { clusters, nodes, placements, logger } = parts;
   const reconciler = new NodeLabelsReconciler(parts, (node) => placements.placeOf(node));
@@ -110,7 +122,42 @@ export async function runNodeLabelsController(parts: ControllerParts, signal: Ab
   });
 }
 
-/** The part of a node that decides where it belongs, and its labels. */
+/** The fields that decide on the labels. */
 function placementOf(node: NodeFacts | undefined): string {
   return JSON.stringify([node?.labels, node?.taints]);
+}
+
+/** A merge patch of labels; null removes one. */
+type LabelChanges = Record<string, string | null>;
+type Labels = Readonly<Record<string, string>>;
+
+/**
+ * Pure. The changes by which the node runs agents of its node group and uses volumes of its StorageCluster alone;
+ * undefined for none. `place` is undefined outside of all StorageClusters. `inUse`: pods mount volumes through the
+ * agent of a former group, so that agent stays and no other starts. The kubelet adds topology labels when csi-node
+ * registers, and never removes them.
+ */
+export function labelChanges(labels: Labels, place: Place | undefined, inUse: boolean): LabelChanges | undefined {
+  const wanted: Record<string, string> = {};
+  if (inUse) for (const { cluster, group } of agentsOn(labels)) wanted[agentsLabel(cluster)] = group;
+  else if (place !== undefined) wanted[agentsLabel(place.cluster)] = place.group;
+  // Volumes do not work on a node that still runs agents of another StorageCluster.
+  if (place !== undefined && agentsLabel(place.cluster) in wanted) {
+    wanted[agentTopologyKey] = topologyValue;
+    wanted[clusterTopologyKey(place.cluster)] = topologyValue;
+  }
+  const stale = Object.keys(labels).filter((key) => isOurs(key) && !(key in wanted));
+  const missing = Object.entries(wanted).filter(([key, value]) => labels[key] !== value);
+  if (stale.length === 0 && missing.length === 0) return undefined;
+  return Object.fromEntries([...stale.map((key) => [key, null]), ...missing]);
+}
+
+/** Pure. A merge patch that removes our labels; undefined without any. */
+export function withoutTopologyLabels(labels: Labels | undefined): object | undefined {
+  const changes = labelChanges(labels ?? {}, undefined, false);
+  return changes && { metadata: { labels: changes } };
+}
+
+function isOurs(key: string): boolean {
+  return key === agentTopologyKey || key.startsWith(clusterTopologyPrefix) || key.startsWith(agentsLabelPrefix);
 }

@@ -7,8 +7,7 @@ import { type NodeFacts, placeNodes } from '../kubernetes/index.ts';
 import { reconcileKey } from '../reconciler/index.ts';
 import { sampleCluster, sampleNode } from '../storage_cluster/testing/samples.ts';
 import { NodeGroupsReconciler, nodeGroupsText } from './node_groups.ts';
-import { labelChanges, withoutTopologyLabels } from './node_labels.ts';
-import { NodeLabelsReconciler } from './node_labels_reconciler.ts';
+import { labelChanges, NodeLabelsReconciler, withoutTopologyLabels } from './node_labels_reconciler.ts';
 
 const signal = new AbortController().signal;
 const cacheDirectories = [{ path: '/var/cache/hearth' }];

@@ -1,2 +1,2 @@
-/** Pods that wait for a volume of a Dataset that is not ready: their events say why. */
+/** Events for pods that wait for Datasets which are not ready. */
 export { type AwaitingPod, awaitingPod, runWaitingController } from './waiting_pods.ts';

@@ -3,16 +3,16 @@ import type { Dataset } from '@hearth/common/resources';
 import { Interests, type Source } from '../kubernetes/index.ts';
 import { type ControllerParts, findCondition, type Reconciler, reconcileKey } from '../reconciler/index.ts';
 
-/** A pod on a node that has started nothing yet, and whose volumes name Datasets. */
+/** A bound pod without a started container, whose inline volumes name Datasets. */
 export interface AwaitingPod {
   namespace: string;
   name: string;
   uid: string;
-  /** Names of Datasets of its namespace, by inline volumes, each once. */
+  /** Unique names of Datasets in the pod's namespace. */
   datasets: readonly string[];
 }
 
-/** Undefined: the pod waits for no Dataset. Claims have events of their own, and a pod whose claim waits has no node. */
+/** Undefined when the pod waits for no Dataset. Waiting claims have their own events, and keep their pods unbound. */
 export function awaitingPod(pod: Pod): AwaitingPod | undefined {
   const { metadata, spec, status } = pod;
   if (!spec?.nodeName || status?.phase !== 'Pending' || metadata?.deletionTimestamp !== undefined) return undefined;
@@ -24,12 +24,11 @@ export function awaitingPod(pod: Pod): AwaitingPod | undefined {
   return { namespace, name, uid, datasets: [...new Set(names)].sort() };
 }
 
-/** Of a Dataset's own message: the event has room for the sentence around it. */
+/** Room for the Dataset's message in an event. */
 const longestQuote = 768;
 
 export type ObservedDatasets = readonly { name: string; dataset: Dataset | undefined }[];
 
-/** An event of the pod. */
 export interface Report {
   reason: 'DatasetNotReady' | 'DatasetNotFound';
   message: string;
@@ -41,12 +40,12 @@ export interface WaitingPodsParts {
 }
 
 /**
- * Tells a pod that cannot start why its Datasets are not ready, in the words of the Dataset: an agent, and so the event of
- * the kubelet, does not know of a Secret that may not be read. Each sentence is reported once to each pod.
+ * Reports to a pending pod why its Datasets are not ready, in the words of the Dataset: agents, and so the kubelet's
+ * events, do not know about Secrets. Each pod gets each sentence once.
  */
 export class WaitingPods implements Reconciler<AwaitingPod, ObservedDatasets, Report> {
   readonly #options: WaitingPodsParts;
-  /** Sentences by the uid of the pod. */
+  /** Sentences by pod uid. */
   readonly #reported = new Map<string, Set<string>>();
 
   constructor(options: WaitingPodsParts) {
@@ -68,13 +67,12 @@ export class WaitingPods implements Reconciler<AwaitingPod, ObservedDatasets, Re
     this.#reported.set(uid, (this.#reported.get(uid) ?? new Set()).add(message));
   }
 
-  /** The pod waits no more. */
   forget(uid: string): void {
     this.#reported.delete(uid);
   }
 }
 
-/** Undefined: the Dataset is ready, or on its way there by itself. */
+/** Undefined when the Dataset is ready, or becomes ready by itself. */
 function reportOf(namespace: string, name: string, dataset: Dataset | undefined): Report | undefined {
   if (dataset === undefined) {
     const message = `There is no Dataset ${name} in namespace ${namespace}: create it, or correct the attribute dataset of the pod's volume`;
@@ -82,15 +80,14 @@ function reportOf(namespace: string, name: string, dataset: Dataset | undefined)
   }
   const ready = findCondition(dataset.status?.conditions, 'Ready');
   if (ready === undefined || ready.status === 'True' || ready.reason === 'Listing') return undefined;
-  const said = ready.message.length > longestQuote ? `${ready.message.slice(0, longestQuote)}...` : ready.message;
-  const message = `Dataset ${name} is not ready (${ready.reason}): ${said}; kubectl describe dataset -n ${namespace} ${name} says more`;
+  const quote = ready.message.length > longestQuote ? `${ready.message.slice(0, longestQuote)}...` : ready.message;
+  const message = `Dataset ${name} is not ready (${ready.reason}): ${quote}; kubectl describe dataset -n ${namespace} ${name} says more`;
   return { reason: 'DatasetNotReady', message };
 }
 
-/** Long enough for a Dataset that was made together with its pod to be seen first. */
+/** A Dataset created together with the pod should appear within this time, ms. */
 const gatherMs = 2_000;
 
-/** Tells pods why they wait until the signal aborts. */
 export async function runWaitingController(
   options: Pick<ControllerParts, 'datasets' | 'events' | 'logger'> & { pods: Source<AwaitingPod> },
   signal: AbortSignal,
@@ -123,7 +120,6 @@ export async function runWaitingController(
   });
 }
 
-/** Keys of the Datasets that a pod waits for. */
 function awaitedBy(pod: AwaitingPod | undefined): ReadonlySet<string> {
   return new Set(pod?.datasets.map((name) => `${pod.namespace}/${name}`));
 }

@@ -2,7 +2,7 @@ import type { Pod } from '@hearth/common/kubernetes';
 import { gateAnnotations, preloadAnnotation, preloadGateName } from '@hearth/common/resources';
 import { chooseGate, controllerOf, type PodDatasets, preloadName } from '../gates/index.ts';
 
-/** An operation of RFC 6902. */
+/** RFC 6902. */
 export interface PatchOperation {
   op: 'add';
   path: string;
@@ -10,20 +10,15 @@ export interface PatchOperation {
 }
 
 export interface Admission {
-  /** In one word, for logs and metrics. */
   result: 'gated' | 'provisional' | 'unchanged';
-  /** Empty: the pod is admitted as it is. */
   patch: PatchOperation[];
-  /** Shown to whoever makes the pod. */
+  /** Shown to the creator of the pod. */
   warnings: string[];
 }
 
 const mirrorAnnotation = 'kubernetes.io/config.mirror';
 
-/**
- * Pods that a gate would only hurt: those that have a node already or a node that made them, and those of which every
- * node has one. A pod with our gate has been here before.
- */
+/** Pods that need no gate: bound pods, static pods, pods of DaemonSets, and pods that already have our gate. */
 export function isExempt(pod: Pod): boolean {
   const { metadata, spec } = pod;
   if (spec?.nodeName) return true;
@@ -34,9 +29,8 @@ export function isExempt(pod: Pod): boolean {
 }
 
 /**
- * Pure. What becomes of a pod that is being made. It is gated when its Datasets or its annotations say so, and
- * provisionally when objects between it and its Datasets are not there yet: then its gate is removed as soon as it
- * proves needless. `random`: makes the name of a pod that belongs to no group.
+ * Pure. Gates the pod if its Datasets or annotations ask for it, and provisionally if objects between pod and Datasets
+ * are missing; the operator soon removes a needless gate. `random` names the group of a pod without a group.
  */
 export function admit(pod: Pod, namespace: string, found: PodDatasets, random: string): Admission {
   const unchanged = (warnings: string[] = []): Admission => ({ result: 'unchanged', patch: [], warnings });
@@ -48,7 +42,7 @@ export function admit(pod: Pod, namespace: string, found: PodDatasets, random: s
     if (gate.mode === 'Off') return unchanged(warnings);
     return unchanged([...warnings, 'hearth: no volume of the pod is one of a Dataset; Hearth ignores its gate']);
   }
-  // The pod's own gate stands, whatever unknown Datasets say.
+  // The pod's own annotation overrides unknown Datasets.
   const off = gate.mode === 'Off' && (missing.length === 0 || annotations[gateAnnotations.mode] === 'Off');
   if (off) return unchanged(warnings);
   return {

@@ -7,8 +7,7 @@ import { planWebhookCertificates } from './certificates.ts';
 const name = 'hearth-webhook.hearth-system.svc';
 const now = new Date(Date.UTC(2026, 0, 1));
 const after = (ms: number) => new Date(now.getTime() + ms);
-const plan = (observed: SecretTexts, believed: string, at = now) =>
-  planWebhookCertificates(name, observed, believed, at);
+const plan = (observed: SecretTexts, trusted: string, at = now) => planWebhookCertificates(name, observed, trusted, at);
 const authorities = (texts: SecretTexts) => texts['ca.crt']?.match(/BEGIN CERTIFICATE/g)?.length;
 /** True when a client that trusts this bundle trusts the certificate. */
 function isBelieved(texts: SecretTexts, bundle: string): boolean {

@@ -23,17 +23,17 @@ import type { Source } from '../kubernetes/index.ts';
 type Watched<P> = Pick<Source<P>, 'get' | 'onChange'>;
 
 export interface FactsOptions {
-  /** For what the reflectors do not know; its connections are best shared with nothing slow. */
+  /** Reads objects that the reflectors lack; should share connections with nothing slow. */
   api: Pick<KubernetesClient, 'get'>;
   claims: Watched<ClaimView>;
   volumes: Watched<VolumeFacts>;
   datasets: Watched<Dataset>;
-  /** How long an object that is not there is waited for: it is often made with the pod. Absent: 500. */
+  /** How long to wait for missing objects, which often arrive with their pod. Default: 500 ms. */
   timeoutMs?: number;
   clock?: Clock;
 }
 
-/** Finds the Datasets of pods that are being made: from the reflectors, and by asking for what they do not know. */
+/** Finds the Datasets of pods under admission, in the reflectors and at the API server. */
 export class Facts {
   readonly #options: FactsOptions;
 
@@ -41,11 +41,11 @@ export class Facts {
     this.#options = options;
   }
 
-  /** Ends after the timeout, or earlier by the signal (`Cancelled`). What is missing then was not there a moment ago. */
+  /** Ends after the timeout, or with `Cancelled` by the signal. Returns objects that are still missing. */
   async of(pod: Pod, namespace: string, signal: AbortSignal): Promise<PodDatasets> {
     const { claims, volumes, datasets, timeoutMs = 500, clock = systemClock } = this.#options;
     const until = clock.now() + timeoutMs;
-    const asked = new Asked(this.#options);
+    const lookup = new PodLookup(this.#options);
     for (let last = false; ; ) {
       let awaited: ReadonlySet<string> = new Set();
       const changed = new AbortController();
@@ -58,40 +58,39 @@ export class Facts {
         datasets.onChange(wake('Dataset')),
       ];
       try {
-        const found = await this.#withAsked(pod, namespace, asked, signal);
+        const found = await this.#resolve(pod, namespace, lookup, signal);
         if (found.missing.length === 0 || last) return found;
         awaited = new Set(found.missing.map(({ kind, key }) => `${kind} ${key}`));
         await sleep(clock, Math.max(0, until - clock.now()), AbortSignal.any([changed.signal, signal]));
         signal.throwIfAborted();
-        // The last look is at the API server itself: its watches may be late.
+        // The last look asks the API server again, since watches may lag.
         last = !changed.signal.aborted || clock.now() >= until;
-        if (last) asked.forget();
+        if (last) lookup.forget();
       } finally {
         for (const stop of stops) stop();
       }
     }
   }
 
-  /** Each answer may lead to the next object: a claim to its volume, and that to its Dataset. */
-  async #withAsked(pod: Pod, namespace: string, asked: Asked, signal: AbortSignal): Promise<PodDatasets> {
+  /** Follows a claim to its volume, and a volume to its Dataset. */
+  async #resolve(pod: Pod, namespace: string, lookup: PodLookup, signal: AbortSignal): Promise<PodDatasets> {
     for (;;) {
-      const found = podDatasets(pod, namespace, asked);
-      const open = found.missing.filter((one) => !asked.has(one)).slice(0, asked.left);
+      const found = podDatasets(pod, namespace, lookup);
+      const open = found.missing.filter((one) => !lookup.has(one)).slice(0, lookup.requestsLeft);
       if (open.length === 0) return found;
-      await Promise.all(open.map((one) => asked.ask(one, signal)));
+      await Promise.all(open.map((one) => lookup.fetch(one, signal)));
     }
   }
 }
 
-/** Of one pod. What is beyond them counts as missing: whoever makes pods must not make us flood the API server. */
+/** Requests for one pod. Objects beyond this limit count as missing, so a hostile pod cannot flood the API server. */
 const maxRequests = 64;
 
-/** The reflectors' knowledge, and the API server's answers about the rest. */
-class Asked implements Known {
+/** Objects from the reflectors, then from the API server's answers. */
+class PodLookup implements Known {
   readonly #options: FactsOptions;
   readonly #answers = new Map<string, unknown>();
-  /** Requests that may still be made. */
-  left = maxRequests;
+  requestsLeft = maxRequests;
 
   constructor(options: FactsOptions) {
     this.#options = options;
@@ -113,12 +112,12 @@ class Asked implements Known {
     return this.#answers.has(`${kind} ${key}`);
   }
 
-  async ask({ kind, key }: Missing, signal: AbortSignal): Promise<void> {
-    this.left -= 1;
+  async fetch({ kind, key }: Missing, signal: AbortSignal): Promise<void> {
+    this.requestsLeft -= 1;
     this.#answers.set(`${kind} ${key}`, await this.#get(kind, key, signal));
   }
 
-  /** Objects that were not there are asked for again. */
+  /** Has `fetch` fetch again for objects that did not exist. */
   forget(): void {
     for (const [key, answer] of this.#answers) if (answer === undefined) this.#answers.delete(key);
   }

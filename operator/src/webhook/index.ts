@@ -1,4 +1,4 @@
-/** Admission of pods: those that use Datasets are gated while they are made. */
+/** Admission of pods: gates new pods that use gated Datasets. */
 export { Facts } from './facts.ts';
 export { Webhook } from './webhook.ts';
 export { runWebhookController, webhookName } from './webhook_controller.ts';

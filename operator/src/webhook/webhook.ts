@@ -1,8 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { HearthError, type Logger } from '@hearth/common';
-import { type Clock, systemClock } from '@hearth/common/kubernetes';
-import { type AdmissionRequest, readReview, reviewOf } from './admission_review.ts';
-import { admit, isExempt } from './admit.ts';
+import { type Clock, type Pod, systemClock } from '@hearth/common/kubernetes';
+import { type Admission, admit, isExempt } from './admit.ts';
 import type { Facts } from './facts.ts';
 import type { WebhookMetrics } from './webhook_metrics.ts';
 
@@ -10,16 +9,15 @@ export interface WebhookOptions {
   facts: Pick<Facts, 'of'>;
   metrics: WebhookMetrics;
   logger: Logger;
-  /** Names pods without a group; absent: chance. */
+  /** Absent: random UUIDs. */
   random?: () => string;
   clock?: Clock;
 }
 
 const nothing = { patch: [], warnings: [] };
-/** Reviews at the same time; API servers themselves admit a few hundred changes at a time. */
-const maxAtOnce = 1_000;
+/** Concurrent reviews; API servers admit a few hundred changes at a time. */
+const maxConcurrent = 1_000;
 
-/** Answers reviews of pods that are being made. */
 export class Webhook {
   readonly #options: WebhookOptions;
   #running = 0;
@@ -29,14 +27,14 @@ export class Webhook {
   }
 
   /**
-   * The answer to a review, within the budget. Whatever goes wrong, the pod is admitted as it is: it then runs cold, which
-   * is better than not at all. Throws only `InvalidArgument`, for what is no review.
+   * Answers within the budget. Admits the pod unchanged on any failure, since a cold start is better than none. Throws
+   * only `InvalidArgument`, for malformed reviews.
    */
   async answer(body: unknown, budgetMs: number): Promise<object> {
     const { metrics, logger, clock = systemClock } = this.#options;
     const request = readReview(body);
     const began = clock.now();
-    if (this.#running >= maxAtOnce) {
+    if (this.#running >= maxConcurrent) {
       metrics.answered('late', 0);
       return reviewOf(request.uid, nothing);
     }
@@ -71,7 +69,7 @@ export class Webhook {
   }
 }
 
-/** The work, or a rejection at the end of the time, though the work does not heed it. */
+/** Rejects at the end of the time, even if the work ignores the signal. */
 async function during<T>(work: Promise<T>, ending: AbortSignal): Promise<T> {
   const { promise, reject } = Promise.withResolvers<never>();
   const end = () => reject(new HearthError('DeadlineExceeded', 'the time of the review is over'));
@@ -81,4 +79,55 @@ async function during<T>(work: Promise<T>, ending: AbortSignal): Promise<T> {
   } finally {
     ending.removeEventListener('abort', end);
   }
+}
+
+/** The used fields of an AdmissionReview (admission.k8s.io/v1). */
+interface AdmissionRequest {
+  uid: string;
+  namespace: string;
+  operation: string;
+  /** Undefined for other kinds. */
+  pod: Pod | undefined;
+}
+
+/** Throws `InvalidArgument` for a review without a uid, which cannot be answered. */
+function readReview(body: unknown): AdmissionRequest {
+  const review = body as { apiVersion?: unknown; kind?: unknown; request?: Record<string, unknown> } | null;
+  const request = review?.request;
+  if (review?.kind !== 'AdmissionReview' || review.apiVersion !== 'admission.k8s.io/v1' || !request) {
+    throw new HearthError('InvalidArgument', 'the body is no AdmissionReview of admission.k8s.io/v1');
+  }
+  const { uid, namespace, operation, resource, subResource, object } = request as Record<string, unknown> & {
+    resource?: { group?: string; resource?: string };
+  };
+  if (typeof uid !== 'string' || uid === '') {
+    throw new HearthError('InvalidArgument', 'the AdmissionReview has no uid');
+  }
+  const isPods = resource?.group === '' && resource.resource === 'pods' && !subResource;
+  const isObject = typeof object === 'object' && object !== null && !Array.isArray(object);
+  return {
+    uid,
+    namespace: typeof namespace === 'string' ? namespace : '',
+    operation: typeof operation === 'string' ? operation : '',
+    pod: isPods && isObject ? (object as Pod) : undefined,
+  };
+}
+
+/** The API server truncates longer warnings. */
+const longestWarning = 256;
+
+/** Hearth allows every pod. */
+function reviewOf(uid: string, { patch, warnings }: Pick<Admission, 'patch' | 'warnings'>): object {
+  return {
+    apiVersion: 'admission.k8s.io/v1',
+    kind: 'AdmissionReview',
+    response: {
+      uid,
+      allowed: true,
+      ...(patch.length === 0
+        ? {}
+        : { patchType: 'JSONPatch', patch: Buffer.from(JSON.stringify(patch)).toString('base64') }),
+      ...(warnings.length === 0 ? {} : { warnings: warnings.map((one) => one.slice(0, longestWarning)) }),
+    },
+  };
 }

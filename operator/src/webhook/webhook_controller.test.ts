@@ -29,17 +29,17 @@ describe('reconciler of the webhook', () => {
   });
   const plan = (fields: Partial<ObservedWebhook>, reason?: string) => {
     const certificates = { texts: { 'ca.crt': 'authority' }, reason, renewAt: new Date(start.getTime() + day) };
-    return reconciler.plan('', { now: start, believed: 'authority', certificates, ...fields });
+    return reconciler.plan('', { now: start, trusted: 'authority', certificates, ...fields });
   };
 
   it('writes what is to be renewed, then what the API server does not believe yet', () => {
     assert.deepEqual(plan({}), []);
     assert.deepEqual(
-      plan({ believed: 'another' }, 'it has expired').map(({ kind }) => kind),
+      plan({ trusted: 'another' }, 'it has expired').map(({ kind }) => kind),
       ['writeSecret', 'writeAuthorities'],
     );
-    assert.deepEqual(plan({ believed: '' }), [{ kind: 'writeAuthorities', authorities: 'authority' }]);
-    assert.deepEqual(plan({ believed: undefined }), [{ kind: 'reportMissing' }]);
+    assert.deepEqual(plan({ trusted: '' }), [{ kind: 'writeAuthorities', authorities: 'authority' }]);
+    assert.deepEqual(plan({ trusted: undefined }), [{ kind: 'reportMissing' }]);
   });
 
   it('makes both, writes nothing while they hold, and looks again when they are to be renewed', async () => {
@@ -49,8 +49,8 @@ describe('reconciler of the webhook', () => {
     await pass(webhookName, signal);
     const authorities = Buffer.from(secret()?.data?.['ca.crt'] ?? '', 'base64').toString();
     assert.match(authorities, /BEGIN CERTIFICATE/);
-    assert.equal((await reconciler.observe()).believed, authorities);
-    // The authority is believed now: from here on all stays as it is.
+    assert.equal((await reconciler.observe()).trusted, authorities);
+    // The authority is trusted now: from here on all stays as it is.
     const { requeueAfterMs = 0 } = await pass(webhookName, signal);
     assert.equal(requeueAfterMs, 3_600_000);
     api.calls.length = 0;

@@ -13,18 +13,16 @@ import { labelsOfOperator, type SecretTexts, type Source, secretData, secretText
 import { type Reconciler, reconcileKey } from '../reconciler/index.ts';
 import { planWebhookCertificates, type WebhookCertificates } from './certificates.ts';
 
-/** Names of the Service, the Secret and the configuration, as the chart has them. */
+/** The chart's name of the Service, the Secret and the configuration. */
 export const webhookName = 'hearth-webhook';
-/** Of the one webhook in the configuration. */
 const podsWebhook = 'pods.hearth.storage';
 
 export interface WebhookControllerOptions {
   api: Pick<KubernetesClient, 'apply'>;
   namespace: string;
-  /** With the Secrets of the operator's namespace that the operator made. */
   secrets: Source<Secret>;
   configurations: Source<MutatingWebhookConfiguration>;
-  /** By which the API server calls the webhook; absent: the name of the Service. */
+  /** The name in the certificate; absent: the Service. */
   serverName?: string | undefined;
   logger: Logger;
   now?: () => Date;
@@ -32,10 +30,9 @@ export interface WebhookControllerOptions {
 
 export interface ObservedWebhook {
   now: Date;
-  /** As they should be. */
   certificates: WebhookCertificates;
-  /** The authorities by which the API server knows the webhook; undefined: there is no configuration. */
-  believed: string | undefined;
+  /** The bundle in the configuration; undefined without a configuration. */
+  trusted: string | undefined;
 }
 
 export type WebhookAction =
@@ -43,12 +40,12 @@ export type WebhookAction =
   | { kind: 'writeAuthorities'; authorities: string }
   | { kind: 'reportMissing' };
 
-/** However long certificates last, they are looked at so often, ms. */
-const longestMs = 3_600_000;
+/** Upper bound between two checks of the certificates, ms. */
+const maxPauseMs = 3_600_000;
 
 /**
- * Keeps the webhook's certificates in its Secret, and gives the API server the authorities by which to know the webhook. There
- * is one of each, so the key is of no account.
+ * Keeps the certificates in their Secret and the bundle in the webhook configuration. There is one of each, so keys
+ * have no meaning.
  */
 export class WebhookReconciler implements Reconciler<string, ObservedWebhook, WebhookAction> {
   readonly #options: WebhookControllerOptions;
@@ -60,17 +57,17 @@ export class WebhookReconciler implements Reconciler<string, ObservedWebhook, We
   async observe(): Promise<ObservedWebhook> {
     const { namespace, secrets, configurations, now: time = () => systemClock.date() } = this.#options;
     const now = time();
-    const believed = authoritiesOf(configurations.get(webhookName));
+    const trusted = authoritiesOf(configurations.get(webhookName));
     const name = this.#options.serverName ?? `${webhookName}.${namespace}.svc`;
     const texts = secretTexts(secrets.get(`${namespace}/${webhookName}`));
-    return { now, believed, certificates: await planWebhookCertificates(name, texts, believed ?? '', now) };
+    return { now, trusted, certificates: await planWebhookCertificates(name, texts, trusted ?? '', now) };
   }
 
-  plan(_key: string, { certificates: { texts, reason }, believed }: ObservedWebhook): WebhookAction[] {
+  plan(_key: string, { certificates: { texts, reason }, trusted }: ObservedWebhook): WebhookAction[] {
     const actions: WebhookAction[] = reason === undefined ? [] : [{ kind: 'writeSecret', texts, reason }];
     const authorities = texts['ca.crt'] ?? '';
-    if (believed === undefined) actions.push({ kind: 'reportMissing' });
-    else if (authorities !== believed) actions.push({ kind: 'writeAuthorities', authorities });
+    if (trusted === undefined) actions.push({ kind: 'reportMissing' });
+    else if (authorities !== trusted) actions.push({ kind: 'writeAuthorities', authorities });
     return actions;
   }
 
@@ -91,11 +88,11 @@ export class WebhookReconciler implements Reconciler<string, ObservedWebhook, We
   }
 
   requeueAfterMs(_key: string, { certificates, now }: ObservedWebhook): number {
-    return Math.min(longestMs, Math.max(1_000, certificates.renewAt.getTime() - now.getTime()));
+    return Math.min(maxPauseMs, Math.max(1_000, certificates.renewAt.getTime() - now.getTime()));
   }
 }
 
-/** Runs the reconciler of the webhook, on the leader only, until the signal aborts. The reflectors run already. */
+/** Runs on the leader only, until the signal aborts. The reflectors must run already. */
 export async function runWebhookController(options: WebhookControllerOptions, signal: AbortSignal): Promise<void> {
   const { secrets, configurations, namespace, logger } = options;
   const secretKey = `${namespace}/${webhookName}`;
@@ -128,7 +125,7 @@ function authoritiesOf(configuration: MutatingWebhookConfiguration | undefined):
   return Buffer.from(webhook?.clientConfig.caBundle ?? '', 'base64').toString('utf8');
 }
 
-/** Only this one field: the rest is the chart's, which does not name it, so that upgrading leaves it alone. */
+/** Owns only this field; the chart owns the others and omits this one. */
 function bundleOf(authorities: string): Applied<MutatingWebhookConfiguration> {
   const clientConfig = { caBundle: Buffer.from(authorities).toString('base64') };
   const fields = { metadata: { name: webhookName }, webhooks: [{ name: podsWebhook, clientConfig }] };

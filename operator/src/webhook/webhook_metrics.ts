@@ -1,24 +1,14 @@
 import { Counter, Gauge, Histogram, type Registry } from '@prometheus-io/client';
-import type { Admission } from './admit.ts';
 
-/** How a review ended: as it should, too late, or by an error. The pod was admitted in any case. */
-export type ReviewResult = Admission['result'] | 'late' | 'failed';
+/** Results of reviews. Also `late` and `failed` admit the pod. */
+const results = ['gated', 'provisional', 'unchanged', 'late', 'failed'] as const;
 
-/** Every result; the compiler finds one that is missing. */
-const results = Object.keys({
-  gated: true,
-  provisional: true,
-  unchanged: true,
-  late: true,
-  failed: true,
-} satisfies Record<ReviewResult, true>) as readonly ReviewResult[];
-
-/** Metrics of this replica's webhook for Prometheus. */
+/** Metrics of this replica's webhook. */
 export class WebhookMetrics {
   readonly #reviews: Counter<'result'>;
   readonly #seconds: Histogram;
 
-  /** `expiry`: seconds since the epoch when the certificate ends; undefined while there is none. */
+  /** `expiry`: expiry of the certificate, seconds since the epoch; undefined without one. */
   constructor(registry: Registry, expiry: () => number | undefined) {
     const registers = [registry];
     this.#reviews = new Counter({
@@ -41,11 +31,11 @@ export class WebhookMetrics {
         this.set(expiry() ?? 0);
       },
     });
-    // Prometheus sees no growth in a series that begins with its first event.
+    // Each series starts at 0, so that Prometheus sees its first increment.
     for (const result of results) this.#reviews.inc({ result }, 0);
   }
 
-  answered(result: ReviewResult, ms: number): void {
+  answered(result: (typeof results)[number], ms: number): void {
     this.#reviews.inc({ result });
     this.#seconds.observe(ms / 1000);
   }

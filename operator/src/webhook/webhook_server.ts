@@ -10,21 +10,21 @@ import type { Webhook } from './webhook.ts';
 export interface WebhookServerOptions {
   webhook: Pick<Webhook, 'answer'>;
   logger: Logger;
-  /** The part of a review's time for its way and for other work of the API server, ms. Absent: 400. */
+  /** Time reserved for the network and the API server, ms. Default: 400. */
   reserveMs?: number;
   clock?: Clock;
 }
 
 export const webhookPath = '/mutate-pods';
-/** Of a review whose request does not say how long it may take, ms. The chart asks for two seconds. */
+/** The time of a review without a timeout, ms. The chart sets two seconds. */
 const defaultTimeMs = 2_000;
-/** A pod is at most 1.5 MiB in etcd, and the review has it once. */
+/** etcd limits a pod to 1.5 MiB, and a review contains it once. */
 const largestBody = 4 * 1024 * 1024;
-/** Longer than the API server keeps idle connections (90 s), so that it never writes into one that is being closed. */
+/** Longer than the API server keeps idle connections (90 s), so that the server never closes a connection in use. */
 const keepAliveMs = 120_000;
 const minVersion = 'TLSv1.2';
 
-/** The HTTPS server that the API server asks about pods. Without a certificate it listens and answers no client. */
+/** Serves reviews over HTTPS. Without a certificate it listens and answers no client. */
 export class WebhookServer {
   readonly #options: WebhookServerOptions;
   readonly #server: Server;
@@ -41,7 +41,7 @@ export class WebhookServer {
     });
   }
 
-  /** The real port. `InUse` when another program listens there. */
+  /** Returns the port. Throws `InUse` when another program listens there. */
   async listen(port: number, host?: string): Promise<number> {
     await new Promise<void>((resolve, reject) => {
       const failure = listenFailure('the webhook', port, 'HEARTH_WEBHOOK_PORT');
@@ -51,7 +51,7 @@ export class WebhookServer {
     return (this.#server.address() as AddressInfo).port;
   }
 
-  /** For connections from now on. `InvalidArgument`: the two do not belong together; the former ones stay. */
+  /** Applies to new connections. Throws `InvalidArgument` and keeps the former pair when the two do not match. */
   setCertificate(certificate: string, key: string): void {
     try {
       const parsed = new X509Certificate(certificate);
@@ -63,12 +63,11 @@ export class WebhookServer {
     }
   }
 
-  /** When its certificate ends; undefined: it has none. */
   get expiresAt(): Date | undefined {
     return this.#certificate?.validToDate;
   }
 
-  /** Serves for this time on, as it takes a while until no client asks any more, and ends when the last answer is given. */
+  /** Keeps serving for `lingerMs`, while API servers learn of the end, then finishes running answers. */
   async close(lingerMs: number): Promise<void> {
     if (!this.#server.listening) return;
     const { clock = systemClock } = this.#options;
@@ -98,13 +97,13 @@ export class WebhookServer {
   }
 }
 
-/** The API server says in the query how long it waits: `timeout=2s`. */
+/** From the query: `timeout=2s`. */
 function timeOf(url: URL): number {
   const match = /^(\d{1,3})s$/.exec(url.searchParams.get('timeout') ?? '');
   return match === null ? defaultTimeMs : Math.min(defaultTimeMs, Number(match[1]) * 1000);
 }
 
-/** Undefined: it is too large; the rest of it is not read. */
+/** Undefined for a larger body, whose rest is not read. */
 async function readBody(request: IncomingMessage): Promise<Buffer | undefined> {
   if (Number(request.headers['content-length'] ?? 0) > largestBody) return undefined;
   const parts: Buffer[] = [];

@@ -1,5 +1,5 @@
 import { GetStatusResponse, type NodeStatus } from '@hearth/common/generated/hearth/v1/control.ts';
-import { clusterStatus } from '../../agents/cluster_status.ts';
+import { clusterStatus } from '../../agents/agents.ts';
 import type { Agents, ClusterAgents, ClusterStatus, StatusListener } from '../../agents/index.ts';
 import { nodeStatus } from '../../agents/testing/fake_agent.ts';
 import { agentDataset } from '../../dataset/testing/fixtures.ts';
