@@ -11,7 +11,7 @@ names them, removes nothing but agents, which come back, and ends with exit code
 Variables: POD_NAMESPACE, HEARTH_LOG_LEVEL, HEARTH_CLEANUP_FORCE.
 `;
 
-/** Less than the deadline of the Job in the chart. */
+/** Below the deadline of the chart's Job. */
 const deadlineMs = 200_000;
 const timeoutMs = 100_000;
 

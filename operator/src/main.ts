@@ -15,7 +15,7 @@ HEARTH_HTTP_PORT (8080), HEARTH_WEBHOOK_PORT (absent: no webhook, so no pod is g
 HEARTH_SERVICE_ACCOUNT (hearth-operator). Outside of a cluster KUBECONFIG says where the API server is.
 `;
 
-/** How long API servers may go on asking a replica that is ending, ms. */
+/** How long a terminating replica answers API servers, ms. */
 const lingerMs = 5_000;
 
 if (process.argv.includes('--help')) process.stdout.write(usage);

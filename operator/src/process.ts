@@ -2,7 +2,7 @@ import { createLogger, HearthError, type Logger, type LogLevel } from '@hearth/c
 
 const levels: readonly string[] = ['debug', 'info', 'warn', 'error'];
 
-/** Runs a program of the operator's image until it ends or SIGTERM: gives its exit code, and says why when not 0. */
+/** Runs a program until it ends or gets SIGTERM. Prints an error and returns the exit code. */
 export async function runProcess(
   program: string,
   run: (logger: Logger, signal: AbortSignal) => Promise<void>,

@@ -2,31 +2,31 @@ import 'reflect-metadata';
 import { createPrivateKey, webcrypto } from 'node:crypto';
 import * as x509 from '@peculiar/x509';
 
-/** A certificate and its private key, PEM. The key is PKCS #8. */
+/** PEM; the key is PKCS #8. */
 export interface CertificateAndKey {
   certificate: string;
   key: string;
 }
 
 export interface LeafRequest {
-  /** For people; nothing is decided by it. */
+  /** Informational. */
   commonName: string;
-  /** Names of the subject, by which the other side decides. */
+  /** DNS names, which the peer checks. */
   names: readonly string[];
-  /** True when a server may present it, too. */
+  /** Allows server authentication beside client authentication. */
   server: boolean;
 }
 
 const day = 24 * 60 * 60 * 1000;
 export const authorityLifeMs = 3650 * day;
 export const leafLifeMs = 90 * day;
-/** Machines' clocks differ; a certificate is good a little before it was made. */
+/** Clocks differ, so a certificate is valid from a little before its creation. */
 const clockSkewMs = 60 * 60 * 1000;
 
 const keyAlgorithm = { name: 'ECDSA', namedCurve: 'P-256' } as const;
 const signingAlgorithm = { name: 'ECDSA', hash: 'SHA-256' } as const;
 
-/** A new self-signed authority: ECDSA P-256, 10 years, may sign leaves only. */
+/** Creates a self-signed authority: ECDSA P-256, 10 years, signs leaves only. */
 export async function createAuthority(commonName: string, now: Date): Promise<CertificateAndKey> {
   const keys = await webcrypto.subtle.generateKey(keyAlgorithm, true, ['sign', 'verify']);
   const certificate = await x509.X509CertificateGenerator.createSelfSigned({
@@ -44,7 +44,7 @@ export async function createAuthority(commonName: string, now: Date): Promise<Ce
   return { certificate: pem(certificate), key: await exportKey(keys.privateKey) };
 }
 
-/** A new leaf signed by the authority: ECDSA P-256, 90 days, but never longer than the authority. */
+/** Issues a leaf: ECDSA P-256, 90 days, but no longer than the authority. */
 export async function issueLeaf(
   authority: CertificateAndKey,
   request: LeafRequest,

@@ -3,31 +3,30 @@ import type { SecretTexts } from '../kubernetes/index.ts';
 import { type CertificateAndKey, createAuthority, issueLeaf, type LeafRequest } from './authority.ts';
 import { authorityFault, expiryTime, leafFault, renewalTime, unexpired } from './inspect.ts';
 
-/** Secrets of one cluster by role. */
 export type SecretRole = 'ca' | 'agent' | 'operator' | 'etcd' | 'secret';
 
 export interface PlannedSecret {
   role: SecretRole;
   type: 'Opaque' | 'kubernetes.io/tls';
   texts: SecretTexts;
-  /** Why it is written, as the end of a sentence. */
+  /** Why the Secret is written, as the end of a sentence. */
   reason: string;
 }
 
 export interface CertificatePlan {
-  /** To be written before anything that uses them; the authority first. */
+  /** Secrets to write before their users, the authority first. */
   write: PlannedSecret[];
-  /** The texts of every role after all writes. */
+  /** The contents of every role after all writes. */
   texts: Record<SecretRole, SecretTexts>;
-  /** When to look again: the earliest renewal. */
+  /** The earliest renewal. */
   renewAt: Date;
-  /** When the first of the certificates ends, if none were renewed. */
+  /** The earliest expiry, without renewals. */
   expiresAt: Date;
 }
 
 export interface CertificateSubject {
   cluster: string;
-  /** DNS names of the members of its etcd, wildcards included. */
+  /** DNS names of the etcd members, wildcards included. */
   peers: readonly string[];
 }
 
@@ -37,10 +36,7 @@ export const etcdName = (cluster: string) => `etcd.${cluster}.hearth`;
 
 const leafRoles = ['agent', 'operator', 'etcd'] as const;
 
-/**
- * The purpose of each leaf. Clients of etcd are configured with the name to expect; its members know one another by
- * `peers`.
- */
+/** Clients of etcd expect one name; its members identify one another by `peers`. */
 function leafRequest(role: (typeof leafRoles)[number], { cluster, peers }: CertificateSubject): LeafRequest {
   switch (role) {
     case 'agent':
@@ -53,9 +49,8 @@ function leafRequest(role: (typeof leafRoles)[number], { cluster, peers }: Certi
 }
 
 /**
- * Makes what is missing, damaged, about to end or signed by an authority that is no longer the cluster's, and
- * keeps everything else as it is, so that a second plan writes nothing. After the authority was renewed its
- * predecessor stays in the bundle until it ends: agents that have not reloaded yet are still believed.
+ * Issues missing, damaged, expiring or foreign certificates and keeps the others, so a second plan writes nothing. A
+ * former authority stays in the bundle until it expires, for agents that have not reloaded.
  */
 export async function planCertificates(
   subject: CertificateSubject,

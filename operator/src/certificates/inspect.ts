@@ -1,10 +1,9 @@
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import type { CertificateAndKey, LeafRequest } from './authority.ts';
 
-/** A certificate is renewed when this share of its life is over. */
 const renewAfter = 2 / 3;
 
-/** When a certificate should be renewed, or undefined when the text is no certificate. */
+/** Undefined for invalid text. */
 export function renewalTime(certificate: string): Date | undefined {
   const parsed = parse(certificate);
   if (parsed === undefined) return undefined;
@@ -16,7 +15,7 @@ export function expiryTime(certificate: string): Date | undefined {
   return parse(certificate)?.validToDate;
 }
 
-/** Why the authority cannot be used any longer, as the end of a sentence; undefined when it can. */
+/** Why the authority is unusable, as the end of a sentence; undefined when it is usable. */
 export function authorityFault(authority: Partial<CertificateAndKey>, now: Date): string | undefined {
   const certificate = parse(authority.certificate);
   if (certificate === undefined) return 'there was none';
@@ -25,7 +24,7 @@ export function authorityFault(authority: Partial<CertificateAndKey>, now: Date)
   return ageFault(certificate, now);
 }
 
-/** Why a leaf must be issued again, as the end of a sentence; undefined when it need not. */
+/** Why a leaf must be reissued, as the end of a sentence; undefined when it is good. */
 export function leafFault(
   leaf: Partial<CertificateAndKey>,
   authority: CertificateAndKey,
@@ -44,7 +43,7 @@ export function leafFault(
   return ageFault(certificate, now);
 }
 
-/** Certificates of a bundle one by one, without those that are over. */
+/** Unexpired certificates of a bundle. */
 export function unexpired(bundle: string, now: Date): string[] {
   const blocks = bundle.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g) ?? [];
   return blocks

@@ -9,44 +9,40 @@ import {
 } from '@hearth/common/kubernetes';
 import { driverName } from '@hearth/common/resources';
 import { isGated, releasePod } from '../gates/index.ts';
-import { all, deleteAll, ownedSelector } from '../kubernetes/index.ts';
+import { all, deleteAll, mountingPods, namedPods, ownedSelector } from '../kubernetes/index.ts';
 import { withoutStartupTaint } from '../nodes/index.ts';
 import { hasFinalizer, removeFinalizer } from '../reconciler/index.ts';
 import { ownedTypes } from '../storage_cluster/index.ts';
 import { withoutTopologyLabels } from '../topology/index.ts';
-import { refuseWhileMounted } from './mounting_pods.ts';
-import { removeFromNodes } from './node_pods.ts';
-import { pauseMs, until } from './wait.ts';
+import { pauseMs, removeFromNodes, until } from './node_pods.ts';
 
 export interface CleanupOptions {
   api: Pick<KubernetesClient, 'get' | 'list' | 'delete' | 'patch'>;
   namespace: string;
   logger: Logger;
-  /** Also while pods mount volumes of ours, which then cannot end until the driver is there again. */
+  /** Proceed while pods mount volumes, which then cannot end until the driver is back. */
   force: boolean;
-  /** How long agents are given to end, and then holders. */
+  /** Limit for agents, and then for holders, ms. */
   timeoutMs: number;
-  /** How long everything may take. */
+  /** Limit for the whole cleanup, ms. */
   deadlineMs: number;
   signal: AbortSignal;
   clock?: Clock;
 }
 
-/** Longer than the operator's pods are given to end. */
+/** Longer than the termination grace of the operator's pods. */
 const stopMs = 45_000;
 const startMs = 5_000;
 const operatorName = 'hearth-operator';
 
 /**
- * Before the operator is uninstalled. While pods mount volumes of ours it refuses (`InUse`), unless forced. A pod may
- * begin at any moment, so nothing that a mount needs goes while a pod can still mount:
- *   1. the first look, which changes nothing,  2. the operator stops,  3. agents go: without one nothing is published,
- *      while holders keep what is mounted and its readers wait,  4. the last look,  5. StorageClusters, holders and all
- *      the rest go, our finalizers, startup taints and gates of pods.
- * Objects of users stay: Datasets, CachePreloads, claims and volumes, without a finalizer that no controller would
- * honour any more. After a failure cleanup starts the operator again, since the release stays; the operator makes again
- * everything that the remaining StorageClusters want, and agents take the mounts over. `DeadlineExceeded` names the
- * objects that would not go.
+ * Runs before the chart is uninstalled. Refuses (`InUse`) while pods mount volumes, unless forced. A pod may start at any
+ * moment, so the order matters:
+ *   1. check for mounts, without changes;  2. stop the operator;  3. remove agents: no pod can mount without one, while
+ *      holders keep present mounts and their readers wait;  4. check again;  5. remove StorageClusters, holders,
+ *      finalizers, startup taints, gates of pods and all other objects of the operator.
+ * Datasets, CachePreloads, claims and volumes stay, without our finalizer. After a failure starts the operator again,
+ * which restores the objects of remaining StorageClusters. `DeadlineExceeded` names objects that remain.
  */
 export async function cleanup(options: CleanupOptions): Promise<void> {
   const { api, force, timeoutMs, deadlineMs, signal, clock = systemClock } = options;
@@ -57,7 +53,7 @@ export async function cleanup(options: CleanupOptions): Promise<void> {
     await removeFromNodes(options, 'agent', timeoutMs);
     if (!force) await refuseWhileMounted(api, signal);
     await deleteClusters(options);
-    // Removes the mounts that agents left, too.
+    // Also detaches mounts that agents left.
     await removeFromNodes(options, 'holder', Math.min(timeoutMs, deadline - clock.now()));
     await removeRest(options, deadline);
   } catch (thrown) {
@@ -66,7 +62,7 @@ export async function cleanup(options: CleanupOptions): Promise<void> {
   }
 }
 
-/** First, so that whoever starts the operator again does not have it make again what goes next. */
+/** First, so that a restarted operator does not recreate the objects deleted next. */
 async function deleteClusters({ api, logger, signal }: CleanupOptions): Promise<void> {
   for (const cluster of await all(api, kinds.StorageCluster, {}, signal)) {
     await api.delete(kinds.StorageCluster, cluster.metadata.name, undefined, { signal });
@@ -103,12 +99,12 @@ async function removeRest(options: CleanupOptions, deadline: number): Promise<vo
   );
 }
 
-/** It would put finalizers back that are removed next. Gives what starts it again. */
+/** The operator would restore finalizers. Returns the function that starts it again. */
 async function stopOperator(options: CleanupOptions): Promise<() => Promise<void>> {
   const { api, namespace, logger, signal } = options;
   const deployment = await api.get(kinds.Deployment, operatorName, namespace, signal);
   if (deployment === undefined) return async () => {};
-  // None: stopped by a Job that was killed before it could start it again.
+  // 0 after a killed Job that did not start the operator again.
   const before = Math.max(1, deployment.spec?.replicas ?? 1);
   const scale = async (replicas: number, by: AbortSignal) => {
     const patch = { spec: { replicas } };
@@ -117,7 +113,7 @@ async function stopOperator(options: CleanupOptions): Promise<() => Promise<void
   await scale(0, signal);
   const pods = { namespace, labelSelector: 'app.kubernetes.io/name=hearth,app.kubernetes.io/component=operator' };
   const startAgain = async () => {
-    // Also when the Job is over its time, which is what ends the signal.
+    // Not the Job's signal, whose deadline may be the reason.
     await scale(before, systemClock.timeout(startMs)).then(
       () => logger.info('scaled the operator up again', { replicas: before }),
       (error) => logger.error(`failed to scale the operator up again: scale it to ${before} by hand`, { error }),
@@ -143,10 +139,7 @@ async function dropFinalizer<T extends KubernetesObject>(
   if (hasFinalizer(object)) await removeFinalizer(api, type, object, signal).catch(ignoring('NotFound'));
 }
 
-/**
- * No operator is left that would remove startup taints, or keep the labels current by which the scheduler finds nodes for
- * volumes.
- */
+/** Removes startup taints and topology labels, which no operator maintains any longer. */
 async function cleanNodes({ api, signal, logger }: CleanupOptions): Promise<void> {
   for (const node of await all(api, kinds.Node, {}, signal)) {
     const { name = '', labels } = node.metadata ?? {};
@@ -159,14 +152,27 @@ async function cleanNodes({ api, signal, logger }: CleanupOptions): Promise<void
   }
 }
 
-/** No operator is left that would open the gates: the pods run cold. Those with a gate have no node, so they are Pending. */
+/** Pods with a gate are Pending. They start cold. */
 async function openGates({ api, signal, logger }: CleanupOptions): Promise<void> {
   for (const pod of await all(api, kinds.Pod, { fieldSelector: 'status.phase=Pending' }, signal)) {
     if (!isGated(pod)) continue;
     await releasePod({ api, logger }, pod, undefined, signal);
-    logger.info('removed the scheduling gate of a pod', {
-      namespace: pod.metadata?.namespace,
-      name: pod.metadata?.name,
-    });
+    const { namespace, name } = pod.metadata ?? {};
+    logger.info('removed the scheduling gate of a pod', { namespace, name });
   }
+}
+
+/**
+ * Throws `InUse` while pods mount volumes: the kubelet needs csi-node to unmount, so deleted pods would stay
+ * Terminating or leave their mounts behind.
+ */
+async function refuseWhileMounted(api: Pick<KubernetesClient, 'list'>, signal: AbortSignal): Promise<void> {
+  const mounting = await mountingPods(api, signal);
+  if (mounting.length === 0) return;
+  throw new HearthError(
+    'InUse',
+    `refusing to uninstall, because pods mount volumes of Hearth: ${namedPods(mounting)}; ` +
+      'delete them and uninstall again. Without csi-node nothing unmounts for them when they are deleted; docs/install.md ' +
+      'says how to uninstall all the same (cleanup.force)',
+  );
 }

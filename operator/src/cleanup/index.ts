@@ -1,2 +1,2 @@
-/** The work before the operator is uninstalled. */
+/** The cleanup before the chart is uninstalled. */
 export { cleanup } from './cleanup.ts';

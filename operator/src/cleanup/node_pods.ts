@@ -1,7 +1,14 @@
 import { HearthError, type Logger } from '@hearth/common';
-import { type Clock, type KubernetesClient, kinds, type Node, type Pod } from '@hearth/common/kubernetes';
+import {
+  type Clock,
+  type KubernetesClient,
+  kinds,
+  type Node,
+  type Pod,
+  sleep,
+  systemClock,
+} from '@hearth/common/kubernetes';
 import { all, componentLabel, deleteAll, ownedSelector } from '../kubernetes/index.ts';
-import { until } from './wait.ts';
 
 export interface NodePodsOptions {
   api: Pick<KubernetesClient, 'list' | 'delete'>;
@@ -12,8 +19,8 @@ export interface NodePodsOptions {
 }
 
 /**
- * Deletes the DaemonSets of agents or holders and waits, at most this many milliseconds, until their pods have gone.
- * `DeadlineExceeded` names those that are left; pods on nodes that are not ready are left to themselves.
+ * Deletes the DaemonSets of agents or holders and waits up to `timeMs` for the end of their pods. `DeadlineExceeded`
+ * names remaining pods; ignores pods on nodes that are not ready.
  */
 export async function removeFromNodes(
   options: NodePodsOptions,
@@ -25,7 +32,7 @@ export async function removeFromNodes(
   let left: Pod[] = [];
   const gone = await until(options, timeMs, async () => {
     const sets = await deleteAll(api, kinds.DaemonSet, place, signal);
-    // The garbage collector removes pods after what made them.
+    // The garbage collector removes pods after their owners.
     left = await all(api, kinds.Pod, place, signal);
     return sets.length === 0 && left.length === 0;
   });
@@ -45,4 +52,20 @@ export async function removeFromNodes(
 
 function isReady({ status }: Node): boolean {
   return status?.conditions?.some(({ type, status: is }) => type === 'Ready' && is === 'True') === true;
+}
+
+export const pauseMs = 1_000;
+
+/** Resolves to true once the condition holds, false after `timeMs`. Checks at least once. */
+export async function until(
+  { signal, clock = systemClock }: { signal: AbortSignal; clock?: Clock },
+  timeMs: number,
+  holds: () => Promise<boolean>,
+): Promise<boolean> {
+  for (const end = clock.now() + timeMs; ; ) {
+    if (await holds()) return true;
+    if (clock.now() >= end) return false;
+    await sleep(clock, pauseMs, signal);
+    signal.throwIfAborted();
+  }
 }

@@ -1,9 +1,9 @@
-/** Which keys look at which objects, so that a change of an object wakes the keys that it concerns. */
+/** Maps objects to the keys that read them, so that a change of an object wakes these keys. */
 export class Interests {
   readonly #objects = new Map<string, ReadonlySet<string>>();
   readonly #keys = new Map<string, Set<string>>();
 
-  /** The key looks at these objects now, and at no others. */
+  /** Replaces the objects of the key. */
   set(key: string, objects: ReadonlySet<string>): void {
     this.drop(key);
     this.#objects.set(key, objects);

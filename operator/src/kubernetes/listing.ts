@@ -7,7 +7,7 @@ export interface Place {
   fieldSelector?: string;
 }
 
-/** Objects of a kind, page by page; none when the kind's definition has been removed. */
+/** Yields pages of objects; none when the kind is not installed. */
 export async function* pages<T extends KubernetesObject>(
   api: Pick<KubernetesClient, 'list'>,
   type: ResourceType<T>,
@@ -28,7 +28,6 @@ export async function* pages<T extends KubernetesObject>(
   } while (next !== undefined);
 }
 
-/** All of them at once. */
 export async function all<T extends KubernetesObject>(
   api: Pick<KubernetesClient, 'list'>,
   type: ResourceType<T>,
@@ -40,7 +39,7 @@ export async function all<T extends KubernetesObject>(
   return objects;
 }
 
-/** Deletes those that are there and not going. Gives what is there, as `Kind name`. */
+/** Deletes all objects that are not terminating. Returns all found objects, as `Kind name`. */
 export async function deleteAll<T extends KubernetesObject>(
   api: Pick<KubernetesClient, 'list' | 'delete'>,
   type: ResourceType<T>,

@@ -3,12 +3,12 @@ import { type KubernetesClient, kinds, type PersistentVolume, type Pod, podVolum
 import { driverName } from '@hearth/common/resources';
 import { pages } from './listing.ts';
 
-/** A volume of ours, by the StorageCluster that it names; undefined: it names none. */
+/** Filters by the volume's StorageCluster, undefined without one, and the pod's node. */
 type Wanted = (cluster: string | undefined, node: string) => boolean;
 
 /**
- * Pods that mount volumes of ours and are wanted, as `NAMESPACE/NAME on NODE`. The kubelet unmounts the volumes of
- * ended pods by itself, and pods without a node have none mounted. `node`: only the pods of this node.
+ * Pods that mount our volumes and pass the filter, as `NAMESPACE/NAME on NODE`. Ignores ended pods, which the kubelet
+ * unmounts, and unbound pods. `node`: only pods of this node.
  */
 export async function mountingPods(
   api: Pick<KubernetesClient, 'list'>,
@@ -25,12 +25,11 @@ export async function mountingPods(
   return mounting;
 }
 
-/** The first of them, for people. */
 export function namedPods(pods: readonly string[]): string {
   return listed(pods, { most: 10 });
 }
 
-/** By `NAMESPACE/NAME` of claims that are bound to volumes of ours, those made by hand among them: the StorageCluster. */
+/** StorageClusters of our bound volumes, by `NAMESPACE/NAME` of the claim. */
 async function claimsOfOurs(
   api: Pick<KubernetesClient, 'list'>,
   signal: AbortSignal,
@@ -60,7 +59,6 @@ function mounts(pod: Pod, claims: ReadonlyMap<string, string | undefined>, wante
   });
 }
 
-/** Undefined: the attributes name none. */
 function clusterOf(attributes: Record<string, string> | undefined): string | undefined {
   return attributes?.cluster || undefined;
 }

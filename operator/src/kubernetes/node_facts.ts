@@ -2,28 +2,26 @@ import type { Node } from '@hearth/common/kubernetes';
 import { placeOf, startupTaintKey } from '@hearth/common/resources';
 import { hardTaints, type Taint } from './node_matching.ts';
 
-/** The kept part of a node. */
+/** The projection of a node. */
 export interface NodeFacts {
   name: string;
   uid: string;
   labels: Readonly<Record<string, string>>;
   createdAt: string;
-  /** True when its kubelet says that it can run pods. */
   ready: boolean;
-  /** Taints that keep away pods which do not tolerate them. */
+  /** NoSchedule and NoExecute taints. */
   taints: readonly Taint[];
-  /** True while it has the startup taint. */
   tainted: boolean;
-  /** True when it is being emptied: cordoned, or marked by an autoscaler that is about to remove it. */
+  /** True for a cordoned node, or one that an autoscaler is removing. */
   leaving: boolean;
   zone: string;
   rack: string;
 }
 
-/** Taints by which Cluster Autoscaler and Karpenter mark a node that is to go. */
+/** Taints of Cluster Autoscaler and Karpenter on nodes about to be removed. */
 export const leavingTaints = ['ToBeDeletedByClusterAutoscaler', 'karpenter.sh/disrupted'];
 
-/** True when a node has all of these labels; no selector asks for none. */
+/** True without a selector. */
 export function hasLabels(
   { labels }: Pick<NodeFacts, 'labels'>,
   selector: Readonly<Record<string, string>> | undefined,

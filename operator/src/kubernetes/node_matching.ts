@@ -1,4 +1,4 @@
-/** How the scheduler compares what pods ask for with labels and taints of nodes. All of it is pure. */
+/** The scheduler's matching of labels and taints. Pure. */
 
 export interface Expression {
   key: string;
@@ -19,7 +19,7 @@ export interface Toleration {
   effect?: string | undefined;
 }
 
-/** True when an expression holds for a label's value; `undefined`: there is no such label. */
+/** `value` is undefined without the label. */
 export function expressionHolds({ operator, values }: Expression, value: string | undefined): boolean {
   switch (operator) {
     case 'In':
@@ -41,21 +41,20 @@ export function expressionHolds({ operator, values }: Expression, value: string 
   }
 }
 
-/** Digits with a sign, within 64 bits, as strconv.ParseInt takes them. */
+/** A signed 64 bit integer, as strconv.ParseInt reads it. */
 function integer(text: string | undefined): bigint | undefined {
   if (text === undefined || !/^[+-]?\d+$/.test(text)) return undefined;
   const value = BigInt(text.replace('+', ''));
   return BigInt.asIntN(64, value) === value ? value : undefined;
 }
 
-/** Taints that keep pods away which do not tolerate them. */
+/** NoSchedule and NoExecute taints. */
 export function hardTaints(taints: readonly Taint[]): Taint[] {
   return taints.filter(({ effect }) => effect === 'NoSchedule' || effect === 'NoExecute');
 }
 
 /**
- * k8s.io/api/core/v1, Toleration.ToleratesTaint. Tolerations that compare numbers tolerate nothing here: Kubernetes
- * knows them only where a feature is enabled.
+ * k8s.io/api/core/v1, Toleration.ToleratesTaint. Comparisons of numbers, an optional feature, tolerate nothing here.
  */
 export function isTolerated(taint: Taint, tolerations: readonly Toleration[]): boolean {
   return tolerations.some(({ key = '', operator = '', value = '', effect = '' }) => {

@@ -1,14 +1,16 @@
-import type { StorageCluster } from '@hearth/common/resources';
-import type { NodeFacts } from './node_facts.ts';
-import { selects } from './selection.ts';
+import type { KubernetesObject, Pod, Reflector } from '@hearth/common/kubernetes';
+import { agentsLabelPrefix } from '@hearth/common/names';
+import { type NodeGroup, type StorageCluster, startupTaintKey } from '@hearth/common/resources';
+import { hasLabels, leavingTaints, type NodeFacts } from './node_facts.ts';
+import { type Expression, expressionHolds, isTolerated } from './node_matching.ts';
 
-/** The one group that a node belongs to. */
+/** The node group of a node. */
 export interface Place {
   cluster: string;
   group: string;
 }
 
-/** A group selects a node that belongs to another one. */
+/** A group selects a node of another group. */
 export interface PlacementConflict {
   node: string;
   group: string;
@@ -17,13 +19,13 @@ export interface PlacementConflict {
 
 export interface Placement {
   places: ReadonlyMap<string, Place>;
-  /** By cluster. Conflicts of groups of the same cluster are among them. */
+  /** By cluster; includes conflicts within a cluster. */
   conflicts: ReadonlyMap<string, readonly PlacementConflict[]>;
 }
 
 /**
- * Gives every node to the first group that selects it: of the oldest StorageCluster, in the order of its groups.
- * The others leave it out, so that two clusters never fight over a node. Clusters that are being deleted have none.
+ * Assigns every node to the first group that selects it: oldest StorageCluster first, groups in order, so that clusters
+ * never fight over a node. Ignores clusters under deletion.
  */
 export function placeNodes(clusters: readonly StorageCluster[], nodes: readonly NodeFacts[]): Placement {
   const places = new Map<string, Place>();
@@ -49,4 +51,109 @@ function byAge(a: StorageCluster, b: StorageCluster): number {
   const [left, right] = [a.metadata.creationTimestamp ?? '', b.metadata.creationTimestamp ?? ''];
   if (left !== right) return left < right ? -1 : 1;
   return a.metadata.name < b.metadata.name ? -1 : 1;
+}
+
+/** Pure. The groups whose agents run on a node, by its labels; at most one, unless others wrote labels. */
+export function agentsOn(labels: Readonly<Record<string, string>>): Place[] {
+  return Object.entries(labels).flatMap(([key, group]) =>
+    key.startsWith(agentsLabelPrefix) ? [{ cluster: key.slice(agentsLabelPrefix.length), group }] : [],
+  );
+}
+
+/** Pure. Groups that the node no longer belongs to. */
+export function staleAgents(labels: Readonly<Record<string, string>>, place: Place | undefined): Place[] {
+  return agentsOn(labels).filter(({ cluster, group }) => cluster !== place?.cluster || group !== place.group);
+}
+
+/** The present placement, computed again after changes of nodes or StorageClusters. */
+export class Placements {
+  readonly #clusters: Source<StorageCluster>;
+  readonly #nodes: Source<NodeFacts>;
+  #known: Placement | undefined;
+
+  constructor(clusters: Source<StorageCluster>, nodes: Source<NodeFacts>) {
+    this.#clusters = clusters;
+    this.#nodes = nodes;
+  }
+
+  /** Subscribes to the inputs. Returns the function that ends it. Must start before watches of nodes that use it. */
+  start(): () => void {
+    const forget = () => {
+      this.#known = undefined;
+    };
+    const stops = [this.#clusters.onChange(forget), this.#nodes.onChange(forget)];
+    return () => {
+      for (const stop of stops) stop();
+    };
+  }
+
+  async synced(): Promise<void> {
+    await Promise.all([this.#clusters.synced(), this.#nodes.synced()]);
+  }
+
+  placeOf(node: string): Place | undefined {
+    return this.#current.places.get(node);
+  }
+
+  nodesOf(cluster: string): string[] {
+    return [...this.#current.places].flatMap(([node, place]) => (place.cluster === cluster ? [node] : []));
+  }
+
+  get #current(): Placement {
+    this.#known ??= placeNodes(this.#clusters.all(), this.#nodes.all());
+    return this.#known;
+  }
+}
+
+/** The part of a reflector that a controller reads. */
+export type Source<P> = Pick<Reflector<KubernetesObject, P>, 'get' | 'all' | 'keys' | 'onChange' | 'synced'>;
+
+type PodToleration = NonNullable<NonNullable<Pod['spec']>['tolerations']>[number];
+
+/** Virtual nodes, of the virtual kubelet and AWS Fargate, cannot run agents. */
+const noVirtualNode: readonly Expression[] = [
+  { key: 'type', operator: 'NotIn', values: ['virtual-kubelet'] },
+  { key: 'eks.amazonaws.com/compute-type', operator: 'NotIn', values: ['fargate'] },
+];
+
+/** Taints of nodes with other duties, which agents tolerate only if the group says so. */
+const reserved = new Set([
+  'node-role.kubernetes.io/control-plane',
+  'node-role.kubernetes.io/master',
+  'virtual-kubelet.io/provider',
+]);
+
+/** Temporary taints do not remove a cache. */
+const temporaryTaints = new Set([startupTaintKey, ...leavingTaints]);
+const conditionTaintPrefix = 'node.kubernetes.io/';
+
+/** Pure. True when agents of the group belong on the node. */
+function selects(group: NodeGroup, node: Pick<NodeFacts, 'labels' | 'taints'>): boolean {
+  const { labels } = node;
+  const holds = (one: Expression) => expressionHolds(one, labels[one.key]);
+  if (labels['kubernetes.io/os'] !== 'linux' || !hasLabels(node, group.nodeSelector)) return false;
+  if (!noVirtualNode.every(holds)) return false;
+  const terms = termsOf(group);
+  if (terms.length > 0 && !terms.some(({ matchExpressions }) => matchExpressions.every(holds))) return false;
+  const { tolerations } = group;
+  const taints = node.taints.filter(({ key }) => !temporaryTaints.has(key) && !key.startsWith(conditionTaintPrefix));
+  if (tolerations === undefined) return !taints.some(({ key }) => reserved.has(key));
+  return taints.every((taint) => isTolerated(taint, tolerations));
+}
+
+/** Alternatives beside the node selector; empty without any. */
+export function termsOf({ affinity }: NodeGroup): readonly { matchExpressions: readonly Expression[] }[] {
+  return affinity?.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution?.nodeSelectorTerms ?? [];
+}
+
+/** Kubernetes adds tolerations of node conditions to DaemonSet pods. */
+export function tolerationsOf({ tolerations }: NodeGroup): PodToleration[] {
+  if (tolerations === undefined) return [{ operator: 'Exists' }];
+  const own = tolerations.map(({ key, operator, value, effect }) => ({
+    ...(key === undefined ? {} : { key }),
+    operator,
+    ...(value === undefined ? {} : { value }),
+    ...(effect === undefined ? {} : { effect }),
+  }));
+  return [...own, ...[...temporaryTaints].map((key) => ({ key, operator: 'Exists' }))];
 }

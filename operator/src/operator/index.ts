@@ -1,2 +1,2 @@
-/** The operator as a whole: reflectors, leader election, controllers, health and metrics. */
+/** The operator: reflectors, leader election, controllers, health and metrics. */
 export { type RunningOperator, runOperator } from './run_operator.ts';

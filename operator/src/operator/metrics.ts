@@ -8,9 +8,8 @@ export interface MetricsSource {
   isLeader: () => boolean;
 }
 
-/** Metrics of the operator for Prometheus. */
 export class OperatorMetrics {
-  /** For the metrics of its parts. */
+  /** Rooms add their metrics. */
   readonly registry = new Registry();
 
   constructor({ reflectors, agents, isLeader }: MetricsSource) {

@@ -9,7 +9,7 @@ import type { Reflectors } from './reflectors.ts';
 
 export interface PreloadingOptions {
   api: KubernetesClient;
-  /** Gates do not wait for what is written into statuses. */
+  /** Keeps gates from waiting behind writes of statuses. */
   urgentApi: KubernetesClient;
   agents: Agents;
   reflectors: Reflectors;
@@ -17,7 +17,7 @@ export interface PreloadingOptions {
   logger: Logger;
 }
 
-/** Metrics of preloads and gates for Prometheus, for the life of the replica. */
+/** Metrics of preloads and gates, for the life of the replica. */
 export class PreloadingMetrics {
   readonly gates: GateMetrics;
   readonly preloads: PreloadMetrics;
@@ -29,8 +29,8 @@ export class PreloadingMetrics {
 }
 
 /**
- * The two halves of preloading, each of which gets what the other knows: gates plan and release pods, the executor
- * brings the bytes. On the leader only, until the signal aborts.
+ * Runs both halves of preloading on the leader until the signal aborts: gates plan and release pods, the executor
+ * brings the bytes.
  */
 export async function runPreloading(
   { api, urgentApi, agents, reflectors, events, logger }: PreloadingOptions,
@@ -39,7 +39,7 @@ export async function runPreloading(
 ): Promise<void> {
   const { clusters, nodes, pods, claims, volumes, datasets, preloads } = reflectors;
   const readiness = new ReadinessCache();
-  // Pods and CachePreloads are as old as the clock says that stamps them, which is the API server's.
+  // The API server stamps pods and CachePreloads, so its clock gives their age.
   const clock = { ...systemClock, date: () => api.date() };
   const common = { agents, nodes, datasets, preloads, readiness, events, logger, clock };
   const sources = { pods, claims, volumes };

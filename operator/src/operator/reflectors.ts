@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import type { Logger } from '@hearth/common';
 import {
   type KubernetesClient,
@@ -7,7 +8,7 @@ import {
   type ReflectorOptions,
 } from '@hearth/common/kubernetes';
 import { claimView, podView, volumeFacts } from '../gates/index.ts';
-import { nodeFacts, ownedSelector } from '../kubernetes/index.ts';
+import { nodeFacts, ownedSelector, type Source } from '../kubernetes/index.ts';
 import { plannedNode } from '../planner/index.ts';
 import { classView } from '../provisioner/index.ts';
 import { podState } from '../storage_cluster/index.ts';
@@ -18,17 +19,17 @@ type AnyReflector = Pick<Reflector<KubernetesObject, unknown>, 'start' | 'synced
 export interface ReflectorsOptions {
   api: Pick<KubernetesClient, 'list' | 'watch'>;
   namespace: string;
-  /** True when this replica has a webhook; then it follows the webhook's configuration, too. */
+  /** Also watches the webhook's configuration. */
   webhook: boolean;
   logger: Logger;
 }
 
-/** The operator's view of the cluster; of numerous objects only the needed part. */
+/** Reflectors of all kinds; numerous objects are projected. */
 export function createReflectors({ api, namespace, webhook, logger }: ReflectorsOptions) {
   const make = <T extends KubernetesObject, P = T>(options: Omit<ReflectorOptions<T, P>, 'api' | 'logger'>) =>
     new Reflector<T, P>({ ...options, api, logger });
   const owned = { namespace, labelSelector: ownedSelector };
-  // Of the kind the operator may see this one only.
+  // RBAC allows this object alone.
   const ours = { fieldSelector: `metadata.name=${webhookName}` };
   return {
     clusters: make({ type: kinds.StorageCluster }),
@@ -53,7 +54,22 @@ export function createReflectors({ api, namespace, webhook, logger }: Reflectors
 
 export type Reflectors = ReturnType<typeof createReflectors>;
 
-/** Name and reflector of each. */
 export function allReflectors(reflectors: Reflectors): [name: string, reflector: AnyReflector][] {
   return Object.entries(reflectors as unknown as Record<string, AnyReflector>);
+}
+
+/** Projects a source for one room: drops objects without this part and changes outside of it. */
+export function partOfSource<P, Q>(source: Source<P>, part: (value: P) => Q | undefined): Source<Q> {
+  const of = (value: P | undefined) => (value === undefined ? undefined : part(value));
+  return {
+    get: (key) => of(source.get(key)),
+    all: () => source.all().flatMap((value) => of(value) ?? []) as Q[],
+    keys: () => source.keys().filter((key) => of(source.get(key)) !== undefined),
+    synced: () => source.synced(),
+    onChange: (listener) =>
+      source.onChange((key, before, after) => {
+        const [was, is] = [of(before), of(after)];
+        if (was !== is && !isDeepStrictEqual(was, is)) listener(key, was, is);
+      }),
+  };
 }

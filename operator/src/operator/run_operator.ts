@@ -14,30 +14,29 @@ import { runNodeGroupsController, runNodeLabelsController } from '../topology/in
 import { runWaitingController } from '../waiting/index.ts';
 import { runWebhookController } from '../webhook/index.ts';
 import { OperatorMetrics } from './metrics.ts';
-import { partOfSource } from './part_of_source.ts';
 import { PreloadingMetrics, runPreloading } from './preloading.ts';
-import { allReflectors, createReflectors, type Reflectors } from './reflectors.ts';
+import { allReflectors, createReflectors, partOfSource, type Reflectors } from './reflectors.ts';
 import { WebhookService } from './webhook_service.ts';
 
 export interface OperatorOptions {
   api: KubernetesClient;
-  /** With connections of its own, for what pods wait for: reviews and open gates. Absent: `api`. */
+  /** A client with its own connections for reviews and gates, which pods wait for. Absent: `api`. */
   urgentApi?: KubernetesClient;
   environment: Environment;
   grant: SecretGrant;
-  /** Of the replica: unique among all, and among its restarts. */
+  /** Unique among replicas and their restarts. */
   identity: string;
-  /** Name of the replica in events. */
+  /** The replica's name in events. */
   instance: string;
   http: { port: number; host?: string };
-  /** Absent: no pod is gated. */
+  /** Absent: the operator gates no pod. */
   webhook?: WebhookOptions;
   logger: Logger;
-  /** Ends the operator in order. */
+  /** Shuts the operator down. */
   signal: AbortSignal;
-  /** Called when the replica could lead. */
+  /** Called once the replica can lead. */
   onReady?: (running: RunningOperator) => void;
-  /** Of the election, seconds; absent: those of Kubernetes' own controllers. */
+  /** Timing of the election, seconds; absent: the defaults of Kubernetes' controllers. */
   election?: { leaseSeconds?: number; renewSeconds?: number; retrySeconds?: number };
   deletionTimeoutMs?: number;
 }
@@ -45,15 +44,14 @@ export interface OperatorOptions {
 export interface WebhookOptions {
   port: number;
   host?: string;
-  /** By which the API server calls it; absent: the name of the chart's Service. */
+  /** The name in the certificate; absent: the chart's Service. */
   serverName?: string;
-  /** It serves for this time after the signal, until no client asks any more, ms. */
+  /** Keeps serving this long after the signal, ms. */
   lingerMs: number;
 }
 
 export interface RunningOperator {
   port: number;
-  /** Of the webhook, if it has one. */
   webhookPort: number | undefined;
   isLeader: () => boolean;
   agents: AgentDirectory;
@@ -62,8 +60,8 @@ export interface RunningOperator {
 const leaseName = 'hearth-operator';
 
 /**
- * Runs a replica of the operator until the signal: watches what it needs from the start, and reconciles while it
- * leads. Nothing that happens to the API server ends it.
+ * Runs a replica until the signal aborts: watches from the start, and reconciles while it leads. Failures of the API
+ * server do not end it.
  */
 export async function runOperator(options: OperatorOptions): Promise<void> {
   const { api, urgentApi = api, environment, identity, instance, logger, signal } = options;
@@ -113,7 +111,6 @@ interface Parts {
   preloading: PreloadingMetrics;
 }
 
-/** The leader's work, until its term ends. */
 async function lead(options: OperatorOptions, held: Parts, term: AbortSignal): Promise<void> {
   const { reflectors, agents, events, preloading } = held;
   const { api, urgentApi = api, environment, grant, instance, logger, webhook, deletionTimeoutMs } = options;
@@ -133,7 +130,7 @@ async function lead(options: OperatorOptions, held: Parts, term: AbortSignal): P
   };
   const { namespace } = environment;
   const placements = new Placements(clusters, nodes);
-  // Before the controllers, whose watches ask it.
+  // Before the controllers, whose watches use placements.
   const stopPlacements = placements.start();
   const parts = { api, agents, clusters, datasets, caches, nodes, placements, events, logger };
   try {
@@ -156,7 +153,7 @@ async function lead(options: OperatorOptions, held: Parts, term: AbortSignal): P
     ]);
   } finally {
     stopPlacements();
-    // The next leader has streams of its own.
+    // The next leader opens its own streams.
     await agents.close();
     logger.info('stopped leading');
   }

@@ -14,7 +14,7 @@ export interface WebhookServiceOptions {
   clock?: Clock;
 }
 
-/** The webhook of one replica, whether it leads or not: with the certificate that the leader keeps in a Secret. */
+/** The webhook of a replica, leader or not, with the certificate from the Secret that the leader maintains. */
 export class WebhookService {
   readonly #server: WebhookServer;
   readonly #stop: () => void;
@@ -40,7 +40,7 @@ export class WebhookService {
     return await this.#server.listen(port, host);
   }
 
-  /** Why it cannot serve; empty: it can. */
+  /** Reasons why the webhook cannot serve; empty when it can. */
   reasons(): string[] {
     const expiresAt = this.#server.expiresAt;
     if (expiresAt === undefined) return ['the webhook has no certificate yet; the leader issues one'];

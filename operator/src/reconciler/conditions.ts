@@ -1,8 +1,10 @@
+import { isDeepStrictEqual } from 'node:util';
 import type { HearthError } from '@hearth/common';
+import { type Applied, type KubernetesClient, objectKey, type ResourceType, splitKey } from '@hearth/common/kubernetes';
 import type { Condition } from '@hearth/common/resources';
-import type { ConditionState } from './reconciler.ts';
+import type { ConditionState, ReconciledObject } from './reconciler.ts';
 
-/** The API server refuses longer messages. */
+/** The limit of the API server. */
 const longestMessage = 4_096;
 
 export function condition(type: string, status: Condition['status'], reason: string, message: string): ConditionState {
@@ -13,10 +15,7 @@ export function findCondition(conditions: readonly Condition[] | undefined, type
   return conditions?.find((condition) => condition.type === type);
 }
 
-/**
- * The conditions as they are written: each with the generation that it was found for, and with the time since when its
- * status is what it is, which only a change of the status renews.
- */
+/** Adds generation and transition time, which changes only with the status. */
 export function writtenConditions(
   before: readonly Condition[] | undefined,
   states: readonly ConditionState[],
@@ -37,9 +36,36 @@ export function writtenConditions(
   });
 }
 
-/** The conditions of an object whose pass failed, unless its reconciler has already said why it is not ready. */
+/** Conditions after a failed pass. Keeps a reported Ready=False. */
 export function withFailure(states: readonly ConditionState[], error: HearthError): ConditionState[] {
   const ready = states.find(({ type }) => type === 'Ready');
   if (ready?.status === 'False') return [...states];
   return [condition('Ready', 'False', error.code, error.message), ...states.filter((state) => state !== ready)];
+}
+
+type Status = NonNullable<ReconciledObject['status']>;
+
+/**
+ * Writes a changed status with the observed resource version, so that an outdated object causes a Conflict. Returns
+ * false when nothing changed.
+ */
+export async function writeStatus<T extends ReconciledObject>(
+  api: Pick<KubernetesClient, 'apply'>,
+  type: ResourceType<T>,
+  object: T,
+  status: Status,
+  signal: AbortSignal,
+): Promise<boolean> {
+  if (isDeepStrictEqual(comparable(status), comparable(object.status ?? {}))) return false;
+  const { uid, resourceVersion } = object.metadata ?? {};
+  const metadata = { ...splitKey(objectKey(object)), uid, resourceVersion };
+  await api.apply(type, { metadata, status } as unknown as Applied<T>, { subresource: 'status', signal });
+  return true;
+}
+
+/** JSON with sorted conditions, which the API server merges by type. */
+function comparable(status: Status): unknown {
+  const plain = JSON.parse(JSON.stringify(status)) as { conditions?: Condition[] };
+  plain.conditions?.sort((a, b) => (a.type < b.type ? -1 : 1));
+  return plain;
 }

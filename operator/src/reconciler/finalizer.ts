@@ -13,7 +13,7 @@ export function hasFinalizer(object: KubernetesObject): boolean {
   return object.metadata?.finalizers?.includes(finalizerName) ?? false;
 }
 
-/** The object with our finalizer, in the API server too. Conflict when the object has changed meanwhile. */
+/** Adds our finalizer and returns the new object. Throws Conflict when the object has changed. */
 export async function addFinalizer<T extends KubernetesObject>(
   api: Patches,
   type: ResourceType<T>,
@@ -23,7 +23,7 @@ export async function addFinalizer<T extends KubernetesObject>(
   return await setFinalizers(api, type, object, [...(object.metadata?.finalizers ?? []), finalizerName], signal);
 }
 
-/** Lets the object go as far as we are concerned. Finalizers of others stay. */
+/** Keeps the finalizers of others. */
 export async function removeFinalizer<T extends KubernetesObject>(
   api: Patches,
   type: ResourceType<T>,
@@ -34,7 +34,7 @@ export async function removeFinalizer<T extends KubernetesObject>(
   await setFinalizers(api, type, object, others, signal);
 }
 
-/** The list is replaced as a whole, so it must be the one that was read: the resource version makes sure. */
+/** The patch replaces the whole list, so it names the observed resource version. */
 async function setFinalizers<T extends KubernetesObject>(
   api: Patches,
   type: ResourceType<T>,

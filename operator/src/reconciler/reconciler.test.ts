@@ -3,9 +3,8 @@ import { HearthError, silentLogger } from '@hearth/common';
 import { type KubernetesObject, resourceType, splitKey } from '@hearth/common/kubernetes';
 import { MemoryApi } from '@hearth/common/kubernetes/testing';
 import { type Condition, finalizerName } from '@hearth/common/resources';
-import { reconcileKey } from './pass.ts';
 import type { CleanUpResult, ConditionState, DesiredStatus, ObjectReconciler, Pass, Reconciler } from './reconciler.ts';
-import { reconcileObject } from './shell.ts';
+import { reconcileKey, reconcileObject } from './shell.ts';
 
 interface Widget extends KubernetesObject {
   spec: { wanted: string[] };

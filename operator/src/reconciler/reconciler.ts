@@ -1,67 +1,91 @@
-import type { KubernetesObject, ReconcileResult, ResourceType } from '@hearth/common/kubernetes';
-import type { Condition } from '@hearth/common/resources';
+import type { Logger } from '@hearth/common';
+import type {
+  EventRecorder,
+  KubernetesClient,
+  KubernetesObject,
+  ReconcileResult,
+  ResourceType,
+} from '@hearth/common/kubernetes';
+import type { Condition, Dataset, NodeCache, StorageCluster } from '@hearth/common/resources';
+import type { Agents } from '../agents/index.ts';
+import type { NodeFacts, Placements, Source } from '../kubernetes/index.ts';
 
-/** An object with a spec whose reconciler writes conditions into its status. */
+/** An object whose status has conditions. */
 export interface ReconciledObject extends KubernetesObject {
   status?: { observedGeneration?: number | undefined; conditions?: Condition[] | undefined } | undefined;
 }
 
-/** A state, in one CamelCase word for programs (`reason`) and a sentence for people (`message`). */
+/** `reason` is a CamelCase word for programs, `message` a sentence for people. */
 export type ConditionState = Pick<Condition, 'type' | 'status' | 'reason' | 'message'>;
 
-/** The status to be written: the shell adds observedGeneration, and the conditions' generations and times. */
+/** The desired status. The shell adds observedGeneration, generations and times. */
 export type DesiredStatus<T extends ReconciledObject> = Omit<
   NonNullable<T['status']>,
   'conditions' | 'observedGeneration'
 > & { conditions: ConditionState[] };
 
-/** How far a pass came. */
+/** The result of a pass. */
 export interface Pass<Observed, Action> {
   observed: Observed;
-  /** The actions that were applied, in order. */
+  /** Applied actions, in order. */
   applied: readonly Action[];
-  /** Why the pass ended before the last action; the action that failed. */
+  /** The action that failed and ended the pass. */
   failure?: { error: Error; action: Action };
-  /** When to look again. */
   result: ReconcileResult;
 }
 
-/** Cleaning up has ended, or waits for something that a person can read. `reason` of Ready: absent: Deleting. */
+/** Done, or waiting for something that `waitingFor` explains. `reason` of Ready defaults to Deleting. */
 export type CleanUpResult = 'done' | { waitingFor: string; reason?: string; requeueAfterMs?: number };
 
 /**
- * The work for one thing: an object, a reflector's part of one, or a key alone. A pass is observe -> plan -> apply each
- * action in order; the shell around it is the same for all (`reconcileKey`, `reconcileObject`). Every pass finds
- * everything again, so it may end anywhere.
+ * Reconciles one target: an object, a projection, or a key alone. A pass observes, plans, and applies each action in
+ * order, in a shell common to all (`reconcileKey`, `reconcileObject`). A pass may end anywhere, since the next one
+ * observes everything again.
  */
 export interface Reconciler<T, Observed, Action> {
-  /** Reads everything that the pass needs, once. What is missing is an observation, not an error. */
+  /** Reads everything once. A missing object is an observation, not an error. */
   observe(target: T, signal: AbortSignal): Promise<Observed>;
-  /** Pure. What to do, in order; nothing when all is as it should be. */
+  /** Pure. Ordered actions; empty when the target is as desired. */
   plan(target: T, observed: Observed): Action[];
-  /** Idempotent. A failure ends the pass; later actions wait for the next one. May ask for another pass after a while. */
+  /** Idempotent. A failure ends the pass; the next pass plans the remaining actions. May request another pass. */
   // biome-ignore lint/suspicious/noConfusingVoidType: most actions ask for none
   apply(action: Action, target: T, signal: AbortSignal): Promise<ReconcileResult | void>;
-  /** Pure. When to look again though nothing changed, ms; undefined: not at all. */
+  /** Pure. Milliseconds until another pass if nothing changes; undefined for none. */
   requeueAfterMs?(target: T, observed: Observed): number | undefined;
 }
 
-/** The reconciler of a kind whose status has conditions: what a pass found and did is written there, and reported by events. */
+/** A reconciler whose results are written into conditions and events. */
 export interface ObjectReconciler<T extends ReconciledObject, Observed, Action>
   extends Reconciler<T, Observed, Action> {
   readonly type: ResourceType<T>;
-  /** Reasons of Ready=False that are steps on the way, and so no warnings to people. */
+  /** Reasons of Ready=False that are normal progress, and cause no warning. */
   readonly progressReasons?: readonly string[];
-  /** Conditions beside Ready whose becoming False, and True again, is reported by an event as well. */
+  /** Further conditions whose transitions cause events. */
   readonly announcedConditions?: readonly string[];
   /**
-   * Pure. Gives one condition `Ready` and others. When an action failed and this does not say Ready=False by itself,
-   * the shell says it: the reason is the error's code.
+   * Pure. Returns the condition `Ready` and others. After a failed action the shell adds Ready=False with the error's
+   * code, unless Ready is False already.
    */
   status(object: T, pass: Pass<Observed, Action>): DesiredStatus<T>;
   /**
-   * Removes what the object stands for that the garbage collector does not see. Absent: the object gets no finalizer.
-   * Idempotent; called until it is done.
+   * Removes everything that the garbage collector does not see. Idempotent; called until it is done. Absent: no
+   * finalizer.
    */
   cleanUp?(object: T, signal: AbortSignal): Promise<CleanUpResult>;
+}
+
+/**
+ * Shared inputs of the leader's controllers, each of which runs until its signal aborts. The reflectors must run
+ * already.
+ */
+export interface ControllerParts {
+  api: KubernetesClient;
+  agents: Agents;
+  clusters: Source<StorageCluster>;
+  datasets: Source<Dataset>;
+  caches: Source<NodeCache>;
+  nodes: Source<NodeFacts>;
+  placements: Placements;
+  events: Pick<EventRecorder, 'eventFor'>;
+  logger: Logger;
 }

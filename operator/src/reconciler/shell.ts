@@ -1,10 +1,8 @@
 import { HearthError, ignoring, type Logger, systemClock } from '@hearth/common';
 import type { EventRecorder, KubernetesClient, ReconcileResult, Reflector } from '@hearth/common/kubernetes';
-import { condition, findCondition, withFailure, writtenConditions } from './conditions.ts';
+import { condition, findCondition, withFailure, writeStatus, writtenConditions } from './conditions.ts';
 import { addFinalizer, hasFinalizer, removeFinalizer } from './finalizer.ts';
-import { runPass } from './pass.ts';
-import type { ConditionState, ObjectReconciler, Pass, ReconciledObject } from './reconciler.ts';
-import { writeStatus } from './status.ts';
+import type { ConditionState, ObjectReconciler, Pass, ReconciledObject, Reconciler } from './reconciler.ts';
 
 export interface ShellOptions<T extends ReconciledObject, Observed, Action> {
   reconciler: ObjectReconciler<T, Observed, Action>;
@@ -12,14 +10,13 @@ export interface ShellOptions<T extends ReconciledObject, Observed, Action> {
   objects: Pick<Reflector<T>, 'get'>;
   events: Pick<EventRecorder, 'eventFor'>;
   logger: Logger;
-  /** The time of day. */
   now?: () => Date;
 }
 
-/** How soon an object that is being deleted is looked at again when its reconciler does not say, ms. */
+/** The default pause between two calls of cleanUp, ms. */
 const cleanUpAgainMs = 5_000;
 
-/** The function that runController calls for each key of a kind with conditions. See Reconciler for what a pass is. */
+/** Adapts a reconciler of a kind with conditions to runController. See Reconciler. */
 export function reconcileObject<T extends ReconciledObject, Observed, Action>(
   options: ShellOptions<T, Observed, Action>,
 ): (key: string, signal: AbortSignal) => Promise<ReconcileResult> {
@@ -31,7 +28,7 @@ export function reconcileObject<T extends ReconciledObject, Observed, Action>(
       if (object.metadata?.deletionTimestamp !== undefined) return await shell.delete(object, signal);
       return await shell.reconcile(object, signal);
     } catch (thrown) {
-      // The object has gone since we read it: so has the work.
+      // The object was deleted meanwhile.
       if (HearthError.from(thrown).code === 'NotFound' && options.objects.get(key) === undefined) return {};
       throw thrown;
     }
@@ -48,7 +45,7 @@ class Shell<T extends ReconciledObject, Observed, Action> {
   async reconcile(given: T, signal: AbortSignal): Promise<ReconcileResult> {
     const { reconciler, api } = this.#options;
     let object = given;
-    // Before anything is made that would have to be removed.
+    // Precedes everything that cleanUp must remove.
     if (reconciler.cleanUp !== undefined && !hasFinalizer(object)) {
       object = await addFinalizer(api, reconciler.type, object, signal);
     }
@@ -73,7 +70,7 @@ class Shell<T extends ReconciledObject, Observed, Action> {
     try {
       const result = await reconciler.cleanUp(object, signal);
       if (result === 'done') {
-        // A pass before this one, which the watch has not shown yet, has let the object go.
+        // An earlier pass may have removed the finalizer, which the watch has not shown yet.
         await removeFinalizer(api, reconciler.type, object, signal).catch(ignoring('NotFound'));
         return {};
       }
@@ -86,7 +83,7 @@ class Shell<T extends ReconciledObject, Observed, Action> {
     }
   }
 
-  /** Reports a failure on the object and by an event, and throws it, so that the queue tries again later and later. */
+  /** Reports a failure in the status and as an event, then throws it, so that the queue retries with backoff. */
   async #failed(
     object: T,
     error: HearthError,
@@ -95,7 +92,7 @@ class Shell<T extends ReconciledObject, Observed, Action> {
     signal: AbortSignal,
   ): Promise<never> {
     const { reconciler, events, logger } = this.#options;
-    // Ending, or another writer was faster: nothing that a person could act on.
+    // A shutdown or a conflict needs no person.
     if (signal.aborted || error.code === 'Conflict') throw error;
     const conditions = withFailure(states, error);
     const ready = conditions.find(({ type }) => type === 'Ready');
@@ -108,7 +105,7 @@ class Shell<T extends ReconciledObject, Observed, Action> {
     throw error;
   }
 
-  /** `announce`: report a change of Ready by an event. */
+  /** `announce`: report transitions by events. */
   async #write(
     object: T,
     states: readonly ConditionState[],
@@ -140,13 +137,52 @@ class Shell<T extends ReconciledObject, Observed, Action> {
   }
 }
 
-/** The last written status without the conditions, for passes that found out nothing new. */
+/** The written status without conditions, for passes without results. */
 function rememberedFigures(object: ReconciledObject): object {
   const { conditions: _, observedGeneration: __, ...figures } = object.status ?? {};
   return figures;
 }
 
-/** The conditions that were written last, without the one that the shell is about to write again. */
+/** The written conditions except Ready. */
 function unready(object: ReconciledObject): ConditionState[] {
   return (object.status?.conditions ?? []).filter(({ type }) => type !== 'Ready');
+}
+
+/** observe -> plan -> apply. Throws failures before the first action, and returns a failed action. */
+async function runPass<T, Observed, Action>(
+  reconciler: Reconciler<T, Observed, Action>,
+  target: T,
+  signal: AbortSignal,
+): Promise<Pass<Observed, Action>> {
+  const observed = await reconciler.observe(target, signal);
+  const applied: Action[] = [];
+  const waits: (number | undefined)[] = [];
+  for (const action of reconciler.plan(target, observed)) {
+    try {
+      signal.throwIfAborted();
+      waits.push((await reconciler.apply(action, target, signal))?.requeueAfterMs);
+    } catch (thrown) {
+      return { observed, applied, failure: { error: HearthError.from(thrown), action }, result: {} };
+    }
+    applied.push(action);
+  }
+  const due = [...waits, reconciler.requeueAfterMs?.(target, observed)].filter((wait) => wait !== undefined);
+  return { observed, applied, result: due.length === 0 ? {} : { requeueAfterMs: Math.min(...due) } };
+}
+
+/**
+ * Adapts a reconciler of targets without conditions to runController. Errors go to the queue, which retries. `get`
+ * returns undefined for deleted targets.
+ */
+export function reconcileKey<T, Observed, Action>(
+  reconciler: Reconciler<T, Observed, Action>,
+  get: (key: string) => T | undefined,
+): (key: string, signal: AbortSignal) => Promise<ReconcileResult> {
+  return async (key, signal) => {
+    const target = get(key);
+    if (target === undefined) return {};
+    const { failure, result } = await runPass(reconciler, target, signal);
+    if (failure !== undefined) throw failure.error;
+    return result;
+  };
 }

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { TestClock } from '@hearth/common/kubernetes/testing';
-import { until } from './wait.ts';
+import { until } from './node_pods.ts';
 
 describe('until', () => {
   const { signal } = new AbortController();

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import type { ChangeListener } from '@hearth/common/kubernetes';
-import { partOfSource } from './part_of_source.ts';
+import { partOfSource } from './reflectors.ts';
 
 interface Whole {
   part?: { name: string };
