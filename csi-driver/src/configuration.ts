@@ -5,20 +5,17 @@ import { z } from 'zod';
 import { driverName } from './names.ts';
 
 export interface Configuration {
-  /** As Kubernetes names this node. */
   node: string;
-  /** Path of the CSI socket. */
   socket: string;
-  /** The Node service alone, as on every node of a cluster, or the Controller service too, on one socket. */
+  /** `node`: the Node service alone; `all`: with the Controller service. */
   services: 'node' | 'all';
-  /** Of the Controller service; undefined: the only one on this node. */
+  /** The cluster of the Controller service; undefined for the only one on this node. */
   cluster: string | undefined;
   stateDirectory: string;
   kubeletDirectory: string;
-  /** The kubelet's `plugins_registry`; undefined: no registration. */
+  /** The kubelet's `plugins_registry`; undefined for no registration. */
   registrationDirectory: string | undefined;
   health: { host: string; port: number } | undefined;
-  /** Where the operator says which nodes have agents; undefined: nowhere. */
   nodeGroupsFile: string | undefined;
   logLevel: LogLevel;
   logFormat: 'auto' | 'json' | 'pretty';
@@ -107,7 +104,7 @@ const schema = z.object({
   'log-format': z.enum(['auto', 'json', 'pretty'], 'must be auto, json or pretty'),
 });
 
-/** Flags over variables over defaults. `InvalidArgument` names the flag and its variable. */
+/** Flags override variables, which override defaults. `InvalidArgument` names the flag and its variable. */
 export function readConfiguration(args: string[], environment: NodeJS.ProcessEnv): Configuration {
   const given = parsedFlags(args);
   const raw = Object.fromEntries(
@@ -141,7 +138,6 @@ export function readConfiguration(args: string[], environment: NodeJS.ProcessEnv
   };
 }
 
-/** The text of --help. */
 export function usage(): string {
   const lines = Object.entries<Option>(options).map(([name, { variable, fallback, value, description }]) => {
     const preset = fallback === undefined ? '' : ` [${fallback}]`;

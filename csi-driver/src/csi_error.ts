@@ -1,7 +1,7 @@
 import { status } from '@grpc/grpc-js';
 import { type ErrorCode, errorTable, HearthError } from '@hearth/common';
 
-/** Statuses that the CSI specification gives a meaning of its own, and the nearest code of our table. */
+/** gRPC statuses of the CSI specification, and the nearest code of ours. */
 const codeOf = {
   INVALID_ARGUMENT: 'InvalidArgument',
   NOT_FOUND: 'NotFound',
@@ -17,7 +17,7 @@ const codeOf = {
 
 export type CsiStatus = keyof typeof codeOf;
 
-/** A HearthError for which the CSI specification asks for a certain gRPC status. */
+/** A HearthError with a gRPC status that the CSI specification requires. */
 export class CsiError extends HearthError {
   readonly status: CsiStatus;
 
@@ -27,11 +27,10 @@ export class CsiError extends HearthError {
   }
 }
 
-export function invalidArgument(message: string): CsiError {
-  return new CsiError('INVALID_ARGUMENT', message);
-}
+export const invalidArgument = (message: string) => new CsiError('INVALID_ARGUMENT', message);
+export const failedPrecondition = (message: string) => new CsiError('FAILED_PRECONDITION', message);
 
-/** Number of the gRPC status that an error ends a call with. */
+/** The number of the gRPC status. */
 export function statusOf(error: HearthError): number {
   return status[error instanceof CsiError ? error.status : errorTable[error.code].grpc];
 }

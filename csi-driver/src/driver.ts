@@ -10,7 +10,7 @@ import { LostMounts, NodeService, Publications, PublishedRecords, Rebinding, Top
 import { reconcileRecords } from './records/index.ts';
 import { addCsiServices, CallHandlers, Identity, KubeletRegistration, SocketServer } from './server/index.ts';
 
-/** Milliseconds. The kubelet gives a call two minutes; what is slower is answered and made again. */
+/** Milliseconds. The kubelet's limit for a call is two minutes; it retries slower calls. */
 const pace = {
   callMs: 110_000,
   agentMs: 60_000,
@@ -19,15 +19,14 @@ const pace = {
   retryMs: 10_000,
   drainMs: 10_000,
   rebindMs: 3000,
-  // Sooner than the kubelet, which looks every second, sees that a container has ended.
+  // The kubelet detects the end of a container within a second.
   lostMs: 250,
   topologyMs: 5000,
   accessMs: 5000,
-  // A twelfth of a token's life.
   renewMs: 300_000,
 };
 
-/** The driver on one node: its services on a socket, registered with the kubelet. */
+/** The driver on one node: services on a socket, registered with the kubelet. */
 export class Driver {
   readonly #configuration: Configuration;
   readonly #logger: Logger;
@@ -52,12 +51,8 @@ export class Driver {
     this.#mounts = new SystemMounts({ kubeletDirectory, deadlineMs: pace.mountMs, ...shared });
     this.#records = new PublishedRecords(stateDirectory, logger);
     this.#accessRecords = new AccessRecords(stateDirectory, logger);
-    const agents = new NodeAgents({
-      stateDirectory,
-      node,
-      deadlineMs: pace.agentMs,
-      ...selectionOf(configuration, logger),
-    });
+    const selection = selectionOf(configuration, logger);
+    const agents = new NodeAgents({ stateDirectory, node, deadlineMs: pace.agentMs, ...selection });
     const publications = new Publications({ agents, mounts: this.#mounts, records: this.#records, ...shared });
     const access = new ClientAccess({ agents, mounts: this.#mounts, records: this.#accessRecords, ...shared });
     const handlers = new CallHandlers({ ...shared, deadlineMs: pace.callMs });
@@ -66,7 +61,7 @@ export class Driver {
       controller: configuration.services === 'all',
       ready: () => this.#reconciled,
     });
-    // Once, and not with each socket: it holds the locks.
+    // Created once, since it holds the locks.
     const nodeService = new NodeService({ node, publications, access, clusters: () => agents.clusters() });
     this.#renewal = new AccessRenewal({
       records: this.#accessRecords,
@@ -111,7 +106,9 @@ export class Driver {
     });
   }
 
-  /** Serves when it resolves. Errors as those of `SocketServer.listen`; `IoError` when health has no address. */
+  /**
+   * Resolves when the driver serves. Throws the errors of `SocketServer.listen`, and `IoError` for the health address.
+   */
   async start(): Promise<void> {
     const { health, node, socket, services } = this.#configuration;
     if (health !== undefined) await this.#health.bind(health, (error) => healthError(health, error));
@@ -128,7 +125,7 @@ export class Driver {
     this.#logger.info('the driver is ready', { node, socket, services, published: kept, removed });
   }
 
-  /** The kubelet learns it first, so that it does not ask any more; then calls under way are waited for. */
+  /** Unregisters first, so that the kubelet makes no more calls, then waits for running calls. */
   async close(): Promise<void> {
     await this.#renewal.close();
     await this.#lostMounts.close();
@@ -139,7 +136,7 @@ export class Driver {
     await this.#health.close();
   }
 
-  /** Its agent is looked for at each call: it may come later, and go. */
+  /** Finds the agent for each call, since agents come and go. */
   #controller(agents: NodeAgents): ControllerService | undefined {
     const { services, cluster } = this.#configuration;
     if (services === 'node') return undefined;
@@ -172,7 +169,7 @@ function healthError({ host, port }: { host: string; port: number }, { message }
   );
 }
 
-/** Starts, runs until SIGTERM or SIGINT, and ends in order. Resolves to the exit code. */
+/** Runs until SIGTERM or SIGINT, then shuts down. Resolves to the exit code. */
 export async function runDriver(configuration: Configuration, logger: Logger): Promise<number> {
   const ended = new Promise<string>((resolve) => {
     for (const signal of ['SIGTERM', 'SIGINT'] as const) process.once(signal, () => resolve(signal));

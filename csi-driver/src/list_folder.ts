@@ -1,6 +1,6 @@
 import { readdir } from 'node:fs/promises';
 
-/** Names in a folder; none when it is not there, or is no folder. */
+/** The names in a directory; none for a missing one, or a file. */
 export async function listFolder(path: string): Promise<string[]> {
   try {
     return await readdir(path);

@@ -3,7 +3,7 @@ import { findPackageJSON } from 'node:module';
 
 export { driverName } from '@hearth/common/names';
 
-/** Keys of volume attributes and of StorageClass parameters, which together identify the data of a volume. */
+/** Volume attributes and StorageClass parameters that identify the data of a volume. */
 export const attributeNames = {
   cluster: 'cluster',
   namespace: 'datasetNamespace',
@@ -11,7 +11,7 @@ export const attributeNames = {
   revision: 'revision',
 } as const;
 
-/** Attributes of an inline volume by which programs of a pod use libgd2fs. */
+/** Attributes of an inline volume for libgd2fs. */
 export const accessNames = {
   access: 'clientAccess',
   cluster: 'cluster',
@@ -19,7 +19,6 @@ export const accessNames = {
   rights: 'rights',
 } as const;
 
-/** The version of this package, as its package.json says. */
 export function driverVersion(): string {
   return JSON.parse(readFileSync(findPackageJSON(import.meta.url) ?? '', 'utf8')).version;
 }

@@ -1,13 +1,13 @@
 import { type Clock, HearthError, type Logger, RecurringWork, systemClock } from '@hearth/common';
 
 export interface LookParts {
-  /** Milliseconds between looks. */
+  /** Pause between looks. */
   everyMs: number;
   logger: Logger;
   clock?: Clock;
 }
 
-/** Looks at the node every so often, one look at a time, and mends what it finds. */
+/** Periodically checks the node and repairs findings, one look at a time. */
 export abstract class RecurringLook {
   protected readonly clock: Clock;
   readonly #parts: LookParts;
@@ -15,17 +15,17 @@ export abstract class RecurringLook {
   #looks: RecurringWork | undefined;
   #lastFailure = '';
 
-  /** `warning`: the line for the log when a look fails. */
+  /** `warning`: the log line of a failed look. */
   constructor(parts: LookParts, warning: string) {
     this.#parts = parts;
     this.#warning = warning;
     this.clock = parts.clock ?? systemClock;
   }
 
-  /** May fail: the next look tries again. */
-  protected abstract mend(): Promise<void>;
+  /** May throw; the next look retries. */
+  protected abstract repair(): Promise<void>;
 
-  /** The first look is after `everyMs`, or at once. */
+  /** The first look comes after `everyMs`, or at once. */
   start(when: 'later' | 'now' = 'later'): void {
     this.#looks = new RecurringWork(this.clock, this.#parts.everyMs, () => this.look());
     if (when === 'now') this.#looks.begin();
@@ -35,10 +35,10 @@ export abstract class RecurringLook {
     await this.#looks?.close();
   }
 
-  /** Never fails: a failure is logged once, until a look succeeds or fails in another way. */
+  /** Never throws. Logs a failure once, until a success or another failure. */
   async look(): Promise<void> {
     try {
-      await this.mend();
+      await this.repair();
       this.#lastFailure = '';
     } catch (thrown) {
       const error = HearthError.from(thrown);

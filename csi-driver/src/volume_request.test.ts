@@ -3,13 +3,13 @@ import { VolumeCapability_AccessMode_Mode as Mode, type VolumeCapability } from 
 import { capability, inlineContext, manifest, volumeContext } from './testing/samples.ts';
 import {
   accessChosenByPod,
-  asksForAccess,
   checkCapabilities,
   chosenBy,
   chosenByPod,
   groupOf,
   isInline,
   registeredName,
+  requestsAccess,
   usageOf,
 } from './volume_request.ts';
 
@@ -144,8 +144,8 @@ describe('the choice of client access', () => {
   const context = { ...pod, clientAccess: 'true', datasets: 'model, words,model' };
 
   it('is of Datasets of the pod, to read unless more is named', () => {
-    assert.equal(asksForAccess(context), true);
-    assert.equal(asksForAccess(inlineContext), false);
+    assert.equal(requestsAccess(context), true);
+    assert.equal(requestsAccess(inlineContext), false);
     const chosen = { cluster: undefined, namespace: 'team', datasets: ['model', 'words'], rights: ['read'] };
     assert.deepEqual(accessChosenByPod(context), chosen);
     const more = { ...context, cluster: 'c', rights: 'read,advise' };

@@ -1,39 +1,38 @@
 import * as names from '@hearth/common/names';
-import { CsiError, invalidArgument } from './csi_error.ts';
+import { failedPrecondition, invalidArgument } from './csi_error.ts';
 import { VolumeCapability_AccessMode_Mode as Mode, type VolumeCapability } from './generated/csi/csi.ts';
 import { accessNames, attributeNames } from './names.ts';
 
-/** A dataset, its cluster and its state. */
 export interface DatasetChoice {
-  /** StorageCluster; undefined: the only one. */
+  /** Undefined for the only StorageCluster. */
   cluster: string | undefined;
   namespace: string;
   dataset: string;
-  /** Digest of a manifest; '': the present revision at each publish. */
+  /** Digest of a manifest; empty for the present revision at each publish. */
   revision: string;
 }
 
-/** Datasets that programs of a pod may use through libgd2fs, and in which ways. */
+/** Datasets for programs of a pod, and their rights. */
 export interface AccessChoice extends Pick<DatasetChoice, 'cluster' | 'namespace'> {
-  /** At least one, by the names of Dataset objects. */
+  /** Names of Dataset objects, at least one. */
   datasets: string[];
   rights: AccessRight[];
 }
 export type AccessRight = 'read' | 'advise';
 
-/** Kubernetes adds keys of its own to what people write. */
+/** Keys that Kubernetes adds. */
 const foreignKeys = /^(?:csi\.storage\.k8s\.io|storage\.kubernetes\.io)\//;
 const podNamespaceKey = 'csi.storage.k8s.io/pod.namespace';
 const ephemeralKey = 'csi.storage.k8s.io/ephemeral';
 
-/** Names of Kubernetes (RFC 1123): namespaces have no dots, so `NAMESPACE.NAME` is unambiguous. */
+/** RFC 1123: namespaces have no dots, so `NAMESPACE.NAME` is unambiguous. */
 const label = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/;
 const subdomain = /^(?=.{1,253}$)[a-z0-9](?:[a-z0-9-]*[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]*[a-z0-9])?)*$/;
 const digest = /^[0-9a-f]{64}$/;
 
 /**
- * Of the attributes of a PersistentVolume or the parameters of a StorageClass: both are written by whoever may name
- * any namespace. `INVALID_ARGUMENT` names the attribute that is wrong.
+ * For attributes of a PersistentVolume or parameters of a StorageClass, whose authors may name any namespace.
+ * `INVALID_ARGUMENT` names the wrong attribute.
  */
 export function chosenBy(attributes: Record<string, string>): DatasetChoice {
   const own = ownAttributes(attributes, attributeNames);
@@ -42,8 +41,8 @@ export function chosenBy(attributes: Record<string, string>): DatasetChoice {
 }
 
 /**
- * Of the attributes of an inline volume, which the author of a pod writes: the namespace is the pod's own, which the
- * kubelet gives (CSIDriver `podInfoOnMount`) over anything of that name that the author wrote.
+ * For attributes of an inline volume, which the author of a pod writes: the namespace is the pod's own, which the
+ * kubelet sets (CSIDriver `podInfoOnMount`).
  */
 export function chosenByPod(attributes: Record<string, string>): DatasetChoice {
   refuseNamespace(attributes);
@@ -51,12 +50,12 @@ export function chosenByPod(attributes: Record<string, string>): DatasetChoice {
   return { ...common(own), namespace: podNamespace(attributes) };
 }
 
-/** True when the volume is to give the pod access through libgd2fs, and shows no files of a Dataset. */
-export function asksForAccess(attributes: Record<string, string>): boolean {
+/** True for a volume of client access, which shows no files of a Dataset. */
+export function requestsAccess(attributes: Record<string, string>): boolean {
   return accessNames.access in attributes;
 }
 
-/** Of the attributes of an inline volume for which `asksForAccess` is true. Namespaces as in `chosenByPod`. */
+/** For attributes for which `requestsAccess` is true. Namespaces as in `chosenByPod`. */
 export function accessChosenByPod(attributes: Record<string, string>): AccessChoice {
   refuseNamespace(attributes);
   const own = ownAttributes(attributes, accessNames);
@@ -82,8 +81,7 @@ function refuseNamespace(attributes: Record<string, string>): void {
 function podNamespace(attributes: Record<string, string>): string {
   const namespace = attributes[podNamespaceKey] ?? '';
   if (label.test(namespace)) return namespace;
-  throw new CsiError(
-    'FAILED_PRECONDITION',
+  throw failedPrecondition(
     'the kubelet does not give the namespace of the pod; set podInfoOnMount: true in the CSIDriver object',
   );
 }
@@ -92,23 +90,23 @@ function listOf(text: string): string[] {
   return [...new Set(text.split(',').map((part) => part.trim()))];
 }
 
-/** Names that the kubelet makes for volumes of pods (makeVolumeHandle in its CSI plugin). */
+/** The kubelet's names of inline volumes (makeVolumeHandle in its CSI plugin). */
 const inlineVolume = /^csi-[0-9a-f]{64}$/;
 
 /**
- * True when the pod itself defines the volume. The kubelet says so when `podInfoOnMount` is set; the volume's name says
- * it too, so that the driver never takes a pod's author for an author of PersistentVolumes.
+ * True for an inline volume. Checks the volume's name, too, so that no pod's author passes for an author of
+ * PersistentVolumes.
  */
 export function isInline(volumeId: string, attributes: Record<string, string>): boolean {
   return attributes[ephemeralKey] === 'true' || inlineVolume.test(volumeId);
 }
 
-/** The name under which agents know the Dataset. */
+/** The Dataset's name at agents. */
 export function registeredName(choice: Pick<DatasetChoice, 'namespace' | 'dataset'>): string {
   return names.registeredName(choice.namespace, choice.dataset);
 }
 
-/** A StorageCluster's name, which also names a folder. `INVALID_ARGUMENT` otherwise. */
+/** Throws `INVALID_ARGUMENT` unless it is a name of a StorageCluster, which also names a directory. */
 export function checkClusterName(name: string): string {
   return checked(attributeNames.cluster, name, subdomain, 'the name of a StorageCluster');
 }
@@ -129,14 +127,14 @@ function clusterOf(own: Record<string, string>): string | undefined {
   return cluster === '' ? undefined : checkClusterName(cluster);
 }
 
-/** The attributes that people write. Unknown ones are refused: they are misspelt or meant for another driver. */
+/** Attributes without those of Kubernetes. Rejects unknown ones, which are misspelt or meant for another driver. */
 function ownAttributes(attributes: Record<string, string>, names: Record<string, string>): Record<string, string> {
   const own = Object.entries(attributes).filter(([name]) => !foreignKeys.test(name));
   const known = Object.values(names);
-  const strange = own.map(([name]) => name).filter((name) => !known.includes(name));
-  if (strange.length > 0) {
+  const unknown = own.map(([name]) => name).filter((name) => !known.includes(name));
+  if (unknown.length > 0) {
     throw invalidArgument(
-      `unknown attributes: ${strange.sort().slice(0, 10).join(', ')}; there are ${known.join(', ')}`,
+      `unknown attributes: ${unknown.sort().slice(0, 10).join(', ')}; there are ${known.join(', ')}`,
     );
   }
   return Object.fromEntries(own);
@@ -153,16 +151,15 @@ function checked(name: string, value: string, pattern: RegExp, what: string): st
   throw invalidArgument(`the attribute ${name} must be ${what}, which ${JSON.stringify(value.slice(0, 80))} is not`);
 }
 
-/** How a volume may be used, as far as it matters to a dataset. */
 export interface Usage {
-  /** At most one target on a node, and one node (Kubernetes: ReadWriteOncePod). */
+  /** ReadWriteOncePod: one target on one node. */
   singleTarget: boolean;
   noexec: boolean;
 }
 
 /**
- * The usage that a capability asks for. Every access mode is accepted, since a dataset is read-only in all of them.
- * `INVALID_ARGUMENT` for block volumes, and for file system types and options of other drivers.
+ * Accepts every access mode, since datasets are read-only in all of them. Throws `INVALID_ARGUMENT` for block volumes,
+ * and for file system types and options of other drivers.
  */
 export function usageOf(capability: VolumeCapability | undefined): Usage {
   if (capability === undefined) throw invalidArgument('the volume capability is missing');
@@ -177,7 +174,7 @@ export function usageOf(capability: VolumeCapability | undefined): Usage {
   }
   const { fsType, mountFlags } = accessType.value;
   if (fsType !== '') throw invalidArgument('a dataset has no file system type; leave fsType out');
-  // Refused without repeating them.
+  // The message does not repeat unknown flags.
   if (mountFlags.some((flag) => !names.volumeMountOptions.includes(flag))) {
     throw invalidArgument(
       `mount options of a dataset may be ${names.volumeMountOptions.join(', ')}; remove all others`,
@@ -186,7 +183,7 @@ export function usageOf(capability: VolumeCapability | undefined): Usage {
   return { singleTarget: isSingleTarget(accessMode?.mode), noexec: mountFlags.includes('noexec') };
 }
 
-/** The group that may read the files of a volume, as a pod's fsGroup says; undefined: every user of the pod may. */
+/** The pod's fsGroup, which may read the files; undefined for every user of the pod. */
 export function groupOf(capability: VolumeCapability | undefined): number | undefined {
   const access = capability?.accessType;
   const group = access?.$case === 'mount' ? access.value.volumeMountGroup : '';
@@ -195,7 +192,7 @@ export function groupOf(capability: VolumeCapability | undefined): number | unde
   throw invalidArgument('the group of the volume is not a number of a group; set fsGroup in the pod to one');
 }
 
-/** As `usageOf` for a list that may not be empty. */
+/** Checks a list, which may not be empty. */
 export function checkCapabilities(capabilities: VolumeCapability[]): void {
   if (capabilities.length === 0) throw invalidArgument('the volume capabilities are missing');
   for (const capability of capabilities) usageOf(capability);

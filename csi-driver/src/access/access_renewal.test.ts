@@ -2,8 +2,8 @@ import assert from 'node:assert/strict';
 import { HearthError, type Logger, silentLogger } from '@hearth/common';
 import { TestClock, until } from '@hearth/common/testing';
 import { CsiError } from '../csi_error.ts';
-import type { AccessRecord } from './access_records.ts';
 import { AccessRenewal } from './access_renewal.ts';
+import type { AccessRecord } from './client_access.ts';
 
 describe('AccessRenewal', () => {
   let clock: TestClock;

@@ -1,25 +1,25 @@
 import { HearthError } from '@hearth/common';
 import { CsiError } from '../csi_error.ts';
 import { type LookParts, RecurringLook } from '../recurring_look.ts';
-import type { AccessRecords } from './access_records.ts';
+import type { AccessRecords } from './client_access.ts';
 
 export interface AccessRenewalParts extends LookParts {
   records: Pick<AccessRecords, 'all'>;
-  /** Gives the folder at a target a new token. */
+  /** Writes a new token into the target. */
   renew: (target: string) => Promise<void>;
-  /** Milliseconds between two renewals of a folder: a small part of a token's life. */
+  /** The pause between two renewals of a target, a small part of a token's life, ms. */
   renewMs: number;
 }
 
 const never = Number.NEGATIVE_INFINITY;
 
 /**
- * Renews the tokens of pods long before they expire, so that an agent may be away for most of a token's life. Keeps nothing
- * that a restart loses: the first look renews every folder.
+ * Renews tokens long before they expire, so that an agent may be away for most of a token's life. Needs no state: the
+ * first look after a restart renews every target.
  */
 export class AccessRenewal extends RecurringLook {
   readonly #parts: AccessRenewalParts;
-  /** By record: when it was renewed last, and the last failure since. */
+  /** The last renewal and the last failure since, by record. */
   #renewed = new Map<string, { at: number; failure: string }>();
 
   constructor(parts: AccessRenewalParts) {
@@ -27,8 +27,8 @@ export class AccessRenewal extends RecurringLook {
     this.#parts = parts;
   }
 
-  /** The next look renews a folder for which this one failed. */
-  protected async mend(): Promise<void> {
+  /** A failed renewal is due at the next look. */
+  protected async repair(): Promise<void> {
     const { records, renewMs } = this.#parts;
     const stored = await records.all();
     const ids = new Set(stored.map(({ id }) => id));
@@ -37,7 +37,7 @@ export class AccessRenewal extends RecurringLook {
     const renewEach = async (ofOne: typeof due) => {
       for (const { id, record } of ofOne) if (record !== undefined) await this.#renew(id, record.target);
     };
-    // The agents of clusters at once: one that is slow to answer holds up only its own pods.
+    // Clusters in parallel, so that a slow agent delays only its own pods.
     await Promise.all([...Map.groupBy(due, ({ cluster }) => cluster).values()].map(renewEach));
   }
 
@@ -48,7 +48,7 @@ export class AccessRenewal extends RecurringLook {
       await renew(target);
       this.#renewed.set(id, { at: this.clock.now(), failure: '' });
     } catch (thrown) {
-      // It is being published or unpublished.
+      // Another operation holds the target.
       if (thrown instanceof CsiError && thrown.status === 'ABORTED') return;
       const error = HearthError.from(thrown);
       if (error.message !== failure) logger.warn('the token of a pod is not renewed yet', { target, error });

@@ -9,8 +9,7 @@ import { mountAt } from '../mounts/index.ts';
 import { reconcileRecords } from '../records/index.ts';
 import { CrashPoint } from '../testing/crash.ts';
 import { FakeMounts } from '../testing/fake_mounts.ts';
-import { AccessRecords } from './access_records.ts';
-import { type AccessPublication, ClientAccess } from './client_access.ts';
+import { type AccessPublication, AccessRecords, ClientAccess } from './client_access.ts';
 
 const target = '/kubelet/pods/1/mount';
 const signal = new AbortController().signal;

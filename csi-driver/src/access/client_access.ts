@@ -1,6 +1,7 @@
 import { stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type Clock, HearthError, type Logger, systemClock } from '@hearth/common';
+import { z } from 'zod';
 import type { NodeAgent, NodeAgents } from '../agent/index.ts';
 import { CsiError } from '../csi_error.ts';
 import {
@@ -11,18 +12,17 @@ import {
   type Space,
   unmountAll,
 } from '../mounts/index.ts';
-import { checkVolume, isOfAnother, recordId, takeBack } from '../records/index.ts';
+import { checkVolume, isOfAnother, RecordFiles, recordId, rollBack } from '../records/index.ts';
 import { type AccessChoice, registeredName } from '../volume_request.ts';
-import type { AccessRecord, AccessRecords } from './access_records.ts';
 
 export interface AccessPublication {
   volume: string;
-  /** Normal: `normalTarget`. */
+  /** See `normalTarget`. */
   target: string;
   choice: AccessChoice;
-  /** Group that may read the files; undefined: every user of the pod may. */
+  /** The group of readers; undefined for every user of the pod. */
   group: number | undefined;
-  /** True when the kubelet has containers see it read-only. */
+  /** True when the kubelet mounts the volume read-only into containers. */
   readOnly: boolean;
   pod: AccessRecord['pod'] | undefined;
 }
@@ -35,26 +35,25 @@ export interface ClientAccessParts {
   clock?: Clock;
 }
 
-/** New files for the folder of a record. */
+/** New files for a target. */
 export interface Renewal {
   agent: NodeAgent;
   record: AccessRecord;
   files: readonly FolderEntry[];
 }
 
-/** A pod reads on for so long after its node has lost the agent. */
+/** Pods can read for this long after the loss of their node's agent. */
 const tokenLifeMs = 3_600_000;
 
-/** Where libgd2fs looks when the volume is mounted at /var/run/hearth. */
+/** libgd2fs looks here in a volume at /var/run/hearth. */
 const socketLink: FolderEntry = { name: 'clients.sock', link: 'agent/clients.sock' };
 
 /**
- * Folders by which programs of pods use libgd2fs: a token for the Datasets that the volume names, the agents' addresses,
- * the cluster's name, and the agent's folder with the socket for clients of its node, which stays the same folder while
- * agents come and go. Publishing takes these steps, and the same call again finishes what a crash left: 1. the agent
- * makes a token; 2. the record is written; 3. the target folder is made and a file system in memory mounted there; 4. the
- * files are written; 5. the agent's folder is bound. No token is ever on a disk or in a log. Callers hold a lock for the
- * target.
+ * Volumes that give programs of a pod access through libgd2fs: a token for the named Datasets, the agents' addresses,
+ * the cluster's name, and the agent's directory with the socket for clients, which survives restarts of agents.
+ * Publishing takes these steps, and a retry completes them: 1. request a token; 2. write the record; 3. create the
+ * target and mount a tmpfs; 4. write the files; 5. bind the agent's directory. No token reaches a disk or a log.
+ * Callers hold the lock of the target.
  */
 export class ClientAccess {
   readonly #parts: ClientAccessParts;
@@ -64,8 +63,8 @@ export class ClientAccess {
   }
 
   /**
-   * `INVALID_ARGUMENT` unless containers see the volume read-only: a container could otherwise fill the folder, so that no
-   * token could be renewed in it. `NotFound` for a Dataset that is not there.
+   * Throws `INVALID_ARGUMENT` unless containers mount the volume read-only, since a container could fill it and block
+   * renewals, and `NotFound` for an unknown Dataset.
    */
   async publish(publication: AccessPublication, signal: AbortSignal): Promise<void> {
     const { agents, mounts, records, clock = systemClock } = this.#parts;
@@ -85,13 +84,13 @@ export class ClientAccess {
       if (!isMounted) await this.#mount(target, record.group);
       await this.#fill(agent, record, files);
     } catch (thrown) {
-      // A folder that a pod has already keeps the files of before.
-      if (!isMounted) await takeBack(target, (path) => this.#remove(path), this.#parts.logger);
+      // A target in use keeps its former files.
+      if (!isMounted) await rollBack(target, (path) => this.#remove(path), this.#parts.logger);
       throw thrown;
     }
   }
 
-  /** False when no folder of client access was published at the target. */
+  /** False when the target has no client access. */
   async unpublish(volume: string, target: string): Promise<boolean> {
     const { records, logger } = this.#parts;
     const record = await records.find(target);
@@ -101,8 +100,8 @@ export class ClientAccess {
   }
 
   /**
-   * Asks the agent for files with a new token, for `refill`; undefined when the folder has gone. Needs no lock, so that no
-   * agent that is slow to answer keeps a volume from being unpublished. Errors as those of the agent.
+   * Gets files with a new token for `refill`; undefined for a removed target. Needs no lock, so a slow agent does not
+   * block an unpublish. Throws the agent's errors.
    */
   async renewal(target: string, signal: AbortSignal): Promise<Renewal | undefined> {
     const found = await this.#parts.records.locate(target);
@@ -111,7 +110,7 @@ export class ClientAccess {
     return { agent, record: found.record, files: await tokenFiles(agent, found.record, signal) };
   }
 
-  /** Replaces the files of a folder, unless it has gone or is another one by now. */
+  /** Replaces the files, unless the target was removed or published again. */
   async refill({ agent, record, files }: Renewal): Promise<void> {
     const { mounts, records } = this.#parts;
     const present = await records.find(record.target);
@@ -119,7 +118,7 @@ export class ClientAccess {
     if ((await mountAtTarget(mounts, record.target)) !== undefined) await this.#fill(agent, present, files);
   }
 
-  /** Room of the folder at a target; undefined when it is not this volume, or nothing. */
+  /** Space at the target; undefined unless this volume is mounted there. */
   async space(volume: string, target: string): Promise<Space | undefined> {
     const { mounts, records } = this.#parts;
     if ((await records.find(target))?.volume !== volume) return undefined;
@@ -138,7 +137,7 @@ export class ClientAccess {
     await mounts.replace(target, files, group);
     const inside = agentFolder(target);
     const source = join(agent.directory, 'run', 'clients');
-    // An agent without such a folder passes no descriptors; its clients read over the network.
+    // An older agent passes no descriptors; its clients read over the network.
     if ((await mountAtTarget(mounts, inside)) !== undefined || !(await isFolder(source))) return;
     await mounts.makeTarget(inside);
     await mounts.bind(source, inside, { noexec: true });
@@ -151,7 +150,7 @@ export class ClientAccess {
   }
 }
 
-/** A Dataset that is misspelt or not there yet keeps the pod waiting, as it does for a volume with its files. */
+/** A missing Dataset keeps the pod pending, as for volumes with files. */
 async function checkDatasets(agent: NodeAgent, choice: AccessChoice, signal: AbortSignal): Promise<void> {
   const { namespace } = choice;
   for (const dataset of choice.datasets) {
@@ -166,7 +165,7 @@ async function checkDatasets(agent: NodeAgent, choice: AccessChoice, signal: Abo
   }
 }
 
-/** For any node: a client goes on at another agent when that of its node has gone. */
+/** Valid on any node, since clients fail over to other agents. */
 async function tokenFiles(agent: NodeAgent, record: AccessRecord, signal: AbortSignal): Promise<FolderEntry[]> {
   const { datasets, rights } = record;
   const request = { datasets, rights, lifeMs: BigInt(tokenLifeMs), node: '' };
@@ -202,4 +201,27 @@ async function isFolder(path: string): Promise<boolean> {
     (found) => found.isDirectory(),
     () => false,
   );
+}
+
+/** One volume of client access: everything for a renewal, and nothing secret. */
+const accessSchema = z.object({
+  /** `recordId` of the target. */
+  id: z.string(),
+  volume: z.string(),
+  target: z.string(),
+  /** Names at agents. */
+  datasets: z.array(z.string()),
+  rights: z.array(z.enum(['read', 'advise'])),
+  /** The group of readers; absent: every user of the pod. */
+  group: z.number().optional(),
+  pod: z.object({ namespace: z.string(), name: z.string(), uid: z.string() }).optional(),
+  publishedAt: z.string(),
+});
+export type AccessRecord = z.output<typeof accessSchema>;
+
+/** The files `<state>/<cluster>/client-access/<id>.json`. A record precedes its mount and outlives it. */
+export class AccessRecords extends RecordFiles<AccessRecord> {
+  constructor(stateDirectory: string, logger: Logger) {
+    super(stateDirectory, logger, 'client-access', accessSchema);
+  }
 }

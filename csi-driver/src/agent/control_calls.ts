@@ -10,7 +10,7 @@ import {
 } from '@hearth/common';
 import { ControlService } from '@hearth/common/generated/hearth/v1/control.ts';
 
-/** The control API of the agents of one cluster. Errors are `HearthError` with the agent's own code and sentence. */
+/** The control API of one cluster's agents. Throws HearthError with the agent's code and message. */
 export interface ControlCalls {
   call<Name extends CallName>(
     name: Name,
@@ -19,12 +19,11 @@ export interface ControlCalls {
   ): Promise<ResponseOf<Name>>;
 }
 
-/** The control API on the Unix socket of one agent. A connection a call: calls are rare, and agents restart. */
+/** The control API on an agent's Unix socket. Each call connects, since calls are rare and agents restart. */
 export class SocketCalls implements ControlCalls {
   readonly #socket: string;
   readonly #deadlineMs: number;
 
-  /** `deadlineMs`: for one call. */
   constructor(socket: string, deadlineMs: number) {
     this.#socket = socket;
     this.#deadlineMs = deadlineMs;

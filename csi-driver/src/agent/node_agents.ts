@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { knock, longestSocketPath } from '@hearth/common';
-import { CsiError } from '../csi_error.ts';
+import { type CsiError, failedPrecondition } from '../csi_error.ts';
 import { listFolder } from '../list_folder.ts';
 import { checkClusterName } from '../volume_request.ts';
 import { type ControlCalls, SocketCalls } from './control_calls.ts';
@@ -8,24 +8,23 @@ import { type ControlCalls, SocketCalls } from './control_calls.ts';
 const knockMs = 2000;
 
 export interface NodeAgentsOptions {
-  /** Its folders are the clusters: `<state>/<cluster>/run/agent.sock`. */
+  /** Contains a directory for each cluster: `<state>/<cluster>/run/agent.sock`. */
   stateDirectory: string;
-  /** Name of this node, for sentences. */
+  /** The node's name, for messages. */
   node: string;
-  /** Milliseconds for one call. */
+  /** For one call. */
   deadlineMs: number;
-  /** Says which nodes have agents of a StorageCluster (undefined: of any); undefined: not known. */
+  /** See `NodeGroups.selection`. */
   selection?: (cluster: string | undefined) => Promise<string | undefined>;
 }
 
 export interface NodeAgent {
   cluster: string;
-  /** Of the cluster on this node; what the agent publishes lies below it. */
+  /** The cluster's directory on this node, above everything that the agent publishes. */
   directory: string;
   control: ControlCalls;
 }
 
-/** The agents on this node, one a cluster. */
 export class NodeAgents {
   readonly #options: NodeAgentsOptions;
 
@@ -34,8 +33,8 @@ export class NodeAgents {
   }
 
   /**
-   * The agent of a cluster; of the only one on this node when none is named. `FAILED_PRECONDITION` when it does not
-   * answer or when there is not exactly one.
+   * The agent of the named cluster, or of the only one. Throws `FAILED_PRECONDITION` when it does not answer, or when
+   * there is not exactly one.
    */
   async find(cluster: string | undefined): Promise<NodeAgent> {
     const { stateDirectory, deadlineMs } = this.#options;
@@ -43,8 +42,7 @@ export class NodeAgents {
     const directory = join(stateDirectory, name);
     const socket = join(directory, 'run', 'agent.sock');
     if (Buffer.byteLength(socket) > longestSocketPath) {
-      throw new CsiError(
-        'FAILED_PRECONDITION',
+      throw failedPrecondition(
         `the socket path ${socket} is longer than ${longestSocketPath} bytes; give the StorageCluster a shorter name`,
       );
     }
@@ -53,7 +51,7 @@ export class NodeAgents {
     return { cluster: name, directory, control: new SocketCalls(socket, deadlineMs) };
   }
 
-  /** Clusters of which something runs on this node: the holder stays while an agent restarts. */
+  /** Clusters with an agent or a holder, which stays while an agent restarts. */
   async clusters(): Promise<string[]> {
     const { stateDirectory } = this.#options;
     const found: string[] = [];
@@ -71,27 +69,24 @@ export class NodeAgents {
     if (first === undefined) {
       const folders = await listFolder(this.#options.stateDirectory);
       const traces = folders.length === 0 ? '' : `, and of ${folders.sort().join(', ')} only folders are left`;
-      throw new CsiError(
-        'FAILED_PRECONDITION',
+      throw failedPrecondition(
         `no agent of a StorageCluster runs on node ${node}${traces}; ${await this.#whereAgentsRun(undefined)}, and look at the agent's pod: kubectl get pods -A -l app.kubernetes.io/component=agent --field-selector spec.nodeName=${node}`,
       );
     }
     if (others.length === 0) return first;
-    throw new CsiError(
-      'FAILED_PRECONDITION',
+    throw failedPrecondition(
       `node ${node} is in several StorageClusters (${clusters.join(', ')}); name one of them by the attribute cluster`,
     );
   }
 
   async #notRunning(cluster: string, socket: string, reason: string): Promise<CsiError> {
     const { node } = this.#options;
-    return new CsiError(
-      'FAILED_PRECONDITION',
+    return failedPrecondition(
       `the agent of StorageCluster ${cluster} does not run on node ${node} (${reason} at ${socket}); ${await this.#whereAgentsRun(cluster)}, and look at its pod: kubectl get pods -A -l hearth.storage/cluster=${cluster} --field-selector spec.nodeName=${node}`,
     );
   }
 
-  /** Names the label that the node lacks, if its labels are the reason. */
+  /** Names the missing label, if the node's labels are the reason. */
   async #whereAgentsRun(cluster: string | undefined): Promise<string> {
     const known = await this.#options.selection?.(cluster);
     if (known !== undefined) return known;

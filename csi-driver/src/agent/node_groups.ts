@@ -2,17 +2,16 @@ import { readFile } from 'node:fs/promises';
 import { HearthError, type Logger } from '@hearth/common';
 import { z } from 'zod';
 
-/** As the operator writes it: the node groups of each StorageCluster, the labels of the nodes that they select, and further conditions in words. */
+/** The operator's file: node groups of each StorageCluster with their selectors, and further conditions in words. */
 const schema = z.record(
   z.string(),
   z.array(z.object({ name: z.string(), selector: z.string(), further: z.string().default('') })),
 );
 type Groups = z.infer<typeof schema>;
 
-/** How many node groups a sentence names. */
 const maxNamed = 3;
 
-/** Reads which nodes StorageClusters select: csi-node has no rights in Kubernetes, and the operator tells it by a file. */
+/** Reads the node groups from a file of the operator, since csi-node has no access to the API server. */
 export class NodeGroups {
   readonly #path: string;
   readonly #node: string;
@@ -25,8 +24,8 @@ export class NodeGroups {
   }
 
   /**
-   * A clause that says which nodes have agents of a StorageCluster (undefined: of any) and how this node becomes one of
-   * them. Undefined when the operator has not written the file, or has written it in a way that this release cannot read.
+   * A clause about the nodes of a StorageCluster (undefined: of any), and how this node joins them. Undefined without a
+   * readable file.
    */
   async selection(cluster: string | undefined): Promise<string | undefined> {
     const all = await this.#read();
@@ -34,8 +33,8 @@ export class NodeGroups {
     if (cluster === undefined && Object.keys(all).length === 0) return 'there is no StorageCluster: create one';
     const groups = cluster === undefined ? all : { [cluster]: all[cluster] ?? [] };
     if (cluster !== undefined && all[cluster] === undefined) {
-      const there = Object.keys(all).sort().join(', ') || 'none';
-      return `there is no StorageCluster ${cluster} (there is ${there}): correct the attribute cluster`;
+      const names = Object.keys(all).sort().join(', ') || 'none';
+      return `there is no StorageCluster ${cluster} (there is ${names}): correct the attribute cluster`;
     }
     const clauses = Object.entries(groups).flatMap(([name, of]) => of.map((group) => this.#clause(name, group)));
     const more = clauses.length > maxNamed ? ` or one of ${clauses.length - maxNamed} more node groups` : '';
@@ -54,9 +53,7 @@ export class NodeGroups {
     try {
       const parsed = schema.safeParse(JSON.parse(await readFile(this.#path, 'utf8')));
       if (parsed.success) return parsed.data;
-      this.#logger.warn('failed to parse the node groups file: another release wrote it', {
-        path: this.#path,
-      });
+      this.#logger.warn('failed to parse the node groups file: another release wrote it', { path: this.#path });
     } catch (thrown) {
       this.#logger.debug('failed to read the node groups file', { error: HearthError.from(thrown) });
     }

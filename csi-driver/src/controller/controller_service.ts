@@ -11,15 +11,14 @@ import { checkCapabilities, chosenBy, type DatasetChoice, registeredName } from 
 const Rpc = csi.ControllerServiceCapability_RPC_Type;
 
 /**
- * CSI's Controller service for the datasets of one cluster, for container orchestrators other than Kubernetes. A volume
- * is a name for a dataset, so creating one moves no bytes. Kubernetes keeps PersistentVolumes itself; others ask the driver
- * for a volume by nothing but its name, so its agents keep a record of each. Errors are `HearthError`.
+ * CSI's Controller service for one cluster, for orchestrators other than Kubernetes. A volume is a name for a dataset,
+ * so creation moves no bytes. Agents keep a record of each volume, since such orchestrators refer to volumes by name
+ * alone. Throws HearthError.
  */
 export class ControllerService {
   readonly #control: ControlCalls;
   #cluster: string | undefined;
 
-  /** `control`: of the agents of the cluster. */
   constructor(control: ControlCalls) {
     this.#control = control;
   }
@@ -30,8 +29,8 @@ export class ControllerService {
   }
 
   /**
-   * The parameters name the dataset (`names.ts`). The capacity is what was asked for or the size of the dataset,
-   * whichever is more. The same name again gives the same volume, or `ALREADY_EXISTS` when it does not fit.
+   * Parameters name the dataset (`names.ts`). The capacity is the larger of request and dataset. The same name returns
+   * the same volume, or `ALREADY_EXISTS` when it does not fit.
    */
   async createVolume(request: csi.CreateVolumeRequest, signal: AbortSignal): Promise<csi.CreateVolumeResponse> {
     const name = volumeIdOf(request.name);
@@ -48,12 +47,12 @@ export class ControllerService {
     const cluster = await this.#checkedCluster(choice, signal);
     const wanted = { name, dataset: registeredName(choice), manifest: choice.revision };
     const present = await this.#find(name, signal);
-    if (present !== undefined) return { volume: toVolume(fitting(present, wanted, range), cluster) };
+    if (present !== undefined) return { volume: toVolume(checkFit(present, wanted, range), cluster) };
     const capacityBytes = capacityOf(await this.#size(choice, cluster, signal), range);
     return { volume: toVolume(await this.#create({ ...wanted, capacityBytes }, range, signal), cluster) };
   }
 
-  /** No error when there is none: the deletion was done before. The dataset and its bytes stay. */
+  /** Idempotent. Keeps the dataset and its bytes. */
   async deleteVolume(request: csi.DeleteVolumeRequest, signal: AbortSignal): Promise<csi.DeleteVolumeResponse> {
     const name = checkedId(request.volumeId);
     await this.#control.call('deleteVolume', { name }, { signal }).catch(ignoring('NotFound'));
@@ -78,7 +77,7 @@ export class ControllerService {
 
   async listVolumes(request: csi.ListVolumesRequest, signal: AbortSignal): Promise<csi.ListVolumesResponse> {
     const { volumes } = await this.#control.call('listVolumes', {}, { signal });
-    // Volumes of programs other than Kubernetes name no namespace, and are no volumes of this driver.
+    // Volumes without a namespace belong to other programs.
     const ours = volumes.filter(({ dataset }) => dataset.includes('.'));
     const page = pageOf(ours, request.maxEntries, request.startingToken);
     const cluster = await this.#ownCluster(signal);
@@ -86,7 +85,7 @@ export class ControllerService {
     return { entries, nextToken: page.nextToken };
   }
 
-  /** Another call for the same name may be faster: then its volume is the volume, if it fits. */
+  /** A concurrent call may have created the volume. */
   async #create(record: VolumeRecord, range: Range, signal: AbortSignal): Promise<VolumeRecord> {
     try {
       return await this.#control.call('createVolume', record, { signal });
@@ -94,7 +93,7 @@ export class ControllerService {
       if (!(thrown instanceof HearthError) || thrown.code !== 'AlreadyExists') throw thrown;
       const present = await this.#find(record.name, signal);
       if (present === undefined) throw thrown;
-      return fitting(present, record, range);
+      return checkFit(present, record, range);
     }
   }
 
@@ -123,7 +122,7 @@ export class ControllerService {
         `${what} is not known in StorageCluster ${cluster}; check: kubectl -n ${choice.namespace} get dataset ${choice.dataset}`,
       );
     }
-    // One that has a revision stays usable while a newer one is being resolved, or cannot be.
+    // A dataset with a revision is usable while agents list a newer one.
     if (found.manifest !== '') return found.bytes;
     const why = found.message === '' ? 'it is being resolved' : found.message;
     throw new CsiError('UNAVAILABLE', `${what} has no revision yet (${why}); the volume is made when it has one`);
@@ -132,7 +131,7 @@ export class ControllerService {
 
 interface Range {
   required: bigint;
-  /** 0: none. */
+  /** 0 for none. */
   limit: bigint;
 }
 
@@ -149,7 +148,7 @@ function capacityOf(datasetBytes: bigint, { required, limit }: Range): bigint {
   throw new CsiError('OUT_OF_RANGE', `the dataset has ${datasetBytes} bytes, which is more than the limit of ${limit}`);
 }
 
-function fitting(present: VolumeRecord, wanted: Omit<VolumeRecord, 'capacityBytes'>, range: Range): VolumeRecord {
+function checkFit(present: VolumeRecord, wanted: Omit<VolumeRecord, 'capacityBytes'>, range: Range): VolumeRecord {
   const { name, dataset, manifest, capacityBytes } = present;
   const same = dataset === wanted.dataset && manifest === wanted.manifest;
   if (same && capacityBytes >= range.required && (range.limit === 0n || capacityBytes <= range.limit)) return present;
@@ -180,16 +179,16 @@ function checkedId(id: string): string {
   throw invalidArgument('the volume id is missing');
 }
 
-/** The specification's limit for strings, in bytes of UTF-8. */
+/** The specification's limit for strings, bytes of UTF-8. */
 const longestName = 128;
-/** Characters that the specification forbids in names: control characters but tab, line feed and carriage return. */
+/** The specification forbids control characters except tab, line feed and carriage return. */
 const forbidden = /[^\P{Cc}\t\n\r]/u;
-/** Names that agents accept as they are, without escaping. */
+/** Names that agents accept without escaping. */
 const plain = /^[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?$/;
 
 /**
- * The id of the volume that was asked for under a name: the name itself, as in `pvc-<uid>`; for a name with other
- * characters a digest of it, so that the same name always gives the same id. `INVALID_ARGUMENT` when it is no name.
+ * The volume id of a name: the name itself, such as `pvc-<uid>`, or a digest for names with other characters. Throws
+ * `INVALID_ARGUMENT` for an invalid name.
  */
 export function volumeIdOf(name: string): string {
   if (name === '') throw invalidArgument('the name of the volume is missing');
@@ -203,15 +202,15 @@ export function volumeIdOf(name: string): string {
 
 interface Page {
   volumes: VolumeRecord[];
-  /** '' after the last page. */
+  /** Empty after the last page. */
   nextToken: string;
 }
 
 const tokenPrefix = 'after:';
 
 /**
- * Volumes in the order of their names, from behind the one that the token names: so the deletion of a volume between
- * two pages loses and repeats nothing. `ABORTED` for a token that is not ours, as the specification asks.
+ * Pages volumes by name, after the name in the token, so that deletions between two pages lose and repeat nothing.
+ * Throws `ABORTED` for a foreign token, as the specification asks.
  */
 export function pageOf(volumes: VolumeRecord[], maxEntries: number, token: string): Page {
   if (maxEntries < 0) throw invalidArgument('max_entries must not be negative');

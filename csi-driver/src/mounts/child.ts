@@ -2,26 +2,25 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { type Clock, HearthError, systemClock } from '@hearth/common';
 
 export interface ChildOptions {
-  /** Milliseconds until it is killed. */
+  /** The child is killed after this time. */
   deadlineMs: number;
-  /** File descriptors that the child has as 3, 4, ... */
+  /** Passed to the child as 3, 4, ... */
   descriptors?: number[];
   clock?: Clock;
 }
 
 export interface ChildOutcome {
   code: number | null;
-  /** Killed by the deadline. */
   late: boolean;
-  /** The child's standard error, in English, at most 2 KiB. */
+  /** Standard error in English, at most 2 KiB. */
   message: string;
 }
 
 const longestMessage = 2048;
 
 /**
- * Runs a program without a shell and waits for its end, whatever it is; `Unsupported` when there is no such program.
- * Waits for a killed one too, so that whoever holds a lock for it holds it as long as the kernel works on it.
+ * Runs a program without a shell and waits for its end, even after a kill, so that a caller keeps its locks while the
+ * kernel works. Throws `Unsupported` for a missing program.
  */
 export async function runChild(program: string, args: string[], options: ChildOptions): Promise<ChildOutcome> {
   const child = spawn(program, args, {

@@ -5,54 +5,52 @@ export interface Restrictions {
 }
 
 /**
- * The seam under everything that changes mounts and target folders. Targets are absolute paths below the kubelet's
- * folder; a symbolic link below it is never followed. Nothing here touches what is mounted: a dead mount would hang.
- * Each call is one step that may be the last before a crash, and making it again is harmless, but for `bind`, `bindOver`,
- * `bar` and `overlay`, which put one mount over another.
+ * The seam under all changes of mounts and targets. Targets are absolute paths below the kubelet's directory, without
+ * symbolic links. No call touches a mounted file system, since a dead mount would hang. Each call may be the last
+ * before a crash, and is idempotent except for `bind`, `bindOver`, `bar` and `overlay`, which add a mount.
  */
 export interface MountCalls {
   table(): Promise<MountEntry[]>;
-  /** The target as the table names it. `INVALID_ARGUMENT` when it cannot be a target; undefined without its parent. */
+  /** The target as in the table; undefined without its parent. Throws `INVALID_ARGUMENT` for an invalid target. */
   resolve(target: string): Promise<string | undefined>;
-  /** Makes the folder; one that is there must be empty. */
+  /** Creates the directory; an existing one must be empty. */
   makeTarget(target: string): Promise<void>;
-  /** The target does not show mounts over the source, or over other mounts bound from it, made by then or later. */
+  /** Later mounts over the source, or over its other binds, do not propagate to the target. */
   bind(source: string, target: string, restrictions: Restrictions): Promise<void>;
   /**
-   * As `bind`, over a mount of which nothing may be asked any more, and which stays below: containers that were given it
-   * with HostToContainer see what is mounted over it, and nothing of what is mounted after it was unmounted.
+   * Like `bind`, over a dead mount, which stays below: containers with HostToContainer see the new mount, and would
+   * miss a mount made after an unmount.
    */
   bindOver(source: string, target: string, restrictions: Restrictions): Promise<void>;
   /**
-   * Mounts a barrier over a dead mount, see `isBarrier`. The kernel answers from its cache a look at the root of a mount whose
-   * server is gone; a container runtime takes that for a folder, and the container then has the dead mount for good.
+   * Mounts a barrier (`isBarrier`) over a dead mount. The kernel answers a look at a dead root from its cache, so a
+   * container would start with the dead mount for good.
    */
   bar(target: string): Promise<void>;
   /**
-   * True when the server of the FUSE mount at a path is gone, which is for ever. Asks in a child process: a mount that does
-   * not answer within the deadline is not dead.
+   * True when the FUSE mount has lost its server, which is final. Asks in a child process; a mount that does not answer
+   * in time is not dead.
    */
   isDead(path: string): Promise<boolean>;
-  /** As `bind`, but through an overlay without a writable layer: a file system that is read-only for good. */
+  /** Like `bind`, through an overlay without a writable layer, which stays read-only for good. */
   overlay(source: string, target: string, restrictions: Restrictions): Promise<void>;
-  /** Mounts a file system in memory, at most 1 MiB, without programs and devices. `group` as in `replace`. */
+  /** Mounts a tmpfs of at most 1 MiB, without programs and devices. `group` as in `replace`. */
   memory(target: string, group: number | undefined): Promise<void>;
   /**
-   * Makes entries in the folder at a target that `memory` has mounted, or replaces them, each by rename(2), so that readers
-   * see the former or the new one. The group may read them, or every user where there is none. Follows no link.
+   * Creates or replaces entries in a target of `memory` by rename(2), so that readers see old or new files. Readable by
+   * the group, or by every user without one. Follows no links.
    */
   replace(target: string, entries: readonly FolderEntry[], group: number | undefined): Promise<void>;
-  /** Room of a file system that `memory` has mounted at a target. */
+  /** Space in a target of `memory`. */
   space(target: string): Promise<Space>;
-  /** Makes the mount at the target read-only, without set-user-id programs and devices. */
+  /** Makes the mount read-only, without set-user-id programs and devices. */
   restrict(target: string, restrictions: Restrictions): Promise<void>;
-  /** Unmounts the uppermost mount. */
+  /** Unmounts the topmost mount. */
   unmount(target: string): Promise<void>;
-  /** Removes the folder, if it is there. Never what is in it. */
+  /** Removes an empty directory, if present. */
   removeTarget(target: string): Promise<void>;
 }
 
-/** A file with its text, or a symbolic link. */
 export type FolderEntry = { name: string; text: string } | { name: string; link: string };
 
 export interface Space {
@@ -66,20 +64,20 @@ export interface Space {
 export interface MountEntry {
   id: number;
   parent: number;
-  /** `major:minor` of the file system. */
+  /** `major:minor`. */
   device: string;
-  /** As `ext4`, `fuse.hearth`. */
+  /** Such as `ext4`, `fuse.hearth`. */
   type: string;
-  /** The folder of the file system that is seen at the mount point. */
+  /** The directory of the file system at the mount point. */
   root: string;
   mountPoint: string;
-  /** Of this mount alone, as `ro`, `nosuid`. */
+  /** Options of this mount alone, such as `ro`, `nosuid`. */
   options: string[];
-  /** Of the file system, which all its mounts share. */
+  /** Options of the file system. */
   superOptions: string[];
 }
 
-/** Lines that are cut off or malformed are left out: the kernel writes none. */
+/** Skips malformed lines. */
 export function parseMountInfo(text: Buffer): MountEntry[] {
   return text
     .toString('latin1')
@@ -88,21 +86,21 @@ export function parseMountInfo(text: Buffer): MountEntry[] {
     .filter((entry) => entry !== undefined);
 }
 
-/** The visible mount at a path: of mounts one over another the uppermost. */
+/** The topmost mount at a path. */
 export function mountAt(table: readonly MountEntry[], path: string): MountEntry | undefined {
-  const there = table.filter((entry) => entry.mountPoint === path);
-  return there.find((entry) => !there.some((other) => other.parent === entry.id));
+  const stack = table.filter((entry) => entry.mountPoint === path);
+  return stack.find((entry) => !stack.some((other) => other.parent === entry.id));
 }
 
-/** True when two mounts show the same folder of the same file system. */
+/** True when both mounts show the same directory. */
 export function showSame(a: MountEntry, b: MountEntry): boolean {
   return a.device === b.device && a.root === b.root;
 }
 
-/** Type of the file systems that `bar` mounts; mountinfo shows it. */
+/** The file system type of barriers in mountinfo. */
 export const barrierType = 'fuse.hearth-lost';
 
-/** True for a mount that fails every look, at its root too, with ENOTCONN: no container starts with it. */
+/** True for a mount that fails every access, at its root too, with ENOTCONN, so that no container starts with it. */
 export function isBarrier({ type }: MountEntry): boolean {
   return type === barrierType;
 }
@@ -111,22 +109,22 @@ export function isReadOnly(entry: MountEntry): boolean {
   return entry.options.includes('ro');
 }
 
-/** True when pods may get the mount: read-only, without set-user-id programs and devices. */
+/** True when pods may use the mount: read-only, without set-user-id programs and devices. */
 export function isRestricted(entry: MountEntry, { noexec }: { noexec: boolean }): boolean {
   return ['ro', 'nosuid', 'nodev', ...(noexec ? ['noexec'] : [])].every((one) => entry.options.includes(one));
 }
 
 /**
- * True when nobody can write through this mount, whatever happens to its flags: the file system itself is read-only, or
- * the mount maps no owner of files (mount_setattr(2), MOUNT_ATTR_IDMAP).
+ * True when no flag of the mount can allow writes: the file system is read-only, or the mount maps no owner
+ * (mount_setattr(2), MOUNT_ATTR_IDMAP).
  */
 export function isWriteProtected(entry: MountEntry): boolean {
   return entry.superOptions.includes('ro') || entry.options.includes('idmapped');
 }
 
 /**
- * The mounts that this process sees. Before Linux 5.8 a table of more than a page could miss entries while others
- * came and went, so it is read until two readings agree, at most five times.
+ * The mounts of this process. Before Linux 5.8 concurrent changes could hide entries of a large table, so this reads
+ * until two readings agree, at most five times.
  */
 export async function readMountTable(): Promise<MountEntry[]> {
   let last = await readFile('/proc/self/mountinfo');
@@ -155,7 +153,7 @@ function parseLine(line: string): MountEntry | undefined {
   };
 }
 
-/** The kernel writes blanks, tabs, line feeds, backslashes and `#` as three octal digits; the rest are bytes of UTF-8. */
+/** The kernel escapes blanks, tabs, line feeds, backslashes and `#` as three octal digits. */
 function decodeField(field: string): string {
   const bytes = field.replace(/\\([0-7]{3})/g, (_, digits: string) => String.fromCharCode(Number.parseInt(digits, 8)));
   return Buffer.from(bytes, 'latin1').toString('utf8');

@@ -2,7 +2,7 @@ import { mkdtemp, open, rmdir, statfs } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type Clock, HearthError, type Logger, sleep, systemClock } from '@hearth/common';
-import { CsiError } from '../csi_error.ts';
+import { failedPrecondition } from '../csi_error.ts';
 import { type ChildOutcome, runChild } from './child.ts';
 import {
   barrierType,
@@ -14,25 +14,26 @@ import {
   readMountTable,
   type Space,
 } from './mount_calls.ts';
-import { replaceEntries } from './replaced_entries.ts';
-import { TargetFolder } from './target_folder.ts';
+import { replaceEntries, TargetFolder } from './target_folder.ts';
 
 export interface SystemMountsOptions {
   kubeletDirectory: string;
-  /** Milliseconds for one run of mount or umount. */
+  /** For one run of mount or umount. */
   deadlineMs: number;
   logger: Logger;
   clock?: Clock;
 }
 
-/** A process that looks through all mounts (lsof, a virus scanner) lets go soon. */
+/** Processes that scan all mounts (lsof, virus scanners) let go soon. */
 const busyTries = 4;
 const busyPauseMs = 200;
+/** Without helper programs, utab and canonical paths: a dead mount hangs every look. */
+const plainOptions = ['--internal-only', '--no-mtab', '--no-canonicalize'];
 const emptyLayer = ['--types', 'tmpfs', '--options', 'ro,nosuid,nodev,mode=0555', 'hearth'];
-/** Within which a mount answers that has a server, or none any more. */
+/** Living and dead mounts both answer within this time, ms. */
 const answerMs = 2000;
 
-/** mount(8) and umount(8) as child processes: they may hang, and this process must not. */
+/** Runs mount(8) and umount(8) as child processes, since they may hang. */
 export class SystemMounts implements MountCalls {
   readonly #options: Required<SystemMountsOptions>;
 
@@ -58,7 +59,7 @@ export class SystemMounts implements MountCalls {
     await using folder = await this.#present(target);
     await using alone = await this.#alone(source, restrictions);
     await folder.withDescriptor(async (descriptor) => {
-      // "/." because move_mount(2), which newer mount(8) uses, does not follow a link at the end of the path.
+      // move_mount(2), which newer mount(8) uses, does not follow a link at the end of a path, hence "/.".
       await this.#mount(target, ['--bind', alone.path, '/proc/self/fd/3/.'], descriptor);
     });
   }
@@ -66,11 +67,11 @@ export class SystemMounts implements MountCalls {
   async bindOver(source: string, target: string, restrictions: Restrictions): Promise<void> {
     await using folder = await this.#present(target);
     await using alone = await this.#alone(source, restrictions);
-    // By its parent: a step into a dead mount, even to its ".", asks its server.
+    // Through the parent: even "." of a dead mount asks its server.
     await this.#mount(target, ['--bind', alone.path, `/proc/self/fd/3/${folder.name}`], folder.parentDescriptor);
   }
 
-  /** A FUSE file system whose server, this process, lets go of it at once. */
+  /** A FUSE file system whose server, this process, closes its descriptor. */
   async bar(target: string): Promise<void> {
     await using folder = await this.#present(target);
     await using server = await open('/dev/fuse', 'r+');
@@ -87,13 +88,12 @@ export class SystemMounts implements MountCalls {
   }
 
   /**
-   * An overlay wants two layers. The second is a file system of its own, empty and in memory, which the overlay keeps:
-   * with an empty folder, whoever removed that would have emptied the listings of all pods.
+   * An overlay needs two layers. The second is an empty tmpfs of its own: the deletion of a shared empty directory
+   * would empty the listings of all pods.
    */
   async overlay(source: string, target: string, restrictions: Restrictions): Promise<void> {
     if (/[,:\\]/.test(source)) {
-      throw new CsiError(
-        'FAILED_PRECONDITION',
+      throw failedPrecondition(
         `${source} has commas, colons or backslashes, so mount cannot overlay it; use another state directory`,
       );
     }
@@ -101,11 +101,8 @@ export class SystemMounts implements MountCalls {
     await using empty = await this.#aside('hearth-layer-', emptyLayer);
     await folder.withDescriptor(async (descriptor) => {
       const options = `${optionsOf(restrictions)},lowerdir=${source}:${empty.path}`;
-      await this.#mount(
-        target,
-        ['--types', 'overlay', '--options', options, 'hearth', '/proc/self/fd/3/.'],
-        descriptor,
-      );
+      const args = ['--types', 'overlay', '--options', options, 'hearth', '/proc/self/fd/3/.'];
+      await this.#mount(target, args, descriptor);
     });
   }
 
@@ -146,10 +143,8 @@ export class SystemMounts implements MountCalls {
     }
     if (outcome.code === 0) return;
     if (isBusy(outcome) || outcome.late) {
-      this.#options.logger.warn('failed to unmount a volume; detached its mount instead', {
-        target,
-        reason: reasonOf(outcome),
-      });
+      const reason = reasonOf(outcome);
+      this.#options.logger.warn('failed to unmount a volume; detached its mount instead', { target, reason });
       outcome = await this.#umount(['--lazy'], folder.realPath);
     }
     if (outcome.code !== 0) throw failure('umount', target, outcome);
@@ -167,17 +162,15 @@ export class SystemMounts implements MountCalls {
   async #present(target: string): Promise<TargetFolder> {
     const folder = await this.#open(target);
     if (folder !== undefined) return folder;
-    throw new CsiError(
-      'FAILED_PRECONDITION',
+    throw failedPrecondition(
       `the folder of the target ${target} is not there; the kubelet makes it before it publishes`,
     );
   }
 
   /**
-   * The source, in no peer group. A bind of a shared mount joins its group (mount_namespaces(7)), and all binds of it then
-   * have in common what is mounted over one of them, and lose it with the first that is unmounted: the pods of a dataset
-   * would. Made private, and restricted, before it is bound to the target: its copies in other namespaces, from which
-   * containers are made, are in the target's group then, and have flags of their own from that moment.
+   * A private copy of the source. A bind of a shared mount joins its peer group (mount_namespaces(7)), whose members
+   * share later mounts and unmounts, so the pods of a dataset would affect one another. Restricted before the bind:
+   * copies in other namespaces, from which containers are made, get these flags.
    */
   async #alone(source: string, restrictions: Restrictions): Promise<AsyncDisposable & { path: string }> {
     const aside = await this.#aside('hearth-bind-', ['--bind', '--make-private', source]);
@@ -190,7 +183,7 @@ export class SystemMounts implements MountCalls {
     return aside;
   }
 
-  /** Mounted in a folder of its own for as long as it is used; what was bound from it stays. */
+  /** Mounts in a temporary directory until disposal, which keeps binds made from it. */
   async #aside(prefix: string, what: string[]): Promise<AsyncDisposable & { path: string }> {
     const path = await mkdtemp(join(tmpdir(), prefix));
     const unmounted = async () => {
@@ -206,35 +199,26 @@ export class SystemMounts implements MountCalls {
     return { path, [Symbol.asyncDispose]: unmounted };
   }
 
-  /** No helper programs, no utab, and no look at the paths: a dead mount hangs whoever looks at it. */
   async #mount(target: string, args: string[], ...descriptors: number[]): Promise<void> {
-    const outcome = await runChild('mount', ['--internal-only', '--no-mtab', '--no-canonicalize', ...args], {
-      ...this.#options,
-      descriptors,
-    });
+    const outcome = await runChild('mount', [...plainOptions, ...args], { ...this.#options, descriptors });
     if (outcome.code !== 0) throw failure('mount', target, outcome);
   }
 
   async #umount(args: string[], path: string): Promise<ChildOutcome> {
-    return await runChild(
-      'umount',
-      ['--internal-only', '--no-mtab', '--no-canonicalize', ...args, path],
-      this.#options,
-    );
+    return await runChild('umount', [...plainOptions, ...args, path], this.#options);
   }
 }
 
-/** Mount options that restrict pods. */
 function optionsOf({ noexec }: Restrictions): string {
   return ['ro', 'nosuid', 'nodev', ...(noexec ? ['noexec'] : [])].join(',');
 }
 
-/** Of this mount alone, and not of its copies. */
+/** Changes this mount alone, not its copies. */
 function remount(restrictions: Restrictions): string[] {
   return ['--options', `remount,bind,${optionsOf(restrictions)}`, 'none'];
 }
 
-/** umount(8) says why only in words; they are English, as the child's locale is C. */
+/** umount(8) gives reasons only in words, in English in the child's locale. */
 function isBusy(outcome: ChildOutcome): boolean {
   return outcome.code !== 0 && outcome.message.includes('target is busy');
 }

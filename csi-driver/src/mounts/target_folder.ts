@@ -1,16 +1,17 @@
 import { constants } from 'node:fs';
-import { type FileHandle, mkdir, open, readdir, realpath, rmdir } from 'node:fs/promises';
+import { type FileHandle, mkdir, open, readdir, realpath, rename, rmdir, symlink, unlink } from 'node:fs/promises';
 import { basename, dirname, isAbsolute, join, normalize, relative } from 'node:path';
-import { CsiError, invalidArgument } from '../csi_error.ts';
+import { CsiError, failedPrecondition, invalidArgument } from '../csi_error.ts';
+import type { FolderEntry } from './mount_calls.ts';
 
-/** From <fcntl.h>; Node has no name for it. A descriptor of the path only: opening it runs no file system's code. */
+/** From <fcntl.h>, missing in Node. Opening a path this way runs no code of its file system. */
 const O_PATH = 0o10000000;
 const folderFlags = O_PATH | constants.O_DIRECTORY | constants.O_NOFOLLOW;
 const longestPath = 4095;
 
 /**
- * The place of one target: its parent held open, and its name. Every step from the kubelet's folder down was opened
- * in the one before without following links, so none who can write there can lead us elsewhere.
+ * One target: the open descriptor of its parent, and its name. Opens each step from the kubelet's directory without
+ * following links, so no link can redirect it.
  */
 export class TargetFolder implements AsyncDisposable {
   readonly #parent: FileHandle;
@@ -24,7 +25,7 @@ export class TargetFolder implements AsyncDisposable {
     this.realPath = realPath;
   }
 
-  /** Undefined when the parent of the target is not there. `INVALID_ARGUMENT` when the path cannot be a target. */
+  /** Undefined without the target's parent. Throws `INVALID_ARGUMENT` for an invalid target. */
   static async open(root: string, target: string): Promise<TargetFolder | undefined> {
     const inside = pathInside(root, target);
     const realRoot = await realpath(root);
@@ -46,12 +47,12 @@ export class TargetFolder implements AsyncDisposable {
     return new TargetFolder(folder, basename(inside), join(realRoot, inside));
   }
 
-  /** Path of the target for this process, as long as this is open. */
+  /** Valid while this object is open. */
   get #path(): string {
     return `${childPath(this.#parent.fd)}/${this.#name}`;
   }
 
-  /** Descriptor of the parent, for a child process, in which it is reached as `/proc/self/fd/N/<name>`. */
+  /** For a child process, which reaches the target as `/proc/self/fd/N/<name>`. */
   get parentDescriptor(): number {
     return this.#parent.fd;
   }
@@ -60,7 +61,7 @@ export class TargetFolder implements AsyncDisposable {
     return this.#name;
   }
 
-  /** Only while nothing is mounted here. A folder that is there must be empty, since a mount would hide its files. */
+  /** Requires that nothing is mounted here. An existing directory must be empty, since a mount would hide its files. */
   async make(): Promise<void> {
     try {
       await mkdir(this.#path, { mode: 0o750 });
@@ -71,13 +72,10 @@ export class TargetFolder implements AsyncDisposable {
     await using folder = await this.#open();
     const files = await readdir(childPath(folder.fd));
     if (files.length === 0) return;
-    throw new CsiError(
-      'FAILED_PRECONDITION',
-      `the target ${this.realPath} is not empty and a mount would hide its files; empty it`,
-    );
+    throw failedPrecondition(`the target ${this.realPath} is not empty and a mount would hide its files; empty it`);
   }
 
-  /** Only while nothing is mounted here. */
+  /** Requires that nothing is mounted here. */
   async remove(): Promise<void> {
     try {
       await rmdir(this.#path);
@@ -91,7 +89,6 @@ export class TargetFolder implements AsyncDisposable {
     }
   }
 
-  /** Runs with a descriptor of the target itself. */
   async withDescriptor<T>(use: (descriptor: number) => Promise<T>): Promise<T> {
     await using folder = await this.#open();
     return await use(folder.fd);
@@ -112,7 +109,7 @@ export class TargetFolder implements AsyncDisposable {
   }
 }
 
-/** The same path written in one way, by which records are named. `INVALID_ARGUMENT` when it is no absolute path. */
+/** The normalized path, which names records. Throws `INVALID_ARGUMENT` unless it is absolute. */
 export function normalTarget(target: string): string {
   if (target === '') throw invalidArgument('the target path is missing');
   if (!isAbsolute(target) || target.includes('\0')) {
@@ -139,4 +136,34 @@ function notFolders(target: string): CsiError {
   return invalidArgument(
     `the target path ${target} leads through a symbolic link or a file below the kubelet's folder; remove it`,
   );
+}
+
+/** See `MountCalls.replace`. Only this process may write to the directory. */
+export async function replaceEntries(
+  folder: string,
+  entries: readonly FolderEntry[],
+  group: number | undefined,
+): Promise<void> {
+  for (const entry of entries) {
+    const aside = `${folder}/.${entry.name}.partial`;
+    await unlinkIfPresent(aside);
+    if ('link' in entry) await symlink(entry.link, aside);
+    else await writeNew(aside, entry.text, group);
+    await rename(aside, `${folder}/${entry.name}`);
+  }
+}
+
+async function writeNew(path: string, text: string, group: number | undefined): Promise<void> {
+  const { O_WRONLY, O_CREAT, O_EXCL, O_NOFOLLOW } = constants;
+  await using file = await open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0o400);
+  await file.writeFile(text);
+  if (group !== undefined) await file.chown(0, group);
+  await file.chmod(group === undefined ? 0o444 : 0o440);
+}
+
+/** Removes the rest of a crash. */
+async function unlinkIfPresent(path: string): Promise<void> {
+  await unlink(path).catch((thrown: NodeJS.ErrnoException) => {
+    if (thrown.code !== 'ENOENT') throw thrown;
+  });
 }

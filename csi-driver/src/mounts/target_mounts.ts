@@ -1,12 +1,12 @@
 import { CsiError } from '../csi_error.ts';
 import { type MountCalls, type MountEntry, mountAt } from './mount_calls.ts';
 
-/** Mounts one over another at a target: more than a few crashes can have left. */
+/** The maximum of stacked mounts, more than a few crashes can leave. */
 export const maxMounts = 16;
 
 type TargetCalls = Pick<MountCalls, 'table' | 'resolve' | 'unmount'>;
 
-/** The visible mount at a target; undefined where there is none. Errors as those of `MountCalls.resolve`. */
+/** The topmost mount at a target, if any. Throws the errors of `MountCalls.resolve`. */
 export async function mountAtTarget(
   mounts: Omit<TargetCalls, 'unmount'>,
   target: string,
@@ -16,7 +16,7 @@ export async function mountAtTarget(
   return path === undefined ? undefined : mountAt(table ?? (await mounts.table()), path);
 }
 
-/** Unmounts a target, removes its folder, and then its record, which is there for as long as anything else is. */
+/** Unmounts a target, removes its directory, and last its record. */
 export async function removeMounted(
   mounts: TargetCalls & Pick<MountCalls, 'removeTarget'>,
   records: { remove: (target: string) => Promise<void> },
@@ -27,7 +27,7 @@ export async function removeMounted(
   await records.remove(target);
 }
 
-/** Unmounts all mounts at a target. `INTERNAL` when there are more than `maxMounts`. */
+/** Throws `INTERNAL` for more than `maxMounts` mounts. */
 export async function unmountAll(mounts: TargetCalls, target: string): Promise<void> {
   for (let removed = 0; (await mountAtTarget(mounts, target)) !== undefined; removed++) {
     if (removed === maxMounts) {

@@ -7,24 +7,23 @@ import type { PublishedRecords } from './published_records.ts';
 import { summary } from './rebinding.ts';
 
 export interface LostMountsParts extends LookParts {
-  /** Its folders are the clusters: `<state>/<cluster>/run/agent.sock`, and `holder.sock`. */
+  /** Contains a directory for each cluster: `<state>/<cluster>/run/agent.sock` and `holder.sock`. */
   stateDirectory: string;
   records: Pick<PublishedRecords, 'all'>;
   mounts: Pick<MountCalls, 'table' | 'resolve' | 'isDead'>;
-  /** As `Publications.bar`, alone for its target. */
+  /** See `Publications.bar`; holds the lock of the target. */
   bar: (cluster: string, target: string, device: string, at: Date) => Promise<boolean>;
 }
 
 const knockMs = 1000;
 
 /**
- * FUSE mounts die when agent and holder of a node are gone at once. This looks whether both are, and has the dead mounts
- * of pods barred before a container restarts with one. It asks the mounts themselves only while nobody listens on either
- * socket: whoever asks a mount that its holder keeps for the next agent waits for that agent.
+ * FUSE mounts die when agent and holder of a node end together. Bars dead mounts before a container restarts with one.
+ * Asks mounts only while nobody listens on either socket, since a living holder's mount blocks until the next agent.
  */
 export class LostMounts extends RecurringLook {
   readonly #parts: LostMountsParts;
-  /** By cluster: all mounts at the last look after which nothing was left to do. */
+  /** All mounts at the last look that left nothing to do, by cluster. */
   readonly #seen = new Map<string, string>();
 
   constructor(parts: LostMountsParts) {
@@ -32,7 +31,7 @@ export class LostMounts extends RecurringLook {
     this.#parts = parts;
   }
 
-  protected async mend(): Promise<void> {
+  protected async repair(): Promise<void> {
     const { stateDirectory } = this.#parts;
     for (const cluster of await listFolder(stateDirectory)) {
       const run = join(stateDirectory, cluster, 'run');
@@ -60,14 +59,14 @@ export class LostMounts extends RecurringLook {
       dead.set(present.device, isDead);
       if (isDead) await bar(cluster, record.target, present.device, at);
     }
-    // A mount that lives on, as one whose agent is about to end, is looked at again.
+    // Living mounts, such as those of an agent about to end, need another look.
     if (![...dead.values()].includes(false)) this.#seen.set(cluster, now);
   }
 }
 
 /**
- * True when nobody listens on a socket. A holder's is of another type (SOCK_SEQPACKET), for which the kernel refuses the
- * connection with EPROTOTYPE, unseen by the holder.
+ * True when nobody listens on the socket. The kernel refuses connections to a holder's SOCK_SEQPACKET with EPROTOTYPE,
+ * unseen by the holder.
  */
 async function isDeserted(path: string): Promise<boolean> {
   const reason = await knock(path, knockMs);

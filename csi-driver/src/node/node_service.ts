@@ -5,11 +5,11 @@ import * as csi from '../generated/csi/csi.ts';
 import { normalTarget } from '../mounts/index.ts';
 import {
   accessChosenByPod,
-  asksForAccess,
   chosenBy,
   chosenByPod,
   groupOf,
   isInline,
+  requestsAccess,
   usageOf,
 } from '../volume_request.ts';
 import type { Publications } from './publications.ts';
@@ -18,15 +18,14 @@ import type { PublishedRecord } from './published_records.ts';
 const { NodeServiceCapability_RPC_Type: Rpc, VolumeUsage_Unit: Unit } = csi;
 
 export interface NodeServiceOptions {
-  /** As Kubernetes names it. */
   node: string;
   publications: Publications;
   access: ClientAccess;
-  /** StorageClusters of which something runs on this node. */
+  /** StorageClusters with an agent or holder on this node. */
   clusters: () => Promise<string[]>;
 }
 
-/** CSI's Node service. Every call may come again, in any order, and after a restart of this process. */
+/** CSI's Node service. Calls may repeat in any order and after restarts. */
 export class NodeService {
   readonly #options: NodeServiceOptions;
   readonly #locks = new KeyedLocks();
@@ -40,19 +39,19 @@ export class NodeService {
       Rpc.STAGE_UNSTAGE_VOLUME,
       Rpc.GET_VOLUME_STATS,
       Rpc.SINGLE_NODE_MULTI_WRITER,
-      // Files are read-only and readable by all: whatever group a pod asks for, nothing has to be changed for it.
+      // Files are read-only and readable by all, whatever the group.
       Rpc.VOLUME_MOUNT_GROUP,
     ];
     return { capabilities: types.map((type) => ({ type: { $case: 'rpc', value: { type } } })) };
   }
 
-  /** The kubelet asks once per registration and labels the node with the segments, as the operator does. */
+  /** The kubelet calls this once for each registration and labels the node with the segments, as the operator does. */
   async nodeGetInfo(): Promise<csi.NodeGetInfoResponse> {
     const { node, clusters } = this.#options;
     return { nodeId: node, maxVolumesPerNode: 0n, accessibleTopology: { segments: segmentsOf(await clusters()) } };
   }
 
-  /** Stages nothing: a volume is bound to a revision when it is published, and revisions share their mounts. */
+  /** Stages nothing: publishing chooses the revision, and revisions share their mounts. */
   nodeStageVolume(request: csi.NodeStageVolumeRequest): csi.NodeStageVolumeResponse {
     checkVolume(request.volumeId);
     if (request.stagingTargetPath === '') throw invalidArgument('the staging target path is missing');
@@ -75,7 +74,7 @@ export class NodeService {
     const target = normalTarget(request.targetPath);
     const usage = usageOf(request.volumeCapability);
     const context = request.volumeContext;
-    if (asksForAccess(context)) {
+    if (requestsAccess(context)) {
       await this.#publishAccess(volume, target, request, signal);
       return {};
     }
@@ -96,19 +95,19 @@ export class NodeService {
     return {};
   }
 
-  /** Renews the token of a pod; `ABORTED` as in `alone`. */
+  /** Renews the token of a target. Throws `ABORTED` as in `alone`. */
   async renewAccess(target: string, signal: AbortSignal): Promise<void> {
     const { access } = this.#options;
     const renewal = await access.renewal(target, signal);
     if (renewal !== undefined) await this.alone(target, () => access.refill(renewal));
   }
 
-  /** Runs while nothing else is done to the target. `ABORTED` while another operation for it is under way. */
+  /** Runs with the lock of the target. Throws `ABORTED` while another operation holds it. */
   async alone<T>(target: string, work: () => Promise<T>): Promise<T> {
     return await this.#locks.hold([targetKey(target)], work);
   }
 
-  /** From the manifest: asking the file system would hang while its agent is away. */
+  /** Takes figures from the record: a call to the file system would hang without its agent. */
   async nodeGetVolumeStats(request: csi.NodeGetVolumeStatsRequest): Promise<csi.NodeGetVolumeStatsResponse> {
     const volume = checkVolume(request.volumeId);
     if (request.volumePath === '') throw invalidArgument('the volume path is missing');
@@ -117,9 +116,7 @@ export class NodeService {
     const space = target === undefined ? undefined : await access.space(volume, target);
     if (space !== undefined) {
       const { bytes, bytesFree, files, filesFree } = space;
-      return {
-        usage: [used(Unit.BYTES, bytes, bytesFree), used(Unit.INODES, files, filesFree)],
-      };
+      return { usage: [used(Unit.BYTES, bytes, bytesFree), used(Unit.INODES, files, filesFree)] };
     }
     const published = target === undefined ? undefined : await publications.published(volume, target);
     if (published === undefined) {
@@ -128,9 +125,7 @@ export class NodeService {
         `volume ${volume} is not published at ${request.volumePath} on node ${this.#options.node}`,
       );
     }
-    return {
-      usage: [used(Unit.BYTES, published.bytes, 0n), used(Unit.INODES, published.files, 0n)],
-    };
+    return { usage: [used(Unit.BYTES, published.bytes, 0n), used(Unit.INODES, published.files, 0n)] };
   }
 
   async #publishAccess(
@@ -151,7 +146,6 @@ export class NodeService {
   }
 }
 
-/** Topology segments of a node; none on a node without agents. */
 function segmentsOf(clusters: readonly string[]): Record<string, string> {
   const keys = clusters.map(clusterTopologyKey);
   if (keys.length > 0) keys.push(agentTopologyKey);
@@ -178,14 +172,11 @@ function checkVolume(id: string): string {
   return id;
 }
 
-/** Keys of which each is held once at a time. None waits: the CSI specification has the caller come again. */
+/** Exclusive keys without waiting: the CSI specification has callers retry. */
 class KeyedLocks {
   readonly #held = new Set<string>();
 
-  /**
-   * Runs while the keys are held, until the work has really ended, even if none waits for it any more. `ABORTED`
-   * when one of them is held already.
-   */
+  /** Holds the keys until the work ends, even if no caller waits any longer. Throws `ABORTED` when a key is held. */
   async hold<T>(keys: string[], work: () => Promise<T>): Promise<T> {
     const busy = keys.find((key) => this.#held.has(key));
     if (busy !== undefined) {

@@ -1,7 +1,7 @@
 import { type Clock, HearthError, type Logger, systemClock } from '@hearth/common';
 import type { PublishedVolume } from '@hearth/common/generated/hearth/v1/control.ts';
 import type { NodeAgent, NodeAgents } from '../agent/index.ts';
-import { CsiError } from '../csi_error.ts';
+import { CsiError, failedPrecondition } from '../csi_error.ts';
 import {
   isBarrier,
   isReadOnly,
@@ -16,18 +16,18 @@ import {
   showSame,
   unmountAll,
 } from '../mounts/index.ts';
-import { checkVolume, isOfAnother, recordId, takeBack } from '../records/index.ts';
+import { checkVolume, isOfAnother, recordId, rollBack } from '../records/index.ts';
 import { type DatasetChoice, registeredName, type Usage } from '../volume_request.ts';
 import { type PublishedRecord, type PublishedRecords, withRebinding } from './published_records.ts';
 import { type Remedy, remedyOf } from './rebinding.ts';
 
 export interface Publication {
   volume: string;
-  /** Normal: `normalTarget`. */
+  /** See `normalTarget`. */
   target: string;
   choice: DatasetChoice;
   usage: Usage;
-  /** True when the kubelet has containers see it read-only. */
+  /** True when the kubelet mounts the volume read-only into containers. */
   readOnly: boolean;
   pod: PublishedRecord['pod'] | undefined;
 }
@@ -41,11 +41,11 @@ export interface PublicationsParts {
 }
 
 /**
- * Publications on this node. Publishing takes these steps, and a crash may leave any number of them done: 1. the agent
- * makes the revision readable; 2. the record is written; 3. the target folder is made; 4. the agent's mount is bound to
- * it, or overlaid; 5. the mount there is made read-only. The same call again finishes them: with the mount in place it
- * begins at 5, else at 1 with the present revision. Unpublishing goes back from any of them, and neither it nor
- * statistics need an agent. Callers hold a lock for the target, and for the volume when only one target is allowed.
+ * Publications on this node. Publishing takes these steps, and a retry completes them after a crash: 1. the agent makes
+ * the revision readable; 2. write the record; 3. create the target; 4. bind or overlay the agent's mount; 5. make the
+ * mount read-only. A retry starts at 5 with the mount in place, else at 1 with the present revision. Unpublishing
+ * undoes any of them; like statistics, it needs no agent. Callers hold the lock of the target, and of the volume if
+ * only one target is allowed.
  */
 export class Publications {
   readonly #parts: PublicationsParts;
@@ -80,16 +80,16 @@ export class Publications {
         await mounts.makeTarget(target);
         if (isSafe(source, publication)) await mounts.bind(published.path, target, usage);
         else await mounts.overlay(published.path, target, usage);
-        await this.#checkStillThere(published.path, source);
+        await this.#checkStillMounted(published.path, source);
       }
       await this.#restrict(target, usage, await mountAtTarget(mounts, target));
     } catch (thrown) {
-      await takeBack(target, (path) => removeMounted(mounts, records, path), logger);
+      await rollBack(target, (path) => removeMounted(mounts, records, path), logger);
       throw thrown;
     }
   }
 
-  /** Nothing there is no error: that is what was asked for. */
+  /** Idempotent. */
   async unpublish(volume: string, target: string): Promise<void> {
     const { mounts, records, logger } = this.#parts;
     const record = await records.find(target);
@@ -98,13 +98,11 @@ export class Publications {
   }
 
   /**
-   * True when a target shows a mount that its agent lost, because agent and holder went together: then rebind() binds
-   * the agent's present mount of the same revision over the dead one; views have no server to lose. Open files, and
-   * containers that do not see later mounts (mountPropagation other than HostToContainer), keep the dead mount. The
-   * steps: 1. the record says so; 2. of piled-up mounts all but the lowest go; 3. the agent's mount is bound over the
-   * rest; 4. it gets the restrictions of the mount below. A mount is at the target between any two steps, and the
-   * mounts alone tell the remaining steps, so the same call after a failure or a death finishes them. `at`: the time of
-   * mounts found dead together, of which a pod hears once.
+   * Binds the agent's present mount of the same revision over a mount that died with agent and holder. Views have no
+   * server. Open files, and containers without HostToContainer, keep the dead mount. Steps: 1. update the record; 2.
+   * unmount all but the lowest of stacked mounts; 3. bind the agent's mount; 4. apply the restrictions. The target is
+   * always mounted in between, and the mounts alone tell the remaining steps, so a retry completes them. `at`: the
+   * common time of mounts found dead together. Returns true after a rebinding.
    */
   async rebind(cluster: string, target: string, agentMounts: string, at: Date): Promise<boolean> {
     const { mounts, records, logger } = this.#parts;
@@ -121,7 +119,7 @@ export class Publications {
     const { source } = remedy;
     const changed = withRebinding(record, source, at);
     if (changed !== record) await records.write(cluster, changed);
-    if (remedy.kind === 'came') await this.#restrict(target, usage, remedy.present);
+    if (remedy.kind === 'propagated') await this.#restrict(target, usage, remedy.present);
     else await this.#bindOver(target, remedy, usage);
     const { volume, pod } = record;
     const advice = 'restart the pod unless its containers mount the volume with HostToContainer';
@@ -130,9 +128,9 @@ export class Publications {
   }
 
   /**
-   * Keeps containers from starting with a dead mount: a barrier is mounted over it, until `rebind` binds a living one over
-   * both. Without it a container that restarts in between would have the dead mount for good. The record says so first, for
-   * agents to report. `device`: the dead file system; when something else is at the target by now, nothing is done.
+   * Mounts a barrier over a dead mount until `rebind`, or a restarting container would keep the dead mount for good.
+   * Updates the record first, which agents report. Does nothing unless the target still shows `device`, the dead file
+   * system.
    */
   async bar(cluster: string, target: string, device: string, at: Date): Promise<boolean> {
     const { mounts, records, logger } = this.#parts;
@@ -141,28 +139,25 @@ export class Publications {
     if (record.lostAt === undefined) await records.write(cluster, { ...record, lostAt: at.toISOString() });
     await mounts.bar(target);
     const { volume, pod } = record;
-    logger.warn('barred the dead mount of a volume; its containers start when it is bound again', {
-      volume,
-      target,
-      pod,
-    });
+    const fields = { volume, target, pod };
+    logger.warn('barred the dead mount of a volume; its containers start when it is bound again', fields);
     return true;
   }
 
   async #bindOver(target: string, { source, layers }: Extract<Remedy, { kind: 'bind' }>, usage: Usage): Promise<void> {
     const { mounts } = this.#parts;
-    for (let piled = layers; layers + 1 >= maxMounts && piled > 1; piled--) await mounts.unmount(target);
+    for (let stacked = layers; layers + 1 >= maxMounts && stacked > 1; stacked--) await mounts.unmount(target);
     await mounts.bindOver(source.mountPoint, target, usage);
     try {
       await this.#restrict(target, usage, await mountAtTarget(mounts, target));
-      await this.#checkStillThere(source.mountPoint, source);
+      await this.#checkStillMounted(source.mountPoint, source);
     } catch (thrown) {
       await mounts.unmount(target);
       throw thrown;
     }
   }
 
-  /** The record of what is mounted at a target; undefined when it is not this volume, or nothing. */
+  /** The record of a mounted target; undefined unless this volume is mounted there. */
   async published(volume: string, target: string): Promise<PublishedRecord | undefined> {
     const record = await this.#parts.records.find(target);
     if (record?.volume !== volume) return undefined;
@@ -179,13 +174,13 @@ export class Publications {
       const error = HearthError.from(thrown).within(
         `Dataset ${namespace}/${dataset} of StorageCluster ${agent.cluster} cannot be published`,
       );
-      // Why an agent knows no such dataset, a Secret that may not be read for one, stands in the Dataset alone.
+      // Only the Dataset explains why agents do not know it, such as an unreadable Secret.
       const advice = `kubectl describe dataset -n ${namespace} ${dataset} says more`;
       throw new HearthError(error.code, `${error.message}; ${advice}`, { cause: error });
     }
   }
 
-  /** Without mount propagation the path would be an empty folder here, and the pod would find no files. */
+  /** Without mount propagation the path would be an empty directory. */
   async #visible(published: PublishedVolume, agent: NodeAgent): Promise<MountEntry> {
     const { path } = published;
     if (!path.startsWith(`${agent.directory}/mounts/`) || path.includes('/../')) {
@@ -193,20 +188,15 @@ export class Publications {
     }
     const source = mountAt(await this.#parts.mounts.table(), path);
     if (source !== undefined) return source;
-    throw new CsiError(
-      'FAILED_PRECONDITION',
+    throw failedPrecondition(
       `the agent's mount ${path} is not seen by this process; give both of them the folder ${agent.directory} of the host, the agent with mountPropagation Bidirectional and this one with HostToContainer`,
     );
   }
 
-  /**
-   * Until the record is written the agent may remove its mount, as when the dataset is removed at this moment; what
-   * was bound then is the empty folder below it. From the record on it stays.
-   */
-  async #checkStillThere(path: string, source: MountEntry): Promise<void> {
+  /** Before the record exists the agent may remove its mount, and the bind would show the empty directory below. */
+  async #checkStillMounted(path: string, source: MountEntry): Promise<void> {
     if (mountAt(await this.#parts.mounts.table(), path)?.id === source.id) return;
-    throw new CsiError(
-      'FAILED_PRECONDITION',
+    throw failedPrecondition(
       `the agent removed its mount ${path} during the publish, as it does when a dataset is removed; the kubelet tries again`,
     );
   }
@@ -225,8 +215,7 @@ export class Publications {
     for (const { record } of await records.all()) {
       if (record?.volume !== volume || record.target === target) continue;
       if ((await mountAtTarget(mounts, record.target)) === undefined) continue;
-      throw new CsiError(
-        'FAILED_PRECONDITION',
+      throw failedPrecondition(
         `volume ${volume} may be used by one pod at a time (ReadWriteOncePod) and is published at ${record.target}; wait for that pod to end, or ask for ReadOnlyMany`,
       );
     }
@@ -234,9 +223,8 @@ export class Publications {
 }
 
 /**
- * True when containers may get a mount as it is. The flag of a mount is not enough: for a volume that the kubelet does
- * not consider read-only it asks for a writable mount, and runc (since 1.2) then takes the flag off its own bind mount,
- * so that root in a container could write into the cache.
+ * True when containers may use the mount as it is. Its flag does not suffice: for volumes that the kubelet mounts
+ * writable, runc (since 1.2) clears the flag on its own bind mount, so that root could write into the cache.
  */
 function isSafe(mount: MountEntry, { readOnly }: Publication): boolean {
   return readOnly || isWriteProtected(mount);

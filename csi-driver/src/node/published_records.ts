@@ -7,41 +7,40 @@ const decimal = z
   .regex(/^\d{1,20}$/, 'a decimal number')
   .transform(BigInt);
 
-/** One publish: what is mounted at a target, and what the manifest says of its size. */
+/** One publication, with the sizes of its manifest. */
 const publishedSchema = z.object({
-  /** Of the target: `recordId`. */
+  /** `recordId` of the target. */
   id: z.string(),
   volume: z.string(),
   target: z.string(),
-  /** As the agents name it. */
+  /** Its name at agents. */
   dataset: z.string(),
   manifest: z.string(),
   dataPath: z.string(),
   bytes: decimal,
   files: decimal,
-  /** Absent when the kubelet named no pod. */
+  /** Absent without podInfoOnMount. */
   pod: z.object({ namespace: z.string(), name: z.string(), uid: z.string() }).optional(),
-  /** True when the pod may run no programs of it. Records of the previous release lack this field. */
+  /** Records of the previous release lack this field. */
   noexec: z.boolean().optional(),
   publishedAt: z.string(),
-  /** When the mount that the pod was given was found dead, until another one is about to be bound over it. */
+  /** When the mount was found dead; removed by a rebinding. */
   lostAt: z.string().optional(),
-  /** When the mount that the pod was given was dead, and another one was about to be bound over it: agents report it. */
+  /** When the last rebinding began; agents report it. */
   reboundAt: z.string().optional(),
-  /** The file system (`major:minor`) that this was: another one is another death, the same one another try. */
+  /** The new file system (`major:minor`): another one is another rebinding, the same one a retry. */
   reboundTo: z.string().optional(),
-  /** The times before `reboundAt`, the newest last. */
+  /** Earlier rebindings, the newest last. */
   reboundBefore: z.array(z.string()).optional(),
 });
 export type PublishedRecord = z.output<typeof publishedSchema>;
 
-/** Rebindings that a record remembers beside the last one; agents report each. */
+/** The limit of `reboundBefore`. */
 const maxBefore = 15;
 
 /**
- * The record with this rebinding, for which it is written before anything is bound; the same record when it says so
- * already, as after a try that failed. What is bound at a target keeps its file system's number from being given to
- * another one, so two rebindings that were done never have the same.
+ * Records a rebinding, before the bind. Returns the same record for a retry. A bound file system keeps its device
+ * number, so two completed rebindings never share one.
  */
 export function withRebinding(record: PublishedRecord, { device }: { device: string }, now: Date): PublishedRecord {
   const { lostAt, ...kept } = record;
@@ -52,8 +51,8 @@ export function withRebinding(record: PublishedRecord, { device }: { device: str
 }
 
 /**
- * The files `<state>/<cluster>/published/<id>.json`. They are pins: while one is there the agent keeps what it names
- * mounted. So a record is on the disk before its mount is made, and goes after its mount has gone.
+ * The files `<state>/<cluster>/published/<id>.json`. Each pins the named mount at the agent, so a record precedes its
+ * mount and outlives it.
  */
 export class PublishedRecords extends RecordFiles<PublishedRecord> {
   constructor(stateDirectory: string, logger: Logger) {

@@ -3,24 +3,21 @@ import { isBarrier, isRestricted, type MountCalls, type MountEntry, mountAt, sho
 import { type LookParts, RecurringLook } from '../recurring_look.ts';
 import type { PublishedRecord, PublishedRecords } from './published_records.ts';
 
-/** The repair of a published volume whose agent lost its mounts; `noexec` as the pod was given it. */
+/** The repair of a volume whose agent lost its mounts. `noexec` as at the first publish. */
 export type Remedy =
   | { kind: 'none' }
-  /** Bound again by a process that died before it forbade what pods may not do. */
+  /** A process died between bind and restriction. */
   | { kind: 'restrict'; present: MountEntry; noexec: boolean }
-  /**
-   * Here already: what the release before has bound from one mount has in common what is mounted over it, so the first
-   * brings it to all.
-   */
-  | { kind: 'came'; source: MountEntry; present: MountEntry; noexec: boolean }
-  /** `source` is the agent's present mount; `layers`: how many mounts lie at the target. */
+  /** Mounts of the previous release share a peer group, so the first rebinding reached them all. */
+  | { kind: 'propagated'; source: MountEntry; present: MountEntry; noexec: boolean }
+  /** `source`: the agent's present mount; `layers`: the number of stacked mounts. */
   | { kind: 'bind'; source: MountEntry; layers: number; noexec: boolean };
 
 const none: Remedy = { kind: 'none' };
 
 /**
- * `path` is the record's target as the table names it, `agentMounts` the folder of the agent's mounts. Views have no
- * server to lose, and a volume whose agent has no mount of its revision yet waits for that.
+ * `path`: the record's target in the table; `agentMounts`: the directory of the agent's mounts. Waits while the agent
+ * has no mount of the revision. Views have no server.
  */
 export function remedyOf(
   record: PublishedRecord,
@@ -36,14 +33,15 @@ export function remedyOf(
   const folder = `${agentMounts}/${record.manifest}/`;
   const shown = table.find((entry) => entry.mountPoint.startsWith(folder) && showSame(entry, present));
   if (shown !== undefined) {
-    if (layers.length > 1 && record.reboundTo !== shown.device) return { kind: 'came', source: shown, present, noexec };
+    if (layers.length > 1 && record.reboundTo !== shown.device)
+      return { kind: 'propagated', source: shown, present, noexec };
     return record.reboundAt === undefined || isRestricted(present, { noexec })
       ? none
       : { kind: 'restrict', present, noexec };
   }
   const source = mountAt(table, `${folder}fuse-${record.dataset}`);
   if (source === undefined) return none;
-  // Until an agent is back its dead mount is still in the table: bound over the barrier it would let containers start.
+  // A returning agent's dead mount may still be in the table; bound over the barrier it would let containers start.
   const isStillDead = isBarrier(present) && layers.some((layer) => showSame(layer, source));
   return isStillDead ? none : { kind: 'bind', source, layers: layers.length, noexec };
 }
@@ -52,17 +50,14 @@ export interface RebindingParts extends LookParts {
   stateDirectory: string;
   records: Pick<PublishedRecords, 'all'>;
   mounts: Pick<MountCalls, 'table' | 'resolve'>;
-  /** As `Publications.rebind`, alone for its target; `agentMounts` is the folder of the agent's mounts. */
+  /** See `Publications.rebind`; holds the lock of the target. */
   rebind: (cluster: string, target: string, agentMounts: string, at: Date) => Promise<boolean>;
 }
 
-/**
- * An agent that has lost its FUSE mounts, because its holder went with it, makes them again, and what is bound into pods
- * is dead. This looks for mounts of agents that were made again, and has the targets bound again.
- */
+/** Finds mounts that an agent created again after the loss of its holder, and has dead targets bound to them. */
 export class Rebinding extends RecurringLook {
   readonly #parts: RebindingParts;
-  /** All mounts at the last look at which nothing was left to do. */
+  /** All mounts at the last look that left nothing to do. */
   #seen = '';
 
   constructor(parts: RebindingParts) {
@@ -70,11 +65,8 @@ export class Rebinding extends RecurringLook {
     this.#parts = parts;
   }
 
-  /**
-   * Reads the table of mounts once, however many volumes there are; only those that lack something are looked at more
-   * closely.
-   */
-  protected async mend(): Promise<void> {
+  /** Reads the table once and examines only volumes that lack something. */
+  protected async repair(): Promise<void> {
     const table = await this.#parts.mounts.table();
     const now = summary(table);
     if (now === this.#seen) return;
@@ -101,10 +93,7 @@ export class Rebinding extends RecurringLook {
   }
 }
 
-/**
- * Another text when a mount has come, gone or been made again: an agent's, or that of a volume. Volumes of the release
- * before share what is mounted over them, and lose it with the first that is unpublished.
- */
+/** Changes whenever a mount appears, disappears or is replaced. */
 export function summary(table: readonly MountEntry[]): string {
   return table.map(({ id, device, mountPoint }) => `${id} ${device} ${mountPoint}`).join('\n');
 }

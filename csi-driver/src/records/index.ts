@@ -4,6 +4,6 @@ export {
   RecordFiles,
   reconcileRecords,
   recordId,
+  rollBack,
   type StoredRecord,
-  takeBack,
 } from './record_files.ts';

@@ -8,20 +8,20 @@ import { CsiError } from '../csi_error.ts';
 import { listFolder } from '../list_folder.ts';
 import type { MountCalls } from '../mounts/index.ts';
 
-/** The fields that the record of any target has. */
+/** The common fields of records. */
 export interface TargetRecord {
-  /** Of the target: `recordId`. */
+  /** `recordId` of the target. */
   id: string;
   volume: string;
   target: string;
 }
 
-/** Name of a record: the first 32 hexadecimal digits of the SHA-256 of the target path. */
+/** The first 32 hexadecimal digits of the SHA-256 of the target path. */
 export function recordId(target: string): string {
   return createHash('sha256').update(target).digest('hex').slice(0, 32);
 }
 
-/** `ALREADY_EXISTS` when another volume is published at the target of a record. */
+/** Throws `ALREADY_EXISTS` when another volume is published at the target. */
 export function checkVolume({ volume: there, target }: TargetRecord, volume: string): void {
   if (there === volume) return;
   throw new CsiError(
@@ -30,14 +30,14 @@ export function checkVolume({ volume: there, target }: TargetRecord, volume: str
   );
 }
 
-/** True when another volume is published at the target of a record; an unpublish leaves that as it is. */
+/** True when another volume is published at the target, which an unpublish must keep. */
 export function isOfAnother({ volume: there, target }: TargetRecord, volume: string, logger: Logger): boolean {
   if (there !== volume) logger.warn('kept a target: another volume is published there', { volume, target, there });
   return there !== volume;
 }
 
-/** After a failed publish, of which the kubelet never unpublishes what it holds for final. */
-export async function takeBack(target: string, remove: (target: string) => Promise<void>, logger: Logger) {
+/** Undoes a failed publish, since the kubelet does not unpublish after a final error. */
+export async function rollBack(target: string, remove: (target: string) => Promise<void>, logger: Logger) {
   await remove(target).catch((thrown: unknown) => {
     const error = HearthError.from(thrown);
     logger.warn('failed to roll back a failed publish; the next publish or start rolls it back', { target, error });
@@ -46,20 +46,23 @@ export async function takeBack(target: string, remove: (target: string) => Promi
 
 export interface StoredRecord<T> {
   cluster: string;
-  /** Of the file, which is named by the target even if the record cannot be read. */
+  /** The name of the file, known for unreadable records, too. */
   id: string;
-  /** Undefined when the file is no record. */
+  /** Undefined for an unreadable file. */
   record: T | undefined;
 }
 
 const suffix = '.json';
-/** Not read by agents, which look for the other suffix. */
+/** Agents ignore this suffix. */
 const partial = '.partial';
 
-/** The version of the form of records: readers ignore fields that they do not know, so a new field is no new form. */
+/** The format version. Readers ignore unknown fields, so a new field does not change it. */
 const format = 1;
 
-/** The files `<state>/<cluster>/<folder>/<id>.json`, one a target, in which bigints are text. Any number of calls at a time for different targets. */
+/**
+ * The files `<state>/<cluster>/<folder>/<id>.json`, one for each target, with bigints as text. Concurrent calls must
+ * differ in their target.
+ */
 export class RecordFiles<T extends TargetRecord> {
   readonly #stateDirectory: string;
   readonly #logger: Logger;
@@ -73,12 +76,12 @@ export class RecordFiles<T extends TargetRecord> {
     this.#schema = schema;
   }
 
-  /** Of whatever cluster it is. A file that cannot be read as a record counts as none, and is logged. */
+  /** Searches every cluster. Logs and skips an unreadable file. */
   async find(target: string): Promise<T | undefined> {
     return (await this.locate(target))?.record;
   }
 
-  /** As `find`, with the cluster of the record. */
+  /** Like `find`, with the record's cluster. */
   async locate(target: string): Promise<{ cluster: string; record: T } | undefined> {
     const id = recordId(target);
     for (const cluster of await this.#clusters()) {
@@ -100,7 +103,7 @@ export class RecordFiles<T extends TargetRecord> {
     return stored;
   }
 
-  /** On the disk when it resolves: written aside, synced, renamed, and the folder synced. */
+  /** Durable when resolved: written to a partial file, synced, renamed, and the directory synced. */
   async write(cluster: string, record: T): Promise<void> {
     const folder = this.#folder(cluster);
     await mkdir(folder, { recursive: true, mode: 0o700 });
@@ -113,7 +116,7 @@ export class RecordFiles<T extends TargetRecord> {
     await syncFolder(folder);
   }
 
-  /** In every cluster. No error when there is none. */
+  /** Idempotent. Searches every cluster. */
   async remove(target: string): Promise<void> {
     for (const cluster of await this.#clusters()) await this.removeFile(cluster, recordId(target));
   }
@@ -122,7 +125,7 @@ export class RecordFiles<T extends TargetRecord> {
     if (await unlinked(join(this.#folder(cluster), `${id}${suffix}`))) await syncFolder(this.#folder(cluster));
   }
 
-  /** Removes partial files of a crash. Not while records are being written. */
+  /** Removes partial files of a crash; must not overlap with writes. */
   async removePartial(): Promise<void> {
     for (const cluster of await this.#clusters()) {
       for (const name of await listFolder(this.#folder(cluster))) {
@@ -182,26 +185,21 @@ async function syncFolder(path: string): Promise<void> {
   await folder.sync();
 }
 
-export interface Reconciled {
-  kept: number;
-  removed: number;
-}
-
 /**
- * Once at the start, before any call is served: a record without a mount is what a crash left between two steps, or
- * a reboot of the node, which takes all mounts and no records. It is removed, so that it pins nothing; the kubelet
- * publishes again what pods still need. Records with a mount stay. Target folders are the kubelet's to unpublish.
+ * Runs once before calls are served. Removes records without a mount, which a crash or a reboot leaves, so that they
+ * pin nothing; the kubelet publishes again for living pods. Keeps records with a mount, and target directories, which
+ * the kubelet unpublishes.
  */
 export async function reconcileRecords<T extends TargetRecord>(
   records: RecordFiles<T>,
   mounts: MountCalls,
   logger: Logger,
-): Promise<Reconciled> {
+): Promise<{ kept: number; removed: number }> {
   await records.removePartial();
   const points = new Set((await mounts.table()).map((entry) => entry.mountPoint));
-  // A file that is no record is known by its name alone.
+  // An unreadable record is known by its name alone.
   const mountedIds = new Set([...points].map(recordId));
-  const outcome: Reconciled = { kept: 0, removed: 0 };
+  const outcome = { kept: 0, removed: 0 };
   for (const { cluster, id, record } of await records.all()) {
     const path = record === undefined ? undefined : await resolved(mounts, record.target);
     const mounted = path === undefined ? mountedIds.has(id) : points.has(path);
@@ -209,18 +207,15 @@ export async function reconcileRecords<T extends TargetRecord>(
       outcome.kept++;
       continue;
     }
-    logger.info('removed the record of a published volume whose mount is gone', {
-      cluster,
-      volume: record?.volume,
-      target: record?.target,
-    });
+    const { volume, target } = record ?? {};
+    logger.info('removed the record of a published volume whose mount is gone', { cluster, volume, target });
     await records.removeFile(cluster, id);
     outcome.removed++;
   }
   return outcome;
 }
 
-/** Undefined also for a target that lies elsewhere now, as when the kubelet's folder was moved. */
+/** Also undefined for a target outside of the kubelet's present directory. */
 async function resolved(mounts: MountCalls, target: string): Promise<string | undefined> {
   return await mounts.resolve(target).catch(() => undefined);
 }

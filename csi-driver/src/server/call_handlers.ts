@@ -4,12 +4,12 @@ import { CsiError, statusOf } from '../csi_error.ts';
 
 export interface CallHandlersOptions {
   logger: Logger;
-  /** Milliseconds for a call, if its caller gives it more or no limit at all. */
+  /** The limit of a call whose caller allows more, ms. */
   deadlineMs: number;
   clock?: Clock;
 }
 
-/** The fields of requests that are logged: names alone. Secrets, contexts and mount options never are. */
+/** Logged fields of requests. Secrets, contexts and mount options are never logged. */
 interface LoggedFields {
   volumeId?: string;
   targetPath?: string;
@@ -18,7 +18,7 @@ interface LoggedFields {
   name?: string;
 }
 
-/** Makes functions the handlers of gRPC calls: with a deadline, one line of log each, and errors as statuses. */
+/** Wraps functions as gRPC handlers with a deadline, one log line a call, and errors as statuses. */
 export class CallHandlers {
   readonly #options: Required<CallHandlersOptions>;
 
@@ -27,8 +27,8 @@ export class CallHandlers {
   }
 
   /**
-   * At the deadline, or when the caller goes away, the signal is aborted and the call answered; the work itself ends
-   * when it can, and keeps its locks until then. `quiet`: calls that come all the time are logged for debugging only.
+   * At the deadline, or when the caller cancels, aborts the signal and answers; the work keeps its locks until it ends.
+   * `quiet`: frequent calls, logged at debug.
    */
   unary<Q, R>(
     name: string,
@@ -53,21 +53,15 @@ export class CallHandlers {
           const ms = Math.round(clock.now() - started);
           const level = error.code === 'Internal' && !(error instanceof CsiError) ? 'error' : 'warn';
           const stack = level === 'error' ? { stack: error.stack } : {};
-          logger.log(level, 'call failed', {
-            call: name,
-            ...fields,
-            ms,
-            status: status[statusOf(error)],
-            error,
-            ...stack,
-          });
+          const outcome = { ms, status: status[statusOf(error)], error, ...stack };
+          logger.log(level, 'call failed', { call: name, ...fields, ...outcome });
           callback(failureOf(error));
         },
       );
     };
   }
 
-  /** Of calls that the specification has and this driver does not. */
+  /** For calls of the specification that this driver does not implement. */
   unsupported<Q, R>(name: string): handleUnaryCall<Q, R> {
     return this.unary<Q, R>(name, () => {
       throw new CsiError('UNIMPLEMENTED', `${name} is not offered by this driver; its capabilities say what is`);
@@ -77,7 +71,7 @@ export class CallHandlers {
   #limit(call: ServerUnaryCall<unknown, unknown>): { signal: AbortSignal; cancel: () => void } {
     const controller = new AbortController();
     const { clock, deadlineMs } = this.#options;
-    // Of the system's clock, by which gRPC goes; infinite when the caller gives no deadline.
+    // gRPC uses the system's clock; infinite without a deadline.
     const left = Number(call.getDeadline()) - epochMs(systemClock);
     const late = new CsiError('DEADLINE_EXCEEDED', 'the call is not done within its time; make it again');
     const cancel = clock.schedule(Math.max(0, Math.min(deadlineMs, left)), () => controller.abort(late));

@@ -15,13 +15,11 @@ import type { CallHandlers } from './call_handlers.ts';
 
 export interface IdentityOptions {
   version: string;
-  /** True when the Controller service is on the same socket. */
+  /** True when the socket also offers the Controller service. */
   controller: boolean;
-  /** True once calls may be made. */
   ready: () => boolean;
 }
 
-/** CSI's Identity service. */
 export class Identity {
   readonly #options: IdentityOptions;
 
@@ -33,7 +31,7 @@ export class Identity {
     return { name: driverName, vendorVersion: this.#options.version, manifest: {} };
   }
 
-  /** A volume can be used only on nodes with an agent of its StorageCluster. */
+  /** Only nodes with an agent of its StorageCluster can use a volume. */
   getPluginCapabilities(): GetPluginCapabilitiesResponse {
     const types = [
       Service.VOLUME_ACCESSIBILITY_CONSTRAINTS,
@@ -50,7 +48,7 @@ export class Identity {
 export interface CsiServices {
   identity: Identity;
   node: NodeService;
-  /** Undefined: the Controller service is not on this socket. */
+  /** Undefined without the Controller service. */
   controller: ControllerService | undefined;
 }
 
@@ -69,7 +67,7 @@ type Calls = Record<
   { requestSerialize: (request: never) => Buffer; responseDeserialize: (text: Buffer) => unknown }
 >;
 
-/** A method for each call that is answered, of the name of the call. */
+/** A method for each implemented call, named after it. */
 type Answers<S extends Calls> = {
   [Name in keyof S]?: (
     request: Parameters<S[Name]['requestSerialize']>[0],
@@ -77,7 +75,7 @@ type Answers<S extends Calls> = {
   ) => ReturnType<S[Name]['responseDeserialize']> | Promise<ReturnType<S[Name]['responseDeserialize']>>;
 };
 
-/** Calls that come all the time. */
+/** Frequent calls. */
 const quiet = new Set([
   'getPluginInfo',
   'getPluginCapabilities',
@@ -88,7 +86,7 @@ const quiet = new Set([
   'controllerGetCapabilities',
 ]);
 
-/** Calls of the service that have no answer end with `UNIMPLEMENTED`. */
+/** Calls without a method end with `UNIMPLEMENTED`. */
 export function addService<S extends Calls & ServiceDefinition>(
   server: Server,
   handlers: CallHandlers,

@@ -7,24 +7,21 @@ import { addService } from './csi_services.ts';
 import { SocketServer } from './socket_server.ts';
 
 export interface KubeletRegistrationOptions {
-  /** The kubelet's `plugins_registry`. */
   directory: string;
-  /** Path of the driver's own socket, as the kubelet sees it. */
+  /** The driver's socket, as the kubelet sees it. */
   endpoint: string;
   handlers: CallHandlers;
-  /** Milliseconds between two looks at the socket. */
   watchMs: number;
-  /** Milliseconds until a refused registration is tried again. */
   retryMs: number;
   logger: Logger;
   clock?: Clock;
 }
 
 /**
- * Registers the driver with the kubelet, which watches its `plugins_registry`, asks whoever makes a socket there for name and
- * endpoint, and answers whether that was accepted
+ * Registers the driver with the kubelet, which watches `plugins_registry`, asks each new socket there for name and
+ * endpoint, and reports acceptance
  * (https://github.com/kubernetes/kubernetes/blob/master/pkg/kubelet/pluginmanager/pluginwatcher/README.md). A new
- * socket file is a new registration; removing it ends it.
+ * socket file is a new registration; its removal ends the registration.
  */
 export class KubeletRegistration {
   readonly #options: Required<KubeletRegistrationOptions>;
@@ -48,7 +45,6 @@ export class KubeletRegistration {
     });
   }
 
-  /** True when the kubelet's last answer accepted the driver. */
   get registered(): boolean {
     return this.#registered;
   }
@@ -62,7 +58,7 @@ export class KubeletRegistration {
     await this.#server.close(1000);
   }
 
-  /** Registers once more: the kubelet asks a driver for its topology only then. */
+  /** Registers again: the kubelet reads the topology only at registration. */
   async renew(): Promise<void> {
     await this.#server.renew();
   }

@@ -4,19 +4,18 @@ import { type Clock, HearthError, type Logger, longestSocketPath, systemClock } 
 import { bindSocket } from '@hearth/common/grpc';
 
 export interface SocketServerOptions {
-  /** Path of the Unix socket; its folder is made. */
+  /** The Unix socket; its directory is created. */
   socket: string;
-  /** Adds the services to a new server: called again whenever the socket has to be made again. */
+  /** Adds the services to each new server. */
   services: (server: Server) => void;
-  /** Milliseconds between two looks whether the socket is still there. */
+  /** The pause between two checks of the socket file, ms. */
   watchMs: number;
   logger: Logger;
   clock?: Clock;
 }
 
 /**
- * gRPC on a Unix socket that only its owner may open. When the socket's file vanishes, as when the kubelet's
- * folders are cleaned, it is made again: nothing reaches an unlinked socket, and nothing reports that.
+ * gRPC on a Unix socket that only its owner may open. Creates a deleted socket file again, as nothing reports its loss.
  */
 export class SocketServer {
   readonly #options: Required<SocketServerOptions>;
@@ -29,7 +28,7 @@ export class SocketServer {
     this.#options = { clock: systemClock, ...options };
   }
 
-  /** `InUse` when another process answers there, `InvalidArgument` for a path that is too long, `IoError`. */
+  /** Throws `InUse` when another process answers there, `InvalidArgument` for a long path, `IoError`. */
   async listen(): Promise<void> {
     const { socket, watchMs, clock } = this.#options;
     if (Buffer.byteLength(socket) > longestSocketPath) {
@@ -45,13 +44,13 @@ export class SocketServer {
     return this.#inode !== undefined;
   }
 
-  /** Makes the socket again, which whoever watches its folder notices. */
+  /** Creates the socket again, which watchers of its directory notice. */
   async renew(): Promise<void> {
     this.#turn = this.#turn.then(() => this.#renew());
     await this.#turn;
   }
 
-  /** Removes the socket, and waits for calls under way, at most for the milliseconds given. */
+  /** Removes the socket and waits up to `deadlineMs` for running calls. */
   async close(deadlineMs: number): Promise<void> {
     this.#cancel?.();
     await this.#turn;
@@ -73,7 +72,7 @@ export class SocketServer {
 
   async #renew(): Promise<void> {
     const { socket, logger } = this.#options;
-    // Closing a listener unlinks its path, so the old one goes before the new one is made.
+    // Closing a listener unlinks its path, so the old one closes first.
     this.#server?.tryShutdown(() => undefined);
     this.#server = undefined;
     this.#inode = undefined;
