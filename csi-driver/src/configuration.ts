@@ -7,13 +7,11 @@ import { driverName } from './names.ts';
 export interface Configuration {
   node: string;
   socket: string;
-  /** `node`: the Node service alone; `all`: with the Controller service. */
   services: 'node' | 'all';
   /** The cluster of the Controller service; undefined for the only one on this node. */
   cluster: string | undefined;
   stateDirectory: string;
   kubeletDirectory: string;
-  /** The kubelet's `plugins_registry`; undefined for no registration. */
   registrationDirectory: string | undefined;
   health: { host: string; port: number } | undefined;
   nodeGroupsFile: string | undefined;

@@ -30,7 +30,6 @@ export class CsiError extends HearthError {
 export const invalidArgument = (message: string) => new CsiError('INVALID_ARGUMENT', message);
 export const failedPrecondition = (message: string) => new CsiError('FAILED_PRECONDITION', message);
 
-/** The number of the gRPC status. */
 export function statusOf(error: HearthError): number {
   return status[error instanceof CsiError ? error.status : errorTable[error.code].grpc];
 }

@@ -26,7 +26,6 @@ const pace = {
   renewMs: 300_000,
 };
 
-/** The driver on one node: services on a socket, registered with the kubelet. */
 export class Driver {
   readonly #configuration: Configuration;
   readonly #logger: Logger;
@@ -106,9 +105,7 @@ export class Driver {
     });
   }
 
-  /**
-   * Resolves when the driver serves. Throws the errors of `SocketServer.listen`, and `IoError` for the health address.
-   */
+  /** Throws the errors of `SocketServer.listen`, and `IoError` for the health address. */
   async start(): Promise<void> {
     const { health, node, socket, services } = this.#configuration;
     if (health !== undefined) await this.#health.bind(health, (error) => healthError(health, error));

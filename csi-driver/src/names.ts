@@ -11,7 +11,6 @@ export const attributeNames = {
   revision: 'revision',
 } as const;
 
-/** Attributes of an inline volume for libgd2fs. */
 export const accessNames = {
   access: 'clientAccess',
   cluster: 'cluster',

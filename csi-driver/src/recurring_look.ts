@@ -1,7 +1,6 @@
 import { type Clock, HearthError, type Logger, RecurringWork, systemClock } from '@hearth/common';
 
 export interface LookParts {
-  /** Pause between looks. */
   everyMs: number;
   logger: Logger;
   clock?: Clock;
@@ -15,7 +14,6 @@ export abstract class RecurringLook {
   #looks: RecurringWork | undefined;
   #lastFailure = '';
 
-  /** `warning`: the log line of a failed look. */
   constructor(parts: LookParts, warning: string) {
     this.#parts = parts;
     this.#warning = warning;

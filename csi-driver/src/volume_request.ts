@@ -12,7 +12,6 @@ export interface DatasetChoice {
   revision: string;
 }
 
-/** Datasets for programs of a pod, and their rights. */
 export interface AccessChoice extends Pick<DatasetChoice, 'cluster' | 'namespace'> {
   /** Names of Dataset objects, at least one. */
   datasets: string[];
@@ -20,7 +19,6 @@ export interface AccessChoice extends Pick<DatasetChoice, 'cluster' | 'namespace
 }
 export type AccessRight = 'read' | 'advise';
 
-/** Keys that Kubernetes adds. */
 const foreignKeys = /^(?:csi\.storage\.k8s\.io|storage\.kubernetes\.io)\//;
 const podNamespaceKey = 'csi.storage.k8s.io/pod.namespace';
 const ephemeralKey = 'csi.storage.k8s.io/ephemeral';
@@ -31,8 +29,7 @@ const subdomain = /^(?=.{1,253}$)[a-z0-9](?:[a-z0-9-]*[a-z0-9])?(?:\.[a-z0-9](?:
 const digest = /^[0-9a-f]{64}$/;
 
 /**
- * For attributes of a PersistentVolume or parameters of a StorageClass, whose authors may name any namespace.
- * `INVALID_ARGUMENT` names the wrong attribute.
+ * For authors who may name any namespace: PersistentVolumes and StorageClasses. `INVALID_ARGUMENT` names the attribute.
  */
 export function chosenBy(attributes: Record<string, string>): DatasetChoice {
   const own = ownAttributes(attributes, attributeNames);
@@ -40,10 +37,7 @@ export function chosenBy(attributes: Record<string, string>): DatasetChoice {
   return { ...common(own), namespace: checked(attributeNames.namespace, namespace, label, 'a namespace') };
 }
 
-/**
- * For attributes of an inline volume, which the author of a pod writes: the namespace is the pod's own, which the
- * kubelet sets (CSIDriver `podInfoOnMount`).
- */
+/** For authors of pods: the namespace is the pod's own, which the kubelet sets (CSIDriver `podInfoOnMount`). */
 export function chosenByPod(attributes: Record<string, string>): DatasetChoice {
   refuseNamespace(attributes);
   const own = ownAttributes(attributes, attributeNames);
@@ -93,15 +87,11 @@ function listOf(text: string): string[] {
 /** The kubelet's names of inline volumes (makeVolumeHandle in its CSI plugin). */
 const inlineVolume = /^csi-[0-9a-f]{64}$/;
 
-/**
- * True for an inline volume. Checks the volume's name, too, so that no pod's author passes for an author of
- * PersistentVolumes.
- */
+/** Checks the volume's name, too, so that no pod's author passes for an author of PersistentVolumes. */
 export function isInline(volumeId: string, attributes: Record<string, string>): boolean {
   return attributes[ephemeralKey] === 'true' || inlineVolume.test(volumeId);
 }
 
-/** The Dataset's name at agents. */
 export function registeredName(choice: Pick<DatasetChoice, 'namespace' | 'dataset'>): string {
   return names.registeredName(choice.namespace, choice.dataset);
 }
@@ -157,10 +147,7 @@ export interface Usage {
   noexec: boolean;
 }
 
-/**
- * Accepts every access mode, since datasets are read-only in all of them. Throws `INVALID_ARGUMENT` for block volumes,
- * and for file system types and options of other drivers.
- */
+/** Accepts every access mode. Throws `INVALID_ARGUMENT` for block volumes, file system types and foreign options. */
 export function usageOf(capability: VolumeCapability | undefined): Usage {
   if (capability === undefined) throw invalidArgument('the volume capability is missing');
   const { accessType, accessMode } = capability;
@@ -192,7 +179,6 @@ export function groupOf(capability: VolumeCapability | undefined): number | unde
   throw invalidArgument('the group of the volume is not a number of a group; set fsGroup in the pod to one');
 }
 
-/** Checks a list, which may not be empty. */
 export function checkCapabilities(capabilities: VolumeCapability[]): void {
   if (capabilities.length === 0) throw invalidArgument('the volume capabilities are missing');
   for (const capability of capabilities) usageOf(capability);

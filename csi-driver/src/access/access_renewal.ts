@@ -13,10 +13,7 @@ export interface AccessRenewalParts extends LookParts {
 
 const never = Number.NEGATIVE_INFINITY;
 
-/**
- * Renews tokens long before they expire, so that an agent may be away for most of a token's life. Needs no state: the
- * first look after a restart renews every target.
- */
+/** Renews tokens long before they expire. The first look after a restart renews every target. */
 export class AccessRenewal extends RecurringLook {
   readonly #parts: AccessRenewalParts;
   /** The last renewal and the last failure since, by record. */
@@ -27,7 +24,6 @@ export class AccessRenewal extends RecurringLook {
     this.#parts = parts;
   }
 
-  /** A failed renewal is due at the next look. */
   protected async repair(): Promise<void> {
     const { records, renewMs } = this.#parts;
     const stored = await records.all();

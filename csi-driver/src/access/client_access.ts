@@ -22,7 +22,6 @@ export interface AccessPublication {
   choice: AccessChoice;
   /** The group of readers; undefined for every user of the pod. */
   group: number | undefined;
-  /** True when the kubelet mounts the volume read-only into containers. */
   readOnly: boolean;
   pod: AccessRecord['pod'] | undefined;
 }
@@ -35,7 +34,6 @@ export interface ClientAccessParts {
   clock?: Clock;
 }
 
-/** New files for a target. */
 export interface Renewal {
   agent: NodeAgent;
   record: AccessRecord;
@@ -62,10 +60,7 @@ export class ClientAccess {
     this.#parts = parts;
   }
 
-  /**
-   * Throws `INVALID_ARGUMENT` unless containers mount the volume read-only, since a container could fill it and block
-   * renewals, and `NotFound` for an unknown Dataset.
-   */
+  /** Throws `INVALID_ARGUMENT` unless `readOnly`, since a container could fill the volume and block renewals. */
   async publish(publication: AccessPublication, signal: AbortSignal): Promise<void> {
     const { agents, mounts, records, clock = systemClock } = this.#parts;
     const { volume, target, choice, readOnly } = publication;
@@ -100,8 +95,8 @@ export class ClientAccess {
   }
 
   /**
-   * Gets files with a new token for `refill`; undefined for a removed target. Needs no lock, so a slow agent does not
-   * block an unpublish. Throws the agent's errors.
+   * Gets a new token for `refill`; undefined for a removed target. Needs no lock, as a slow agent must not block an
+   * unpublish.
    */
   async renewal(target: string, signal: AbortSignal): Promise<Renewal | undefined> {
     const found = await this.#parts.records.locate(target);
@@ -203,13 +198,10 @@ async function isFolder(path: string): Promise<boolean> {
   );
 }
 
-/** One volume of client access: everything for a renewal, and nothing secret. */
 const accessSchema = z.object({
-  /** `recordId` of the target. */
   id: z.string(),
   volume: z.string(),
   target: z.string(),
-  /** Names at agents. */
   datasets: z.array(z.string()),
   rights: z.array(z.enum(['read', 'advise'])),
   /** The group of readers; absent: every user of the pod. */
@@ -219,7 +211,7 @@ const accessSchema = z.object({
 });
 export type AccessRecord = z.output<typeof accessSchema>;
 
-/** The files `<state>/<cluster>/client-access/<id>.json`. A record precedes its mount and outlives it. */
+/** `<state>/<cluster>/client-access/<id>.json` precedes its mount and outlives it. */
 export class AccessRecords extends RecordFiles<AccessRecord> {
   constructor(stateDirectory: string, logger: Logger) {
     super(stateDirectory, logger, 'client-access', accessSchema);

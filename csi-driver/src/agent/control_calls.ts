@@ -10,7 +10,7 @@ import {
 } from '@hearth/common';
 import { ControlService } from '@hearth/common/generated/hearth/v1/control.ts';
 
-/** The control API of one cluster's agents. Throws HearthError with the agent's code and message. */
+/** Throws HearthError with the agent's code and message. */
 export interface ControlCalls {
   call<Name extends CallName>(
     name: Name,

@@ -10,11 +10,8 @@ const knockMs = 2000;
 export interface NodeAgentsOptions {
   /** Contains a directory for each cluster: `<state>/<cluster>/run/agent.sock`. */
   stateDirectory: string;
-  /** The node's name, for messages. */
   node: string;
-  /** For one call. */
   deadlineMs: number;
-  /** See `NodeGroups.selection`. */
   selection?: (cluster: string | undefined) => Promise<string | undefined>;
 }
 
@@ -33,8 +30,7 @@ export class NodeAgents {
   }
 
   /**
-   * The agent of the named cluster, or of the only one. Throws `FAILED_PRECONDITION` when it does not answer, or when
-   * there is not exactly one.
+   * Throws `FAILED_PRECONDITION` when the agent does not answer, or without `cluster` when there is not exactly one.
    */
   async find(cluster: string | undefined): Promise<NodeAgent> {
     const { stateDirectory, deadlineMs } = this.#options;

@@ -23,10 +23,7 @@ export class NodeGroups {
     this.#logger = logger;
   }
 
-  /**
-   * A clause about the nodes of a StorageCluster (undefined: of any), and how this node joins them. Undefined without a
-   * readable file.
-   */
+  /** A clause about the nodes of a StorageCluster (undefined: of any); undefined without a readable file. */
   async selection(cluster: string | undefined): Promise<string | undefined> {
     const all = await this.#read();
     if (all === undefined) return undefined;

@@ -28,10 +28,7 @@ export class ControllerService {
     return { capabilities: types.map((type) => ({ type: { $case: 'rpc', value: { type } } })) };
   }
 
-  /**
-   * Parameters name the dataset (`names.ts`). The capacity is the larger of request and dataset. The same name returns
-   * the same volume, or `ALREADY_EXISTS` when it does not fit.
-   */
+  /** The same name returns the same volume, or `ALREADY_EXISTS`. The capacity is the larger of request and dataset. */
   async createVolume(request: csi.CreateVolumeRequest, signal: AbortSignal): Promise<csi.CreateVolumeResponse> {
     const name = volumeIdOf(request.name);
     checkCapabilities(request.volumeCapabilities);
@@ -52,7 +49,6 @@ export class ControllerService {
     return { volume: toVolume(await this.#create({ ...wanted, capacityBytes }, range, signal), cluster) };
   }
 
-  /** Idempotent. Keeps the dataset and its bytes. */
   async deleteVolume(request: csi.DeleteVolumeRequest, signal: AbortSignal): Promise<csi.DeleteVolumeResponse> {
     const name = checkedId(request.volumeId);
     await this.#control.call('deleteVolume', { name }, { signal }).catch(ignoring('NotFound'));
@@ -131,7 +127,6 @@ export class ControllerService {
 
 interface Range {
   required: bigint;
-  /** 0 for none. */
   limit: bigint;
 }
 
@@ -183,13 +178,9 @@ function checkedId(id: string): string {
 const longestName = 128;
 /** The specification forbids control characters except tab, line feed and carriage return. */
 const forbidden = /[^\P{Cc}\t\n\r]/u;
-/** Names that agents accept without escaping. */
 const plain = /^[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?$/;
 
-/**
- * The volume id of a name: the name itself, such as `pvc-<uid>`, or a digest for names with other characters. Throws
- * `INVALID_ARGUMENT` for an invalid name.
- */
+/** The name itself, such as `pvc-<uid>`, or a digest for other characters. Throws `INVALID_ARGUMENT`. */
 export function volumeIdOf(name: string): string {
   if (name === '') throw invalidArgument('the name of the volume is missing');
   if (Buffer.byteLength(name) > longestName) {
@@ -202,15 +193,14 @@ export function volumeIdOf(name: string): string {
 
 interface Page {
   volumes: VolumeRecord[];
-  /** Empty after the last page. */
   nextToken: string;
 }
 
 const tokenPrefix = 'after:';
 
 /**
- * Pages volumes by name, after the name in the token, so that deletions between two pages lose and repeat nothing.
- * Throws `ABORTED` for a foreign token, as the specification asks.
+ * Continues after the name in the token, so that deletions lose and repeat nothing. Throws `ABORTED` for a foreign
+ * token.
  */
 export function pageOf(volumes: VolumeRecord[], maxEntries: number, token: string): Page {
   if (maxEntries < 0) throw invalidArgument('max_entries must not be negative');

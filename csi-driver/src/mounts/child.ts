@@ -2,7 +2,6 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { type Clock, HearthError, systemClock } from '@hearth/common';
 
 export interface ChildOptions {
-  /** The child is killed after this time. */
   deadlineMs: number;
   /** Passed to the child as 3, 4, ... */
   descriptors?: number[];
@@ -19,8 +18,7 @@ export interface ChildOutcome {
 const longestMessage = 2048;
 
 /**
- * Runs a program without a shell and waits for its end, even after a kill, so that a caller keeps its locks while the
- * kernel works. Throws `Unsupported` for a missing program.
+ * Waits for the end even of a killed child, whose caller keeps its locks. Throws `Unsupported` for a missing program.
  */
 export async function runChild(program: string, args: string[], options: ChildOptions): Promise<ChildOutcome> {
   const child = spawn(program, args, {

@@ -18,8 +18,7 @@ export interface MountCalls {
   /** Later mounts over the source, or over its other binds, do not propagate to the target. */
   bind(source: string, target: string, restrictions: Restrictions): Promise<void>;
   /**
-   * Like `bind`, over a dead mount, which stays below: containers with HostToContainer see the new mount, and would
-   * miss a mount made after an unmount.
+   * Like `bind`, over a dead mount, which stays: containers with HostToContainer would miss a mount after an unmount.
    */
   bindOver(source: string, target: string, restrictions: Restrictions): Promise<void>;
   /**
@@ -27,25 +26,17 @@ export interface MountCalls {
    * container would start with the dead mount for good.
    */
   bar(target: string): Promise<void>;
-  /**
-   * True when the FUSE mount has lost its server, which is final. Asks in a child process; a mount that does not answer
-   * in time is not dead.
-   */
+  /** True when the FUSE mount has lost its server, which is final; false when it does not answer in time. */
   isDead(path: string): Promise<boolean>;
   /** Like `bind`, through an overlay without a writable layer, which stays read-only for good. */
   overlay(source: string, target: string, restrictions: Restrictions): Promise<void>;
   /** Mounts a tmpfs of at most 1 MiB, without programs and devices. `group` as in `replace`. */
   memory(target: string, group: number | undefined): Promise<void>;
-  /**
-   * Creates or replaces entries in a target of `memory` by rename(2), so that readers see old or new files. Readable by
-   * the group, or by every user without one. Follows no links.
-   */
+  /** Replaces entries in a target of `memory` by rename(2), readable by the group, or by all. Follows no links. */
   replace(target: string, entries: readonly FolderEntry[], group: number | undefined): Promise<void>;
-  /** Space in a target of `memory`. */
   space(target: string): Promise<Space>;
   /** Makes the mount read-only, without set-user-id programs and devices. */
   restrict(target: string, restrictions: Restrictions): Promise<void>;
-  /** Unmounts the topmost mount. */
   unmount(target: string): Promise<void>;
   /** Removes an empty directory, if present. */
   removeTarget(target: string): Promise<void>;
@@ -64,20 +55,16 @@ export interface Space {
 export interface MountEntry {
   id: number;
   parent: number;
-  /** `major:minor`. */
   device: string;
-  /** Such as `ext4`, `fuse.hearth`. */
   type: string;
   /** The directory of the file system at the mount point. */
   root: string;
   mountPoint: string;
   /** Options of this mount alone, such as `ro`, `nosuid`. */
   options: string[];
-  /** Options of the file system. */
   superOptions: string[];
 }
 
-/** Skips malformed lines. */
 export function parseMountInfo(text: Buffer): MountEntry[] {
   return text
     .toString('latin1')
@@ -92,7 +79,6 @@ export function mountAt(table: readonly MountEntry[], path: string): MountEntry 
   return stack.find((entry) => !stack.some((other) => other.parent === entry.id));
 }
 
-/** True when both mounts show the same directory. */
 export function showSame(a: MountEntry, b: MountEntry): boolean {
   return a.device === b.device && a.root === b.root;
 }
@@ -114,18 +100,12 @@ export function isRestricted(entry: MountEntry, { noexec }: { noexec: boolean })
   return ['ro', 'nosuid', 'nodev', ...(noexec ? ['noexec'] : [])].every((one) => entry.options.includes(one));
 }
 
-/**
- * True when no flag of the mount can allow writes: the file system is read-only, or the mount maps no owner
- * (mount_setattr(2), MOUNT_ATTR_IDMAP).
- */
+/** A read-only file system, or a mount without owners (mount_setattr(2), MOUNT_ATTR_IDMAP): no flag allows writes. */
 export function isWriteProtected(entry: MountEntry): boolean {
   return entry.superOptions.includes('ro') || entry.options.includes('idmapped');
 }
 
-/**
- * The mounts of this process. Before Linux 5.8 concurrent changes could hide entries of a large table, so this reads
- * until two readings agree, at most five times.
- */
+/** Reads until two readings agree: before Linux 5.8 concurrent changes could hide entries of a large table. */
 export async function readMountTable(): Promise<MountEntry[]> {
   let last = await readFile('/proc/self/mountinfo');
   for (let reading = 1; reading < 5; reading++) {

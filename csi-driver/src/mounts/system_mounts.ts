@@ -18,7 +18,6 @@ import { replaceEntries, TargetFolder } from './target_folder.ts';
 
 export interface SystemMountsOptions {
   kubeletDirectory: string;
-  /** For one run of mount or umount. */
   deadlineMs: number;
   logger: Logger;
   clock?: Clock;
@@ -87,10 +86,7 @@ export class SystemMounts implements MountCalls {
     return !outcome.late && outcome.code !== 0 && outcome.message.endsWith('not connected');
   }
 
-  /**
-   * An overlay needs two layers. The second is an empty tmpfs of its own: the deletion of a shared empty directory
-   * would empty the listings of all pods.
-   */
+  /** The second layer is a tmpfs of its own, since deleting a shared one would empty the listings of all pods. */
   async overlay(source: string, target: string, restrictions: Restrictions): Promise<void> {
     if (/[,:\\]/.test(source)) {
       throw failedPrecondition(

@@ -9,14 +9,10 @@ const O_PATH = 0o10000000;
 const folderFlags = O_PATH | constants.O_DIRECTORY | constants.O_NOFOLLOW;
 const longestPath = 4095;
 
-/**
- * One target: the open descriptor of its parent, and its name. Opens each step from the kubelet's directory without
- * following links, so no link can redirect it.
- */
+/** A target by its name and its parent's descriptor. No step from the kubelet's directory down follows a link. */
 export class TargetFolder implements AsyncDisposable {
   readonly #parent: FileHandle;
   readonly #name: string;
-  /** As mountinfo names it. */
   readonly realPath: string;
 
   private constructor(parent: FileHandle, name: string, realPath: string) {
@@ -47,7 +43,6 @@ export class TargetFolder implements AsyncDisposable {
     return new TargetFolder(folder, basename(inside), join(realRoot, inside));
   }
 
-  /** Valid while this object is open. */
   get #path(): string {
     return `${childPath(this.#parent.fd)}/${this.#name}`;
   }

@@ -64,10 +64,7 @@ export class LostMounts extends RecurringLook {
   }
 }
 
-/**
- * True when nobody listens on the socket. The kernel refuses connections to a holder's SOCK_SEQPACKET with EPROTOTYPE,
- * unseen by the holder.
- */
+/** The kernel refuses connections to a holder's SOCK_SEQPACKET with EPROTOTYPE, unseen by the holder. */
 async function isDeserted(path: string): Promise<boolean> {
   const reason = await knock(path, knockMs);
   return reason === 'ECONNREFUSED' || reason === 'ENOENT';

@@ -27,7 +27,6 @@ export interface Publication {
   target: string;
   choice: DatasetChoice;
   usage: Usage;
-  /** True when the kubelet mounts the volume read-only into containers. */
   readOnly: boolean;
   pod: PublishedRecord['pod'] | undefined;
 }
@@ -89,7 +88,6 @@ export class Publications {
     }
   }
 
-  /** Idempotent. */
   async unpublish(volume: string, target: string): Promise<void> {
     const { mounts, records, logger } = this.#parts;
     const record = await records.find(target);

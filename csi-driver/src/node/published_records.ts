@@ -7,13 +7,10 @@ const decimal = z
   .regex(/^\d{1,20}$/, 'a decimal number')
   .transform(BigInt);
 
-/** One publication, with the sizes of its manifest. */
 const publishedSchema = z.object({
-  /** `recordId` of the target. */
   id: z.string(),
   volume: z.string(),
   target: z.string(),
-  /** Its name at agents. */
   dataset: z.string(),
   manifest: z.string(),
   dataPath: z.string(),
@@ -35,13 +32,9 @@ const publishedSchema = z.object({
 });
 export type PublishedRecord = z.output<typeof publishedSchema>;
 
-/** The limit of `reboundBefore`. */
 const maxBefore = 15;
 
-/**
- * Records a rebinding, before the bind. Returns the same record for a retry. A bound file system keeps its device
- * number, so two completed rebindings never share one.
- */
+/** Called before the bind; returns the same record for a retry. Completed rebindings never share a device number. */
 export function withRebinding(record: PublishedRecord, { device }: { device: string }, now: Date): PublishedRecord {
   const { lostAt, ...kept } = record;
   const { reboundAt, reboundTo, reboundBefore = [] } = kept;
@@ -50,10 +43,7 @@ export function withRebinding(record: PublishedRecord, { device }: { device: str
   return { ...kept, reboundAt: now.toISOString(), reboundTo: device, reboundBefore: before };
 }
 
-/**
- * The files `<state>/<cluster>/published/<id>.json`. Each pins the named mount at the agent, so a record precedes its
- * mount and outlives it.
- */
+/** `<state>/<cluster>/published/<id>.json` pins its mount at the agent: it precedes the mount and outlives it. */
 export class PublishedRecords extends RecordFiles<PublishedRecord> {
   constructor(stateDirectory: string, logger: Logger) {
     super(stateDirectory, logger, 'published', publishedSchema);

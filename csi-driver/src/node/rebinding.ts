@@ -15,10 +15,7 @@ export type Remedy =
 
 const none: Remedy = { kind: 'none' };
 
-/**
- * `path`: the record's target in the table; `agentMounts`: the directory of the agent's mounts. Waits while the agent
- * has no mount of the revision. Views have no server.
- */
+/** `path`: the record's target in the table; `agentMounts`: the directory of the agent's mounts. */
 export function remedyOf(
   record: PublishedRecord,
   path: string,

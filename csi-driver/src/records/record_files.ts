@@ -8,15 +8,12 @@ import { CsiError } from '../csi_error.ts';
 import { listFolder } from '../list_folder.ts';
 import type { MountCalls } from '../mounts/index.ts';
 
-/** The common fields of records. */
 export interface TargetRecord {
-  /** `recordId` of the target. */
   id: string;
   volume: string;
   target: string;
 }
 
-/** The first 32 hexadecimal digits of the SHA-256 of the target path. */
 export function recordId(target: string): string {
   return createHash('sha256').update(target).digest('hex').slice(0, 32);
 }
@@ -48,7 +45,6 @@ export interface StoredRecord<T> {
   cluster: string;
   /** The name of the file, known for unreadable records, too. */
   id: string;
-  /** Undefined for an unreadable file. */
   record: T | undefined;
 }
 
@@ -59,10 +55,7 @@ const partial = '.partial';
 /** The format version. Readers ignore unknown fields, so a new field does not change it. */
 const format = 1;
 
-/**
- * The files `<state>/<cluster>/<folder>/<id>.json`, one for each target, with bigints as text. Concurrent calls must
- * differ in their target.
- */
+/** `<state>/<cluster>/<folder>/<id>.json`, one for each target. Concurrent calls must differ in their target. */
 export class RecordFiles<T extends TargetRecord> {
   readonly #stateDirectory: string;
   readonly #logger: Logger;
@@ -81,7 +74,6 @@ export class RecordFiles<T extends TargetRecord> {
     return (await this.locate(target))?.record;
   }
 
-  /** Like `find`, with the record's cluster. */
   async locate(target: string): Promise<{ cluster: string; record: T } | undefined> {
     const id = recordId(target);
     for (const cluster of await this.#clusters()) {

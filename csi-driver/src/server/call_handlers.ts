@@ -27,8 +27,8 @@ export class CallHandlers {
   }
 
   /**
-   * At the deadline, or when the caller cancels, aborts the signal and answers; the work keeps its locks until it ends.
-   * `quiet`: frequent calls, logged at debug.
+   * The deadline, or a cancelling caller, aborts the signal; the work keeps its locks until it ends. `quiet` logs at
+   * debug.
    */
   unary<Q, R>(
     name: string,

@@ -15,7 +15,6 @@ import type { CallHandlers } from './call_handlers.ts';
 
 export interface IdentityOptions {
   version: string;
-  /** True when the socket also offers the Controller service. */
   controller: boolean;
   ready: () => boolean;
 }
@@ -48,7 +47,6 @@ export class Identity {
 export interface CsiServices {
   identity: Identity;
   node: NodeService;
-  /** Undefined without the Controller service. */
   controller: ControllerService | undefined;
 }
 
@@ -75,7 +73,6 @@ type Answers<S extends Calls> = {
   ) => ReturnType<S[Name]['responseDeserialize']> | Promise<ReturnType<S[Name]['responseDeserialize']>>;
 };
 
-/** Frequent calls. */
 const quiet = new Set([
   'getPluginInfo',
   'getPluginCapabilities',

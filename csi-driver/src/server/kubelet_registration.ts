@@ -18,10 +18,8 @@ export interface KubeletRegistrationOptions {
 }
 
 /**
- * Registers the driver with the kubelet, which watches `plugins_registry`, asks each new socket there for name and
- * endpoint, and reports acceptance
- * (https://github.com/kubernetes/kubernetes/blob/master/pkg/kubelet/pluginmanager/pluginwatcher/README.md). A new
- * socket file is a new registration; its removal ends the registration.
+ * A new socket file in `plugins_registry` registers the driver, its removal unregisters
+ * (kubernetes/pkg/kubelet/pluginmanager/pluginwatcher/README.md).
  */
 export class KubeletRegistration {
   readonly #options: Required<KubeletRegistrationOptions>;

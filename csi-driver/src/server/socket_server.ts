@@ -4,9 +4,7 @@ import { type Clock, HearthError, type Logger, longestSocketPath, systemClock } 
 import { bindSocket } from '@hearth/common/grpc';
 
 export interface SocketServerOptions {
-  /** The Unix socket; its directory is created. */
   socket: string;
-  /** Adds the services to each new server. */
   services: (server: Server) => void;
   /** The pause between two checks of the socket file, ms. */
   watchMs: number;
@@ -14,9 +12,7 @@ export interface SocketServerOptions {
   clock?: Clock;
 }
 
-/**
- * gRPC on a Unix socket that only its owner may open. Creates a deleted socket file again, as nothing reports its loss.
- */
+/** gRPC on a Unix socket that only its owner may open. Creates a deleted socket file again. */
 export class SocketServer {
   readonly #options: Required<SocketServerOptions>;
   #server: Server | undefined;

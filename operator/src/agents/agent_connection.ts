@@ -18,7 +18,6 @@ export interface ClientIdentity {
   certificate: string;
   key: string;
   authorities: string;
-  /** The name in agents' certificates. */
   serverName: string;
 }
 
@@ -51,7 +50,6 @@ export class AgentConnection {
   readonly #connectMs: number;
   readonly #client: ReconnectingClient;
 
-  /** `connectMs`: the limit for connecting. */
   constructor(endpoint: AgentEndpoint, identity: ClientIdentity, connectMs: number) {
     this.node = endpoint.node;
     this.address = endpoint.address;
@@ -106,7 +104,6 @@ export class AgentConnection {
     }
   }
 
-  /** Lets running calls finish. */
   close(): void {
     this.#client.close();
   }

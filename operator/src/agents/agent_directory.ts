@@ -12,7 +12,6 @@ export class AgentDirectory implements Agents {
   readonly #pools = new Map<string, AgentPool>();
   readonly #listeners = new Set<StatusListener>();
 
-  /** `connectMs`: the limit for connecting to one agent. */
   constructor(logger: Logger, { connectMs = defaultConnectMs, clock = systemClock } = {}) {
     this.#options = { logger, connectMs, clock };
   }

@@ -14,7 +14,6 @@ import { clusterStatus, statusIntervalMs } from './agents.ts';
 
 const callDeadlineMs = 10_000;
 const streamDeadlineMs = 60_000;
-/** Agents that one call tries. */
 const maxTries = 3;
 const firstPauseMs = 250;
 const longestPauseMs = 10_000;
@@ -29,10 +28,7 @@ export interface AgentPoolOptions {
   onStatus: (before: ClusterStatus | undefined, after: ClusterStatus | undefined) => void;
 }
 
-/**
- * The agents of one cluster: a connection to each used agent, and one status stream, which moves between agents with
- * growing pauses while none answers.
- */
+/** Connections to one cluster's agents, and a status stream that moves between agents with growing pauses. */
 export class AgentPool implements ClusterAgents {
   readonly cluster: string;
   readonly #options: AgentPoolOptions;
@@ -192,7 +188,6 @@ export class AgentPool implements ClusterAgents {
     return made;
   }
 
-  /** Follows the status stream until the pool is closed. */
   async #follow(): Promise<void> {
     let failures = 0;
     let failed: string | undefined;

@@ -21,7 +21,6 @@ export interface CallOptions {
   feature?: string;
 }
 
-/** The last report of a cluster's agents. */
 export interface ClusterStatus {
   /** By `Clock.now`, ms. */
   receivedAt: number;
@@ -35,10 +34,7 @@ export interface ClusterStatus {
   apiDifferences: readonly string[];
 }
 
-/**
- * The control API of one StorageCluster's agents. Throws HearthError with the agent's code and message, or
- * `Unavailable` with the reason of the last attempt.
- */
+/** Throws HearthError with the agent's code, or `Unavailable` with the reason of the last attempt. */
 export interface ClusterAgents {
   readonly cluster: string;
   /** Undefined before the first report since the start. */
@@ -65,8 +61,7 @@ export interface Agents {
   /** Undefined for an unknown StorageCluster, or one without certificates. */
   get(cluster: string): ClusterAgents | undefined;
   /**
-   * Called after each status message, at most every 2 s for a cluster; `after` is undefined for a removed cluster.
-   * Returns the function that ends the subscription.
+   * Called after each report, every 2 s at most; `after` is undefined for a removed cluster. Returns an unsubscriber.
    */
   onChange(listener: StatusListener): () => void;
 }
@@ -87,12 +82,10 @@ export function clusterStatus(message: GetStatusResponse, receivedAt: number): C
   };
 }
 
-/** Sorted names of nodes whose agents lack a feature. */
 export function nodesWithout({ nodes }: Pick<ClusterStatus, 'nodes'>, feature: string): string[] {
   return [...nodes.values()].flatMap(({ node, apiFeatures }) => (apiFeatures.includes(feature) ? [] : [node])).sort();
 }
 
-/** True when the same nodes lack the feature. */
 export function sameNodesWithout(
   before: ClusterStatus | undefined,
   after: ClusterStatus | undefined,
@@ -102,10 +95,7 @@ export function sameNodesWithout(
   return isDeepStrictEqual(was, is);
 }
 
-/**
- * The least time between two reports. Their size grows with agents and Datasets, so large clusters report less often,
- * ms.
- */
+/** Reports grow with agents and Datasets, so large clusters report less often. */
 export function statusIntervalMs(agents: number): number {
   return Math.min(15_000, Math.max(2_000, agents * 50));
 }

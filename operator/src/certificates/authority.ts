@@ -9,7 +9,6 @@ export interface CertificateAndKey {
 }
 
 export interface LeafRequest {
-  /** Informational. */
   commonName: string;
   /** DNS names, which the peer checks. */
   names: readonly string[];

@@ -9,7 +9,6 @@ export interface PlannedSecret {
   role: SecretRole;
   type: 'Opaque' | 'kubernetes.io/tls';
   texts: SecretTexts;
-  /** Why the Secret is written, as the end of a sentence. */
   reason: string;
 }
 
@@ -18,9 +17,7 @@ export interface CertificatePlan {
   write: PlannedSecret[];
   /** The contents of every role after all writes. */
   texts: Record<SecretRole, SecretTexts>;
-  /** The earliest renewal. */
   renewAt: Date;
-  /** The earliest expiry, without renewals. */
   expiresAt: Date;
 }
 
@@ -48,10 +45,7 @@ function leafRequest(role: (typeof leafRoles)[number], { cluster, peers }: Certi
   }
 }
 
-/**
- * Issues missing, damaged, expiring or foreign certificates and keeps the others, so a second plan writes nothing. A
- * former authority stays in the bundle until it expires, for agents that have not reloaded.
- */
+/** Replaces missing, damaged, expiring or foreign certificates. A former authority stays trusted until it expires. */
 export async function planCertificates(
   subject: CertificateSubject,
   observed: Partial<Record<SecretRole, SecretTexts>>,

@@ -3,7 +3,6 @@ import type { CertificateAndKey, LeafRequest } from './authority.ts';
 
 const renewAfter = 2 / 3;
 
-/** Undefined for invalid text. */
 export function renewalTime(certificate: string): Date | undefined {
   const parsed = parse(certificate);
   if (parsed === undefined) return undefined;
@@ -43,7 +42,6 @@ export function leafFault(
   return ageFault(certificate, now);
 }
 
-/** Unexpired certificates of a bundle. */
 export function unexpired(bundle: string, now: Date): string[] {
   const blocks = bundle.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g) ?? [];
   return blocks

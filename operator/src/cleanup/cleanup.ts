@@ -22,9 +22,7 @@ export interface CleanupOptions {
   logger: Logger;
   /** Proceed while pods mount volumes, which then cannot end until the driver is back. */
   force: boolean;
-  /** Limit for agents, and then for holders, ms. */
   timeoutMs: number;
-  /** Limit for the whole cleanup, ms. */
   deadlineMs: number;
   signal: AbortSignal;
   clock?: Clock;
@@ -162,10 +160,7 @@ async function openGates({ api, signal, logger }: CleanupOptions): Promise<void>
   }
 }
 
-/**
- * Throws `InUse` while pods mount volumes: the kubelet needs csi-node to unmount, so deleted pods would stay
- * Terminating or leave their mounts behind.
- */
+/** Without csi-node the kubelet cannot unmount, so deleted pods would stay Terminating or leave their mounts behind. */
 async function refuseWhileMounted(api: Pick<KubernetesClient, 'list'>, signal: AbortSignal): Promise<void> {
   const mounting = await mountingPods(api, signal);
   if (mounting.length === 0) return;

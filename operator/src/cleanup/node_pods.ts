@@ -18,10 +18,7 @@ export interface NodePodsOptions {
   clock?: Clock;
 }
 
-/**
- * Deletes the DaemonSets of agents or holders and waits up to `timeMs` for the end of their pods. `DeadlineExceeded`
- * names remaining pods; ignores pods on nodes that are not ready.
- */
+/** `DeadlineExceeded` names pods that remain after `timeMs`; ignores pods on nodes that are not ready. */
 export async function removeFromNodes(
   options: NodePodsOptions,
   component: 'agent' | 'holder',

@@ -50,9 +50,7 @@ export type Assessment =
       running: Attempt['running'];
       /** Why agents cannot list; undefined when they can. */
       waits: { reason: AwaitedReason; message: string } | undefined;
-      /** The error of the last listing. */
       failure: { code: ErrorCode; message: string } | undefined;
-      /** The last successful listing. */
       refreshedAt: number | undefined;
     };
 
@@ -113,7 +111,6 @@ export function conditionOf(dataset: Dataset, type: string): Condition | undefin
   return dataset.status?.conditions?.find((one) => one.type === type);
 }
 
-/** True when the condition holds for the present spec. */
 function holdsNow(dataset: Dataset, type: string): boolean {
   const condition = conditionOf(dataset, type);
   return condition?.status === 'True' && condition.observedGeneration === dataset.metadata.generation;
@@ -233,10 +230,7 @@ function waitsForUpgrade({ spec }: Dataset, { agents }: ObservedDataset): Assess
   return forLayout ?? ((spec.mirrors ?? []).length > 0 ? waitsFor(withoutMirrors, 'no mirrors') : undefined);
 }
 
-/**
- * The agents' report, or the result of the last listing until agents must have learned of it. Agents that then still
- * lack the dataset have a new store.
- */
+/** The result of a listing stands until agents must have learned of it. Agents without the dataset have a new store. */
 function presentOf({ agents, now }: ObservedDataset, listed: { dataset: AgentDataset; at: number } | undefined) {
   const reported = agents?.dataset;
   if (listed === undefined || now >= listed.at + settleMs) return { present: reported, settlesAt: undefined };

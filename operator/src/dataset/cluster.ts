@@ -12,10 +12,7 @@ export type ClusterChoice =
   /** The spec names another cluster than the one that caches the Dataset. */
   | { kind: 'moved'; from: string; to: string };
 
-/**
- * The named StorageCluster, else the only one. A Dataset without a reference stays with `present` when a second
- * StorageCluster appears.
- */
+/** A Dataset without a reference stays with `present` when a second StorageCluster appears. */
 export function chooseCluster(
   named: string | undefined,
   present: string | undefined,

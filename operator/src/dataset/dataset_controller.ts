@@ -26,9 +26,7 @@ export interface DatasetControllerOptions {
   agents: Agents;
   datasets: Source<Dataset>;
   clusters: Source<StorageCluster>;
-  /** The uses come from `usesOfVolume`. */
   volumes: Source<{ uses: Uses } | undefined>;
-  /** Projected by `usesOfPod`. */
   pods: Source<Uses>;
   nodes: Pick<Source<unknown>, 'keys' | 'synced'>;
   events: Pick<EventRecorder, 'eventFor'>;

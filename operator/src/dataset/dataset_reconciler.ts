@@ -45,10 +45,8 @@ type SecretsView = Pick<ObservedDataset, 'secret' | 'secretStaleInMs' | 'unusabl
 /** A fallback: the end of a use starts a pass, ms. */
 const inUseMs = 60_000;
 const maxClaimsListed = 10;
-/** The least time between two writes of changing figures, ms. */
 const figuresMs = 5_000;
 
-/** Registers Datasets at the agents of their clusters, and reports their state. */
 export class DatasetReconciler implements ObjectReconciler<Dataset, ObservedDataset, DatasetAction> {
   readonly type: ResourceType<Dataset> = datasets;
   readonly progressReasons = ['Listing', 'AgentsUnavailable', 'AgentsTooOld'];
@@ -137,7 +135,6 @@ export class DatasetReconciler implements ObjectReconciler<Dataset, ObservedData
     return 'done';
   }
 
-  /** Agents may have lost the credentials; the next pass sends them again. */
   credentialsLost(key: string): void {
     const sent = this.#sent.get(key);
     if (sent !== undefined) this.#sent.set(key, { ...sent, at: 0 });

@@ -20,7 +20,6 @@ export function figuresOf({ revision, manifest, files, bytes, warnings }: AgentD
   };
 }
 
-/** The changing figures: residency of the bytes. */
 export function residencyOf({ bytes, residency }: AgentDataset) {
   const nodes = residency
     .filter(({ residentBytes }) => residentBytes > 0n)
@@ -50,10 +49,7 @@ function count(value: bigint): number {
   return Number(value > BigInt(Number.MAX_SAFE_INTEGER) ? BigInt(Number.MAX_SAFE_INTEGER) : value);
 }
 
-/**
- * True when no shown figure differs. Compares by hand, since hundreds of Datasets on hundreds of nodes make this call
- * frequent and large.
- */
+/** Written out for speed: hundreds of Datasets on hundreds of nodes are compared after each report. */
 export function isSameReport(a: AgentDataset | undefined, b: AgentDataset | undefined): boolean {
   if (a === undefined || b === undefined) return a === b;
   return (
@@ -82,7 +78,6 @@ function sameSources(a: readonly string[], b: readonly string[]): boolean {
   return a.length === b.length && a.every((text, index) => placeOf(text) === placeOf(b[index] ?? ''));
 }
 
-/** The changing figures of a status, as one text. */
 export function writtenFigures({ status }: Dataset): string {
   const { residentBytes, percent, nodes, residency, conditions } = status ?? {};
   const listing = conditions?.find((one) => one.type === 'Ready' && one.reason === 'Listing')?.message;

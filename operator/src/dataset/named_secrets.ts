@@ -4,7 +4,6 @@ import { credentialsOf, type SecretReading } from '../secrets/index.ts';
 import type { SecretView } from './observation.ts';
 import { mirrorOf, noCredentials } from './registration.ts';
 
-/** A Secret of a Dataset's source or mirror. */
 export interface NamedSecret {
   name: string;
   kind: SourceKind;
@@ -12,7 +11,6 @@ export interface NamedSecret {
   mirror: DatasetMirror | undefined;
 }
 
-/** The source's Secret first. */
 export function namedSecrets({ source, secretRef, mirrors = [] }: DatasetSpec): NamedSecret[] {
   const first = secretRef === undefined ? [] : [{ name: secretRef.name, kind: sourceKind(source), mirror: undefined }];
   const others = mirrors.flatMap((mirror): NamedSecret[] =>
@@ -26,14 +24,10 @@ export interface UnusableSecret extends NamedSecret {
   view: Exclude<SecretView, { kind: 'found' }>;
 }
 
-/**
- * The source's Secret, or all credentials together once it is found or absent. A mirror with an unusable Secret stays
- * in the list without credentials, so that agents read it under no other identity.
- */
+/** A mirror with an unusable Secret stays without credentials, so that agents read it under no other identity. */
 export function joinSecrets(readings: readonly (NamedSecret & { reading: SecretReading })[]): {
   view: SecretView;
   unusable: readonly UnusableSecret[];
-  /** The Secret that is temporarily unreadable. */
   unavailable?: string;
 } {
   let first: Credentials = Credentials.fromPartial(noCredentials);

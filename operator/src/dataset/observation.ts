@@ -9,9 +9,7 @@ export interface AgentsView {
   /** False while no agent answers; the rest is the last report. */
   connected: boolean;
   dataset: AgentDataset | undefined;
-  /** Nodes whose agents do not support mirrors. */
   withoutMirrors?: readonly string[];
-  /** Nodes whose agents ignore the layout of a hub. */
   withoutHubLayout?: readonly string[];
   /** True when every agent would drop credentials of mirrors. */
   noneTakesMirrors?: boolean;
@@ -28,9 +26,7 @@ export interface ObservedDataset {
   /** The Secret that `unavailable` is about; absent for the source's. */
   unavailableSecret?: string;
   unusableSecrets?: readonly UnusableSecret[];
-  /** Time until the next read of the Secret, ms. */
   secretStaleInMs: number;
-  /** The command that allows the operator to read the Secret. */
   grantCommand: string;
   /** Undefined before the first answer. */
   agents: AgentsView | undefined;

@@ -7,15 +7,12 @@ import { credentialsDigest, noCredentials, type Registration, withoutMirrors } f
 export type DatasetAction =
   /** Has agents list the origin in the background. */
   | { kind: 'list'; registration: Registration }
-  /** Updates the credentials of a known dataset. */
   | { kind: 'sendCredentials'; registration: Registration }
   | { kind: 'event'; type: 'Normal' | 'Warning'; reason: string; message: string }
-  /** Ends a running listing. */
   | { kind: 'abort' };
 
 /** Agents forget credentials when all restart, so the operator sends them again after this time, ms. */
 export const resendMs = 300_000;
-/** The retry after a refusal, ms. */
 const refusedMs = 10_000;
 
 export function plan(dataset: Dataset, observed: ObservedDataset): DatasetAction[] {

@@ -3,10 +3,8 @@ import { HearthError } from '@hearth/common';
 import { Credentials, Source } from '@hearth/common/generated/hearth/v1/control.ts';
 import type { DatasetMirror, DatasetSource, DatasetSpec } from '@hearth/common/resources';
 
-/** The part of a Dataset that agents get. */
 export interface Registration {
   cluster: string;
-  /** `NAMESPACE.NAME` */
   name: string;
   source: Source;
   include: readonly string[];
@@ -15,9 +13,7 @@ export interface Registration {
   credentials: Credentials | undefined;
 }
 
-/** Feature of agents that support mirrors and their credentials. */
 export const mirrorsFeature = 'mirrors';
-/** Feature of agents that support the layout of a hub cache. */
 export const hubLayoutFeature = 'hub-layout';
 
 export const noCredentials: Credentials = { token: '', accessKeyId: '', secretAccessKey: '', sessionToken: '' };
@@ -73,10 +69,7 @@ function kindOf({ s3, http, hub, directory, selfTest }: DatasetSource & DatasetM
   throw new HearthError('InvalidArgument', 'the source has no kind that this operator knows; update the operator');
 }
 
-/**
- * Why a cluster with these prefixes may not read the source; undefined when it may. Agents refuse symlinks that leave a
- * prefix.
- */
+/** Undefined when a cluster with these prefixes may read the source. Agents refuse symlinks that leave a prefix. */
 export function refuseDirectory(
   source: DatasetSource | DatasetMirror,
   prefixes: readonly string[],

@@ -11,9 +11,7 @@ export interface RemovalOptions {
   now(): number;
   /** A deletion ends after this time without agents, ms. */
   timeoutMs: number;
-  /**
-   * The same for agents that report a use without any claim or pod, such as mounts of a lost node. Default: an hour.
-   */
+  /** The same while agents report a use, such as mounts of a lost node. Default: an hour. */
   inUseTimeoutMs?: number;
 }
 
@@ -31,10 +29,8 @@ const soonMs = 30_000;
 const unreachableMs = 15_000;
 const longestInUseMs = 3_600_000;
 
-/** Removes deleted Datasets from the agents. */
 export class Removal {
   readonly #options: RemovalOptions;
-  /** Since when agents do not answer, by uid. */
   readonly #waiting = new Map<string, number>();
   /** Since when agents report a use, by uid. */
   readonly #inUse = new Map<string, number>();

@@ -11,9 +11,7 @@ import {
   type Registration,
 } from './registration.ts';
 
-/** The last listing of an origin by this operator. */
 export interface Attempt {
-  /** See `choiceOf` and `credentialsDigest`. */
   choice: string;
   credentials: string;
   running: { filesListed: bigint; bytesListed: bigint } | undefined;
@@ -25,7 +23,6 @@ export interface Failure {
   kind: 'failed';
   error: HearthError;
   at: number;
-  /** Consecutive failures. */
   failures: number;
 }
 
@@ -34,11 +31,9 @@ export interface ResolutionsOptions {
   changed(key: string): void;
   logger: Logger;
   now(): number;
-  /** Limit of concurrent listings; see ListingPlaces. */
   maxConcurrent: number;
 }
 
-/** The largest origins take minutes. */
 const longestMs = 2 * 3_600_000;
 const removalMs = 60_000;
 
@@ -75,7 +70,6 @@ export class Resolutions {
     void this.#run(key, registration, stop.signal);
   }
 
-  /** Aborts the listing and forgets earlier results. */
   forget(key: string): void {
     this.#stops.get(key)?.abort();
     this.#stops.delete(key);
@@ -167,8 +161,8 @@ function featureOf({ mirrors, kind }: Source): string | undefined {
 }
 
 /**
- * A counting semaphore. One namespace has at most three quarters of the places, so that endless listings do not block
- * other tenants.
+ * A semaphore in which one namespace has at most three quarters of the places, lest endless listings block other
+ * tenants.
  */
 export class ListingPlaces {
   readonly #perNamespace: number;

@@ -160,7 +160,6 @@ function credentialsCondition(dataset: Dataset, assessment: Assessment, observed
   return [condition(type, 'True', 'Found', `the operator found the credentials in the ${what} ${names.join(', ')}`)];
 }
 
-/** Only for Datasets with mirrors. */
 function sourcesCondition(dataset: Dataset, present: AgentDataset | undefined): ConditionState[] {
   if ((dataset.spec.mirrors ?? []).length === 0) return [];
   const type = 'AllSourcesUsed';
@@ -173,7 +172,6 @@ function sourcesCondition(dataset: Dataset, present: AgentDataset | undefined): 
   return [condition(type, 'False', 'SourceAside', `agents read from other sources; ${aside.join('; ')}`)];
 }
 
-/** Only for Datasets with a refresh interval. */
 function refreshedCondition(dataset: Dataset, assessment: Assessment): ConditionState[] {
   const { refresh } = dataset.spec;
   if (refresh === undefined) return [];

@@ -14,10 +14,7 @@ export type Uses = ReadonlyMap<string, DatasetUser>;
 
 const none: Uses = new Map();
 
-/**
- * A volume uses its Dataset while bound, and from its creation for a claim. A released volume, or one without a claim,
- * does not.
- */
+/** True from a volume's creation for a claim until its release. */
 export function usesOfVolume(volume: PersistentVolume): Uses {
   const { metadata, spec, status } = volume;
   const dataset = datasetOfVolume(volume);
@@ -43,12 +40,10 @@ export function usesOfPod(pod: Pod): Uses {
   return new Map(names.map((name) => [`${namespace}/${name}`, user]));
 }
 
-/** The users of each Dataset, updated by reflectors with the projections above. */
 export class DatasetUsers {
   readonly #users = new Map<string, Map<string, DatasetUser>>();
   readonly #changed: (dataset: string) => void;
 
-  /** `changed` is called with the key of a Dataset whose users changed. */
   constructor(changed: (dataset: string) => void) {
     this.#changed = changed;
   }
@@ -70,7 +65,6 @@ export class DatasetUsers {
     }
   }
 
-  /** In a stable order. */
   of(dataset: string): DatasetUser[] {
     const users = [...(this.#users.get(dataset)?.values() ?? [])];
     return users.sort((a, b) => (a.kind + a.key < b.kind + b.key ? -1 : 1));

@@ -2,7 +2,6 @@ import { type Dataset, type Gate, gate, gateAnnotations, gateModes, parseDuratio
 
 export interface GateChoice {
   gate: Gate;
-  /** Sentences about invalid annotations, for the creator of the pod. */
   warnings: string[];
 }
 

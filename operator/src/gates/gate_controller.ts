@@ -21,7 +21,6 @@ export interface GateControllerOptions
 /** Each pass reads all pods of a group, so a large group gathers more events first, ms a pod. */
 const gatherMsPerPod = 0.2;
 
-/** Gated pods, group by group, for one term of the leader. */
 export class GateController {
   readonly #options: GateControllerOptions;
   readonly #queue = new WorkQueue({ firstDelayMs: 100, longestDelayMs: 10_000, ratePerSecond: 100, burst: 500 });
@@ -46,7 +45,6 @@ export class GateController {
     return this.#statuses;
   }
 
-  /** Runs until the signal aborts. The reflectors must run already. */
   async run(signal: AbortSignal): Promise<void> {
     const { pods, nodes, claims, volumes, datasets, preloads, readiness, logger } = this.#options;
     const { clock = systemClock } = this.#options;

@@ -3,7 +3,6 @@ import { type Release, releases, warmReasons } from './group_action.ts';
 
 export interface ReleasedGroup {
   reason: Release;
-  /** Seconds that each pod waited. */
   waited: readonly number[];
   /** Bytes that the first plan found on its nodes, and bytes that agents then fetched. */
   presentBytes: number;
@@ -18,7 +17,6 @@ export class GateMetrics {
   readonly #present: Counter;
   readonly #brought: Counter;
 
-  /** `waiting` counts the gated pods. */
   constructor(registry: Registry, waiting: () => number) {
     const registers = [registry];
     this.#wait = new Histogram({

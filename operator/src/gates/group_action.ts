@@ -5,7 +5,6 @@ import type { Wanted } from './planning_queue.ts';
 
 export interface Waiting {
   kind: 'wait';
-  /** The event that the pods wait for, as a sentence. */
   message: string;
 }
 
@@ -31,13 +30,12 @@ export type GroupAction =
   /** `notify` lists the pods that get an event. */
   | (Waiting & { notify: readonly GatedMember[] })
   | (Releasing & { pods: readonly GatedMember[] })
-  /** No pod waits. */
   | { kind: 'idle' }
   /** The group has no pods. `gone`: the CachePreload is deleted, too. */
   | { kind: 'forget'; gone: boolean }
   | { kind: 'deletePreload'; preload: CachePreload };
 
-/** What one leader remembers of a group. */
+/** A leader's memory of a group. */
 export interface GroupState {
   /** Uids of pods with open gates that the watch still shows as gated. */
   readonly open: Set<string>;
@@ -45,13 +43,11 @@ export interface GroupState {
   withdrawnAt?: number | undefined;
   /** Clock time; undefined while the group has pods. */
   emptySince?: number | undefined;
-  /** The last event, without figures. */
   reported?: string | undefined;
   /** Why the API server refuses its CachePreload; cleared by the release of its pods. */
   refused?: string | undefined;
   /** Why the API server refuses the planned nodes; cleared by a successful write. */
   nodesRefused?: string | undefined;
-  /** Clock time. */
   nodesWrittenAt?: number | undefined;
 }
 
@@ -70,7 +66,6 @@ export const releases = [
   'NoDataset',
   /** The gates of the Datasets were removed. */
   'Off',
-  /** The CachePreload was deleted. */
   'Withdrawn',
   'NoPlan',
 ] as const;

@@ -4,15 +4,12 @@ import type { GatedMember } from './groups.ts';
 import type { Known } from './pod_datasets.ts';
 import { type Missing, podDatasets } from './pod_datasets.ts';
 
-/** The combined requirements of a group's gated pods. */
 export interface GroupFacts {
   gate: Gate;
-  /** By key, sorted. */
   datasets: ReadonlyMap<string, Dataset>;
   missing: Missing[];
   /** Keys of Datasets that some volume mounts in a revision other than the present one. */
   former: ReadonlySet<string>;
-  /** Pods that also mount volumes of other drivers. */
   foreign: ReadonlySet<string>;
   /** Creation of the oldest pod, and the end of its gate, milliseconds since the epoch. */
   since: number;
@@ -21,7 +18,6 @@ export interface GroupFacts {
   objects: ReadonlySet<string>;
 }
 
-/** Pure, except for reads of `known`. */
 export function groupFacts(pods: readonly GatedMember[], known: Known): GroupFacts {
   const objects = new Set<string>();
   const recorded = (kind: Missing['kind'], key: string) => {
@@ -87,17 +83,13 @@ export function describeUnready(datasets: ReadonlyMap<string, Dataset>): string 
     .join('; ');
 }
 
-/**
- * True when the status describes other revisions or Datasets than the pods will mount, as after a plan for earlier
- * pods.
- */
+/** True when the status describes other revisions or Datasets than the pods will mount. */
 export function isOutdated(preload: CachePreload | undefined, datasets: ReadonlyMap<string, Dataset>): boolean {
   const reported = new Map(preload?.status?.revisions?.map(({ dataset, manifest }) => [dataset, manifest]));
   if (reported.size === 0) return false;
   return [...datasets.values()].some(({ metadata, status }) => reported.get(metadata.name) !== status?.manifest);
 }
 
-/** Undefined until the Dataset has a StorageCluster. */
 export function clusterOf({ spec, status }: Dataset): string | undefined {
   return status?.cluster ?? spec.clusterRef?.name;
 }

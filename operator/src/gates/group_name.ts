@@ -6,7 +6,6 @@ import { canonical } from '../kubernetes/index.ts';
 /** With a dash and ten digits the name is a DNS label. */
 const longestWord = 52;
 
-/** Undefined for a pod without a controller. */
 export function controllerOf(pod: Pick<Pod, 'metadata'>): OwnerReference | undefined {
   return pod.metadata?.ownerReferences?.find(({ controller }) => controller);
 }
@@ -24,7 +23,6 @@ export function preloadName(pod: Pick<Pod, 'metadata' | 'spec'>, namespace: stri
   return nameOf(name ?? generateName ?? 'pod', ['pod', random]);
 }
 
-/** Describes the group for people. */
 export function groupWords(pod: Pick<Pod, 'metadata'>): string {
   const label = pod.metadata?.labels?.[podGroupLabel];
   if (label) return `pod group ${label}`;
@@ -42,10 +40,7 @@ function nameOf(word: string, key: readonly unknown[]): string {
   return start === '' ? digits : `${start}-${digits}`;
 }
 
-/**
- * The fields that decide where a pod can run and how it waits. Volumes and host names differ among the pods of one
- * StatefulSet or indexed Job.
- */
+/** Decides where a pod can run and how it waits. Volumes and host names differ among pods of one controller. */
 function templateOf({ metadata, spec }: Pick<Pod, 'metadata' | 'spec'>): unknown {
   const containers = (list: NonNullable<Pod['spec']>['containers'] | undefined) =>
     (list ?? []).map(({ resources, ports, restartPolicy }) => [

@@ -15,7 +15,6 @@ export interface ObservedGroup {
   key: string;
   now: number;
   pods: readonly GatedMember[];
-  /** Undefined when no pod waits. */
   facts: GroupFacts | undefined;
   /** Time without any pods, ms; undefined while the group has pods. */
   emptyMs: number | undefined;
@@ -33,7 +32,6 @@ export interface ObservedGroup {
   /** True while the watch shows gated pods. */
   holds: boolean;
   nodesAgeMs: number;
-  /** The label kubernetes.io/hostname of a node. */
   hostname: (node: string) => string | undefined;
 }
 
@@ -47,7 +45,6 @@ const quietMs = 2_000;
 const msPerNode = 10;
 const minPauseMs = 1_000;
 
-/** Pure. */
 export function planGroup(observed: ObservedGroup): GroupAction[] {
   const { facts, now } = observed;
   if (facts === undefined) return [...nodesOf(observed), ...restOf(observed)];
@@ -76,7 +73,6 @@ function restOf({ emptyMs, preload }: ObservedGroup): GroupAction[] {
   return [forget, left > 0 ? { kind: 'requeueAfter', ms: left } : { kind: 'deletePreload', preload }];
 }
 
-/** Immediate while pods wait for the bytes. */
 function nodesOf({ preload, nodes, holds, nodesAgeMs }: ObservedGroup): GroupAction[] {
   if (nodes === undefined || !isOurs(preload)) return [];
   const change = nodesChange(preload, nodes, { inOrder: holds });
@@ -182,7 +178,6 @@ function preloadOf({ key, pods, preload }: ObservedGroup, { gate, datasets }: Gr
   return change === undefined ? [] : [{ kind: 'patchPreload', change }];
 }
 
-/** The planned nodes, with their last written percentages. */
 function formerNodes(preload: CachePreload): { name: string; percent: number }[] {
   const written = new Map(preload.status?.nodes?.map(({ name, percent }) => [name, percent]));
   return plannedNodesOf(preload).map((name) => ({ name, percent: written.get(name) ?? 0 }));

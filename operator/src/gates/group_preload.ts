@@ -15,7 +15,6 @@ const maxOwners = 50;
 
 const component = 'gate';
 
-/** True for a CachePreload that the operator created for a group of pods. */
 export function isOfGate({ metadata, spec }: CachePreload): boolean {
   return metadata.labels?.[componentLabel] === component && spec.placement.gatedPods !== undefined;
 }
@@ -38,15 +37,11 @@ export function newPreload(
       finalizers: [finalizerName],
       ownerReferences: ownersOf(pods, []),
     },
-    // The API server adds the defaults.
     spec: spec as CachePreload['spec'],
   };
 }
 
-/**
- * Pure. A merge patch for the observed version; undefined when nothing changes. Keeps present owners, since the pods of
- * a group may come one after another.
- */
+/** Pure. Undefined when nothing changes. Keeps present owners, since the pods of a group may come one after another. */
 export function preloadChange(
   { metadata }: CachePreload,
   pods: readonly GatedMember[],

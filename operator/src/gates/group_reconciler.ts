@@ -42,7 +42,6 @@ export interface GroupReconcilerOptions {
   metrics: GateMetrics;
   logger: Logger;
   clock: Clock;
-  /** Starts another pass after exactly this time, ms. */
   requeueAfter: (key: string, ms: number) => void;
 }
 
@@ -245,7 +244,6 @@ export class GroupReconciler implements Reconciler<string, ObservedGroup, GroupA
     const { namespace = '' } = splitKey(key);
     const names = pods.map(({ name }) => name);
     const state = this.#state(key);
-    // The next pods try the write again.
     state.refused = undefined;
     planning.released(key, namespace, names);
     statuses.setReason(key, `each pod ${message}`);
@@ -266,7 +264,6 @@ export class GroupReconciler implements Reconciler<string, ObservedGroup, GroupA
     if (failed !== undefined) throw HearthError.from(failed.reason);
   }
 
-  /** Returns the seconds that each released pod waited. */
   #reportReleased(
     pods: readonly GatedMember[],
     results: readonly PromiseSettledResult<boolean>[],

@@ -7,7 +7,6 @@ import type { PlanningQueue } from './planning_queue.ts';
 export class GroupStatuses implements PodGroupStatuses {
   readonly #groups: Groups;
   readonly #planning: Pick<PlanningQueue, 'lastPlan'>;
-  /** Reasons of releases, by group. */
   readonly #reasons = new Map<string, string>();
   readonly #reported = new Map<string, PodGroupStatus | undefined>();
   readonly #listeners = new Set<(key: string) => void>();
@@ -25,10 +24,7 @@ export class GroupStatuses implements PodGroupStatuses {
     return { reason: reason ?? '', waiting, released: members.length - waiting };
   }
 
-  /**
-   * The planned nodes while pods are unbound, and the nodes of bound pods. Undefined keeps the written list, as for
-   * pods that a former leader released.
-   */
+  /** The plan's nodes for unbound pods, and the nodes of bound pods. Undefined keeps the written list. */
   nodes(key: string): readonly string[] | undefined {
     const { members, plan, unbound } = this.#pods(key);
     if (members.length === 0 || (unbound && plan === undefined)) return undefined;
@@ -52,12 +48,10 @@ export class GroupStatuses implements PodGroupStatuses {
     this.#reasons.set(key, words);
   }
 
-  /** Called when pods of the group wait again. */
   clearReason(key: string): void {
     if (this.#reasons.delete(key)) this.look(key);
   }
 
-  /** Notifies the listeners of a change. */
   look(key: string): void {
     const now = this.of(key);
     if (isDeepStrictEqual(now, this.#reported.get(key))) return;

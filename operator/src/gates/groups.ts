@@ -10,7 +10,6 @@ export class Groups {
   readonly #groups = new Map<string, Members>();
   readonly #changed: (key: string) => void;
 
-  /** `changed` is called with the key of a group whose pods changed. */
   constructor(changed: (key: string) => void) {
     this.#changed = changed;
   }
@@ -35,13 +34,11 @@ export class Groups {
     return this.#groups.get(key)?.size ?? 0;
   }
 
-  /** Oldest first. */
   members(key: string): Member[] {
     const members = [...(this.#groups.get(key)?.values() ?? [])];
     return members.sort((a, b) => a.createdAt - b.createdAt || (a.name < b.name ? -1 : 1));
   }
 
-  /** Gated members that are not being deleted. */
   gated(key: string): GatedMember[] {
     return this.members(key).filter((member): member is GatedMember => member.gated !== undefined && !member.deleting);
   }

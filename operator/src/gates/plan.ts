@@ -1,7 +1,6 @@
 import type { AffinityPlan, GroupPlan, ReleaseReason, RunningPod } from '../planner/index.ts';
 import type { UnplannedGroup } from './pod_group.ts';
 
-/** Bytes on a planned node, and bytes to fetch. */
 export interface PlanBytes {
   presentBytes: number;
   missingBytes: number;
@@ -9,14 +8,12 @@ export interface PlanBytes {
 
 /** The plan for all pods of a group. Maps are keyed by pod name, `bytes` by node. */
 export type Plan = {
-  /** The planned pods. */
   pods: ReadonlySet<string>;
   message: string;
 } & (
   | { kind: 'release'; reason: ReleaseReason }
   | {
       kind: 'warm';
-      /** In warming order. */
       nodes: readonly string[];
       affinity: ReadonlyMap<string, AffinityPlan>;
       /** The room that each pod will take. Pods that fit nowhere now are absent. */
@@ -25,10 +22,7 @@ export type Plan = {
     }
 );
 
-/**
- * Pure. Merges the plans of a group's parts. One part that cannot wait releases the whole group, whose pods are useful
- * only together. Undefined when a part has no plan.
- */
+/** Pure. One part that cannot wait releases the whole group. Undefined when a part has no plan. */
 export function planOfParts(
   parts: readonly UnplannedGroup[],
   plans: ReadonlyMap<string, GroupPlan>,

@@ -4,7 +4,6 @@ import { registeredName } from '@hearth/common/resources';
 import type { ClusterStatus } from '../agents/index.ts';
 import type { PlannedNode } from '../planner/index.ts';
 
-/** A node without its agent. */
 export type BareNode = Omit<PlannedNode, 'agent'>;
 
 /** Pure. The planner's view of all nodes, with the ready agents of the Datasets' StorageCluster. */
@@ -27,7 +26,6 @@ function registeredOf(key: string): string {
   return registeredName(namespace, name);
 }
 
-/** `wanted` gives the keys of Datasets by their names at agents. */
 function agentOf(
   agent: NodeStatus,
   pins: ReadonlyMap<string, { bytes: number; missing: number }>,

@@ -17,7 +17,6 @@ export interface PlanningQueueOptions {
   pods: Source<PodView>;
   agents: Agents;
   preloads: Pick<Source<CachePreload>, 'get'>;
-  /** Called with the key of a group whose plan changed. */
   changed: (key: string) => void;
   logger: Logger;
   clock?: Clock;
@@ -26,20 +25,16 @@ export interface PlanningQueueOptions {
 export interface Wanted {
   cluster: string;
   parts: readonly UnplannedGroup[];
-  /** Dataset sizes by key. */
   datasets: ReadonlyMap<string, number>;
 }
 
 interface WantedGroup extends Wanted {
   key: string;
-  /** Clock time of the first request. */
   since: number;
   plan: Plan | undefined;
 }
 
-/** Kept while the group has pods. */
 interface Group {
-  /** Undefined when no pod waits. */
   wanted?: WantedGroup | undefined;
   lastPlan?: Plan;
   /** By node: bytes that the first plan with the node found, and whether `takeBytes` has reported them. */
@@ -92,10 +87,7 @@ export class PlanningQueue {
     };
   }
 
-  /**
-   * Requests a plan for these pods of the group. A plan for some of them stays until the new plan exists, so that early
-   * pods do not wait for late ones.
-   */
+  /** A plan for some of the pods stays until the new plan exists, so that early pods do not wait for late ones. */
   want(key: string, wanted: Wanted): void {
     const group: Group = this.#groups.get(key) ?? { bytes: new Map() };
     if (group.wanted !== undefined && isSame(group.wanted, wanted)) return;
@@ -119,7 +111,6 @@ export class PlanningQueue {
     }
   }
 
-  /** No pod of the group waits. Keeps the last plan. */
   unwant(key: string): void {
     const group = this.#groups.get(key);
     if (group !== undefined) group.wanted = undefined;
@@ -136,12 +127,10 @@ export class PlanningQueue {
     return isSame(known, wanted) || differsInPods(known, wanted) ? known.plan : undefined;
   }
 
-  /** Undefined while the planner works on it. */
   planOf(key: string): Plan | undefined {
     return this.#groups.get(key)?.wanted?.plan;
   }
 
-  /** The last plan, perhaps for other pods. */
   lastPlan(key: string): Plan | undefined {
     return this.#groups.get(key)?.lastPlan;
   }
@@ -161,7 +150,6 @@ export class PlanningQueue {
     return sum;
   }
 
-  /** Keeps an earlier timer. */
   #schedule(ms: number): void {
     const at = Math.max(this.#clock.now() + ms, this.#notBefore);
     if (at === Number.POSITIVE_INFINITY) return;

@@ -18,7 +18,6 @@ export interface Missing {
 export interface PodDatasets {
   /** Unique, in the order of the pod's volumes, of the pod's namespace. */
   datasets: Dataset[];
-  /** Objects without which the pod's Datasets remain unknown. */
   missing: Missing[];
   /** True when the pod also mounts claims without a Dataset. */
   foreign: boolean;
@@ -32,10 +31,7 @@ interface DatasetReference {
   revision: string;
 }
 
-/**
- * Pure. The Datasets of a pod's volumes: inline, bound claims, and claims created with the pod. Ignores Datasets of
- * other namespaces, since a plan belongs to one namespace.
- */
+/** Pure. Ignores Datasets of other namespaces, since a plan belongs to one namespace. */
 export function podDatasets(pod: Pick<Pod, 'metadata' | 'spec'>, namespace: string, known: Known): PodDatasets {
   const datasets = new Map<string, Dataset>();
   const missing: Missing[] = [];
@@ -69,7 +65,6 @@ function datasetOfVolume(volume: PodVolume, namespace: string, known: Known): Da
   return volume.dataset && { name: volume.dataset.name, revision: revision ?? '' };
 }
 
-/** Undefined when the claim leads to no Dataset of the namespace. */
 function datasetOfClaim(key: string, namespace: string, known: Known): DatasetReference | Missing | undefined {
   const claim = known.claim(key);
   if (claim === undefined) return { kind: 'PersistentVolumeClaim', key };
@@ -82,11 +77,8 @@ function datasetOfClaim(key: string, namespace: string, known: Known): DatasetRe
 }
 
 export interface ClaimView {
-  /** Set while the claim has no volume. */
   pending: PendingClaim | undefined;
-  /** Empty while the claim has no volume. */
   volume: string;
-  /** The requested Dataset of the claim's namespace. */
   dataset: string | undefined;
 }
 

@@ -4,16 +4,13 @@ import type { Gate } from '@hearth/common/resources';
 import { type PodGroup, type PodTemplate, podTemplate } from '../planner/index.ts';
 import type { GatedMember } from './groups.ts';
 
-/** The planner's input for a group, without its present plan. */
 export type UnplannedGroup = Omit<PodGroup, 'planned'>;
 
 export interface GroupOfPods {
   key: string;
-  /** Oldest first. */
   pods: readonly GatedMember[];
   gate: Gate;
   datasets: readonly string[];
-  /** Pods that also mount volumes of other drivers. */
   foreign: ReadonlySet<string>;
 }
 

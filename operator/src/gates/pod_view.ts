@@ -6,13 +6,9 @@ import { type AwaitingPod, awaitingPod } from '../waiting/index.ts';
 
 /** The projection of a pod, small since there may be hundreds of thousands. */
 export interface PodView {
-  /** Uses of Datasets by inline volumes. */
   uses: Uses;
-  /** Set while the pod waits for its volumes. */
   awaiting?: AwaitingPod;
-  /** Room that the pod takes on its node. */
   running?: RunningPod;
-  /** Set for a pod that has or had our gate. */
   member?: Member;
 }
 
@@ -21,21 +17,16 @@ export interface Member {
   namespace: string;
   name: string;
   uid: string;
-  /** Milliseconds since the epoch, in whole seconds. */
   createdAt: number;
   /** Name of its CachePreload; empty when another client added our gate. */
   preload: string;
-  /** Empty while the pod is unbound. */
   node: string;
   deleting: boolean;
   /** The pod without its status, while it has our gate. */
   gated: Pod | undefined;
 }
 
-/**
- * Shares equal JSON values, since pods of one controller have the same labels and requests. Holds values weakly. Shared
- * values must not change.
- */
+/** Shares equal JSON values, such as labels of pods of one controller. Shared values must not change. */
 class Interned<T extends object> {
   readonly #known = new Map<string, WeakRef<T>>();
   readonly #forget = new FinalizationRegistry<string>((key) => {

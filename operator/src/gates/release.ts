@@ -4,7 +4,6 @@ import { preloadGateName } from '@hearth/common/resources';
 import type { AffinityPlan } from '../planner/index.ts';
 import { isGated } from './pod_view.ts';
 
-/** Attempts after conflicts. */
 const maxAttempts = 5;
 /** Answers of the API server, or of a policy, that refuse an update. */
 export const refusals: ReadonlySet<string> = new Set(['InvalidArgument', 'PermissionDenied']);

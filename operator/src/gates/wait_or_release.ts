@@ -8,15 +8,12 @@ import type { Plan } from './plan.ts';
 export interface Situation {
   gate: Gate;
   overdue: boolean;
-  /** Undefined while the planner works on it. */
   plan: Plan | undefined;
   /** Undefined before the first report on the nodes. */
   readiness: ReadonlyMap<string, NodeReadiness> | undefined;
-  /** See `describeUnready`. */
   unready: string;
   /** The nodes of a former leader's plan, from the status. */
   formerNodes: readonly { name: string; percent: number }[];
-  /** The label kubernetes.io/hostname of a node. */
   hostname: (node: string) => string | undefined;
 }
 
@@ -115,7 +112,6 @@ function progress(
   return `${shortList(states)}; the gate waits for ${minPercent} %`;
 }
 
-/** Turns a sentence into a clause. */
 function clause(sentence: string): string {
   const text = sentence.replace(/\.$/, '');
   return /^[A-Z][a-z ]/.test(text) ? text.charAt(0).toLowerCase() + text.slice(1) : text;

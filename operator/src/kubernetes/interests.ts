@@ -3,7 +3,6 @@ export class Interests {
   readonly #objects = new Map<string, ReadonlySet<string>>();
   readonly #keys = new Map<string, Set<string>>();
 
-  /** Replaces the objects of the key. */
   set(key: string, objects: ReadonlySet<string>): void {
     this.drop(key);
     this.#objects.set(key, objects);

@@ -6,10 +6,7 @@ import { pages } from './listing.ts';
 /** Filters by the volume's StorageCluster, undefined without one, and the pod's node. */
 type Wanted = (cluster: string | undefined, node: string) => boolean;
 
-/**
- * Pods that mount our volumes and pass the filter, as `NAMESPACE/NAME on NODE`. Ignores ended pods, which the kubelet
- * unmounts, and unbound pods. `node`: only pods of this node.
- */
+/** `NAMESPACE/NAME on NODE` of pods with our volumes, except ended pods, which the kubelet unmounts. */
 export async function mountingPods(
   api: Pick<KubernetesClient, 'list'>,
   signal: AbortSignal,
@@ -29,7 +26,7 @@ export function namedPods(pods: readonly string[]): string {
   return listed(pods, { most: 10 });
 }
 
-/** StorageClusters of our bound volumes, by `NAMESPACE/NAME` of the claim. */
+/** By `NAMESPACE/NAME` of the claim. */
 async function claimsOfOurs(
   api: Pick<KubernetesClient, 'list'>,
   signal: AbortSignal,

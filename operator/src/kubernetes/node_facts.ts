@@ -9,7 +9,6 @@ export interface NodeFacts {
   labels: Readonly<Record<string, string>>;
   createdAt: string;
   ready: boolean;
-  /** NoSchedule and NoExecute taints. */
   taints: readonly Taint[];
   tainted: boolean;
   /** True for a cordoned node, or one that an autoscaler is removing. */
@@ -21,7 +20,6 @@ export interface NodeFacts {
 /** Taints of Cluster Autoscaler and Karpenter on nodes about to be removed. */
 export const leavingTaints = ['ToBeDeletedByClusterAutoscaler', 'karpenter.sh/disrupted'];
 
-/** True without a selector. */
 export function hasLabels(
   { labels }: Pick<NodeFacts, 'labels'>,
   selector: Readonly<Record<string, string>> | undefined,

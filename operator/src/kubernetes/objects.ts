@@ -7,7 +7,6 @@ export const managedByLabel = 'app.kubernetes.io/managed-by';
 /** Selects all objects of the operator. */
 export const ownedSelector = `${managedByLabel}=${fieldManager}`;
 
-/** Labels of an object that belongs to no cluster. */
 export function labelsOfOperator(component: string): Record<string, string> {
   return { 'app.kubernetes.io/name': 'hearth', [componentLabel]: component, [managedByLabel]: fieldManager };
 }
@@ -17,7 +16,6 @@ export function hashOf(value: unknown): string {
   return createHash('sha256').update(canonical(value)).digest('hex').slice(0, 32);
 }
 
-/** JSON with sorted fields. */
 export function canonical(value: unknown): string {
   return JSON.stringify(value, (_key, inner: unknown) =>
     typeof inner === 'object' && inner !== null && !Array.isArray(inner)
@@ -26,7 +24,6 @@ export function canonical(value: unknown): string {
   );
 }
 
-/** Decoded data of a Secret, by key. */
 export type SecretTexts = Readonly<Record<string, string>>;
 
 export function secretTexts(secret: Secret | undefined): SecretTexts {

@@ -4,13 +4,11 @@ import { type NodeGroup, type StorageCluster, startupTaintKey } from '@hearth/co
 import { hasLabels, leavingTaints, type NodeFacts } from './node_facts.ts';
 import { type Expression, expressionHolds, isTolerated } from './node_matching.ts';
 
-/** The node group of a node. */
 export interface Place {
   cluster: string;
   group: string;
 }
 
-/** A group selects a node of another group. */
 export interface PlacementConflict {
   node: string;
   group: string;
@@ -60,7 +58,6 @@ export function agentsOn(labels: Readonly<Record<string, string>>): Place[] {
   );
 }
 
-/** Pure. Groups that the node no longer belongs to. */
 export function staleAgents(labels: Readonly<Record<string, string>>, place: Place | undefined): Place[] {
   return agentsOn(labels).filter(({ cluster, group }) => cluster !== place?.cluster || group !== place.group);
 }
@@ -127,7 +124,6 @@ const reserved = new Set([
 const temporaryTaints = new Set([startupTaintKey, ...leavingTaints]);
 const conditionTaintPrefix = 'node.kubernetes.io/';
 
-/** Pure. True when agents of the group belong on the node. */
 function selects(group: NodeGroup, node: Pick<NodeFacts, 'labels' | 'taints'>): boolean {
   const { labels } = node;
   const holds = (one: Expression) => expressionHolds(one, labels[one.key]);

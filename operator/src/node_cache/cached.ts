@@ -28,7 +28,6 @@ export function figuresOf(agent: NodeStatus, status: ClusterStatus): Figures {
   };
 }
 
-/** `agent` is undefined before its first report. */
 export function readyCondition(
   agent: Pick<NodeStatus, 'ready' | 'reason'> | undefined,
   connected: boolean,

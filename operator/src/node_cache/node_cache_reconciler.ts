@@ -45,7 +45,6 @@ export interface ObservedNodeCache {
   cache: NodeCache | undefined;
   cluster: StorageCluster | undefined;
   status: ClusterStatus | undefined;
-  /** See KeptCopies. */
   copies: ConditionState | undefined;
   /** Start of this operator and last write of the status, milliseconds since the epoch. */
   startedAt: number;
@@ -128,7 +127,6 @@ export function planNodeCache(
   return { actions: [{ kind: 'write', object, status: next }] };
 }
 
-/** Keeps the known figures while no agent reports on the node. */
 function figuresNow(
   cache: NodeCache | undefined,
   status: ClusterStatus | undefined,
@@ -163,12 +161,10 @@ function isPresent(wanted: Applied<NodeCache>, cache: NodeCache | undefined): bo
   return isDeepStrictEqual(cache.spec, wanted.spec) && cache.metadata.ownerReferences?.[0]?.uid === owner;
 }
 
-/** True when some condition changes its status. */
 function hasTransition(before: readonly Condition[] | undefined, states: readonly ConditionState[]): boolean {
   return states.some(({ type, status }) => findCondition(before, type)?.status !== status);
 }
 
-/** The written figures. */
 function remembered(cache: NodeCache | undefined): Figures {
   const { observedGeneration: _, conditions: __, updatedAt: ___, reboundPods: ____, ...figures } = cache?.status ?? {};
   return figures;

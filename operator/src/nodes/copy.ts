@@ -10,17 +10,14 @@ import { hasEnded } from '../preload/index.ts';
 
 /** A copy of a Dataset's present revision that a node should get. */
 export interface Copy {
-  /** Part of the job's name: `join` or `keep`. */
   purpose: string;
   dataset: AgentDataset;
   node: string;
 }
 
 export type CopyState =
-  /** A job of this name is due. */
   | { kind: 'due'; job: string }
   | { kind: 'running'; job: WarmJob }
-  /** Retried after `retryInMs`, ms. */
   | { kind: 'failed'; message: string; retryInMs: number };
 
 /** People wait for nodes that join or leave. */
@@ -28,7 +25,6 @@ const priority = 200;
 const retryAfterMs = 30_000;
 const maxAttempts = 1_000;
 
-/** True when the node holds the whole present revision. */
 export function isComplete({ bytes, files, residency }: AgentDataset, node: string): boolean {
   const row = residency.find((one) => one.node === node);
   return row !== undefined && row.residentBytes >= bytes && row.completeFiles >= files;

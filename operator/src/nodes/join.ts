@@ -13,10 +13,7 @@ export interface JoinDemand {
   trouble: string;
 }
 
-/**
- * Pure. The Datasets that join policies require of a node: named ones first, then the most used ones that fit the
- * remaining budget.
- */
+/** Pure. Named Datasets first, then the most used ones that fit the remaining budget. */
 export function joinDemands(
   policies: StorageClusterSpec['joinPolicies'],
   node: { name: string; labels: Readonly<Record<string, string>> },

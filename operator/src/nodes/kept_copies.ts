@@ -57,10 +57,7 @@ export interface LastCopy {
   trouble: string;
 }
 
-/**
- * Pure. `wanted`: protected Datasets, by their names at agents. `leaving`: all leaving nodes, this one included. All
- * leaving nodes choose the same target.
- */
+/** Pure. `wanted`: agents' names of protected Datasets. All leaving nodes choose the same target. */
 export function lastCopies(
   node: string,
   wanted: readonly string[],

@@ -10,15 +10,12 @@ import { decideTaint } from './taint.ts';
 /** Times are milliseconds since the epoch. */
 export interface ObservedNode {
   now: number;
-  /** The node's StorageCluster. */
   cluster: StorageCluster | undefined;
-  /** Undefined while no agent answers. */
   status: ClusterStatus | undefined;
   /** When the taint came back after its removal. */
   taintedAgainAt: number | undefined;
   /** Copies to move before the node leaves; undefined when it stays, or no agent answers. */
   copies: readonly LastCopy[] | undefined;
-  /** The last events, by passage. */
   reported: Partial<Record<Passage, string>>;
 }
 
@@ -26,7 +23,6 @@ export type Passage = 'join' | 'leave';
 
 export type NodeAction =
   | { kind: 'removeTaint'; cluster: StorageCluster; demands: readonly JoinDemand[]; late: boolean }
-  /** Tells the agent its zone and rack. */
   | { kind: 'reportPlace'; cluster: string }
   | { kind: 'requestCopy'; cluster: string; copy: Copy; job: string }
   | { kind: 'event'; passage: Passage; type: EventType; reason: string; message: string };

@@ -27,7 +27,6 @@ export interface NodeReconcilerOptions {
   now: () => number;
 }
 
-/** See planNode. */
 export class NodeReconciler implements Reconciler<NodeFacts, ObservedNode, NodeAction> {
   readonly plan = (node: NodeFacts, observed: ObservedNode) => planNode(node, observed).actions;
   readonly requeueAfterMs = (node: NodeFacts, observed: ObservedNode) => planNode(node, observed).requeueAfterMs;
@@ -138,7 +137,6 @@ export async function runNodeController(parts: ControllerParts, signal: AbortSig
   });
 }
 
-/** True when this report may change the plan. */
 function isDue(node: NodeFacts | undefined, agent: NodeStatus | undefined): boolean {
   if (node?.leaving === true) return true;
   if (node === undefined || agent?.ready !== true) return false;

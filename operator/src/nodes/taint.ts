@@ -2,11 +2,7 @@ import type { Node } from '@hearth/common/kubernetes';
 import { parseDuration, type StorageCluster, startupTaintKey } from '@hearth/common/resources';
 import type { NodeFacts } from '../kubernetes/index.ts';
 
-export type TaintDecision =
-  | { kind: 'keep' }
-  /** Until the timeout, ms. */
-  | { kind: 'wait'; ms: number }
-  | { kind: 'remove'; late: boolean };
+export type TaintDecision = { kind: 'keep' } | { kind: 'wait'; ms: number } | { kind: 'remove'; late: boolean };
 
 export interface Arrival {
   agentReady: boolean;

@@ -9,7 +9,6 @@ export interface MetricsSource {
 }
 
 export class OperatorMetrics {
-  /** Rooms add their metrics. */
   readonly registry = new Registry();
 
   constructor({ reflectors, agents, isLeader }: MetricsSource) {

@@ -26,15 +26,11 @@ export interface OperatorOptions {
   grant: SecretGrant;
   /** Unique among replicas and their restarts. */
   identity: string;
-  /** The replica's name in events. */
   instance: string;
   http: { port: number; host?: string };
-  /** Absent: the operator gates no pod. */
   webhook?: WebhookOptions;
   logger: Logger;
-  /** Shuts the operator down. */
   signal: AbortSignal;
-  /** Called once the replica can lead. */
   onReady?: (running: RunningOperator) => void;
   /** Timing of the election, seconds; absent: the defaults of Kubernetes' controllers. */
   election?: { leaseSeconds?: number; renewSeconds?: number; retrySeconds?: number };

@@ -3,7 +3,6 @@ import type { Cluster, Feasible } from './cluster.ts';
 import type { PodGroup } from './input.ts';
 import { Nearness } from './nearness.ts';
 
-/** The nodes of a group. */
 export interface Assignment {
   /** Nodes that should hold the bytes: nodes kept of the old plan, then new ones. */
   nodes: readonly number[];

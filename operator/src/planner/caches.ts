@@ -15,7 +15,6 @@ interface Bytes {
 /** Bytes of all datasets of one group, by node. */
 export interface Holding {
   total: number;
-  /** Not resident now. */
   missing: Float64Array;
   /** Neither resident nor coming for earlier groups. */
   toBring: Float64Array;
@@ -30,7 +29,6 @@ export class Caches {
   /** By node, less the bytes of planned groups. */
   readonly available: Float64Array;
 
-  /** Keeps only the datasets of the groups. */
   constructor(nodes: Nodes, datasets: ReadonlyMap<string, PlannedDataset>, groups: readonly PodGroup[]) {
     this.#nodes = nodes;
     this.available = Float64Array.from(nodes.all, ({ agent }) => agent?.availableBytes ?? 0);
@@ -87,7 +85,6 @@ export class Caches {
     return { total, missing, toBring, toReserve };
   }
 
-  /** Missing bytes of each dataset on a node. */
   missing(keys: readonly string[], node: number): Record<string, number> {
     const resident = this.#nodes.at(node).agent?.residentBytes ?? {};
     const entries = [...new Set(keys)].map((key): [string, number] => {

@@ -8,12 +8,10 @@ import { Ports, type Request, Resources } from './resources.ts';
 import { Spread } from './spread.ts';
 import { type Allowed, StaticFilter } from './static_filter.ts';
 
-/** The feasible nodes of one group. */
 export interface Feasible extends Allowed {
   request: Request;
   /** By node: how many pods fit, topology spread aside. */
   slots: Int32Array;
-  /** Nodes with slots, ascending. */
   free: readonly number[];
 }
 

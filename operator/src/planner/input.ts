@@ -10,9 +10,7 @@ export type { Expression, Taint, Toleration };
 export interface PlanInput {
   /** Every node of the Kubernetes cluster, with or without an agent. */
   nodes: readonly PlannedNode[];
-  /** Bound pods that have not ended, and pods that an earlier plan expects. */
   running: readonly RunningPod[];
-  /** Gated pods, in planning order. */
   groups: readonly PodGroup[];
   datasets: ReadonlyMap<string, PlannedDataset>;
 }
@@ -24,7 +22,6 @@ export interface PlannedNode {
   labels: Readonly<Record<string, string>>;
   taints: readonly Taint[];
   unschedulable: boolean;
-  /** Including `pods`. */
   allocatable: Amounts;
   /** Absent when no agent serves on the node. */
   agent?: {
@@ -49,14 +46,12 @@ export interface RunningPod {
   deleting: boolean;
   /** A pod of a DaemonSet or a static pod, whose room no other pod can have. */
   lasting?: boolean | undefined;
-  /** Its required anti-affinity. */
   repels?: readonly Repulsion[] | undefined;
 }
 
 /** Matching pods of these namespaces cannot run on nodes with the same `topologyKey` label as the pod's node. */
 export interface Repulsion {
   topologyKey: string;
-  /** Absent: all. */
   namespaces?: readonly string[] | undefined;
   selector: LabelSelector | undefined;
 }
@@ -73,7 +68,6 @@ export interface PodGroup {
   key: string;
   namespace: string;
   labels: Readonly<Record<string, string>>;
-  /** Pod names, oldest first. */
   pods: readonly string[];
   /** Of one pod, without `pods`. */
   requests: Amounts;
@@ -105,7 +99,6 @@ export interface TopologySpread {
   topologyKey: string;
   maxSkew: number;
   minDomains: number | undefined;
-  /** False for ScheduleAnyway. */
   hard: boolean;
   selector: LabelSelector | undefined;
   matchLabelKeys: readonly string[];
@@ -119,6 +112,5 @@ export interface LabelSelector {
 }
 
 export interface PlannedDataset {
-  /** All wanted files of the present revision. */
   bytes: number;
 }

@@ -36,7 +36,6 @@ function numberOf(numbers: Map<string, number>, name: string): number {
  */
 export class Nearness {
   readonly #places: Places;
-  /** Percents by zone number and by rack number. */
   readonly #zones: Uint8Array;
   readonly #racks: Uint8Array;
 
@@ -54,7 +53,6 @@ export class Nearness {
     }
   }
 
-  /** Higher is nearer. */
   of(node: number): number {
     const { zoneOf, rackOf } = this.#places;
     const zone = this.#zones[zoneOf[node] as number] as number;

@@ -53,7 +53,6 @@ export class NodeSet {
     return this.#words[index] as number;
   }
 
-  /** Ascending. */
   indexes(): number[] {
     const found: number[] = [];
     for (let index = 0; index < this.#words.length; index++) {

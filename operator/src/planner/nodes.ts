@@ -38,7 +38,6 @@ export class Nodes {
     return this.#indexes.get(name);
   }
 
-  /** The existing nodes of a group's present plan. */
   planned({ planned }: { planned: readonly string[] }): number[] {
     return [...new Set(planned)].flatMap((name) => this.#indexes.get(name) ?? []);
   }

@@ -18,13 +18,11 @@ export interface WarmPlan {
   /** The expected node of each pod. Pods that fit nowhere now are absent, but released with the others. */
   assignment: ReadonlyMap<string, string>;
   affinity: AffinityPlan;
-  /** Why these nodes, for people. */
   message: string;
 }
 
 export interface NodePlan {
   node: string;
-  /** By dataset key. */
   missingBytes: Readonly<Record<string, number>>;
 }
 

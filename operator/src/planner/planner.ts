@@ -123,7 +123,6 @@ function causeAt(
   return lacking === undefined ? 'with its ports taken' : `with too little ${lacking}`;
 }
 
-/** `feasible`: nodes that could take a pod. */
 function noAgent(cluster: Cluster, feasible: readonly number[]): string {
   const names = listed(cluster.nodes.names(feasible));
   return `Nodes that could take a pod have no agent that serves, or no hostname of their own: ${names}.`;

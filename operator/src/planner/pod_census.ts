@@ -20,7 +20,6 @@ interface Namespace {
 export class PodCensus {
   readonly #namespaces = new Map<string, Namespace>();
 
-  /** Keeps only pods of these namespaces. */
   constructor(namespaces: Iterable<string>) {
     for (const name of namespaces) this.#namespaces.set(name, { pods: [], byLabel: new Map() });
   }

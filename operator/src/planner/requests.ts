@@ -39,7 +39,6 @@ export function runningRequests({ spec, status }: Pod): Amounts {
   return total(spec, ofContainer, effective(spec.resources?.requests, status));
 }
 
-/** Host ports of containers and sidecars. */
 export function hostPorts({ spec }: Pod): HostPort[] {
   const containers = [...(spec?.initContainers ?? []).filter(isSidecar), ...(spec?.containers ?? [])];
   return containers.flatMap(({ ports = [] }) =>
@@ -78,7 +77,6 @@ function isSidecar({ restartPolicy }: Container): boolean {
   return restartPolicy === 'Always';
 }
 
-/** Resources with pod-level requests. */
 function isOfPods(name: string): boolean {
   return name === 'cpu' || name === 'memory' || name.startsWith('hugepages-');
 }

@@ -7,22 +7,17 @@ interface Column {
   free: Float64Array;
 }
 
-/** Requests of one pod against the columns. */
 export interface Request {
   columns: readonly { column: Column; amount: number }[];
 }
 
 const pods = 'pods';
 
-/**
- * NodeResourcesFit over columns of requested resources. As in the scheduler, a pod without a request for a resource
- * fits a node that has too little of it.
- */
+/** NodeResourcesFit. As in the scheduler, a pod without a request for a resource fits an overcommitted node. */
 export class Resources {
   readonly #columns = new Map<string, Column>();
   readonly #size: number;
 
-  /** `wanted`: the requests of all groups. */
   constructor(nodes: readonly PlannedNode[], wanted: Iterable<Amounts>) {
     this.#size = nodes.length;
     const names = new Set([pods]);
@@ -71,7 +66,6 @@ export class Resources {
     return true;
   }
 
-  /** The first lacking resource, by name. */
   lacking(node: number, requests: Amounts): string | undefined {
     return [...Object.keys(requests).sort(), pods].find((name) => {
       const amount = name === pods ? 1 : (requests[name] ?? 0);

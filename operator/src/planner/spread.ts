@@ -6,7 +6,6 @@ import { podSelector, selects } from './pod_census.ts';
 
 /** The node sets that a constraint may count. */
 export interface Countable {
-  /** Nodes with the labels of all hard constraints. */
   labelled: NodeSet;
   selected: NodeSet;
   tolerated: NodeSet;
@@ -87,7 +86,6 @@ class Constraint {
   }
 }
 
-/** Domains with at least one counted node. */
 function domains(of: Int32Array, count: number, countable: NodeSet): number[] {
   const found: number[] = [];
   const seen = new Uint8Array(count);

@@ -8,7 +8,6 @@ type Template = Pick<PodGroup, 'nodeSelector' | 'requiredTerms' | 'tolerations' 
 
 /** The nodes allowed for a template, running pods aside. */
 export interface Allowed {
-  /** Selected by node selector and node affinity. */
   selected: NodeSet;
   /** Also passes taints, cordons and labels of topology spread. */
   now: NodeSet;
@@ -29,12 +28,10 @@ interface Tolerated {
  */
 export class StaticFilter {
   readonly #nodes: Nodes;
-  /** The index into `#taints`, by node. */
   readonly #taintsOf: Int32Array;
   readonly #taints: { all: readonly Taint[]; hard: readonly Taint[]; serves: boolean }[] = [];
   readonly #selected = new Map<string, NodeSet>();
   readonly #tolerated = new Map<string, Tolerated>();
-  /** Nodes with PreferNoSchedule taints. */
   readonly #soft: readonly { node: number; taints: readonly Taint[] }[];
   readonly #reluctance = new Map<string, Int32Array>();
   /** Nodes with an agent and a unique hostname, which affinity can name. */

@@ -126,7 +126,6 @@ export function percentOf(part: number, whole: number): number {
   return whole === 0 ? 0 : Math.min(100, Math.floor((part / whole) * 100));
 }
 
-/** Bytes a second that all running jobs bring. */
 export function rateOf({ jobs }: ObservedPreload): number {
   return jobs.filter((job) => !hasEnded(job)).reduce((sum, job) => sum + Number(job.bytesPerSecond), 0);
 }

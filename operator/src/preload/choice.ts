@@ -5,7 +5,6 @@ import type { ObservedNode, ObservedPreload } from './observation.ts';
 import { missingRoom, residentOf } from './room.ts';
 import type { Wanted } from './wanted.ts';
 
-/** The nodes that get the bytes. */
 export interface Choice {
   nodes: readonly string[];
   /** Undefined when the choice satisfies the spec. */
@@ -16,7 +15,6 @@ export interface Choice {
   replaced: readonly string[];
 }
 
-/** Pure. Takes the nodes from the spec or from the plan for its pods, or chooses replicas. */
 export function chooseNodes(preload: CachePreload, observed: ObservedPreload, wanted: readonly Wanted[]): Choice {
   const { placement } = preload.spec;
   const fixed = (nodes: readonly string[], trouble?: Choice['trouble']): Choice => {

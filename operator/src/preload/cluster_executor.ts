@@ -4,7 +4,6 @@ import { JobTracker, type JobTrackerOptions } from './job_tracker.ts';
 import { PinCache } from './pin_cache.ts';
 import { uidOfJob } from './wanted.ts';
 
-/** Jobs and pins at the agents of one StorageCluster. */
 export class ClusterExecutor {
   readonly agents: ClusterAgents;
   readonly jobs: JobTracker;

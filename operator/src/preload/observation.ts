@@ -6,20 +6,17 @@ import type { PodGroupStatus } from './readiness.ts';
 /** Everything that one pass reads. Times are milliseconds since the epoch. */
 export interface ObservedPreload {
   now: number;
-  /** In the order of spec.datasets. */
   datasets: readonly ObservedDataset[];
   clusters: readonly string[];
   /** Undefined before the first answer, and unless the Datasets have one StorageCluster. */
   agents: ObservedAgents | undefined;
   nodes: readonly ObservedNode[];
   pods: PodGroupStatus | undefined;
-  /** Running and ended warm jobs of this preload. */
   jobs: readonly WarmJob[];
   /** Nodes with pins for this preload, by owner; undefined before agents have answered. */
   pins: ReadonlyMap<string, ReadonlySet<string>> | undefined;
   /** Failures to pin, by `pinKey`; agents get no further request before `until`. */
   pinTroubles: ReadonlyMap<string, { message: string; until: number }>;
-  /** By `Wanted.id`. */
   measures: ReadonlyMap<string, Measure>;
   /** Since when a node is not Ready or its agent does not serve. */
   unavailableSince: ReadonlyMap<string, number>;
@@ -33,7 +30,6 @@ export interface ObservedPreload {
 
 export interface ObservedDataset {
   name: string;
-  /** Its name at agents. */
   registered: string;
   /** Undefined when the Dataset does not exist or is being deleted. */
   present: { manifest: string; revision: string } | undefined;

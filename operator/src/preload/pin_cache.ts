@@ -16,7 +16,6 @@ interface Trouble {
   until: number;
 }
 
-/** One call for the same files on the same nodes, for several owners. */
 interface PinBatch {
   owners: string[];
   answer: Promise<PinResponse>;
@@ -28,7 +27,6 @@ interface PinBatch {
 export class PinCache {
   readonly #agents: Pick<ClusterAgents, 'call'>;
   readonly #clock: Clock;
-  /** By uid and owner. */
   #pins: Map<string, Map<string, Set<string>>> | undefined;
   readonly #troubles = new Map<string, Map<string, Trouble>>();
   #loading: Promise<void> | undefined;
@@ -49,7 +47,6 @@ export class PinCache {
     await this.#loading;
   }
 
-  /** The next `load` lists the pins again. */
   forget(): void {
     this.#pins = undefined;
   }
@@ -62,7 +59,6 @@ export class PinCache {
     return this.#pins === undefined ? undefined : (this.#pins.get(uid) ?? new Map());
   }
 
-  /** By `pinKey`. */
   troubles(uid: string): ReadonlyMap<string, Trouble> {
     return this.#troubles.get(uid) ?? new Map();
   }
@@ -108,7 +104,6 @@ export class PinCache {
     return answer;
   }
 
-  /** Releases the pins of one owner on these nodes. */
   async release(uid: string, owner: string, nodes: readonly string[], signal: AbortSignal): Promise<void> {
     await this.#agents.call('releasePins', { ownerPrefix: owner, nodes: [...nodes], exceptOwners: [] }, { signal });
     if (this.#pins === undefined) this.#isListStale = true;
@@ -117,7 +112,6 @@ export class PinCache {
     if (known?.size === 0) this.#pins?.get(uid)?.delete(owner);
   }
 
-  /** Releases all pins of a CachePreload. */
   async releaseAll(uid: string, signal: AbortSignal): Promise<void> {
     const request = { ownerPrefix: ownerPrefix(uid), nodes: [], exceptOwners: [] };
     await this.#agents.call('releasePins', request, { signal });

@@ -11,7 +11,6 @@ export type PreloadAction =
   | { kind: 'pin'; owner: string; wanted: Wanted; nodes: string[] }
   | { kind: 'startJob'; request: CreateWarmJobRequest }
   | { kind: 'cancelJob'; name: string }
-  /** Releases the pins of an owner on these nodes. */
   | { kind: 'releasePins'; owner: string; nodes: string[] }
   | { kind: 'event'; type: 'Normal' | 'Warning'; reason: string; message: string };
 
@@ -87,7 +86,6 @@ function pins(preload: CachePreload, observed: ObservedPreload, { nodes, wanted 
   });
 }
 
-/** Jobs to keep, and the job to start. */
 function jobsFor(
   wanted: Wanted,
   preload: CachePreload,

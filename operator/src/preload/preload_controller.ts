@@ -40,14 +40,12 @@ export interface PreloadControllerOptions {
   events: Pick<EventRecorder, 'eventFor'>;
   logger: Logger;
   clock?: Clock;
-  /** See ObservedPreload. */
   graceMs?: number;
   /** A deletion ends after this time without agents, ms. */
   removalTimeoutMs?: number;
   sweepMs?: number;
 }
 
-/** The least time between two writes of progress, ms. */
 const progressMs = 1_000;
 
 /** Runs on the leader only, until the signal aborts. The reflectors must run already. */
@@ -244,7 +242,6 @@ function partStates(job: WarmJob | undefined): string {
   return (job?.nodes ?? []).map(({ node, state }) => `${node} ${state}`).join();
 }
 
-/** Datasets whose manifest, state or residency changed. */
 function changedDatasets(before: ClusterStatus | undefined, after: ClusterStatus | undefined): Set<string> {
   const changed = new Set<string>();
   for (const name of new Set([...(before?.datasets.keys() ?? []), ...(after?.datasets.keys() ?? [])])) {

@@ -40,7 +40,6 @@ const withoutAgents: Pick<ObservedPreload, 'agents' | 'jobs' | 'pins' | 'pinTrou
   nodes: [],
 };
 
-/** Brings the bytes of CachePreloads to nodes and keeps them there, by warm jobs and pins of the agents. */
 export class PreloadReconciler implements ObjectReconciler<CachePreload, ObservedPreload, PassAction> {
   readonly type: ResourceType<CachePreload> = cachePreloads;
   readonly progressReasons = [

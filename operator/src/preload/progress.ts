@@ -21,7 +21,6 @@ export interface Part {
   originBytes: number;
   peerBytes: number;
   pinned: boolean;
-  /** Running jobs. */
   jobs: readonly string[];
   message: string;
   errorCode: string;
@@ -39,7 +38,6 @@ export interface NodeProgress {
   /** Every byte is in memory or stored. */
   inMemory: boolean;
   stored: boolean;
-  /** Bytes that the budget of the node lacks. */
   missingRoom: number;
   message: string;
 }
@@ -165,10 +163,7 @@ function isLost(
   return job === undefined || (hasEnded(job) && job.endedAt !== '' && now - timeOf(job.endedAt) > settleMs);
 }
 
-/**
- * True when the written rows describe the present spec. A new plan for pods changes the nodes of the spec alone, so
- * other rows remain valid.
- */
+/** A new plan for pods changes the nodes of the spec alone, so written rows of other nodes remain valid. */
 export function isOfPresentSpec({ metadata, spec, status }: CachePreload): boolean {
   return spec.placement.gatedPods !== undefined || status?.observedGeneration === metadata.generation;
 }

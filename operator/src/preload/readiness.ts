@@ -5,7 +5,6 @@ import { isDeepStrictEqual } from 'node:util';
  * 'namespace/name' of CachePreloads, whose spec carries the plan. Both sides answer from memory.
  */
 
-/** The gated pods of a CachePreload, as the gates know them. */
 export interface PodGroupStatus {
   /** Why the plan has these nodes, or why the gates released the pods. */
   reason: string;
@@ -56,7 +55,6 @@ export class ReadinessCache {
     for (const listener of this.#listeners) listener(key);
   }
 
-  /** Another replica leads from now on. */
   clear(): void {
     for (const key of [...this.#known.keys()]) this.set(key, undefined);
   }

@@ -28,7 +28,6 @@ export class Retries {
     }
   }
 
-  /** By `retryKey`. */
   get until(): ReadonlyMap<string, number> {
     return new Map([...this.#failing].map(([key, { until }]) => [key, until]));
   }

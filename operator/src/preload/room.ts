@@ -3,10 +3,7 @@ import type { CachePreload } from '@hearth/common/resources';
 import type { ObservedPreload } from './observation.ts';
 import { bytesOf, hasEnded, jobPrefix, pinOwner, type Wanted } from './wanted.ts';
 
-/**
- * Resident bytes of the wanted revision, as the agent reports them for whole Datasets; undefined for other revisions,
- * or when globs choose files.
- */
+/** Undefined for other revisions, and when globs choose files, since agents report whole Datasets. */
 export function reportedResident(node: string, { agents }: ObservedPreload, wanted: Wanted): number | undefined {
   const dataset = agents?.datasets.get(wanted.registered);
   if (wanted.paths.length > 0 || dataset?.manifest !== wanted.manifest) return undefined;

@@ -13,7 +13,6 @@ export interface Wanted {
   revision: string;
   paths: readonly string[];
   trouble: ObservedDataset['trouble'];
-  /** Undefined before agents have answered. */
   measure: Measure | undefined;
 }
 
@@ -62,7 +61,6 @@ export function jobPrefix(uid: string): string {
   return `preload-${uid}-`;
 }
 
-/** Undefined when the job belongs to no CachePreload. */
 export function uidOfJob(name: string): string | undefined {
   return /^preload-([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})-/.exec(name)?.[1];
 }

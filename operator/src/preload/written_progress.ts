@@ -10,7 +10,6 @@ const maxRows = 100;
 /** A CachePreload without a write for this time is idle, ms. */
 const idleMs = 10_000;
 
-/** Limits how often the figures of CachePreloads are written. */
 export class WrittenProgress {
   readonly #now: () => number;
   readonly #written: WrittenFigures<CachePreload>;

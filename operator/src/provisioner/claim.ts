@@ -12,7 +12,6 @@ export interface PendingClaim {
   /** The node of the first pod, for WaitForFirstConsumer; empty before. */
   selectedNode: string;
   source: { apiGroup: string; kind: string; name: string; namespace: string } | undefined;
-  /** A quantity. */
   request: string;
   accessModes: readonly string[];
   block: boolean;

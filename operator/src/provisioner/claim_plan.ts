@@ -8,7 +8,6 @@ import {
 } from '@hearth/common/resources';
 import type { ClassView, PendingClaim } from './claim.ts';
 
-/** A volume to create for a claim. */
 export interface VolumeRequest {
   /** The name of the PersistentVolume, the same for every attempt. */
   name: string;
@@ -19,7 +18,6 @@ export interface VolumeRequest {
 }
 
 export type ClaimPlan =
-  /** Not ours, or nothing to do. */
   | { kind: 'none' }
   /** The event that ends the wait starts another pass. */
   | { kind: 'wait'; type: 'Normal' | 'Warning'; reason: string; message: string }

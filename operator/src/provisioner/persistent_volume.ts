@@ -50,7 +50,6 @@ export function affinityToCluster(cluster: string): VolumeNodeAffinity {
 
 const units = ['', 'Ki', 'Mi', 'Gi', 'Ti', 'Pi', 'Ei'];
 
-/** Exact, in the largest whole unit. */
 export function quantity(bytes: bigint): string {
   let value = bytes;
   let unit = 0;

@@ -15,7 +15,6 @@ export class VolumeReconciler implements Reconciler<VolumeView, undefined, Volum
     this.#api = api;
   }
 
-  /** The view contains everything. */
   async observe(): Promise<undefined> {}
 
   async apply(action: VolumeAction, { name, uid, cluster }: VolumeView, signal: AbortSignal): Promise<void> {
@@ -44,9 +43,7 @@ export interface VolumeView {
   name: string;
   uid: string;
   cluster: string;
-  /** `NAMESPACE.NAME`. */
   dataset: string;
-  /** The pinned manifest, if any. */
   revision: string;
   phase: string;
   reclaimPolicy: string;

@@ -145,10 +145,7 @@ function isRemembered({ status }: NodeCache, pods: readonly ReboundPod[]): boole
   return isDeepStrictEqual(pods.slice(0, maxListed), status?.reboundPods ?? []);
 }
 
-/**
- * Agents of the previous release send no time, so an empty time matches every time of the pod. Any agent may report a
- * node.
- */
+/** Agents of the previous release send no time, so an empty time matches every time of the pod. */
 function wasReported(before: ReadonlyMap<string, ReboundPod>, pod: ReboundPod): boolean {
   if (before.has(keyOf(pod))) return true;
   return [...before.values()].some(({ uid, at }) => uid === pod.uid && (at === '' || pod.at === ''));

@@ -45,10 +45,7 @@ export function withFailure(states: readonly ConditionState[], error: HearthErro
 
 type Status = NonNullable<ReconciledObject['status']>;
 
-/**
- * Writes a changed status with the observed resource version, so that an outdated object causes a Conflict. Returns
- * false when nothing changed.
- */
+/** False when nothing changed. The observed resource version makes an outdated object a Conflict. */
 export async function writeStatus<T extends ReconciledObject>(
   api: Pick<KubernetesClient, 'apply'>,
   type: ResourceType<T>,

@@ -1,9 +1,6 @@
 import { type KubernetesObject, objectKey } from '@hearth/common/kubernetes';
 
-/**
- * Records when changing figures of each object were last written, so that progress of hundreds of objects does not
- * flood the API server.
- */
+/** Limits writes of changing figures, so that progress of hundreds of objects does not flood the API server. */
 export class WrittenFigures<T extends KubernetesObject> {
   readonly #now: () => number;
   readonly #figuresOf: (object: T) => string;
@@ -30,7 +27,6 @@ export class WrittenFigures<T extends KubernetesObject> {
     this.#written.delete(key);
   }
 
-  /** The number of objects written within this time, ms. */
   countSince(ms: number): number {
     return [...this.#written.values()].filter(({ at }) => this.#now() - at < ms).length;
   }

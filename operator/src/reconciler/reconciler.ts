@@ -24,10 +24,8 @@ export type DesiredStatus<T extends ReconciledObject> = Omit<
   'conditions' | 'observedGeneration'
 > & { conditions: ConditionState[] };
 
-/** The result of a pass. */
 export interface Pass<Observed, Action> {
   observed: Observed;
-  /** Applied actions, in order. */
   applied: readonly Action[];
   /** The action that failed and ended the pass. */
   failure?: { error: Error; action: Action };
@@ -63,8 +61,7 @@ export interface ObjectReconciler<T extends ReconciledObject, Observed, Action>
   /** Further conditions whose transitions cause events. */
   readonly announcedConditions?: readonly string[];
   /**
-   * Pure. Returns the condition `Ready` and others. After a failed action the shell adds Ready=False with the error's
-   * code, unless Ready is False already.
+   * Pure. Ready and other conditions. After a failed action the shell adds Ready=False, unless Ready is False already.
    */
   status(object: T, pass: Pass<Observed, Action>): DesiredStatus<T>;
   /**
@@ -74,10 +71,7 @@ export interface ObjectReconciler<T extends ReconciledObject, Observed, Action>
   cleanUp?(object: T, signal: AbortSignal): Promise<CleanUpResult>;
 }
 
-/**
- * Shared inputs of the leader's controllers, each of which runs until its signal aborts. The reflectors must run
- * already.
- */
+/** Shared inputs of the leader's controllers. The reflectors must run already. */
 export interface ControllerParts {
   api: KubernetesClient;
   agents: Agents;

@@ -13,7 +13,6 @@ export interface ShellOptions<T extends ReconciledObject, Observed, Action> {
   now?: () => Date;
 }
 
-/** The default pause between two calls of cleanUp, ms. */
 const cleanUpAgainMs = 5_000;
 
 /** Adapts a reconciler of a kind with conditions to runController. See Reconciler. */
@@ -28,7 +27,6 @@ export function reconcileObject<T extends ReconciledObject, Observed, Action>(
       if (object.metadata?.deletionTimestamp !== undefined) return await shell.delete(object, signal);
       return await shell.reconcile(object, signal);
     } catch (thrown) {
-      // The object was deleted meanwhile.
       if (HearthError.from(thrown).code === 'NotFound' && options.objects.get(key) === undefined) return {};
       throw thrown;
     }
@@ -170,10 +168,7 @@ async function runPass<T, Observed, Action>(
   return { observed, applied, result: due.length === 0 ? {} : { requeueAfterMs: Math.min(...due) } };
 }
 
-/**
- * Adapts a reconciler of targets without conditions to runController. Errors go to the queue, which retries. `get`
- * returns undefined for deleted targets.
- */
+/** Adapts a reconciler without conditions to runController. `get` returns undefined for deleted targets. */
 export function reconcileKey<T, Observed, Action>(
   reconciler: Reconciler<T, Observed, Action>,
   get: (key: string) => T | undefined,

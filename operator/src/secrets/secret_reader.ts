@@ -7,9 +7,7 @@ import type { SourceKind } from '@hearth/common/resources';
 export type SecretReading =
   | { kind: 'found'; data: Readonly<Record<string, string>> }
   | { kind: 'missing' }
-  /** The API server's refusal. */
   | { kind: 'forbidden'; message: string }
-  /** The API server does not answer. */
   | { kind: 'unavailable'; message: string };
 
 export interface SecretReaderOptions {
@@ -21,10 +19,7 @@ export interface SecretReaderOptions {
   failedMs?: number;
 }
 
-/**
- * Reads Secrets by name and caches them, since the operator may not list or watch Secrets. Concurrent callers share one
- * request.
- */
+/** Caches Secrets, which the operator may not list or watch. Concurrent callers share one request. */
 export class SecretReader {
   readonly #options: SecretReaderOptions;
   readonly #foundMs: number;
@@ -101,7 +96,6 @@ export function grantCommand({ clusterRole, serviceAccount }: SecretGrant, names
   return `kubectl create rolebinding ${clusterRole} --namespace=${namespace} --clusterrole=${clusterRole} --serviceaccount=${account}`;
 }
 
-/** Required and optional keys of a Secret, by kind of source. */
 type SecretKey = Exclude<keyof Credentials, 'mirrors'>;
 const keysOf: Record<SourceKind, { needed: readonly SecretKey[]; optional: readonly SecretKey[] }> = {
   s3: { needed: ['accessKeyId', 'secretAccessKey'], optional: ['sessionToken'] },

@@ -9,11 +9,10 @@ import type { Observation } from './observation.ts';
 interface Advice {
   type: string;
   holds: { reason: string; message: string };
-  /** The first lacking capability counts. */
   lacks: readonly Lack[];
   /** True when reports of agents that went away do not count. */
   isLive?: boolean;
-  /** Whether the StorageCluster requests the capability, else it has no such condition. Absent: always. */
+  /** Absent: always. */
   isRequested?: (spec: StorageClusterSpec) => boolean;
 }
 
@@ -72,10 +71,7 @@ const advices: readonly Advice[] = [
   },
 ];
 
-/**
- * Conditions about capabilities that serving agents lack. They do not affect Ready. Written conditions stay while no
- * agent reports, except live ones.
- */
+/** These conditions do not affect Ready. Written ones stay while no agent reports, except live ones. */
 export function adviceConditions(
   { status, nodes }: Pick<Observation, 'status' | 'nodes'>,
   cluster: Pick<StorageCluster, 'spec' | 'status'>,
@@ -105,7 +101,6 @@ function controlApi(status: ClusterStatus | undefined, before: Condition | undef
   return condition(type, 'False', 'OtherRelease', listed(all, { separator: '; ', what: 'agents' }));
 }
 
-/** `silent`: nodes without a serving agent. */
 function conditionOf(
   { type, holds, lacks, isLive = false }: Advice,
   status: ClusterStatus | undefined,

@@ -11,7 +11,6 @@ export interface CleanUpOptions {
   events: Pick<EventRecorder, 'eventFor'>;
   namespace: string;
   now: () => number;
-  /** A removal ends after this time, complete or not, ms. */
   timeoutMs: number;
   /** Start of each removal, milliseconds since the epoch, by uid. Kept between calls. */
   began: Map<string, number>;
@@ -74,7 +73,6 @@ export async function cleanUp(
   return 'done';
 }
 
-/** Removes agents and their NodeCaches. Returns the remaining objects. */
 async function removeAgents(options: CleanUpOptions, cluster: string, signal: AbortSignal): Promise<string[]> {
   const { api } = options;
   const left = await removeFromNodes(options, cluster, 'agent', signal);

@@ -20,10 +20,7 @@ export function configurationOf(pod: Pick<Pod, 'spec'>): string {
   return volume?.configMap?.name ?? '';
 }
 
-/**
- * True while an agent may still start with this ConfigMap: a pod or the DaemonSet names it, or the controller has not
- * yet observed that the DaemonSet names another one.
- */
+/** A pod or the DaemonSet may name the ConfigMap, or the controller has not yet observed the present DaemonSet. */
 export function mayBeRead(configMap: KubernetesObject, { owned, configurations }: Observation): boolean {
   const name = configMap.metadata?.name ?? '';
   if (configurations.has(name)) return true;

@@ -2,10 +2,7 @@ import type { KubernetesObject } from '@hearth/common/kubernetes';
 import { specHashAnnotation } from '@hearth/common/resources';
 import { amountOf } from '../planner/index.ts';
 
-/**
- * True when the object was applied from the same desired object and keeps its fields. The server adds fields, so the
- * object may have more.
- */
+/** Current: applied from the same object, with its fields unchanged. The server adds fields of its own. */
 export function isCurrent(desired: KubernetesObject, observed: KubernetesObject | undefined): boolean {
   if (observed === undefined || observed.metadata?.deletionTimestamp !== undefined) return false;
   const hash = desired.metadata?.annotations?.[specHashAnnotation];

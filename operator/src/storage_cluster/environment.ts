@@ -2,7 +2,6 @@ import { HearthError } from '@hearth/common';
 import type { Pod } from '@hearth/common/kubernetes';
 import { z } from 'zod';
 
-/** Settings that the chart passes to the operator. */
 export interface Environment {
   /** The namespace of the operator and of all namespaced objects that it creates. */
   namespace: string;
@@ -18,7 +17,6 @@ type Spec = NonNullable<Pod['spec']>;
 /** The chart's values for the pods of a component; the builders choose defaults for absent ones. */
 export interface PodSettings {
   serviceAccountName?: string;
-  /** True to mount the token of the service account. */
   mountsToken?: boolean;
   podLabels: Readonly<Record<string, string>>;
   podAnnotations: Readonly<Record<string, string>>;

@@ -25,7 +25,6 @@ export const holderSetName = (cluster: string, group: string) => `hearth-${clust
 export const agentServiceName = (cluster: string) => `hearth-${cluster}-agent`;
 export const etcdSetName = (cluster: string) => `hearth-${cluster}-etcd`;
 export const etcdServiceName = (cluster: string) => `hearth-${cluster}-etcd`;
-/** The name of a member's pod and of its Service. */
 export const etcdMemberName = (cluster: string, index: number) => `${etcdSetName(cluster)}-${index}`;
 export const etcdPeersName = (cluster: string) => `hearth-${cluster}-etcd-peers`;
 
@@ -37,7 +36,6 @@ export const holderSocket = (cluster: string) => `${nodeFolder(cluster)}/run/hol
 /** Pods of clients may mount its directory, so the directory holds nothing else. */
 export const clientsSocket = (cluster: string) => `${nodeFolder(cluster)}/run/clients/clients.sock`;
 
-/** Mount paths in an agent's pod. */
 export const agentPaths = {
   configuration: '/etc/hearth/config',
   certificates: '/etc/hearth/tls',

@@ -18,7 +18,6 @@ export interface NodeStatesInput {
   now: Date;
 }
 
-/** Sorted by name. */
 export function nodeStates({ nodes, agents, status, namespace, now }: NodeStatesInput): NodeState[] {
   const pods = new Map<string, PodState>();
   for (const pod of agents) {

@@ -61,10 +61,7 @@ export class NodeGroupsReconciler implements Reconciler<string, ObservedGroups, 
   }
 }
 
-/**
- * Pure. The node groups of each StorageCluster with their selectors, as `kubectl label` takes them, and further
- * requirements in words.
- */
+/** Pure. Selectors as `kubectl label` takes them, and further requirements in words. */
 export function nodeGroupsText(clusters: readonly StorageCluster[]): string {
   const present = clusters.filter(({ metadata }) => metadata.deletionTimestamp === undefined);
   const groups = present.map(({ metadata, spec }) => [

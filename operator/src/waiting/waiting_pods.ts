@@ -45,7 +45,6 @@ export interface WaitingPodsParts {
  */
 export class WaitingPods implements Reconciler<AwaitingPod, ObservedDatasets, Report> {
   readonly #options: WaitingPodsParts;
-  /** Sentences by pod uid. */
   readonly #reported = new Map<string, Set<string>>();
 
   constructor(options: WaitingPodsParts) {

@@ -72,7 +72,6 @@ export class Facts {
     }
   }
 
-  /** Follows a claim to its volume, and a volume to its Dataset. */
   async #resolve(pod: Pod, namespace: string, lookup: PodLookup, signal: AbortSignal): Promise<PodDatasets> {
     for (;;) {
       const found = podDatasets(pod, namespace, lookup);

@@ -9,7 +9,6 @@ export interface WebhookOptions {
   facts: Pick<Facts, 'of'>;
   metrics: WebhookMetrics;
   logger: Logger;
-  /** Absent: random UUIDs. */
   random?: () => string;
   clock?: Clock;
 }

@@ -31,7 +31,6 @@ export function agentDaemonSet(input: AgentInput): DesiredObject<DaemonSet> {
     container: {
       command: ['hearth', 'agent', '--config', configurationFile],
       env: [
-        // For `hearth` commands in the pod.
         { name: 'HEARTH_SOCKET', value: agentSocket(name) },
         { name: 'HEARTH_CONFIG', value: configurationFile },
         field('HEARTH_NODE', 'spec.nodeName'),
