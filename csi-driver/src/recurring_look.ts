@@ -1,10 +1,6 @@
 import { type Clock, HearthError, type Logger, RecurringWork, systemClock } from '@hearth/common';
 
-export interface LookParts {
-  everyMs: number;
-  logger: Logger;
-  clock?: Clock;
-}
+export type LookParts = { everyMs: number; logger: Logger; clock?: Clock };
 
 /** Periodically checks the node and repairs findings, one look at a time. */
 export abstract class RecurringLook {

@@ -28,9 +28,7 @@ const label = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/;
 const subdomain = /^(?=.{1,253}$)[a-z0-9](?:[a-z0-9-]*[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]*[a-z0-9])?)*$/;
 const digest = /^[0-9a-f]{64}$/;
 
-/**
- * For authors who may name any namespace: PersistentVolumes and StorageClasses. `INVALID_ARGUMENT` names the attribute.
- */
+/** For PersistentVolumes and StorageClasses, whose authors may name any namespace. */
 export function chosenBy(attributes: Record<string, string>): DatasetChoice {
   const own = ownAttributes(attributes, attributeNames);
   const namespace = required(own, attributeNames.namespace);

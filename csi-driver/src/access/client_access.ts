@@ -34,11 +34,7 @@ export interface ClientAccessParts {
   clock?: Clock;
 }
 
-export interface Renewal {
-  agent: NodeAgent;
-  record: AccessRecord;
-  files: readonly FolderEntry[];
-}
+export type Renewal = { agent: NodeAgent; record: AccessRecord; files: readonly FolderEntry[] };
 
 /** Pods can read for this long after the loss of their node's agent. */
 const tokenLifeMs = 3_600_000;
@@ -94,10 +90,7 @@ export class ClientAccess {
     return true;
   }
 
-  /**
-   * Gets a new token for `refill`; undefined for a removed target. Needs no lock, as a slow agent must not block an
-   * unpublish.
-   */
+  /** Gets a new token for `refill`, without the lock: a slow agent must not block an unpublish. */
   async renewal(target: string, signal: AbortSignal): Promise<Renewal | undefined> {
     const found = await this.#parts.records.locate(target);
     if (found === undefined) return undefined;

@@ -29,9 +29,7 @@ export class NodeAgents {
     this.#options = options;
   }
 
-  /**
-   * Throws `FAILED_PRECONDITION` when the agent does not answer, or without `cluster` when there is not exactly one.
-   */
+  /** Throws `FAILED_PRECONDITION` when it does not answer, and without `cluster` unless there is one. */
   async find(cluster: string | undefined): Promise<NodeAgent> {
     const { stateDirectory, deadlineMs } = this.#options;
     const name = cluster === undefined ? await this.#only() : checkClusterName(cluster);

@@ -125,10 +125,7 @@ export class ControllerService {
   }
 }
 
-interface Range {
-  required: bigint;
-  limit: bigint;
-}
+type Range = { required: bigint; limit: bigint };
 
 function rangeOf(range: csi.CapacityRange | undefined): Range {
   const { requiredBytes: required, limitBytes: limit } = range ?? { requiredBytes: 0n, limitBytes: 0n };
@@ -191,17 +188,11 @@ export function volumeIdOf(name: string): string {
   return `volume-${createHash('sha256').update(name).digest('hex').slice(0, 40)}`;
 }
 
-interface Page {
-  volumes: VolumeRecord[];
-  nextToken: string;
-}
+type Page = { volumes: VolumeRecord[]; nextToken: string };
 
 const tokenPrefix = 'after:';
 
-/**
- * Continues after the name in the token, so that deletions lose and repeat nothing. Throws `ABORTED` for a foreign
- * token.
- */
+/** Continues after the token's name, so that deletions lose nothing. Throws `ABORTED` for a foreign token. */
 export function pageOf(volumes: VolumeRecord[], maxEntries: number, token: string): Page {
   if (maxEntries < 0) throw invalidArgument('max_entries must not be negative');
   if (token !== '' && !token.startsWith(tokenPrefix)) {

@@ -17,9 +17,7 @@ export interface ChildOutcome {
 
 const longestMessage = 2048;
 
-/**
- * Waits for the end even of a killed child, whose caller keeps its locks. Throws `Unsupported` for a missing program.
- */
+/** Waits for a killed child, too, whose caller holds locks. Throws `Unsupported` for a missing program. */
 export async function runChild(program: string, args: string[], options: ChildOptions): Promise<ChildOutcome> {
   const child = spawn(program, args, {
     stdio: ['ignore', 'ignore', 'pipe', ...(options.descriptors ?? [])],

@@ -1,8 +1,6 @@
 import { readFile } from 'node:fs/promises';
 
-export interface Restrictions {
-  noexec: boolean;
-}
+export type Restrictions = { noexec: boolean };
 
 /**
  * The seam under all changes of mounts and targets. Targets are absolute paths below the kubelet's directory, without
@@ -17,9 +15,7 @@ export interface MountCalls {
   makeTarget(target: string): Promise<void>;
   /** Later mounts over the source, or over its other binds, do not propagate to the target. */
   bind(source: string, target: string, restrictions: Restrictions): Promise<void>;
-  /**
-   * Like `bind`, over a dead mount, which stays: containers with HostToContainer would miss a mount after an unmount.
-   */
+  /** Like `bind`, over a dead mount: containers with HostToContainer would miss a mount after an unmount. */
   bindOver(source: string, target: string, restrictions: Restrictions): Promise<void>;
   /**
    * Mounts a barrier (`isBarrier`) over a dead mount. The kernel answers a look at a dead root from its cache, so a

@@ -8,11 +8,7 @@ import { CsiError } from '../csi_error.ts';
 import { listFolder } from '../list_folder.ts';
 import type { MountCalls } from '../mounts/index.ts';
 
-export interface TargetRecord {
-  id: string;
-  volume: string;
-  target: string;
-}
+export type TargetRecord = { id: string; volume: string; target: string };
 
 export function recordId(target: string): string {
   return createHash('sha256').update(target).digest('hex').slice(0, 32);

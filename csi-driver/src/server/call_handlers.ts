@@ -26,10 +26,7 @@ export class CallHandlers {
     this.#options = { clock: systemClock, ...options };
   }
 
-  /**
-   * The deadline, or a cancelling caller, aborts the signal; the work keeps its locks until it ends. `quiet` logs at
-   * debug.
-   */
+  /** Aborts the signal at the deadline; the work keeps its locks until it ends. `quiet` logs at debug. */
   unary<Q, R>(
     name: string,
     answer: (request: Q, signal: AbortSignal) => R | Promise<R>,

@@ -13,11 +13,7 @@ import { driverName } from '../names.ts';
 import type { NodeService } from '../node/index.ts';
 import type { CallHandlers } from './call_handlers.ts';
 
-export interface IdentityOptions {
-  version: string;
-  controller: boolean;
-  ready: () => boolean;
-}
+export type IdentityOptions = { version: string; controller: boolean; ready: () => boolean };
 
 export class Identity {
   readonly #options: IdentityOptions;

@@ -22,10 +22,7 @@ export interface ClientIdentity {
 }
 
 /** The address of a node's agent, `host:port`. */
-export interface AgentEndpoint {
-  node: string;
-  address: string;
-}
+export type AgentEndpoint = { node: string; address: string };
 
 const options = {
   // Detects a lost machine while a stream is open.

@@ -9,8 +9,7 @@ import {
 } from '@hearth/common';
 import { type Clock, sleep } from '@hearth/common/kubernetes';
 import { AgentConnection, type AgentEndpoint, type ClientIdentity, isRetryableElsewhere } from './agent_connection.ts';
-import type { CallOptions, ClusterAgents, ClusterStatus } from './agents.ts';
-import { clusterStatus, statusIntervalMs } from './agents.ts';
+import { type CallOptions, type ClusterAgents, type ClusterStatus, clusterStatus, statusIntervalMs } from './agents.ts';
 
 const callDeadlineMs = 10_000;
 const streamDeadlineMs = 60_000;
@@ -154,27 +153,21 @@ export class AgentPool implements ClusterAgents {
       if (!ready) return 2;
       return endpoint.node === this.#preferred ? 0 : 1;
     };
-    const able = this.#endpoints.filter((endpoint) => feature === undefined || this.#offers(endpoint, feature));
+    const offers = ({ node }: AgentEndpoint) =>
+      feature === undefined || this.#status?.nodes.get(node)?.apiFeatures.includes(feature) === true;
+    const able = this.#endpoints.filter(offers);
     if (able.length === 0 && this.#endpoints.length > 0) {
       throw new HearthError(
         'Unavailable',
         `no agent of cluster ${this.cluster} offers "${feature}"; upgrade the agents`,
       );
     }
-    const ranked = able.map((endpoint) => ({
-      endpoint,
-      rank: rank(endpoint),
-      chance: this.#clock.random(),
-    }));
+    const ranked = able.map((endpoint) => ({ endpoint, rank: rank(endpoint), chance: this.#clock.random() }));
     ranked.sort((a, b) => a.rank - b.rank || a.chance - b.chance);
     if (ranked.length === 0) {
       throw new HearthError('Unavailable', `no agent of cluster ${this.cluster} runs yet; look at its StorageCluster`);
     }
     return ranked.slice(0, maxTries).map(({ endpoint }) => endpoint);
-  }
-
-  #offers({ node }: AgentEndpoint, feature: string): boolean {
-    return this.#status?.nodes.get(node)?.apiFeatures.includes(feature) === true;
   }
 
   #connection(endpoint: AgentEndpoint): AgentConnection {

@@ -12,8 +12,7 @@ import { agentName, planCertificates, type SecretRole } from '../certificates/in
 import type { SecretTexts } from '../kubernetes/index.ts';
 import type { ClientIdentity } from './agent_connection.ts';
 import { AgentDirectory } from './agent_directory.ts';
-import type { ClusterAgents } from './agents.ts';
-import { statusIntervalMs } from './agents.ts';
+import { type ClusterAgents, statusIntervalMs } from './agents.ts';
 import { type Answers, FakeAgent, nodeStatus } from './testing/fake_agent.ts';
 
 type Texts = Record<SecretRole, SecretTexts>;

@@ -60,9 +60,7 @@ export type StatusListener = (
 export interface Agents {
   /** Undefined for an unknown StorageCluster, or one without certificates. */
   get(cluster: string): ClusterAgents | undefined;
-  /**
-   * Called after each report, every 2 s at most; `after` is undefined for a removed cluster. Returns an unsubscriber.
-   */
+  /** Called after each report; `after` is undefined for a removed cluster. Returns an unsubscriber. */
   onChange(listener: StatusListener): () => void;
 }
 

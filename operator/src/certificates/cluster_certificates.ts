@@ -1,7 +1,16 @@
 import { randomBytes } from 'node:crypto';
 import type { SecretTexts } from '../kubernetes/index.ts';
-import { type CertificateAndKey, createAuthority, issueLeaf, type LeafRequest } from './authority.ts';
-import { authorityFault, expiryTime, leafFault, renewalTime, unexpired } from './inspect.ts';
+import {
+  authorityFault,
+  type CertificateAndKey,
+  createAuthority,
+  expiryTime,
+  issueLeaf,
+  type LeafRequest,
+  leafFault,
+  renewalTime,
+  unexpired,
+} from './authority.ts';
 
 export type SecretRole = 'ca' | 'agent' | 'operator' | 'etcd' | 'secret';
 

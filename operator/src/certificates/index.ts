@@ -1,18 +1,3 @@
-export {
-  authorityLifeMs,
-  type CertificateAndKey,
-  createAuthority,
-  issueLeaf,
-  type LeafRequest,
-  leafLifeMs,
-} from './authority.ts';
-export {
-  agentName,
-  type CertificatePlan,
-  etcdName,
-  operatorName,
-  type PlannedSecret,
-  planCertificates,
-  type SecretRole,
-} from './cluster_certificates.ts';
-export { authorityFault, expiryTime, leafFault, renewalTime, unexpired } from './inspect.ts';
+/** Authorities and certificates, of StorageClusters and of the webhook. */
+export * from './authority.ts';
+export * from './cluster_certificates.ts';

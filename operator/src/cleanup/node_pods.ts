@@ -1,14 +1,6 @@
 import { HearthError, type Logger } from '@hearth/common';
-import {
-  type Clock,
-  type KubernetesClient,
-  kinds,
-  type Node,
-  type Pod,
-  sleep,
-  systemClock,
-} from '@hearth/common/kubernetes';
-import { all, componentLabel, deleteAll, ownedSelector } from '../kubernetes/index.ts';
+import { type Clock, type KubernetesClient, kinds, type Pod, sleep, systemClock } from '@hearth/common/kubernetes';
+import { all, componentLabel, deleteAll, nodeFacts, ownedSelector } from '../kubernetes/index.ts';
 
 export interface NodePodsOptions {
   api: Pick<KubernetesClient, 'list' | 'delete'>;
@@ -34,9 +26,10 @@ export async function removeFromNodes(
     return sets.length === 0 && left.length === 0;
   });
   if (gone) return;
-  const ready = new Set((await all(api, kinds.Node, {}, signal)).filter(isReady).map(({ metadata }) => metadata?.name));
+  const nodes = (await all(api, kinds.Node, {}, signal)).map(nodeFacts);
+  const ready = new Set(nodes.flatMap((node) => (node.ready ? [node.name] : [])));
   const named = (pods: Pod[]) => pods.map(({ metadata }) => metadata?.name).slice(0, 10);
-  const alive = left.filter(({ spec }) => ready.has(spec?.nodeName));
+  const alive = left.filter(({ spec }) => ready.has(spec?.nodeName ?? ''));
   if (alive.length > 0) {
     throw new HearthError(
       'DeadlineExceeded',
@@ -45,10 +38,6 @@ export async function removeFromNodes(
     );
   }
   logger.warn(`not waiting for ${component}s on nodes that are not ready`, { pods: named(left) });
-}
-
-function isReady({ status }: Node): boolean {
-  return status?.conditions?.some(({ type, status: is }) => type === 'Ready' && is === 'True') === true;
 }
 
 export const pauseMs = 1_000;

@@ -160,10 +160,7 @@ function featureOf({ mirrors, kind }: Source): string | undefined {
   return kind?.$case === 'hub' && kind.value.layout === 'hub' ? hubLayoutFeature : undefined;
 }
 
-/**
- * A semaphore in which one namespace has at most three quarters of the places, lest endless listings block other
- * tenants.
- */
+/** A semaphore that leaves each namespace at most three quarters of the places, for other tenants. */
 export class ListingPlaces {
   readonly #perNamespace: number;
   readonly #taken = new Map<string, number>();

@@ -46,15 +46,14 @@ function figures(
   keep: boolean,
   hold: boolean,
 ): Figures {
-  if (present === undefined || present.manifest === '') return keep && written !== undefined ? kept(written) : {};
+  if (present === undefined || present.manifest === '') {
+    const { conditions, observedGeneration, cluster, refreshedAt, ...kept } = written ?? {};
+    return keep ? kept : {};
+  }
   const revision = figuresOf(present);
   if (!hold || written?.manifest !== present.manifest) return { ...revision, ...residencyOf(present) };
   const { residentBytes, percent, nodes, residency } = written;
   return withoutUndefined({ ...revision, residentBytes, percent, nodes, residency });
-}
-
-function kept({ conditions, observedGeneration, cluster, refreshedAt, ...rest }: DatasetStatus): Figures {
-  return rest;
 }
 
 type Defined<T> = { [K in keyof T]: Exclude<T[K], undefined> };

@@ -1,9 +1,6 @@
 import { type Dataset, type Gate, gate, gateAnnotations, gateModes, parseDuration } from '@hearth/common/resources';
 
-export interface GateChoice {
-  gate: Gate;
-  warnings: string[];
-}
+export type GateChoice = { gate: Gate; warnings: string[] };
 
 const defaults: Gate = gate.parse({});
 

@@ -3,10 +3,7 @@ import type { AffinityPlan } from '../planner/index.ts';
 import type { GatedMember } from './groups.ts';
 import type { Wanted } from './planning_queue.ts';
 
-export interface Waiting {
-  kind: 'wait';
-  message: string;
-}
+export type Waiting = { kind: 'wait'; message: string };
 
 export interface Releasing {
   kind: 'release';

@@ -1,8 +1,7 @@
 import { type CachePreload, type Dataset, type Gate, parseDuration } from '@hearth/common/resources';
 import { chooseGate, strictest } from './gate_choice.ts';
 import type { GatedMember } from './groups.ts';
-import type { Known } from './pod_datasets.ts';
-import { type Missing, podDatasets } from './pod_datasets.ts';
+import { type Known, type Missing, podDatasets } from './pod_datasets.ts';
 
 export interface GroupFacts {
   gate: Gate;

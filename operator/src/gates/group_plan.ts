@@ -1,8 +1,7 @@
 import { splitKey } from '@hearth/common/kubernetes';
 import type { CachePreload } from '@hearth/common/resources';
 import { type NodeReadiness, plannedNodesOf } from '../preload/index.ts';
-import type { GroupAction, GroupState, Releasing } from './group_action.ts';
-import { plannedReasons } from './group_action.ts';
+import { type GroupAction, type GroupState, plannedReasons, type Releasing } from './group_action.ts';
 import { describeUnready, type GroupFacts, isOutdated, whyUnplannable } from './group_facts.ts';
 import { isOfGate, newPreload, nodesChange, preloadChange } from './group_preload.ts';
 import { type GatedMember, isStray } from './groups.ts';

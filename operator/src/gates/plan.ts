@@ -1,10 +1,7 @@
 import type { AffinityPlan, GroupPlan, ReleaseReason, RunningPod } from '../planner/index.ts';
 import type { UnplannedGroup } from './pod_group.ts';
 
-export interface PlanBytes {
-  presentBytes: number;
-  missingBytes: number;
-}
+export type PlanBytes = { presentBytes: number; missingBytes: number };
 
 /** The plan for all pods of a group. Maps are keyed by pod name, `bytes` by node. */
 export type Plan = {
@@ -45,7 +42,8 @@ export function planOfParts(
     for (const pod of part.pods) {
       affinity.set(pod, plan.affinity);
       const node = plan.assignment.get(pod);
-      if (node !== undefined) expected.set(pod, runningOn(node, part));
+      const { namespace, labels, requests, hostPorts } = part;
+      if (node !== undefined) expected.set(pod, { namespace, labels, node, requests, hostPorts, deleting: false });
     }
     messages.push(plan.message);
   }
@@ -58,8 +56,4 @@ export function planOfParts(
     bytes: nodes,
     message: messages.join('; '),
   };
-}
-
-function runningOn(node: string, { namespace, labels, requests, hostPorts }: UnplannedGroup): RunningPod {
-  return { namespace, labels, node, requests, hostPorts, deleting: false };
 }

@@ -1,6 +1,5 @@
 import assert from 'node:assert/strict';
-import type { VolumeFacts } from './pod_datasets.ts';
-import { podDatasets } from './pod_datasets.ts';
+import { podDatasets, type VolumeFacts } from './pod_datasets.ts';
 import { claimed, claimOf, datasetOf, inline, known, podOf, volumeOf } from './testing/objects.ts';
 
 const names = (found: ReturnType<typeof podDatasets>) => found.datasets.map(({ metadata }) => metadata.name);

@@ -26,10 +26,7 @@ export interface PodDatasets {
 }
 
 /** A Dataset of the pod's namespace. An empty revision is the present one. */
-interface DatasetReference {
-  name: string;
-  revision: string;
-}
+type DatasetReference = { name: string; revision: string };
 
 /** Pure. Ignores Datasets of other namespaces, since a plan belongs to one namespace. */
 export function podDatasets(pod: Pick<Pod, 'metadata' | 'spec'>, namespace: string, known: Known): PodDatasets {
@@ -91,9 +88,7 @@ export function claimView(claim: PersistentVolumeClaim): ClaimView {
 }
 
 /** Of volumes of other drivers only the existence counts. */
-export interface VolumeFacts {
-  ours: VolumeView | undefined;
-}
+export type VolumeFacts = { ours: VolumeView | undefined };
 
 const ofOthers: VolumeFacts = Object.freeze({ ours: undefined });
 

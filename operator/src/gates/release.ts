@@ -8,10 +8,7 @@ const maxAttempts = 5;
 /** Answers of the API server, or of a policy, that refuse an update. */
 export const refusals: ReadonlySet<string> = new Set(['InvalidArgument', 'PermissionDenied']);
 
-export interface ReleaseOptions {
-  api: Pick<KubernetesClient, 'get' | 'patch'>;
-  logger: Logger;
-}
+export type ReleaseOptions = { api: Pick<KubernetesClient, 'get' | 'patch'>; logger: Logger };
 
 /**
  * Removes our gate and writes the affinity in one update. Returns false when the pod is deleted or already open. Drops

@@ -78,18 +78,15 @@ function timedOut({ gate, plan, readiness, unready, formerNodes, hostname }: Sit
     return { ...release, message: `${release.message}: ${why}` };
   }
   const former = new Map(formerNodes.map(({ name, percent }) => [name, percent]));
-  const states = new Map(planned.map((node) => [node, readiness?.get(node) ?? lastKnown(former.get(node) ?? 0)]));
+  // The written percentage stands for memory, too, since bytes in memory may be lost with their agent.
+  const lastKnown = (percent = 0) => ({ percent, memoryPercent: percent, pinned: true });
+  const states = new Map(planned.map((node) => [node, readiness?.get(node) ?? lastKnown(former.get(node))]));
   const most = Math.max(...Array.from(states.values(), (state) => percentOf(state, gate)));
   const message = `${release.message}: ${progress(planned, states, gate)}`;
   if (most === 0) return { ...release, message };
   const best = [...states].flatMap(([node, state]) => (percentOf(state, gate) === most ? [node] : []));
   const hostnames = best.flatMap((node) => hostname(node) ?? []);
   return { ...release, message, affinity: () => ({ kind: 'Preferred', hostnames }) };
-}
-
-/** The written percentage stands for memory, too, since bytes in memory may be lost with their agent. */
-function lastKnown(percent: number): NodeReadiness {
-  return { percent, memoryPercent: percent, pinned: true };
 }
 
 const shortList = (words: readonly string[]) => listed(words, { most: 5 });

@@ -1,11 +1,7 @@
 import { HearthError } from '@hearth/common';
 import type { KubernetesClient, KubernetesObject, ResourceType } from '@hearth/common/kubernetes';
 
-export interface Place {
-  namespace?: string;
-  labelSelector?: string;
-  fieldSelector?: string;
-}
+export type Place = { namespace?: string; labelSelector?: string; fieldSelector?: string };
 
 /** Yields pages of objects; none when the kind is not installed. */
 export async function* pages<T extends KubernetesObject>(

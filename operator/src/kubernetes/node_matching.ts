@@ -1,16 +1,8 @@
 /** The scheduler's matching of labels and taints. Pure. */
 
-export interface Expression {
-  key: string;
-  operator: string;
-  values: readonly string[];
-}
+export type Expression = { key: string; operator: string; values: readonly string[] };
 
-export interface Taint {
-  key: string;
-  value?: string | undefined;
-  effect: string;
-}
+export type Taint = { key: string; value?: string | undefined; effect: string };
 
 export interface Toleration {
   key?: string | undefined;
@@ -53,9 +45,7 @@ export function hardTaints(taints: readonly Taint[]): Taint[] {
   return taints.filter(({ effect }) => effect === 'NoSchedule' || effect === 'NoExecute');
 }
 
-/**
- * k8s.io/api/core/v1, Toleration.ToleratesTaint. Comparisons of numbers, an optional feature, tolerate nothing here.
- */
+/** k8s.io/api/core/v1, Toleration.ToleratesTaint, without the optional comparison of numbers. */
 export function isTolerated(taint: Taint, tolerations: readonly Toleration[]): boolean {
   return tolerations.some(({ key = '', operator = '', value = '', effect = '' }) => {
     if (effect !== '' && effect !== taint.effect) return false;

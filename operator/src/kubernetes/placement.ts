@@ -4,16 +4,9 @@ import { type NodeGroup, type StorageCluster, startupTaintKey } from '@hearth/co
 import { hasLabels, leavingTaints, type NodeFacts } from './node_facts.ts';
 import { type Expression, expressionHolds, isTolerated } from './node_matching.ts';
 
-export interface Place {
-  cluster: string;
-  group: string;
-}
+export type Place = { cluster: string; group: string };
 
-export interface PlacementConflict {
-  node: string;
-  group: string;
-  takenBy: Place;
-}
+export type PlacementConflict = { node: string; group: string; takenBy: Place };
 
 export interface Placement {
   places: ReadonlyMap<string, Place>;

@@ -56,11 +56,7 @@ export type NodeCacheAction =
   /** `object` is set for a new or changed NodeCache, `status` when it is due. */
   | { kind: 'write'; object: Applied<NodeCache> | undefined; status: WantedStatus | undefined };
 
-interface WantedStatus {
-  figures: Figures;
-  states: readonly ConditionState[];
-  now: number;
-}
+type WantedStatus = { figures: Figures; states: readonly ConditionState[]; now: number };
 
 /** Keeps one NodeCache for each node of a StorageCluster. Keys are names of nodes. */
 export class NodeCacheReconciler implements Reconciler<string, ObservedNodeCache, NodeCacheAction> {

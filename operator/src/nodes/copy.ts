@@ -9,11 +9,7 @@ import type { ClusterAgents } from '../agents/index.ts';
 import { hasEnded } from '../preload/index.ts';
 
 /** A copy of a Dataset's present revision that a node should get. */
-export interface Copy {
-  purpose: string;
-  dataset: AgentDataset;
-  node: string;
-}
+export type Copy = { purpose: string; dataset: AgentDataset; node: string };
 
 export type CopyState =
   | { kind: 'due'; job: string }
@@ -30,10 +26,7 @@ export function isComplete({ bytes, files, residency }: AgentDataset, node: stri
   return row !== undefined && row.residentBytes >= bytes && row.completeFiles >= files;
 }
 
-/**
- * Pure. The job's name is a digest of the copy, so a restarted operator finds the running job. A retry gets another
- * name.
- */
+/** Pure. The job's name is a digest of copy and attempt, so a restarted operator finds the running job. */
 export function copyState(jobs: ReadonlyMap<string, WarmJob>, copy: Copy, now: number): CopyState {
   let failed: WarmJob | undefined;
   for (let attempt = 0; attempt < maxAttempts; attempt += 1) {

@@ -27,7 +27,8 @@ export function joinDemands(
   }
   const most = Math.max(0, ...matching.map(({ mostUsed }) => mostUsed));
   if (most === 0) return [...demands.values()];
-  let room = (status.nodes.get(node.name)?.budgetBytes ?? 0n) - total([...demands.values()]);
+  let room = status.nodes.get(node.name)?.budgetBytes ?? 0n;
+  for (const { known } of demands.values()) room -= known?.bytes ?? 0n;
   const used = [...status.datasets.values()]
     .filter((dataset) => !demands.has(dataset.name) && isUsable(dataset) && dataset.use > 0)
     .sort((a, b) => b.use - a.use || (a.name < b.name ? -1 : 1));
@@ -52,8 +53,4 @@ function demandFor(dataset: string, known: AgentDataset | undefined, node: strin
 
 function isUsable({ manifest, state }: AgentDataset): boolean {
   return manifest !== '' && state === 'Ready';
-}
-
-function total(demands: readonly JoinDemand[]): bigint {
-  return demands.reduce((sum, { known }) => sum + (known?.bytes ?? 0n), 0n);
 }

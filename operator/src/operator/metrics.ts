@@ -2,11 +2,7 @@ import { collectDefaultMetrics, Gauge, Registry } from '@prometheus-io/client';
 import type { Agents } from '../agents/index.ts';
 import { allReflectors, type Reflectors } from './reflectors.ts';
 
-export interface MetricsSource {
-  reflectors: Reflectors;
-  agents: Agents;
-  isLeader: () => boolean;
-}
+export type MetricsSource = { reflectors: Reflectors; agents: Agents; isLeader: () => boolean };
 
 export class OperatorMetrics {
   readonly registry = new Registry();

@@ -28,10 +28,7 @@ export class PreloadingMetrics {
   }
 }
 
-/**
- * Runs both halves of preloading on the leader until the signal aborts: gates plan and release pods, the executor
- * brings the bytes.
- */
+/** Runs on the leader until the signal aborts: gates plan and release pods, the executor brings the bytes. */
 export async function runPreloading(
   { api, urgentApi, agents, reflectors, events, logger }: PreloadingOptions,
   metrics: PreloadingMetrics,

@@ -56,11 +56,7 @@ export interface Repulsion {
   selector: LabelSelector | undefined;
 }
 
-export interface HostPort {
-  ip: string;
-  protocol: string;
-  port: number;
-}
+export type HostPort = { ip: string; protocol: string; port: number };
 
 /** Pods of one template, such as the pods of one owner. */
 export interface PodGroup {
@@ -111,6 +107,4 @@ export interface LabelSelector {
   matchExpressions: readonly Expression[];
 }
 
-export interface PlannedDataset {
-  bytes: number;
-}
+export type PlannedDataset = { bytes: number };

@@ -21,10 +21,7 @@ export interface WarmPlan {
   message: string;
 }
 
-export interface NodePlan {
-  node: string;
-  missingBytes: Readonly<Record<string, number>>;
-}
+export type NodePlan = { node: string; missingBytes: Readonly<Record<string, number>> };
 
 /** The same for every pod of a group. Names are values of the label kubernetes.io/hostname. */
 export interface AffinityPlan {

@@ -5,10 +5,7 @@ import type { Nodes } from './nodes.ts';
 
 type Labels = Readonly<Record<string, string>>;
 
-interface Resident {
-  labels: Labels;
-  node: number;
-}
+type Resident = { labels: Labels; node: number };
 
 interface Namespace {
   pods: Resident[];

@@ -1,15 +1,10 @@
 import type { PodGroup, TopologySpread } from './input.ts';
 import type { NodeSet } from './node_set.ts';
 import type { Nodes } from './nodes.ts';
-import type { PodCensus } from './pod_census.ts';
-import { podSelector, selects } from './pod_census.ts';
+import { type PodCensus, podSelector, selects } from './pod_census.ts';
 
 /** The node sets that a constraint may count. */
-export interface Countable {
-  labelled: NodeSet;
-  selected: NodeSet;
-  tolerated: NodeSet;
-}
+export type Countable = { labelled: NodeSet; selected: NodeSet; tolerated: NodeSet };
 
 /** One constraint and its pod count in each domain. */
 class Constraint {

@@ -47,7 +47,7 @@ export class StaticFilter {
       return nodes.at(node).agent !== undefined && host >= 0 && bearers[host] === 1;
     });
     this.#soft = nodes.all.flatMap(({ taints }, node) => {
-      const soft = softTaints(taints);
+      const soft = taints.filter(({ effect }) => effect === 'PreferNoSchedule');
       return soft.length === 0 ? [] : [{ node, taints: soft }];
     });
     this.#taintsOf = new Int32Array(nodes.size);
@@ -110,7 +110,10 @@ export class StaticFilter {
     if (tolerated === undefined) {
       const refused = (taints: readonly Taint[]) => taints.filter((taint) => !isTolerated(taint, tolerations));
       const now = this.#taints.map(({ all }) => refused(all).length === 0);
-      const ever = this.#taints.map(({ all, serves }) => refused(all).every((taint) => serves && isPassing(taint)));
+      // The operator removes the startup taint when the agent is ready.
+      const ever = this.#taints.map(({ all, serves }) =>
+        refused(all).every(({ key }) => serves && key === startupTaintKey),
+      );
       const taints = this.#taints.map(({ hard }) => refused(hard).length === 0);
       const where = (holds: boolean[]) =>
         NodeSet.where(this.#nodes.size, (node) => holds[this.#taintsOf[node] as number] as boolean);
@@ -128,13 +131,4 @@ const unschedulableTaint: Taint = { key: 'node.kubernetes.io/unschedulable', eff
 export function refusals({ taints, unschedulable }: Pick<PlannedNode, 'taints' | 'unschedulable'>): Taint[] {
   const own = hardTaints(taints);
   return unschedulable ? [...own, unschedulableTaint] : own;
-}
-
-function softTaints(taints: readonly Taint[]): Taint[] {
-  return taints.filter(({ effect }) => effect === 'PreferNoSchedule');
-}
-
-/** The operator removes this taint when the agent is ready. */
-function isPassing({ key }: Taint): boolean {
-  return key === startupTaintKey;
 }

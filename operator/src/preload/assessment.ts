@@ -3,7 +3,7 @@ import { type Choice, chooseNodes } from './choice.ts';
 import type { ObservedPreload } from './observation.ts';
 import { type NodeProgress, progressOf, timeOf } from './progress.ts';
 import { missingRoom } from './room.ts';
-import { bytesOf, hasEnded, type Wanted, wantedOf } from './wanted.ts';
+import { type Wanted, wantedOf } from './wanted.ts';
 
 export interface Obstacle {
   reason: 'DatasetNotFound' | 'DatasetNotReady' | 'ClustersDiffer' | 'AgentsUnavailable' | 'NoFilesMatch';
@@ -111,21 +111,7 @@ function obstacleOf(
   return { reason: 'DatasetNotReady', message: `agents do not know the files of Dataset ${unknown.dataset} yet${why}` };
 }
 
-export function totalsOf({ nodes, wanted }: Pick<Assessment, 'nodes' | 'wanted'>) {
-  const each = wanted.reduce((sum, one) => sum + bytesOf(one), 0);
-  const parts = nodes.flatMap((node) => node.parts);
-  return {
-    bytesTotal: each * nodes.length,
-    bytesReady: parts.reduce((sum, part) => sum + part.bytesReady, 0),
-    bytesVerified: parts.reduce((sum, part) => sum + part.bytesVerified, 0),
-  };
-}
-
 /** Rounded down, so only a complete copy reports 100. */
 export function percentOf(part: number, whole: number): number {
   return whole === 0 ? 0 : Math.min(100, Math.floor((part / whole) * 100));
-}
-
-export function rateOf({ jobs }: ObservedPreload): number {
-  return jobs.filter((job) => !hasEnded(job)).reduce((sum, job) => sum + Number(job.bytesPerSecond), 0);
 }

@@ -4,7 +4,7 @@ import { WarmJob } from '@hearth/common/generated/hearth/v1/control.ts';
 import { systemClock } from '@hearth/common/kubernetes';
 import { until } from '@hearth/common/testing';
 import type { ClusterStatus } from '../agents/index.ts';
-import { JobTracker } from './job_tracker.ts';
+import { JobTracker } from './cluster_executor.ts';
 import { MeasureCache } from './measure_cache.ts';
 import { PinCache } from './pin_cache.ts';
 import { Retries } from './retries.ts';

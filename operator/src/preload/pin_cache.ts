@@ -2,8 +2,7 @@ import type { ListPinsResponse, PinResponse } from '@hearth/common/generated/hea
 import { type Clock, sleep } from '@hearth/common/kubernetes';
 import type { ClusterAgents } from '../agents/index.ts';
 import { pinKey } from './observation.ts';
-import type { Wanted } from './wanted.ts';
-import { ownerPrefix, uidOfOwner } from './wanted.ts';
+import { ownerPrefix, uidOfOwner, type Wanted } from './wanted.ts';
 
 const pinDeadlineMs = 15_000;
 const retryAfterMs = 5_000;
@@ -11,19 +10,11 @@ const retryAfterMs = 5_000;
 const batchWindowMs = 5;
 const maxOwners = 100;
 
-interface Trouble {
-  message: string;
-  until: number;
-}
+type Trouble = { message: string; until: number };
 
-interface PinBatch {
-  owners: string[];
-  answer: Promise<PinResponse>;
-}
+type PinBatch = { owners: string[]; answer: Promise<PinResponse> };
 
-/**
- * The pins of all CachePreloads at the agents of one StorageCluster: lists them once, then follows the agents' answers.
- */
+/** The pins of all CachePreloads of one StorageCluster: lists them once, then follows the answers. */
 export class PinCache {
   readonly #agents: Pick<ClusterAgents, 'call'>;
   readonly #clock: Clock;

@@ -2,9 +2,8 @@ import type { CreateWarmJobRequest } from '@hearth/common/generated/hearth/v1/co
 import type { CachePreload } from '@hearth/common/resources';
 import { type Assessment, assess } from './assessment.ts';
 import { type ObservedPreload, pinKey } from './observation.ts';
-import type { NodeProgress, Part } from './progress.ts';
-import type { Wanted } from './wanted.ts';
-import { hasEnded, jobKind, jobRequest, ownerPrefix, pinOwner } from './wanted.ts';
+import type { NodeProgress } from './progress.ts';
+import { hasEnded, jobKind, jobRequest, ownerPrefix, pinOwner, type Wanted } from './wanted.ts';
 
 export type PreloadAction =
   /** Asks nodes to keep files, resident or not. */
@@ -100,7 +99,7 @@ function jobsFor(
   if (wanted.measure?.kind !== 'files' || wanted.trouble !== undefined) {
     return { kept: running.map(({ name }) => name), start: undefined };
   }
-  const lacking = nodes.filter((node) => isLacking(node, partOf(node, wanted), observed));
+  const lacking = nodes.filter((node) => isLacking(node, wanted, observed));
   const covered = new Set(
     fitting.flatMap((job) => job.nodes.flatMap(({ node, state }) => (state === 'Failed' ? [] : [node]))),
   );
@@ -114,13 +113,10 @@ function jobsFor(
   return { kept: alone ? [start.name] : [...kept, start.name], start };
 }
 
-function isLacking({ present, missingRoom }: NodeProgress, part: Part | undefined, { now }: ObservedPreload): boolean {
+function isLacking({ present, missingRoom, parts }: NodeProgress, wanted: Wanted, { now }: ObservedPreload): boolean {
+  const part = parts.find((one) => one.wanted.id === wanted.id);
   if (part === undefined || part.state === 'ready' || !present || missingRoom > 0) return false;
   return part.retryAt === undefined || part.retryAt <= now;
-}
-
-function partOf({ parts }: NodeProgress, wanted: Wanted): Part | undefined {
-  return parts.find((part) => part.wanted.id === wanted.id);
 }
 
 /** Releases pins on undesired nodes, and pins of former revisions on nodes that have the present one. */

@@ -74,7 +74,7 @@ class PreloadController {
       cluster: (name) => this.#executor(name),
       isCluster: (name) => clusters.get(name) !== undefined,
       dataset: (key) => datasets.get(key),
-      nodesOf: (cluster) => this.#nodesOf(cluster),
+      nodesOf: (cluster) => this.#placements.nodesOf(cluster).flatMap((name) => nodes.get(name) ?? []),
       podGroups,
       measures: this.#measures,
       readiness: options.readiness,
@@ -98,7 +98,9 @@ class PreloadController {
         watch(preloads, (key, before, after) => this.#preloadChanged(key, before, after)),
         watch(datasets, (key, before, after) => {
           if (before?.metadata.uid !== after?.metadata.uid) this.#forgetDataset(key);
-          return this.#keysWhere((preload) => usesDataset(preload, key));
+          return this.#keysWhere(({ metadata, spec }) =>
+            spec.datasets.some(({ name }) => `${metadata.namespace}/${name}` === key),
+          );
         }),
         watch(nodes, (_name, before, after) => {
           if (isDeepStrictEqual(before, after)) return [];
@@ -139,10 +141,6 @@ class PreloadController {
     const made = new ClusterExecutor(agents, { logger, changed, clock: this.#clock });
     this.#executors.set(cluster, made);
     return made;
-  }
-
-  #nodesOf(cluster: string) {
-    return this.#placements.nodesOf(cluster).flatMap((name) => this.#options.nodes.get(name) ?? []);
   }
 
   #preloadChanged(key: string, before: CachePreload | undefined, after: CachePreload | undefined): string[] {
@@ -232,10 +230,6 @@ class PreloadController {
       }
     }
   }
-}
-
-function usesDataset({ metadata, spec }: CachePreload, key: string): boolean {
-  return spec.datasets.some(({ name }) => `${metadata.namespace}/${name}` === key);
 }
 
 function partStates(job: WarmJob | undefined): string {

@@ -5,11 +5,7 @@ import { retryKey } from './observation.ts';
 import { jobsFor } from './progress.ts';
 import type { Wanted } from './wanted.ts';
 
-interface Failing {
-  failures: number;
-  until: number;
-  job: string;
-}
+type Failing = { failures: number; until: number; job: string };
 
 /** When the operator retries failed work on the nodes of one CachePreload (`retryDelayMs`). */
 export class Retries {

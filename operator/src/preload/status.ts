@@ -1,10 +1,11 @@
 import type { CachePreload, CachePreloadStatus, PreloadedNode, PreloadPhase } from '@hearth/common/resources';
 import type { DesiredStatus } from '../reconciler/index.ts';
-import { type Assessment, assess, percentOf, rateOf, totalsOf } from './assessment.ts';
+import { type Assessment, assess, percentOf } from './assessment.ts';
 import { conditionsOf, waitingFor } from './conditions.ts';
 import type { ObservedPreload } from './observation.ts';
 import { isOfPresentSpec, type NodeProgress, totalOf, wholeSeconds } from './progress.ts';
 import type { NodeReadiness } from './readiness.ts';
+import { bytesOf, hasEnded } from './wanted.ts';
 
 const maxNodes = 500;
 const longestText = 1024;
@@ -41,10 +42,8 @@ export function readinessOf(preload: CachePreload, observed: ObservedPreload): M
     nodes.map((node) => {
       if (!node.present) return [node.name, { percent: 0, memoryPercent: 0, pinned: false }];
       const percent = shareOf(node, node.stored, 'bytesReady');
-      return [
-        node.name,
-        { percent, memoryPercent: shareOf(node, node.inMemory, 'bytesInMemory'), pinned: node.pinned },
-      ];
+      const memoryPercent = shareOf(node, node.inMemory, 'bytesInMemory');
+      return [node.name, { percent, memoryPercent, pinned: node.pinned }];
     }),
   );
 }
@@ -65,29 +64,30 @@ function freshFigures(preload: CachePreload, observed: ObservedPreload, assessme
   const { status } = preload;
   const { nodes, wanted, complete, inMemory, newRound } = assessment;
   const rows = nodes.map((node) => rowOf(node, newRound ? undefined : preload));
-  const totals = totalsOf(assessment);
+  const parts = nodes.flatMap((node) => node.parts);
+  const bytesTotal = wanted.reduce((sum, one) => sum + bytesOf(one), 0) * nodes.length;
   const bytesReady = rows.reduce((total, row) => total + row.bytesReady, 0);
-  const bytesPerSecond = rateOf(observed);
-  const left = totals.bytesTotal - bytesReady;
+  const running = observed.jobs.filter((job) => !hasEnded(job));
+  const bytesPerSecond = running.reduce((sum, job) => sum + Number(job.bytesPerSecond), 0);
+  const left = bytesTotal - bytesReady;
   const now = wholeSeconds(observed.now);
   const began = observed.jobs.length > 0 || bytesReady > 0;
   const startedAt = newRound ? (began || complete ? now : undefined) : (status?.startedAt ?? (began ? now : undefined));
   const completedAt = complete ? ((newRound ? undefined : status?.completedAt) ?? now) : undefined;
   const inMemoryAt = inMemory ? ((newRound ? undefined : status?.inMemoryAt) ?? now) : undefined;
   return {
-    ...totals,
+    bytesTotal,
+    bytesVerified: parts.reduce((sum, part) => sum + part.bytesVerified, 0),
     bytesReady,
     bytesInMemory: rows.reduce((total, row) => total + (row.bytesInMemory ?? 0), 0),
-    percent: percentOf(bytesReady, totals.bytesTotal),
+    percent: percentOf(bytesReady, bytesTotal),
     bytesPerSecond,
     ...(bytesPerSecond > 0 && left > 0 ? { secondsLeft: Math.ceil(left / bytesPerSecond) } : {}),
     nodesTotal: nodes.length,
     nodesReady: nodes.filter(({ phase }) => phase === 'Ready').length,
-    revisions: wanted.map(({ dataset, manifest, revision }) => ({
-      dataset,
-      manifest,
-      revision: revision.slice(0, longestText),
-    })),
+    revisions: wanted.map(({ dataset, manifest, revision: text }) => {
+      return { dataset, manifest, revision: text.slice(0, longestText) };
+    }),
     nodes: rows.sort(byReadiness).slice(0, maxNodes),
     ...(startedAt === undefined ? {} : { startedAt }),
     ...(inMemoryAt === undefined ? {} : { inMemoryAt }),
@@ -98,10 +98,8 @@ function freshFigures(preload: CachePreload, observed: ObservedPreload, assessme
 /** Never counts down: a job that starts again counts from zero, while the bytes stay on the node. */
 function rowOf(node: NodeProgress, preload: CachePreload | undefined): PreloadedNode {
   const status = preload?.status;
-  const before =
-    preload !== undefined && isOfPresentSpec(preload)
-      ? status?.nodes?.find(({ name }) => name === node.name)
-      : undefined;
+  const isKnown = preload !== undefined && isOfPresentSpec(preload);
+  const before = isKnown ? status?.nodes?.find(({ name }) => name === node.name) : undefined;
   const bytesTotal = totalOf(node, 'bytes');
   const highest = (field: 'bytesReady' | 'bytesVerified' | 'originBytes' | 'peerBytes') => {
     const known = before !== undefined && before.phase !== 'Gone' ? before[field] : 0;
@@ -128,23 +126,15 @@ type Arrivals = Pick<PreloadedNode, 'inMemoryAt' | 'storedAt' | 'secondsToMemory
 /** Keeps the written times after agents have forgotten the jobs. */
 function arrivalsOf({ parts, inMemory, stored }: NodeProgress, before: PreloadedNode | undefined): Arrivals {
   const begin = Math.min(...parts.map(({ requestedAt }) => requestedAt ?? Number.POSITIVE_INFINITY));
-  const last = (field: 'inMemoryAt' | 'storedAt') => Math.max(...parts.map((part) => part[field] ?? 0));
-  const [memoryAt, storedAt] = [last('inMemoryAt'), last('storedAt')];
-  const seconds = (at: number) => Math.max(0, at - begin) / 1000;
-  const memory: Arrivals =
-    memoryAt > 0
-      ? { inMemoryAt: wholeSeconds(memoryAt), secondsToMemory: seconds(memoryAt) }
-      : pick(before, 'inMemoryAt', 'secondsToMemory');
-  const disk: Arrivals =
-    storedAt > 0
-      ? { storedAt: wholeSeconds(storedAt), secondsToStored: seconds(storedAt) }
-      : pick(before, 'storedAt', 'secondsToStored');
-  return { ...(inMemory ? memory : {}), ...(stored ? disk : {}) };
-}
-
-function pick<K extends keyof Arrivals>(row: Arrivals | undefined, ...names: K[]): Pick<Arrivals, K> {
-  const given = names.flatMap((name) => (row?.[name] === undefined ? [] : [[name, row[name]]]));
-  return Object.fromEntries(given) as Pick<Arrivals, K>;
+  const arrival = (at: 'inMemoryAt' | 'storedAt', seconds: 'secondsToMemory' | 'secondsToStored'): Arrivals => {
+    const ms = Math.max(...parts.map((part) => part[at] ?? 0));
+    if (ms > 0) return { [at]: wholeSeconds(ms), [seconds]: Math.max(0, ms - begin) / 1000 };
+    return before?.[at] === undefined ? {} : { [at]: before[at], [seconds]: before[seconds] };
+  };
+  return {
+    ...(inMemory ? arrival('inMemoryAt', 'secondsToMemory') : {}),
+    ...(stored ? arrival('storedAt', 'secondsToStored') : {}),
+  };
 }
 
 function byReadiness(a: PreloadedNode, b: PreloadedNode): number {

@@ -9,10 +9,9 @@ import {
 import type { Dataset } from '@hearth/common/resources';
 import type { Source } from '../kubernetes/index.ts';
 import type { Reconciler } from '../reconciler/index.ts';
-import type { ClassView } from './claim.ts';
-import { type PendingClaim, pendingClaim } from './claim.ts';
+import { type ClassView, type PendingClaim, pendingClaim } from './claim.ts';
 import { type ClaimPlan, planClaim, type VolumeRequest } from './claim_plan.ts';
-import { persistentVolume } from './persistent_volume.ts';
+import { persistentVolume } from './volume_reconciler.ts';
 
 export interface ClaimReconcilerOptions {
   api: Pick<KubernetesClient, 'get' | 'create'>;
@@ -21,10 +20,7 @@ export interface ClaimReconcilerOptions {
   datasets: Pick<Source<Dataset>, 'get'>;
 }
 
-export interface ObservedClaim {
-  storageClass: ClassView | undefined;
-  dataset: Dataset | undefined;
-}
+export type ObservedClaim = { storageClass: ClassView | undefined; dataset: Dataset | undefined };
 
 type ClaimAction = Exclude<ClaimPlan, { kind: 'none' }>;
 

@@ -6,8 +6,7 @@ import type { Source } from '../kubernetes/index.ts';
 import { findCondition, reconcileKey } from '../reconciler/index.ts';
 import type { ClassView, PendingClaim } from './claim.ts';
 import { ClaimReconciler, datasetKey } from './claim_reconciler.ts';
-import type { VolumeView } from './volume_reconciler.ts';
-import { VolumeReconciler } from './volume_reconciler.ts';
+import { VolumeReconciler, type VolumeView } from './volume_reconciler.ts';
 
 export interface ProvisionerOptions {
   api: Pick<KubernetesClient, 'get' | 'create' | 'delete' | 'patch'>;
@@ -43,7 +42,7 @@ async function runClaimController(options: ProvisionerOptions, signal: AbortSign
       }),
       watch(storageClasses, (name) => keysWhere((claim) => claim.storageClass === name)),
       watch(datasets, (key, before, after) =>
-        isSame(before, after) ? [] : keysWhere((claim) => datasetKey(claim) === key),
+        isDeepStrictEqual(awaitedOf(before), awaitedOf(after)) ? [] : keysWhere((claim) => datasetKey(claim) === key),
       ),
     ],
     first: () => claims.keys(),
@@ -67,10 +66,6 @@ async function runVolumeController(options: ProvisionerOptions, signal: AbortSig
 }
 
 /** Claims do not wait for figures of a Dataset. */
-function isSame(before: Dataset | undefined, after: Dataset | undefined): boolean {
-  return isDeepStrictEqual(awaitedOf(before), awaitedOf(after));
-}
-
 function awaitedOf(dataset: Dataset | undefined) {
   if (dataset === undefined) return undefined;
   const ready = findCondition(dataset.status?.conditions, 'Ready');

@@ -4,8 +4,14 @@ import { dataset, readyStatus } from '../dataset/testing/fixtures.ts';
 import { reconcileKey } from '../reconciler/index.ts';
 import { classView, pendingClaim } from './claim.ts';
 import { planClaim } from './claim_plan.ts';
-import { persistentVolume, quantity } from './persistent_volume.ts';
-import { planVolume, VolumeReconciler, type VolumeView, volumeView } from './volume_reconciler.ts';
+import {
+  persistentVolume,
+  planVolume,
+  quantity,
+  VolumeReconciler,
+  type VolumeView,
+  volumeView,
+} from './volume_reconciler.ts';
 
 const { signal } = new AbortController();
 

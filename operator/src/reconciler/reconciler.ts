@@ -60,14 +60,9 @@ export interface ObjectReconciler<T extends ReconciledObject, Observed, Action>
   readonly progressReasons?: readonly string[];
   /** Further conditions whose transitions cause events. */
   readonly announcedConditions?: readonly string[];
-  /**
-   * Pure. Ready and other conditions. After a failed action the shell adds Ready=False, unless Ready is False already.
-   */
+  /** Pure. Includes the condition Ready. After a failed action the shell sets Ready=False with the error's code. */
   status(object: T, pass: Pass<Observed, Action>): DesiredStatus<T>;
-  /**
-   * Removes everything that the garbage collector does not see. Idempotent; called until it is done. Absent: no
-   * finalizer.
-   */
+  /** Removes everything that the garbage collector does not see. Idempotent. Absent: no finalizer. */
   cleanUp?(object: T, signal: AbortSignal): Promise<CleanUpResult>;
 }
 

@@ -19,11 +19,7 @@ interface Advice {
 /** Changes of these conditions also cause events. */
 export const announcedConditions = ['Rdma'];
 
-interface Lack {
-  capability: string;
-  reason: string;
-  message: string;
-}
+type Lack = { capability: string; reason: string; message: string };
 
 const advices: readonly Advice[] = [
   {

@@ -25,10 +25,7 @@ export interface PodState {
 }
 
 /** A CamelCase reason for programs, and a sentence for people. */
-export interface Trouble {
-  reason: string;
-  message: string;
-}
+export type Trouble = { reason: string; message: string };
 
 type ContainerStatus = NonNullable<NonNullable<Pod['status']>['containerStatuses']>[number];
 type Terminated = NonNullable<NonNullable<ContainerStatus['state']>['terminated']>;

@@ -3,10 +3,9 @@ import type { NodeStatus } from '@hearth/common/generated/hearth/v1/control.ts';
 import type { NodeState } from '@hearth/common/resources';
 import type { ClusterStatus } from '../agents/index.ts';
 import { nodeStatus } from '../agents/testing/fake_agent.ts';
-import { listedStates, nodeStates } from './node_states.ts';
 import type { Observation } from './observation.ts';
 import type { PodState } from './pod_state.ts';
-import { clusterStatus } from './status.ts';
+import { clusterStatus, listedStates, nodeStates } from './status.ts';
 import { sampleCluster, sampleNode } from './testing/samples.ts';
 
 const pod = (node: string, fields: Partial<PodState> = {}): PodState => ({

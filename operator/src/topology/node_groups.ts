@@ -20,20 +20,11 @@ export interface NodeGroupsOptions {
   configMaps: Pick<Source<ConfigMap>, 'get'>;
 }
 
-interface ObservedGroups {
-  wanted: string;
-  present: string | undefined;
-}
+type ObservedGroups = { wanted: string; present: string | undefined };
 
-interface WriteGroups {
-  kind: 'write';
-  text: string;
-}
+type WriteGroups = { kind: 'write'; text: string };
 
-/**
- * Keeps the ConfigMap of node groups, for csi-node, which has no access to the API server. There is one object, so keys
- * have no meaning.
- */
+/** Keeps the ConfigMap of node groups for csi-node, which has no access to the API server. Keys have no meaning. */
 export class NodeGroupsReconciler implements Reconciler<string, ObservedGroups, WriteGroups> {
   readonly #options: NodeGroupsOptions;
 

@@ -1,8 +1,7 @@
 import assert from 'node:assert/strict';
 import { silentLogger } from '@hearth/common';
 import { kinds, type Pod } from '@hearth/common/kubernetes';
-import type { Dataset } from '@hearth/common/resources';
-import { driverName } from '@hearth/common/resources';
+import { type Dataset, driverName } from '@hearth/common/resources';
 import { until } from '@hearth/common/testing';
 import type { Source } from '../kubernetes/index.ts';
 import { type AwaitingPod, awaitingPod, runWaitingController, WaitingPods } from './waiting_pods.ts';

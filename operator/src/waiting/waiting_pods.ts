@@ -29,10 +29,7 @@ const longestQuote = 768;
 
 export type ObservedDatasets = readonly { name: string; dataset: Dataset | undefined }[];
 
-export interface Report {
-  reason: 'DatasetNotReady' | 'DatasetNotFound';
-  message: string;
-}
+export type Report = { reason: 'DatasetNotReady' | 'DatasetNotFound'; message: string };
 
 export interface WaitingPodsParts {
   datasets: Pick<Source<Dataset>, 'get'>;

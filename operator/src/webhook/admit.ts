@@ -3,11 +3,7 @@ import { gateAnnotations, preloadAnnotation, preloadGateName } from '@hearth/com
 import { chooseGate, controllerOf, type PodDatasets, preloadName } from '../gates/index.ts';
 
 /** RFC 6902. */
-export interface PatchOperation {
-  op: 'add';
-  path: string;
-  value: unknown;
-}
+export type PatchOperation = { op: 'add'; path: string; value: unknown };
 
 export interface Admission {
   result: 'gated' | 'provisional' | 'unchanged';

@@ -43,10 +43,7 @@ export type WebhookAction =
 /** Upper bound between two checks of the certificates, ms. */
 const maxPauseMs = 3_600_000;
 
-/**
- * Keeps the certificates in their Secret and the bundle in the webhook configuration. There is one of each, so keys
- * have no meaning.
- */
+/** Keeps the certificates in one Secret and the bundle in the webhook configuration. Keys have no meaning. */
 export class WebhookReconciler implements Reconciler<string, ObservedWebhook, WebhookAction> {
   readonly #options: WebhookControllerOptions;
 

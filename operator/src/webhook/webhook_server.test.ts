@@ -7,8 +7,7 @@ import { Registry } from '@prometheus-io/client';
 import type { PodDatasets } from '../gates/index.ts';
 import { datasetOf, inline, podOf } from '../gates/testing/objects.ts';
 import { planWebhookCertificates } from './certificates.ts';
-import { Webhook } from './webhook.ts';
-import { WebhookMetrics } from './webhook_metrics.ts';
+import { Webhook, WebhookMetrics } from './webhook.ts';
 import { WebhookServer } from './webhook_server.ts';
 
 const name = 'hearth-webhook.hearth-system.svc';

@@ -5,8 +5,7 @@ import {
   type ServerWritableStream,
   type UntypedServiceImplementation,
 } from '@grpc/grpc-js';
-import type { CallName, RequestOf, ResponseOf, StreamName } from '@hearth/common';
-import { controlApi } from '@hearth/common';
+import { type CallName, controlApi, type RequestOf, type ResponseOf, type StreamName } from '@hearth/common';
 import { ControlService, GetStatusResponse, NodeStatus } from '@hearth/common/generated/hearth/v1/control.ts';
 import { scriptedControl } from '@hearth/common/grpc/testing';
 import type { SecretTexts } from '../../kubernetes/index.ts';

@@ -10,9 +10,7 @@ import { hashOf } from '../../kubernetes/index.ts';
 import { agentPaths, agentSocket, clientsSocket, groupName, holderSocket, labelsOf, nodeFolder } from '../names.ts';
 import { type BuildInput, type DesiredObject, desiredObject } from './desired_object.ts';
 
-/**
- * The agent's configuration file: JSON, which is valid YAML. Variables of the pod carry the node's name and addresses.
- */
+/** JSON, which is valid YAML. Variables of the pod carry the node's name and addresses. */
 export function agentConfig(cluster: StorageCluster, group: NodeGroup, store: string): string {
   const { name } = cluster.metadata;
   const { origins, logLevel } = cluster.spec;

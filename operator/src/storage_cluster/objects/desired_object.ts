@@ -1,14 +1,16 @@
-import type { Applied, KubernetesObject, ResourceType } from '@hearth/common/kubernetes';
-import { apiVersionOf, kinds, ownerReference } from '@hearth/common/kubernetes';
-import type { StorageCluster } from '@hearth/common/resources';
-import { specHashAnnotation } from '@hearth/common/resources';
+import {
+  type Applied,
+  apiVersionOf,
+  type KubernetesObject,
+  kinds,
+  ownerReference,
+  type ResourceType,
+} from '@hearth/common/kubernetes';
+import { type StorageCluster, specHashAnnotation } from '@hearth/common/resources';
 import { hashOf } from '../../kubernetes/index.ts';
 import type { Environment } from '../environment.ts';
 
-export interface BuildInput {
-  cluster: StorageCluster;
-  environment: Environment;
-}
+export type BuildInput = { cluster: StorageCluster; environment: Environment };
 
 /** An object to apply, with its hash in an annotation. */
 export interface DesiredObject<T extends KubernetesObject = KubernetesObject> {

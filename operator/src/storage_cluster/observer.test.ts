@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import type { ResourceType } from '@hearth/common/kubernetes';
-import { readReferences } from './references.ts';
+import { readReferences } from './observer.ts';
 import { sampleCluster } from './testing/samples.ts';
 
 describe('references of a StorageCluster', () => {
