@@ -113,7 +113,7 @@ export class Driver {
     await reconcileRecords(this.#accessRecords, this.#mounts, this.#logger);
     this.#reconciled = true;
     await this.#server.listen();
-    await this.#topology.look();
+    await this.#topology.check();
     this.#topology.start();
     await this.#registration?.start();
     this.#rebinding.start();

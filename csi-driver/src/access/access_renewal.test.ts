@@ -49,38 +49,38 @@ describe('AccessRenewal', () => {
 
   it('renews every folder at the start, which a restart may have kept from it, then each in its time', async () => {
     const renewing = renewal();
-    await renewing.look();
+    await renewing.check();
     assert.deepEqual(taken(), ['/one', '/two']);
     targets.push('/three');
-    await renewing.look();
+    await renewing.check();
     assert.deepEqual(taken(), ['/three']);
     await clock.advance(299_999);
-    await renewing.look();
+    await renewing.check();
     assert.deepEqual(taken(), []);
     await clock.advance(1);
-    await renewing.look();
+    await renewing.check();
     assert.deepEqual(taken(), ['/one', '/two', '/three']);
-    await renewal().look();
+    await renewal().check();
     assert.deepEqual(taken(), ['/one', '/two', '/three']);
   });
 
   it('tries again at each look, and says each failure once', async () => {
     const renewing = renewal();
     failure = new HearthError('Unavailable', 'the agent is away');
-    for (let look = 0; look < 3; look++) await renewing.look();
+    for (let look = 0; look < 3; look++) await renewing.check();
     assert.equal(warnings.length, 2, 'one a folder');
     failure = undefined;
-    await renewing.look();
+    await renewing.check();
     assert.deepEqual(taken(), ['/one', '/two']);
     failure = new HearthError('Unavailable', 'the agent is away');
     await clock.advance(300_000);
-    await renewing.look();
+    await renewing.check();
     assert.equal(warnings.length, 4);
   });
 
   it('says nothing of a folder that is being published or unpublished', async () => {
     failure = new CsiError('ABORTED', 'under way');
-    await renewal().look();
+    await renewal().check();
     assert.deepEqual(warnings, []);
   });
 
@@ -88,7 +88,7 @@ describe('AccessRenewal', () => {
     const { promise, resolve } = Promise.withResolvers<void>();
     clusterOf = (target) => target;
     slow = { target: '/one', until: promise };
-    const looking = renewal().look();
+    const looking = renewal().check();
     await until(() => renewed.includes('/two'));
     resolve();
     await looking;

@@ -1,9 +1,9 @@
 import { HearthError } from '@hearth/common';
 import { CsiError } from '../csi_error.ts';
-import { type LookParts, RecurringLook } from '../recurring_look.ts';
+import { type CheckParts, PeriodicCheck } from '../periodic_check.ts';
 import type { AccessRecords } from './client_access.ts';
 
-export interface AccessRenewalParts extends LookParts {
+export interface AccessRenewalParts extends CheckParts {
   records: Pick<AccessRecords, 'all'>;
   /** Writes a new token into the target. */
   renew: (target: string) => Promise<void>;
@@ -13,8 +13,8 @@ export interface AccessRenewalParts extends LookParts {
 
 const never = Number.NEGATIVE_INFINITY;
 
-/** Renews tokens long before they expire. The first look after a restart renews every target. */
-export class AccessRenewal extends RecurringLook {
+/** Renews tokens long before they expire. The first check after a restart renews every target. */
+export class AccessRenewal extends PeriodicCheck {
   readonly #parts: AccessRenewalParts;
   /** The last renewal and the last failure since, by record. */
   #renewed = new Map<string, { at: number; failure: string }>();

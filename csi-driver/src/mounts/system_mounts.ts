@@ -56,18 +56,18 @@ export class SystemMounts implements MountCalls {
 
   async bind(source: string, target: string, restrictions: Restrictions): Promise<void> {
     await using folder = await this.#present(target);
-    await using alone = await this.#alone(source, restrictions);
+    await using copy = await this.#privateCopy(source, restrictions);
     await folder.withDescriptor(async (descriptor) => {
       // move_mount(2), which newer mount(8) uses, does not follow a link at the end of a path, hence "/.".
-      await this.#mount(target, ['--bind', alone.path, '/proc/self/fd/3/.'], descriptor);
+      await this.#mount(target, ['--bind', copy.path, '/proc/self/fd/3/.'], descriptor);
     });
   }
 
   async bindOver(source: string, target: string, restrictions: Restrictions): Promise<void> {
     await using folder = await this.#present(target);
-    await using alone = await this.#alone(source, restrictions);
+    await using copy = await this.#privateCopy(source, restrictions);
     // Through the parent: even "." of a dead mount asks its server.
-    await this.#mount(target, ['--bind', alone.path, `/proc/self/fd/3/${folder.name}`], folder.parentDescriptor);
+    await this.#mount(target, ['--bind', copy.path, `/proc/self/fd/3/${folder.name}`], folder.parentDescriptor);
   }
 
   /** A FUSE file system whose server, this process, closes its descriptor. */
@@ -94,7 +94,7 @@ export class SystemMounts implements MountCalls {
       );
     }
     await using folder = await this.#present(target);
-    await using empty = await this.#aside('hearth-layer-', emptyLayer);
+    await using empty = await this.#temporaryMount('hearth-layer-', emptyLayer);
     await folder.withDescriptor(async (descriptor) => {
       const options = `${optionsOf(restrictions)},lowerdir=${source}:${empty.path}`;
       const args = ['--types', 'overlay', '--options', options, 'hearth', '/proc/self/fd/3/.'];
@@ -168,19 +168,19 @@ export class SystemMounts implements MountCalls {
    * share later mounts and unmounts, so the pods of a dataset would affect one another. Restricted before the bind:
    * copies in other namespaces, from which containers are made, get these flags.
    */
-  async #alone(source: string, restrictions: Restrictions): Promise<AsyncDisposable & { path: string }> {
-    const aside = await this.#aside('hearth-bind-', ['--bind', '--make-private', source]);
+  async #privateCopy(source: string, restrictions: Restrictions): Promise<AsyncDisposable & { path: string }> {
+    const copy = await this.#temporaryMount('hearth-bind-', ['--bind', '--make-private', source]);
     try {
-      await this.#mount(aside.path, [...remount(restrictions), aside.path]);
+      await this.#mount(copy.path, [...remount(restrictions), copy.path]);
     } catch (thrown) {
-      await aside[Symbol.asyncDispose]();
+      await copy[Symbol.asyncDispose]();
       throw thrown;
     }
-    return aside;
+    return copy;
   }
 
   /** Mounts in a temporary directory until disposal, which keeps binds made from it. */
-  async #aside(prefix: string, what: string[]): Promise<AsyncDisposable & { path: string }> {
+  async #temporaryMount(prefix: string, what: string[]): Promise<AsyncDisposable & { path: string }> {
     const path = await mkdtemp(join(tmpdir(), prefix));
     const unmounted = async () => {
       if (mountAt(await this.table(), path) !== undefined) await this.#umount(['--lazy'], path);

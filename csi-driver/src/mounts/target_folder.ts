@@ -140,11 +140,11 @@ export async function replaceEntries(
   group: number | undefined,
 ): Promise<void> {
   for (const entry of entries) {
-    const aside = `${folder}/.${entry.name}.partial`;
-    await unlinkIfPresent(aside);
-    if ('link' in entry) await symlink(entry.link, aside);
-    else await writeNew(aside, entry.text, group);
-    await rename(aside, `${folder}/${entry.name}`);
+    const partial = `${folder}/.${entry.name}.partial`;
+    await unlinkIfPresent(partial);
+    if ('link' in entry) await symlink(entry.link, partial);
+    else await writeNew(partial, entry.text, group);
+    await rename(partial, `${folder}/${entry.name}`);
   }
 }
 

@@ -85,7 +85,7 @@ describe('mounts of pods whose agent and holder are gone', () => {
     await publish('/view', 'view', '0:60');
     mounts.dead.add('0:50');
     const looking = lostMounts();
-    for (let look = 0; look < 3; look++) await looking.look();
+    for (let look = 0; look < 3; look++) await looking.check();
     assert.deepEqual([barred('/one'), barred('/two'), barred('/view')], [true, true, false]);
     assert.equal(mounts.entries.filter(isBarrier).length, 2);
     const lost = (await records.find('/one'))?.lostAt;
@@ -102,7 +102,7 @@ describe('mounts of pods whose agent and holder are gone', () => {
       mounts.dead.add('0:50');
       mounts.isDead = () => assert.fail('it would hang');
       for (const socket of sockets) await listen(socket);
-      await lostMounts().look();
+      await lostMounts().check();
       assert.equal(barred('/one'), false);
       assert.deepEqual(warnings, []);
     });
@@ -111,32 +111,32 @@ describe('mounts of pods whose agent and holder are gone', () => {
   it('are left while they live, and looked at again', async () => {
     await publish('/one');
     const looking = lostMounts();
-    await looking.look();
+    await looking.check();
     assert.equal(barred('/one'), false);
     mounts.dead.add('0:50');
-    await looking.look();
+    await looking.check();
     assert.equal(barred('/one'), true);
   });
 
   it('are bound again over the barrier by the mount of the next agent, and not by the dead one', async () => {
     await publish('/one');
     mounts.dead.add('0:50');
-    await lostMounts().look();
-    await rebinding().look();
+    await lostMounts().check();
+    await rebinding().check();
     assert.equal(barred('/one'), true, 'the dead mount of the agent is still in the table');
     mounts.entries.splice(
       mounts.entries.findIndex(({ mountPoint }) => mountPoint === agentMount()),
       1,
     );
     mounts.add(agentMount(), '0:51', ['rw'], ['ro']);
-    await rebinding().look();
+    await rebinding().check();
     assert.deepEqual([present('/one')?.device, present('/one')?.options], ['0:51', ['ro', 'nosuid', 'nodev']]);
     const record = await records.find('/one');
     assert.equal(record?.lostAt, undefined);
     assert.match(record?.reboundAt ?? '', /^20/);
     // And once more.
     mounts.dead.add('0:51');
-    await lostMounts().look();
+    await lostMounts().check();
     assert.equal(barred('/one'), true);
     await publications.unpublish('v', '/one');
     assert.equal(present('/one'), undefined, 'nothing is left of it');
@@ -146,7 +146,7 @@ describe('mounts of pods whose agent and holder are gone', () => {
   it('are not given to a container that the kubelet publishes for meanwhile', async () => {
     await publish('/one');
     mounts.dead.add('0:50');
-    await lostMounts().look();
+    await lostMounts().check();
     const again = publications.publish(
       {
         volume: 'v',
@@ -178,7 +178,7 @@ describe('mounts of pods whose agent and holder are gone', () => {
         });
         await dying.bar('c', target, '0:50', new Date()).catch((thrown) => assert.ok(thrown instanceof Crash));
         finished = !crash.reached;
-        await lostMounts().look();
+        await lostMounts().check();
         assert.equal(barred(target), true, `dead ${when} step ${step}`);
         const layers = mounts.entries.filter(({ mountPoint }) => mountPoint === target);
         assert.equal(layers.length, 2, `once, though dead ${when} step ${step}`);
@@ -195,7 +195,7 @@ describe('mounts of pods whose agent and holder are gone', () => {
       throw new HearthError('IoError', 'mount failed');
     };
     const looking = lostMounts();
-    for (let look = 0; look < 2; look++) await looking.look();
+    for (let look = 0; look < 2; look++) await looking.check();
     assert.deepEqual(warnings, ['a dead mount of a volume is not barred yet']);
     mounts.bar = bar;
     looking.start();

@@ -2,11 +2,11 @@ import { join } from 'node:path';
 import { knock } from '@hearth/common';
 import { listFolder } from '../list_folder.ts';
 import { isBarrier, type MountCalls, mountAtTarget } from '../mounts/index.ts';
-import { type LookParts, RecurringLook } from '../recurring_look.ts';
+import { type CheckParts, PeriodicCheck } from '../periodic_check.ts';
 import type { PublishedRecords } from './published_records.ts';
 import { summary } from './rebinding.ts';
 
-export interface LostMountsParts extends LookParts {
+export interface LostMountsParts extends CheckParts {
   /** Contains a directory for each cluster: `<state>/<cluster>/run/agent.sock` and `holder.sock`. */
   stateDirectory: string;
   records: Pick<PublishedRecords, 'all'>;
@@ -21,9 +21,9 @@ const knockMs = 1000;
  * FUSE mounts die when agent and holder of a node end together. Bars dead mounts before a container restarts with one.
  * Asks mounts only while nobody listens on either socket, since a living holder's mount blocks until the next agent.
  */
-export class LostMounts extends RecurringLook {
+export class LostMounts extends PeriodicCheck {
   readonly #parts: LostMountsParts;
-  /** All mounts at the last look that left nothing to do, by cluster. */
+  /** All mounts at the last check that left nothing to do, by cluster. */
   readonly #seen = new Map<string, string>();
 
   constructor(parts: LostMountsParts) {
@@ -59,7 +59,7 @@ export class LostMounts extends RecurringLook {
       dead.set(present.device, isDead);
       if (isDead) await bar(cluster, record.target, present.device, at);
     }
-    // Living mounts, such as those of an agent about to end, need another look.
+    // Living mounts, such as those of an agent about to end, need another check.
     if (![...dead.values()].includes(false)) this.#seen.set(cluster, now);
   }
 }

@@ -64,7 +64,7 @@ describe('rebinding', () => {
     await publish('/one', 'a');
     await publish('/two', 'a', 'fuse', ['noexec']);
     mounts.add(agentMount('a'), '0:51', ['rw'], ['ro']);
-    await rebinding().look();
+    await rebinding().check();
     assert.deepEqual(devices('/one'), ['0:50', '0:51'], 'the dead one stays below');
     assert.deepEqual(devices('/two'), ['0:50', '0:51']);
     assert.deepEqual(mounts.entries.at(-1)?.options, ['ro', 'nosuid', 'nodev', 'noexec']);
@@ -74,7 +74,7 @@ describe('rebinding', () => {
       [pod, pod],
     );
     assert.match((await records.find('/one'))?.reboundAt ?? '', /^20/);
-    await rebinding().look();
+    await rebinding().check();
     assert.equal(devices('/one').length, 2, 'once');
   });
 
@@ -85,7 +85,7 @@ describe('rebinding', () => {
     mounts.bindOver = async (source, _target, restrictions) => {
       for (const target of targets) await mounts.bind(source, target, restrictions);
     };
-    await rebinding().look();
+    await rebinding().check();
     for (const target of targets) {
       assert.deepEqual(devices(target), ['0:50', '0:51'], target);
       assert.equal((await records.find(target))?.reboundTo, '0:51', target);
@@ -93,7 +93,7 @@ describe('rebinding', () => {
       assert.deepEqual(present?.options, ['ro', 'nosuid', 'nodev', 'noexec'], target);
     }
     assert.equal(warnings.length, 3);
-    await rebinding().look();
+    await rebinding().check();
     assert.equal(warnings.length, 3, 'once');
   });
 
@@ -102,8 +102,8 @@ describe('rebinding', () => {
     for (const target of targets) await publish(target, 'a', 'fuse', ['noexec']);
     mounts.add(agentMount('a'), '0:51', ['rw'], ['ro']);
     const looking = rebinding();
-    await looking.look();
-    await looking.look();
+    await looking.check();
+    await looking.check();
     const { unmount } = mounts;
     mounts.unmount = async (target) => {
       mounts.unmount = unmount;
@@ -112,7 +112,7 @@ describe('rebinding', () => {
     };
     await publications.unpublish('v', '/one');
     assert.deepEqual(devices('/two'), ['0:50'], 'dead again');
-    await looking.look();
+    await looking.check();
     assert.deepEqual(devices('/two'), ['0:50', '0:51']);
     assert.deepEqual(devices('/one'), []);
   });
@@ -130,7 +130,7 @@ describe('rebinding', () => {
     mounts.entries.pop();
     mounts.add(agentMount('d'), '0:53', ['rw'], ['ro']);
     const before = mounts.entries.length;
-    await rebinding().look();
+    await rebinding().check();
     assert.equal(mounts.entries.length, before);
   });
 
@@ -143,7 +143,7 @@ describe('rebinding', () => {
     await publish('/one', 'a');
     pileUp('/one');
     mounts.add(agentMount('a'), '0:51', ['rw'], ['ro']);
-    await rebinding().look();
+    await rebinding().check();
     assert.deepEqual(devices('/one'), ['0:50', '0:51']);
   });
 
@@ -156,10 +156,10 @@ describe('rebinding', () => {
       throw new HearthError('IoError', 'mount failed');
     };
     const looking = rebinding();
-    await looking.look();
+    await looking.check();
     assert.notEqual(devices('/one').length, 0, 'the pod never has the empty folder below');
     mounts.bind = bind;
-    await looking.look();
+    await looking.check();
     assert.equal(devices('/one').at(-1), '0:51');
   });
 
@@ -187,7 +187,7 @@ describe('rebinding', () => {
           finished = !crash.reached;
           assert.notEqual(devices(target).length, 0, `a mount is left ${when} step ${step}`);
           await reconcileRecords(records, mounts, silentLogger);
-          await rebinding().look();
+          await rebinding().check();
           const present = mounts.entries.findLast(({ mountPoint }) => mountPoint === target);
           assert.equal(present?.device, `1:${step}${when.length}`, `bound, though dead ${when} step ${step}`);
           assert.deepEqual(present?.options, ['ro', 'nosuid', 'nodev', 'noexec'], `dead ${when} step ${step}`);
@@ -213,7 +213,7 @@ describe('rebinding', () => {
       readings++;
       return table.call(mounts);
     };
-    await rebinding().look();
+    await rebinding().check();
     assert.equal(readings, 2);
   });
 
@@ -233,12 +233,12 @@ describe('rebinding', () => {
       mounts.bindOver = async () => {
         throw new HearthError('IoError', 'mount failed');
       };
-      await looking.look();
+      await looking.check();
       const noted = await times('/one');
       await clock.advance(1);
-      await looking.look();
+      await looking.check();
       mounts.bindOver = bindOver;
-      await looking.look();
+      await looking.check();
       assert.deepEqual(await times('/one'), noted);
       assert.deepEqual(await times('/two'), noted, 'of what died together, one time');
       assert.equal(new Set(noted).size, death);
@@ -266,11 +266,11 @@ describe('rebinding', () => {
       throw new HearthError('IoError', 'mount failed');
     };
     const looking = rebinding();
-    await looking.look();
-    await looking.look();
+    await looking.check();
+    await looking.check();
     assert.equal(warnings.length, 1);
     mounts.bindOver = bindOver;
-    await looking.look();
+    await looking.check();
     assert.deepEqual(devices('/one'), ['0:50', '0:51']);
   });
 });

@@ -1,6 +1,6 @@
 import { join } from 'node:path';
 import { isBarrier, isRestricted, type MountCalls, type MountEntry, mountAt, showSame } from '../mounts/index.ts';
-import { type LookParts, RecurringLook } from '../recurring_look.ts';
+import { type CheckParts, PeriodicCheck } from '../periodic_check.ts';
 import type { PublishedRecord, PublishedRecords } from './published_records.ts';
 
 /** The repair of a volume whose agent lost its mounts. `noexec` as at the first publish. */
@@ -43,7 +43,7 @@ export function remedyOf(
   return isStillDead ? none : { kind: 'bind', source, layers: layers.length, noexec };
 }
 
-export interface RebindingParts extends LookParts {
+export interface RebindingParts extends CheckParts {
   stateDirectory: string;
   records: Pick<PublishedRecords, 'all'>;
   mounts: Pick<MountCalls, 'table' | 'resolve'>;
@@ -52,9 +52,9 @@ export interface RebindingParts extends LookParts {
 }
 
 /** Finds mounts that an agent created again after the loss of its holder, and has dead targets bound to them. */
-export class Rebinding extends RecurringLook {
+export class Rebinding extends PeriodicCheck {
   readonly #parts: RebindingParts;
-  /** All mounts at the last look that left nothing to do. */
+  /** All mounts at the last check that left nothing to do. */
   #seen = '';
 
   constructor(parts: RebindingParts) {

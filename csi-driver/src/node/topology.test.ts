@@ -20,14 +20,14 @@ describe('Topology', () => {
       everyMs: 1_000_000,
       logger: silentLogger,
     });
-    await topology.look();
+    await topology.check();
     topology.start();
   });
   afterEach(async () => await topology.close());
 
   const registrationsAfter = async (...present: string[]) => {
     clusters = present;
-    await topology.look();
+    await topology.check();
     return registrations;
   };
 

@@ -1,6 +1,6 @@
-import { type LookParts, RecurringLook } from '../recurring_look.ts';
+import { type CheckParts, PeriodicCheck } from '../periodic_check.ts';
 
-export interface TopologyParts extends LookParts {
+export interface TopologyParts extends CheckParts {
   /** StorageClusters with an agent or holder on this node. */
   clusters: () => Promise<string[]>;
   renew: () => Promise<void>;
@@ -9,9 +9,9 @@ export interface TopologyParts extends LookParts {
 /**
  * Registers the driver again when a StorageCluster appears on the node, since the kubelet reads the topology only at
  * registration. A StorageCluster that leaves needs none: the operator removes the label, and a registration would
- * interrupt mounts. The first look precedes the first registration.
+ * interrupt mounts. The first check precedes the first registration.
  */
-export class Topology extends RecurringLook {
+export class Topology extends PeriodicCheck {
   readonly #parts: TopologyParts;
   #registered: ReadonlySet<string> | undefined;
 

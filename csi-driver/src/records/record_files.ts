@@ -15,18 +15,18 @@ export function recordId(target: string): string {
 }
 
 /** Throws `ALREADY_EXISTS` when another volume is published at the target. */
-export function checkVolume({ volume: there, target }: TargetRecord, volume: string): void {
-  if (there === volume) return;
+export function checkVolume({ volume: present, target }: TargetRecord, volume: string): void {
+  if (present === volume) return;
   throw new CsiError(
     'ALREADY_EXISTS',
-    `volume ${there} is published at ${target} and not ${volume}; unpublish it first`,
+    `volume ${present} is published at ${target} and not ${volume}; unpublish it first`,
   );
 }
 
 /** True when another volume is published at the target, which an unpublish must keep. */
-export function isOfAnother({ volume: there, target }: TargetRecord, volume: string, logger: Logger): boolean {
-  if (there !== volume) logger.warn('kept a target: another volume is published there', { volume, target, there });
-  return there !== volume;
+export function isOfAnother({ volume: present, target }: TargetRecord, volume: string, logger: Logger): boolean {
+  if (present !== volume) logger.warn('kept a target: another volume is published there', { volume, target, present });
+  return present !== volume;
 }
 
 /** Undoes a failed publish, since the kubelet does not unpublish after a final error. */
@@ -96,11 +96,11 @@ export class RecordFiles<T extends TargetRecord> {
     const folder = this.#folder(cluster);
     await mkdir(folder, { recursive: true, mode: 0o700 });
     const path = join(folder, `${record.id}${suffix}`);
-    const aside = join(folder, `.${record.id}${partial}`);
-    await using file = await open(aside, 'w', 0o600);
+    const partialPath = join(folder, `.${record.id}${partial}`);
+    await using file = await open(partialPath, 'w', 0o600);
     await file.writeFile(`${JSON.stringify({ format, ...record }, decimals, 1)}\n`);
     await file.sync();
-    await rename(aside, path);
+    await rename(partialPath, path);
     await syncFolder(folder);
   }
 

@@ -32,7 +32,7 @@ export class SocketServer {
     }
     await this.#bind();
     this.#cancel = clock.every(watchMs, () => {
-      this.#turn = this.#turn.then(() => this.#look());
+      this.#turn = this.#turn.then(() => this.#check());
     });
   }
 
@@ -59,7 +59,7 @@ export class SocketServer {
     cancel();
   }
 
-  async #look(): Promise<void> {
+  async #check(): Promise<void> {
     const { socket, logger } = this.#options;
     if ((await inodeOf(socket)) === this.#inode && this.#inode !== undefined) return;
     logger.warn('a socket file was deleted; creating it again', { socket });

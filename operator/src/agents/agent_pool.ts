@@ -214,17 +214,17 @@ export class AgentPool implements ClusterAgents {
   async *#messages(endpoint: AgentEndpoint) {
     const silence = new AbortController();
     const signal = AbortSignal.any([this.#ending.signal, silence.signal]);
-    const watchSilence = () => this.#clock.schedule(maxSilenceMs, () => silence.abort());
-    let heard = watchSilence();
+    const startTimer = () => this.#clock.schedule(maxSilenceMs, () => silence.abort());
+    let cancelTimer = startTimer();
     try {
       const request = { intervalMs: statusIntervalMs(this.#endpoints.length) };
       for await (const message of this.#connection(endpoint).stream('watchStatus', request, undefined, signal)) {
-        heard();
-        heard = watchSilence();
+        cancelTimer();
+        cancelTimer = startTimer();
         yield message;
       }
     } finally {
-      heard();
+      cancelTimer();
     }
   }
 

@@ -34,7 +34,7 @@ export class GateController {
     this.#planning = new PlanningQueue({
       ...options,
       changed: (key) => {
-        this.#statuses.look(key);
+        this.#statuses.refresh(key);
         this.#queue.add(key);
       },
     });
@@ -71,7 +71,7 @@ export class GateController {
         return preloads.keys();
       },
       reconcile: async (key, work) => {
-        this.#statuses.look(key);
+        this.#statuses.refresh(key);
         return await pass(key, work);
       },
       logger,

@@ -33,7 +33,7 @@ function observed(fields: Partial<ObservedGroup> & { datasets?: Dataset[] } = {}
     lastPlan: undefined,
     readiness: undefined,
     nodes: undefined,
-    holds: pods.length > 0,
+    isHolding: pods.length > 0,
     nodesAgeMs: Number.POSITIVE_INFINITY,
     hostname: (node) => node,
     ...rest,

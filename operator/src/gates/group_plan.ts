@@ -29,7 +29,7 @@ export interface ObservedGroup {
   /** The nodes for the spec of the CachePreload; undefined keeps the written nodes. */
   nodes: readonly string[] | undefined;
   /** True while the watch shows gated pods. */
-  holds: boolean;
+  isHolding: boolean;
   nodesAgeMs: number;
   hostname: (node: string) => string | undefined;
 }
@@ -72,12 +72,12 @@ function restOf({ emptyMs, preload }: ObservedGroup): GroupAction[] {
   return [forget, left > 0 ? { kind: 'requeueAfter', ms: left } : { kind: 'deletePreload', preload }];
 }
 
-function nodesOf({ preload, nodes, holds, nodesAgeMs }: ObservedGroup): GroupAction[] {
+function nodesOf({ preload, nodes, isHolding, nodesAgeMs }: ObservedGroup): GroupAction[] {
   if (nodes === undefined || !isOurs(preload)) return [];
-  const change = nodesChange(preload, nodes, { inOrder: holds });
+  const change = nodesChange(preload, nodes, { inOrder: isHolding });
   if (change === undefined) return [];
   const left = Math.max(minPauseMs, nodes.length * msPerNode) - nodesAgeMs;
-  return [!holds && left > 0 ? { kind: 'requeueAfter', ms: left } : { kind: 'writeNodes', change }];
+  return [!isHolding && left > 0 ? { kind: 'requeueAfter', ms: left } : { kind: 'writeNodes', change }];
 }
 
 function waitingOf(observed: ObservedGroup, facts: GroupFacts): GroupAction[] {

@@ -128,7 +128,7 @@ export class GroupReconciler implements Reconciler<string, ObservedGroup, GroupA
       lastPlan: planning.lastPlan(key),
       readiness: readiness.of(key),
       nodes: statuses.nodes(key),
-      holds: held.length > 0,
+      isHolding: held.length > 0,
       nodesAgeMs: clock.now() - (state.nodesWrittenAt ?? Number.NEGATIVE_INFINITY),
       hostname: (node) => nodes.get(node)?.planned.labels[hostnameLabel],
     };

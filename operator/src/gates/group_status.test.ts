@@ -72,7 +72,7 @@ describe('nodes of a group', () => {
   const put = (name: string, after: Member | undefined) => {
     const before = groups.members('team/p').find((one) => one.name === name);
     groups.update(`team/${name}`, before, after);
-    statuses.look('team/p');
+    statuses.refresh('team/p');
   };
 
   it('are those of its plan while pods wait, and where they are afterwards', () => {
@@ -115,8 +115,8 @@ describe('nodes of a group', () => {
   it('are reported when they change, and only then', () => {
     last = plan;
     put('a', member('a'));
-    statuses.look('team/p');
-    statuses.look('team/p');
+    statuses.refresh('team/p');
+    statuses.refresh('team/p');
     assert.deepEqual(heard, ['team/p']);
     put('a', undefined);
     assert.deepEqual(heard, ['team/p', 'team/p']);

@@ -49,10 +49,10 @@ export class GroupStatuses implements PodGroupStatuses {
   }
 
   clearReason(key: string): void {
-    if (this.#reasons.delete(key)) this.look(key);
+    if (this.#reasons.delete(key)) this.refresh(key);
   }
 
-  look(key: string): void {
+  refresh(key: string): void {
     const now = this.of(key);
     if (isDeepStrictEqual(now, this.#reported.get(key))) return;
     if (now === undefined) {

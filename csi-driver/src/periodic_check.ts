@@ -1,36 +1,36 @@
 import { type Clock, HearthError, type Logger, RecurringWork, systemClock } from '@hearth/common';
 
-export type LookParts = { everyMs: number; logger: Logger; clock?: Clock };
+export type CheckParts = { everyMs: number; logger: Logger; clock?: Clock };
 
-/** Periodically checks the node and repairs findings, one look at a time. */
-export abstract class RecurringLook {
+/** Periodically checks the node and repairs findings, one check at a time. */
+export abstract class PeriodicCheck {
   protected readonly clock: Clock;
-  readonly #parts: LookParts;
+  readonly #parts: CheckParts;
   readonly #warning: string;
-  #looks: RecurringWork | undefined;
+  #checks: RecurringWork | undefined;
   #lastFailure = '';
 
-  constructor(parts: LookParts, warning: string) {
+  constructor(parts: CheckParts, warning: string) {
     this.#parts = parts;
     this.#warning = warning;
     this.clock = parts.clock ?? systemClock;
   }
 
-  /** May throw; the next look retries. */
+  /** May throw; the next check retries. */
   protected abstract repair(): Promise<void>;
 
-  /** The first look comes after `everyMs`, or at once. */
+  /** The first check comes after `everyMs`, or at once. */
   start(when: 'later' | 'now' = 'later'): void {
-    this.#looks = new RecurringWork(this.clock, this.#parts.everyMs, () => this.look());
-    if (when === 'now') this.#looks.begin();
+    this.#checks = new RecurringWork(this.clock, this.#parts.everyMs, () => this.check());
+    if (when === 'now') this.#checks.begin();
   }
 
   async close(): Promise<void> {
-    await this.#looks?.close();
+    await this.#checks?.close();
   }
 
   /** Never throws. Logs a failure once, until a success or another failure. */
-  async look(): Promise<void> {
+  async check(): Promise<void> {
     try {
       await this.repair();
       this.#lastFailure = '';
