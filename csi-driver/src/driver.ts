@@ -179,7 +179,7 @@ export async function runDriver(configuration: Configuration, logger: Logger): P
     logger.error('failed to start the driver', { error });
     return error.exitCode;
   }
-  logger.info('the driver is ending', { signal: await ended });
+  logger.info('the driver is shutting down', { signal: await ended });
   await driver.close();
   return 0;
 }

@@ -21,35 +21,35 @@ export class GateMetrics {
     const registers = [registry];
     this.#wait = new Histogram({
       name: 'hearth_gate_wait_seconds',
-      help: 'Time from the creation of a pod until its gate was opened. Creation has whole seconds.',
+      help: 'Time from the creation of a pod, in whole seconds, until the removal of its gate.',
       labelNames: ['reason'],
       buckets: [0.5, 1, 2, 5, 15, 60, 180, 600, 1800, 7200],
       registers,
     });
     this.#released = new Counter({
       name: 'hearth_gate_released_total',
-      help: 'Pods whose gate was opened, by reason: Warm, Prefer, TimedOut, NoFreeNode, NoFeasibleNode, NoRoom, NoAgent, NoDataset, Off, Withdrawn, NoPlan.',
+      help: 'Released pods, by reason: Warm, Prefer, TimedOut, NoFreeNode, NoFeasibleNode, NoRoom, NoAgent, NoDataset, Off, Withdrawn, NoPlan.',
       labelNames: ['reason'],
       registers,
     });
     this.#avoided = new Counter({
       name: 'hearth_gate_cold_starts_avoided_total',
-      help: 'Pods that waited until the bytes were on the nodes of their plan, and went there.',
+      help: 'Pods that started on planned nodes after the bytes had arrived.',
       registers,
     });
     this.#present = new Counter({
       name: 'hearth_gate_present_bytes_total',
-      help: 'Bytes that were on the nodes of a plan already when it was made: what placing pods by bytes has saved.',
+      help: 'Bytes that plans found on their nodes, and so saved.',
       registers,
     });
     this.#brought = new Counter({
       name: 'hearth_gate_brought_bytes_total',
-      help: 'Bytes that plans found missing on their nodes, and that were there when their pods were released. Plans that wait for the same bytes count them each.',
+      help: 'Bytes that plans found missing and agents fetched before the release. Each plan counts shared bytes.',
       registers,
     });
     new Gauge({
       name: 'hearth_gate_waiting_pods',
-      help: 'Pods that are held back now.',
+      help: 'Pods that wait behind a gate.',
       registers,
       collect() {
         this.set(waiting());

@@ -12,7 +12,7 @@ export class OperatorMetrics {
     collectDefaultMetrics({ register: this.registry });
     new Gauge({
       name: 'hearth_operator_leader',
-      help: '1 on the replica that works, 0 on those that stand by.',
+      help: '1 on the leader, 0 on other replicas.',
       registers,
       collect() {
         this.set(isLeader() ? 1 : 0);
@@ -20,7 +20,7 @@ export class OperatorMetrics {
     });
     new Gauge({
       name: 'hearth_operator_objects',
-      help: 'Objects of the API server that are known, by reflector.',
+      help: 'Known objects of the API server, by reflector.',
       labelNames: ['reflector'],
       registers,
       collect() {
@@ -29,7 +29,7 @@ export class OperatorMetrics {
     });
     new Gauge({
       name: 'hearth_operator_agents_connected',
-      help: '1 while an agent of the StorageCluster reports to the operator. Only on the replica that works.',
+      help: '1 while an agent of the StorageCluster reports to the operator. Only on the leader.',
       labelNames: ['cluster'],
       registers,
       collect() {

@@ -91,7 +91,7 @@ export async function runOperator(options: OperatorOptions): Promise<void> {
     options.onReady?.({ port, webhookPort, isLeader, agents });
     logger.info('the operator is ready', { port });
     await election.run((term) => lead(options, { reflectors, agents, events, preloading }, term), signal);
-    logger.info('the operator is ending');
+    logger.info('the operator is shutting down');
   } finally {
     await events.close();
     await agents.close();

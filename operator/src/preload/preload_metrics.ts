@@ -11,13 +11,13 @@ export class PreloadMetrics {
     const registers = [registry];
     this.#bytes = new Counter({
       name: 'hearth_preload_bytes_total',
-      help: 'Bytes that warm jobs of CachePreloads brought to nodes: from origin, or from peers.',
+      help: 'Bytes that warm jobs of CachePreloads fetched, from origins or from peers.',
       labelNames: ['from'],
       registers,
     });
     this.#seconds = new Histogram({
       name: 'hearth_preload_ready_seconds',
-      help: 'Time from the creation of a CachePreload until everything was there.',
+      help: 'Time from the creation of a CachePreload until it was complete.',
       buckets: [1, 2, 5, 15, 60, 180, 600, 1800, 7200, 28_800],
       registers,
     });

@@ -18,7 +18,7 @@ export class WebhookMetrics {
     const registers = [registry];
     this.#reviews = new Counter({
       name: 'hearth_webhook_reviews_total',
-      help: 'Pods that were looked at when they were made: gated, provisional, unchanged, late or failed.',
+      help: 'Reviews of new pods, by result: gated, provisional, unchanged, late or failed.',
       labelNames: ['result'],
       registers,
     });
@@ -30,7 +30,7 @@ export class WebhookMetrics {
     });
     new Gauge({
       name: 'hearth_webhook_certificate_expiry_seconds',
-      help: "When the webhook's certificate ends, seconds since the epoch; 0: there is none.",
+      help: 'Expiry of the webhook certificate, seconds since the epoch; 0 without a certificate.',
       registers,
       collect() {
         this.set(expiry() ?? 0);
