@@ -2,12 +2,15 @@ import type { ServiceError } from '@grpc/grpc-js';
 import { HearthError, isErrorCode } from './error.ts';
 import type { ErrorCode } from './generated/error-codes.ts';
 
-/** Metadata of an answer that failed: the code of our own table. */
+/** Metadata key under which a failed call carries its HearthError code. */
 export const errorCodeKey = 'hearth-code';
 
-/** gRPC status by number (grpc.github.io/grpc/core/md_doc_statuscodes.html), for failures that carry no code of ours. */
+/**
+ * Codes for failures without a HearthError code, by gRPC status number
+ * (grpc.github.io/grpc/core/md_doc_statuscodes.html).
+ */
 const codeByStatus: Record<number, ErrorCode> = {
-  // Cancelled by the other side, since our own end is known by the signal: an agent that shuts down.
+  // CANCELLED by the server, as when an agent shuts down; a caller detects its own cancellation by its signal.
   1: 'Unavailable',
   3: 'InvalidArgument',
   4: 'DeadlineExceeded',
@@ -24,8 +27,8 @@ const codeByStatus: Record<number, ErrorCode> = {
 };
 
 /**
- * Why a call of an agent's control API failed: the agent's own error when it sent one, else what happened to the call,
- * in the words of `explain`, which is given gRPC's details.
+ * Converts the failure of a control API call to a HearthError: the agent's own error if the agent sent one, else the
+ * result of `explain`, which receives gRPC's details.
  */
 export function fromCallError(thrown: unknown, explain: (code: ErrorCode, details: string) => string): HearthError {
   if (!isServiceError(thrown)) return HearthError.from(thrown);
@@ -35,7 +38,7 @@ export function fromCallError(thrown: unknown, explain: (code: ErrorCode, detail
   return new HearthError(code, explain(code, thrown.details), { cause: thrown });
 }
 
-/** True when an error of `fromCallError` means that the agent has no such call, because it is of another release. */
+/** True when an error of `fromCallError` means that the agent, of another release, does not implement the call. */
 export function isUnknownCall({ cause }: HearthError): boolean {
   return isServiceError(cause) && cause.code === 12 && (cause.metadata?.get(errorCodeKey).length ?? 0) === 0;
 }

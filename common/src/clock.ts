@@ -1,23 +1,29 @@
 /**
- * Time and chance, so that tests need not wait. All product code takes them from here: the system's clock
- * is the default of whoever is given none.
+ * Time and randomness. All product code takes them from a Clock, which defaults to the system's, so that tests need not
+ * wait.
  */
 export interface Clock {
-  /** Milliseconds that only grow, from an arbitrary start. */
+  /** Monotonic milliseconds since an arbitrary start. */
   now(): number;
-  /** The time of day, for what people read and records keep. */
+  /** Wall-clock time, for output and records. */
   date(): Date;
-  /** Runs once after this time, however long it is; the result cancels it. */
+  /**
+   * Calls `run` once after `ms` milliseconds, which may exceed the limit of setTimeout(). The returned function cancels
+   * the timer.
+   */
   schedule(ms: number, run: () => void): () => void;
-  /** Runs again and again, the first time after `ms`, until the result is called. Keeps no process alive. */
+  /** Calls `run` every `ms` milliseconds until the returned function is called. Does not keep the process alive. */
   every(ms: number, run: () => void): () => void;
-  /** Aborted after this time, with a `TimeoutError` as `AbortSignal.timeout`. Keeps no process alive. */
+  /**
+   * A signal that aborts after `ms` milliseconds with a `TimeoutError`, like `AbortSignal.timeout`. Does not keep the
+   * process alive.
+   */
   timeout(ms: number): AbortSignal;
-  /** Evenly in [0, 1). */
+  /** Uniform in [0, 1). */
   random(): number;
 }
 
-/** setTimeout() takes longer times for none at all. */
+/** setTimeout() fires at once for longer delays. */
 const longestTimerMs = 2 ** 31 - 1;
 
 export const systemClock: Clock = {
@@ -40,12 +46,11 @@ export const systemClock: Clock = {
   },
 };
 
-/** Milliseconds since the epoch. */
 export function epochMs(clock: Pick<Clock, 'date'>): number {
   return clock.date().getTime();
 }
 
-/** Resolves after this time, or at once when the signal aborts; never rejects. */
+/** Resolves after `ms` milliseconds or as soon as the signal aborts; never rejects. */
 export function sleep(clock: Clock, ms: number, signal?: AbortSignal): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>();
   if (signal?.aborted) return Promise.resolve();
@@ -59,7 +64,7 @@ export function sleep(clock: Clock, ms: number, signal?: AbortSignal): Promise<v
   return promise;
 }
 
-/** The signal, aborted after this time at the latest. */
+/** A signal that aborts with `signal`, or after `ms` milliseconds. */
 export function within(clock: Clock, ms: number, signal: AbortSignal): AbortSignal {
   return AbortSignal.any([signal, clock.timeout(ms)]);
 }

@@ -2,14 +2,14 @@ import assert from 'node:assert/strict';
 import { apiDifference, apiDifferences, controlApi, understandsApi } from './control_api.ts';
 import { GetStatusResponse } from './generated/hearth/v1/control.ts';
 
-/** Answers as other releases encode them, written down byte by byte. */
+/** Answers in the encoding of other releases, written out byte by byte. */
 const decode = (...hex: string[]) => GetStatusResponse.decode(Buffer.from(hex.join(''), 'hex'));
 const ofCluster = `0a0163${'12026e31'}`; // cluster "c", node "n1"
-/** Before there were versions: node n1 of release 0.0.9, and no field behind. */
+/** Release 0.0.9, before versions existed: node n1 and no fields of this release. */
 const beforeVersions = decode(ofCluster, '1a0e', '0a026e31', '1001', '8201', '05302e302e39');
-/** Version 1 without features; nothing of the API of n2. */
+/** Version 1 without features; no API of n2. */
 const firstVersion = decode(ofCluster, '1a04', '0a026e31', '1a04', '0a026e32', '3801');
-/** A release to come: version 2, features that are not known here, and fields that are not known either. */
+/** A future release: version 2, unknown features and unknown fields. */
 const future = decode(
   ofCluster,
   ...['1a11', '0a026e31', 'a80102', 'b20104', '6e657773', 'c03e01'],

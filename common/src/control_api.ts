@@ -1,15 +1,15 @@
 import { isUnknownCall } from './call_error.ts';
 import { HearthError } from './error.ts';
 
-/** One side's version of the control API (proto/hearth/v1/control.proto states how releases live together). */
+/** Version of the control API on one side. proto/hearth/v1/control.proto defines compatibility between releases. */
 export interface ApiOffer {
-  /** Grows when the meaning of something changes. 0: of a release before there were versions. */
+  /** Increases when the meaning of a message changes. 0: a release older than versioning. */
   apiVersion: number;
-  /** Names of what has been added; never used again for something else. */
+  /** Names of additions. A name is never reused. */
   apiFeatures: readonly string[];
 }
 
-/** Sentences on the loss where an agent lacks a feature. */
+/** Features by name, each with a sentence on the loss without the feature. */
 export const controlFeatures: Readonly<Record<string, string>> = {
   'rebound-times': 'a pod whose mounts died again is reported once only',
   'node-api': 'what the API of its other agents lacks is not known',
@@ -20,17 +20,17 @@ export const controlFeatures: Readonly<Record<string, string>> = {
   'hub-layout': 'Datasets with the layout of a hub cache wait until it is upgraded',
 };
 
-/** Of this release: what its agents offer and its clients use. */
+/** The API of this release: offered by its agents, used by its clients. */
 export const controlApi: ApiOffer = { apiVersion: 1, apiFeatures: Object.keys(controlFeatures) };
 
-/** True when both sides are of neighbouring versions, which understand each other. */
+/** True when the versions of both sides are equal or adjacent. */
 export function understandsApi(agent: ApiOffer, own: ApiOffer = controlApi): boolean {
   return Math.abs(agent.apiVersion - own.apiVersion) <= 1;
 }
 
 /**
- * How an agent's API differs from that of a client, what is off, and what to upgrade, in a sentence; undefined when the
- * agent has all that the client uses. `who`: "the agent on n1"; `client`: "this command".
+ * Describes how an agent's API differs from the client's, the features that are off and the side to upgrade. Undefined
+ * when the agent has everything that the client uses. `who`: "the agent on n1"; `client`: "this command".
  */
 export function apiDifference(agent: ApiOffer, who: string, client: string, own = controlApi): string | undefined {
   if (agent.apiVersion === own.apiVersion) {
@@ -46,16 +46,16 @@ export function apiDifference(agent: ApiOffer, who: string, client: string, own 
   return `${both}: what is newer than version ${Math.min(agent.apiVersion, own.apiVersion)} is off; ${upgrade}`;
 }
 
-/** As a GetStatusResponse has it. */
+/** The API fields of a GetStatusResponse. */
 export interface ApiStatus extends ApiOffer {
-  /** The agent that answered. */
+  /** Node of the agent that answered. */
   node: string;
   nodes: readonly (ApiOffer & { node: string; version: string })[];
 }
 
 /**
- * The differences of all agents in a status, by the names of their nodes, so that they are the same whoever has answered.
- * Of other agents a release before there was the feature `node-api` reports nothing.
+ * The API differences of all agents in a status, by node name; the result does not depend on the agent that answered.
+ * Agents without the feature `node-api` report nothing about other agents.
  */
 export function apiDifferences(status: ApiStatus, client: string, own = controlApi): string[] {
   const others = status.nodes.filter(({ node, apiVersion }) => node !== status.node && apiVersion !== 0);
@@ -66,8 +66,8 @@ export function apiDifferences(status: ApiStatus, client: string, own = controlA
 }
 
 /**
- * The error of a failed call. Where the agent does not know the call, the error also says how the agent's API differs,
- * as `status` finds out from it. Other errors, and errors of agents that give no status, stay as they are.
+ * Returns the error of a failed call. If the agent does not implement the call, the error also describes the API
+ * difference, which `status` asks for. Other errors, and errors of agents that give no status, are returned unchanged.
  */
 export async function explainUnknownCall(
   error: unknown,

@@ -2,7 +2,7 @@ import { type ErrorCode, errorTable } from './generated/error-codes.ts';
 
 export type { ErrorCode };
 
-/** The one error class: a code of the error table and a sentence for people, without secrets. */
+/** The only error class: a code of proto/errors.yaml and a sentence for people that contains no secrets. */
 export class HearthError extends Error {
   readonly code: ErrorCode;
 
@@ -12,7 +12,7 @@ export class HearthError extends Error {
     this.code = code;
   }
 
-  /** The same error with "context: " before its message. */
+  /** The same error with "context: " before the message. */
   within(context: string): HearthError {
     return new HearthError(this.code, `${context}: ${this.message}`, { cause: this });
   }
@@ -22,7 +22,7 @@ export class HearthError extends Error {
     return errorTable[this.code].exit;
   }
 
-  /** Anything thrown as a HearthError; foreign errors become `Internal` with their message. */
+  /** Converts anything thrown; foreign errors become `Internal` and keep their message. */
   static from(thrown: unknown): HearthError {
     if (thrown instanceof HearthError) return thrown;
     const message = thrown instanceof Error ? thrown.message : String(thrown);
@@ -34,7 +34,7 @@ export function isErrorCode(text: string): text is ErrorCode {
   return Object.hasOwn(errorTable, text);
 }
 
-/** For `catch()`: an error of this code is no failure; every other one is thrown. */
+/** For `catch()`: swallows errors of this code and rethrows every other error. */
 export function ignoring(code: ErrorCode): (thrown: unknown) => undefined {
   return (thrown) => {
     const error = HearthError.from(thrown);

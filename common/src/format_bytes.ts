@@ -1,10 +1,13 @@
 const units = ['B', 'KiB', 'MiB', 'GiB', 'TiB', 'PiB', 'EiB'] as const;
 
-/** For people: `0 B`, `1.5 GiB`, `90.9 MiB`: at most four digits before the unit, one after the point. */
+/**
+ * Formats a size for people, with at most four digits before the unit and one after the point: `0 B`, `1.5 GiB`, `90.9
+ * MiB`.
+ */
 export function formatBytes(bytes: bigint | number): string {
   let value = Number(bytes);
   let unit = 0;
-  // 1023.95 would be shown as "1024.0".
+  // 1023.95 would round to "1024.0".
   while (value >= 1023.95 && unit < units.length - 1) {
     value /= 1024;
     unit += 1;

@@ -4,13 +4,13 @@ import { HearthError } from './error.ts';
 import type { Logger } from './logger.ts';
 
 export interface HealthSource {
-  /** Why the process is not ready; empty when it is. */
+  /** Reasons why the process is not ready; empty when ready. */
   reasons(): string[];
-  /** Absent: the process has none. */
+  /** Absent when the process has no metrics. */
   metrics?(): Promise<{ contentType: string; text: string }>;
 }
 
-/** `InUse` when another program listens on the port; `variable` says another one. */
+/** `InUse` when another program listens on the port. `variable` names the setting that selects another port. */
 export function listenFailure(
   who: string,
   port: number,
@@ -23,9 +23,9 @@ export function listenFailure(
 }
 
 /**
- * HTTP answers of every watched process of Hearth. `/healthz`: the process lives and its event loop turns. `/readyz`:
- * it can serve, else the reasons, one a line. `/metrics`: see docs/metrics.md, for processes that have some. Nothing
- * else, and nothing secret.
+ * HTTP endpoints of every long-running process: `/healthz` answers while the event loop turns; `/readyz` answers 200,
+ * or 503 with one reason a line; `/metrics` (docs/metrics.md) exists where the process has metrics. No endpoint reveals
+ * secrets.
  */
 export class HealthServer {
   readonly #server: Server;
@@ -40,7 +40,7 @@ export class HealthServer {
     this.#server.requestTimeout = 10_000;
   }
 
-  /** The real port. `explain` makes the error of an address that cannot be listened on. */
+  /** Returns the bound port. `explain` converts the error of an address that cannot be bound. */
   async bind(where: ListenOptions, explain: (error: NodeJS.ErrnoException) => HearthError): Promise<number> {
     await new Promise<void>((resolve, reject) => {
       this.#server.once('error', (error: NodeJS.ErrnoException) => reject(explain(error)));

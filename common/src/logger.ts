@@ -4,14 +4,14 @@ import { systemClock } from './clock.ts';
 export type LogLevel = 'debug' | 'info' | 'warn' | 'error';
 export type LogFields = Record<string, unknown>;
 
-/** Structured log: a sentence that is always the same, and fields for what varies. */
+/** Structured log: a constant sentence, and fields for all variable parts. */
 export interface Logger {
   debug(message: string, fields?: LogFields): void;
   info(message: string, fields?: LogFields): void;
   warn(message: string, fields?: LogFields): void;
   error(message: string, fields?: LogFields): void;
   log(level: LogLevel, message: string, fields?: LogFields): void;
-  /** The same log with these fields on every line. */
+  /** A logger that adds these fields to every line. */
   child(fields: LogFields): Logger;
 }
 
@@ -21,7 +21,7 @@ export interface LoggerOptions {
   format: 'auto' | 'json' | 'pretty';
   /** Fields of every line. */
   fields?: LogFields;
-  /** Absent: standard error, as standard output belongs to the command's result. */
+  /** Default standard error; standard output belongs to command results. */
   stream?: NodeJS.WritableStream & { isTTY?: boolean };
 }
 
@@ -30,7 +30,7 @@ const secretName =
 const hidden = '[hidden]';
 const deepest = 6;
 
-/** Logs to a stream. Fields whose names say that they are secret are hidden; URLs lose user, password and query. */
+/** Logs to a stream. Hides fields with secret names, and user, password and query of URLs. */
 export function createLogger(options: LoggerOptions): Logger {
   const stream = options.stream ?? process.stderr;
   const pretty = options.format === 'pretty' || (options.format === 'auto' && stream.isTTY === true);
@@ -47,7 +47,7 @@ export function createLogger(options: LoggerOptions): Logger {
   return wrap(logger, options.fields ?? {});
 }
 
-/** Discards everything: for tests. */
+/** Discards everything; for tests. */
 export const silentLogger: Logger = {
   debug() {},
   info() {},
@@ -81,7 +81,7 @@ function prettyLine(level: string, message: string, fields: LogFields): string {
   return [systemClock.date().toISOString().slice(11, 23), level.toUpperCase().padEnd(5), message, ...shown].join(' ');
 }
 
-/** A copy fit for JSON: bigint as text, errors as code and message, secrets hidden, depth bounded. */
+/** A JSON-compatible copy: bigints as text, errors as code and message, secrets hidden, depth bounded. */
 function redact(value: unknown, depth: number): unknown {
   if (typeof value === 'string') return hideInUrls(value);
   if (typeof value === 'bigint') return value.toString();
@@ -100,7 +100,7 @@ function redact(value: unknown, depth: number): unknown {
 
 const urlInText = /\b([a-z][a-z0-9+.-]*:\/\/)(?:[^\s/?#@]*@)?([^\s?#"'<>]*)(?:\?[^\s#"'<>]*)?/gi;
 
-/** The text with user, password and query taken out of every URL in it: they are where credentials stand. */
+/** Removes user, password and query, which may hold credentials, from every URL in a text. */
 export function hideInUrls(text: string): string {
   return text.replace(urlInText, (whole: string, scheme: string, rest: string) =>
     whole.includes('?') ? `${scheme}${rest}?${hidden}` : `${scheme}${rest}`,

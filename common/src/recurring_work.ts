@@ -1,19 +1,19 @@
 import type { Clock } from './clock.ts';
 
-/** Work that is done every so often and whenever it is asked for, but never twice at a time. */
+/** Work that runs periodically and on request, never concurrently with itself. */
 export class RecurringWork {
   readonly #work: () => Promise<void>;
   readonly #cancel: () => void;
   #turn: Promise<void> | undefined;
   #closed = false;
 
-  /** `work` must not reject. The first time is after `everyMs`, unless `begin` is called. Keeps no process alive. */
+  /** `work` must not reject. Runs first after `everyMs`, or when `begin` is called. Does not keep the process alive. */
   constructor(clock: Clock, everyMs: number, work: () => Promise<void>) {
     this.#work = work;
     this.#cancel = clock.every(everyMs, () => this.begin());
   }
 
-  /** At once, unless it is under way, or this is closed. */
+  /** Runs the work now, unless it is running or this is closed. */
   begin(): void {
     if (this.#closed) return;
     this.#turn ??= this.#work().finally(() => {
@@ -21,12 +21,12 @@ export class RecurringWork {
     });
   }
 
-  /** Resolves when what is under way has ended. */
+  /** Resolves when the current run has ended. */
   async settled(): Promise<void> {
     await this.#turn;
   }
 
-  /** Begins no more, and resolves when what is under way has ended. */
+  /** Starts no further run; resolves when the current run has ended. */
   async close(): Promise<void> {
     this.#closed = true;
     this.#cancel();

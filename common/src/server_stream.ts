@@ -2,8 +2,8 @@ import type { Client, MethodDefinition } from '@grpc/grpc-js';
 import { epochMs, systemClock } from './clock.ts';
 
 /**
- * The answers of a call as they come; leaving the loop, or the signal, cancels the call. `deadlineMs`: of the whole stream;
- * undefined: it lasts as long as the callee. Types of gRPC alone are needed here: whoever has a client has loaded it.
+ * Yields the messages of a streaming call; leaving the loop, or the signal, cancels the call. `deadlineMs` bounds the
+ * whole stream; undefined: no bound. Imports only types of gRPC, since callers with a client have loaded it.
  */
 export async function* serverStream<Request, Response>(
   client: Client,
@@ -16,7 +16,7 @@ export async function* serverStream<Request, Response>(
     definition.requestSerialize as (value: Request) => Buffer,
     definition.responseDeserialize as (value: Buffer) => Response,
     request,
-    // gRPC goes by the system's clock.
+    // gRPC deadlines use the system clock.
     deadlineMs === undefined ? {} : { deadline: epochMs(systemClock) + deadlineMs },
   );
   const cancel = () => call.cancel();

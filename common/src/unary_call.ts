@@ -4,17 +4,17 @@ import { HearthError } from './error.ts';
 
 export interface UnaryCall {
   metadata: Metadata;
-  /** Of the whole call, milliseconds. */
+  /** Deadline of the whole call, ms. */
   deadlineMs: number;
-  /** Gives the call up. */
+  /** Cancels the call. */
   signal: AbortSignal;
-  /** The callee, for sentences: "the agent". */
+  /** The callee in messages: "the agent". */
   who: string;
-  /** The error of a failed call. */
+  /** Converts the error of a failed call. */
   failure: (error: ServiceError) => unknown;
 }
 
-/** One call of a service. Types of gRPC alone are needed here: whoever has a client has loaded it. */
+/** Makes one unary call. Imports only types of gRPC, since callers with a client have loaded it. */
 export async function unaryCall<Request, Response>(
   client: Client,
   definition: Pick<MethodDefinition<never, unknown>, 'path' | 'requestSerialize' | 'responseDeserialize'>,
@@ -28,7 +28,7 @@ export async function unaryCall<Request, Response>(
       definition.responseDeserialize as (value: Buffer) => Response,
       request,
       metadata,
-      // gRPC goes by the system's clock.
+      // gRPC deadlines use the system clock.
       { deadline: epochMs(systemClock) + deadlineMs },
       (error, response) => {
         signal.removeEventListener('abort', cancel);

@@ -19,7 +19,7 @@ describe('knocking at a Unix socket', () => {
     const listener = createServer().listen(path);
     await once(listener, 'listening');
     assert.equal(await knock(path, 300_000), undefined);
-    // As after SIGKILL: the listener is gone and its file is not.
+    // As after SIGKILL: the listener is gone, its socket file remains.
     linkSync(path, stale);
     await new Promise((resolve) => listener.close(resolve));
     assert.equal(await knock(stale, 300_000), 'ECONNREFUSED');

@@ -1,10 +1,13 @@
 import { connect } from 'node:net';
 import { type Clock, systemClock } from './clock.ts';
 
-/** Bytes of a path: sun_path of unix(7) without its NUL. */
+/** Maximum length of a path in bytes: sun_path of unix(7) without the NUL. */
 export const longestSocketPath = 107;
 
-/** Why no process answers at a Unix socket within `limitMs`, as errno; undefined when one does. gRPC says only "unavailable". */
+/**
+ * The errno for which no process answers on a Unix socket within `limitMs`; undefined when one answers. gRPC alone
+ * reports only "unavailable".
+ */
 export async function knock(path: string, limitMs: number, clock: Clock = systemClock): Promise<string | undefined> {
   return await new Promise((resolve) => {
     const socket = connect({ path });

@@ -10,8 +10,8 @@ const ends: ReadonlySet<connectivityState> = new Set([
 ]);
 
 /**
- * READY, TRANSIENT_FAILURE, SHUTDOWN of a channel that is closed, or what it was after `limitMs` milliseconds. Makes an
- * idle channel connect. Throws the signal's reason, soon after it was aborted.
+ * Makes an idle channel connect and waits for READY, TRANSIENT_FAILURE or SHUTDOWN. Returns the current state after
+ * `limitMs` milliseconds. Throws the signal's reason soon after the signal aborts.
  */
 export async function connectedState(
   channel: ChannelInterface,
@@ -26,7 +26,7 @@ export async function connectedState(
     const left = endsAt - clock.now();
     if (ends.has(state) || left <= 0) return state;
     await new Promise<void>((done) => {
-      // gRPC goes by the system's clock.
+      // gRPC deadlines use the system clock.
       const until = epochMs(systemClock) + Math.min(left, longestWatchMs);
       channel.watchConnectivityState(state, until, () => done());
     });

@@ -5,8 +5,8 @@ import { type Clock, systemClock } from '../clock.ts';
 type Connector = ReturnType<ChannelCredentials['_createSecureConnector']>;
 
 /**
- * Credentials whose handshakes fail after `limitMs` milliseconds. gRPC sets them no end, and neither does TCP once the
- * other side has taken our first message: the channel would never try again.
+ * Credentials whose handshakes fail after `limitMs` milliseconds. Neither gRPC nor TCP bounds a handshake once the peer
+ * has acknowledged the first message, so the channel would never retry.
  */
 export class HandshakeLimit extends ChannelCredentials {
   readonly #inner: ChannelCredentials;
@@ -47,10 +47,10 @@ export class HandshakeLimit extends ChannelCredentials {
           shaking.delete(socket);
         }
       },
-      // Of a channel that is closed: gRPC forgets its attempt, but not the socket.
+      // gRPC abandons the attempt of a closed channel but leaves the socket open.
       destroy() {
         for (const [socket, cancel] of shaking) {
-          // The handshake of a socket that is destroyed by us may not end.
+          // A handshake on a socket that was destroyed locally may never end.
           cancel();
           socket.destroy();
         }

@@ -6,13 +6,13 @@ import { ReconnectingClient } from './reconnecting_client.ts';
 import { BlackHole, SilentListener } from './testing/index.ts';
 
 const connectMs = 2_000;
-/** A call without a bound of its own waits for its deadline, which is longer than a test may take. */
+/** A call without a bound of its own waits for this deadline, longer than any test may take. */
 const deadlineMs = 3_600_000;
 const signal = new AbortController().signal;
 
 describe('client of an address', () => {
   const ends: (() => unknown)[] = [];
-  /** Of the clients. */
+  /** Clock of the clients. */
   let clock: TestClock;
 
   beforeEach(() => {
@@ -35,7 +35,7 @@ describe('client of an address', () => {
     return client;
   }
 
-  /** Fails for want of a connection when this time has passed, and not before. */
+  /** Asserts that the call fails for lack of a connection once this time has passed, and not earlier. */
   async function failsAfter(
     waitMs: number,
     client: ReconnectingClient,
@@ -80,9 +80,9 @@ describe('client of an address', () => {
     await failsAfter(connectMs, client, address);
     await failsAfter(0, client, address);
     await clock.advance(connectMs);
-    // The next attempt has its time.
+    // The attempt has used up its time; the next one starts.
     await failsAfter(connectMs, client, address);
-    // A shorter deadline holds.
+    // A shorter deadline wins.
     await failsAfter(100, open(address), address, 100);
   });
 
@@ -117,7 +117,7 @@ describe('client of an address', () => {
     const sockets: Socket[] = [];
     const relay = createServer((socket) => {
       sockets.push(socket.on('error', () => undefined));
-      // The first connection leads nowhere, as one to a machine that was lost a moment later.
+      // The first connection leads nowhere, like a connection to a machine that fails a moment later.
       if (sockets.length === 1) return;
       const other = connect(Number(port), host).on('error', () => socket.destroy());
       sockets.push(other);

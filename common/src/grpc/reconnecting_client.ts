@@ -6,8 +6,8 @@ import { connectedState } from './connected_state.ts';
 import { HandshakeLimit } from './handshake_limit.ts';
 
 /**
- * In times of `connectMs`. An attempt has longer than a call waits for it: a machine that is too busy to be quicker gets
- * there all the same. Each further one has twice the time.
+ * Time of the first attempt as a multiple of `connectMs`. An attempt outlives the calls that wait for it, so that a
+ * slow, overloaded peer is still reached. Each further attempt has twice the time.
  */
 const handshakeTimes = 2;
 const firstTimeoutTimes = 2;
@@ -18,25 +18,25 @@ export interface ReconnectingClientOptions {
   address: string;
   credentials: ChannelCredentials;
   options: ChannelOptions;
-  /** How long calls wait for a connection, milliseconds. */
+  /** Maximum time that a call waits for a connection, ms. */
   connectMs: number;
-  /** The server, for sentences: "the agent on n1". */
+  /** Name of the server in error messages, such as "the agent on n1". */
   who: string;
-  /** By which attempts are timed. */
+  /** Clock that times connection attempts. */
   clock?: Clock;
 }
 
 /**
- * A gRPC client of one address whose attempts to connect have an end. gRPC leaves an attempt to TCP, which takes two
- * minutes where packets get lost, during which every call waits for its deadline, and a stream for ever; and where the
- * address has come back meanwhile, it is not asked until then.
+ * A gRPC client of one address that bounds each connection attempt. gRPC leaves the bound to TCP, which gives up after
+ * two minutes on packet loss; meanwhile every call waits for its deadline, streams wait forever, and an address that
+ * has recovered is not retried.
  */
 export class ReconnectingClient {
   readonly #options: ReconnectingClientOptions;
   readonly #credentials: ChannelCredentials;
   readonly #clock: Clock;
   #client: Client;
-  /** While there is no connection: since when, and how long this attempt has. */
+  /** Set while disconnected: start and time limit of the current attempt. */
   #away: { since: number; timeoutMs: number } | undefined;
 
   constructor(options: ReconnectingClientOptions) {
@@ -47,9 +47,9 @@ export class ReconnectingClient {
   }
 
   /**
-   * A client to put calls to: connected, or one whose calls fail at once since its last attempt was refused. Throws
-   * `Unavailable` when there is no connection within `connectMs` of the beginning of the attempt or after `limitMs`
-   * milliseconds; so calls during an attempt that leads nowhere fail at once. Throws the reason of the signal.
+   * Returns a connected client, or a client whose calls fail at once because its last attempt was refused. Throws
+   * `Unavailable` when no connection exists `connectMs` after the attempt began or after `limitMs` milliseconds, so
+   * calls during a hopeless attempt fail at once. Throws the signal's reason when the signal aborts.
    */
   async connected(limitMs: number, signal: AbortSignal): Promise<Client> {
     const { connectMs } = this.#options;
@@ -70,7 +70,9 @@ export class ReconnectingClient {
     );
   }
 
-  /** One call, the wait for a connection included in its deadline. Throws what `connected` and `unaryCall` throw. */
+  /**
+   * Makes one call; the deadline includes the wait for a connection. Throws the errors of `connected` and `unaryCall`.
+   */
   async call<Request, Response>(
     definition: Parameters<typeof unaryCall<Request, Response>>[1],
     request: Request,
@@ -87,12 +89,15 @@ export class ReconnectingClient {
     });
   }
 
-  /** Calls under way go on to their end, those that wait for a connection fail. */
+  /** Calls in flight complete; calls that wait for a connection fail. */
   close(): void {
     this.#client.close();
   }
 
-  /** Begins a new attempt when the one under way has had its time. A state of failure says nothing of that one. */
+  /**
+   * Begins a new attempt once the current one has used up its time. TRANSIENT_FAILURE says nothing about the current
+   * attempt.
+   */
   #attempt(): { since: number; timeoutMs: number } | undefined {
     const now = this.#clock.now();
     const { connectMs } = this.#options;
@@ -103,7 +108,7 @@ export class ReconnectingClient {
       this.#away = { since: now, timeoutMs };
       const old = this.#client;
       this.#client = this.#open();
-      // Not under the hands of one who has just got it.
+      // Deferred, because a caller may just have received the old client.
       setImmediate(() => old.close());
     }
     return this.#away;
@@ -111,7 +116,7 @@ export class ReconnectingClient {
 
   #open(): Client {
     const { address, options } = this.#options;
-    // Sharing a subchannel with the client before it would share its attempt.
+    // A subchannel shared with the old client would share the old attempt.
     return new Client(address, this.#credentials, { ...options, 'grpc.use_local_subchannel_pool': 1 });
   }
 }

@@ -6,7 +6,7 @@ import { knock } from '../unix_socket.ts';
 
 const knockMs = 2_000;
 
-/** Gives the real port of an address that has one. Errors are those of gRPC. */
+/** Resolves with the bound port (0 for Unix sockets). Rejects with gRPC's error. */
 export async function bind(server: Server, address: string, credentials: ServerCredentials): Promise<number> {
   return await new Promise((resolve, reject) => {
     server.bindAsync(address, credentials, (error, port) => (error === null ? resolve(port) : reject(error)));
@@ -14,13 +14,14 @@ export async function bind(server: Server, address: string, credentials: ServerC
 }
 
 /**
- * Serves on a Unix socket that only its owner may open, in place of one that a killed process has left. Makes its folder.
- * `InUse` when a process answers there, else `PermissionDenied` or `IoError`; `advice` ends their sentences.
+ * Creates the socket's folder, replaces a stale socket of a killed process and serves on a Unix socket of mode 0600.
+ * Throws `InUse` when a process answers on the socket, else `PermissionDenied` or `IoError`; `advice` ends the error
+ * message.
  */
 export async function bindSocket(server: Server, path: string, advice: string): Promise<void> {
   await mkdir(dirname(path), { recursive: true });
   await removeStale(path, advice);
-  // Between bind and chmod the mode is what the mask leaves: no other may slip in.
+  // The umask determines the mode between bind() and chmod(); other users must not connect in that window.
   const mask = process.umask(0o177);
   try {
     await bind(server, `unix:${path}`, ServerCredentials.createInsecure());

@@ -1,6 +1,6 @@
 import { type ErrorCode, HearthError } from '../error.ts';
 
-/** Status object of the API (meta/v1), as far as it is read. */
+/** The fields of a meta/v1 Status that ApiFailure reads. */
 interface Status {
   kind?: string;
   code?: number;
@@ -13,20 +13,23 @@ interface Status {
   };
 }
 
-/** The API server's explanation of a refusal (its Status object), as the `cause` of a HearthError. */
+/** The Status with which the API server refused a request, kept as `cause` of a HearthError. */
 export class ApiFailure extends Error {
   /** HTTP status. */
   readonly status: number;
-  /** The server's word for programs: NotFound, Expired, Conflict and so on, or ''. */
+  /** The Status reason, such as NotFound, Expired or Conflict, or ''. */
   readonly reason: string;
-  /** The object that it speaks of, or ''. */
+  /** Name of the object that the Status refers to, or ''. */
   readonly object: string;
-  /** The causes that the Status lists: invalid fields, fields that other managers own. */
+  /** Causes in the Status: invalid fields, or fields owned by other managers. */
   readonly causes: readonly { reason: string; message: string; field: string }[];
-  /** When to try again, if the server said so. */
+  /** Retry delay requested by the server, if any. */
   readonly retryAfterMs: number | undefined;
 
-  /** `body` is the answer's text or an ERROR event's object; `retryAfter` the header's seconds, if it was there. */
+  /**
+   * `body`: text of the response, or object of an ERROR event. `retryAfter`: the Retry-After header in seconds, if
+   * present.
+   */
   constructor(status: number, body: unknown, retryAfter?: number) {
     const said = asStatus(body);
     super(said?.message ?? `HTTP status ${status}${plainText(body)}`);
@@ -43,7 +46,7 @@ export class ApiFailure extends Error {
     this.retryAfterMs = seconds === undefined ? undefined : seconds * 1000;
   }
 
-  /** As the one class of errors, with what was tried. */
+  /** `what` completes "refused to". */
   toHearthError(what: string): HearthError {
     return new HearthError(this.#code(), `Kubernetes refused to ${what}: ${this.message}`, { cause: this });
   }
@@ -69,7 +72,7 @@ export class ApiFailure extends Error {
       case 504:
         return 'DeadlineExceeded';
       default:
-        // Too old versions (410), overload (429) and failures of the server or of a webhook (5xx) pass.
+        // Transient: expired versions (410), overload (429), failures of the server or of a webhook (5xx).
         return this.status === 410 || this.status === 429 || this.status >= 500 ? 'Unavailable' : 'ProtocolError';
     }
   }
@@ -83,7 +86,7 @@ export function apiFailure(thrown: unknown): ApiFailure | undefined {
   return undefined;
 }
 
-/** The resource version or continue token is too old, or of a store that is no more: list again. */
+/** True when the resource version or continue token is too old, or belongs to a replaced etcd: list again. */
 export function isExpired(thrown: unknown): boolean {
   const failure = apiFailure(thrown);
   if (failure === undefined) return false;

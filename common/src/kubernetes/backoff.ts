@@ -3,13 +3,13 @@ import type { Clock } from '../clock.ts';
 export interface BackoffLimits {
   firstMs: number;
   longestMs: number;
-  /** Doing well for this time starts again. Absent: only reset() does. */
+  /** A failure after this much quiet time starts from the first delay again. Without it only reset() does. */
   calmMs?: number;
 }
 
 /**
- * Delays that double from failure to failure, each drawn evenly from its upper half, so that many clients that failed
- * together do not come back together.
+ * Delays that double with each failure. Each delay is drawn from the upper half, so that clients that failed together
+ * spread out.
  */
 export class Backoff {
   readonly #limits: BackoffLimits;
@@ -22,7 +22,7 @@ export class Backoff {
     this.#clock = clock;
   }
 
-  /** The time to wait after one more failure, ms. */
+  /** Delay after one more failure, ms. */
   next(): number {
     const { firstMs, longestMs, calmMs = Number.POSITIVE_INFINITY } = this.#limits;
     const now = this.#clock.now();

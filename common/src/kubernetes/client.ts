@@ -1,16 +1,16 @@
 import type { KubernetesObject, ResourceType } from './object.ts';
 
 export interface Selection {
-  /** Absent: all namespaces (or an object of the cluster). */
+  /** Absent: all namespaces, or a cluster-scoped object. */
   namespace?: string | undefined;
   labelSelector?: string | undefined;
   fieldSelector?: string | undefined;
 }
 
 export interface ListOptions extends Selection {
-  /** Objects a page. Absent: all in one answer. */
+  /** Maximum number of objects in a page. Absent: everything in one response. */
   limit?: number | undefined;
-  /** The page after the one that gave this token. */
+  /** Continue token of the previous page. */
   continue?: string | undefined;
   resourceVersion?: string | undefined;
 }
@@ -18,16 +18,16 @@ export interface ListOptions extends Selection {
 export interface ObjectList<T> {
   items: T[];
   resourceVersion: string;
-  /** There is another page. */
+  /** Continue token; absent on the last page. */
   continue?: string;
 }
 
 export interface WatchOptions extends Selection {
-  /** Changes after this version are reported. */
+  /** The watch reports changes after this version. */
   resourceVersion: string;
   /** The server ends the watch after this time. */
   timeoutSeconds: number;
-  /** Nothing received for this time, bookmarks included: the connection counts as dead. Absent: 180,000. */
+  /** The watch fails when nothing, not even a bookmark, arrives for this time. Default 180,000. */
   idleMs?: number | undefined;
 }
 
@@ -35,13 +35,13 @@ export type WatchEvent<T> =
   | { type: 'ADDED' | 'MODIFIED' | 'DELETED'; object: T }
   | { type: 'BOOKMARK'; resourceVersion: string };
 
-/** An object as server-side apply takes it: the fields that the manager wants to own. */
+/** An object for server-side apply: the fields that the manager wants to own. */
 export type Applied<T> = KubernetesObject & Partial<Omit<T, keyof KubernetesObject>>;
 
 export interface ApplyOptions {
-  /** Absent: hearth-operator. */
+  /** Default hearth-operator. */
   fieldManager?: string | undefined;
-  /** Take fields that others own. Absent: true, as a controller's desired state is not open to debate. */
+  /** Take over fields of other managers. Default true. */
   force?: boolean | undefined;
   subresource?: string | undefined;
   signal?: AbortSignal | undefined;
@@ -54,7 +54,7 @@ export interface PatchOptions {
 }
 
 export interface DeleteOptions {
-  /** Absent: Background. */
+  /** Default Background. */
   propagation?: 'Background' | 'Foreground' | 'Orphan' | undefined;
   preconditions?: { uid?: string; resourceVersion?: string } | undefined;
   gracePeriodSeconds?: number | undefined;
@@ -62,44 +62,44 @@ export interface DeleteOptions {
 }
 
 /**
- * The Kubernetes API as controllers use it. Every call has a deadline of its own; `signal` ends it earlier
- * (`Cancelled`). Errors are HearthError with the API server's words:
- * NotFound, AlreadyExists, Conflict (stale resourceVersion, failed precondition, field owned by another manager),
- * InvalidArgument (refused by schema or admission), PermissionDenied, Unauthenticated, DeadlineExceeded, Unavailable
- * (cannot be reached, overloaded, failing; also an expired resourceVersion, see `isExpired`), ProtocolError.
- * Objects given and returned are plain JSON with apiVersion and kind; nothing keeps or changes what was given.
+ * The Kubernetes API for controllers. Every call has a deadline; `signal` ends a call earlier (`Cancelled`). Errors are
+ * HearthErrors with the API server's message: NotFound, AlreadyExists, Conflict (stale resourceVersion, failed
+ * precondition, field owned by another manager), InvalidArgument (refused by schema or admission), PermissionDenied,
+ * Unauthenticated, DeadlineExceeded, Unavailable (unreachable, overloaded, failing, or an expired resourceVersion, see
+ * `isExpired`), ProtocolError. Objects are plain JSON with apiVersion and kind; the client neither keeps nor changes
+ * its arguments.
  */
 export interface KubernetesClient {
-  /** undefined: there is no object of that name. A kind that the server does not know is an error (NotFound). */
+  /** undefined when no object has that name. A kind that the server does not serve is NotFound. */
   get<T extends KubernetesObject>(
     type: ResourceType<T>,
     name: string,
     namespace?: string,
     signal?: AbortSignal,
   ): Promise<T | undefined>;
-  /** One page. */
+  /** Lists one page. */
   list<T extends KubernetesObject>(
     type: ResourceType<T>,
     options?: ListOptions,
     signal?: AbortSignal,
   ): Promise<ObjectList<T>>;
-  /** The namespace, if the type has one, is the object's. */
+  /** A namespaced object is created in its metadata.namespace. */
   create<T extends KubernetesObject>(type: ResourceType<T>, object: T, signal?: AbortSignal): Promise<T>;
-  /** With a resourceVersion in the object: only if it is still the present one, else Conflict. */
+  /** With a resourceVersion in the object: Conflict unless the version is current. */
   replace<T extends KubernetesObject>(
     type: ResourceType<T>,
     object: T,
     subresource?: string,
     signal?: AbortSignal,
   ): Promise<T>;
-  /** true: deletion has begun (finalizers may hold the object); false: there was nothing of that name. */
+  /** true: deletion has begun (finalizers may still hold the object); false: no object had that name. */
   delete<T extends KubernetesObject>(
     type: ResourceType<T>,
     name: string,
     namespace?: string,
     options?: DeleteOptions,
   ): Promise<boolean>;
-  /** Server-side apply: creates the object or changes the fields named in it. */
+  /** Server-side apply: creates the object, or changes the fields given. */
   apply<T extends KubernetesObject>(type: ResourceType<T>, object: Applied<T>, options?: ApplyOptions): Promise<T>;
   /** Merge patch (RFC 7386) or JSON patch (RFC 6902; its `test` operations fail as InvalidArgument). */
   patch<T extends KubernetesObject>(
@@ -109,12 +109,17 @@ export interface KubernetesClient {
     patch: unknown,
     options: PatchOptions,
   ): Promise<T>;
-  /** Changes in order until the server ends the stream (returns) or anything goes wrong (throws). For the Reflector. */
+  /**
+   * Yields changes in order; returns when the server ends the stream, throws on any other end. Use Reflector instead.
+   */
   watch<T extends KubernetesObject>(
     type: ResourceType<T>,
     options: WatchOptions,
     signal: AbortSignal,
   ): AsyncIterable<WatchEvent<T>>;
-  /** The time of day by the API server's clock, which stamps objects; right within a second. Ours before the first answer. */
+  /**
+   * Wall-clock time of the API server, which stamps objects; accurate to a second. Local time before the first
+   * response.
+   */
   date(): Date;
 }

@@ -5,7 +5,7 @@ import type { Watch } from './watch.ts';
 import { WorkQueue } from './work_queue.ts';
 
 export interface ReconcileResult {
-  /** Once more after this time, give or take a tenth. */
+  /** Reconciles the key again after this time, with 10% jitter. */
   requeueAfterMs?: number | undefined;
 }
 
@@ -17,39 +17,39 @@ export interface ReconcileOutcome {
 
 export interface ControllerOptions {
   name: string;
-  /** Shut down by the controller at its end. Absent: one whose retries wait from half a second to a minute. */
+  /** The controller shuts the queue down at its end. The default queue retries after half a second to a minute. */
   queue?: WorkQueue;
-  /** The watches that add keys to the queue. */
+  /** Watches that add keys to the queue. */
   watches?: readonly Watch[];
-  /** Sources that passes read and that wake no pass. */
+  /** Sources that reconciles read but that enqueue no key. */
   reads?: readonly Pick<Watch, 'synced'>[];
-  /** Called once when all that it watches and reads is listed: the keys to begin with. */
+  /** Called once after all initial lists; returns the first keys. */
   first?: () => Iterable<string>;
-  /** Keys in work at a time. */
+  /** Number of keys reconciled concurrently. */
   workers: number;
   /**
-   * Level-triggered: gets only the key and looks at the present state. Errors are logged and retried with back-off.
+   * Level-triggered: receives only the key and reads the current state. Errors are logged and retried with back-off.
    * Must end soon after its signal aborts.
    */
   // biome-ignore lint/suspicious/noConfusingVoidType: a reconciler without a wish returns nothing
   reconcile: (key: string, signal: AbortSignal) => Promise<ReconcileResult | void>;
   logger: Logger;
   signal: AbortSignal;
-  /** Longest time of one reconcile: its signal aborts then. Absent: 300,000 ms. */
+  /** Maximum duration of one reconcile, after which its signal aborts. Default 300,000 ms. */
   timeoutMs?: number;
-  /** For metrics. */
+  /** Called after each reconcile, for metrics. */
   observe?: (outcome: ReconcileOutcome) => void;
   clock?: Clock;
 }
 
-/** Time for a reconcile to end after its signal has aborted, ms. */
+/** Time that a reconcile has to end after its signal aborts, ms. */
 const settleMs = 10_000;
 
 /**
- * Runs a controller until the signal aborts: starts its watches, waits for the first lists of all that it looks at (without
- * them what is not seen yet would count as gone), adds the first keys, and has workers reconcile what is in the queue, with
- * back-off after errors. Resolves when the last reconcile has ended and then the watches, the last one first. Throws only
- * `Cancelled`, when the signal aborts before all is listed.
+ * Runs a controller until the signal aborts: starts the watches, waits for all initial lists (otherwise objects not
+ * listed yet would look deleted), adds the first keys and reconciles keys with back-off after errors. Resolves when the
+ * last reconcile and then the watches, last one first, have ended. Throws only `Cancelled`, when the signal aborts
+ * before all lists are complete.
  */
 export async function runController(options: ControllerOptions): Promise<void> {
   const {
@@ -88,7 +88,7 @@ async function runWorkers(options: WithQueue): Promise<void> {
   signal.removeEventListener('abort', shutDown);
 }
 
-/** One reconcile. The key is in work until it has ended, even if the worker does not wait for it any longer. */
+/** Reconciles one key. The key stays in work until the reconcile ends, even if the worker stops waiting for it. */
 async function reconcileKey(key: string, options: WithQueue, logger: Logger): Promise<void> {
   const { queue, reconcile, signal, timeoutMs = 300_000, observe, clock = systemClock } = options;
   const started = clock.now();
@@ -108,7 +108,7 @@ async function reconcileKey(key: string, options: WithQueue, logger: Logger): Pr
       if (signal.aborted) return;
       const error = HearthError.from(thrown);
       const fields = { key, error, retries: queue.retries(key) };
-      // A conflict says that another writer was faster; the next try sees what they did.
+      // The retry observes the change of the faster writer.
       if (error.code === 'Conflict') logger.debug('conflict while reconciling; retrying', fields);
       else logger.warn('failed to reconcile; retrying', fields);
       queue.addRateLimited(key);
@@ -128,7 +128,7 @@ async function reconcileKey(key: string, options: WithQueue, logger: Logger): Pr
   await Promise.race([work, overdue]);
 }
 
-/** Resolves when one of them aborts. */
+/** Resolves when any of the signals aborts. */
 function aborted(...signals: AbortSignal[]): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>();
   for (const signal of signals) {

@@ -2,7 +2,7 @@ import type { CoreEvent } from './kinds.ts';
 
 export type EventType = 'Normal' | 'Warning';
 
-/** An event of an object: its reason, count and times. */
+/** One event of an object: reason, count and times. */
 export interface Occurrence {
   regarding: NonNullable<CoreEvent['involvedObject']>;
   type: EventType;
@@ -15,20 +15,20 @@ export interface Occurrence {
   last: Date;
 }
 
-/** The API refuses longer messages. */
+/** Maximum length of a message in the API. */
 export const longestMessage = 1_024;
 
 /**
- * An event as `kubectl describe` finds it. `id` distinguishes it from all others of its object; `component`: who reports it;
- * `instance`: the replica.
+ * An Event as `kubectl describe` finds it. `id` is unique among the events of the object; `component` names the
+ * reporter, `instance` the replica.
  */
 export function coreEvent(occurrence: Occurrence, id: string, component: string, instance: string): CoreEvent {
   const { regarding, type, reason, message, count, first, last } = occurrence;
-  // Its parts begin and end with letters or digits (RFC 1123), also where it is cut off.
+  // Each part of the name begins and ends with a letter or digit (RFC 1123), also when truncated.
   const named = regarding.name?.slice(0, 200).replace(/[-.]+$/, '');
   return {
     metadata: {
-      // Events of objects of the cluster are in the namespace where kubectl looks for them.
+      // kubectl looks for events of cluster-scoped objects in `default`.
       namespace: regarding.namespace ?? 'default',
       name: `${named}.${id}`,
     },
@@ -45,7 +45,7 @@ export function coreEvent(occurrence: Occurrence, id: string, component: string,
   };
 }
 
-/** The API's Time has whole seconds. */
+/** meta/v1 Time has whole seconds. */
 export function seconds(date: Date): string {
   return date.toISOString().replace(/\.\d+Z$/, 'Z');
 }

@@ -6,14 +6,14 @@ import type { KubeConfig } from '@kubernetes/client-node';
 import { type Clock, systemClock } from '../clock.ts';
 import { HearthError } from '../error.ts';
 
-/** How to speak to the API server now. */
+/** How to reach the API server at this moment. */
 export interface Connection {
   server: URL;
   /** Secret. */
   headers: Readonly<Record<string, string>>;
-  /** Authorities, client certificate, server name. */
+  /** CA certificates, client certificate and server name. */
   tls: Readonly<TlsOptions>;
-  /** Only where a proxy stands in between. */
+  /** Present only where a proxy is configured. */
   proxy?: Agent;
 }
 
@@ -22,18 +22,18 @@ export type TlsOptions = Pick<
   'ca' | 'cert' | 'key' | 'passphrase' | 'servername' | 'rejectUnauthorized'
 >;
 
-/** Where a connection's address, authorities and secrets come from. */
+/** Source of a connection's address, CA certificates and secrets. */
 export interface Credentials {
   connection(): Promise<Connection>;
-  /** The server did not accept them: read them again the next time. */
+  /** The server rejected the credentials: reload them before the next request. */
   refused(): void;
 }
 
 const serviceAccountFolder = '/var/run/secrets/kubernetes.io/serviceaccount';
-/** The kubelet renews tokens long before they end; client-go reads them once a minute as well. */
+/** The kubelet renews tokens long before they expire; client-go also re-reads them once a minute. */
 const readEveryMs = 60_000;
 
-/** Service account of a pod: files that the kubelet renews, address from the environment. */
+/** Service account of a pod: files renewed by the kubelet, address from the environment. */
 export class ServiceAccountCredentials implements Credentials {
   readonly #folder: string;
   readonly #clock: Clock;
@@ -73,12 +73,12 @@ export class ServiceAccountCredentials implements Credentials {
   }
 }
 
-/** Commands and files of a kubeconfig may change as well; the library keeps tokens of commands until they expire. */
+/** The kubeconfig's files and exec plugins may change as well; client-node caches exec tokens until they expire. */
 const evaluateEveryMs = 10_000;
 
 /**
- * Whatever a kubeconfig allows: certificates, tokens, commands, OpenID Connect, proxies. client-node understands them;
- * it is loaded only here, as it takes 80 MiB, which a pod with a service account need not pay.
+ * Every credential type of a kubeconfig: certificates, tokens, exec plugins, OpenID Connect, proxies. client-node takes
+ * 80 MiB, so only this class loads it; pods with a service account do not.
  */
 export class KubeConfigCredentials implements Credentials {
   readonly #load: () => Promise<KubeConfig>;
@@ -130,7 +130,7 @@ export class KubeConfigCredentials implements Credentials {
   }
 }
 
-/** KUBECONFIG if it is set; else the service account of the pod that this runs in; else ~/.kube/config. */
+/** KUBECONFIG if set, else the pod's service account, else ~/.kube/config. */
 export function defaultCredentials(environment: NodeJS.ProcessEnv = process.env): Credentials {
   if (!environment.KUBECONFIG && environment.KUBERNETES_SERVICE_HOST) return new ServiceAccountCredentials(environment);
   return new KubeConfigCredentials(async () => {

@@ -10,21 +10,21 @@ import { TokenBucket } from './token_bucket.ts';
 
 export interface EventRecorderOptions {
   api: Pick<KubernetesClient, 'create' | 'patch'>;
-  /** The reporter, as `kubectl describe` shows it: hearth-operator. */
+  /** Reporter shown by `kubectl describe`, such as hearth-operator. */
   component: string;
-  /** The replica: the pod's name. */
+  /** Name of the reporting pod. */
   instance: string;
   logger: Logger;
   clock?: Clock | undefined;
 }
 
-/** The same reason about the same object within this time is one event with a count. */
+/** Events of the same object and reason within this time are merged into one event with a count. */
 const togetherMs = 600_000;
-/** Of one object: as client-go's spam filter, 25 at once and one in five minutes. */
+/** Limits per object, those of client-go's spam filter: a burst of 25, then one every five minutes. */
 const objectLimits = { ratePerSecond: 1 / 300, burst: 25 };
-/** Of all objects. */
+/** Limits over all objects. */
 const totalLimits = { ratePerSecond: 5, burst: 50 };
-/** Distinct events remembered; further ones are dropped. */
+/** Maximum number of distinct events kept; further events are dropped. */
 const most = 2_000;
 const tries = 3;
 
@@ -33,15 +33,15 @@ interface Aggregate extends Occurrence {
   at: number;
   /** The event's name once it exists. */
   name: string | undefined;
-  /** Something is not reported yet; from this clock time it may be. */
+  /** True while an occurrence is unreported; `notBefore` is the earliest time to report it. */
   pending: boolean;
   notBefore: number;
   failures: number;
 }
 
 /**
- * Reports to people what happens to their objects (core/v1 Events). Never throws and never waits: what cannot be reported
- * soon is counted and reported together later, and what cannot be reported at all is logged.
+ * Records core/v1 Events. Never throws or blocks: occurrences above the rate limits are counted and reported later as
+ * one event; failures are logged.
  */
 export class EventRecorder {
   readonly #options: EventRecorderOptions;
@@ -59,7 +59,7 @@ export class EventRecorder {
     this.#total = new TokenBucket(totalLimits, this.#clock);
   }
 
-  /** `reason` is one CamelCase word, `message` a sentence without secrets. The object has its kind, name and uid. */
+  /** `reason` is one CamelCase word, `message` a sentence without secrets. The object needs kind, name and uid. */
   event(object: KubernetesObject, type: EventType, reason: string, message: string): void {
     if (this.#closed) return;
     const { namespace, name = '', uid = '' } = object.metadata ?? {};
@@ -99,7 +99,7 @@ export class EventRecorder {
     this.#mark(aggregate);
   }
 
-  /** The same for an object whose kind may not be written in it. */
+  /** Like `event`, for an object that may lack its kind. */
   eventFor<T extends KubernetesObject>(
     kind: ResourceType<T>,
     object: T,
@@ -110,14 +110,14 @@ export class EventRecorder {
     this.event({ apiVersion: apiVersionOf(kind), kind: kind.kind, metadata: object.metadata }, type, reason, message);
   }
 
-  /** Reports what may be reported now, and forgets the rest: nothing is reported afterwards, and no timer is left. Idempotent. */
+  /** Reports what the rate limits allow, drops the rest and stops all timers. Idempotent. */
   async close(deadlineMs = 2_000): Promise<void> {
     await this.flush(deadlineMs);
     this.#closed = true;
     this.#cancelTimer?.();
   }
 
-  /** Resolves when all that may be reported now has been, or after this time. */
+  /** Resolves when every event that the rate limits allow is reported, or after `deadlineMs`. */
   async flush(deadlineMs = 2_000): Promise<void> {
     const late = new AbortController();
     const sent = (async () => {
@@ -143,7 +143,7 @@ export class EventRecorder {
     this.#wake();
   }
 
-  /** Sends what is due, one after the other, and comes back for the rest. */
+  /** Sends due events one after the other and schedules the next run. */
   #wake(): void {
     if (this.#sending !== undefined || this.#closed) return;
     this.#cancelTimer?.();
@@ -179,7 +179,7 @@ export class EventRecorder {
         return;
       }
       const { regarding, reason } = aggregate;
-      // The object goes with its namespace, and nobody looks for its events.
+      // The namespace is being deleted together with the object; nobody will read the event.
       const isGoing = error.code === 'PermissionDenied' && error.message.includes('being terminated');
       this.#options.logger.log(isGoing ? 'debug' : 'warn', 'failed to write an event', {
         kind: regarding.kind,
@@ -197,7 +197,7 @@ export class EventRecorder {
     aggregate.name = event.metadata?.name;
   }
 
-  /** false: the event is no more (the API server keeps events for an hour). */
+  /** false when the event no longer exists (the API server keeps events for an hour). */
   async #update(aggregate: Aggregate): Promise<boolean> {
     const { name = '', regarding, count, message, last } = aggregate;
     try {

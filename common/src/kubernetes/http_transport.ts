@@ -7,29 +7,31 @@ import type { Connection, Credentials } from './credentials.ts';
 import { ServerClock } from './server_clock.ts';
 
 export interface ApiRequest {
-  /** For messages: `get Pod default/web`. */
+  /** Operation in error messages, such as `get Pod default/web`. */
   what: string;
   method: 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE';
-  /** Path and query below the server's address. */
+  /** Path and query relative to the server's address. */
   path: string;
   body?: unknown;
   contentType?: string;
-  /** Media types of the answer. Absent: application/json. */
+  /** Accept header. Default application/json. */
   accept?: string;
-  /** Connections of its own: the renewal of a lease must not wait for anything else. */
+  /** Uses a separate connection pool, so that lease renewals never queue behind other requests. */
   urgent?: boolean;
   signal?: AbortSignal | undefined;
 }
 
 type Pool = 'requests' | 'urgent' | 'watches';
 
-/** At most so many requests run at a time; more wait within their deadlines. Watches are not counted. */
+/** Maximum number of concurrent requests; further requests wait within their deadlines. Watches do not count. */
 const concurrency = 16;
-/** Idle connections are closed by us first: by the server it would be seen as a failed request. */
+/**
+ * The client closes idle connections before the server does; a close by the server would look like a failed request.
+ */
 const idleConnectionMs = 30_000;
-/** A peer that is gone without a word is noticed after this and ten probes a second apart. */
+/** Keep-alive detects a vanished peer after this time and ten probes a second apart. */
 const probeAfterMs = 15_000;
-/** How often a request is tried when the server asks for later tries. */
+/** Maximum number of attempts when the server asks for a later retry. */
 const tries = 4;
 
 /** Requests to the API server over HTTP/1.1, each with a deadline. */
@@ -46,14 +48,14 @@ export class HttpTransport {
     this.#time = time;
   }
 
-  /** The answer's JSON; otherwise as `text`. */
+  /** Returns the JSON response; otherwise like `text`. */
   async request(request: ApiRequest, deadlineMs: number): Promise<unknown> {
     return parseJson(await this.text(request, deadlineMs));
   }
 
   /**
-   * The answer's text. When the server is overloaded and says when to come back (429 or 503 with Retry-After: nothing
-   * was done), waits as it asks and tries again within the deadline.
+   * Returns the response text. On overload (429 or 503 with Retry-After, where the server did nothing) waits as long as
+   * the server asks and retries within the deadline.
    */
   async text(request: ApiRequest, deadlineMs: number): Promise<string> {
     using limit = new Limit(request, deadlineMs, this.#time);
@@ -74,7 +76,7 @@ export class HttpTransport {
     }
   }
 
-  /** The answer as it arrives; headers are there within the deadline. The caller destroys it. */
+  /** Returns the response once its headers arrive within the deadline. The caller destroys the response. */
   async stream(request: ApiRequest, headersWithinMs: number): Promise<IncomingMessage> {
     using limit = new Limit(request, headersWithinMs, this.#time);
     try {
@@ -96,7 +98,7 @@ export class HttpTransport {
     try {
       response = await this.#exchange(request, connection, agent, limit);
     } catch (thrown) {
-      // The server may close an idle connection at the moment that we use it. Reading twice does no harm.
+      // The server may close an idle connection just as a request uses it; GET is safe to retry.
       if (!(thrown instanceof StaleConnection) || request.method !== 'GET') throw thrown;
       response = await this.#exchange(request, connection, agent, limit);
     }
@@ -140,7 +142,7 @@ export class HttpTransport {
     return limit.during(promise, () => outgoing.destroy());
   }
 
-  /** Connections are shared only among requests with the same authorities and client certificate: Node looks at both. */
+  /** Node shares a connection only among requests with equal CA and client certificates. */
   #agent(protocol: string, pool: Pool): http.Agent {
     const key = `${protocol} ${pool}`;
     let agent = this.#agents.get(key);
@@ -163,7 +165,7 @@ class StaleConnection extends Error {
   }
 }
 
-/** Deadline and signal of one request, and what its errors mean. */
+/** Deadline and signal of one request, and the errors for both. */
 class Limit {
   readonly #request: ApiRequest;
   readonly #deadlineMs: number;
@@ -187,7 +189,7 @@ class Limit {
     return this.#controller.signal;
   }
 
-  /** The promise, or a rejection when the time is over; `onEnd` then stops the work. */
+  /** Settles like `work`, or rejects when time is up; `onEnd` then stops the work. */
   async during<T>(work: Promise<T>, onEnd?: () => void): Promise<T> {
     const { promise, reject } = Promise.withResolvers<never>();
     const end = () => {

@@ -1,4 +1,4 @@
-/** Kubernetes for controllers: objects, the API, reflectors, work queues, leader election, events. */
+/** Kubernetes for controllers: objects, API client, reflectors, work queues, leader election, events. */
 
 export { type Clock, sleep, systemClock } from '../clock.ts';
 export type * from './client.ts';

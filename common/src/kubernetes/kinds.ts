@@ -3,7 +3,7 @@ import { apiGroup, apiVersion } from '../names.ts';
 import type { CachePreload, Dataset, NodeCache, StorageCluster } from '../resources/index.ts';
 import { type Plain, resourceType } from './object.ts';
 
-/** The kinds that Hearth reads or makes, with their types as in JSON. */
+/** The kinds that Hearth reads or writes, with their JSON types. */
 export const kinds = {
   StorageCluster: resourceType<StorageCluster>(apiGroup, apiVersion, 'storageclusters', 'StorageCluster', 'Cluster'),
   NodeCache: resourceType<NodeCache>(apiGroup, apiVersion, 'nodecaches', 'NodeCache', 'Cluster'),

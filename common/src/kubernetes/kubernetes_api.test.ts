@@ -33,7 +33,7 @@ describe('KubernetesApi', () => {
     const apart = (ahead: number) => Math.abs(api.date().getTime() - minutes(ahead).getTime());
     assert.ok(apart(0) < 1_000, 'nobody has answered yet');
     await api.get(kinds.ConfigMap, 'a', 'default');
-    // Whatever time passed since the answers were written, it is not minutes.
+    // Far below the minutes that the clocks would be apart if the Date header were ignored.
     assert.ok(apart(10) < 60_000, `${apart(10)} ms`);
     await thrown(api.get(kinds.ConfigMap, 'a', 'default'));
     assert.ok(apart(-10) < 60_000, `${apart(-10)} ms`);
@@ -160,7 +160,7 @@ describe('KubernetesApi', () => {
     await start(busy, busy, json(configMap('a', 1)), late);
     assert.equal((await api.create(kinds.ConfigMap, { metadata: { name: 'a', namespace: 'ns' } })).metadata?.name, 'a');
     assert.equal(server.requests.length, 3);
-    // Ten minutes are beyond the deadline: what waited for that would end as DeadlineExceeded.
+    // Ten minutes exceed the deadline: a client that waited would fail with DeadlineExceeded.
     assert.equal((await thrown(api.get(kinds.Node, 'n'))).code, 'Unavailable');
     assert.equal(server.requests.length, 4);
   });

@@ -20,18 +20,18 @@ import { describeResource, type ResourcePlace, resourcePath } from './resource_p
 import { watchEvents } from './watch_stream.ts';
 
 export interface KubernetesApiOptions {
-  /** Longest time of a request, ms. Absent: 30,000. A page of a list may take twice that. */
+  /** Deadline of a request, ms. Default 30,000. A page of a list may take twice as long. */
   deadlineMs?: number;
-  /** As the API server's audit log shows it. Absent: hearth. */
+  /** User agent in the API server's audit log. Default hearth. */
   userAgent?: string;
 }
 
-/** Time that a watch may last beyond its request, ms: the server's clock, and the way of its last bytes. */
+/** Time that a watch may outlive its timeout, ms, for clock differences and bytes in flight. */
 const watchGraceMs = 30_000;
-/** Bookmarks come about once a minute: three missed ones are a dead connection. */
+/** Bookmarks arrive about once a minute; a connection that misses three is dead. */
 const watchIdleMs = 180_000;
 
-/** The API of a real cluster over HTTP. For its meaning see KubernetesClient. */
+/** The API of a real cluster over HTTP; see KubernetesClient for semantics. */
 export class KubernetesApi implements KubernetesClient {
   readonly #transport: HttpTransport;
   readonly #deadlineMs: number;
@@ -41,7 +41,7 @@ export class KubernetesApi implements KubernetesClient {
     this.#deadlineMs = options.deadlineMs ?? 30_000;
   }
 
-  /** KUBECONFIG if it is set; else the service account of the pod that this runs in; else ~/.kube/config. */
+  /** Uses KUBECONFIG if set, else the pod's service account, else ~/.kube/config. */
   static fromDefault(options?: KubernetesApiOptions): KubernetesApi {
     return new KubernetesApi(defaultCredentials(), options);
   }
@@ -91,7 +91,7 @@ export class KubernetesApi implements KubernetesClient {
     const { namespace, name } = object.metadata ?? {};
     const body = named(type, { ...object });
     const what = `create ${describeResource(type, { namespace, name })}`;
-    // Creating is done at the collection, whose path needs the namespace though the name is not in it.
+    // A create goes to the collection, whose path needs the namespace but not the name.
     resourcePath(type, { namespace, name: name ?? 'generated' });
     const path = resourcePath(type, { namespace }, { fieldManager: ourFieldManager });
     return (await this.#request(type, { what, method: 'POST', path, body, signal })) as T;
@@ -182,7 +182,10 @@ export class KubernetesApi implements KubernetesClient {
     }
   }
 
-  /** The text at a path of the server: metrics through the proxy of a pod, logs. `what` names it in errors: `get logs of x`. */
+  /**
+   * Returns the text at a path of the server, such as logs or metrics through a pod's proxy. `what` names the request
+   * in errors: `get logs of x`.
+   */
   text(what: string, path: string, signal?: AbortSignal): Promise<string> {
     return this.#transport.text({ what, method: 'GET', path, accept: '*/*', signal }, this.#deadlineMs);
   }
@@ -209,13 +212,13 @@ function placeOf(object: KubernetesObject): ResourcePlace {
   return { namespace: object.metadata?.namespace, name: object.metadata?.name ?? '' };
 }
 
-/** The same object with the kind and version that lists and some answers leave out. */
+/** Adds the kind and version that lists and some responses omit. */
 function named<T extends KubernetesObject>(type: ResourceType<T>, object: T): T {
   if (object.kind === type.kind && object.apiVersion !== undefined) return object;
   return Object.assign(object, { apiVersion: apiVersionOf(type), kind: type.kind });
 }
 
-/** The object is missing, and not the kind: then the server does not name the object. */
+/** True when the object is missing. If the kind is missing, the server names no object. */
 function isMissing(thrown: unknown, name: string): boolean {
   const failure = apiFailure(thrown);
   return failure?.status === 404 && failure.object === name;

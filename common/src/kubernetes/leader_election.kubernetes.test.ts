@@ -5,7 +5,7 @@ import { apiOf, startApiServer, type TestApiServer } from '../testing/kubernetes
 import { type KubernetesApi, kinds } from './index.ts';
 import { CutProxy } from './testing/cut_proxy.ts';
 
-/** Of the lease. A leader on a busy machine renews it in two thirds of that time. */
+/** Lease duration. A leader on a busy machine renews within two thirds of it. */
 const leaseSeconds = 15;
 
 /** A process that competes for the lease. */
@@ -19,7 +19,7 @@ class Replica {
     this.#program = new DaemonProcess(process.execPath, [script, kubeconfig, identity, String(seconds)]);
   }
 
-  /** From when until when it led, by the machine's clock; the last may not have ended. */
+  /** Start and end of each term by the machine's clock; the last term may not have ended. */
   get terms(): { from: number; to: number }[] {
     const terms: { from: number; to: number }[] = [];
     for (const [word, time] of this.#program.said.stdout.split('\n').map((line) => line.split(' '))) {
@@ -38,7 +38,7 @@ class Replica {
     this.#program.child.kill(name);
   }
 
-  /** One that was stopped hears of it when it goes on. */
+  /** A stopped process receives the signal when it continues. */
   async end(name: NodeJS.Signals): Promise<void> {
     const ended = this.#program.end(name);
     this.signal('SIGCONT');
@@ -65,7 +65,7 @@ describe('Leader election against a real API server', () => {
     await server?.stop();
   });
 
-  /** Two replicas, each with a network of its own; the first one leads. */
+  /** Two replicas, each on its own network; the first one leads. */
   const compete = async (seconds = leaseSeconds): Promise<{ a: Replica; b: Replica; network: CutProxy }> => {
     const network = await CutProxy.start(server.url);
     proxies.push(network);
@@ -109,7 +109,7 @@ describe('Leader election against a real API server', () => {
     const { a, b, network } = await compete();
     network.freeze();
     await until('b leads', () => b.leads);
-    // It is heard of later than the other's beginning.
+    // The end of a's term may be reported after the start of b's.
     await until('a has ended its term', () => !a.leads);
     network.thaw();
     await elapse(2_000, 'the former one would lead again');

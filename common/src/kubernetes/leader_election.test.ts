@@ -6,7 +6,7 @@ import { kinds, type Lease } from './kinds.ts';
 import { LeaderElection, type LeaderElectionOptions } from './leader_election.ts';
 import { MemoryApi } from './testing/memory_api.ts';
 
-/** A replica that notes when it leads. */
+/** A replica that records its terms. */
 class Replica {
   readonly clock: TestClock;
   readonly election: LeaderElection;
@@ -137,7 +137,7 @@ describe('LeaderElection', () => {
     const a = replica('a', own);
     await own.advance(1_000);
     const b = replica('b');
-    // The process of a is stopped: its timers do not run while time passes.
+    // The process of a is stopped: time passes and its timers do not run.
     await clock.advance(20_000);
     assert.equal(b.leading, 1);
     own.stall(20_000);

@@ -7,30 +7,30 @@ import { LeaseLock } from './lease_lock.ts';
 export interface LeaderElectionOptions {
   api: Pick<KubernetesClient, 'get' | 'create' | 'replace'>;
   namespace: string;
-  /** Name of the Lease, which is made if it is not there. */
+  /** Name of the Lease; created if missing. */
   name: string;
-  /** Unique among replicas and restarts, such as the pod's name and a random suffix. */
+  /** Unique among replicas and restarts, such as the pod's name with a random suffix. */
   identity: string;
-  /** A leader that did not renew for this time may be replaced. Absent: 15. */
+  /** Another replica may take a lease that was not renewed for this time. Default 15. */
   leaseSeconds?: number;
-  /** A leader that could not renew for this time stops leading. Absent: 10. */
+  /** A leader that could not renew for this time stops leading. Default 10. */
   renewSeconds?: number;
-  /** Between tries. Absent: 2. */
+  /** Time between attempts. Default 2. */
   retrySeconds?: number;
   logger: Logger;
-  /** Called when another replica, or this one, is seen to lead; '' when none does. */
+  /** Called when the observed leader changes; '' when nobody leads. */
   onLeader?: ((identity: string) => void) | undefined;
   clock?: Clock | undefined;
 }
 
-/** How long the lease is tried to be given back at the end, ms. */
+/** Time limit for releasing the lease at the end, ms. */
 const releaseWithinMs = 5_000;
 
 /**
- * One leader among replicas, by a Lease, as client-go's leaderelection: a replica takes the lease only after it has
- * itself seen it unchanged for the lease's duration, so that clocks of machines need not agree. A leader counts its
- * own time from before the request that renewed the lease, and stops `leaseSeconds - renewSeconds` before another may
- * begin. That is no fence: work must end soon after its signal aborts, and writes should carry resource versions.
+ * Leader election by a Lease, after client-go's leaderelection. A replica takes the lease only after it has itself seen
+ * the lease unchanged for its duration, so clocks need not agree. A leader counts its time from before the renewal
+ * request and stops `leaseSeconds - renewSeconds` before another replica may start. A lease is no fence: work must end
+ * soon after its signal aborts, and writes should carry resource versions.
  */
 export class LeaderElection {
   readonly #options: LeaderElectionOptions;
@@ -64,8 +64,8 @@ export class LeaderElection {
 
   /**
    * Until `signal` aborts: waits for the lease, runs `lead` with a signal that aborts when the lease is lost, waits for
-   * it to end, and tries again. Gives the lease back at the end. Returns when `signal` aborts or `lead` returns by
-   * itself; when `lead` throws, that is logged and the lease is given back and tried for again.
+   * `lead` to end, and repeats. Releases the lease at the end. Returns when `signal` aborts or `lead` returns by
+   * itself; when `lead` throws, logs the error, releases the lease and competes again.
    */
   async run(lead: (signal: AbortSignal) => Promise<void>, signal: AbortSignal): Promise<void> {
     while (!signal.aborted) {
@@ -77,7 +77,7 @@ export class LeaderElection {
     }
   }
 
-  /** The time from which the lease counts; undefined when the signal aborted. */
+  /** Returns the start of the term; undefined when the signal aborted. */
   async #acquire(signal: AbortSignal): Promise<number | undefined> {
     while (!signal.aborted) {
       const asked = this.#clock.now();
@@ -87,7 +87,7 @@ export class LeaderElection {
     return undefined;
   }
 
-  /** One term. true: `lead` ended by itself. */
+  /** Runs one term. Returns true when `lead` ended by itself. */
   async #term(lead: (signal: AbortSignal) => Promise<void>, wonAt: number, signal: AbortSignal): Promise<boolean> {
     this.#logger.info('acquired the leader lease');
     this.#leading = true;
@@ -109,13 +109,13 @@ export class LeaderElection {
     this.#leading = false;
     signal.removeEventListener('abort', end);
     if (!held) this.#logger.warn('lost leadership: failed to renew the lease');
-    // Two terms at a time in one process would be two leaders, so this waits as long as it takes.
+    // Waits without limit, because two overlapping terms in one process would be two leaders.
     await work;
     if (held) await this.#release();
     return finished;
   }
 
-  /** Keeps the lease until the term ends (true), or ends the term when it is lost (false). */
+  /** Renews the lease until the term ends (true), or ends the term when the lease is lost (false). */
   async #renew(wonAt: number, term: AbortController): Promise<boolean> {
     let until = wonAt + this.#renewMs;
     let held = true;
@@ -124,13 +124,13 @@ export class LeaderElection {
       held = false;
       term.abort();
     };
-    // Ends the term in time whatever a request may wait for.
+    // Ends the term in time even while a request hangs.
     let cancel = this.#clock.schedule(until - this.#clock.now(), lose);
     for (;;) {
       await sleep(this.#clock, this.#jittered(), term.signal);
       if (term.signal.aborted) break;
       const asked = this.#clock.now();
-      // A process that was stopped sees its timers in any order.
+      // Timers of a process that was stopped may fire in any order.
       if (asked >= until) lose();
       else if (await this.#try(until - asked, term.signal)) {
         until = asked + this.#renewMs;
@@ -142,7 +142,7 @@ export class LeaderElection {
     return held;
   }
 
-  /** Takes or renews the lease. false: another one has it, or the API cannot be asked now. */
+  /** Takes or renews the lease. false: another replica holds it, or the API is unreachable. */
   async #try(withinMs: number, signal: AbortSignal): Promise<boolean> {
     const limit = new AbortController();
     const abort = () => limit.abort();

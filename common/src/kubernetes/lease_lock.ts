@@ -12,13 +12,13 @@ export interface LeaseLockOptions {
   clock: Clock;
 }
 
-/** One Lease object, and what this replica has seen of it. The rules are those of client-go's leaderelection. */
+/** One Lease object and this replica's observation of it, by the rules of client-go's leaderelection. */
 export class LeaseLock {
   readonly #options: LeaseLockOptions;
   #seen: Lease | undefined;
   /**
-   * When #seen was first seen as it is, by our own clock, as times in the lease are another machine's. Taken after the
-   * answer: its holder may have renewed while we asked, and counts from before that.
+   * Local time at which #seen was first observed; times in the lease are of another machine. Taken after the response,
+   * because the holder may have renewed during the request and counts from before that.
    */
   #seenAt = 0;
 
@@ -26,7 +26,7 @@ export class LeaseLock {
     this.#options = options;
   }
 
-  /** The last known holder of the lease; '' none, undefined: never seen. */
+  /** The last observed holder; '' for none, undefined before the first observation. */
   get holder(): string | undefined {
     return this.#seen === undefined ? undefined : (this.#seen.spec?.holderIdentity ?? '');
   }
@@ -36,8 +36,8 @@ export class LeaseLock {
   }
 
   /**
-   * Takes the lease if it is free or has not changed for its duration; renews it if it is ours. false: another has it.
-   * Throws what the API throws; Conflict when another replica was faster.
+   * Takes the lease if the lease is free or unchanged for its duration; renews it if this replica holds it. false:
+   * another replica holds it. Throws the API's errors; Conflict when another replica was faster.
    */
   async acquire(signal: AbortSignal): Promise<boolean> {
     const { api, name, namespace, identity, clock } = this.#options;
@@ -45,7 +45,7 @@ export class LeaseLock {
       try {
         return await this.#write(this.#seen, signal);
       } catch (thrown) {
-        // Another has changed or removed it: look.
+        // Another replica changed or deleted the lease: read it again.
         const { code } = HearthError.from(thrown);
         if (code !== 'Conflict' && code !== 'NotFound') throw thrown;
       }
@@ -62,7 +62,7 @@ export class LeaseLock {
     return await this.#write(lease, signal);
   }
 
-  /** Lets another replica lead at once. Throws what the API throws. */
+  /** Lets another replica take the lease at once. Throws the API's errors. */
   async release(signal: AbortSignal): Promise<void> {
     const { api, identity } = this.#options;
     if (this.#seen === undefined || this.holder !== identity) return;
@@ -71,7 +71,7 @@ export class LeaseLock {
   }
 
   async #write(lease: Lease, signal: AbortSignal): Promise<boolean> {
-    // The resource version in it makes this fail if another has written since.
+    // The resource version makes this fail if another replica has written since.
     const written = await this.#options.api.replace(
       kinds.Lease,
       { ...lease, spec: { ...lease.spec, ...this.#spec(lease) } },
@@ -102,7 +102,7 @@ export class LeaseLock {
   }
 }
 
-/** The API takes MicroTime with exactly six digits. */
+/** meta/v1 MicroTime requires exactly six digits. */
 function microTime(date: Date): string {
   return date.toISOString().replace('Z', '000Z');
 }

@@ -2,8 +2,8 @@ import type { V1ObjectMeta, V1OwnerReference } from '@kubernetes/client-node';
 import { HearthError } from '../error.ts';
 
 /**
- * A model of @kubernetes/client-node as it stands in JSON: times are RFC 3339 texts, and names that the generator
- * escaped with an underscore (`_from`) are as the API has them.
+ * JSON form of a @kubernetes/client-node model: times are RFC 3339 strings, and names that the generator escaped with
+ * an underscore (`_from`) have their API spelling.
  */
 export type Plain<T> = 0 extends 1 & T
   ? T
@@ -18,7 +18,7 @@ export type Plain<T> = 0 extends 1 & T
 export type ObjectMeta = Plain<V1ObjectMeta>;
 export type OwnerReference = Plain<V1OwnerReference>;
 
-/** Fields of every object of the API. */
+/** Fields that every API object has. */
 export interface KubernetesObject {
   apiVersion?: string | undefined;
   kind?: string | undefined;
@@ -27,7 +27,7 @@ export interface KubernetesObject {
 
 declare const shape: unique symbol;
 
-/** Where objects of one kind are served. T is the kind's type and never a value. */
+/** API endpoint of a kind. T exists at compile time only. */
 export interface ResourceType<T extends KubernetesObject = KubernetesObject> {
   /** '' for the core group. */
   readonly group: string;
@@ -54,7 +54,7 @@ export function apiVersionOf(type: ResourceType): string {
   return type.group === '' ? type.version : `${type.group}/${type.version}`;
 }
 
-/** 'namespace/name', or 'name' for an object of the cluster: the key of reflectors and queues. */
+/** 'namespace/name', or 'name' for a cluster-scoped object: the key of reflectors and queues. */
 export function objectKey(object: KubernetesObject): string {
   const { namespace, name } = object.metadata ?? {};
   if (name === undefined) throw new HearthError('InvalidArgument', `A ${object.kind ?? 'object'} has no metadata.name`);
@@ -66,7 +66,7 @@ export function splitKey(key: string): { namespace?: string; name: string } {
   return slash < 0 ? { name: key } : { namespace: key.slice(0, slash), name: key.slice(slash + 1) };
 }
 
-/** The reference by which the garbage collector removes what `owner` owned, and only after it. Needs the owner's uid. */
+/** Owner reference for the garbage collector: dependents are deleted after `owner`. Needs the owner's uid. */
 export function ownerReference<T extends KubernetesObject>(type: ResourceType<T>, owner: T): OwnerReference {
   const { name, uid } = owner.metadata ?? {};
   if (name === undefined || uid === undefined) {

@@ -9,18 +9,18 @@ interface Entry<P> {
   uid: string;
   resourceVersion: string;
   value: P;
-  /** The list during or after which it was last seen. */
+  /** The most recent list in which or after which the object was seen. */
   generation: number;
 }
 
-/** The reflector's objects. Reports each difference, once, after it is visible. Synchronous. */
+/** Objects of a reflector. Reports each difference once, after it is visible. Synchronous. */
 export class ObjectStore<P> {
   readonly #entries = new Map<string, Entry<P>>();
   readonly #notify: (key: string, before: P | undefined, after: P | undefined) => void;
   readonly #same: (before: P, after: P) => boolean;
   #generation = 0;
 
-  /** `same`: two values of one object that need not be distinguished. */
+  /** `same`: true when two values of an object need not be distinguished. */
   constructor(
     notify: (key: string, before: P | undefined, after: P | undefined) => void,
     same: (before: P, after: P) => boolean,
@@ -45,13 +45,13 @@ export class ObjectStore<P> {
     return Array.from(this.#entries.values(), (entry) => entry.value);
   }
 
-  /** A list begins: what it has is put with this number, and the rest swept at its end. */
+  /** Begins a list: `put` its objects with the returned number, then `sweep`. */
   begin(): number {
     this.#generation += 1;
     return this.#generation;
   }
 
-  /** Nothing is reported when the object is the one already known. */
+  /** Reports nothing when the object is unchanged. */
   put(object: StoredObject<P>, generation: number = this.#generation): void {
     const { key, uid, resourceVersion, value } = object;
     const known = this.#entries.get(key);
@@ -59,7 +59,7 @@ export class ObjectStore<P> {
       known.generation = generation;
       return;
     }
-    // The same name with another uid is another object: the old one has gone in between.
+    // Another uid under the same name is another object: the old one was deleted in between.
     if (known !== undefined && known.uid !== uid) this.delete(key);
     const before = this.#entries.get(key);
     if (before !== undefined && this.#same(before.value, value)) {
@@ -77,7 +77,7 @@ export class ObjectStore<P> {
     this.#notify(key, known.value, undefined);
   }
 
-  /** Removes what the complete list with this number did not have. */
+  /** Removes objects that the complete list of this generation lacks. */
   sweep(generation: number): void {
     for (const [key, entry] of this.#entries) {
       if (entry.generation !== generation) this.delete(key);

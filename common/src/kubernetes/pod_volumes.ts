@@ -1,25 +1,25 @@
 import { apiGroup, driverName } from '../names.ts';
 import type { PersistentVolume, PersistentVolumeClaim, Pod } from './kinds.ts';
 
-/** A Dataset by its place. */
+/** Namespace and name of a Dataset. */
 export interface DatasetName {
   namespace: string;
   name: string;
 }
 
-/** Where a volume of a pod leads. Volumes that cannot lead to a Dataset are none of these. */
+/** A pod volume that may lead to a Dataset; other volumes are left out. */
 export type PodVolume =
   /**
-   * An inline volume of ours: always of the pod's own namespace. `revision`: digest of the manifest that it keeps to, if any.
-   * A volume of client access is one for each Dataset that it names.
+   * An inline volume of our driver, in the pod's namespace. `revision`: pinned manifest digest, if any. A client-access
+   * volume yields one entry for each Dataset that it names.
    */
   | { volume: string; kind: 'dataset'; dataset: DatasetName; revision?: string }
-  /** A claim, of the pod's namespace; what it stands for has to be looked up. */
+  /** A claim in the pod's namespace, to be resolved. */
   | { volume: string; kind: 'claim'; claim: string }
-  /** A claim that is made with the pod, from this template: known before it is there. */
+  /** A claim created with the pod from this template, known before it exists. */
   | { volume: string; kind: 'template'; claim: string; dataset: DatasetName | undefined };
 
-/** Pure. In the order of the pod's volumes. Not for a pod that is being created by a name that is yet to be made. */
+/** Pure. In the order of the pod's volumes. Not for a pod under admission with generateName. */
 export function podVolumes(
   pod: Pick<Pod, 'metadata' | 'spec'>,
   namespace = pod.metadata?.namespace ?? '',
@@ -46,8 +46,8 @@ export function podVolumes(
 }
 
 /**
- * The Dataset that a claim asks for by its dataSourceRef, which is of the claim's namespace; undefined when it asks for
- * none. A claim that is bound to a volume made by hand says nothing: then the volume says it.
+ * The Dataset of a claim's dataSourceRef, in the claim's namespace; undefined without one. For a claim bound to a
+ * volume made by hand, use `datasetOfVolume`.
  */
 export function claimedDataset(
   claim: Pick<PersistentVolumeClaim, 'metadata' | 'spec'>,
@@ -58,7 +58,7 @@ export function claimedDataset(
   return { namespace, name: source.name };
 }
 
-/** The Dataset behind a volume of ours. */
+/** The Dataset behind a volume of our driver. */
 export function datasetOfVolume({ spec }: Pick<PersistentVolume, 'spec'>): DatasetName | undefined {
   if (spec?.csi?.driver !== driverName) return undefined;
   const { datasetNamespace: namespace, dataset: name } = spec.csi.volumeAttributes ?? {};

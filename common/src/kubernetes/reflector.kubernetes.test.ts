@@ -8,7 +8,7 @@ import { CutProxy } from './testing/cut_proxy.ts';
 
 type Seen = { name: string; uid: string; value: string };
 
-/** A reflector through a proxy, and a second copy that is kept only from what it reports. */
+/** A reflector behind a proxy, and a second copy built only from its change reports. */
 class Follower {
   readonly reflector: Reflector<ConfigMap, Seen>;
   readonly told = new Map<string, Seen>();
@@ -70,7 +70,7 @@ describe('Reflector against a real API server', () => {
     });
   const remove = (label: string, name: string): Promise<boolean> =>
     direct.delete(kinds.ConfigMap, `${label}-${name}`, 'default');
-  /** The copy, and what was reported, become what the server has. */
+  /** Waits until the reflector's copy and the reported copy equal the server's objects. */
   const agrees = async (label: string, { reflector, told }: Follower): Promise<void> => {
     const shown = (seen: Iterable<Seen>) => [...seen].map(({ name, uid, value }) => `${name} ${uid} ${value}`).sort();
     await until(`the copy of ${label}`, async () => {
@@ -145,7 +145,7 @@ describe('Reflector against a real API server', () => {
     await remove('gone', 'replaced');
     await put('gone', 'replaced', '1');
     await put('gone', 'added', '1');
-    // The watch's first revision is gone from etcd and from the API server's memory.
+    // The watch's first revision is gone from etcd and from the API server's cache.
     await server.compact();
     await server.restart();
     await proxy.open();
@@ -158,7 +158,7 @@ describe('Reflector against a real API server', () => {
   it('notices a connection that is dead without a word', async () => {
     follower = new Follower(through, 'frozen', { idleMs: 2_000 });
     await follower.reflector.synced();
-    // A change that arrives shows that the watch is there.
+    // An arriving change proves that the watch is established.
     await put('frozen', 'a', '1');
     await agrees('frozen', follower);
     proxy.freeze();

@@ -24,7 +24,7 @@ describe('Reflector', () => {
   let server: ScriptedServer;
   let stop: AbortController;
   let told: string[];
-  /** Runs the reflector's waiting times at once. */
+  /** Clock of the reflector's delays. */
   let clock: TestClock;
 
   beforeEach(() => {
@@ -56,7 +56,7 @@ describe('Reflector', () => {
       const { watch, resourceVersion, limit, continue: token } = Object.fromEntries(url.searchParams);
       return watch ? `watch ${resourceVersion}` : `list${limit ? ` ${limit}` : ''}${token ? ` ${token}` : ''}`;
     });
-  /** The next wait, which must be between these times, is over. */
+  /** Asserts that the next delay lies between these times, and lets it pass. */
   const passWait = async (shortest: number, longest: number): Promise<void> => {
     await until('a wait', () => clock.next !== undefined);
     const wait = clock.next ?? 0;
@@ -269,7 +269,7 @@ describe('Reflector', () => {
     await start([
       json(refusal(503, 'ServiceUnavailable'), 503),
       json(refusal(403, 'Forbidden'), 403),
-      // Twice: a connection that was idle is tried once more at once.
+      // Twice: a request on a kept connection is retried once immediately.
       reset,
       reset,
       json(listOf([configMap('a', 1)], 9)),

@@ -16,36 +16,35 @@ export interface ReflectorOptions<T extends KubernetesObject, P> {
   labelSelector?: string | undefined;
   fieldSelector?: string | undefined;
   /**
-   * The part of an object to keep; the object comes without metadata.managedFields. undefined: nothing, the object is
-   * of no interest and counts as absent. The reflector does not report a change outside of this part. Absent: it keeps
-   * whole objects.
+   * Projects an object, without metadata.managedFields, to the part to keep; undefined drops the object. The reflector
+   * reports no change outside that part. Default: whole objects.
    */
   project?: ((object: T) => P | undefined) | undefined;
   logger: Logger;
   clock?: Clock | undefined;
-  /** Absent: 500. */
+  /** Default 500. */
   pageSize?: number | undefined;
-  /** A watch lasts between this and twice this time. Absent: 300. */
+  /** A watch lasts between this time and twice this time. Default 300. */
   watchSeconds?: number | undefined;
-  /** Without event or bookmark for this time the connection counts as dead. Absent: 180,000. */
+  /** Without an event or bookmark for this time the connection counts as dead. Default 180,000. */
   idleMs?: number | undefined;
 }
 
-/** before undefined: new; after undefined: gone. Both: changed. */
+/** before undefined: added; after undefined: deleted; both defined: changed. */
 export type ChangeListener<P> = (key: string, before: P | undefined, after: P | undefined) => void;
 
-/** As client-go's reflector: 0.8 s to 30 s, doubling, from the first again after two quiet minutes. */
+/** As client-go's reflector: doubling from 0.8 s to 30 s, reset after two quiet minutes. */
 const backoffLimits = { firstMs: 800, longestMs: 30_000, calmMs: 120_000 };
-/** A watch that the server ends sooner without a word counts as a failure, else it would be asked again at once. */
+/** A watch that the server ends sooner counts as a failure; otherwise the reflector would retry in a tight loop. */
 const shortestWatchMs = 1_000;
 
 /**
- * A copy of all objects of one kind, kept up to date by list and watch until the signal aborts. Keys are
- * 'namespace/name' or 'name'. Values are shared by all readers: do not change them.
+ * A copy of all objects of one kind, kept current by list and watch until the signal aborts. Keys are 'namespace/name'
+ * or 'name'. Readers share the values and must not change them.
  *
- * After client-go's reflector, with one difference: lists ask for the newest state (no resourceVersion) where client-go
- * begins with any state (0). The server ignores `limit` for the latter, which would hold all objects in memory at once,
- * and a state older than the one before a restart would make a new leader act on the past.
+ * Follows client-go's reflector with one difference: lists request the newest state (no resourceVersion), while
+ * client-go starts from any state (0). The server ignores `limit` for the latter, which would hold all objects in
+ * memory at once, and a state older than the one before a restart would make a new leader act on the past.
  */
 export class Reflector<T extends KubernetesObject, P = T> {
   readonly #options: ReflectorOptions<T, P>;
@@ -57,9 +56,9 @@ export class Reflector<T extends KubernetesObject, P = T> {
   readonly #backoff: Backoff;
   #hasSynced = false;
   #started = false;
-  /** The start of the next watch; undefined: list first. */
+  /** Start of the next watch; undefined: list first. */
   #resourceVersion: string | undefined;
-  /** A list took longer than the server keeps its state: the next one is asked for in one page. */
+  /** A list took longer than the server keeps its state: request the next list as one page. */
   #wholeList = false;
 
   constructor(options: ReflectorOptions<T, P>) {
@@ -69,10 +68,10 @@ export class Reflector<T extends KubernetesObject, P = T> {
     this.#backoff = new Backoff(backoffLimits, this.#clock);
     this.#store = new ObjectStore<P>(
       (key, before, after) => this.#notify(key, before, after),
-      // Whole objects with another version differ anyway.
+      // Whole objects differ whenever their versions do.
       options.project === undefined ? () => false : isDeepStrictEqual,
     );
-    // A waiting caller sees the rejection; without one it is no error.
+    // Marks the rejection as handled when nobody waits.
     this.#synced.promise.catch(() => undefined);
   }
 
@@ -82,7 +81,7 @@ export class Reflector<T extends KubernetesObject, P = T> {
     void this.#run(signal);
   }
 
-  /** Resolves when the first list is complete and reported; rejects with Cancelled when the signal aborts before. */
+  /** Resolves when the first list is complete and reported; rejects with Cancelled when the signal aborts earlier. */
   synced(): Promise<void> {
     return this.#synced.promise;
   }
@@ -108,8 +107,8 @@ export class Reflector<T extends KubernetesObject, P = T> {
   }
 
   /**
-   * Called for every change in order, also of deletions that a cut hid. Who registers after start must look at all()
-   * as well. Returns the way to stop.
+   * Calls the listener for every change in order, including deletions missed during a disconnect. A listener registered
+   * after start must also read all(). Returns a function that unsubscribes.
    */
   onChange(listener: ChangeListener<P>): () => void {
     this.#listeners.add(listener);
@@ -129,7 +128,7 @@ export class Reflector<T extends KubernetesObject, P = T> {
     this.#synced.reject(new HearthError('Cancelled', `Gave up the request to list ${this.#options.type.plural}`));
   }
 
-  /** Never gives up: whatever went wrong, the answer is how long to wait. */
+  /** Never gives up: maps every error to a delay. */
   #delayAfter(error: HearthError): number {
     const delay = Math.max(this.#backoff.next(), apiFailure(error)?.retryAfterMs ?? 0);
     if (isExpired(error)) {
@@ -141,7 +140,7 @@ export class Reflector<T extends KubernetesObject, P = T> {
     return delay;
   }
 
-  /** Replaces the copy; returns the version that it shows. */
+  /** Replaces the copy; returns the version of the list. */
   async #list(signal: AbortSignal): Promise<string> {
     const { api, type, namespace, labelSelector, fieldSelector, pageSize = 500 } = this.#options;
     const limit = this.#wholeList ? undefined : pageSize;
@@ -154,7 +153,7 @@ export class Reflector<T extends KubernetesObject, P = T> {
         token = page.continue;
         if (token !== undefined) continue;
         this.#wholeList = false;
-        // Only a complete list shows what is gone.
+        // Only a complete list proves deletions.
         this.#store.sweep(generation);
         this.#hasSynced = true;
         this.#synced.resolve();
@@ -176,7 +175,7 @@ export class Reflector<T extends KubernetesObject, P = T> {
       const version =
         event.type === 'BOOKMARK' ? event.resourceVersion : (event.object.metadata?.resourceVersion as string);
       if (isBefore(version, this.#resourceVersion ?? '')) {
-        // Versions only grow while a store lives: this is another one, of which we know nothing.
+        // Versions only grow while an etcd lives, so this is another etcd with unknown contents.
         this.#resourceVersion = undefined;
         throw new HearthError('Unavailable', `The store of the API server has gone back to version ${version}`);
       }
@@ -221,7 +220,7 @@ export class Reflector<T extends KubernetesObject, P = T> {
   }
 }
 
-/** Versions are decimal numbers that only grow (Kubernetes 1.35 promises it; etcd always gave such). */
+/** Versions are growing decimal numbers (guaranteed since Kubernetes 1.35; always true with etcd). */
 function isBefore(version: string, reached: string): boolean {
   return version.length < reached.length || (version.length === reached.length && version < reached);
 }

@@ -7,7 +7,7 @@ export interface ResourcePlace {
   subresource?: string | undefined;
 }
 
-/** Path of objects of a type (without a namespace: of all), of one object or of its subresource, with a query. */
+/** API path, with query, of all objects of a type (in one or all namespaces), of one object or of its subresource. */
 export function resourcePath<T extends KubernetesObject>(
   type: ResourceType<T>,
   { namespace, name, subresource }: ResourcePlace,

@@ -3,10 +3,10 @@ import fc from 'fast-check';
 import { ServerClock } from './server_clock.ts';
 
 const start = Date.UTC(2026, 0, 1);
-/** As Go writes it: seconds, cut off. */
+/** Whole seconds, truncated, as Go writes them. */
 const header = (ms: number) => new Date(ms).toUTCString();
 
-/** A clock after answers, each asked for at `at` by our clock and on its way for so long. */
+/** A clock after these responses: request time by the local clock and round-trip time each. */
 function learn(aheadMs: number, answers: readonly { at: number; wayMs: number; backMs: number }[]): ServerClock {
   const clock = new ServerClock();
   for (const { at, wayMs, backMs } of answers) {

@@ -1,11 +1,11 @@
 import type { Clock } from '../clock.ts';
 
-/** So many things a second in the long run, and `burst` at once. */
+/** Rate limiter: `ratePerSecond` tokens in the long run, bursts of up to `burst`. */
 export class TokenBucket {
   readonly #ratePerSecond: number;
   readonly #burst: number;
   readonly #clock: Clock;
-  /** May be below zero: tokens that were promised for later. */
+  /** Negative when future tokens are reserved. */
   #tokens: number;
   #at: number;
 
@@ -17,14 +17,14 @@ export class TokenBucket {
     this.#at = clock.now();
   }
 
-  /** Takes a token and returns after how many ms it may be used. */
+  /** Takes a token; returns the delay until the caller may use it, ms. */
   reserve(): number {
     this.#refill();
     this.#tokens -= 1;
     return this.#tokens >= 0 ? 0 : (-this.#tokens * 1000) / this.#ratePerSecond;
   }
 
-  /** All tokens are there: nothing was taken for long. */
+  /** True when no token was taken for long enough to refill the bucket. */
   get isFull(): boolean {
     this.#refill();
     return this.#tokens >= this.#burst;

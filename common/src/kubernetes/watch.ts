@@ -2,25 +2,27 @@ import { apiVersionOf, type KubernetesObject, type ResourceType } from './object
 import type { ChangeListener } from './reflector.ts';
 import type { WorkQueue } from './work_queue.ts';
 
-/** A source of events that wakes a controller. */
+/** A source of keys for a controller's queue. */
 export interface Watch {
-  /** Resolves when all that there is at first is known. Absent: there is no first list. */
+  /** Resolves when the initial list is complete. Absent: the source has no initial list. */
   synced?(): Promise<void>;
-  /** Begins; gives the way to stop. Keys that are added before the first lists are complete wait for them. */
+  /**
+   * Starts the watch; returns a function that stops it. Keys added before all initial lists are complete wait for them.
+   */
   start(queue: Pick<WorkQueue, 'addAfter'>): () => void;
 }
 
-/** A reflector, or what reports changes as one does, though perhaps no more of them than the key. */
+/** A reflector, or a source that reports changes like one, perhaps with the key alone. */
 export interface Watched<P> {
   synced?(): Promise<void>;
   onChange(listener: (key: string, before?: P, after?: P) => void): () => void;
 }
 
-/** The keys that a change concerns, if any. `before` undefined: new; `after` undefined: gone. */
+/** Keys concerned by a change. `before` undefined: added; `after` undefined: deleted. */
 // biome-ignore lint/suspicious/noConfusingVoidType: some only take note
 export type KeysOf<P> = (...change: Parameters<ChangeListener<P>>) => Iterable<string> | void;
 
-/** Each change adds the keys that it concerns; after this time, ms, where many changes are to be one pass. */
+/** Adds the keys concerned by each change, after `afterMs` to merge bursts of changes into one reconcile. */
 export function watch<P>(watched: Watched<P>, keysOf: KeysOf<P>, afterMs: number | (() => number) = 0): Watch {
   return {
     synced: async () => await watched.synced?.(),
@@ -33,12 +35,12 @@ export function watch<P>(watched: Watched<P>, keysOf: KeysOf<P>, afterMs: number
   };
 }
 
-/** For keysOf: the object itself. */
+/** For keysOf: the changed object itself. */
 export function ownKey(key: string): string[] {
   return [key];
 }
 
-/** For keysOf: the objects of this kind that control it, before and now. Owners are in the same namespace or have none. */
+/** For keysOf: the controllers of this kind before and after the change, in the same namespace or cluster-scoped. */
 export function controllerKey<T extends KubernetesObject>(owner: ResourceType<T>): KeysOf<KubernetesObject> {
   const version = apiVersionOf(owner);
   return (_key, ...objects) =>
@@ -52,7 +54,7 @@ export function controllerKey<T extends KubernetesObject>(owner: ResourceType<T>
     });
 }
 
-/** True when the spec differs, or the object is another one, has come or has gone. */
+/** True when the spec changed, or the object was added, deleted or replaced. */
 export function hasNewSpec(before: KubernetesObject | undefined, after: KubernetesObject | undefined): boolean {
   return before?.metadata?.generation !== after?.metadata?.generation;
 }

@@ -5,16 +5,16 @@ import { ApiFailure } from './api_failure.ts';
 import type { WatchEvent } from './client.ts';
 import type { KubernetesObject } from './object.ts';
 
-/** Far above the largest object that the API server stores (1.5 MiB in etcd, as JSON twice that). */
+/** Far above the largest object that the API server stores (1.5 MiB in etcd, about twice that as JSON). */
 const longestLine = 16 * 1024 * 1024;
 const newline = 0x0a;
 
 export interface WatchLimits {
   /** For messages: `watch Pods`. */
   what: string;
-  /** Without a whole event for this time the connection counts as dead. A trickle of bytes does not help. */
+  /** Without a complete event for this time the connection counts as dead, even if bytes trickle in. */
   idleMs: number;
-  /** Longest life, a little above what the server was asked for. */
+  /** Maximum life of the stream, slightly above the timeout requested from the server. */
   lifeMs: number;
   signal: AbortSignal;
 }
@@ -24,7 +24,9 @@ interface Line {
   object?: KubernetesObject;
 }
 
-/** Events of a watch's answer, one JSON object a line. Returns at the orderly end; every other end throws. */
+/**
+ * Events of a watch response, one JSON object a line. Returns when the server ends the stream; throws on any other end.
+ */
 export async function* watchEvents<T extends KubernetesObject>(
   response: IncomingMessage,
   limits: WatchLimits,
@@ -88,7 +90,7 @@ function parseEvent<T extends KubernetesObject>(line: string, what: string): Wat
   );
 }
 
-/** Whole lines. A line that the end of the answer cuts is an error, as events must not be lost silently. */
+/** Yields whole lines. A truncated last line is an error, because events must not be lost silently. */
 async function* lines(response: IncomingMessage): AsyncGenerator<string, void, void> {
   let started: Buffer[] = [];
   let length = 0;

@@ -2,29 +2,28 @@ import { type Clock, systemClock } from '../clock.ts';
 import { TokenBucket } from './token_bucket.ts';
 
 export interface WorkQueueOptions {
-  /** First and longest delay of a key's retries, ms. Absent: 5 and 300,000. */
+  /** First and maximum retry delay of a key, ms. Default 5 and 300,000. */
   firstDelayMs?: number;
   longestDelayMs?: number;
-  /** Retries of all keys together a second, and how many at once. Absent: 10 and 100. */
+  /** Rate limit over the retries of all keys: per second, and burst. Default 10 and 100. */
   ratePerSecond?: number;
   burst?: number;
   clock?: Clock;
 }
 
 /**
- * Keys that wait to be reconciled, as client-go's work queue: a key waits once however often it is added, is never in
- * work twice at a time, and when added while in work waits again after done(). For one term: not to be used again
- * after shutDown().
+ * A queue of keys to reconcile, as client-go's work queue: a key waits at most once, is never processed concurrently,
+ * and waits again after done() when added while in work. Must not be used after shutDown().
  */
 export class WorkQueue {
   readonly #firstDelayMs: number;
   readonly #longestDelayMs: number;
   readonly #bucket: TokenBucket;
   readonly #clock: Clock;
-  /** Ready for a worker, in order. */
+  /** Keys ready for a worker, in order. */
   readonly #ready = new Set<string>();
   readonly #processing = new Set<string>();
-  /** Added while in work: ready again after done(). */
+  /** Keys added while in work: ready again after done(). */
   readonly #again = new Set<string>();
   readonly #delayed = new Map<string, { at: number; cancel: () => void }>();
   readonly #failures = new Map<string, number>();
@@ -45,7 +44,7 @@ export class WorkQueue {
     this.#bucket = new TokenBucket({ ratePerSecond, burst }, clock);
   }
 
-  /** Keys that a worker could take now. */
+  /** Number of keys that a worker could take now. */
   get length(): number {
     return this.#ready.size;
   }
@@ -56,7 +55,7 @@ export class WorkQueue {
     else this.#makeReady(key);
   }
 
-  /** After this time, or earlier if added otherwise; the earliest of several delays counts. */
+  /** Adds the key after this time; the earliest of several additions counts. */
   addAfter(key: string, delayMs: number): void {
     if (this.#shutDown) return;
     if (delayMs <= 0) {
@@ -74,7 +73,7 @@ export class WorkQueue {
     this.#delayed.set(key, { at, cancel });
   }
 
-  /** After the back-off of this key's failures, which doubles and is drawn from its upper half, within the rate of all. */
+  /** Adds the key after its jittered, doubling back-off, within the rate limit over all keys. */
   addRateLimited(key: string): void {
     const failures = this.retries(key);
     this.#failures.set(key, failures + 1);
@@ -83,17 +82,17 @@ export class WorkQueue {
     this.addAfter(key, Math.max(own, this.#bucket.reserve()));
   }
 
-  /** Forgets the failures of a key. */
+  /** Resets the back-off of a key. */
   forget(key: string): void {
     this.#failures.delete(key);
   }
 
-  /** How often a key was added by addRateLimited() since it was forgotten. */
+  /** Number of addRateLimited() calls for a key since the last forget(). */
   retries(key: string): number {
     return this.#failures.get(key) ?? 0;
   }
 
-  /** The next key, which must be given to done(); undefined when the queue has been shut down and is empty. */
+  /** Returns the next key, which the caller must pass to done(); undefined once the queue is shut down and empty. */
   next(): Promise<string | undefined> {
     const [key] = this.#ready;
     if (key !== undefined) {
@@ -106,13 +105,13 @@ export class WorkQueue {
     return promise;
   }
 
-  /** Work on the key has ended, well or not. */
+  /** Marks the key's work as ended, successfully or not. */
   done(key: string): void {
     this.#processing.delete(key);
     if (this.#again.delete(key)) this.#makeReady(key);
   }
 
-  /** Takes no more keys; what waits with a delay is dropped, what is ready is still handed out. */
+  /** Accepts no further keys; drops delayed keys, still hands out ready keys. */
   shutDown(): void {
     this.#shutDown = true;
     for (const { cancel } of this.#delayed.values()) cancel();

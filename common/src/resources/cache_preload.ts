@@ -150,7 +150,7 @@ export const cachePreloadSpecSchema = z.object({
 
 const nodePhases = ['Pending', 'Warming', 'Verifying', 'Ready', 'Failed', 'Gone'] as const;
 
-/** When one of the two was reached; absent: not yet, or the agent did not say. */
+/** Times at which each stage was reached; absent: not yet, or unknown to the agent. */
 const arrivals = {
   inMemoryAt: timestamp().optional().describe('Time at which all bytes were in memory.'),
   storedAt: timestamp().optional().describe('Time at which all bytes were stored.'),
@@ -229,7 +229,7 @@ export type CachePreloadStatus = z.output<typeof cachePreloadStatusSchema>;
 export type PreloadedNode = z.output<typeof preloadedNode>;
 export type PreloadPhase = (typeof preloadPhases)[number];
 
-/** As the API server gives it: defaults are filled in. */
+/** A CachePreload as the API server returns it, with defaults. */
 export interface CachePreload {
   apiVersion: 'hearth.storage/v1alpha1';
   kind: 'CachePreload';

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import type { ResourceDefinition } from './definition.ts';
 
-/** A JSON schema as Kubernetes takes it: structural, in OpenAPI 3.0. */
+/** A structural JSON schema (OpenAPI 3.0) of a custom resource definition. */
 export interface StructuralSchema {
   description?: string;
   type?: 'object' | 'array' | 'string' | 'integer' | 'number' | 'boolean';
@@ -27,7 +27,7 @@ export interface StructuralSchema {
   'x-kubernetes-int-or-string'?: boolean;
 }
 
-/** The order in which people read a field. */
+/** Order of schema keywords in the written definition. */
 const order: (keyof StructuralSchema)[] = [
   'description',
   'type',
@@ -53,14 +53,14 @@ const order: (keyof StructuralSchema)[] = [
   'additionalProperties',
 ];
 
-/** The schema of a zod type. Throws at what a custom resource definition cannot say. */
+/** The structural schema of a zod type. Throws TypeError for types that a custom resource definition cannot express. */
 export function structuralSchema(type: z.ZodType): StructuralSchema {
   const { $schema: _, ...schema } = z.toJSONSchema(type, { target: 'openapi-3.0', io: 'input' });
   return structural(schema as Record<string, unknown>, 'schema');
 }
 
 function structural(given: Record<string, unknown>, path: string): StructuralSchema {
-  // Names of a map's properties cannot be described; the API server checks labels and resource names itself.
+  // Definitions cannot describe property names; the API server itself checks labels and resource names.
   const { propertyNames: _, ...schema } = given as StructuralSchema & { propertyNames?: unknown };
   const unknown = Object.keys(schema).filter((key) => !order.includes(key as keyof StructuralSchema));
   if (unknown.length > 0) throw new TypeError(`${path}: custom resource definitions do not know ${unknown.join(', ')}`);
@@ -108,7 +108,7 @@ export function objectSchema(definition: ResourceDefinition): StructuralSchema {
   };
 }
 
-/** The definition as the API server takes it (apiextensions.k8s.io/v1). */
+/** The CustomResourceDefinition (apiextensions.k8s.io/v1). */
 export function customResourceDefinition(definition: ResourceDefinition): Record<string, unknown> {
   const { group, version, kind, plural, singular, shortNames, namespaced, columns } = definition;
   return {

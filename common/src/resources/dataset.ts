@@ -15,8 +15,8 @@ import { gate } from './gate.ts';
 import { conditionsSchema, type ObjectMeta, observedGeneration } from './metadata.ts';
 
 /**
- * An http or https address without user, password and query. Credentials do not belong into it: they would be readable
- * in the object, and agents refuse what may be some.
+ * An http or https URL without user, password and query. Credentials in a URL would be readable in the object, and
+ * agents refuse URLs that may contain some.
  */
 const url = (description: string) =>
   z
@@ -276,7 +276,7 @@ export type DatasetSource = z.output<typeof source>;
 export type DatasetMirror = z.output<typeof mirror>;
 export type DatasetResidency = z.output<typeof residency>;
 
-/** As the API server gives it: defaults are filled in. */
+/** A Dataset as the API server returns it, with defaults. */
 export interface Dataset {
   apiVersion: 'hearth.storage/v1alpha1';
   kind: 'Dataset';
@@ -285,7 +285,7 @@ export interface Dataset {
   status?: DatasetStatus;
 }
 
-/** The kind of a source. The API server admits exactly one. */
+/** The kind of a source; the API server admits exactly one. */
 export function sourceKind(given: DatasetSource | DatasetMirror): SourceKind {
   const kind = sourceKinds.find((one) => (given as DatasetSource)[one] !== undefined);
   if (kind === undefined) throw new TypeError(`a source has one of ${sourceKinds.join(', ')}`);

@@ -5,7 +5,7 @@ import { datasetSpecSchema, datasetStatusSchema } from './dataset.ts';
 import { nodeCacheSpecSchema, nodeCacheStatusSchema } from './node_cache.ts';
 import { storageClusterSpecSchema, storageClusterStatusSchema } from './storage_cluster.ts';
 
-/** A column of `kubectl get`; those with a priority above 0 are shown by `-o wide`. */
+/** A column of `kubectl get`; columns with a priority above 0 are shown by `-o wide` only. */
 export interface PrinterColumn {
   name: string;
   type: 'string' | 'integer' | 'boolean' | 'date';
@@ -15,7 +15,7 @@ export interface PrinterColumn {
   priority?: number;
 }
 
-/** A kind of custom resource: what its definition is made of. */
+/** The parts of a custom resource definition. */
 export interface ResourceDefinition {
   group: string;
   version: string;
@@ -25,9 +25,9 @@ export interface ResourceDefinition {
   singular: string;
   shortNames: string[];
   description: string;
-  /** Names become parts of labels, paths and names of other objects; longer ones are refused. */
+  /** Names become parts of labels, paths and other objects' names; longer names are refused. */
   longestName: number;
-  /** True when names must be single labels of DNS. */
+  /** True when names must be single DNS labels. */
   dotless?: boolean;
   spec: z.ZodType;
   status: z.ZodType;

@@ -2,34 +2,34 @@ import { z } from 'zod';
 import { durationPattern, percentPattern, sizePattern } from './quantity.ts';
 
 /**
- * Fields that several resources share. `meta` is carried into the custom resource definition as it is, so CEL rules
- * and list types stand beside the field they hold for. Everything is bounded: the API server refuses definitions
- * whose rules could cost too much.
+ * Fields shared by several resources. `meta` passes into the custom resource definition unchanged, so CEL rules and
+ * list types stand beside their fields. Every field is bounded, because the API server refuses definitions whose rules
+ * may cost too much.
  */
 
-/** A CEL rule of a custom resource definition; `self` is the value it stands at. */
+/** A CEL rule of a custom resource definition; `self` is the value that carries the rule. */
 export interface Rule {
   rule: string;
   message: string;
-  /** Further path of the field that the error is reported at, e.g. `.budget`. */
+  /** Further path of the field that the error is reported at, such as `.budget`. */
   fieldPath?: string;
   reason?: 'FieldValueInvalid' | 'FieldValueForbidden' | 'FieldValueRequired' | 'FieldValueDuplicate';
 }
 
 export const rules = (...list: Rule[]) => ({ 'x-kubernetes-validations': list });
-/** A list of which each item is named by the keys: merged by them, and without doubles. */
+/** A list merged by these keys, which are unique. */
 export const keyedBy = (...keys: string[]) => ({
   'x-kubernetes-list-type': 'map',
   'x-kubernetes-list-map-keys': keys,
 });
-/** A list of values without doubles. */
+/** A list of unique values. */
 export const asSet = { 'x-kubernetes-list-type': 'set' };
 /** A list or object that is replaced as a whole. */
 export const asList = { 'x-kubernetes-list-type': 'atomic' };
 
-/** Numbers of bytes, files and nodes. JSON's numbers are exact up to here (8 PiB). */
+/** Numbers of bytes, files and nodes; JSON numbers are exact up to this limit (8 PiB). */
 export const count = () => z.int().min(0).max(Number.MAX_SAFE_INTEGER);
-/** How long something took. */
+/** A duration in seconds. */
 export const seconds = () => z.number().min(0).max(1e9);
 export const percent = () => z.int().min(0).max(100);
 
@@ -40,7 +40,7 @@ export const labelName = (longest = 63) =>
     .min(1)
     .max(longest)
     .regex(new RegExp(`^${dnsLabel}$`));
-/** Name of an object: a DNS subdomain. */
+/** Object name: a DNS subdomain. */
 export const objectName = (longest = 253) =>
   z
     .string()
@@ -51,7 +51,7 @@ export const objectName = (longest = 253) =>
 export const reference = (description: string, longest?: number) =>
   z.object({ name: objectName(longest).describe('Name of the object.') }).describe(description);
 
-/** An absolute path without empty parts, `.` and `..`, for which further rules may hold. */
+/** An absolute path without empty parts, `.` and `..`, with further rules. */
 export const absolutePath = (...further: Rule[]) =>
   z
     .string()
@@ -69,7 +69,7 @@ export const absolutePath = (...further: Rule[]) =>
     );
 
 const ipv4 = '((25[0-5]|2[0-4][0-9]|1?[0-9]?[0-9])\\.){3}(25[0-5]|2[0-4][0-9]|1?[0-9]?[0-9])';
-/** A network: an address and the length of its prefix. */
+/** A network: address and prefix length. */
 export const network = () =>
   z
     .string()
@@ -81,7 +81,7 @@ export const network = () =>
       ),
     );
 
-/** `70%` of the file system's size, or a size. */
+/** `70%` of the file system, or a size. */
 export const share = (smallestPercent: number, largestPercent: number, ...further: Rule[]) =>
   z
     .string()
@@ -100,7 +100,7 @@ export const share = (smallestPercent: number, largestPercent: number, ...furthe
 
 export const size = () => z.string().min(1).max(26).regex(new RegExp(sizePattern));
 
-/** `100Mi`: bytes a second, for which further rules may hold. */
+/** Bytes a second, such as `100Mi`, with further rules. */
 export const rate = (...further: Rule[]) =>
   size().meta(
     rules(
@@ -126,7 +126,7 @@ export const duration = (shortest: string, longest: string) =>
       }),
     );
 
-/** A number or a text such as `500m` or `2Gi`, as Kubernetes writes resources. */
+/** A number or a Kubernetes quantity such as `500m` or `2Gi`. */
 export const quantity = () =>
   z
     .union([z.int(), z.string()])

@@ -1,11 +1,11 @@
 import { z } from 'zod';
 import { duration } from './fields.ts';
 
-/** Modes of a pod that uses a Dataset, before the bytes are on a node. */
+/** Gate modes of a pod whose Dataset is not on a node yet. */
 export const gateModes = ['Off', 'Prefer', 'Wait'] as const;
 export type GateMode = (typeof gateModes)[number];
 
-/** Where bytes are to be to count as there: checked in memory, where readers find them too, or stored on disk behind that. */
+/** Stage at which bytes count as ready: in memory, verified, or also stored on disk. */
 export const readyWhens = ['Stored', 'Memory'] as const;
 export type ReadyWhen = (typeof readyWhens)[number];
 
@@ -44,5 +44,5 @@ export const gate = z.object({
     ),
 });
 
-/** As the API server gives it: defaults are filled in. */
+/** A gate as the API server returns it, with defaults. */
 export type Gate = z.output<typeof gate>;

@@ -1,4 +1,6 @@
-/** The custom resources of Hearth: their schemas, of which scripts/generate-crds.ts makes the definitions in the chart, and their types. */
+/**
+ * Schemas and types of Hearth's custom resources. scripts/generate-crds.ts generates the chart's CRDs from the schemas.
+ */
 
 export * from '../names.ts';
 export {

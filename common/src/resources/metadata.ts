@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { count, keyedBy, timestamp } from './fields.ts';
 
-/** Metadata of every object of Kubernetes, as JSON carries it (times are text). */
+/** Metadata of every Kubernetes object in JSON form (times are strings). */
 export interface ObjectMeta {
   name: string;
   namespace?: string;

@@ -74,7 +74,7 @@ export type NodeCacheStatus = z.output<typeof nodeCacheStatusSchema>;
 export type ReboundPod = z.output<typeof reboundPod>;
 export type CachedDataset = z.output<typeof cachedDataset>;
 
-/** One for each node of a StorageCluster, written by the operator. */
+/** One object for each node of a StorageCluster, written by the operator. */
 export interface NodeCache {
   apiVersion: 'hearth.storage/v1alpha1';
   kind: 'NodeCache';

@@ -14,7 +14,7 @@ import {
   size,
 } from './fields.ts';
 
-/** Folders in which a cache would harm the node: the system's own, and those whose mounts come and go. */
+/** Folders where a cache would harm the node: system folders, and folders whose mounts come and go. */
 const systemFolders = [
   '/proc',
   '/sys',
@@ -30,7 +30,7 @@ const systemFolders = [
   '/var/lib/containerd',
 ];
 
-/** Of no disk that there is: sums of such sizes, and what is derived from them, stay far within exact numbers. */
+/** Larger than any disk, and small enough that sums of sizes stay exact numbers. */
 const noLargerThanDisks = "quantity(self).compareTo(quantity('1Pi')) <= 0";
 
 export const cacheDirectory = z
@@ -116,7 +116,7 @@ const noMoreThanLinksCarry = {
   message: 'must be at most 1Ti, bytes a second',
 };
 
-/** A limit on a resource that a node shares with others. */
+/** A limit on a resource that the node shares with other workloads. */
 const bandwidth = () =>
   z
     .object({

@@ -1,8 +1,8 @@
 const zoneLabel = 'topology.kubernetes.io/zone';
-/** Kubernetes has no label for racks; the second is for clusters that already have the first for something else. */
+/** Kubernetes defines no rack label; the second serves clusters where the first has another meaning. */
 const rackLabels = ['hearth.storage/rack', 'topology.kubernetes.io/rack'];
 
-/** Where a node is, by its labels; empty: they do not say. */
+/** Zone and rack of a node by its labels; empty where labels are missing. */
 export function placeOf(labels: Readonly<Record<string, string>>): { zone: string; rack: string } {
   return {
     zone: labels[zoneLabel] ?? '',

@@ -1,6 +1,6 @@
-/** Sizes, shares of a disk and durations as custom resources spell them. The schemas allow exactly these. */
+/** Sizes, shares of a disk and durations in the spelling of custom resources. The schemas allow exactly these. */
 
-/** Suffixes of powers of two, and what they stand for. */
+/** Suffixes of powers of two, and their values. */
 export const binaryUnits: Readonly<Record<string, bigint>> = {
   Ki: 1n << 10n,
   Mi: 1n << 20n,
@@ -23,7 +23,7 @@ export const sizePattern = '^[0-9]{1,15}(\\.[0-9]{1,9})?([kMGTPE]|[KMGTPE]i)?$';
 export const percentPattern = '^[0-9]{1,3}%$';
 export const durationPattern = '^[0-9]{1,6}[smh]$';
 
-/** Bytes of `200Gi`, `1.5T` or `4096`, rounded down. Undefined when it is not a size. */
+/** Bytes of `200Gi`, `1.5T` or `4096`, rounded down. Undefined for invalid text. */
 export function parseQuantity(text: string): bigint | undefined {
   const match = /^(\d{1,19})(?:\.(\d{1,9}))?([A-Za-z]{0,2})$/.exec(text);
   if (match === null) return undefined;
@@ -33,7 +33,7 @@ export function parseQuantity(text: string): bigint | undefined {
   return BigInt(whole) * unit + (BigInt(fraction || '0') * unit) / 10n ** BigInt(fraction.length);
 }
 
-/** A budget or floor: whole percents of the file system, or bytes. Undefined when it is neither. */
+/** A budget or floor: whole percents of the file system, or bytes. Undefined for invalid text. */
 export function parseShare(text: string): { percent: number } | { bytes: bigint } | undefined {
   if (/^\d{1,3}%$/.test(text)) {
     const percent = Number(text.slice(0, -1));
@@ -43,7 +43,7 @@ export function parseShare(text: string): { percent: number } | { bytes: bigint 
   return bytes === undefined ? undefined : { bytes };
 }
 
-/** Milliseconds of `30s`, `10m` or `24h`. Undefined when it is not a duration. */
+/** Milliseconds of `30s`, `10m` or `24h`. Undefined for invalid text. */
 export function parseDuration(text: string): number | undefined {
   const match = /^(\d{1,6})([smh])$/.exec(text);
   if (match === null) return undefined;

@@ -199,7 +199,7 @@ export type StorageClusterSpec = z.output<typeof storageClusterSpecSchema>;
 export type StorageClusterStatus = z.output<typeof storageClusterStatusSchema>;
 export type NodeState = z.output<typeof nodeState>;
 
-/** As the API server gives it: defaults are filled in. */
+/** A StorageCluster as the API server returns it, with defaults. */
 export interface StorageCluster {
   apiVersion: 'hearth.storage/v1alpha1';
   kind: 'StorageCluster';

@@ -14,17 +14,17 @@ export interface KeyPair {
 
 export interface Subject {
   commonName?: string;
-  /** Kubernetes reads organizations as groups. */
+  /** Kubernetes maps organizations to groups. */
   organizations?: readonly string[];
   /** DNS names and addresses. */
   names?: readonly string[];
-  /** Over since long ago. */
+  /** Expired long ago. */
   expired?: boolean;
-  /** Of its files; a number unless given. */
+  /** Base name of the files; default: a number. */
   file?: string;
 }
 
-/** A certificate authority for tests only: keys on disk, ECDSA P-256, by openssl; its certificates are good for a year. */
+/** A certificate authority for tests: ECDSA P-256 keys on disk, made by openssl; certificates are valid for a year. */
 export class Authority {
   readonly folder: string;
   readonly certificate: string;
@@ -35,12 +35,12 @@ export class Authority {
     this.certificate = join(folder, 'ca.crt');
   }
 
-  /** The authority whose files `create` left in a folder. */
+  /** Opens an authority whose files `create` left in a folder. */
   static open(folder: string): Authority {
     return new Authority(folder);
   }
 
-  /** In a temporary folder, which `remove` removes, or in the one given. */
+  /** Creates an authority in the given folder, or in a temporary folder that `remove` deletes. */
   static create({ folder = mkdtempSync(join(tmpdir(), 'hearth-ca-')), name = 'a test' } = {}): Authority {
     mkdirSync(folder, { recursive: true, mode: 0o700 });
     const authority = new Authority(folder);
@@ -54,7 +54,7 @@ export class Authority {
     return authority;
   }
 
-  /** A new certificate, for servers and clients alike, in files of its own: FOLDER/FILE.crt and .key. */
+  /** Issues a server and client certificate as FOLDER/FILE.crt and .key. */
   issue({ commonName = 'hearth', organizations = [], names = [], expired = false, file }: Subject): KeyPair {
     const id = file ?? `${++this.#count}`;
     this.#makeKey(`${id}.key`);
@@ -69,7 +69,7 @@ export class Authority {
     this.#openssl(['req', '-new', '-key', `${id}.key`, '-subj', subject, '-out', `${id}.csr`]);
     const files = ['-in', `${id}.csr`, '-out', `${id}.crt`, '-extfile', `${id}.ext`];
     if (expired) this.#signExpired(files);
-    // Its own numbering keeps a file that certificates issued at the same time would fight for.
+    // A random serial number avoids the serial file, over which concurrent issues would race.
     else
       this.#openssl([
         ...['x509', '-req', ...files, '-CA', 'ca.crt', '-CAkey', 'ca.key', '-days', '365'],
@@ -79,7 +79,7 @@ export class Authority {
     return { certificate: at(`${id}.crt`), key: at(`${id}.key`), authorities: this.certificate };
   }
 
-  /** A key pair for signing service account tokens. */
+  /** A key pair that signs service account tokens. */
   serviceAccountKeys(): { privateKey: string; publicKey: string } {
     this.#openssl([
       ...['genpkey', '-algorithm', 'RSA', '-pkeyopt', 'rsa_keygen_bits:2048', '-out', 'service-accounts.key'],
@@ -93,7 +93,7 @@ export class Authority {
     rmSync(this.folder, { recursive: true, force: true });
   }
 
-  /** `x509 -req` of older versions of openssl knows no dates: `ca` does. */
+  /** Older versions of openssl take dates in `ca` only, not in `x509 -req`. */
   #signExpired(files: readonly string[]): void {
     mkdirSync(join(this.folder, 'db'), { recursive: true });
     writeFileSync(join(this.folder, 'db', 'index.txt'), '');

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { run } from './command.ts';
 import { TemporaryFolder } from './temporary_folder.ts';
 
-/** Headless Chromium (Debian package `chromium`) with a profile of its own. */
+/** Headless Chromium (Debian package `chromium`) with its own profile. */
 export class Chromium {
   readonly #profile = new TemporaryFolder('chromium');
 
@@ -10,13 +10,13 @@ export class Chromium {
     return (await run('chromium', ['--version'])).code === 0;
   }
 
-  /** The page as HTML after its scripts have run, and the log of Chromium. */
+  /** Returns the page's HTML after its scripts have run, and Chromium's log. */
   async dom(url: string): Promise<{ html: string; log: string }> {
     const { stdout, stderr } = await this.#run('--dump-dom', url);
     return { html: stdout, log: stderr };
   }
 
-  /** Writes a picture of the page as PNG. Size in pixels. */
+  /** Writes a PNG screenshot of the page. Size in pixels. */
   async screenshot(url: string, file: string, size: { width: number; height: number }): Promise<{ log: string }> {
     const { stderr } = await this.#run(`--screenshot=${file}`, `--window-size=${size.width},${size.height}`, url);
     return { log: stderr };

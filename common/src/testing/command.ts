@@ -3,30 +3,30 @@ import { type ChildProcess, spawn } from 'node:child_process';
 import { closeSync, openSync } from 'node:fs';
 
 export interface Outcome {
-  /** 128 + number of the signal when one ended it. */
+  /** Exit code; 128 + signal number after a signal. */
   code: number;
   stdout: string;
   stderr: string;
 }
 
 export interface CommandOptions {
-  /** After which it is killed; Infinity: never. */
+  /** Time after which the program is killed, ms; Infinity: never. */
   timeoutMs?: number;
-  /** Beside that of this process; undefined removes a variable. */
+  /** Added to this process's environment; undefined removes a variable. */
   environment?: Record<string, string | undefined>;
   input?: string;
-  /** A file to which its output is appended, which is not kept then. */
+  /** A file to append the output to instead of keeping it. */
   log?: string;
-  /** In a session of its own, which Ctrl-C does not reach. */
+  /** Runs in its own session, out of reach of Ctrl-C. */
   detached?: boolean;
 }
 
-/** A command that takes longer has failed, and is not merely slow: `make bench` measures speed. */
+/** A command that takes longer has failed rather than being slow; `make bench` measures speed. */
 const longestMs = 300_000;
 
 /**
- * Starts a program whose output is kept: `said` grows with it. `outcome` never rejects. It is killed after five minutes unless
- * the options say otherwise.
+ * Starts a program; `said` grows with its output. `outcome` never rejects. The program is killed after five minutes
+ * unless the options say otherwise.
  */
 export function start(
   program: string,
@@ -41,9 +41,9 @@ export function start(
     env: { ...process.env, ...options.environment },
   });
   if (log !== undefined) closeSync(log);
-  // The timeout of spawn() goes on when a program cannot be started, and keeps this process.
+  // spawn()'s own timeout keeps running, and keeps this process alive, when the program cannot be started.
   const limit = Number.isFinite(timeout) ? setTimeout(() => child.kill('SIGKILL'), timeout) : undefined;
-  // A program that ends without reading its input says why itself.
+  // A program that exits without reading its input reports its own error.
   child.stdin?.on('error', () => {}).end(options.input);
   const said = { stdout: '', stderr: '' };
   for (const stream of ['stdout', 'stderr'] as const) {
@@ -66,14 +66,14 @@ export function run(program: string, args: readonly string[], options: CommandOp
   return start(program, args, options).outcome;
 }
 
-/** The standard output of a program, which must have succeeded. */
+/** Standard output of a program that must succeed. */
 export async function ok(outcome: Promise<Outcome>): Promise<string> {
   const { code, stdout, stderr } = await outcome;
   assert.equal(code, 0, stderr);
   return stdout;
 }
 
-/** Runs a program that must succeed and gives its standard output; a failure is an error with its last words. */
+/** Runs a program that must succeed and returns its standard output; throws an error with its last output otherwise. */
 export async function output(program: string, args: readonly string[], options: CommandOptions = {}): Promise<string> {
   const { code, stdout, stderr } = await run(program, args, options);
   if (code === 0) return stdout;
@@ -81,7 +81,7 @@ export async function output(program: string, args: readonly string[], options: 
   throw new Error(`${[program, ...args].join(' ').slice(0, 500)}: ${words}`);
 }
 
-/** The same for one that may take ten minutes. */
+/** Like `output`, with a limit of ten minutes. */
 export function must(program: string, ...args: string[]): Promise<string> {
   return output(program, args, { timeoutMs: 600_000 });
 }

@@ -4,8 +4,8 @@ import { type CommandOptions, type Outcome, start } from './command.ts';
 import { type Condition, until } from './until.ts';
 
 /**
- * A program that runs until it is ended, however long that is. Where this process ends in any way, the kernel ends it too,
- * unless it has a session of its own.
+ * A program that runs until it is ended. However this process ends, the kernel ends the program too, unless the program
+ * has its own session.
  */
 export class DaemonProcess {
   readonly child: ChildProcess;
@@ -35,34 +35,37 @@ export class DaemonProcess {
     return this.child.pid;
   }
 
-  /** How it ended, once it has. */
+  /** Outcome, once ended. */
   get ended(): Outcome | undefined {
     return this.#outcome;
   }
 
-  /** How it ended, if neither `end` nor `expectEnd` was called before. */
+  /** Outcome, if the program ended without `end` or `expectEnd`. */
   get endedByItself(): Outcome | undefined {
     return this.#expected ? undefined : this.#outcome;
   }
 
-  /** The output so far; nothing where the output goes to a log. */
+  /** The output so far; empty when the output goes to a log. */
   get said(): Readonly<{ stdout: string; stderr: string }> {
     return this.#said;
   }
 
-  /** The end of its standard error, or of its log. */
+  /** The end of the standard error, or of the log. */
   get lastWords(): string {
     const words =
       this.#log === undefined ? this.#said.stderr : existsSync(this.#log) ? readFileSync(this.#log, 'utf8') : '';
     return words.slice(-3000);
   }
 
-  /** It is about to end for another reason than `end`, as another one takes its place. */
+  /** Marks the coming end as expected, for example when another process takes over. */
   expectEnd(): void {
     if (this.#outcome === undefined) this.#expected = true;
   }
 
-  /** As the function; fails with the last words of the program when that ends before the condition holds, or hangs. */
+  /**
+   * Like the function `until`; fails with the program's last output when the program ends before the condition holds,
+   * or hangs.
+   */
   async until(what: string, condition: Condition<unknown>): Promise<void> {
     const holds = async () => {
       if (await condition()) return true;
@@ -74,7 +77,7 @@ export class DaemonProcess {
     });
   }
 
-  /** Sends the signal and waits; what has not ended after five minutes is killed. */
+  /** Sends the signal and waits; kills the program after five minutes. */
   async end(signal: NodeJS.Signals = 'SIGKILL'): Promise<Outcome> {
     this.expectEnd();
     this.child.kill(signal);

@@ -3,14 +3,17 @@ import { isDeepStrictEqual } from 'node:util';
 import { until } from './until.ts';
 
 /**
- * Lets time pass where there is nothing to wait for: while something must not happen, or what is tested is time itself. What
- * will happen is waited for by `until`. `why`: what would happen in that time, or what it is for; for readers alone.
+ * Lets time pass where no state can be awaited: while something must not happen, or where time itself is under test.
+ * Await expected states with `until`. `why` states the reason for readers.
  */
 export async function elapse(milliseconds: number, _why: string): Promise<void> {
   await sleep(milliseconds);
 }
 
-/** Waits until two looks, so far apart, show the same, and gives that: what has ended without a sign of its end. */
+/**
+ * Waits until two looks, `apartMs` apart, return the same value, and returns it; for work that gives no sign of its
+ * end.
+ */
 export async function steady<T>(what: string, apartMs: number, look: () => Promise<T> | T): Promise<T> {
   let before = await look();
   await until(`${what} is the same for ${apartMs} ms`, async () => {

@@ -4,7 +4,7 @@ import { mkdirSync } from 'node:fs';
 import type { Context } from 'mocha';
 import { needsMounts } from './needs.ts';
 
-/** Mounts a FUSE file system and answers nothing at all: whoever asks it anything waits. */
+/** Mounts a FUSE file system that answers no request, so every caller waits. */
 const program = `
 import ctypes, os, sys, time
 libc = ctypes.CDLL(None, use_errno=True)
@@ -16,7 +16,7 @@ print('mounted', flush=True)
 time.sleep(3600)
 `;
 
-/** A mount like that of an agent that has stopped for good, on a folder that it makes. */
+/** A frozen FUSE mount, like that of an agent that stopped for good. Creates the folder. */
 export class FrozenFuse {
   readonly #child: ChildProcess;
 
@@ -33,7 +33,7 @@ export class FrozenFuse {
     return new FrozenFuse(child);
   }
 
-  /** Its descriptor closes, so whoever waits gets an error. */
+  /** Closes the FUSE descriptor, so every waiting caller gets an error. */
   async stop(): Promise<void> {
     const ended = once(this.#child, 'exit');
     this.#child.kill('SIGKILL');

@@ -1,4 +1,4 @@
-/** Programs, ports, folders, certificates and origins that tests, benchmarks and `make run` start and wait for. */
+/** Programs, ports, folders, certificates and origins for tests, benchmarks and `make run`. */
 export { Authority, type KeyPair } from './authority.ts';
 export { root } from './checkout.ts';
 export { Chromium } from './chromium.ts';

@@ -1,7 +1,10 @@
 import { readFileSync } from 'node:fs';
 import { run } from './command.ts';
 
-/** Mount points below a folder, the last mounted first, from the kernel's table alone, which answers also when they hang. */
+/**
+ * Mount points below a folder, most recent first, from the kernel's mount table, which is readable even when mounts
+ * hang.
+ */
 export function mountPointsBelow(folder: string): string[] {
   const points = readFileSync('/proc/self/mountinfo', 'utf8')
     .split('\n')
@@ -9,7 +12,7 @@ export function mountPointsBelow(folder: string): string[] {
   return points.filter((point) => point.startsWith(`${folder}/`)).reverse();
 }
 
-/** Unmounts what is mounted below a folder, lazily: whoever serves it may be gone. */
+/** Lazily unmounts everything below a folder; the serving process may be gone. */
 export async function detachBelow(folder: string): Promise<void> {
   for (const point of mountPointsBelow(folder)) await run('umount', ['--lazy', '--no-canonicalize', point]);
 }

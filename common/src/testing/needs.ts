@@ -9,18 +9,21 @@ export function skip(context: Context, reason: string): never {
   throw new Error('unreachable');
 }
 
-/** Skips the test or the suite, with the reason, when bind mounts cannot be made here. */
+/** Skips the test or the suite, with the reason, where bind mounts are not permitted. */
 export function needsRoot(context: Context): void {
   if (process.getuid?.() !== 0) skip(context, 'mounts need root');
 }
 
-/** Skips the test or the suite, with the reason, when FUSE mounts cannot be made here. */
+/** Skips the test or the suite, with the reason, where FUSE mounts are not permitted. */
 export function needsMounts(context: Context): void {
   needsRoot(context);
   if (!existsSync('/dev/fuse')) skip(context, 'mounts need /dev/fuse; load the module fuse');
 }
 
-/** For a hook of a suite: what `start` gives, with time for the first run on a machine, which builds programs for minutes. */
+/**
+ * For a suite's hook: like `unlessUnavailable`, with time for the first run on a machine, which builds programs for
+ * minutes.
+ */
 export async function needsPrograms<T>(context: Context, start: () => Promise<T>): Promise<T> {
   context.timeout(30 * 60_000);
   return await unlessUnavailable(context, start);

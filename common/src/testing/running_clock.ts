@@ -9,8 +9,8 @@ interface Timer {
 }
 
 /**
- * The system's clock, which a test puts forward: for parts that work together in real time, of which only a grace or a
- * deadline is to be over. Its timers keep no process alive.
+ * The system clock, which a test can advance, for parts that run in real time except for a grace period or deadline.
+ * Its timers do not keep the process alive.
  */
 export class RunningClock extends ScheduledClock {
   #aheadMs = 0;
@@ -31,7 +31,7 @@ export class RunningClock extends ScheduledClock {
     return () => this.#drop(timer);
   }
 
-  /** Puts it forward. What is due by then has run, each timer once, in order, when this resolves. */
+  /** Advances the clock. Resolves when every due timer has run once, in order. */
   async advance(ms: number): Promise<void> {
     this.#aheadMs += ms;
     for (;;) {
@@ -46,7 +46,7 @@ export class RunningClock extends ScheduledClock {
 
   #arm(timer: Timer): void {
     clearTimeout(timer.real);
-    // setTimeout() takes longer times for none at all, and no test is that long.
+    // setTimeout() fires at once for longer delays.
     const left = Math.min(2 ** 31 - 1, Math.max(0, timer.at - this.now()));
     timer.real = setTimeout(() => {
       this.#drop(timer);

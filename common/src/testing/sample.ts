@@ -4,7 +4,7 @@ import { dirname, join } from 'node:path';
 
 export const MiB = 1024 * 1024;
 
-/** Bytes that do not compress or repeat, the same for the same seed. */
+/** Bytes that neither compress nor repeat, determined by the seed. */
 export function bytesOf(seed: number, length: number): Buffer {
   const key = createHash('sha256').update(`sample ${seed}`).digest();
   return createCipheriv('aes-256-ctr', key, Buffer.alloc(16)).update(Buffer.alloc(length));
@@ -12,7 +12,7 @@ export function bytesOf(seed: number, length: number): Buffer {
 
 export const sha256 = (bytes: Uint8Array): string => createHash('sha256').update(bytes).digest('hex');
 
-/** Writes files of the given sizes below `folder`; their digests by path. */
+/** Writes files of the given sizes below `folder`; returns their digests by path. */
 export function writeSample(folder: string, sizes: Record<string, number>): Map<string, string> {
   const digests = new Map<string, string>();
   let seed = 0;

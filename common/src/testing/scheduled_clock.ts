@@ -1,8 +1,8 @@
 import type { Clock } from '../clock.ts';
 
-/** The common base of clocks in tests: `schedule` makes all of their timers. */
+/** Base of test clocks; `schedule` creates all timers. */
 export abstract class ScheduledClock implements Clock {
-  /** Always the middle, unless it is set. */
+  /** Value of `random`. */
   chance = 0.5;
 
   abstract now(): number;

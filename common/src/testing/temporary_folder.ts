@@ -3,11 +3,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { detachBelow } from './mounts.ts';
 
-/** A folder of a test's own. */
+/** A temporary folder of one test. */
 export class TemporaryFolder {
   readonly path: string;
 
-  /** `purpose`: a word of its name. */
+  /** `purpose`: a word in the folder's name. */
   constructor(purpose: string) {
     this.path = realpathSync(mkdtempSync(join(tmpdir(), `hearth-${purpose}-`)));
   }
@@ -16,7 +16,7 @@ export class TemporaryFolder {
     return join(this.path, ...parts);
   }
 
-  /** Also unmounts what is mounted below it. */
+  /** Also unmounts everything mounted below the folder. */
   async remove(): Promise<void> {
     await detachBelow(this.path);
     rmSync(this.path, { recursive: true, force: true });

@@ -1,6 +1,6 @@
 import { ScheduledClock } from './scheduled_clock.ts';
 
-/** A clock that stands still until a test moves it. */
+/** A clock that stands still until a test advances it. */
 export class TestClock extends ScheduledClock {
   #now = 0;
   readonly #timers = new Set<{ at: number; run: () => void }>();
@@ -19,13 +19,13 @@ export class TestClock extends ScheduledClock {
     return () => void this.#timers.delete(timer);
   }
 
-  /** How long until the next timer; undefined: none is set. */
+  /** Time until the next timer; undefined: no timer is set. */
   get next(): number | undefined {
     const times = Array.from(this.#timers, ({ at }) => at);
     return times.length === 0 ? undefined : Math.min(...times) - this.#now;
   }
 
-  /** Moves time on. Timers run in order, each with the work that it starts, as far as that needs no real time. */
+  /** Advances the clock. Timers run in order, each together with the work it starts that needs no real time. */
   async advance(ms: number): Promise<void> {
     const end = this.#now + ms;
     await settle();
@@ -40,13 +40,13 @@ export class TestClock extends ScheduledClock {
     this.#now = end;
   }
 
-  /** Moves time on without running anything, as a machine that was stopped. */
+  /** Advances the clock without running timers, as on a machine that was stopped. */
   stall(ms: number): void {
     this.#now += ms;
   }
 }
 
-/** Lets pending promises run. */
+/** Lets pending promises settle. */
 export function settle(): Promise<void> {
   return new Promise((resolve) => setImmediate(resolve));
 }

@@ -2,10 +2,10 @@ import { join } from 'node:path';
 import { root } from './checkout.ts';
 import { run } from './command.ts';
 
-/** A program cannot be built on this machine; the message says why and what to do. */
+/** A program cannot be built on this machine; the message states the reason and the remedy. */
 export class ToolUnavailable extends Error {}
 
-/** Paths of real programs that tests talk to, built when this machine has not built them before (minutes, once). */
+/** Paths of real programs for tests; builds missing programs, which takes minutes once a machine. */
 export async function tools<Name extends string>(names: readonly Name[]): Promise<Record<Name, string>> {
   const { code, stdout, stderr } = await run(process.execPath, [join(root, 'scripts/tools/get.ts'), ...names], {
     timeoutMs: 30 * 60_000,
@@ -20,7 +20,7 @@ export async function tool(name: string): Promise<string> {
   return (await tools([name]))[name] ?? '';
 }
 
-/** For tests that go on without it: the program, or why there is none. */
+/** For tests that can do without: the program, or the reason why it is missing. */
 export async function findTool(name: string): Promise<{ program: string } | { missing: string }> {
   try {
     return { program: await tool(name) };

@@ -1,16 +1,16 @@
-/** A condition to wait for: anything but undefined and false fulfils it. */
+/** A condition to await; any result other than undefined and false fulfils it. */
 export type Condition<T> = () => Promise<T | undefined | false> | T | undefined | false;
 
-/** On a machine that is busy; what takes longer hangs. */
+/** Generous for a busy machine; a wait that takes longer hangs. */
 const longestMs = 300_000;
-/** Between two looks. */
+/** Time between two looks. */
 const minMs = 5;
 const maxMs = 100;
 
 /**
- * Waits until the condition gives something but undefined or false, and gives that. Looks again after 5 ms, or as long as a
- * look takes, as those that start programs do, up to 100 ms. What the condition throws ends the waiting. The error after
- * five minutes says what was waited for: `what`, or the condition's own text.
+ * Waits until the condition returns something other than undefined and false, and returns that. Looks again after 5 ms,
+ * or after the duration of the last look up to 100 ms, because a look may start a program. Errors of the condition end
+ * the wait. The error after five minutes names the awaited state: `what`, or the condition's own text.
  */
 export function until<T>(what: string, condition: Condition<T>): Promise<T>;
 export function until<T>(condition: Condition<T>): Promise<T>;

@@ -3,7 +3,7 @@ import { Worker } from 'node:worker_threads';
 
 const backlog = 1;
 
-// A listener whose thread never accepts.
+// Script of a listener whose thread never accepts.
 const listener = `
   const { createServer } = require('node:net');
   const { parentPort } = require('node:worker_threads');
@@ -14,8 +14,8 @@ const listener = `
 `;
 
 /**
- * An address of loopback that swallows packets, as that of a node that is lost: its queue of connections is full, so Linux
- * drops what begins another one (listen(2), tcp_abort_on_overflow of tcp(7) at 0).
+ * A loopback address that drops packets like a lost node: its accept queue is full, so Linux drops further SYNs
+ * (listen(2); tcp(7), tcp_abort_on_overflow = 0).
  */
 export class BlackHole {
   readonly address: string;
@@ -32,7 +32,7 @@ export class BlackHole {
     const worker = new Worker(listener, { eval: true });
     const port = await new Promise<number>((done, failed) => worker.once('message', done).once('error', failed));
     const sockets: Socket[] = [];
-    // The queue takes one more than it was asked to.
+    // Linux queues one connection more than the backlog.
     for (let i = 0; i <= backlog; i++) {
       const socket = connect(port, '127.0.0.1').on('error', () => undefined);
       sockets.push(socket);

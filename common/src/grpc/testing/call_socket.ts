@@ -1,6 +1,9 @@
 import { Client, credentials, Metadata, type MethodDefinition } from '@grpc/grpc-js';
 
-/** Calls a service on a Unix socket as the kubelet does: with the authority `localhost`. It ends after five minutes unless the options say otherwise. */
+/**
+ * Calls a service on a Unix socket with authority `localhost`, as the kubelet does. The default deadline is five
+ * minutes.
+ */
 export async function callSocket<Q, R>(
   socket: string,
   method: MethodDefinition<Q, R>,

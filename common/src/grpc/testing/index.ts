@@ -1,4 +1,4 @@
-/** Addresses that do not behave, a client for sockets that do, and control APIs that a test scripts. */
+/** Unresponsive addresses, a client for Unix sockets, and control APIs scripted by a test. */
 export { BlackHole } from './black_hole.ts';
 export { callSocket } from './call_socket.ts';
 export { type Listener, scriptedControl } from './scripted_control.ts';

@@ -11,17 +11,16 @@ import { errorTable, HearthError } from '../../index.ts';
 
 type Answer = (request: unknown) => unknown;
 
-/** Called with what comes in, before it is answered. */
+/** Called with each request before the answer. */
 export interface Listener {
   request?(name: string, request: unknown): void;
-  /** The client has given a stream up. */
+  /** Called when the client cancels a stream. */
   cancelled?(name: string): void;
 }
 
 /**
- * An implementation of the control API by the answers of a test: by the name of a call what it gives, or for a stream all that
- * it gives. What an answer throws is sent as agents send their errors. Calls without an answer fail with UNIMPLEMENTED, as
- * on an older agent.
+ * A control API with scripted answers by call name; an array for a stream. A thrown error is sent as agents send
+ * errors. Calls without an answer fail with UNIMPLEMENTED, as on an older agent.
  */
 export function scriptedControl(answers: object, listener: Listener = {}): UntypedServiceImplementation {
   const handlers = Object.entries(answers).map(([name, answer]): [string, UntypedHandleCall] => {

@@ -1,9 +1,9 @@
 import { createServer, type Server, type Socket } from 'node:net';
 
-/** Accepts connections and never answers, as a machine whose kernel runs and nothing else. */
+/** Accepts connections and never answers, like a machine where only the kernel still runs. */
 export class SilentListener {
   readonly address: string;
-  /** Connections that were made until now. */
+  /** Number of connections accepted so far. */
   accepted = 0;
   readonly #server: Server;
   readonly #sockets: Set<Socket>;
@@ -14,7 +14,7 @@ export class SilentListener {
     this.address = address;
   }
 
-  /** `127.0.0.1:PORT`; any free port when none is given. */
+  /** Listens on `127.0.0.1:PORT`, by default on any free port. */
   static async start(port = 0): Promise<SilentListener> {
     const sockets = new Set<Socket>();
     let listener: SilentListener | undefined;
@@ -22,7 +22,7 @@ export class SilentListener {
       if (listener !== undefined) listener.accepted++;
       sockets.add(socket);
       socket.on('error', () => undefined).once('close', () => sockets.delete(socket));
-      // Whose end would not be seen otherwise.
+      // Without reading, the end of the connection would go unnoticed.
       socket.resume();
     }).listen(port, '127.0.0.1');
     await new Promise((done, failed) => server.once('listening', done).once('error', failed));
@@ -31,7 +31,7 @@ export class SilentListener {
     return listener;
   }
 
-  /** Connections that are open now. */
+  /** Number of open connections. */
   get connections(): number {
     return this.#sockets.size;
   }

@@ -1,7 +1,7 @@
 import { readFileSync, writeFileSync } from 'node:fs';
 import { connect, createServer, type Server, type Socket } from 'node:net';
 
-/** A TCP proxy that a test can cut, freeze and close, as networks do. */
+/** A TCP proxy that a test can cut, freeze and close, to simulate network failures. */
 export class CutProxy {
   readonly #server: Server;
   readonly #pairs = new Set<{ client: Socket; upstream: Socket }>();
@@ -30,7 +30,7 @@ export class CutProxy {
     return proxy;
   }
 
-  /** Takes connections, on the same port each time. */
+  /** Accepts connections, always on the same port. */
   async open(): Promise<void> {
     await new Promise<void>((resolve, reject) => {
       this.#server.once('error', reject);
@@ -39,7 +39,7 @@ export class CutProxy {
     this.#port = (this.#server.address() as { port: number }).port;
   }
 
-  /** Ends all connections; new ones are taken. */
+  /** Resets all connections; new ones are accepted. */
   cut(): void {
     for (const { client, upstream } of this.#pairs) {
       client.resetAndDestroy();
@@ -55,7 +55,7 @@ export class CutProxy {
     await closed;
   }
 
-  /** Connections stay, also new ones, and nothing goes through. */
+  /** Accepts and keeps connections but forwards nothing. */
   freeze(): void {
     this.#frozen = true;
     for (const { client, upstream } of this.#pairs) {
@@ -69,7 +69,7 @@ export class CutProxy {
     this.cut();
   }
 
-  /** A copy of a kubeconfig that goes through this proxy. Returns its path. */
+  /** Writes a copy of a kubeconfig that goes through this proxy. Returns its path. */
   kubeconfig(original: string, name: string): string {
     const path = `${original}.${name}`;
     const text = readFileSync(original, 'utf8').replace(

@@ -1,4 +1,4 @@
-/** For tests of controllers: a clock that stands still, objects in memory, and a network that fails. */
+/** For tests of controllers: a test clock, objects in memory, and a failing network. */
 
 export { settle, TestClock } from '../../testing/test_clock.ts';
 export { CutProxy } from './cut_proxy.ts';

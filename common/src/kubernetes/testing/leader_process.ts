@@ -1,5 +1,5 @@
-// A replica for the tests of leader election: `node leader_process.ts KUBECONFIG IDENTITY [LEASE_SECONDS]` writes a line with the
-// monotonic time of the machine (ms) whenever it begins and ends to lead. Ends in order on SIGTERM.
+// A replica for the tests of leader election: `node leader_process.ts KUBECONFIG IDENTITY [LEASE_SECONDS]` prints a
+// line with the machine's monotonic time (ms) at the start and end of each term. Exits cleanly on SIGTERM.
 import { createLogger } from '../../index.ts';
 import { apiOf } from '../../testing/kubernetes/index.ts';
 import { LeaderElection } from '../index.ts';

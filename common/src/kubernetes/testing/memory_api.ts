@@ -3,8 +3,8 @@ import type { Applied, DeleteOptions, ObjectList, PatchOptions } from '../client
 import type { KubernetesObject, ResourceType } from '../object.ts';
 
 /**
- * Objects in memory with resource versions, for what needs neither watches nor admission. `fail` is thrown by every
- * call while it is set, after `delay` has passed.
+ * An API in memory with resource versions, without watches or admission. While `fail` is set, every call throws it
+ * after `delay`.
  */
 export class MemoryApi {
   readonly objects = new Map<string, KubernetesObject>();
@@ -50,7 +50,7 @@ export class MemoryApi {
     return this.#store(type, key, object);
   }
 
-  /** Merges two levels: enough for metadata, spec and status as a whole. */
+  /** Merges two levels, enough for whole metadata, spec and status fields. */
   async patch<T extends KubernetesObject>(
     type: ResourceType<T>,
     name: string,

@@ -12,7 +12,7 @@ export interface ScriptedRequest {
 
 export type Answer = (request: ScriptedRequest, response: ServerResponse) => void | Promise<void>;
 
-/** An HTTP server that answers as a test says: the answers in turn, the last one for ever. */
+/** An HTTP server with scripted answers: in turn, the last one forever. */
 export class ScriptedServer {
   readonly requests: ScriptedRequest[] = [];
   readonly #server: Server;
@@ -33,7 +33,7 @@ export class ScriptedServer {
     return new URL(`http://127.0.0.1:${(this.#server.address() as AddressInfo).port}`);
   }
 
-  /** How often clients were answered that their credentials are refused. */
+  /** Number of 401 responses to clients. */
   refusals = 0;
 
   api(options?: KubernetesApiOptions): KubernetesApi {
@@ -67,19 +67,19 @@ export function json(value: unknown, status = 200, headers: Record<string, strin
   };
 }
 
-/** The body of the API server's refusals. */
+/** The Status body with which the API server refuses a request. */
 export function refusal(code: number, reason: string, message = reason, details: object = {}): object {
   return { kind: 'Status', apiVersion: 'v1', status: 'Failure', code, reason, message, details };
 }
 
-/** A watch's answer that stays open: the texts as they are, then as `end` says. */
+/** A watch response that sends these texts and then ends as `end` says. */
 export function streamed(texts: string[], end: 'open' | 'close' | 'cut'): Answer {
   return (_request, response) => {
     response.writeHead(200, { 'content-type': 'application/json' });
     response.flushHeaders();
     for (const text of texts) response.write(text);
     if (end === 'close') response.end();
-    // Bytes written so far leave first.
+    // Gives bytes already written time to leave.
     if (end === 'cut') setTimeout(() => response.destroy(), 20);
   };
 }

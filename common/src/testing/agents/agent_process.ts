@@ -6,33 +6,33 @@ import { DaemonProcess } from '../daemon_process.ts';
 import { freePort } from '../free_port.ts';
 
 export interface AgentSettings {
-  /** As `--cache-directories` takes it; default: a folder of the agent with a budget of 2 GiB. */
+  /** Value of `--cache-directories`; default: one folder of the agent with a budget of 2 GiB. */
   cacheDirectories?: string;
   clusterName?: string;
   secretFile?: string;
   wirePort?: number;
-  /** More flags of `hearth agent`. */
+  /** Further flags of `hearth agent`. */
   flags?: string[];
   environment?: Record<string, string>;
-  /** Checkout of the release that it is of, built; default: this one. */
+  /** Built checkout of the release to run; default: this checkout. */
   release?: string;
-  /** A program with arguments that runs the agent, whose words follow. */
+  /** A program with arguments that launches the agent's command line. */
   launcher?: readonly string[];
-  /** At which other agents reach it; on loopback unless given, else where its launcher runs it, out of our reach. */
+  /** Address for other agents; default loopback. Only the launcher's environment may be able to reach it. */
   address?: string;
-  /** Sends the agent's output to FOLDER/NAME.log instead of memory. */
+  /** Writes the agent's output to FOLDER/NAME.log instead of memory. */
   log?: boolean;
 }
 
-/** One `hearth agent`, which keeps its ports, folders and name when it is started again. */
+/** One `hearth agent`, which keeps its ports, folders and name across restarts. */
 export class AgentProcess {
   readonly name: string;
   readonly socket: string;
   readonly settings: AgentSettings;
-  /** Of the next start. */
+  /** Checkout of the next start. */
   release: string;
   readonly #folder: string;
-  /** All that it has been, the present one last. */
+  /** All processes so far, the current one last. */
   readonly #processes: DaemonProcess[] = [];
   wirePort: number | undefined;
   healthPort: number | undefined;
@@ -54,7 +54,7 @@ export class AgentProcess {
     return this.#processes.at(-1);
   }
 
-  /** How processes of it ended that were not ended. */
+  /** Outcomes of processes that ended without being asked to. */
   get endedByThemselves(): Outcome[] {
     return this.#processes.flatMap(({ endedByItself }) => (endedByItself === undefined ? [] : [endedByItself]));
   }
@@ -68,7 +68,7 @@ export class AgentProcess {
     return this.#process.pid;
   }
 
-  /** Checkout that the running process is of, as the kernel says; without symbolic links. */
+  /** Checkout of the running process, from the kernel, with symbolic links resolved. */
   get runningRelease(): string {
     const words = readFileSync(`/proc/${this.pid}/cmdline`, 'utf8').split('\0');
     const main = '/cli/src/main.ts';
@@ -78,14 +78,14 @@ export class AgentProcess {
     return program.slice(0, -main.length);
   }
 
-  /** Bytes of memory that the process has resident, without what is shared memory: the arena, which has its size from the start. */
+  /** Resident bytes without shared memory; the arena is shared and has its full size from the start. */
   residentMemory(): number {
     const status = readFileSync(`/proc/${this.pid}/status`, 'utf8');
     const kilobytes = (name: string): number => Number(new RegExp(`^${name}:\\s+(\\d+) kB$`, 'm').exec(status)?.[1]);
     return (kilobytes('VmRSS') - kilobytes('RssShmem')) * 1024;
   }
 
-  /** Starts the process and waits until it says that it is ready. Fails with its output when it ends instead. */
+  /** Starts the process and waits until it reports ready. Fails with the process's output if the process ends. */
   async start(): Promise<void> {
     const running = await this.launch();
     await running.until(`agent ${this.name} is ready`, () => this.#isReady());
@@ -101,7 +101,7 @@ export class AgentProcess {
     );
   }
 
-  /** Starts the process; its end is for the caller to see. */
+  /** Starts the process; the caller watches for its end. */
   async launch(): Promise<DaemonProcess> {
     this.wirePort ??= await freePort();
     this.healthPort ??= await freePort();
@@ -134,12 +134,12 @@ export class AgentProcess {
     return launched;
   }
 
-  /** As power does: at once. */
+  /** Kills the process, as a power failure does. */
   async kill(): Promise<void> {
     await this.#process?.end();
   }
 
-  /** In order, by SIGTERM. */
+  /** Stops the process with SIGTERM. */
   async stop(): Promise<Outcome> {
     if (this.#process === undefined) throw new Error(`agent ${this.name} does not run`);
     return await this.#process.end('SIGTERM');

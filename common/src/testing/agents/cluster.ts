@@ -10,20 +10,20 @@ import { until } from '../until.ts';
 import { AgentProcess, type AgentSettings } from './agent_process.ts';
 
 export interface ClusterSettings extends AgentSettings {
-  /** With a mount holder. */
+  /** Starts a mount holder. */
   holder?: boolean;
-  /** Where everything of it is, to be removed with it; a temporary folder unless given. */
+  /** Folder of everything in the cluster, deleted with it; default: a temporary folder. */
   folder?: string;
-  /** Checkout whose command line is asked; this one unless given. */
+  /** Checkout whose command line `hearth` runs; default: this checkout. */
   commandLine?: string;
-  /** More of single agents. */
+  /** Settings of single agents. */
   settingsOf?: (name: string) => AgentSettings;
 }
 
 /**
- * Real agents, on loopback or each at an address of its own, with a holder and a store of their own, all below one folder.
- * `close` ends every process, mount and folder, whatever state a test has left them in; the kernel ends the processes
- * when this one ends.
+ * Real agents with their own holder and store, on loopback or each at its own address, all below one folder. `close`
+ * ends every process, mount and folder in whatever state a test left them; the kernel ends the processes when this
+ * process ends.
  */
 export class Cluster {
   readonly folder: string;
@@ -58,14 +58,14 @@ export class Cluster {
     return cluster;
   }
 
-  /** Starts an agent and waits until it serves. */
+  /** Starts an agent and waits until it is ready. */
   async add(name: string, settings: AgentSettings = {}): Promise<AgentProcess> {
     const agent = this.prepare(name, settings);
     await agent.start();
     return agent;
   }
 
-  /** An agent that is not started yet. */
+  /** Creates an agent without starting it. */
   prepare(name: string, settings: AgentSettings = {}): AgentProcess {
     const former = this.agents.get(name);
     if (former?.running === true) throw new Error(`agent ${name} runs already`);
@@ -89,7 +89,7 @@ export class Cluster {
     return start(join(this.#commandLine, 'cli/bin/hearth'), ['--socket', this.agent(agent).socket, ...args]);
   }
 
-  /** Runs `hearth`, which must end well, and gives its last line of JSON. */
+  /** Runs `hearth`, which must succeed, and parses its last line as JSON. */
   async json<T = Record<string, unknown>>(agent: string, ...args: string[]): Promise<T> {
     return (await this.jsonLines<T>(agent, ...args)).at(-1) as T;
   }
@@ -103,7 +103,7 @@ export class Cluster {
       .map((line) => JSON.parse(line) as T);
   }
 
-  /** An empty folder to mount at. */
+  /** Creates an empty folder to mount on. */
   mountPoint(name: string): string {
     const path = join(this.folder, 'mnt', name);
     mkdirSync(path, { recursive: true });
@@ -117,7 +117,7 @@ export class Cluster {
     return path;
   }
 
-  /** `release`: the checkout that it is of; this one if it is not given. */
+  /** `release`: checkout of the holder; default: this checkout. */
   async startHolder(flags: string[] = [], release = root): Promise<void> {
     const socket = join(this.folder, 'holder.sock');
     const program = join(release, 'build/release/holder/hearth-holder');
@@ -126,7 +126,7 @@ export class Cluster {
     await holder.until('the holder listens', () => listensAt(socket));
   }
 
-  /** Checkout that the running holder is of, as the kernel says; without symbolic links. */
+  /** Checkout of the running holder, from the kernel, with symbolic links resolved. */
   get holderRelease(): string {
     return readlinkSync(`/proc/${this.#holders.at(-1)?.pid}/exe`).replace(/\/build\/release\/holder\/[^/]+$/, '');
   }
@@ -135,7 +135,7 @@ export class Cluster {
     return await this.#holders.at(-1)?.end(signal);
   }
 
-  /** A second holder, which takes the place of the first one; how that ended. */
+  /** Starts a second holder, which takes over from the first; returns the first one's outcome. */
   async replaceHolder(): Promise<Outcome | undefined> {
     const before = this.#holders.at(-1);
     before?.expectEnd();
@@ -143,7 +143,7 @@ export class Cluster {
     return await before?.outcome;
   }
 
-  /** Waits until every agent sees all of them ready. */
+  /** Waits until every agent sees all agents ready. */
   async allReady(): Promise<void> {
     const names = [...this.agents.keys()];
     await Promise.all(
@@ -156,7 +156,7 @@ export class Cluster {
     );
   }
 
-  /** Does something while the holder is stopped, as by a machine that has no time for it. */
+  /** Runs `work` while the holder is stopped by SIGSTOP, as on a machine without CPU time. */
   async withoutHolder<T>(work: () => Promise<T>): Promise<T> {
     const pid = this.#holders.at(-1)?.pid;
     if (pid === undefined) throw new Error('there is no holder');
@@ -168,7 +168,7 @@ export class Cluster {
     }
   }
 
-  /** Agents and holders that ended and were not ended, with what they said at last. */
+  /** Agents and holders that ended without being asked to, with their last output. */
   endedByThemselves(): string[] {
     const say = (name: string, { code, stderr }: Outcome) =>
       `${name} ended by itself with ${code}: ${stderr.trim().split('\n').slice(-2).join(' ').slice(-500)}`;
@@ -183,7 +183,7 @@ export class Cluster {
   }
 
   async close(): Promise<void> {
-    // The holder detaches its mounts; agents that wait for one another's answers need not end in order here.
+    // The holder detaches its mounts, so agents that wait for each other need no orderly end here.
     await Promise.all([...this.agents.values()].map((agent) => agent.kill()));
     await this.endHolder();
     await detachBelow(this.folder);
@@ -193,9 +193,9 @@ export class Cluster {
   }
 }
 
-/** True when a program listens at a Unix socket; the socket's file is there a moment earlier. */
+/** True when a program listens on a Unix socket; the socket's file exists a moment earlier. */
 function listensAt(socket: string): boolean {
-  // Number, references, protocol, flags (__SO_ACCEPTCON), type, state, inode and path.
+  // Columns: number, references, protocol, flags (__SO_ACCEPTCON), type, state, inode and path.
   const lines = readFileSync('/proc/net/unix', 'utf8').split('\n');
   return lines.some((line) => line.endsWith(` ${socket}`) && line.split(' ')[3] === '00010000');
 }

@@ -1,9 +1,9 @@
 import { request } from 'node:https';
 import { KubeConfig } from '@kubernetes/client-node';
 
-/** One reason for which the API server refused an object. */
+/** One cause of a refusal by the API server. */
 export interface Cause {
-  /** Path of the field; empty for refusals that name none. */
+  /** Path of the field; empty when the refusal names none. */
   field: string;
   message: string;
 }
@@ -16,13 +16,13 @@ export interface Answer {
   causes: Cause[];
 }
 
-/** Asks an API server what it thinks of objects, and reports its refusals field by field, which kubectl does not. */
+/** Sends objects to an API server and reports refusals field by field, which kubectl does not. */
 export class Admission {
   readonly #config = new KubeConfig();
 
   readonly #user: string | undefined;
 
-  /** `user`: whom to act for, as an administrator may. */
+  /** `user`: impersonated user. */
   constructor(kubeconfig: string, user?: string) {
     this.#config.loadFromFile(kubeconfig);
     this.#user = user;

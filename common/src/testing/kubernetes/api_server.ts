@@ -22,14 +22,14 @@ import { apiServerReady } from './readiness.ts';
  */
 export class TestApiServer implements AsyncDisposable {
   readonly folder: string;
-  /** `https://127.0.0.1:PORT`, the same after `restart`. */
+  /** `https://127.0.0.1:PORT`, unchanged after `restart`. */
   readonly url: string;
-  /** Path of the kubeconfig of an administrator. */
+  /** Path of an administrator's kubeconfig. */
   readonly kubeconfig: string;
   readonly #authority: Authority;
   readonly #admin: KeyPair;
   readonly #programs: Record<string, string>;
-  /** Of clients and metrics, by HTTP on loopback. */
+  /** Ports of etcd for clients and metrics, HTTP on loopback. */
   readonly etcdPort: number;
   readonly #arguments: string[];
   #etcd: DaemonProcess | undefined;
@@ -53,7 +53,7 @@ export class TestApiServer implements AsyncDisposable {
     this.#arguments = args;
   }
 
-  /** `args`: more arguments of kube-apiserver. The first start on a machine builds the programs. */
+  /** `args`: further arguments of kube-apiserver. The first start on a machine builds the programs. */
   static async start(options: { args?: string[] } = {}): Promise<TestApiServer> {
     const programs = await tools(['etcd', 'kube-apiserver', 'kubectl']);
     const folder = mkdtempSync(join(tmpdir(), 'hearth-apiserver-'));
@@ -68,7 +68,7 @@ export class TestApiServer implements AsyncDisposable {
         '--bind-address=127.0.0.1',
         '--advertise-address=127.0.0.1',
         `--secure-port=${serverPort}`,
-        // It refuses to publish a loopback address as the service `kubernetes`, which nothing here uses.
+        // The reconciler refuses to publish a loopback address as the service `kubernetes`, which nothing here uses.
         '--endpoint-reconciler-type=none',
         '--service-cluster-ip-range=10.96.0.0/16',
         `--tls-cert-file=${server.certificate}`,
@@ -112,14 +112,14 @@ export class TestApiServer implements AsyncDisposable {
     await this.up();
   }
 
-  /** Ends the API server at once, as a crash does; etcd stays. Clients see their connections reset. */
+  /** Kills the API server; etcd keeps running. Clients see connection resets. */
   async down(): Promise<void> {
     const server = this.#server;
     this.#server = undefined;
     await server?.end();
   }
 
-  /** Starts the API server, on the same address and with the same objects, and waits until it is ready. */
+  /** Starts the API server on the same address with the same objects and waits until ready. */
   async up(): Promise<void> {
     if (this.#server) return;
     const server = this.#spawn('kube-apiserver', this.#arguments);
@@ -132,7 +132,7 @@ export class TestApiServer implements AsyncDisposable {
     await this.up();
   }
 
-  /** Forgets all revisions but the present one, so that continuing an older list or watch is answered with 410. */
+  /** Compacts etcd, so that continuing an older list or watch fails with 410. */
   async compact(): Promise<void> {
     const call = async (path: string, body: object) => {
       const response = await fetch(`http://127.0.0.1:${this.etcdPort}/v3/kv/${path}`, {
@@ -147,14 +147,14 @@ export class TestApiServer implements AsyncDisposable {
     await call('compaction', { revision: header.revision, physical: true });
   }
 
-  /** A kubeconfig of another user, whose rights are what RBAC objects give. Returns its path. */
+  /** Writes a kubeconfig of another user, whose rights come from RBAC objects. Returns its path. */
   userKubeconfig(user: string, groups: readonly string[] = []): string {
     const file = `user-${user.replace(/[^a-z0-9]+/gi, '-')}`;
     const pair = this.#authority.issue({ file, commonName: user, organizations: groups });
     return writeKubeconfig(join(this.folder, `${file}.kubeconfig`), this.url, pair);
   }
 
-  /** Runs kubectl as the administrator. */
+  /** Runs kubectl as administrator. */
   kubectl(args: string[], options: { input?: string; timeoutMs?: number } = {}): Promise<Outcome> {
     const own = ['--kubeconfig', this.kubeconfig, '--cache-dir', join(this.folder, 'kubectl')];
     return run(this.#programs.kubectl as string, [...own, ...args], options);
@@ -165,7 +165,7 @@ export class TestApiServer implements AsyncDisposable {
     return readFileSync(join(this.folder, `${program}.log`), 'utf8');
   }
 
-  /** Ends both and removes the folder. Once is enough; again does nothing. */
+  /** Ends both programs and removes the folder. Idempotent. */
   async stop(): Promise<void> {
     await this.down();
     await this.#etcd?.end();
@@ -182,7 +182,7 @@ export class TestApiServer implements AsyncDisposable {
   }
 }
 
-/** An API server for a suite, which is skipped where Kubernetes cannot be built. */
+/** An API server for a suite; skips the suite where Kubernetes cannot be built. */
 export async function startApiServer(context: Context): Promise<TestApiServer> {
   return await needsPrograms(context, () => TestApiServer.start());
 }

@@ -3,7 +3,7 @@ import { parseAllDocuments } from 'yaml';
 import { root } from '../checkout.ts';
 import { type Outcome, run } from '../command.ts';
 
-/** A Kubernetes object as YAML or the API server gives it. */
+/** A Kubernetes object from YAML or the API server. */
 export interface Manifest {
   apiVersion: string;
   kind: string;
@@ -23,7 +23,7 @@ export interface Manifest {
 export const chartFolder = join(root, 'charts/hearth');
 export const releaseNamespace = 'hearth-system';
 
-/** helm with the chart of the repository. `program`: its path. */
+/** Runs helm on the chart of the repository. `program`: path of helm. */
 export class Chart {
   readonly #program: string;
 
@@ -36,7 +36,7 @@ export class Chart {
     return run(this.#program, args, { environment, timeoutMs: 330_000 });
   }
 
-  /** The objects of the chart with these values (`--set-json`). Throws what helm says when it refuses. */
+  /** Renders the chart with these values (`--set-json`). Throws helm's message when helm refuses. */
   async template(values: Record<string, unknown> = {}): Promise<Manifest[]> {
     const given = flags({ ...someRegistry, ...values });
     const outcome = await this.helm(['template', 'hearth', chartFolder, '-n', releaseNamespace, ...given]);
@@ -51,13 +51,13 @@ export class Chart {
   }
 }
 
-/** No image is published, so the chart has to be given a registry. */
+/** No image is published, so the chart needs a registry. */
 export const someRegistry = { 'global.imageRegistry': 'registry.example.com/team' };
 
 export const flags = (values: Record<string, unknown>): string[] =>
   Object.entries(values).flatMap(([key, value]) => ['--set-json', `${key}=${JSON.stringify(value)}`]);
 
-/** The specs of all pods that objects are, or make, by kind and name of the object. */
+/** The pod specs in these objects, by kind and name of the object. */
 export function podSpecs(objects: Manifest[]): Map<string, Manifest['spec']> {
   const all = objects.map(({ kind, metadata, spec }) => {
     return [`${kind} ${metadata.name}`, kind === 'Pod' ? spec : spec?.template?.spec] as const;
@@ -86,7 +86,7 @@ const clusterScoped = new Set([
   'ValidatingAdmissionPolicyBinding',
 ]);
 
-/** The path of the API at which objects of this kind are created. */
+/** The API path for creating this object. */
 export function collectionPath(object: Manifest): string {
   const base = object.apiVersion.includes('/') ? `/apis/${object.apiVersion}` : `/api/${object.apiVersion}`;
   const plural = plurals[object.kind] ?? `${object.kind.toLowerCase()}s`;

@@ -13,7 +13,7 @@ import { apiOf } from './kubeconfig.ts';
 export const operatorUser = `system:serviceaccount:${releaseNamespace}:hearth-operator`;
 const operatorGroups = ['system:serviceaccounts', `system:serviceaccounts:${releaseNamespace}`, 'system:authenticated'];
 
-/** Kinds of the chart that an API server without controllers can take, and that bind the operator. */
+/** Kinds of the chart that an API server without controllers accepts and that affect the operator. */
 const appliedKinds: ReadonlySet<string> = new Set([
   'ClusterRole',
   'ClusterRoleBinding',
@@ -24,21 +24,21 @@ const appliedKinds: ReadonlySet<string> = new Set([
   'ValidatingAdmissionPolicyBinding',
 ]);
 
-/** A server that has the chart's definitions, rights and policies, and all objects of the chart. */
+/** An API server with the chart's definitions, rights and policies, and all objects of the chart. */
 export interface ServedChart {
   server: TestApiServer;
   objects: readonly Manifest[];
 }
 
 /**
- * A real API server with the chart's definitions, rights and policies; no controllers and no nodes. Fixtures of controllers
+ * A real API server with the chart's definitions, rights and policies; no controllers and no nodes. Controller fixtures
  * extend it.
  */
 export class ChartServer {
   readonly server: TestApiServer;
-  /** As an administrator. */
+  /** API client with administrator rights. */
   readonly api: KubernetesApi;
-  /** Every object of the chart, those too that the API server was not given. */
+  /** Every object of the chart, including objects that were not applied. */
   readonly objects: readonly Manifest[];
 
   protected constructor({ server, objects }: ServedChart) {
@@ -47,7 +47,7 @@ export class ChartServer {
     this.objects = objects;
   }
 
-  /** For a suite, which is skipped where the programs cannot be built; without one it throws ToolUnavailable. */
+  /** For a suite, which is skipped where the programs cannot be built; without a context throws ToolUnavailable. */
   static async start(context?: Context): Promise<ChartServer> {
     return new ChartServer(await ChartServer.serve(context));
   }
@@ -56,7 +56,7 @@ export class ChartServer {
     return context === undefined ? await serveChart() : await needsPrograms(context, serveChart);
   }
 
-  /** Of the operator's account, with the rights that the chart gives it. */
+  /** Kubeconfig of the operator's service account with the rights that the chart grants. */
   operatorKubeconfig(): string {
     return this.server.userKubeconfig(operatorUser, operatorGroups);
   }
@@ -65,7 +65,7 @@ export class ChartServer {
     return apiOf(this.operatorKubeconfig());
   }
 
-  /** As an administrator, like all that follows. What it wrote; it must succeed. */
+  /** Runs kubectl as administrator, like the methods below, and returns its output. Must succeed. */
   async kubectl(...args: string[]): Promise<string> {
     const outcome = await this.tryKubectl(args);
     assert.equal(outcome.code, 0, `kubectl ${args.join(' ')}: ${outcome.stderr}`);
@@ -76,7 +76,7 @@ export class ChartServer {
     return this.server.kubectl(args, { input });
   }
 
-  /** `kubectl apply`, one object after the other. What it says beside. */
+  /** Runs `kubectl apply` on one object after the other. Returns kubectl's warnings. */
   async apply(...objects: object[]): Promise<string> {
     const list = JSON.stringify({ apiVersion: 'v1', kind: 'List', items: objects });
     const outcome = await this.tryKubectl(['apply', '-f', '-'], list);
@@ -94,7 +94,7 @@ export class ChartServer {
     });
   }
 
-  /** `TYPE REASON: MESSAGE` of the events of an object. */
+  /** The events of an object as `TYPE REASON: MESSAGE`. */
   async eventsOf(kind: string, name: string, namespace = 'default'): Promise<string[]> {
     const fieldSelector = `involvedObject.kind=${kind},involvedObject.name=${name}`;
     const { items } = await this.api.list(kinds.CoreEvent, { namespace, fieldSelector });

@@ -10,7 +10,7 @@ const volumeControllers = [
   'persistentvolume-protection-controller',
 ];
 
-/** kube-controller-manager beside a test API server, with a few controllers only. Ends with this process. */
+/** kube-controller-manager with a few controllers, against a test API server. Ends with this process. */
 export class ControllerManager {
   readonly #program: DaemonProcess;
 
@@ -18,7 +18,7 @@ export class ControllerManager {
     this.#program = program;
   }
 
-  /** `controllers`: by their names; absent: those of volumes. */
+  /** `controllers`: names; default: the volume controllers. */
   static async start(server: TestApiServer, controllers = volumeControllers): Promise<ControllerManager> {
     const words = [
       `--kubeconfig=${server.kubeconfig}`,

@@ -1,4 +1,4 @@
-/** Real API servers: alone, with the chart, with a scheduler or controllers of Kubernetes beside them. */
+/** Real API servers: alone, with the chart, with the scheduler or controllers of Kubernetes. */
 export { Admission, type Answer } from './admission.ts';
 export { startApiServer, TestApiServer } from './api_server.ts';
 export {

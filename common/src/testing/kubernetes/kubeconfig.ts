@@ -3,7 +3,7 @@ import { KubeConfig } from '@kubernetes/client-node';
 import { KubernetesApi, type KubernetesApiOptions } from '../../kubernetes/index.ts';
 import type { KeyPair } from '../authority.ts';
 
-/** Writes a kubeconfig that holds its credentials itself, so that it works from anywhere. Returns its path. */
+/** Writes a kubeconfig with embedded credentials, usable from any folder. Returns its path. */
 export function writeKubeconfig(path: string, server: string, client: KeyPair): string {
   const encode = (file: string) => readFileSync(file).toString('base64');
   const config = {
@@ -26,7 +26,7 @@ export function writeKubeconfig(path: string, server: string, client: KeyPair): 
   return path;
 }
 
-/** The API as whoever a kubeconfig is of. */
+/** An API client with the identity of a kubeconfig. */
 export function apiOf(kubeconfig: string, options?: KubernetesApiOptions): KubernetesApi {
   const config = new KubeConfig();
   config.loadFromFile(kubeconfig);

@@ -4,9 +4,9 @@ import { DaemonProcess } from '../daemon_process.ts';
 import { freePort } from '../free_port.ts';
 import { releaseNamespace } from './chart.ts';
 
-/** The program of the operator, as its Deployment runs it. */
+/** The operator's program, as its Deployment runs it. */
 export class OperatorProcess extends DaemonProcess {
-  /** Of its metrics and health. */
+  /** URL of metrics and health. */
   readonly url: string;
 
   private constructor(kubeconfig: string, port: number, environment: Record<string, string>) {

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { request } from 'node:https';
 import type { KeyPair } from '../authority.ts';
 
-/** True when an API server answers `/readyz` with 200 to this client; false also when nothing listens yet. */
+/** True when `/readyz` of an API server answers 200 to this client; false also while nothing listens. */
 export function apiServerReady(url: string, client: KeyPair): Promise<boolean> {
   return new Promise((resolve) => {
     const asked = request(

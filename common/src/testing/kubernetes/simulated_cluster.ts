@@ -9,13 +9,13 @@ import { TestApiServer } from './api_server.ts';
 import { apiOf } from './kubeconfig.ts';
 
 const namespace = 'default';
-/** A node that only the probe can run on. It has no labels, so it is no domain of any topology. */
+/** A node that only the probe pod tolerates. It has no labels, so it belongs to no topology domain. */
 const probeNode = 'probe';
 const probeTaint = { key: 'hearth.test/probe', effect: 'NoExecute' };
 
 /**
- * An API server and the real scheduler, with nodes that are not run: they are objects that say that they are ready.
- * Pods are bound to them and stay Pending there, which is all that a test of scheduling asks.
+ * An API server and the real scheduler with simulated nodes: objects that report ready. Bound pods stay Pending, which
+ * suffices for tests of scheduling.
  */
 export class SimulatedCluster implements AsyncDisposable {
   readonly api: KubernetesApi;
@@ -34,7 +34,7 @@ export class SimulatedCluster implements AsyncDisposable {
   /** Throws ToolUnavailable where the programs cannot be built. */
   static async start(): Promise<SimulatedCluster> {
     const program = await tool('kube-scheduler');
-    // It would taint every new node until a controller says that it is ready.
+    // The admission plugin would taint every new node until a controller reports the node ready.
     const server = await TestApiServer.start({ args: ['--disable-admission-plugins=TaintNodesByCondition'] });
     const config = join(server.folder, 'scheduler.json');
     const configuration = {
@@ -55,7 +55,7 @@ export class SimulatedCluster implements AsyncDisposable {
     const allocatable = { cpu: '0', memory: '0', pods: '1000' };
     const probe: Node = { metadata: { name: probeNode }, spec: { taints: [probeTaint] }, status: { allocatable } };
     await Promise.all(nodes.map((node) => this.api.create(kinds.Node, ready(node))));
-    // Last, so that the scheduler knows the others once it has bound a probe.
+    // Created last, so that the scheduler knows every other node once it binds the probe.
     await this.api.create(kinds.Node, ready(probe));
   }
 
@@ -75,7 +75,9 @@ export class SimulatedCluster implements AsyncDisposable {
     return items.filter(({ spec }) => spec?.nodeName !== probeNode);
   }
 
-  /** Waits until the scheduler knows all nodes and pods that there are: it learns of them in the order of their making. */
+  /**
+   * Waits until the scheduler knows all existing nodes and pods; the scheduler learns of objects in order of creation.
+   */
   async schedulerKnowsAll(): Promise<void> {
     const name = `probe-${++this.#probes}`;
     await this.createPods([
@@ -97,7 +99,7 @@ export class SimulatedCluster implements AsyncDisposable {
     await this.settled([name]);
   }
 
-  /** Waits until the scheduler has bound these pods or found no node for them; returns them as they are then. */
+  /** Waits until the scheduler has bound each pod or found no node for it; returns the pods. */
   async settled(names: readonly string[]): Promise<Pod[]> {
     let settled: Pod[] = [];
     await this.#scheduler.until(`the scheduler has decided about ${names.join(', ')}`, async () => {
@@ -114,7 +116,7 @@ export class SimulatedCluster implements AsyncDisposable {
     await Promise.all(names.map((name) => this.#delete(`/api/v1/namespaces/${namespace}/pods/${name}`)));
   }
 
-  /** Removes all nodes and pods, also pods that a finalizer holds. */
+  /** Removes all nodes and pods, including pods held by a finalizer. */
   async clear(): Promise<void> {
     const held = (await this.pods()).filter(({ metadata }) => (metadata?.finalizers ?? []).length > 0);
     const patch = { metadata: { finalizers: null } };
@@ -140,7 +142,7 @@ export class SimulatedCluster implements AsyncDisposable {
   }
 }
 
-/** The scheduler has said that no node takes the pod. Before, of a gated pod, the reason is another. */
+/** True when the scheduler found no node for the pod. A gated pod has another reason before that. */
 export function isRefused({ status }: Pod): boolean {
   return status?.conditions?.some(({ type, reason }) => type === 'PodScheduled' && reason === 'Unschedulable') ?? false;
 }

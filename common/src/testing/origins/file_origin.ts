@@ -5,15 +5,15 @@ import { sha256 } from '../sample.ts';
 
 const pieceBytes = 64 << 10;
 
-/** A web server with files in memory, with ranges and strong validators. It can be slow, or away. */
+/** A web server for files in memory, with ranges and strong validators. Can be slow or failing. */
 export class FileOrigin implements AsyncDisposable {
   readonly #files = new Map<string, { bytes: Buffer; tag: string; token: string | undefined }>();
   readonly #server: Server;
-  /** Bytes per second of each answer; undefined: as fast as it goes. */
+  /** Bytes per second of each response; undefined: unlimited. */
   bytesPerSecond: number | undefined;
-  /** Every request is answered with 503. */
+  /** Answers every request with 503. */
   failing = false;
-  /** Bytes of files that were sent. */
+  /** Bytes of file contents sent so far. */
   sentBytes = 0;
 
   private constructor() {
@@ -22,7 +22,7 @@ export class FileOrigin implements AsyncDisposable {
     });
   }
 
-  /** Listens on an address that the nodes of a cluster reach. */
+  /** `address`: one that the nodes of a cluster can reach. */
   static async start(address: string): Promise<FileOrigin> {
     const origin = new FileOrigin();
     await new Promise<void>((resolve, reject) => {
@@ -35,7 +35,7 @@ export class FileOrigin implements AsyncDisposable {
     return this.#server.address() as AddressInfo;
   }
 
-  /** Serves a file, with `token` to those who have it; its address. */
+  /** Serves a file, only to clients with `token` if given; returns its URL. */
   add(path: string, bytes: Buffer, token?: string): string {
     this.#files.set(`/${path}`, { bytes, tag: `"${sha256(bytes)}"`, token });
     return `http://${this.#address.address}:${this.#address.port}/${path}`;

@@ -5,7 +5,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { sha256 } from '../sample.ts';
 import { type ScriptedServer, sendFile, sendJson, startServer } from './scripted_server.ts';
 
-/** The object id of a file: git hash-object. */
+/** The git object id of a file (git hash-object). */
 export function gitId(bytes: Buffer | string): string {
   return createHash('sha1')
     .update(`blob ${Buffer.byteLength(bytes)}\0`)
@@ -16,17 +16,17 @@ export function gitId(bytes: Buffer | string): string {
 const pieceBytes = 256 << 10;
 
 export interface HubOptions {
-  /** Without: everybody may list the repository. */
+  /** Absent: the repository is public. */
   token?: string;
-  /** The query of signed addresses; random if it is not given. */
+  /** Query of signed URLs; default: random. */
   signature?: string;
-  /** Of all large files together; without: as fast as it goes. */
+  /** Rate over all large files; absent: unlimited. */
   bytesPerSecond?: number;
 }
 
 /**
- * A hub with one repository, as huggingface.co has them, gated where there is a token: who has the token may list it, and
- * is sent to another server for the bytes of large files, by an address that is signed and good for anybody who has it.
+ * A hub with one repository, like huggingface.co; gated when it has a token. Listing needs the token; bytes of large
+ * files come from another server by signed URLs that work for anyone.
  */
 export class HubServer implements AsyncDisposable {
   readonly #hub: ScriptedServer;
@@ -35,10 +35,10 @@ export class HubServer implements AsyncDisposable {
   readonly #commit = gitId('commit');
   readonly #files: Map<string, Buffer>;
   readonly #token: string | undefined;
-  /** The query of signed addresses. */
+  /** Query of signed URLs. */
   readonly signature: string;
   readonly #bytesPerSecond: number | undefined;
-  /** When the pace lets the next piece go, ms of `performance.now()`. */
+  /** Earliest time of the next piece at the configured rate, ms of `performance.now()`. */
   #nextPieceMs = 0;
 
   private constructor(
@@ -58,7 +58,7 @@ export class HubServer implements AsyncDisposable {
     this.#store.handler = (request, response) => this.#answerStore(request, response);
   }
 
-  /** `address`: one that the nodes of a cluster reach. */
+  /** `address`: one that the nodes of a cluster can reach. */
   static async start(
     address: string,
     repo: string,
@@ -73,7 +73,7 @@ export class HubServer implements AsyncDisposable {
     return this.#hub.url;
   }
 
-  /** Requests for signed addresses, and the Authorization headers that came with them. */
+  /** Number of requests for signed URLs, and of those with an Authorization header. */
   get storeRequests(): { count: number; authorized: number } {
     const { requests } = this.#store;
     return { count: requests.length, authorized: requests.filter((one) => one.authorization !== undefined).length };
@@ -131,7 +131,7 @@ export class HubServer implements AsyncDisposable {
     return rate === undefined ? part : Readable.from(this.#pieces(part, rate), { objectMode: false });
   }
 
-  /** All answers share one pace. */
+  /** All responses share one rate. */
   async *#pieces(part: Buffer, bytesPerSecond: number) {
     for (let at = 0; at < part.length; at += pieceBytes) {
       const piece = part.subarray(at, at + pieceBytes);
@@ -143,5 +143,5 @@ export class HubServer implements AsyncDisposable {
   }
 }
 
-/** Kept beside the repository, in large file storage. */
+/** True for files in large file storage. */
 const isLarge = (path: string): boolean => /\.(safetensors|gguf)$/.test(path);

@@ -1,4 +1,4 @@
-/** Origins of datasets in tests: web servers, scripted or with files in memory or in a folder, a hub, S3. */
+/** Origins for tests: scripted web servers, files in memory or in a folder, a hub, S3. */
 export { FileOrigin } from './file_origin.ts';
 export { gitId, HubServer } from './hub_server.ts';
 export { LoopbackProxy } from './loopback_proxy.ts';

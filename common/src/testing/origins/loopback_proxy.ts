@@ -2,13 +2,13 @@ import { createServer, type IncomingMessage, request, type ServerResponse } from
 import { type AddressInfo, connect } from 'node:net';
 import type { Duplex } from 'node:stream';
 
-/** An HTTP proxy for which every name is this machine: it connects to the port that is asked for. */
+/** An HTTP proxy that resolves every name to loopback and connects to the requested port. */
 export class LoopbackProxy {
-  /** Status that every request is refused with; undefined: they are served. Changed at will. */
+  /** Status for refusing every request; undefined serves them. Tests may change it at any time. */
   refusal: number | undefined;
-  /** Requests as they came: `GET http://host:port/path`, `CONNECT host:port`. */
+  /** Requests received: `GET http://host:port/path`, `CONNECT host:port`. */
   readonly asked: string[] = [];
-  /** The credentials of each request. */
+  /** Proxy credentials of each request. */
   readonly authorizations: (string | undefined)[] = [];
   readonly #server = createServer((incoming, outgoing) => this.#serve(incoming, outgoing));
   readonly #tunnels = new Set<Duplex>();

@@ -4,7 +4,7 @@ import { createInterface } from 'node:readline';
 import { DaemonProcess } from '../daemon_process.ts';
 import { freePort } from '../free_port.ts';
 
-/** An nginx, on loopback or in a place of its own, that serves one folder and counts the bytes it sends. */
+/** An nginx, on loopback or behind a launcher, that serves one folder and counts bytes sent. */
 export class Nginx {
   readonly url: string;
   readonly #log: string;
@@ -16,7 +16,7 @@ export class Nginx {
     this.#program = program;
   }
 
-  /** `folder`: for its own files. `launcher`: a program with arguments that runs it where it has this address. */
+  /** `folder`: for nginx's own files. `launcher`: a program with arguments that runs nginx where `address` exists. */
   static async start(
     folder: string,
     served: string,
@@ -42,7 +42,7 @@ export class Nginx {
     return new Nginx(`http://${host}`, log, running);
   }
 
-  /** Bytes of bodies sent so far, by requests that have ended. */
+  /** Bytes of response bodies sent so far by completed requests. */
   async bytesSent(): Promise<number> {
     let sum = 0;
     for await (const line of createInterface({ input: createReadStream(this.#log) })) sum += Number(line);

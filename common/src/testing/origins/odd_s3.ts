@@ -2,16 +2,16 @@ import { createHash } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { type ScriptedServer, sendFile, startServer } from './scripted_server.ts';
 
-/** How a gateway differs from S3. Each is as S3 has it unless given; `md5` is in hexadecimal digits, without quotes. */
+/** Deviations of a gateway from S3. Default: like S3. `md5` is hexadecimal without quotes. */
 export interface S3Oddities {
-  /** The ETag of a listing; undefined: none. */
+  /** ETag in listings; undefined: none. */
   listedEtag?: (md5: string) => string | undefined;
-  /** The ETag of an answer with the object's bytes; undefined: none. */
+  /** ETag in object responses; undefined: none. */
   servedEtag?: (md5: string, key: string) => string | undefined;
   /** True when If-Match with this value holds. */
   matches?: (condition: string, servedEtag: string) => boolean;
   lastModified?: string | undefined;
-  /** Bytes that are served instead of those that are listed. */
+  /** Bytes to serve instead of the listed ones. */
   served?: (listed: Buffer) => Buffer;
   storageClass?: (key: string) => string;
 }
@@ -19,7 +19,7 @@ export interface S3Oddities {
 const listedAt = '2026-01-02T03:04:05.000Z';
 const md5 = (bytes: Buffer): string => createHash('md5').update(bytes).digest('hex');
 
-/** A gateway with one bucket, `bench`, open to everybody, whose answers are odd as gateways in the field are. */
+/** A public gateway with one bucket, `bench`, and the deviations of gateways in the field. */
 export class OddS3 implements AsyncDisposable {
   readonly #server: ScriptedServer;
   readonly #objects: Map<string, Buffer>;
@@ -40,12 +40,12 @@ export class OddS3 implements AsyncDisposable {
     return this.#server.url;
   }
 
-  /** The source as datasets name it. */
+  /** The source in the form that datasets take. */
   get source(): string {
     return `s3://bench?endpoint=${this.url}`;
   }
 
-  /** Requests for objects so far. */
+  /** Number of object requests so far. */
   get objectRequests(): number {
     return this.#server.requests.filter(({ path }) => !path.includes('list-type=')).length;
   }

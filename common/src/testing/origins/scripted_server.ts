@@ -7,18 +7,18 @@ import type { KeyPair } from '../authority.ts';
 
 export type Handler = (request: IncomingMessage, response: ServerResponse) => void;
 
-/** A server whose answers a test writes. */
+/** A server whose responses a test writes. */
 export interface ScriptedServer {
-  /** Without '/' at its end. */
+  /** Without a trailing '/'. */
   url: string;
-  /** Changed at will. */
+  /** Tests may change it at any time. */
   handler: Handler;
   /** Every request so far. */
   requests: { method: string; path: string; authorization: string | undefined; range: string | undefined }[];
   stop(): Promise<void>;
 }
 
-/** `tls`: its certificate, of that address. `host`: the address at which it listens; loopback if it is not given. */
+/** `tls`: certificate for the address. `host`: listening address, default loopback. */
 export function startServer(tls?: KeyPair, host = '127.0.0.1'): Promise<ScriptedServer> {
   const listener: Handler = (request, response) => {
     const { authorization, range } = request.headers;
@@ -53,8 +53,8 @@ export function sendJson(response: ServerResponse, value: unknown): void {
 }
 
 /**
- * Answers as nginx does for a file: HEAD, ranges, ETag, Last-Modified. `headers` replace; undefined removes. `content` may
- * give a stream of the bytes that are asked for.
+ * Answers like nginx for a file: HEAD, ranges, ETag, Last-Modified. `headers` override; undefined removes. `content`
+ * may return a stream of the requested bytes.
  */
 export function sendFile(
   request: IncomingMessage,
