@@ -9,12 +9,12 @@ import type { Session } from './session.ts';
 
 const logMilliseconds = 5000;
 
-/** A job is followed until it has ended, or until it is ready as it asks. */
+/** State that ends the following: the job has ended, or is ready by its own --ready-when. */
 export type Until = 'ended' | 'ready';
 
 /**
- * Shows a job until then and gives the exit code. An agent that goes away is waited for. On an
- * interrupt the job goes on: its name and how to cancel it are said, and the code is that of `Cancelled`.
+ * Shows a job until the given state and returns the exit code. Waits for an agent that goes away. On an interrupt the
+ * job continues: prints its name and how to cancel it, and returns the code of `Cancelled`.
  */
 export async function followJob(
   session: Session,
@@ -38,7 +38,7 @@ export async function followJob(
     } catch (thrown) {
       display.pause();
       if (interrupt.aborted) return detached(session, name);
-      // Before the first answer it is not known that there is such a job.
+      // The job may not exist until the first answer arrives.
       if (last === undefined) throw thrown;
       try {
         await reconnect.retry(thrown, () => session.note('The agent went away; waiting for it to come back.'));
@@ -56,7 +56,7 @@ export async function followJob(
 
 interface Display {
   show(job: WarmJob): void;
-  /** Something else will be written: leaves what was drawn standing. */
+  /** Keeps the current frame on the screen before other output. */
   pause(): void;
 }
 
@@ -107,7 +107,7 @@ function hasEnded(job: WarmJob): boolean {
   return job.state === 'Succeeded' || job.state === 'Failed' || job.state === 'Cancelled';
 }
 
-/** The exit code of an ended job; throws its failure. */
+/** Exit code of an ended job; throws the job's failure. */
 function outcome(job: WarmJob): number {
   switch (job.state) {
     case 'Succeeded':

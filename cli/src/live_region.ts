@@ -4,8 +4,8 @@ import type { Terminal } from './terminal.ts';
 const minMillisecondsBetweenFrames = 50;
 
 /**
- * The last lines of a terminal, redrawn in place. On other outputs nothing is drawn: callers write lines
- * there instead. `end` leaves the last frame standing.
+ * The last lines of a terminal, redrawn in place. Draws nothing on other outputs, where callers write lines instead.
+ * `end` keeps the last frame.
  */
 export class LiveRegion {
   readonly #terminal: Terminal;
@@ -17,7 +17,7 @@ export class LiveRegion {
     this.#terminal = terminal;
   }
 
-  /** Lines without line ends, not wider than the terminal. Frames that follow too fast are left out. */
+  /** Lines without line ends, at most as wide as the terminal. Frames in quick succession are skipped. */
   draw(lines: string[]): void {
     if (!this.#terminal.interactive) return;
     this.#pending = lines;
@@ -29,7 +29,7 @@ export class LiveRegion {
     this.#drawn = 0;
   }
 
-  /** Removes what was drawn. */
+  /** Removes the current frame. */
   clear(): void {
     this.#pending = [];
     this.end();
@@ -39,7 +39,7 @@ export class LiveRegion {
     if (this.#pending === undefined) return;
     const up = this.#drawn > 0 ? `\x1b[${this.#drawn}A\r\x1b[J` : '';
     this.#terminal.stdout.write(up + this.#pending.map((line) => `${line}\n`).join(''));
-    // A line that wrapped takes more than one row of the screen.
+    // A wrapped line takes several rows of the screen.
     const columns = this.#terminal.columns();
     // biome-ignore lint/suspicious/noControlCharactersInRegex: colour sequences have no width
     const plain = (line: string) => line.replace(/\x1b\[[0-9;]*m/g, '');

@@ -18,7 +18,7 @@ interface Ended {
   err: string;
 }
 
-/** The real program by its launcher. */
+/** The real program through its launcher. */
 describe('bin/hearth', () => {
   let directory: string;
   let agent: FakeAgent;

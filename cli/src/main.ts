@@ -5,14 +5,14 @@ import { systemTerminal } from './terminal.ts';
 
 const terminal = systemTerminal();
 
-// A reader that went away (`hearth ls x | head`) is not our failure; there is no reader left to write for.
+// A reader that exits early (`hearth ls x | head`) is not a failure of this program.
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   if (error.code === 'EPIPE') process.exit(0);
   process.stderr.write(`${terminal.program}: the output cannot be written (${error.code}); check where it goes\n`);
   process.exit(14);
 });
 
-/** Ends the process although parts of an agent still hang after the command is done. */
+/** Time before the process exits although parts of an agent still hang, ms. */
 const lingerMs = 1_000;
 
 const words = process.argv.slice(2);

@@ -6,13 +6,13 @@ import type { Terminal } from './terminal.ts';
 
 export const defaultTimeoutSeconds = 30;
 
-/** Options of every command, of both programs. */
+/** Options of every command of both programs. */
 export interface OutputOptions {
   json?: boolean;
   timeout?: number;
 }
 
-/** One run of one command: its terminal, and how it writes there. */
+/** One run of one command: its terminal, and its output there. */
 export class Output {
   readonly terminal: Terminal;
   readonly json: boolean;
@@ -28,7 +28,7 @@ export class Output {
     if (lines.length > 0) this.terminal.stdout.write(`${lines.join('\n')}\n`);
   }
 
-  /** For people, beside what a program reads. */
+  /** A note for people, kept apart from machine-readable output. */
   note(line: string): void {
     this.terminal.stderr.write(`${line}\n`);
   }
@@ -42,7 +42,7 @@ export class Output {
     this.print(...renderTable(columns, rows, { columns: this.terminal.columns(), colour: this.terminal.colour }));
   }
 
-  /** The lines that `body` prints, of which at most one screen; the last says how many more there are. */
+  /** The first screenful of the lines printed by `body`; the last line counts the remaining ones. */
   async screenful(body: (output: Output) => Promise<void> | void): Promise<string[]> {
     const { sink, texts } = recorder();
     const options = { json: this.json, timeout: this.timeoutMilliseconds / 1000 };
@@ -51,7 +51,7 @@ export class Output {
   }
 }
 
-/** A stream that keeps what is written to it. */
+/** A stream that records everything written to it. */
 export function recorder(): { sink: Writable; texts: string[] } {
   const texts: string[] = [];
   const sink = new Writable({
@@ -64,21 +64,21 @@ export function recorder(): { sink: Writable; texts: string[] } {
   return { sink, texts };
 }
 
-/** What was recorded, as lines that fit a screen with room for so many. */
+/** The recorded lines that fit into `room` lines. */
 export function firstLines(texts: string[], room: number): string[] {
   const all = texts.join('').trimEnd().split('\n');
   return all.length <= room ? all : [...all.slice(0, room - 1), `… ${all.length - room + 1} more lines`];
 }
 
-/** The ground of a command tree: a terminal, and the place for a command's exit code. */
+/** Context of a command tree: the terminal, and the command's exit code. */
 export interface ActionContext {
   terminal: Terminal;
   setExit: (code: number) => void;
 }
 
 /**
- * The action of a command, on what `open` makes of the global options. Its number, if any, is the exit code; errors are
- * `HearthError`.
+ * A command's action, given the context that `open` creates from the global options. A number returned by it is the
+ * exit code; errors are `HearthError`.
  */
 export function actWith<Ground, Options, Texts extends unknown[]>(
   context: ActionContext,
@@ -86,7 +86,7 @@ export function actWith<Ground, Options, Texts extends unknown[]>(
   run: (ground: Ground, options: Options, ...texts: Texts) => Promise<number | undefined>,
 ) {
   return async (...received: unknown[]): Promise<void> => {
-    // commander gives the arguments, the options and the command itself.
+    // commander passes the arguments, the options and the command itself.
     const command = received.at(-1) as Command;
     const texts = received.slice(0, -2) as Texts;
     const code = await run(open(command.optsWithGlobals() as never), command.opts() as Options, ...texts);
@@ -94,7 +94,7 @@ export function actWith<Ground, Options, Texts extends unknown[]>(
   };
 }
 
-/** The action of a command that asks no agent. */
+/** The action of a command that needs no agent. */
 export function actPlainly<Options, Texts extends unknown[]>(
   context: ActionContext,
   run: (output: Output, options: Options, ...texts: Texts) => Promise<number | undefined>,
@@ -102,25 +102,25 @@ export function actPlainly<Options, Texts extends unknown[]>(
   return actWith(context, (options: OutputOptions) => new Output(context.terminal, options), run);
 }
 
-/** Examples at the end of a command's help, without the program's name: it is the one in use. */
+/** Examples at the end of a command's help, without the program's name, which varies. */
 export function examples(context: ActionContext, ...lines: string[]): string {
   return `\nExamples:\n${lines.map((line) => `  ${context.terminal.program} ${line}`).join('\n')}`;
 }
 
-/** For repeated options: `--node a --node b`, or `--node a,b`. */
+/** Parses repeated options: `--node a --node b`, or `--node a,b`. */
 export function collect(text: string, former: string[] | undefined): string[] {
   const parts = text.split(',').filter((part) => part !== '');
   if (parts.length === 0) throw new InvalidArgumentError('It must not be empty.');
   return [...(former ?? []), ...parts];
 }
 
-/** For repeated options whose values may hold commas. */
+/** Parses repeated options whose values may contain commas. */
 export function collectWhole(text: string, former: string[] | undefined): string[] {
   if (text === '') throw new InvalidArgumentError('It must not be empty.');
   return [...(former ?? []), text];
 }
 
-/** A parser for options that are whole numbers within bounds. */
+/** A parser for whole numbers within bounds. */
 export function wholeNumber(least: number, most: number): (text: string) => number {
   return (text) => {
     const value = /^\d{1,10}$/.test(text) ? Number(text) : Number.NaN;
@@ -131,7 +131,7 @@ export function wholeNumber(least: number, most: number): (text: string) => numb
   };
 }
 
-/** A parser for the seconds between two looks. */
+/** Parses the seconds of --watch. */
 export function watchSeconds(text: string): number {
   const seconds = Number(text);
   if (!(seconds >= 0.2 && seconds <= 3600)) throw new InvalidArgumentError('It must be 0.2 to 3600 seconds.');

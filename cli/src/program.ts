@@ -20,7 +20,7 @@ import { withConventions, withOutputOptions } from './program_conventions.ts';
 import type { ProgramBuilder } from './run.ts';
 import { type AgentRunner, type CommandContext, defaultSocket } from './session.ts';
 
-/** The program `hearth`. Settings of the agent are loaded only for command lines that can be about the agent. */
+/** The program `hearth`. Loads the agent's settings only for command lines that may concern the agent. */
 export function hearthProgram(words: string[], runAgent: AgentRunner): ProgramBuilder {
   return async (context) => {
     const isAboutAgent = words.some((word) => word === 'agent' || word === 'completion');
@@ -29,7 +29,7 @@ export function hearthProgram(words: string[], runAgent: AgentRunner): ProgramBu
   };
 }
 
-/** The whole command tree. Errors are thrown: commander's own and `HearthError`. */
+/** The whole command tree. Throws commander's errors and `HearthError`. */
 function buildProgram(context: CommandContext): Command {
   const { terminal } = context;
   const program: Command = new Command(terminal.program)

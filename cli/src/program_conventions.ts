@@ -5,7 +5,7 @@ import type { Terminal } from './terminal.ts';
 
 const longestTimeoutSeconds = 86_400;
 
-/** Options of every command of both programs. */
+/** Adds the options of every command of both programs. */
 export function withOutputOptions(program: Command): Command {
   return program
     .option(
@@ -16,14 +16,14 @@ export function withOutputOptions(program: Command): Command {
     .option('--json', 'JSON on the standard output: one value, or one a line as they come');
 }
 
-/** Errors of a command tree are thrown, help fits the terminal and shows the program's options with every command. */
+/** Makes a command tree throw its errors, fit help to the terminal and show global options with every command. */
 export function withConventions(program: Command, terminal: Terminal): Command {
   everyCommand(program, (command) => {
     command
       .exitOverride()
       .configureOutput({
         writeOut: (text) => terminal.stdout.write(text),
-        // Errors are thrown and written once, by the caller.
+        // The caller writes each error once.
         writeErr: () => undefined,
         getOutHelpWidth: () => Math.min(terminal.columns(), 120),
         getErrHelpWidth: () => Math.min(terminal.columns(), 120),

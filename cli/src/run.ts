@@ -5,10 +5,10 @@ import { printable } from './format/paint.ts';
 import type { ActionContext } from './output.ts';
 import type { Terminal } from './terminal.ts';
 
-/** Makes the tree of commands, which report exit codes to `setExit`. */
+/** Builds the command tree; commands report exit codes to `setExit`. */
 export type ProgramBuilder = (context: ActionContext) => Command | Promise<Command>;
 
-/** Runs one command line (without interpreter and script) and gives its exit code. Never throws. */
+/** Runs one command line (without interpreter and script) and returns its exit code. Never throws. */
 export async function run(words: string[], terminal: Terminal, build: ProgramBuilder): Promise<number> {
   let code: number = errorTable.Ok.exit;
   const program = await build({
@@ -32,7 +32,7 @@ function report(thrown: unknown, words: string[], program: Command, terminal: Te
   if (words.includes('--json')) {
     terminal.stderr.write(`${toJson({ error: { code: error.code, message: sentence } })}\n`);
   } else if (error.code !== 'Cancelled' || !terminal.interrupt.aborted) {
-    // A user who pressed Ctrl-C knows.
+    // The user knows about their own Ctrl-C.
     terminal.stderr.write(`${terminal.program}: ${sentence}\n`);
   }
   return error.exitCode;
@@ -41,12 +41,12 @@ function report(thrown: unknown, words: string[], program: Command, terminal: Te
 function asHearthError(thrown: unknown, words: string[], program: Command, terminal: Terminal): HearthError {
   if (thrown instanceof CommanderError) return usageError(thrown, commandOf(program, words));
   if (thrown instanceof HearthError) return thrown;
-  // Timers and streams that the signal ended throw errors of their own.
+  // Timers and streams throw their own errors when the signal aborts them.
   if (terminal.interrupt.aborted) return new HearthError('Cancelled', 'interrupted', { cause: thrown });
   return HearthError.from(thrown);
 }
 
-/** commander's "error: unknown option '--x'" as a sentence with the next step. */
+/** Converts commander's "error: unknown option '--x'" to a sentence with the next step. */
 function usageError(thrown: CommanderError, command: string): HearthError {
   const missing = thrown.code === 'commander.help';
   const message = thrown.message
@@ -56,7 +56,7 @@ function usageError(thrown: CommanderError, command: string): HearthError {
   return new HearthError('InvalidArgument', `${missing ? 'a command is missing' : message}; see \`${command} --help\``);
 }
 
-/** The full name of the command that the words name, as far as they do. */
+/** Full name of the deepest command that the words name. */
 function commandOf(program: Command, words: string[]): string {
   let command = program;
   const names = [program.name()];

@@ -21,7 +21,7 @@ interface GlobalOptions extends OutputOptions {
   socket?: string;
 }
 
-/** One run of one command that may ask an agent: its output and its connection. */
+/** One run of one command that may ask an agent: output and connection. */
 export class Session extends Output {
   readonly socket: string;
 
@@ -30,7 +30,7 @@ export class Session extends Output {
     this.socket = resolve(terminal.directory, options.socket ?? (terminal.environment.HEARTH_SOCKET || defaultSocket));
   }
 
-  /** Runs `body` with a connection and closes it. */
+  /** Runs `body` with a connection, then closes it. */
   async withAgent<Result>(body: (agent: AgentClient) => Promise<Result>): Promise<Result> {
     const agent = await AgentClient.connect({
       socket: this.socket,
@@ -45,17 +45,17 @@ export class Session extends Output {
   }
 }
 
-/** Runs an agent in this process until the signal; ends orderly. */
+/** Runs an agent in this process until the signal aborts; shuts down cleanly. */
 export type AgentRunner = (config: AgentConfig, signal: AbortSignal) => Promise<void>;
 
-/** The ground of the command tree of `hearth`. */
+/** Context of the command tree of `hearth`. */
 export interface CommandContext extends ActionContext {
   runAgent: AgentRunner;
-  /** Of the agent's configuration; empty when the command line cannot be about the agent (they load slowly). */
+  /** Settings of the agent; empty when the command line cannot concern the agent, because they load slowly. */
   agentSettings: readonly Setting[];
 }
 
-/** The action of a command. Its number, if any, is the exit code; errors are `HearthError`. */
+/** A command's action. A number returned by it is the exit code; errors are `HearthError`. */
 export function act<Options, Texts extends unknown[]>(
   context: ActionContext,
   run: (session: Session, options: Options, ...texts: Texts) => Promise<number | undefined>,

@@ -2,7 +2,7 @@ import { isAbsolute, resolve } from 'node:path';
 import { HearthError } from '@hearth/common';
 import type { Source } from '@hearth/common/generated/hearth/v1/control.ts';
 
-/** Options of `dataset add` that are part of the source. */
+/** Options of `dataset add` that belong to the source. */
 export interface SourceOptions {
   endpoint?: string;
   region?: string;
@@ -15,13 +15,13 @@ export interface SourceOptions {
 }
 
 /**
- * The source that the words and options of a command line mean; relative directories are below
- * `directory`. `InvalidArgument` for options that the kind of source does not have.
+ * Parses the source on a command line; relative directories are resolved against `directory`. Throws `InvalidArgument`
+ * for options that the kind of source lacks.
  */
 export async function readSource(texts: string[], options: SourceOptions, directory: string): Promise<Source> {
   const { parseSource, checkEndpoint } = await import('@hearth/node-agent/source');
   const isUrl = (text: string) => /^[a-z][a-z0-9+.-]*:\/\//i.test(text);
-  // A shell expands ~ and completes names without "./": a word without a scheme is a directory here.
+  // A shell expands ~ and completes names without "./", so a word without a scheme is a directory.
   const isLocal = (text: string) => text !== '' && !isUrl(text) && !isAbsolute(text);
   const [first = ''] = texts;
   if (texts.length > 1 && !texts.every((text) => /^https?:\/\//i.test(text))) {

@@ -1,28 +1,28 @@
 import { basename } from 'node:path';
 import { type Clock, systemClock } from '@hearth/common';
 
-/** The outside as commands see it: streams, environment, size. Tests bring their own. */
+/** The command's environment: streams, variables, size. Tests replace it. */
 export interface Terminal {
-  /** As the user calls it: `hearth`, `kubectl hearth`. */
+  /** Name as the user typed it: `hearth`, `kubectl hearth`. */
   program: string;
   environment: Record<string, string | undefined>;
   directory: string;
   stdout: NodeJS.WritableStream;
   stderr: NodeJS.WritableStream;
-  /** Standard output is a terminal that understands cursor movement: progress may redraw itself. */
+  /** Standard output is a terminal with cursor movement, so progress may redraw itself. */
   interactive: boolean;
   colour: boolean;
-  /** Characters beyond ASCII may be drawn. */
+  /** The terminal can draw characters beyond ASCII. */
   unicode: boolean;
-  /** Size now; it may change. */
+  /** Current width; may change. */
   columns: () => number;
   rows: () => number;
-  /** Aborted by the first SIGINT or SIGTERM; the second ends the process at once. */
+  /** Aborts on the first SIGINT or SIGTERM; the second ends the process at once. */
   interrupt: AbortSignal;
   clock: Clock;
 }
 
-/** Width of what is not shown on a terminal: nothing is cut. */
+/** Width of output that is not a terminal: nothing is cut. */
 export const unlimitedColumns = Number.MAX_SAFE_INTEGER;
 
 /** The real terminal. Installs the signal handlers. */

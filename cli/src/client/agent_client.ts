@@ -20,13 +20,13 @@ const connectMilliseconds = 5000;
 
 export interface ConnectOptions {
   socket: string;
-  /** For calls with one answer; streams last as long as the agent answers pings. */
+  /** Deadline of unary calls; streams last as long as the agent answers pings. */
   timeoutMilliseconds: number;
   /** Ends every call with `Cancelled`. */
   signal: AbortSignal;
 }
 
-/** The control API of one agent over its Unix socket. Errors are `HearthError`; `close` when done. */
+/** The control API of one agent over its Unix socket. Throws `HearthError`. Close after use. */
 export class AgentClient {
   readonly #client: Client;
   readonly #service: Service;
@@ -38,7 +38,7 @@ export class AgentClient {
     this.#options = options;
   }
 
-  /** `Unavailable` when no agent listens there, `PermissionDenied` when the socket may not be opened. */
+  /** Throws `Unavailable` when no agent listens on the socket, `PermissionDenied` when the user may not open it. */
   static async connect(options: ConnectOptions): Promise<AgentClient> {
     const { socket } = options;
     if (Buffer.byteLength(socket) > longestSocketPath) {
@@ -47,21 +47,21 @@ export class AgentClient {
         `the socket path ${socket} is longer than ${longestSocketPath} bytes; use a shorter one`,
       );
     }
-    // gRPC says only "unavailable"; errno says whether to start the agent or to become another user.
+    // gRPC reports only "unavailable"; the errno tells whether to start the agent or to switch users.
     const absent = await knock(socket, connectMilliseconds);
     if (absent !== undefined) throw fromSocketError(absent, socket);
-    // Loaded here, because it takes longer than everything that needs no agent.
+    // Loads gRPC lazily, because gRPC takes longer to load than commands that need no agent take to run.
     const [grpc, { ControlService: service }] = await Promise.all([
       import('@grpc/grpc-js'),
       import('@hearth/common/generated/hearth/v1/control.ts'),
     ]);
     const client = new grpc.Client(`unix:${socket}`, grpc.credentials.createInsecure(), {
-      // A stopped agent must not hold a stream for ever.
+      // Pings detect a stopped agent; otherwise its streams would never end.
       'grpc.keepalive_time_ms': 15_000,
       'grpc.keepalive_timeout_ms': 10_000,
       'grpc.max_receive_message_length': 64 << 20,
       'grpc.enable_retries': 0,
-      // Followers of jobs wait for an agent that restarts.
+      // Followers of a job wait for their agent to restart.
       'grpc.initial_reconnect_backoff_ms': 250,
       'grpc.max_reconnect_backoff_ms': 1000,
     });
@@ -85,7 +85,7 @@ export class AgentClient {
     }
   }
 
-  /** The answers as they come; leaving the loop cancels the call. */
+  /** Yields the messages of a stream; leaving the loop cancels the call. */
   async *stream<Name extends StreamName>(name: Name, request: RequestOf<Name>): AsyncGenerator<ResponseOf<Name>> {
     const { signal } = this.#options;
     signal.throwIfAborted();

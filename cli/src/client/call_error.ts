@@ -1,13 +1,13 @@
 import { type ErrorCode, fromCallError, HearthError } from '@hearth/common';
 
-/** The action of an agent's caller, for the sentence of an error. */
+/** The call, for the sentence of an error. */
 export interface CallSubject {
   socket: string;
   timeoutMilliseconds: number;
   signal: AbortSignal;
 }
 
-/** The agent's own error when it sent one, else what happened to the connection. */
+/** The agent's own error if the agent sent one, else an error about the connection. */
 export function fromServiceError(thrown: unknown, subject: CallSubject): HearthError {
   if (thrown instanceof HearthError) return thrown;
   if (subject.signal.aborted) return new HearthError('Cancelled', 'interrupted', { cause: thrown });
@@ -27,7 +27,7 @@ function explain(code: ErrorCode, details: string, subject: CallSubject): string
   }
 }
 
-/** Why the socket of an agent could not be opened, and what to do. `reason`: as `knock` gives it. */
+/** Explains why the agent's socket cannot be opened, with the next step. `reason`: errno from `knock`. */
 export function fromSocketError(reason: string, path: string): HearthError {
   switch (reason) {
     case 'ENOENT':

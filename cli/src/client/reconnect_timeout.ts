@@ -2,7 +2,7 @@ import { type Clock, HearthError, sleep } from '@hearth/common';
 
 const pauseMilliseconds = 500;
 
-/** Waits for an agent that went away: what is followed lives in the store and outlives it. */
+/** Waits for an agent that went away. Jobs and records live in the store and survive the agent. */
 export class ReconnectTimeout {
   readonly #limitMilliseconds: number;
   readonly #signal: AbortSignal;
@@ -15,14 +15,14 @@ export class ReconnectTimeout {
     this.#clock = clock;
   }
 
-  /** The agent has answered. */
+  /** Call after each answer of the agent. */
   answered(): void {
     this.#awaySince = undefined;
   }
 
   /**
-   * Returns after a pause when the failure is worth another try, and throws it else: not `Unavailable`,
-   * interrupted, or away for too long. `firstTime` is called when a wait begins.
+   * Pauses before another attempt, or throws the failure when it is not `Unavailable`, when the user interrupts, or
+   * when the agent has been away too long. Calls `firstTime` when a wait begins.
    */
   async retry(thrown: unknown, firstTime: () => void): Promise<void> {
     const error = HearthError.from(thrown);

@@ -14,7 +14,7 @@ interface Options {
   follow?: boolean;
 }
 
-/** `hearth advise`: what applications say by ioctl on their mounts, for any node or all. */
+/** `hearth advise`: the hints that applications give by ioctl on their mounts, for any node or all nodes. */
 export function adviseCommand(context: CommandContext): Command {
   return new Command('advise')
     .description('Say which files will be needed, or will not, as applications do by ioctl on a mount.')

@@ -10,7 +10,7 @@ interface Options {
 
 type Flags = Record<string, string | string[] | boolean | undefined>;
 
-/** `hearth agent`: the process of a node, in the foreground. Its flags are those of the configuration schema. */
+/** `hearth agent`: runs the node's agent in the foreground. The configuration schema defines the flags. */
 export function agentCommand(context: CommandContext): Command {
   const options = context.agentSettings.flatMap((setting) => flagOf(setting));
   const command = new Command('agent')

@@ -13,7 +13,7 @@ describe('hearth bench load', () => {
 
   const load = (words: string[] = [], options = {}) =>
     runCommand(['bench', 'load', ...words], { environment, directory, ...options });
-  /** A hearth-load that says its words and then runs `script`. */
+  /** A hearth-load that records its arguments and then runs `script`. */
   const fakeLoad = async (script: string) => {
     environment.HEARTH_LOAD = join(directory, 'load');
     await writeFile(environment.HEARTH_LOAD, `#!/bin/sh\necho "$@" > words\n${script}\n`);
@@ -41,7 +41,7 @@ describe('hearth bench load', () => {
     assert.equal(loaded?.verified, false);
   });
 
-  /** hearth-load over the provider of CUDA and cuFile that the native tests have, on a machine with nvidia-fs. */
+  /** hearth-load with the CUDA and cuFile provider of the native tests, on a machine with nvidia-fs. */
   const useFakeGpu = async () => {
     await mkdir(join(directory, 'proc/driver/nvidia-fs'), { recursive: true });
     await writeFile(join(directory, 'proc/driver/nvidia-fs/version'), 'version: 2.19\n');

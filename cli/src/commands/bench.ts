@@ -16,7 +16,7 @@ interface Options {
   pageCache?: boolean;
 }
 
-/** As hearth-load reports it. */
+/** The JSON report of hearth-load. */
 interface Loaded {
   device: string;
   model: string;
@@ -32,7 +32,6 @@ interface Loaded {
 
 const hearthLoad: NativeProgram = { name: 'hearth-load', room: 'gpu', variable: 'HEARTH_LOAD' };
 
-/** `hearth bench`. */
 export function benchCommand(context: CommandContext): Command {
   return new Command('bench')
     .description('Measure this machine.')
@@ -81,11 +80,11 @@ function wordsOf(options: Options, files: string[]): string[] {
   if (options.sliceKib !== undefined) words.push('--slice-kib', String(options.sliceKib));
   if (options.pageCache === true) words.push('--page-cache');
   if (options.verify === true) words.push('--verify');
-  // A name that begins with a dash is no option.
+  // Keeps file names that begin with a dash from being options.
   return [...words, ...files.map((file) => (file.startsWith('-') ? `./${file}` : file))];
 }
 
-/** "hearth-load: NotFound: ..." as an error of that code. */
+/** Converts "hearth-load: NotFound: ..." to an error of that code. */
 function failureOf(errorOutput: string, how: string): HearthError {
   const [, code, message] = /^hearth-load: (\w+): ([\s\S]*)$/.exec(errorOutput) ?? [];
   if (code !== undefined && message !== undefined && isErrorCode(code)) return new HearthError(code, message);
@@ -114,7 +113,7 @@ function linesOf(loaded: Loaded): string[] {
   return lines;
 }
 
-/** The path, or each with its bytes when there were several. */
+/** The path, or every path with its bytes when hearth-load used several. */
 function pathsOf(loaded: Loaded): string {
   const parts: [string, number][] = [
     ['direct', loaded.directBytes],

@@ -27,7 +27,7 @@ describe('hearth bench rdma', () => {
   let environment: Record<string, string>;
 
   const bench = (...words: string[]) => runCommand(['bench', 'rdma', ...words], { environment, directory });
-  /** A hearth-rdma-bench that keeps its words and then runs `script`. */
+  /** A hearth-rdma-bench that records its arguments and then runs `script`. */
   const fakeBench = async (script: string) => {
     await writeFile(join(directory, 'bench'), `#!/bin/sh\necho "$@" > words\n${script}\n`);
     await chmod(join(directory, 'bench'), 0o755);

@@ -41,7 +41,7 @@ interface Row {
   p99Microseconds: number;
 }
 
-/** As hearth-rdma-bench reports it. */
+/** The JSON report of hearth-rdma-bench. */
 interface Measured {
   here: Port;
   there: Port;
@@ -51,7 +51,9 @@ interface Measured {
 
 const program: NativeProgram = { name: 'hearth-rdma-bench', room: 'rdma_bench', variable: 'HEARTH_RDMA_BENCH' };
 
-/** `hearth bench rdma`: between two processes, a server on one machine and a client on the other, or between agents. */
+/**
+ * `hearth bench rdma`: measures between two processes, a server and a client on one or two machines, or between agents.
+ */
 export function benchRdmaCommand(context: CommandContext): Command {
   return new Command('rdma')
     .description(
@@ -128,7 +130,7 @@ function wordsOf(options: Options, address: string | undefined): string[] {
   ];
 }
 
-/** The last line "hearth-rdma-bench: Unavailable: ..." as an error of that code. */
+/** Converts the last line, "hearth-rdma-bench: Unavailable: ...", to an error of that code. */
 function failureOf(errorOutput: string, how: string): HearthError {
   const last = errorOutput.split('\n').at(-1) ?? '';
   const [, code, message] = /^hearth-rdma-bench: (\w+): (.*)$/.exec(last) ?? [];

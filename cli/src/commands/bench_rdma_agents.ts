@@ -5,27 +5,27 @@ import { printable } from '../format/paint.ts';
 import { formatBytes, formatCount } from '../format/quantity.ts';
 import type { Session } from '../session.ts';
 
-/** Of reads that this node's agent made from others. */
+/** Reads of this node's agent from other agents. */
 interface MeasuredAgents {
   node: string;
   port: Pick<RdmaPort, 'name' | 'link' | 'gid' | 'mtuBytes'>;
   dataset: string;
   bytes: bigint;
-  /** From the beginning until all was checked in memory, or stored where the agent does not tell of memory. */
+  /** Seconds until all bytes were verified in memory, or until stored when the agent does not report memory. */
   seconds: number;
   bytesPerSecond: number;
   rdmaBytes: bigint;
   tcpBytes: bigint;
   originBytes: bigint;
-  /** Connections that failed meanwhile. */
+  /** Connections that failed during the reads. */
   failures: bigint;
   peersOverTcp: number;
   peersReason: string;
 }
 
 /**
- * Has the agent of this node forget files of a dataset and read them again, as its readers do, and says how fast that was
- * and what of it came by RDMA. Throws `Unavailable` with the reason where the agent uses no RDMA.
+ * Makes this node's agent drop files of a dataset and read them again as its readers do, and reports the speed and the
+ * share of RDMA. Throws `Unavailable` with the reason where the agent does not use RDMA.
  */
 export async function benchAgents(session: Session, dataset: string, paths: string[]): Promise<undefined> {
   const measured = await session.withAgent((agent) => measure(agent, dataset, paths));
@@ -78,7 +78,7 @@ function ownNode({ node, nodes }: GetStatusResponse): NodeStatus {
   return own;
 }
 
-/** The port that reads go over. */
+/** The RDMA port that carries reads. */
 function portOf({ rdma }: NodeStatus): RdmaPort {
   if (rdma === undefined) {
     throw new HearthError('Unavailable', 'engine.rdma of this agent is off; set it to auto, and start the agent again');
@@ -104,7 +104,7 @@ async function warm(agent: AgentClient, dataset: string, paths: string[], node: 
 
 const comeTo = ({ peerBytesReceived, originBytes }: NodeStatus): bigint => peerBytesReceived + originBytes;
 
-/** The node as it is when it has published so many bytes: agents do so every few seconds. */
+/** Waits until the node has published this many bytes; agents publish every few seconds. */
 async function published(agent: AgentClient, bytes: bigint): Promise<NodeStatus> {
   for await (const status of agent.stream('watchStatus', { intervalMs: 0 })) {
     const node = ownNode(status);

@@ -8,7 +8,6 @@ interface Options {
   length?: bigint;
 }
 
-/** `hearth cat`: bytes of one file to standard output. */
 export function catCommand(context: CommandContext): Command {
   return new Command('cat')
     .description('Write the bytes of a file to the standard output, fetching what is missing.')

@@ -8,12 +8,12 @@ import { act, type CommandContext, examples, Session } from '../session.ts';
 const writers = { bash: bashScript, zsh: zshScript, fish: fishScript };
 type Shell = keyof typeof writers;
 
-/** A shell waits for it at every press of the tab key. */
+/** Short, because a shell waits at every press of the tab key. */
 const completionSeconds = 2;
 
-/** `hearth completion`. `program` gives the finished command tree. */
+/** `program` returns the finished command tree. */
 export function completionCommand(context: CommandContext, program: () => Command): Command {
-  // kubectl completes its plugins by other means; what is completed here is one word.
+  // kubectl completes plugins by its own mechanism; these scripts complete a single word.
   const word = context.terminal.program.replace(' ', '-');
   return new Command('completion')
     .description('Print a completion script; names of datasets, jobs and nodes are asked of the agent.')
@@ -30,15 +30,15 @@ export function completionCommand(context: CommandContext, program: () => Comman
     );
 }
 
-/** `hearth __complete`, for the scripts: names, one a line. Silent when no agent answers. */
+/** `hearth __complete`, called by the scripts: prints names, one a line, and nothing when no agent answers. */
 export function completeCommand(context: CommandContext): Command {
   return new Command('__complete').addArgument(new Argument('<subject>').choices([...dynamicSubjects])).action(
     act(context, async (session: Session, _options: object, subject: DynamicSubject) => {
       const { terminal, socket } = session;
       const hurried = new Session(terminal, { socket, timeout: completionSeconds });
-      // Words on a command line that is being written: an error message would only disturb it.
+      // An error message would disturb the command line that the user is typing.
       const names = await namesOf(hurried, subject).catch(() => []);
-      // Names with blanks cannot be offered as one word by all shells.
+      // Not every shell can offer names with blanks as one word.
       session.print(...names.filter((name) => /^\S+$/.test(name)));
       return undefined;
     }),

@@ -9,7 +9,6 @@ import { act, type CommandContext, collectWhole, examples, type Session } from '
 import { readSource, type SourceOptions } from '../source_options.ts';
 import { datasetView, mirrorTexts, residencyText, sourceText } from '../view.ts';
 
-/** `hearth dataset add|ls|show|rm`. */
 export function datasetCommand(context: CommandContext): Command {
   return new Command('dataset')
     .description('Add, list and remove datasets: named origins whose bytes are cached.')
@@ -116,7 +115,7 @@ async function addDataset(session: Session, name: string, source: Source, option
   for (const warning of dataset.warnings) session.note(`Warning: ${printable(warning)}`);
 }
 
-/** Agents of a release before mirrors drop what they do not know. */
+/** Agents older than mirrors silently ignore the field. */
 function refuseLostMirrors(asked: Source, { name, source }: Dataset): void {
   if ((asked.mirrors?.sources ?? []).length === (source?.mirrors?.sources ?? []).length) return;
   throw new HearthError(
@@ -141,7 +140,7 @@ function listCommand(context: CommandContext): Command {
     );
 }
 
-/** The table that `dataset ls` and `status` show. */
+/** The table of `dataset ls` and `status`. */
 export async function printDatasets(session: Session, datasets: Dataset[]): Promise<void> {
   const rows = await Promise.all(datasets.map(async (dataset) => ({ dataset, source: await sourceText(dataset) })));
   session.printTable(

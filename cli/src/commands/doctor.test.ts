@@ -13,7 +13,7 @@ describe('hearth doctor', () => {
   let directory: string;
   let environment: Record<string, string>;
 
-  /** A hearth-probe that says its words and then runs `script`. */
+  /** A hearth-probe that records its arguments and then runs `script`. */
   const fakeProbe = async (script: string) => {
     const path = join(directory, 'probe');
     await writeFile(path, `#!/bin/sh\necho "$@" > ${directory}/words\n${script}\n`);

@@ -20,21 +20,21 @@ const minNodeMajor = 24;
 const statusWidth = 'degraded'.length;
 const minTextWidth = 20;
 
-/** Without these nothing works; all else only makes it slower or leaves a feature out. */
+/** Hearth cannot work without these; other missing features only slow reads down or disable an option. */
 const needed = (name: string) => ['kernel', 'node', 'probes'].includes(name) || name.startsWith('disk ');
 
-/** Rows of `hearth doctor gpu`, and the one that stands for the probes when their program is not there. */
+/** Rows of `hearth doctor gpu`, and the row that reports a missing hearth-probe. */
 const aboutGpus = (name: string) =>
   ['gpu', 'cuda', 'nvidia-fs', 'cufile', 'gpu path', 'probes'].includes(name) || name.startsWith('gpu path ');
 
-/** Rows of `hearth doctor rdma`: the limits have that of locked memory, and packets are as large as an interface's MTU. */
+/** Rows of `hearth doctor rdma`. The row `limits` includes locked memory; an interface's MTU bounds the packets. */
 const aboutRdma = (name: string) =>
   ['rdma', 'agent rdma', 'device files', 'peer memory', 'verbs', 'limits', 'probes'].includes(name) ||
   /^(rdma|gid|packets|route|near|nic) /.test(name);
 
 const topics: Record<string, (name: string) => boolean> = { gpu: aboutGpus, rdma: aboutRdma };
 
-/** `hearth doctor`: what this machine offers, with the agent up or down. */
+/** `hearth doctor`: examines this machine, with or without a running agent. */
 export function doctorCommand(context: CommandContext): Command {
   return new Command('doctor')
     .description(
@@ -94,7 +94,7 @@ async function run(session: Session, options: Options, topic?: string): Promise<
   }
 }
 
-/** Paths of `PATH=BUDGET,...`, as the agent reads the variable. */
+/** Paths of `PATH=BUDGET,...`, parsed as the agent parses the variable. */
 function configuredDirectories(environment: Record<string, string | undefined>): string[] {
   const texts = (environment.HEARTH_CACHE_DIRECTORIES ?? '').split(',').map((text) => text.trim());
   return texts.filter((text) => text !== '').map((text) => text.replace(/=[^=]*$/, ''));
@@ -110,7 +110,7 @@ function nodeProbe(version: string): Probe {
   };
 }
 
-/** Rows about the agent of this node, and the RDMA ports of others that it knows. */
+/** Rows about this node's agent, and the RDMA ports of other agents that it knows. */
 async function askAgent(session: Session, topic?: string): Promise<{ probes: Probe[]; rdmaPeers: string[] }> {
   try {
     const status = await session.withAgent((agent) => agent.call('getStatus', {}));
@@ -125,7 +125,7 @@ async function askAgent(session: Session, topic?: string): Promise<{ probes: Pro
             advice: 'Look at its log.',
           }
         : { name: 'agent', status: 'ok', detail, advice: '' };
-    // RDMA that nobody asked for is no lack of the machine.
+    // RDMA that nobody configured is not missing.
     const isOfRdma = own !== undefined && (own.rdma !== undefined || topic === 'rdma');
     const ofRdma = isOfRdma ? [agentRdmaProbe(own)] : [];
     return { probes: [agent, ...arenaProbes(own), ...ofRdma], rdmaPeers: peerAddresses(status.nodes, status.node) };
@@ -137,7 +137,7 @@ async function askAgent(session: Session, topic?: string): Promise<{ probes: Pro
   }
 }
 
-/** The agent's own memory for chunks, which the row `arena pages` says nothing of. */
+/** Memory of the agent's arena, which the row `arena pages` does not cover. */
 function arenaProbes(own: NodeStatus | undefined): Probe[] {
   const arena = own?.capabilities.find(({ name }) => name === 'arena');
   if (arena === undefined) return [];
@@ -147,7 +147,7 @@ function arenaProbes(own: NodeStatus | undefined): Probe[] {
   return [{ name: 'agent memory', status: arena.ready ? 'ok' : 'degraded', detail: arena.reason, advice }];
 }
 
-/** Name, status and detail, and the advice below the detail. */
+/** Name, status and detail, with the advice below the detail. */
 function probeLines(probe: Probe, all: Probe[], session: Session): string[] {
   const { colour, columns } = session.terminal;
   const nameWidth = Math.max(...all.map((other) => displayWidth(other.name)));

@@ -4,7 +4,7 @@ import { formatCount } from '../format/quantity.ts';
 
 const name = 'agent rdma';
 
-/** This agent's use of RDMA, and why it is not more. */
+/** This agent's use of RDMA, and the reason when reads use TCP. */
 export function agentRdmaProbe({ rdma }: NodeStatus): Probe {
   if (rdma === undefined) {
     return {
@@ -33,7 +33,9 @@ function portsOf({ ports }: RdmaStatus): string {
     .join(', ');
 }
 
-/** Addresses of the ports of the other nodes that a route can lead to: a subnet manager makes the paths of InfiniBand. */
+/**
+ * Routable addresses of other nodes' ports; InfiniBand ports are left out, because a subnet manager makes their paths.
+ */
 export function peerAddresses(nodes: readonly NodeStatus[], self: string): string[] {
   const ports = nodes.flatMap(({ node, rdma }) => (node === self ? [] : (rdma?.ports ?? [])));
   return [...new Set(ports.filter(({ used, link }) => used && link !== 'InfiniBand').map(({ gid }) => gid))];

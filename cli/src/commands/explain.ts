@@ -7,7 +7,10 @@ interface Options {
   context?: string;
 }
 
-/** `hearth explain KIND/NAME`: where a pod's bytes are, what it waits for. Asks Kubernetes, as its user, and no agent. */
+/**
+ * `hearth explain KIND/NAME`: locates a pod's bytes and explains its wait. Asks Kubernetes with the user's rights, and
+ * no agent.
+ */
 export function explainCommand(context: ActionContext): Command {
   return new Command('explain')
     .description(
@@ -24,7 +27,7 @@ export function explainCommand(context: ActionContext): Command {
 }
 
 async function run(output: Output, options: Options, text: string): Promise<undefined> {
-  // The client of Kubernetes loads slowly, and no other command needs it.
+  // Loads the Kubernetes client lazily, because loading is slow and no other command needs it.
   const { parseTarget } = await import('../explain/target.ts');
   const target = parseTarget(text);
   const [{ connect }, { runExplain }] = await Promise.all([

@@ -266,7 +266,7 @@ describe('hearth warm and job', () => {
     void running.then(() => {
       ended = true;
     });
-    // It tries every half a second, and each try takes real time.
+    // The command retries every half second, and each attempt takes real time.
     for (; !ended; await elapse(1, 'a try takes real time')) await clock.advance(500);
     const outcome = await running;
     assert.ok(clock.now() > 30_000, 'so long it waits');

@@ -9,7 +9,6 @@ import { formatBytes, formatPercent, formatRate, formatSeconds, fractionOf } fro
 import { act, type CommandContext, examples, type Session } from '../session.ts';
 import { unlimitedColumns } from '../terminal.ts';
 
-/** `hearth job ls|show|watch|cancel`. */
 export function jobCommand(context: CommandContext): Command {
   return new Command('job')
     .description('See, follow and cancel warm jobs.')
@@ -37,7 +36,7 @@ export function jobCommand(context: CommandContext): Command {
     );
 }
 
-/** `hearth jobs`, the short form of `hearth job ls`. */
+/** `hearth jobs`, short for `hearth job ls`. */
 export function jobsCommand(context: CommandContext): Command {
   return listCommand(context, 'jobs');
 }
@@ -77,7 +76,7 @@ function listCommand(context: CommandContext, name: string): Command {
     );
 }
 
-/** The table that `jobs` and `status` show. */
+/** The table of `jobs` and `status`. */
 export function printJobs(session: Session, jobs: WarmJob[]): void {
   session.printTable(
     [
@@ -102,7 +101,7 @@ export function printJobs(session: Session, jobs: WarmJob[]): void {
   );
 }
 
-/** How much while it is not all of it, then since when. */
+/** The size in memory while incomplete, then the time since completion. */
 function inMemory(job: WarmJob): string {
   const time = timeInMemory(job);
   if (time !== '' || job.bytesInMemory <= job.bytesReady) return time;

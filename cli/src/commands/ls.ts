@@ -4,7 +4,7 @@ import { printable } from '../format/paint.ts';
 import { formatBytes, formatPercent, fractionOf } from '../format/quantity.ts';
 import { act, type CommandContext, examples, type Session } from '../session.ts';
 
-/** Rows that are aligned together; a dataset may have millions. */
+/** Rows aligned together; a dataset may have millions of rows. */
 const pageRows = 1000;
 
 interface Options {
@@ -12,7 +12,6 @@ interface Options {
   long?: boolean;
 }
 
-/** `hearth ls`: entries of a dataset. */
 export function lsCommand(context: CommandContext): Command {
   return new Command('ls')
     .description('List the files of a dataset.')

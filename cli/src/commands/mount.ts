@@ -5,7 +5,6 @@ import { printable } from '../format/paint.ts';
 import { formatBytes } from '../format/quantity.ts';
 import { act, type CommandContext, examples, type Session } from '../session.ts';
 
-/** `hearth mount`. */
 export function mountCommand(context: CommandContext): Command {
   return new Command('mount')
     .description('Mount a dataset on this node, read-only.')
@@ -38,7 +37,6 @@ export function mountCommand(context: CommandContext): Command {
     );
 }
 
-/** `hearth umount`. */
 export function umountCommand(context: CommandContext): Command {
   return new Command('umount')
     .alias('unmount')
@@ -56,7 +54,6 @@ export function umountCommand(context: CommandContext): Command {
     );
 }
 
-/** `hearth mounts`. */
 export function mountsCommand(context: CommandContext): Command {
   return new Command('mounts')
     .description('List the mounts of this node with their data paths.')
@@ -72,7 +69,7 @@ export function mountsCommand(context: CommandContext): Command {
     );
 }
 
-/** The table that `mounts` and `status` show. */
+/** The table of `mounts` and `status`. */
 export function printMounts(session: Session, mounts: MountRecord[]): void {
   session.printTable(
     [

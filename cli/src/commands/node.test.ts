@@ -16,7 +16,7 @@ const file = (path: string, changes: Partial<Entry> = {}) =>
     ...changes,
   });
 
-/** The commands that are one call and its rows. */
+/** Commands that print the rows of a single call. */
 describe('hearth commands', () => {
   let agent: FakeAgent;
   const hearth = (words: string[], options = {}) => runCommand(['--socket', agent.socket, ...words], options);

@@ -12,7 +12,6 @@ interface Options {
 
 const defaultOwner = 'user';
 
-/** `hearth evict`. */
 export function evictCommand(context: CommandContext): Command {
   return placement('evict', 'Drop the bytes of a dataset from caches. Files in use or pinned stay.')
     .addHelpText('after', examples(context, 'evict llama', 'evict llama "*.bin" --node gpu-1'))
@@ -43,7 +42,6 @@ export function evictCommand(context: CommandContext): Command {
     );
 }
 
-/** `hearth pin`. */
 export function pinCommand(context: CommandContext): Command {
   return placement('pin', 'Keep the files of a dataset in caches: they are not evicted while pinned.')
     .option('--owner <name>', `who pins; a file is pinned while any owner pins it (default: ${defaultOwner})`)
@@ -51,7 +49,6 @@ export function pinCommand(context: CommandContext): Command {
     .action(act(context, pinAction('pin')));
 }
 
-/** `hearth unpin`. */
 export function unpinCommand(context: CommandContext): Command {
   return placement('unpin', 'Allow the files of a dataset to be evicted again.')
     .option('--owner <name>', `whose pins (default: ${defaultOwner}; those of jobs are job:NAME)`)

@@ -16,7 +16,7 @@ import { rdmaLines } from './status_rdma.ts';
 const barWidth = 12;
 const defaultWatchSeconds = 2;
 
-/** `hearth status`: nodes, datasets, jobs and mounts, once or again and again. */
+/** `hearth status`: nodes, datasets, jobs and mounts, once or periodically. */
 export function statusCommand(context: CommandContext): Command {
   return new Command('status')
     .description('Show nodes with their capacity, datasets, warm jobs, and the mounts of this node.')
@@ -37,7 +37,7 @@ async function show(session: Session): Promise<void> {
   else await printStatus(session, status);
 }
 
-/** Until it is interrupted, which is how it is meant to end. An agent that goes away is waited for. */
+/** Runs until interrupted, which is a success. Waits for an agent that goes away. */
 async function watch(session: Session, seconds: number): Promise<void> {
   const { interrupt, clock } = session.terminal;
   const region = new LiveRegion(session.terminal);
@@ -141,7 +141,7 @@ function printNodes(session: Session, nodes: NodeStatus[]): void {
   );
 }
 
-/** Holders outlive upgrades of their agents; nothing to print while all are of the release of their agents. */
+/** Mount holders outlive upgrades of their agents. Prints nothing while every holder has its agent's release. */
 function printHolders(session: Session, nodes: NodeStatus[]): void {
   const holders = nodes.flatMap(({ node, capabilities }) =>
     capabilities.filter(({ name }) => name === 'holder').map(({ ready, reason }) => ({ node, ready, reason })),

@@ -1,7 +1,7 @@
 import type { NodeStatus, RdmaStatus } from '@hearth/common/generated/hearth/v1/control.ts';
 import { formatBytes, formatCount } from '../format/quantity.ts';
 
-/** How nodes read from each other over RDMA, a line each; none where it is off. */
+/** One line a node about its RDMA reads; none where RDMA is off. */
 export function rdmaLines(nodes: readonly NodeStatus[]): string[] {
   const lines = nodes.flatMap(({ node, rdma }) =>
     rdma === undefined ? [] : [`  ${node}: ${rdma.reason === '' ? inUse(rdma) : `not used: ${rdma.reason}`}`],

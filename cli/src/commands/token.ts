@@ -9,10 +9,10 @@ interface Options {
   right: ('read' | 'advise')[];
 }
 
-/** Every holder of a token may use it, so it should not outlive its purpose by much. */
+/** Anyone with the token may use it, so a token should not outlive its purpose by much. */
 const longestLifeMs = 30 * 24 * 60 * 60 * 1000;
 
-/** `hearth token`: a capability for clients of libgd2fs, made where the cluster secret is. */
+/** `hearth token`: creates a capability for clients of libgd2fs on a machine that has the cluster secret. */
 export function tokenCommand(context: CommandContext): Command {
   return new Command('token')
     .description(

@@ -21,7 +21,6 @@ interface Totals {
   localBytes: bigint;
 }
 
-/** `hearth verify`. */
 export function verifyCommand(context: CommandContext): Command {
   return new Command('verify')
     .description('Read every file of a dataset through this node and compare. Not 0 when a file does not match.')
@@ -75,7 +74,7 @@ function add(totals: Totals, file: VerifiedFile): void {
   totals.localBytes += file.localBytes;
 }
 
-/** Where bytes came from, without the sources that gave none. */
+/** Sources of the bytes, without sources that supplied none. */
 function sourcesText(bytes: Pick<Totals, 'originBytes' | 'peerBytes' | 'localBytes'>): string {
   const parts: [string, bigint][] = [
     ['origin', bytes.originBytes],
@@ -94,7 +93,7 @@ function totalsText(totals: Totals): string {
   return `${formatCount(totals.files, 'file')}, ${formatBytes(totals.bytes)}: ${match}${sources === '' ? '' : ` (${sources})`}`;
 }
 
-/** Columns of fixed width, because lines are written as files are verified. */
+/** Fixed column widths, because each line is written as soon as its file is verified. */
 function fileLine(session: Session, file: VerifiedFile): string {
   const state = paint((file.ok ? 'ok' : 'BAD').padEnd(3), file.ok ? 'good' : 'bad', session.terminal.colour);
   const words = [

@@ -2,13 +2,12 @@ import { readFileSync } from 'node:fs';
 import { Command } from 'commander';
 import { act, type CommandContext, examples, type Session } from '../session.ts';
 
-/** Of this program, from its package. */
+/** Version of this program, from its package.json. */
 export function ownVersion(): string {
   const text = readFileSync(new URL('../../package.json', import.meta.url), 'utf8');
   return (JSON.parse(text) as { version: string }).version;
 }
 
-/** `hearth version`. */
 export function versionCommand(context: CommandContext): Command {
   return new Command('version')
     .description('Show the versions of this program and of Node.js.')

@@ -20,7 +20,7 @@ interface Options {
   detach?: boolean;
 }
 
-/** `hearth warm`: fetches a dataset onto nodes and shows how far it is. */
+/** `hearth warm`: fetches a dataset onto nodes and shows progress. */
 export function warmCommand(context: CommandContext): Command {
   return new Command('warm')
     .description(
@@ -87,7 +87,7 @@ async function run(session: Session, options: Options, dataset: string, paths: s
       readyWhen: options.readyWhen,
     });
     const memory = options.readyWhen === 'memory';
-    // The agent is of a release before there was the choice.
+    // The agent is older than --ready-when.
     if (memory && job.readyWhen === '') session.note(storedOnly);
     if (options.detach !== true) return await followJob(session, agent, job.name, memory ? 'ready' : 'ended');
     if (session.json) session.printJson(job);

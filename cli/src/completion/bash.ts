@@ -1,8 +1,8 @@
 import { type Candidates, type CompletionCommand, identifier, quoted } from './model.ts';
 
 /**
- * A bash script that completes `program` (one word: what the user types). It walks the words to find the
- * command and the argument that is being written, and asks the agent only for dynamic names.
+ * A bash script that completes `program` (one word, as typed). The script walks the words to find the command and the
+ * argument at the cursor, and asks the agent for dynamic names only.
  */
 export function bashScript(program: string, commands: CompletionCommand[]): string {
   const name = identifier(program);

@@ -31,7 +31,7 @@ describe('hearth completion', () => {
   });
   after(() => rm(directory, { recursive: true }));
 
-  /** The words that bash offers after these; the last one is being written. */
+  /** Bash's candidates for the last of these words. */
   const offered = async (...words: string[]) => {
     const environment = { ...process.env, PATH: `${directory}:${process.env.PATH}` };
     const { stdout } = await run('bash', [join(directory, 'driver'), 'hearth', ...words], {

@@ -1,6 +1,6 @@
 import { type Candidates, type CompletionCommand, identifier, quoted } from './model.ts';
 
-/** A fish script: one `complete` line for each option, argument and subcommand, under its condition. */
+/** A fish script: one conditional `complete` line for each option, argument and subcommand. */
 export function fishScript(program: string, commands: CompletionCommand[]): string {
   const name = identifier(program);
   const paths = commands.filter((command) => command.path.length > 0).map((command) => command.path.join(' '));
@@ -68,7 +68,7 @@ function commandLines(program: string, name: string, command: CompletionCommand)
   );
   for (const option of command.options) {
     const flags = option.names.map((flag) => (flag.startsWith('--') ? `-l ${flag.slice(2)}` : `-s ${flag.slice(1)}`));
-    // -x is an argument and no files, -r an argument.
+    // -x: takes an argument and no file names; -r: takes an argument.
     const needs = option.value?.kind === 'files' ? ' -r' : ' -x';
     const value = option.value === undefined ? '' : (option.optionalValue ? '' : needs) + source(option.value);
     lines.push(`${here} ${flags.join(' ')} -d ${fishQuoted(option.description)}${value}`);

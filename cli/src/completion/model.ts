@@ -1,12 +1,12 @@
 import type { Argument, Command, Option } from 'commander';
 import { firstLine } from '../format/wrap.ts';
 
-/** The candidates for one place of the command line. */
+/** Candidates for one position of the command line. */
 export type Candidates =
   | { kind: 'none' }
   | { kind: 'files' }
   | { kind: 'choices'; values: readonly string[] }
-  /** Asked of the agent at the time of completion. */
+  /** The agent supplies the names at completion time. */
   | { kind: 'dynamic'; subject: DynamicSubject };
 
 export const dynamicSubjects = ['datasets', 'jobs', 'nodes', 'mounts'] as const;
@@ -18,7 +18,7 @@ export interface CompletionOption {
   description: string;
   /** Absent for switches. */
   value?: Candidates;
-  /** The value may be left out. */
+  /** True when the value is optional. */
   optionalValue: boolean;
 }
 
@@ -29,11 +29,11 @@ export interface CompletionCommand {
   subcommands: { name: string; description: string }[];
   options: CompletionOption[];
   arguments: Candidates[];
-  /** The last argument may be repeated. */
+  /** True when the last argument may be repeated. */
   variadic: boolean;
 }
 
-/** Every visible command of the tree, with the options that it takes from those above it. */
+/** Every visible command of the tree, with its own and inherited options. */
 export function completionModel(program: Command): CompletionCommand[] {
   const found: CompletionCommand[] = [];
   const visit = (command: Command, path: string[], inherited: Option[]): void => {
@@ -90,12 +90,12 @@ function argumentCandidates(argument: Argument): Candidates {
   }
 }
 
-/** The name of the completion function and file: letters, digits and underscores. */
+/** Name of the completion function and file: letters, digits and underscores. */
 export function identifier(program: string): string {
   return program.replace(/[^A-Za-z0-9]/g, '_');
 }
 
-/** In single quotes, as every shell of ours reads it. */
+/** Single-quoted, which bash, zsh and fish all read alike. */
 export function quoted(text: string): string {
   return `'${text.replaceAll("'", "'\\''")}'`;
 }

@@ -66,7 +66,7 @@ function continued(specs: string[]): string {
 }
 
 function optionSpecs(name: string, option: CompletionCommand['options'][number]): string[] {
-  // In a description of _arguments these end it.
+  // These characters would end a description of _arguments.
   const description = option.description.replace(/[[\]:\\]/g, (character) => `\\${character}`);
   const value =
     option.value === undefined ? '' : `${option.optionalValue ? '::' : ':'}value:${action(name, option.value)}`;

@@ -7,15 +7,15 @@ import type { KubeConfig } from '@kubernetes/client-node';
 
 const namespaceFile = '/var/run/secrets/kubernetes.io/serviceaccount/namespace';
 
-/** A cluster to ask, and the namespace of objects that are named without one. */
+/** A cluster, and the default namespace of objects. */
 export interface ConnectedCluster {
   api: KubernetesApi;
   namespace: string;
-  /** For what client-node does: programs in pods. */
+  /** For running programs in pods, which needs client-node. */
   kubeConfig: () => Promise<KubeConfig>;
 }
 
-/** The cluster that kubectl would ask, and the namespace that it would take. `InvalidArgument`: there is none. */
+/** The cluster and namespace that kubectl would use. Throws `InvalidArgument` when there is none. */
 export async function connect(
   options: { kubeconfig?: string; context?: string },
   environment: Record<string, string | undefined>,
@@ -27,12 +27,12 @@ export async function connect(
       kubeConfig: ofPod,
     };
   }
-  // The library that reads kubeconfigs takes longer to load than everything else that the command does.
+  // The kubeconfig library takes longer to load than the rest of the command.
   const { KubeConfig } = await import('@kubernetes/client-node');
   const config = new KubeConfig();
   try {
     const path = options.kubeconfig ?? environment.KUBECONFIG;
-    // Several files, joined by colons, are one configuration: only the default reading knows how.
+    // Only the default loading merges several files joined by colons.
     if (path?.includes(':') === false) config.loadFromFile(path);
     else config.loadFromDefault();
     if (options.context !== undefined) config.setCurrentContext(options.context);
@@ -66,7 +66,7 @@ async function ofPod(): Promise<KubeConfig> {
   return config;
 }
 
-/** In a pod with a service account, where nobody named another cluster. */
+/** True in a pod with a service account, unless the user named another cluster. */
 function isPod(
   { kubeconfig, context }: { kubeconfig?: string; context?: string },
   environment: Record<string, string | undefined>,
@@ -76,7 +76,7 @@ function isPod(
   return existsSync(namespaceFile) && !existsSync(join(environment.HOME ?? homedir(), '.kube/config'));
 }
 
-/** The client takes localhost when it finds nothing: whatever listens there is no cluster that anybody named. */
+/** client-node falls back to localhost, which is no cluster that anyone configured. */
 function isFallback(config: KubeConfig): boolean {
   const { name, server } = config.getCurrentCluster() ?? {};
   return name === 'cluster' && server === 'http://localhost:8080' && config.getCurrentUser()?.name === 'user';

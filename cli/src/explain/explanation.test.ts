@@ -15,7 +15,7 @@ const created = '2026-01-01T00:00:00Z';
 const signal = new AbortController().signal;
 const gib = 1024 ** 3;
 
-/** Objects of a team that waits for a model: one node of two has it half. */
+/** A team's pod waits for a model that one of two nodes holds half. */
 const objects: Record<string, object> = {
   'Pod team/web': {
     metadata: {

@@ -12,37 +12,37 @@ import {
 import { keyOf, type PodFacts } from './facts.ts';
 
 export type PodState =
-  /** Held back by our gate. */
+  /** Held by Hearth's scheduling gate. */
   | 'Gated'
-  /** Held back by gates of others alone. */
+  /** Held only by gates of other controllers. */
   | 'GatedByOthers'
-  /** The scheduler has not found a node yet. */
+  /** Not assigned to a node yet. */
   | 'Unscheduled'
-  /** Has a node and no running container yet. */
+  /** Assigned to a node, without a running container. */
   | 'Starting'
   | 'Running'
   | 'Ended';
 
-/** Why a pod is where it is with its bytes. Sizes are bytes, times seconds. */
+/** Explains the state of a pod and the location of its bytes. Sizes are bytes, times seconds. */
 export interface Explanation {
   namespace: string;
   pod: string;
   state: PodState;
   node: string | undefined;
   ageSeconds: number;
-  /** The event that the pod waits for, a sentence; empty: Hearth knows of none. */
+  /** The event that the pod waits for, as a sentence; empty: none known to Hearth. */
   waitsFor: string;
-  /** When its gate should open, estimated; undefined: unknown, or it has none. */
+  /** Estimated time until the gate opens; undefined: unknown, or no gate. */
   startsInSeconds: number | undefined;
-  /** When its gate opens at the latest. */
+  /** Time until the gate opens at the latest. */
   opensInSeconds: number | undefined;
   datasets: ExplainedDataset[];
   nodes: ExplainedNode[];
   plan: ExplainedPlan | undefined;
   events: { reason: string; message: string; ageSeconds: number }[];
-  /** Next steps for a person. */
+  /** Next steps for the user. */
   advice: string[];
-  /** Facts that could not be read. */
+  /** Facts that the user may not read. */
   unseen: string[];
 }
 
@@ -50,7 +50,7 @@ export interface ExplainedDataset {
   dataset: string;
   volumes: string[];
   ready: boolean;
-  /** Why it is not Ready. */
+  /** Reason why the Dataset is not Ready. */
   message: string;
   revision: string;
   bytes: number;
@@ -59,20 +59,20 @@ export interface ExplainedDataset {
 
 export interface ExplainedNode {
   node: string;
-  /** The pod is there, or its plan has chosen it. */
+  /** `pod`: the pod runs there; `planned`: the pod's plan has chosen the node. */
   role: 'pod' | 'planned' | '';
   residentBytes: number;
-  /** As far as its plan says: stored bytes and those in memory on their way; undefined: the node is in no plan. */
+  /** Bytes stored or in memory on their way to disk, from the plan; undefined: the node is in no plan. */
   bytesInMemory: number | undefined;
-  /** When its plan's bytes were all in memory, and all stored, RFC 3339; undefined: not yet, or not known. */
+  /** Times at which all bytes of the plan were in memory, and stored, RFC 3339; undefined: not yet, or unknown. */
   inMemoryAt: string | undefined;
   storedAt: string | undefined;
-  /** The same in seconds since they were asked for. */
+  /** Seconds between the request and these times. */
   secondsToMemory: number | undefined;
   secondsToStored: number | undefined;
   missingBytes: number;
   percent: number;
-  /** How the pod reads there if it starts now. */
+  /** Data path of the pod if it starts now. */
   dataPath: 'view' | 'fuse' | 'none';
   message: string;
 }
@@ -84,15 +84,15 @@ export interface ExplainedPlan {
   bytesReady: number;
   bytesInMemory: number;
   bytesTotal: number;
-  /** Which of the two its pods wait for. */
+  /** The stage that the pods wait for. */
   readyWhen: ReadyWhen;
   bytesPerSecond: number;
   secondsLeft: number | undefined;
-  /** Why these nodes. */
+  /** Reason for the choice of nodes. */
   reason: string;
 }
 
-/** Above this many files a revision is not linked as a tree. */
+/** Revisions with more files are not linked as a tree. */
 const maxViewFiles = 100_000;
 const maxEvents = 6;
 
@@ -121,12 +121,12 @@ export function explain(facts: PodFacts, now: number): Explanation {
   };
 }
 
-/** The estimate is about what is stored: of pods that go before that it says nothing. */
+/** The estimate covers storing; it says nothing about pods that start earlier. */
 function secondsLeft(preload: CachePreload | undefined): number | undefined {
   return readyWhenOf(preload) === 'Memory' ? undefined : preload?.status?.secondsLeft;
 }
 
-/** An object of the release before does not say it. */
+/** Objects of the previous release lack the field. */
 function readyWhenOf(preload: CachePreload | undefined): ReadyWhen {
   return preload?.spec.placement.gatedPods?.gate.readyWhen ?? 'Stored';
 }
@@ -187,7 +187,7 @@ function explainDatasets({ volumes, datasets }: PodFacts): ExplainedDataset[] {
   });
 }
 
-/** The pod's node, the nodes of its plan, and those that hold bytes of its Datasets: most bytes first. */
+/** The pod's node, its planned nodes, and nodes that hold bytes of its Datasets; most bytes first. */
 function explainNodes({ pod, datasets, preload, nodeCache, withoutAgent }: PodFacts): ExplainedNode[] {
   const used = [...datasets.values()];
   const wanted = used.reduce((sum, { status }) => sum + (status?.bytes ?? 0), 0);

@@ -14,36 +14,39 @@ import {
 import { type CachePreload, type Dataset, type NodeCache, preloadAnnotation } from '@hearth/common/resources';
 import { PermittedReads } from './permitted_reads.ts';
 
-/** A volume of the pod that leads to a Dataset, or may do so once its claim is there. */
+/** A volume of the pod that leads to a Dataset, or may do so once its claim exists. */
 export interface VolumeFacts {
   volume: string;
-  /** Undefined: through no claim. */
+  /** Undefined: no claim involved. */
   claim: string | undefined;
-  /** Undefined: the claim is not there yet, or what it is bound to may not be read. */
+  /** Undefined: the claim does not exist yet, or the user may not read its volume. */
   dataset: DatasetName | undefined;
-  /** Why `dataset` is not known. */
+  /** Reason why `dataset` is unknown. */
   unknown: string;
 }
 
-/** The facts in Kubernetes about a pod and everything that it reads through Hearth. */
+/** Everything in Kubernetes about a pod and its Hearth volumes. */
 export interface PodFacts {
   pod: Pod;
   volumes: VolumeFacts[];
-  /** By 'namespace/name'; absent: there is none of that name. */
+  /** By 'namespace/name'; Datasets that do not exist are absent. */
   datasets: Map<string, Dataset>;
-  /** The plan for the pod. */
+  /** The pod's plan. */
   preload: CachePreload | undefined;
-  /** Of the pod's node; undefined: there is none, or it may not be read. */
+  /** NodeCache of the pod's node; undefined: none exists, or the user may not read it. */
   nodeCache: NodeCache | undefined;
-  /** The pod has a node on which there is no NodeCache: no StorageCluster has an agent there. */
+  /** The pod's node has no NodeCache: no StorageCluster runs an agent there. */
   withoutAgent: boolean;
-  /** Of the pod, oldest first. */
+  /** Events of the pod, oldest first. */
   events: CoreEvent[];
-  /** Objects that the reader may not see, as sentences: the command shows the rest. */
+  /** Sentences about objects that the user may not read; the command shows the rest. */
   unseen: string[];
 }
 
-/** Reads as the user of the kubeconfig, in at most three rounds. `NotFound`: there is no such pod. */
+/**
+ * Reads with the rights of the kubeconfig's user, in at most three rounds. Throws `NotFound` when the pod does not
+ * exist.
+ */
 export async function podFacts(
   api: Pick<KubernetesClient, 'get' | 'list'>,
   namespace: string,
@@ -78,7 +81,7 @@ export function keyOf({ namespace, name }: DatasetName): string {
   return `${namespace}/${name}`;
 }
 
-/** Reads what it may, and remembers what it may not. */
+/** Reads permitted objects and collects the forbidden ones. */
 class Reader {
   readonly permitted = new PermittedReads();
   readonly #api: Pick<KubernetesClient, 'get' | 'list'>;
@@ -89,7 +92,7 @@ class Reader {
     this.#signal = signal;
   }
 
-  /** Undefined: there is none, or it may not be read. */
+  /** Undefined: the object does not exist, or the user may not read it. */
   async get<T extends KubernetesObject>(type: ResourceType<T>, name: string, namespace?: string) {
     return await this.permitted.read(type.plural, () => this.#api.get(type, name, namespace, this.#signal));
   }
@@ -101,7 +104,7 @@ class Reader {
       const claim = await this.get(kinds.PersistentVolumeClaim, one.claim, namespace);
       if (claim === undefined) {
         const dataset = one.kind === 'template' ? one.dataset : undefined;
-        // A claim that is made with the pod, for another driver: not of our business.
+        // The pod's template creates this claim for another driver.
         if (one.kind === 'template' && dataset === undefined) return [];
         const unknown = dataset === undefined ? `there is no claim ${one.claim} yet` : '';
         return [{ volume, claim: one.claim, dataset, unknown }];

@@ -1,12 +1,11 @@
 import { HearthError } from '@hearth/common';
 
-/** Reads what the user may read, and remembers what the user may not. */
+/** Reads permitted objects and collects sentences about forbidden ones. */
 export class PermittedReads {
-  /** Sentences about what could not be read, for people. */
   readonly unseen = new Set<string>();
   readonly #forbidden = new Set<string>();
 
-  /** `what`: plural of the kind. Undefined: the user has no right to read it. */
+  /** `what`: plural of the kind. Undefined: the user may not read it. */
   async read<T>(what: string, read: () => Promise<T>): Promise<T | undefined> {
     try {
       return await read();

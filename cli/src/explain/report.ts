@@ -16,7 +16,7 @@ const stateWords: Record<PodState, string> = {
   Ended: 'ended',
 };
 
-/** The explanation for people. `otherPods`: names of further pods of the object that was asked about. */
+/** Prints the explanation. `otherPods`: names of further pods of the requested object. */
 export function printExplanation(output: Output, explanation: Explanation & { otherPods: string[] }): void {
   const { namespace, pod, state, node, ageSeconds, plan } = explanation;
   const where = node === undefined ? '' : ` on ${node}`;
@@ -67,7 +67,7 @@ function planAmounts({ bytesReady, bytesInMemory, bytesTotal, readyWhen }: Expla
   return `${amounts}${memory}${readyWhen === 'Memory' ? '; its pods start when all are in memory' : ''}`;
 }
 
-/** As jobs have it, for the same words. */
+/** As an Arrival, to share the wording of jobs. */
 function arrivalOf(node: ExplainedNode, bytesInMemory: number): Arrival {
   const { residentBytes, missingBytes, inMemoryAt, storedAt, secondsToMemory, secondsToStored } = node;
   return {

@@ -6,7 +6,7 @@ import { podFacts } from './facts.ts';
 import { printExplanation } from './report.ts';
 import { choosePod, type Target } from './target.ts';
 
-/** Reads about the target as the user of the kubeconfig, and prints why its pod waits. */
+/** Reads with the rights of the kubeconfig's user, and prints why the target's pod waits. */
 export async function runExplain(
   output: Output,
   { api }: Pick<ConnectedCluster, 'api'>,

@@ -7,7 +7,7 @@ import { choosePod, parseTarget } from './target.ts';
 const signal = new AbortController().signal;
 const gate = { schedulingGates: [{ name: 'hearth.storage/preload' }] };
 
-/** A namespace with one Deployment and these pods; `asked` gets the selector of each list. */
+/** A namespace with one Deployment and these pods; `asked` collects the selector of each list. */
 function client(pods: object[], asked: string[] = []) {
   return {
     get: async (type: { kind: string }, name: string) =>

@@ -8,13 +8,13 @@ import {
 } from '@hearth/common/kubernetes';
 import { preloadGateName } from '@hearth/common/resources';
 
-/** Kinds whose pods a selector in their spec finds. */
+/** Kinds that select their pods by spec.selector. */
 const withSelector = new Map<string, ResourceType<Controller>>([
   ['deployment', kinds.Deployment as ResourceType<Controller>],
   ['statefulset', kinds.StatefulSet as ResourceType<Controller>],
 ]);
 
-/** Kinds that put their name into a label of their pods. */
+/** Kinds that put their name into a pod label. */
 const withLabel = new Map([
   ['job', 'batch.kubernetes.io/job-name'],
   ['leaderworkerset', 'leaderworkerset.sigs.k8s.io/name'],
@@ -33,21 +33,21 @@ interface Controller extends KubernetesObject {
   spec?: { selector?: { matchLabels?: Record<string, string> } };
 }
 
-/** The object whose pods a person asks about. */
+/** The object whose pods the user asks about. */
 export interface Target {
   kind: string;
   name: string;
 }
 
-/** A pod of a target, and the others. */
+/** The chosen pod of a target, and the other pods. */
 export interface ChosenPod {
   pod: string;
-  /** The pod itself, where it was read to choose it. */
+  /** The pod itself, if it was read to choose it. */
   listed?: Pod;
   others: string[];
 }
 
-/** Reads `KIND/NAME` or the name of a pod, with kubectl's plurals and short names. */
+/** Parses `KIND/NAME` or a pod's name; accepts kubectl's plurals and short names. */
 export function parseTarget(text: string): Target {
   const [given = '', name, ...rest] = text.includes('/') ? text.split('/') : ['pod', text];
   const singular = given.toLowerCase().replace(/s$/, '');
@@ -58,12 +58,12 @@ export function parseTarget(text: string): Target {
   throw new HearthError('InvalidArgument', `"${text}" is not one of ${kindsShown}`);
 }
 
-/** Controllers make the pods of an object that was applied a moment ago within this time, ms. */
+/** Time that controllers may take to create the first pod of a new object, ms. */
 const firstPodMs = 5_000;
 const pollMs = 250;
 
 /**
- * The pod of a target that has come least far, the youngest of several. `NotFound`: the target has no pod, for five
+ * The least advanced pod of a target; the youngest of several. Throws `NotFound` when the target has no pod for five
  * seconds.
  */
 export async function choosePod(
@@ -111,7 +111,7 @@ async function selectorOf(
   return labels.map(([key, value]) => `${key}=${value}`).join(',');
 }
 
-/** Held back, not scheduled, not running, running, ended. */
+/** Orders pods: gated, unscheduled, starting, running, ended. */
 function progressOf({ metadata, spec, status }: Pod): number {
   if (status?.phase === 'Succeeded' || status?.phase === 'Failed' || metadata?.deletionTimestamp) return 4;
   if (spec?.schedulingGates?.some(({ name }) => name === preloadGateName)) return 0;

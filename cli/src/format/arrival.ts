@@ -1,13 +1,13 @@
 import type { WarmJob, WarmJobNode } from '@hearth/common/generated/hearth/v1/control.ts';
 import { formatBytes, formatSpan } from './quantity.ts';
 
-/** How far bytes are on their way into memory, and from there onto disk: of a job, or of one node of it. */
+/** Progress of bytes into memory and then to disk, of a job or of one node. */
 export type Arrival = Pick<
   WarmJob & WarmJobNode,
   'bytesTotal' | 'bytesReady' | 'bytesInMemory' | 'inMemoryAt' | 'storedAt' | 'secondsToMemory' | 'secondsToStored'
 >;
 
-/** `after 3.2 s`; empty: not yet, or it is not known. */
+/** `after 3.2 s`; empty: not yet, or unknown. */
 export function timeInMemory({ inMemoryAt, secondsToMemory }: Arrival): string {
   return inMemoryAt === '' ? '' : `after ${formatSpan(secondsToMemory)}`;
 }
@@ -17,8 +17,8 @@ export function timeStored({ storedAt, secondsToStored }: Arrival): string {
 }
 
 /**
- * `4.0 GiB in memory, 2.0 GiB missing`, then `in memory after 3.2 s, 1.0 GiB not stored yet`, then `in memory after 3.2 s,
- * stored after 7.9 s`. Empty: there is nothing to say, as of an agent that does not report it. Pure.
+ * `4.0 GiB in memory, 2.0 GiB missing`, then `in memory after 3.2 s, 1.0 GiB not stored yet`, then `in memory after 3.2
+ * s, stored after 7.9 s`. Empty when the agent does not report arrival. Pure.
  */
 export function arrivalText(arrival: Arrival): string {
   const { bytesTotal, bytesReady, bytesInMemory, inMemoryAt, storedAt } = arrival;

@@ -1,6 +1,6 @@
 /**
- * JSON of what agents answer: 64-bit integers as integers (exact; readers must not take them for doubles
- * beyond 2^53), `undefined` left out.
+ * JSON with 64-bit integers as exact integers (readers must not parse them as doubles beyond 2^53), without undefined
+ * fields.
  */
 export function toJson(value: unknown): string {
   return JSON.stringify(value, (_key, item: unknown) => (typeof item === 'bigint' ? rawJson(item.toString()) : item));

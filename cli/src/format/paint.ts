@@ -14,12 +14,12 @@ export function paint(text: string, tone: Tone, colour: boolean): string {
   return colour && tone !== 'plain' && text !== '' ? `\x1b[${codes[tone]}m${text}\x1b[0m` : text;
 }
 
-/** Text of others (names, messages of agents) without control characters, which a terminal would obey. */
+/** Foreign text (names, messages of agents) without control characters, which a terminal would execute. */
 export function printable(text: string): string {
   return text.replace(/\p{Cc}/gu, '\uFFFD');
 }
 
-/** Tone of a state as agents write it. */
+/** Tone of a state reported by an agent. */
 export function toneOf(state: string): Tone {
   switch (state.toLowerCase()) {
     case 'ready':

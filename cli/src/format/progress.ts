@@ -6,7 +6,7 @@ import { cut, displayWidth } from './table.ts';
 
 export interface ProgressStyle {
   columns: number;
-  /** Most lines to draw; nodes beyond are summed up in one. */
+  /** Maximum number of lines; one line sums up the remaining nodes. */
   rows: number;
   colour: boolean;
   unicode: boolean;
@@ -16,7 +16,7 @@ const widestBar = 40;
 const minBar = 10;
 const eighths = ['', '▏', '▎', '▍', '▌', '▋', '▊', '▉'];
 
-/** `[####------]` or with eighths of a block; `width` counts the brackets. */
+/** `[####------]` or eighths of a block; `width` includes the brackets. */
 export function renderBar(fraction: number, width: number, unicode: boolean): string {
   const inner = Math.max(1, width - 2);
   const bounded = Math.min(1, Math.max(0, fraction));
@@ -30,7 +30,7 @@ export function renderBar(fraction: number, width: number, unicode: boolean): st
   return `[${text}${' '.repeat(inner - displayWidth(text))}]`;
 }
 
-/** A job as lines: its whole with bar, rate and time left, what is in memory, then one line a node. Pure. */
+/** Lines of a job: totals with bar, rate and time left, bytes in memory, then one line a node. Pure. */
 export function renderJob(job: WarmJob, style: ProgressStyle): string[] {
   const fraction = fractionOf(job.bytesReady, job.bytesTotal);
   const amounts = `${formatBytes(job.bytesReady)} of ${formatBytes(job.bytesTotal)}`;
@@ -92,7 +92,7 @@ function pad(text: string, width: number): string {
   return text + ' '.repeat(Math.max(0, width - displayWidth(text)));
 }
 
-/** One line for logs and pipes, where nothing can be redrawn. */
+/** One line for logs and pipes, which cannot be redrawn. */
 export function jobLine(job: WarmJob): string {
   const fraction = formatPercent(fractionOf(job.bytesReady, job.bytesTotal)).trim();
   const rate = job.bytesPerSecond > 0n ? `, ${formatRate(job.bytesPerSecond)}` : '';

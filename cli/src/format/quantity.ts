@@ -18,18 +18,18 @@ export function formatSeconds(seconds: bigint | number): string {
   return `${Math.floor(whole / 86_400)} d ${Math.floor(whole / 3600) % 24} h`;
 }
 
-/** `3.2 s`, and from a minute on as `formatSeconds`: how long something took. */
+/** A duration: `3.2 s`, and from a minute on like `formatSeconds`. */
 export function formatSpan(seconds: number): string {
   return seconds < 59.95 ? `${seconds.toFixed(1)} s` : formatSeconds(seconds);
 }
 
-/** Part of a whole as 0 to 1; the whole of nothing is complete. */
+/** Fraction from 0 to 1; a part of nothing is complete. */
 export function fractionOf(part: bigint, whole: bigint): number {
   if (whole <= 0n) return 1;
   return Math.min(1, Math.max(0, Number((part * 10_000n) / whole) / 10_000));
 }
 
-/** ` 42%`; 100% only when all is there. */
+/** ` 42%`; 100% only when complete. */
 export function formatPercent(fraction: number): string {
   return `${String(Math.floor(fraction * 100)).padStart(3)}%`;
 }

@@ -5,11 +5,11 @@ export interface Column<Row> {
   value: (row: Row) => string;
   align?: 'left' | 'right';
   tone?: (row: Row) => Tone;
-  /** May be cut with an ellipsis when the table is wider than the terminal; others never are. */
+  /** The table may cut this column with an ellipsis to fit the terminal. */
   flexible?: boolean;
   /** Left out when no row has a value. */
   omitEmpty?: boolean;
-  /** May be left out of a table that is wider than the terminal, higher numbers first; others never are. */
+  /** The table may drop this column to fit the terminal, higher numbers first. */
   dispensable?: number;
 }
 
@@ -21,7 +21,7 @@ export interface TableStyle {
 const gap = '  ';
 const minFlexible = 8;
 
-/** Aligned lines without line ends; the first is the heading. */
+/** Aligned lines without line ends; the first line is the heading. */
 export function renderTable<Row>(columns: Column<Row>[], rows: Row[], style: TableStyle): string[] {
   const measured = columns.map((column) => measure(column, rows));
   const shown = fit(
@@ -64,7 +64,7 @@ function measure<Row>(column: Column<Row>, rows: Row[]): Measured<Row> {
   return { column, cells, width };
 }
 
-/** Cuts flexible columns first, then leaves out dispensable ones; what is still too wide wraps. */
+/** Cuts flexible columns first, then drops dispensable ones; a table that is still too wide wraps. */
 function fit<Row>(columns: Measured<Row>[], limit: number): Measured<Row>[] {
   const over = () => columns.reduce((sum, one) => sum + one.width + gap.length, -gap.length) - limit;
   for (;;) {
@@ -83,7 +83,7 @@ function fit<Row>(columns: Measured<Row>[], limit: number): Measured<Row>[] {
   }
 }
 
-/** At most that many columns, the last one an ellipsis when something was cut. */
+/** Limits the text to this many columns, ending in an ellipsis when cut. */
 export function cut(text: string, width: number): string {
   if (displayWidth(text) <= width) return text;
   let kept = '';
@@ -97,7 +97,7 @@ export function cut(text: string, width: number): string {
   return `${kept}…`;
 }
 
-/** Columns on a terminal: East Asian wide characters and emoji take two, combining marks none. */
+/** Terminal columns: East Asian wide characters and emoji take two, combining marks none. */
 export function displayWidth(text: string): number {
   if (/^[\x20-\x7e]*$/.test(text)) return text.length;
   let width = 0;

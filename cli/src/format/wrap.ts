@@ -1,6 +1,6 @@
 import { displayWidth } from './table.ts';
 
-/** Lines of at most `width` columns, broken at blanks; a longer word stands alone and sticks out. */
+/** Lines of at most `width` columns, broken at blanks; a longer word gets an overlong line of its own. */
 export function wrap(text: string, width: number): string[] {
   const lines: string[] = [];
   let line = '';

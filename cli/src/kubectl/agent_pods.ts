@@ -6,16 +6,16 @@ import type { ClusterSession } from './cluster_session.ts';
 export const agentContainer = 'agent';
 const agentLabels = 'app.kubernetes.io/name=hearth,app.kubernetes.io/component=agent';
 
-/** A running pod of an agent. */
+/** A running agent pod. */
 export interface AgentPod {
   namespace: string;
   name: string;
   node: string;
-  /** An agent that is not ready still says why. */
+  /** An agent that is not ready still reports its reasons. */
   ready: boolean;
 }
 
-/** Running agents by node; of HEARTH_CLUSTER and HEARTH_NODE where they are set. `NotFound`: there are none. */
+/** Running agents by node, filtered by HEARTH_CLUSTER and HEARTH_NODE if set. Throws `NotFound` when none runs. */
 export async function agentPods(session: ClusterSession): Promise<AgentPod[]> {
   const { HEARTH_CLUSTER: cluster, HEARTH_NODE: node } = session.terminal.environment;
   const namespace = session.releaseNamespace;
@@ -39,7 +39,7 @@ export async function agentPods(session: ClusterSession): Promise<AgentPod[]> {
   return pods.sort((a, b) => (a.node < b.node ? -1 : 1));
 }
 
-/** The agent to ask: one that is ready, if any is. */
+/** An agent to ask, preferably a ready one. */
 export async function anAgent(session: ClusterSession): Promise<AgentPod> {
   const pods = await agentPods(session);
   return (pods.find(({ ready }) => ready) ?? pods[0]) as AgentPod;

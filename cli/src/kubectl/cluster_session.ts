@@ -9,11 +9,11 @@ export interface ClusterOptions extends OutputOptions {
   namespace?: string;
 }
 
-/** One run of one command against a cluster: its output, the cluster, and the namespaces that it is about. */
+/** One run of one command against a cluster: output, connection and namespaces. */
 export class ClusterSession extends Output {
-  /** Of -n; undefined: not given. */
+  /** Namespace given by -n. */
   readonly namespace: string | undefined;
-  /** Where the release is. */
+  /** Namespace of the Helm release. */
   readonly releaseNamespace: string;
   readonly #options: ClusterOptions;
   #cluster: Promise<ConnectedCluster> | undefined;
@@ -25,19 +25,19 @@ export class ClusterSession extends Output {
     this.#options = options;
   }
 
-  /** `InvalidArgument`: no kubeconfig names a cluster. */
+  /** Throws `InvalidArgument` when no kubeconfig names a cluster. */
   cluster(): Promise<ConnectedCluster> {
     this.#cluster ??= connect(this.#options, this.terminal.environment);
     return this.#cluster;
   }
 
-  /** Aborted by the user, and after the time that one answer may take. */
+  /** Aborts on the user's interrupt and after the timeout of one answer. */
   signal(): AbortSignal {
     return within(this.terminal.clock, this.timeoutMilliseconds, this.terminal.interrupt);
   }
 }
 
-/** The action of a command on a cluster. Its number, if any, is the exit code; errors are `HearthError`. */
+/** A command's action on a cluster. A number returned by it is the exit code; errors are `HearthError`. */
 export function actOnCluster<Options, Texts extends unknown[]>(
   context: ActionContext,
   run: (session: ClusterSession, options: Options, ...texts: Texts) => Promise<number | undefined>,

@@ -2,7 +2,7 @@ import { type Readable, Writable } from 'node:stream';
 import { HearthError } from '@hearth/common';
 import type { KubeConfig, V1Status } from '@kubernetes/client-node';
 
-/** A program in a container of a pod, with its words. */
+/** A program with arguments, in a container of a pod. */
 export interface PodProgram {
   namespace: string;
   pod: string;
@@ -13,13 +13,13 @@ export interface PodProgram {
 export interface PodStreams {
   stdin?: Readable;
   stdout: Writable;
-  /** Absent: the program has a terminal, whose output is `stdout`. */
+  /** Absent: the program runs on a terminal, and `stdout` receives all output. */
   stderr?: Writable;
 }
 
 /**
- * Runs a program by the API server (`pods/exec`) and gives its exit code. `PermissionDenied`: the user may not;
- * `Unavailable`: the connection ended before the program; `Cancelled`: `signal` was aborted.
+ * Runs a program through the API server (`pods/exec`) and returns its exit code. Throws `PermissionDenied` when the
+ * user lacks the right, `Unavailable` when the connection ends before the program, `Cancelled` when `signal` aborts.
  */
 export async function runInPod(
   config: KubeConfig,
@@ -60,7 +60,7 @@ export async function runInPod(
   }
 }
 
-/** Runs a program without input and gives what it wrote. */
+/** Runs a program without input and returns its output. */
 export async function outputInPod(config: KubeConfig, program: PodProgram, signal: AbortSignal) {
   const stdout = new Collected();
   const stderr = new Collected();
@@ -88,7 +88,7 @@ function exitCodeOf({ status, message, details }: V1Status): number {
   throw new HearthError('Unavailable', `the pod did not run the program: ${message ?? 'no reason was given'}`);
 }
 
-/** The library gives an event of its WebSocket, whose message has the status of HTTP. */
+/** client-node rejects with a WebSocket event whose message contains the HTTP status. */
 function refusal(thrown: unknown, pod: string): HearthError {
   const message = (thrown as { message?: string }).message ?? String(thrown);
   const status = /Unexpected server response: (\d+)/.exec(message)?.[1];

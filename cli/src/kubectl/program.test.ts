@@ -51,7 +51,7 @@ describe('kubectl hearth', () => {
       assert.match(out, /team\/llama +model +ready +8\.0 GiB +Wait/);
       const paths = server.requests.map((one) => one.replace(/^GET \/apis?\/|\?.*$/g, ''));
       assert.deepEqual(paths.slice(0, 2), ['apps/v1/namespaces/team/deployments/web', 'v1/namespaces/team/pods']);
-      // The list has the pod already. These three go out together, and the Dataset follows the claim.
+      // The list already contains the pod. These three requests run in parallel; the Dataset follows its claim.
       assert.deepEqual(paths.slice(2, 5).sort(), [
         'hearth.storage/v1alpha1/namespaces/team/cachepreloads/web-1',
         'v1/namespaces/team/events',

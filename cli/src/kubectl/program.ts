@@ -11,7 +11,7 @@ import { topCommand } from './commands/top.ts';
 import { uiCommand } from './commands/ui.ts';
 import { warmCommand } from './commands/warm.ts';
 
-/** Written into the bundle, which has no package beside it. */
+/** The bundler defines the version, since the bundle has no package.json. */
 declare const HEARTH_VERSION: string | undefined;
 
 export function kubectlProgram(context: ActionContext): Command {
@@ -47,7 +47,7 @@ function withClusterOptions(command: Command): Command {
   );
 }
 
-/** The program's options are taken after the command, too; help lists them once. */
+/** Accepts the program's options after a command, too; help lists them once. */
 function withHiddenOptions(command: Command): Command {
   const ownOptions = new Set(command.options);
   for (const option of withClusterOptions(command).options) {

@@ -1,4 +1,4 @@
-/** The part of tar-stream that is used; the package has no types. */
+/** The used part of tar-stream, which has no types. */
 declare module 'tar-stream' {
   interface Pack extends NodeJS.ReadableStream {
     entry(header: { name: string; mtime?: Date; mode?: number }, content: string): void;

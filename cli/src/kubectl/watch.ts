@@ -3,7 +3,7 @@ import { LiveRegion } from '../live_region.ts';
 import type { Output } from '../output.ts';
 import type { ClusterSession } from './cluster_session.ts';
 
-/** Prints what `look` gives again and again until the user ends it; on a terminal in place. */
+/** Prints the result of `look` periodically until the user interrupts; redraws in place on a terminal. */
 export async function watch<T>(
   session: ClusterSession,
   seconds: number,

@@ -4,7 +4,7 @@ import { agentContainer, anAgent } from '../agent_pods.ts';
 import { actOnCluster, type ClusterSession } from '../cluster_session.ts';
 import { runInPod } from '../pod_program.ts';
 
-/** Commands of `hearth` that an agent's pod runs as they are. */
+/** Commands of `hearth` that run unchanged in an agent's pod. */
 const known: Record<string, string> = {
   dataset: "Datasets as the agents know them (`hearth dataset`, in an agent's pod).",
   ls: 'List the files of a dataset.',
@@ -30,7 +30,7 @@ export function agentCommands(context: ActionContext): Command[] {
   );
 }
 
-/** `kubectl hearth exec WORDS...`: any command of `hearth`, `hearth status` among them. */
+/** `kubectl hearth exec WORDS...`: runs any command of `hearth`, such as `hearth status`. */
 export function execCommand(context: ActionContext): Command {
   const command = new Command('exec').description(
     "Run a command of `hearth` in an agent's pod.\n\n" +
@@ -65,7 +65,7 @@ async function inAgent(session: ClusterSession, words: string[]): Promise<number
   const { stdin } = process;
   if (!interactive || !stdin.isTTY)
     return await runInPod(await kubeConfig(), program, { stdout: out, stderr: err }, interrupt);
-  // Keys go to the program, Ctrl-C too.
+  // The remote program receives every key, including Ctrl-C.
   stdin.setRawMode(true);
   try {
     return await runInPod(await kubeConfig(), program, { stdin, stdout: out }, interrupt);

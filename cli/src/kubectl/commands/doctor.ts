@@ -7,7 +7,7 @@ import { type AgentPod, agentContainer, agentPods } from '../agent_pods.ts';
 import { actOnCluster, type ClusterSession } from '../cluster_session.ts';
 import { outputInPod } from '../pod_program.ts';
 
-/** A row as `hearth doctor --json` has it, and the node that it is about; '' is the cluster. */
+/** A row of `hearth doctor --json` and its node; '' is the cluster. */
 export interface Finding {
   node: string;
   name: string;
@@ -36,7 +36,7 @@ export function doctorCommand(context: ActionContext): Command {
     );
 }
 
-/** Checks of the cluster, then rows of every node. */
+/** Checks the cluster, then collects the rows of every node. */
 export async function examine(session: ClusterSession): Promise<{ findings: Finding[]; isBroken: boolean }> {
   const ofCluster = await clusterFindings(session);
   const pods = await agentPods(session).catch((thrown: unknown): AgentPod[] => {
@@ -91,7 +91,7 @@ async function listed<T>(list: Promise<{ items: T[] }>): Promise<T[]> {
   try {
     return (await list).items;
   } catch (thrown) {
-    // The cluster does not know the kind: nothing of it is there.
+    // The kind is not installed, so no objects exist.
     if (HearthError.from(thrown).code === 'NotFound') return [];
     throw thrown;
   }
@@ -138,7 +138,7 @@ function parseProbes(text: string): Omit<Finding, 'node'>[] | undefined {
   }
 }
 
-/** Findings that are the same on several nodes are one row. */
+/** Merges equal findings of several nodes into one row. */
 function print(session: ClusterSession, findings: Finding[], checked: number): void {
   const rows = new Map<string, { finding: Finding; nodes: string[] }>();
   for (const one of findings) {

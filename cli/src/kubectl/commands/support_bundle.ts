@@ -15,11 +15,11 @@ import { examine } from './doctor.ts';
 
 const logLines = 5_000;
 
-/** Kinds whose objects are collected: those of the release's namespace, and Hearth's own of all. Never Secrets. */
+/** Kinds to collect: from the release's namespace, and Hearth's own kinds from all namespaces. Never Secrets. */
 const ofRelease = [kinds.Pod, kinds.Deployment, kinds.DaemonSet, kinds.StatefulSet, kinds.CoreEvent] as const;
 const ofHearth = [kinds.StorageCluster, kinds.NodeCache, kinds.Dataset, kinds.CachePreload] as const;
 
-/** A file of the bundle, and how its text is got. */
+/** A file of the bundle, and the function that fetches its text. */
 interface Item {
   name: string;
   text: () => Promise<string>;
@@ -50,7 +50,7 @@ export function supportBundleCommand(context: ActionContext, version: string): C
     );
 }
 
-/** Gives sentences about what could not be got; the bundle has them, too, in `missing.txt`. */
+/** Returns sentences about missing files; the bundle lists them in `missing.txt`. */
 async function write(session: ClusterSession, version: string, path: string): Promise<string[]> {
   const archive = pack();
   const written = pipeline(archive, createGzip(), createWriteStream(path, { mode: 0o600 })).catch((thrown: Error) => {
@@ -99,7 +99,7 @@ function objectsItem(session: ClusterSession, type: ResourceType): Item {
   };
 }
 
-/** Values of environment variables may be secrets, and so may the object that kubectl keeps in an annotation. */
+/** Values of environment variables may be secrets, and so may kubectl's annotation with the applied object. */
 function withoutSecrets(object: unknown): unknown {
   return JSON.parse(JSON.stringify(object), (key, value) => {
     if (key === 'managedFields' || key === 'kubectl.kubernetes.io/last-applied-configuration') return undefined;
@@ -108,7 +108,7 @@ function withoutSecrets(object: unknown): unknown {
   });
 }
 
-/** The logs of every container of the release, and those of the container before that ended. */
+/** The logs of every container of the release, including its previous instance. */
 async function logItems(session: ClusterSession, missing: string[]): Promise<Item[]> {
   const { api } = await session.cluster();
   const namespace = session.releaseNamespace;

@@ -11,7 +11,7 @@ import { watch } from '../watch.ts';
 const defaultInterval = 2;
 const barWidth = 12;
 
-/** What an agent does now. Rates are bytes a second; null: not known. */
+/** Current activity of an agent. Rates are bytes a second; null: unknown. */
 interface Activity {
   node: string;
   usedBytes: number | null;
@@ -22,7 +22,7 @@ interface Activity {
   peerOutRate: number | null;
   readRate: number | null;
   evictedRate: number | null;
-  /** Why nothing is known. */
+  /** Reason why the activity is unknown. */
   trouble: string;
 }
 
@@ -63,7 +63,9 @@ export function topCommand(context: ActionContext): Command {
     );
 }
 
-/** Metrics of all agents. One that does not answer has its reason instead; the right to ask none of them is an error. */
+/**
+ * Metrics of all agents. An agent that does not answer yields its reason; lacking rights to ask any agent is an error.
+ */
 async function sample(session: ClusterSession): Promise<Sample[]> {
   const pods = await agentPods(session);
   return await Promise.all(
@@ -88,7 +90,7 @@ function activitiesOf(before: Sample[], now: Sample[]): Activity[] {
     const level = (name: string) => sums?.get(name) ?? null;
     const rate = (name: string) => {
       const [last, base] = [sums?.get(name), first?.sums?.get(name)];
-      // A counter that went back belongs to an agent that started again.
+      // A counter that decreased belongs to a restarted agent.
       if (last === undefined || base === undefined || seconds <= 0 || last < base) return null;
       return (last - base) / seconds;
     };

@@ -6,7 +6,7 @@ import { actOnCluster, type ClusterSession } from '../cluster_session.ts';
 import { UiServer } from '../ui/ui_server.ts';
 
 const refreshSeconds = 5;
-/** Any time that is longer than a person looks. */
+/** Longer than anyone keeps a page open. */
 const forEverMs = 2 ** 31;
 
 export function uiCommand(context: ActionContext): Command {
@@ -20,7 +20,7 @@ export function uiCommand(context: ActionContext): Command {
     .action(
       actOnCluster(context, async (session: ClusterSession, options: { port?: number }) => {
         const token = randomBytes(24).toString('base64url');
-        // Without a cluster there is nothing to serve.
+        // Fails early when there is no cluster.
         await session.cluster();
         await using server = await UiServer.start(session, { port: options.port ?? 0, token, refreshSeconds });
         if (session.json) session.printJson({ url: server.url });

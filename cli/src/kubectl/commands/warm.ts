@@ -19,7 +19,7 @@ interface Options {
 const pollMs = 1_000;
 const barWidth = 24;
 
-/** `kubectl hearth warm DATASET`: a CachePreload, made and followed with the user's own rights. */
+/** `kubectl hearth warm DATASET`: creates a CachePreload with the user's rights and follows it. */
 export function warmCommand(context: ActionContext): Command {
   return new Command('warm')
     .description(
@@ -47,11 +47,11 @@ async function run(session: ClusterSession, options: Options, text: string): Pro
   if (options.node !== undefined && options.replicas !== undefined) {
     throw new HearthError('InvalidArgument', '--node and --replicas exclude each other; give one of them');
   }
-  // The operator would wait for a Dataset of a name that was mistyped.
+  // For a mistyped name the operator would wait for the Dataset.
   if ((await api.get(kinds.Dataset, dataset, namespace, session.signal())) === undefined) {
     throw new HearthError('NotFound', `there is no Dataset ${namespace}/${dataset}; see kubectl get datasets -A`);
   }
-  // The API server fills in the other fields of the spec.
+  // The API server fills in defaults of the spec.
   const wanted = preloadOf(namespace, dataset, options, nameSuffix(session.terminal.clock.random()));
   const { metadata } = await api.create(kinds.CachePreload, wanted as unknown as CachePreload, session.signal());
   if (options.detach) {
@@ -83,7 +83,7 @@ function nameSuffix(random: number): string {
     .padStart(5, '0');
 }
 
-/** Until the preload is complete (0), has failed (14), or the user ends the following (130). */
+/** Follows until the preload is complete (0), has failed (14), or the user interrupts (130). */
 async function follow(session: ClusterSession, namespace: string, name: string): Promise<number> {
   const { clock, interrupt, interactive } = session.terminal;
   const { api } = await session.cluster();

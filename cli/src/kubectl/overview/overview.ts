@@ -9,13 +9,13 @@ import {
   type StorageCluster,
 } from '@hearth/common/resources';
 
-/** Objects of Kubernetes, as the user may read them. */
+/** Kubernetes objects that the user may read. */
 export interface OverviewFacts {
   clusters: StorageCluster[];
   nodes: NodeCache[];
   datasets: Dataset[];
   preloads: CachePreload[];
-  /** Pods that are pending. */
+  /** Pending pods. */
   pods: Pod[];
   unseen: string[];
 }
@@ -25,11 +25,11 @@ export interface Overview {
   clusters: ClusterRow[];
   nodes: NodeRow[];
   datasets: DatasetRow[];
-  /** Those that are not complete. */
+  /** Incomplete preloads. */
   preloads: PreloadRow[];
   preloadsReady: number;
   waiting: WaitingPod[];
-  /** Facts that could not be read. */
+  /** Facts that the user may not read. */
   unseen: string[];
 }
 
@@ -52,7 +52,7 @@ export interface NodeRow {
   budgetBytes: number;
   percent: number;
   datasets: number;
-  /** Since the agent's report; undefined: there was none. */
+  /** Time since the agent's report; undefined: no report. */
   ageSeconds: number | undefined;
 }
 
@@ -60,11 +60,11 @@ export interface DatasetRow {
   namespace: string;
   name: string;
   ready: boolean;
-  /** Why it is not Ready. */
+  /** Reason why the Dataset is not Ready. */
   message: string;
   bytes: number;
   files: number;
-  /** Of the fullest node. */
+  /** Percent on the fullest node. */
   percent: number;
   nodesComplete: number;
 }
@@ -88,7 +88,7 @@ export interface WaitingPod {
   namespace: string;
   name: string;
   ageSeconds: number;
-  /** The event that the pod waits for, a sentence. */
+  /** The event that the pod waits for, as a sentence. */
   waitsFor: string;
   percent: number;
   secondsLeft: number | undefined;

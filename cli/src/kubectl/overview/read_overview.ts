@@ -5,8 +5,8 @@ import type { ClusterSession } from '../cluster_session.ts';
 import { type Overview, overviewOf } from './overview.ts';
 
 /**
- * Five lists, all at once. Objects that the user may not read are missing, and sentences name them. `NotFound`: the cluster
- * has no Hearth.
+ * Reads five lists in parallel. Sentences name objects that the user may not read. Throws `NotFound` when Hearth is not
+ * installed.
  */
 export async function readOverview(session: ClusterSession): Promise<Overview> {
   const { api } = await session.cluster();

@@ -4,7 +4,7 @@ import type { AddressInfo } from 'node:net';
 import { TemporaryFolder } from '@hearth/common/testing';
 import { WebSocketServer } from 'ws';
 
-/** An object as the API has it, by its place: `/api/v1/namespaces/team/pods/web`. */
+/** API objects by path: `/api/v1/namespaces/team/pods/web`. */
 export type Objects = Record<string, { metadata?: { labels?: Record<string, string> } }>;
 
 export interface Executed {
@@ -14,18 +14,18 @@ export interface Executed {
 }
 
 /**
- * An API server that knows objects by their paths: it reads, lists (with labels), creates and deletes them, gives texts of
- * other paths, and runs programs in pods by a function. No authentication.
+ * An API server for objects by path: reads, lists (with labels), creates and deletes objects, serves texts at other
+ * paths, and runs programs in pods by a function. No authentication.
  */
 export class FakeApiServer implements AsyncDisposable {
   readonly objects: Objects;
-  /** Texts at other paths: logs, metrics. */
+  /** Texts at other paths, such as logs and metrics. */
   readonly texts: Record<string, () => string> = {};
-  /** Plurals that the user may not read. */
+  /** Plurals of kinds that the user may not read. */
   readonly forbidden = new Set<string>();
   /** `GET /path?query`, in order. */
   readonly requests: string[] = [];
-  /** Called for objects that are created, to give them a status. */
+  /** Called for each created object, to set its status. */
   admit: (object: Record<string, unknown>) => object = (object) => object;
   /** Absent: nobody may run programs in pods. */
   execute: ((pod: string, words: string[]) => Executed) | undefined;
@@ -62,7 +62,7 @@ export class FakeApiServer implements AsyncDisposable {
     return made;
   }
 
-  /** Path of a kubeconfig whose namespace is `team`. */
+  /** Path of a kubeconfig with the namespace `team`. */
   get kubeconfig(): string {
     const { port } = this.#server.address() as AddressInfo;
     const file = this.#folder.file('kubeconfig');
@@ -123,7 +123,7 @@ export class FakeApiServer implements AsyncDisposable {
     json(404, refusal(404, 'NotFound', `${name} not found`, name));
   }
 
-  /** Objects of one collection; without a namespace those of all. */
+  /** Objects of one collection; without a namespace, of all namespaces. */
   #listed(pathname: string, selector: string | null): object[] {
     const plural = pathname.split('/').at(-1);
     const wanted = (selector ?? '').split(',').filter((part) => part !== '');

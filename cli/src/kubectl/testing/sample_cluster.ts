@@ -51,7 +51,7 @@ const heldPod = (name: string) => ({
   status: { phase: 'Pending' },
 });
 
-/** A cluster of two nodes, in which a pod of `team` waits for a model that one of the nodes has half. */
+/** A cluster of two nodes, where a pod of `team` waits for a model that one node holds half. */
 export function sampleCluster(): Objects {
   return {
     [`${group}/storageclusters/main`]: {

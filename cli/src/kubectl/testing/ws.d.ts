@@ -1,4 +1,4 @@
-/** The part of ws that tests use; the package has no types. */
+/** The part of ws that tests use; ws has no types. */
 declare module 'ws' {
   export class WebSocketServer {
     constructor(options: { noServer: true; handleProtocols: (offered: Set<string>) => string });

@@ -1,4 +1,4 @@
-/** Text of a page that is markup already. */
+/** Text that is already markup. */
 export class Markup {
   readonly text: string;
 
@@ -9,7 +9,7 @@ export class Markup {
 
 type Part = string | number | Markup | readonly Markup[];
 
-/** A template whose values are escaped, except those that are markup. */
+/** A template that escapes its values, except markup. */
 export function html(texts: TemplateStringsArray, ...parts: Part[]): Markup {
   return new Markup(String.raw({ raw: texts }, ...parts.map(textOf)));
 }

@@ -6,7 +6,7 @@ import { ServedPage } from './testing/served_page.ts';
 
 const pngSignature = '89504e470d0a1a0a';
 
-/** Leaves pictures in build/ui. */
+/** Writes screenshots to build/ui. */
 describe('page of kubectl hearth ui in Chromium', () => {
   let page: ServedPage;
   let chromium: Chromium;
@@ -23,7 +23,7 @@ describe('page of kubectl hearth ui in Chromium', () => {
     await chromium?.remove();
   });
 
-  /** The policy of the page allows its own style. */
+  /** The page's policy permits its own style. */
   const keepsItsPolicy = ({ log }: { log: string }) => assert.doesNotMatch(log, /Content.Security.Policy/i);
 
   for (const [name, path, parts] of [

@@ -14,7 +14,7 @@ th { font-weight: 600; text-align: left; } th, td { border-bottom: 1px solid var
 meter { width: 9rem; height: .9rem; } .note { opacity: .75; } .wait { font-size: 1.1rem; }
 `;
 
-/** The style's hash as a Content-Security-Policy names it. */
+/** Hash of the style for the Content-Security-Policy. */
 export const styleHash = `sha256-${createHash('sha256').update(style).digest('base64')}`;
 
 export function overviewPage(overview: Overview, refreshSeconds: number): string {

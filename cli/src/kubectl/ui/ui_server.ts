@@ -9,14 +9,14 @@ import { readOverview } from '../overview/read_overview.ts';
 import { errorPage, overviewPage, podPage, styleHash } from './pages.ts';
 
 export interface UiOptions {
-  /** 0: a free one. */
+  /** 0: any free port. */
   port: number;
-  /** First part of every path; whoever knows it may read. */
+  /** First part of every path; anyone who knows the token may read. */
   token: string;
   refreshSeconds: number;
 }
 
-/** Another page of the browser may neither frame this one nor learn its address, and no script runs in it. */
+/** Other pages may neither frame this page nor learn its address, and no script runs in it. */
 const headers = {
   'cache-control': 'no-store',
   'content-security-policy': `default-src 'none'; style-src '${styleHash}'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'`,
@@ -27,8 +27,8 @@ const headers = {
 };
 
 /**
- * Pages on 127.0.0.1 alone, made from what the API server says at each request. Requests need the token, and a Host header
- * that names this server: a name of others that resolves to 127.0.0.1 is refused (DNS rebinding). Nothing is written.
+ * Serves pages on 127.0.0.1, rendered from the API server's state at each request. A request needs the token and a Host
+ * header that names this server, because a foreign name may resolve to 127.0.0.1 (DNS rebinding). Read-only.
  */
 export class UiServer implements AsyncDisposable {
   readonly #session: ClusterSession;
@@ -41,7 +41,7 @@ export class UiServer implements AsyncDisposable {
     this.#server = createServer((request, response) => void this.#answer(request, response));
   }
 
-  /** `InUse`: something else listens on the port. */
+  /** Throws `InUse` when another program listens on the port. */
   static async start(session: ClusterSession, options: UiOptions): Promise<UiServer> {
     const made = new UiServer(session, options);
     await new Promise<void>((resolve, reject) => {
@@ -57,7 +57,7 @@ export class UiServer implements AsyncDisposable {
     return (this.#server.address() as AddressInfo).port;
   }
 
-  /** With the token. */
+  /** URL with the token. */
   get url(): string {
     return `http://127.0.0.1:${this.port}/${this.#options.token}/`;
   }

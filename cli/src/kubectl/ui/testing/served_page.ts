@@ -5,7 +5,7 @@ import { FakeApiServer } from '../../testing/fake_api_server.ts';
 import { sampleCluster } from '../../testing/sample_cluster.ts';
 import { UiServer } from '../ui_server.ts';
 
-/** The page of kubectl hearth ui about the sample cluster, a minute into 2026, for who has the token `a-token`. */
+/** The page of `kubectl hearth ui` for the sample cluster, a minute into 2026, with the token `a-token`. */
 export class ServedPage implements AsyncDisposable {
   readonly api: FakeApiServer;
   readonly ui: UiServer;
