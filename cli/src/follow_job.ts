@@ -49,7 +49,7 @@ export async function followJob(
     }
   }
   display.pause();
-  if (last === undefined) throw new HearthError('ProtocolError', `the agent reported nothing of the job ${name}`);
+  if (last === undefined) throw new HearthError('ProtocolError', `the agent reported nothing about the job ${name}`);
   if (last.ready && !hasEnded(last)) return goesOn(session, last);
   return outcome(last);
 }
@@ -91,14 +91,14 @@ function terminalDisplay(session: Session): Display {
 function detached(session: Session, name: string): number {
   const program = session.terminal.program;
   session.note(
-    `The job ${printable(name)} goes on. Follow it with \`${program} job watch ${printable(name)}\`, end it with \`${program} job cancel ${printable(name)}\`.`,
+    `The job ${printable(name)} continues. Follow it with \`${program} job watch ${printable(name)}\`, cancel it with \`${program} job cancel ${printable(name)}\`.`,
   );
   return errorTable.Cancelled.exit;
 }
 
 function goesOn(session: Session, { name }: WarmJob): number {
   session.note(
-    `The job ${printable(name)} is ready in memory and goes on until everything is stored; \`${session.terminal.program} job watch ${printable(name)}\` follows it.`,
+    `The job ${printable(name)} is ready in memory and continues until everything is stored; \`${session.terminal.program} job watch ${printable(name)}\` follows it.`,
   );
   return errorTable.Ok.exit;
 }

@@ -80,7 +80,7 @@ describe('bin/hearth', () => {
     child.kill('SIGINT');
     const { code, err } = await ended;
     assert.equal(code, 130);
-    assert.match(err, /^The job warm-llama-1 goes on\./);
+    assert.match(err, /^The job warm-llama-1 continues\./);
   });
 
   it('ends quietly when its reader goes away', async () => {

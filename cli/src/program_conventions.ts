@@ -10,10 +10,10 @@ export function withOutputOptions(program: Command): Command {
   return program
     .option(
       '--timeout <seconds>',
-      `how long one answer may take (default: ${defaultTimeoutSeconds})`,
+      `time limit of one answer (default: ${defaultTimeoutSeconds})`,
       wholeNumber(1, longestTimeoutSeconds),
     )
-    .option('--json', 'JSON on the standard output: one value, or one a line as they come');
+    .option('--json', 'write JSON to standard output: one value, or a stream of values, one a line');
 }
 
 /** Makes a command tree throw its errors, fit help to the terminal and show global options with every command. */

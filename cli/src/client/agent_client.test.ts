@@ -44,7 +44,7 @@ describe('AgentClient', () => {
   it('reports who may open the socket', () => {
     const error = fromSocketError('EACCES', '/run/hearth/agent.sock');
     assert.equal(error.code, 'PermissionDenied');
-    assert.match(error.message, /may not be opened by this user; run the command as the agent's user/);
+    assert.match(error.message, /this user may not open the agent's socket .*; run the command as the agent's user/);
   });
 
   it('gives up at the deadline', async () => {

@@ -17,9 +17,9 @@ export function fromServiceError(thrown: unknown, subject: CallSubject): HearthE
 function explain(code: ErrorCode, details: string, subject: CallSubject): string {
   switch (code) {
     case 'DeadlineExceeded':
-      return `the agent did not answer within ${subject.timeoutMilliseconds / 1000} s; look at its log, or give it more time with --timeout`;
+      return `the agent did not answer within ${subject.timeoutMilliseconds / 1000} s; see its log, or give it more time with --timeout`;
     case 'Unavailable':
-      return `the agent at ${subject.socket} went away (${details}); look at its log and try again`;
+      return `the agent at ${subject.socket} went away (${details}); see its log and try again`;
     case 'Unsupported':
       return `the agent does not know this call (${details}); it may be older than this command: update it`;
     default:
@@ -40,7 +40,7 @@ export function fromSocketError(reason: string, path: string): HearthError {
     case 'EPERM':
       return new HearthError(
         'PermissionDenied',
-        `the agent's socket ${path} may not be opened by this user; run the command as the agent's user (sudo)`,
+        `this user may not open the agent's socket ${path}; run the command as the agent's user (sudo)`,
       );
     case 'ETIMEDOUT':
       return new HearthError(

@@ -50,7 +50,7 @@ describe('hearth advise', () => {
     assert.equal(code, 0);
     assert.match(out, /^a +3 +3\.0 GiB +1\.0 GiB +0$/m);
     assert.match(out, /^b +0 +0 B +0 B +1 +1 pinned \(hearth unpin\)$/m);
-    assert.match(out, /^Let go of 3 files, 3\.0 GiB in caches and 1\.0 GiB in memory, on 2 nodes$/m);
+    assert.match(out, /^Released 3 files, 3\.0 GiB in caches and 1\.0 GiB in memory, on 2 nodes$/m);
   });
 
   it('dontneed names what the origin lacks, and the jobs that it cancelled', async () => {
@@ -59,9 +59,9 @@ describe('hearth advise', () => {
     const { out } = await hearth(['dontneed', 'llama']);
     assert.match(
       out,
-      /^Kept 2 files \(1\.0 MiB\) that the origin of llama no longer has as listed: x\.bin, \.\.\.; --force lets go of them, too$/m,
+      /^Kept 2 files \(1\.0 MiB\) that the origin of llama no longer has as listed: x\.bin, \.\.\.; --force releases them, too$/m,
     );
-    assert.match(out, /^Cancelled what was to fetch them: advice-1$/m);
+    assert.match(out, /^Cancelled the jobs that fetched them: advice-1$/m);
   });
 
   it('dontneed fails when an agent could not be asked', async () => {
@@ -69,7 +69,7 @@ describe('hearth advise', () => {
     answer = AdviseResponse.fromPartial({ nodes: [freed, away] });
     const { code, out } = await hearth(['dontneed', 'llama', '--memory']);
     assert.equal(code, errorTable.Unavailable.exit);
-    assert.match(out, /^Let go of 1\.0 GiB in memory, on 1 node$/m);
+    assert.match(out, /^Released 1\.0 GiB in memory, on 1 node$/m);
   });
 
   it('prints JSON', async () => {

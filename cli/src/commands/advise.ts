@@ -17,7 +17,7 @@ interface Options {
 /** `hearth advise`: the hints that applications give by ioctl on their mounts, for any node or all nodes. */
 export function adviseCommand(context: CommandContext): Command {
   return new Command('advise')
-    .description('Say which files will be needed, or will not, as applications do by ioctl on a mount.')
+    .description('Advise agents which files will or will not be needed, as applications do by ioctl on a mount.')
     .addCommand(willNeedCommand(context))
     .addCommand(dontNeedCommand(context));
 }
@@ -25,14 +25,12 @@ export function adviseCommand(context: CommandContext): Command {
 function willNeedCommand(context: CommandContext): Command {
   return advice(
     'willneed',
-    'Fetch files in the background, behind all reads. The same asked for again is not done twice.',
+    'Fetch files in the background, with lower priority than reads. Agents merge repeated advice.',
   )
     .addOption(
-      scope(
-        'node: to this node, or to those named; cluster: what no node holds is brought to one of them, each brings its part',
-      ),
+      scope('node: fetch to this node, or to the given nodes; cluster: nodes share the bytes that no node holds'),
     )
-    .option('--follow', 'follow the job that fetches, as `job watch` does')
+    .option('--follow', 'follow the job, as `job watch` does')
     .addHelpText(
       'after',
       examples(
@@ -50,7 +48,7 @@ function willNeedCommand(context: CommandContext): Command {
             memoryOnly: false,
             force: false,
           });
-          if (job === undefined) throw new HearthError('ProtocolError', 'the agent did not say which job fetches');
+          if (job === undefined) throw new HearthError('ProtocolError', 'the agent named no job');
           if (options.follow === true) return await followJob(session, agent, job.name);
           if (session.json) session.printJson(job);
           else {
@@ -68,12 +66,12 @@ function willNeedCommand(context: CommandContext): Command {
 function dontNeedCommand(context: CommandContext): Command {
   return advice(
     'dontneed',
-    'Let go of files, in memory and in caches. What is pinned, open or in a mounted view stays, and what the origin no ' +
-      'longer has.\n\nThey are fetched again when they are read. The command fails when an agent could not be asked.',
+    'Release files from memory and caches, except files that are pinned, open, in a mounted view, or lost at the ' +
+      'origin.\n\nA later read fetches released files again. The command fails when an agent does not answer.',
   )
-    .addOption(scope('node: this node, or those named; cluster: all nodes'))
-    .option('--memory', 'only what is in memory; the copies in caches stay')
-    .option('--force', 'also what the origin no longer has as it was listed: it is lost with the last copy')
+    .addOption(scope('node: this node, or the given nodes; cluster: all nodes'))
+    .option('--memory', 'release memory only; caches keep their copies')
+    .option('--force', 'also release files that the origin no longer has as listed; the last copy is lost')
     .addHelpText(
       'after',
       examples(
@@ -121,16 +119,16 @@ function report(session: Session, dataset: string, answer: AdviseResponse, memor
   const where = formatCount(answer.nodes.filter(({ errorCode }) => errorCode === '').length, 'node');
   const memory = formatBytes(sum((row) => row.memoryBytesFreed));
   const copies = `${formatCount(Number(sum((row) => row.filesFreed)), 'file')}, ${formatBytes(sum((row) => row.bytesFreed))} in caches and ${memory} in memory`;
-  session.print(`\nLet go of ${memoryOnly ? `${memory} in memory` : copies}, on ${where}`);
+  session.print(`\nReleased ${memoryOnly ? `${memory} in memory` : copies}, on ${where}`);
   if (answer.filesNotInOrigin > 0n) {
     const named = answer.pathsNotInOrigin.map(printable).join(', ');
     const more = answer.filesNotInOrigin > BigInt(answer.pathsNotInOrigin.length) ? ', ...' : '';
     session.print(
-      `Kept ${formatCount(Number(answer.filesNotInOrigin), 'file')} (${formatBytes(answer.bytesNotInOrigin)}) that the origin of ${printable(dataset)} no longer has as listed: ${named}${more}; --force lets go of them, too`,
+      `Kept ${formatCount(Number(answer.filesNotInOrigin), 'file')} (${formatBytes(answer.bytesNotInOrigin)}) that the origin of ${printable(dataset)} no longer has as listed: ${named}${more}; --force releases them, too`,
     );
   }
   if (answer.cancelledJobs.length > 0) {
-    session.print(`Cancelled what was to fetch them: ${answer.cancelledJobs.map(printable).join(', ')}`);
+    session.print(`Cancelled the jobs that fetched them: ${answer.cancelledJobs.map(printable).join(', ')}`);
   }
 }
 
@@ -142,8 +140,8 @@ function advice(name: string, description: string): Command {
   return new Command(name)
     .description(description)
     .argument('<dataset>', 'name of the dataset')
-    .argument('[paths...]', 'globs of files, of a folder as "folder/**"; none: all of it')
-    .option('--node <name>', 'on this node; may be repeated (default: that of the agent that is asked)', collect);
+    .argument('[paths...]', 'globs of files, such as "folder/**" (default: all files)')
+    .option('--node <name>', 'node; may be repeated (default: the node of the agent that is asked)', collect);
 }
 
 function scope(description: string): Option {

@@ -20,7 +20,7 @@ export function agentCommand(context: CommandContext): Command {
         'The cluster secret comes from a file or from HEARTH_SECRET, never from a flag.',
     )
     .option('--config <file>', 'configuration file (default: $HEARTH_CONFIG, else /etc/hearth/agent.yaml)')
-    .option('--print-config', 'print the configuration in effect, without the secret, and end')
+    .option('--print-config', 'print the configuration in effect, without the secret, and exit')
     .addHelpText(
       'after',
       examples(

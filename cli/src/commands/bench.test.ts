@@ -102,7 +102,7 @@ describe('hearth bench load', () => {
 
   it('does not take a broken program for a report', async () => {
     await fakeLoad('echo nonsense');
-    assert.match((await load(['weights'])).err, /not a report/);
+    assert.match((await load(['weights'])).err, /an invalid report/);
     await fakeLoad('exit 3');
     assert.match((await load(['weights'])).err, /ended with status 3: it said nothing/);
     environment.HEARTH_LOAD = join(directory, 'absent');

@@ -42,20 +42,20 @@ export function benchCommand(context: CommandContext): Command {
 function loadCommand(context: CommandContext): Command {
   return new Command('load')
     .description(
-      'Read complete local files into the memory of a GPU or of the host, and say how fast, by which path, and why not ' +
-        'by a better one. The agent need not run.',
+      'Read whole local files into the memory of a GPU or of the host; report the speed, the path and the reason for ' +
+        'not taking a better path. Needs no agent.',
     )
-    .argument('<files...>', 'files: of a view, of a mount, or any others')
+    .argument('<files...>', 'files in a view, in a mount, or anywhere else')
     .option('--device <device>', 'cpu or cuda:N', 'cuda:0')
     .addOption(
-      new Option('--path <path>', 'measured takes what is faster; direct fails where there is no direct path')
+      new Option('--path <path>', 'measured takes the faster path; direct fails where there is no direct path')
         .choices(['measured', 'direct', 'bounced'])
         .default('measured'),
     )
-    .option('--lanes <count>', 'threads that read (default: one a processor, at most 16)', wholeNumber(1, 64))
-    .option('--slice-kib <kibibytes>', 'bytes read at a time (default: 4096)', wholeNumber(4, 262_144))
-    .option('--repeat <count>', 'rounds, of which the fastest counts', wholeNumber(1, 1000), 1)
-    .option('--page-cache', 'bring files into the page cache, as reading them otherwise would')
+    .option('--lanes <count>', 'reading threads (default: one for each processor, at most 16)', wholeNumber(1, 64))
+    .option('--slice-kib <kibibytes>', 'size of each read (default: 4096)', wholeNumber(4, 262_144))
+    .option('--repeat <count>', 'number of rounds; the fastest counts', wholeNumber(1, 1000), 1)
+    .option('--page-cache', 'read through the page cache, as ordinary reads do')
     .option('--verify', 'read the memory back and compare every byte')
     .addHelpText('after', examples(context, 'bench load --device cuda:0 --verify /models/llama/*.safetensors'))
     .action(act(context, runLoad));
@@ -65,7 +65,10 @@ async function runLoad(session: Session, options: Options, files: string[]): Pro
   const { environment, interrupt, directory } = session.terminal;
   const { path, isThere } = findProgram(hearthLoad, environment);
   if (!isThere) {
-    throw new HearthError('NotFound', `${path} is not there; build it with \`make build\`, or name it by HEARTH_LOAD`);
+    throw new HearthError(
+      'NotFound',
+      `${path} does not exist; build it with \`make build\`, or name it by HEARTH_LOAD`,
+    );
   }
   const outcome = await runProgram(path, { words: wordsOf(options, files), directory, signal: interrupt });
   if (outcome.code !== 0) throw failureOf(outcome.errorOutput, `${path} ${outcome.how}`);
@@ -95,10 +98,7 @@ function parse(output: string): Loaded {
   try {
     return JSON.parse(output) as Loaded;
   } catch {
-    throw new HearthError(
-      'ProtocolError',
-      'hearth-load wrote something that is not a report; build it again with `make build`',
-    );
+    throw new HearthError('ProtocolError', 'hearth-load wrote an invalid report; build it again with `make build`');
   }
 }
 

@@ -76,7 +76,7 @@ describe('hearth bench rdma', () => {
 
   it('wants one side of the two', async () => {
     for (const both of [[], ['a:1', '--listen', 'b:2']]) {
-      assert.match((await bench(...both)).err, /either the address of the other side or --listen/);
+      assert.match((await bench(...both)).err, /exactly one of the address of the server, --listen and --dataset/);
     }
   });
 });

@@ -57,24 +57,22 @@ const program: NativeProgram = { name: 'hearth-rdma-bench', room: 'rdma_bench', 
 export function benchRdmaCommand(context: CommandContext): Command {
   return new Command('rdma')
     .description(
-      'Measure RDMA between two processes, of two machines or of one: start it with --listen on one side, and with the ' +
-        'address of that side on the other one. Neither an agent nor a cluster is needed. Nobody is authenticated, so ' +
-        'end the server when you have measured.\n\n' +
-        'With --dataset, measure agents: that of this node forgets the files and reads them again from the others.',
+      'Measure RDMA between two processes on one or two machines: start a server with --listen, and a client with the ' +
+        'address of the server. Needs neither an agent nor a cluster. The server authenticates nobody, so stop it after ' +
+        'the measurement.\n\n' +
+        "With --dataset, measure agents: this node's agent drops the files and reads them again from other agents.",
     )
-    .argument('[address]', 'HOST:PORT on which the other side listens')
-    .option('--listen <address>', 'be the server, on this HOST:PORT; port 0 takes a free one')
-    .option('--once', 'end the server after its first client')
+    .argument('[address]', 'HOST:PORT of the server')
+    .option('--listen <address>', 'run the server on this HOST:PORT; port 0 takes a free port')
+    .option('--once', 'stop the server after its first client')
     .option('--device <device>', 'mlx5_0 or mlx5_0/1 (default: the fastest port)')
-    .option('--gid-index <index>', 'the GID to use (default: the one that Hearth prefers)', wholeNumber(0, 255))
-    .option('--sizes <bytes>', 'bytes of one write, with commas between', '4096,65536,1048576,4194304')
-    .option('--depth <count>', 'writes that are under way at once', wholeNumber(1, 64), 16)
-    .option('--milliseconds <count>', 'how long each size is measured', wholeNumber(1, 3_600_000), 1000)
-    .addOption(
-      new Option('--spin', 'ask the device without rest, as perftest does, instead of waiting for events as agents do'),
-    )
-    .option('--dataset <name>', 'have the agent of this node read a dataset that another agent has')
-    .option('--path <glob>', 'with --dataset: only files that match; may be repeated', collectWhole)
+    .option('--gid-index <index>', 'GID to use (default: the GID that Hearth prefers)', wholeNumber(0, 255))
+    .option('--sizes <bytes>', 'sizes of a write in bytes, separated by commas', '4096,65536,1048576,4194304')
+    .option('--depth <count>', 'number of writes in flight', wholeNumber(1, 64), 16)
+    .option('--milliseconds <count>', 'duration of the measurement of each size', wholeNumber(1, 3_600_000), 1000)
+    .addOption(new Option('--spin', 'poll the device, as perftest does, instead of waiting for events, as agents do'))
+    .option('--dataset <name>', "make this node's agent read a dataset from other agents")
+    .option('--path <glob>', 'with --dataset: read only matching files; may be repeated', collectWhole)
     .addHelpText(
       'after',
       examples(
@@ -90,7 +88,7 @@ export function benchRdmaCommand(context: CommandContext): Command {
 async function run(session: Session, options: Options, address?: string): Promise<undefined> {
   const ways = [options.listen, address, options.dataset].filter((way) => way !== undefined);
   if (ways.length !== 1) {
-    throw new HearthError('InvalidArgument', 'give either the address of the other side or --listen or --dataset');
+    throw new HearthError('InvalidArgument', 'give exactly one of the address of the server, --listen and --dataset');
   }
   if (options.dataset !== undefined) return await benchAgents(session, options.dataset, options.path ?? []);
   const { environment, interrupt, directory } = session.terminal;
@@ -98,7 +96,7 @@ async function run(session: Session, options: Options, address?: string): Promis
   if (!isThere) {
     throw new HearthError(
       'NotFound',
-      `${path} is not there; build it with \`make build\`, or name it by ${program.variable}`,
+      `${path} does not exist; build it with \`make build\`, or name it by ${program.variable}`,
     );
   }
   const outcome = await runProgram(path, {
@@ -147,7 +145,7 @@ function parse(output: string): Measured {
   } catch {
     throw new HearthError(
       'ProtocolError',
-      'hearth-rdma-bench wrote something that is not a report; build it again with `make build`',
+      'hearth-rdma-bench wrote an invalid report; build it again with `make build`',
     );
   }
 }

@@ -71,6 +71,6 @@ describe('hearth bench rdma --dataset', () => {
       watchWarmJob: () => [fromOrigin],
       watchStatus: () => [statusOf(nodeWith(5n * mib, 7n * mib, { originBytes: mib }))],
     });
-    assert.match(err, /No other agent has these bytes: `hearth warm llama --node OTHER` first/);
+    assert.match(err, /No other agent has these bytes: run `hearth warm llama --node OTHER` first/);
   });
 });

@@ -33,7 +33,7 @@ export async function benchAgents(session: Session, dataset: string, paths: stri
   else session.print(...linesOf(measured));
   if (measured.rdmaBytes + measured.tcpBytes > 0n) return;
   session.note(
-    `No other agent has these bytes: \`${session.terminal.program} warm ${printable(dataset)} --node OTHER\` first.`,
+    `No other agent has these bytes: run \`${session.terminal.program} warm ${printable(dataset)} --node OTHER\` first.`,
   );
 }
 
@@ -48,7 +48,7 @@ async function measure(agent: AgentClient, dataset: string, paths: string[]): Pr
   if (bytes === 0n) {
     throw new HearthError(
       'NotFound',
-      `no byte of ${dataset} was read: other files than these keep it, or it is pinned`,
+      `the agent read no byte of ${dataset}: pins or other files keep its bytes in the cache`,
     );
   }
   const after = await published(agent, comeTo(before) + bytes);
@@ -74,14 +74,15 @@ async function measure(agent: AgentClient, dataset: string, paths: string[]): Pr
 
 function ownNode({ node, nodes }: GetStatusResponse): NodeStatus {
   const own = nodes.find((each) => each.node === node);
-  if (own === undefined) throw new HearthError('Unavailable', `the agent ${node} does not know itself yet; try again`);
+  if (own === undefined)
+    throw new HearthError('Unavailable', `the agent ${node} has not joined the cluster yet; try again`);
   return own;
 }
 
 /** The RDMA port that carries reads. */
 function portOf({ rdma }: NodeStatus): RdmaPort {
   if (rdma === undefined) {
-    throw new HearthError('Unavailable', 'engine.rdma of this agent is off; set it to auto, and start the agent again');
+    throw new HearthError('Unavailable', 'engine.rdma of this agent is off; set it to auto, and restart the agent');
   }
   const port = rdma.ports.find(({ used }) => used);
   if (rdma.reason !== '' || port === undefined) {
@@ -99,7 +100,10 @@ async function warm(agent: AgentClient, dataset: string, paths: string[], node: 
   let last: WarmJob | undefined;
   for await (const job of agent.stream('watchWarmJob', { name })) last = job;
   if (last?.state === 'Succeeded') return last;
-  throw new HearthError('Unavailable', `the job ${name} did not succeed: ${last?.message ?? 'nothing is known of it'}`);
+  throw new HearthError(
+    'Unavailable',
+    `the job ${name} did not succeed: ${last?.message ?? 'the agent gave no reason'}`,
+  );
 }
 
 const comeTo = ({ peerBytesReceived, originBytes }: NodeStatus): bigint => peerBytesReceived + originBytes;
@@ -110,7 +114,7 @@ async function published(agent: AgentClient, bytes: bigint): Promise<NodeStatus>
     const node = ownNode(status);
     if (comeTo(node) >= bytes) return node;
   }
-  throw new HearthError('Unavailable', 'the agent ended before it told what it had read; try again');
+  throw new HearthError('Unavailable', 'the agent stopped before it reported its reads; try again');
 }
 
 function linesOf(measured: MeasuredAgents): string[] {

@@ -10,11 +10,11 @@ interface Options {
 
 export function catCommand(context: CommandContext): Command {
   return new Command('cat')
-    .description('Write the bytes of a file to the standard output, fetching what is missing.')
+    .description('Write the bytes of a file to standard output; the agent fetches missing bytes.')
     .argument('<dataset>', 'name of the dataset')
-    .argument('<path>', 'path of the file in it')
+    .argument('<path>', 'path of the file in the dataset')
     .option('--offset <bytes>', 'where to begin', parseSizeOption)
-    .option('--length <bytes>', 'how much (default: to the end)', parseSizeOption)
+    .option('--length <bytes>', 'number of bytes (default: to the end)', parseSizeOption)
     .addHelpText(
       'after',
       examples(context, 'cat llama config.json', 'cat llama model.safetensors --offset 8 --length 4KiB'),

@@ -16,7 +16,7 @@ export function completionCommand(context: CommandContext, program: () => Comman
   // kubectl completes plugins by its own mechanism; these scripts complete a single word.
   const word = context.terminal.program.replace(' ', '-');
   return new Command('completion')
-    .description('Print a completion script; names of datasets, jobs and nodes are asked of the agent.')
+    .description('Print a completion script, which asks the agent for names of datasets, jobs and nodes.')
     .addArgument(new Argument('<shell>', 'which shell').choices(Object.keys(writers)))
     .addHelpText(
       'after',

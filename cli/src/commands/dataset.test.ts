@@ -169,7 +169,7 @@ describe('hearth dataset', () => {
   it('says when an agent has left out the mirrors, which its release does not know', async () => {
     const { code, err } = await hearth(['dataset', 'add', 'llama', '/m', '--mirror', '/n']);
     assert.notEqual(code, 0);
-    assert.match(err, /was added without its mirrors.*upgrade the agents and add it again/);
+    assert.match(err, /was added without its mirrors.*upgrade the agents and add the dataset again/);
   });
 
   it('shows mirrors, and where one is put aside', async () => {

@@ -26,32 +26,36 @@ interface AddOptions extends SourceOptions {
 function addCommand(context: CommandContext): Command {
   return new Command('add')
     .description(
-      'List an origin and register its present state under a name. The same name again registers the state of that moment.\n\n' +
+      'List an origin and register its current state under a name. Adding the name again registers the new state.\n\n' +
         'A source is a directory, s3://bucket/prefix, https:// URLs (one that ends in "/" is an index page) or ' +
-        "hf://org/model@revision. Credentials come from the agent's environment, never from here.",
+        "hf://org/model@revision. Credentials come from the agent's environment, never from the command line.",
     )
     .argument('<name>', 'name of the dataset')
-    .argument('<source...>', 'where its bytes come from; several only for URLs')
+    .argument('<source...>', 'origin of the bytes; several only for URLs')
     .option(
       '--mirror <source>',
-      'another place with the same files, as <source> is written (options of S3 and hubs after "?"); may be repeated',
+      'mirror with the same files, written like <source> (options of S3 and hubs after "?"); may be repeated',
       collectWhole,
     )
-    .option('--include <glob>', 'only files that match; may be repeated', collectWhole)
-    .option('--exclude <glob>', 'not files that match, even if included; may be repeated', collectWhole)
+    .option('--include <glob>', 'include only matching files; may be repeated', collectWhole)
+    .option('--exclude <glob>', 'exclude matching files, even if included; may be repeated', collectWhole)
     .option('--endpoint <url>', 'S3 endpoint, or hub other than huggingface.co')
     .option('--region <name>', 'S3 region')
     .option('--path-style', 'put the bucket into the path of S3 URLs (default with --endpoint)')
-    .option('--sha256 <file=hex>', 'digest of a file of a server without strong validators; repeatable', collectWhole)
-    .option('--allow-private', 'also accept origins in loopback, link-local and private address ranges')
+    .option(
+      '--sha256 <file=hex>',
+      'digest of a file, for servers without strong validators; may be repeated',
+      collectWhole,
+    )
+    .option('--allow-private', 'accept origins in loopback, link-local and private address ranges')
     .addOption(
-      new Option('--unusable-names <action>', 'files whose names cannot be used: fail, or skip them')
+      new Option('--unusable-names <action>', 'unusable file names: fail the dataset, or skip the files')
         .choices(['fail', 'skip'])
         .default('fail'),
     )
     .option(
       '--allow-weak-validators',
-      'also accept files without digest and strong validator, whose changes may be missed',
+      'accept files without digest and strong validator, whose changes Hearth may miss',
     )
     .addHelpText(
       'after',
@@ -99,7 +103,7 @@ async function addDataset(session: Session, name: string, source: Source, option
   region.clear();
   const dataset = last?.dataset;
   if (last === undefined || dataset === undefined) {
-    throw new HearthError('ProtocolError', 'the agent ended the listing without a dataset; look at its log');
+    throw new HearthError('ProtocolError', 'the agent ended the listing without a result; see its log');
   }
   refuseLostMirrors(source, dataset);
   if (session.json) {
@@ -120,7 +124,7 @@ function refuseLostMirrors(asked: Source, { name, source }: Dataset): void {
   if ((asked.mirrors?.sources ?? []).length === (source?.mirrors?.sources ?? []).length) return;
   throw new HearthError(
     'Unsupported',
-    `dataset ${name} was added without its mirrors, which the release of the agent that listed it does not know; upgrade the agents and add it again`,
+    `dataset ${name} was added without its mirrors, because the release of its agent does not support mirrors; upgrade the agents and add the dataset again`,
   );
 }
 
@@ -159,7 +163,7 @@ export async function printDatasets(session: Session, datasets: Dataset[]): Prom
 
 function showCommand(context: CommandContext): Command {
   return new Command('show')
-    .description('Show one dataset: revision, warnings, and where its bytes are.')
+    .description('Show one dataset: revision, warnings, and location of its bytes.')
     .argument('<dataset>', 'name of the dataset')
     .addHelpText('after', examples(context, 'dataset show llama'))
     .action(
@@ -214,9 +218,9 @@ async function showDataset(session: Session, dataset: Dataset): Promise<void> {
 function removeCommand(context: CommandContext): Command {
   return new Command('rm')
     .alias('remove')
-    .description('Remove a dataset. Its bytes stay in the caches until they are evicted.')
+    .description('Remove a dataset. Caches keep its bytes until eviction.')
     .argument('<dataset>', 'name of the dataset')
-    .option('--evict', 'also drop its bytes from all caches now')
+    .option('--evict', 'also evict its bytes from all caches now')
     .addHelpText('after', examples(context, 'dataset rm llama', 'dataset rm llama --evict'))
     .action(
       act(context, async (session: Session, options: { evict?: boolean }, name: string) => {

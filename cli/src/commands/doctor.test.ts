@@ -102,7 +102,7 @@ describe('hearth doctor', () => {
     await fakeProbe(`echo '{"name":"disk /a","status":"missing","detail":"x","advice":"y"}'`);
     const { code, err } = await doctor();
     assert.equal(code, 13);
-    assert.equal(err, 'hearth: 1 needed thing missing: disk /a; follow the advice above\n');
+    assert.equal(err, 'hearth: 1 requirement missing: disk /a; follow the advice above\n');
   });
 
   it('says how to get the probes', async () => {

@@ -38,21 +38,21 @@ const topics: Record<string, (name: string) => boolean> = { gpu: aboutGpus, rdma
 export function doctorCommand(context: CommandContext): Command {
   return new Command('doctor')
     .description(
-      'Look at this machine: kernel, FUSE, disks, networks, RDMA, GPUs. The agent need not run.\n\n' +
-        'Not 0 when something is missing without which Hearth cannot work.',
+      'Examine this machine: kernel, FUSE, disks, networks, RDMA, GPUs. Needs no agent.\n\n' +
+        'The exit code is not 0 when a requirement of Hearth is missing.',
     )
-    .addArgument(new Argument('[topic]', 'only the rows about GPUs, or about RDMA').choices(Object.keys(topics)))
+    .addArgument(new Argument('[topic]', 'show only rows about GPUs, or about RDMA').choices(Object.keys(topics)))
     .option(
       '--cache-directory <directory>',
-      'a directory meant for a cache; may be repeated (default: of HEARTH_CACHE_DIRECTORIES)',
+      'intended cache directory; may be repeated (default: from HEARTH_CACHE_DIRECTORIES)',
       collectWhole,
     )
     .option(
       '--peer <address>',
-      "address of another node's RDMA port, to which a route is looked up; may be repeated (default: those of all nodes)",
+      "look up a route to another node's RDMA port; may be repeated (default: the ports of all nodes)",
       collectWhole,
     )
-    .option('--deadline <seconds>', 'for drivers that hang', wholeNumber(1, 600), 20)
+    .option('--deadline <seconds>', 'time limit of the probes, since drivers may hang', wholeNumber(1, 600), 20)
     .addHelpText(
       'after',
       examples(
@@ -89,7 +89,7 @@ async function run(session: Session, options: Options, topic?: string): Promise<
   if (lost.length > 0) {
     throw new HearthError(
       'Unsupported',
-      `${formatCount(lost.length, 'needed thing')} missing: ${lost.map((probe) => probe.name).join(', ')}; follow the advice above`,
+      `${formatCount(lost.length, 'requirement')} missing: ${lost.map((probe) => probe.name).join(', ')}; follow the advice above`,
     );
   }
 }
@@ -122,7 +122,7 @@ async function askAgent(session: Session, topic?: string): Promise<{ probes: Pro
             name: 'agent',
             status: 'degraded',
             detail: `${detail}, not ready: ${own.reason}`,
-            advice: 'Look at its log.',
+            advice: 'See its log.',
           }
         : { name: 'agent', status: 'ok', detail, advice: '' };
     // RDMA that nobody configured is not missing.
@@ -143,7 +143,7 @@ function arenaProbes(own: NodeStatus | undefined): Probe[] {
   if (arena === undefined) return [];
   const advice = arena.ready
     ? ''
-    : 'What is in memory is lost when the agent ends. Start hearth-holder, of the same release, and set its socket (holder.socket).';
+    : 'The bytes in memory are lost when the agent ends. Start hearth-holder of the same release, and set holder.socket.';
   return [{ name: 'agent memory', status: arena.ready ? 'ok' : 'degraded', detail: arena.reason, advice }];
 }
 

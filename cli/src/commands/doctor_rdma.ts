@@ -11,18 +11,18 @@ export function agentRdmaProbe({ rdma }: NodeStatus): Probe {
       name,
       status: 'degraded',
       detail: 'engine.rdma is off, so the agent reads from others over TCP',
-      advice: 'Set engine.rdma to auto, or rdma of the node group, and start the agent again.',
+      advice: 'Set engine.rdma to auto, or rdma of the node group, and restart the agent.',
     };
   }
   if (rdma.reason !== '') {
-    const advice = 'Reads go over TCP. Mend the reason, and start the agent again where it is not a port that is down.';
+    const advice = 'Reads go over TCP. Fix the reason, and restart the agent unless the reason is a port that is down.';
     return { name, status: 'degraded', detail: rdma.reason, advice };
   }
   const detail = `${portsOf(rdma)}, with ${formatCount(rdma.peers, 'node')}`;
   if (rdma.peersOverTcp === 0) return { name, status: 'ok', detail, advice: '' };
   const others = `; over TCP with ${formatCount(rdma.peersOverTcp, 'node')}: ${rdma.peersReason}`;
   const advice =
-    'Prove the path to that node: `hearth bench rdma --listen ADDRESS` there, and `hearth bench rdma` here.';
+    'Test the path to that node: `hearth bench rdma --listen ADDRESS` there, and `hearth bench rdma` here.';
   return { name, status: 'degraded', detail: detail + others, advice };
 }
 

@@ -14,11 +14,11 @@ interface Options {
 export function explainCommand(context: ActionContext): Command {
   return new Command('explain')
     .description(
-      'Say why a pod waits, and where the bytes are that it reads.\n\n' +
-        'Asks Kubernetes with your kubeconfig: datasets and what is there of them, the plan for the pod, what it waits for, when ' +
-        'it should start and how it will read.',
+      'Explain why a pod waits, and where its bytes are.\n\n' +
+        'Asks Kubernetes with your kubeconfig. Shows the Datasets of the pod and their resident bytes, its plan, the awaited ' +
+        'event, the expected start and the data path.',
     )
-    .argument('<pod>', 'pod/NAME, or NAME; of deployment/NAME, statefulset/NAME and job/NAME the pod that waits')
+    .argument('<pod>', 'pod/NAME or NAME; deployment/NAME, statefulset/NAME or job/NAME stand for their waiting pod')
     .option('-n, --namespace <namespace>', "namespace of the pod (default: the kubeconfig's)")
     .option('--kubeconfig <path>', 'kubeconfig (default: $KUBECONFIG, else ~/.kube/config, else the service account)')
     .option('--context <name>', 'context of the kubeconfig (default: the current one)')

@@ -165,7 +165,10 @@ describe('hearth warm and job', () => {
     assert.equal(outcome.code, 0, outcome.err);
     const [, last] = outcome.out.trimEnd().split('\n');
     assert.match(last ?? '', /^in-memory Running 50%: .*; in memory after 3\.3 s, 3\.0 GiB not stored yet$/);
-    assert.match(outcome.err, /^The job in-memory is ready in memory and goes on .*`hearth job watch in-memory`.*\n$/);
+    assert.match(
+      outcome.err,
+      /^The job in-memory is ready in memory and continues .*`hearth job watch in-memory`.*\n$/,
+    );
     const [created] = agent.requests;
     assert.partialDeepStrictEqual(created, ['createWarmJob', { readyWhen: 'memory' }]);
     assert.ok(!agent.requests.some(([method]) => method === 'cancelWarmJob'));
@@ -220,7 +223,7 @@ describe('hearth warm and job', () => {
     assert.equal(outcome.code, 130);
     assert.match(
       outcome.err,
-      /^The job endless goes on\. .*`hearth job watch endless`.*`hearth job cancel endless`\.\n$/,
+      /^The job endless continues\. .*`hearth job watch endless`.*`hearth job cancel endless`\.\n$/,
     );
     assert.ok(!agent.requests.some(([method]) => method === 'cancelWarmJob'));
     await until('it is cancelled', () => agent.cancelled.length > 0);

@@ -29,7 +29,7 @@ export function jobCommand(context: CommandContext): Command {
       named(
         context,
         'cancel',
-        'Cancel a warm job; the bytes that it has fetched stay.',
+        'Cancel a warm job; fetched bytes stay in the caches.',
         'job cancel warm-llama-1',
         cancel,
       ),

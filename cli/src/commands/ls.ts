@@ -18,7 +18,7 @@ export function lsCommand(context: CommandContext): Command {
     .argument('<dataset>', 'name of the dataset')
     .argument('[path]', 'a directory in it', '')
     .option('-r, --recursive', 'all files below')
-    .option('-l, --long', 'with size, resident part and digest')
+    .option('-l, --long', 'show size, resident part and digest')
     .addHelpText('after', examples(context, 'ls llama', 'ls llama tokenizer -l', 'ls llama -r --json'))
     .action(act(context, run));
 }

@@ -9,11 +9,11 @@ export function mountCommand(context: CommandContext): Command {
   return new Command('mount')
     .description('Mount a dataset on this node, read-only.')
     .argument('<dataset>', 'name of the dataset')
-    .argument('<directory>', 'an empty directory of this node')
+    .argument('<directory>', 'empty directory on this node')
     .addOption(
       new Option(
         '--data-path <path>',
-        'auto: the view when all is here, else FUSE; view; fuse; daemon: FUSE without passthrough',
+        'auto: the view when the node holds every file, else FUSE; view; fuse; daemon: FUSE without passthrough',
       )
         .choices(['auto', 'view', 'fuse', 'daemon'])
         .default('auto'),
@@ -41,7 +41,7 @@ export function umountCommand(context: CommandContext): Command {
   return new Command('umount')
     .alias('unmount')
     .description('Unmount a dataset from this node.')
-    .argument('<mount-point>', 'where it is mounted')
+    .argument('<mount-point>', 'mount point')
     .addHelpText('after', examples(context, 'umount /mnt/llama'))
     .action(
       act(context, async (session: Session, _options: object, directory: string) => {

@@ -13,7 +13,7 @@ interface Options {
 const defaultOwner = 'user';
 
 export function evictCommand(context: CommandContext): Command {
-  return placement('evict', 'Drop the bytes of a dataset from caches. Files in use or pinned stay.')
+  return placement('evict', 'Evict the bytes of a dataset from caches. Files in use or pinned stay.')
     .addHelpText('after', examples(context, 'evict llama', 'evict llama "*.bin" --node gpu-1'))
     .action(
       act(context, async (session: Session, options: Options, dataset: string, paths: string[]) => {
@@ -43,15 +43,18 @@ export function evictCommand(context: CommandContext): Command {
 }
 
 export function pinCommand(context: CommandContext): Command {
-  return placement('pin', 'Keep the files of a dataset in caches: they are not evicted while pinned.')
-    .option('--owner <name>', `who pins; a file is pinned while any owner pins it (default: ${defaultOwner})`)
+  return placement('pin', 'Pin the files of a dataset in caches: agents do not evict pinned files.')
+    .option(
+      '--owner <name>',
+      `owner of the pins; a file stays pinned while any owner pins it (default: ${defaultOwner})`,
+    )
     .addHelpText('after', examples(context, 'pin llama', 'pin llama "*.safetensors" --node gpu-1'))
     .action(act(context, pinAction('pin')));
 }
 
 export function unpinCommand(context: CommandContext): Command {
   return placement('unpin', 'Allow the files of a dataset to be evicted again.')
-    .option('--owner <name>', `whose pins (default: ${defaultOwner}; those of jobs are job:NAME)`)
+    .option('--owner <name>', `owner of the pins (default: ${defaultOwner}; jobs are job:NAME)`)
     .addHelpText('after', examples(context, 'unpin llama', 'unpin llama --owner job:warm-llama-1'))
     .action(act(context, pinAction('unpin')));
 }
@@ -60,8 +63,8 @@ function placement(name: string, description: string): Command {
   return new Command(name)
     .description(description)
     .argument('<dataset>', 'name of the dataset')
-    .argument('[paths...]', 'globs of files; none: all of it')
-    .option('--node <name>', 'on this node; may be repeated (default: all)', collect);
+    .argument('[paths...]', 'globs of files (default: all files)')
+    .option('--node <name>', 'node; may be repeated (default: all nodes)', collect);
 }
 
 function pinAction(verb: 'pin' | 'unpin') {
@@ -70,7 +73,7 @@ function pinAction(verb: 'pin' | 'unpin') {
     const request: PinRequest = { dataset, paths, nodes: options.node ?? [], ...whose };
     const { nodes } = await session.withAgent((agent) => agent.call(verb, request));
     if (nodes.length === 0) {
-      throw new HearthError('NotFound', `no node answered for ${dataset}; see by status which nodes are ready`);
+      throw new HearthError('NotFound', `no node answered for ${dataset}; run status to see which nodes are ready`);
     }
     if (session.json) session.printJson({ nodes });
     else {

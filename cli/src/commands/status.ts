@@ -20,7 +20,7 @@ const defaultWatchSeconds = 2;
 export function statusCommand(context: CommandContext): Command {
   return new Command('status')
     .description('Show nodes with their capacity, datasets, warm jobs, and the mounts of this node.')
-    .option('--watch [seconds]', `show it again every so often (default: ${defaultWatchSeconds})`, watchSeconds)
+    .option('--watch [seconds]', `refresh periodically (default: ${defaultWatchSeconds})`, watchSeconds)
     .addHelpText('after', examples(context, 'status', 'status --watch', 'status --watch 10 --json'))
     .action(
       act(context, async (session: Session, options: { watch?: number | true }) => {

@@ -35,7 +35,7 @@ describe('RDMA in the status', () => {
     assert.deepEqual(rdmaLines([sampleNode(), sampleNode({ node: 'c', rdma })]), [
       'Reads from peers over RDMA:',
       '  c: mlx5_0/1 (RoCE v2, 10.0.0.1, 100 Gbit/s): 3.0 GiB received, 1.0 GiB sent, ' +
-        'reads below 0.51 ms, 99 % below 16 ms, 2 reads asked for again elsewhere, 1 failure; with 2 nodes; ' +
+        'reads below 0.51 ms, 99 % below 16 ms, 2 reads retried elsewhere, 1 failure; with 2 nodes; ' +
         'over TCP with 1 node (d: this agent uses no RDMA); mlx5_2/1 not used: the port is not active',
     ]);
   });

@@ -30,7 +30,7 @@ function portText(port: RdmaStatus['ports'][number]): string {
       : [
           `reads below ${milliseconds(port.medianMicroseconds)} ms, 99 % below ${milliseconds(port.p99Microseconds)} ms`,
         ]),
-    ...(port.retries === 0n ? [] : [`${formatCount(port.retries, 'read')} asked for again elsewhere`]),
+    ...(port.retries === 0n ? [] : [`${formatCount(port.retries, 'read')} retried elsewhere`]),
     ...(port.failures === 0n ? [] : [formatCount(port.failures, 'failure')]),
     ...(port.inMessages ? ['in messages, as the device has no memory windows'] : []),
     ...(active ? [] : ['down']),

@@ -16,13 +16,13 @@ const longestLifeMs = 30 * 24 * 60 * 60 * 1000;
 export function tokenCommand(context: CommandContext): Command {
   return new Command('token')
     .description(
-      'Make a token with which programs read datasets through libgd2fs.\n\n' +
-        'It is made here, with the cluster secret of the agent’s configuration, which it does not tell. Write it to a ' +
-        'file that only the program can read and name that by HEARTH_TOKEN_FILE; renew it before it expires.',
+      'Create a token for programs that read datasets through libgd2fs.\n\n' +
+        'This command signs the token with the cluster secret in the configuration of the agent. Write the token to a ' +
+        'file that only the program can read, set HEARTH_TOKEN_FILE to its path, and renew it before it expires.',
     )
-    .argument('<dataset...>', 'datasets that it grants, or "*" for all')
-    .option('--for <time>', 'how long it is valid, at most 30d', parseLife, 60 * 60 * 1000)
-    .option('--node <name>', 'node whose agent alone takes it (default: any)', '')
+    .argument('<dataset...>', 'datasets that the token grants, or "*" for all')
+    .option('--for <time>', 'validity, at most 30d', parseLife, 60 * 60 * 1000)
+    .option('--node <name>', 'only the agent of this node accepts the token (default: any agent)', '')
     .addOption(new Option('--right <rights...>', 'what it grants').choices(['read', 'advise']).default(['read']))
     .option('--config <file>', 'configuration file of the agent (default: $HEARTH_CONFIG, else /etc/hearth/agent.yaml)')
     .addHelpText('after', examples(context, 'token llama-3 > /run/inference/token', 'token --for 12h "*"'))

@@ -23,10 +23,12 @@ interface Totals {
 
 export function verifyCommand(context: CommandContext): Command {
   return new Command('verify')
-    .description('Read every file of a dataset through this node and compare. Not 0 when a file does not match.')
+    .description(
+      'Read every file of a dataset through this node and compare checksums. The exit code is not 0 when a file differs.',
+    )
     .argument('<dataset>', 'name of the dataset')
-    .argument('[paths...]', 'globs of files; none: all of it')
-    .option('--origin', "compare with the origin's bytes too, which reads all of them again")
+    .argument('[paths...]', 'globs of files (default: all files)')
+    .option('--origin', 'also compare with the origin, which reads all bytes again')
     .option('--summary', 'list only files that do not match, and the totals')
     .addHelpText('after', examples(context, 'verify llama', 'verify llama --origin --summary', 'verify llama --json'))
     .action(act(context, run));
@@ -60,7 +62,7 @@ async function run(session: Session, options: Options, dataset: string, paths: s
   if (totals.mismatches > 0n) {
     throw new HearthError(
       'Corrupt',
-      `${totals.mismatches} of ${formatCount(totals.files, 'file')} of ${dataset} do not match; evict them to have them fetched again, or add the dataset again when its origin has changed`,
+      `${totals.mismatches} of ${formatCount(totals.files, 'file')} of ${dataset} do not match; evict them to fetch them again, or add the dataset again if its origin has changed`,
     );
   }
 }

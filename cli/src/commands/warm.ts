@@ -24,31 +24,38 @@ interface Options {
 export function warmCommand(context: CommandContext): Command {
   return new Command('warm')
     .description(
-      'Fetch a dataset onto nodes and follow it. Ctrl-C stops following; the job goes on until `job cancel`.\n\n' +
-        'The exit code is that of the job: 0 when every byte is there and verified. With --ready-when memory the command ends ' +
-        'as soon as every byte is checked in memory, where readers find it; the job goes on until it is stored.',
+      'Fetch a dataset onto nodes and follow the job. Ctrl-C stops following; the job continues until `job cancel`.\n\n' +
+        'The exit code is that of the job: 0 when every byte is stored and verified. With --ready-when memory the command returns ' +
+        'as soon as every byte is verified in memory, where readers find it; the job continues until all is stored.',
     )
     .argument('<dataset>', 'name of the dataset')
-    .argument('[paths...]', 'globs of files; none: all of it')
-    .option('--node <name>', 'onto this node; may be repeated (default: all that are ready)', collect)
-    .option('--replicas <count>', 'onto this many nodes, chosen by resident bytes and room', wholeNumber(1, 100_000))
-    .option('--pin', 'pin the files on these nodes; the pins go when the job fails or is cancelled')
-    .option('--pin-owner <name>', 'with --pin: whose pins they are; they stay until `unpin --owner`, however it ends')
+    .argument('[paths...]', 'globs of files (default: all files)')
+    .option('--node <name>', 'target node; may be repeated (default: all ready nodes)', collect)
+    .option('--replicas <count>', 'number of target nodes, chosen by resident bytes and room', wholeNumber(1, 100_000))
+    .option('--pin', 'pin the files on these nodes; a failed or cancelled job releases its pins')
+    .option(
+      '--pin-owner <name>',
+      'with --pin: owner of the pins, which stay until `unpin --owner` however the job ends',
+    )
     .option('--priority <number>', 'lower runs first', wholeNumber(0, 1000), 100)
-    .option('--rate <bytes>', 'most bytes a second from the origin, all nodes together, e.g. 500MiB', parseRateOption)
-    .option('--peer-rate <bytes>', 'most bytes a second that each node receives from other nodes', parseRateOption)
-    .option('--deadline <duration>', 'give up after this time, e.g. 90s, 15m', parseSecondsOption)
+    .option(
+      '--rate <bytes>',
+      'maximum bytes a second from the origin, all nodes together, such as 500MiB',
+      parseRateOption,
+    )
+    .option('--peer-rate <bytes>', 'maximum bytes a second that each node receives from other nodes', parseRateOption)
+    .option('--deadline <duration>', 'give up after this time, such as 90s or 15m', parseSecondsOption)
     .addOption(
-      new Option('--verify <how>', 'checks at the end: checksums from disk, also origin digests, or none')
+      new Option('--verify <how>', 'final check: checksums from disk, also digests of the origin, or none')
         .choices(['none', 'checksum', 'digest'])
         .default('checksum'),
     )
     .addOption(
-      new Option('--ready-when <where>', 'when to return: everything is stored on disk, or in memory already')
+      new Option('--ready-when <where>', 'return when every byte is stored on disk, or already when it is in memory')
         .choices(['stored', 'memory'])
         .default('stored'),
     )
-    .option('--name <job>', 'name of the job (default: chosen)', jobName)
+    .option('--name <job>', 'name of the job (default: generated)', jobName)
     .option('--detach', 'do not follow the job; print its name')
     .addHelpText(
       'after',
@@ -66,7 +73,7 @@ export function warmCommand(context: CommandContext): Command {
 
 async function run(session: Session, options: Options, dataset: string, paths: string[]): Promise<number> {
   if (options.pinOwner !== undefined && options.pin !== true) {
-    throw new HearthError('InvalidArgument', '--pin-owner is for --pin; give both or none');
+    throw new HearthError('InvalidArgument', '--pin-owner requires --pin');
   }
   return await session.withAgent(async (agent) => {
     const job = await agent.call('createWarmJob', {

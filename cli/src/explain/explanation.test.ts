@@ -139,7 +139,7 @@ describe('explanation of a pod', () => {
       [planned?.bytesInMemory, planned?.secondsToMemory, planned?.storedAt, planned?.dataPath, planned?.missingBytes],
       [8 * gib, 3.2, undefined, 'fuse', 4 * gib],
     );
-    assert.equal(planned?.message, 'everything is in memory: reads go through FUSE until it is stored');
+    assert.equal(planned?.message, 'every byte is in memory: reads go through FUSE until all is stored');
     assert.equal(other?.bytesInMemory, undefined, 'it is in no plan');
     assert.deepEqual(
       [(await explained()).plan?.readyWhen, (await explained()).plan?.bytesInMemory],
@@ -154,7 +154,7 @@ describe('explanation of a pod', () => {
     };
     assert.match((await explained(without('PersistentVolumeClaim team/models'))).waitsFor, /no claim models yet/);
     const missing = await explained(without('Dataset team/llama'));
-    assert.match(missing.waitsFor, /Dataset team\/llama, which is not there/);
+    assert.match(missing.waitsFor, /Dataset team\/llama, which does not exist/);
     assert.deepEqual([missing.datasets[0]?.ready, missing.nodes], [false, []]);
     assert.match((await explained(without('CachePreload team/web-1'))).waitsFor, /a plan/);
   });
@@ -192,8 +192,8 @@ describe('explanation of a pod', () => {
     const it = await explained(objects, ['CachePreload', 'Event']);
     assert.equal(it.plan, undefined);
     assert.deepEqual(it.unseen, [
-      'you may not read cachepreloads, so what depends on them is unknown',
-      'you may not read events, so what depends on them is unknown',
+      'you may not read cachepreloads, so facts that depend on them are unknown',
+      'you may not read events, so facts that depend on them are unknown',
     ]);
     await assert.rejects(explained({}), { code: 'NotFound' });
     await assert.rejects(explained(objects, ['Pod']), { code: 'PermissionDenied' });
@@ -267,7 +267,7 @@ describe('hearth explain', () => {
     const coming = await lines(row);
     assert.match(
       coming,
-      /^ {2}4\.0 GiB of 8\.0 GiB on its nodes, 6\.0 GiB with those in memory; its pods start when all are/m,
+      /^ {2}4\.0 GiB of 8\.0 GiB on its nodes, 6\.0 GiB including memory; its pods start when all are/m,
     );
     assert.match(coming, /^ {2}n1: 6\.0 GiB in memory, 2\.0 GiB missing$/m);
     assert.match(await lines(arrived), /^ {2}n1: in memory after 3\.2 s, 4\.0 GiB not stored yet$/m);

@@ -152,10 +152,10 @@ function waitsFor({ pod, volumes, preload, datasets, withoutAgent }: PodFacts, s
   const unknown = volumes.find((one) => one.unknown !== '');
   if (unknown !== undefined) return unknown.unknown;
   const absent = volumes.find(({ dataset }) => dataset !== undefined && datasets.get(keyOf(dataset)) === undefined);
-  if (absent?.dataset !== undefined) return `Dataset ${keyOf(absent.dataset)}, which is not there`;
+  if (absent?.dataset !== undefined) return `Dataset ${keyOf(absent.dataset)}, which does not exist`;
   const unready = [...datasets.values()].find((dataset) => readyOf(dataset)?.status !== 'True');
   if (unready !== undefined) {
-    return `Dataset ${keyOf(nameOf(unready))} to be Ready: ${readyOf(unready)?.message ?? 'it is new'}`;
+    return `Dataset ${keyOf(nameOf(unready))} to be Ready: ${readyOf(unready)?.message ?? 'the operator has not observed it yet'}`;
   }
   if (state === 'Starting' && withoutAgent)
     return `an agent on ${pod.spec?.nodeName}: no StorageCluster selects that node`;
@@ -179,7 +179,7 @@ function explainDatasets({ volumes, datasets }: PodFacts): ExplainedDataset[] {
       volumes: of,
       ready: ready?.status === 'True',
       message:
-        found === undefined ? 'there is no such Dataset' : ready?.status === 'True' ? '' : (ready?.message ?? ''),
+        found === undefined ? 'the Dataset does not exist' : ready?.status === 'True' ? '' : (ready?.message ?? ''),
       revision: found?.status?.revision ?? '',
       bytes: found?.status?.bytes ?? 0,
       gate: found?.spec.gate?.mode ?? 'Off',
@@ -243,11 +243,10 @@ function pathMessage(
   const passthrough = cache?.status?.capabilities?.find(({ name }) => name === 'passthrough');
   if (passthrough?.ready === false) return `every read goes through the agent: ${passthrough.reason}`;
   if (!complete && planned?.inMemoryAt !== undefined) {
-    return 'everything is in memory: reads go through FUSE until it is stored';
+    return 'every byte is in memory: reads go through FUSE until all is stored';
   }
-  if (complete)
-    return `more than ${maxViewFiles} files are not linked as a tree; reads of them are native all the same`;
-  return 'files that are there are read natively, the others through the agent as they come';
+  if (complete) return `Hearth links no tree of more than ${maxViewFiles} files; reads are native all the same`;
+  return 'resident files are read natively, missing files through the agent';
 }
 
 function explainPlan(preload: CachePreload): ExplainedPlan {
@@ -274,24 +273,24 @@ function explainEvent(event: CoreEvent, now: number) {
 function adviceOn({ pod, volumes, datasets, preload, withoutAgent }: PodFacts, state: PodState): string[] {
   const name = `${pod.metadata?.namespace} ${pod.metadata?.name}`;
   if (volumes.length === 0) {
-    return ['the pod has no volume of a Dataset: Hearth neither holds it back nor serves it'];
+    return ['the pod has no volume of a Dataset, so Hearth neither gates nor serves it'];
   }
   if (state === 'Gated' && preload?.status?.phase === 'Failed') {
     return [
-      `see why: kubectl -n ${pod.metadata?.namespace} describe cachepreload ${preload.metadata.name}; the pod starts cold when its gate's time is over`,
+      `see why: kubectl -n ${pod.metadata?.namespace} describe cachepreload ${preload.metadata.name}; the pod starts cold when its gate times out`,
     ];
   }
   if (state === 'Starting' && withoutAgent) {
     return [
-      `its events name the label that the node lacks: kubectl describe pod -n ${name}. With nodeSelector csi.hearth.storage/agent=true a pod goes where agents are`,
+      `its events name the label that the node lacks: kubectl describe pod -n ${name}. The nodeSelector csi.hearth.storage/agent=true keeps a pod on nodes with agents`,
     ];
   }
   if (state === 'Unscheduled' || state === 'Starting')
-    return [`for more see its events: kubectl describe pod -n ${name}`];
+    return [`for more see the events of the pod: kubectl describe pod -n ${name}`];
   const ungated =
     state === 'Running' && [...datasets.values()].every(({ spec }) => (spec.gate?.mode ?? 'Off') === 'Off');
   const warm = [...datasets.values()].every(({ status }) => (status?.percent ?? 0) === 100);
-  return ungated && !warm ? ['spec.gate of a Dataset would have held the pod back until its bytes were there'] : [];
+  return ungated && !warm ? ['spec.gate of a Dataset would have held the pod until its bytes were on a node'] : [];
 }
 
 function readyOf({ status }: Dataset) {

@@ -13,7 +13,7 @@ export class PermittedReads {
       const error = HearthError.from(thrown);
       if (error.code !== 'PermissionDenied') throw error;
       this.#forbidden.add(what);
-      this.unseen.add(`you may not read ${what}, so what depends on them is unknown`);
+      this.unseen.add(`you may not read ${what}, so facts that depend on them are unknown`);
       return undefined;
     }
   }

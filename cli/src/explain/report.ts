@@ -9,7 +9,7 @@ const barWidth = 12;
 
 const stateWords: Record<PodState, string> = {
   Gated: 'held back until its bytes are there',
-  GatedByOthers: 'held back by others',
+  GatedByOthers: 'held by gates of others',
   Unscheduled: 'not scheduled yet',
   Starting: 'starting',
   Running: 'running',
@@ -63,7 +63,7 @@ function othersText(names: string[]): string {
 
 function planAmounts({ bytesReady, bytesInMemory, bytesTotal, readyWhen }: ExplainedPlan): string {
   const amounts = `${formatBytes(bytesReady)} of ${formatBytes(bytesTotal)} on its nodes`;
-  const memory = bytesInMemory > bytesReady ? `, ${formatBytes(bytesInMemory)} with those in memory` : '';
+  const memory = bytesInMemory > bytesReady ? `, ${formatBytes(bytesInMemory)} including memory` : '';
   return `${amounts}${memory}${readyWhen === 'Memory' ? '; its pods start when all are in memory' : ''}`;
 }
 

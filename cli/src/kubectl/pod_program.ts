@@ -98,6 +98,6 @@ function refusal(thrown: unknown, pod: string): HearthError {
       `you may not run programs in pod ${pod} (create pods/exec); ask an administrator, or use explain and status`,
     );
   }
-  if (status === '404') return new HearthError('NotFound', `there is no pod ${pod} any more; run the command again`);
+  if (status === '404') return new HearthError('NotFound', `pod ${pod} no longer exists; run the command again`);
   return new HearthError('Unavailable', `the API server cannot run programs in pod ${pod}: ${message}`);
 }

@@ -162,7 +162,7 @@ describe('kubectl hearth', () => {
       const { spec } = made() as unknown as { spec: object };
       assert.deepEqual(spec, { datasets: [{ name: 'llama' }], placement: { replicas: 2 }, pin: true });
       const { out } = await hearth(['warm', 'llama', '--detach']);
-      assert.match(out, /goes on; kubectl delete cachepreload -n team warm-llama-/);
+      assert.match(out, /continues; kubectl delete cachepreload -n team warm-llama-/);
     });
 
     it('ends with the reason of a preload that failed, and refuses a Dataset that is not there', async () => {

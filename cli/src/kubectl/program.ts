@@ -26,14 +26,14 @@ export function kubectlProgram(context: ActionContext): Command {
     supportBundleCommand(context, version),
   ];
   const program = withClusterOptions(new Command(context.terminal.program))
-    .description('Look at Hearth in a cluster, from anywhere, through the API server of Kubernetes.')
+    .description('Inspect Hearth in a cluster from any machine, through the Kubernetes API server.')
     .version(version, '--version', 'show the version')
     // Words after a command that an agent runs belong to that command.
     .enablePositionalOptions()
     .helpCommand('help [command]', 'Show help of a command.')
     .commandsGroup('Through the API server:');
   for (const command of own) program.addCommand(withHiddenOptions(command));
-  program.commandsGroup("In an agent's pod, as `hearth` has them:").addCommand(execCommand(context));
+  program.commandsGroup("In an agent's pod, as in `hearth`:").addCommand(execCommand(context));
   for (const command of agentCommands(context)) program.addCommand(command);
   return withConventions(program, context.terminal);
 }

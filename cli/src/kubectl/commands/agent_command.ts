@@ -6,16 +6,16 @@ import { runInPod } from '../pod_program.ts';
 
 /** Commands of `hearth` that run unchanged in an agent's pod. */
 const known: Record<string, string> = {
-  dataset: "Datasets as the agents know them (`hearth dataset`, in an agent's pod).",
+  dataset: "Manage datasets as `hearth dataset` does in an agent's pod.",
   ls: 'List the files of a dataset.',
   cat: 'Write a file of a dataset.',
   verify: 'Read a dataset and compare checksums.',
   jobs: 'List warm jobs.',
   job: 'Show, watch or cancel a warm job.',
   pin: 'Keep a dataset in the caches.',
-  unpin: 'Let go of a pin.',
-  evict: 'Remove a dataset from caches.',
-  advise: 'Say which bytes will be needed, or will not.',
+  unpin: 'Release a pin.',
+  evict: 'Evict a dataset from caches.',
+  advise: 'Advise which bytes will or will not be needed.',
   mounts: 'List the mounts of a node.',
   bench: 'Measure on a node.',
 };
@@ -34,7 +34,7 @@ export function agentCommands(context: ActionContext): Command[] {
 export function execCommand(context: ActionContext): Command {
   const command = new Command('exec').description(
     "Run a command of `hearth` in an agent's pod.\n\n" +
-      'HEARTH_NODE and HEARTH_CLUSTER choose the agent, HEARTH_NAMESPACE the namespace of the release. Who may do this is ' +
+      'HEARTH_NODE and HEARTH_CLUSTER choose the agent, HEARTH_NAMESPACE the namespace of the release. Anyone who may run this is ' +
       'root on the node.',
   );
   return passing(command, context, (words) => words).addHelpText(
@@ -45,7 +45,7 @@ export function execCommand(context: ActionContext): Command {
 
 function passing(command: Command, context: ActionContext, wordsOf: (words: string[]) => string[]): Command {
   return command
-    .argument('[words...]', 'words of the command')
+    .argument('[words...]', 'command with its arguments')
     .allowUnknownOption()
     .passThroughOptions()
     .action(

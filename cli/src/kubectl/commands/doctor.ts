@@ -21,10 +21,10 @@ const oldestMinor = 30;
 export function doctorCommand(context: ActionContext): Command {
   return new Command('doctor')
     .description(
-      "Check the installation, and each node by the doctor of its agent's pod.\n\n" +
-        'Prints what is degraded or missing; --all prints everything. Ends with code 13 when something needed is missing.',
+      "Check the installation, and each node by `hearth doctor` in its agent's pod.\n\n" +
+        'Prints what is degraded or missing; --all prints everything. Exits with 13 when a requirement is missing.',
     )
-    .option('--all', 'also what is in order')
+    .option('--all', 'also print rows that are in order')
     .addHelpText('after', examples(context, 'doctor', 'doctor --all', 'doctor --json'))
     .action(
       actOnCluster(context, async (session: ClusterSession, options: { all?: true }) => {
@@ -70,7 +70,7 @@ async function clusterFindings(session: ClusterSession): Promise<Finding[]> {
       const ready = status?.conditions?.find(({ type }) => type === 'Ready');
       const isReady = ready?.status === 'True';
       const detail = `${status?.nodesReady ?? 0} of ${status?.nodesDesired ?? 0} nodes ready`;
-      const advice = isReady ? '' : (ready?.message ?? 'The operator has not looked at it yet.');
+      const advice = isReady ? '' : (ready?.message ?? 'The operator has not observed it yet.');
       return finding(`StorageCluster ${metadata.name}`, isReady, detail, advice);
     }),
     ...presence(deployments, kinds.Deployment, `Is the release in ${namespace}? HEARTH_NAMESPACE names another one.`),
@@ -153,5 +153,5 @@ function print(session: ClusterSession, findings: Finding[], checked: number): v
     session.print(`${printable(one.name)}${where}: ${status}: ${printable(one.detail)}`);
     if (one.advice !== '') session.print(`  ${printable(one.advice)}`);
   }
-  session.print(`${checked} checks, ${findings.filter(({ status }) => status !== 'ok').length} of them not in order.`);
+  session.print(`${checked} checks, ${findings.filter(({ status }) => status !== 'ok').length} not in order.`);
 }

@@ -6,8 +6,8 @@ import { actOnCluster, type ClusterSession } from '../cluster_session.ts';
 
 export function explainCommand(context: ActionContext): Command {
   return new Command('explain')
-    .description('Say why a pod waits, and where the bytes are that it reads.')
-    .argument('<pod>', 'pod/NAME, or NAME; of deployment/NAME, statefulset/NAME and job/NAME the pod that waits')
+    .description('Explain why a pod waits, and where its bytes are.')
+    .argument('<pod>', 'pod/NAME or NAME; deployment/NAME, statefulset/NAME or job/NAME stand for their waiting pod')
     .addHelpText('after', examples(context, 'explain pod/web-0', 'explain deployment/web -n team --json'))
     .action(
       actOnCluster(context, async (session: ClusterSession, _options: object, text: string) => {

@@ -9,8 +9,8 @@ const defaultWatchSeconds = 2;
 
 export function statusCommand(context: ActionContext): Command {
   return new Command('status')
-    .description('Show nodes and how full they are, Datasets, preloads in motion and pods that wait.')
-    .option('--watch [seconds]', `show it again every so often (default: ${defaultWatchSeconds})`, watchSeconds)
+    .description('Show nodes and their cache usage, Datasets, running preloads and waiting pods.')
+    .option('--watch [seconds]', `refresh periodically (default: ${defaultWatchSeconds})`, watchSeconds)
     .addHelpText('after', examples(context, 'status', 'status -n team', 'status --watch', 'status --json'))
     .action(
       actOnCluster(context, async (session: ClusterSession, options: { watch?: number | true }) => {

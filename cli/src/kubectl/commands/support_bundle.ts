@@ -28,9 +28,9 @@ interface Item {
 export function supportBundleCommand(context: ActionContext, version: string): Command {
   return new Command('support-bundle')
     .description(
-      'Collect what a person needs who helps: objects, events, logs, metrics and the findings of doctor, in one archive.\n\n' +
-        'Secrets are not read, and values of environment variables and annotations of kubectl are left out. Names of nodes, ' +
-        'Datasets and their origins are in it: look before you send it.',
+      'Collect objects, events, logs, metrics and the findings of doctor in one archive for support.\n\n' +
+        'The archive contains no Secrets, no values of environment variables and no annotations of kubectl. Names of nodes, ' +
+        'Datasets and their origins are in it: review it before you send it.',
     )
     .option('-o, --output <file>', 'archive to write (default: hearth-support-TIME.tar.gz here)')
     .addHelpText('after', examples(context, 'support-bundle', 'support-bundle -o /tmp/hearth.tar.gz'))
@@ -82,7 +82,7 @@ async function write(session: ClusterSession, version: string, path: string): Pr
   if (missing.length > 0) add('missing.txt', `${missing.join('\n')}\n`);
   archive.finalize();
   await written;
-  if (!session.json) session.note(`${formatCount(missing.length, 'file')} could not be had.`);
+  if (!session.json) session.note(`${formatCount(missing.length, 'file')} could not be collected.`);
   return missing;
 }
 

@@ -35,9 +35,9 @@ interface Sample {
 
 export function topCommand(context: ActionContext): Command {
   return new Command('top')
-    .description('Show what the agents do: bytes a second from origins, from and to other nodes, and to readers.')
-    .option('--interval <seconds>', `time over which rates are taken (default: ${defaultInterval})`, watchSeconds)
-    .option('--watch', 'show it again every interval')
+    .description('Show the activity of agents: bytes a second from origins, from and to other nodes, and to readers.')
+    .option('--interval <seconds>', `time over which rates are measured (default: ${defaultInterval})`, watchSeconds)
+    .option('--watch', 'refresh after each interval')
     .addHelpText('after', examples(context, 'top', 'top --watch', 'top --interval 10 --json'))
     .action(
       actOnCluster(context, async (session: ClusterSession, options: { interval?: number; watch?: true }) => {

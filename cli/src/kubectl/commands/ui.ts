@@ -12,8 +12,8 @@ const forEverMs = 2 ** 31;
 export function uiCommand(context: ActionContext): Command {
   return new Command('ui')
     .description(
-      'Serve a read-only page on this machine: nodes, Datasets, preloads in motion, and why pods wait.\n\n' +
-        'The page shows what your kubeconfig may read, to whoever has its address, which holds a token. It changes nothing.',
+      'Serve a read-only page on this machine: nodes, Datasets, running preloads, and why pods wait.\n\n' +
+        'Anyone who has the address of the page, which contains a token, sees the objects that your kubeconfig may read.',
     )
     .option('--port <port>', 'port of 127.0.0.1 (default: a free one)', wholeNumber(0, 65_535))
     .addHelpText('after', examples(context, 'ui', 'ui --port 8088 -n team'))

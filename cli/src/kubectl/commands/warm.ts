@@ -23,15 +23,15 @@ const barWidth = 24;
 export function warmCommand(context: ActionContext): Command {
   return new Command('warm')
     .description(
-      'Bring a Dataset onto nodes, by a CachePreload, and follow it.\n\n' +
-        'Without --pin the CachePreload is deleted once everything is stored: the bytes stay until others need the room. ' +
-        'Ctrl-C ends the following, and the preload goes on.',
+      'Fetch a Dataset onto nodes by a CachePreload, and follow it.\n\n' +
+        'Without --pin the command deletes the CachePreload once everything is stored: the bytes stay until others need the room. ' +
+        'Ctrl-C stops following; the preload continues.',
     )
     .argument('<dataset>', 'NAME, in the namespace of -n, or NAMESPACE/NAME')
-    .option('--node <name>', 'only on this node; may be repeated (default: all nodes)', collect)
-    .option('--replicas <number>', 'on so many nodes, which the operator chooses', wholeNumber(1, 10_000))
+    .option('--node <name>', 'target node; may be repeated (default: all nodes)', collect)
+    .option('--replicas <number>', 'number of target nodes, chosen by the operator', wholeNumber(1, 10_000))
     .option('--pin', 'keep the bytes until the CachePreload is deleted')
-    .option('--detach', 'do not follow it')
+    .option('--detach', 'do not follow the preload')
     .addHelpText('after', examples(context, 'warm llama -n team', 'warm team/llama --replicas 3 --pin --detach'))
     .action(actOnCluster(context, run));
 }
@@ -58,7 +58,7 @@ async function run(session: ClusterSession, options: Options, text: string): Pro
     if (session.json) session.printJson({ namespace, name: metadata.name });
     else
       session.print(
-        `CachePreload ${namespace}/${metadata.name} goes on; kubectl delete cachepreload -n ${namespace} ${metadata.name} ends it.`,
+        `CachePreload ${namespace}/${metadata.name} continues; kubectl delete cachepreload -n ${namespace} ${metadata.name} ends it.`,
       );
     return undefined;
   }
@@ -94,7 +94,7 @@ async function follow(session: ClusterSession, namespace: string, name: string):
     if (interrupt.aborted) {
       region.end();
       session.note(
-        `The CachePreload ${namespace}/${name} goes on; kubectl delete cachepreload -n ${namespace} ${name} ends it.`,
+        `The CachePreload ${namespace}/${name} continues; kubectl delete cachepreload -n ${namespace} ${name} ends it.`,
       );
       return 130;
     }

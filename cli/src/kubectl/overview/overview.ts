@@ -183,7 +183,7 @@ function waitingPod({ metadata }: Pod, plans: Map<string, CachePreload>, now: nu
 function readiness(conditions: Condition[] | undefined): { ready: boolean; message: string } {
   const one = conditions?.find(({ type }) => type === 'Ready');
   const ready = one?.status === 'True';
-  return { ready, message: ready ? '' : (one?.message ?? 'the operator has not looked at it yet') };
+  return { ready, message: ready ? '' : (one?.message ?? 'the operator has not observed it yet') };
 }
 
 function keyOf(namespace: string | undefined, name: string): string {

@@ -78,7 +78,7 @@ export function podPage(one: Explanation, refreshSeconds: number): string {
   const body = html`<p><a href="../../">All</a></p>
     <h1>Pod ${one.namespace}/${one.pod}</h1>
     <p>${one.state}${where}, ${formatSeconds(one.ageSeconds)} old.</p>
-    <p class="wait">${one.waitsFor === '' ? 'Hearth knows of nothing that it waits for.' : `Waits for ${one.waitsFor}.`}
+    <p class="wait">${one.waitsFor === '' ? 'Hearth knows of no reason to wait.' : `Waits for ${one.waitsFor}.`}
     ${one.startsInSeconds === undefined ? '' : `Should start in about ${formatSeconds(one.startsInSeconds)}.`}
     ${one.opensInSeconds === undefined ? '' : `Its gate opens in ${formatSeconds(one.opensInSeconds)} at the latest.`}</p>
     ${table('Datasets', ['Dataset', 'Volumes', 'State', 'Size', 'Gate'], one.datasets, (dataset) => [

@@ -103,7 +103,7 @@ export class UiServer implements AsyncDisposable {
       const explanation = explain(facts, epochMs(this.#session.terminal.clock));
       return { status: 200, page: podPage(explanation, refreshSeconds) };
     }
-    return refused(404, 'There is no such page.');
+    return refused(404, 'Page not found.');
   }
 }
 
