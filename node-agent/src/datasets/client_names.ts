@@ -5,9 +5,9 @@ import { type DatasetRecord, isLost } from './record.ts';
 import type { DatasetTables } from './table.ts';
 
 /**
- * Tells the engine which datasets clients may name in paths, and which revision each name means now: all whose manifest
- * is open here. For the others that were listed clients wait; for names that no dataset has they hear so at once, also
- * when there are no datasets at all.
+ * Tells the engine which datasets clients may name in paths, and the current revision of each: all datasets whose
+ * manifest is open here. Clients wait for listed datasets whose manifest is not open yet; unknown names fail at once,
+ * also while there are no datasets.
  */
 export class ClientNames {
   readonly #engine: AgentContext['engine'];
@@ -15,7 +15,7 @@ export class ClientNames {
   readonly #keeper: ManifestKeeper;
   readonly #ends: (() => void)[];
   #told = '';
-  /** The datasets are known, as far as there are any. */
+  /** True once the datasets were read from the store. */
   #isReady = false;
 
   constructor({ engine }: Pick<AgentContext, 'engine'>, tables: DatasetTables, keeper: ManifestKeeper) {
@@ -25,7 +25,7 @@ export class ClientNames {
     this.#ends = [tables.mirror.onChange(() => this.#tell()), keeper.onOpened(() => this.#tell())];
   }
 
-  /** The datasets have been read from the store. */
+  /** Call when the datasets have been read from the store. */
   ready(): void {
     this.#isReady = true;
     this.#tell();

@@ -83,7 +83,7 @@ describe('datasets', () => {
   });
 
   it('show progress to those who wait for another agent', async () => {
-    // One after the other for longer than the other agent needs until it waits.
+    // The sequential listing takes longer than the other agent needs to start waiting.
     const files = 300;
     cluster.origin.rows = Array.from({ length: files }, (_, index) => fileRow(`${index}`, 1n));
     cluster.origin.listMs = 60_000;
@@ -248,7 +248,7 @@ describe('datasets', () => {
       await cluster.agent(name).keeper.openedSoon(dataset.manifest, soon());
       assert.ok(cluster.engine(name).disk.manifests.has(dataset.manifest));
     }
-    // The removal takes the kept bytes along.
+    // The removal includes the kept bytes.
     await cluster.agent('c').removal.remove('new', { evict: false }, soon());
     for (const name of ['a', 'b', 'c']) await until(() => !cluster.engine(name).disk.manifests.has(dataset.manifest));
   });
@@ -257,7 +257,7 @@ describe('datasets', () => {
     const store = cluster.store('a');
     const transact = store.transact.bind(store);
     let heard: (() => void) | undefined;
-    // From the write of the record on no answer comes, and the watch of it stands still.
+    // From the write of the record on, the store neither answers nor delivers events.
     store.transact = async (transaction, options) => {
       if (transaction.success.some((one) => 'key' in one && one.key.startsWith('revisions/'))) {
         heard = store.holdWatches();
@@ -270,7 +270,7 @@ describe('datasets', () => {
     store.transact = transact;
     const { datasets, keeper } = cluster.agent('a');
     const { manifest } = await datasets.get('d');
-    // Longer than the agent needs to look at the record itself.
+    // Longer than the agent takes to read the record itself.
     await cluster.clock.advance(10_000);
     heard?.();
     await until('the agent has heard of it', () => datasets.isRevision(manifest));

@@ -3,7 +3,7 @@ import { type Engine, type ManifestEntry, PathFilter } from '@hearth/engine';
 
 const pageEntries = 5_000;
 
-/** Pages of a folder's children, or of all files below it in path order; the next page is read when it is asked for. */
+/** Pages of a folder's children, or of all files below it in path order. Reads the next page on demand. */
 export async function* entryPages(
   engine: Engine,
   digest: string,
@@ -16,14 +16,14 @@ export async function* entryPages(
   }
 }
 
-/** Files of a dataset that patterns choose. */
+/** Files of a dataset chosen by patterns. */
 export interface Choice {
   /** Undefined: all files. */
   entries: number[] | undefined;
   bytes: bigint;
 }
 
-/** The files that `paths` choose; `NotFound` when patterns choose none. */
+/** Chooses files by `paths`; throws `NotFound` when the patterns match none. */
 export async function chooseFiles(
   engine: Engine,
   manifest: { name: string; manifest: string; bytes: bigint },
@@ -47,7 +47,7 @@ export async function chooseFiles(
   );
 }
 
-/** One file by its path; `NotFound` names it. */
+/** One file by path; throws `NotFound` with the path. */
 export async function findFile(
   engine: Engine,
   manifest: { name: string; manifest: string },

@@ -10,10 +10,10 @@ import type { DatasetTables } from './table.ts';
 const firstPauseMs = 200;
 const longestPauseMs = 10_000;
 
-/** By then the store has said what became of a record, or is away, and nothing is removed on its account. */
+/** By then the store has reported the record's fate, or is unavailable and nothing is removed. */
 const longestSparingMs = 10 * 60_000;
 
-/** A manifest of a dataset; `written`: the store's revision of its record, 0: there is none, undefined: not known. */
+/** A manifest of a dataset. `written`: store revision of its record, 0: no record, undefined: unknown. */
 export interface Made {
   digest: string;
   dataset: string;
@@ -23,8 +23,8 @@ export interface Made {
 type KeeperContext = Pick<AgentContext, 'engine' | 'logger' | 'clock' | 'pace'>;
 
 /**
- * Keeps the engine's manifests in step with the datasets: those that appear are fetched from peers, those of
- * removed revisions go. An origin that no longer has what a manifest says fails the dataset.
+ * Keeps the engine's manifests in step with the datasets: fetches new manifests from peers and removes manifests of
+ * removed revisions. Fails a dataset whose origin no longer has a file of its manifest.
  */
 export class ManifestKeeper {
   readonly #context: KeeperContext;
@@ -35,17 +35,18 @@ export class ManifestKeeper {
   readonly #fetching = new Map<string, Promise<void>>();
   readonly #open = new Set<string>();
   /**
-   * Openings in the engine, with their numbers, and removals: never both at once, so that `#open` is true afterwards.
+   * Running openings in the engine, counted, and running removals of a manifest exclude each other, so that `#open`
+   * stays correct.
    */
   readonly #opening = new Map<string, number>();
   readonly #removing = new Map<string, Promise<void>>();
-  /** Manifests that no dataset needed when they were put here; they go when nothing is in their way. */
+  /** Manifests that no dataset needs, to be removed when nothing blocks the removal. */
   readonly #unused = new Set<string>();
-  /** Manifests that are being made for datasets that are not registered yet. While there are any, none is removed. */
+  /** Number of manifests being made for datasets without a record. While positive, no manifest is removed. */
   #beingMade = 0;
   readonly #openedListeners = new Set<(digest: string) => void>();
   readonly #missingListeners = new Set<(digest: string) => void>();
-  /** Manifests that are in use on this node whatever becomes of their datasets; each with what ends waiting for it. */
+  /** Manifests in use on this node regardless of their datasets, each with the controller that ends the wait for it. */
   readonly #kept = new Map<string, AbortController>();
 
   constructor(context: KeeperContext, tables: DatasetTables, locations: Locations) {
@@ -54,11 +55,11 @@ export class ManifestKeeper {
     this.#locations = locations;
     tables.mirror.onChange(() => this.#fetchMissing());
     tables.revisionsMirror.onChange((changes, { reread }) => {
-      // A store that was emptied gets its datasets back: their manifests and locations serve readers until then.
+      // An emptied store gets its datasets back; until then their manifests and locations keep serving readers.
       const emptied = reread && tables.revisionsMirror.rows().length === 0;
       for (const { before, after } of changes) {
         if (before !== undefined && after === undefined && !emptied) this.#left(before.manifest);
-        // The same files may be at another place now, or the place is asked in another way.
+        // The files may have moved, or the origin needs other settings.
         if (after !== undefined && !sameSource(before, after)) this.#locateAgain(after);
       }
       this.#fetchMissing();
@@ -70,22 +71,22 @@ export class ManifestKeeper {
     return this.#open.has(digest);
   }
 
-  /** Called when a manifest has become open here. Returns the function that ends it. */
+  /** Calls the listener when a manifest was opened here. Returns a function that unsubscribes. */
   onOpened(listener: (digest: string) => void): () => void {
     this.#openedListeners.add(listener);
     return () => void this.#openedListeners.delete(listener);
   }
 
   /**
-   * Called after every look for a manifest that found it with no ready agent, while all of them could be asked. Returns the
-   * function that ends it.
+   * Calls the listener after each search for a manifest that found it at no ready agent although every agent answered.
+   * Returns a function that unsubscribes.
    */
   onMissing(listener: (digest: string) => void): () => void {
     this.#missingListeners.add(listener);
     return () => void this.#missingListeners.delete(listener);
   }
 
-  /** Resolves when the manifest is open here; waits for peers that have it until the signal ends it. */
+  /** Resolves when the manifest is open here; waits for a peer that has it until the signal aborts. */
   async opened(digest: string, signal: AbortSignal): Promise<void> {
     let last: HearthError | undefined;
     for (let failures = 0; !this.#open.has(digest); failures++) {
@@ -105,8 +106,8 @@ export class ManifestKeeper {
   }
 
   /**
-   * As `opened`, for a caller who wants an answer: `NotFound` when no peer has it within `requestMs`, `Unavailable`
-   * with the reasons when there are peers that cannot be asked.
+   * Like `opened`, with a bound: `NotFound` when no peer has the manifest within `requestMs`, `Unavailable` with the
+   * reasons when some peers did not answer.
    */
   async openedSoon(digest: string, signal: AbortSignal): Promise<void> {
     const { clock, pace } = this.#context;
@@ -117,24 +118,24 @@ export class ManifestKeeper {
     }
   }
 
-  /** To add a dataset again is of no use while those that have it and we do not understand one another. */
+  /** Adding a dataset again does not help while this agent cannot talk to the peers that have the manifest. */
   async #unreachable(digest: string, error: HearthError): Promise<HearthError | undefined> {
     if (error.code !== 'NotFound' && error.code !== 'Unavailable') return undefined;
     const { peers } = await this.#context.engine.statistics();
     const mute = peers.filter((peer) => !peer.connected && peer.error !== '');
     if (mute.length === 0) return undefined;
-    // Each begins with the name of the other side, as far as that is known.
+    // Each reason begins with the name of the peer, if known.
     const reasons = mute.map((peer) => peer.error).join('; ');
     const message = `the manifest ${digest} is not on this node, and no agent that may have it answers (${reasons})`;
     return new HearthError('Unavailable', message, { cause: error });
   }
 
-  /** The origins of a dataset are opened with the credentials that it has now. */
+  /** Reopens the origins of a dataset with its current credentials. */
   credentialsChanged(dataset: string): void {
     for (const revision of this.#tables.revisionsOf(dataset)) this.#locateAgain(revision);
   }
 
-  /** These manifests, and no others, are opened and kept also when no dataset has them as a revision any more. */
+  /** Opens and keeps exactly these manifests even if they are no revision of a dataset any more. */
   keep(digests: ReadonlySet<string>): void {
     for (const [digest, wait] of [...this.#kept]) {
       if (digests.has(digest)) continue;
@@ -151,9 +152,9 @@ export class ManifestKeeper {
   }
 
   /**
-   * Called before a manifest is made for a dataset that is not registered yet. It may be of the same files as one that is
-   * being removed: from here on none is removed, until the function that this resolves to was called, and this agent has
-   * heard of the record. `made`: undefined when no manifest was made; it goes when no dataset has it afterwards.
+   * Call before making a manifest for a dataset without a record, because the manifest may equal one that is being
+   * removed. No manifest is removed until the returned function was called and this agent has seen the record. `made`:
+   * undefined when no manifest was made; an unused manifest is removed afterwards.
    */
   async spareAll(): Promise<(made: Made | undefined) => void> {
     this.#beingMade++;
@@ -161,7 +162,7 @@ export class ManifestKeeper {
     return (made) => void this.#spareUntilHeard(made);
   }
 
-  /** The engine reports that a file of this manifest is not at the origin any more as it was listed. */
+  /** Handles the engine's report that the origin no longer has a file of this manifest as listed. */
   async originChanged(event: Extract<EngineEvent, { kind: 'originChanged' }>): Promise<void> {
     const name = event.dataset;
     if (this.#tables.revision(event) === undefined) return;
@@ -230,11 +231,11 @@ export class ManifestKeeper {
     const before = this.#open.has(digest);
     this.#open.add(digest);
     if (!before) for (const listener of this.#openedListeners) listener(digest);
-    // Revisions are heard of by a mirror: those that were not there yet are located when they come.
+    // A mirror delivers revisions; later ones are located when they arrive.
     for (const dataset of this.#tables.datasetsWith(digest)) this.#locateAgain({ manifest: digest, dataset });
   }
 
-  /** A dataset does not need the manifest any more, or no other on this node does. */
+  /** A dataset no longer needs the manifest; removes it unless another one on this node does. */
   #left(digest: string): void {
     if (this.#kept.has(digest)) return;
     for (const dataset of this.#locations.datasetsWith(digest)) {
@@ -245,7 +246,7 @@ export class ManifestKeeper {
     this.#removeUnused();
   }
 
-  /** Removes those of which nothing is being opened, made or removed; called again when that has ended. */
+  /** Removes unused manifests that are not being opened, made or removed; called again when that ends. */
   #removeUnused(): void {
     if (this.#beingMade > 0) return;
     for (const digest of [...this.#unused]) {
@@ -271,7 +272,7 @@ export class ManifestKeeper {
     }
   }
 
-  /** An agent that ends before it has heard of the record removes nothing more. */
+  /** An agent that stops before it has seen the record removes nothing. */
   async #spareUntilHeard(made: Made | undefined): Promise<void> {
     const deadline = within(this.#context.clock, longestSparingMs, this.#stop.signal);
     try {
@@ -281,7 +282,8 @@ export class ManifestKeeper {
         this.#unused.add(made.digest);
       }
     } catch {
-      // The store is away for long. A manifest too many costs little, and the only one that there is costs the dataset.
+      // The store is unavailable for long. An extra manifest costs little; removing the only copy would cost the
+      // dataset.
       if (this.#stop.signal.aborted) return;
       if (made !== undefined) this.#unused.delete(made.digest);
     }
@@ -289,11 +291,14 @@ export class ManifestKeeper {
     this.#removeUnused();
   }
 
-  /** The store's revision of a record; 0 when there is none. Who wrote it has no answer, and lists no more. */
+  /**
+   * The store revision of a record; 0 when there is none. A record whose write got no answer may exist until its writer
+   * has stopped listing.
+   */
   async #findOut({ digest, dataset }: Made, signal: AbortSignal): Promise<number> {
     for (;;) {
       try {
-        // The record of the former holder of the lock comes before its end, if it comes at all.
+        // The record of the former lock holder precedes the end of its lock, if it was written at all.
         const listed = await this.#tables.resolving.read(dataset, { signal });
         if (listed === undefined) {
           const row = await this.#tables.readRevisionRow({ dataset, manifest: digest }, { signal });
@@ -307,7 +312,7 @@ export class ManifestKeeper {
     }
   }
 
-  /** A dataset has this revision from now on, or other credentials for it. */
+  /** Locates a dataset's revision with its current source and credentials. */
   #locateAgain({ manifest, dataset }: DatasetRevision): void {
     if (!this.#open.has(manifest)) return;
     try {
@@ -318,7 +323,7 @@ export class ManifestKeeper {
   }
 }
 
-/** Agents are asked one after the other, and one of them took all the time that there was. */
+/** The search asks agents one after the other, and one of them used up all the time. */
 function unanswered(digest: string, cause: HearthError): HearthError {
   if (cause.code !== 'DeadlineExceeded') return cause;
   const message = `the manifest ${digest} is not here, and an agent that was asked for it did not answer in time; look at the other agents`;

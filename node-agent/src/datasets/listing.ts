@@ -10,7 +10,7 @@ export interface ListingProgress {
   bytesListed: bigint;
 }
 
-/** The contents of an origin; `builder` makes its manifest. */
+/** The contents of an origin; `builder` makes the manifest. */
 export interface Listed {
   builder: ManifestBuilder;
   revision: OriginRevision;
@@ -21,19 +21,19 @@ export interface ListingParts {
   logger: Logger;
   clock: Clock;
   limits: ListingLimits;
-  /** The listing ends when the origin has listed nothing for this long, milliseconds. */
+  /** The listing fails when the origin lists nothing for this long, ms. */
   silenceMs: number;
-  /** Called now and then, and awaited. */
+  /** Called occasionally, and awaited. */
   report(progress: ListingProgress): Promise<void>;
 }
 
 const progressMs = 500;
 
 /**
- * Lists an origin for a manifest, and reads with the dataset's own credentials what `ReadingProof` asks for: a list may
- * be public where the bytes are not, and other datasets may have brought the same bytes here already. Errors of the
- * origin as they are; `NotFound` when it has no files, `DeadlineExceeded` when it stops listing any, `OutOfSpace` when
- * it has more than the limits.
+ * Lists an origin for a manifest, and reads what `ReadingProof` asks for with the dataset's own credentials, because a
+ * list may be public where bytes are not, and other datasets may have cached the same bytes. Throws errors of the
+ * origin unchanged, `NotFound` when it has no files, `DeadlineExceeded` when it stops listing, `OutOfSpace` above the
+ * limits.
  */
 export async function listOrigin(
   name: string,
@@ -80,7 +80,7 @@ function isChosen(row: ManifestRow, filter: PathFilter, origin: Origin): boolean
   return path === undefined || filter.matches(path);
 }
 
-/** Counts a listing against its limits. */
+/** Checks a listing against its limits. */
 class ListingSize {
   readonly #dataset: string;
   readonly #limits: ListingLimits;
@@ -93,7 +93,7 @@ class ListingSize {
     this.#limits = limits;
   }
 
-  /** `seen`: rows that the origin gave; `rows`: those that are wanted. */
+  /** `seen`: number of rows listed by the origin; `rows`: the included rows. */
   add(seen: number, rows: readonly ManifestRow[]): void {
     this.#seen += seen;
     this.#entries += rows.length;
@@ -101,7 +101,7 @@ class ListingSize {
     const { entries, nameBytes } = this.#limits;
     if (this.#entries > entries) this.#refuse(`more than ${entries} entries`);
     if (this.#nameBytes > nameBytes) this.#refuse(`names of more than ${nameBytes} bytes in all`);
-    // Left-out files cost time only; still, an origin without an end must come to one.
+    // Excluded files cost only time, but an endless origin must still be refused.
     if (this.#seen > unwantedFactor * entries) this.#refuse(`more than ${unwantedFactor * entries} entries to look at`);
   }
 
@@ -115,7 +115,10 @@ class ListingSize {
 
 const unwantedFactor = 100;
 
-/** The pages of a listing, until none with a row has come for `silenceMs`: a place for listings is not held for ever. */
+/**
+ * Yields pages of a listing; throws when no page with a row arrives for `silenceMs`, so that no listing blocks its slot
+ * forever.
+ */
 async function* untilSilence(
   origin: Origin,
   silenceMs: number,

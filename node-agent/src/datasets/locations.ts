@@ -8,9 +8,9 @@ import type { OpenOrigin } from './resolution.ts';
 import type { DatasetTables } from './table.ts';
 
 const batchEntries = 256;
-/** A location is not given out when it expires sooner than this. */
+/** Locations that expire sooner than this are not handed out. */
 const marginMs = 60_000;
-/** An entry asked for again so soon after its answer was refused by the origin: it is resolved again. */
+/** An entry requested again this soon after its answer was probably refused by the origin: resolve it again. */
 const refusedMs = 30_000;
 const maxCached = 100_000;
 const resolveDeadlineMs = 60_000;
@@ -22,19 +22,19 @@ interface Cached {
   givenAt: number;
 }
 
-/** Of one source of a revision: the first, or a mirror. */
+/** State of one source, first or mirror, of a revision. */
 interface OfRevision {
   of: Sourced;
   origin: Origin;
-  /** There are several sources: files that this one lacks are no failure of the others. */
+  /** True with several sources: files missing here may exist at another source. */
   partly: boolean;
-  /** Asked for, and not known yet. */
+  /** Pending result of the origin's base. */
   base: ReturnType<Origin['base']>;
-  /** Entries to resolve in the next turn: what comes in one turn is resolved together. */
+  /** Entries to resolve in the next turn; entries requested in one turn are resolved together. */
   waiting: Set<number>;
-  /** As `waiting`, after those: none waits for them yet. */
+  /** Like `waiting`, with lower priority: no reader waits for these entries yet. */
   ahead: Set<number>;
-  /** Entries that are being resolved now. */
+  /** Entries being resolved. */
   resolving: Set<number>;
   cache: Map<number, Cached>;
   turn: NodeJS.Immediate | undefined;
@@ -42,15 +42,14 @@ interface OfRevision {
 
 type LocationsEvent = Extract<EngineEvent, { kind: 'locations' }>;
 
-/** Where revisions are known from: what this agent has heard, and what the store has now. */
+/** Lookups of revisions: in this agent's mirror and in the store. */
 export type Revisions = Pick<DatasetTables, 'revision' | 'readRevision'>;
 
 /**
- * Answers the engine's question where entries can be read: for the dataset that the reader, mount or job names, by the
- * credentials of that dataset and of no other one, though it had the same manifest. Every source, the first one and each
- * mirror, has an origin, credentials and locations of its own. Each entry is resolved by one
- * request at a time; what was resolved is kept in memory until it expires. Every question is answered, by failure if
- * need be, until `close`.
+ * Answers the engine's question where entries can be read, for the dataset named by the reader, mount or job and with
+ * that dataset's credentials only, even if another dataset has the same manifest. Each source, first or mirror, has its
+ * own origin, credentials and locations. One request at a time resolves an entry; results are cached until they expire.
+ * Every question is answered, by a failure if necessary, until `close`.
  */
 export class Locations {
   readonly #engine: Engine;
@@ -63,7 +62,7 @@ export class Locations {
   readonly #revisions = new Map<string, OfRevision>();
   readonly #stop = new AbortController();
 
-  /** Questions wait `waitMs` for credentials that this agent does not know yet. */
+  /** Questions wait up to `waitMs` for credentials that have not arrived. */
   constructor(
     { engine, logger, clock, pace }: Pick<AgentContext, 'engine' | 'logger' | 'clock' | 'pace'>,
     tables: Revisions,
@@ -80,10 +79,10 @@ export class Locations {
   }
 
   /**
-   * Opens the origins of a revision, whose manifest is open in the engine; where one has a base for all entries the engine
-   * is given that and asks nothing. Without its credentials none is opened: the engine then asks, and hears when they are
-   * here. A source that cannot be opened is asked for by the engine, which then hears why, and keeps no other one from
-   * being opened; of the first one the error is thrown at the end.
+   * Opens the origins of a revision whose manifest is open in the engine. If an origin has a base for all entries, the
+   * engine gets the base and asks nothing. Without credentials, opens no origin: the engine asks, and gets an answer
+   * when the credentials arrive. A source that cannot be opened does not affect other sources: the engine asks and gets
+   * the error; the error of the first source is thrown at the end.
    */
   prepare({ manifest, dataset }: DatasetRevision): void {
     const record = this.#tables.revision({ manifest, dataset });
@@ -108,7 +107,7 @@ export class Locations {
     if (failed !== undefined) throw failed;
   }
 
-  /** It is read by credentials of the dataset, which are not here. */
+  /** True when the dataset's credentials for the source have not arrived. */
   #waits(dataset: string, source: number, record: RevisionRecord | undefined): boolean {
     return this.#credentials.awaits(dataset) && (record === undefined || hasOwn(record.source, source));
   }
@@ -119,7 +118,7 @@ export class Locations {
       if (base !== undefined && this.#isCurrent(of, known)) this.#engine.setOriginBase(of, base);
     };
     const base = baseOf(known);
-    // Without one the engine asks, and hears why.
+    // Without a base the engine asks, and gets the reason.
     if (base instanceof Promise) base.then(give).catch(() => undefined);
     else give(base);
   }
@@ -134,11 +133,11 @@ export class Locations {
   async #answer(event: LocationsEvent): Promise<void> {
     const { manifest, dataset, source } = event;
     const of = { manifest, dataset, source };
-    // A revision that was just made may not have been heard of here.
+    // The mirror may not contain a new revision yet.
     const heard = this.#tables.revision(of) ?? (await this.#tables.readRevision(of));
     if (this.#waits(dataset, source, heard)) {
       const signal = within(this.#clock, this.#waitMs, this.#stop.signal);
-      // Without them the origin is not opened below, with the reason.
+      // Without credentials, opening the origin below fails with the reason.
       await this.#credentials.arrived(dataset, signal).catch(() => undefined);
     }
     const record = this.#tables.revision(of) ?? heard;
@@ -172,14 +171,16 @@ export class Locations {
     return firsts.map(({ of }) => of.dataset);
   }
 
-  /** Forgets what is known of a revision and closes its origins. */
+  /** Forgets all state of a revision and closes its origins. */
   forget(of: DatasetRevision): void {
     for (const { source, asked } of this.#drop(of)) {
       this.#fail({ ...of, source }, asked, new HearthError('NotFound', 'the dataset was removed; add it again'));
     }
   }
 
-  /** Opens the origins of a revision again: with other credentials. Throws as `prepare`, with every question answered. */
+  /**
+   * Reopens the origins of a revision with other credentials. Throws like `prepare`, after answering every question.
+   */
   renew(of: DatasetRevision): void {
     const dropped = this.#drop(of);
     try {
@@ -190,14 +191,14 @@ export class Locations {
     }
   }
 
-  /** Before the engine closes. What it still asks stays without an answer: its readers wait for the next agent. */
+  /** Call before the engine closes. Open questions stay unanswered; their readers wait for the next agent. */
   close(): void {
     this.#stop.abort();
     for (const known of this.#revisions.values()) end(known);
     this.#revisions.clear();
   }
 
-  /** Closes the origins and takes back what they gave; the entries that were asked for and have no answer yet. */
+  /** Closes the origins and withdraws their bases. Returns the requested entries without an answer. */
   #drop({ manifest, dataset }: DatasetRevision): { source: number; asked: number[] }[] {
     const ours = [...this.#revisions.values()].filter(({ of }) => of.manifest === manifest && of.dataset === dataset);
     return ours.flatMap((known) => {
@@ -240,12 +241,12 @@ export class Locations {
     if (source === 0) return this.#open(record.source, record.revision, ofFirst(own), dataset);
     const mirror = mirrorsOf(record.source)[source - 1];
     if (mirror === undefined) throw new HearthError('NotFound', `dataset ${dataset} has no mirror ${source} any more`);
-    // Commits are those of the first source, which alone was listed.
+    // Commits belong to the first source, the only listed one.
     const revision = mirror.kind?.$case === 'hub' ? record.revision : '';
     return this.#open(mirror, revision, ofMirror(own, mirror, needed), dataset);
   }
 
-  /** Locations found by former credentials are not given out. */
+  /** Locations resolved with former credentials are not handed out. */
   #isCurrent(of: Sourced, known: OfRevision): boolean {
     return !this.#stop.signal.aborted && this.#revisions.get(keyOf(of)) === known;
   }
@@ -289,7 +290,7 @@ export class Locations {
   }
 }
 
-/** The error of a look that took too long, unless its own reader gave it up. */
+/** The error of a lookup that took too long, unless its own reader cancelled it. */
 function lateOr(thrown: unknown, signal: AbortSignal): HearthError {
   if (!signal.aborted) return HearthError.from(thrown);
   const seconds = resolveDeadlineMs / 1000;
@@ -300,7 +301,7 @@ function keyOf({ manifest, dataset, source }: Sourced): string {
   return `${manifest}/${dataset}/${source}`;
 }
 
-/** The origin is asked once at a time: of a directory that hangs it takes as long as that may. */
+/** Asks the origin once at a time, because a directory that hangs may take long. */
 function baseOf(known: OfRevision): ReturnType<Origin['base']> {
   if (known.base !== undefined) return known.base;
   const base = known.origin.base();
@@ -321,7 +322,7 @@ function isUsable(cached: Cached, now: number): boolean {
   return now - cached.givenAt >= refusedMs && (expiresAt === undefined || expiresAt - marginMs > now);
 }
 
-/** The oldest goes first when there are too many: a map keeps the order of insertion. */
+/** Evicts the oldest location when full; a Map keeps insertion order. */
 function remember(cache: Map<number, Cached>, entry: Cached): void {
   cache.delete(entry.location.entry);
   cache.set(entry.location.entry, entry);

@@ -21,13 +21,13 @@ describe('a dataset whose manifest no ready agent has', () => {
   const recordOf = (name = 'd') => cluster.agent('b').datasets.get(name);
   const has = (node: string, manifest: string) => cluster.engine(node).disk.manifests.has(manifest);
 
-  /** Another agent of this name takes the place of one, on an empty disk unless it is given one. */
+  /** Replaces an agent by another of the same name, by default on an empty disk. */
   const replace = async (node: string, disk = new FakeDisk()): Promise<void> => {
     await cluster.remove(node);
     cluster.disks.set(node, disk);
     await cluster.add(node);
   };
-  /** While time passes. */
+  /** Waits while advancing the clock. */
   const eventually = async (what: string, condition: () => boolean | Promise<boolean>): Promise<void> => {
     await until(what, async () => {
       await cluster.clock.advance(cluster.pace.goneGraceMs);
@@ -50,7 +50,7 @@ describe('a dataset whose manifest no ready agent has', () => {
   it('as the agent that listed it, at once after another of the same files, was replaced, is listed again', async () => {
     const { manifest } = (await add('a', 'team-a.model')).dataset;
     for (const node of ['b', 'c']) await until(() => has(node, manifest));
-    // No other agent has a copy before the one that has listed it is gone.
+    // No other agent has a copy before the agent that listed the dataset is gone.
     for (const node of ['b', 'c']) {
       const engine = cluster.engine(node);
       const open = engine.openManifest.bind(engine);

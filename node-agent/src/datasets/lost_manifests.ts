@@ -5,29 +5,29 @@ import { type DatasetRecord, isLost } from './record.ts';
 import type { Resolution } from './resolution.ts';
 import type { DatasetTables } from './table.ts';
 
-/** Of the pauses between attempts that fail. */
+/** Maximum factor of the pause between failing attempts. */
 const longestPause = 16;
-/** Each may need memory for millions of files; the others come to it at a later look. */
+/** Each listing may need memory for millions of files; further datasets wait for a later look. */
 const listingsAtOnce = 4;
 
-/** A manifest that a dataset names, and that was found with no ready agent. */
+/** A manifest that a dataset names and that no ready agent has. */
 interface Loss {
   manifest: string;
-  /** Of the dataset's record when it was seen last. */
+  /** `attempts` of the dataset's record when last seen. */
   attempts: number;
-  /** Since when it has been looked for, milliseconds of the clock. */
+  /** Clock time of the first failed search, ms. */
   since: number;
-  /** Attempts in a row that failed to list it again. */
+  /** Consecutive failures to list the dataset again. */
   failures: number;
 }
 
 type LossContext = Pick<AgentContext, 'clock' | 'logger' | 'pace'>;
 
 /**
- * Sees to it that a Ready dataset can be read. A manifest goes when the agents that had it go with their disks: perhaps
- * just the one that listed it, before any other had a copy. Every agent that misses it lists the dataset again after
- * `goneGraceMs`, one at a time, with longer and longer pauses when that fails; the dataset has then failed until an agent
- * comes back with the manifest, or the origin can be listed.
+ * Keeps Ready datasets readable. A manifest is lost when the disks of all agents that had it are lost, such as that of
+ * the listing agent before any copy existed. Every agent that misses a manifest lists the dataset again after
+ * `goneGraceMs`, one agent at a time, with growing pauses after failures; meanwhile the dataset has failed, until an
+ * agent comes back with the manifest or the listing succeeds.
  */
 export class LostManifests {
   readonly #context: LossContext;
@@ -70,7 +70,7 @@ export class LostManifests {
     }
   }
 
-  /** Every attempt, of whichever agent, begins the wait anew: others may still be fetching what it brought. */
+  /** Any agent's attempt restarts the wait, because other agents may still be fetching its manifest. */
   #isDue({ name, manifest, attempts, lastAttempt }: DatasetRecord): boolean {
     const { clock, pace } = this.#context;
     const now = clock.now();
@@ -93,7 +93,7 @@ export class LostManifests {
     await this.#resolution.relist(dataset, this.#stop.signal);
   }
 
-  /** Datasets that failed for want of a manifest that is here. */
+  /** Recovers datasets that failed for a missing manifest that is here now. */
   #recover(): void {
     for (const dataset of this.#tables.mirror.values()) {
       const { name, manifest } = dataset;
@@ -115,7 +115,7 @@ export class LostManifests {
     });
   }
 
-  /** One at a time for each dataset. */
+  /** Runs one task at a time for each dataset. */
   #run(name: string, work: () => Promise<void>): void {
     if (this.#running.has(name)) return;
     const running = work()

@@ -12,7 +12,7 @@ describe('the check of an origin', () => {
   const origin = new FakeOrigin([fileRow('here', 1n), fileRow('changed', 1n, 'other bytes')]);
   const opened: (string | undefined)[] = [];
   const context = { clock: systemClock, pace: { ...testPace, requestMs: 1 } } as AgentContext;
-  // The dataset has credentials that are not here.
+  // The dataset has credentials that have not arrived.
   const check = new OriginCheck(
     context,
     (_source, _revision, given) => {

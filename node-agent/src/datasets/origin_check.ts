@@ -6,10 +6,10 @@ import { hasOwn } from '../origins/index.ts';
 import type { RevisionRecord } from './record.ts';
 import type { OpenOrigin } from './resolution.ts';
 
-/** A file of a revision, and what names its content. */
+/** A file of a revision, and the identity of its content. */
 export type ListedFile = Pick<ManifestEntry, 'path' | 'contentKey'>;
 
-/** Checks that an origin still has the listed files: by listing it once more, which registers nothing. */
+/** Checks that an origin still has the listed files, by listing it again without registering the result. */
 export class OriginCheck {
   readonly #context: AgentContext;
   readonly #open: OpenOrigin;
@@ -22,8 +22,8 @@ export class OriginCheck {
   }
 
   /**
-   * Files that the origin does not have now as the revision lists them. Ends when all were found. Errors of the origin
-   * as they are; `DeadlineExceeded` after the time that a listing may be silent.
+   * Files that the origin no longer has as the revision lists them. Stops once all files are found. Throws errors of
+   * the origin unchanged; `DeadlineExceeded` when a listing is silent for too long.
    */
   async lacking<File extends ListedFile>(
     revision: RevisionRecord,
@@ -35,7 +35,7 @@ export class OriginCheck {
     for await (const page of files) for (const file of page) wanted.set(file.path, file);
     const { dataset, source } = revision;
     const needed = hasOwn(source, 0);
-    // Without them, `of` says what is missing.
+    // Without credentials, `of` throws the reason.
     if (needed) await this.#credentials.arrived(dataset, within(clock, pace.requestMs, signal)).catch(() => undefined);
     const own = needed ? this.#credentials.of(dataset) : undefined;
     const origin = this.#open(source, revision.revision, ofFirst(own), dataset);
@@ -47,7 +47,7 @@ export class OriginCheck {
         if (wanted.size === 0) break;
       }
     } catch (thrown) {
-      // All of it is gone.
+      // The origin has no files at all.
       if (HearthError.from(thrown).code !== 'NotFound') throw thrown;
     } finally {
       origin.close();

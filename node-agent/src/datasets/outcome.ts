@@ -3,19 +3,19 @@ import type { ManifestInfo } from '@hearth/engine';
 import type { OriginRevision } from '../origins/index.ts';
 import type { DatasetRecord, DatasetRequest, RevisionRecord } from './record.ts';
 
-/** The revision that the record names now. */
+/** The current revision of the record. */
 export function revisionOf({ name, manifest, source, revision }: DatasetRecord, createdAt: number): RevisionRecord {
   return { dataset: name, manifest, source, revision, createdAt };
 }
 
-/** How a look at an origin ended. */
+/** Outcome of an attempt to list an origin. */
 export type Outcome =
   | { info: ManifestInfo; revision: OriginRevision; error: undefined }
   | { info: undefined; revision: undefined; error: HearthError };
 
 /**
- * The record after an attempt. A failed attempt leaves the revision that was there in use, and says so; only a
- * dataset without any revision, or `lost`, whose revision no agent has, fails as a whole.
+ * The record after an attempt. A failed attempt keeps the current revision in use and records the error; a dataset
+ * fails as a whole only without any revision, or when `lost`, because no agent has its manifest.
  */
 export function recordOf(
   name: string,

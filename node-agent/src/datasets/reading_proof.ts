@@ -2,14 +2,13 @@ import { HearthError } from '@hearth/common';
 import type { ManifestRow } from '@hearth/engine';
 import { collectConcurrently, type Origin } from '../origins/index.ts';
 
-/** More parts than these are not looked at one by one. */
+/** Maximum number of parts that are checked. */
 const maxParts = 1000;
 const readsAtOnce = 16;
 
 /**
- * Proves that the credentials which list an origin may also read it: reads one byte of the first and of the last file
- * of each of its parts, as the origin divides itself by rights to read. Of at most a thousand parts, the first ones
- * listed.
+ * Proves that the credentials that list an origin may also read it: reads one byte of the first and last file of each
+ * part, divided by the origin by read permissions. Checks the first thousand listed parts.
  */
 export class ReadingProof {
   readonly #origin: Origin;
@@ -19,7 +18,7 @@ export class ReadingProof {
     this.#origin = origin;
   }
 
-  /** Rows that the dataset will have. */
+  /** Records rows of the future dataset. */
   note(rows: readonly ManifestRow[]): void {
     for (const row of rows) {
       if (row.kind !== 'file' || row.size === 0n) continue;
@@ -30,7 +29,7 @@ export class ReadingProof {
     }
   }
 
-  /** `PermissionDenied` names the file that may not be read; other errors as those of the origin. */
+  /** Throws `PermissionDenied` with the unreadable file; other errors of the origin unchanged. */
   async read(signal: AbortSignal): Promise<void> {
     const rows = [...this.#parts.values()].flatMap(({ first, last }) => (first === last ? [first] : [first, last]));
     await collectConcurrently(rows, readsAtOnce, (row) => this.#readByte(row, signal));

@@ -9,13 +9,13 @@ const sourceSchema = z.codec(z.record(z.string(), z.unknown()), z.custom<Source>
   encode: (source) => Source.toJSON(source) as Record<string, unknown>,
 });
 
-/** `datasets/<name>`: what a name means to the cluster. No secrets: `refuseSecrets` sees to it. */
+/** `datasets/<name>`: the meaning of a name in the cluster. Contains no secrets, which `refuseSecrets` ensures. */
 export const datasetSchema = z.object({
   name: z.string(),
   source: sourceSchema,
   include: z.array(z.string()),
   exclude: z.array(z.string()),
-  /** '' until the origin was listed once. */
+  /** '' until the first successful listing. */
   manifest: z.string(),
   revision: z.string(),
   files: z.int(),
@@ -26,18 +26,18 @@ export const datasetSchema = z.object({
   warnings: z.array(z.string()),
   /** Milliseconds since the epoch. */
   createdAt: z.number(),
-  /** The dataset has credentials of its own, which agents keep in memory: nothing else may be used for its origin. */
+  /** True when the dataset has its own credentials, which agents keep in memory and use exclusively for its origin. */
   credentialed: z.boolean().default(false),
-  /** Counts the ends of attempts to list the origin, also those that found no change or failed. */
+  /** Counts completed attempts to list the origin, including unchanged and failed ones. */
   attempts: z.int(),
-  /** How the last attempt ended, for those who waited for it. */
+  /** Outcome of the last attempt, for callers that waited for it. */
   lastAttempt: z.object({ unchanged: z.boolean(), errorCode: errorCodeSchema.optional(), message: z.string() }),
 });
 export type DatasetRecord = z.output<typeof datasetSchema>;
 
 /**
- * `revisions/<manifest>/<dataset>`: where the bytes of a manifest come from, as long as they may still be used
- * it: mounts and warm jobs keep the revision that they began with when the dataset gets a new one.
+ * `revisions/<manifest>/<dataset>`: source of a manifest's bytes, kept while mounts and warm jobs may still use a
+ * former revision.
  */
 export const revisionSchema = z.object({
   dataset: z.string(),
@@ -61,7 +61,7 @@ export type ResolvingRecord = z.output<typeof resolvingSchema>;
 
 const namePattern = /^[a-z0-9A-Z]([-a-zA-Z0-9._]{0,126}[a-zA-Z0-9])?$/;
 
-/** Names of datasets, jobs and pin owners are parts of keys and of paths. */
+/** Names of datasets, jobs and pin owners are parts of keys and paths. */
 export function checkName(what: string, name: string): void {
   if (namePattern.test(name)) return;
   throw new HearthError(
@@ -71,14 +71,14 @@ export function checkName(what: string, name: string): void {
 }
 
 /**
- * No ready agent has its manifest, and it could not be made anew: one that comes back with it makes the dataset Ready again.
- * `OriginChanged` is the other failure of a dataset that was listed once.
+ * True when no ready agent has the manifest and listing again failed; an agent that comes back with the manifest makes
+ * the dataset Ready. `OriginChanged` is the other failure of a dataset that was listed once.
  */
 export function isLost({ state, manifest, errorCode }: DatasetRecord): boolean {
   return state === 'Failed' && manifest !== '' && errorCode !== 'OriginChanged';
 }
 
-/** The same source and choice of files: adding a dataset again under its name is then a new look at its origin. */
+/** Equal source and choice of files: adding the dataset again lists its origin again. */
 export function sameRequest(a: DatasetRequest, b: DatasetRequest): boolean {
   return requestText(a) === requestText(b);
 }
@@ -89,12 +89,12 @@ export interface DatasetRequest {
   exclude: readonly string[];
 }
 
-/** Mirrors may be others every time: what is listed does not depend on them. */
+/** Mirrors may differ, because the listing does not depend on them. */
 function requestText({ source, include, exclude }: DatasetRequest): string {
   return JSON.stringify([Source.toJSON({ ...source, mirrors: undefined }), include, exclude]);
 }
 
-/** Every agent reads the store's records and keeps them on disk: no credentials may be in them. */
+/** Every agent reads the store's records and keeps them on disk, so they must not contain credentials. */
 export function refuseSecrets(source: Source): void {
   for (const mirror of mirrorsOf(source)) refuseSecrets(mirror);
   if (source.kind?.$case !== 'http') return;

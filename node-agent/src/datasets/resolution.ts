@@ -20,9 +20,9 @@ import {
 import type { DatasetTables } from './table.ts';
 
 /**
- * Opens the origin of a source, or of one mirror, with this agent's policy; `revision`: the one listed earlier.
- * `credentials`: those of the dataset for that place; undefined: it has none of its own, and the agent's identity is used
- * where its policy lets `dataset`.
+ * Opens the origin of a source or of a mirror under this agent's policy. `revision`: the previously listed one.
+ * `credentials`: those of the dataset for this place; undefined: the dataset has none, and the agent's identity is used
+ * if its policy permits `dataset`.
  */
 export type OpenOrigin = (
   source: Source,
@@ -33,14 +33,14 @@ export type OpenOrigin = (
 
 export interface Resolved {
   dataset: DatasetRecord;
-  /** The origin was in the same state as before. */
+  /** The origin is in the same state as before. */
   unchanged: boolean;
 }
 
 /**
- * Adds datasets: lists an origin into a manifest and registers it. However many agents are asked at the same
- * time, one lists: it holds `resolving/<name>` under its lease, the others wait for how it ends and then take
- * the manifest from it. When the one that lists goes away, the next that waits takes over.
+ * Adds datasets: lists an origin into a manifest and registers it. Among agents asked at the same time, one lists,
+ * holding `resolving/<name>` under its lease; the others wait for the outcome and take the manifest from it. When the
+ * listing agent goes away, the next waiting agent takes over.
  */
 export class Resolution {
   readonly #store: Store;
@@ -52,7 +52,7 @@ export class Resolution {
   readonly #keeper: Pick<ManifestKeeper, 'spareAll'>;
   readonly #used: () => Promise<Set<string>>;
 
-  /** `used`: manifests whose revisions must stay, however old they are. */
+  /** `used`: manifests whose revisions must stay however old they are. */
   constructor(
     context: AgentContext,
     tables: DatasetTables,
@@ -73,7 +73,9 @@ export class Resolution {
     this.#tables = tables;
   }
 
-  /** Refuses what cannot be added whatever the origin says; the dataset as it is now. Errors as those of `add`. */
+  /**
+   * Refuses requests that cannot succeed whatever the origin answers; returns the current dataset. Throws like `add`.
+   */
   async check(name: string, request: DatasetRequest, signal: AbortSignal): Promise<DatasetRecord | undefined> {
     checkName('dataset', name);
     checkMirrors(request.source);
@@ -85,8 +87,8 @@ export class Resolution {
   }
 
   /**
-   * `AlreadyExists` when the name belongs to another source; errors of the origin as they are, after they were
-   * recorded. `progress` is called now and then, also while another agent lists.
+   * Throws `AlreadyExists` when the name belongs to another source, and errors of the origin after recording them.
+   * Calls `progress` occasionally, also while another agent lists.
    */
   async add(
     name: string,
@@ -102,15 +104,15 @@ export class Resolution {
         return await this.#lead(name, request, { lockRevision, lost: false }, progress, signal);
       }
       const other = await this.#waitForOther(name, request, progress, signal);
-      // Other mirrors than ours are not what was asked for: then it is our turn.
+      // The other agent listed with other mirrors than requested: list again.
       const ours = other !== undefined && sameMirrors(other.source, request.source);
       if (ours && other.attempts > (before?.attempts ?? 0)) return await this.#follow(other, request);
     }
   }
 
   /**
-   * Lists a dataset again whose manifest no ready agent has. Nothing happens when another agent lists it, or its record is
-   * another meanwhile. Errors of the origin after they were recorded: the dataset has then failed.
+   * Lists a dataset again whose manifest no ready agent has. Does nothing when another agent lists it or its record has
+   * changed. Throws errors of the origin after recording that the dataset failed.
    */
   async relist(dataset: DatasetRecord, signal: AbortSignal): Promise<void> {
     const { name, source, include, exclude, manifest, attempts } = dataset;
@@ -138,7 +140,7 @@ export class Resolution {
     );
   }
 
-  /** The revision at which this agent took the lock; undefined when another agent holds it. */
+  /** Store revision at which this agent took the lock; undefined when another agent holds it. */
   async #lock(name: string, request: DatasetRequest, signal: AbortSignal): Promise<number | undefined> {
     const lease = await this.#context.session.lease(signal);
     const record: ResolvingRecord = {
@@ -155,7 +157,7 @@ export class Resolution {
     return result.succeeded ? result.revision : undefined;
   }
 
-  /** Waits until no agent lists the dataset; the record as it then stands. */
+  /** Waits until no agent lists the dataset; returns the resulting record. */
   async #waitForOther(
     name: string,
     request: DatasetRequest,
@@ -204,7 +206,7 @@ export class Resolution {
     return await this.#register(name, request, { before, lockRevision, lost }, listed);
   }
 
-  /** Lists the origin, and ends the use of it. */
+  /** Lists the origin, then closes it. */
   async #look(
     name: string,
     request: DatasetRequest,
@@ -214,7 +216,7 @@ export class Resolution {
     const origin = await this.#openOrFail(name, request, signal);
     try {
       const before = (await this.#tables.datasets.read(name, { signal }))?.value;
-      // Between the first look and the lock another may have registered the name.
+      // Another agent may have registered the name before the lock was taken.
       this.#refuseOther(name, before, request);
       const listed = await this.#list(name, request, origin, progress, signal).catch(HearthError.from);
       if (signal.aborted) throw abortError(signal);
@@ -224,7 +226,7 @@ export class Resolution {
     }
   }
 
-  /** Makes the manifest of what was listed, writes the outcome, and gives the lock back. */
+  /** Makes the manifest of the listing, writes the outcome and releases the lock. */
   async #register(
     name: string,
     request: DatasetRequest,
@@ -266,8 +268,8 @@ export class Resolution {
   }
 
   /**
-   * How places are asked that are the same as before holds at once: a mirror may be corrected just because the source,
-   * which would be listed, is away.
+   * Applies changed settings of unchanged places at once: a mirror may be corrected just because the source is
+   * unreachable.
    */
   #corrected(before: DatasetRecord | undefined, { source }: DatasetRequest): Operation[] {
     if (before === undefined || before.manifest === '' || !samePlaces(before.source, source)) return [];
@@ -275,11 +277,11 @@ export class Resolution {
     return known === undefined ? [] : [this.#tables.revisionOperation({ ...known, source })];
   }
 
-  /** A source that cannot be opened fails like one that cannot be listed, so that waiting agents hear of it. */
+  /** Records a source that cannot be opened like a failed listing, so that waiting agents get the error. */
   async #openOrFail(name: string, request: DatasetRequest, signal: AbortSignal): Promise<Origin | HearthError> {
     try {
       const { clock, pace } = this.#context;
-      // Without them, `of` says what is missing.
+      // Without credentials, `of` throws the reason.
       if (!hasOwn(request.source, 0)) return this.#open(request.source, '', undefined, name);
       await this.#credentials.arrived(name, within(clock, pace.requestMs, signal)).catch(() => undefined);
       return this.#open(request.source, '', ofFirst(this.#credentials.of(name)), name);
@@ -305,7 +307,7 @@ export class Resolution {
     return await listOrigin(name, request, origin, parts, signal);
   }
 
-  /** Shows others how far the listing is. Losing this is no loss. */
+  /** Publishes the progress of the listing to other agents; a failure is harmless. */
   async #publish(name: string, seen: ListingProgress): Promise<void> {
     const row = await this.#tables.resolving.read(name).catch(() => undefined);
     if (row === undefined || row.value.node !== this.#context.node || row.lease === undefined) return;
@@ -314,7 +316,10 @@ export class Resolution {
     await this.#store.transact({ compare, success: [put] }).catch(() => undefined);
   }
 
-  /** Writes the outcome and gives the lock back in one transaction: no other may have taken it over. Its revision. */
+  /**
+   * Writes the outcome and releases the lock in one transaction, which fails if another agent took the lock. Returns
+   * the store revision.
+   */
   async #finish(name: string, lockRevision: number, operations: Operation[]): Promise<number> {
     const key = this.#tables.resolving.key(name);
     const compare = [{ key, createRevision: lockRevision }];

@@ -11,10 +11,10 @@ import {
   revisionSchema,
 } from './record.ts';
 
-/** Revisions of a dataset that stay usable for mounts and jobs that began with them. */
+/** Number of former revisions of a dataset that stay usable for mounts and jobs. */
 const keptRevisions = 10;
 
-/** The datasets of the cluster as the store has them: tables to write, mirrors to read. */
+/** The datasets in the store: tables to write, mirrors to read. */
 export class DatasetTables {
   readonly datasets;
   readonly resolving;
@@ -22,7 +22,7 @@ export class DatasetTables {
   readonly mirror;
   readonly revisionsMirror;
   readonly resolvingMirror;
-  /** Datasets that vanished with all others, by name; since when. */
+  /** Datasets that vanished all at once, by name, with the time. */
   readonly #lost = new Map<string, Date>();
   readonly #emptiedListeners = new Set<() => void>();
 
@@ -52,13 +52,13 @@ export class DatasetTables {
     await Promise.all(mirrors.map((mirror) => mirror.ready(signal)));
   }
 
-  /** Called after the store was found without any dataset, where there had been some. Returns the function that ends it. */
+  /** Calls the listener when a store that had datasets has none. Returns a function that unsubscribes. */
   onEmptied(listener: () => void): () => void {
     this.#emptiedListeners.add(listener);
     return () => void this.#emptiedListeners.delete(listener);
   }
 
-  /** The dataset as the store has it now; `NotFound` names it. */
+  /** Reads the dataset from the store; throws `NotFound` with its name. */
   async get(name: string): Promise<DatasetRecord> {
     const row = await this.datasets.read(name);
     if (row !== undefined) return row.value;
@@ -78,7 +78,7 @@ export class DatasetTables {
     throw new HearthError('NotFound', `there is no dataset ${name}; hearth dataset ls lists all datasets`);
   }
 
-  /** As `get`, but it must have been listed: with a manifest. `allowFailed`: its bytes may be old. */
+  /** Like `get`, for a dataset that was listed and has a manifest. `allowFailed`: its bytes may be outdated. */
   async usable(name: string, allowFailed = false): Promise<DatasetRecord> {
     const dataset = await this.get(name);
     if (dataset.state === 'Failed' && (!allowFailed || dataset.manifest === '')) {
@@ -90,17 +90,17 @@ export class DatasetTables {
     return dataset;
   }
 
-  /** True when any dataset has or had this manifest as its revision, as far as this agent has heard. */
+  /** True when this agent's mirror has the manifest as a current or former revision of any dataset. */
   isRevision(digest: string): boolean {
     return this.revisionsMirror.values().some((one) => one.manifest === digest);
   }
 
-  /** The present or a former revision of a dataset, as far as this agent has heard. */
+  /** A current or former revision of the dataset in this agent's mirror. */
   revision(of: DatasetRevision): RevisionRecord | undefined {
     return this.revisionsMirror.get(revisionId(of));
   }
 
-  /** As `revision`, as the store has it now. */
+  /** Like `revision`, read from the store. */
   async readRevision(of: DatasetRevision): Promise<RevisionRecord | undefined> {
     return (await this.readRevisionRow(of))?.value;
   }
@@ -109,7 +109,7 @@ export class DatasetTables {
     return await this.revisions.read(revisionId(of), options);
   }
 
-  /** Datasets that have or had this manifest as their revision, as far as this agent has heard. */
+  /** Datasets that have the manifest as a current or former revision in this agent's mirror. */
   datasetsWith(digest: string): string[] {
     const those = this.revisionsMirror.values().filter((one) => one.manifest === digest);
     return those.map((one) => one.dataset).sort();
@@ -119,7 +119,7 @@ export class DatasetTables {
     return this.revisionsMirror.values().filter((one) => one.dataset === name);
   }
 
-  /** Datasets and, in their place, those that are being listed for the first time. */
+  /** All datasets, including placeholders for those being listed for the first time. */
   all(): { dataset: DatasetRecord | undefined; resolving: ResolvingRecord | undefined }[] {
     const names = new Set([...this.mirror.rows(), ...this.resolvingMirror.rows()].map((row) => row.id));
     return [...names]
@@ -127,12 +127,12 @@ export class DatasetTables {
       .map((name) => ({ dataset: this.mirror.get(name), resolving: this.resolvingMirror.get(name) }));
   }
 
-  /** Resolves to true when the manifest is or was a revision of the dataset, as the store has it now. */
+  /** True when the store has the manifest as a current or former revision of the dataset. */
   async hasRevision(name: string, manifest: string): Promise<boolean> {
     return (await this.readRevision({ dataset: name, manifest })) !== undefined;
   }
 
-  /** Writes a revision and deletes old ones of the dataset, but for those whose manifests are used somewhere. */
+  /** Writes a revision and deletes old ones of the dataset, except revisions whose manifests are in use. */
   async revisionOperations(revision: RevisionRecord, used: () => Promise<Set<string>>): Promise<Operation[]> {
     const put = this.revisionOperation(revision);
     const others = this.revisionsOf(revision.dataset).filter((one) => one.manifest !== revision.manifest);

@@ -3,12 +3,12 @@ import { z } from 'zod';
 import type { AgentContext } from '../context.ts';
 import { RecordTable } from '../records/index.ts';
 
-/** `seen/<node>`: when an agent that has mounts was alive last, milliseconds since the epoch by its own clock. */
+/** `seen/<node>`: when an agent with mounts was last alive, milliseconds since the epoch by the agent's clock. */
 export const seenSchema = z.object({ node: z.string(), at: z.int() });
 
 /**
- * Distinguishes agents that are away for a while from those that will not come back: the mounts of the first are held by their
- * holders, those of the others went with their nodes.
+ * Tells temporarily absent agents from agents that will not come back: holders keep the mounts of the former, and the
+ * mounts of the latter went with their nodes.
  */
 export class DepartedNodes {
   readonly #context: AgentContext;
@@ -21,7 +21,7 @@ export class DepartedNodes {
     this.#table = new RecordTable(context.store, 'seen/', seenSchema);
   }
 
-  /** From now on this agent is seen, until `close`. Again: once more at once. */
+  /** Records this agent as alive periodically until `close`. A repeated call records it once more at once. */
   attend(): void {
     this.#note();
     const { clock, pace } = this.#context;
@@ -34,8 +34,8 @@ export class DepartedNodes {
   }
 
   /**
-   * Nodes of the list whose agents are not alive and are not coming back: not seen for the pace's time, or not among
-   * `present`, all nodes known to the caller.
+   * The given nodes whose agents will not come back: not seen for the configured time, or not among `present`, all
+   * nodes known to the caller.
    */
   async among(nodes: Iterable<string>, present?: ReadonlySet<string>): Promise<Set<string>> {
     const alive = this.#context.members.names();

@@ -20,7 +20,7 @@ describe('the holder of a node', () => {
     cluster.engine('a').holderSight = { release: '0.1.0+1', expected: '0.1.0+1', missing: '' };
     await until(() => told()?.ready === true);
     assert.equal(told()?.reason, 'release 0.1.0+1');
-    // Of the same version, built of other sources.
+    // Same version, built from other sources.
     cluster.engine('a').holderSight = { release: '0.1.0+0', expected: '0.1.0+1', missing: 'memory' };
     await until(() => told()?.ready === false);
     const said = /^the mount holder is of release 0\.1\.0\+0 and lacks memory, its agent comes with 0\.1\.0\+1\. /;

@@ -3,14 +3,14 @@ import type { AgentContext } from '../context.ts';
 
 export interface HolderCapability {
   name: 'holder';
-  /** The holder is the one that was built with this agent. */
+  /** True when the holder was built together with this agent. */
   ready: boolean;
   reason: string;
 }
 
 /**
- * Asks the holder of this node every so often which release it is of. It is replaced less often than the agent, so it may
- * be an older one: that is reported, and nothing else. One of another release that is the same program is no older one.
+ * Periodically asks this node's holder for its release. The holder is replaced less often than the agent and may be
+ * older, which is reported as a capability. A holder of another release with an equal program is not older.
  */
 export class HolderWatch {
   readonly #context: AgentContext;
@@ -25,7 +25,7 @@ export class HolderWatch {
     this.#probes.begin();
   }
 
-  /** Nothing while no holder answers: an agent needs none for views. */
+  /** Empty while no holder answers, because views need none. */
   capabilities(): HolderCapability[] {
     return this.#seen === undefined ? [] : [this.#seen];
   }

@@ -4,10 +4,12 @@ import { type Clock, HearthError } from '@hearth/common';
 
 const deadlineMs = 10_000;
 const longestMessage = 2048;
-/** native/holder/fuse_mount.h, kFuseType. */
+/** kFuseType of native/holder/fuse_mount.h. */
 const fuseType = 'fuse.hearth';
 
-/** True when the kernel has a mount at the path. Never touches the path itself: a dead FUSE mount would hang. */
+/**
+ * True when the kernel has a mount at the path. Never touches the path itself, because a dead FUSE mount would hang.
+ */
 export async function isMounted(path: string): Promise<boolean> {
   return (await typesAt(path)).length > 0;
 }
@@ -18,8 +20,8 @@ export async function isHearthFuse(path: string): Promise<boolean> {
 }
 
 /**
- * Unmounts what no process of ours knows any more. `InUse` while something is open in it, unless it is
- * `lazy`: then it is detached from its folder. Waits for at most a deadline, whatever becomes of the program.
+ * Unmounts a mount that neither agent nor holder knows. Throws `InUse` while something is open in it, unless `lazy`,
+ * which detaches the mount from its folder. Returns within a deadline even if umount hangs.
  */
 export async function unmountForeign(path: string, clock: Clock, { lazy = false } = {}): Promise<void> {
   const reason = await umount(clock, [...(lazy ? ['--lazy'] : []), '--no-canonicalize', '--internal-only', path]);
@@ -30,7 +32,7 @@ export async function unmountForeign(path: string, clock: Clock, { lazy = false 
   );
 }
 
-/** Why it failed. A killed program that the kernel does not let go is not waited for. */
+/** Reason of the failure, if any. Does not wait for a killed program that the kernel holds. */
 async function umount(clock: Clock, args: string[]): Promise<string | undefined> {
   const child = spawn('umount', args, { stdio: ['ignore', 'ignore', 'pipe'] });
   let text = '';
@@ -55,7 +57,7 @@ async function umount(clock: Clock, args: string[]): Promise<string | undefined>
   });
 }
 
-/** Types of the file systems mounted at a path, the one that is seen last. */
+/** Types of the file systems mounted at a path, the visible one last. */
 async function typesAt(path: string): Promise<string[]> {
   const table = await readFile('/proc/self/mountinfo', 'utf8');
   return table.split('\n').flatMap((line) => {

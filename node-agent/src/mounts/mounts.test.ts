@@ -88,7 +88,7 @@ describe('mounts', () => {
     const seenAt = async (): Promise<number> =>
       JSON.parse((await cluster.store('a').get('seen/b'))?.value ?? '{"at":0}').at;
     await cluster.clock.advance(departedMs - 600_000);
-    // Alive, it is seen again and again.
+    // A live agent is recorded again and again.
     await until(async () => (await seenAt()) > epochMs(cluster.clock) - 60_000);
     await cluster.remove('b', 'crash');
     await cluster.clock.advance(departedMs - 600_000);
@@ -122,7 +122,7 @@ describe('mounts', () => {
     const { mounts } = cluster.agent('a');
     await mounts.unmount('/mnt/2');
     await mounts.mount('e', '/mnt/2', 'auto', soon());
-    // The first one is not served any more, so it is looked for in the kernel's table meanwhile.
+    // The engine no longer serves the first mount, so the agent checks the kernel's table.
     disk.mounts.delete('/mnt/1');
     let unmounting: Promise<void> | undefined;
     disk.onResume = () => {

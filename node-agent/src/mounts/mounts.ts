@@ -7,31 +7,31 @@ import { RecordTable } from '../records/index.ts';
 import { DepartedNodes } from './departed_nodes.ts';
 import { isHearthFuse, unmountForeign } from './kernel_mounts.ts';
 
-/** `mounts/<node>/<target, encoded>`: which dataset a mount of an agent shows; the mount itself is the holder's. */
+/** `mounts/<node>/<target, encoded>`: the dataset of an agent's mount; the holder owns the mount itself. */
 export const mountSchema = z.object({
   node: z.string(),
   target: z.string(),
   dataset: z.string(),
   manifest: z.string(),
-  /** Absent: `fuse` or `view`, as it can be. */
+  /** Absent: `fuse` or `view`, whichever is possible. */
   dataPath: z.literal('daemon').optional(),
 });
 export type MountRow = z.output<typeof mountSchema>;
 
-/** The engine knows by it whose mount it serves that an earlier agent made. */
+/** Marks mounts for the engine that takes over mounts of an earlier agent. */
 const sourcePrefix = 'hearth:';
 
-/** Between tries to reach a holder. */
+/** First pause between attempts to reach a holder. */
 const firstPauseMs = 100;
 const longestPauseMs = 5_000;
-/** Why a mount cannot be made now: holder, peers or store may be there later. */
+/** Transient errors: the holder, peers or the store may come back. */
 const passing: ReadonlySet<string> = new Set(['Unavailable', 'DeadlineExceeded', 'Cancelled']);
 
 export interface SeenMount extends MountInfo {
   dataset: string;
 }
 
-/** Mounts on this node. They belong to the holder and outlive the agent, which takes them over when it starts. */
+/** Mounts on this node. The holder owns them; they outlive the agent, and the next agent takes them over. */
 export class Mounts {
   readonly #context: AgentContext;
   readonly #tables: DatasetTables;
@@ -39,9 +39,9 @@ export class Mounts {
   readonly #table;
   readonly #departed: DepartedNodes;
   readonly #rows = new Map<string, MountRow>();
-  /** Targets that this agent unmounts now. */
+  /** Targets that this agent is unmounting. */
   readonly #unmounting = new Set<string>();
-  /** Records of an earlier agent whose mounts are not taken over yet. Whoever mounts or unmounts there is newer. */
+  /** Records of an earlier agent whose mounts are not taken over yet. A newer mount or unmount at a target wins. */
   readonly #inherited = new Map<string, MountRow>();
   readonly #listeners = new Set<() => void>();
   #cancelAgain: (() => void) | undefined;
@@ -57,9 +57,9 @@ export class Mounts {
   }
 
   /**
-   * Takes over what the holder has for this agent, with the manifests opened first. What neither it nor the holder before
-   * could keep is mounted again over what is left of it; records of mounts that are no more are deleted. Without a holder
-   * the views alone are taken over, and the rest is tried again until there is one.
+   * Takes over the holder's mounts for this agent, after opening their manifests. Mounts that no holder could keep are
+   * mounted again over their remains; records of vanished mounts are deleted. Without a holder, takes over views only
+   * and retries the rest until a holder answers.
    */
   async resume(signal: AbortSignal): Promise<void> {
     const { store, node, engine, logger } = this.#context;
@@ -80,8 +80,8 @@ export class Mounts {
   }
 
   /**
-   * Takes over what the holder has for this agent, where that could not be done at the start. False when the holder does
-   * not answer. Never fails.
+   * Takes over the holder's mounts if that failed at the start. Returns false when the holder does not answer. Never
+   * throws.
    */
   async retake(): Promise<boolean> {
     try {
@@ -116,7 +116,7 @@ export class Mounts {
     await begun.catch(() => this.#tryAgain(() => this.#makeAgain(dead, false), firstPauseMs));
   }
 
-  /** Until it succeeds. */
+  /** Retries until success. */
   #tryAgain(work: () => Promise<void>, pauseMs: number): void {
     if (this.#stop.signal.aborted) return;
     this.#cancelAgain = this.#context.clock.schedule(pauseMs, () => {
@@ -129,20 +129,20 @@ export class Mounts {
   }
 
   /**
-   * FUSE mounts that lost their agent and their holder are dead for ever: they are made again over what is left of them.
-   * Throws when one cannot be made now and may be later: until then the kernel gives errors to whoever reads there.
+   * Mounts dead FUSE mounts, whose agent and holder are gone, again over their remains. Throws on a transient failure;
+   * until a later attempt succeeds, readers get errors from the kernel.
    */
   async #makeAgain(dead: readonly MountRow[], first: boolean): Promise<void> {
     let later: HearthError | undefined;
     for (const row of dead) {
-      // Meanwhile unmounted, or mounted for something else.
+      // Meanwhile unmounted, or mounted for another dataset.
       if (this.#rows.get(row.target) !== row || (await this.#isServed(row.target))) continue;
       try {
         await this.#mountAgain(row, first);
       } catch (thrown) {
         const error = HearthError.from(thrown);
         if (first) this.#context.logger.error('failed to remount a dead mount', { target: row.target, error });
-        // At the start peers that have the manifest may not be known yet.
+        // At the start the agent may not know the peers that have the manifest.
         if (passing.has(error.code) || (first && error.code === 'NotFound')) later = error;
         else await this.#giveUp(row, error);
       }
@@ -150,7 +150,7 @@ export class Mounts {
     if (later !== undefined) throw later;
   }
 
-  /** `first`: the manifest is not waited for once more. */
+  /** `first`: skips the wait for the manifest, which the caller has tried to open. */
   async #mountAgain({ target, manifest, dataset, dataPath }: MountRow, first: boolean): Promise<void> {
     const { engine, logger } = this.#context;
     if (!first) await this.#keeper.openedSoon(manifest, this.#stop.signal);
@@ -162,12 +162,12 @@ export class Mounts {
   async #giveUp(row: MountRow, { code }: HearthError): Promise<void> {
     const { target } = row;
     if (this.#stop.signal.aborted || this.#rows.get(target) !== row || (await this.#isServed(target))) return;
-    // In use: another serves it.
+    // In use: another process serves the mount.
     if (code !== 'InUse') await unmountForeign(target, this.#context.clock, { lazy: true }).catch(() => undefined);
     await this.#forget(target);
   }
 
-  /** `NotFound`, errors of the engine. The mount keeps its revision when the dataset gets a new one. */
+  /** Throws `NotFound` and errors of the engine. The mount keeps its revision when the dataset gets a new one. */
   async mount(
     name: string,
     target: string,
@@ -178,7 +178,7 @@ export class Mounts {
     return await this.mountRevision({ dataset: name, manifest, target, dataPath }, signal);
   }
 
-  /** As `mount`, of a revision that the dataset has or had. */
+  /** Like `mount`, for a current or former revision of the dataset. */
   async mountRevision(
     what: { dataset: string; manifest: string; target: string; dataPath: MountOptions['dataPath'] },
     signal: AbortSignal,
@@ -197,7 +197,7 @@ export class Mounts {
       const daemon = dataPath === 'daemon' ? { dataPath } : {};
       await this.#record({ node: this.#context.node, target, dataset, manifest, ...daemon });
     } catch (thrown) {
-      // Without its record the mount would not be known after a restart: none is better than half of one.
+      // A restart would lose a mount without a record, so undo the mount.
       this.#rows.delete(target);
       await this.#context.engine.unmount(target);
       throw thrown;
@@ -205,20 +205,20 @@ export class Mounts {
     return { ...info, dataset };
   }
 
-  /** Records which dataset a mount shows whose record was lost, or that is shown for another one of the same files. */
+  /** Records the dataset of a mount whose record was lost, or that now shows another dataset of the same files. */
   async remember(mount: MountInfo, dataset: string): Promise<void> {
     const { target, manifest } = mount;
     if (this.#rows.get(target)?.dataset === dataset) return;
     await this.#record({ node: this.#context.node, target, dataset, manifest });
   }
 
-  /** Called after mounts of this agent have come or gone. Returns the function that ends it. */
+  /** Calls the listener after mounts of this agent were added or removed. Returns a function that unsubscribes. */
   onChange(listener: () => void): () => void {
     this.#listeners.add(listener);
     return () => void this.#listeners.delete(listener);
   }
 
-  /** Manifests that mounts of any agent show, also of agents that are away but may come back. */
+  /** Manifests shown by mounts of any agent, including absent agents that may come back. */
   async manifests(): Promise<Set<string>> {
     const mounts = await this.#all();
     const departed = await this.#departed.among(mounts.map((mount) => mount.node));
@@ -246,20 +246,17 @@ export class Mounts {
     return mounts.map((mount) => ({ ...mount, dataset: this.#datasetOf(mount) }));
   }
 
-  /** All agents' mounts of a dataset, also those of agents that are away: their holders still have them. */
+  /** All agents' mounts of a dataset, including absent agents, whose holders keep the mounts. */
   async of(dataset: string): Promise<MountRow[]> {
     return (await this.#all()).filter((mount) => mount.dataset === dataset);
   }
 
-  /** All agents' mounts of these manifests, of whatever dataset. */
+  /** All agents' mounts of these manifests, of any dataset. */
   async showing(manifests: ReadonlySet<string>): Promise<MountRow[]> {
     return (await this.#all()).filter((mount) => manifests.has(mount.manifest));
   }
 
-  /**
-   * Forgets those of the mounts whose nodes are not coming back; the others. `present`: all nodes that there are, when
-   * the caller knows them.
-   */
+  /** Deletes records of mounts on departed nodes and returns the remaining mounts. `present`: all nodes, if known. */
   async withoutDeparted(mounts: readonly MountRow[], present?: ReadonlySet<string>): Promise<MountRow[]> {
     const nodes = mounts.map((mount) => mount.node);
     const departed = await this.#departed.among(nodes, present);
@@ -277,7 +274,7 @@ export class Mounts {
     await this.#departed.close();
   }
 
-  /** The engine reports that a mount has ended, which no reader wants unless this agent unmounts it. */
+  /** Handles the engine's report that a mount has ended, which is unexpected unless this agent unmounts it. */
   async ended(target: string, reason: string): Promise<void> {
     if (!this.#unmounting.has(target)) {
       this.#context.logger.warn('a mount of this agent ended, though the agent did not unmount it', { target, reason });
@@ -330,7 +327,7 @@ export class Mounts {
   }
 }
 
-/** Of a view that an earlier agent bound the engine does not know whose it is. */
+/** The engine does not know the dataset of a view that an earlier agent bound. */
 function datasetOf({ source }: MountInfo): string | undefined {
   return source.startsWith(sourcePrefix) ? source.slice(sourcePrefix.length) : undefined;
 }

@@ -1,7 +1,7 @@
 import { mkdir, rmdir } from 'node:fs/promises';
 import { HearthError } from '@hearth/common';
 
-/** With the folders above it. */
+/** Creates the folder and its parents. */
 export async function makeFolder(path: string): Promise<void> {
   try {
     await mkdir(path, { recursive: true, mode: 0o755 });
@@ -13,7 +13,7 @@ export async function makeFolder(path: string): Promise<void> {
   }
 }
 
-/** If it is there and empty. */
+/** Removes the folder if it exists and is empty. */
 export async function removeFolder(path: string): Promise<void> {
   await rmdir(path).catch((thrown: NodeJS.ErrnoException) => {
     if (thrown.code !== 'ENOENT' && thrown.code !== 'ENOTEMPTY')

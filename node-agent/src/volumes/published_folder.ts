@@ -3,9 +3,9 @@ import { type Clock, type Logger, RecurringWork } from '@hearth/common';
 import { type PublishedRecord, readPublished } from './published_record.ts';
 
 /**
- * Reports what is published on this node: at the start, after the folder has changed, and every so often, because a
- * watch of files may miss something. One reading at a time; a folder that cannot be read is logged, and the
- * listener then hears nothing.
+ * Reports the records of volumes published on this node: at the start, after each change of the folder, and
+ * periodically, because a file watch may miss changes. Reads one at a time. Logs a folder that cannot be read and does
+ * not call the listener.
  */
 export class PublishedFolder {
   readonly #folder: string;
@@ -30,7 +30,7 @@ export class PublishedFolder {
     this.look();
   }
 
-  /** Looks soon; a look under way is followed by another. */
+  /** Requests a read soon; a read in progress is followed by another one. */
   look(): void {
     this.#again = true;
     this.#looks.begin();
@@ -53,7 +53,7 @@ export class PublishedFolder {
       );
       return watcher;
     } catch (error) {
-      // Out of inotify instances, say: the timer sees everything a little later.
+      // For example out of inotify instances; the timer then finds changes with a delay.
       this.#logger.warn('failed to watch the folder of published volumes; polling it', { error });
       return undefined;
     }

@@ -4,28 +4,28 @@ import { HearthError } from '@hearth/common';
 import { z } from 'zod';
 
 /**
- * One publish on this node, `<folder>/<id>.json`: written and removed by whoever binds the mount into a pod, and by
- * no other. Other fields are of no interest here.
+ * One publish on this node, `<folder>/<id>.json`. Only the process that binds the mount into a pod writes and removes
+ * the record. Other fields are ignored.
  */
 const publishedSchema = z.object({
   dataset: z.string(),
   manifest: z.string().regex(/^[0-9a-f]{64}$/, '64 hexadecimal digits'),
   volume: z.string().optional(),
   dataPath: z.string().optional(),
-  /** Absent when the one who publishes knows of none. */
+  /** Absent when the publisher knows no pod. */
   pod: z.object({ namespace: z.string(), name: z.string(), uid: z.string().default('') }).optional(),
-  /** When the mount that the pod was given was found dead; absent again when another one was bound over it. */
+  /** Time at which the pod's mount was found dead; absent again once another mount was bound over it. */
   lostAt: z.string().optional(),
-  /** When another mount was bound over the one that the pod was given, which was dead. */
+  /** Time at which another mount was bound over the pod's dead mount. */
   reboundAt: z.string().optional(),
-  /** The times before. */
+  /** Earlier values of reboundAt. */
   reboundBefore: z.array(z.string()).optional(),
 });
 export type PublishedRecord = z.output<typeof publishedSchema>;
 
 /**
- * All records of a folder. A folder that is not there, or a record that cannot be read, is an error and not "nothing is
- * published": a mount that is still in use must not be removed on its account.
+ * Reads all records of a folder. Throws when the folder is missing or a record is unreadable, because treating that as
+ * "nothing is published" would remove mounts in use.
  */
 export async function readPublished(folder: string): Promise<PublishedRecord[]> {
   let names: string[];
@@ -44,7 +44,7 @@ export function userOf({ pod, volume = 'without a name' }: PublishedRecord): str
   return pod === undefined ? `volume ${volume}` : `pod ${pod.namespace}/${pod.name}`;
 }
 
-/** Undefined when it was removed in the meantime. */
+/** Undefined when the record was removed in the meantime. */
 async function readOne(path: string): Promise<PublishedRecord | undefined> {
   try {
     return publishedSchema.parse(JSON.parse(await readFile(path, 'utf8')));

@@ -2,9 +2,9 @@ import { HearthError } from '@hearth/common';
 import type { DatasetTables } from '../datasets/index.ts';
 
 /**
- * The manifest of the revision that a volume shows: the present one for '', else `manifest`, which must be or have been one
- * of this dataset. Whoever publishes a volume knows where people look at the dataset and mend it, so the errors give the
- * reason alone: that of the listing, `Unavailable` while the dataset is listed, `NotFound`, `InvalidArgument`.
+ * The manifest that a volume shows: the current revision for '', else `manifest`, which must be a current or former
+ * revision of the dataset. Errors state the reason alone, because the publisher knows the next step: the listing's
+ * error, `Unavailable` while the dataset is being listed, `NotFound`, `InvalidArgument`.
  */
 export async function publishedRevision(tables: DatasetTables, name: string, manifest: string): Promise<string> {
   if (manifest === '') return await presentRevision(tables, name);

@@ -1,14 +1,14 @@
 import type { Capability, PodReference } from '../capabilities/index.ts';
 import { type PublishedRecord, userOf } from './published_record.ts';
 
-/** Users that a sentence names. */
+/** Maximum number of users named in a sentence. */
 const maxNamed = 3;
-/** Rebindings of pods that are reported to whoever asks: a node has some hundred pods. */
+/** Maximum number of rebindings reported; a node runs some hundred pods. */
 const maxPods = 256;
 
 /**
- * The capability `volumes`: who has been given a mount that died since, and was bound again, by their records. Each pod is
- * named once for each time that this happened, the newest first; the same records, in any order, give the same.
+ * The capability `volumes`: pods whose mounts died and were bound again, from their records. Names each pod once for
+ * each rebinding, newest first. The result does not depend on the order of the records.
  */
 export function volumesCapability(records: readonly PublishedRecord[]): Capability {
   const rebound = records.filter((record) => record.reboundAt !== undefined);
@@ -24,8 +24,8 @@ export function volumesCapability(records: readonly PublishedRecord[]): Capabili
 }
 
 /**
- * The capability `lost-volumes`: who has a mount now whose agent and holder are gone. Nothing while there are none.
- * `isServed`: whether this agent has the mount that a record is about; one that it has not made again yet is dead.
+ * The capability `lost-volumes`: pods whose mount has neither an agent nor a holder; none while there are no such pods.
+ * `isServed` tells whether this agent serves a record's mount; a mount not yet made again is dead.
  */
 export function lostVolumes(
   records: readonly PublishedRecord[],
@@ -47,7 +47,7 @@ function namedUsers(records: readonly PublishedRecord[]): string {
   return `${users.slice(0, maxNamed).join(', ')}${more}`;
 }
 
-/** Volumes of a pod that were bound again together count as one. */
+/** Counts volumes of a pod that were bound again together as one rebinding. */
 function rebindings(rebound: readonly PublishedRecord[]): PodReference[] {
   const found = new Map<string, PodReference>();
   for (const { pod, reboundAt = '', reboundBefore = [] } of rebound) {
@@ -57,7 +57,7 @@ function rebindings(rebound: readonly PublishedRecord[]): PodReference[] {
     }
   }
   const keys = [...found.keys()].sort();
-  // RFC 3339 in UTC sorts by time, and the newest is the last.
+  // RFC 3339 times in UTC sort chronologically; the newest is last.
   return keys.reverse().flatMap((key) => found.get(key) ?? []);
 }
 

@@ -39,7 +39,7 @@ describe('volume mounts', () => {
     await writeFile(join(published(node), `${id}.json`), text);
   }
   const look = () => cluster.agent('a').volumeMounts.look();
-  /** After all records were read, and again when the grace of what none of them names is over. */
+  /** Advances past the first read of all records, and then past the grace of unnamed mounts. */
   async function grace(): Promise<void> {
     await look();
     await cluster.clock.advance(cluster.pace.unnamedMountMs);
@@ -129,7 +129,7 @@ describe('volume mounts', () => {
 
   it('go with the agent when no record names them, and stay when one does', async () => {
     const used = await add();
-    // Before the grace of the mount can be over.
+    // Within the grace of the mount.
     await record('1', used);
     await publish();
     cluster.origin.rows = [fileRow('y', 6n)];

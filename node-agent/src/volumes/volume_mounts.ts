@@ -24,7 +24,7 @@ type Kind = 'view' | 'fuse';
 
 const fusePrefix = 'fuse-';
 
-/** A mount of ours by its path. `dataset` undefined: for all datasets of the manifest. */
+/** A mount of this class, by path. `dataset` undefined: shared by all datasets of the manifest. */
 interface Target {
   path: string;
   manifest: string;
@@ -32,11 +32,10 @@ interface Target {
 }
 
 /**
- * Mounts of revisions that are bound into pods, below `<directory>/mounts/<manifest>`: `view`, which needs no origin, one
- * for all pods of the manifest, and `fuse-<dataset>`, which reads the origin by the credentials of its own dataset, one
- * for all pods of a revision. (`fuse`: made by an earlier version, and left to its pods.) Records in
- * `<directory>/published` say which are in use; they are written by others, who need no agent to do so. What a record
- * names is kept: its mount, and its manifest.
+ * Mounts of revisions for pods, below `<directory>/mounts/<manifest>`: `view` needs no origin and serves all pods of
+ * the manifest; `fuse-<dataset>` reads the origin with the dataset's credentials and serves all pods of that revision.
+ * (`fuse` was made by an earlier version and stays for its pods.) Records in `<directory>/published`, written by the
+ * CSI driver without an agent, name the mounts in use; their mounts and manifests are kept.
  */
 export class VolumeMounts {
   readonly #context: AgentContext;
@@ -44,21 +43,21 @@ export class VolumeMounts {
   readonly #keeper: ManifestKeeper;
   readonly #mounts: Mounts;
   readonly #directory: string | undefined;
-  /** By manifest: publishes and removals of mounts come one after the other. */
+  /** Per manifest: publishes and removals run one after the other. */
   readonly #turns = new Map<string, Promise<unknown>>();
-  /** By path: since when no record names a mount, by the clock; publishing begins it again. */
+  /** Per path: clock time since which no record names the mount; a publish resets it. */
   readonly #unnamedSince = new Map<string, number>();
-  /** Targets of views that were mounted again because pods still read them, or could not be. */
+  /** Views mounted again because pods still read them, or whose remount failed. */
   readonly #restored = new Set<string>();
-  /** Targets of FUSE mounts that are being made again, and those of which it was logged that they could not be. */
+  /** Targets of FUSE mounts being made again, and targets whose failure was logged. */
   readonly #remaking = new Set<string>();
   readonly #warned = new Set<string>();
   #capabilities: Capability[] = [];
-  /** How long a mount stays that no record names. */
+  /** Time that a mount stays without a record, ms. */
   #graceMs: number;
   #folder: PublishedFolder | undefined;
 
-  /** `directory`: of this cluster on this node, absolute; undefined: this agent publishes nothing. */
+  /** `directory`: absolute folder of this cluster on this node; undefined: this agent publishes nothing. */
   constructor(
     context: AgentContext,
     parts: { tables: DatasetTables; keeper: ManifestKeeper; mounts: Mounts },
@@ -72,7 +71,7 @@ export class VolumeMounts {
     this.#graceMs = context.pace.unnamedMountMs;
   }
 
-  /** After mounts of an earlier agent were taken over. Resolves when all records were read once. */
+  /** Call after mounts of an earlier agent were taken over. Resolves when all records were read once. */
   async start(): Promise<void> {
     const directory = this.#directory;
     if (directory === undefined) return;
@@ -89,10 +88,10 @@ export class VolumeMounts {
   }
 
   /**
-   * Makes a revision readable and returns where: the view when all of it is here, else FUSE; an existing mount is used
-   * again. `manifest` '': the present revision; another one must be or have been one of this dataset. The mount stays
-   * while a record names its manifest, and for the grace without one. `NotFound`, `Unsupported` without a directory,
-   * errors of the engine.
+   * Makes a revision readable and returns its path: the view when this node holds every file, else FUSE; reuses an
+   * existing mount. `manifest`: '' for the current revision, else a current or former revision of the dataset. The
+   * mount stays while a record names its manifest, and for the grace without one. Throws `NotFound`, `Unsupported`
+   * without a directory, errors of the engine.
    */
   async publish(name: string, manifest: string, signal: AbortSignal): Promise<Published> {
     if (this.#directory === undefined) {
@@ -108,7 +107,7 @@ export class VolumeMounts {
       this.#touch(digest, name);
       const { bytesTotal, filesTotal, filesComplete } = await this.#context.engine.residency(digest);
       const missing = filesTotal - filesComplete;
-      // A complete revision needs no origin any more.
+      // A complete revision no longer needs its origin.
       if (missing > 0 && manifest === '') await this.#tables.usable(name);
       const incomplete = missing === 0 ? '' : `${missing} of ${filesTotal} files are not complete here`;
       const { target, dataPath, reason } = await this.#mounted(name, digest, incomplete, signal);
@@ -118,8 +117,9 @@ export class VolumeMounts {
   }
 
   /**
-   * Removes the mounts of a dataset that no record names, without the grace. Who uses the others, for people. A
-   * publish that was answered and not yet recorded loses its mount: whoever binds it must see that, and ask again.
+   * Removes the mounts of a dataset that no record names, without the grace. Returns the users of the remaining mounts,
+   * for people. A publish that was answered but not yet recorded loses its mount; its publisher must notice that and
+   * publish again.
    */
   async release(dataset: string): Promise<string[]> {
     if (this.#directory === undefined) return [];
@@ -136,13 +136,13 @@ export class VolumeMounts {
     return records.filter((record) => record.dataset === dataset).map(userOf);
   }
 
-  /** Reads the records now. Resolves when what none of them names, for longer than the grace, was removed. */
+  /** Reads the records now. Resolves when mounts unnamed for longer than the grace are removed. */
   async look(): Promise<void> {
     this.#folder?.look();
     await this.#folder?.settled();
   }
 
-  /** Removes mounts without a record at once: no agent may follow that would remove them. */
+  /** Removes mounts without a record at once, because no later agent may run to remove them. */
   async close(): Promise<void> {
     this.#graceMs = 0;
     await this.look();
@@ -150,7 +150,7 @@ export class VolumeMounts {
     await Promise.all(this.#turns.values());
   }
 
-  /** The folder of the sockets, if they are here: the kubelet makes it for all users. */
+  /** Closes the folder of the sockets to other users, if it exists: the kubelet creates it open to all users. */
   async #closeSockets(folder: string): Promise<void> {
     await chmod(folder, 0o700).catch((thrown: NodeJS.ErrnoException) => {
       if (thrown.code === 'ENOENT') return;
@@ -158,13 +158,13 @@ export class VolumeMounts {
     });
   }
 
-  /** `incomplete`: why there can be no view; '' when all files are here. */
+  /** `incomplete`: reason why there is no view; '' when this node holds every file. */
   async #mounted(dataset: string, manifest: string, incomplete: string, signal: AbortSignal): Promise<SeenMount> {
     const mounts = await this.#mounts.list();
     const there = (kind: Kind) => mounts.find((mount) => mount.target === this.#path(manifest, kind, dataset));
     const view = there('view');
     if (view !== undefined && (await isMounted(view.target))) return view;
-    // A holder that ended has detached it, as did perhaps another.
+    // A holder that ended, or another process, has detached the view.
     if (view !== undefined) await this.#mounts.unmount(view.target);
     let reason = incomplete;
     if (incomplete === '') {
@@ -190,8 +190,8 @@ export class VolumeMounts {
   }
 
   /**
-   * A FUSE mount that this agent does not serve: taken over when the holder still has it, else unmounted, as it was
-   * left by a holder that is no more and everything in it fails.
+   * Handles a FUSE mount that this agent does not serve: takes it over while the holder has it, else unmounts it,
+   * because a mount of a dead holder fails every access.
    */
   async #recover(target: string): Promise<SeenMount | undefined> {
     if (!(await this.#mounts.retake())) {
@@ -206,7 +206,7 @@ export class VolumeMounts {
     return undefined;
   }
 
-  /** Published volumes of this node as a capability; nothing before the first look, or without volumes. */
+  /** Published volumes of this node as a capability; none before the first read or without volumes. */
   capabilities(): Capability[] {
     return this.#capabilities;
   }
@@ -233,8 +233,8 @@ export class VolumeMounts {
   }
 
   /**
-   * Mounts of ours. Where the records name only other datasets of the same files, a view is shown for one of those: it
-   * keeps none from being removed that has no part in it any more.
+   * Records the mounts of this class. A view whose records name only other datasets of the same files is recorded for
+   * one of them, so that it does not block the removal of its former dataset.
    */
   async #remember(records: PublishedRecord[]): Promise<SeenMount[]> {
     const mounts = (await this.#mounts.list()).filter((mount) => this.#targetAt(mount.target) !== undefined);
@@ -249,10 +249,10 @@ export class VolumeMounts {
   }
 
   /**
-   * Repairs mounts that pods have and that are not mounted here any more. A view's mount may have been removed, as by a
-   * holder that ended after the former agent: pods read on, and with a mount again nothing of the view is evicted; once
-   * in an agent's life. A FUSE mount may have lost its agent and its holder: the CSI driver, which bound the old one
-   * into a pod, binds the new one; at each look, until it is there. Waits for no caller of a look.
+   * Repairs mounts that pods use and that are gone. A view's mount may be detached, as by a holder that ended after the
+   * former agent; pods keep reading, and a new mount protects the view from eviction; tried once in an agent's life. A
+   * FUSE mount may have lost its agent and holder; the CSI driver binds the new mount into the pod; tried at each read
+   * of the records until it succeeds. Does not block the caller.
    */
   #restore(
     records: PublishedRecord[],
@@ -295,7 +295,7 @@ export class VolumeMounts {
     }
   }
 
-  /** Published just now: a record follows. */
+  /** Marks a mount as just published; its record follows. */
   #touch(manifest: string, dataset: string): void {
     for (const kind of ['view', 'fuse'] as const)
       this.#unnamedSince.set(this.#path(manifest, kind, dataset), this.#context.clock.now());
@@ -303,12 +303,12 @@ export class VolumeMounts {
 
   async #removeUnlessPublished(target: Target): Promise<void> {
     const since = this.#unnamedSince.get(target.path);
-    // Published again while this waited for its turn.
+    // Published again while this removal waited for its turn.
     if (since === undefined || this.#context.clock.now() - since < this.#graceMs) return;
     await this.#remove(target);
   }
 
-  /** In its turn. What is in use all the same stays, and is tried again by the next look. */
+  /** Runs in the manifest's turn. A mount that is in use after all stays, and the next read tries again. */
   async #remove({ path, manifest }: Target): Promise<void> {
     try {
       await this.#unmount(path);
@@ -322,13 +322,13 @@ export class VolumeMounts {
     this.#unnamedSince.delete(path);
   }
 
-  /** `InUse` while something is open in it. */
+  /** Throws `InUse` while something is open in the mount. */
   async #unmount(target: string): Promise<void> {
     if (!(await isMounted(target)) && !(await this.#isServed(target))) return;
     await this.#mounts.unmount(target).catch(async (thrown: unknown) => {
       const error = HearthError.from(thrown);
       if (error.code === 'InUse') throw error;
-      // Neither the engine nor the holder knows it: what the kernel has of it goes below.
+      // Neither the engine nor the holder knows the mount: unmount the rest in the kernel.
       await this.#mounts.ended(target, error.message);
     });
     if (await isMounted(target)) await unmountForeign(target, this.#context.clock);
@@ -338,7 +338,7 @@ export class VolumeMounts {
     return (await this.#context.engine.mounts()).some((mount) => mount.target === target);
   }
 
-  /** Where the FUSE mount of a record lies; the second path is that of agents of the release before. */
+  /** Candidate paths of a record's FUSE mount; agents of the previous release use the second one. */
   #fusePaths({ manifest, dataset }: PublishedRecord): string[] {
     return [this.#path(manifest, 'fuse', dataset), join(this.#directory ?? '', 'mounts', manifest, 'fuse')];
   }
@@ -354,13 +354,13 @@ export class VolumeMounts {
     return name.startsWith(fusePrefix) ? { path, manifest, dataset: name.slice(fusePrefix.length) } : undefined;
   }
 
-  /** Where there are mounts or were some. */
+  /** Folders with current or former mounts. */
   async #folders(): Promise<string[]> {
     const folder = join(this.#directory ?? '', 'mounts');
     const manifests = (await readdir(folder)).filter((name) => /^[0-9a-f]{64}$/.test(name));
     const below = manifests.map(async (manifest) => {
       const names = await readdir(join(folder, manifest)).catch(() => []);
-      // Left empty by an agent that ended there and then.
+      // An agent that crashed may have left an empty folder.
       if (names.length === 0) await removeFolder(join(folder, manifest));
       return names.map((name) => join(folder, manifest, name));
     });

@@ -4,17 +4,17 @@ import { checkName } from '../datasets/index.ts';
 import { RecordTable, unsigned } from '../records/index.ts';
 import type { CallOptions, Store } from '../store/index.ts';
 
-/** `volumes/<name>`: what a volume was made for. */
+/** `volumes/<name>`: the dataset and revision of a volume. */
 export const volumeSchema = z.object({
   name: z.string(),
   dataset: z.string(),
   capacityBytes: unsigned,
-  /** '' when the volume follows its dataset; else the revision that it keeps to. */
+  /** '' when the volume follows its dataset, else its pinned revision. */
   manifest: z.string(),
 });
 export type VolumeRecord = z.output<typeof volumeSchema>;
 
-/** The volumes of the cluster. They are promises only: what is mounted where is not written here. */
+/** The volumes of the cluster. A record is a promise only; mounts are recorded elsewhere. */
 export class VolumeRegistry {
   readonly #table;
 
@@ -22,14 +22,14 @@ export class VolumeRegistry {
     this.#table = new RecordTable(store, 'volumes/', volumeSchema);
   }
 
-  /** The same volume again is the same record; `AlreadyExists` when the name was given to another one. */
+  /** Idempotent for an equal volume; throws `AlreadyExists` when the name belongs to a different volume. */
   async create(volume: VolumeRecord, options?: CallOptions): Promise<VolumeRecord> {
     checkName('volume', volume.name);
     checkName('dataset', volume.dataset);
     if (volume.manifest !== '' && !/^[0-9a-f]{64}$/.test(volume.manifest)) {
       throw new HearthError('InvalidArgument', 'a revision is named by the 64 hexadecimal digits of its manifest');
     }
-    // Undefined leaves what is there as it is.
+    // Returning undefined keeps the existing record.
     const present = await this.#table.update(
       volume.name,
       (found) => (found === undefined ? volume : undefined),
@@ -48,7 +48,7 @@ export class VolumeRegistry {
     throw new HearthError('NotFound', `there is no volume ${name}`);
   }
 
-  /** Sorted by name, by its bytes. A record that cannot be read is an error: it must not look like a deleted volume. */
+  /** Sorted by name, bytewise. An unreadable record is an error, because it must not look like a deleted volume. */
   async list(options?: CallOptions): Promise<VolumeRecord[]> {
     const { rows } = await this.#table.list((error) => {
       throw error;
@@ -56,7 +56,7 @@ export class VolumeRegistry {
     return rows.map((row) => row.value);
   }
 
-  /** No error when there is none. */
+  /** Not an error when there is no such volume. */
   async delete(name: string, options?: CallOptions): Promise<void> {
     await this.#table.delete(name, options);
   }

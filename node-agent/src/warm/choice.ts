@@ -3,15 +3,16 @@ import { HearthError } from '@hearth/common';
 /** An agent that could hold a copy. */
 export interface Candidate {
   node: string;
-  /** Bytes of the files asked that it holds already. */
+  /** Resident bytes of the requested files. */
   residentBytes: bigint;
-  /** Bytes that it may use and that pins have not taken. */
+  /** Bytes that the agent may use and that no pin occupies. */
   availableBytes: bigint;
 }
 
 /**
- * The `replicas` agents that hold most of the bytes already, among those with room for the rest; then those
- * with most room; then by name, so that every agent would choose the same. `OutOfSpace` says how many have room.
+ * Chooses `replicas` agents: among agents with room for the missing bytes, those with the most resident bytes, then the
+ * most room, then by name, so that every agent chooses alike. Throws `OutOfSpace` with the number of agents that have
+ * room.
  */
 export function chooseReplicas(candidates: readonly Candidate[], replicas: number, bytes: bigint): string[] {
   if (candidates.length < replicas) {

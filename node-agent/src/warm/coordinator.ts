@@ -6,14 +6,14 @@ import type { WarmDivisionRecord, WarmJobRecord, WarmProgressRecord } from './re
 import { hasEnded, type JobView } from './state.ts';
 import type { WarmTables } from './table.ts';
 
-/** Ended jobs that are kept at most. */
+/** Maximum number of ended jobs kept. */
 const keptJobs = 100;
 const deletionsAtOnce = 20;
 
 /**
- * One agent's work for all: divides the rates of jobs among the agents that fetch, notes lost agents, writes how jobs
- * ended, and deletes old ones. All its knowledge is in the store, so that any other agent goes on where it stopped; no
- * byte needs it to move.
+ * Cluster-wide duty of one agent: divides the rates of jobs among fetching agents, notes lost agents, records how jobs
+ * ended, and deletes old jobs. All state is in the store, so any other agent can continue; transfers do not depend on
+ * the coordinator.
  */
 export class WarmCoordinator {
   readonly #context: AgentContext;
@@ -32,7 +32,7 @@ export class WarmCoordinator {
     const { clock, pace } = context;
     this.#election = new Election({ ...context, key: 'leaders/warm', retryMs: pace.electionMs });
     this.#cancel = clock.every(pace.divisionMs, () => this.#schedule(true));
-    // Ends are written as soon as they are known; divisions wait for the timer, as they measure.
+    // Ends are written at once; divisions wait for the timer, because they measure rates.
     this.#offs = [tables.progressMirror, tables.jobsMirror].map((mirror) =>
       mirror.onChange(() => this.#schedule(false)),
     );
@@ -104,7 +104,7 @@ export class WarmCoordinator {
       const last = measured.get(node);
       measured.set(node, { bytes, at });
       const elapsed = BigInt(Math.max(1, Math.round(at - (last?.at ?? at))));
-      // A count that fell belongs to an agent that restarted: it is measured from now on.
+      // A counter that decreased belongs to a restarted agent: measure from now on.
       const used = last === undefined || bytes < last.bytes ? undefined : ((bytes - last.bytes) * 1000n) / elapsed;
       return { node, share: used === undefined ? undefined : before?.shares[node], used: used ?? 0n };
     });
@@ -142,7 +142,7 @@ function isFetching(progress: WarmProgressRecord | undefined): boolean {
   return progress === undefined || progress.state === 'Pending' || progress.state === 'Running';
 }
 
-/** Since when agents that have not ended their part are gone; those that came back are left out. */
+/** Start of absence of each agent with an unfinished part; agents that came back are left out. */
 function goneSince(
   job: WarmJobRecord,
   members: ReadonlySet<string>,

@@ -7,19 +7,19 @@ import type { WarmJobRecord } from './record.ts';
 import { hasEnded } from './state.ts';
 import type { WarmTables } from './table.ts';
 
-/** Runs this agent's parts of all warm jobs: begins what the store asks for, ends what it cancels. */
+/** Runs this agent's parts of all warm jobs: starts parts requested in the store, ends cancelled ones. */
 export class WarmExecutor {
   readonly #context: AgentContext;
   readonly #tables: WarmTables;
   readonly #keeper: ManifestKeeper;
   readonly #pins: Pins;
   readonly #parts = new Map<string, WarmPart>();
-  /** Parts that ended here, by job: the mirror may not have heard of it yet. */
+  /** Parts that ended here, by job; the mirror may lag behind. */
   readonly #done = new Map<string, number>();
   readonly #offs: (() => void)[];
   #closed = false;
 
-  /** The tables must be ready: a part that has ended is not begun again. */
+  /** The tables must be ready, so that a part that has ended is not started again. */
   constructor(context: AgentContext, tables: WarmTables, keeper: ManifestKeeper, pins: Pins) {
     this.#context = context;
     this.#tables = tables;
@@ -32,12 +32,12 @@ export class WarmExecutor {
     this.#reconcile();
   }
 
-  /** Jobs that run here now. */
+  /** Number of jobs running here. */
   get running(): number {
     return this.#parts.size;
   }
 
-  /** Stops all parts without ending their jobs: they go on after the restart. */
+  /** Stops all parts without ending their jobs; a restarted agent continues them. */
   async close(): Promise<void> {
     this.#closed = true;
     for (const off of this.#offs) off();
@@ -50,7 +50,7 @@ export class WarmExecutor {
     if (this.#closed) return;
     for (const part of this.#parts.values()) {
       const job = this.#tables.jobsMirror.get(part.job.name);
-      // A job of the same name that was created later is another one.
+      // A later job may reuse the name.
       if (job === undefined || job.createdAt !== part.job.createdAt)
         part.cancel(new HearthError('Cancelled', 'the job was removed'));
       else if (!isWanted(job)) part.cancel(new HearthError('Cancelled', 'the job was cancelled'));

@@ -1,4 +1,4 @@
-/** Warm jobs: who brings what, and how far it is. */
+/** Warm jobs: assignment, execution and progress. */
 export { WarmCoordinator } from './coordinator.ts';
 export { WarmExecutor } from './executor.ts';
 export { type SeenJob, WarmJobs } from './jobs.ts';

@@ -17,27 +17,27 @@ import type { WarmTables } from './table.ts';
 
 export interface WarmRequest {
   dataset: string;
-  /** A revision of it; empty: the present one. */
+  /** A revision of the dataset; empty: the current one. */
   manifest: string;
   paths: string[];
-  /** Empty: all agents that are ready. */
+  /** Empty: all ready agents. */
   nodes: string[];
-  /** 0: all of them. */
+  /** 0: all agents. */
   replicas: number;
   pin: boolean;
   pinOwner: string;
   priority: number;
   rateLimit: bigint;
   peerRateLimit: bigint;
-  /** 0: none. */
+  /** 0: no deadline. */
   deadlineSeconds: number;
   verify: WarmJobRecord['verify'];
   readyWhen: WarmJobRecord['readyWhen'];
-  /** Empty: chosen. */
+  /** Empty: generated. */
   name: string;
-  /** A job of the name that has not ended is the answer, one that has ended makes way. */
+  /** Return a running job of this name; replace an ended one. */
   ensure: boolean;
-  /** It is WILLNEED, with this scope. */
+  /** Set for WILLNEED advice, to its scope. */
   advice?: 'node' | 'cluster';
 }
 
@@ -46,7 +46,7 @@ export interface SeenJob {
   view: JobView;
 }
 
-/** A watcher looks at the clock this often: deadlines and the grace of gone agents pass without a write. */
+/** Watchers check the clock at this interval, because deadlines and the grace of absent agents pass without a write. */
 const lookMs = 1_000;
 
 /** Warm jobs as clients of the control API see them. */
@@ -71,7 +71,10 @@ export class WarmJobs {
     this.#statistics = statistics;
   }
 
-  /** `NotFound`: dataset, revision, agents or patterns that match nothing; `AlreadyExists`: the name is taken. */
+  /**
+   * Throws `NotFound` when dataset, revision or agents do not exist or patterns match nothing, and `AlreadyExists` when
+   * the name is taken.
+   */
   async create(request: WarmRequest, signal: AbortSignal): Promise<SeenJob> {
     const dataset = await this.#datasets.usable(request.dataset);
     const name = request.name === '' ? `${dataset.name}-${randomBytes(3).toString('hex')}` : request.name;
@@ -115,7 +118,7 @@ export class WarmJobs {
     return this.#see(job);
   }
 
-  /** Files and bytes that patterns choose of a revision; `NotFound` when they choose none. */
+  /** Number of files and bytes that patterns choose in a revision; throws `NotFound` when they choose none. */
   async measure(
     revision: { name: string; manifest: string },
     paths: readonly string[],
@@ -128,7 +131,7 @@ export class WarmJobs {
     return { files: choice.entries?.length ?? files, bytes: choice.bytes };
   }
 
-  /** As `measure`, by names as a client gives them. */
+  /** Like `measure`, by names as a client gives them. */
   async measureOf(name: string, manifest: string, paths: readonly string[], signal: AbortSignal) {
     return await this.measure(await this.#revision(await this.#datasets.usable(name), manifest), paths, signal);
   }
@@ -143,7 +146,7 @@ export class WarmJobs {
     return jobs.sort((a, b) => b.createdAt - a.createdAt || (a.name < b.name ? -1 : 1)).map((job) => this.#see(job));
   }
 
-  /** The job now and after each change, at most once in the pace of progress; the last one has ended. */
+  /** Yields the job now and after changes, at most once per progress interval; the last value has ended. */
   async *watch(name: string, signal: AbortSignal): AsyncGenerator<SeenJob> {
     const { promise: woken, resolve } = Promise.withResolvers<void>();
     let wake = resolve;
@@ -183,7 +186,7 @@ export class WarmJobs {
     }
   }
 
-  /** A job that has ended stays as it ended. */
+  /** No effect on a job that has ended. */
   async cancel(name: string): Promise<SeenJob> {
     await this.#tables.jobs.update(name, (present) =>
       present === undefined || present.end !== undefined || present.cancelledAt !== undefined

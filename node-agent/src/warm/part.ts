@@ -9,21 +9,21 @@ import { SpeedMeter } from './speed.ts';
 import { emptyProgress, hasEnded } from './state.ts';
 import { progressId, type WarmTables } from './table.ts';
 
-/** Between two looks at the engine, milliseconds: as exact are the times. */
+/** Interval between looks at the engine, ms; bounds the accuracy of reported times. */
 const lookMs = 100;
 
-/** Owner of a job's pins: who was named, else the job. */
+/** Owner of the job's pins: the named owner, else the job. */
 function pinOwner({ name, pinOwner }: WarmJobRecord): string {
   return pinOwner === '' ? `job:${name}` : pinOwner;
 }
 
 /**
  * This agent's part of one warm job, from its manifest to its last report:
- *   1. the manifest is opened (from a peer if need be) and the patterns choose files;
- *   2. a job that pins does so now, so that nothing it brings is evicted meanwhile;
- *   3. the engine warms; progress is reported when it changes, at the pace's rate, and at once when all is in memory;
- *   4. when all is stored its view is linked, and the end is reported. A cancelled or failed part gives its own pins back; those of a named owner stay.
- * After a restart the same steps run again: the engine finds what is resident and fetches only the rest.
+ * 1. open the manifest (from a peer if necessary); the patterns choose files;
+ * 2. pin the files if the job pins, so that nothing is evicted meanwhile;
+ * 3. let the engine warm; report changed progress at the configured pace, and at once when all is in memory;
+ * 4. when all is stored, link the view and report the end. A cancelled or failed part releases the job's own pins; pins
+ * of a named owner stay. A restart repeats these steps; the engine fetches only missing bytes.
  */
 export class WarmPart {
   readonly job: WarmJobRecord;
@@ -34,11 +34,11 @@ export class WarmPart {
   readonly #pins: Pins;
   readonly #stop = new AbortController();
   readonly #speed = new SpeedMeter();
-  /** The store's copy of our progress. */
+  /** The progress record in the store. */
   #written: WarmProgressRecord | undefined;
   #rate: bigint;
   #started = false;
-  /** When all was in memory, and stored, milliseconds since the epoch. */
+  /** Times at which all was in memory, and stored, milliseconds since the epoch. */
   #inMemoryAt: number | undefined;
   #storedAt: number | undefined;
 
@@ -52,14 +52,14 @@ export class WarmPart {
     this.ended = this.#run();
   }
 
-  /** Bytes a second from the origin from now on. */
+  /** Limits reads from the origin to `rate` bytes a second from now on. */
   setRate(rate: bigint): void {
     if (rate === this.#rate || rate === 0n) return;
     this.#rate = rate;
     if (this.#started) this.#context.engine.setWarmRate(this.job.name, rate);
   }
 
-  /** Ends the part for this reason; `ended` resolves when the engine has stopped and the end was reported. */
+  /** Ends the part for this reason; `ended` resolves when the engine has stopped and the end is reported. */
   cancel(reason: HearthError): void {
     this.#stop.abort(reason);
   }
@@ -105,16 +105,16 @@ export class WarmPart {
     return clock.schedule(Math.max(0, deadlineAt - epochMs(clock)), () => this.cancel(late));
   }
 
-  /** Ready in the sense of all who do not ask for memory. */
+  /** Ready for every job that does not wait for memory only. */
   async #stored(): Promise<void> {
     const now = () => epochMs(this.#context.clock);
-    // Between two looks it may have been in memory and on disk.
+    // Between two looks the last bytes may have reached memory and disk.
     this.#inMemoryAt ??= now();
     await this.#linkView();
     this.#storedAt = now();
   }
 
-  /** A dataset that is complete is linked as a tree, so that mounts of it need no FUSE; where that cannot be, they use FUSE. */
+  /** Links a complete dataset as a tree, so that mounts need no FUSE; on failure mounts use FUSE. */
   async #linkView(): Promise<void> {
     if (this.job.paths.length > 0 || this.job.advice === 'cluster') return;
     try {
@@ -148,11 +148,11 @@ export class WarmPart {
       ...(advice === undefined ? {} : { advice: advice === 'cluster' ? { agents: nodes } : {} }),
     });
     this.#started = true;
-    // The rate may have changed while the engine began.
+    // The rate may have changed while the engine started.
     if (this.job.rateLimit > 0n) engine.setWarmRate(name, this.#rate);
   }
 
-  /** Looks more often than it reports: the times are to be right, and the store is to be spared. */
+  /** Looks more often than it reports, for accurate times without load on the store. */
   async #follow(signal: AbortSignal): Promise<WarmProgress> {
     const { engine, clock, pace } = this.#context;
     let reportedAt = Number.NEGATIVE_INFINITY;
@@ -171,7 +171,7 @@ export class WarmPart {
     }
   }
 
-  /** The engine's job is cancelled if it runs, and forgotten. What it had reached. */
+  /** Cancels and forgets the engine's job. Returns its last progress. */
   async #endInEngine(last: WarmProgress | undefined): Promise<WarmProgress | undefined> {
     if (!this.#started) return last;
     this.#started = false;
@@ -195,12 +195,12 @@ export class WarmPart {
     const bytesPerSecond = hasEnded(state)
       ? 0n
       : this.#speed.note(progress?.bytesReady ?? 0n, this.#context.clock.now());
-    // A failed part is not to be read from memory either.
+    // Readers cannot rely on bytes of a failed part, not even in memory.
     const times = error === undefined ? { inMemoryAt: this.#inMemoryAt, storedAt: this.#storedAt } : {};
     return { ...base, ...from, ...failure, ...times, state, bytesPerSecond };
   }
 
-  /** Progress that cannot be written is written with the next; the end is tried until it is written. */
+  /** A failed write of progress is repaired by the next one; a final report is retried until written. */
   async #report(record: WarmProgressRecord, final: boolean): Promise<void> {
     if (!final && this.#written !== undefined && sameProgress(this.#written, record)) return;
     const { clock, pace } = this.#context;
@@ -221,7 +221,7 @@ export class WarmPart {
     }
   }
 
-  /** Nothing is left behind for a job that was deleted meanwhile. */
+  /** Leaves no record of a job deleted meanwhile. */
   async #write(record: WarmProgressRecord): Promise<void> {
     const compare = [{ key: this.#tables.jobs.key(record.job), exists: true }];
     const put = this.#tables.progress.putOperation(progressId(record.job, record.node), record);
@@ -229,7 +229,7 @@ export class WarmPart {
   }
 }
 
-/** The agent ends, the job does not: it goes on after the restart, so nothing is reported as final. */
+/** The agent stops but the job does not: it continues after the restart, so no final report is written. */
 export const suspension = new HearthError('Cancelled', 'the agent is ending');
 
 function isSuspension(error: HearthError): boolean {
@@ -241,7 +241,7 @@ function endState(error: HearthError | undefined): NodeState {
   return error.code === 'Cancelled' ? 'Cancelled' : 'Failed';
 }
 
-/** Before the coordinator has divided the rate each agent takes an even share: the sum stays within the limit. */
+/** Until the coordinator divides the rate, each agent takes an even share, so the sum stays within the limit. */
 function firstShare(job: WarmJobRecord, share: bigint | undefined): bigint {
   if (job.rateLimit === 0n) return 0n;
   const even = job.rateLimit / BigInt(job.nodes.length);

@@ -1,20 +1,20 @@
-/** An agent that is still fetching, as the division of a job's rate sees it. */
+/** A fetching agent, as the division of a job's rate sees it. */
 export interface FetchingAgent {
   node: string;
-  /** Its share until now, bytes a second; undefined for one that has none yet. */
+  /** Current share, bytes a second; undefined before the first division. */
   share: bigint | undefined;
-  /** Bytes a second that it took from the origin since the last division. */
+  /** Bytes a second taken from the origin since the last division. */
   used: bigint;
 }
 
 /**
- * Divides `limit` bytes a second among agents by max-min fairness: none gets more than it can use while another could
- * use it. An agent that used nine tenths of its share can use any more; any other agent is held back by something else
- * (its disk, its peers, its files being at others) and is left room to double. When all agents together can use less
- * than the limit, the rest is spread evenly, so that no agent starts slowly.
+ * Divides `limit` bytes a second among agents by max-min fairness: no agent gets more than it can use while another
+ * could use more. An agent that used nine tenths of its share can use any amount; any other agent is limited by
+ * something else (disk, peers) and gets room to double. When all agents together use less than the limit, the rest is
+ * spread evenly, so that no agent starts slowly.
  *
- * The shares sum up to at most `limit` and each is at least 1, as 0 means "no limit" to the engine; a limit
- * of fewer bytes than agents is the exception.
+ * The shares sum to at most `limit` and each is at least 1, because 0 means "no limit" to the engine; the sum exceeds a
+ * limit below the number of agents.
  */
 export function divideRate(limit: bigint, agents: readonly FetchingAgent[]): Map<string, bigint> {
   const shares = new Map<string, bigint>();

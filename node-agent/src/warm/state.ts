@@ -4,7 +4,7 @@ import type { NodeState, WarmDivisionRecord, WarmJobRecord, WarmProgressRecord }
 export type JobState = 'Pending' | 'Running' | 'Verifying' | 'Succeeded' | 'Failed' | 'Cancelled';
 
 export interface NodeView extends WarmProgressRecord {
-  /** Of an agent that does not report them: those that are stored. */
+  /** Stored bytes for an agent that does not report memory. */
   bytesInMemory: bigint;
   reportsMemory: boolean;
   gone: boolean;
@@ -21,29 +21,29 @@ export interface JobView {
   bytesInMemory: bigint;
   bytesVerified: bigint;
   bytesPerSecond: bigint;
-  /** When all of it was in memory, and stored, on all nodes, milliseconds since the epoch; undefined: it is not. */
+  /** When all was in memory, and stored, on all nodes, milliseconds since the epoch; undefined: not yet. */
   inMemoryAt: number | undefined;
   storedAt: number | undefined;
-  /** It is where `readyWhen` asks for it. */
+  /** True when the job is ready in the sense of `readyWhen`. */
   ready: boolean;
 }
 
 export interface JobInput {
   job: WarmJobRecord;
-  /** By node; agents that have not reported are absent. */
+  /** By node; agents without a report are absent. */
   progress: ReadonlyMap<string, WarmProgressRecord>;
   division: WarmDivisionRecord | undefined;
-  /** Names of the agents that are members now. */
+  /** Names of current member agents. */
   members: ReadonlySet<string>;
   /** Milliseconds since the epoch. */
   now: number;
-  /** An agent is waited for this long after it went away: a restart resumes, a loss fails the job. */
+  /** Time to wait for an absent agent: a restart resumes, a loss fails the job. */
   goneGraceMs: number;
 }
 
 /**
- * The state of a job from what its agents reported: pure, so that every agent and every client sees the
- * same. A record that says how the job ended is final, whatever is reported afterwards.
+ * Derives the state of a job from its agents' reports. Pure, so that every agent and client sees the same state. A
+ * recorded end is final, whatever is reported afterwards.
  */
 export function viewJob(input: JobInput): JobView {
   const { job } = input;
@@ -69,7 +69,7 @@ function isInMemory(nodes: readonly NodeView[]): boolean {
   return nodes.every((node) => node.inMemoryAt !== undefined || node.state === 'Succeeded');
 }
 
-/** The last of them; undefined while one is missing. */
+/** The latest time; undefined while one is missing. */
 function lastOf(times: readonly (number | undefined)[]): number | undefined {
   const known = times.filter((time) => time !== undefined);
   return known.length === 0 || known.length < times.length ? undefined : Math.max(...known);
@@ -103,7 +103,7 @@ function derive({ job, now }: JobInput, nodes: readonly NodeView[]): Outcome {
   return { state: liveState(nodes), message: notes.join('; ') };
 }
 
-/** Names agents of releases that do not report memory: a job "ready in memory" waits until they have stored it. */
+/** Names agents whose release does not report memory: a job with readyWhen memory waits for them to store it. */
 function storedOnly({ readyWhen }: WarmJobRecord, nodes: readonly NodeView[]): string {
   if (readyWhen !== 'memory') return '';
   const silent = nodes.filter((node) => !node.reportsMemory && !hasEnded(node.state)).map((node) => node.node);
@@ -115,7 +115,7 @@ function liveState(nodes: readonly NodeView[]): JobState {
   const states = new Set(nodes.map((node) => node.state));
   if (states.has('Running')) return 'Running';
   if (states.has('Verifying')) return 'Verifying';
-  // Some are done and others have not begun: the job as a whole is under way.
+  // Some parts have ended and others have not started: the job as a whole is running.
   return states.has('Succeeded') || states.has('Failed') || states.has('Cancelled') ? 'Running' : 'Pending';
 }
 
@@ -140,7 +140,7 @@ function viewNode(node: string, { job, progress, division, members, now, goneGra
   };
 }
 
-/** No one reads what is in the memory of an agent that is away. */
+/** Bytes in the memory of an absent agent are not readable. */
 function withoutMemory({ inMemoryAt: _, ...view }: NodeView): NodeView {
   return { ...view, bytesInMemory: view.bytesReady };
 }
@@ -165,7 +165,7 @@ export function emptyProgress(job: Pick<WarmJobRecord, 'name' | 'createdAt'>, no
   };
 }
 
-/** True when nothing more is to be expected. The switch is exhaustive: a new state must be decided here. */
+/** True for final states. Exhaustive, so a new state must be decided here. */
 export function hasEnded(state: NodeState | JobState): boolean {
   switch (state) {
     case 'Pending':

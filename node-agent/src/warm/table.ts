@@ -11,12 +11,12 @@ import {
 } from './record.ts';
 import { type JobView, viewJob } from './state.ts';
 
-/** A watch that lags longer than this is one that has lost its store. */
+/** A watch that lags longer than this has lost its store. */
 const catchUpMs = 5_000;
 
 /**
- * The warm jobs of the cluster as the store has them: tables to write, mirrors to read. One watch keeps all mirrors, so
- * a job appears as ended only with its agents' earlier reports.
+ * Warm jobs in the store: tables to write, mirrors to read. One watch feeds all mirrors, so a job appears as ended only
+ * after its agents' earlier reports.
  */
 export class WarmTables {
   readonly jobs;
@@ -44,7 +44,7 @@ export class WarmTables {
     await Promise.all(mirrors.map((mirror) => mirror.ready(signal)));
   }
 
-  /** As it is now in the store, when the mirrors know all that was written before. */
+  /** Reads the job from the store, once the mirrors have caught up with all earlier writes. */
   async job(name: string): Promise<WarmJobRecord> {
     const row = await this.jobs.read(name);
     if (row !== undefined) {
@@ -59,7 +59,7 @@ export class WarmTables {
     return new Map(found.filter((pair): pair is [string, WarmProgressRecord] => pair[1] !== undefined));
   }
 
-  /** One agent's report on this job, and not on a former one of the same name. */
+  /** An agent's report on this job, ignoring reports on an earlier job of the same name. */
   progressAt(job: WarmJobRecord, node: string): WarmProgressRecord | undefined {
     const reported = this.progressMirror.get(progressId(job.name, node));
     return reported?.createdAt === 0 || reported?.createdAt === job.createdAt ? reported : undefined;
@@ -75,7 +75,7 @@ export class WarmTables {
     return viewJob({ job, progress, division, members, now: epochMs(this.#clock), goneGraceMs });
   }
 
-  /** Everything of a job goes in one transaction. */
+  /** Deletes all records of a job in one transaction. */
   deletion(job: string): Operation[] {
     return [
       { kind: 'delete', key: this.jobs.key(job) },

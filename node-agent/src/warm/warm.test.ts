@@ -135,7 +135,7 @@ describe('warm jobs', () => {
   it('end at their deadline', async () => {
     await start(['a', 'b']);
     cluster.fabric.bytesPerSecond = 1_000;
-    // Each agent by itself: none writes the end of jobs for all.
+    // Without coordinators nobody records the end of jobs.
     for (const node of ['a', 'b']) await cluster.agent(node).coordinator.close();
     await cluster.agent('a').warmJobs.create(warm({ name: 'j', deadlineSeconds: 3_600 }), soon());
     const running = (node: string) => cluster.engine(node).warms.get('j')?.running === true;
@@ -166,7 +166,7 @@ describe('warm jobs', () => {
     cluster.fabric.bytesPerSecond = 1_000;
     await cluster.agent('a').warmJobs.create(warm({ name: 'j' }), soon());
     await until(() => (cluster.engine('b').warms.get('j')?.progress.bytesReady ?? 0n) > 3_000_000n);
-    // In order: in a crash its part would try to write its end for as long as the grace.
+    // A clean stop; a crashed agent's part would retry its final report for the whole grace.
     await cluster.remove('b');
     const there = [...(cluster.disks.get('b')?.resident.values() ?? [])].reduce((x, y) => x + y, 0n);
     assert.equal((await cluster.agent('a').warmJobs.get('j')).view.message, 'waiting for b, which went away');
@@ -184,7 +184,7 @@ describe('warm jobs', () => {
     cluster.fabric.bytesPerSecond = 1_000;
     await cluster.agent('a').warmJobs.create(warm({ name: 'j' }), soon());
     await until(() => cluster.engine('b').warms.get('j')?.running === true);
-    // In order: in a crash its part would try to write its end for as long.
+    // A clean stop; a crashed agent's part would retry its final report for the whole grace.
     await cluster.remove('b');
     cluster.fabric.bytesPerSecond = 1_000_000_000;
     const { warmJobs, warmTables } = cluster.agent('a');
@@ -256,7 +256,7 @@ describe('warm jobs', () => {
     assert.ok(writes <= (performance.now() - began) / cluster.pace.progressMs + 3, `${writes} writes`);
   });
 
-  /** The first message of which this holds. */
+  /** The first report that satisfies `holds`. */
   async function seen(node: string, job: string, holds: (seen: SeenJob) => boolean): Promise<SeenJob> {
     for await (const one of cluster.agent(node).warmJobs.watch(job, soon())) if (holds(one)) return one;
     return assert.fail('it never came to be');
