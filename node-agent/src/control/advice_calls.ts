@@ -6,10 +6,10 @@ import type { Agent } from '../agent/index.ts';
 import { oneOfWords } from './arguments.ts';
 import { jobMessage } from './convert.ts';
 
-/** Paths that an answer names of the files that stay. */
+/** Maximum number of kept files that an answer names. */
 const maxPaths = 10;
 
-/** WILLNEED and DONTNEED by an operator, a command or a program. */
+/** WILLNEED and DONTNEED calls of operators, commands and programs. */
 export class AdviceCalls {
   readonly #agent: Agent;
 

@@ -1,6 +1,6 @@
 import { HearthError } from '@hearth/common';
 
-/** The word when it is one of those allowed; `InvalidArgument` names the field and the words. */
+/** Returns the word if allowed; throws `InvalidArgument` with the field and the allowed words otherwise. */
 export function oneOfWords<const T extends string>(field: string, word: string, allowed: readonly T[]): T {
   const found = allowed.find((one) => one === word);
   if (found !== undefined) return found;

@@ -170,7 +170,7 @@ describe('control API', () => {
     await until(() => last()?.mounts.length === 0);
     const spanMs = performance.now() - began;
     assert.ok(seen.length <= spanMs / 200 + 2, `${seen.length} in ${spanMs} ms`);
-    // Nothing is sent while nothing changes.
+    // The stream is silent while nothing changes.
     await steady('what was sent', 500, () => seen.length);
     stream.cancel();
   });
@@ -206,7 +206,7 @@ describe('control API', () => {
     await call('createWarmJob', warmJob);
     const ended = collect(client.watchWarmJob({ name: 'j' })).catch((error: ServiceError) => error);
     await call('getWarmJob', { name: 'j' });
-    // Calls still open after this are cut off: longer than a test may take.
+    // Far beyond the duration of a test: close() must end the calls by itself.
     await api.close(3_600_000);
     assert.ok((await ended) instanceof Error);
     // Another program may take the path now.

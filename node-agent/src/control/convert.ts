@@ -18,12 +18,12 @@ function timeText(milliseconds: number | undefined): string {
   return milliseconds === undefined ? '' : new Date(milliseconds).toISOString();
 }
 
-/** 0: not yet. Clocks of agents differ a little: nothing was there before it was asked for. */
+/** 0: not yet. Clamped, because clocks of agents differ slightly and bytes cannot arrive before the request. */
 function secondsUntil(milliseconds: number | undefined, since: number): number {
   return milliseconds === undefined ? 0 : Math.max(0, milliseconds - since) / 1000;
 }
 
-/** Knowledge about a dataset beside its record. */
+/** State of a dataset beyond its record. */
 export interface DatasetSight {
   resolving: ResolvingRecord | undefined;
   nodes: readonly NodeStatistics[];
@@ -67,7 +67,7 @@ export function datasetMessage(dataset: DatasetRecord, { resolving, nodes, usage
   };
 }
 
-/** A dataset whose first listing is under way. */
+/** A dataset during its first listing. */
 export function resolvingMessage(resolving: ResolvingRecord): Dataset {
   return {
     name: resolving.name,

@@ -12,7 +12,7 @@ import type { Caller } from './handlers.ts';
 
 const none = { token: '', accessKeyId: '', secretAccessKey: '', sessionToken: '' };
 
-/** Credentials of datasets: taken from all who may call, given to agents of the cluster alone. */
+/** Credentials of datasets: any permitted caller may set them; only agents of the cluster may read them. */
 export class CredentialCalls {
   readonly #agent: Agent;
   readonly #agentName: string;
@@ -29,7 +29,7 @@ export class CredentialCalls {
   ): Promise<SetCredentialsResponse> {
     const { dataset, credentials = none } = request;
     checkName('dataset', dataset);
-    // The agent that was asked first sends them to all others.
+    // The first agent has sent the credentials to all others, so do not forward again.
     if (this.#isAgent(caller)) this.#agent.credentialSharing.take(dataset, credentials);
     else await this.#agent.credentialSharing.set(dataset, credentials, signal);
     return {};

@@ -17,8 +17,8 @@ import { hasOwn, mirrorsOf, type Source } from '../origins/index.ts';
 import { datasetMessage, resolvingMessage } from './convert.ts';
 
 /**
- * Makes a source complete and refuses what this agent may not read, before anything is registered. `credentialed`: the
- * dataset has credentials of its own, so that nothing that belongs to the agent's identity is filled in.
+ * Completes a source and refuses one that this agent may not read, before anything is registered. `credentialed`: the
+ * dataset has its own credentials, so nothing from the agent's identity is filled in.
  */
 export type PrepareSource = (source: Source, credentialed: boolean, dataset: string) => Source;
 
@@ -31,7 +31,7 @@ export class DatasetCalls {
     this.#prepare = prepare;
   }
 
-  /** Progress while the origin is listed, by this agent or another; the last message has the dataset. */
+  /** Yields progress while this or another agent lists the origin; the last message contains the dataset. */
   async *addDataset(request: AddDatasetRequest, signal: AbortSignal): AsyncGenerator<AddDatasetProgress> {
     const { name, credentials, include, exclude, source: asked } = request;
     if (asked?.kind === undefined) {

@@ -24,7 +24,7 @@ export class FileCalls {
     this.#agent = agent;
   }
 
-  /** One message a file in path order; a file that is bad is a message, not the end. */
+  /** One message a file in path order; a bad file yields a message and does not end the call. */
   async *verify(request: VerifyRequest, signal: AbortSignal): AsyncGenerator<VerifiedFile> {
     const mode = oneOfWords('mode', request.mode || 'cache', ['cache', 'origin']);
     const { engine } = this.#agent.context;
@@ -75,7 +75,7 @@ export class FileCalls {
         );
       offset += BigInt(bytes.length);
       hash?.update(bytes);
-      // Before the last of it: who has read all of a file has no mixture of two states.
+      // Checked before the last chunk is sent, so that a complete read is never a mixture of two states.
       if (offset === end && hash !== undefined && hash.digest('hex') !== file.sourceDigest) {
         throw new HearthError(
           'OriginChanged',
@@ -120,7 +120,7 @@ export class FileCalls {
   }
 }
 
-/** How a reader on this node gets the file's bytes once it is complete, which it is after it was verified. */
+/** The data path of readers on this node once the file is complete, as it is after verification. */
 function pathOf(mount: MountInfo | undefined, view: boolean): string {
   if (mount === undefined) return view ? 'view' : 'engine';
   return mount.dataPath === 'fuse' ? 'passthrough' : mount.dataPath;

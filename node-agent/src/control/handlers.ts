@@ -11,27 +11,27 @@ import { errorCodeKey, errorTable, HearthError, type Logger } from '@hearth/comm
 import { unlessAborted } from '../records/index.ts';
 import { namesOf } from '../tls/index.ts';
 
-/** The caller, as its certificate proves; no names for callers over the Unix socket. */
+/** The caller proved by its certificate; no names for callers over the Unix socket. */
 export interface Caller {
   names: readonly string[];
 }
 
 type AnyCall = Pick<ServerWritableStream<unknown, unknown>, 'getAuthContext'>;
 
-/** Wraps functions as gRPC handlers: their signal is aborted when the client goes away or the server ends. */
+/** Wraps functions as gRPC handlers; their signal aborts when the client goes away or the server closes. */
 export class Handlers {
   readonly #logger: Logger;
   readonly #ending: AbortSignal;
   readonly #allowed: readonly string[];
 
-  /** `allowed`: names of which a caller over TCP must prove one; its authority signs other certificates too. */
+  /** `allowed`: a caller over TCP must prove one of these names, because the CA also signs other certificates. */
   constructor(logger: Logger, ending: AbortSignal, allowed: readonly string[]) {
     this.#logger = logger;
     this.#ending = ending;
     this.#allowed = allowed;
   }
 
-  /** Refuses callers over TCP: for what concerns this machine's own mounts. */
+  /** Refuses callers over TCP, for calls about this machine's own mounts. */
   local<Q, R>(name: string, answer: (request: Q, signal: AbortSignal) => Promise<R>): handleUnaryCall<Q, R> {
     return this.unary(name, async (request, signal, caller) => {
       if (caller.names.length === 0) return await answer(request, signal);
@@ -53,7 +53,7 @@ export class Handlers {
     };
   }
 
-  /** Messages are made as fast as the client takes them: the next is asked for when the last fits the window. */
+  /** Requests the next message only when the previous one fits the client's window. */
   streaming<Q, R>(
     name: string,
     answer: (request: Q, signal: AbortSignal) => AsyncIterable<R>,
@@ -71,7 +71,7 @@ export class Handlers {
     };
   }
 
-  /** `PermissionDenied` for a certificate that was made for something else. */
+  /** Throws `PermissionDenied` for a certificate made for another purpose. */
   #callerOf(call: AnyCall): Caller {
     const certificate = call.getAuthContext()?.sslPeerCertificate;
     const names = namesOf(certificate);
@@ -103,14 +103,14 @@ export class Handlers {
       thrown instanceof Error && thrown.name === 'AbortError'
         ? new HearthError('Cancelled', 'the call was given up')
         : HearthError.from(thrown);
-    // Only what is wrong with us is worth a line that wakes an operator; the rest is the client's to see.
+    // Only internal errors deserve an operator's attention; all other errors concern the client.
     if (error.code === 'Internal') this.#logger.error('a control call failed', { call, error, stack: error.stack });
     else this.#logger.debug('a control call failed', { call, error });
     return statusOf(error);
   }
 }
 
-/** Anything thrown as the status that ends a call. The message is the error's sentence; causes stay in the log. */
+/** Converts anything thrown to a gRPC status. The message is the error's sentence; causes stay in the log. */
 function statusOf(thrown: unknown): Partial<StatusObject> & { code: number; details: string; metadata: Metadata } {
   const error = HearthError.from(thrown);
   const metadata = new Metadata();

@@ -14,7 +14,7 @@ import type { Agent } from '../agent/index.ts';
 import { oneOfWords } from './arguments.ts';
 import { mountMessage } from './convert.ts';
 
-/** Calls about what agents hold: mounts of this one, eviction on any. */
+/** Calls about bytes on agents: mounts of this agent, eviction on any. */
 export class NodeCalls {
   readonly #agent: Agent;
 
@@ -37,7 +37,7 @@ export class NodeCalls {
     return { mounts: (await this.#agent.mounts.list()).map(mountMessage) };
   }
 
-  /** The bytes that each agent freed, or the reason of its failure. */
+  /** The bytes freed by each agent, or the reason of its failure. */
   async evict({ dataset, paths, nodes }: EvictRequest, signal: AbortSignal): Promise<EvictResponse> {
     const { manifest } = await this.#agent.datasets.usable(dataset, true);
     new PathFilter(paths);

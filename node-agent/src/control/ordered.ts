@@ -1,4 +1,6 @@
-/** Results in the order of the items, with at most `limit` of them in work; none is begun after the signal is aborted. */
+/**
+ * Yields results in the order of the items, with at most `limit` in progress. Starts nothing after the signal aborts.
+ */
 export async function* mapInOrder<T, R>(
   items: readonly T[],
   limit: number,
@@ -11,7 +13,7 @@ export async function* mapInOrder<T, R>(
     const item = items[next++];
     if (item === undefined) return;
     const started = work(item);
-    // A failure is thrown when its turn comes; until then it must not count as unhandled.
+    // A failure is thrown in its turn; until then it must not count as unhandled.
     started.catch(() => {});
     running.push(started);
   };

@@ -3,7 +3,7 @@ import { until } from '@hearth/common/testing';
 import type { TestCluster } from '../testing/cluster.ts';
 import { collect, failsWith, TestControl, warmJob } from './testing/test_control.ts';
 
-/** Of a pin that asks for nothing special. */
+/** Default fields of a pin request. */
 const plain = { manifest: '', tolerant: false, moreOwners: [] };
 
 describe('pins, eviction and advice by the control API', () => {

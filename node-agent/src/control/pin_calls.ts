@@ -11,7 +11,7 @@ import { PathFilter } from '@hearth/engine';
 import type { Agent } from '../agent/index.ts';
 import { checkOwner } from '../pins/index.ts';
 
-/** Pins of any agents: what they keep, and for whom. */
+/** Pins of any agents: pinned files and owners. */
 export class PinCalls {
   readonly #agent: Agent;
 
@@ -19,7 +19,7 @@ export class PinCalls {
     this.#agent = agent;
   }
 
-  /** Agents that do it stay pinned whatever the others do. */
+  /** A failure of some agents does not undo the pins of others. */
   async pin(request: PinRequest, signal: AbortSignal): Promise<PinResponse> {
     return await this.#ask('pin', request, signal);
   }

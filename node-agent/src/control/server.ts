@@ -21,26 +21,26 @@ import { WarmCalls } from './warm_calls.ts';
 
 export interface ControlOptions {
   socket: string;
-  /** TCP with mutual TLS; the files are closed by their owner. */
+  /** TCP with mutual TLS. The caller closes the files. */
   tcp?: { listen: Endpoint; files: TlsFiles };
   cluster: string;
-  /** The cluster secret, which signs tokens of clients and is in no answer. */
+  /** The cluster secret, which signs client tokens and appears in no answer. */
   secret: Uint8Array;
   prepare: PrepareSource;
   clock?: Clock;
 }
 
-/** The answering side: an agent, or a standby without a cache. */
+/** Answers calls: an agent, or a standby without a cache. */
 export type Answerer = Agent | StandbyAgent;
 
-/** The control API of an agent: a Unix socket that only its owner may open, and TCP with mutual TLS. */
+/** The control API of an agent: a Unix socket of mode 0600, and TCP with mutual TLS. */
 export class ControlApi {
   readonly #server = new Server({ 'grpc.max_receive_message_length': 4 << 20 });
   readonly #options: ControlOptions;
-  /** Ends the calls of whoever answers now. */
+  /** Ends the calls of the current answerer. */
   #ending = new AbortController();
   #calls: ControlServer;
-  /** TCP address with its real port. */
+  /** TCP address with its bound port. */
   tcpAddress: string | undefined;
 
   constructor(answerer: Answerer, options: ControlOptions) {
@@ -53,7 +53,7 @@ export class ControlApi {
     this.#server.addService(ControlService, dispatching as unknown as ControlServer);
   }
 
-  /** From now on the other one answers; calls and streams of the former end with `Unavailable`. */
+  /** Switches to another answerer; calls and streams of the former end with `Unavailable`. */
   answerBy(answerer: Answerer): void {
     const former = this.#ending;
     this.#ending = new AbortController();
@@ -69,7 +69,7 @@ export class ControlApi {
     return agentCalls(answerer, this.#options, handlers);
   }
 
-  /** `InUse` when another process listens on the socket or port. */
+  /** Throws `InUse` when another process listens on the socket or port. */
   async listen(): Promise<void> {
     const { socket, tcp } = this.#options;
     await bindSocket(this.#server, socket, 'set control.socket to another path');
@@ -83,7 +83,7 @@ export class ControlApi {
     this.tcpAddress = formatEndpoint({ host: tcp.listen.host, port });
   }
 
-  /** Ends streams and waits for calls under way, at most for the time given. The second time it does nothing. */
+  /** Ends streams and waits for calls in flight, at most for `deadlineMs`. Idempotent. */
   async close(deadlineMs: number): Promise<void> {
     if (this.#ending.signal.aborted) return;
     this.#ending.abort(new HearthError('Unavailable', 'the agent is shutting down; try again when the agent is back'));

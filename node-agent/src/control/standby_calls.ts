@@ -5,7 +5,7 @@ import type { Handlers } from './handlers.ts';
 import { StatusCalls } from './status_calls.ts';
 
 /**
- * The calls of an agent without a cache: it reports how the cluster is, itself included, and refuses everything else
+ * The calls of an agent without a cache: reports the state of the cluster including itself, and refuses all other calls
  * with the reason why it does not serve.
  */
 export function standbyCalls(standby: StandbyAgent, cluster: string, handlers: Handlers): ControlServer {

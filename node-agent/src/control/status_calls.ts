@@ -12,7 +12,7 @@ import { watchStatus } from './status_stream.ts';
 const defaultWatchMs = 2_000;
 const minWatchMs = 100;
 
-/** Calls about agents and what all of them know: answered with a cache or without. */
+/** Calls about agents and cluster-wide state, answered with or without a cache. */
 export class StatusCalls {
   readonly #sight: ClusterSight;
   readonly #cluster: string;

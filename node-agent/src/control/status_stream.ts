@@ -4,11 +4,11 @@ import { unlessAborted } from '../records/index.ts';
 
 export interface StatusSource {
   status(): Promise<GetStatusResponse>;
-  /** Calls the listener when the status may have changed; returns the function that ends it. */
+  /** Calls the listener when the status may have changed; returns a function that unsubscribes. */
   onChange(listener: () => void): () => void;
 }
 
-/** The status now and after each change, at most once in `intervalMs`; ends when the signal is aborted. */
+/** Yields the status now and after changes, at most once in `intervalMs`; ends when the signal aborts. */
 export async function* watchStatus(
   source: StatusSource,
   intervalMs: number,
@@ -20,7 +20,7 @@ export async function* watchStatus(
   let sent: Uint8Array | undefined;
   try {
     while (!signal.aborted) {
-      // Changes during the reading of the status come with the next message.
+      // Changes during the reading of the status trigger the next message.
       wake = Promise.withResolvers<void>();
       const status = await source.status();
       const bytes = comparable(status);
@@ -34,7 +34,7 @@ export async function* watchStatus(
   }
 }
 
-/** Time passing is no change. */
+/** Elapsed time alone is no change. */
 function comparable(status: GetStatusResponse): Uint8Array {
   const nodes = status.nodes.map((node) => ({ ...node, uptimeSeconds: 0n }));
   const jobs = status.jobs.map((job) => ({ ...job, secondsLeft: 0n }));

@@ -8,10 +8,10 @@ import { oneOfWords } from './arguments.ts';
 
 const shortestLifeMs = 1_000n;
 const longestLifeMs = 86_400_000n;
-/** A client asks one agent after the other until one answers. */
+/** Maximum number of agents in a token; a client tries one after the other. */
 const maxAgents = 8;
 
-/** Tokens of clients, for callers on this node that hand them on to programs. */
+/** Creates tokens for callers on this node, which pass them on to programs. */
 export class TokenCalls {
   readonly #agent: Agent;
   readonly #cluster: string;
@@ -24,8 +24,9 @@ export class TokenCalls {
   }
 
   /**
-   * A dataset need not be there yet: a token is renewed while one of its datasets is removed. `InvalidArgument` for no
-   * dataset, for `*` (only who has the secret grants all datasets), and for a life that is too short or too long.
+   * Datasets need not exist, because a token may be renewed while one of its datasets is removed. Throws
+   * `InvalidArgument` for no dataset, for `*` (only holders of the secret may grant all datasets), and for a lifetime
+   * out of bounds.
    */
   createToken({ datasets, rights, lifeMs, node }: CreateTokenRequest): ClientToken {
     if (datasets.length === 0) throw new HearthError('InvalidArgument', 'a token needs a dataset; name at least one');
@@ -42,7 +43,7 @@ export class TokenCalls {
     return { token, expiresAtMs: BigInt(expiresAt), cluster, agents: this.#agents() };
   }
 
-  /** This agent first, as it passes files of its node without a copy. */
+  /** This agent comes first, because it serves files on its node without a copy. */
   #agents(): string[] {
     const { node, members } = this.#agent.context;
     const caching = members.caching();

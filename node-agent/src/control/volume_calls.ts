@@ -8,7 +8,7 @@ import type {
 } from '@hearth/common/generated/hearth/v1/control.ts';
 import type { Agent } from '../agent/index.ts';
 
-/** Volumes: their records in the store, and their mounts on this node. */
+/** Volumes: records in the store, and mounts on this node. */
 export class VolumeCalls {
   readonly #agent: Agent;
 

@@ -12,7 +12,7 @@ import { readyWhens } from '../warm/index.ts';
 import { oneOfWords } from './arguments.ts';
 import { jobMessage } from './convert.ts';
 
-/** A job cannot have more than this time: it would be forgotten, not wanted. */
+/** Maximum deadline of a job; a longer one is more likely a mistake. */
 const longestDeadlineSeconds = 30 * 24 * 3600;
 
 export class WarmCalls {

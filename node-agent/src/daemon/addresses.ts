@@ -5,8 +5,8 @@ import type { Address } from '@hearth/engine';
 import { listenError } from '../config/index.ts';
 
 /**
- * The addresses that other agents are given: those configured, else those the engine listens on, where
- * "all addresses" stands for each one of this machine, and for loopback when it has no other.
+ * The addresses published to other agents: the configured ones, else the engine's listening addresses, where a wildcard
+ * address stands for every address of this machine, loopback only if there is no other.
  */
 export function advertisedAddresses(
   configured: readonly Address[],
@@ -19,7 +19,7 @@ export function advertisedAddresses(
     const own = Object.values(interfaces)
       .flat()
       .filter((one) => one !== undefined)
-      // A link-local IPv6 address means nothing without the name of our interface.
+      // A link-local IPv6 address is meaningless without the local interface's name.
       .filter((one) => !one.internal && (host === '::' || one.family === 'IPv4') && !/^fe80:/i.test(one.address));
     const addresses = own.map((one) => ({ host: one.address, port }));
     return addresses.length > 0 ? addresses : [{ host: isIPv6(host) ? '::1' : '127.0.0.1', port }];
@@ -27,8 +27,8 @@ export function advertisedAddresses(
 }
 
 /**
- * The addresses that the engine listens on: those configured or, when networks are, each address of this machine that
- * lies in one of them. `InvalidArgument` when none does.
+ * The engine's listening addresses: the configured ones or, with networks, every address of this machine in one of
+ * them. Throws `InvalidArgument` when no address lies in the networks.
  */
 export function listeningAddresses(
   configured: readonly Address[],
@@ -55,8 +55,8 @@ export function listeningAddresses(
 }
 
 /**
- * `InUse` or `IoError` when the wire protocol cannot be served on one of the addresses. The engine listens there after
- * it has opened the cache, which may be long after the start; what a person must change is reported at once.
+ * Throws `InUse` or `IoError` when the wire protocol cannot be served on an address. The engine binds only after it has
+ * opened the cache, perhaps long after the start; this check reports misconfiguration at once.
  */
 export async function checkWirePorts(addresses: readonly Address[]): Promise<void> {
   for (const address of addresses) await listenOnce(address);

@@ -1,6 +1,6 @@
 import { type Clock, HearthError, type Logger, systemClock } from '@hearth/common';
 
-/** Closes opened resources in the reverse order; one that fails does not keep the others open. */
+/** Closes resources in reverse order of opening; a failure does not keep the others open. */
 export class Closing {
   readonly #steps: { what: string; close: () => Promise<void> }[] = [];
   readonly #begins: (() => void)[] = [];
@@ -16,12 +16,12 @@ export class Closing {
     this.#steps.push({ what, close });
   }
 
-  /** Called when closing begins, before the first step; must neither throw nor wait. */
+  /** Called before the first step of closing; must neither throw nor block. */
   onBegin(listener: () => void): void {
     this.#begins.push(listener);
   }
 
-  /** `DeadlineExceeded` names what did not end in time. */
+  /** Throws `DeadlineExceeded` with the steps that did not end in time. */
   async close(deadlineMs: number): Promise<void> {
     for (const begin of this.#begins.splice(0)) begin();
     let present = '';

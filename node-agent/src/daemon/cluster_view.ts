@@ -2,7 +2,10 @@ import { HearthError, type Logger } from '@hearth/common';
 import type { Engine } from '@hearth/engine';
 import type { Membership } from '../membership/index.ts';
 
-/** Gives the engine who is in the cluster: the present view first, then after every change, one at a time, the latest only. */
+/**
+ * Passes the cluster's members to the engine: the current view first, then the latest view after changes, one at a
+ * time.
+ */
 export class ClusterView {
   readonly #engine: Engine;
   readonly #membership: Membership;
@@ -25,7 +28,7 @@ export class ClusterView {
     });
   }
 
-  /** Waits until the engine has the present view. */
+  /** Waits until the engine has the current view. */
   async settled(): Promise<void> {
     await this.#turn;
   }

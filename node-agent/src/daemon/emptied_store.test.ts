@@ -20,7 +20,7 @@ const source = {
   allowWeakValidators: false,
 };
 
-/** Agents whose etcd is lost with all that it holds, as when its pod with an emptyDir is made again. */
+/** Agents whose etcd loses all data, as when its pod with an emptyDir is recreated. */
 describe('agents on a store that is emptied', () => {
   let folder: string;
   let etcd: EtcdServer | undefined;

@@ -8,7 +8,7 @@ import { installationOf } from './installation.ts';
 
 export interface EngineOpenerOptions {
   config: AgentConfig;
-  /** For its proxies. */
+  /** Environment with the proxy variables. */
   environment: Environment;
   incarnation: string;
   /** Addresses of the wire protocol. */
@@ -20,11 +20,11 @@ export interface EngineOpenerOptions {
 }
 
 export interface OpeningOptions {
-  /** Everything that the engine asks but log lines, which begin before there is an agent to answer. */
+  /** Receives all events except log lines, which begin before an agent exists to answer. */
   onEvent: (event: EngineEvent) => void;
-  /** Called for every try that failed. What it throws ends the tries. */
+  /** Called after every failed attempt. Throwing ends the attempts. */
   onFailure: (error: HearthError) => void;
-  /** From a try that failed to the next. */
+  /** Pause between attempts, ms. */
   againMs: number;
   signal: AbortSignal;
 }
@@ -35,7 +35,10 @@ export interface OpenedEngine {
   installation: string;
 }
 
-/** Opens the engine on the cache directories, again and again until it can be: disks are mended without a restart. */
+/**
+ * Opens the engine on the cache directories and retries until it succeeds, so that disks can be repaired without a
+ * restart.
+ */
 export class EngineOpener {
   readonly #options: EngineOpenerOptions;
 
@@ -53,7 +56,7 @@ export class EngineOpener {
         return await unlessAborted(trying, signal);
       } catch (thrown) {
         if (signal.aborted) {
-          // A disk that hangs keeps no agent from ending; should it come back, none is left to use it.
+          // A hanging disk must not block shutdown; if the open succeeds later, close the unused engine.
           void trying.then(({ engine }) => engine.close()).catch(() => undefined);
           throw thrown;
         }

@@ -26,31 +26,31 @@ export interface FrontendOptions {
   clock: Clock;
 }
 
-/** The outside of an agent, with a cache or without. */
+/** The externally visible part of an agent, with or without a cache. */
 export interface Frontend {
   readonly incarnation: string;
-  /** Where the engine is to listen. */
+  /** Listening addresses of the engine. */
   readonly listen: readonly Address[];
   readonly store: Store;
   readonly session: Session;
   readonly members: Membership;
-  /** Of the control API over TCP; undefined: there is none. */
+  /** TLS files of the control API over TCP; undefined without one. */
   readonly files: TlsFiles | undefined;
-  /** Addresses with their real ports. */
+  /** Addresses with their bound ports. */
   readonly health: string;
   readonly control: string | undefined;
-  /** From now on the agent answers at the control API, and for the metrics. */
+  /** Switches the control API and metrics to the agent. */
   serve(agent: Agent): Promise<void>;
 }
 
 const controlCloseMs = 3_000;
-/** A store that does not answer within this time when the agent ends is not waited for any more. */
+/** Time to wait for the store when the agent ends, ms. */
 const muteStoreMs = 1_500;
 
 /**
- * Opens all of an agent that needs no cache: health server, store, membership and control API. From then on it says why
- * it does not serve. Throws when something fails that a person must change, as a port in use. What was opened is
- * on the stack.
+ * Starts everything that needs no cache: health server, store, membership and control API, which reports why the agent
+ * does not serve yet. Throws on errors that need a person, such as a port in use. Pushes opened resources onto the
+ * stack.
  */
 export async function startFrontend(options: FrontendOptions, stack: Closing): Promise<Frontend> {
   const { config, environment, pace, logger, clock } = options;
@@ -113,7 +113,7 @@ export async function startFrontend(options: FrontendOptions, stack: Closing): P
   const serve = async (agent: Agent): Promise<void> => {
     serving = agent;
     control.answerBy(agent);
-    // Its calls end before the rooms that answer them.
+    // Calls end before the components that answer them are closed.
     stack.push('control API', closeControl);
     await standby.close();
   };
@@ -127,13 +127,15 @@ function notReady(membership: Membership): string[] {
   return self.ready ? reasons : [...reasons, self.reason];
 }
 
-/** Parts write to the store as they end; where it does not answer, each part would wait in its turn. */
+/**
+ * Components write to the store as they end; without this, each would wait in turn for a store that does not answer.
+ */
 async function leaveMuteStore(store: Store, logger: Logger): Promise<void> {
   try {
     await store.revision({ deadlineMs: muteStoreMs });
   } catch (thrown) {
     const error = HearthError.from(thrown);
-    // It was closed meanwhile: everything has ended already.
+    // The store was closed meanwhile: everything has ended already.
     if (error.code === 'Cancelled') return;
     logger.warn('the store does not answer; shutting down without deregistering', { error });
     await store.close();
@@ -158,7 +160,7 @@ async function makeFolder(path: string, what: string, key: string): Promise<void
   }
 }
 
-/** Files of the control API's mutual TLS; undefined without a TCP address for it. */
+/** TLS files of the control API; undefined when it has no TCP address. */
 function controlFiles(config: AgentConfig, logger: Logger, clock: Clock): TlsFiles | undefined {
   const { listen, certificate, key, clientAuthorities } = config.control;
   if (listen === undefined || certificate === undefined || key === undefined || clientAuthorities === undefined) {
@@ -169,7 +171,7 @@ function controlFiles(config: AgentConfig, logger: Logger, clock: Clock): TlsFil
   return TlsFiles.open({ authorities: named('clientAuthorities', clientAuthorities), identity }, logger, { clock });
 }
 
-/** Where others reach the control API: on every address means on the first one that is published for bytes. */
+/** Published address of the control API: a wildcard address means the first address published for bytes. */
 function advertisedControl(listening: string, wire: readonly Address[]): string {
   const everywhere = /^(0\.0\.0\.0|\[::\]):(\d+)$/.exec(listening);
   const [first] = wire;

@@ -1,2 +1,2 @@
-/** An agent as a process: what it opens, in which order, and how it ends. */
+/** An agent process: startup in order of dependence, and shutdown. */
 export { type RunningAgent, type RunOptions, runAgent } from './run_agent.ts';

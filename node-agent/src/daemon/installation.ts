@@ -6,9 +6,9 @@ import { HearthError } from '@hearth/common';
 const name = 'installation';
 
 /**
- * A name that belongs to a cache directory for ever: made when it is first used. Who holds the directory's lock
- * (the engine takes it) is the only living agent with this name, which is what lets a restarted agent take its
- * predecessor's place in the cluster without waiting for the end of its lease.
+ * A permanent name of a cache directory, created on first use. The holder of the directory's lock (taken by the engine)
+ * is the only living agent with this name, so a restarted agent can replace its predecessor in the cluster without
+ * waiting for the lease to expire.
  */
 export async function installationOf(cacheDirectory: string): Promise<string> {
   const path = join(cacheDirectory, name);

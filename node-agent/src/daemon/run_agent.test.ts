@@ -155,7 +155,7 @@ describe('runAgent', () => {
     it(`refuses to start with ${name}, and closes what it had opened`, async () => {
       const [flags, undo] = await prepare();
       const before = fabric.engines.size;
-      // Its lease, and a little, is how long one that has its name may be a dead one.
+      // Another agent of this name may be a dead one for little longer than its lease.
       const pace = { ...testPace, leaseSeconds: 1 };
       await assert.rejects(start('a', flags, { pace }), (error: HearthError) => {
         assert.ok(error instanceof HearthError);
@@ -168,12 +168,12 @@ describe('runAgent', () => {
     });
   }
 
-  /** Starts an agent that waits for its cache; `serving` resolves when it has it. */
+  /** Starts an agent that waits for its cache; `serving` resolves when it serves. */
   async function startPatient(node: string, flags: Flags, more: Partial<RunOptions> = {}) {
     const health = `127.0.0.1:${await freePort()}`;
     const config = await testConfig(folder, node, { 'on-start-failure': 'wait', 'health-listen': health, ...flags });
     const { serving, stop } = startAgent(config, { engineFactory, cacheLookMs: 100, ...more });
-    /** Status 0: no agent answers yet. */
+    /** Status 0: no answer yet. */
     const ask = async (path: string) => {
       const answer = await fetch(`http://${health}${path}`).catch(() => undefined);
       return { status: answer?.status ?? 0, text: (await answer?.text()) ?? '' };

@@ -14,26 +14,28 @@ import { startFrontend } from './frontend.ts';
 import { originOpener } from './sources.ts';
 import { version } from './version.ts';
 
-/** Bytes of paths that the limit of a dataset's entries allows for each entry. */
+/** Bytes of path names granted for each entry of the limit on a dataset's entries. */
 const nameBytesAnEntry = 256;
 
 export interface RunOptions {
-  /** The native engine, or a fake one in tests. */
+  /** Opens the native engine, or a fake one in tests. */
   engineFactory: (options: EngineOptions) => Promise<Engine>;
-  /** Ends the agent in order. */
+  /** Shuts the agent down cleanly. */
   signal: AbortSignal;
-  /** Absent: as the configuration says, on standard error. */
+  /** Default: as configured, on standard error. */
   logger?: Logger;
   pace?: Pace;
   clock?: Clock;
   environment?: Readonly<Record<string, string | undefined>>;
-  /** Between two looks at cache directories, and two tries to use them. Tests shorten it; users cannot. */
+  /**
+   * Interval between checks of cache directories, and between attempts to open them. Tests shorten it; users cannot.
+   */
   cacheLookMs?: number;
   /** Called once, when the agent serves. */
   onReady?: (running: RunningAgent) => void;
 }
 
-/** Where a running agent can be reached: with the real ports. */
+/** Addresses of a running agent, with their bound ports. */
 export interface RunningAgent {
   agent: Agent;
   health: string;
@@ -44,11 +46,10 @@ const startDeadlineMs = 60_000;
 const defaultCacheLookMs = 30_000;
 
 /**
- * Runs an agent until the signal: opens what it needs in the order of dependence, serves, and closes in the
- * reverse order, within `shutdownDeadline`. Throws a `HearthError` whose sentence says what could not be opened
- * (a port in use, a directory locked by another agent, a store that is away) after everything opened before was
- * closed again; with `onStartFailure: wait` cache directories and the store are waited for instead. Mounts and warm
- * jobs outlive it.
+ * Runs an agent until the signal aborts: opens resources in order of dependence, serves, and closes in reverse order
+ * within `shutdownDeadline`. Throws a `HearthError` that names the resource that could not be opened (a port in use, a
+ * directory locked by another agent, an unreachable store), after closing everything else; with `onStartFailure: wait`
+ * it waits for cache directories and the store instead. Mounts and warm jobs outlive the agent.
  */
 export async function runAgent(config: AgentConfig, options: RunOptions): Promise<void> {
   const { level, format } = config.log;
@@ -70,7 +71,7 @@ export async function runAgent(config: AgentConfig, options: RunOptions): Promis
   await stack.close(config.shutdownDeadline);
 }
 
-/** First what needs no cache, then the cache and what stands on it. */
+/** Starts everything that needs no cache, then the cache and its users. */
 async function startAgent(
   config: AgentConfig,
   options: RunOptions,

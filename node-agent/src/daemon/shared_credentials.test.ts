@@ -17,7 +17,7 @@ const secret = 'hf_ThisTokenIsNobodysBusiness';
 const keys = { accessKeyId: 'AKIDNOBODY', secretAccessKey: 'KeyOfNobodysBusiness', sessionToken: 'SessionOfNobody' };
 const none = { token: '', accessKeyId: '', secretAccessKey: '', sessionToken: '' };
 
-/** Whole agents that call one another by mutual TLS, with fake engines. */
+/** Complete agents with fake engines that call each other by mutual TLS. */
 describe('agents with credentials of datasets', () => {
   let folder: string;
   let fabric: FakeFabric;
@@ -68,7 +68,7 @@ describe('agents with credentials of datasets', () => {
     const { serving, stop } = startAgent(config, {
       engineFactory: async (options) => new FakeEngine(fabric, options),
       logger: createLogger({ level: 'debug', format: 'json', stream }),
-      // The identity of the node, which a dataset with credentials must not use.
+      // The node's identity, which a dataset with credentials must not use.
       environment: { HF_TOKEN: 'of-the-node', AWS_ACCESS_KEY_ID: 'of-the-node', AWS_SECRET_ACCESS_KEY: 'of-the-node' },
     });
     stops.push(stop);

@@ -7,7 +7,10 @@ import { createOrigin, DirectoryCalls, type Environment, withEnvironment } from 
 
 type OriginConfig = AgentConfig['origins'];
 
-/** Opens origins with this agent's policy. The machine's own identity is for datasets that are listed, if any are. */
+/**
+ * Opens origins under this agent's policy. The machine's own identity serves only the listed datasets, if any are
+ * listed.
+ */
 export function originOpener(
   { origins: config, selfTestDirectory }: Pick<AgentConfig, 'origins' | 'selfTestDirectory'>,
   environment: Environment,
@@ -36,12 +39,12 @@ export function originOpener(
   };
 }
 
-/** True when a dataset without credentials of its own may read as this machine. */
+/** True when a dataset without its own credentials may read with the machine's identity. */
 function mayUseIdentity({ nodeIdentity }: OriginConfig, dataset: string): boolean {
   return nodeIdentity === undefined || nodeIdentity.some((beginning) => dataset.startsWith(beginning));
 }
 
-/** The environment without what it says of who we are and where that identity is known: HF_TOKEN and all of AWS. */
+/** The environment without the machine's identity and its services: HF_TOKEN and all AWS variables. */
 function withoutIdentity(environment: Environment): Environment {
   return Object.fromEntries(
     Object.entries(environment).filter(([name]) => name !== 'HF_TOKEN' && !name.startsWith('AWS_')),
@@ -49,8 +52,8 @@ function withoutIdentity(environment: Environment): Environment {
 }
 
 /**
- * A source as it is registered: with what this agent's environment says where the source leaves it open, so that
- * all agents read the same place. Private addresses are the agent's to allow, not the source's alone.
+ * The registered form of a source: fills in what the source leaves open from this agent's environment, so that all
+ * agents read the same place. Private addresses need this agent's permission as well as the source's.
  */
 export function sourcePreparer(config: OriginConfig, environment: Environment): PrepareSource {
   return (source, credentialed, dataset) => {

@@ -15,7 +15,7 @@ const commit = '0123456789abcdef0123456789abcdef01234567';
 const entry = { index: 1, path: 'x', contentKey: '', validator: '' };
 const refused = { code: 'PermissionDenied' };
 
-/** Sources that a tenant may write, against an agent with the operator's configuration: it allows nothing. */
+/** Sources that a tenant may write, against an agent with the operator's configuration, which permits nothing. */
 describe('tenants', () => {
   let folder: string;
   let server: ScriptedServer;
@@ -81,8 +81,8 @@ describe('tenants', () => {
     for (const path of ['link', 'link/.', '../hidden', 'model/folder', 'model/../../hidden']) {
       await refuses(directory(`${allowed}/${path}`), origins);
     }
-    // Links within are rows of their own: neither followed nor listed below, and no byte comes through them. Whether there
-    // is something behind them is not said.
+    // Links inside the tree are rows of their own; the listing neither follows them nor reveals whether their targets
+    // exist.
     await symlink(join(folder, 'hidden', 'y'), join(allowed, 'model', 'y'));
     await assert.rejects(listAll(await open(directory(join(allowed, 'model')), origins), signal()), refused);
     await writeFile(join(allowed, 'model', 'z'), 'own');
@@ -100,7 +100,7 @@ describe('tenants', () => {
     await assert.rejects(origin.readByte(entry, signal()), { code: 'OriginChanged', message: /ELOOP/ });
   });
 
-  // The same hosts in the spellings that URL parsers know.
+  // The same hosts in every spelling that URL parsers accept.
   const hosts = [
     '127.0.0.1',
     '127.1',
@@ -163,7 +163,7 @@ describe('tenants', () => {
       }
     });
 
-    /** True when a request of the dataset was signed, or had a token. */
+    /** True when a request of the dataset was signed or had a token. */
     async function asked(dataset: string, kind: 's3' | 'hub', nodeIdentity?: string[]): Promise<boolean> {
       const { port } = new URL(server.url);
       const endpoint = `http://127.0.0.1:${port}`;

@@ -8,7 +8,7 @@ interface GuardedRange {
   ranges: [address: string, prefix: number][];
 }
 
-// Special-purpose address registries of IANA (RFC 6890 and its updates): what is not a public host.
+// IANA special-purpose address registries (RFC 6890 and its updates): addresses of no public host.
 const guardedRanges: GuardedRange[] = [
   {
     what: 'loopback',
@@ -54,7 +54,7 @@ const guardedRanges: GuardedRange[] = [
   },
 ];
 
-// IPv6 forms that reach an IPv4 address, by the offset of that address in the 16 bytes (RFC 4291, 6052, 8215, 3056).
+// IPv6 forms that embed an IPv4 address, with its offset in the 16 bytes (RFC 4291, 6052, 8215, 3056).
 const embeddings: { prefix: string; length: number; offset: number }[] = [
   { prefix: '::ffff:0:0', length: 96, offset: 12 },
   { prefix: '::', length: 96, offset: 12 },
@@ -67,10 +67,10 @@ const guarded = guardedRanges.map(({ what, ranges }) => ({ what, list: blockList
 const embedded = embeddings.map(({ prefix, length, offset }) => ({ list: blockList([[prefix, length]]), offset }));
 
 /**
- * Which hosts an origin may be read from. A tenant must not use an agent to reach what only the agent can
- * reach: loopback, link-local (cloud metadata) and private addresses are refused unless listed or the source
- * allows them. `lookup` is given to every socket, so the address that is checked is the address that is
- * connected to: a name that changes between a check and a connection gains nothing.
+ * Decides which hosts an origin may be read from. A tenant must not use an agent to reach hosts that only the agent can
+ * reach, so loopback, link-local (cloud metadata) and private addresses are refused unless listed or allowed by the
+ * source. Every socket uses `lookup`, so the checked address is the connected one, and a name that changes between
+ * check and connection gains nothing.
  */
 export class AddressPolicy {
   readonly #allowPrivate: boolean;
@@ -78,8 +78,8 @@ export class AddressPolicy {
   readonly #resolve: (name: string) => Promise<{ address: string }[]>;
 
   /**
-   * `allowed`: addresses and CIDR ranges, as the engine takes them. `InvalidArgument` names a malformed one. `resolve`: the
-   * system's but in tests, for `checkHost`.
+   * `allowed`: addresses and CIDR ranges in the engine's syntax; throws `InvalidArgument` with a malformed one.
+   * `resolve`: used by `checkHost`; tests replace the system's.
    */
   constructor(
     allowPrivate: boolean,
@@ -91,13 +91,16 @@ export class AddressPolicy {
     for (const item of allowed) this.#allow(item);
   }
 
-  /** `PermissionDenied` when the URL's host is an address that is refused. Names are checked by `lookup`. */
+  /** Throws `PermissionDenied` when the URL's host is a refused address. `lookup` checks names. */
   checkUrl(url: URL): void {
     const host = url.hostname.replace(/^\[|\]$/g, '');
     if (isIP(host) !== 0) this.#check(host, host);
   }
 
-  /** As `checkUrl`, and looks names up too: for what others will connect to. A name that does not resolve passes. */
+  /**
+   * Like `checkUrl`, and also looks names up, for URLs that other programs will connect to. A name that does not
+   * resolve passes.
+   */
   async checkHost(url: URL): Promise<void> {
     this.checkUrl(url);
     const host = url.hostname.replace(/^\[|\]$/g, '');
@@ -106,7 +109,7 @@ export class AddressPolicy {
     for (const { address } of addresses) this.#check(address, host);
   }
 
-  /** As dns.lookup, but a name with any refused address fails with `PermissionDenied`. */
+  /** Like dns.lookup, but fails with `PermissionDenied` for a name with any refused address. */
   readonly lookup: LookupFunction = (host, options, callback) => {
     systemLookup(host, { ...options, all: true } as LookupOptions & { all: true }, (error, addresses) => {
       if (error !== null) return callback(error, []);
@@ -172,7 +175,7 @@ function embeddedIpv4(address: string): string[] {
   return found;
 }
 
-/** The 16 bytes of a valid IPv6 address, whatever its spelling and zone. */
+/** The 16 bytes of a valid IPv6 address in any spelling, with any zone. */
 function ipv6Bytes(address: string): Uint8Array {
   // The URL parser writes addresses without an embedded dotted part.
   const canonical = new URL(`http://[${address.replace(/%.*$/, '')}]`).hostname.slice(1, -1);

@@ -6,31 +6,31 @@ import { HearthError } from '@hearth/common';
 import { ProxyChoice } from '@hearth/engine';
 import type { AddressPolicy } from './address_policy.ts';
 
-/** Sockets of one origin to one host at once. */
+/** Maximum number of sockets of one origin to one host. */
 export const socketsPerHost = 32;
 
-/** Connections for http and for https URLs. */
+/** Connection pools for http and for https URLs. */
 export interface Agents {
   http: HttpAgent;
   https: HttpsAgent;
 }
 
 /**
- * The keep-alive connections of one origin. Direct ones all pass the address policy; those to a proxy do not, as it is the
- * administrator's choice.
+ * The keep-alive connections of one origin. Direct connections are subject to the address policy; connections to a
+ * proxy are not, because the administrator chose the proxy.
  */
 export interface Connections {
-  /** By which this URL is asked. */
+  /** The pools for a request to this URL. */
   agentsFor(url: URL): Agents;
-  /** Scheme, host and port of the proxy that is asked for this URL; '': there is none. */
+  /** Scheme, host and port of the proxy for this URL; '' for none. */
   proxyFor(url: URL): string;
-  /** Ends all connections. Idempotent. */
+  /** Closes all connections. Idempotent. */
   close(): void;
 }
 
 /**
- * `certificateAuthorities`: PEM file that replaces the system's authorities, as libcurl's CAINFO does in the
- * engine; '' for the system's. `InvalidArgument` when the file cannot be read or holds no certificate.
+ * `certificateAuthorities`: PEM file that replaces the system's CAs, like libcurl's CAINFO in the engine; '' for the
+ * system's. Throws `InvalidArgument` when the file is unreadable or contains no certificate.
  */
 export function openConnections(
   policy: AddressPolicy,
@@ -67,7 +67,7 @@ export function openConnections(
 
 let systemContext: SecureContext | undefined;
 
-/** Parsing a few hundred certificates takes tens of milliseconds: once for all, not once a connection. */
+/** Parsing a few hundred certificates takes tens of milliseconds, so connections share the result. */
 function secureContext(file: string): SecureContext {
   if (file === '') {
     const system = getCACertificates('system');

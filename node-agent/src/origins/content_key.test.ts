@@ -4,7 +4,7 @@ import { digestKey, directoryKey, httpEtagKey, httpModifiedKey, hubKey, s3EtagKe
 const digest = 'e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855';
 
 describe('content keys', () => {
-  // The cache finds its files by these keys: a change loses every cache. Computed by another program.
+  // Caches find files by these keys, so a change would lose every cache. Another program computed the values.
   const golden: [string, string, string][] = [
     [
       'digest',

@@ -1,9 +1,9 @@
 import { createHash } from 'node:crypto';
 
 /**
- * Content keys: equal keys promise equal bytes, so each is a SHA-256 over what identifies bytes for good.
+ * Content keys: equal keys promise equal bytes. A key is a SHA-256 over fields that identify the bytes permanently.
  *
- * Preimage, for ever: the fields of one case joined and ended by a NUL byte each, UTF-8, integers in decimal:
+ * The preimage must never change: the fields of one row, each followed by a NUL byte, UTF-8, integers in decimal:
  *
  *   hearth-key-1  digest     place  SHA-256 of the bytes (64 lower-case hexadecimal digits)  size
  *   hearth-key-1  s3         object URL  "etag"     ETag with its quotes
@@ -14,11 +14,11 @@ import { createHash } from 'node:crypto';
  *   hearth-key-1  directory  absolute path  mtime ns  ctime ns  size
  *   hearth-key-1  mirrored   one of these keys  each mirror's place, JSON (mirrors.ts, placeKey), sorted
  *
- * A digest is a claim about bytes that nobody has read yet, and the registrant of a dataset may choose the claimant.
- * Without the place, a claim would be enough to get bytes that another dataset brought, or to put wrong bytes where
- * another dataset will look. The place vouches for the digest: a hub's endpoint (all its repositories share bytes), the
- * URL whose digest the source gives, "self-test", "hub-reference" of files that agents make of a commit. No field can hold a NUL (URLs, header values and paths cannot), so no
- * two lists of fields have one preimage.
+ * A digest is a claim about unread bytes, and the registrant of a dataset may choose its authority. Without the place,
+ * a claim would suffice to get bytes that another dataset fetched, or to plant wrong bytes for another dataset. The
+ * place is the digest's authority: a hub's endpoint (all its repositories share bytes), the URL whose digest the source
+ * gives, "self-test", or "hub-reference" for files that agents derive from a commit. No field can contain a NUL (URLs,
+ * header values and paths cannot), so preimages are unambiguous.
  */
 function keyOf(...fields: string[]): string {
   const hash = createHash('sha256');
@@ -26,12 +26,12 @@ function keyOf(...fields: string[]): string {
   return hash.digest('hex');
 }
 
-/** `place`: who vouches for the digest. `sha256`: 64 hexadecimal digits of either case. */
+/** `place`: authority for the digest. `sha256`: 64 hexadecimal digits in either case. */
 export function digestKey(place: string, sha256: string, size: bigint): string {
   return keyOf('digest', place, sha256.toLowerCase(), String(size));
 }
 
-/** `url`: endpoint/bucket/key, whichever style requests have. */
+/** `url`: endpoint/bucket/key, for both request styles. */
 export function s3EtagKey(url: string, etag: string): string {
   return keyOf('s3', url, 'etag', etag);
 }
@@ -56,7 +56,7 @@ export function directoryKey(path: string, mtimeNs: bigint, ctimeNs: bigint, siz
   return keyOf('directory', path, String(mtimeNs), String(ctimeNs), String(size));
 }
 
-/** `places`: JSON of the mirrors' places, which may give the bytes as well, so that their word is a part of the key. */
+/** `places`: JSON of the mirrors' places. Mirrors may supply the bytes, so they are part of the key. */
 export function mirroredKey(key: string, places: readonly string[]): string {
   return keyOf('mirrored', key, ...places);
 }

@@ -18,12 +18,12 @@ import { describeSource } from './source.ts';
 import { type Environment, hubToken, proxiesOf, withEnvironment } from './source_environment.ts';
 
 const attemptMs = 60_000;
-/** Where the image has them. */
+/** Location in the image. */
 export const defaultSelfTestDirectory = '/usr/share/hearth/selftest';
 
 /**
- * The origin that a source names, which its mirrors are no part of but for the content keys; nothing is asked of it yet. `InvalidArgument` for a source, an allowed
- * address or a file of certificates that cannot be used. The caller closes it.
+ * Creates the origin of a source, without any request. Mirrors affect the content keys only. Throws `InvalidArgument`
+ * for an unusable source, allowed address or CA file. The caller closes the origin.
  */
 export function createOrigin(source: Source, options: OriginOptions = {}): Origin {
   if (source.mirrors !== undefined && source.kind?.$case === 'hub' && source.kind.value.layout === 'hub')

@@ -1,5 +1,6 @@
 /**
- * Files of one listing whose states only a digest distinguishes: when all of a file has come, and chunks are read before.
+ * Files of one listing with only a digest to tell their states apart. A digest can be checked only when the whole file
+ * has arrived, but readers get chunks earlier.
  */
 export class DigestOnly {
   #count = 0;
@@ -9,7 +10,7 @@ export class DigestOnly {
     if (this.#count++ === 0) this.#first = path;
   }
 
-  /** For people. `why` there is no more, said of these files. */
+  /** Warnings for people. `why`: the reason that these files have no validator. */
   warnings(why: string): string[] {
     if (this.#count === 0) return [];
     return [

@@ -17,10 +17,10 @@ export type DirectoryRequest =
 type PathBase = OriginBase & { path: string; below: string };
 type Request<Kind> = Extract<DirectoryRequest, { kind: Kind }>;
 
-/** `more`: a page of a listing was taken. */
+/** `more`: the agent consumed a page of a listing. */
 export type DirectoryMessage = DirectoryRequest | { kind: 'more' };
 
-/** `moved`: it goes on, with no page yet. */
+/** `moved`: progress without a page. */
 export type DirectoryAnswer =
   | { kind: 'moved' }
   | { kind: 'page'; rows: ManifestRow[] }
@@ -36,24 +36,24 @@ export interface DirectoryCallsOptions extends Partial<PlaceLimits> {
   start?: () => ChildProcess;
 }
 
-/** As the engine's of reads (native/origin/directory_calls.h). */
+/** Equal to the engine's limits for reads (native/origin/directory_calls.h). */
 const usual: PlaceLimits = { ofTree: 2, inAll: 8, whenHanging: 32, stallMs: 30_000 };
-/** A process that has answered waits so long for the next request, milliseconds. */
+/** Time that an idle process waits for the next request, ms. */
 const idleMs = 10_000;
 const never = new AbortController().signal;
 
 /**
- * Requests about directories of origins, each asked of another process: such a directory may lie on a network file
- * system, and a call on one whose server is gone does not return until the kernel lets it. A process that says nothing
- * for `stallMs`, or whose caller leaves, is killed and not waited for; its place is free when it has ended.
- * Errors of the request as they are; `DeadlineExceeded`, `Unavailable`: the file system hangs; `Cancelled`.
+ * Runs requests about origin directories in other processes, because such a directory may lie on a network file system,
+ * where calls hang in the kernel while the server is gone. A process that is silent for `stallMs`, or whose caller
+ * leaves, is killed without waiting for its end; its place becomes free when it has ended. Throws errors of the request
+ * unchanged, `DeadlineExceeded` or `Unavailable` when the file system hangs, and `Cancelled`.
  */
 export class DirectoryCalls {
   readonly #clock: Clock;
   readonly #stallMs: number;
   readonly #places: DirectoryPlaces;
   readonly #start: () => ChildProcess;
-  /** One that answered. */
+  /** An idle process, ready for the next request. */
   #idle: { child: DirectoryChild; cancel(): void } | undefined;
 
   constructor({ clock = systemClock, start = startChild, ...limits }: DirectoryCallsOptions = {}) {
@@ -64,13 +64,13 @@ export class DirectoryCalls {
     this.#places = new DirectoryPlaces(all, clock);
   }
 
-  /** The rows in pages, of which few are here at once; then the end. */
+  /** Yields the rows in pages with bounded look-ahead; returns the end of the listing. */
   async *list(request: Request<'list'>, signal: AbortSignal): AsyncGenerator<ManifestRow[], ListedTree> {
     const end = yield* this.#ask(request, request.tree.root, signal);
     return end.kind === 'listed' ? end.tree : { warnings: [], followed: false };
   }
 
-  /** As `placesOf`. */
+  /** Like `placesOf`. */
   async places(request: Request<'places'>, signal: AbortSignal = never): Promise<(FilePlace | undefined)[]> {
     const end = (await this.#ask(request, request.tree.root, signal).next()).value;
     return 'kind' in end && end.kind === 'places' ? end.places : [];
@@ -88,14 +88,14 @@ export class DirectoryCalls {
     await this.#ask(request, request.root, signal).next();
   }
 
-  /** Pages until the answer, which ends the request. */
+  /** Yields pages; returns the final answer. */
   async *#ask(
     request: DirectoryRequest,
     root: string,
     signal: AbortSignal,
   ): AsyncGenerator<ManifestRow[], DirectoryAnswer> {
     if (signal.aborted) throw new HearthError('Cancelled', `the request about ${root} was cancelled`);
-    // Short requests do not wait for long listings.
+    // Separate places keep short requests from waiting for long listings.
     const place = `${await mountAbove(root)}${request.kind === 'list' ? '' : ' (its files)'}`;
     await this.#places.take(place, signal);
     const child = this.#take();
@@ -134,13 +134,13 @@ export class DirectoryCalls {
     return idle === undefined || idle.child.hasEnded ? new DirectoryChild(this.#start()) : idle.child.wake();
   }
 
-  /** None of its calls is under way. */
+  /** Keeps a process without a running call for the next request. */
   #keep(child: DirectoryChild): void {
     this.close();
     this.#idle = { child: child.rest(), cancel: this.#clock.every(idleMs, () => this.close()) };
   }
 
-  /** Ends the process that waits for requests. */
+  /** Ends the idle process. */
   close(): void {
     this.#idle?.cancel();
     this.#idle?.child.kill();
@@ -148,7 +148,7 @@ export class DirectoryCalls {
   }
 }
 
-/** Why nothing more comes from a process. */
+/** Reason why a process sends nothing more. */
 class Silence {
   readonly #code: ErrorCode;
   readonly #why: string;
@@ -190,7 +190,7 @@ class DirectoryChild {
   }
 
   send(message: DirectoryMessage): void {
-    // One that has ended says so by itself.
+    // A process that has ended reports that through its exit event.
     if (this.#child.connected) this.#child.send(message, () => {});
   }
 
@@ -215,7 +215,7 @@ class DirectoryChild {
     return answer;
   }
 
-  /** Does not keep this process alive. */
+  /** Lets this process exit while the child is idle. */
   rest(): this {
     this.#child.unref();
     this.#child.channel?.unref();
@@ -228,7 +228,7 @@ class DirectoryChild {
     return this;
   }
 
-  /** Not waited for: the kernel may not let it go. */
+  /** Does not wait for the end, because the kernel may hold the process. */
   kill(): void {
     this.#child.kill('SIGKILL');
     if (this.#child.connected) this.#child.disconnect();
@@ -246,19 +246,19 @@ const silent = (ms: number): string =>
 
 function startChild(): ChildProcess {
   const { PATH, HOME, NODE_COMPILE_CACHE } = process.env;
-  // Beside this file, in whichever form it runs: .ts in the repository, .js in the image.
+  // The sibling file in its current form: .ts in the repository, .js in the image.
   const file = fileURLToPath(new URL(`./directory_child${extname(import.meta.filename)}`, import.meta.url));
   return fork(file, {
     execArgv: [],
-    // Its rows have numbers of 64 bits.
+    // Rows contain 64-bit integers.
     serialization: 'advanced',
     stdio: ['ignore', 'ignore', 'inherit', 'ipc'],
-    // None of our secrets.
+    // Passes none of the agent's secrets.
     env: { PATH, HOME, NODE_COMPILE_CACHE },
   });
 }
 
-/** The mount point above a path as it is written. Never touches the path itself. */
+/** The mount point above a path, derived from the mount table without touching the path. */
 async function mountAbove(path: string): Promise<string> {
   const table = await readFile('/proc/self/mountinfo', 'utf8');
   let found = '/';

@@ -1,13 +1,13 @@
 /**
- * A process of `DirectoryCalls`: makes the calls of one request at a time on the file system of a directory origin. Only
- * threads of Node's pool wait for these, so it always sees that its agent has gone, and ends.
+ * A process of `DirectoryCalls` that executes one request at a time on the file system of a directory origin. Only
+ * threads of Node's pool block on the file system, so the process always notices that its agent is gone, and exits.
  */
 import { HearthError, systemClock } from '@hearth/common';
 import type { DirectoryAnswer, DirectoryMessage, DirectoryRequest } from './directory_calls.ts';
 import { baseOf, type ListedTree, listTree, placesOf } from './directory_tree.ts';
 import { readFirstByteOfFile } from './first_byte.ts';
 
-/** Pages sent before they are asked for. */
+/** Pages sent ahead of requests for more. */
 const pagesAhead = 2;
 const progressMs = 1000;
 
@@ -54,7 +54,7 @@ async function answer(request: DirectoryRequest): Promise<DirectoryAnswer> {
   }
 }
 
-// Not exit(), which waits for the threads of the pool.
+// exit() would wait for the threads of the pool.
 process.on('disconnect', () => process.kill(process.pid, 'SIGKILL'));
 process.on('message', (message: DirectoryMessage) => {
   if (message.kind !== 'more') return void answer(message).then(send);

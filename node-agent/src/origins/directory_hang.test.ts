@@ -13,7 +13,7 @@ import { listAll } from './testing/list_all.ts';
 const stallMs = 30_000;
 const never = new AbortController().signal;
 
-/** Children of this process that look at directories. */
+/** Child processes that work on directories. */
 async function processes(): Promise<number> {
   const children = (await readFile(`/proc/self/task/${process.pid}/children`, 'utf8')).split(' ').filter(Boolean);
   const lines = await Promise.all(children.map((pid) => readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '')));
@@ -54,7 +54,7 @@ describe('DirectoryOrigin on a file system that does not answer', () => {
 
   it('takes neither the event loop nor the threads of others, and each question ends', async () => {
     const allowed = [folder.path];
-    // More of them than this process has threads for calls on files and names.
+    // More listings than this process has threads for file and name lookups.
     const listings = Array.from({ length: 6 }, () => codeOf(listAll(open('dead'))));
     const bases = ['dead/one', 'dead/two', 'dead-by-link/model'].map((path) =>
       codeOf(Promise.resolve(open(path, allowed).base())),
@@ -62,7 +62,7 @@ describe('DirectoryOrigin on a file system that does not answer', () => {
     const byte = { index: 0, path: 'x', contentKey: '', validator: '' };
     const reading = codeOf(open('dead').readByte(byte));
     await until(async () => (await processes()) >= 4);
-    // As always, of what lies elsewhere.
+    // Directories elsewhere still work.
     assert.equal((await listAll(open('well'))).length, 1);
     assert.equal((await open('well', allowed).base())?.below, folder.path);
     await open('well').readByte(byte);
@@ -101,7 +101,7 @@ describe('DirectoryOrigin on a file system that does not answer', () => {
 });
 
 describe('DirectoryCalls', () => {
-  /** A process in a call that the kernel does not end, whatever kills it. */
+  /** A process in a call that the kernel does not interrupt, even when killed. */
   class Held extends EventEmitter {
     readonly connected = true;
     send(): void {}

@@ -19,7 +19,7 @@ describe('links of directories', () => {
   let snapshot = '';
 
   after(() => calls.close());
-  /** A cache of a hub: all files of a snapshot are links to blobs beside it. */
+  /** A hub cache, where every file of a snapshot is a link to a blob. */
   beforeEach(() => {
     root = realpathSync(mkdtempSync(join(tmpdir(), 'hearth-links-')));
     snapshot = join(root, 'models--o--m/snapshots/abc');

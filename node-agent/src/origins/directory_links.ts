@@ -8,7 +8,7 @@ import { statBelow } from './stat_below.ts';
 export interface LinkedFile {
   /** Absolute, without links. */
   path: string;
-  /** The directory above it that is allowed. */
+  /** The allowed directory that contains the file. */
   below: string;
   stats: BigIntStats;
 }
@@ -20,27 +20,29 @@ export interface LinkedFolder {
 
 export interface NotFollowed {
   why: string;
-  /** It may be allowed. */
+  /** True when a setting could allow the target. */
   isForbidden: boolean;
 }
 
 /**
- * True when a link of the tree, at `path` in it, leads out of the tree as it is written: a copy of the tree alone lacks
- * its target.
+ * True when a link at `path` in the tree leads out of the tree as written, so that a copy of the tree lacks the target.
  */
 export function leavesTree(path: string, target: string): boolean {
   return isAbsolute(target) || normalize(`${dirname(path)}/${target}`).split('/')[0] === '..';
 }
 
-/** Links to folders on the way to a file, and in one listing: without a bound, two folders that link to each other have no end. */
+/**
+ * Maximum number of folder links on the way to a file, and in one listing: two folders that link to each other would
+ * never end.
+ */
 const mostDeep = 8;
 const mostFolders = 10_000;
 
 /**
- * The file or folder that a link of this absolute path leads to, if it lies below an allowed directory (`allowed` undefined:
- * everywhere, but not to folders); else why it is not followed, in words that go on from the link's name. Of what is not allowed nothing is said
- * but what the link says itself, not even whether it is there: whoever writes the link may be no one who may know. `target`:
- * the link's, as it is written.
+ * Resolves a link at an absolute path to a file or folder below an allowed directory (`allowed` undefined: everywhere,
+ * but no folders). Otherwise returns the reason for not following it, as the continuation of a sentence about the link.
+ * The reason reveals nothing about a target that is not allowed, not even its existence, because the author of the link
+ * may lack the right to know. `target`: the link's text.
  */
 export async function fileBehind(
   path: string,
@@ -64,15 +66,15 @@ export async function fileBehind(
   }
 }
 
-/** A link to "/etc" or a home directory would make all of it part of a dataset where nothing says how far links may lead. */
+/** Without limits on links, a link to "/etc" or a home directory would put all of it into a dataset. */
 const unbounded: NotFollowed = {
   why: 'leads to a folder, and such links are followed only below origins.directoryPrefixes of the agents, which are not set',
   isForbidden: true,
 };
 
 /**
- * Why a linked folder is not gone into; undefined when it is. `trail`: the real folders that the links on the way stand in,
- * the one that leads to it last. Who comes to it again by what is below it never arrives.
+ * The reason for not entering a linked folder, or undefined. `trail`: the real folders that contain the links passed so
+ * far, the current one last. Entering an ancestor again would never end.
  */
 export function refuseFolder({ folder }: LinkedFolder, trail: readonly string[]): NotFollowed | undefined {
   if (trail.some((passed) => isBelow(passed, folder))) return { why: 'leads in a circle', isForbidden: false };
@@ -88,9 +90,9 @@ function notAllowed(path: string, target: string): NotFollowed {
   return { why, isForbidden: true };
 }
 
-/** The allowed directory that a path lies in; undefined when there is none. */
+/** The allowed directory that contains a path; undefined when there is none. */
 export async function allowedAbove(path: string, allowed: readonly string[] = ['/']): Promise<string | undefined> {
-  // One may itself be reached by a link.
+  // The path of an allowed directory may itself contain links.
   const resolved = allowed.map((prefix) => realpath(prefix).catch(() => prefix));
   return [...allowed.map((one) => resolve(one)), ...(await Promise.all(resolved))].find((prefix) =>
     isBelow(path, prefix),
@@ -101,7 +103,7 @@ function isBelow(path: string, prefix: string): boolean {
   return prefix === '/' || path === prefix || path.startsWith(`${prefix}/`);
 }
 
-/** Links out of its tree that one listing has found. */
+/** Links found in one listing that lead out of the tree. */
 export class LeavingLinks {
   readonly #root: string;
   #followed = false;
@@ -118,7 +120,7 @@ export class LeavingLinks {
     this.#followed = true;
   }
 
-  /** `InvalidArgument` when there are too many. */
+  /** Throws `InvalidArgument` above the limit of folder links. */
   followFolder(path: string): void {
     this.#followed = true;
     if (++this.#folders <= mostFolders) return;
@@ -129,18 +131,18 @@ export class LeavingLinks {
   }
 
   keep(path: string, { why, isForbidden }: NotFollowed): void {
-    // A link that a setting can allow comes first: it has a next step.
+    // Prefers links that a setting can allow, because the user can act on them.
     if (this.#kept++ > 0 && (this.#isForbidden || !isForbidden)) return;
     this.#first = `${path} ${why}`;
     this.#isForbidden = isForbidden;
   }
 
-  /** Some were followed: files of the listing lie elsewhere. */
+  /** True when links were followed, so that files of the listing lie outside the tree. */
   get followed(): boolean {
     return this.#followed;
   }
 
-  /** For people. An error that names the first of them where there is nothing else. */
+  /** Warnings for people. Throws an error with the first link when the listing has no files. */
   finish(hasFiles: boolean): string[] {
     if (this.#kept === 0) return [];
     if (!hasFiles) {

@@ -9,19 +9,20 @@ export interface DirectoryOriginOptions {
   /** Absolute. */
   path: string;
   unusableNames: string;
-  /** Absolute paths below which `path` must lie, as it is written and with symbolic links resolved; undefined: everywhere. */
+  /** Absolute paths that must contain `path`, both as written and with links resolved; undefined: no limit. */
   allowed: readonly string[] | undefined;
   calls: DirectoryCalls;
-  /** As `revision()` said after the listing. */
+  /** Revision returned by `revision()` after the listing. */
   revision?: string;
 }
 
-/** The name of revisions with files behind links, each of which has a place of its own. */
+/** Revision name of listings with files behind links, each of which has its own location. */
 const linkedRevision = 'links';
 
 /**
- * A directory that every agent sees under one path (NFS, hostPath). Content keys: path, times and size. The file system
- * may hang: only other processes make calls on it, and each question ends with `DeadlineExceeded` when nothing comes.
+ * A directory that every agent sees under one path (NFS, hostPath). Content keys: path, times and size. Because the
+ * file system may hang, only other processes make calls on it, and each request fails with `DeadlineExceeded` when
+ * nothing happens.
  */
 export class DirectoryOrigin implements Origin {
   readonly kind = 'directory';
@@ -81,7 +82,7 @@ export class DirectoryOrigin implements Origin {
     return entries.map(({ index, path }) => ({ entry: index, path: `${root === '/' ? '' : root}/${path}`, below }));
   }
 
-  /** Leaves out links that lead nowhere now. */
+  /** Leaves out dangling links. */
   async #locateLinked(entries: LocatableEntry[], signal?: AbortSignal): Promise<Location[]> {
     const request = { kind: 'places', tree: this.#tree, paths: entries.map(({ path }) => path) } as const;
     const places = await this.#calls.places(request, signal);
@@ -91,7 +92,7 @@ export class DirectoryOrigin implements Origin {
     });
   }
 
-  /** Read by the agent itself, which has no other rights from file to file. */
+  /** The agent reads all files with its own rights, so parts do not differ. */
   partOf(): string {
     return '';
   }

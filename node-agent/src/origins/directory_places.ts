@@ -1,14 +1,14 @@
 import { type Clock, HearthError } from '@hearth/common';
 
-/** Processes that may be there at once, those counted too that were killed and that the kernel has not let go yet. */
+/** Maximum numbers of processes, including killed ones that the kernel still holds. */
 export interface PlaceLimits {
-  /** Of one tree. */
+  /** Per tree. */
   ofTree: number;
-  /** Of all trees. */
+  /** Over all trees. */
   inAll: number;
-  /** The same when these are all taken, perhaps by trees of one server that hangs: beyond `inAll` a tree has one. */
+  /** Over all trees while `inAll` processes may be stuck with one dead server: beyond `inAll`, one for each tree. */
   whenHanging: number;
-  /** A tree that gets on with nothing for so long hangs, milliseconds. */
+  /** A tree without progress for this time hangs, ms. */
   stallMs: number;
 }
 
@@ -17,7 +17,7 @@ interface Waiter {
   admit(): void;
 }
 
-/** Places for processes that may hang, so that a file system without a server takes none from the others. */
+/** Slots for processes that may hang, so that one dead file system does not block others. */
 export class DirectoryPlaces {
   readonly #limits: PlaceLimits;
   readonly #clock: Clock;
@@ -31,7 +31,7 @@ export class DirectoryPlaces {
     this.#clock = clock;
   }
 
-  /** Waits for a place of a tree, which `give` takes back. `Unavailable`: the tree hangs; `Cancelled`. */
+  /** Waits for a slot of a tree; release it with `give`. Throws `Unavailable` when the tree hangs, and `Cancelled`. */
   async take(tree: string, signal: AbortSignal): Promise<void> {
     if (this.#isFree(tree)) return this.#count(tree, 1);
     const { promise, resolve, reject } = Promise.withResolvers<void>();
@@ -60,7 +60,7 @@ export class DirectoryPlaces {
     }
   }
 
-  /** A process of the tree has ended. */
+  /** Call when a process of the tree has ended. */
   give(tree: string): void {
     this.#count(tree, -1);
     for (const waiter of this.#waiting) {
@@ -71,7 +71,7 @@ export class DirectoryPlaces {
     }
   }
 
-  /** A call on the tree got on. */
+  /** Call when a call on the tree made progress. */
   moved(tree: string): void {
     if (this.#taken.has(tree)) this.#movedAt.set(tree, this.#clock.now());
   }

@@ -18,29 +18,29 @@ import { inPages, mapConcurrently } from './row_stream.ts';
 import { statBelow } from './stat_below.ts';
 import { UnusableNames } from './unusable_names.ts';
 
-/** File system calls under way at once: more than the pool of libuv has threads, so that none of them waits for us. */
+/** Concurrent file system calls; more than libuv has threads, so that no thread idles. */
 const callsAtOnce = 128;
 
 export interface Tree {
   /** Absolute, normalized. */
   root: string;
-  /** Absolute paths below which `root` must lie, as it is written and with symbolic links resolved; undefined: everywhere. */
+  /** Absolute paths that must contain `root`, both as written and with links resolved; undefined: no limit. */
   allowed: readonly string[] | undefined;
 }
 
 export type FilePlace = Pick<LinkedFile, 'path' | 'below'>;
 
-/** The end of a listing. */
+/** The result of a listing. */
 export interface ListedTree {
   warnings: string[];
-  /** Links that lead out of the tree were followed: their files are found one by one (`placesOf`). */
+  /** True when links out of the tree were followed, so that each file must be located separately (`placesOf`). */
   followed: boolean;
 }
 
 /**
- * The rows of a tree in pages; at the end, the warnings. Links that lead out of it to files and folders in allowed directories
- * become these. `moved` is called for each row found. Calls of the file system
- * hang as long as it does, and take threads of this process with them: for a process of their own (`DirectoryCalls`).
+ * Yields the rows of a tree in pages; returns warnings. Resolves links to files and folders in allowed directories
+ * outside the tree. Calls `moved` for each row. Blocks threads of this process while the file system hangs, so it must
+ * run in its own process (`DirectoryCalls`).
  */
 export async function* listTree(
   { root, allowed }: Tree,
@@ -60,8 +60,8 @@ export async function* listTree(
 }
 
 /**
- * Where the files of these paths in the tree are, links that lead out of it followed, in their order; undefined for one that
- * is not there. Hangs as `listTree`.
+ * Absolute paths of these files, in order, with links out of the tree resolved; undefined for a missing file. Blocks
+ * like `listTree`.
  */
 export async function placesOf({ root, allowed }: Tree, paths: readonly string[]): Promise<(FilePlace | undefined)[]> {
   if (allowed !== undefined) await allowedFor(root, root, allowed);
@@ -72,8 +72,8 @@ export async function placesOf({ root, allowed }: Tree, paths: readonly string[]
 }
 
 /**
- * Where only some directories are allowed: what the directory is called without links, below the allowed one, which is
- * the administrator's. From there on the engine follows no link. Hangs as `listTree`.
+ * With restricted directories: the tree's path with links resolved, and the allowed directory (the administrator's)
+ * that contains it; below that the engine follows no link. Blocks like `listTree`.
  */
 export async function baseOf({ root, allowed = ['/'] }: Tree): Promise<OriginBase & { path: string; below: string }> {
   await allowedFor(root, root, allowed);
@@ -91,18 +91,18 @@ interface Walk {
   links: LeavingLinks;
   unusable: UnusableNames;
   moved(): void;
-  /** To be gone into. */
+  /** Folders to enter. */
   branches: Branch[];
 }
 
-/** The tree itself, or a folder outside of it that a link in it leads to. */
+/** The tree itself, or a folder outside the tree reached by a link. */
 interface Branch {
-  /** Of its paths in the tree: '', or the link's with '/' at its end. */
+  /** Prefix of the branch's paths in the tree: '', or the link's path ending in '/'. */
   prefix: string;
   root: string;
-  /** When it must be kept to. */
+  /** The branch's real path, when reads must stay inside. */
   realRoot: string | undefined;
-  /** Real folders that the links on the way here stand in. */
+  /** Real folders that contain the links passed on the way here. */
   trail: readonly string[];
 }
 
@@ -129,7 +129,7 @@ async function rowOf(walk: Walk, branch: Branch, { path: name, kind }: FoundName
   if (kind === 'emptyFolder') return { path, kind: 'directory', size: 0n };
   const full = join(branch.root, name);
   try {
-    // Where only some directories are allowed, whoever writes to one of them must not lead us out of it.
+    // With restricted directories, an author of files in the tree must not lead reads out of it.
     const stats = realRoot === undefined ? await lstat(full, { bigint: true }) : await statBelow(realRoot, name);
     if (stats.isSymbolicLink()) return await linkRow(walk, branch, { full, name, path }, stats);
     if (stats.isFile()) return await fileRow(full, path, stats);
@@ -145,9 +145,9 @@ async function rowOf(walk: Walk, branch: Branch, { path: name, kind }: FoundName
   }
 }
 
-/** The root's path without links, where reads must stay inside. */
+/** The root's path with links resolved, where reads must stay inside. */
 async function checkRoot(root: string, allowed: Tree['allowed']): Promise<string | undefined> {
-  // Before anything is looked at: no caller learns what there is where nothing may be read.
+  // Checked before any access, so that no caller learns what exists outside allowed directories.
   if (allowed !== undefined) await allowedFor(root, root, allowed);
   try {
     if (!(await stat(root)).isDirectory()) {
@@ -162,7 +162,7 @@ async function checkRoot(root: string, allowed: Tree['allowed']): Promise<string
   }
 }
 
-/** The allowed directory that a path lies in, `PermissionDenied` when there is none. */
+/** The allowed directory that contains a path; throws `PermissionDenied` when there is none. */
 async function allowedFor(path: string, root: string, allowed: readonly string[]): Promise<string> {
   const above = await allowedAbove(path, allowed);
   if (above !== undefined) return above;
@@ -174,8 +174,7 @@ async function allowedFor(path: string, root: string, allowed: readonly string[]
 }
 
 async function fileRow(full: string, path: string, stats: BigIntStats): Promise<ManifestRow> {
-  // The agent may read world-readable files; for others it tries, since permissions may also come from lists and
-  // capabilities.
+  // World-readable files need no check; others are opened, because ACLs and capabilities may also grant reads.
   if ((stats.mode & 0o004n) === 0n) await (await open(full, constants.O_RDONLY | constants.O_NOFOLLOW)).close();
   return {
     path,
@@ -188,7 +187,7 @@ async function fileRow(full: string, path: string, stats: BigIntStats): Promise<
   };
 }
 
-/** `name`: in the branch; `path`: in the tree. */
+/** `name`: path in the branch; `path`: path in the tree. */
 async function linkRow(
   { allowed, links, unusable, branches }: Walk,
   { trail }: Branch,

@@ -9,8 +9,9 @@ import type { LocatableEntry } from './origin.ts';
 import { printableUrl } from './printable_url.ts';
 
 /**
- * Reads one byte where the engine will read all of them, on the same condition, and compares the answer with the entry as
- * the engine does. `OriginChanged` when it differs; other errors as `statusError`, of the client, of the file.
+ * Reads one byte from the location and with the condition that the engine will use, and compares the response with the
+ * entry as the engine does. Throws `OriginChanged` when they differ; otherwise like `statusError` or the HTTP client,
+ * with the file named.
  */
 export async function readFirstByte(
   client: HttpClient,
@@ -40,14 +41,14 @@ export async function readFirstByte(
   if (response.status !== 200 && response.status !== 206) throw refusalOf(response);
 }
 
-/** As the engine's `conditionHeader`. */
+/** Like the engine's `conditionHeader`. */
 function conditionOf(validator: string): Record<string, string> {
   if (validator.startsWith('etag:"')) return { 'if-match': validator.slice('etag:'.length) };
   if (validator.startsWith('modified:')) return { 'if-unmodified-since': validator.slice('modified:'.length) };
   return {};
 }
 
-/** The difference between the answer and the listing of a file. */
+/** The difference between the response and the file's listing, if any. */
 function differenceOf({ status, headers }: HttpResponse, validator: string, size?: bigint): string | undefined {
   if (status === 412) return 'the server says that it is not what was listed (412)';
   if (status !== 200 && status !== 206) return undefined;
@@ -60,13 +61,13 @@ function differenceOf({ status, headers }: HttpResponse, validator: string, size
   return `it has ${total} bytes instead of ${size}`;
 }
 
-/** As `readFirstByte`, of a file of this machine. Symbolic links in its place, or below the location's directory, are refused. */
+/** Like `readFirstByte`, for a local file. Refuses symbolic links at the path or below the location's directory. */
 export async function readFirstByteOfFile({ path = '', below = '' }: Location): Promise<void> {
   let file: Awaited<ReturnType<typeof open>>;
   let real: string;
   try {
     real = `${await realpath(below)}${path.slice(below.length)}`;
-    // Not waiting for who writes to what became a pipe.
+    // O_NONBLOCK avoids waiting for a writer if the file became a pipe.
     file = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK);
   } catch (thrown) {
     const { code } = thrown as NodeJS.ErrnoException;

@@ -4,20 +4,20 @@ import { opendir } from 'node:fs/promises';
 import { HearthError } from '@hearth/common';
 import { escapeBytes, type UnusableNames } from './unusable_names.ts';
 
-/** Something found in a folder. `path` is relative to the root, '/' between names. */
+/** An entry of a folder. `path` is relative to the root, with '/' between names. */
 export interface FoundName {
   path: string;
   kind: 'emptyFolder' | 'other';
 }
 
-/** Folders read ahead, and names of each that are held in memory. */
+/** Number of folders read ahead, and of names of each held in memory. */
 const foldersAhead = 16;
 const namesAhead = 2048;
 
 /**
- * Every name below `root` but folders with something in them, symbolic links not followed, in no order.
- * Memory is bounded by the constants above and the folders found and not yet read. Names that are not UTF-8
- * go to `unusable`. `OriginChanged` for a folder that vanishes, `PermissionDenied` for one that is closed.
+ * Yields every file and empty folder below `root`, in no order, without following symbolic links. Memory is bounded by
+ * the constants above and the folders not read yet. Passes names that are not UTF-8 to `unusable`. Throws
+ * `OriginChanged` for a folder that vanishes, `PermissionDenied` for an unreadable one.
  */
 export async function* walkFolders(root: string, unusable: Pick<UnusableNames, 'add'>): AsyncGenerator<FoundName> {
   const found = [''];
@@ -57,11 +57,11 @@ export async function* walkFolders(root: string, unusable: Pick<UnusableNames, '
   }
 }
 
-/** The names of one folder, a bounded number at a time; the folder is closed as soon as its last name is read. */
+/** Reads one folder's names in bounded portions; closes the folder after the last name. */
 class FolderReader {
   readonly path: string;
   readonly #root: string;
-  /** Present while there may be more names. */
+  /** Undefined once all names are read. */
   #dir: Dir | undefined;
   names: Dirent<Buffer>[] = [];
 
@@ -73,7 +73,7 @@ class FolderReader {
   /** Opens the folder and reads the first names. */
   async open(): Promise<void> {
     await this.#guarded(async () => {
-      // The declared encodings leave out 'buffer', which readdir and opendir both know.
+      // The type declarations lack 'buffer', which readdir and opendir both support.
       const encoding = 'buffer' as BufferEncoding;
       this.#dir = await opendir(join(this.#root, this.path), { encoding, bufferSize: 256 });
     });
@@ -94,7 +94,6 @@ class FolderReader {
     });
   }
 
-  /** Idempotent. */
   async close(): Promise<void> {
     const dir = this.#dir;
     this.#dir = undefined;
@@ -114,7 +113,7 @@ function join(folder: string, name: string): string {
   return folder === '' ? name : name === '' ? folder : `${folder}/${name}`;
 }
 
-/** The error of a failed call on a name: the message says the name, relative to the root. */
+/** The error of a failed call on a name; the message contains the name relative to the root. */
 export function nameError(thrown: unknown, name: string): HearthError {
   const code = (thrown as NodeJS.ErrnoException).code ?? 'unknown error';
   switch (code) {

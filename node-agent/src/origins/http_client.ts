@@ -11,13 +11,16 @@ export interface HttpRequest {
   method: 'GET' | 'HEAD';
   url: URL;
   headers?: Record<string, string>;
-  /** The Authorization header: sent to the scheme, host and port of `url` only, whatever is redirected. */
+  /** Authorization header; sent only to the scheme, host and port of `url`, whatever the redirects. */
   authorization?: string;
-  /** 'sameHost' hands a redirect to another host back instead of following it, 'none' any. */
+  /** 'sameHost' returns a redirect to another host instead of following it; 'none' returns every redirect. */
   redirects: 'follow' | 'sameHost' | 'none';
-  /** The body is read up to this many bytes; the rest is broken off. Of a refusal a few more are, for its words. */
+  /**
+   * Reads at most this many bytes of the body and cancels the rest; reads a few more of an error response for its
+   * message.
+   */
   bodyLimit: number;
-  /** The fault of an answer that may pass until the next try; undefined: none. */
+  /** A transient fault of a response, to be retried; undefined: none. */
   passing?: (response: HttpResponse) => HearthError | undefined;
   signal: AbortSignal;
 }
@@ -25,40 +28,40 @@ export interface HttpRequest {
 export interface HttpResponse {
   status: number;
   headers: IncomingHttpHeaders;
-  /** Where this answer came from, after redirects. */
+  /** URL of the response, after redirects. */
   url: URL;
-  /** Of a redirect that was not followed. */
+  /** Target of a redirect that was not followed. */
   redirect?: URL;
   body: Buffer;
-  /** The body was longer than the limit, and is its beginning. */
+  /** True when the body exceeded the limit and is cut. */
   truncated: boolean;
 }
 
 export interface HttpClientOptions {
   attempts: number;
-  /** Before the second attempt; doubled for each further one, with jitter. */
+  /** Pause before the second attempt; doubles with each further attempt, with jitter. */
   pauseMs: number;
-  /** For one attempt, body included. */
+  /** Time limit of one attempt, including the body. */
   attemptMs: number;
   clock: Clock;
 }
 
-/** Either an answer, or an error and how long to wait at least before the next try (undefined: trying again is of no use). */
+/** A response, or an error with the minimum pause before a retry (undefined: do not retry). */
 type Outcome = { response: HttpResponse } | { error: HearthError; retryAfterMs: number | undefined };
 
-/** As many as the engine follows. */
+/** Equal to the engine's limit. */
 const maxRedirects = 5;
 const maxPauseMs = 60_000;
 const refusalBytes = 4096;
-/** Machines behind a proxy may have no DNS that answers. */
+/** Machines behind a proxy may have no working DNS. */
 const lookMs = 2_000;
 
-/** Small requests (metadata, listings) to origins: address policy, redirects, retries, deadlines. */
+/** Small requests (metadata, listings) to origins, with address policy, redirects, retries and deadlines. */
 export class HttpClient {
   readonly #connections: Connections;
   readonly #policy: AddressPolicy;
   readonly #options: HttpClientOptions;
-  /** Of hosts that are asked through a proxy. */
+  /** Pending lookups of hosts behind a proxy. */
   readonly #looks = new Map<string, Promise<void>>();
 
   constructor(connections: Connections, policy: AddressPolicy, options: HttpClientOptions) {
@@ -68,9 +71,9 @@ export class HttpClient {
   }
 
   /**
-   * The answer of any status that does not pass by waiting. Others (429, 5xx) and failed connections are
-   * tried again, Retry-After honoured up to a minute, and are `Unavailable` in the end. Further errors:
-   * `Unauthenticated` (certificate), `PermissionDenied` (address policy), `ProtocolError`, `Cancelled`.
+   * Returns a response with any status that retrying cannot change. Retries other statuses (429, 5xx) and failed
+   * connections, honouring Retry-After up to a minute, and finally throws `Unavailable`. Also throws `Unauthenticated`
+   * (certificate), `PermissionDenied` (address policy), `ProtocolError`, `Cancelled`.
    */
   async request(request: HttpRequest): Promise<HttpResponse> {
     for (let attempt = 1; ; attempt++) {
@@ -88,7 +91,7 @@ export class HttpClient {
     return this.#options.clock;
   }
 
-  /** Ends idle and busy connections. */
+  /** Closes idle and busy connections. */
   close(): void {
     this.#connections.close();
   }
@@ -127,8 +130,8 @@ export class HttpClient {
   }
 
   /**
-   * A proxy looks names up itself, where no lookup of ours is asked. A name that this machine knows, and knows as a
-   * refused address, is refused all the same; about others the proxy decides.
+   * A proxy resolves names itself, bypassing the policy's lookup. A name that this machine resolves to a refused
+   * address is still refused; the proxy decides about other names.
    */
   async #check(url: URL): Promise<void> {
     this.#policy.checkUrl(url);
@@ -194,7 +197,7 @@ async function readBody(message: IncomingMessage, limit: number): Promise<{ body
   for await (const piece of message as AsyncIterable<Buffer>) {
     length += piece.length;
     pieces.push(piece);
-    // Leaving the loop destroys the stream and its connection: the rest is never transferred.
+    // Leaving the loop destroys the stream and its connection, so the rest is never transferred.
     if (length > limit) return { body: Buffer.concat(pieces).subarray(0, limit), truncated: true };
   }
   return { body: Buffer.concat(pieces), truncated: false };
@@ -219,7 +222,7 @@ function redirectTarget(response: HttpResponse): URL | undefined {
   return target;
 }
 
-/** Milliseconds that Retry-After (RFC 9110, 10.2.3: seconds or a date) asks for; 0 when it does not. */
+/** The delay in Retry-After (RFC 9110, 10.2.3: seconds or a date), ms; 0 without one. */
 function retryAfterMs(header: string | undefined, now: number): number {
   if (header === undefined) return 0;
   if (/^\d+$/.test(header)) return Number(header) * 1000;

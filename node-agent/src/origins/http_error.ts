@@ -4,8 +4,8 @@ import { printableUrl } from './printable_url.ts';
 import { refusalWords } from './refusal_words.ts';
 
 /**
- * Busy servers, and networks before them, answer 200 with a page for people: that is no state of a file. `size`: the
- * file's, undefined where it is not known.
+ * Overloaded servers and captive networks answer 200 with an HTML page, which says nothing about the file. `size`: the
+ * file's size, undefined if unknown.
  */
 export function pageError(
   { status, url, headers }: { status: number; url: URL; headers: IncomingHttpHeaders },
@@ -20,17 +20,17 @@ export function pageError(
   );
 }
 
-/** Statuses after which the same request may succeed. */
+/** True for transient statuses. */
 export function statusMayPass(status: number): boolean {
   return [408, 429, 500, 502, 503, 504].includes(status);
 }
 
-/** The error of an unsuccessful answer, with the server's own words and the next step. */
+/** The error of an unsuccessful response, with the server's message and the next step. */
 export function refusalOf({ status, url, body }: { status: number; url: URL; body: Buffer }): HearthError {
   return statusError(status, url, refusalWords(body));
 }
 
-/** As `refusalOf`; `words`: of `refusalWords`. */
+/** Like `refusalOf`; `words`: result of `refusalWords`. */
 export function statusError(status: number, url: URL, words = ''): HearthError {
   const where = printableUrl(url);
   const said = words === '' ? `${status}` : `${status}: "${words}"`;
@@ -83,8 +83,8 @@ const untrusted = new Set([
 ]);
 
 /**
- * A failure below HTTP, and whether the same request may succeed later. `host`: host and port; `proxy`: by which it was
- * asked, '' for none.
+ * Converts a failure below HTTP, and tells whether the request may succeed later. `host`: host and port; `proxy`: ''
+ * for none.
  */
 export function connectionError(thrown: unknown, host: string, proxy = ''): { error: HearthError; mayPass: boolean } {
   if (thrown instanceof HearthError) return { error: thrown, mayPass: false };
@@ -124,7 +124,7 @@ export function connectionError(thrown: unknown, host: string, proxy = ''): { er
   return { error, mayPass: true };
 }
 
-/** As the engine's `proxyRefusal`. */
+/** Like the engine's `proxyRefusal`. */
 function proxyRefusal(thrown: unknown, host: string, proxy: string): { error: HearthError; mayPass: boolean } {
   const { statusCode: status = 502 } = thrown as { statusCode?: number };
   const refused = `the proxy ${proxy} did not connect to ${host} (it answered ${status})`;

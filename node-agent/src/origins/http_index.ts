@@ -5,7 +5,7 @@ import { readIndexPage } from './index_page.ts';
 import { printableUrl } from './printable_url.ts';
 import type { UnusableNames } from './unusable_names.ts';
 
-/** Something that index pages list: a file, or a folder whose page lists nothing. */
+/** An entry of index pages: a file, or a folder whose page is empty. */
 export interface IndexedName {
   /** Decoded, relative to the first page. */
   path: string;
@@ -14,12 +14,12 @@ export interface IndexedName {
 }
 
 const pageLimit = 16 * 1024 * 1024;
-/** Index pages of a tree with a loop in it never end. */
+/** Index pages of a tree with a loop never end. */
 const maxDepth = 64;
 
 /**
- * Everything below an index page, page after page, depth first. `Unsupported` for a page that is no index,
- * redirects or is over 16 MiB; names that are not UTF-8 or hold an encoded '/' go to `unusable`.
+ * Yields everything below an index page, depth first. Throws `Unsupported` for a page that is no index, redirects or
+ * exceeds 16 MiB; passes names that are not UTF-8 or contain an encoded '/' to `unusable`.
  */
 export async function* walkIndex(
   client: HttpClient,

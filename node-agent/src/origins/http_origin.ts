@@ -68,7 +68,7 @@ export class HttpOrigin implements Origin {
     return { name: '', warnings: this.#warnings };
   }
 
-  /** The engine follows redirects itself, and sends the headers to the host of the URL only. */
+  /** The engine follows redirects itself and sends the headers only to the URL's host. */
   base(): OriginBase | undefined {
     const folders = new Set(this.#roots.map(({ folder }) => folder));
     const [folder] = folders;
@@ -83,7 +83,7 @@ export class HttpOrigin implements Origin {
     });
   }
 
-  /** Listing has read a byte of every file. */
+  /** The listing has read a byte of every file. */
   partOf(): string {
     return '';
   }
@@ -98,8 +98,7 @@ export class HttpOrigin implements Origin {
   }
 
   /**
-   * True when the server of a file takes its ETag in If-Match: asked once of each server (`known`), for a file that has
-   * bytes.
+   * True when the file's server accepts its ETag in If-Match. Asks each server once (`known`), for a non-empty file.
    */
   async #takesConditions(
     known: Map<string, Promise<boolean>>,
@@ -135,7 +134,7 @@ export class HttpOrigin implements Origin {
   }
 }
 
-/** Makes rows of what servers say, and keeps what people should know about it. */
+/** Converts servers' answers to rows and collects warnings. */
 class Observations {
   readonly #weak: WeakValidators;
   readonly #redirected = new Map<string, string>();
@@ -146,8 +145,8 @@ class Observations {
   }
 
   /**
-   * `InvalidArgument` when nothing distinguishes one state of the file from another. `sha256`: given by the source.
-   * `isConditional`: as `takesConditions`.
+   * Throws `InvalidArgument` when the file has no validator. `sha256`: given by the source. `isConditional`: result of
+   * `takesConditions`.
    */
   note(
     path: string,

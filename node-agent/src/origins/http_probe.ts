@@ -4,23 +4,23 @@ import type { HttpClient, HttpResponse } from './http_client.ts';
 import { refusalOf, statusError } from './http_error.ts';
 import { printableUrl } from './printable_url.ts';
 
-/** A server's statements on a file of which it sends one byte. */
+/** A server's answer about a file of which it sends one byte. */
 export interface HttpFileFacts {
   size: bigint;
   /** Strong ETag, with quotes. */
   etag?: string;
-  /** The server sends its ETag with the quotes. */
+  /** True when the server sends the ETag with quotes. */
   isQuoted: boolean;
   /** Last-Modified as sent. */
   lastModified?: string;
-  /** Where the answer came from, after redirects. */
+  /** URL of the response, after redirects. */
   servedBy: URL;
 }
 
 /**
- * Asks for the first byte: HEAD would say the same, but also about files whose bytes this reader may not have. A server
- * that ignores ranges serves files of one chunk at most, which the engine reads whole; else `Unsupported`. Other errors
- * as `statusError` and `HttpClient.request`.
+ * Requests the first byte, because HEAD would also succeed for files whose bytes the reader may not have. A server that
+ * ignores ranges may serve only files of one chunk, which the engine reads whole; else throws `Unsupported`. Otherwise
+ * throws like `statusError` and `HttpClient.request`.
  */
 export async function probeFile(
   client: HttpClient,
@@ -33,7 +33,7 @@ export async function probeFile(
   return facts;
 }
 
-/** As `probeFile`, on the condition that the file has the ETag `ifMatch`, if one is given; undefined: answered 412. */
+/** Like `probeFile`, with If-Match when `ifMatch` is given; undefined for 412. */
 export async function probeIfMatch(
   client: HttpClient,
   url: URL,
@@ -79,8 +79,8 @@ export async function probeIfMatch(
 }
 
 /**
- * The ETag with quotes. RFC 9110, 8.8.3: a weak one begins with W/ and does not promise equal bytes. Some servers leave
- * out the quotes.
+ * The strong ETag with quotes. Weak ETags begin with W/ and do not promise equal bytes (RFC 9110, 8.8.3). Some servers
+ * omit the quotes.
  */
 export function strongEtag({ etag }: Pick<IncomingHttpHeaders, 'etag'>): string | undefined {
   if (etag === undefined) return undefined;

@@ -2,20 +2,20 @@ import { HearthError } from '@hearth/common';
 import { printableUrl } from './printable_url.ts';
 import { fileNameOf } from './source.ts';
 
-/** One URL of a source and where what it names stands in the dataset. */
+/** One URL of a source, and its place in the dataset. */
 export interface HttpRoot {
   url: URL;
-  /** Of a file: its path. Of an index page: the folder of what is below it, '' for the dataset's root. */
+  /** For a file, its path. For an index page, the folder of its entries, '' for the dataset's root. */
   path: string;
   index: boolean;
-  /** URL that, with '/' and the path of each of its entries, is their URL; undefined where a query stands in the way. */
+  /** Base URL: followed by '/' and an entry's path it is the entry's URL; undefined for URLs with a query. */
   folder: string | undefined;
 }
 
 /**
- * A file stands at the root under the last part of its URL's path. A single index page is the root; among
- * several URLs it is a folder named like the last part of its path, so that every path belongs to one URL.
- * `InvalidArgument` for no URL, malformed ones, and two of one name.
+ * A file gets the last part of its URL's path as name. A single index page is the root; among several URLs an index
+ * page is a folder named by the last part of its path, so that every path belongs to one URL. Throws `InvalidArgument`
+ * for no URL, malformed URLs and duplicate names.
  */
 export function httpRoots(urls: readonly string[]): HttpRoot[] {
   if (urls.length === 0) throw new HearthError('InvalidArgument', 'the http source has no URL; give at least one');
@@ -66,7 +66,7 @@ function httpRoot(text: string, single: boolean): HttpRoot {
   return { url, path, index, folder: whole.slice(0, whole.lastIndexOf('/')) };
 }
 
-/** The URL of an entry; `NotFound` when no URL of the source has it. */
+/** The URL of an entry; throws `NotFound` when no URL of the source has it. */
 export function locateBelow(roots: readonly HttpRoot[], path: string): URL {
   const url = findBelow(roots, path);
   if (url !== undefined) return url;
@@ -88,7 +88,7 @@ export function findBelow(roots: readonly HttpRoot[], path: string): URL | undef
   return undefined;
 }
 
-/** A path as that of a relative URL. */
+/** Encodes a path as a relative URL. */
 export function encodePath(path: string): string {
   // A leading "./" keeps a name with ':' from being read as a scheme.
   return `./${path.split('/').map(encodeURIComponent).join('/')}`;

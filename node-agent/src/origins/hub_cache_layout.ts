@@ -8,19 +8,19 @@ import { digestKey } from './content_key.ts';
 const commitName = /^([0-9a-f]{40}|[0-9a-f]{64})$/;
 
 /**
- * Paths of a repository in a cache of the hub's library (huggingface_hub, "Understand caching"):
- * `models--ORG--NAME/refs/REVISION` holds a commit, and `models--ORG--NAME/snapshots/COMMIT/` the files. Plain files do for
- * the links into `blobs` that the library makes itself.
+ * Paths of a repository in a cache of huggingface_hub ("Understand caching"): `models--ORG--NAME/refs/REVISION`
+ * contains a commit, and `models--ORG--NAME/snapshots/COMMIT/` the files. Plain files replace the library's links into
+ * `blobs`.
  */
 export class HubCacheLayout {
   readonly #repository: string;
   readonly #reference: string;
   readonly #directory: string;
 
-  /** `directory`: absolute, for the files that hold commits; made when it is needed. */
+  /** `directory`: absolute folder of the files with commits, created on demand. */
   constructor({ repoType, repo, revision }: HubSource, directory: string) {
     this.#repository = [`${repoType || 'model'}s`, ...repo.split('/')].join('--');
-    // A request without a revision is one for main, also of a Dataset that keeps to a commit.
+    // A library request without a revision means main, also for a Dataset pinned to a commit.
     const name = revision === '' || commitName.test(revision) ? 'main' : revision;
     this.#reference = `${this.#repository}/refs/${name}`;
     this.#directory = directory;
@@ -30,7 +30,7 @@ export class HubCacheLayout {
     return `${this.#repository}/snapshots/${commit}/${path}`;
   }
 
-  /** The path in the repository; undefined: of the file that holds the commit. */
+  /** The path in the repository; undefined for the file with the commit. */
   inRepository(path: string): string | undefined {
     return path === this.#reference ? undefined : path.split('/').slice(3).join('/');
   }
@@ -42,7 +42,7 @@ export class HubCacheLayout {
     return { path: this.#reference, kind: 'file', size, contentKey, sourceDigest, validator: '' };
   }
 
-  /** Writes the file, which every agent can make itself. */
+  /** Writes the file with the commit, which every agent can make itself. */
   async locateReference(entry: number, commit: string): Promise<Location> {
     const path = join(this.#directory, commit);
     const partial = `${path}.${randomUUID()}`;

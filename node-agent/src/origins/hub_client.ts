@@ -8,17 +8,17 @@ import { pageError, refusalOf } from './http_error.ts';
 import { strongEtag } from './http_probe.ts';
 import { encodePath } from './http_roots.ts';
 
-/** A file in a commit. */
+/** A file of a commit. */
 export interface HubFile {
   path: string;
   size: bigint;
-  /** Git object id: of the file, or of its pointer when it is in large file storage. */
+  /** Git object id of the file, or of its pointer in large file storage. */
   oid: string;
-  /** SHA-256 of the bytes, of files in large file storage. */
+  /** SHA-256 of a file in large file storage. */
   sha256?: string;
 }
 
-/** By which a file that does not shrink grows. */
+/** Maximum growth of an incompressible file. */
 const gzipOverhead = 64 * 1024;
 const pageLimit = 32 * 1024 * 1024;
 /** A page has up to a thousand files. */
@@ -36,22 +36,22 @@ const treeAnswer = z.array(
   }),
 );
 
-/** Where a hub serves a file. */
+/** The place where a hub serves a file. */
 export interface HubFilePlace {
   url: URL;
-  /** At another host, to which the hub redirects. */
+  /** True when the hub redirects to another host. */
   elsewhere: boolean;
-  /** The hub redirects to it, so that it may hold for some time only. */
+  /** True when the hub redirects, so that the URL may expire. */
   redirected: boolean;
 }
 
-/** The API of a Hugging Face compatible hub (https://huggingface.co/docs/hub/api) for one repository. */
+/** Client of the Hugging Face hub API (https://huggingface.co/docs/hub/api) for one repository. */
 export class HubClient {
   readonly #client: HttpClient;
   readonly #source: HubSource;
   readonly #token: string | undefined;
 
-  /** `source` with its endpoint. `InvalidArgument` for an unknown type of repository. */
+  /** `source` has its endpoint filled in. Throws `InvalidArgument` for an unknown repository type. */
   constructor(client: HttpClient, source: HubSource, token: string | undefined) {
     if (!['', 'model', 'dataset', 'space'].includes(source.repoType)) {
       throw new HearthError(
@@ -64,18 +64,18 @@ export class HubClient {
     this.#token = token;
   }
 
-  /** The place that vouches for this hub's listings. */
+  /** The authority for digests in this hub's listings. */
   get endpoint(): string {
     return this.#source.endpoint;
   }
 
-  /** The commit that a branch, tag or commit means now. */
+  /** The current commit of a branch, tag or commit. */
   async resolveRevision(revision: string, signal: AbortSignal): Promise<string> {
     const { body } = await this.#get(`${this.#api}/revision/${encodeURIComponent(revision)}`, signal);
     return this.#parse(revisionAnswer, body).sha;
   }
 
-  /** The files of a commit, in pages. `ProtocolError` when pages do not end. */
+  /** The files of a commit, in pages. Throws `ProtocolError` when pages do not end. */
   async *tree(commit: string, signal: AbortSignal): AsyncGenerator<HubFile[]> {
     const url = new URL(`${this.#api}/tree/${commit}?recursive=true`);
     const seen = new Set<string>();
@@ -95,19 +95,19 @@ export class HubClient {
     }
   }
 
-  /** Where a file is served, by its commit: a name for its bytes that never means others. */
+  /** URL of a file by commit, whose bytes never change. */
   fileUrl(commit: string, path: string): URL {
     const { endpoint, repo } = this.#source;
     const folder = this.#folder === 'models' ? '' : `${this.#folder}/`;
     return new URL(encodePath(path), `${endpoint}/${folder}${repo}/resolve/${commit}/`);
   }
 
-  /** Where the hub serves a file now: itself, or by a redirect, which is not followed. */
+  /** The place where the hub serves a file now; redirects are not followed. */
   async resolveFile(commit: string, path: string, signal: AbortSignal): Promise<HubFilePlace> {
     return this.#placeOf(await this.#head(commit, path, 'none', signal));
   }
 
-  /** The strong ETag that a file has at the hub itself; undefined: it has none, or is served elsewhere. */
+  /** The strong ETag of a file at the hub itself; undefined: none, or the file is served elsewhere. */
   async etagOf(commit: string, path: string, signal: AbortSignal): Promise<string | undefined> {
     const response = await this.#head(commit, path, 'sameHost', signal);
     if (response.redirect !== undefined) return undefined;
@@ -115,15 +115,15 @@ export class HubClient {
     return strongEtag(response.headers);
   }
 
-  /** As `resolveFile`; undefined when just this file is not there. */
+  /** Like `resolveFile`; undefined when only this file is missing. */
   async findFile(commit: string, path: string, signal: AbortSignal): Promise<HubFilePlace | undefined> {
     const response = await this.#head(commit, path, 'none', signal);
     return lacksFile(response) ? undefined : this.#placeOf(response);
   }
 
   /**
-   * Resolves to true when a file's bytes have the git id that the tree gives (gitobject format: "blob SIZE NUL bytes").
-   * Reads all of the file, and decodes gzip that the server sends unasked.
+   * True when a file's bytes hash to the git id of the tree (gitobject format: "blob SIZE NUL bytes"). Reads the whole
+   * file and decodes unrequested gzip.
    */
   async hasItsId(commit: string, { path, size, oid }: HubFile, signal: AbortSignal): Promise<boolean> {
     const response = await this.#client.request({
@@ -142,7 +142,7 @@ export class HubClient {
     return BigInt(bytes.length) === size && hash.update(bytes).digest('hex') === oid;
   }
 
-  /** Asks for a part: some networks serve large files in no other way. */
+  /** Requests a range, because some networks serve large files in no other way. */
   #head(commit: string, path: string, redirects: 'none' | 'sameHost', signal: AbortSignal): Promise<HttpResponse> {
     return this.#client.request({
       method: 'HEAD',
@@ -158,12 +158,12 @@ export class HubClient {
   #placeOf(response: HttpResponse): HubFilePlace {
     const { redirect, url, status } = response;
     if (redirect !== undefined) return { url: redirect, elsewhere: redirect.origin !== url.origin, redirected: true };
-    // A file of no bytes has no range.
+    // An empty file has no range.
     if (![200, 206, 416].includes(status)) throw this.#error(response);
     return { url, elsewhere: false, redirected: false };
   }
 
-  /** The Authorization header, if there is a token. */
+  /** The Authorization header; undefined without a token. */
   authorization(): string | undefined {
     return this.#token === undefined ? undefined : `Bearer ${this.#token}`;
   }
@@ -220,7 +220,7 @@ export class HubClient {
     );
   }
 
-  /** The hub names the cause in X-Error-Code; for a private repository it says the same as for none. */
+  /** The hub names the cause in X-Error-Code and does not distinguish private from missing repositories. */
   #error(response: HttpResponse): HearthError {
     const { status, headers } = response;
     const { endpoint, repo } = this.#source;
@@ -270,7 +270,7 @@ export class HubClient {
   }
 }
 
-/** Of at most `size` bytes; empty for what cannot be decoded to as few. */
+/** At most `size` bytes; empty when the body does not decode to that few. */
 function plainBody({ headers, body }: HttpResponse, size: number): Buffer {
   if (!['gzip', 'x-gzip'].includes(headers['content-encoding'] ?? '')) return body;
   try {
@@ -280,13 +280,13 @@ function plainBody({ headers, body }: HttpResponse, size: number): Buffer {
   }
 }
 
-/** For a repository or a commit that is gone the hub names that cause. */
+/** True when only the file is missing; for a missing repository or commit the hub names that cause. */
 function lacksFile({ status, headers }: HttpResponse): boolean {
   const whole = ['RepoNotFound', 'RevisionNotFound'];
   return (status === 404 || status === 410) && !whole.includes(String(headers['x-error-code']));
 }
 
-/** The query of the next page (RFC 8288); of its URL only this is used, so that a mirror's links lead nowhere else. */
+/** Query of the next page (RFC 8288). Only the query is used, so that a mirror's links cannot lead elsewhere. */
 function nextPage(link: string | string[] | undefined, current: URL): string | undefined {
   const found = /<([^<>]*)>\s*;[^,]*\brel="?next"?/.exec([link ?? ''].flat().join(','))?.[1];
   if (found === undefined || !URL.canParse(found, current.href)) return undefined;

@@ -37,7 +37,7 @@ describe('HubOrigin', () => {
     await folder.remove();
   });
 
-  /** A repository of two pages of files, one of them in large file storage, as huggingface.co answers. */
+  /** A repository with two pages of files, one file in large file storage, answered like huggingface.co. */
   const model: Handler = (request, response) => {
     const json = (body: unknown, headers = {}) =>
       response.writeHead(200, { 'content-type': 'application/json', ...headers }).end(JSON.stringify(body));
@@ -202,7 +202,7 @@ describe('HubOrigin', () => {
       hub.handler = (_request, response) => response.writeHead(404, { 'x-error-code': cause }).end();
       const before = hub.requests.length;
       await assert.rejects(origin.locate(many, signal(), true), { code: 'NotFound' });
-      // Requests under way when the first has failed, and no more.
+      // Requests in flight when the first one failed, and no more.
       assert.ok(hub.requests.length - before <= 32);
     }
   });
@@ -271,7 +271,7 @@ describe('HubOrigin', () => {
       hub.handler = (_request, response) => response.end(body);
       await assert.rejects(listAll(open('hf://org/llama')), { code: 'ProtocolError', message });
     }
-    // One page that follows itself, and two that follow each other.
+    // A page that follows itself, and two pages that follow each other.
     let pages = 0;
     for (const pagesAround of [1, 2]) {
       hub.handler = (_request, response) => {

@@ -14,25 +14,25 @@ import { UnusableNames } from './unusable_names.ts';
 import { WeakValidators } from './weak_validators.ts';
 
 const requestsAtOnce = 16;
-/** For redirects that do not say how long they hold. */
+/** For redirects that do not state their expiry. */
 const unknownLifetimeMs = 5 * 60_000;
 
-/** The engine compares git ids of files up to this size (git_blob.h), for which it reads all of the file at once. */
+/** The engine compares git ids of files up to this size (git_blob.h), which it reads in one piece. */
 const provableBytes = 16n << 20n;
-/** Of repositories of SHA-1 and of SHA-256 objects. */
+/** Git ids in SHA-1 and SHA-256 repositories. */
 const gitId = /^([0-9a-f]{40}|[0-9a-f]{64})$/;
 
 export interface HubOriginOptions {
-  /** With its endpoint. */
+  /** With its endpoint filled in. */
   source: HubSource;
   description: string;
   unusableNames: string;
   allowWeakValidators: boolean;
   token: string | undefined;
-  /** Commit listed earlier; '': resolve the source's revision. */
+  /** Previously listed commit; '': resolve the source's revision. */
   revision: string;
   client: HttpClient;
-  /** Folder of the files that the layout of a cache needs and the hub has not. */
+  /** Folder of files that the cache layout needs and the hub lacks. */
   referencesDirectory: string;
 }
 
@@ -132,7 +132,7 @@ export class HubOrigin implements Origin {
     };
   }
 
-  /** A repository is gated as a whole, and large files are stored apart from the others. */
+  /** A repository is gated as a whole, and large files are stored apart. */
   partOf(row: ManifestRow): string {
     if (this.chosenBy(row.path) === undefined) return 'reference';
     return row.sourceDigest === undefined ? 'plain' : 'lfs';
@@ -149,17 +149,15 @@ export class HubOrigin implements Origin {
     this.#hub.close();
   }
 
-  /**
-   * True when the hub serves plain files under ETags that are their git ids, as huggingface.co does: one file shows it.
-   */
+  /** True when the hub's ETags of plain files are their git ids, as at huggingface.co; checks one file. */
   async #etagIsId(commit: string, { path, oid }: HubFile, signal: AbortSignal): Promise<boolean> {
     return (await this.#hub.etagOf(commit, path, signal)) === `"${oid}"`;
   }
 
   /**
-   * Large files have a digest and no validator: their ETags differ between the hub and its content network. The git ids of
-   * plain ones are made of their bytes, which the engine compares, where the hub gives true ones; of others the ETag may
-   * be the git id.
+   * Large files have a digest and no validator, because their ETags differ between the hub and its CDN. Plain files
+   * have a git id of their bytes, which the engine verifies where the hub's ids are correct; elsewhere the ETag may be
+   * the git id.
    */
   #row(commit: string, { path, size, oid, sha256 }: HubFile, plainBy: 'git' | 'etag' | 'none'): ManifestRow {
     const shown = this.#layout?.pathOf(commit, path) ?? path;

@@ -1,4 +1,4 @@
-/** Where bytes come from: HTTP, S3, hubs, directories. */
+/** Origins of bytes: HTTP, S3, hubs, directories. */
 export { createOrigin } from './create_origin.ts';
 export { DirectoryCalls } from './directory_calls.ts';
 export {

@@ -1,17 +1,17 @@
-/** A link of an index page to something directly below it. */
+/** A link of an index page to a direct child. */
 export interface IndexLink {
-  /** As in the URL, percent-encoded, without '/'. */
+  /** As in the URL: percent-encoded, without '/'. */
   encoded: string;
   folder: boolean;
 }
 
-/** Longer anchors are none that a server's index has; the bound keeps hostile pages cheap. */
+/** A server's index has no longer anchors; the bound keeps hostile pages cheap. */
 const anchors = /<a\s([^<>]{1,8192})>/gi;
 const href = /(?:^|\s)href\s*=\s*(?:"([^"]*)"|'([^']*)'|([^\s"'>]+))/i;
 
 /**
- * The names that an index page lists (nginx autoindex, Apache mod_autoindex, Python http.server and the
- * like: one anchor a name). Links elsewhere - the parent, sorting, other hosts - are not names.
+ * The names on an index page (nginx autoindex, Apache mod_autoindex, Python http.server and similar: one anchor a
+ * name). Links elsewhere, such as the parent, sorting or other hosts, are ignored.
  */
 export function readIndexPage(html: string, page: URL): IndexLink[] {
   const links = new Map<string, IndexLink>();
@@ -32,7 +32,7 @@ export function readIndexPage(html: string, page: URL): IndexLink[] {
 
 const entities: Record<string, string> = { amp: '&', lt: '<', gt: '>', quot: '"', apos: "'" };
 
-/** The character references that servers write into attributes. */
+/** Decodes the character references that servers write into attributes. */
 function decodeEntities(text: string): string {
   return text.replace(/&(?:#(\d{1,7})|#x([0-9a-f]{1,6})|([a-z]{2,4}));/gi, (whole, decimal, hexadecimal, name) => {
     if (name !== undefined) return entities[name.toLowerCase()] ?? whole;

@@ -87,7 +87,7 @@ describe('mirrors', () => {
     assert.equal(scoped('/a', '/b'), scoped('/b', '/a'));
     assert.notEqual(scoped('/a'), scoped('/b'));
     assert.notEqual(scoped('/a'), key);
-    // For ever: caches and manifests hold it.
+    // Must never change, because caches and manifests contain it.
     assert.equal(scoped('/a'), '916ae8e4f4fd08a274e8f828a01ca369d4cf6b59443d1bd6defddab918f10f80');
   });
 });

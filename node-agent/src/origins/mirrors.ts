@@ -5,29 +5,29 @@ import type { LocatableEntry, Location, ManifestRow, Origin, OriginBase, OriginR
 import { describeSource } from './source.ts';
 import { withEnvironment } from './source_environment.ts';
 
-/** The engine takes 16 places, the first source included. */
+/** The engine supports 16 places including the first source. */
 const maxMirrors = 15;
 
-/** The mirrors of a source, in their order. */
+/** The mirrors of a source, in order. */
 export function mirrorsOf(source: Source): readonly Source[] {
   return source.mirrors?.sources ?? [];
 }
 
 /**
- * True when a source of a dataset, 0 the first one, needs the dataset's credentials. The first one is known to need
- * none where only its mirrors have some.
+ * True when a source of a dataset (0: the first) needs the dataset's credentials. The first source is known to need
+ * none where only mirrors have some.
  */
 export function hasOwn({ mirrors }: Source, source: number): boolean {
   return source === 0 ? mirrors?.sourceHasNone !== true : mirrors?.credentialed.includes(source - 1) === true;
 }
 
-/** The same places in any order, so that content keys are the same: what differs is how they are asked. */
+/** True for equal sets of places in any order, which have equal content keys and differ in request settings only. */
 export function samePlaces(a: Source, b: Source): boolean {
   const keys = (source: Source) => JSON.stringify([placeKey(source), ...mirrorsOf(source).map(placeKey).sort()]);
   return keys(a) === keys(b);
 }
 
-/** The mirrors are listed alike. */
+/** True when both have the same list of mirrors. */
 export function sameMirrors(a: Source, b: Source): boolean {
   const text = ({ mirrors }: Source) => JSON.stringify(mirrors === undefined ? undefined : Mirrors.toJSON(mirrors));
   return text(a) === text(b);
@@ -35,15 +35,15 @@ export function sameMirrors(a: Source, b: Source): boolean {
 
 const longestName = 200;
 
-/** Of a place, for people and logs: as it is written, without secrets, and bounded. Several places may have the same. */
+/** A bounded name of a place for people and logs, as written, without secrets. Names need not be unique. */
 export function placeName(source: Source): string {
   const name = describeSource(withEnvironment(source, {}));
   return name.length <= longestName ? name : `${name.slice(0, longestName - 1)}…`;
 }
 
 /**
- * Equal for equal places, and for those alone, whatever of their defaults is written down and by whichever requests they
- * are read: JSON, so that no field can pretend to be two. For ever, as content keys hold it.
+ * Equal exactly for equal places, regardless of explicit defaults and request settings. JSON, so that no field can
+ * imitate two. Must never change, because content keys contain it.
  */
 export function placeKey(source: Source): string {
   const { kind } = withEnvironment(source, {});
@@ -66,15 +66,15 @@ export function placeKey(source: Source): string {
 }
 
 /**
- * True when equal ETags of the two prove equal bytes: S3 makes ETags of the bytes (MD5 of them or of their parts). Web
- * servers make their own, often of date and size, which prove nothing at another server. The engine checks the form of
- * each file's ETag: gateways give one constant to all files that they did not write.
+ * True when equal ETags at both places prove equal bytes: S3 derives ETags from the bytes (MD5 of them or of their
+ * parts), while web servers often use date and size, which prove nothing at another server. The engine checks the form
+ * of each ETag, because gateways give one constant to all files that they did not write.
  */
 export function comparesTags(source: Source, mirror: Source): boolean {
   return source.kind?.$case === 's3' && mirror.kind?.$case === 's3';
 }
 
-/** `InvalidArgument` for mirrors that cannot be any. */
+/** Throws `InvalidArgument` for invalid mirrors. */
 export function checkMirrors(source: Source): void {
   const mirrors = mirrorsOf(source);
   if (mirrors.length > maxMirrors) throw wrong(`there are ${mirrors.length} mirrors; at most ${maxMirrors} are used`);
@@ -94,15 +94,15 @@ export function checkMirrors(source: Source): void {
 }
 
 /**
- * How the content keys of a source with mirrors differ from those without: who may give the bytes vouches for them, so
- * datasets share bytes only with those that have the same mirrors. Undefined: there are none.
+ * Modifies the content keys of a source with mirrors: mirrors may supply the bytes, so datasets share bytes only with
+ * datasets that have the same mirrors. Undefined without mirrors.
  */
 export function keyScopeOf(source: Source): ((key: string) => string) | undefined {
   const places = mirrorsOf(source).map(placeKey).sort();
   return places.length === 0 ? undefined : (key) => mirroredKey(key, places);
 }
 
-/** An origin whose files mirrors may give as well. */
+/** An origin whose files mirrors may also supply. */
 export class MirroredOrigin implements Origin {
   readonly #first: Origin;
   readonly #scope: (key: string) => string;

@@ -29,7 +29,7 @@ describe('origins behind a proxy', () => {
     await proxy.stop();
   });
 
-  /** The URL of the server by a name that only the proxy knows. */
+  /** The server's URL under a name that only the proxy resolves. */
   const named = (url = server.url) => url.replace('127.0.0.1', 'bucket.invalid');
 
   const list = async (url: string, more: Record<string, string> = {}, options = {}) => {
@@ -71,7 +71,7 @@ describe('origins behind a proxy', () => {
     const folder = new TemporaryFolder('identity');
     const before = { ...process.env };
     writeFileSync(folder.file('token'), 'header.payload.signature');
-    // The AWS chain reads the environment of the process, and of all services asks just that of the token here.
+    // The AWS chain reads the process's environment; here only the token service may be asked.
     Object.assign(process.env, {
       AWS_WEB_IDENTITY_TOKEN_FILE: folder.file('token'),
       AWS_ROLE_ARN: 'arn:aws:iam::123456789012:role/reader',

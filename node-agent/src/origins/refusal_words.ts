@@ -1,10 +1,11 @@
 const longestWords = 200;
-/** Longer runs of the characters of keys and signatures are not words. */
+/** Longer runs of key and signature characters may be secrets. */
 const secretLike = /[A-Za-z0-9+/_~=-]{28,}/g;
 
 /**
- * Why a server refuses, in its own words, for messages: the text of an S3 or JSON error, the title of a page, or the
- * beginning of plain text. Without what may be a secret that it repeats (queries, signatures, keys). '' for none.
+ * The reason of a refusal in the server's words, for messages: the text of an S3 or JSON error, the title of a page, or
+ * the beginning of plain text. Strips possible secrets that the server repeats (queries, signatures, keys). '' without
+ * a reason.
  */
 export function refusalWords(body: Buffer): string {
   const text = body.toString('utf8');
@@ -21,14 +22,14 @@ export function refusalWords(body: Buffer): string {
 /** Shorter words of an Authorization header name its scheme. */
 const shortestSecret = 8;
 
-/** A refusal without the words of the Authorization header that the request carried: a server may repeat them. */
+/** Removes the words of the request's Authorization header, which a server may repeat, from a refusal. */
 export function withoutAuthorization(body: Buffer, authorization: string | undefined): Buffer {
   const secrets = (authorization ?? '').split(' ').filter((word) => word.length >= shortestSecret);
   if (secrets.length === 0) return body;
   return Buffer.from(secrets.reduce((text, secret) => text.replaceAll(secret, '…'), body.toString('utf8')));
 }
 
-/** S3: the code and what it means; its other elements repeat the request with its signature. */
+/** S3: the code and message; other elements repeat the request with its signature. */
 function ofXml(text: string): string | undefined {
   const element = (name: string) => new RegExp(`<${name}>([^<]*)</${name}>`, 'i').exec(text)?.[1];
   const parts = [element('Code'), element('Message')].filter((part) => part !== undefined);

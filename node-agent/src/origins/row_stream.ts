@@ -1,9 +1,9 @@
 import type { ManifestRow } from '@hearth/engine';
 
-/** Rows handed on at once. */
+/** Rows in a page. */
 const pageRows = 1000;
 
-/** Gathers single rows to pages. */
+/** Collects single rows into pages. */
 export async function* inPages(rows: AsyncIterable<ManifestRow>): AsyncGenerator<ManifestRow[]> {
   let page: ManifestRow[] = [];
   for await (const row of rows) {
@@ -16,8 +16,8 @@ export async function* inPages(rows: AsyncIterable<ManifestRow>): AsyncGenerator
 }
 
 /**
- * Results in the order of the items, with at most `limit` calls of `map` under way. The first failure ends
- * it; calls under way then finish unheard.
+ * Yields results in the order of the items, with at most `limit` concurrent calls of `map`. The first failure ends the
+ * iteration; results of calls in flight are dropped.
  */
 export async function* mapConcurrently<Item, Result>(
   items: AsyncIterable<Item> | Iterable<Item>,

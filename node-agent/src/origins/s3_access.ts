@@ -13,12 +13,12 @@ export interface S3AccessOptions {
   bucket: string;
   /** '' for AWS. */
   endpoint: string;
-  /** '' for the one that the environment or the profile says, else us-east-1. */
+  /** '': from the environment or profile, else us-east-1. */
   region: string;
   pathStyle: boolean;
-  /** Undefined: those of the machine where they may be used; else, and when it has none, requests are unsigned. */
+  /** Undefined: the machine's credentials if permitted; without any, requests are unsigned. */
   credentials: S3Credentials | undefined;
-  /** True when the usual AWS chain (environment, profile, instance) may be asked. */
+  /** True when the usual AWS chain (environment, profile, instance) is permitted. */
   nodeIdentity: boolean;
   connections: Connections;
   policy: AddressPolicy;
@@ -28,11 +28,14 @@ export interface S3AccessOptions {
 
 type Identity = S3Credentials & { expiration?: Date };
 
-/** Of the SDK's default chain, when no provider has anything; others mean that one is configured and broken. */
+/**
+ * Message of the SDK's default chain when no provider is configured; other messages mean that a configured provider is
+ * broken.
+ */
 const nothingConfigured = 'Could not load credentials from any providers';
-/** The region that every compatible server takes, and AWS corrects. */
+/** A region that every compatible server accepts, and that AWS corrects. */
 const fallbackRegion = 'us-east-1';
-/** The regional ones are asked in the same way. */
+/** Regional token services are called the same way. */
 const tokenService = new URL('https://sts.amazonaws.com');
 const socketTimeoutMs = 30_000;
 const signedAtOnce = 256;
@@ -43,7 +46,7 @@ export class S3Access {
   readonly client: S3Client;
   readonly context: S3Context;
   readonly #identity: (() => Promise<Identity>) | undefined;
-  /** URL of the bucket without '/' at its end, in the style in which requests are made. */
+  /** URL of the bucket without a trailing '/', in the style of requests. */
   readonly #bucketUrl: URL;
   readonly #clock: Clock;
 
@@ -61,7 +64,7 @@ export class S3Access {
     this.#clock = clock;
   }
 
-  /** Resolves credentials, region and endpoint. Errors as `s3Error`, and `PermissionDenied` of the address policy. */
+  /** Resolves credentials, region and endpoint. Throws like `s3Error`, and `PermissionDenied` of the address policy. */
   static async open(options: S3AccessOptions): Promise<S3Access> {
     const { bucket, endpoint, pathStyle, connections } = options;
     const context = {
@@ -79,7 +82,7 @@ export class S3Access {
       const config: S3ClientConfig = {
         region,
         ...(endpoint === '' ? {} : { endpoint }),
-        // Where the machine's identity is not used, nothing of its configuration says what is asked.
+        // Without the machine's identity, its configuration must not choose the endpoint.
         ignoreConfiguredEndpointUrls: !fromMachine,
         forcePathStyle: pathStyle,
         maxAttempts: options.attempts,
@@ -111,8 +114,8 @@ export class S3Access {
   }
 
   /**
-   * URLs by which the objects with these keys can be read without further credentials: signed as of now (Signature
-   * Version 4, query parameters) and good for `seconds`, or as long as the credentials themselves when that is less.
+   * Presigned URLs of objects (Signature Version 4, query parameters), valid for `seconds` or for the remaining life of
+   * the credentials, whichever is shorter.
    */
   async presign(keys: string[], seconds: number): Promise<{ urls: string[]; expiresAt: number | undefined }> {
     const { origin, protocol, hostname, port, host, pathname } = this.#bucketUrl;
@@ -127,7 +130,7 @@ export class S3Access {
       const presigner = new S3RequestPresigner({ ...this.client.config, credentials: identity });
       const urls: string[] = [];
       for (const path of paths) {
-        // Signing is computation only: let others run between whiles.
+        // Signing is CPU-bound: yield to other work in between.
         if (urls.length % signedAtOnce === signedAtOnce - 1) await turn();
         const request = {
           protocol,
@@ -154,7 +157,10 @@ export class S3Access {
   }
 }
 
-/** A key as the path of a URL: all but unreserved characters (RFC 3986) and '/' percent-encoded, as S3 signs it. */
+/**
+ * Encodes a key as a URL path: everything but unreserved characters (RFC 3986) and '/' is percent-encoded, as S3 signs
+ * it.
+ */
 export function encodeKey(key: string): string {
   return key.split('/').map(encodeStrictly).join('/');
 }
@@ -171,8 +177,8 @@ function queryString(query: Record<string, unknown>): string {
 }
 
 /**
- * Answers with listings and errors are held in memory whole: one that is longer than any server's is ended. A page of a
- * thousand objects with the longest keys, percent-encoded, has about 4 MiB.
+ * Listings and errors are buffered whole, so oversized responses are aborted. A page of a thousand longest keys,
+ * percent-encoded, takes about 4 MiB.
  */
 function boundAnswers(client: S3Client, host: string): void {
   client.middlewareStack.add(
@@ -214,7 +220,7 @@ class LimitedBody extends Transform {
   }
 }
 
-/** The SDK knows where buckets of all partitions live: its URL of one key is that of all. Asks nobody. */
+/** The SDK knows the bucket hosts of all partitions: its URL of one key yields that of all. Makes no request. */
 async function bucketUrlOf(config: S3ClientConfig, bucket: string): Promise<URL> {
   const client = new S3Client(config);
   try {
@@ -234,7 +240,7 @@ async function findIdentity({
 }: Given): Promise<(() => Promise<Identity>) | undefined> {
   if (credentials !== undefined) return async () => credentials;
   if (!nodeIdentity) return undefined;
-  // The services that give tokens are public; those of the machine itself (its metadata) are asked by other means.
+  // Token services are public; the machine's own metadata service is reached by other means.
   const proxied = connections.proxyFor(tokenService) !== '';
   const requestHandler = { httpsAgent: connections.agentsFor(tokenService).https };
   const chain = fromNodeProviderChain(proxied ? { clientConfig: { requestHandler } } : {});

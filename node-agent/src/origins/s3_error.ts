@@ -1,17 +1,17 @@
 import { HearthError } from '@hearth/common';
 import { connectionError } from './http_error.ts';
 
-/** The action that failed, for the message. */
+/** The failed action, for the message. */
 export interface S3Context {
   bucket: string;
   /** Host and port of the endpoint. */
   host: string;
-  /** Through which it is asked; '' for none. */
+  /** Proxy for the endpoint; '' for none. */
   proxy: string;
   region: string;
-  /** Requests are not signed, since there are no credentials. */
+  /** True when requests are unsigned for lack of credentials. */
   anonymous: boolean;
-  /** The machine's own identity may be used. */
+  /** True when the machine's own identity is permitted. */
   nodeIdentity: boolean;
 }
 
@@ -33,10 +33,10 @@ const credentialSteps: Record<string, string> = {
   RequestTimeTooSkewed: "this machine's clock differs too much from the server's; set the clock (NTP)",
 };
 
-/** Anything thrown by the S3 client (error codes of the S3 API reference) as what it means for the user. */
+/** Converts anything thrown by the S3 client (error codes of the S3 API reference) to its meaning for the user. */
 export function s3Error(thrown: unknown, context: S3Context): HearthError {
   if (thrown instanceof HearthError) return thrown;
-  // The SDK wraps what ends an answer that it reads.
+  // The SDK wraps errors that end the reading of a response.
   const { cause } = thrown as { cause?: unknown };
   if (cause instanceof HearthError) return cause;
   const { bucket, host, proxy, region, anonymous, nodeIdentity } = context;
@@ -53,7 +53,7 @@ export function s3Error(thrown: unknown, context: S3Context): HearthError {
   const step = credentialSteps[error.name];
   if (step !== undefined)
     return new HearthError('Unauthenticated', `${host} does not accept our credentials (${error.name}): ${step}`);
-  // Failures below HTTP come without a status, or with one of an answer that could not be read.
+  // Failures below HTTP have no status, or that of an unreadable response.
   if (status === undefined) return connectionError(thrown, host, proxy).error;
   if (error.name === 'NoSuchBucket') {
     return new HearthError('NotFound', `there is no bucket ${bucket} at ${host}; check its name and the endpoint`);

@@ -7,7 +7,7 @@ import { s3Error } from './s3_error.ts';
 export interface S3Object {
   key: string;
   size: bigint;
-  /** Strong, with quotes, whether the server lists them or not; '' where it lists none. */
+  /** Strong ETag with quotes, whether the server lists quotes or not; '' without one. */
   etag: string;
   modified: Date | undefined;
   /** '' where the server has none. */
@@ -24,11 +24,14 @@ interface Listed {
 
 const archived = ['GLACIER', 'DEEP_ARCHIVE'];
 
-/** Objects whose keys begin with `prefix`, in pages, in the server's order. Errors as `s3Error`; `Unsupported` for archived ones. */
+/**
+ * Objects whose keys begin with `prefix`, in pages, in the server's order. Throws like `s3Error`, and `Unsupported` for
+ * archived objects.
+ */
 export async function* listObjects(access: S3Access, prefix: string, signal: AbortSignal): AsyncGenerator<S3Object[]> {
   let token: string | undefined;
   do {
-    // Keys may hold characters that XML cannot: ask for them percent-encoded.
+    // Keys may contain characters that XML cannot, so request percent-encoding.
     const input = {
       Bucket: access.context.bucket,
       Prefix: prefix,
@@ -70,7 +73,7 @@ function s3Object(listed: Listed, encoding: string | undefined, access: S3Access
   return { key, size: BigInt(Size), etag, modified: LastModified, storageClass: StorageClass ?? '' };
 }
 
-/** Percent-encoding with '+' for a space, as the S3 API encodes keys when asked to. */
+/** Decodes percent-encoding with '+' for a space, as the S3 API encodes keys on request. */
 function decodeKey(key: string, encoding: string | undefined): string {
   if (encoding !== 'url') return key;
   try {

@@ -89,10 +89,10 @@ describe('S3Origin against a real S3 server', () => {
       s3EtagKey(`${server.endpoint}/models/llama/weights%201%2B%C3%BC%2520%23%3F.bin`, etag),
     );
     const modified = Number((weights.modifiedAtNs ?? 0n) / 1_000_000n);
-    // S3 has it in whole seconds, cut off.
+    // S3 truncates the time to whole seconds.
     assert.ok(modified > began - 1_000 && modified <= Date.now(), `${modified}`);
     const before = Date.now();
-    // Another agent, which has not listed, locates the same.
+    // Another agent, which has not listed, locates the same object.
     const [location] = await open('models/llama/', { locationSeconds: 600 }).locate(locatable([weights]), signal());
     const expiresAt = location?.expiresAt ?? 0;
     assert.ok(expiresAt >= before + 599_000 && expiresAt <= Date.now() + 600_000);

@@ -24,22 +24,22 @@ export interface S3OriginOptions {
   nodeIdentity: boolean;
   connections: Connections;
   policy: AddressPolicy;
-  /** For requests that need no S3: of presigned URLs. */
+  /** HTTP client for presigned URLs. */
   client: HttpClient;
   attempts: number;
   allowWeakValidators: boolean;
   locationSeconds: number;
-  /** Of the content keys, where the source has mirrors. */
+  /** Scope of content keys for a source with mirrors. */
   keyScope: ((key: string) => string) | undefined;
 }
 
 /**
- * A bucket, or what is below a prefix of it: the prefix is a folder (`models/llama` is `models/llama/`), or
- * one object when no key is below it. Keys that end in '/' are empty directories.
+ * A bucket, or the keys below a prefix: the prefix is a folder (`models/llama` is `models/llama/`), or one object when
+ * no key is below it. Keys that end in '/' are empty directories.
  */
 export class S3Origin implements Origin {
   readonly kind = 's3';
-  /** Signing is computation. */
+  /** Signing needs no request. */
   readonly locatesFreely = true;
   readonly #options: S3OriginOptions;
   #opening: Promise<S3Access> | undefined;
@@ -97,7 +97,7 @@ export class S3Origin implements Origin {
     }));
   }
 
-  /** Policies of buckets give rights by prefix: the first folder below the dataset's. */
+  /** Bucket policies grant rights by prefix: use the first folder below the dataset's prefix. */
   partOf({ path }: ManifestRow): string {
     const slash = path.indexOf('/');
     return slash < 0 ? '' : path.slice(0, slash + 1);
@@ -120,7 +120,7 @@ export class S3Origin implements Origin {
     return prefix === '' || prefix.endsWith('/') ? prefix : `${prefix}/`;
   }
 
-  /** One client for all calls; after a failure (credentials may come later) the next call tries again. */
+  /** One client for all calls. After a failure the next call tries again, because credentials may arrive later. */
   #access(): Promise<S3Access> {
     const { source, credentials, nodeIdentity, connections, policy, attempts, client } = this.#options;
     const { bucket, endpoint, region, pathStyle } = source;
@@ -142,7 +142,7 @@ export class S3Origin implements Origin {
     return this.#opening;
   }
 
-  /** The object that the prefix itself names. Keys come in order, so it is the first of those that begin with it. */
+  /** The object named by the prefix itself; listings are sorted, so it comes first. */
   async #singleObject(access: S3Access, signal: AbortSignal): Promise<S3Object | undefined> {
     const { prefix } = this.#options.source;
     if (prefix === '' || prefix.endsWith('/')) return undefined;
@@ -150,7 +150,7 @@ export class S3Origin implements Origin {
     return undefined;
   }
 
-  /** Reads as the engine does: by a location, of which it gets one for each object. */
+  /** Reads like the engine, from a presigned location of each object. */
   #asker(access: S3Access, signal: AbortSignal): AskObject {
     return async ({ key }, ifMatch) => {
       const { urls } = await access.presign([key], this.#options.locationSeconds);
@@ -170,7 +170,7 @@ export class S3Origin implements Origin {
     };
   }
 
-  /** Keys that the entry may come from: of a prefix that names one object, that object comes first. */
+  /** Candidate keys of the entry; the object named by the prefix comes first. */
   #candidates(path: string): string[] {
     const { prefix } = this.#options.source;
     const below = `${this.#folder}${path}`;
@@ -183,11 +183,11 @@ export class S3Origin implements Origin {
     const { keyScope = (own: string) => own } = this.#options;
     const keyOf = (url: string) => (kind === 'modified' ? s3DatedKey(url, named, size) : s3EtagKey(url, named));
     const exact = candidates.find((key) => keyScope(keyOf(this.#objectUrl(key))) === contentKey);
-    // Keys of a mirror's entries are the source's: a prefix that ends with the name of the file is then that object.
+    // Entries of a mirror have the source's paths, so a prefix that ends with the file's name is that object.
     return exact ?? candidates[0] ?? path;
   }
 
-  /** The object's URL for content keys: the same for both styles of requests and all regions. */
+  /** The object's URL for content keys, independent of request style and region. */
   #objectUrl(key: string): string {
     const { endpoint, bucket } = this.#options.source;
     return `${endpoint === '' ? 'https://s3.amazonaws.com' : endpoint}/${bucket}/${encodeKey(key)}`;

@@ -34,7 +34,7 @@ describe('S3 validators', () => {
     return origin;
   }
 
-  /** The rows of a dataset, each of which was seen to be read as the engine reads it. */
+  /** The rows of a dataset, each read once as the engine reads it. */
   async function readable(origin: Origin): Promise<Map<string, ManifestRow>> {
     const rows = await listAll(origin);
     const proof = new ReadingProof(origin);
@@ -135,7 +135,7 @@ describe('S3 validators', () => {
   });
 
   it('proves each dataset by reading, also of an object of a kind that behaves otherwise', async () => {
-    // The first object of the kind is well, another one is not.
+    // The first object of its kind works, another one does not.
     const servedEtag = (tag: string, key: string) => (key === 'c.txt' ? undefined : `"${tag}"`);
     const listedEtag = (tag: string) => `"${ofMultipart(tag)}"`;
     const origin = await open({ listedEtag, servedEtag: (tag, key) => servedEtag(ofMultipart(tag), key) });

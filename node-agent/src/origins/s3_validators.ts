@@ -4,7 +4,7 @@ import type { HttpFileFacts } from './http_probe.ts';
 import type { S3Object } from './s3_listing.ts';
 import type { WeakValidators } from './weak_validators.ts';
 
-/** One byte of an object asked for as the engine asks: `condition` is an If-Match header. Undefined: answered 412. */
+/** Requests one byte of an object like the engine; `condition` is the If-Match header. Undefined for 412. */
 export type AskObject = (object: S3Object, condition: string | undefined) => Promise<HttpFileFacts | undefined>;
 
 /** Identifies the state of one object. */
@@ -14,21 +14,21 @@ export interface ObjectState {
 }
 
 /**
- * How GET names the states of objects, seen in one of them:
+ * How GET identifies the states of a kind's objects, learned from one object:
  *
- *   listed    by the ETag of the listing, and If-Match is understood
- *   compared  by the ETag of the listing, but If-Match is answered 412: the ETag of each answer is compared instead
- *   own       by a stable ETag other than the listing's: each object is asked for its own
- *   dated     by Last-Modified alone, which the listing says as well (`asListed`) or each object is asked for
+ *   listed    by the listing's ETag, with If-Match
+ *   compared  by the listing's ETag, compared with each response, because the server answers If-Match with 412
+ *   own       by a stable ETag other than the listing's, requested for each object
+ *   dated     by Last-Modified alone, from the listing (`asListed`) or requested for each object
  */
 type Naming = { by: 'listed' | 'compared' | 'own' } | { by: 'dated'; asListed: boolean; why: string };
 
-/** Objects of a kind that may not be read, or have gone, until the listing's word is taken for the kind. */
+/** Maximum number of unreadable or missing objects of a kind before the listing's validators are trusted. */
 const maxUnreadable = 4;
 
 /**
- * Finds what the validators of a bucket's objects are. A listing and GET may disagree about ETags, by the gateway, the
- * storage class and the way of upload, so one object of each kind is read as the engine will read it. One listing.
+ * Determines the validators of a bucket's objects. A listing and GET may disagree about ETags, depending on gateway,
+ * storage class and upload method, so one object of each kind is read like the engine reads it. For one listing.
  */
 export class S3Validators {
   readonly #ask: AskObject;
@@ -43,11 +43,11 @@ export class S3Validators {
   }
 
   /**
-   * `url`: the object's, for the content key. `InvalidArgument` for an object whose changes could not be noticed,
-   * `OriginChanged` for one that has another size than its listing says, `Unsupported` for a server without ranges.
+   * `url`: the object's, for the content key. Throws `InvalidArgument` for an object whose changes could go unnoticed,
+   * `OriginChanged` when the size differs from the listing, `Unsupported` for a server without ranges.
    */
   async of(object: S3Object, url: string): Promise<ObjectState> {
-    // Nothing of an empty object is ever asked for.
+    // The engine never requests bytes of an empty object.
     const naming: Naming = object.size === 0n ? { by: 'listed' } : await this.#namingOf(object);
     switch (naming.by) {
       case 'listed':
@@ -86,14 +86,14 @@ export class S3Validators {
       const { naming } = known;
       const found = await naming;
       if (found !== undefined) return found;
-      // The reading proof says why; the next object shows how the others of the kind are named.
+      // The reading proof reports the error; the next object determines the kind's validators.
       if (known.naming !== naming) continue;
       if (++known.unreadable < maxUnreadable) this.#kinds.delete(kind);
       return { by: 'listed' };
     }
   }
 
-  /** Undefined for an object that may not be read, or is gone. */
+  /** Undefined for an object that is unreadable or gone. */
   async #tryNaming(object: S3Object): Promise<Naming | undefined> {
     try {
       return await this.#see(object);
@@ -131,7 +131,7 @@ export class S3Validators {
   }
 }
 
-/** The listing's date as HTTP headers have it (RFC 9110, 5.6.7). */
+/** The listing's date in the format of HTTP headers (RFC 9110, 5.6.7). */
 function httpDate({ modified }: S3Object): string | undefined {
   return modified?.toUTCString();
 }

@@ -13,8 +13,8 @@ import { inPages } from './row_stream.ts';
 import { UnusableNames } from './unusable_names.ts';
 
 /**
- * The files that every agent carries along. Their digests, which stand beside them, are compared when they are listed
- * and name their content: agents that were installed apart have the same revision.
+ * The files built into every agent. A list of digests stands beside the files; digests are checked when listed and
+ * identify the content, so separately installed agents have the same revision.
  */
 export class SelfTestOrigin implements Origin {
   readonly kind = 'selfTest';
@@ -63,7 +63,7 @@ export class SelfTestOrigin implements Origin {
     return entries.map(({ index, path }) => ({ entry: index, path: `${this.#folder}/${path}`, below: this.#folder }));
   }
 
-  /** Read by the agent itself, which has no other rights from file to file. */
+  /** The agent reads all files with its own rights, so parts do not differ. */
   partOf(): string {
     return '';
   }
@@ -108,7 +108,7 @@ export class SelfTestOrigin implements Origin {
   }
 }
 
-/** Lines of two columns, as sha256sum writes them for names without a backslash or a line feed. */
+/** Parses sha256sum's two columns, for names without a backslash or line feed. */
 function parseSums(text: string): Map<string, string> {
   const lines = text.split('\n').filter((line) => line !== '');
   return new Map(lines.map((line) => [line.slice(66), line.slice(0, 64)]));

@@ -1,7 +1,7 @@
 /**
- * When a signed URL stops being accepted, milliseconds since the epoch; undefined when it does not say.
- * Known: AWS Signature 4 and Google's (date and seconds), CloudFront and S3's Signature 2 (`Expires`, seconds
- * since the epoch), Azure's shared access signatures (`se`).
+ * Expiry of a signed URL, milliseconds since the epoch; undefined if unknown. Supports AWS Signature 4 and Google's
+ * (date and seconds), CloudFront and S3's Signature 2 (`Expires`, seconds since the epoch), Azure's shared access
+ * signatures (`se`).
  */
 export function signedUrlExpiry(url: URL): number | undefined {
   const parameters = new Map([...url.searchParams].map(([name, value]) => [name.toLowerCase(), value]));

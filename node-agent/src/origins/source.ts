@@ -13,14 +13,14 @@ function wrong(reason: string): HearthError {
 }
 
 /**
- * The source that a person means by
+ * Parses a source as a person writes it:
  *   a directory             `/models/llama`, `./llama`, `dir llama`, `file:///models/llama`
  *   S3 and compatible       `s3://bucket/prefix?endpoint=URL&region=NAME&pathStyle=true`
  *   files or an index page  `https://host/a.bin https://host/b.bin#sha256=HEX`, `https://host/models/`
  *   the built-in files      `selftest://`
  *   a Hugging Face hub      `hf://org/model@revision`, `hf://datasets/org/name`, `hf://spaces/org/name`, `?endpoint=URL&layout=hub`
- * Relative directories are below the present one. `InvalidArgument` says what is wrong and gives examples;
- * the text is not repeated in it, since it may hold credentials. `allowPrivate` is left false.
+ * Relative directories are resolved against the working directory. Throws `InvalidArgument` with the fault and examples,
+ * but without the text, which may contain credentials. `allowPrivate` stays false.
  */
 export function parseSource(text: string): Source {
   const trimmed = text.trim();
@@ -155,7 +155,10 @@ function readEndpoint(text: string | undefined | null): string {
   return checkEndpoint(text);
 }
 
-/** An endpoint without a '/' at its end; `InvalidArgument` unless it is an http(s) URL without credentials and query. */
+/**
+ * An endpoint without a trailing '/'; throws `InvalidArgument` unless it is an http(s) URL without credentials and
+ * query.
+ */
 export function checkEndpoint(text: string): string {
   const url = URL.canParse(text) ? new URL(text) : undefined;
   if (url === undefined || !['http:', 'https:'].includes(url.protocol) || url.search !== '' || url.hash !== '') {
@@ -165,7 +168,7 @@ export function checkEndpoint(text: string): string {
   return url.href.replace(/\/+$/, '');
 }
 
-/** The file's name: the last part of the URL's path, decoded. `InvalidArgument` when it cannot be a name. */
+/** The file's name: the last part of the URL's path, decoded. Throws `InvalidArgument` for an invalid name. */
 export function fileNameOf(url: URL): string {
   const last = url.pathname.slice(url.pathname.lastIndexOf('/') + 1);
   try {
@@ -177,7 +180,7 @@ export function fileNameOf(url: URL): string {
   throw wrong(`has a URL whose last part "${last}" is not UTF-8 or holds an encoded "/"`);
 }
 
-/** The source as a person writes it, without credentials and without queries of http URLs. */
+/** The source as a person writes it, without credentials and queries of http URLs. */
 export function describeSource(source: Source): string {
   const kind = source.kind;
   switch (kind?.$case) {

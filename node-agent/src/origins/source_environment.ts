@@ -7,9 +7,9 @@ export type Environment = Readonly<Record<string, string | undefined>>;
 const publicHub = 'https://huggingface.co';
 
 /**
- * The source with what it leaves open filled in: the endpoint of S3 (`AWS_ENDPOINT_URL_S3`, `AWS_ENDPOINT_URL`)
- * and its region (`AWS_REGION`, `AWS_DEFAULT_REGION`), the endpoint of the hub (`HF_ENDPOINT`). Whoever
- * registers a dataset does this first, so that all agents read the same place.
+ * Fills in what a source leaves open: S3 endpoint (`AWS_ENDPOINT_URL_S3`, `AWS_ENDPOINT_URL`) and region (`AWS_REGION`,
+ * `AWS_DEFAULT_REGION`), hub endpoint (`HF_ENDPOINT`). Call before registering a dataset, so that all agents read the
+ * same place.
  */
 export function withEnvironment(source: Source, environment: Environment): Source {
   const kind = source.kind;
@@ -17,7 +17,7 @@ export function withEnvironment(source: Source, environment: Environment): Sourc
     const found = environment.AWS_ENDPOINT_URL_S3 || environment.AWS_ENDPOINT_URL || '';
     const endpoint = kind.value.endpoint || found;
     const region = kind.value.region || environment.AWS_REGION || environment.AWS_DEFAULT_REGION || '';
-    // An endpoint that comes from the environment is a compatible server, as one in the source is.
+    // An endpoint from the environment is a compatible server, like one in the source.
     const pathStyle = kind.value.pathStyle || (kind.value.endpoint === '' && found !== '');
     const checked = endpoint === '' ? '' : checkEndpoint(endpoint);
     return { ...source, kind: { $case: 's3', value: { ...kind.value, endpoint: checked, region, pathStyle } } };
@@ -29,15 +29,15 @@ export function withEnvironment(source: Source, environment: Environment): Sourc
   return source;
 }
 
-/** `HTTP_PROXY`, `HTTPS_PROXY` and `NO_PROXY`, of which the spelling in lower case is the first. */
+/** `HTTP_PROXY`, `HTTPS_PROXY` and `NO_PROXY`; lower-case spellings take precedence. */
 export function proxiesOf(environment: Environment): ProxyOptions {
   const of = (name: string) => environment[name.toLowerCase()] || environment[name] || '';
   return { http: of('HTTP_PROXY'), https: of('HTTPS_PROXY'), none: of('NO_PROXY') };
 }
 
 /**
- * `HF_TOKEN`, for the hub that the environment itself means only: a source may name any endpoint, and
- * must not make us send the agent's own token there.
+ * `HF_TOKEN`, only for the hub that the environment names: a source may name any endpoint, which must not receive the
+ * agent's own token.
  */
 export function hubToken(endpoint: string, environment: Environment): string | undefined {
   const own = checkEndpoint(environment.HF_ENDPOINT || publicHub);

@@ -2,13 +2,12 @@ import { type BigIntStats, constants } from 'node:fs';
 import { open, readlink } from 'node:fs/promises';
 import { HearthError } from '@hearth/common';
 
-/** open(2) on Linux: a descriptor of the name itself, without opening the file. Node has no name for it. */
+/** O_PATH of open(2): a descriptor of the name without opening the file. Node defines no constant. */
 const pathOnly = 0o10000000;
 
 /**
- * As lstat, of `path` below `root`, with no link on the way. What is looked at is what was opened, and where that is
- * the kernel says: a folder that is replaced by a link meanwhile leads nowhere. `root`: absolute and real.
- * Errors of lstat as they are.
+ * Like lstat for `path` below `root`, refusing links on the way. The kernel reports where the opened name lies, so a
+ * folder replaced by a link meanwhile leads nowhere. `root`: absolute and real. Throws lstat's errors unchanged.
  */
 export async function statBelow(root: string, path: string): Promise<BigIntStats> {
   const full = `${root === '/' ? '' : root}/${path}`;

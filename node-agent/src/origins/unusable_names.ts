@@ -3,8 +3,8 @@ import { HearthError } from '@hearth/common';
 const shown = 10;
 
 /**
- * Names that the origin cannot even pass on: bytes that are not UTF-8, sockets and devices. The manifest's
- * builder refuses the others. Fails the revision with the first ten, or counts them when they are skipped.
+ * Names that the origin cannot pass on: bytes that are not UTF-8, sockets and devices. The manifest's builder refuses
+ * other invalid names. Fails the revision with the first ten names, or counts them when skipped.
  */
 export class UnusableNames {
   readonly #skip: boolean;
@@ -24,7 +24,7 @@ export class UnusableNames {
     if (this.#first.length < shown) this.#first.push(`${name}: ${reason}`);
   }
 
-  /** At the end of a listing: the warnings of what was left out, or `InvalidArgument`. */
+  /** At the end of a listing: returns warnings about skipped names, or throws `InvalidArgument`. */
   finish(): string[] {
     if (this.#count === 0) return [];
     const rest = this.#count > this.#first.length ? `; and ${this.#count - this.#first.length} more` : '';
@@ -37,7 +37,7 @@ export class UnusableNames {
   }
 }
 
-/** Bytes as text: printable ASCII as it is, other bytes as \xNN. */
+/** Bytes as text: printable ASCII unchanged, other bytes as \xNN. */
 export function escapeBytes(bytes: Uint8Array): string {
   let text = '';
   for (const byte of bytes) {

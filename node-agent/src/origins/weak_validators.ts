@@ -1,8 +1,8 @@
 import { HearthError } from '@hearth/common';
 
 /**
- * Files of one listing for which nothing distinguishes one state from another for sure: no digest, no strong validator. When
- * such a file changes at the origin, chunks of two states can come together unnoticed.
+ * Files of one listing without a digest or strong validator. When such a file changes at the origin, chunks of two
+ * states can mix unnoticed.
  */
 export class WeakValidators {
   readonly #allowed: boolean;
@@ -14,7 +14,9 @@ export class WeakValidators {
     this.#allowed = allowed;
   }
 
-  /** `why`: what the origin says instead. `InvalidArgument` unless they are allowed. */
+  /**
+   * `why`: the validator that the origin offers instead. Throws `InvalidArgument` unless weak validators are allowed.
+   */
   note(path: string, why: string): void {
     if (!this.#allowed) {
       throw new HearthError(
@@ -26,7 +28,6 @@ export class WeakValidators {
     if (this.#count++ === 0) this.#first = path;
   }
 
-  /** For people. */
   warnings(): string[] {
     if (this.#count === 0) return [];
     return [

@@ -16,7 +16,7 @@ describe('BootClock', () => {
 
   it("gives the kernel's time since boot in milliseconds, and which boot", async () => {
     const clock = openBootClock();
-    // Each look at the clock lies between two at another one: this thread may be stopped anywhere in between.
+    // Brackets each reading of the clock by two readings of another, because this thread may be preempted in between.
     const look = () => {
       const from = performance.now();
       const at = clock.now();

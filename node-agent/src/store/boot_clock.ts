@@ -1,11 +1,11 @@
 import { readFileSync } from 'node:fs';
 import { HearthError } from '@hearth/common';
 
-/** A clock that all processes of a machine share, that no one can set, and that counts while the machine sleeps. */
+/** A clock shared by all processes of a machine that cannot be set and that runs during sleep. */
 export interface BootClock {
   /** Milliseconds since the machine started. */
   now(): number;
-  /** Changes with every start of the machine: times of two boots cannot be compared. */
+  /** Changes at every start of the machine; times of two boots cannot be compared. */
   readonly bootId: string;
 }
 
@@ -17,10 +17,10 @@ export interface BootClockFiles {
 export const kernelClockFiles: BootClockFiles = { uptime: '/proc/uptime', bootId: '/proc/sys/kernel/random/boot_id' };
 
 /**
- * CLOCK_BOOTTIME by way of /proc/uptime, whose first number it is (proc(5), fs/proc/uptime.c), with a precision of
- * 10 ms; a call takes about 6 us. Node offers CLOCK_MONOTONIC only, which stands still while the machine sleeps. All
- * processes that compare times must be in one time namespace (time_namespaces(7)); containers are unless asked
- * otherwise. The files are a parameter so that tests can make a boot of their own.
+ * CLOCK_BOOTTIME, read from the first number of /proc/uptime (proc(5), fs/proc/uptime.c), with a precision of 10 ms; a
+ * call takes about 6 us. Node offers only CLOCK_MONOTONIC, which stops during sleep. Processes that compare times must
+ * share a time namespace (time_namespaces(7)), as containers do by default. Tests pass their own files to simulate a
+ * boot.
  */
 export function openBootClock(files: BootClockFiles = kernelClockFiles): BootClock {
   const read = (path: string): string => {

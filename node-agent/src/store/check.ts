@@ -6,13 +6,13 @@ function refuse(sentence: string): never {
   throw new HearthError('InvalidArgument', sentence);
 }
 
-/** Bytes of the text; refuses text that UTF-8 cannot hold, since it would come back as another. */
+/** Length in UTF-8; refuses text with unpaired surrogates, which would not round-trip. */
 function bytesOf(what: string, text: string): number {
   if (!text.isWellFormed()) refuse(`${what} holds an unpaired surrogate, which UTF-8 cannot express. Remove it.`);
   return encodeText(text).length;
 }
 
-/** Every check here is made by all stores before anything is sent, so that all refuse the same. */
+/** All stores make these checks before sending anything, so all refuse the same calls. */
 export function checkKey(key: string): number {
   if (key === '') refuse('A key of the store may not be empty. Name one.');
   const bytes = bytesOf('A key of the store', key);

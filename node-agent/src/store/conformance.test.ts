@@ -41,7 +41,7 @@ describeStores('keys and transactions', (env) => {
   });
 
   it('orders keys by bytes and ends prefixes where they end', async () => {
-    // By UTF-16 units \u{1d11e} would come before \uffff.
+    // In UTF-16 order \u{1d11e} would come before \uffff.
     const keys = [
       'a',
       'a/',

@@ -23,7 +23,7 @@ describeStores('watches and leases', (env) => {
           put(`other/${name}`, 'x'),
         ];
         for (let written = false; !written; ) {
-          // After a lost answer it is not known; what was written is read before it is written again.
+          // After a lost answer the outcome is unknown, so the test reads before it writes again.
           const before = await writer.get(`w/${name}`, patient);
           if (before?.value === String(round)) break;
           written = await writer.transact({ compare: [], success }, patient).then(
@@ -95,7 +95,7 @@ describeStores('watches and leases', (env) => {
   });
 
   it('lets keys vanish with a lease that is not kept alive, and notifies watches', async () => {
-    // Long beside what a busy machine may take between two turns.
+    // Long compared with the delay of a turn on a busy machine.
     const short = await env.store.grantLease(10);
     const long = await env.store.grantLease(10);
     const from = await env.store.put('l/short', '1', { lease: short.lease });
@@ -169,7 +169,10 @@ describeStores('watches and leases', (env) => {
   });
 });
 
-/** Each key's versions count up by one from its creation, and revisions never fall: nothing is missing or reported twice. */
+/**
+ * Each key's versions count up by one from its creation, and revisions never decrease: no event is missing or reported
+ * twice.
+ */
 function checkHistory(log: WatchLog): void {
   const versions = new Map<string, number>();
   let revision = 0;

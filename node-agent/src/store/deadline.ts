@@ -1,7 +1,7 @@
 import { type Clock, HearthError, sleep } from '@hearth/common';
 import { type CallOptions, defaultDeadlineMs } from './store.ts';
 
-/** Of timers. */
+/** Maximum delay of setTimeout(). */
 const longestTimerMs = 2 ** 31 - 1;
 
 export function cancelled(what: string): HearthError {
@@ -10,15 +10,15 @@ export function cancelled(what: string): HearthError {
 
 /** The time limits of a running call. */
 export interface Bounds {
-  /** Aborted, with the HearthError that the call ends with as its reason, when the time is over or the caller gives up. */
+  /** Aborts at the deadline or on the caller's cancellation, with the call's HearthError as reason. */
   readonly signal: AbortSignal;
   /** Milliseconds until the deadline, at least 0. */
   remainingMs(): number;
 }
 
 /**
- * Runs `start` within the caller's deadline and signal and the store's life. The promise settles at the deadline at
- * the latest, even when `start` does not; what `start` does later is ignored.
+ * Runs `start` within the caller's deadline and signal and the store's life. The promise settles by the deadline even
+ * if `start` does not; later effects of `start` are ignored.
  */
 export async function bounded<T>(
   what: string,
@@ -41,7 +41,7 @@ export async function bounded<T>(
       new HearthError('DeadlineExceeded', `${what} took longer than ${deadlineMs} ms. Is the store overloaded?`),
     );
   });
-  // A store that ended by itself says why.
+  // A store that ended by itself gives the reason.
   const giveUp = (): void => controller.abort(life.reason instanceof HearthError ? life.reason : cancelled(what));
   const signals = options?.signal === undefined ? [life] : [life, options.signal];
   for (const signal of signals) {
@@ -65,13 +65,13 @@ export async function bounded<T>(
   }
 }
 
-/** Waits `ms` milliseconds; rejects with the signal's reason when it is aborted first. */
+/** Waits `ms` milliseconds; rejects with the signal's reason when the signal aborts first. */
 export async function pause(clock: Clock, ms: number, signal: AbortSignal): Promise<void> {
   await sleep(clock, ms, signal);
   signal.throwIfAborted();
 }
 
-/** Back-off before try number `attempt` (from 0): doubling from `baseMs` to `limitMs`, the upper half random. */
+/** Back-off before attempt number `attempt` (from 0): doubles from `baseMs` to `limitMs`, the upper half random. */
 export function backOffMs(clock: Clock, attempt: number, baseMs: number, limitMs: number): number {
   const whole = Math.min(limitMs, baseMs * 2 ** Math.min(attempt, 30));
   return whole / 2 + (clock.random() * whole) / 2;

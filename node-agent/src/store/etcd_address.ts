@@ -1,10 +1,10 @@
 import { HearthError } from '@hearth/common';
 
-/** Where an etcd cluster is and how to prove who we are; parsed from `etcd://`. */
+/** Address of an etcd cluster and the agent's credentials for it, parsed from `etcd://`. */
 export interface EtcdAddress {
-  /** `host:port` of the members, in the order in which they are tried. */
+  /** `host:port` of the members, in order of preference. */
   readonly endpoints: readonly string[];
-  /** First part of all our keys, so that several clusters may share an etcd. */
+  /** First part of all keys, so that several clusters may share an etcd. */
   readonly space: string;
   /** Undefined: plain text. */
   readonly tls: EtcdTls | undefined;
@@ -13,13 +13,13 @@ export interface EtcdAddress {
   readonly passwordFile: string | undefined;
 }
 
-/** Files in PEM. */
+/** PEM files. */
 export interface EtcdTls {
-  /** Authorities that sign the members' certificates; undefined: those of the system. */
+  /** CA of the members' certificates; undefined: the system's. */
   readonly ca: string | undefined;
   readonly cert: string | undefined;
   readonly key: string | undefined;
-  /** Name that the members' certificates are for, when it is not the endpoint's. */
+  /** Expected name in the members' certificates, when it differs from the endpoint. */
   readonly serverName: string | undefined;
 }
 
@@ -33,7 +33,7 @@ function refuse(sentence: string): never {
   throw new HearthError('InvalidArgument', `The store's address: ${sentence} ${form}`);
 }
 
-/** `InvalidArgument` names what is wrong, and repeats no user information and no parameter's value. */
+/** Throws `InvalidArgument` with the invalid part, without repeating user information or parameter values. */
 export function parseEtcdAddress(text: string): EtcdAddress {
   const [, hosts = '', path = '', query = ''] = /^etcd:\/\/([^/?#]*)(?:\/([^?#]*))?(?:\?([^#]*))?$/.exec(text) ?? [];
   if (hosts.includes('@')) refuse('it holds a user or password; use user= and passwordFile=.');
@@ -64,7 +64,10 @@ export function parseEtcdAddress(text: string): EtcdAddress {
   };
 }
 
-/** The address with these files in place of its own. `InvalidArgument` when a certificate or its key is missing. */
+/**
+ * The address with these files instead of its own. Throws `InvalidArgument` when a certificate lacks its key or vice
+ * versa.
+ */
 export function withTls(address: EtcdAddress, given: Partial<EtcdTls>): EtcdAddress {
   if (Object.values(given).every((value) => value === undefined)) return address;
   const own = address.tls;

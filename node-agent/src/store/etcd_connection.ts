@@ -34,15 +34,15 @@ export interface EtcdMember {
   readonly channel: Channel;
 }
 
-/** A call put to one member. It must settle soon after the signal is aborted, with the signal's reason. */
+/** One call to one member. Must settle soon after the signal aborts, with the signal's reason. */
 export type Attempt<T> = (member: EtcdMember, metadata: Metadata, signal: AbortSignal) => Promise<T>;
 
 export interface CallRules {
-  /** True when doing the call twice is as good as once; if not, the client repeats it only when nothing was done. */
+  /** True for idempotent calls. Other calls are repeated only when the member did nothing. */
   readonly repeatable: boolean;
 }
 
-// Pings every 10 s while calls run (etcd refuses more than one in 5 s) find a member whose machine has vanished.
+// Pings every 10 s while calls run (etcd refuses more than one in 5 s) detect a member whose machine has vanished.
 const channelOptions: ChannelOptions = {
   'grpc.keepalive_time_ms': 10_000,
   'grpc.keepalive_timeout_ms': 5_000,
@@ -54,36 +54,36 @@ const channelOptions: ChannelOptions = {
   'grpc.max_receive_message_length': -1,
   'grpc.max_send_message_length': -1,
   'grpc.enable_http_proxy': 0,
-  // A new channel is a new connection.
+  // A private subchannel pool makes a new channel a new connection.
   'grpc.use_local_subchannel_pool': 1,
 };
 
-/** How long one member may take to connect, or to answer what another could answer too. */
+/** Time for a member to connect, or to answer a question that another member could answer, ms. */
 const connectMs = 2_000;
 const repeatableAttemptMs = 3_000;
 /**
- * A member that has not been connected for this time is given a new channel. gRPC leaves an attempt to TCP, which takes
- * two minutes: so long would the address of a Service lead to a pod that has gone, since connection tracking keeps to
- * it. Each new channel has twice as long, for machines that are too busy to be quicker.
+ * Time after which an unconnected member gets a new channel, ms. gRPC leaves the bound to TCP, which takes two minutes;
+ * for that long, connection tracking would keep a Service's address on a pod that is gone. Each new channel has twice
+ * the time, for overloaded machines.
  */
 const firstTimeoutMs = 4_000;
 const longestTimeoutMs = 16_000;
 
-/** Calls to an etcd cluster: stays with one member while that works, else tries the next, with back-off. */
+/** Calls to an etcd cluster: stays with one member while it works, else tries the next with back-off. */
 export class EtcdConnection {
   readonly description: string;
   readonly clock: Clock;
   readonly #members: EtcdMember[];
   readonly #credentials: ChannelCredentials;
   readonly #options: ChannelOptions;
-  /** By endpoint of members that are not connected: since when (by the clock), and how long their channel has. */
+  /** Unconnected members by endpoint: start by the clock and time limit of their channel. */
   readonly #away = new Map<string, { since: number; timeoutMs: number }>();
   readonly #address: EtcdAddress;
   readonly #files: TlsFiles | undefined;
   #current = 0;
   #token: string | undefined;
 
-  /** Reads the files that the address names, again and again; connects when first used. */
+  /** Reads the address's files periodically; connects on first use. */
   constructor(address: EtcdAddress, logger: Logger, clock: Clock) {
     this.clock = clock;
     this.#address = address;
@@ -104,7 +104,7 @@ export class EtcdConnection {
     this.#files?.close();
   }
 
-  /** Puts a call to the members in turn until it succeeds, fails for good, or the time is over. */
+  /** Tries the members in turn until the call succeeds, fails permanently, or runs out of time. */
   async call<T>(what: string, bounds: Bounds, { repeatable }: CallRules, attempt: Attempt<T>): Promise<T> {
     const named = `${what} of ${this.description}`;
     let tokensRefused = 0;
@@ -121,7 +121,7 @@ export class EtcdConnection {
       } catch (thrown) {
         bounds.signal.throwIfAborted();
         if (token !== undefined && isTokenRefused(thrown) && tokensRefused++ < 2) {
-          // Another call may have a new one by now.
+          // Another call may have obtained a new token already.
           if (this.#token === token) this.#token = undefined;
           continue;
         }
@@ -133,7 +133,7 @@ export class EtcdConnection {
     }
   }
 
-  /** A connected member, beginning with the one that worked last. Fails at the deadline with what the last one said. */
+  /** A connected member, preferably the last that worked. At the deadline throws the last member's error. */
   async #ready(named: string, bounds: Bounds): Promise<EtcdMember> {
     let said = 'no answer';
     for (let failures = 0; ; failures++) {
@@ -147,12 +147,12 @@ export class EtcdConnection {
       }
       if (state === connectivityState.TRANSIENT_FAILURE) {
         said = await connectionError(member, bounds.signal);
-        // It may be that the certificates were renewed a moment ago.
+        // The certificates may have been renewed a moment ago.
         await this.#files?.reread();
       }
       this.#giveUpIfStuck(member);
       this.#leave(member);
-      // A little before the deadline, so that the caller hears the cause instead of a bare time-out.
+      // Ends a little before the deadline, so that the caller gets the cause instead of a bare time-out.
       const wait = backOffMs(this.clock, Math.floor(failures / this.#members.length), 50, 1_000);
       if (bounds.remainingMs() < wait + 20) {
         throw new HearthError(
@@ -177,10 +177,10 @@ export class EtcdConnection {
     };
   }
 
-  /** A state of failure says nothing of the attempt that is under way: gRPC keeps it until one succeeds. */
+  /** gRPC keeps TRANSIENT_FAILURE until an attempt succeeds, so it says nothing about the current attempt. */
   #giveUpIfStuck(member: EtcdMember): void {
     const index = this.#members.indexOf(member);
-    // Another call has given it up.
+    // Another call has replaced the member already.
     if (index === -1) return;
     const now = this.clock.now();
     const { since, timeoutMs } = this.#away.get(member.endpoint) ?? { since: now, timeoutMs: firstTimeoutMs };
@@ -200,7 +200,7 @@ export class EtcdConnection {
 
   async #metadata(member: EtcdMember, signal: AbortSignal): Promise<Metadata> {
     const metadata = new Metadata();
-    // A member that is cut off from the others refuses instead of letting us wait.
+    // A member cut off from the others then refuses at once instead of blocking.
     metadata.set('hasleader', 'true');
     const { user, passwordFile } = this.#address;
     if (user === undefined || passwordFile === undefined) return metadata;
@@ -249,7 +249,7 @@ function describe(named: string, thrown: unknown, lost: boolean): unknown {
   return new HearthError(code, `${message} It may or may not have been written.`, { cause: thrown });
 }
 
-/** Why the member cannot be reached, as its channel says to any call while it is in that state. */
+/** The channel's reason for failing, as any call gets it in that state. */
 async function connectionError(member: EtcdMember, signal: AbortSignal): Promise<string> {
   const request = { key: Buffer.of(0), rangeEnd: Buffer.alloc(0), limit: 1n, revision: 0n };
   try {

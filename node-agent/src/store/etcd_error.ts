@@ -1,13 +1,13 @@
 import { Metadata, type ServiceError, status } from '@grpc/grpc-js';
 import { type ErrorCode, HearthError } from '@hearth/common';
 
-// Messages are part of etcd's interface: its own client distinguishes errors by them
-// (api/v3/v3rpc/rpctypes/error.go in etcd's repository).
+// etcd's messages are part of its interface; its own client distinguishes errors by them
+// (api/v3/v3rpc/rpctypes/error.go of etcd).
 const compactedMessage = 'etcdserver: mvcc: required revision has been compacted';
 const futureMessage = 'etcdserver: mvcc: required revision is a future revision';
 const leaseGoneMessage = 'etcdserver: requested lease not found';
 
-/** Refused by the member before anything was proposed to the cluster: even a write may be sent again. */
+/** Refused before the member proposed anything to the cluster: even a write may be sent again. */
 const refusedMessages: ReadonlySet<string> = new Set(['etcdserver: no leader', 'etcdserver: too many requests']);
 const tokenMessages: ReadonlySet<string> = new Set([
   'etcdserver: invalid auth token',
@@ -50,14 +50,14 @@ export function isServiceError(thrown: unknown): thrown is ServiceError {
 
 export const isCompacted = (thrown: unknown): boolean => isServiceError(thrown) && thrown.details === compactedMessage;
 export const isLeaseGone = (thrown: unknown): boolean => isServiceError(thrown) && thrown.details === leaseGoneMessage;
-/** Our token is no longer known: ask for a new one. */
+/** The member no longer knows the token: request a new one. */
 export const isTokenRefused = (thrown: unknown): boolean =>
   isServiceError(thrown) && (tokenMessages.has(thrown.details) || thrown.code === status.UNAUTHENTICATED);
 export const isRefused = (thrown: unknown): boolean => isServiceError(thrown) && refusedMessages.has(thrown.details);
 
 /**
- * The error that etcd would have answered a call with, from the reason by which it ends a watch: Go prints it as
- * `rpc error: code = NAME desc = MESSAGE`. A reason without one is passing trouble.
+ * The error that etcd would have returned to a call, from the reason of a cancelled watch: Go prints it as `rpc error:
+ * code = NAME desc = MESSAGE`. Other reasons are transient.
  */
 export function watchError(reason: string): ServiceError {
   const [, name = 'Unavailable', details = reason || 'the watch was ended'] =
@@ -72,7 +72,7 @@ const goStatuses: ReadonlyMap<string, status> = new Map([
   ['InvalidArgument', status.INVALID_ARGUMENT],
 ]);
 
-/** Worth another try at another member, if the request may be repeated. */
+/** True when another member may succeed, if the request is repeatable. */
 export function isTransient(thrown: unknown): boolean {
   if (!isServiceError(thrown)) return false;
   const { code, details } = thrown;
@@ -88,7 +88,7 @@ export function isTransient(thrown: unknown): boolean {
   );
 }
 
-/** etcd's errors in Hearth's words. */
+/** Converts an error of etcd to a HearthError. */
 export function etcdError(what: string, thrown: unknown): HearthError {
   if (thrown instanceof HearthError) return thrown;
   if (!isServiceError(thrown)) return HearthError.from(thrown).within(what);

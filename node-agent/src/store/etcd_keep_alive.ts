@@ -5,21 +5,21 @@ import type { LeaseKeepAliveRequest, LeaseKeepAliveResponse } from './generated/
 import type { LeaseId } from './store.ts';
 
 /**
- * Keep-alives of all our leases over one stream to one member, opened when first needed. Answers name their lease and
- * come in order; every asker of a lease is answered by the next answer about it, which is at least as new.
+ * Keep-alives of all leases over one stream to one member, opened on first use. Answers name their lease and arrive in
+ * order, so the next answer about a lease settles all its pending requests.
  */
 export class EtcdKeepAlive {
   readonly #waiting = new Map<LeaseId, Set<PromiseWithResolvers<number>>>();
   #stream: ClientDuplexStream<LeaseKeepAliveRequest, LeaseKeepAliveResponse> | undefined;
   #member: EtcdMember | undefined;
 
-  /** Seconds that the lease now lives; 0 when it is gone. Rejects with the stream's error, or the signal's reason. */
+  /** Remaining seconds of the lease; 0 when it is gone. Rejects with the stream's error or the signal's reason. */
   async ask(lease: LeaseId, member: EtcdMember, metadata: Metadata, signal: AbortSignal): Promise<number> {
     const stream = this.#open(member, metadata);
     const answer = Promise.withResolvers<number>();
     const askers = this.#waiting.get(lease) ?? new Set();
     this.#waiting.set(lease, askers.add(answer));
-    // A stream that does not answer in time may never again: the next try makes a new one.
+    // A stream that does not answer in time may be dead: the next attempt opens another.
     const giveUp = (): void => {
       answer.reject(signal.reason);
       if (this.#stream === stream) this.close();
@@ -49,7 +49,7 @@ export class EtcdKeepAlive {
       for (const asker of this.#take(String(ID))) asker.resolve(Number(TTL));
     });
     const fail = (error: Error): void => {
-      // A stream that was left already must not take down the askers of its successor.
+      // An abandoned stream must not fail the requests on its successor.
       if (this.#stream !== undefined && this.#stream !== stream) return;
       this.#stream = undefined;
       for (const lease of [...this.#waiting.keys()]) {

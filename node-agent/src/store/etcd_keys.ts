@@ -3,7 +3,7 @@ import { type KeyValue as EtcdKeyValue, type Event, Event_EventType } from './ge
 import { decodeText, encodeText, prefixEnd } from './keys.ts';
 import type { KeyValue, StoreEvent } from './store.ts';
 
-/** Our part of an etcd: all keys below `/SPACE/data/`, and beside them the mark by which a replaced etcd is known. */
+/** The agent's part of an etcd: all keys below `/SPACE/data/`, and the identity key that detects a replaced etcd. */
 export class EtcdKeys {
   readonly identity: Buffer;
   readonly #root: string;
@@ -19,13 +19,13 @@ export class EtcdKeys {
     return encodeText(this.#root + key);
   }
 
-  /** Bytes of a range of all keys that begin with `prefix`; it always has an end, since the space is not all of etcd. */
+  /** Byte range of all keys that begin with `prefix`; always bounded, because the space is not all of etcd. */
   range(prefix: string): { key: Buffer; rangeEnd: Buffer } {
     const key = this.encode(prefix);
     return { key, rangeEnd: prefixEnd(key) ?? Buffer.of(0) };
   }
 
-  /** Undefined for a key that is not UTF-8: someone else's. */
+  /** Undefined for a foreign key that is not UTF-8. */
   entry(kv: EtcdKeyValue): KeyValue | undefined {
     const key = this.#decode(kv.key);
     if (key === undefined) return undefined;

@@ -23,7 +23,7 @@ const onlyUnavailable = (thrown: unknown): void => {
   if (HearthError.from(thrown).code !== 'Unavailable') throw thrown;
 };
 
-/** Asks until it is refused so: on a busy machine the time may be over before anybody has said anything. */
+/** Repeats until refused like this: on a busy machine a call may time out before any member has answered. */
 async function isRefused(ask: () => Promise<unknown>, code: string, message: RegExp): Promise<void> {
   await until(`${code} ${message}`, async () => {
     const thrown = await ask().then(
@@ -94,7 +94,7 @@ describe('EtcdStore', () => {
     const { lease } = await store.grantLease(60);
     await store.put('k', '1', { lease });
     await server.kill();
-    // A write sent before the loss is noticed could not be sent again.
+    // A write sent before the loss is noticed could not be repeated.
     await isRefused(() => store.get('k', { deadlineMs: 500 }), 'Unavailable', /ECONNREFUSED/);
     const calls = [
       store.get('k', patient),
@@ -108,7 +108,7 @@ describe('EtcdStore', () => {
   });
 
   it('uses the next endpoint when one is dead or silent', async () => {
-    // Accepts and never answers, as a machine that has stopped.
+    // Accepts and never answers, like a machine that has stopped.
     const accepted: Socket[] = [];
     const silent: Server = createServer((socket) => accepted.push(socket)).listen(0, '127.0.0.1');
     await new Promise((done) => silent.once('listening', done));
@@ -123,7 +123,7 @@ describe('EtcdStore', () => {
   for (const refused of [false, true]) {
     const before = refused ? 'after it was refused' : 'at first';
     it(`connects again when an attempt is neither accepted nor refused, ${before}`, async () => {
-      // The first connection leads nowhere, as to a pod that has gone; later ones to the server.
+      // The first connection leads nowhere, like one to a vanished pod; later ones reach the server.
       const sockets: Socket[] = [];
       const relay = createServer((socket) => {
         sockets.push(socket);
@@ -144,7 +144,7 @@ describe('EtcdStore', () => {
         await isRefused(() => store.put('k', '1', { deadlineMs: 500 }), 'Unavailable', /ECONNREFUSED/);
         await listen(port);
       }
-      // Without another attempt it would wait for its deadline, as nothing ends the first one.
+      // Without another attempt the call would wait for its deadline, because nothing ends the first attempt.
       await store.put('k', '1', { deadlineMs: 300_000 });
       assert.ok(sockets.length > 1);
       await store.close();
@@ -163,7 +163,7 @@ describe('EtcdStore', () => {
     for (const [index, member] of cluster.entries()) {
       await member.kill();
       await store.keepAlive(lease, patient);
-      // Only a read shows if a write without an answer happened.
+      // Only a read shows whether an unanswered write happened.
       const value = String(index + 1);
       while ((await store.get('k', patient))?.value !== value)
         await store.put('k', value, { lease }).catch(onlyUnavailable);

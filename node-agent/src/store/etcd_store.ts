@@ -24,11 +24,11 @@ import type {
   WatchItem,
 } from './store.ts';
 
-/** Keys asked for at a time, so that no answer grows with the store. */
+/** Keys per request, so that no response grows with the store. */
 const pageKeys = 500;
 const repeatable = { repeatable: true };
 
-/** The store in an etcd cluster, for agents on many machines. The failure of a member is survived by asking the next. */
+/** The store in an etcd cluster, for agents on many machines. On failure of a member it asks the next. */
 export class EtcdStore implements Store {
   readonly description: string;
   readonly #connection: EtcdConnection;
@@ -43,8 +43,8 @@ export class EtcdStore implements Store {
   }
 
   /**
-   * Checks the address and reads the files that it names (see parseEtcdAddress). It does not wait for etcd: an agent
-   * must be able to start while the store is away.
+   * Checks the address and reads its files (see parseEtcdAddress). Does not wait for etcd, because an agent must start
+   * while the store is unreachable.
    */
   static open(address: string, { tls = {}, logger = silentLogger, clock = systemClock }: StoreOptions = {}): EtcdStore {
     const parsed = withTls(parseEtcdAddress(address), tls);
@@ -67,7 +67,7 @@ export class EtcdStore implements Store {
         try {
           return await this.#rangeAtOneRevision(prefix, bounds);
         } catch (thrown) {
-          // Compacted away between two pages: once more, at a newer revision.
+          // Compacted between two pages: start again at a newer revision.
           if (!isCompacted(thrown)) throw thrown;
         }
       }
@@ -97,7 +97,7 @@ export class EtcdStore implements Store {
     return result.deleted[0] === 1;
   }
 
-  /** After a lost answer asked for again: the lease granted first expires by itself. */
+  /** Repeated after a lost answer; the first lease expires by itself. */
   async grantLease(ttlSeconds: number, options?: CallOptions): Promise<LeaseGrant> {
     checkTtl(ttlSeconds);
     const request = { TTL: BigInt(ttlSeconds), ID: 0n };
@@ -214,7 +214,7 @@ export class EtcdStore implements Store {
     );
   }
 
-  /** The mark that the first to look puts into an etcd. */
+  /** The identity that the first client wrote into this etcd. */
   async #identity(bounds: Bounds): Promise<{ identity: string; revision: number }> {
     const key = this.#keys.identity;
     const read = await this.#range('identity', bounds, key, Buffer.alloc(0), 1, 0);
@@ -229,7 +229,7 @@ export class EtcdStore implements Store {
       ],
       failure: [],
     };
-    // Sent twice it is written once, and read back in any case.
+    // Idempotent: writes once and reads the identity back.
     await this.#connection.call('identity', bounds, repeatable, (member, metadata, signal) =>
       unary(signal, (answer) => member.kv.txn(mark, metadata, answer)),
     );

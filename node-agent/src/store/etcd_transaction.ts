@@ -11,7 +11,7 @@ import {
 import { encodeText } from './keys.ts';
 import type { Compare, Operation, Transaction, TransactionResult } from './store.ts';
 
-/** A transaction in etcd's words. */
+/** Converts a transaction to etcd's message. */
 export function toTransaction({ compare, success, failure = [] }: Transaction, keys: EtcdKeys): TxnRequest {
   return {
     compare: compare.map((condition) => toCompare(condition, keys)),

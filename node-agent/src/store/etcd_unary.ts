@@ -1,6 +1,6 @@
 import type { ClientUnaryCall, ServiceError } from '@grpc/grpc-js';
 
-/** One unary call as a promise; cancelled, with the signal's reason, when the signal is aborted. */
+/** One unary call as a promise; an abort cancels it and rejects with the signal's reason. */
 export async function unary<Response>(
   signal: AbortSignal,
   start: (answer: (error: ServiceError | null, response: Response) => void) => ClientUnaryCall,

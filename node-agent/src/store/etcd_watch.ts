@@ -7,12 +7,12 @@ import { type EtcdKeys, toRevision } from './etcd_keys.ts';
 import type { WatchRequest, WatchResponse } from './generated/etcd/rpc.ts';
 import type { StoreEvent, WatchItem } from './store.ts';
 
-/** Which etcd this is, and its newest revision, agreed on by a majority of its members. */
+/** The identity and newest revision of the etcd, by a linearizable read. */
 export type ReadIdentity = (bounds: Bounds) => Promise<{ identity: string; revision: number }>;
 
 type WatchStream = ClientDuplexStream<WatchRequest, WatchResponse>;
 
-/** Codes that end a watch although its consumer wants more; the watch waits out every other one. */
+/** Codes that end a watch; the watch waits out every other error. */
 const finalCodes: ReadonlySet<string> = new Set([
   'PermissionDenied',
   'Unauthenticated',
@@ -20,10 +20,10 @@ const finalCodes: ReadonlySet<string> = new Set([
   'Unsupported',
 ]);
 
-/** Streams are opened within this time, or at the next member. */
+/** Time to open a stream before trying the next member, ms. */
 const openMs = 5_000;
 
-/** A watch over any number of streams: after a stream has broken the next one goes on at the revision not yet seen. */
+/** A watch over any number of streams: after a failure the next stream continues at the first unseen revision. */
 export class EtcdWatch {
   readonly #connection: EtcdConnection;
   readonly #keys: EtcdKeys;
@@ -72,7 +72,7 @@ export class EtcdWatch {
     throw cancelled(what);
   }
 
-  /** A stream whose watch the member has accepted; its first answer, which says so, has been taken. */
+  /** A stream whose watch the member has accepted; consumes the answer that says so. */
   async #open(signal: AbortSignal): Promise<WatchStream> {
     return bounded('watch', { deadlineMs: openMs }, signal, this.#connection.clock, (bounds) =>
       this.#connection.call('watch', bounds, { repeatable: true }, (member, metadata, ended) =>
@@ -89,7 +89,7 @@ export class EtcdWatch {
       started.reject(signal.reason);
     };
     signal.addEventListener('abort', give, { once: true });
-    // Stays for the stream's whole life: an error without a listener would end the process.
+    // Stays for the stream's whole life, because an error without a listener would end the process.
     stream.on('error', (error) => started.reject(error));
     stream.on('end', () =>
       started.reject(new HearthError('Unavailable', `${member.endpoint} ended the watch at once.`)),
@@ -120,9 +120,9 @@ export class EtcdWatch {
   }
 
   /**
-   * Asked after the stream is open, so that no replacement can slip in between: if the etcd behind the stream was
-   * replaced before this answer, the stream has broken and is opened again. An etcd that was emptied counts its
-   * revisions from 1 again, and a watch of the former's next revision would wait and miss all before it.
+   * Returns the reason when etcd was replaced. Asked after the stream is open, so that no replacement goes unnoticed:
+   * if the etcd behind the stream is replaced before this answer, the stream breaks and is opened again. An emptied
+   * etcd counts revisions from 1 again, so a watch from the old next revision would silently miss events.
    */
   async #whetherReplaced(signal: AbortSignal): Promise<string | undefined> {
     const { clock } = this.#connection;
@@ -148,7 +148,7 @@ export class EtcdWatch {
       if (response.canceled) throw watchError(response.cancelReason);
       for (const event of response.events) {
         const revision = toRevision(event.kv?.modRevision);
-        // Nothing is reported twice, whatever a member repeats after a reconnection.
+        // Skips events that a member repeats after a reconnection.
         if (revision < this.#next) continue;
         last = revision;
         const translated = this.#keys.event(event);
@@ -156,7 +156,7 @@ export class EtcdWatch {
       }
       if (response.fragment) continue;
       if (response.events.length === 0) {
-        // A progress report: complete up to here.
+        // A progress report: the watch is complete up to this revision.
         this.#next = Math.max(this.#next, toRevision(response.header?.revision) + 1);
       } else if (last >= this.#next) {
         this.#next = last + 1;

@@ -1,3 +1,3 @@
-/** The shared store of a cluster: etcd, or SQLite of one machine. */
+/** The shared store of a cluster: etcd, or SQLite on one machine. */
 export { openStore } from './open_store.ts';
 export type { CallOptions, Compare, KeyValue, LeaseId, Operation, Store, StoreEvent } from './store.ts';

@@ -17,7 +17,7 @@ export function decodeText(bytes: Uint8Array): string | undefined {
 
 /**
  * The first key after all keys that begin with `prefix`: the prefix without trailing 0xff bytes and with its last byte
- * raised by one. Undefined when there is none (an empty prefix, or 0xff bytes only): the range has no end.
+ * incremented. Undefined when the range has no end (an empty prefix, or 0xff bytes only).
  */
 export function prefixEnd(prefix: Uint8Array): Buffer | undefined {
   const last = prefix.findLastIndex((byte) => byte !== 0xff);

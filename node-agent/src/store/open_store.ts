@@ -4,13 +4,13 @@ import { SqliteStore } from './sqlite_store.ts';
 import type { Store, StoreOptions } from './store.ts';
 
 /**
- * Opens the store that an address names: `sqlite:PATH`, or `etcd://` as parseEtcdAddress describes. A SQLite file is
- * opened, or created, before this returns; an etcd need not be there yet. `InvalidArgument` for any other address.
+ * Opens a store by address: `sqlite:PATH`, or `etcd://` (see parseEtcdAddress). A SQLite file is opened or created
+ * before this returns; an etcd may be unreachable. Throws `InvalidArgument` for any other address.
  */
 export async function openStore(address: string, options: StoreOptions = {}): Promise<Store> {
   if (address.startsWith('etcd://')) return EtcdStore.open(address, options);
   if (!address.startsWith('sqlite:')) {
-    // Only the scheme is repeated: the rest may hold a password.
+    // Repeats only the scheme, because the rest may contain a password.
     const scheme = /^[a-z0-9+]{1,20}:/i.exec(address)?.[0] ?? 'no scheme';
     throw new HearthError(
       'InvalidArgument',

@@ -16,7 +16,7 @@ import type {
 } from './store.ts';
 
 export interface SqliteLimits extends HistoryLimits {
-  /** Milliseconds that a call waits for other processes that write, before it fails with `Unavailable`. */
+  /** Time that a call waits for other writers before failing with `Unavailable`, ms. */
   readonly busyTimeoutMs: number;
 }
 
@@ -28,9 +28,8 @@ interface LeaseRow {
 }
 
 /**
- * The store in one SQLite file, synchronous: one thread and one connection of possibly many processes. Arguments have
- * been checked by the caller. Every call first ends the leases whose time is over, whoever granted them, so no caller
- * ever sees a key that should be gone.
+ * The synchronous store in one SQLite file: one thread and one connection among possibly many processes. The caller has
+ * checked arguments. Every call first ends expired leases of all processes, so no caller ever sees an expired key.
  */
 export class SqliteDatabase {
   readonly #file: SqliteFile;
@@ -47,12 +46,12 @@ export class SqliteDatabase {
     this.#history = new SqliteHistory(this.#database, limits);
   }
 
-  /** Of the file: made with it. */
+  /** Identity of the file, created with it. */
   get identity(): string {
     return this.#file.identity;
   }
 
-  /** True when the file was removed or another put in its place; this object then shows data that nobody else sees. */
+  /** True when the file was removed or replaced; this object then has data that no other process sees. */
   replaced(): boolean {
     return this.#file.replaced();
   }
@@ -137,7 +136,7 @@ export class SqliteDatabase {
     return this.#read(() => this.#history.read(prefix, from));
   }
 
-  /** A number that changes with every change of the file by any process; expired leases count when they are seen here. */
+  /** Changes with every change of the file by any process, including leases found expired here. */
   changeCounter(): string {
     return this.#guard(() => {
       this.#expireLeases();
@@ -176,7 +175,7 @@ export class SqliteDatabase {
     }
   }
 
-  /** One snapshot for the whole body. */
+  /** Runs the whole body on one snapshot. */
   #read<T>(body: () => T): T {
     return this.#guard(() => {
       this.#expireLeases();
@@ -186,7 +185,7 @@ export class SqliteDatabase {
 
   #write<T>(body: () => T): T {
     return this.#guard(() => {
-      // Before the transaction too: what has expired must go even when the body then fails and is rolled back.
+      // Outside the transaction, so that expiry persists even if the body fails and rolls back.
       this.#expireLeases();
       const result = this.#transaction('BEGIN IMMEDIATE', () => {
         for (const { id } of this.#expired()) this.#endLease(id);
@@ -200,13 +199,13 @@ export class SqliteDatabase {
   #expireLeases(): void {
     if (this.#expired().length === 0) return;
     this.#transaction('BEGIN IMMEDIATE', () => {
-      // Read again: between the look and the lock a lease may have been kept alive.
+      // Read again under the lock: a lease may have been kept alive in between.
       for (const { id } of this.#expired()) this.#endLease(id);
     });
     this.#ownWrites++;
   }
 
-  /** A lease of another boot is over: its holder ended with that boot. */
+  /** A lease of another boot is over, because its holder ended with that boot. */
   #expired(): LeaseRow[] {
     const sql = 'SELECT id, ttl_ms FROM lease WHERE expires_at <= ? OR boot_id <> ? ORDER BY expires_at, id';
     return this.#statement(sql).all(this.#clock.now(), this.#clock.bootId) as unknown as LeaseRow[];

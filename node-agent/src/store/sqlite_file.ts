@@ -4,12 +4,12 @@ import { dirname, resolve } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { type ErrorCode, HearthError } from '@hearth/common';
 
-// "Hrth": marks the file as ours (SQLite's header field application_id), and the layout below (user_version).
+// SQLite header fields: "Hrth" as application_id marks a Hearth file; user_version is the layout below.
 const applicationId = 0x48727468;
 const layoutVersion = 1;
 
-// Keys and values are BLOBs: compared as bytes, as etcd does, and zero bytes in a text survive. meta.compacted is the
-// oldest revision at which a watch may start. lease.expires_at is in milliseconds of the boot named by boot_id.
+// Keys and values are BLOBs: compared bytewise like in etcd, and zero bytes survive. meta.compacted is the oldest
+// revision at which a watch may start. lease.expires_at is in milliseconds of the boot named by boot_id.
 const layout = `
 CREATE TABLE meta (
   only INTEGER PRIMARY KEY CHECK (only = 1),
@@ -46,8 +46,8 @@ CREATE TABLE lease (
 ) STRICT;
 `;
 
-// Types of statfs(2) for file systems whose processes on other machines cannot share the memory that SQLite's
-// write-ahead log needs (https://sqlite.org/wal.html, "Noop").
+// statfs(2) types of file systems that do not share memory between machines, which SQLite's write-ahead log needs
+// (https://sqlite.org/wal.html, "Noop").
 const networkFileSystems: ReadonlyMap<number, string> = new Map([
   [0x6969, 'NFS'],
   [0x517b, 'SMB'],
@@ -70,7 +70,7 @@ const codes: ReadonlyMap<number, [ErrorCode, string]> = new Map([
   [26, ['InvalidArgument', 'Name another file.']],
 ]);
 
-/** SQLite's errors in Hearth's words. */
+/** Converts an error of SQLite to a HearthError. */
 export function sqliteError(path: string, thrown: unknown): HearthError {
   if (thrown instanceof HearthError) return thrown;
   if (thrown instanceof Error && 'errcode' in thrown && typeof thrown.errcode === 'number') {
@@ -83,21 +83,21 @@ export function sqliteError(path: string, thrown: unknown): HearthError {
 export interface SqliteFile {
   readonly path: string;
   readonly database: DatabaseSync;
-  /** Made with the file: another identity is another store. */
+  /** Created with the file: another identity is another store. */
   readonly identity: string;
-  /** True when the path now names another file, or none. */
+  /** True when the path names another file, or none. */
   replaced(): boolean;
 }
 
 /**
- * Opens the store's file, and creates it, with its folder, when it is not there. Several processes may do so at once.
- * Every statement waits up to `busyTimeoutMs` for other processes that write.
+ * Opens the store's file; creates it and its folder if missing. Safe in several processes at once. Every statement
+ * waits up to `busyTimeoutMs` for other writers.
  */
 export function openSqliteFile(path: string, busyTimeoutMs: number): SqliteFile {
   const absolute = resolve(path);
   try {
     makeFolder(dirname(absolute));
-    // SQLite gives its log files the mode of the file itself.
+    // SQLite gives its log files the mode of the main file.
     closeSync(openSync(absolute, 'a', 0o600));
   } catch (thrown) {
     const { code, message } = thrown as NodeJS.ErrnoException;
@@ -117,8 +117,8 @@ export function openSqliteFile(path: string, busyTimeoutMs: number): SqliteFile 
   try {
     database = new DatabaseSync(absolute, { timeout: busyTimeoutMs });
     enterWriteAheadLog(database, busyTimeoutMs);
-    // A commit survives the death of any process, and the file stays whole after a power loss, which may take back the
-    // last commits: acceptable, because every process that saw them ended with the machine.
+    // A commit survives the death of any process. The file stays consistent after a power loss, which may lose the last
+    // commits: acceptable, because every process that saw them ended with the machine.
     database.exec('PRAGMA synchronous = NORMAL');
     createLayout(absolute, database);
     const { identity } = database.prepare('SELECT identity FROM meta').get() as { identity: string };
@@ -134,7 +134,7 @@ export function openSqliteFile(path: string, busyTimeoutMs: number): SqliteFile 
   }
 }
 
-// Node's own recursive mkdir never returns for a folder that cannot be made in /proc.
+// Node's recursive mkdir never returns for a folder that cannot be created in /proc.
 function makeFolder(path: string): void {
   if (existsSync(path)) return;
   makeFolder(dirname(path));
@@ -146,7 +146,7 @@ function makeFolder(path: string): void {
   }
 }
 
-// The change to WAL needs the file alone for a moment and does not wait for it by the busy timeout.
+// The change to WAL needs exclusive access and ignores the busy timeout.
 function enterWriteAheadLog(database: DatabaseSync, busyTimeoutMs: number): void {
   const sleeper = new Int32Array(new SharedArrayBuffer(4));
   for (let waitedMs = 0; ; waitedMs += 20) {

@@ -3,7 +3,7 @@ import { decodeText, encodeText, prefixEnd } from './keys.ts';
 import type { StoreEvent } from './store.ts';
 
 export interface HistoryLimits {
-  /** Events kept, and the bytes of their keys and values; when either is passed, the older half is forgotten. */
+  /** Maximum number of events, and bytes of their keys and values; above either, the older half is deleted. */
   readonly events: number;
   readonly bytes: number;
 }
@@ -37,13 +37,10 @@ export interface MetaRow {
   readonly event_bytes: number;
 }
 
-// Size of an event besides its key and value; it keeps the limit on bytes honest when values are small.
+// Size of an event beyond key and value, so that the byte limit also bounds many small events.
 const eventOverheadBytes = 64;
 
-/**
- * The event table: what happened, by revision. Methods are called inside a transaction of the database, but for none
- * of them does the history begin or end one.
- */
+/** The event table. Callers run every method inside a transaction. */
 export class SqliteHistory {
   readonly #meta: StatementSync;
   readonly #insert: StatementSync;
@@ -79,7 +76,7 @@ export class SqliteHistory {
     return this.#meta.get() as unknown as MetaRow;
   }
 
-  /** Appends what one revision changed, moves the store to that revision and keeps within the limits. */
+  /** Appends the changes of one revision, advances the store to it and enforces the limits. */
   append(revision: number, changes: readonly (EntryRow | { readonly key: Uint8Array })[]): void {
     let bytes = 0;
     for (const [sequence, change] of changes.entries()) {
@@ -97,7 +94,7 @@ export class SqliteHistory {
     if (meta.event_count > this.#limits.events || meta.event_bytes > this.#limits.bytes) this.#halve(meta);
   }
 
-  /** The newest revision is always kept, however large it is. */
+  /** Always keeps the newest revision, however large. */
   #halve(meta: MetaRow): void {
     let events = meta.event_count;
     let bytes = meta.event_bytes;
@@ -112,7 +109,7 @@ export class SqliteHistory {
     this.compact(keepFrom);
   }
 
-  /** Forgets events before `revision`, which must not be beyond the newest. */
+  /** Deletes events before `revision`, which must not exceed the newest. */
   compact(revision: number): void {
     if (revision <= this.meta().compacted) return;
     let events = 0;
@@ -125,7 +122,7 @@ export class SqliteHistory {
     this.#forgotten.run(revision, events, bytes);
   }
 
-  /** The next events of a prefix; `next` is where to go on, also when there are none. */
+  /** The next events of a prefix; `next` is the position to continue from, also without events. */
   read(prefix: string, from: number): HistoryPage {
     const meta = this.meta();
     if (from < meta.compacted) {

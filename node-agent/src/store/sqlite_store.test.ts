@@ -51,7 +51,7 @@ describe('SqliteStore', () => {
     boot.advance(9_990);
     assert.equal((await store.get('k'))?.value, '1');
     boot.advance(20);
-    // There is no call: the watch looks by itself.
+    // No call happens: the watch itself finds the expired lease.
     await until('the deletion', () => log.events.length === 2);
     assert.equal(await store.get('k'), undefined);
     await assert.rejects(store.keepAlive(lease), refuses('NotFound', /expired/));
@@ -65,7 +65,7 @@ describe('SqliteStore', () => {
     await before.put('k', '1', { lease });
     await before.put('stays', '1');
     await before.close();
-    // The machine's clock begins at 0 again, so the old expiry would lie eleven days ahead.
+    // The machine's clock restarts at 0, so the old expiry would lie eleven days ahead.
     boot.advance(-1_000_000_000);
     boot.reboot('second');
     const after = await open({ clock: boot.files });
@@ -90,7 +90,7 @@ describe('SqliteStore', () => {
     assert.equal(database.events('k', first).kind, 'compacted');
     const recent = database.events('k', database.revision() - 40);
     assert.equal(recent.kind === 'events' && recent.events.length, 41);
-    // Three values of 400 kB pass the limit of bytes; the newest revision is kept all the same.
+    // Three values of 400 kB exceed the byte limit; the newest revision stays.
     for (let count = 0; count < 3; count++) write('x'.repeat(400_000));
     const newest = database.revision();
     assert.equal(database.events('k', newest - 2).kind, 'compacted');

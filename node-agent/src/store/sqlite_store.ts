@@ -26,16 +26,16 @@ import type {
 } from './store.ts';
 
 export interface SqliteStoreOptions {
-  /** The clock of leases; the kernel's unless a test makes its own. */
+  /** Clock of leases; default: the kernel's. */
   readonly clock?: BootClockFiles;
   readonly limits?: SqliteLimits;
-  /** Of deadlines and pauses. */
+  /** Clock of deadlines and pauses. */
   readonly time?: Clock;
 }
 
 /**
- * The embedded store: one SQLite file for any number of agents on one machine, each with a thread of its own for it.
- * A lease is over when its time by the boot clock is, or when the machine starts again.
+ * The embedded store: one SQLite file for all agents on one machine, accessed by one thread in each agent. A lease ends
+ * when its time by the boot clock is over, or when the machine restarts.
  */
 export class SqliteStore implements Store {
   readonly description: string;
@@ -49,7 +49,7 @@ export class SqliteStore implements Store {
   private constructor(data: SqliteWorkerData, time: Clock) {
     this.#time = time;
     this.description = `sqlite:${data.path}`;
-    // Beside this file, in whichever form it runs: .ts in the repository, .js in the image.
+    // The sibling file in its current form: .ts in the repository, .js in the image.
     this.#worker = new Worker(new URL(`./sqlite_worker${extname(import.meta.filename)}`, import.meta.url), {
       workerData: data,
     });
@@ -63,7 +63,7 @@ export class SqliteStore implements Store {
     });
   }
 
-  /** Opens or creates the file. Errors name the path and what is wrong with it. */
+  /** Opens or creates the file. Errors name the path and the cause. */
   static async open(path: string, options: SqliteStoreOptions = {}): Promise<SqliteStore> {
     const { clock = kernelClockFiles, limits = defaultSqliteLimits, time = systemClock } = options;
     const store = new SqliteStore({ path: resolve(path), clock, limits }, time);
@@ -144,7 +144,7 @@ export class SqliteStore implements Store {
         answer = await this.#events(query, ended);
         failures = 0;
       } catch (error) {
-        // A file that is locked, full or away for a while ends no watch.
+        // A file that is locked, full or missing for a while does not end the watch.
         if (ended.aborted || this.#life.signal.aborted) throw cancelled(`A watch of ${this.description}`);
         if (HearthError.from(error).code === 'Internal') throw error;
         await sleep(this.#time, backOffMs(this.#time, failures++, 100, 5000), ended);
@@ -183,7 +183,7 @@ export class SqliteStore implements Store {
     return (await this.#send((id) => ({ id, kind: 'events', query }), signal)) as EventsAnswer;
   }
 
-  /** The worker's answer to one request, unless the signal is aborted first: then none waits for it any more. */
+  /** The worker's answer to one request; rejects when the signal aborts first. */
   async #send(request: (id: number) => SqliteRequest, signal: AbortSignal): Promise<unknown> {
     signal.throwIfAborted();
     const id = ++this.#lastId;

@@ -1,6 +1,6 @@
 /**
- * The thread that owns one SqliteDatabase: SQLite's calls block, and agents must not. One message, one answer; a
- * query for events is answered when there are some.
+ * The thread that owns one SqliteDatabase, because SQLite's calls block and agents must not. One answer for each
+ * message; a query for events is answered once there are some.
  */
 import { type MessagePort, parentPort, workerData } from 'node:worker_threads';
 import { type ErrorCode, HearthError, systemClock } from '@hearth/common';
@@ -20,14 +20,14 @@ export type SqliteCalls = Pick<SqliteDatabase, Method>;
 export interface EventsRequest {
   readonly prefix: string;
   readonly from: number;
-  /** Of the file whose revisions are meant; undefined for the one that is there now. */
+  /** Identity of the file that the revisions belong to; undefined: the current file. */
   readonly identity: string | undefined;
 }
 
 export type SqliteRequest =
   | { readonly id: number; readonly kind: 'call'; readonly method: Method; readonly parameters: unknown[] }
   | { readonly id: number; readonly kind: 'events'; readonly query: EventsRequest }
-  /** The asker of `id` no longer waits. */
+  /** The caller of `id` no longer waits. */
   | { readonly id: number; readonly kind: 'forget' }
   | { readonly kind: 'close' };
 
@@ -37,9 +37,9 @@ export type SqliteReply =
   | { readonly id: number; readonly result: unknown }
   | { readonly id: number; readonly error: { readonly code: ErrorCode; readonly message: string } };
 
-/** How often changes by other processes are looked for while someone waits for events. */
+/** Polling interval for changes by other processes while a query waits for events. */
 const pollMs = 50;
-/** How often the path is checked to be the same file still. */
+/** Interval between checks that the path still names the same file. */
 const replacedCheckMs = 250;
 
 class SqliteWorker {
@@ -66,7 +66,7 @@ class SqliteWorker {
     switch (request.kind) {
       case 'call':
         this.#answer(request.id, () => this.#call(request.method, request.parameters));
-        // The thread reports its own writes without waiting for the next poll.
+        // Reports the thread's own writes without waiting for the next poll.
         if (this.#parked.size > 0) this.#poll();
         break;
       case 'events':
@@ -90,7 +90,7 @@ class SqliteWorker {
     return call.apply(this.#database, parameters);
   }
 
-  /** When the file was removed or replaced, goes on with what is there now: all processes must see one store. */
+  /** Switches to the current file after a removal or replacement, because all processes must see one store. */
   #followReplacement(): void {
     const now = systemClock.now();
     if (now - this.#checkedAt < replacedCheckMs) return;
@@ -114,7 +114,7 @@ class SqliteWorker {
       }
       const page = this.#database.events(query.prefix, query.from);
       if (page.kind === 'compacted' || page.events.length > 0) return { ...page, identity };
-      // Nothing yet: what was seen not to concern the prefix need not be kept for this query.
+      // No events yet; skip irrelevant events the next time.
       this.#parked.set(id, { ...query, identity, from: page.next });
       return undefined;
     });
@@ -132,13 +132,13 @@ class SqliteWorker {
       if (seen === this.#seen) return;
       this.#seen = seen;
     } catch {
-      // The next poll looks again; a call that meets the same trouble reports it.
+      // The next poll tries again; calls report the same error.
       return;
     }
     for (const [id, query] of [...this.#parked]) this.#ask(id, query);
   }
 
-  /** Undefined from a query means: not yet. */
+  /** Undefined from a query means: no answer yet. */
   #answer(id: number, body: () => unknown): void {
     try {
       const result = body();

@@ -15,7 +15,7 @@ import { ControlApi } from '../server.ts';
 type Unary<K extends string> =
   ControlServer[K] extends handleUnaryCall<infer Q, infer R> ? { request: Q; response: R } : never;
 
-/** A cluster of two agents, `a` and `b`, whose dataset has three files, and a client of the control API of `a`. */
+/** A cluster of two agents, `a` and `b`, with a dataset of three files, and a client of the control API of `a`. */
 export class TestControl {
   readonly cluster: TestCluster;
   readonly socket: string;
@@ -57,7 +57,7 @@ export class TestControl {
       methods[name]?.call(this.client, request, done);
     });
 
-  /** Adds the dataset and gives all messages. */
+  /** Adds the dataset; returns all messages. */
   add = (name = 'd') => collect(this.client.addDataset(addRequest(name, directorySource)));
 }
 
@@ -69,7 +69,7 @@ export function addRequest(name: string, source: Source | undefined): AddDataset
   return { name, source, include: [], exclude: [], credentials: undefined };
 }
 
-/** For assert.rejects: the call failed with this code of the error table. */
+/** For assert.rejects: matches a failed call with this error code. */
 export const failsWith = (code: string, message: RegExp) => (error: ServiceError) => {
   assert.equal(error.metadata.get(errorCodeKey)[0], code);
   assert.match(error.details, message);

@@ -5,7 +5,7 @@ import type { Origin, OriginOptions } from '../origin.ts';
 import { parseSource } from '../source.ts';
 import { listAll } from './list_all.ts';
 
-/** Two scripted web servers, and the origins that a test opens at them. */
+/** Two scripted web servers, and the origins that a test opens on them. */
 export class HttpOrigins implements AsyncDisposable {
   readonly server: ScriptedServer;
   readonly other: ScriptedServer;
@@ -27,7 +27,7 @@ export class HttpOrigins implements AsyncDisposable {
     return origin;
   };
 
-  /** `CODE: MESSAGE` of the error by which listing fails, which must not have the word secret. */
+  /** `CODE: MESSAGE` of the error of a failed listing, which must not contain the word secret. */
   failure = async (text: string, options: OriginOptions = {}): Promise<string> => {
     try {
       await listAll(this.open(text, options));

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { DaemonProcess, freePort, until } from '@hearth/common/testing';
 
-/** A member of a real etcd on loopback, alone unless made by `cluster`, with its data in a folder of its own. */
+/** A member of a real etcd on loopback, single unless made by `cluster`, with a data folder of its own. */
 export class EtcdServer {
   readonly #program: string;
   readonly #folder = mkdtempSync(join(tmpdir(), 'hearth-etcd-'));
@@ -18,7 +18,7 @@ export class EtcdServer {
     this.#extra = extra;
   }
 
-  /** Members of one cluster, to be started at the same time. */
+  /** Members of one cluster, which must be started concurrently. */
   static async cluster(program: string, size: number): Promise<EtcdServer[]> {
     const members = Array.from({ length: size }, () => new EtcdServer(program));
     for (const member of members) {
@@ -32,13 +32,14 @@ export class EtcdServer {
     return `127.0.0.1:${this.#port}`;
   }
 
-  /** Starts on the ports of the former start, or on free ones; resolves when clients are served. */
+  /** Starts on the former ports, or on free ones; resolves when clients are served. */
   async start(): Promise<void> {
     await this.#choosePorts();
     const scheme = this.#extra.some((flag) => flag.startsWith('--cert-file')) ? 'https' : 'http';
     const client = `${scheme}://${this.endpoint}`;
     const peer = this.#peerUrl;
-    // Short, so that leases of one second are granted as such; among several a busy machine would lose its leader.
+    // Short, so that etcd grants leases of one second as requested; among several members a busy machine would lose its
+    // leader.
     const [heartbeatMs, electionMs] = this.#cluster.length === 1 ? [10, 100] : [100, 1000];
     const started = new DaemonProcess(this.#program, [
       `--data-dir=${join(this.#folder, 'data')}`,
@@ -66,7 +67,7 @@ export class EtcdServer {
     this.#peerPort ||= await freePort();
   }
 
-  /** As if its machine had lost power. */
+  /** Simulates a power loss. */
   async kill(): Promise<void> {
     const running = this.#process;
     this.#process = undefined;
@@ -74,8 +75,8 @@ export class EtcdServer {
   }
 
   /**
-   * Stops it where it is. Resolves when all of its threads stand: on a busy machine some run on for tens of
-   * milliseconds after the signal, in which a request can still be answered.
+   * Suspends the process. Resolves when all threads have stopped, because on a busy machine some run on for tens of
+   * milliseconds after the signal and could still answer a request.
    */
   async pause(): Promise<void> {
     const pid = this.#process?.pid;
@@ -93,7 +94,7 @@ export class EtcdServer {
     await this.start();
   }
 
-  /** From now on only the user root with this password is served. */
+  /** From now on etcd serves only the user root with this password. */
   async demandPassword(password: string): Promise<void> {
     const calls: [string, object][] = [
       ['user/add', { name: 'root', password }],
@@ -110,7 +111,7 @@ export class EtcdServer {
     }
   }
 
-  /** Ends it and removes its data; a start afterwards is that of an empty etcd at the same address. */
+  /** Ends the process and deletes its data; the next start is an empty etcd at the same address. */
   async erase(): Promise<void> {
     await this.kill();
     rmSync(this.#folder, { recursive: true, force: true });
@@ -122,7 +123,7 @@ function allThreadsStand(pid: number): boolean {
   const folder = `/proc/${pid}/task`;
   return readdirSync(folder).every((thread) => {
     const line = readFileSync(join(folder, thread, 'stat'), 'utf8');
-    // The name before it is in brackets and may hold any character.
+    // The name before the state is in brackets and may contain any character.
     return line.slice(line.lastIndexOf(')') + 2).startsWith('T');
   });
 }

@@ -5,15 +5,15 @@ import { Authority, findTool } from '@hearth/common/testing';
 import type { BootClockFiles } from '../boot_clock.ts';
 import { EtcdServer } from './etcd_server.ts';
 
-/** The needs of a suite that runs against every kind of store. */
+/** A fixture for a suite that runs against every kind of store. */
 export interface StoreFixture {
   readonly name: string;
-  /** Undefined when tests can run, else why not. */
+  /** Returns undefined when tests can run, else the reason. */
   start(): Promise<string | undefined>;
   stop(): Promise<void>;
-  /** Of a store of its own, empty. */
+  /** The address of a new, empty store. */
   freshAddress(): string;
-  /** Takes the server away without warning and brings it back; nothing for a store without one. */
+  /** Kills and restarts the server; no effect for a store without one. */
   restart(): Promise<void>;
 }
 
@@ -32,7 +32,7 @@ export function sqliteFixture(): StoreFixture {
   };
 }
 
-/** A space of its own for every test, in one real server. */
+/** One real server, with a space for every test. */
 export function etcdFixture(): StoreFixture {
   let server: EtcdServer | undefined;
   let count = 0;
@@ -51,7 +51,7 @@ export function etcdFixture(): StoreFixture {
   };
 }
 
-/** As `etcdFixture`, where server and clients prove who they are by certificates. */
+/** Like `etcdFixture`, with mutual TLS. */
 export function etcdTlsFixture(): StoreFixture {
   let server: EtcdServer | undefined;
   let authority: Authority | undefined;
@@ -85,7 +85,7 @@ export function etcdTlsFixture(): StoreFixture {
   };
 }
 
-/** A boot that tests make: files in the form of the kernel's. */
+/** A simulated boot: files in the form of the kernel's. */
 export class TestBoot {
   readonly files: BootClockFiles;
   #ms = 5_000;

@@ -1,5 +1,5 @@
-// A process of its own that adds 1 to a number in the store, COUNT times, by compare and put.
-// Usage: node increment.ts ADDRESS KEY COUNT
+// A process that adds 1 to a number in the store, COUNT times, by compare and put. Usage: node increment.ts ADDRESS KEY
+// COUNT
 import { openStore } from '../open_store.ts';
 
 const [, , address = '', key = '', count = '0'] = process.argv;

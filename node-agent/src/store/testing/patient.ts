@@ -1,2 +1,2 @@
-/** Of calls that wait for a server to come back, however long a busy machine takes to start it. */
+/** Options of calls that wait for a server to come back on a busy machine. */
 export const patient = { deadlineMs: 300_000 };

@@ -1,7 +1,7 @@
 import { openStore, type Store } from '../index.ts';
 import { etcdFixture, etcdTlsFixture, type StoreFixture, sqliteFixture } from './fixtures.ts';
 
-/** The environment of one test: a store of its own, empty, and more clients of the same one. */
+/** The environment of one test: a new, empty store, and further clients of it. */
 export interface StoreEnvironment {
   readonly fixture: StoreFixture;
   readonly address: string;
@@ -9,7 +9,7 @@ export interface StoreEnvironment {
   open(): Promise<Store>;
 }
 
-/** Runs the same tests against every kind of store. A kind that cannot run here is skipped, with the reason printed. */
+/** Runs the same tests against every kind of store. A kind that cannot run here is skipped with the reason. */
 export function describeStores(what: string, tests: (environment: StoreEnvironment) => void): void {
   for (const fixture of [sqliteFixture(), etcdFixture(), etcdTlsFixture()]) {
     describe(`store: ${fixture.name}: ${what}`, () => {

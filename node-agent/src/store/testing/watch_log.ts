@@ -1,6 +1,6 @@
 import type { Store, StoreEvent, WatchItem } from '../store.ts';
 
-/** Collects what a watch reports, until it ends. */
+/** Collects the events of a watch until it ends. */
 export class WatchLog {
   readonly items: WatchItem[] = [];
   readonly ended: Promise<void>;
@@ -16,7 +16,7 @@ export class WatchLog {
     return this.items.flatMap((item) => (item.kind === 'events' ? item.events : []));
   }
 
-  /** Each event in one word: `+key=value@revision` or `-key@revision`. */
+  /** Each event as one word: `+key=value@revision` or `-key@revision`. */
   get words(): string[] {
     return this.events.map((event) =>
       event.kind === 'put'
