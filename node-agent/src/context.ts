@@ -3,71 +3,71 @@ import type { Address, Engine } from '@hearth/engine';
 import type { Session } from './records/index.ts';
 import type { Store } from './store/index.ts';
 
-/** An agent's record of itself. */
+/** The record of one agent. */
 export interface Member {
   node: string;
   ready: boolean;
-  /** Why it is not ready; empty when it is. */
+  /** Reason why the agent is not ready; empty when ready. */
   reason: string;
   wire: Address[];
-  /** Addresses of the control API and of health; empty when it has none that others can reach. */
+  /** Addresses of the control API and of health; empty when other agents cannot reach them. */
   control: string;
   health: string;
   zone: string;
   rack: string;
   version: string;
-  /** Of its control API. */
+  /** Version of the agent's control API. */
   apiVersion: number;
   apiFeatures: string[];
 }
 
-/** The agents that are alive as the rooms of this agent need to see them. */
+/** Live agents, as components of this agent see them. */
 export interface Members {
-  /** All of them, this agent included, by name. */
+  /** All live agents including this one, sorted by name. */
   all(): Member[];
-  /** Names of all agents that are alive, this one included. */
+  /** Names of all live agents including this one. */
   names(): Set<string>;
-  /** Members that have a cache: the others hold nothing, and serve no requests. */
+  /** Members with a cache; other members hold no bytes and serve no requests. */
   caching(): Set<string>;
   /** Members that are ready. */
   ready(): string[];
-  /** Returns the function that ends it. */
+  /** Returns a function that unsubscribes. */
   onChange(listener: () => void): () => void;
-  /** Where this agent is, which only others know; published in the background. */
+  /** Sets this agent's zone and rack, which only the cluster knows; published in the background. */
   setPlace(zone: string, rack: string): void;
 }
 
-/** How often things are done. Tests shorten them; users cannot. */
+/** Intervals and time limits. Tests shorten them; users cannot. */
 export interface Pace {
-  /** Reading progress of warm jobs from the engine, and at most one record for each. */
+  /** Interval of reading progress of warm jobs, and minimum time between two progress records of a job. */
   progressMs: number;
-  /** Division of a job's rate. */
+  /** Interval of dividing the rates of jobs. */
   divisionMs: number;
-  /** Trying to become the coordinator. */
+  /** Interval of attempts to become coordinator. */
   electionMs: number;
-  /** Publishing statistics. */
+  /** Interval of publishing statistics. */
   statisticsMs: number;
-  /** Publishing last use of datasets. */
+  /** Interval of publishing the last use of datasets. */
   lastUseMs: number;
-  /** A warm job that has ended stays this long for people to look at. */
+  /** Time that ended warm jobs are kept for people to look at. */
   endedJobMs: number;
-  /** An agent that a job names is waited for this long after it went away. */
+  /** Time that a job waits for an absent agent. */
   goneGraceMs: number;
-  /** Life of the agent's lease; a whole number of seconds. */
+  /** Lifetime of the agent's lease; whole seconds. */
   leaseSeconds: number;
-  /** Time that other agents have to answer a request. */
+  /** Time limit of a request to other agents. */
   requestMs: number;
-  /** A mount that no published volume names stays for this long. */
+  /** Time that a mount stays without a published volume. */
   unnamedMountMs: number;
-  /** Looking at what is published on this node. */
+  /** Interval of reading the records of published volumes. */
   publishedScanMs: number;
-  /** Looking at what the machine offers. */
+  /** Interval of probing the machine. */
   probeMs: number;
-  /** An agent with mounts writes down that it is alive. */
+  /** Interval at which an agent with mounts records that it is alive. */
   seenMs: number;
-  /** Mounts of an agent that was not seen for this long do not count any more. */
+  /** Mounts of an agent that was not seen for this time no longer count. */
   departedMs: number;
-  /** The listing of an origin ends when it has listed nothing for this long. */
+  /** The listing of an origin fails when it lists nothing for this time. */
   listingMs: number;
 }
 
@@ -89,14 +89,14 @@ export const defaultPace: Pace = {
   listingMs: 600_000,
 };
 
-/** Limits of one dataset: its list is built in the agent's memory, about 360 bytes an entry. */
+/** Limits of one dataset, whose list the agent builds in memory with about 360 bytes an entry. */
 export interface ListingLimits {
   entries: number;
-  /** Of all paths, UTF-8. */
+  /** Length of all paths in UTF-8. */
   nameBytes: number;
 }
 
-/** The context of every room of the agent. */
+/** The context shared by all components of the agent. */
 export interface AgentContext {
   node: string;
   store: Store;
@@ -106,6 +106,5 @@ export interface AgentContext {
   logger: Logger;
   clock: Clock;
   pace: Pace;
-  /** Limits of one dataset. */
   listing: ListingLimits;
 }

@@ -8,32 +8,32 @@ import { hasEnded, type SeenJob, type WarmJobs } from '../warm/index.ts';
 
 export interface AdviceRequest {
   dataset: string;
-  /** A revision of it; empty: the present one. */
+  /** A revision of the dataset; empty: the current one. */
   manifest: string;
   paths: string[];
-  /** Node: the agents named, or this one. Cluster: all that there are. */
+  /** node: the given agents, or this one. cluster: all agents. */
   scope: 'node' | 'cluster';
   nodes: string[];
 }
 
 export interface DontNeedAnswer {
-  /** One for each agent, in the order of names. */
+  /** One answer for each agent, sorted by name. */
   answers: AnswerRecord[];
-  /** Files that stay everywhere, as the origin no longer has them as they were listed. */
+  /** Files that stay everywhere, because the origin no longer has them as listed. */
   notInOrigin: ManifestEntry[];
   cancelledJobs: string[];
 }
 
-/** Jobs of WILLNEED that run at a time, in the cluster. */
+/** Maximum number of running WILLNEED jobs in the cluster. */
 const maxJobs = 64;
-/** Behind jobs of a person or of the operator. */
+/** Lower priority than jobs of people and of the operator. */
 const priority = 1000;
-/** Files that an agent is asked to keep by their numbers. */
+/** Maximum number of kept files in one request. */
 const maxKept = 1000;
-/** Of the control API: an agent without it does not know what it is asked for. */
+/** Feature of the control API without which an agent cannot execute the request. */
 const feature = 'advice';
 
-/** An operator's advice on the files of a dataset, as applications give it by ioctl on their mounts. */
+/** Advice of operators on the files of a dataset, like the advice of applications by ioctl on their mounts. */
 export class Advice {
   readonly #context: AgentContext;
   readonly #datasets: DatasetTables;
@@ -41,7 +41,7 @@ export class Advice {
   readonly #check: OriginCheck;
   readonly #requests: Requests;
   readonly #jobs: WarmJobs;
-  /** Names of jobs that are being created, and how many times: they run before the mirror has them. */
+  /** Number of pending creations by job name; a job runs before the mirror contains it. */
   readonly #beginning = new Map<string, number>();
 
   constructor(
@@ -63,12 +63,12 @@ export class Advice {
   }
 
   /**
-   * Begins to fetch, and answers with the job that does. The same asked for again is the same job while it runs.
-   * `Unavailable` while too many run; other errors as those of warm jobs.
+   * Starts a fetch and returns its job; repeated advice returns the running job. Throws `Unavailable` while too many
+   * jobs run; otherwise like warm jobs.
    */
   async willNeed(request: AdviceRequest, signal: AbortSignal): Promise<SeenJob> {
     const { dataset, paths, scope } = request;
-    // By its digest: what was asked for of an earlier revision is not the same.
+    // By digest, so that advice on an earlier revision counts as different.
     const manifest = await this.#revision(request);
     const nodes = scope === 'node' ? namedOr(this.#context.node, request) : this.#bringers();
     const asked = JSON.stringify([dataset, manifest, [...paths].sort(), scope, [...nodes].sort()]);
@@ -94,9 +94,9 @@ export class Advice {
   }
 
   /**
-   * Agents let go of the files, in memory and in their caches, or in memory alone. What is pinned, published or open
-   * stays, and unless `force` what the origin no longer has as it was listed: `lacking` finds that out before anything
-   * goes. Errors of the origin, when it cannot be found out; then nothing was let go.
+   * Agents release the files from memory and caches, or from memory alone. Pinned, published and open files stay, and
+   * unless `force` also files that the origin no longer has as listed, which `lacking` determines before anything is
+   * released. Throws errors of the origin when that check fails; nothing is released then.
    */
   async dontNeed(
     request: AdviceRequest & { memoryOnly: boolean; force: boolean },
@@ -144,7 +144,7 @@ export class Advice {
     return [...answers, ...refusals].sort((a, b) => (a.node < b.node ? -1 : 1));
   }
 
-  /** Agents that can bring their part of what the cluster lacks. */
+  /** Agents that can fetch a part of the bytes missing in the cluster. */
   #bringers(): string[] {
     const { members } = this.#context;
     const ready = new Set(members.ready());

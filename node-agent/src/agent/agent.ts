@@ -28,17 +28,17 @@ export interface AgentParts {
   openOrigin: OpenOrigin;
   /** Socket of hearth-holder. */
   holder: string;
-  /** Folder for mounts that are bound into pods; undefined: there are none. */
+  /** Folder for mounts that are bound into pods; undefined: none. */
   volumes: string | undefined;
-  /** Looks at what this machine offers. */
+  /** Probes the machine's capabilities. */
   probe: ProbeMachine;
-  /** Undefined: the other agents cannot be called. Closed by its owner. */
+  /** Undefined: other agents cannot be called. The caller closes it. */
   peers: Peers | undefined;
 }
 
 /**
- * The rooms of one agent, put together. The constructor takes store, session and engine; `start` restores the state
- * before a restart (pins, mounts, parts of warm jobs), `close` ends everything but those three.
+ * The components of one agent. The constructor takes store, session and engine; `start` restores pins, mounts and parts
+ * of warm jobs after a restart; `close` ends everything except store, session and engine.
  */
 export class Agent {
   readonly context: AgentContext;
@@ -135,12 +135,12 @@ export class Agent {
     this.#executor = new WarmExecutor(this.context, this.warmTables, this.keeper, this.pins);
   }
 
-  /** Parts of warm jobs that run here. */
+  /** Number of warm job parts running here. */
   get runningParts(): number {
     return this.#executor?.running ?? 0;
   }
 
-  /** Takes the engine's requests and reports; never throws and never waits. */
+  /** Handles the engine's requests and reports; never throws or blocks. */
   onEvent(event: EngineEvent): void {
     switch (event.kind) {
       case 'locations':
@@ -160,7 +160,7 @@ export class Agent {
     }
   }
 
-  /** Calls the listener when the status that this agent gives may have changed; returns the function that ends it. */
+  /** Calls the listener when this agent's status may have changed; returns a function that unsubscribes. */
   onStatusChange(listener: () => void): () => void {
     const { jobsMirror, progressMirror, divisionsMirror } = this.warmTables;
     const sources = [this.datasets.mirror, this.datasets.resolvingMirror, jobsMirror, progressMirror, divisionsMirror];
@@ -170,7 +170,7 @@ export class Agent {
     };
   }
 
-  /** Jobs and mounts go on after a restart: nothing here ends them. */
+  /** Jobs and mounts continue after a restart, so close() does not end them. */
   async close(): Promise<void> {
     await this.#executor?.close();
     await this.coordinator.close();
@@ -186,7 +186,7 @@ export class Agent {
     await Promise.all([this.warmTables.close(), this.datasets.close()]);
   }
 
-  /** Manifests of revisions that are still used or asked to be kept. */
+  /** Manifests of revisions that are in use or must be kept. */
   async #usedManifests(): Promise<Set<string>> {
     const kept = (await this.volumes.list()).map((volume) => volume.manifest);
     const warmed = this.warmTables.jobsMirror.values().flatMap((job) => (job.end === undefined ? [job.manifest] : []));

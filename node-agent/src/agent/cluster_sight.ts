@@ -16,9 +16,9 @@ export interface ClusterSight {
   statistics: { of(node: string): NodeStatistics | undefined; all(): NodeStatistics[] };
   usage: { of(dataset: string): UsageRecord | undefined };
   jobs(): SeenJob[];
-  /** Of this agent. */
+  /** Mounts of this agent. */
   mounts(): Promise<SeenMount[]>;
-  /** Calls the listener when something of this may have changed; returns the function that ends it. */
+  /** Calls the listener when the view may have changed; returns a function that unsubscribes. */
   onStatusChange(listener: () => void): () => void;
 }
 

@@ -8,9 +8,8 @@ const firstPauseMs = 500;
 const longestPauseMs = 30_000;
 
 /**
- * Gives credentials to all agents, and gets those that this agent lost when it was started again. Agents that cannot be
- * reached are tried again for as long as they are members; when all agents forget at once, whoever manages the
- * datasets gives the credentials again.
+ * Sends credentials to all agents, and fetches the ones that this agent lost by its restart. Retries unreachable agents
+ * while they are members. When all agents restart at once, the manager of the datasets must set the credentials again.
  */
 export class CredentialSharing {
   readonly #cache: CredentialCache;
@@ -19,12 +18,12 @@ export class CredentialSharing {
   readonly #logger: Logger;
   readonly #clock: Clock;
   readonly #stop = new AbortController();
-  /** Datasets whose credentials an agent has still to be sent, by its name. */
+  /** Datasets whose credentials still have to be sent, by agent. */
   readonly #unsent = new Map<string, Set<string>>();
   readonly #running = new Map<string, Promise<void>>();
   readonly #off: (() => void)[];
 
-  /** `peers` undefined: there is no way to other agents. */
+  /** `peers` undefined: no connection to other agents. */
   constructor(cache: CredentialCache, tables: DatasetTables, peers: Peers | undefined, logger: Logger, clock: Clock) {
     this.#cache = cache;
     this.#tables = tables;
@@ -34,7 +33,7 @@ export class CredentialSharing {
     this.#off = [
       tables.mirror.onChange((changes, { reread }) => {
         for (const { id, before, after } of changes) {
-          // A store that was emptied removes no credentials: its datasets come back.
+          // An emptied store does not remove credentials, because its datasets come back.
           if (before !== undefined && after === undefined && !reread) cache.forget(id);
           else if (before?.credentialed !== after?.credentialed) cache.touch(id);
         }
@@ -44,7 +43,10 @@ export class CredentialSharing {
     this.#fetchMissing();
   }
 
-  /** Sets or, when they are empty, forgets; here and at all agents. The dataset need not be there yet. */
+  /**
+   * Sets, or with empty credentials removes, the dataset's credentials here and at all agents. The dataset need not
+   * exist yet.
+   */
   async set(dataset: string, credentials: Credentials, signal: AbortSignal): Promise<void> {
     this.take(dataset, credentials);
     const credentialed = !isEmpty(credentials);
@@ -58,7 +60,7 @@ export class CredentialSharing {
     await Promise.all(sent);
   }
 
-  /** As sent by another agent: here only. */
+  /** Stores credentials received from another agent, without forwarding them. */
   take(dataset: string, credentials: Credentials): void {
     if (isEmpty(credentials)) this.#cache.forget(dataset);
     else this.#cache.set(dataset, credentials);
@@ -70,7 +72,7 @@ export class CredentialSharing {
     await Promise.all(this.#running.values());
   }
 
-  /** Once now; what fails is tried again in the background. Never fails. */
+  /** Sends once now and retries failures in the background. Never throws. */
   async #send(node: string, dataset: string): Promise<void> {
     const unsent = this.#unsent.get(node) ?? new Set();
     this.#unsent.set(node, unsent.add(dataset));
@@ -125,7 +127,7 @@ export class CredentialSharing {
   }
 
   async #fetch(dataset: string): Promise<void> {
-    /** Of an agent that knows no mirrors: taken only where no other has more. */
+    /** From an agent without support for mirrors: used only when no other agent has more. */
     let ofSource: Credentials | undefined;
     for (const node of this.#peers?.names() ?? []) {
       if (!this.#cache.awaits(dataset) || this.#stop.signal.aborted) return;
@@ -146,12 +148,12 @@ export class CredentialSharing {
     if (ofSource !== undefined) this.#setMissing(dataset, ofSource);
   }
 
-  /** Another may have set newer ones in the meantime. */
+  /** Another agent may have set newer ones in the meantime. */
   #setMissing(dataset: string, credentials: Credentials): void {
     if (this.#cache.awaits(dataset)) this.#cache.set(dataset, credentials);
   }
 
-  /** They came by way of an agent of a release that knows no mirrors. */
+  /** True when the credentials came from an agent whose release does not support mirrors. */
   #lacksThoseOfMirrors(dataset: string, { mirrors }: Credentials): boolean {
     const wanted = this.#tables.mirror.get(dataset)?.source.mirrors?.credentialed ?? [];
     return wanted.length > 0 && mirrors === undefined;

@@ -6,11 +6,11 @@ import type { AnswerRecord, Requests } from '../requests/index.ts';
 import type { Operation } from '../store/index.ts';
 import { hasEnded, type WarmTables } from '../warm/index.ts';
 
-/** In the message of a refusal: nodes, and users of each. */
+/** Maximum numbers of nodes, and of users of each, in a refusal. */
 const maxUsesListed = 5;
 const maxNamesListed = 3;
 
-/** Takes datasets out of the cluster. */
+/** Removes datasets from the cluster. */
 export class Removal {
   readonly #context: AgentContext;
   readonly #tables: DatasetTables;
@@ -30,10 +30,10 @@ export class Removal {
   }
 
   /**
-   * Ends the pins of a dataset everywhere, with `evict` drops its bytes, and forgets it; agents delete its
-   * manifests when they hear of it. `InUse` while it is being warmed, or mounted for a user: mounts of volumes that no
-   * pod uses go at once. `nodes`: all that there are, when the caller knows; mounts on others do not count. An agent that
-   * does not answer keeps its bytes until it needs their room; the removal goes on.
+   * Releases all pins of a dataset, with `evict` evicts its bytes, and deletes its record; agents then delete its
+   * manifests. Throws `InUse` while the dataset is being warmed or mounted for a user; volume mounts without a pod are
+   * unmounted first. `nodes`: all nodes, if known; mounts on other nodes do not count. An agent that does not answer
+   * keeps the bytes until it needs their room, without stopping the removal.
    */
   async remove(
     name: string,
@@ -79,7 +79,7 @@ export class Removal {
     }
   }
 
-  /** The users of a dataset's mounts, a text for each node, after the unused mounts are gone. */
+  /** Removes unused mounts, then returns the users of the remaining ones, one text for each node. */
   async #mountUses(name: string, nodes: ReadonlySet<string> | undefined, signal: AbortSignal): Promise<string[]> {
     const manifests = new Set(this.#tables.revisionsOf(name).map(({ manifest }) => manifest));
     // Datasets of the same files share mounts.
@@ -102,7 +102,7 @@ export class Removal {
   }
 }
 
-/** `on n1 by pod team/a and 3 more`: what there is to end on a node. */
+/** The users on a node: `on n1 by pod team/a and 3 more`. */
 function describeUse(node: string, answer: AnswerRecord | undefined, targets: readonly string[]): string {
   if (answer === undefined) return `on ${node}, whose agent is away`;
   if (answer.errorCode !== undefined) return `on ${node}, whose agent cannot say by whom: ${answer.message}`;

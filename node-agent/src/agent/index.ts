@@ -1,4 +1,4 @@
-/** An agent that serves, and what there is of one that does not. */
+/** A serving agent, and the reduced form of an agent that does not serve. */
 export { Agent } from './agent.ts';
 export { type ClusterSight, sightOf } from './cluster_sight.ts';
 export { StandbyAgent } from './standby_agent.ts';

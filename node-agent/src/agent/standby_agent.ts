@@ -14,17 +14,17 @@ export interface StandbyAgentOptions {
   members: Members;
   logger: Logger;
   clock: Clock;
-  /** Why the agent does not serve, as it is now. */
+  /** The current reason why the agent does not serve. */
   reason: () => string;
   goneGraceMs: number;
 }
 
-/** How long a caller waits for the store's first answer. */
+/** Time that a caller waits for the store's first answer, ms. */
 const answerMs = 5_000;
 
 /**
- * An agent without its cache, for as long as the cache or the store cannot be used: it knows the cluster as the store
- * shows it, but holds nothing. It reads the store only once it is asked.
+ * An agent without its cache, while the cache or the store is unusable: shows the cluster from the store, but holds no
+ * bytes. Reads the store on first use.
  */
 export class StandbyAgent {
   readonly logger: Logger;
@@ -43,7 +43,7 @@ export class StandbyAgent {
     return this.#options.reason();
   }
 
-  /** `Unavailable` while the store does not answer: half of the cluster shown as if it were all of it would mislead. */
+  /** Throws `Unavailable` while the store does not answer, because a partial view of the cluster would mislead. */
   async sight(signal: AbortSignal): Promise<ClusterSight> {
     const { node, store, members, logger, clock, goneGraceMs } = this.#options;
     if (this.#closed) throw new HearthError('Unavailable', 'the agent has begun to serve; ask again');
@@ -82,7 +82,7 @@ export class StandbyAgent {
   }
 }
 
-/** The tables that a status is made of. */
+/** The tables behind a status. */
 class Tables {
   readonly datasets: DatasetTables;
   readonly warm: WarmTables;

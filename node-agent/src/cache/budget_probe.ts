@@ -2,7 +2,7 @@ import type { Probe } from '@hearth/engine';
 import { type CacheDirectory, type MeasuredDirectory, measureCacheDirectories } from '../config/index.ts';
 import { sizeText } from './size_text.ts';
 
-/** Checks that the disks can hold the budgets beside the floors, as a row like those of hearth-probe. */
+/** Checks that the disks have room for budgets and free floors; returns a row like hearth-probe's. */
 export async function budgetProbe(directories: readonly CacheDirectory[]): Promise<Probe> {
   const systems = Map.groupBy(await measureCacheDirectories(directories), ({ device }) => device);
   const lacking = [...systems.values()].map(lackOf).filter((one) => one !== undefined);
@@ -11,7 +11,7 @@ export async function budgetProbe(directories: readonly CacheDirectory[]): Promi
   return { name: 'budget', status: 'degraded', detail: lacking.join('; '), advice };
 }
 
-/** Budgets of one file system add up; the largest of their floors holds for all of them. */
+/** Budgets on one file system add up; the largest of their floors holds for all. */
 function lackOf(directories: readonly MeasuredDirectory[]): string | undefined {
   const [first] = directories;
   if (first === undefined) return undefined;

@@ -5,12 +5,15 @@ import { sizeText } from './size_text.ts';
 
 export type CacheCheckConfig = Pick<AgentConfig, 'cache' | 'kubelet'>;
 
-/** Less than this holds no file worth it: four chunks. */
+/** Minimum size of a useful cache: four chunks. */
 const minBytes = 16n << 20n;
-/** Share of the kubelet's file system that must stay free, in percent: below 15 it deletes images, below 10 it evicts pods. */
+/**
+ * Percentage that must stay free on the kubelet's file system: below 15 the kubelet deletes images, below 10 it evicts
+ * pods.
+ */
 const kubeletFreePercent = 20n;
 
-/** Checks the cache directories as far as an agent can without an engine. */
+/** Checks cache directories as far as possible without an engine. */
 export class CacheCheck {
   readonly #config: CacheCheckConfig;
 
@@ -18,15 +21,14 @@ export class CacheCheck {
     this.#config = config;
   }
 
-  /** Makes directories that are missing. */
+  /** Creates missing directories. */
   async prepare(): Promise<void> {
     for (const { path } of this.#config.cache.directories) await make(path);
   }
 
   /**
-   * All directories with their sizes in bytes. Errors are sentences for people: `PermissionDenied` and `IoError` for
-   * directories that cannot be made or written, `OutOfSpace` for too small ones, `InvalidArgument` for budgets that
-   * take the kubelet's room.
+   * All directories with their sizes in bytes. Throws `PermissionDenied` or `IoError` for directories that cannot be
+   * created or written, `OutOfSpace` for too small ones, `InvalidArgument` for budgets that take the kubelet's room.
    */
   async run(): Promise<MeasuredDirectory[]> {
     const { cache, kubelet } = this.#config;

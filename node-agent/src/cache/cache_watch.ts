@@ -1,7 +1,7 @@
 import { type Clock, HearthError, type Logger, RecurringWork, systemClock } from '@hearth/common';
 import type { CacheCheck } from './cache_check.ts';
 
-/** Looks at the cache directories of a serving agent every so often: disks fail, and are mended, while it runs. */
+/** Periodically checks the cache directories of a serving agent, because disks fail and are repaired while it runs. */
 export class CacheWatch {
   readonly #check: CacheCheck;
   readonly #logger: Logger;
@@ -10,7 +10,10 @@ export class CacheWatch {
   #reason: string | undefined;
   #closed = false;
 
-  /** `notify` is given the reason why they cannot be used, or undefined when they can be again; once for each change. */
+  /**
+   * Calls `notify` once for each change: with the reason when the directories become unusable, with undefined when they
+   * recover.
+   */
   constructor(
     check: CacheCheck,
     everyMs: number,
@@ -24,7 +27,7 @@ export class CacheWatch {
     this.#looks = new RecurringWork(clock, everyMs, () => this.#look());
   }
 
-  /** Does not wait for a look under way: a disk that hangs keeps no agent from ending. */
+  /** Does not wait for a running check, so that a hanging disk cannot block shutdown. */
   close(): void {
     this.#closed = true;
     void this.#looks.close();

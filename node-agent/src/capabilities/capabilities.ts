@@ -5,12 +5,12 @@ import type { AgentConfig } from '../config/index.ts';
 import { nativeProbes } from './probe.ts';
 import { type Capability, readCapabilities } from './read.ts';
 
-/** Looks at the machine; takes seconds. */
+/** Probes the machine; takes seconds. */
 export type ProbeMachine = (signal: AbortSignal) => Promise<Probe[]>;
 
 /**
- * The capabilities of this machine, probed in the background when the agent starts and every so often. When a probe
- * fails, the former result stands.
+ * Capabilities of this machine, probed in the background at the start and periodically. A failed probe keeps the
+ * previous result.
  */
 export class Capabilities {
   readonly #probe: ProbeMachine;
@@ -26,7 +26,7 @@ export class Capabilities {
     this.#looks.begin();
   }
 
-  /** Empty until the first look has ended. */
+  /** Empty until the first probe has ended. */
   all(): Capability[] {
     return this.#seen;
   }
@@ -52,7 +52,7 @@ export class Capabilities {
 /** Drivers of eight GPUs take seconds to answer. */
 const deadlineSeconds = 30;
 
-/** Looks at the machine of an agent by hearth-probe, with the cache directories of the agent, and at their budgets. */
+/** A probe of the machine by hearth-probe with the agent's cache directories, and of their budgets. */
 export function machineProbe(
   config: AgentConfig,
   environment: Readonly<Record<string, string | undefined>>,

@@ -8,25 +8,25 @@ import { HearthError } from '@hearth/common';
 export interface NativeProgram {
   /** `hearth-probe`. */
   name: string;
-  /** Folder of the native build that has it: `probe`. */
+  /** Folder of the program in the native build: `probe`. */
   room: string;
-  /** Variable that names another one. */
+  /** Environment variable that overrides the path. */
   variable: string;
 }
 
 export interface ProgramRun {
   words: string[];
-  /** Where it runs; absent: where this process does. */
+  /** Working directory; default: this process's. */
   directory?: string;
-  /** The program is killed then; absent: when it ends. */
+  /** Time after which the program is killed, ms; default: none. */
   timeoutMilliseconds?: number;
   signal: AbortSignal;
-  /** Hears each part of its standard output as it comes. */
+  /** Called with each piece of standard output. */
   onOutput?: (text: string) => void;
 }
 
 export interface ProgramOutcome {
-  /** Null when a signal ended it. */
+  /** Null when a signal ended the program. */
   code: number | null;
   /** "ended with status 3" or "was ended by SIGKILL". */
   how: string;
@@ -34,9 +34,7 @@ export interface ProgramOutcome {
   errorOutput: string;
 }
 
-/**
- * The program named by the environment, of this checkout, or of the PATH; else the path where the build would put it.
- */
+/** The program named by the environment, of this checkout, or on the PATH; else its path in the build. */
 export function findProgram(
   program: NativeProgram,
   environment: Readonly<Record<string, string | undefined>>,

@@ -3,19 +3,19 @@ import type { Probe } from '@hearth/engine';
 import { findProgram, type NativeProgram, runProgram } from './native_program.ts';
 
 const hearthProbe: NativeProgram = { name: 'hearth-probe', room: 'probe', variable: 'HEARTH_PROBE' };
-/** Longer than the program's own deadline: it kills what hangs and then answers. */
+/** Exceeds the program's own deadline, at which it kills hanging probes and then answers. */
 const graceMilliseconds = 3000;
 
 export interface ProbeRun {
   environment: Record<string, string | undefined>;
   directories: string[];
-  /** Addresses of other machines' RDMA ports, to which routes are looked up. */
+  /** Addresses of other machines' RDMA ports to look up routes to. */
   rdmaPeers?: string[];
   deadlineSeconds: number;
   signal: AbortSignal;
 }
 
-/** The native probes of this machine; one row that says how to get them when their program is not there. */
+/** The native probes of this machine; a single row with instructions when the program is missing. */
 export async function nativeProbes(run: ProbeRun): Promise<Probe[]> {
   const { path, isThere } = findProgram(hearthProbe, run.environment);
   if (!isThere) {

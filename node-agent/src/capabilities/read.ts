@@ -4,11 +4,11 @@ import type { Probe } from '@hearth/engine';
 export interface Capability {
   name: string;
   ready: boolean;
-  /** Why not, or with which limits. */
+  /** Reason for a missing capability, or limits of a present one. */
   reason: string;
-  /** The pods that the capability concerns, if any. */
+  /** Pods concerned by the capability, if any. */
   pods?: PodReference[];
-  /** Further ones. */
+  /** Number of further pods. */
   podsLeftOut?: number;
 }
 
@@ -16,14 +16,11 @@ export interface PodReference {
   namespace: string;
   name: string;
   uid: string;
-  /** Of `volumes`: when its mounts were bound again. */
+  /** For `volumes`: when the pod's mounts were bound again. */
   reboundAt: string;
 }
 
-/**
- * The needs of each capability, as rows of hearth-probe and of the budget; a row that ends in a blank stands for all
- * with this beginning.
- */
+/** Requirements of each capability: rows of hearth-probe and of the budget; a row that ends in a blank is a prefix. */
 const needs: readonly { name: string; rows: readonly string[] }[] = [
   { name: 'fuse', rows: ['fuse'] },
   { name: 'passthrough', rows: ['fuse', 'fuse passthrough'] },
@@ -33,10 +30,10 @@ const needs: readonly { name: string; rows: readonly string[] }[] = [
   { name: 'budget', rows: ['budget'] },
 ];
 
-/** Without these the purpose is not served at all when they are degraded: there is nothing to use. */
+/** A degraded row of these leaves nothing to use, so the capability is missing. */
 const strict = new Set(['huge pages', 'gpu', 'gpu path', 'budget']);
 
-/** The capabilities that rows of hearth-probe prove. What no row reports is not ready. */
+/** Capabilities proved by rows of hearth-probe. A capability without a row is not ready. */
 export function readCapabilities(rows: readonly Probe[]): Capability[] {
   return needs.map(({ name, rows: wanted }) => {
     const found = wanted.map((row) => best(rows, row));

@@ -1,15 +1,15 @@
 import { createHmac } from 'node:crypto';
 import { HearthError } from '@hearth/common';
 
-/** The rights of a client of libgd2fs, as native/wire/capability.h has them. */
+/** The rights of a client of libgd2fs, as in native/wire/capability.h. */
 export interface Capability {
   cluster: string;
-  /** Whose agent alone takes it; '': any. */
+  /** The only node whose agent accepts the token; '': any. */
   node: string;
   /** Milliseconds since the epoch. */
   expiresAt: number;
   rights: readonly CapabilityRight[];
-  /** Names; `*` stands for all datasets. */
+  /** Names; `*` means all datasets. */
   datasets: readonly string[];
 }
 
@@ -18,7 +18,10 @@ export type CapabilityRight = 'read' | 'advise';
 const rightBits: Record<CapabilityRight, number> = { read: 1, advise: 2 };
 const longestClaims = 4096;
 
-/** The text of a token, which is as good as a password until it expires. `secret`: the cluster's, which it does not tell. */
+/**
+ * The text of a token, which is as sensitive as a password until it expires. `secret`: the cluster secret, which the
+ * token does not reveal.
+ */
 export function makeToken(capability: Capability, secret: Uint8Array): string {
   const claims = claimsOf(capability);
   const key = createHmac('sha256', secret).update('hearth capability 1\0').update(claims).digest();

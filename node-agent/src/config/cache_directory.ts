@@ -4,7 +4,7 @@ import { HearthError } from '@hearth/common';
 import type { CacheDirectoryOptions } from '@hearth/engine';
 import { type Amount, formatAmount, parseAmount, resolveAmount } from './quantity.ts';
 
-/** A cache directory as configured; a share is of the size of the file system that holds it. */
+/** A configured cache directory; shares are relative to the size of its file system. */
 export interface CacheDirectory {
   path: string;
   budget: Amount;
@@ -14,7 +14,7 @@ export interface CacheDirectory {
 export const defaultBudget = '70%';
 export const defaultFreeFloor = '20%';
 
-/** `PATH`, `PATH=BUDGET`, `PATH=BUDGET:FREEFLOOR`, or a mapping with path, budget and freeFloor. */
+/** Parses `PATH`, `PATH=BUDGET`, `PATH=BUDGET:FREEFLOOR`, or a mapping with path, budget and freeFloor. */
 export function parseCacheDirectory(value: unknown): CacheDirectory | undefined {
   if (typeof value === 'string') {
     const at = value.lastIndexOf('=');
@@ -44,15 +44,15 @@ export function formatCacheDirectory(directory: CacheDirectory): Record<string, 
   };
 }
 
-/** A cache directory with the file system that holds it or will hold it. */
+/** A cache directory and its current or future file system. */
 export interface MeasuredDirectory extends CacheDirectoryOptions {
-  /** Bytes of the file system. */
+  /** Size of the file system in bytes. */
   fileSystemBytes: bigint;
-  /** The same for directories on one file system. */
+  /** Equal for directories on one file system. */
   device: bigint;
 }
 
-/** Budgets and floors in bytes. */
+/** Resolves budgets and floors to bytes. */
 export async function measureCacheDirectories(directories: readonly CacheDirectory[]): Promise<MeasuredDirectory[]> {
   return await Promise.all(
     directories.map(async ({ path, budget, freeFloor }) => {
@@ -68,7 +68,7 @@ export async function measureCacheDirectories(directories: readonly CacheDirecto
   );
 }
 
-/** The file system of the path or, where it is not there yet, of its nearest parent. */
+/** The file system of the path or of its nearest existing parent. */
 async function fileSystemOf(path: string): Promise<Pick<MeasuredDirectory, 'fileSystemBytes' | 'device'>> {
   for (let existing = path; ; existing = dirname(existing)) {
     try {

@@ -6,7 +6,7 @@ import { formatDuration, formatSize } from './quantity.ts';
 import type { AgentConfig } from './schema.ts';
 import { settings } from './settings.ts';
 
-/** The configuration in effect as YAML that could be used as the file; without the secret. */
+/** The configuration in effect as YAML, usable as a configuration file; without the secret. */
 export function describeConfig(config: AgentConfig): string {
   const { secret: _secret, ...shown } = config;
   return stringify({
@@ -32,7 +32,7 @@ export function describeConfig(config: AgentConfig): string {
   });
 }
 
-/** docs/configuration.md: everything in it comes from the schema. */
+/** docs/configuration.md, generated from the schema. */
 export function configurationDocument(): string {
   const rows = settings.map((one) => {
     const flag = one.flag === undefined ? 'none' : `\`--${one.flag}\``;

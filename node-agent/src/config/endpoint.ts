@@ -1,13 +1,16 @@
 import { isIP } from 'node:net';
 import { HearthError } from '@hearth/common';
 
-/** A TCP address; port 0 takes a free one when listening. */
+/** A TCP address; listening on port 0 takes a free port. */
 export interface Endpoint {
   host: string;
   port: number;
 }
 
-/** `10.0.0.5:7527`, `[fd00::1]:7527`, `10.0.0.5` with the default port. Only IP addresses and `localhost`. */
+/**
+ * Parses `10.0.0.5:7527`, `[fd00::1]:7527`, or `10.0.0.5` with the default port. Accepts IP addresses and `localhost`
+ * only.
+ */
 export function endpointWithPort(defaultPort: number): (value: unknown) => Endpoint | undefined {
   return (value) => {
     if (typeof value !== 'string') return undefined;
@@ -23,7 +26,7 @@ export function formatEndpoint(endpoint: Endpoint): string {
   return `${endpoint.host.includes(':') ? `[${endpoint.host}]` : endpoint.host}:${endpoint.port}`;
 }
 
-/** `10.0.0.0/8` as it is, `10.0.0.1` as `10.0.0.1/32`. */
+/** `10.0.0.0/8` unchanged, `10.0.0.1` as `10.0.0.1/32`. */
 export function parseNetwork(value: unknown): string | undefined {
   if (typeof value !== 'string') return undefined;
   const [address = '', length, ...rest] = value.trim().split('/');
@@ -33,7 +36,7 @@ export function parseNetwork(value: unknown): string | undefined {
   return bits >= 0 && bits <= longest ? `${address}/${bits}` : undefined;
 }
 
-/** Why nothing can listen at the address of the setting `NAME.listen`: `InUse` or `IoError`. */
+/** The error of an address of the setting `NAME.listen` that cannot be bound: `InUse` or `IoError`. */
 export function listenError(name: 'health' | 'wire', endpoint: Endpoint, error: NodeJS.ErrnoException): HearthError {
   const place = `the ${name} address ${formatEndpoint(endpoint)}`;
   if (error.code === 'EADDRINUSE') {

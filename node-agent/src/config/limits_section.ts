@@ -21,7 +21,7 @@ const bandwidth = (what: string) =>
     })
     .prefault({});
 
-/** Limits on resources that this machine shares with others. */
+/** Limits on resources that this machine shares with other workloads. */
 export const limitsSection = z
   .strictObject({
     origin: bandwidth('from origins'),
@@ -32,7 +32,7 @@ export const limitsSection = z
 
 export type Limits = z.output<typeof limitsSection>;
 
-/** As the configuration file has them. */
+/** Limits in the form of the configuration file. */
 export function describeLimits(limits: Limits) {
   const shown = ({ total, warm }: Limits['origin']) => ({
     ...(total === undefined ? {} : { total: formatSize(total) }),
@@ -41,7 +41,7 @@ export function describeLimits(limits: Limits) {
   return { origin: shown(limits.origin), peers: shown(limits.peers), disk: shown(limits.disk) };
 }
 
-/** As the engine takes them, where 0 is no limit. */
+/** Limits in the engine's form, where 0 means no limit. */
 export function engineLimits(limits: Limits) {
   const rates = ({ total, warm }: Limits['origin']) => ({ total: total ?? 0n, warm: warm ?? 0n });
   return { origin: rates(limits.origin), peers: rates(limits.peers), disk: rates(limits.disk) };

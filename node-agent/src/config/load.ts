@@ -7,7 +7,7 @@ export const defaultConfigFile = '/etc/hearth/agent.yaml';
 const minSecretBytes = 16;
 
 export interface ConfigInput {
-  /** The configuration file; absent: `HEARTH_CONFIG`, else /etc/hearth/agent.yaml when it exists. */
+  /** Default: `HEARTH_CONFIG`, else /etc/hearth/agent.yaml if it exists. */
   file?: string;
   environment: Record<string, string | undefined>;
   /** By flag name without dashes. */
@@ -16,14 +16,14 @@ export interface ConfigInput {
 
 export interface LoadedConfig {
   config: AgentConfig;
-  /** Settings that have no effect, as sentences. */
+  /** Sentences about settings without effect. */
   warnings: string[];
 }
 
 /**
- * Flags before variables before the file before defaults, each setting by itself. Throws one
- * `InvalidArgument` that lists every refused value with its key, where it was given and what is allowed;
- * values themselves are not shown, as one of them may be a secret put in the wrong place.
+ * Each setting comes from its flag, else its variable, the file, or its default. Throws one `InvalidArgument` that
+ * lists every refused value with its key, source and allowed values. The message omits the values, because a secret may
+ * have been put into the wrong setting.
  */
 export async function loadConfig(input: ConfigInput): Promise<LoadedConfig> {
   const { layer: variables, warnings } = layerFromEnvironment(input.environment);
@@ -80,7 +80,7 @@ function put(tree: Record<string, unknown>, path: string[], value: unknown): voi
   put(tree[name] as Record<string, unknown>, rest, value);
 }
 
-/** Rules over more than one setting. */
+/** Rules that span several settings. */
 function checkTogether(config: ParsedConfig, given: Layer): void {
   const { listen, certificate, key, clientAuthorities } = config.control;
   const missing = Object.entries({ certificate, key, clientAuthorities })
@@ -140,7 +140,7 @@ async function readSecret(secret: string | undefined, file: string | undefined, 
       `secretFile ${file} (${originOf(given.get('secretFile'))}) cannot be read (${(thrown as Error).message}); check the path and its permissions`,
     );
   }
-  // Editors and `echo` end files with a line feed; it is not part of the secret.
+  // Editors and `echo` end files with a line feed, which is not part of the secret.
   const trimmed = Buffer.from(bytes.toString('latin1').replace(/\r?\n$/, ''), 'latin1');
   if (trimmed.length < minSecretBytes) {
     throw new HearthError(

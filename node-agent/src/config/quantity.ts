@@ -27,7 +27,7 @@ const sizeUnits: Record<string, bigint> = {
 
 const largestSize = (1n << 63n) - 1n;
 
-/** Bytes: `200GiB`, `1.5 TB`, `4096`. Undefined when it is not a size between 0 and 8 EiB. */
+/** Bytes of `200GiB`, `1.5 TB` or `4096`. Undefined unless a size between 0 and 8 EiB. */
 export function parseSize(value: unknown): bigint | undefined {
   if (typeof value === 'bigint') return value >= 0n && value <= largestSize ? value : undefined;
   if (typeof value === 'number') return Number.isSafeInteger(value) && value >= 0 ? BigInt(value) : undefined;
@@ -41,10 +41,10 @@ export function parseSize(value: unknown): bigint | undefined {
   return bytes <= largestSize ? bytes : undefined;
 }
 
-/** A number of bytes, or a share of a file system's size in hundredths of a percent. */
+/** A number of bytes, or a share of a file system in hundredths of a percent. */
 export type Amount = { bytes: bigint } | { basisPoints: number };
 
-/** `200GiB` or `80%` (two decimals at most). Undefined when it is neither. */
+/** `200GiB` or `80%` (at most two decimals). Undefined for other text. */
 export function parseAmount(value: unknown): Amount | undefined {
   const percent = typeof value === 'string' ? /^(\d{1,3}(?:\.\d{1,2})?)\s*%$/.exec(value.trim()) : null;
   if (percent?.[1] !== undefined) {
@@ -55,7 +55,7 @@ export function parseAmount(value: unknown): Amount | undefined {
   return bytes === undefined ? undefined : { bytes };
 }
 
-/** Bytes of an amount on a file system of that many bytes. */
+/** Bytes of an amount on a file system of this size. */
 export function resolveAmount(amount: Amount, fileSystemBytes: bigint): bigint {
   return 'bytes' in amount ? amount.bytes : (fileSystemBytes * BigInt(amount.basisPoints)) / 10_000n;
 }
@@ -80,7 +80,7 @@ export function formatAmount(amount: Amount): string {
 
 const durationUnits: Record<string, number> = { ms: 1, s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };
 
-/** Milliseconds: `500ms`, `10s`, `15m`, `24h`. A bare number is refused: its unit would be a guess. */
+/** Milliseconds of `500ms`, `10s`, `15m` or `24h`. Refuses a bare number, whose unit would be a guess. */
 export function parseDuration(value: unknown): number | undefined {
   const match = typeof value === 'string' ? /^(\d{1,9}(?:\.\d{1,3})?)\s*(ms|s|m|h|d)$/.exec(value.trim()) : null;
   const unit = durationUnits[match?.[2] ?? ''];

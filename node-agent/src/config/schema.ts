@@ -24,7 +24,7 @@ const pathAllowed = 'an absolute path';
 const parseBeginning = (value: unknown) => (typeof value === 'string' && /^\S+$/.test(value) ? value : undefined);
 const parsePath = (value: unknown) => (typeof value === 'string' && value.startsWith('/') ? value : undefined);
 
-/** Everything that can be set for an agent. Each leaf is a key of the file, a variable and a flag of the same name. */
+/** All settings of an agent. Each leaf is a key of the file, a variable and a flag of the same name. */
 export const configSchema = z.strictObject({
   cluster: setting(
     { description: 'Name of the cluster; peers of another cluster are refused.', allowed: nameAllowed, form: 'text' },
@@ -367,11 +367,11 @@ type Parsed = z.output<typeof configSchema>;
 /** A complete configuration: names resolved, secret read. */
 export type AgentConfig = Omit<Parsed, 'node' | 'secret' | 'secretFile'> & {
   node: string;
-  /** Never printed: `describeConfig` leaves it out. */
+  /** Never printed: `describeConfig` omits it. */
   secret: Uint8Array;
 };
 
-/** The host's name as a node name: the part before the first character that names may not have. */
+/** The host's name as a node name: the part before the first character that names exclude. */
 export function defaultNodeName(): string {
   return hostname().replace(/[^A-Za-z0-9._-]/g, '-');
 }

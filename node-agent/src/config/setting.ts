@@ -1,26 +1,25 @@
 import { z } from 'zod';
 
-/** How a setting is written where only text fits (environment, flags). */
+/** Spelling of a setting in text (environment, flags). */
 export type SettingForm = 'text' | 'list' | 'map' | 'switch';
 
 export interface SettingNotes {
   description: string;
-  /** The condition on a value, as the end of the sentence "must be ...". */
+  /** Condition on a value, as the end of the sentence "must be ...". */
   allowed: string;
   form: SettingForm;
   /** The default as a person would write it; absent when there is none. */
   default?: string;
-  /** Never printed, and never taken from flags or the configuration file. */
+  /** Never printed, and never read from flags or the configuration file. */
   secret?: boolean;
 }
 
-/** Notes of every leaf of the schema; what documentation, flags and variables are derived from. */
+/** Notes on every leaf of the schema, from which documentation, flags and variables are derived. */
 export const settingNotes = z.registry<SettingNotes>();
 
 /**
- * A leaf of the schema: `parse` gives the value or undefined when the text is not one. The message of a
- * refused value always says what is allowed. `fallback` is parsed like any other value; without it the
- * setting is undefined when absent.
+ * A leaf of the schema: `parse` returns the value, or undefined for invalid text. The error of a refused value names
+ * the allowed ones. `fallback` is parsed like any other value; without it the setting may be undefined.
  */
 export function setting<T>(
   notes: Omit<SettingNotes, 'default'>,
@@ -59,7 +58,7 @@ export function splitList(text: string): string[] {
     .filter((part) => part !== '');
 }
 
-/** Each element parsed; undefined when one of them is not a value. A single text is a list of one. */
+/** Parses each element; undefined when one of them is invalid. A single text is a list of one. */
 export function listOf<T>(parse: (value: unknown) => T | undefined): (value: unknown) => T[] | undefined {
   return (value) => {
     const parts: unknown[] = Array.isArray(value) ? value : [value];
@@ -79,7 +78,7 @@ export function parseSwitch(value: unknown): boolean | undefined {
   return undefined;
 }
 
-/** A whole number between the bounds, both allowed. */
+/** A whole number between inclusive bounds. */
 export function countBetween(least: number, most: number): (value: unknown) => number | undefined {
   return (value) => {
     const number = typeof value === 'string' && /^\d{1,9}$/.test(value.trim()) ? Number(value) : value;
@@ -89,7 +88,7 @@ export function countBetween(least: number, most: number): (value: unknown) => n
   };
 }
 
-/** Names of nodes, clusters and owners: they become parts of store keys and of file names. */
+/** Names of nodes, clusters and owners, which become parts of store keys and file names. */
 export function parseName(value: unknown): string | undefined {
   return typeof value === 'string' && /^[A-Za-z0-9]([A-Za-z0-9._-]{0,251}[A-Za-z0-9])?$/.test(value)
     ? value

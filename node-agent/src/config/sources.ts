@@ -3,7 +3,7 @@ import { isMap, isScalar, LineCounter, type Node, parseDocument } from 'yaml';
 import { splitList } from './setting.ts';
 import { type Setting, settings } from './settings.ts';
 
-/** A value and where a person can find it: `line 3 of agent.yaml`, `variable HEARTH_NODE`, `flag --node`. */
+/** A value and its source: `line 3 of agent.yaml`, `variable HEARTH_NODE`, `flag --node`. */
 export interface Given {
   value: unknown;
   origin: string;
@@ -12,11 +12,11 @@ export interface Given {
 /** Values by setting key. */
 export type Layer = Map<string, Given>;
 
-/** Variables that begin with HEARTH_ and are not settings: those of the command line, tests and Kubernetes. */
+/** Variables that begin with HEARTH_ and are not settings: used by the command line, tests and Kubernetes. */
 const otherVariables =
   /^HEARTH_(CONFIG|SOCKET|CACHE|PROBE|ENGINE|HOLDER_PROGRAM|TEST_\w+)$|_(SERVICE_HOST|SERVICE_PORT|PORT)(_\w+)?$/;
 
-/** The settings of a YAML text. Throws `InvalidArgument` naming the line of a key that does not exist. */
+/** The settings of a YAML text. Throws `InvalidArgument` with the line of an unknown key. */
 export function layerFromFile(text: string, path: string): Layer {
   const lines = new LineCounter();
   const document = parseDocument(text, { lineCounter: lines, prettyErrors: false });
@@ -60,7 +60,7 @@ export function layerFromFile(text: string, path: string): Layer {
   return layer;
 }
 
-/** Settings from HEARTH_* variables, and a warning for each such variable that is not one. Empty ones count as unset. */
+/** Settings from HEARTH_* variables, and a warning for each unknown one. Empty variables count as unset. */
 export function layerFromEnvironment(environment: Record<string, string | undefined>): {
   layer: Layer;
   warnings: string[];
@@ -76,7 +76,7 @@ export function layerFromEnvironment(environment: Record<string, string | undefi
   return { layer, warnings };
 }
 
-/** Flags as the command line parsed them: by flag name without dashes. Repeated flags are lists. */
+/** Settings from parsed flags, by flag name without dashes. Repeated flags are lists. */
 export function layerFromFlags(flags: Record<string, string | string[] | boolean | undefined>): Layer {
   const layer: Layer = new Map();
   for (const [flag, value] of Object.entries(flags)) {

@@ -1,4 +1,4 @@
-/** Writes docs/configuration.md; its test fails when the file is not what this program writes. */
+/** Writes docs/configuration.md; a test fails when the committed file differs. */
 import { writeFile } from 'node:fs/promises';
 import { configurationDocument } from './describe.ts';
 

@@ -3,8 +3,8 @@ import { Credentials } from '@hearth/common/generated/hearth/v1/control.ts';
 import { unlessAborted } from '../records/index.ts';
 
 /**
- * Credentials of datasets: in this memory, and nowhere else. Whether a dataset has some of its own is known from its
- * record, so that an agent which was started again can distinguish "none" from "not here yet".
+ * Credentials of datasets, kept only in memory. A dataset's record says that the dataset has credentials, so a
+ * restarted agent can tell "none" from "not received yet".
  */
 export class CredentialCache {
   readonly #known = new Map<string, Credentials>();
@@ -16,8 +16,8 @@ export class CredentialCache {
   }
 
   /**
-   * The credentials of a dataset; undefined when it has none, and the node's own identity applies. `Unavailable` when
-   * it has some that this agent does not know: nothing else may take their place.
+   * The credentials of a dataset; undefined when it has none and the node's own identity applies. Throws `Unavailable`
+   * when this agent has not received them, because nothing else may take their place.
    */
   of(dataset: string): Credentials | undefined {
     if (!this.awaits(dataset)) return this.#known.get(dataset);
@@ -31,17 +31,17 @@ export class CredentialCache {
     return this.#known.has(dataset);
   }
 
-  /** True when the dataset has credentials of its own that are not here. */
+  /** True when the dataset has credentials that this agent has not received. */
   awaits(dataset: string): boolean {
     return this.#hasOwn(dataset) && !this.#known.has(dataset);
   }
 
-  /** True when the dataset has credentials of its own, here or elsewhere. */
+  /** True when the dataset has credentials, received or not. */
   isOwn(dataset: string): boolean {
     return this.#hasOwn(dataset) || this.#known.has(dataset);
   }
 
-  /** Resolves when the credentials of the dataset are here. */
+  /** Resolves when this agent has received the dataset's credentials. */
   async arrived(dataset: string, signal: AbortSignal): Promise<void> {
     if (!this.awaits(dataset)) return;
     const { promise, resolve } = Promise.withResolvers<void>();
@@ -62,12 +62,12 @@ export class CredentialCache {
     if (this.#known.delete(dataset)) this.#notify(dataset);
   }
 
-  /** Notes that a dataset may have gained or lost credentials of its own. */
+  /** Call when a dataset may have gained or lost credentials. */
   touch(dataset: string): void {
     this.#notify(dataset);
   }
 
-  /** Called after what is known of a dataset has changed. Returns the function that ends it. */
+  /** Calls the listener when the state of a dataset's credentials changed. Returns a function that unsubscribes. */
   onChange(listener: (dataset: string) => void): () => void {
     this.#listeners.add(listener);
     return () => void this.#listeners.delete(listener);

@@ -2,7 +2,7 @@ import { HearthError } from '@hearth/common';
 import type { Credentials, Source } from '@hearth/common/generated/hearth/v1/control.ts';
 import { type OriginOptions, placeKey } from '../origins/index.ts';
 
-/** True when nothing is given: such a message makes the agent forget credentials. */
+/** True for empty credentials, which make the agent forget a dataset's credentials. */
 export function isEmpty(credentials: Credentials): boolean {
   return hasNoneOfFirst(credentials) && (credentials.mirrors?.mirrors ?? []).length === 0;
 }
@@ -11,15 +11,16 @@ function hasNoneOfFirst({ token, accessKeyId, secretAccessKey, sessionToken }: C
   return [token, accessKeyId, secretAccessKey, sessionToken].every((value) => value === '');
 }
 
-/** Credentials of a dataset's first source alone; undefined: it has none. */
+/** Credentials of a dataset's first source only; undefined when it has none. */
 export function ofFirst(own: Credentials | undefined): Credentials | undefined {
   if (own === undefined || hasNoneOfFirst(own)) return undefined;
   return own.mirrors === undefined ? own : { ...own, mirrors: undefined };
 }
 
 /**
- * Credentials given for exactly this mirror; undefined: it has none. No other credentials ever go there. `needed`: it
- * has some; `Unauthenticated` when they are not here, as the node's identity is not for it.
+ * Credentials given for exactly this mirror; undefined when it has none. No other credentials are ever sent there.
+ * `needed`: the mirror has credentials; throws `Unauthenticated` while they are missing, because the node's identity
+ * must not be used instead.
  */
 export function ofMirror(own: Credentials | undefined, mirror: Source, needed: boolean): Credentials | undefined {
   const place = placeKey(mirror);
@@ -34,7 +35,10 @@ export function ofMirror(own: Credentials | undefined, mirror: Source, needed: b
   return credentials;
 }
 
-/** How an origin of the source uses a dataset's own credentials. `InvalidArgument` when they are of another kind. */
+/**
+ * The form in which an origin of the source uses a dataset's credentials. Throws `InvalidArgument` for credentials of
+ * another kind.
+ */
 export function originCredentials(source: Source, own: Credentials): Pick<OriginOptions, 'token' | 'credentials'> {
   const { token, accessKeyId, secretAccessKey, sessionToken } = own;
   switch (source.kind?.$case) {

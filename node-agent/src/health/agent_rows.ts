@@ -1,6 +1,6 @@
 import { type MetricRow, one, row } from './metric_row.ts';
 
-/** Members, datasets and warm jobs: the knowledge of the agent beside that of its engine. */
+/** Members, datasets and warm jobs, known to the agent rather than the engine. */
 export const agentRows: readonly MetricRow[] = [
   row('gauge', 'members', 'Agents that are alive, this one included.', ({ agent }) =>
     one(agent.context.members.names().size),

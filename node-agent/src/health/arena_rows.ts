@@ -1,6 +1,6 @@
 import { type MetricRow, ofEngine, row } from './metric_row.ts';
 
-/** Of the memory for chunks. */
+/** Metrics of the memory for chunks. */
 export const arenaRows: readonly MetricRow[] = [
   row(
     'gauge',

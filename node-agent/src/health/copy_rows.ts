@@ -1,6 +1,6 @@
 import { type MetricRow, ofEngine, row } from './metric_row.ts';
 
-/** Of eviction, which asks other agents about copies of files that are wanted in the cluster. */
+/** Metrics of evictions that ask other agents about copies of files wanted in the cluster. */
 export const copyRows: readonly MetricRow[] = [
   row(
     'counter',

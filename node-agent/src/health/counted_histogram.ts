@@ -1,7 +1,7 @@
 import { Histogram, type Registry } from '@prometheus-io/client';
 import type { HistogramRow, Seen } from './metric_row.ts';
 
-/** A histogram whose observations the engine has counted; one that is told of each of them has no use here. */
+/** A histogram with buckets counted by the engine; observe() has no use here. */
 export class CountedHistogram extends Histogram<string> {
   readonly #row: HistogramRow;
   readonly #seen: Seen;
@@ -12,7 +12,7 @@ export class CountedHistogram extends Histogram<string> {
     this.#seen = seen;
   }
 
-  /** The registry asks this, in place of get(). */
+  /** The registry calls this instead of get(). */
   getForPromString() {
     const { name, help, labels, bounds, read } = this.#row;
     const values = read(this.#seen).flatMap(([texts, { counts, sum }]) => {

@@ -2,8 +2,8 @@ import { statfs } from 'node:fs/promises';
 import type { Statistics } from '@hearth/engine';
 
 /**
- * The statistics with the free space of each file system as it is now. The engine measures before it writes, so the figures of
- * an idle engine are old, and 0 before the first write. A directory that cannot be asked keeps the figure of the engine.
+ * Replaces the free space of each file system by its current value. The engine measures only before it writes, so its
+ * values are old when idle, and 0 before the first write. A directory that cannot be measured keeps the engine's value.
  */
 export async function withFreeSpace(statistics: Statistics): Promise<Statistics> {
   const directories = statistics.directories.map(async (directory) => {

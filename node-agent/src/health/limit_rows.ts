@@ -10,7 +10,7 @@ const ofLimits =
         Object.entries(classes).map(([name, used]): [string[], number] => [[what, name], Number(read(used))]),
       );
 
-/** Of the limits that the node is given. */
+/** Metrics of the node's configured limits. */
 export const limitRows: readonly MetricRow[] = [
   row(
     'counter',

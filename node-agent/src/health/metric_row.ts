@@ -6,19 +6,19 @@ interface Row<Kind extends string, Value> {
   help: string;
   kind: Kind;
   labels: string[];
-  /** Values with their labels' values, from one reading of everything. */
+  /** Values with their label values, from one consistent reading. */
   read: (seen: Seen) => [labels: string[], value: Value][];
 }
 
 export type ValueRow = Row<'counter' | 'gauge', number>;
 
-/** Counts of the engine: `counts` has an entry for each of `bounds`, and one for values above all of them. */
+/** Counts of the engine: `counts` has an entry for each of `bounds`, and one for larger values. */
 export interface HistogramRow extends Row<'histogram', { counts: readonly number[]; sum: number }> {
-  /** Ascending; a value belongs to the first bound that is not less. */
+  /** Ascending, inclusive upper bounds. */
   bounds: readonly number[];
 }
 
-/** One metric, as it is listed and read. */
+/** Definition and reading of one metric. */
 export type MetricRow = ValueRow | HistogramRow;
 
 /** One consistent reading of the engine and the agent. */

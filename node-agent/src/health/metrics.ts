@@ -12,7 +12,7 @@ import { peerRows } from './peer_rows.ts';
 import { rdmaRows } from './rdma_rows.ts';
 import { sourceRows } from './source_rows.ts';
 
-/** All metrics of an agent; docs/metrics.md is written from this table. */
+/** All metrics of an agent; docs/metrics.md is generated from this table. */
 export const metricRows: readonly MetricRow[] = [
   row(
     'gauge',
@@ -242,7 +242,7 @@ export const metricRows: readonly MetricRow[] = [
   ...agentRows,
 ];
 
-/** The metrics of an agent in the text format of Prometheus, read when they are asked for. */
+/** The metrics of an agent in the Prometheus text format, read at each scrape. */
 export class AgentMetrics {
   readonly #agent: Agent;
 
@@ -250,7 +250,7 @@ export class AgentMetrics {
     this.#agent = agent;
   }
 
-  /** A registry of its own for each scrape: counters come from the engine and are never counted here. */
+  /** Each scrape uses a new registry, because the engine does the counting. */
   async scrape(): Promise<{ contentType: string; text: string }> {
     const statistics = await withFreeSpace(await this.#agent.context.engine.statistics());
     const seen: Seen = { statistics, agent: this.#agent };
@@ -277,7 +277,7 @@ export class AgentMetrics {
   }
 }
 
-/** docs/metrics.md: everything in it comes from the table. */
+/** docs/metrics.md, generated from the table. */
 export function metricsDocument(): string {
   const rows = metricRows.map(
     ({ name, kind, labels, help }) => `| \`${name}\` | ${kind} | ${labels.join(', ')} | ${help} |`,

@@ -1,6 +1,6 @@
 import { type MetricRow, ofEngine, row } from './metric_row.ts';
 
-/** Requests to origins, all of them together and by host. */
+/** Metrics of requests to origins, in total and by host. */
 export const originRows: readonly MetricRow[] = [
   row(
     'counter',

@@ -1,6 +1,6 @@
 import { type MetricRow, ofEngine, row } from './metric_row.ts';
 
-/** Bytes between agents. */
+/** Metrics of bytes between agents. */
 export const peerRows: readonly MetricRow[] = [
   row(
     'counter',

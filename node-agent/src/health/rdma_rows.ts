@@ -2,7 +2,7 @@ import type { RdmaPeerStatistics } from '@hearth/engine';
 import { type RailTotals, railsByPort } from '../statistics/index.ts';
 import { type HistogramRow, type MetricRow, row, type ValueRow } from './metric_row.ts';
 
-/** Of each agent that this one has been connected to, unless RDMA is off. */
+/** Rows for each agent that this one has connected to, unless RDMA is off. */
 const ofPeers =
   (read: (rdma: RdmaPeerStatistics) => bigint | number): ValueRow['read'] =>
   ({ statistics: { rdma, peers } }) =>
@@ -10,13 +10,13 @@ const ofPeers =
       ? []
       : peers.filter(({ node }) => node !== '').map((peer) => [[peer.node], Number(read(peer.rdma))]);
 
-/** Of each port that reads have used or been meant to use, all peers together. */
+/** Rows for each port that reads have used or were meant to use, over all peers. */
 const ofPorts =
   (read: (rail: RailTotals) => bigint | number): ValueRow['read'] =>
   ({ statistics: { peers } }) =>
     [...railsByPort(peers)].map(([port, rail]) => [[port], Number(read(rail))]);
 
-/** Microseconds to the power of two, as the engine counts: the last bucket has no bound. */
+/** Powers of two microseconds, as counted by the engine: the last bucket has no bound. */
 const latencyBounds = Array.from({ length: 23 }, (_, bucket) => 2 ** bucket / 1e6);
 
 const readSeconds: HistogramRow = {
@@ -29,7 +29,7 @@ const readSeconds: HistogramRow = {
     [...railsByPort(peers)].map(([port, { latency }]) => [[port], { counts: latency.counts, sum: latency.seconds }]),
 };
 
-/** Of reads over RDMA. */
+/** Metrics of reads over RDMA. */
 export const rdmaRows: readonly MetricRow[] = [
   row(
     'gauge',

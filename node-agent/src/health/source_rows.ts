@@ -2,7 +2,7 @@ import type { SourceStatistics } from '@hearth/engine';
 import { mirrorsOf } from '../origins/index.ts';
 import { type MetricRow, row, type ValueRow } from './metric_row.ts';
 
-/** Of datasets with mirrors: each source by its dataset and number, so that corrected places make no further series. */
+/** Rows for each source of datasets with mirrors, by dataset and number, so that a corrected place adds no series. */
 const ofSources =
   (read: (source: SourceStatistics) => bigint | number): ValueRow['read'] =>
   ({ agent }) =>
@@ -16,7 +16,7 @@ const ofSources =
 
 const labels = ['dataset', 'source'];
 
-/** Of datasets that have mirrors. */
+/** Metrics of datasets with mirrors. */
 export const sourceRows: readonly MetricRow[] = [
   row(
     'counter',

@@ -1,4 +1,4 @@
-/** Writes docs/metrics.md; its test fails when the file is not what this program writes. */
+/** Writes docs/metrics.md; a test fails when the committed file differs. */
 import { writeFile } from 'node:fs/promises';
 import { metricsDocument } from './metrics.ts';
 

@@ -11,11 +11,11 @@ import { WatchLog } from '../store/testing/watch_log.ts';
 import { CutStore } from '../testing/cut_store.ts';
 import { Membership } from './membership.ts';
 
-/** Longer than a busy machine may hold an agent up between two renewals. */
+/** Exceeds the time that a busy machine may delay an agent between two renewals. */
 const leaseSeconds = 10;
-/** Of an agent whose lease is to end, or be found to have ended, in the test. */
+/** Lease of an agent whose lease must expire during the test. */
 const shortLease = 1;
-/** Of an agent that is not waited for: its name is taken over, or not had at all. */
+/** Lease of an agent whose expiry no test awaits. */
 const notWithinTest = 1_800;
 const longTakeoverMs = 60_000;
 
@@ -184,7 +184,7 @@ function suite(fixture: StoreFixture): void {
       await Promise.all([a.membership.joined(), b.membership.joined()]);
       const log = new WatchLog(store, 'nodes/a', (await store.revision()) + 1);
       await store.revokeLease(await a.session.lease());
-      // It may be back before anyone has looked.
+      // The agent may be back before the test has looked.
       await until('a to be gone', () => log.words.some((word) => word.startsWith('-')));
       await until('a to be back', () => log.words.at(-1)?.startsWith('+') === true && names(b) === 'a,b');
       await log.stop();
@@ -220,7 +220,7 @@ function suite(fixture: StoreFixture): void {
       const a = add('a', '1');
       await a.membership.joined();
       assert.equal(names(a), 'a,newer');
-      // Its release writes nothing of its control API.
+      // The agent's release writes no version of its control API.
       const { apiVersion, apiFeatures } = a.membership.all()[1] ?? {};
       assert.deepEqual([apiVersion, apiFeatures], [1, []]);
     });

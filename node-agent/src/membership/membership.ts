@@ -7,21 +7,21 @@ import type { KeyValue, LeaseId, Store } from '../store/index.ts';
 import { type NodeRecord, nodePrefix, nodeRecord } from './record.ts';
 import { Wake } from './wake.ts';
 
-/** How this agent stands in the cluster. */
+/** State of this agent's registration. */
 export type Standing =
-  /** The others see it. */
+  /** Other agents see this one. */
   | { readonly kind: 'member' }
-  /** The others may not see it, or not for long; it is tried for as long as the agent runs. */
+  /** Other agents may not see this one, now or soon; registration is retried for as long as the agent runs. */
   | { readonly kind: 'degraded'; readonly reason: string };
 
 export interface MembershipOptions {
   readonly store: Store;
-  /** Its lease carries our record. Closed by its owner, after this. */
+  /** The session whose lease carries the record. The caller closes it after this. */
   readonly session: Session;
   readonly logger: Logger;
   readonly clock?: Clock;
   readonly self: z.input<typeof nodeRecord>;
-  /** How long an earlier holder of our name may stay before it counts as a living agent: its lease and a little. */
+  /** Time after which an earlier holder of this agent's name counts as alive: its lease plus a margin. */
   readonly takeoverMs?: number;
 }
 
@@ -31,9 +31,9 @@ const longestRetryMs = 5_000;
 type Claim = { readonly kind: 'registered' } | { readonly kind: 'taken'; readonly by: NodeRecord };
 
 /**
- * Live agents. Registers this agent under its lease, again whenever the record was lost (a lease that ran out while the
- * store was away or the process suspended, a store that was emptied), and watches the others. While the store is away
- * the last known view stands. Listeners and getters run on the caller's thread and never wait.
+ * The live agents. Registers this agent under its lease, again after each loss of the record (an expired lease after an
+ * outage of the store or a suspended process, an emptied store), and watches the other agents. During an outage of the
+ * store the last known view stays. Listeners and getters run synchronously and never block.
  */
 export class Membership implements Members {
   readonly #table: RecordTable<typeof nodeRecord>;
@@ -48,12 +48,12 @@ export class Membership implements Members {
   readonly #detach: (() => void)[];
   readonly #ended: Promise<void>;
   #self: NodeRecord;
-  /** Why we are not registered; undefined when we are. */
+  /** Reason why this agent is not registered; undefined when it is. */
   #trouble: string | undefined = 'it has not registered yet';
-  /** The lease and the state of `#self` that are in the store. */
+  /** Lease and content of the record in the store. */
   #written: { readonly lease: LeaseId; readonly record: NodeRecord } | undefined;
 
-  /** Begins at once. `InvalidArgument` names what is wrong with `self`. */
+  /** Starts at once. Throws `InvalidArgument` for an invalid `self`. */
   constructor({ store, session, logger, clock = systemClock, self, takeoverMs = 15_000 }: MembershipOptions) {
     const checked = nodeRecord.safeParse(self);
     if (!checked.success) {
@@ -77,8 +77,8 @@ export class Membership implements Members {
   }
 
   /**
-   * Resolves when this agent is registered and has seen the others. `InUse`: a living agent has its name (it goes on
-   * trying nevertheless, until closed). Waits as long as the store is away, within the signal.
+   * Resolves when this agent is registered and has seen the other agents. Throws `InUse` when a living agent has its
+   * name, while registration is still retried until close. Waits out outages of the store until the signal aborts.
    */
   async joined(signal?: AbortSignal): Promise<void> {
     await unlessAborted(this.#registered.promise, signal, this.#stop.signal);
@@ -98,26 +98,26 @@ export class Membership implements Members {
     return { kind: 'degraded', reason: 'the store does not answer, so that the others may take this agent for dead' };
   }
 
-  /** Publishes whether this agent is ready, and why not. Written in the background. */
+  /** Publishes in the background that this agent is ready, or the reason why not. */
   setReady(ready: boolean, reason: string): void {
     const published = ready ? '' : reason.slice(0, 1024);
     if (ready !== this.#self.ready || published !== this.#self.reason) this.#change({ ready, reason: published });
   }
 
-  /** Publishes where this agent's control API is. Written in the background. */
+  /** Publishes the address of this agent's control API in the background. */
   setControl(address: string): void {
     this.#change({ control: address });
   }
 
   /**
-   * Publishes that this agent has its cache now: `wire` is where others get bytes of it, and `installation` is what the
-   * cache's lock vouches for. Written in the background.
+   * Publishes in the background that this agent has its cache. `wire`: where peers get its bytes; `installation`:
+   * guaranteed by the cache's lock.
    */
   setCache({ wire, installation }: Pick<NodeRecord, 'wire' | 'installation'>): void {
     this.#change({ wire, installation });
   }
 
-  /** Publishes where this agent is. Written in the background; `InvalidArgument` for what no record can hold. */
+  /** Publishes this agent's place in the background. Throws `InvalidArgument` for invalid names. */
   setPlace(zone: string, rack: string): void {
     const checked = nodeRecord.safeParse({ ...this.#self, zone, rack });
     if (!checked.success) {
@@ -126,12 +126,12 @@ export class Membership implements Members {
     if (zone !== this.#self.zone || rack !== this.#self.rack) this.#change({ zone, rack });
   }
 
-  /** Records of the other agents, by name. */
+  /** Records of the other agents, sorted by name. */
   peers(): NodeRecord[] {
     return this.#records().filter((record) => record.node !== this.#self.node);
   }
 
-  /** The agents that have a cache, this one included, as the engine wants them. */
+  /** Agents with a cache, including this one, in the engine's form. */
   cluster(): Peer[] {
     const caching = this.#everyone().filter(({ wire }) => wire.length > 0);
     return caching.map(({ node, incarnation, wire, zone, rack, ready }) => ({
@@ -160,14 +160,16 @@ export class Membership implements Members {
     return this.#everyone().flatMap((record) => (record.ready ? [record.node] : []));
   }
 
-  /** Called after the view has changed. Returns the function that ends it. */
+  /** Calls the listener after each change of the view. Returns a function that unsubscribes. */
   onChange(listener: () => void): () => void {
     return this.#mirror.onChange((changes) => {
       if (changes.length > 0) listener();
     });
   }
 
-  /** Removes this agent's record, so that others need not wait for the end of its lease, and ends. Never fails. */
+  /**
+   * Deletes this agent's record, so that other agents need not wait for its lease to expire, and stops. Never throws.
+   */
   async close(): Promise<void> {
     if (!this.#stop.signal.aborted) {
       this.#stop.abort();
@@ -185,7 +187,7 @@ export class Membership implements Members {
     this.#wake.ring();
   }
 
-  /** Sorted by name. A record under another name than its own counts for none. */
+  /** Sorted by name. Ignores a record under another name than its own. */
   #records(): NodeRecord[] {
     return this.#mirror
       .rows()
@@ -194,7 +196,7 @@ export class Membership implements Members {
       .sort((a, b) => (a.node < b.node ? -1 : 1));
   }
 
-  /** With our own record as we know it, whatever the store has under our name. */
+  /** All records, with this agent's own state in place of the one in the store. */
   #everyone(): NodeRecord[] {
     return [...this.peers(), this.#self].sort((a, b) => (a.node < b.node ? -1 : 1));
   }
@@ -225,7 +227,7 @@ export class Membership implements Members {
         } else {
           takenSince ??= this.#clock.now();
           this.#contend(claim.by, this.#clock.now() - takenSince >= this.#takeoverMs);
-          // Its record may also end without our hearing of it while the watch is being renewed.
+          // While the watch is being renewed, the other record may disappear unnoticed.
           again = Math.min(longestRetryMs, this.#takeoverMs / 5);
         }
       } catch (thrown) {
@@ -238,7 +240,7 @@ export class Membership implements Members {
     }
   }
 
-  /** Makes the record in the store ours and current, unless another agent's is there. */
+  /** Makes the record in the store this agent's current one, unless another agent's is there. */
   async #claim(signal: AbortSignal): Promise<Claim> {
     for (;;) {
       const lease = await this.#session.lease(signal);
@@ -260,12 +262,12 @@ export class Membership implements Members {
     }
   }
 
-  /** Undefined for a record that none could read: it stands in no one's way. */
+  /** Undefined for an unreadable record, which blocks nobody. */
   #holder(entry: KeyValue): NodeRecord | undefined {
     try {
       return this.#table.decode(entry).value;
     } catch (thrown) {
-      // One of a later release stands until its lease has ended.
+      // A record of a later release blocks until its lease has expired.
       if (HearthError.from(thrown).code === 'Unsupported') throw thrown;
       return undefined;
     }
@@ -277,7 +279,7 @@ export class Membership implements Members {
     this.#registered.resolve();
   }
 
-  /** Until the lease of a dead predecessor has run out, it cannot be distinguished from a living agent. */
+  /** Until the lease of a dead predecessor expires, it looks like a living agent. */
   #contend(by: NodeRecord, alive: boolean): void {
     this.#written = undefined;
     if (!alive) {
@@ -310,7 +312,7 @@ export class Membership implements Members {
   }
 }
 
-/** True when the record in the store is our own, or that of an ended process of this installation. */
+/** True when the record in the store is this agent's own, or of an ended process of this installation. */
 function isSuccessor(self: NodeRecord, holder: NodeRecord): boolean {
   if (holder.incarnation === self.incarnation) return true;
   return self.installation !== '' && holder.installation === self.installation;

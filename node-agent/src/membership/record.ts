@@ -1,13 +1,13 @@
 import { z } from 'zod';
 
-/** Key prefix of the records of agents; what follows is the agent's name. */
+/** Key prefix of agent records; the agent's name follows. */
 export const nodePrefix = 'nodes/';
 
 const text = z.string().max(1024);
 
 /**
- * An agent's record of itself, as JSON under `nodes/NAME`, bound to its lease. Readers ignore unnamed fields: a newer
- * agent may have written them.
+ * An agent's record of itself, as JSON under `nodes/NAME`, bound to its lease. Readers ignore unknown fields, which a
+ * newer agent may have written.
  */
 export const nodeRecord = z.object({
   /** Unique in the cluster; a Kubernetes node name fits. */
@@ -15,28 +15,28 @@ export const nodeRecord = z.object({
     .string()
     .max(253)
     .regex(/^[A-Za-z0-9]([A-Za-z0-9._-]*[A-Za-z0-9])?$/, 'letters, digits, dots, underscores and hyphens only'),
-  /** Another one with every start of the agent. */
+  /** Different at every start of the agent. */
   incarnation: text.min(1),
   /**
-   * The same for all starts of one installation, and only for them: two agents that give the same one cannot run at the
-   * same time. Such a successor takes the name over at once; others wait until the predecessor's lease has ended.
-   * Empty when there is nothing that could vouch for it, as while its cache cannot be used.
+   * Equal for all starts of one installation and for nothing else: two agents with the same value cannot run at once.
+   * Such a successor takes the name over at once; others wait until the predecessor's lease has expired. Empty when
+   * nothing guarantees uniqueness, as while the cache is unusable.
    */
   installation: text.default(''),
-  /** Where the wire protocol is served, one for each network interface; none while the agent has no cache. */
+  /** Addresses of the wire protocol, one for each network interface; empty while the agent has no cache. */
   wire: z.array(z.object({ host: z.string().min(1).max(253), port: z.int().min(1).max(65535) })).max(64),
-  /** Addresses of the control API and of health, as others reach them; empty when they cannot. */
+  /** Reachable addresses of the control API and of health; empty when other agents cannot reach them. */
   control: text.default(''),
   health: text.default(''),
   zone: text.default(''),
   rack: text.default(''),
   version: text.default(''),
-  /** Of its control API. Releases that do not write it have version 1 without features. */
+  /** Version of the control API. Releases without this field have version 1 and no features. */
   apiVersion: z.int().min(0).default(1),
   apiFeatures: z.array(text).max(256).default([]),
-  /** Only ready agents are directories of keys and sources of bytes. */
+  /** Only ready agents serve as key directories and sources of bytes. */
   ready: z.boolean(),
-  /** Why it is not ready; empty when it is. */
+  /** Reason why the agent is not ready; empty when ready. */
   reason: text.default(''),
 });
 

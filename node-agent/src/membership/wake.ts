@@ -1,6 +1,6 @@
 import type { Clock } from '@hearth/common';
 
-/** Something to wait for that is not lost when it comes early: one ring wakes the present or else the next wait. */
+/** A wake-up signal that is not lost when it comes early: one ring wakes the current wait, else the next one. */
 export class Wake {
   readonly #clock: Clock;
   #rung = false;
@@ -15,7 +15,7 @@ export class Wake {
     this.#sleeper?.();
   }
 
-  /** Until the next ring, or for at most `limitMs`. One waiter at a time. */
+  /** Waits for the next ring, or for at most `limitMs`. One waiter at a time. */
   async wait(limitMs?: number): Promise<void> {
     if (!this.#rung) {
       const { promise, resolve } = Promise.withResolvers<void>();

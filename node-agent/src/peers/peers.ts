@@ -13,7 +13,7 @@ import { agentName, type TlsFiles } from '../tls/index.ts';
 const deadlineMs = 5_000;
 const connectMs = 3_000;
 
-/** Calls to the control API of the other agents, with the certificate that all agents of a cluster share. */
+/** Calls to the control API of other agents, with the certificate shared by all agents of a cluster. */
 export interface Peers {
   /** Names of the other agents that can be called. */
   names(): string[];
@@ -22,7 +22,7 @@ export interface Peers {
   close(): void;
 }
 
-/** Peers by mutual TLS. One connection for each, made when it is first used; a call ends within 5 s whatever its host does. */
+/** Peers over mutual TLS: one connection for each, made on first use. A call ends within 5 s even if its host hangs. */
 export class TlsPeers implements Peers {
   readonly #node: string;
   readonly #members: Members;
@@ -41,7 +41,7 @@ export class TlsPeers implements Peers {
   names(): string[] {
     const caching = this.#members.caching();
     const others = this.#members.all().filter(({ node, control }) => node !== this.#node && control !== '');
-    // An agent without a cache opens no origins, and asks for credentials when it has one.
+    // An agent without a cache opens no origins and asks for credentials once it has a cache.
     return others.flatMap(({ node }) => (caching.has(node) ? [node] : []));
   }
 
@@ -71,7 +71,7 @@ export class TlsPeers implements Peers {
     return await this.#client(address, who).call(definition, request, {
       deadlineMs,
       signal: this.#ending.signal,
-      // The error's message leaves the request out.
+      // Omits the request from the error message.
       failure: (error) => fromCallError(error, (_code, details) => details).within(who),
     });
   }
@@ -95,7 +95,7 @@ export class TlsPeers implements Peers {
     return client;
   }
 
-  /** Addresses that no member has any more. */
+  /** Closes connections to addresses that no member has any more. */
   #closeUnused(): void {
     const used = new Set(this.#members.all().map((member) => member.control));
     for (const [address, client] of this.#clients) {

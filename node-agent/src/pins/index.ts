@@ -1,3 +1,3 @@
-/** Files that stay in the cache, by owner. */
+/** Files kept in the cache, by owner. */
 export { Pins } from './pins.ts';
 export { checkOwner } from './record.ts';

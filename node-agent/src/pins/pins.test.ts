@@ -23,7 +23,7 @@ describe('pins', () => {
   it('of eight agents are set by one call', async () => {
     const names = ['a', 'b', 'c', 'e', 'f', 'g', 'h', 'i'];
     await start(names);
-    // Manifests are on their way to everybody, and leases are granted, before the first use.
+    // Before the first use, agents fetch manifests and obtain leases.
     await cluster.agent('a').requests.ask(asked('first'), names, soon());
     for (let round = 0; round < 10; round++) {
       const owner = `p/${round}`;
@@ -56,7 +56,7 @@ describe('pins', () => {
       await pins.release(await pins.list('p/1', soon()), soon());
       await pins.pin(pin, soon());
     }
-    // Until the mirror has heard of every round.
+    // Waits until the mirror has seen every round.
     await cluster.agent('a').requests.ask(asked('other'), [], soon());
     await until(() => pins.of('d').length === 2);
     assert.ok(held('a', 'p/1'));

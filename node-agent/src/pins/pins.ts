@@ -6,21 +6,21 @@ import { type Change, Mirror, RecordTable } from '../records/index.ts';
 import type { Operation } from '../store/index.ts';
 import { type PinRecord, pinId, pinSchema } from './record.ts';
 
-/** Records that one transaction deletes. */
+/** Maximum number of records deleted in one transaction. */
 const deletionsAtOnce = 100;
 
 interface OwnPin {
   record: PinRecord;
-  /** The engine has it; after a restart that takes until the manifest is there. */
+  /** True once the engine holds the pin; after a restart that waits for the manifest. */
   held: boolean;
   /** Revision of the record in the store; infinite while it is being written. */
   writtenAt: number;
 }
 
 /**
- * The pins of this agent. The engine forgets pins when it ends; the store keeps them, and they are set again
- * at the start, each as soon as its manifest is there. A record that another deletes is a pin released:
- * this agent hears of it by its mirror, or finds no record when it starts again.
+ * The pins of this agent. The engine forgets pins when it ends; the store keeps them, and a restarted agent sets each
+ * again once its manifest is open. Deleting a record releases the pin: this agent notices through its mirror, or finds
+ * no record at its next start.
  */
 export class Pins {
   readonly #context: AgentContext;
@@ -41,7 +41,7 @@ export class Pins {
     this.#mirror.onChange((changes, { reread }) => this.#changed(changes, reread));
   }
 
-  /** Sets the pins that the store has for this agent. Resolves when the pins are known, not when all are set. */
+  /** Sets the pins that the store has for this agent. Resolves when the pins are known, before all are set. */
   async restore(signal: AbortSignal): Promise<void> {
     await this.#mirror.ready(signal);
     const mine = this.#mirror.rows().filter(({ value }) => value.node === this.#context.node);
@@ -67,7 +67,7 @@ export class Pins {
     );
   }
 
-  /** Pins here: first in the engine, so that the record never promises what is not so. */
+  /** Pins in the engine first, so that the record never promises a pin that does not exist. */
   async pin({ owner, ...pin }: Omit<PinRecord, 'node'>, signal: AbortSignal): Promise<void> {
     await this.pinWith(pin, [owner], signal, async (operations) => {
       const { revision } = await this.#context.store.transact({ compare: [], success: operations }, { signal });
@@ -75,7 +75,10 @@ export class Pins {
     });
   }
 
-  /** As `pin`, for several owners; `write` writes the records, perhaps with others, and resolves to the store's revision. */
+  /**
+   * Like `pin`, for several owners; `write` writes the records, possibly with others, and resolves to the store's
+   * revision.
+   */
   async pinWith(
     pin: Omit<PinRecord, 'node' | 'owner'>,
     owners: readonly string[],
@@ -87,7 +90,7 @@ export class Pins {
     for (const record of records) {
       const known = before.get(pinId(record));
       if (known?.held === true && isDeepStrictEqual(known.record, record)) continue;
-      // One owner has one choice of files of a dataset: another one takes its place.
+      // An owner has one choice of files in a dataset: a new choice replaces the old one.
       if (known !== undefined) await this.#context.engine.unpin(known.record.manifest, engineOwner(record));
       await this.#set(record, signal);
     }
@@ -97,7 +100,7 @@ export class Pins {
       const writtenAt = await write(records.map((record) => this.#table.putOperation(pinId(record), record)));
       for (const one of own) one.writtenAt = writtenAt;
     } catch (thrown) {
-      // None would know of them, to release them.
+      // Without records nobody could release these pins.
       for (const one of own) {
         const id = pinId(one.record);
         one.writtenAt = before.get(id)?.writtenAt ?? 0;
@@ -112,7 +115,7 @@ export class Pins {
     for (const [id, own] of [...this.#own]) own.writtenAt = await this.#table.put(id, own.record);
   }
 
-  /** No error when it is not pinned by this owner. */
+  /** No effect when this owner has no pin. */
   async unpin(dataset: string, owner: string): Promise<void> {
     const id = pinId({ node: this.#context.node, dataset, owner });
     const row = await this.#table.read(id);
@@ -128,19 +131,21 @@ export class Pins {
     return this.#mirror.values().filter((pin) => pin.dataset === dataset);
   }
 
-  /** Manifests that an agent pins. */
+  /** Manifests pinned by any agent. */
   manifests(): Set<string> {
     return new Set(this.#mirror.values().map((pin) => pin.manifest));
   }
 
-  /** All agents' pins of owners that begin so, as the store has them now. */
+  /** All agents' pins with this prefix of the owner, read from the store. */
   async list(ownerPrefix: string, signal: AbortSignal): Promise<PinRecord[]> {
     const malformed = (error: HearthError) => this.#context.logger.error('ignoring a malformed pin', { error });
     const { rows } = await this.#table.list(malformed, { signal });
     return rows.map(({ value }) => value).filter(({ owner }) => owner.startsWith(ownerPrefix));
   }
 
-  /** Deletes the records of these pins: their agents release them when they hear of it. How many there were. */
+  /**
+   * Deletes the records of these pins, which makes their agents release them. Returns the number of deleted records.
+   */
   async release(pins: readonly PinRecord[], signal: AbortSignal): Promise<number> {
     let released = 0;
     for (let at = 0; at < pins.length; at += deletionsAtOnce) {
@@ -167,7 +172,7 @@ export class Pins {
       for (const id of gone) this.#releasedByOthers(id);
       return;
     }
-    // Of a store that was emptied the records come back at once; those that do not were released meanwhile.
+    // After the store was emptied, records come back at once; a record that does not was released meanwhile.
     const { clock, pace } = this.#context;
     const cancel = clock.schedule(pace.requestMs / 3, () => {
       this.#cancels.delete(cancel);
@@ -195,7 +200,7 @@ export class Pins {
   }
 }
 
-/** The engine counts pins of a content key by owner: one who pins it for two datasets gives up one of them. */
+/** The engine counts pins of a content key by owner; including the dataset keeps two datasets of one owner apart. */
 function engineOwner({ dataset, owner }: Pick<PinRecord, 'dataset' | 'owner'>): string {
   return `${dataset}/${owner}`;
 }

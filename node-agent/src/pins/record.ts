@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { checkName } from '../datasets/index.ts';
 
-/** `pins/<node>/<dataset>/<owner>`: what an agent keeps whatever else needs room. */
+/** `pins/<node>/<dataset>/<owner>`: files that an agent never evicts. */
 export const pinSchema = z.object({
   node: z.string(),
   dataset: z.string(),
@@ -15,7 +15,7 @@ export function pinId(pin: Pick<PinRecord, 'node' | 'dataset' | 'owner'>): strin
   return `${pin.node}/${pin.dataset}/${pin.owner}`;
 }
 
-/** Owners are names, or several with '/' between: whoever has many pins releases them by what they begin with. */
+/** Owners are names, or several names separated by '/', so that an owner of many pins can release them by prefix. */
 export function checkOwner(owner: string): void {
   for (const part of owner.replace(/^job:/, '').split('/')) checkName('pin owner', part);
 }

@@ -13,9 +13,8 @@ export interface ElectionOptions {
 }
 
 /**
- * One agent at a time is the leader: it holds a key under its session's lease. What the leader writes goes
- * through `write`, which compares that key in the same transaction, so that a leader that was suspended and
- * replaced cannot write any more.
+ * Elects one leader among agents: the leader holds a key under its session's lease. `write` compares that key in the
+ * same transaction, so a leader that was suspended and replaced cannot write any more.
  */
 export class Election {
   readonly #store: Store;
@@ -47,7 +46,7 @@ export class Election {
     return this.#wonAt !== undefined && this.#session.alive;
   }
 
-  /** Writes if still leading; whether it did. `compare`: further conditions. */
+  /** Writes if still leading; returns true if written. `compare`: further conditions. */
   async write(operations: Operation[], compare: Compare[] = []): Promise<boolean> {
     if (this.#wonAt === undefined) return false;
     const leading: Compare = { key: this.#key, createRevision: this.#wonAt };
@@ -76,12 +75,12 @@ export class Election {
     }
   }
 
-  /** Takes the key when it is free, and finds out when it was lost by other ways than the lease. */
+  /** Takes the key when it is free, and detects a loss of the key other than by the lease. */
   async #campaign(signal: AbortSignal): Promise<void> {
     const lease = await this.#session.lease(signal);
     const present = await this.#store.get(this.#key, { signal });
     if (present !== undefined) {
-      // Ours also when the answer to the transaction that wrote it was lost.
+      // The key may be ours although the answer to the writing transaction was lost.
       this.#wonAt = present.lease === lease ? present.createRevision : undefined;
       return;
     }

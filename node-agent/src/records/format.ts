@@ -2,21 +2,21 @@ import { HearthError } from '@hearth/common';
 import { z } from 'zod';
 
 /**
- * The form of a record, beside its fields: `format`, a version that grows when a field changes its meaning, and
- * `needs`, names of features without which a reader would misunderstand it. New fields need neither: readers ignore
- * unknown fields, and keep them when they change the record. A release reads its own version and the one before it.
+ * Version header of a record: `format` grows when a field changes its meaning; `needs` names features without which a
+ * reader would misunderstand the record. New fields need neither: readers ignore unknown fields and keep them when they
+ * change the record. A release reads its own version and the previous one.
  */
 const header = z.object({
-  /** Releases before there was one wrote what is version 1 now. */
+  /** Releases older than the header wrote version 1. */
   format: z.int().min(1).default(1),
   needs: z.array(z.string()).default([]),
 });
 
 export const recordFormat = 1;
-/** Of `needs`, those that this release understands. */
+/** The features in `needs` that this release understands. */
 const understood: ReadonlySet<string> = new Set();
 
-/** Throws `Unsupported` when the record at `key` was written by a release that this one cannot follow. */
+/** Throws `Unsupported` when the record at `key` was written by a release that this one cannot read. */
 export function checkFormat(key: string, record: unknown): void {
   const { data } = header.safeParse(record);
   if (data === undefined) return; // whatever it is, its schema says so
@@ -29,7 +29,7 @@ export function checkFormat(key: string, record: unknown): void {
   );
 }
 
-/** Fields of a record that a schema with these names does not know: of a later release, or none. */
+/** Fields of a record that a schema with these names lacks, as written by a later release. */
 export function unknownFields(record: unknown, known: readonly string[]): Record<string, unknown> {
   if (typeof record !== 'object' || record === null) return {};
   const names = new Set([...known, 'format']);

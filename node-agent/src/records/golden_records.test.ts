@@ -17,7 +17,7 @@ import { RecordTable } from './table.ts';
 
 interface Golden {
   schema: z.ZodObject;
-  /** With every field that the schema names. */
+  /** With every field of the schema. */
   whole: string;
   /** Fields that the first release does not always write. */
   optional?: readonly string[];
@@ -28,7 +28,7 @@ const mirrored =
   '{"directory":{"path":"/d"},"mirrors":{"sources":[{"s3":{"bucket":"b","prefix":"p","endpoint":"https://e"}}]}}';
 const ended = '"errorCode":"NotFound","message":"m"';
 
-/** Records as they stand in stores, by the prefix of their keys. What is here is read by every later release. */
+/** Stored records by key prefix. Every later release must read them. */
 const goldens: Record<string, Golden> = {
   [nodePrefix]: {
     schema: nodeRecord,
@@ -97,7 +97,7 @@ const goldens: Record<string, Golden> = {
   },
 };
 
-/** Prefixes of all tables, as the sources make them. */
+/** Prefixes of all tables, found in the sources. */
 function tables(): string[] {
   const folder = join(import.meta.dirname, '..');
   const sources = readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((name) =>

@@ -1,4 +1,4 @@
-/** Records in the store: tables, mirrors of them, sessions and elections. */
+/** Records in the store: tables, mirrors, sessions and elections. */
 export { Election } from './election.ts';
 export { errorCodeSchema, unsigned } from './fields.ts';
 export { type Change, Mirror } from './mirror.ts';

@@ -5,19 +5,19 @@ import type { RecordTable, Row } from './table.ts';
 import { keyOfEvent, TableWatch } from './table_watch.ts';
 import { unlessAborted } from './wait.ts';
 
-/** `before` undefined: came into being; `after` undefined: vanished. */
+/** `before` undefined: created; `after` undefined: deleted. */
 export interface Change<T> {
   id: string;
   before: T | undefined;
   after: T | undefined;
 }
 
-/** `reread`: seen by reading the whole table, as at the start or after the store was replaced. */
+/** `reread`: found by reading the whole table, as at the start or after the store was replaced. */
 export type ChangeListener<T> = (changes: readonly Change<T>[], how: { reread: boolean }) => void;
 
 /**
- * A table in memory, kept current by a watch, with the last known state while the store is away. Listeners are called
- * after the state has changed, in the order of revisions. Records that cannot be read are logged and treated as absent.
+ * A table in memory, kept current by a watch; keeps the last known state during outages of the store. Calls listeners
+ * after each change, in the order of revisions. Logs unreadable records and treats them as absent.
  */
 export class Mirror<S extends z.ZodObject> {
   readonly #table: RecordTable<S>;
@@ -28,7 +28,7 @@ export class Mirror<S extends z.ZodObject> {
   readonly #watch: TableWatch;
   #revision = 0;
 
-  /** `watch`: made in the same turn, of several tables; one of its own if it is not given. */
+  /** `watch`: a watch shared by several tables, created in the same turn; default: one of its own. */
   constructor(table: RecordTable<S>, logger: Logger, watch = new TableWatch(table.store, table.prefix, logger)) {
     this.#table = table;
     this.#logger = logger.child({ table: table.prefix });
@@ -40,12 +40,12 @@ export class Mirror<S extends z.ZodObject> {
     });
   }
 
-  /** Resolves when the first state is there. */
+  /** Resolves when the first state is loaded. */
   async ready(signal?: AbortSignal): Promise<void> {
     await unlessAborted(this.#filled.promise, signal, this.#watch.signal);
   }
 
-  /** Of the store: everything until then has been heard. */
+  /** The store revision up to which all changes have been seen. */
   get revision(): number {
     return this.#revision;
   }
@@ -66,13 +66,16 @@ export class Mirror<S extends z.ZodObject> {
     return this.rows().map((row) => row.value);
   }
 
-  /** Returns the function that ends it. */
+  /** Returns a function that unsubscribes. */
   onChange(listener: ChangeListener<z.output<S>>): () => void {
     this.#listeners.add(listener);
     return () => void this.#listeners.delete(listener);
   }
 
-  /** Waits until `found` gives something, looking now and after every change. `Cancelled` when the signal ends it. */
+  /**
+   * Waits until `found` returns a value, calling it now and after every change. Throws `Cancelled` when the signal
+   * aborts.
+   */
   async waitFor<R>(found: () => R | undefined, signal: AbortSignal): Promise<R> {
     const now = found();
     if (now !== undefined) return now;
@@ -98,7 +101,7 @@ export class Mirror<S extends z.ZodObject> {
     await this.waitFor(() => (this.#revision >= revision ? true : undefined), signal);
   }
 
-  /** Makes all who wait look again, when something else that they look at has changed. */
+  /** Makes all waiters check again, after a change of other state that they depend on. */
   touch(): void {
     this.#notify([], false);
   }
@@ -149,7 +152,7 @@ export class Mirror<S extends z.ZodObject> {
     return before === undefined ? [] : [{ id, before, after: undefined }];
   }
 
-  /** Called also without changes: `caughtUp` waits for revisions whose records could not be read. */
+  /** Called even without changes: `caughtUp` waits for revisions whose records were unreadable. */
   #notify(changes: readonly Change<z.output<S>>[], reread: boolean): void {
     for (const listener of [...this.#listeners]) {
       try {

@@ -15,7 +15,7 @@ import { RecordTable } from './table.ts';
 import { TableWatch } from './table_watch.ts';
 
 const schema = z.object({ name: z.string(), bytes: unsigned });
-/** Longer than a busy machine may hold a session up between two renewals, as the end of one is waited for. */
+/** Exceeds the time that a busy machine may delay a session between two renewals; the test waits for one expiry. */
 const leaseSeconds = 5;
 
 describe('records', () => {

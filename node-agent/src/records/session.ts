@@ -4,8 +4,8 @@ import type { LeaseId, Store } from '../store/index.ts';
 const retryMs = 500;
 
 /**
- * One lease of this agent, kept alive, for records that must vanish with it: locks, requests, statistics,
- * leadership. A lost lease is replaced by a new one; its records are gone by then.
+ * One lease of this agent, kept alive, for records that must vanish with the agent: locks, requests, statistics,
+ * leadership. A new lease replaces a lost one, whose records are gone by then.
  */
 export class Session {
   readonly #store: Store;
@@ -16,7 +16,7 @@ export class Session {
   readonly #lostListeners = new Set<() => void>();
   readonly #ended: Promise<void>;
   #lease: LeaseId | undefined;
-  /** Until when the lease is surely alive, by the clock. */
+  /** Clock time until which the lease is certainly alive. */
   #aliveUntil = 0;
   #granting: Promise<LeaseId> | undefined;
 
@@ -28,7 +28,7 @@ export class Session {
     this.#ended = this.#keepAlive();
   }
 
-  /** The present lease, granted when there is none. */
+  /** The current lease; grants one if there is none. */
   async lease(signal?: AbortSignal): Promise<LeaseId> {
     if (this.#lease !== undefined) return this.#lease;
     this.#granting ??= this.#grant(signal).finally(() => {
@@ -37,18 +37,21 @@ export class Session {
     return await this.#granting;
   }
 
-  /** True while records of the lease cannot have vanished. Reckoned from before the last keep-alive was sent. */
+  /** True while records of the lease cannot have vanished, measured from before the last keep-alive was sent. */
   get alive(): boolean {
     return this.#lease !== undefined && this.#clock.now() < this.#aliveUntil;
   }
 
-  /** Called when the lease and with it all its records are gone. Returns the function that ends it. */
+  /** Calls the listener when the lease and all its records are gone. Returns a function that unsubscribes. */
   onLost(listener: () => void): () => void {
     this.#lostListeners.add(listener);
     return () => void this.#lostListeners.delete(listener);
   }
 
-  /** Ends the lease, so that others need not wait for its end. Never fails: it expires by itself otherwise. */
+  /**
+   * Revokes the lease, so that other agents need not wait for its expiry. Never throws; on failure the lease expires by
+   * itself.
+   */
   async close(): Promise<void> {
     this.#stop.abort();
     await this.#ended;

@@ -3,9 +3,9 @@ import { z } from 'zod';
 import type { CallOptions, KeyValue, LeaseId, Operation, Store } from '../store/index.ts';
 import { checkFormat, recordFormat, unknownFields } from './format.ts';
 
-/** A record with what the store knows of it. */
+/** A record with its store metadata. */
 export interface Row<T> {
-  /** The part of the key behind the table's prefix. */
+  /** The key without the table's prefix. */
   id: string;
   value: T;
   createRevision: number;
@@ -13,13 +13,12 @@ export interface Row<T> {
   lease: LeaseId | undefined;
 }
 
-/** How often an update is tried when others write the same record at the same time. */
+/** Maximum number of attempts to update a record under concurrent writes. */
 const updateAttempts = 20;
 
 /**
- * Records of one kind in the store: `prefix` + id -> JSON that the schema accepts, with the version of its form
- * (format.ts). Fields that the schema does not name are ignored, and kept by `update`, so that agents of two versions
- * can share a store.
+ * Records of one kind in the store: `prefix` + id -> JSON accepted by the schema, with a version header (format.ts).
+ * Fields that the schema lacks are ignored, and kept by `update`, so that agents of two versions can share a store.
  */
 export class RecordTable<S extends z.ZodObject> {
   readonly store: Store;
@@ -36,13 +35,16 @@ export class RecordTable<S extends z.ZodObject> {
     return `${this.prefix}${id}`;
   }
 
-  /** Undefined when there is none; `Corrupt` names the key of a record that cannot be read, `Unsupported` a later one. */
+  /**
+   * Undefined when there is none. Throws `Corrupt` with the key of an unreadable record, `Unsupported` for one of a
+   * later release.
+   */
   async read(id: string, options?: CallOptions): Promise<Row<z.output<S>> | undefined> {
     const entry = await this.store.get(this.key(id), options);
     return entry === undefined ? undefined : this.decode(entry);
   }
 
-  /** All readable records, by key, and the revision that a watch can go on from; `malformed` gets the others. */
+  /** All readable records by key, and the revision to watch from; `malformed` receives the errors of others. */
   async list(
     malformed: (error: HearthError) => void,
     options?: CallOptions,
@@ -51,7 +53,7 @@ export class RecordTable<S extends z.ZodObject> {
     return { rows: this.readable(entries, malformed), revision };
   }
 
-  /** Entries that can be read; `malformed` gets the errors of the others. */
+  /** Readable entries; `malformed` receives the errors of others. */
   readable(entries: readonly KeyValue[], malformed: (error: HearthError) => void): Row<z.output<S>>[] {
     return entries.flatMap((entry) => {
       try {
@@ -77,9 +79,9 @@ export class RecordTable<S extends z.ZodObject> {
   }
 
   /**
-   * Replaces a record by what `change` makes of the present one, atomically: it is called again when another
-   * wrote in between. Undefined from it leaves everything as it is. Returns the record as it then stands.
-   * The record loses its lease. Fields that a later release has written stay in it.
+   * Atomically replaces a record by `change` of the current one; calls `change` again after a concurrent write.
+   * Undefined keeps the record. Returns the resulting record, which has no lease. Keeps fields written by a later
+   * release.
    */
   async update(
     id: string,
@@ -115,7 +117,7 @@ export class RecordTable<S extends z.ZodObject> {
     return { id: entry.key.slice(this.prefix.length), value, createRevision, modRevision, lease };
   }
 
-  /** `record`: with what the schema does not name. */
+  /** `record`: includes fields that the schema lacks. */
   #parse(entry: KeyValue): { record: unknown; value: z.output<S> } {
     try {
       const record: unknown = JSON.parse(entry.value);

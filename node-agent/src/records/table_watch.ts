@@ -1,12 +1,12 @@
 import { type Clock, HearthError, type Logger, sleep, systemClock } from '@hearth/common';
 import type { KeyValue, Store, StoreEvent } from '../store/index.ts';
 
-/** A table in memory, as its watch sees it. Each call returns what notifies the table's listeners of it. */
+/** A table in memory, as its watch sees it. Each method returns a function that notifies the table's listeners. */
 export interface WatchedTable {
   readonly prefix: string;
-  /** The whole of the table at a revision. */
+  /** Replaces the whole table by its state at a revision. */
   fill(entries: readonly KeyValue[], revision: number): () => void;
-  /** Takes the table's changes up to a revision; often none. */
+  /** Applies the table's changes up to a revision, often none. */
   hear(events: readonly StoreEvent[], revision: number): () => void;
 }
 
@@ -14,9 +14,8 @@ const firstPauseMs = 100;
 const longestPauseMs = 5_000;
 
 /**
- * Keeps tables below one prefix current: reads them again after the store forgot the revisions in between, and waits for
- * the store while it is away. All of them show the store at the same revision, so that none shows a write without those
- * before it in another.
+ * Keeps tables below one prefix current: reads them again after the store compacted intermediate revisions, and waits
+ * out outages. All tables show the same revision, so that no table shows a write without earlier writes of another.
  */
 export class TableWatch {
   readonly #store: Store;
@@ -35,7 +34,7 @@ export class TableWatch {
     this.#ended = this.#run();
   }
 
-  /** To be called in the turn in which the watch was made, before it has read anything. */
+  /** Must be called in the turn that created the watch, before it has read anything. */
   add(table: WatchedTable): void {
     this.#tables.push(table);
   }
@@ -76,7 +75,7 @@ export class TableWatch {
     }
   }
 
-  /** Listeners are called when all tables have changed. */
+  /** Calls listeners after all tables have changed. */
   #notify(change: (table: WatchedTable) => () => void): void {
     for (const notify of this.#tables.map(change)) notify();
   }

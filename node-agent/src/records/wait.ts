@@ -1,6 +1,9 @@
 import { HearthError } from '@hearth/common';
 
-/** The promise's outcome, or a HearthError as soon as one of the signals is aborted. Leaves no listener behind. */
+/**
+ * Settles like the promise, or rejects with a HearthError as soon as one of the signals aborts. Leaves no listener
+ * behind.
+ */
 export async function unlessAborted<T>(promise: Promise<T>, ...signals: (AbortSignal | undefined)[]): Promise<T> {
   const ended = Promise.withResolvers<never>();
   const present = signals.filter((signal) => signal !== undefined);
@@ -17,7 +20,7 @@ export async function unlessAborted<T>(promise: Promise<T>, ...signals: (AbortSi
   }
 }
 
-/** The reason of an aborted signal as an error of the table: `DeadlineExceeded` for timeouts, else `Cancelled`. */
+/** The reason of an aborted signal as a HearthError: `DeadlineExceeded` for timeouts, else `Cancelled`. */
 export function abortError(signal: AbortSignal): HearthError {
   if (signal.reason instanceof HearthError) return signal.reason;
   if (signal.reason instanceof DOMException && signal.reason.name === 'TimeoutError') {

@@ -6,7 +6,7 @@ import type { VolumeMounts } from '../volumes/index.ts';
 import type { AnswerRecord, RequestRecord } from './record.ts';
 
 export type Answer = Omit<AnswerRecord, 'node' | 'errorCode' | 'message'>;
-/** Writes the answer, and what else there is to write, as one revision of the store; resolves to that. */
+/** Writes the answer and further operations as one revision of the store; resolves to that revision. */
 export type WriteAnswer = (answer: Answer, ...more: Operation[]) => Promise<number>;
 export const nothingDone: Answer = {
   bytesFreed: 0n,
@@ -19,7 +19,7 @@ export const nothingDone: Answer = {
   users: [],
 };
 
-/** Does on this agent what a request asks, and answers it. Doing it twice is the same as doing it once. */
+/** Executes a request on this agent and answers it. Idempotent. */
 export async function execute(
   request: RequestRecord,
   parts: { node: string; engine: Engine; pins: Pins; keeper: ManifestKeeper; volumeMounts: VolumeMounts },
@@ -30,7 +30,7 @@ export async function execute(
   const { dataset, manifest, paths, owner } = request;
   switch (request.kind) {
     case 'pin':
-      // One write for both: many agents that do this at once wait for one another's writes.
+      // One write for both, so that many agents do not contend for the store twice.
       await pins.pinWith({ dataset, manifest, paths }, [owner, ...request.moreOwners], signal, (records) =>
         write(nothingDone, ...records),
       );

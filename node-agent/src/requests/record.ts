@@ -1,24 +1,24 @@
 import { z } from 'zod';
 import { errorCodeSchema, unsigned } from '../records/index.ts';
 
-/** `requests/<id>`, leased: something that each agent named does once and answers. All kinds are idempotent. */
+/** `requests/<id>`, leased: an action that each named agent executes once and answers. All kinds are idempotent. */
 export const requestSchema = z.object({
   id: z.string(),
   from: z.string(),
   nodes: z.array(z.string()),
   /**
-   * drop: all pins of the dataset go, and its bytes when `evict` is set. release: mounts of the dataset that no published
-   * volume uses go at once. letGo: as DONTNEED asks for; agents without the feature `advice` do not know it.
+   * drop: releases all pins of the dataset, and evicts its bytes when `evict` is set. release: unmounts mounts of the
+   * dataset without a published volume. letGo: DONTNEED; agents without the feature `advice` do not know it.
    */
   kind: z.enum(['pin', 'unpin', 'evict', 'drop', 'release', 'letGo']),
   dataset: z.string(),
   manifest: z.string(),
   paths: z.array(z.string()),
   owner: z.string(),
-  /** Of pin and unpin: others who want the same. */
+  /** For pin and unpin: further owners of the same request. */
   moreOwners: z.array(z.string()).default([]),
   evict: z.boolean(),
-  /** Of letGo: only what is in memory; and entries that stay whatever the paths say. */
+  /** For letGo: release memory only; and entries that stay whatever the paths say. */
   memoryOnly: z.boolean().default(false),
   keep: z.array(z.int()).default([]),
 });
@@ -30,12 +30,12 @@ export const answerSchema = z.object({
   bytesFreed: unsigned,
   filesFreed: z.int(),
   filesKept: z.int(),
-  /** After `letGo`: from memory, and of the files kept how many for each reason. */
+  /** For letGo: bytes freed in memory; numbers of kept files by reason. */
   memoryBytesFreed: unsigned.default(0n),
   filesPinned: z.int().default(0),
   filesOpen: z.int().default(0),
   filesPublished: z.int().default(0),
-  /** After `release`: who uses the mounts that stay. */
+  /** For release: users of the remaining mounts. */
   users: z.array(z.string()).default([]),
   errorCode: errorCodeSchema.optional(),
   message: z.string(),

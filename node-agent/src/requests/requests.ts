@@ -10,8 +10,8 @@ type Defaulted = 'moreOwners' | 'memoryOnly' | 'keep';
 export type Asked = Omit<RequestRecord, 'id' | 'from' | 'nodes' | Defaulted> & Partial<Pick<RequestRecord, Defaulted>>;
 
 /**
- * Requests of one agent to others, by way of the store: agents need no connection to each other's control API. Requests
- * and answers are leased, so nothing stays behind when either side goes away.
+ * Requests from agent to agent through the store, so that agents need no connection to each other's control API.
+ * Requests and answers are leased, so nothing stays behind when either side goes away.
  */
 export class Requests {
   readonly #context: AgentContext;
@@ -35,9 +35,9 @@ export class Requests {
   }
 
   /**
-   * Asks the agents named (all that have a cache when none is named) and waits for their answers: one for each agent,
-   * in the order of names, with an error for those that went away, have no cache or did not answer in the pace's time.
-   * `NotFound` for names that are no members.
+   * Sends a request to the given agents (default: all with a cache) and waits for their answers: one for each agent,
+   * sorted by name, with an error for agents that went away, have no cache or did not answer in time. Throws `NotFound`
+   * for unknown names.
    */
   async ask(asked: Asked, nodes: readonly string[], signal: AbortSignal): Promise<AnswerRecord[]> {
     const targets = this.#targets(nodes);
@@ -62,7 +62,7 @@ export class Requests {
         .catch((thrown) => {
           if (!deadline.aborted) throw thrown;
         });
-      // Before they are forgotten: the mirror may hear of that at once.
+      // Before the request is deleted, because the mirror may then forget the answers at once.
       return targets.map((node) => this.#answerOf(request, node));
     } finally {
       offMembers();
@@ -108,7 +108,7 @@ export class Requests {
     return { node, ...nothingDone, errorCode: 'Unavailable', message };
   }
 
-  /** A member that left settles its part: those who wait look again. */
+  /** The departure of a member completes its part, so waiters check again. */
   #wake(): void {
     this.#answersMirror.touch();
   }
@@ -154,7 +154,7 @@ export class Requests {
     }
   }
 
-  /** None waits for the answer any more when the request is gone; then only `more` is written. */
+  /** When the request is gone, nobody waits for the answer, and only `more` is written. */
   async #answer(request: RequestRecord, answer: Omit<AnswerRecord, 'node'>, more: Operation[]): Promise<number> {
     const { node, session, store, clock, pace } = this.#context;
     const signal = within(clock, pace.requestMs, this.#stop.signal);

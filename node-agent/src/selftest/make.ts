@@ -2,13 +2,13 @@ import { createHash } from 'node:crypto';
 import { mkdir, symlink, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 
-/** Name of the list of digests, as `sha256sum --check` reads it. */
+/** Name of the list of digests in the format of `sha256sum --check`. */
 export const sumsName = 'SHA256SUMS';
 
 const patternBytes = 16 << 10;
 const stampEvery = 4096;
 
-/** Around the sizes at which something changes: pages, blocks of 64 KiB, chunks of 4 MiB. */
+/** Around sizes with special handling: pages, blocks of 64 KiB, chunks of 4 MiB. */
 const sizes = [0, 1, 2, 511, 512, 513, 4095, 4096, 4097, 65_535, 65_536, 65_537].concat(
   [1, 4, 8].map((mebibytes) => mebibytes << 20),
   [(4 << 20) - 1, (4 << 20) + 1],
@@ -37,8 +37,8 @@ const emptyFolder = 'empty';
 const program = 'bin/hello';
 
 /**
- * Writes the files of the self-test below a folder that is made: the same bytes, names and kinds everywhere, so that
- * all agents have one revision. Small when compressed, and yet no two pages of them are equal.
+ * Writes the self-test files below a new folder: the same bytes, names and kinds everywhere, so that all agents have
+ * one revision. They compress well, yet no two pages are equal.
  */
 export async function makeSelfTest(folder: string): Promise<void> {
   const files = new Map<string, Buffer>();
@@ -65,7 +65,7 @@ export async function makeSelfTest(folder: string): Promise<void> {
   await writeFile(join(folder, sumsName), lines.join(''));
 }
 
-/** A pattern that the name gives, again and again, with the offset written over the start of each page. */
+/** A repeated pattern derived from the name, with the offset written over the start of each page. */
 function contentOf(name: string, size: number): Buffer {
   const pattern = Buffer.alloc(patternBytes);
   for (let at = 0, count = 0; at < patternBytes; at += 32, count++) {

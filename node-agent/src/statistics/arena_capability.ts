@@ -9,7 +9,7 @@ const pages: Record<ArenaPages, string> = {
   'huge-1Gi': 'huge pages of 1 GiB',
 };
 
-/** The memory for chunks of an agent; ready when the holder keeps it for the next agent. Changes rarely. */
+/** The agent's memory for chunks as a capability; ready when the holder keeps it for the next agent. Changes rarely. */
 export function arenaCapability(arena: Statistics['arena']): Capability {
   const charged = arena.touchedByHolder ? 'charged to the mount holder' : 'charged to the agent';
   const clauses = [

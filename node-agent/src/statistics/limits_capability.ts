@@ -2,14 +2,14 @@ import type { LimitStatistics, Statistics } from '@hearth/engine';
 import type { Capability } from '../capabilities/index.ts';
 import { formatSize } from '../config/index.ts';
 
-/** Limits described by one word: bytes sent to peers have the limit of bytes that come from them. */
+/** Limits with one-word names; the limit on bytes to peers equals the limit on bytes from peers. */
 const names: Partial<Record<LimitStatistics['what'], string>> = {
   origin: 'origins',
   'from-peers': 'other nodes',
   disk: 'the disks',
 };
 
-/** The limits that a node is given, as a row of its capabilities; none: no row. Changes with the configuration alone. */
+/** The node's limits as a capability; undefined without limits. Changes with the configuration only. */
 export function limitsCapability(limits: Statistics['limits']): Capability[] {
   const clauses = limits.flatMap(({ what, total, warm }) => {
     const name = names[what];

@@ -12,8 +12,8 @@ import { rdmaCapability, rdmaOf } from './rdma.ts';
 import { type NodeResidency, type NodeStatistics, statisticsSchema } from './record.ts';
 
 /**
- * Publishes what this agent holds, and knows what the others published. Written only when it has changed,
- * again after a lost lease, and never while a former write is still under way.
+ * Publishes this agent's state and mirrors that of other agents. Writes on changes and after a lost lease, one write at
+ * a time.
  */
 export class StatisticsPublisher {
   readonly #context: AgentContext;
@@ -26,7 +26,7 @@ export class StatisticsPublisher {
   readonly #offLost: () => void;
   readonly #startedAt: number;
   #residency = new Map<string, Residency>();
-  /** The inputs of residency; counting reads whole manifests, so it happens only when these have changed. */
+  /** Inputs of the residency; counting reads whole manifests, so it runs only when these change. */
   #residencyOf = '';
   #written = '';
 
@@ -58,7 +58,7 @@ export class StatisticsPublisher {
     return this.#mirror.values();
   }
 
-  /** Returns the function that ends it. */
+  /** Returns a function that unsubscribes. */
   onChange(listener: () => void): () => void {
     return this.#mirror.onChange(listener);
   }
@@ -99,7 +99,7 @@ export class StatisticsPublisher {
       try {
         counted.set(manifest, await this.#context.engine.residency(manifest));
       } catch {
-        // Not open here yet: it is being fetched from a peer, and counted the next time.
+        // The manifest is still being fetched from a peer; count it the next time.
         complete = false;
       }
     }
@@ -151,10 +151,10 @@ export class StatisticsPublisher {
   }
 }
 
-/** Characters of a reason: it is written by each node, every few seconds. */
+/** Maximum length of a reason, because each node writes it every few seconds. */
 const longestAside = 300;
 
-/** Sources that are not read now, while others are. */
+/** Sources that are currently put aside in favour of others. */
 function sourcesAsideOf(engine: Engine, { name: dataset, manifest, source }: DatasetRecord): string[] {
   if (mirrorsOf(source).length === 0) return [];
   return engine.sources({ manifest, dataset }).flatMap(({ name, aside }, index) => {
@@ -163,7 +163,7 @@ function sourcesAsideOf(engine: Engine, { name: dataset, manifest, source }: Dat
   });
 }
 
-/** The best path that a reader has here now: the mount's own where there is one. */
+/** The best data path of a reader here: that of the mount, if there is one. */
 function dataPathOf(residency: Residency, mount: MountInfo | undefined): { dataPath: string; reason: string } {
   const { filesComplete, filesTotal, viewPath } = residency;
   const incomplete = `${filesTotal - filesComplete} of ${filesTotal} files are not complete here`;

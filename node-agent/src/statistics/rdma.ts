@@ -5,10 +5,10 @@ import type { NodeRdma } from './record.ts';
 
 type Engine = Pick<Statistics, 'rdma' | 'peers'>;
 
-/** Characters of a reason: each node writes the record every few seconds. */
+/** Maximum length of a reason, because each node writes the record every few seconds. */
 const longestReason = 500;
 
-/** Of reads over RDMA by and from this agent; undefined: they are off. */
+/** RDMA reads by and from this agent; undefined when RDMA is off. */
 export function rdmaOf({ rdma, peers }: Engine): NodeRdma | undefined {
   if (rdma.use === 'off') return undefined;
   const others = peers.filter(({ node }) => node !== '');
@@ -50,7 +50,7 @@ function isOverTcp({ rdma: { port, reason } }: PeerStatistics): boolean {
   return port === '' && reason !== '';
 }
 
-/** Says as a row of the node's capabilities if reads can go over RDMA; none where they are off. Changes rarely. */
+/** RDMA as a capability; undefined when RDMA is off. Changes rarely. */
 export function rdmaCapability(rdma: NodeRdma | undefined): Capability[] {
   if (rdma === undefined) return [];
   const refused = rdma.refused.map(({ port, reason }) => (port === '' ? reason : `${port} is not used: ${reason}`));

@@ -1,6 +1,6 @@
 import type { LatencyHistogram, PeerStatistics, RdmaRailStatistics } from '@hearth/engine';
 
-/** Totals of one RDMA port, between this agent and all others. */
+/** Totals of one RDMA port over all peers. */
 export type RailTotals = Omit<RdmaRailStatistics, 'port' | 'usable' | 'reason' | 'bytesPerSecond'>;
 
 export const noTraffic: RailTotals = {
@@ -15,7 +15,7 @@ export const noTraffic: RailTotals = {
   latency: { counts: [], seconds: 0 },
 };
 
-/** By the name of the port. */
+/** Totals by name of the port. */
 export function railsByPort(peers: readonly PeerStatistics[]): Map<string, RailTotals> {
   const totals = new Map<string, RailTotals>();
   for (const rail of peers.flatMap(({ rdma }) => rdma.rails)) {
@@ -41,7 +41,7 @@ function sum(a: RailTotals, b: RailTotals): RailTotals {
   };
 }
 
-/** Microseconds: `share` (0 to 1) of the reads took less. 0 without reads. */
+/** Latency quantile in microseconds: `share` (0 to 1) of the reads took less. 0 without reads. */
 export function latencyBelow({ counts }: LatencyHistogram, share: number): bigint {
   const wanted = Math.ceil(share * counts.reduce((total, count) => total + count, 0));
   let seen = 0;

@@ -7,7 +7,7 @@ const datasetResidencySchema = z.object({
   pinned: z.boolean(),
   dataPath: z.string(),
   reason: z.string(),
-  /** Sources of a dataset with mirrors that are put aside, each with the reason; absent: none. */
+  /** Put-aside sources of a dataset with mirrors, each with the reason; absent: none. */
   sourcesAside: z.array(z.string()).optional(),
 });
 export type NodeResidency = z.output<typeof datasetResidencySchema>;
@@ -19,7 +19,7 @@ const pod = z.object({
   reboundAt: z.string().default(''),
 });
 
-/** As RdmaStatus of the control API. */
+/** Like RdmaStatus of the control API. */
 const rdmaSchema = z.object({
   use: z.string(),
   reason: z.string(),
@@ -50,7 +50,7 @@ const rdmaSchema = z.object({
 });
 export type NodeRdma = z.output<typeof rdmaSchema>;
 
-/** `stats/<node>`, leased: what an agent publishes of itself every few seconds, when it has changed. */
+/** `stats/<node>`, leased: an agent's published state, written every few seconds when changed. */
 export const statisticsSchema = z.object({
   node: z.string(),
   budgetBytes: unsigned,
@@ -63,7 +63,7 @@ export const statisticsSchema = z.object({
   corruptBlocks: unsigned,
   /** Milliseconds since the epoch. */
   startedAt: z.number(),
-  /** The machine's capabilities, as far as the agent has probed them. */
+  /** The machine's capabilities, as far as probed. */
   capabilities: z
     .array(
       z.object({

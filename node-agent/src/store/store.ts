@@ -1,15 +1,15 @@
 /**
- * The store: what agents of one cluster must agree on. etcd's model in small: one revision counter for the whole
- * store, transactions of compares and writes, leases, and watches that miss nothing.
+ * The store holds the state that the agents of one cluster share. A subset of etcd's model: one revision counter for
+ * the whole store, transactions of compares and writes, leases, and gapless watches.
  *
- * Keys and values are strings without unpaired surrogates, kept as UTF-8; keys are ordered by their bytes. Values are
- * JSON by convention. (A foreign writer's key that is not UTF-8 is not seen through this interface.) Revisions are
- * safe integers; 0 is the revision of what does not exist.
+ * Keys and values are strings without unpaired surrogates, stored as UTF-8; keys are ordered bytewise. Values are JSON
+ * by convention. Foreign keys that are not UTF-8 are invisible. Revisions are safe integers; an absent key has
+ * revision 0.
  *
- * Errors of every call are HearthErrors: `InvalidArgument` (limits below), `NotFound` (a lease that is gone),
- * `Unavailable` (the store cannot be reached), `DeadlineExceeded`, `Cancelled` (the signal was aborted or the store
- * closed). After `Unavailable` or `DeadlineExceeded` a write may or may not have happened, unless the message says:
- * nothing was written. Read before trying again.
+ * Every call throws HearthErrors: `InvalidArgument` (limits below), `NotFound` (a lease that is gone), `Unavailable`
+ * (the store is unreachable), `DeadlineExceeded`, `Cancelled` (the signal aborted or the store closed). After
+ * `Unavailable` or `DeadlineExceeded` a write may have happened, unless the message says that nothing was written. Read
+ * before trying again.
  */
 
 import type { Clock, Logger } from '@hearth/common';

@@ -24,7 +24,7 @@ export const testPace: Pace = {
   lastUseMs: 100,
   endedJobMs: 3_600_000,
   goneGraceMs: 600,
-  // Longer than a busy machine may hold an agent up between two renewals.
+  // Exceeds the time that a busy machine may delay an agent between two renewals.
   leaseSeconds: 10,
   requestMs: 60_000,
   unnamedMountMs: 60_000,
@@ -48,31 +48,31 @@ export interface TestAgent {
 /** Agents in this process on one SQLite store, with fake engines on one fabric and one fake origin. */
 export class TestCluster {
   readonly fabric = new FakeFabric();
-  /** Of all agents and the origin. */
+  /** Clock of all agents and the origin. */
   readonly clock = new RunningClock();
   readonly agents = new Map<string, TestAgent>();
   readonly disks = new Map<string, FakeDisk>();
   readonly origin: FakeOrigin;
   readonly openOrigin: OpenOrigin;
-  /** Tokens that origins were opened with, in order; undefined: the agent's own identity. */
+  /** Tokens with which origins were opened, in order; undefined: the agent's own identity. */
   readonly openedWith: (string | undefined)[] = [];
   readonly pace: Pace;
-  /** May be changed before agents are started. */
+  /** Must be set before agents start. */
   listing = { entries: 1_000, nameBytes: 100_000 };
-  /** The capabilities of every machine. */
+  /** Probe rows of every machine. */
   probes: Probe[] = [];
-  /** Agents whose control API cannot be reached, nor they that of others. */
+  /** Agents whose control API can neither call nor be called. */
   readonly unreachable = new Set<string>();
-  /** Agents that are alive, but have no cache as others see them. */
+  /** Live agents that have no cache in the view of others. */
   readonly withoutCache = new Set<string>();
-  /** Addresses at which agents answer peers and clients, as others see them. */
+  /** Addresses at which agents answer peers and clients, in the view of others. */
   readonly wires = new Map<string, Address[]>();
   /** Agents whose control API lacks all features. */
   readonly earlierReleases = new Set<string>();
   readonly #folder: string;
   readonly #store: Store;
   readonly #listeners = new Set<() => void>();
-  /** Of agents that were removed as by a crash. */
+  /** Leases of agents that were removed as by a crash. */
   readonly #left = new Map<string, LeaseId>();
   readonly #places = new Map<string, { zone: string; rack: string }>();
 
@@ -110,12 +110,12 @@ export class TestCluster {
     return this.#folder;
   }
 
-  /** Folder for volumes of an agent. */
+  /** Volume folder of an agent. */
   volumesOf(name: string): string {
     return join(this.#folder, 'volumes', name);
   }
 
-  /** Starts an agent, or starts it again on the disk that it left. */
+  /** Starts an agent, on its previous disk if there is one. */
   async add(name: string): Promise<Agent> {
     const store = new CutStore(this.#store);
     const disk = this.disks.get(name) ?? new FakeDisk();
@@ -151,7 +151,7 @@ export class TestCluster {
     return agent;
   }
 
-  /** Ends an agent in order, or as a crash does: its lease stays until it expires, or `endLease`. */
+  /** Stops an agent cleanly, or as by a crash, which leaves its lease until expiry or `endLease`. */
   async remove(name: string, how: 'orderly' | 'crash' = 'orderly'): Promise<void> {
     const { agent, engine, store, session } = this.#member(name);
     this.agents.delete(name);
@@ -170,7 +170,7 @@ export class TestCluster {
     await this.#changed();
   }
 
-  /** As when it expires: of an agent that was removed as by a crash. */
+  /** Expires the lease of a crashed agent. */
   async endLease(name: string): Promise<void> {
     const lease = this.#left.get(name);
     if (lease === undefined) throw new Error(`agent ${name} left no lease in the test`);

@@ -1,7 +1,7 @@
 import { HearthError } from '@hearth/common';
 import type { CallOptions, LeaseId, Store, Transaction, WatchItem } from '../store/store.ts';
 
-/** A store that an agent can be cut off from, as by a crash, while other agents go on using the one below. */
+/** A store that a test can cut off from its agent, as by a crash, while other agents keep using the underlying one. */
 export class CutStore implements Store {
   readonly #below: Store;
   readonly #life = new AbortController();
@@ -15,7 +15,7 @@ export class CutStore implements Store {
     return this.#below.description;
   }
 
-  /** From now on every call fails and every watch ends; leases expire by themselves. */
+  /** Fails every further call and ends every watch; leases expire by themselves. */
   cut(): void {
     this.#life.abort();
   }
@@ -52,7 +52,7 @@ export class CutStore implements Store {
     return this.#unlessCut(() => this.#below.revokeLease(lease, this.#within(options)));
   }
 
-  /** Watches hear nothing until the function that this returns is called. */
+  /** Stops delivery to watches until the returned function is called. */
   holdWatches(): () => void {
     const held = Promise.withResolvers<void>();
     this.#held = held.promise;
@@ -74,7 +74,7 @@ export class CutStore implements Store {
     return this.#unlessCut(() => this.#below.compact(revision, this.#within(options)));
   }
 
-  /** The store below stays open for the others. */
+  /** The underlying store stays open for other agents. */
   async close(): Promise<void> {
     this.cut();
   }

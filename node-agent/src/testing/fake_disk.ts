@@ -2,21 +2,21 @@ import { HearthError } from '@hearth/common';
 import type { MountInfo, MountOptions, Residency } from '@hearth/engine';
 import { type FakeManifest, notFound } from './fake_fabric.ts';
 
-/** The parts of a fake engine that survive its restart: the disk, and the mounts that the holder keeps. */
+/** The state of a fake engine that survives its restart: the disk, and the holder's mounts. */
 export class FakeDisk {
-  /** How long the disk takes to open a manifest. */
+  /** Time to open a manifest. */
   openManifestMs = 0;
   readonly manifests = new Map<string, FakeManifest>();
   readonly resident = new Map<string, bigint>();
   readonly mounts = new Map<string, MountInfo>();
   /** True when complete manifests can be mounted as views. */
   viewsPossible = false;
-  /** The error of the next mount. */
+  /** Error of the next mount. */
   mountFailure: HearthError | undefined;
-  /** Called when the holder gives its mounts; throws where there is none. */
+  /** Called when mounts are taken over from the holder; throws to simulate a missing holder. */
   onResume: () => void = () => {};
   locked = false;
-  /** Takes no writes: what arrives stays in memory until it does again. */
+  /** Refuses writes: arriving bytes stay in memory until writes are possible again. */
   stopped = false;
 
   manifest(digest: string): FakeManifest {

@@ -31,11 +31,11 @@ import { FakeManifestBuilder } from './fake_manifest_builder.ts';
 import { fakeStatistics, freshArena, rdmaOff } from './fake_statistics.ts';
 import { FakeWarm } from './fake_warm.ts';
 
-/** The engine's interface in memory: same states, same errors, bytes that are only counted. */
+/** The engine's interface in memory: same states and errors; bytes are only counted. */
 export class FakeEngine implements Engine {
   readonly fabric: FakeFabric;
   readonly disk: FakeDisk;
-  /** Manifests that this process has opened. */
+  /** Manifests opened by this process. */
   readonly #opened = new Set<string>();
   readonly options: EngineOptions;
   /** The revisions that clients may name. */
@@ -45,13 +45,13 @@ export class FakeEngine implements Engine {
   readonly warms = new Map<string, FakeWarm>();
   /** Bytes by content key that are not on disk yet. */
   readonly #memory = new Map<string, bigint>();
-  /** Owners by manifest digest, with the entries pinned. */
+  /** Owners and pinned entries by manifest digest. */
   readonly pins = new Map<string, Map<string, number[] | undefined>>();
   /** By manifest, dataset and source: `revisionKey`. */
   readonly bases = new Map<string, Parameters<Engine['setOriginBase']>[1]>();
   readonly mirrors = new Map<string, MirrorPlace[]>();
   readonly sourceStatistics = new Map<string, SourceStatistics[]>();
-  /** As `bases`. */
+  /** Keyed like `bases`. */
   readonly locations = new Map<string, Map<number, Location>>();
   readonly failedLocations: {
     manifest: string;
@@ -60,19 +60,19 @@ export class FakeEngine implements Engine {
     error: { code: ErrorCode; message: string };
   }[] = [];
   readonly lastUse = new Map<string, number>();
-  /** Every rate that was set, in order: for tests of the division. */
+  /** Every rate that was set, in order. */
   readonly rates: { job: string; rate: bigint }[] = [];
-  /** Why other agents are not connected, by name. */
+  /** Reasons why other agents are not connected, by name. */
   readonly peerErrors = new Map<string, string>();
   /** The targets of DONTNEED, in order. */
   readonly advised: ('copy' | 'memory')[] = [];
-  /** Mounts have open files. */
+  /** True when mounts have open files. */
   busy = false;
-  /** The greeting of the holder; undefined: there is none. */
+  /** The holder's greeting; undefined: no holder. */
   holderSight: HolderSight | undefined;
   arena = freshArena;
   rdma = rdmaOff;
-  /** Of reads over RDMA, by agent. */
+  /** Statistics of RDMA reads, by agent. */
   readonly peerRdma = new Map<string, RdmaPeerStatistics>();
   peers: Peer[] = [];
   closed = false;
@@ -95,12 +95,12 @@ export class FakeEngine implements Engine {
     this.disk.resident.set(key, this.residentOf(key) + bytes);
   }
 
-  /** On disk, or in memory on its way there: others read it. */
+  /** Bytes on disk or in memory, which other agents may read. */
   heldOf(key: string): bigint {
     return this.residentOf(key) + (this.#memory.get(key) ?? 0n);
   }
 
-  /** Writes fetched bytes behind, as far as the disk takes writes. */
+  /** Moves fetched bytes from memory to disk, as far as the disk accepts writes. */
   land(key: string, bytes: bigint): void {
     this.#memory.set(key, (this.#memory.get(key) ?? 0n) + bytes);
     this.writeBehind();

@@ -8,16 +8,16 @@ export interface FakeManifest {
   entries: Omit<ManifestEntry, 'residentBytes'>[];
 }
 
-/** The parts that fake engines of one process share: the wire between them and the origin behind them. */
+/** State shared by the fake engines of one process: the wire between them and the origin behind them. */
 export class FakeFabric {
   readonly engines = new Map<string, FakeEngine>();
-  /** Bytes a second of a fetch without a rate limit. */
+  /** Speed of a fetch without a rate limit, bytes a second. */
   bytesPerSecond = 1_000_000_000;
-  /** Bytes that the origin sent, by content key. */
+  /** Bytes sent by the origin, by content key. */
   readonly originBytes = new Map<string, bigint>();
-  /** Content keys that an engine is fetching from the origin: granted once. */
+  /** Content keys with the engine that fetches them from the origin; each is granted once. */
   readonly granted = new Map<string, FakeEngine>();
-  /** Entries at this path fail with OriginChanged when they are fetched. */
+  /** Fetching this path fails with OriginChanged. */
   changedPath: string | undefined;
 
   get totalOriginBytes(): bigint {
@@ -30,7 +30,7 @@ export class FakeFabric {
   }
 }
 
-/** Deterministic: the same rows in any order have the same digest, as in the engine. */
+/** Deterministic: like in the engine, the digest does not depend on the order of rows. */
 export function makeManifest(rows: readonly ManifestRow[]): FakeManifest {
   const sorted = [...rows].sort((a, b) => (a.path < b.path ? -1 : 1));
   const entries = sorted.map((row, index) => ({
@@ -59,7 +59,7 @@ export function makeManifest(rows: readonly ManifestRow[]): FakeManifest {
   };
 }
 
-/** Names as the manifest builder refuses them; undefined when usable. */
+/** Reason for which the manifest builder refuses a name; undefined when usable. */
 export function unusableReason(path: string): string | undefined {
   if (path.startsWith('/')) return 'absolute';
   const bad = path.split('/').find((part) => part === '' || part === '.' || part === '..');

@@ -2,7 +2,7 @@ import { HearthError } from '@hearth/common';
 import type { ManifestBuilder, ManifestRow } from '@hearth/engine';
 import { type FakeManifest, makeManifest, unusableReason } from './fake_fabric.ts';
 
-/** Takes rows, and refuses the names that the engine refuses. */
+/** Accepts rows, and refuses the names that the engine refuses. */
 export class FakeManifestBuilder implements ManifestBuilder {
   readonly #rows: ManifestRow[] = [];
   readonly #refused: string[] = [];

@@ -4,7 +4,7 @@ import type { Source } from '@hearth/common/generated/hearth/v1/control.ts';
 import type { Location, ManifestRow } from '@hearth/engine';
 import type { LocatableEntry, Origin, OriginBase, OriginRevision } from '../origins/origin.ts';
 
-/** An origin whose rows, revision and failures a test sets; it counts what is asked of it. */
+/** An origin with rows, revision and failures set by a test; counts its calls. */
 export class FakeOrigin implements Origin {
   readonly kind = 'directory' as const;
   locatesFreely = true;
@@ -12,22 +12,22 @@ export class FakeOrigin implements Origin {
   name = 'r1';
   warnings: string[] = [];
   originBase: OriginBase | undefined = { path: '/data', below: '/data' };
-  /** Every page of a listing waits this long. */
+  /** Delay of every page of a listing. */
   listMs = 0;
   listError: HearthError | undefined;
   locateError: HearthError | undefined;
   readError: HearthError | undefined;
-  /** The beginning of paths that cannot be read. */
+  /** Prefix of unreadable paths. */
   unreadable = '';
   /** Paths of which a byte was read. */
   readonly bytesRead: string[] = [];
-  /** Look-ups of locations wait for this promise, once they were counted. */
+  /** Location lookups wait for this promise after they were counted. */
   locating: Promise<void> = Promise.resolve();
-  /** Of locations, milliseconds since the epoch. */
+  /** Expiry of locations, milliseconds since the epoch. */
   expiresAt: number | undefined;
   listed = 0;
   readonly located: number[][] = [];
-  /** Paths of files that are not there when they are located. */
+  /** Paths that are missing when located. */
   readonly lacking = new Set<string>();
   closed = 0;
   readonly #clock: Clock;

@@ -9,7 +9,7 @@ import type {
 } from '@hearth/engine';
 import type { FakeEngine } from './fake_engine.ts';
 
-/** Memory for chunks that the holder keeps, of an agent that is the first. */
+/** Memory for chunks kept by the holder, at the first agent. */
 export const freshArena: Statistics['arena'] = {
   bytes: 512n << 20n,
   committedBytes: 0n,
@@ -32,7 +32,7 @@ export const freshArena: Statistics['arena'] = {
 
 export const rdmaOff: Statistics['rdma'] = { use: 'off', reason: '', ports: [], refused: [] };
 
-/** Reads by RDMA have a port and no peer. */
+/** RDMA statistics with a port and no peer. */
 export const rdmaReady: Statistics['rdma'] = {
   use: 'auto',
   reason: '',
@@ -65,7 +65,7 @@ const noRdma: RdmaPeerStatistics = {
 
 const idle = { bytes: 0n, waitedSeconds: 0, waiting: 0 };
 
-/** The counters of an agent whose limits never held anything back. */
+/** Counters of an agent whose limits never delayed anything. */
 export function unusedLimits({ origin, peers, disk }: LimitOptions): LimitStatistics[] {
   const row = (what: LimitStatistics['what'], rates: BandwidthLimits): LimitStatistics => ({
     what,
@@ -75,7 +75,7 @@ export function unusedLimits({ origin, peers, disk }: LimitOptions): LimitStatis
   return [row('origin', origin), row('from-peers', peers), row('to-peers', peers), row('disk', disk)];
 }
 
-/** The counters of a fake engine; all others are zero. */
+/** Counters of a fake engine; all others are zero. */
 export function fakeStatistics(engine: FakeEngine): Statistics {
   const resident = [...engine.disk.resident.values()].reduce((a, b) => a + b, 0n);
   const jobs = [...engine.warms.values()].map((warm) => warm.progress);

@@ -5,7 +5,7 @@ import type { FakeManifest } from './fake_fabric.ts';
 
 const tickMs = 10;
 
-/** A warm job of a fake engine: files one after the other, at the job's rate, each from the origin only once. */
+/** A warm job of a fake engine: fetches one file after the other at the job's rate, each from the origin only once. */
 export class FakeWarm {
   readonly progress: WarmProgress;
   rateLimit: bigint;

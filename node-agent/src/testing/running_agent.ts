@@ -8,7 +8,10 @@ import { testPace } from './cluster.ts';
 
 export type Flags = Record<string, string | string[]>;
 
-/** Of an agent that keeps all that it has below `folder`, where others may keep theirs; `flags` go before. */
+/**
+ * Configuration of an agent that keeps everything below `folder`, which it may share with others; `flags` take
+ * precedence.
+ */
 export async function testConfig(folder: string, node: string, flags: Flags = {}): Promise<AgentConfig> {
   const { config } = await loadConfig({
     environment: { HEARTH_SECRET: 'sixteen bytes or more' },
@@ -25,11 +28,11 @@ export async function testConfig(folder: string, node: string, flags: Flags = {}
   return config;
 }
 
-/** An agent that `runAgent` runs. */
+/** An agent started by `runAgent`. */
 export interface StartedAgent {
-  /** Resolves when it serves; rejects when it ends before. */
+  /** Resolves when the agent serves; rejects when it ends before. */
   serving: Promise<RunningAgent>;
-  /** Resolves when it has ended. */
+  /** Resolves when the agent has ended. */
   stop: () => Promise<void>;
 }
 
@@ -47,7 +50,7 @@ export function startAgent(config: AgentConfig, options: Omit<RunOptions, 'signa
   return { serving, stop };
 }
 
-/** On the socket that `testConfig` names. */
+/** A client on the socket of `testConfig`. */
 export function socketClient(folder: string, node: string): ControlClient {
   const address = `unix://${join(folder, `${node}.sock`)}`;
   return new ControlClient(address, credentials.createInsecure(), { 'grpc.default_authority': 'localhost' });

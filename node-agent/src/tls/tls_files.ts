@@ -9,16 +9,16 @@ type CertificateProvider = experimental.CertificateProvider;
 type AuthorityListener = Parameters<CertificateProvider['addCaCertificateListener']>[0];
 type IdentityListener = Parameters<CertificateProvider['addIdentityCertificateListener']>[0];
 
-/** A file in PEM, and the name of the setting that names it, for messages. */
+/** A PEM file, and the name of its setting for messages. */
 export interface NamedFile {
   setting: string;
   path: string;
 }
 
 export interface TlsFilePaths {
-  /** Trusted authorities; undefined: the authorities of the system. */
+  /** Trusted CAs; undefined: the system's. */
   authorities: NamedFile | undefined;
-  /** Our identity; undefined: unauthenticated. */
+  /** Own identity; undefined: unauthenticated. */
   identity: { certificate: NamedFile; key: NamedFile } | undefined;
 }
 
@@ -30,9 +30,9 @@ interface Contents {
 const rereadMs = 5_000;
 
 /**
- * Certificates in files that are replaced now and then, as those of a mounted Secret. They are read again every few
- * seconds rather than watched, because a Secret changes by a symlink several levels above the files. What is read takes
- * effect for the next connection, and only when all of it belongs together: a half-written set changes nothing.
+ * Certificates in files that are replaced occasionally, like those of a mounted Secret. Polled every few seconds rather
+ * than watched, because a Secret changes by a symlink several levels above the files. New contents apply to the next
+ * connection, and only as a consistent set; a half-written set changes nothing.
  */
 export class TlsFiles implements CertificateProvider {
   readonly #paths: TlsFilePaths;
@@ -51,7 +51,7 @@ export class TlsFiles implements CertificateProvider {
     this.#cancel = clock.every(rereadMs, () => void this.reread());
   }
 
-  /** `InvalidArgument` names the setting and the file that cannot be used. */
+  /** Throws `InvalidArgument` with the setting and file that cannot be used. */
   static open(paths: TlsFilePaths, logger: Logger, { clock = systemClock }: { clock?: Clock } = {}): TlsFiles {
     return new TlsFiles(paths, check(paths, readNow(paths)), logger, clock);
   }
@@ -60,9 +60,9 @@ export class TlsFiles implements CertificateProvider {
     return this.#contents;
   }
 
-  /** Reads the files now. Never fails: files that cannot be used leave in force what was read before. */
+  /** Reads the files now. Never throws; unusable files leave the previous contents in force. */
   async reread(): Promise<void> {
-    // One after the other: a slow reading must not bring back what a later one has replaced.
+    // Serialized, because a slow read must not restore contents that a later one has replaced.
     const turn = this.#turn.then(() => this.#read());
     this.#turn = turn;
     await turn;
@@ -72,7 +72,7 @@ export class TlsFiles implements CertificateProvider {
     try {
       const contents = await readLater(this.#paths);
       if (isEqual(contents, this.#contents)) return;
-      // Replaced between the reading of two files: the next turn sees all of them.
+      // Replaced between the reading of two files: the next read sees all of them.
       if (!isEqual(contents, await readLater(this.#paths))) return;
       this.#contents = check(this.#paths, contents);
       this.#lastWarning = '';

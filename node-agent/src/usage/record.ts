@@ -1,25 +1,25 @@
 import { z } from 'zod';
 
-/** `usage/<dataset>`: how much a dataset is used in the cluster. Coarse: written about once a minute. */
+/** `usage/<dataset>`: use of a dataset in the cluster, written about once a minute. */
 export const usageSchema = z.object({
   dataset: z.string(),
   /** Last use by any agent, milliseconds since the epoch. */
   usedAt: z.number(),
-  /** Uses until then, each counting half as much after every half-life. */
+  /** Number of uses at that time, each decaying by half per half-life. */
   uses: z.number().default(0),
 });
 export type UsageRecord = z.output<typeof usageSchema>;
 
 const halfLifeMs = 24 * 3_600_000;
-/** Bounds the credit of a dataset that was used often and no longer is, against one that was used once. */
+/** Bounds the credit of a formerly popular dataset against one that was used once. */
 const longestCreditMs = 3 * 24 * 3_600_000;
 
-/** The uses as they count at a later time. */
+/** The decayed number of uses at a later time. */
 export function usesAt({ uses, usedAt }: Pick<UsageRecord, 'uses' | 'usedAt'>, now: number): number {
   return uses * 2 ** (-Math.max(0, now - usedAt) / halfLifeMs);
 }
 
-/** The record after `count` more uses; 0: it is only in use still. */
+/** The record after `count` more uses; 0: still in use. */
 export function withUses(
   present: UsageRecord | undefined,
   { dataset, at, count }: { dataset: string; at: number; count: number },
@@ -30,8 +30,8 @@ export function withUses(
 }
 
 /**
- * A time by which datasets are evicted, the earliest first, so that the order is that of their uses as they count at
- * any moment: n uses at t are worth one at t + half-life * log2(n), up to a bound.
+ * The time that orders datasets for eviction, earliest first. The order equals that of decayed uses at any moment: n
+ * uses at t are worth one at t + half-life * log2(n), up to a bound.
  */
 export function evictionTime({ uses, usedAt }: UsageRecord): number {
   return usedAt + Math.min(longestCreditMs, halfLifeMs * Math.log2(Math.max(1, uses)));

@@ -6,7 +6,9 @@ import { evictionTime, usesAt, withUses } from './record.ts';
 
 const day = 24 * 3_600_000;
 
-/** Adds the dataset d and gives its manifest, when agent a knows it: of others it publishes no use. */
+/**
+ * Adds the dataset d and returns its manifest once agent a knows it, because agents publish no use of unknown datasets.
+ */
 async function addTo(cluster: TestCluster): Promise<string> {
   const { resolution, datasets } = cluster.agent('a');
   const request = { source: directorySource, include: [], exclude: [] };

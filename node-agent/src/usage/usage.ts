@@ -4,18 +4,17 @@ import type { DatasetTables, ManifestKeeper } from '../datasets/index.ts';
 import { Mirror, RecordTable } from '../records/index.ts';
 import { evictionTime, type UsageRecord, usageSchema, withUses } from './record.ts';
 
-/** Uses of a dataset that this agent has yet to publish. */
+/** Unpublished uses of a dataset on this agent. */
 interface Pending {
   at: number;
-  /** Uses that began. */
+  /** Number of uses that began. */
   count: number;
 }
 
 /**
- * How much datasets are used in the cluster, given to every engine, so that the holders of a dataset that is spread over
- * several agents evict it together, and those that matter least first. A mount, a published volume or a read through
- * the control API is a use when it begins, and once in each turn in which there was any; a warm job only says that
- * the dataset is still wanted.
+ * Use of datasets in the cluster, passed to every engine, so that all holders of a dataset spread over several agents
+ * evict it together, the least used datasets first. A mount, a published volume and a read through the control API
+ * count as a use when they begin, and once in each interval with activity; a warm job only marks the dataset as wanted.
  */
 export class Usage {
   readonly #context: AgentContext;
@@ -46,17 +45,17 @@ export class Usage {
     this.#turns = new RecurringWork(context.clock, context.pace.lastUseMs, () => this.#publishQuietly());
   }
 
-  /** A use begins now, on this agent. Cheap; written with the next turn. */
+  /** A use begins now on this agent. Cheap; written in the next interval. */
   began(dataset: string): void {
     this.#note(dataset, 1);
   }
 
-  /** The dataset is wanted now, which is no further use of it. */
+  /** The dataset is wanted now, without a further use. */
   touched(dataset: string): void {
     this.#note(dataset, 0);
   }
 
-  /** The uses in the whole cluster; undefined: never used. */
+  /** Use in the whole cluster; undefined: never used. */
   of(dataset: string): UsageRecord | undefined {
     return this.#mirror.get(dataset);
   }
@@ -72,7 +71,7 @@ export class Usage {
     this.#pending.set(dataset, { at, count: (this.#pending.get(dataset)?.count ?? 0) + count });
   }
 
-  /** The engine knows manifests that are open: of others it hears when they are. */
+  /** The engine knows only open manifests; it gets the use of others when they open. */
   #notify(dataset: string, usage: UsageRecord | undefined): void {
     const manifest = this.#datasets.mirror.get(dataset)?.manifest;
     if (manifest === undefined || manifest === '' || usage === undefined || !this.#keeper.isOpen(manifest)) return;
@@ -103,7 +102,10 @@ export class Usage {
     }
   }
 
-  /** Agents that use a dataset at the same time would write the same: of uses that go on one in a turn counts. */
+  /**
+   * Agents that use a dataset at the same time would write the same record, so a continuing use counts once per
+   * interval.
+   */
   async #write(dataset: string, { at, count }: Pending, mounted: boolean): Promise<void> {
     const turnMs = this.#context.pace.lastUseMs;
     const isFresh = (known: UsageRecord | undefined) => known !== undefined && at - known.usedAt < turnMs / 2;

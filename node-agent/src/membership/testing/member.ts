@@ -1,5 +1,4 @@
-// A process of its own that is a member until it is killed.
-// Usage: node member.ts ADDRESS NAME
+// A process that is a member until killed. Usage: node member.ts ADDRESS NAME
 import { silentLogger } from '@hearth/common';
 import { Session } from '../../records/index.ts';
 import { openStore } from '../../store/index.ts';

@@ -1,7 +1,7 @@
 import { mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
-/** A folder that changes as the kubelet changes that of a Secret: by one rename of the symlink `..data`. */
+/** A folder updated like a mounted Secret: by one rename of the symlink `..data`. */
 export class SecretFolder {
   readonly path: string;
   #count = 0;
