@@ -47,7 +47,7 @@ export function configurationDocument(): string {
     'Each setting is a key of the YAML file (`hearth agent --config FILE`, else `HEARTH_CONFIG`, else',
     '`/etc/hearth/agent.yaml` when it exists), a variable and a flag. Flags come before variables, variables before',
     'the file, the file before defaults, each setting by itself. Lists are separated by commas in variables; flags',
-    'of lists may be repeated. `hearth agent --print-config` prints what is in effect, without the secret.',
+    'of lists may be repeated. `hearth agent --print-config` prints the configuration in effect, without the secret.',
     '',
     'Sizes are written `200GiB`, `1.5TB` or `4096`; shares of a disk `80%`; durations `10s`, `15m`.',
     '',

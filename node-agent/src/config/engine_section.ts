@@ -10,7 +10,7 @@ export const engineSection = z
   .strictObject({
     shards: setting(
       {
-        description: 'Threads that own keys; 0 chooses by the number of cores.',
+        description: 'Threads of the engine, each owning a part of the keys; 0 chooses by the number of cores.',
         allowed: 'a number from 0 to 256',
         form: 'text',
       },
@@ -18,13 +18,17 @@ export const engineSection = z
       '0',
     ),
     originConnections: setting(
-      { description: 'Parallel requests to origins.', allowed: 'a number from 1 to 1024', form: 'text' },
+      {
+        description: 'Maximum number of parallel requests to origins.',
+        allowed: 'a number from 1 to 1024',
+        form: 'text',
+      },
       countBetween(1, 1024),
       '32',
     ),
     bufferBytes: setting(
       {
-        description: 'Memory for chunks, taken at the start: what comes in lands there before it is written.',
+        description: 'Memory for chunks, allocated at the start: fetched bytes land there before they are written.',
         allowed: 'a size of at least 32MiB, for example 512MiB',
         form: 'text',
       },
@@ -37,7 +41,7 @@ export const engineSection = z
     pages: setting(
       {
         description:
-          'The best pages that are asked for that memory. Those of huge-2Mi and huge-1Gi are set apart by the administrator; where they are not there, worse ones are taken and status says why.',
+          'Preferred pages for that memory. The administrator reserves huge-2Mi and huge-1Gi pages; without them the agent uses smaller pages, and status gives the reason.',
         allowed: 'transparent, huge-2Mi or huge-1Gi',
         form: 'text',
       },
@@ -47,7 +51,7 @@ export const engineSection = z
     rdma: setting(
       {
         description:
-          'Whether this agent and others read from each other by RDMA where both have a port: auto where that works, with TCP where not, and status says why; required does not start without a port. The memory for chunks is pinned then, which needs a limit of locked memory as large, or CAP_IPC_LOCK.',
+          'Reads between agents by RDMA. auto: over RDMA where both agents have a port, else over TCP, and status gives the reason; required: the agent does not start without a port. RDMA pins the memory for chunks, which needs CAP_IPC_LOCK or an equally large limit of locked memory.',
         allowed: 'off, auto or required',
         form: 'text',
       },
@@ -56,7 +60,7 @@ export const engineSection = z
     ),
     rdmaDevices: setting(
       {
-        description: 'RDMA devices and ports that may be used, as patterns. Absent: all.',
+        description: 'Patterns of permitted RDMA devices and ports. Absent: all.',
         allowed: 'patterns of devices or ports, for example mlx5_0, mlx5_* or mlx5_1/2',
         form: 'list',
       },
@@ -65,7 +69,7 @@ export const engineSection = z
     ),
     rdmaLibrary: optionalSetting(
       {
-        description: 'Library of RDMA verbs. Absent: libibverbs.so.1, where the system looks for libraries.',
+        description: "Library of RDMA verbs. Absent: libibverbs.so.1 on the system's library path.",
         allowed: 'a file name or an absolute path',
         form: 'text',
       },
@@ -74,7 +78,7 @@ export const engineSection = z
     scrubRate: setting(
       {
         description:
-          'What the background scrub reads of each cache directory in a second, to compare it with its checksums; 0 turns it off.',
+          'Bytes a second of each cache directory that the background scrub compares with their checksums; 0 turns it off.',
         allowed: 'a size, for example 20MiB, or 0',
         form: 'text',
       },

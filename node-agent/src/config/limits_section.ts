@@ -12,8 +12,8 @@ const rate = (description: string) =>
 const bandwidth = (what: string) =>
   z
     .strictObject({
-      total: rate(`Most bytes a second ${what}; what readers wait for goes first. Absent: no limit.`),
-      warm: rate(`Most bytes a second ${what} while no reader waits for them. Absent: as much as total leaves.`),
+      total: rate(`Maximum bytes a second ${what}; bytes that readers wait for go first. Absent: no limit.`),
+      warm: rate(`Maximum bytes a second ${what} while no reader waits for them. Absent: the rest of total.`),
     })
     .refine(({ total, warm }) => total === undefined || warm === undefined || warm <= total, {
       path: ['warm'],
@@ -25,8 +25,8 @@ const bandwidth = (what: string) =>
 export const limitsSection = z
   .strictObject({
     origin: bandwidth('from origins'),
-    peers: bandwidth('from other agents, and as many to them'),
-    disk: bandwidth('that are written to and read from the cache directories'),
+    peers: bandwidth('received from other agents, and separately sent to them'),
+    disk: bandwidth('written to and read from the cache directories'),
   })
   .prefault({});
 

@@ -56,7 +56,7 @@ export const configSchema = z.strictObject({
   ),
   store: setting(
     {
-      description: 'Where agents find one another: sqlite:PATH for one machine, etcd://HOST:PORT,... for many.',
+      description: 'Store in which agents find each other: sqlite:PATH for one machine, etcd://HOST:PORT,... for many.',
       allowed: 'sqlite:/path/to/file or etcd://host:port,host:port',
       form: 'text',
     },
@@ -65,15 +65,14 @@ export const configSchema = z.strictObject({
   ),
   storeAuthorities: optionalSetting(
     {
-      description:
-        "PEM file with the authorities that sign the certificates of etcd. Absent: the store's address says.",
+      description: "PEM file with the authorities of etcd's certificates. Absent: as in the store's address.",
       allowed: pathAllowed,
       form: 'text',
     },
     parsePath,
   ),
   storeCertificate: optionalSetting(
-    { description: 'PEM file with the certificate shown to etcd.', allowed: pathAllowed, form: 'text' },
+    { description: 'PEM file with the client certificate for etcd.', allowed: pathAllowed, form: 'text' },
     parsePath,
   ),
   storeKey: optionalSetting(
@@ -82,7 +81,7 @@ export const configSchema = z.strictObject({
   ),
   storeServerName: optionalSetting(
     {
-      description: "Name that etcd's certificates are for, when it is not the one in the store's address.",
+      description: "Name in etcd's certificates, when it differs from the store's address.",
       allowed: 'a DNS name',
       form: 'text',
     },
@@ -105,7 +104,7 @@ export const configSchema = z.strictObject({
     .strictObject({
       listen: setting(
         {
-          description: 'Addresses for other agents, one for each network interface to be used.',
+          description: 'Listening addresses for other agents, one for each network interface.',
           allowed: addressAllowed,
           form: 'list',
         },
@@ -114,7 +113,7 @@ export const configSchema = z.strictObject({
       ),
       advertise: setting(
         {
-          description: 'Addresses that are advertised to other agents. Absent: those of wire.listen.',
+          description: 'Addresses published to other agents. Absent: those of wire.listen.',
           allowed: addressAllowed,
           form: 'list',
         },
@@ -124,7 +123,7 @@ export const configSchema = z.strictObject({
       networks: setting(
         {
           description:
-            'Networks whose addresses on this machine are listened on, in place of those of wire.listen, whose first port is used.',
+            "Networks: the agent listens on this machine's addresses in them, with the first port of wire.listen, instead of on wire.listen.",
           allowed: 'networks or addresses, for example 10.1.0.0/16 or fd00:1::/64',
           form: 'list',
         },
@@ -164,7 +163,7 @@ export const configSchema = z.strictObject({
       ),
       listen: optionalSetting(
         {
-          description: 'TCP address of the control API. Off unless given; needs the three TLS files.',
+          description: 'TCP address of the control API; requires the three TLS files. Absent: none.',
           allowed: addressAllowed,
           form: 'text',
         },
@@ -181,7 +180,7 @@ export const configSchema = z.strictObject({
       clientAuthorities: optionalSetting(
         {
           description:
-            'PEM file with the authorities whose client certificates are accepted, when they are for agent.CLUSTER.hearth, operator.CLUSTER.hearth or client.CLUSTER.hearth.',
+            'PEM file with the authorities of client certificates, which must be for agent.CLUSTER.hearth, operator.CLUSTER.hearth or client.CLUSTER.hearth.',
           allowed: pathAllowed,
           form: 'text',
         },
@@ -216,7 +215,7 @@ export const configSchema = z.strictObject({
       socket: optionalSetting(
         {
           description:
-            'Unix socket at which programs with libgd2fs on this node get files that are here whole; in a folder of its own, which is made, and which pods may mount. Absent: they read over the network.',
+            'Unix socket from which programs with libgd2fs on this node get complete files, in a folder of its own that the agent creates and pods may mount. Absent: they read over the network.',
           allowed: pathAllowed,
           form: 'text',
         },
@@ -229,7 +228,7 @@ export const configSchema = z.strictObject({
       directory: optionalSetting(
         {
           description:
-            'Folder for mounts that are bound into pods, and for the records of those (mounts/, published/). Absent: no volumes are published.',
+            'Folder for mounts that are bound into pods and for their records (mounts/, published/). Absent: the agent publishes no volumes.',
           allowed: pathAllowed,
           form: 'text',
         },
@@ -242,7 +241,7 @@ export const configSchema = z.strictObject({
       directory: optionalSetting(
         {
           description:
-            "Any folder on the file system of the kubelet's data: cache directories on it must leave 20 % of it free. Absent: there is no kubelet.",
+            "Any folder on the kubelet's file system, of which cache directories must leave 20 % free. Absent: no kubelet.",
           allowed: pathAllowed,
           form: 'text',
         },
@@ -252,7 +251,7 @@ export const configSchema = z.strictObject({
     .prefault({}),
   selfTestDirectory: setting(
     {
-      description: 'Folder of the built-in files, which a dataset can be made from to try an installation.',
+      description: 'Folder of the built-in files, which serve as a dataset to try an installation.',
       allowed: pathAllowed,
       form: 'text',
     },
@@ -274,7 +273,7 @@ export const configSchema = z.strictObject({
       ),
       allowedNetworks: setting(
         {
-          description: 'Networks in such ranges that are accepted all the same.',
+          description: 'Permitted networks among loopback, link-local and private ones.',
           allowed: 'networks or addresses, for example 10.0.0.0/8 or 192.168.1.7',
           form: 'list',
         },
@@ -292,8 +291,8 @@ export const configSchema = z.strictObject({
       nodeIdentity: optionalSetting(
         {
           description:
-            "Datasets without credentials of their own whose names begin with one of these read with this machine's: the " +
-            'AWS variables, profile or instance role, and HF_TOKEN. Absent: all of them; empty: none, they read ' +
+            "Prefixes of names of datasets that may read with this machine's credentials when they have none of their own: the " +
+            'AWS variables, profile or instance role, and HF_TOKEN. Absent: all datasets; empty: none, they read ' +
             'anonymously.',
           allowed: 'beginnings of names',
           form: 'list',
@@ -303,7 +302,7 @@ export const configSchema = z.strictObject({
       maxEntries: setting(
         {
           description:
-            'Files and folders that one dataset may have. Listing them takes about 360 bytes of memory each, and the bytes of their paths, of which 256 are allowed for each.',
+            'Maximum number of files and folders in one dataset. Listing takes about 360 bytes of memory for each, plus the bytes of their paths, of which 256 on average are permitted.',
           allowed: 'a number from 1 to 100000000',
           form: 'text',
         },
@@ -324,7 +323,7 @@ export const configSchema = z.strictObject({
     .strictObject({
       level: setting(
         {
-          description: 'Least important messages that are written.',
+          description: 'Minimum level of log messages.',
           allowed: 'debug, info, warn or error',
           form: 'text',
         },
@@ -341,7 +340,7 @@ export const configSchema = z.strictObject({
   onStartFailure: setting(
     {
       description:
-        'When the cache directories or the store cannot be used at the start: exit with the reason, or wait: report it at /readyz and to the other agents, and try again.',
+        'Behaviour when the cache directories or the store are unusable at the start. exit: end with the reason; wait: report the reason at /readyz and to other agents, and retry.',
       allowed: 'exit or wait',
       form: 'text',
     },
@@ -350,7 +349,7 @@ export const configSchema = z.strictObject({
   ),
   shutdownDeadline: setting(
     {
-      description: 'Time for an orderly end after SIGTERM.',
+      description: 'Time limit of a clean shutdown after SIGTERM.',
       allowed: 'a duration of at least 1s, for example 10s',
       form: 'text',
     },

@@ -2,10 +2,8 @@ import { type MetricRow, one, row } from './metric_row.ts';
 
 /** Members, datasets and warm jobs, known to the agent rather than the engine. */
 export const agentRows: readonly MetricRow[] = [
-  row('gauge', 'members', 'Agents that are alive, this one included.', ({ agent }) =>
-    one(agent.context.members.names().size),
-  ),
-  row('gauge', 'members_ready', 'Agents that are ready.', ({ agent }) => one(agent.context.members.ready().length)),
+  row('gauge', 'members', 'Live agents, including this one.', ({ agent }) => one(agent.context.members.names().size)),
+  row('gauge', 'members_ready', 'Ready agents.', ({ agent }) => one(agent.context.members.ready().length)),
   row(
     'gauge',
     'datasets',
@@ -31,12 +29,10 @@ export const agentRows: readonly MetricRow[] = [
   row(
     'gauge',
     'credentials_missing',
-    'Datasets whose credentials this agent does not have since it was started.',
+    'Datasets whose credentials this agent has not received since its start.',
     ({ agent }) => one(agent.datasets.mirror.values().filter(({ name }) => agent.credentials.awaits(name)).length),
   ),
-  row('gauge', 'warm_jobs_running', 'Warm jobs of which this agent executes its part.', ({ agent }) =>
-    one(agent.runningParts),
-  ),
+  row('gauge', 'warm_jobs_running', 'Warm jobs that run on this agent.', ({ agent }) => one(agent.runningParts)),
   row('gauge', 'warm_coordinator', '1 while this agent coordinates warm jobs.', ({ agent }) =>
     one(agent.coordinator.leading),
   ),

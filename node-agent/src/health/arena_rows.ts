@@ -11,13 +11,13 @@ export const arenaRows: readonly MetricRow[] = [
   row(
     'gauge',
     'arena_committed_bytes',
-    'Of the memory for chunks what the kernel has given and charges for.',
+    'Memory for chunks that the kernel has allocated and charges for.',
     ofEngine((s) => s.arena.committedBytes),
   ),
   row(
     'gauge',
     'arena_huge_bytes',
-    'Of the memory for chunks what lies in pages of 2 MiB or more.',
+    'Memory for chunks in pages of 2 MiB or more.',
     ofEngine((s) => s.arena.hugeBytes),
   ),
   row(
@@ -29,37 +29,37 @@ export const arenaRows: readonly MetricRow[] = [
   row(
     'gauge',
     'arena_found_bytes',
-    'Of chunks that the agent before had left in the memory for chunks, whole, when this one started.',
+    'Bytes of intact chunks that the previous agent left in the memory for chunks when this agent started.',
     ofEngine((s) => s.arena.foundBytes),
   ),
   row(
     'gauge',
     'arena_file_bytes',
-    'Bytes of files that are in memory and wait for no disk; they go, whole files at a time, when memory is needed.',
+    'Bytes of stored files kept in memory. The engine drops whole files when it needs memory.',
     ofEngine((s) => s.arena.keptBytes),
   ),
   row(
     'counter',
     'arena_evicted_files_total',
-    'Files that went from memory, as memory was needed. They stay in the cache.',
+    'Files dropped from memory to make room. They stay in the cache.',
     ofEngine((s) => s.arena.evictedFiles),
   ),
   row(
     'counter',
     'arena_moved_bytes_total',
-    'Memory that went from one thread of the engine to another, as files there needed it more.',
+    'Memory moved from one thread of the engine to another that needed it more.',
     ofEngine((s) => s.arena.movedBytes),
   ),
   row(
     'counter',
     'arena_loaded_bytes_total',
-    'Bytes that came from the cache into memory: ahead of readers through mounts, and for other agents.',
+    'Bytes loaded from the cache into memory, ahead of readers through mounts and for other agents.',
     ofEngine((s) => s.arena.loadedBytes),
   ),
   row(
     'gauge',
     'arena_quarantined_bytes',
-    'Of the memory for chunks what is not used, as an agent before may still have input or output there.',
+    'Memory for chunks that stays unused, because input or output of an earlier agent may still be in progress there.',
     ofEngine((s) => s.arena.quarantinedBytes),
   ),
 ];

@@ -5,7 +5,7 @@ export const copyRows: readonly MetricRow[] = [
   row(
     'counter',
     'evicted_copies_total',
-    'Files evicted for room while they were wanted in the cluster: redundant (other agents keep them), last (none does), unanswered (agents that would know did not answer in time, or did not confirm it yet), or unasked (there was no time to ask, or they are of a release that knows no such question).',
+    'Files evicted for room while they were wanted in the cluster: redundant (other agents keep copies), last (no other agent does), unanswered (the asked agents did not answer in time or have not confirmed yet), or unasked (no time to ask, or the release of the agents does not support the question).',
     ({ statistics: { copies } }) => [
       [['redundant'], Number(copies.redundant)],
       [['last'], Number(copies.last)],
@@ -17,7 +17,7 @@ export const copyRows: readonly MetricRow[] = [
   row(
     'counter',
     'last_copies_kept_total',
-    'Times that a file stayed when room was needed, as it is wanted and no other agent keeps it.',
+    'Number of times that a wanted file was spared from eviction because no other agent keeps a copy.',
     ofEngine((s) => s.copies.kept),
   ),
 ];

@@ -30,7 +30,7 @@ export const peerRows: readonly MetricRow[] = [
   row(
     'gauge',
     'peer_wire_info',
-    'Always 1; the labels are the version of the wire protocol agreed with the peer, and the features that it lacks.',
+    'Always 1; the labels are the version of the wire protocol agreed with the peer, and the features that the peer lacks.',
     ({ statistics }) =>
       statistics.peers
         .filter((peer) => peer.wireVersion !== 0)
@@ -40,14 +40,14 @@ export const peerRows: readonly MetricRow[] = [
   row(
     'counter',
     'peer_paused_connections_total',
-    'How often a connection to the peer brought nothing for 200 ms and was left alone for a while.',
+    'Number of times that a connection to the peer delivered nothing for 200 ms and was paused.',
     ({ statistics }) => statistics.peers.map((peer) => [[peer.node], Number(peer.paused)]),
     ['peer'],
   ),
   row(
     'counter',
     'peer_hedged_slices_total',
-    'Parts of reads that were asked for again by another connection, as theirs brought nothing.',
+    'Parts of reads that were repeated on another connection, because the first one delivered nothing.',
     ({ statistics }) => statistics.peers.map((peer) => [[peer.node], Number(peer.hedged)]),
     ['peer'],
   ),

@@ -21,7 +21,7 @@ const latencyBounds = Array.from({ length: 23 }, (_, bucket) => 2 ** bucket / 1e
 
 const readSeconds: HistogramRow = {
   name: 'hearth_rdma_read_seconds',
-  help: 'Seconds that reads from other agents took over a port, of those that succeeded.',
+  help: 'Duration in seconds of successful reads from other agents over a port.',
   kind: 'histogram',
   labels: ['port'],
   bounds: latencyBounds,
@@ -34,14 +34,14 @@ export const rdmaRows: readonly MetricRow[] = [
   row(
     'gauge',
     'rdma_ready',
-    '1 while reads from other agents can go over RDMA, else 0; nothing where RDMA is off. The label is the setting.',
+    '1 while reads from other agents can go over RDMA, else 0; absent where RDMA is off. The label is the setting.',
     ({ statistics: { rdma } }) => (rdma.use === 'off' ? [] : [[[rdma.use], rdma.reason === '' ? 1 : 0]]),
     ['use'],
   ),
   row(
     'gauge',
     'rdma_port_active',
-    '1 while the port of the RDMA device is active; the labels are how it is linked, its address, and whether reads use it.',
+    '1 while the port of the RDMA device is active; the labels are its link type, its address, and its use by reads.',
     ({ statistics: { rdma } }) =>
       rdma.ports.map(({ name, link, gid, used, active }) => [[name, link, gid, String(used)], active ? 1 : 0]),
     ['port', 'link', 'gid', 'used'],
@@ -56,14 +56,14 @@ export const rdmaRows: readonly MetricRow[] = [
   row(
     'counter',
     'rdma_received_bytes_total',
-    'Bytes that came from the peer by RDMA, which hearth_peer_received_bytes_total contains.',
+    'Bytes received from the peer by RDMA, included in hearth_peer_received_bytes_total.',
     ofPeers(({ bytesReceived }) => bytesReceived),
     ['peer'],
   ),
   row(
     'counter',
     'rdma_sent_bytes_total',
-    'Bytes that were written to the peer by RDMA, which hearth_peer_sent_bytes_total contains.',
+    'Bytes written to the peer by RDMA, included in hearth_peer_sent_bytes_total.',
     ofPeers(({ bytesSent }) => bytesSent),
     ['peer'],
   ),
@@ -77,21 +77,21 @@ export const rdmaRows: readonly MetricRow[] = [
   row(
     'counter',
     'rdma_failures_total',
-    'How often the RDMA connection to the peer has failed; the reads that were under way went over TCP.',
+    'Failures of the RDMA connection to the peer; reads in flight went over TCP.',
     ofPeers(({ failures }) => failures),
     ['peer'],
   ),
   row(
     'counter',
     'rdma_port_received_bytes_total',
-    'Bytes that came over a port, from all peers together.',
+    'Bytes received over a port from all peers.',
     ofPorts(({ bytesReceived }) => bytesReceived),
     ['port'],
   ),
   row(
     'counter',
     'rdma_port_sent_bytes_total',
-    'Bytes that were sent over a port, to all peers together.',
+    'Bytes sent over a port to all peers.',
     ofPorts(({ bytesSent }) => bytesSent),
     ['port'],
   ),
@@ -105,14 +105,14 @@ export const rdmaRows: readonly MetricRow[] = [
   row(
     'counter',
     'rdma_port_retries_total',
-    'Reads that failed on a port and were asked for again on another one or over TCP.',
+    'Reads that failed on a port and were retried on another port or over TCP.',
     ofPorts(({ retries }) => retries),
     ['port'],
   ),
   row(
     'counter',
     'rdma_port_pauses_total',
-    'How often a port was given no more reads from a peer, until a probe had come back over it.',
+    'Number of times that a port was paused for reads from a peer until a probe succeeded.',
     ofPorts(({ pauses }) => pauses),
     ['port'],
   ),
