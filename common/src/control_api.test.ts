@@ -21,21 +21,21 @@ describe('control API of another release', () => {
   it('before there were versions', () => {
     assert.deepEqual([beforeVersions.apiVersion, beforeVersions.nodes[0]?.version], [0, '0.0.9']);
     assert.deepEqual(differences(beforeVersions), [
-      'the agent on n1 (release 0.0.9) speaks version 0 of the control API, the operator version 1: what is newer than version 0 is off; upgrade the agent',
+      'the agent on n1 (release 0.0.9) speaks version 0 of the control API, the operator version 1: everything newer than version 0 is off; upgrade the agent',
     ]);
     assert.ok(understandsApi(beforeVersions));
   });
 
   it('of the same version without features: says what is off', () => {
     assert.deepEqual(differences(firstVersion), [
-      'the agent on n1 lacks features of the control API (rebound-times: a pod whose mounts died again is reported once only; node-api: what the API of its other agents lacks is not known; memory-ready: what is in memory is not reported, and is ready when it is stored; advice: hearth advise leaves it out; mirrors: Datasets with mirrors wait until it is upgraded; client-tokens: pods with a volume of clientAccess wait until it is upgraded; hub-layout: Datasets with the layout of a hub cache wait until it is upgraded); upgrade the agent',
+      'the agent on n1 lacks features of the control API (rebound-times: the agent reports a pod only once even if its mounts die again; node-api: differences of the API of other agents stay unknown; memory-ready: the agent does not report bytes in memory, and bytes are ready only when stored; advice: hearth advise skips the agent; mirrors: Datasets with mirrors wait until the agent is upgraded; client-tokens: pods with a volume of clientAccess wait until the agent is upgraded; hub-layout: Datasets with the layout of a hub cache wait until the agent is upgraded); upgrade the agent',
     ]);
   });
 
   it('to come: what is not known here is passed over', () => {
     assert.deepEqual([future.apiVersion, future.apiFeatures, future.nodes[0]?.apiVersion], [2, ['news'], 2]);
     assert.deepEqual(differences(future), [
-      'the agent on n1 speaks version 2 of the control API, the operator version 1: what is newer than version 1 is off; upgrade the operator',
+      'the agent on n1 speaks version 2 of the control API, the operator version 1: everything newer than version 1 is off; upgrade the operator',
     ]);
     assert.ok(understandsApi(future));
   });
@@ -59,7 +59,7 @@ describe('control API of another release', () => {
       nodes: [node('a', all), node('b', ['rebound-times'])],
     };
     assert.deepEqual(apiDifferences(status, 'this command'), [
-      'the agent on b lacks features of the control API (node-api: what the API of its other agents lacks is not known; memory-ready: what is in memory is not reported, and is ready when it is stored; advice: hearth advise leaves it out; mirrors: Datasets with mirrors wait until it is upgraded; client-tokens: pods with a volume of clientAccess wait until it is upgraded; hub-layout: Datasets with the layout of a hub cache wait until it is upgraded); upgrade the agent',
+      'the agent on b lacks features of the control API (node-api: differences of the API of other agents stay unknown; memory-ready: the agent does not report bytes in memory, and bytes are ready only when stored; advice: hearth advise skips the agent; mirrors: Datasets with mirrors wait until the agent is upgraded; client-tokens: pods with a volume of clientAccess wait until the agent is upgraded; hub-layout: Datasets with the layout of a hub cache wait until the agent is upgraded); upgrade the agent',
     ]);
     assert.deepEqual(apiDifferences({ ...status, nodes: [] }, 'this command'), []);
   });

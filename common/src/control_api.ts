@@ -11,13 +11,13 @@ export interface ApiOffer {
 
 /** Features by name, each with a sentence on the loss without the feature. */
 export const controlFeatures: Readonly<Record<string, string>> = {
-  'rebound-times': 'a pod whose mounts died again is reported once only',
-  'node-api': 'what the API of its other agents lacks is not known',
-  'memory-ready': 'what is in memory is not reported, and is ready when it is stored',
-  advice: 'hearth advise leaves it out',
-  mirrors: 'Datasets with mirrors wait until it is upgraded',
-  'client-tokens': 'pods with a volume of clientAccess wait until it is upgraded',
-  'hub-layout': 'Datasets with the layout of a hub cache wait until it is upgraded',
+  'rebound-times': 'the agent reports a pod only once even if its mounts die again',
+  'node-api': 'differences of the API of other agents stay unknown',
+  'memory-ready': 'the agent does not report bytes in memory, and bytes are ready only when stored',
+  advice: 'hearth advise skips the agent',
+  mirrors: 'Datasets with mirrors wait until the agent is upgraded',
+  'client-tokens': 'pods with a volume of clientAccess wait until the agent is upgraded',
+  'hub-layout': 'Datasets with the layout of a hub cache wait until the agent is upgraded',
 };
 
 /** The API of this release: offered by its agents, used by its clients. */
@@ -43,7 +43,7 @@ export function apiDifference(agent: ApiOffer, who: string, client: string, own 
   const older = agent.apiVersion < own.apiVersion;
   const upgrade = older ? 'upgrade the agent' : `upgrade ${client}`;
   if (!understandsApi(agent, own)) return `${both}, and only neighbouring versions understand each other; ${upgrade}`;
-  return `${both}: what is newer than version ${Math.min(agent.apiVersion, own.apiVersion)} is off; ${upgrade}`;
+  return `${both}: everything newer than version ${Math.min(agent.apiVersion, own.apiVersion)} is off; ${upgrade}`;
 }
 
 /** The API fields of a GetStatusResponse. */
@@ -78,7 +78,7 @@ export async function explainUnknownCall(
   const answer = await status().catch(() => undefined);
   if (answer === undefined) return error;
   const who = whoIs(answer, answer.node);
-  const why = apiDifference(answer, who, client) ?? `${who} says that its API is that of ${client}`;
+  const why = apiDifference(answer, who, client) ?? `${who} reports the same API as ${client}`;
   return new HearthError(error.code, `${error.message}: ${why}`, { cause: error });
 }
 

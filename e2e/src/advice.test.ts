@@ -77,7 +77,7 @@ describe('advice for three agents', () => {
     await until('only these are left', async () => {
       const { nodes } = await dontNeed('--scope', 'cluster');
       assert.deepEqual([nodes[1]?.filesPinned, nodes[2]?.filesOpen], [1, 1]);
-      assert.match(nodes[2]?.message ?? '', /1 open: ask again when they are closed/);
+      assert.match(nodes[2]?.message ?? '', /1 open: try again when they are closed/);
       return (await resident()).join() === kept.join();
     });
     const bytes = new Uint8Array(files['y/three']);

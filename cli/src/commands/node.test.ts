@@ -106,7 +106,7 @@ describe('hearth commands', () => {
     const [status] = jsonLines((await hearth(['status', '--json'])).out) as { apiDifferences: string[] }[];
     apiFeatures = [...controlApi.apiFeatures];
     const expected =
-      'the agent on a (release 0.1.0) lacks features of the control API (rebound-times: a pod whose mounts died again is reported once only); upgrade the agent';
+      'the agent on a (release 0.1.0) lacks features of the control API (rebound-times: the agent reports a pod only once even if its mounts die again); upgrade the agent';
     assert.ok(out.includes(`\n${expected}.\n`), out);
     assert.deepEqual(status?.apiDifferences, [expected]);
   });

@@ -106,7 +106,7 @@ export class KubeConfigCredentials implements Credentials {
     try {
       this.#config ??= await this.#load();
       const cluster = this.#config.getCurrentCluster();
-      if (!cluster) throw new Error('it names no current cluster');
+      if (!cluster) throw new Error('it has no current cluster');
       const options: RequestOptions = {};
       await this.#config.applyToHTTPSOptions(options);
       const headers: Record<string, string> = {};

@@ -212,7 +212,7 @@ class Limit {
       const seconds = this.#deadlineMs / 1000;
       return new HearthError('DeadlineExceeded', `The Kubernetes API did not ${what} within ${seconds} s`);
     }
-    if (this.#request.signal?.aborted) return new HearthError('Cancelled', `Gave up the request to ${what}`);
+    if (this.#request.signal?.aborted) return new HearthError('Cancelled', `The request to ${what} was cancelled`);
     if (thrown instanceof HearthError) return thrown;
     const { code, message } = thrown as NodeJS.ErrnoException;
     return new HearthError('Unavailable', `The Kubernetes API cannot be reached to ${what}: ${message || code}`, {
@@ -236,6 +236,6 @@ function parseJson(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch (thrown) {
-    throw new HearthError('ProtocolError', `The Kubernetes API answered something that is not JSON`, { cause: thrown });
+    throw new HearthError('ProtocolError', `The Kubernetes API sent a response that is not JSON`, { cause: thrown });
   }
 }

@@ -331,7 +331,7 @@ describe('Reflector', () => {
     stop.abort();
     await assert.rejects(waiting, (thrown: unknown) => thrown instanceof HearthError && thrown.code === 'Cancelled');
     assert.equal(reflector.hasSynced, false);
-    assert.throws(() => reflector.start(stop.signal), /runs already/);
+    assert.throws(() => reflector.start(stop.signal), /is already running/);
     assert.equal(clock.next, undefined, 'no timer is left');
   });
 

@@ -76,7 +76,8 @@ export class Reflector<T extends KubernetesObject, P = T> {
   }
 
   start(signal: AbortSignal): void {
-    if (this.#started) throw new HearthError('Internal', `The reflector of ${this.#options.type.plural} runs already`);
+    if (this.#started)
+      throw new HearthError('Internal', `The reflector of ${this.#options.type.plural} is already running`);
     this.#started = true;
     void this.#run(signal);
   }
@@ -125,7 +126,7 @@ export class Reflector<T extends KubernetesObject, P = T> {
         await sleep(this.#clock, this.#delayAfter(HearthError.from(thrown)), signal);
       }
     }
-    this.#synced.reject(new HearthError('Cancelled', `Gave up the request to list ${this.#options.type.plural}`));
+    this.#synced.reject(new HearthError('Cancelled', `The request to list ${this.#options.type.plural} was cancelled`));
   }
 
   /** Never gives up: maps every error to a delay. */

@@ -14,7 +14,7 @@ export function resourcePath<T extends KubernetesObject>(
   query: Record<string, string | number | boolean | undefined> = {},
 ): string {
   if (type.namespaced && name !== undefined && !namespace) {
-    throw new HearthError('InvalidArgument', `A ${type.kind} is in a namespace, and none was given for '${name}'`);
+    throw new HearthError('InvalidArgument', `A ${type.kind} needs a namespace, and '${name}' has none`);
   }
   if (name === '') throw new HearthError('InvalidArgument', `The name of a ${type.kind} is empty`);
   const segments = type.group === '' ? ['api', type.version] : ['apis', type.group, type.version];

@@ -34,11 +34,11 @@ export async function* watchEvents<T extends KubernetesObject>(
 ): AsyncGenerator<WatchEvent<T>, void, void> {
   const { what, idleMs, lifeMs, signal } = limits;
   const late = (ms: number) =>
-    response.destroy(new HearthError('DeadlineExceeded', `Heard nothing on ${what} for ${ms / 1000} s`));
+    response.destroy(new HearthError('DeadlineExceeded', `Received nothing on ${what} for ${ms / 1000} s`));
   const silence = () => clock.schedule(idleMs, () => late(idleMs));
   let idle = silence();
   const life = clock.schedule(lifeMs, () => late(lifeMs));
-  const onAbort = () => response.destroy(new HearthError('Cancelled', `Gave up the request to ${what}`));
+  const onAbort = () => response.destroy(new HearthError('Cancelled', `The request to ${what} was cancelled`));
   if (signal.aborted) onAbort();
   else signal.addEventListener('abort', onAbort, { once: true });
   try {
@@ -69,7 +69,7 @@ function parseEvent<T extends KubernetesObject>(line: string, what: string): Wat
   try {
     event = JSON.parse(line) as Line;
   } catch (thrown) {
-    throw new HearthError('ProtocolError', `Received something on ${what} that is not JSON`, { cause: thrown });
+    throw new HearthError('ProtocolError', `Received data on ${what} that is not JSON`, { cause: thrown });
   }
   const { type, object } = event;
   switch (type) {

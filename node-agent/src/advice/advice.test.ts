@@ -146,7 +146,7 @@ describe('advice', () => {
     await brought();
     cluster.origin.rows = [];
     cluster.origin.listError = new HearthError('Unavailable', 'the origin is away');
-    await assert.rejects(dontNeed(), { code: 'Unavailable', message: /nothing was let go.*is away.*--force/ });
+    await assert.rejects(dontNeed(), { code: 'Unavailable', message: /nothing was released.*is away.*--force/ });
     assert.equal(resident('a'), total);
     await dontNeed({ force: true });
     assert.equal(resident('a'), 0n);

@@ -77,7 +77,7 @@ export class Advice {
     if (taken.size >= maxJobs && !taken.has(name)) {
       throw new HearthError(
         'Unavailable',
-        `${taken.size} jobs of this kind run already; wait for them, or cancel some (hearth jobs)`,
+        `${taken.size} jobs of this kind are already running; wait for them, or cancel some (hearth jobs)`,
       );
     }
     const where = { nodes, replicas: 0, pin: false, pinOwner: '' };
@@ -109,7 +109,7 @@ export class Advice {
     if (notInOrigin.length > maxKept) {
       throw new HearthError(
         'OriginChanged',
-        `the origin of dataset ${dataset} no longer has ${notInOrigin.length} of the files as they were listed; nothing was let go: name others, or use --force to lose them`,
+        `the origin of dataset ${dataset} no longer has ${notInOrigin.length} of the files as they were listed; nothing was released: name other files, or use --force to lose these`,
       );
     }
     const cancelledJobs = memoryOnly ? [] : await this.#cancelOpposites(dataset, manifest, paths);
@@ -138,7 +138,7 @@ export class Advice {
         node,
         ...nothingDone,
         errorCode: 'Unsupported',
-        message: 'its agent is of a release that does not know this; upgrade it, or use hearth evict',
+        message: 'the release of its agent does not support advice; upgrade the agent, or use hearth evict',
       }),
     );
     return [...answers, ...refusals].sort((a, b) => (a.node < b.node ? -1 : 1));
@@ -150,7 +150,7 @@ export class Advice {
     const ready = new Set(members.ready());
     const able = members.all().filter(({ node, apiFeatures }) => ready.has(node) && apiFeatures.includes(feature));
     if (able.length > 0) return able.map(({ node }) => node);
-    throw new HearthError('Unavailable', 'no agent is ready that could bring anything; hearth status shows why');
+    throw new HearthError('Unavailable', 'no ready agent can fetch the files; hearth status shows why');
   }
 
   #running(): SeenJob[] {
@@ -175,7 +175,7 @@ export class Advice {
     if (await this.#datasets.hasRevision(dataset, manifest)) return manifest;
     throw new HearthError(
       'NotFound',
-      `dataset ${dataset} has no revision ${manifest}; hearth dataset ls shows the present one`,
+      `dataset ${dataset} has no revision ${manifest}; hearth dataset ls shows the current one`,
     );
   }
 
@@ -193,7 +193,7 @@ export class Advice {
       const { code, message } = HearthError.from(thrown);
       throw new HearthError(
         code,
-        `nothing was let go, as it cannot be found out whether the origin of dataset ${dataset} still has it: ${message}; try again, or use --force`,
+        `nothing was released, because the origin of dataset ${dataset} cannot be asked for the files: ${message}; try again, or use --force`,
         { cause: thrown },
       );
     }

@@ -105,7 +105,7 @@ export class Removal {
 /** The users on a node: `on n1 by pod team/a and 3 more`. */
 function describeUse(node: string, answer: AnswerRecord | undefined, targets: readonly string[]): string {
   if (answer === undefined) return `on ${node}, whose agent is away`;
-  if (answer.errorCode !== undefined) return `on ${node}, whose agent cannot say by whom: ${answer.message}`;
+  if (answer.errorCode !== undefined) return `on ${node}, whose agent cannot name the users: ${answer.message}`;
   if (answer.users.length > 0) return `on ${node} by ${firstOf(answer.users)}`;
   return `on ${node} at ${firstOf(targets)} (hearth unmount)`;
 }

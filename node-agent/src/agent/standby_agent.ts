@@ -46,14 +46,14 @@ export class StandbyAgent {
   /** Throws `Unavailable` while the store does not answer, because a partial view of the cluster would mislead. */
   async sight(signal: AbortSignal): Promise<ClusterSight> {
     const { node, store, members, logger, clock, goneGraceMs } = this.#options;
-    if (this.#closed) throw new HearthError('Unavailable', 'the agent has begun to serve; ask again');
+    if (this.#closed) throw new HearthError('Unavailable', 'the agent has started to serve; try again');
     this.#tables ??= new Tables(store, logger, clock);
     const tables = this.#tables;
     try {
       await tables.ready(within(clock, answerMs, signal));
     } catch (thrown) {
       if (signal.aborted) throw thrown;
-      const message = `${store.description} does not answer, so this agent knows nothing of the cluster; itself it does not serve: ${this.reason}`;
+      const message = `${store.description} does not answer, so this agent does not know the cluster; the agent itself does not serve: ${this.reason}`;
       throw new HearthError('Unavailable', message, { cause: thrown });
     }
     const { datasets, warm, statistics, usage } = tables;

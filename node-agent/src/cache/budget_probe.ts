@@ -21,5 +21,5 @@ function lackOf(directories: readonly MeasuredDirectory[]): string | undefined {
   const room = first.fileSystemBytes - floor;
   if (budget <= room) return undefined;
   const paths = directories.map(({ path }) => path).join(' and ');
-  return `the budget of ${paths} is ${sizeText(budget)}, but at most ${sizeText(room)} (${room} bytes) are there: its file system has ${sizeText(first.fileSystemBytes)}, of which ${sizeText(floor)} must stay free`;
+  return `the budget of ${paths} is ${sizeText(budget)}, but only ${sizeText(room)} (${room} bytes) are available: its file system has ${sizeText(first.fileSystemBytes)}, of which ${sizeText(floor)} must stay free`;
 }

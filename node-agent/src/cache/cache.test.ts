@@ -70,7 +70,7 @@ describe('cache directories', () => {
     assert.equal((await budgetProbe([directory()])).status, 'ok');
     const large = await budgetProbe([directory({ budget: { bytes: size }, freeFloor: { bytes: 8n * MiB } })]);
     assert.equal(large.status, 'degraded');
-    assert.match(large.detail, new RegExp(`at most .* \\(${size - 8n * MiB} bytes\\) are there`));
+    assert.match(large.detail, new RegExp(`only .* \\(${size - 8n * MiB} bytes\\) are available`));
     const half = { budget: { basisPoints: 6000 } };
     const two = [directory(half), directory({ ...half, path: join(folder, 'other') })];
     assert.match((await budgetProbe(two)).detail, /budget of .*cache and .*other is /);

@@ -71,7 +71,7 @@ describe('capabilities', () => {
     assert.equal(of([...everything, row('rdma mlx5_1', 'missing')], 'rdma')?.ready, true);
     const none = everything.filter((one) => !one.name.startsWith('rdma'));
     assert.equal(of([...none, row('rdma', 'missing', 'no device')], 'rdma')?.reason, 'no device');
-    assert.match(of([], 'rdma')?.reason ?? '', /not looked at/);
+    assert.match(of([], 'rdma')?.reason ?? '', /not probed/);
   });
 
   it('are looked at in the background, again and again, and stand while they cannot be', async () => {

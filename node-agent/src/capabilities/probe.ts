@@ -23,7 +23,7 @@ export async function nativeProbes(run: ProbeRun): Promise<Probe[]> {
       {
         name: 'probes',
         status: 'missing',
-        detail: `${path} is not there, so the machine was not looked at`,
+        detail: `${path} does not exist, so the machine was not probed`,
         advice: 'Build it with `make build`, or name it by HEARTH_PROBE.',
       },
     ];
@@ -46,10 +46,7 @@ export async function nativeProbes(run: ProbeRun): Promise<Probe[]> {
 function parseProbe(line: string): Probe {
   const row: unknown = parseJson(line);
   if (!isProbe(row))
-    throw new HearthError(
-      'ProtocolError',
-      'hearth-probe wrote something that is not a probe; build it again with `make build`',
-    );
+    throw new HearthError('ProtocolError', 'hearth-probe wrote an invalid report; build it again with `make build`');
   return row;
 }
 

@@ -52,7 +52,7 @@ function best(rows: readonly Probe[], wanted: string): Probe {
   const [first] = matching.sort((a, b) => order.indexOf(a.status) - order.indexOf(b.status));
   if (first !== undefined) return first;
   const whole = rows.find((row) => row.name === wanted.trim());
-  return whole ?? { name: wanted, status: 'missing', detail: 'the machine was not looked at', advice: '' };
+  return whole ?? { name: wanted, status: 'missing', detail: 'the machine was not probed', advice: '' };
 }
 
 function sentence({ detail, advice }: Probe): string {

@@ -38,7 +38,7 @@ function claimsOf({ cluster, node, expiresAt, rights, datasets }: Capability): B
   numbers.writeUInt16LE(datasets.length, 12);
   const claims = Buffer.concat([Buffer.of(1), text(cluster), text(node), numbers, ...datasets.map(text)]);
   if (claims.length > longestClaims)
-    throw new HearthError('InvalidArgument', 'a token names more datasets than fit; make several tokens');
+    throw new HearthError('InvalidArgument', 'too many datasets for one token; create several tokens');
   return claims;
 }
 

@@ -93,7 +93,7 @@ describe('configuration', () => {
     message: RegExp,
   ][] = [
     ['an unknown key', 'node: a\nstoer: x\n', {}, {}, /line 2 of .*agent\.yaml: there is no setting stoer/],
-    ['half an identity for the store', 'store: etcd://a\nstoreKey: /k\n', {}, {}, /storeKey \(line 2 .*stands alone/],
+    ['half an identity for the store', 'store: etcd://a\nstoreKey: /k\n', {}, {}, /storeKey \(line 2 .*is given alone/],
     ['TLS for a store in a file', 'storeAuthorities: /c\n', {}, {}, /are for a store in etcd, and store \(default\)/],
     ['a key at the wrong depth', 'socket: /x\n', {}, {}, /no setting socket; did you mean control\.socket\?/],
     ['bad YAML', 'node: [\n', {}, {}, /line \d of .*agent\.yaml is not YAML/],
@@ -129,7 +129,7 @@ describe('configuration', () => {
       /engine\.shards \(flag --engine-shards\) must be a number from 0 to 256/,
     ],
     ['an unknown flag', '', {}, { nodes: 'a' }, /no flag --nodes/],
-    ['the secret in the file', 'secret: aaaaaaaaaaaaaaaaaaaaaaa\n', {}, {}, /may not stand in the configuration file/],
+    ['the secret in the file', 'secret: aaaaaaaaaaaaaaaaaaaaaaa\n', {}, {}, /is not allowed in the configuration file/],
     ['the secret as a flag', '', {}, { secret }, /no flag --secret/],
     [
       'a short secret',

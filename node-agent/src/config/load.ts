@@ -89,7 +89,7 @@ function checkTogether(config: ParsedConfig, given: Layer): void {
   if (listen !== undefined && missing.length > 0) {
     throw new HearthError(
       'InvalidArgument',
-      `control.listen (${originOf(given.get('control.listen'))}) needs mutual TLS; give ${missing.join(', ')} too, or leave control.listen out and use the Unix socket`,
+      `control.listen (${originOf(given.get('control.listen'))}) needs mutual TLS; give ${missing.join(', ')} too, or omit control.listen and use the Unix socket`,
     );
   }
   const { storeAuthorities, storeCertificate, storeKey, storeServerName } = config;
@@ -97,7 +97,7 @@ function checkTogether(config: ParsedConfig, given: Layer): void {
     const present = storeCertificate === undefined ? 'storeKey' : 'storeCertificate';
     throw new HearthError(
       'InvalidArgument',
-      `${present} (${originOf(given.get(present))}) stands alone; give storeCertificate and storeKey together`,
+      `${present} (${originOf(given.get(present))}) is given alone; give storeCertificate and storeKey together`,
     );
   }
   const hasStoreTls = [storeAuthorities, storeCertificate, storeServerName].some((one) => one !== undefined);

@@ -42,7 +42,7 @@ export function layerFromFile(text: string, path: string): Layer {
       if (setting?.secret === true) {
         throw new HearthError(
           'InvalidArgument',
-          `${origin}: ${full} may not stand in the configuration file; put it into a file of its own and name that by secretFile`,
+          `${origin}: ${full} is not allowed in the configuration file; put it into a file of its own and set secretFile to that file`,
         );
       }
       if (setting !== undefined) {

@@ -23,13 +23,10 @@ export class AdviceCalls {
     const scope = oneOfWords('scope', request.scope || 'node', ['node', 'cluster']);
     new PathFilter(paths);
     if (scope === 'cluster' && nodes.length > 0) {
-      throw new HearthError(
-        'InvalidArgument',
-        'nodes are named for the scope cluster, which is all of them; name none',
-      );
+      throw new HearthError('InvalidArgument', 'the scope cluster means all nodes; name none');
     }
     if (advice === 'willneed' && (memoryOnly || force)) {
-      throw new HearthError('InvalidArgument', 'memory_only and force are for dontneed; leave them out');
+      throw new HearthError('InvalidArgument', 'memory_only and force require dontneed; omit them');
     }
     const what = { dataset, manifest, paths, scope, nodes };
     if (advice === 'dontneed') {
@@ -83,7 +80,7 @@ function keptText(answer: DontNeedAnswer['answers'][number]): string {
   const failed = filesKept - filesPinned - filesOpen - filesPublished;
   const reasons: [number, string][] = [
     [filesPinned, 'pinned (hearth unpin)'],
-    [filesOpen, 'open: ask again when they are closed'],
+    [filesOpen, 'open: try again when they are closed'],
     [filesPublished, 'in a view that is mounted'],
     [failed, 'could not be removed: see the log of the agent'],
   ];

@@ -197,7 +197,7 @@ describe('control API', () => {
         ['arena', true],
       ],
     );
-    assert.match(b?.capabilities[3]?.reason ?? '', /not looked at/);
+    assert.match(b?.capabilities[3]?.reason ?? '', /not probed/);
   });
 
   it('ends streams when the agent ends', async () => {

@@ -39,7 +39,7 @@ export class CredentialCalls {
     if (!this.#isAgent(caller)) {
       throw new HearthError(
         'PermissionDenied',
-        `credentials are given to agents of this cluster only, by a certificate for ${this.#agentName}`,
+        `only agents of this cluster may read credentials, with a certificate for ${this.#agentName}`,
       );
     }
     const cache = this.#agent.credentials;

@@ -60,7 +60,7 @@ describe('files and volumes by the control API', () => {
     );
     await assert.rejects(
       collect(client.read({ dataset: 'd', path: 'b/c.bin', offset: 11n, length: 0n })),
-      failsWith('InvalidArgument', /behind the end/),
+      failsWith('InvalidArgument', /beyond the end/),
     );
   });
 
@@ -80,7 +80,7 @@ describe('files and volumes by the control API', () => {
     const readAll = async () => {
       for await (const { data } of read('mixed')) given += data.length;
     };
-    await assert.rejects(readAll(), failsWith('OriginChanged', /mixed does not have the SHA-256/));
+    await assert.rejects(readAll(), failsWith('OriginChanged', /mixed does not match its listed SHA-256/));
     assert.ok(given > 0 && given < 3_000_000);
   });
 });

@@ -51,7 +51,7 @@ export class FileCalls {
     if (request.offset > file.size) {
       throw new HearthError(
         'InvalidArgument',
-        `the offset ${request.offset} is behind the end of ${file.path} (${file.size} bytes)`,
+        `the offset ${request.offset} is beyond the end of ${file.path} (${file.size} bytes)`,
       );
     }
     this.#agent.usage.began(dataset.name);
@@ -79,7 +79,7 @@ export class FileCalls {
       if (offset === end && hash !== undefined && hash.digest('hex') !== file.sourceDigest) {
         throw new HearthError(
           'OriginChanged',
-          `${file.path} does not have the SHA-256 that it was listed with: it changed at its origin, perhaps while it was read; read it again, or list it again`,
+          `${file.path} does not match its listed SHA-256: the file changed at its origin, perhaps during the read; read it again, or list it again`,
         );
       }
       yield { data: Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength) };

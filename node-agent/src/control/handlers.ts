@@ -35,7 +35,10 @@ export class Handlers {
   local<Q, R>(name: string, answer: (request: Q, signal: AbortSignal) => Promise<R>): handleUnaryCall<Q, R> {
     return this.unary(name, async (request, signal, caller) => {
       if (caller.names.length === 0) return await answer(request, signal);
-      throw new HearthError('PermissionDenied', `${name} is answered on the agent's Unix socket only; ask on its node`);
+      throw new HearthError(
+        'PermissionDenied',
+        `${name} is available on the agent's Unix socket only; call it on the agent's node`,
+      );
     });
   }
 
@@ -78,7 +81,7 @@ export class Handlers {
     if (certificate === undefined || names.some((name) => this.#allowed.includes(name))) return { names };
     throw new HearthError(
       'PermissionDenied',
-      `the certificate of the caller is for ${names.join(', ') || 'no DNS name'}; the control API takes ${this.#allowed.join(' or ')}`,
+      `the certificate of the caller is for ${names.join(', ') || 'no DNS name'}; the control API accepts ${this.#allowed.join(' or ')}`,
     );
   }
 
@@ -92,7 +95,7 @@ export class Handlers {
 
   #signalOf(call: { on(event: 'cancelled', listener: () => void): unknown; cancelled: boolean }): AbortSignal {
     const controller = new AbortController();
-    const cancel = () => controller.abort(new HearthError('Cancelled', 'the client gave the call up'));
+    const cancel = () => controller.abort(new HearthError('Cancelled', 'the client cancelled the call'));
     if (call.cancelled) cancel();
     else call.on('cancelled', cancel);
     return AbortSignal.any([controller.signal, this.#ending]);
@@ -101,7 +104,7 @@ export class Handlers {
   #failure(call: string, thrown: unknown) {
     const error =
       thrown instanceof Error && thrown.name === 'AbortError'
-        ? new HearthError('Cancelled', 'the call was given up')
+        ? new HearthError('Cancelled', 'the call was cancelled')
         : HearthError.from(thrown);
     // Only internal errors deserve an operator's attention; all other errors concern the client.
     if (error.code === 'Internal') this.#logger.error('a control call failed', { call, error, stack: error.stack });

@@ -105,7 +105,7 @@ describe('control API over TCP', () => {
       const ask = connect(secure(authority.issue({ names })));
       await assert.rejects(ask(), (error: ServiceError) => {
         assert.equal(error.code, 7);
-        assert.match(error.details, /the control API takes agent\.test\.hearth or operator\.test\.hearth/);
+        assert.match(error.details, /the control API accepts agent\.test\.hearth or operator\.test\.hearth/);
         return true;
       });
     }

@@ -54,7 +54,7 @@ describe('pins, eviction and advice by the control API', () => {
     assert.deepEqual(pins, [{ node: 'a', dataset: 'd', manifest, paths: [], owner: 'p/1/x' }]);
     await assert.rejects(
       call('releasePins', { ownerPrefix: '', nodes: [], exceptOwners: [] }),
-      failsWith('InvalidArgument', /what it begins with/),
+      failsWith('InvalidArgument', /prefix of the owner/),
     );
     assert.deepEqual(await call('releasePins', { ownerPrefix: 'p/1/', nodes: [], exceptOwners: [] }), { pins: 1 });
     await until(() => cluster.engine('a').pins.get(manifest)?.has('d/p/1/x') === false);
@@ -80,7 +80,7 @@ describe('pins, eviction and advice by the control API', () => {
       [{ advice: 'perhaps' }, /advice is "perhaps"/],
       [{ advice: 'dontneed', scope: 'rack' }, /scope is "rack"/],
       [{ advice: 'dontneed', scope: 'cluster', nodes: ['a'] }, /name none/],
-      [{ advice: 'willneed', force: true }, /are for dontneed/],
+      [{ advice: 'willneed', force: true }, /require dontneed/],
     ] as const;
     for (const [changes, message] of refused) {
       const request = { ...advise, ...changes, nodes: 'nodes' in changes ? [...changes.nodes] : [] };

@@ -35,7 +35,10 @@ export class PinCalls {
   async releasePins(request: ReleasePinsRequest, signal: AbortSignal): Promise<ReleasePinsResponse> {
     const { ownerPrefix, nodes, exceptOwners } = request;
     if (ownerPrefix === '') {
-      throw new HearthError('InvalidArgument', 'the owner is not named whose pins are to go; say what it begins with');
+      throw new HearthError(
+        'InvalidArgument',
+        'the prefix of the owners is empty; give the prefix of the owners whose pins to release',
+      );
     }
     const { pins } = this.#agent;
     const chosen = (await pins.list(ownerPrefix, signal)).filter(
@@ -71,7 +74,7 @@ export class PinCalls {
     }
     throw new HearthError(
       'NotFound',
-      `dataset ${dataset} has no revision ${manifest}; hearth dataset ls shows the present one`,
+      `dataset ${dataset} has no revision ${manifest}; hearth dataset ls shows the current one`,
     );
   }
 }

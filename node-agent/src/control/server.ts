@@ -58,7 +58,7 @@ export class ControlApi {
     const former = this.#ending;
     this.#ending = new AbortController();
     this.#calls = this.#callsOf(answerer);
-    former.abort(new HearthError('Unavailable', 'the agent has begun to serve; ask again'));
+    former.abort(new HearthError('Unavailable', 'the agent has started to serve; try again'));
   }
 
   #callsOf(answerer: Answerer): ControlServer {

@@ -23,7 +23,7 @@ export class CredentialCache {
     if (!this.awaits(dataset)) return this.#known.get(dataset);
     throw new HearthError(
       'Unavailable',
-      `the credentials of dataset ${dataset} are not here since the agent was started; they come from another agent or from whoever manages the dataset, then this goes on`,
+      `the agent has not received the credentials of dataset ${dataset} since its start; the request continues when another agent or the manager of the dataset sends them`,
     );
   }
 

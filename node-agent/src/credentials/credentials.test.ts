@@ -57,7 +57,7 @@ describe('credentials of datasets', () => {
     await cluster.add('c');
     assert.throws(() => cluster.agent('c').credentials.of('d'), {
       code: 'Unavailable',
-      message: /credentials of dataset d are not here/,
+      message: /has not received the credentials of dataset d/,
     });
     cluster.unreachable.delete('c');
     await until(() => tokenOf('c') === 'one');
@@ -124,7 +124,7 @@ describe('credentials of datasets', () => {
     assert.equal(ofMirror(both, a, false), undefined);
     assert.equal(ofMirror(both, b, true)?.token, 'for b');
     assert.equal(ofMirror(both, parseSource('hf://org/m?endpoint=https://huggingface.co'), true)?.token, 'for b');
-    assert.throws(() => ofMirror(both, a, true), { code: 'Unauthenticated', message: /are not here/ });
+    assert.throws(() => ofMirror(both, a, true), { code: 'Unauthenticated', message: /no credentials of the mirror/ });
     assert.deepEqual(ofFirst(both), { ...own('first'), mirrors: undefined });
     assert.equal(ofFirst({ ...noCredentials, mirrors }), undefined, 'the first source has none');
     assert.equal(isEmpty({ ...noCredentials, mirrors }), false);

@@ -29,7 +29,7 @@ export function ofMirror(own: Credentials | undefined, mirror: Source, needed: b
   if (needed && credentials === undefined) {
     throw new HearthError(
       'Unauthenticated',
-      "the mirror's own credentials are not here: they have not come yet, or its Secret cannot be used (condition CredentialsReady of the Dataset)",
+      "the agent has no credentials of the mirror: they have not arrived yet, or the mirror's Secret cannot be used (condition CredentialsReady of the Dataset)",
     );
   }
   return credentials;
@@ -55,6 +55,6 @@ export function originCredentials(source: Source, own: Credentials): Pick<Origin
       if (token === '') throw new HearthError('InvalidArgument', 'an http or hub source needs a token; give one');
       return { token };
     default:
-      throw new HearthError('InvalidArgument', 'this kind of source takes no credentials; leave them out');
+      throw new HearthError('InvalidArgument', 'this kind of source takes no credentials; omit them');
   }
 }

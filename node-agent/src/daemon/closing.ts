@@ -44,8 +44,8 @@ export class Closing {
     if (!inTime)
       throw new HearthError(
         'DeadlineExceeded',
-        `the agent did not end within ${deadlineMs / 1000} s: its ${present} had not ended; what its cache had not recorded ` +
-          'is fetched again. If its disk is that busy as a rule, raise shutdownDeadline',
+        `the agent did not end within ${deadlineMs / 1000} s: its ${present} had not ended; bytes that its cache had not recorded ` +
+          'are fetched again. If its disk is often that busy, raise shutdownDeadline',
       );
   }
 }

@@ -137,7 +137,7 @@ async function startAgent(
   await presence.serve(agent);
   const noteCache = (trouble: string | undefined) => members.setReady(trouble === undefined, trouble ?? '');
   const watch = new CacheWatch(check, cacheLookMs, logger, noteCache, clock);
-  stack.push('look at the cache', async () => watch.close());
+  stack.push('check of the cache', async () => watch.close());
   members.setReady(true, '');
   return { agent, health: presence.health, control: presence.control };
 }

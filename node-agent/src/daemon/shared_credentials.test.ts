@@ -123,7 +123,7 @@ describe('agents with credentials of datasets', () => {
         call((answer) => client.getCredentials({ dataset: 'd' }, answer)),
         {
           code: 7,
-          details: /to agents of this cluster only|the control API takes agent\.hearth\.hearth/,
+          details: /only agents of this cluster|the control API accepts agent\.hearth\.hearth/,
         },
       );
     }

@@ -60,7 +60,7 @@ export function sourcePreparer(config: OriginConfig, environment: Environment): 
     if (source.allowPrivate && !config.allowPrivate) {
       throw new HearthError(
         'PermissionDenied',
-        'the source asks for private addresses, which this agent does not allow; set origins.allowPrivate or list the network in origins.allowedNetworks',
+        'the source requests private addresses, which this agent does not allow; set origins.allowPrivate or list the network in origins.allowedNetworks',
       );
     }
     const ours = !credentialed && mayUseIdentity(config, dataset);

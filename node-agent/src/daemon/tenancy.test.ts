@@ -96,7 +96,7 @@ describe('tenants', () => {
         ['z', 'file', 3n],
       ],
     );
-    assert.match(origin.revision().warnings.join(), /^Links: 3 .* leads to .*, which is not there or not below/);
+    assert.match(origin.revision().warnings.join(), /^Links: 3 .* leads to .*, which does not exist or is not below/);
     await assert.rejects(origin.readByte(entry, signal()), { code: 'OriginChanged', message: /ELOOP/ });
   });
 

@@ -191,7 +191,7 @@ describe('datasets', () => {
     cluster.origin.listError = new HearthError('Unavailable', 'away');
     await assert.rejects(add('c'), { code: 'Unavailable' });
     const kept = await cluster.agent('a').datasets.get('d');
-    assert.deepEqual([kept.state, kept.message], ['Ready', 'the last look at the origin failed: away']);
+    assert.deepEqual([kept.state, kept.message], ['Ready', 'the last listing of the origin failed: away']);
   });
 
   it('are listed by the next agent when the one that lists dies', async () => {
@@ -312,7 +312,7 @@ describe('datasets', () => {
     await assert.rejects(keeper.openedSoon(digest, shortly()), {
       code: 'Unavailable',
       message:
-        /no agent that may have it answers \(b at 10\.0\.0\.2:7527: the cluster secret was not proved; give all agents the same secret\)$/,
+        /the agents that may have it do not answer \(b at 10\.0\.0\.2:7527: the cluster secret was not proved; give all agents the same secret\)$/,
     });
   });
 
@@ -322,7 +322,7 @@ describe('datasets', () => {
     const waiting = keeper.openedSoon('cd'.repeat(32), AbortSignal.timeout(50));
     await assert.rejects(waiting, {
       code: 'Unavailable',
-      message: /did not answer in time; look at the other agents$/,
+      message: /did not answer in time; check the other agents$/,
     });
   });
 

@@ -126,7 +126,7 @@ export class ManifestKeeper {
     if (mute.length === 0) return undefined;
     // Each reason begins with the name of the peer, if known.
     const reasons = mute.map((peer) => peer.error).join('; ');
-    const message = `the manifest ${digest} is not on this node, and no agent that may have it answers (${reasons})`;
+    const message = `the manifest ${digest} is not on this node, and the agents that may have it do not answer (${reasons})`;
     return new HearthError('Unavailable', message, { cause: error });
   }
 
@@ -167,7 +167,7 @@ export class ManifestKeeper {
     const name = event.dataset;
     if (this.#tables.revision(event) === undefined) return;
     const [entry] = await this.#context.engine.entriesAt(event.manifest, [event.entry]).catch(() => []);
-    const message = `the origin no longer has ${entry?.path ?? 'a file'} as it was listed: ${event.message}; add the dataset again to take its present state`;
+    const message = `the origin no longer has ${entry?.path ?? 'a file'} as it was listed: ${event.message}; add the dataset again to use the current state`;
     await this.#tables.datasets.update(name, (present) =>
       present === undefined || present.manifest !== event.manifest || present.state === 'Failed'
         ? undefined
@@ -268,7 +268,7 @@ export class ManifestKeeper {
     } catch (thrown) {
       const error = HearthError.from(thrown);
       if (error.code !== 'NotFound')
-        this.#context.logger.info('failed to delete an unused manifest yet', { manifest: digest, error });
+        this.#context.logger.info('failed to delete an unused manifest; retrying', { manifest: digest, error });
     }
   }
 
@@ -326,7 +326,7 @@ export class ManifestKeeper {
 /** The search asks agents one after the other, and one of them used up all the time. */
 function unanswered(digest: string, cause: HearthError): HearthError {
   if (cause.code !== 'DeadlineExceeded') return cause;
-  const message = `the manifest ${digest} is not here, and an agent that was asked for it did not answer in time; look at the other agents`;
+  const message = `the manifest ${digest} is not on this node, and a peer did not answer in time; check the other agents`;
   return new HearthError('Unavailable', message, { cause });
 }
 

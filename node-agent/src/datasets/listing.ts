@@ -102,7 +102,7 @@ class ListingSize {
     if (this.#entries > entries) this.#refuse(`more than ${entries} entries`);
     if (this.#nameBytes > nameBytes) this.#refuse(`names of more than ${nameBytes} bytes in all`);
     // Excluded files cost only time, but an endless origin must still be refused.
-    if (this.#seen > unwantedFactor * entries) this.#refuse(`more than ${unwantedFactor * entries} entries to look at`);
+    if (this.#seen > unwantedFactor * entries) this.#refuse(`more than ${unwantedFactor * entries} entries to check`);
   }
 
   #refuse(what: string): never {

@@ -84,7 +84,7 @@ describe('locations', () => {
     await clock.advance(1);
     await until(() => engine.failedLocations.length === 1);
     assert.equal(engine.failedLocations[0]?.error.code, 'Unavailable');
-    assert.match(engine.failedLocations[0]?.error.message ?? '', /credentials of dataset d are not here/);
+    assert.match(engine.failedLocations[0]?.error.message ?? '', /has not received the credentials of dataset d/);
   });
 
   it('are resolved again with other credentials, those asked for too', async () => {
@@ -177,7 +177,7 @@ describe('locations', () => {
     held.reject(new HearthError('Cancelled', 'the call was cancelled'));
     await until(() => engine.failedLocations.length === 1);
     assert.equal(engine.failedLocations[0]?.error.code, 'Unavailable');
-    assert.match(engine.failedLocations[0]?.error.message ?? '', /did not say within 60 s where these files are/);
+    assert.match(engine.failedLocations[0]?.error.message ?? '', /did not locate the files within 60 s/);
   });
 
   it('fail together when one is not there, as there is no other source', async () => {

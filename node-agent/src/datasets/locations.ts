@@ -214,10 +214,10 @@ export class Locations {
     const known = this.#revisions.get(keyOf(of));
     if (known !== undefined) return known;
     if (record === undefined) {
-      const what = of.dataset === '' ? 'what is read here belongs to no dataset' : `dataset ${of.dataset} is gone`;
+      const what = of.dataset === '' ? 'the read belongs to no dataset' : `dataset ${of.dataset} is gone`;
       throw new HearthError(
         'NotFound',
-        `${what}, or has no revision with this manifest: it was removed, or the store was emptied; add it in this state again`,
+        `${what}, or has no revision with this manifest: it was removed, or the store was emptied; add the dataset in this state again`,
       );
     }
     const made: OfRevision = {
@@ -240,7 +240,7 @@ export class Locations {
     const own = needed ? this.#credentials.of(dataset) : undefined;
     if (source === 0) return this.#open(record.source, record.revision, ofFirst(own), dataset);
     const mirror = mirrorsOf(record.source)[source - 1];
-    if (mirror === undefined) throw new HearthError('NotFound', `dataset ${dataset} has no mirror ${source} any more`);
+    if (mirror === undefined) throw new HearthError('NotFound', `dataset ${dataset} no longer has a mirror ${source}`);
     // Commits belong to the first source, the only listed one.
     const revision = mirror.kind?.$case === 'hub' ? record.revision : '';
     return this.#open(mirror, revision, ofMirror(own, mirror, needed), dataset);
@@ -294,7 +294,7 @@ export class Locations {
 function lateOr(thrown: unknown, signal: AbortSignal): HearthError {
   if (!signal.aborted) return HearthError.from(thrown);
   const seconds = resolveDeadlineMs / 1000;
-  return new HearthError('Unavailable', `the origin did not say within ${seconds} s where these files are`);
+  return new HearthError('Unavailable', `the origin did not locate the files within ${seconds} s`);
 }
 
 function keyOf({ manifest, dataset, source }: Sourced): string {

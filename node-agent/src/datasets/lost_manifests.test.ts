@@ -106,7 +106,7 @@ describe('a dataset whose manifest no ready agent has', () => {
     assert.equal(errorCode, 'Unavailable');
     assert.match(
       message,
-      /^no agent has its list of files any more, and it cannot be listed again: the origin is away$/,
+      /^no agent has the dataset's list of files any more, and listing it again failed: the origin is away$/,
     );
     await assert.rejects(cluster.agent('b').datasets.usable('d'), { code: 'Unavailable' });
     await eventually('it is tried again', () => cluster.origin.listed >= 4);
@@ -128,7 +128,7 @@ describe('a dataset whose manifest no ready agent has', () => {
     await cluster.add('a');
     await until('it is ready', async () => (await recordOf()).state === 'Ready');
     const { errorCode, message } = await recordOf();
-    assert.deepEqual([errorCode, message], [undefined, 'the last look at the origin failed: the origin is away']);
+    assert.deepEqual([errorCode, message], [undefined, 'the last listing of the origin failed: the origin is away']);
     await cluster.agent('b').keeper.openedSoon(manifest, soon());
   });
 });

@@ -110,7 +110,7 @@ export class LostManifests {
       return {
         ...others,
         state: 'Ready',
-        message: `the last look at the origin failed: ${present.lastAttempt.message}`,
+        message: `the last listing of the origin failed: ${present.lastAttempt.message}`,
       };
     });
   }

@@ -37,12 +37,12 @@ export function recordOf(
     const { code, message } = outcome.error;
     const lastAttempt = { unchanged: false, errorCode: code, message };
     if (before?.manifest && outcome.lost) {
-      const failure = `no agent has its list of files any more, and it cannot be listed again: ${message}`;
+      const failure = `no agent has the dataset's list of files any more, and listing it again failed: ${message}`;
       const errorCode = code === 'OriginChanged' ? 'Unavailable' : code;
       return { ...before, ...base, state: 'Failed', errorCode, message: failure, lastAttempt };
     }
     if (before?.manifest)
-      return { ...before, ...base, message: `the last look at the origin failed: ${message}`, lastAttempt };
+      return { ...before, ...base, message: `the last listing of the origin failed: ${message}`, lastAttempt };
     const empty = { manifest: '', revision: '', files: 0, bytes: 0n, warnings: [] };
     return { ...base, ...empty, state: 'Failed', message, errorCode: code, lastAttempt };
   }

@@ -325,7 +325,10 @@ export class Resolution {
     const compare = [{ key, createRevision: lockRevision }];
     const result = await this.#store.transact({ compare, success: [...operations, { kind: 'delete', key }] });
     if (result.succeeded) return result.revision;
-    throw new HearthError('Unavailable', `the agent lost its lease while it listed dataset ${name}; add it again`);
+    throw new HearthError(
+      'Unavailable',
+      `the agent lost its lease while it listed dataset ${name}; add the dataset again`,
+    );
   }
 
   async #release(name: string, lockRevision: number): Promise<void> {

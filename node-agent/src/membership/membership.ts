@@ -95,7 +95,7 @@ export class Membership implements Members {
   get standing(): Standing {
     if (this.#trouble !== undefined) return { kind: 'degraded', reason: this.#trouble };
     if (this.#session.alive) return { kind: 'member' };
-    return { kind: 'degraded', reason: 'the store does not answer, so that the others may take this agent for dead' };
+    return { kind: 'degraded', reason: 'the store does not answer, so other agents may consider this agent dead' };
   }
 
   /** Publishes in the background that this agent is ready, or the reason why not. */

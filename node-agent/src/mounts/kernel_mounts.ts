@@ -44,7 +44,7 @@ async function umount(clock: Clock, args: string[]): Promise<string | undefined>
       child.kill('SIGKILL');
       child.stderr.destroy();
       child.unref();
-      resolve(`it did not end within ${deadlineMs / 1000} s`);
+      resolve(`umount did not end within ${deadlineMs / 1000} s`);
     });
     child.once('error', ({ message }) => {
       cancel();

@@ -27,7 +27,10 @@ export const defaultSelfTestDirectory = '/usr/share/hearth/selftest';
  */
 export function createOrigin(source: Source, options: OriginOptions = {}): Origin {
   if (source.mirrors !== undefined && source.kind?.$case === 'hub' && source.kind.value.layout === 'hub')
-    throw new HearthError('InvalidArgument', 'a hub with the layout hub has no mirrors; leave one of both out');
+    throw new HearthError(
+      'InvalidArgument',
+      'a hub with the layout hub has no mirrors; omit the layout or the mirrors',
+    );
   const keyScope = keyScopeOf(source);
   const first = firstOrigin(source, keyScope, options);
   return keyScope === undefined ? first : new MirroredOrigin(first, keyScope);

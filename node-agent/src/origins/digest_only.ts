@@ -15,7 +15,7 @@ export class DigestOnly {
     if (this.#count === 0) return [];
     return [
       `DigestOnly: ${this.#count} files have only a digest, as ${why} (the first is ${this.#first}); ` +
-        'when such a file changes while it is fetched, who reads it at that time can get bytes of both states',
+        'when such a file changes during a fetch, a concurrent reader may get bytes of both states',
     ];
   }
 }

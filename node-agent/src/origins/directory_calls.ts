@@ -79,7 +79,7 @@ export class DirectoryCalls {
   async base(request: Request<'base'>, signal: AbortSignal = never): Promise<PathBase> {
     const end = (await this.#ask(request, request.tree.root, signal).next()).value;
     if (!('kind' in end) || end.kind !== 'base') {
-      throw new HearthError('Internal', `${request.tree.root}: no base was found; restart the agent`);
+      throw new HearthError('Internal', `${request.tree.root}: no location was found; restart the agent`);
     }
     return end.base;
   }
@@ -176,7 +176,7 @@ class DirectoryChild {
     });
     this.ended = new Promise((resolve) => {
       const end = (how: string) => {
-        this.#end ??= new Silence('Internal', `the process that looked at it ${how}; look at this agent's memory`);
+        this.#end ??= new Silence('Internal', `the process that read it ${how}; check this agent's memory`);
         this.#wanted?.();
         resolve();
       };
@@ -242,7 +242,7 @@ class DirectoryChild {
 }
 
 const silent = (ms: number): string =>
-  `its file system has answered nothing for ${ms / 1000} s; look at its server and at the kernel log, then add the dataset again or wait for the next look`;
+  `its file system has not answered for ${ms / 1000} s; check its server and the kernel log, then add the dataset again or wait for the next attempt`;
 
 function startChild(): ChildProcess {
   const { PATH, HOME, NODE_COMPILE_CACHE } = process.env;

@@ -83,7 +83,7 @@ describe('DirectoryOrigin on a file system that does not answer', () => {
   it('says what hangs and what to do', async () => {
     const listing = assert.rejects(listAll(open('dead')), {
       code: 'DeadlineExceeded',
-      message: /dead: its file system has answered nothing for 30 s; look at its server/,
+      message: /dead: its file system has not answered for 30 s; check its server/,
     });
     await until(async () => (await processes()) === 1);
     await clock.advance(stallMs);

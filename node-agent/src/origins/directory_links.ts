@@ -68,7 +68,7 @@ export async function fileBehind(
 
 /** Without limits on links, a link to "/etc" or a home directory would put all of it into a dataset. */
 const unbounded: NotFollowed = {
-  why: 'leads to a folder, and such links are followed only below origins.directoryPrefixes of the agents, which are not set',
+  why: 'leads to a folder, and agents follow such links only below origins.directoryPrefixes, which is not set',
   isForbidden: true,
 };
 
@@ -85,7 +85,7 @@ export function refuseFolder({ folder }: LinkedFolder, trail: readonly string[])
 function notAllowed(path: string, target: string): NotFollowed {
   const written = resolve(dirname(path), target);
   const why =
-    `leads to ${written}, which is not there or not below an allowed directory; give a folder that holds both, or add ` +
+    `leads to ${written}, which does not exist or is not below an allowed directory; use a folder that contains both, or add ` +
     `${dirname(written)} to origins.directoryPrefixes of the agents (spec.origins.directoryPrefixes of the StorageCluster)`;
   return { why, isForbidden: true };
 }
@@ -126,7 +126,7 @@ export class LeavingLinks {
     if (++this.#folders <= mostFolders) return;
     throw new HearthError(
       'InvalidArgument',
-      `${this.#root} has more than ${mostFolders} symbolic links to folders outside of it (${path} is one more); give the folders themselves as datasets`,
+      `${this.#root} has more than ${mostFolders} symbolic links to folders outside of it (${path} is one more); make datasets of the folders themselves`,
     );
   }
 
@@ -148,11 +148,11 @@ export class LeavingLinks {
     if (!hasFiles) {
       throw new HearthError(
         this.#isForbidden ? 'PermissionDenied' : 'NotFound',
-        `${this.#root} has no files but behind symbolic links, which are not followed: ${this.#first}`,
+        `${this.#root} has only files behind symbolic links that agents do not follow: ${this.#first}`,
       );
     }
     return [
-      `Links: ${this.#kept} symbolic links lead out of the directory and stay links, which pods cannot follow; the first, ${this.#first}`,
+      `Links: ${this.#kept} symbolic links lead out of the directory and stay links that pods cannot follow; the first, ${this.#first}`,
     ];
   }
 }

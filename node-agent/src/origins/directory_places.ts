@@ -96,6 +96,6 @@ export class DirectoryPlaces {
 function hanging(tree: string): HearthError {
   return new HearthError(
     'Unavailable',
-    `the file system at ${tree} does not answer: earlier calls on it hang; look at its server and at the kernel log, or remove the datasets that lie there`,
+    `the file system at ${tree} does not answer: earlier calls on it hang; check its server and the kernel log, or remove the datasets there`,
   );
 }

@@ -151,7 +151,7 @@ async function checkRoot(root: string, allowed: Tree['allowed']): Promise<string
   if (allowed !== undefined) await allowedFor(root, root, allowed);
   try {
     if (!(await stat(root)).isDirectory()) {
-      throw new HearthError('InvalidArgument', `${root} is not a directory; give the directory that it is in`);
+      throw new HearthError('InvalidArgument', `${root} is not a directory; use the directory that contains it`);
     }
     if (allowed === undefined) return undefined;
     const real = await realpath(root);
@@ -169,7 +169,7 @@ async function allowedFor(path: string, root: string, allowed: readonly string[]
   const list = allowed.length === 0 ? 'none is' : `these are: ${allowed.join(', ')}`;
   throw new HearthError(
     'PermissionDenied',
-    `directory origins may lie only below directories that are allowed (${list}), and ${root} does not, symbolic links resolved; add its directory to origins.directoryPrefixes of the agents (spec.origins.directoryPrefixes of the StorageCluster)`,
+    `directory origins must lie below an allowed directory (${list}), and ${root}, with symbolic links resolved, does not; add its directory to origins.directoryPrefixes of the agents (spec.origins.directoryPrefixes of the StorageCluster)`,
   );
 }
 

@@ -50,11 +50,11 @@ function conditionOf(validator: string): Record<string, string> {
 
 /** The difference between the response and the file's listing, if any. */
 function differenceOf({ status, headers }: HttpResponse, validator: string, size?: bigint): string | undefined {
-  if (status === 412) return 'the server says that it is not what was listed (412)';
+  if (status === 412) return 'the server says that the file is not the listed one (412)';
   if (status !== 200 && status !== 206) return undefined;
   const [, kind = '', named] = /^(etag|compared-etag|modified):(.*)$/.exec(validator) ?? [];
-  if (kind.endsWith('etag') && strongEtag(headers) !== named) return 'its ETag is not the one that was listed';
-  if (kind === 'modified' && headers['last-modified'] !== named) return 'its Last-Modified is not what was listed';
+  if (kind.endsWith('etag') && strongEtag(headers) !== named) return 'its ETag is not the listed one';
+  if (kind === 'modified' && headers['last-modified'] !== named) return 'its Last-Modified is not the listed one';
   const total = status === 206 ? /\/(\d+)$/.exec(headers['content-range'] ?? '')?.[1] : headers['content-length'];
   const encoded = !['', 'identity'].includes(headers['content-encoding'] ?? '');
   if (total === undefined || size === undefined || encoded || BigInt(total) === size) return undefined;

@@ -16,7 +16,7 @@ export function pageError(
   if (size !== undefined && length !== undefined && /^\d+$/.test(length) && BigInt(length) === size) return undefined;
   return new HearthError(
     'Unavailable',
-    `${printableUrl(url)} answered with a page (${type}) instead of the file; it, or a network before it, is busy or asks to sign in: try again later`,
+    `${printableUrl(url)} answered with a page (${type}) instead of the file; the server or a network before it is overloaded or asks to sign in: try again later`,
   );
 }
 
@@ -56,14 +56,17 @@ export function statusError(status: number, url: URL, words = ''): HearthError {
     return new HearthError('NotFound', `${where} does not exist (${said}); check the URL for a misspelling`);
   }
   if (status === 429) {
-    return new HearthError('Unavailable', `${where} limits our requests (${said}); try again later or give a token`);
+    return new HearthError(
+      'Unavailable',
+      `${where} limits the agent's requests (${said}); try again later or give a token`,
+    );
   }
   if (statusMayPass(status)) {
     return new HearthError('Unavailable', `${where} answered ${said}; try again later or look at the server's log`);
   }
   return new HearthError(
     'ProtocolError',
-    `${where} answered ${said}, which is not expected of a file server; check the URL`,
+    `${where} answered ${said}, which is unexpected of a file server; check the URL`,
   );
 }
 

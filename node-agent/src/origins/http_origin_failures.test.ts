@@ -65,7 +65,7 @@ describe('HttpOrigin at servers that redirect, refuse or fail', () => {
       [404, /^NotFound: .*\/x does not exist/],
       [410, /^NotFound: /],
       [418, /^ProtocolError: /],
-      [429, /^Unavailable: .*limits our requests/],
+      [429, /^Unavailable: .*limits the agent's requests/],
       [503, /^Unavailable: .*503/],
     ];
     for (const [status, pattern] of expected) {

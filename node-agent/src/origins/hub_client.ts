@@ -216,7 +216,7 @@ export class HubClient {
   #notHub(reason: string): HearthError {
     return new HearthError(
       'ProtocolError',
-      `${this.#source.endpoint} does not answer as a hub does (${reason}); check the endpoint`,
+      `${this.#source.endpoint} does not answer like a hub (${reason}); check the endpoint`,
     );
   }
 
@@ -263,7 +263,7 @@ export class HubClient {
     if (status === 404 && cause === 'RepoNotFound') {
       return new HearthError(
         'NotFound',
-        `there is no ${this.#source.repoType || 'model'} repository ${repo} at ${endpoint} that we may see; check its name and type`,
+        `there is no ${this.#source.repoType || 'model'} repository ${repo} at ${endpoint} that the agent may see; check its name and type`,
       );
     }
     return refusalOf(response);

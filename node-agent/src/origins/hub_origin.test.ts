@@ -265,7 +265,7 @@ describe('HubOrigin', () => {
     const answers: [string, RegExp][] = [
       ['<html>', /not JSON/],
       ['{"sha":"main"}', /sha: /],
-      ['[]', /does not answer as a hub does/],
+      ['[]', /does not answer like a hub/],
     ];
     for (const [body, message] of answers) {
       hub.handler = (_request, response) => response.end(body);

@@ -52,7 +52,7 @@ export function s3Error(thrown: unknown, context: S3Context): HearthError {
   }
   const step = credentialSteps[error.name];
   if (step !== undefined)
-    return new HearthError('Unauthenticated', `${host} does not accept our credentials (${error.name}): ${step}`);
+    return new HearthError('Unauthenticated', `${host} does not accept the credentials (${error.name}): ${step}`);
   // Failures below HTTP have no status, or that of an unreadable response.
   if (status === undefined) return connectionError(thrown, host, proxy).error;
   if (error.name === 'NoSuchBucket') {
@@ -96,6 +96,6 @@ export function s3Error(thrown: unknown, context: S3Context): HearthError {
   }
   return new HearthError(
     'ProtocolError',
-    `${host} does not answer as an S3 server does (${status} ${error.name}); check the endpoint`,
+    `${host} does not answer like an S3 server (${status} ${error.name}); check the endpoint`,
   );
 }

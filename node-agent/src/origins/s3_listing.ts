@@ -86,6 +86,6 @@ function decodeKey(key: string, encoding: string | undefined): string {
 function endless(access: S3Access): HearthError {
   return new HearthError(
     'ProtocolError',
-    `${access.context.host} says that a listing goes on, but not where or where it was before; the agent cannot use this server`,
+    `${access.context.host} continues a listing without a new continuation token; the agent cannot use this server`,
   );
 }

@@ -129,7 +129,7 @@ describe('S3Origin against a real S3 server', () => {
     const secret = server.keys.secretAccessKey;
     const cases: [string, OriginOptions, string, RegExp][] = [
       ['no-such-bucket/x', {}, 'NotFound', /no bucket no-such-bucket/],
-      ['models/no/such/prefix', {}, 'NotFound', /nothing at s3:\/\/models\/no\/such\/prefix/],
+      ['models/no/such/prefix', {}, 'NotFound', /no object exists at s3:\/\/models\/no\/such\/prefix/],
       ['models', { credentials: { ...server.keys, secretAccessKey: `${secret}x` } }, 'Unauthenticated', /secret key/],
       [
         'models',
@@ -291,7 +291,7 @@ describe('S3Origin against answers of AWS', () => {
     }
     const page = `<ListBucketResult><IsTruncated>true</IsTruncated><NextContinuationToken>again</NextContinuationToken>
       </ListBucketResult>`;
-    assert.match(await failure(200, page), /^ProtocolError: .* a listing goes on, but not where/);
+    assert.match(await failure(200, page), /^ProtocolError: .* continues a listing without/);
   });
 
   it('refuses archived objects by name', async () => {

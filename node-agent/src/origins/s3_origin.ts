@@ -71,7 +71,7 @@ export class S3Origin implements Origin {
     if (objects > 0) return;
     const object = await this.#singleObject(access, signal);
     if (object === undefined) {
-      throw new HearthError('NotFound', `there is nothing at ${this.describe()}; check the prefix for a misspelling`);
+      throw new HearthError('NotFound', `no object exists at ${this.describe()}; check the prefix for a misspelling`);
     }
     const row = await rowOf(object, lastPart(object.key));
     this.#warnings = weak.warnings();

@@ -35,7 +35,7 @@ export class SelfTestOrigin implements Origin {
     const text = await readFile(join(this.#folder, sumsName)).catch((thrown: Error) => {
       throw new HearthError(
         'NotFound',
-        `this agent has no built-in files at ${this.#folder} (${thrown.message}); set selfTestDirectory to where they are, or give another source`,
+        `this agent has no built-in files at ${this.#folder} (${thrown.message}); set selfTestDirectory to their folder, or give another source`,
       );
     });
     const sums = parseSums(text.toString());

@@ -32,7 +32,7 @@ export class UnusableNames {
     if (this.#skip) return [`UnusableNames: ${this.#count} left out: ${list}`];
     throw new HearthError(
       'InvalidArgument',
-      `${this.#count} names of the origin cannot be used: ${list}. Remove or rename them, or leave them out with unusableNames: Skip`,
+      `${this.#count} names of the origin cannot be used: ${list}. Remove or rename them, or skip them with unusableNames: Skip`,
     );
   }
 }

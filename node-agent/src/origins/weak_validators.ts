@@ -32,7 +32,7 @@ export class WeakValidators {
     if (this.#count === 0) return [];
     return [
       `WeakValidator: ${this.#count} files have neither a digest nor a strong validator (the first is ${this.#first}); ` +
-        'a change at the origin may be noticed late, or not at all',
+        'agents may notice a change at the origin late, or not at all',
     ];
   }
 }

@@ -66,7 +66,7 @@ export class TlsPeers implements Peers {
   ): Promise<Response> {
     const address = this.#members.all().find((member) => member.node === node)?.control ?? '';
     if (address === '')
-      throw new HearthError('Unavailable', `agent ${node} has no control address; set control.listen there`);
+      throw new HearthError('Unavailable', `agent ${node} has no control address; set its control.listen`);
     const who = `agent ${node}`;
     return await this.#client(address, who).call(definition, request, {
       deadlineMs,

@@ -100,7 +100,7 @@ export class RecordTable<S extends z.ZodObject> {
       const result = await this.store.transact({ compare, success: [{ kind: 'put', key, value: text }] }, options);
       if (result.succeeded) return value;
     }
-    throw new HearthError('Unavailable', `the record ${this.key(id)} is written by too many at once; try again`);
+    throw new HearthError('Unavailable', `the record ${this.key(id)} has too many concurrent writers; try again`);
   }
 
   encode(value: z.output<S>): string {

@@ -24,7 +24,7 @@ export async function unlessAborted<T>(promise: Promise<T>, ...signals: (AbortSi
 export function abortError(signal: AbortSignal): HearthError {
   if (signal.reason instanceof HearthError) return signal.reason;
   if (signal.reason instanceof DOMException && signal.reason.name === 'TimeoutError') {
-    return new HearthError('DeadlineExceeded', 'the time for it is over; try again with a later deadline');
+    return new HearthError('DeadlineExceeded', 'the deadline passed; try again with a later deadline');
   }
-  return new HearthError('Cancelled', 'it was given up by the caller or because the agent is ending');
+  return new HearthError('Cancelled', 'the call was cancelled by the caller, or the agent is ending');
 }

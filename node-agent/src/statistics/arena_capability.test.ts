@@ -28,13 +28,13 @@ describe('the memory for chunks of a node', () => {
         '512MiB in pages of 4 KiB',
         'not kept for the next agent, charged to the agent: no mount holder is configured',
         'it is 512 MiB and not 1024 MiB, as the holder touches no more',
-        'the one of the agent before was given up: it has 256 MiB, and 512 MiB are wanted',
-        '8MiB are not used, as an agent before may still have input or output there',
+        "the previous agent's memory was discarded: it has 256 MiB, and 512 MiB are wanted",
+        '8MiB are not used, because input or output of an earlier agent may be in progress there',
         'no better pages: the kernel makes none',
       ].join('; '),
     });
     const adopted = arenaCapability({ ...freshArena, adopted: true, foundBytes: 64n << 20n });
-    assert.match(adopted.reason, /; taken over from the agent before with 64MiB of chunks$/);
+    assert.match(adopted.reason, /; taken over from the previous agent with 64MiB of chunks$/);
   });
 
   it('is reported to all agents', async () => {

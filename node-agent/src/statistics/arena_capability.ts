@@ -22,7 +22,7 @@ export function arenaCapability(arena: Statistics['arena']): Capability {
   ];
   if (arena.quarantinedBytes > 0n)
     clauses.push(
-      `${formatSize(arena.quarantinedBytes)} are not used, as an agent before may still have input or output there`,
+      `${formatSize(arena.quarantinedBytes)} are not used, because input or output of an earlier agent may be in progress there`,
     );
   if (arena.reason !== '') clauses.push(`no better pages: ${arena.reason}`);
   if (arena.unplaced !== '') clauses.push(`not placed by NUMA node: ${arena.unplaced}`);
@@ -30,6 +30,6 @@ export function arenaCapability(arena: Statistics['arena']): Capability {
 }
 
 function before({ adopted, givenUp, foundBytes }: Statistics['arena']): string {
-  if (givenUp !== '') return `the one of the agent before was given up: ${givenUp}`;
-  return adopted ? `taken over from the agent before with ${formatSize(foundBytes)} of chunks` : '';
+  if (givenUp !== '') return `the previous agent's memory was discarded: ${givenUp}`;
+  return adopted ? `taken over from the previous agent with ${formatSize(foundBytes)} of chunks` : '';
 }

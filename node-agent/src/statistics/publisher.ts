@@ -166,7 +166,7 @@ function sourcesAsideOf(engine: Engine, { name: dataset, manifest, source }: Dat
 /** The best data path of a reader here: that of the mount, if there is one. */
 function dataPathOf(residency: Residency, mount: MountInfo | undefined): { dataPath: string; reason: string } {
   const { filesComplete, filesTotal, viewPath } = residency;
-  const incomplete = `${filesTotal - filesComplete} of ${filesTotal} files are not complete here`;
+  const incomplete = `${filesTotal - filesComplete} of ${filesTotal} files are incomplete on this node`;
   if (mount?.dataPath === 'view' || (mount === undefined && viewPath !== '')) return { dataPath: 'view', reason: '' };
   if (mount?.dataPath === 'through') return { dataPath: 'through', reason: mount.reason };
   if (filesComplete < filesTotal) return { dataPath: 'daemon', reason: incomplete };

@@ -5,7 +5,7 @@ import { type CallOptions, defaultDeadlineMs } from './store.ts';
 const longestTimerMs = 2 ** 31 - 1;
 
 export function cancelled(what: string): HearthError {
-  return new HearthError('Cancelled', `${what} was given up by its caller or because the store is being closed.`);
+  return new HearthError('Cancelled', `${what} was cancelled by its caller, or because the store is closing.`);
 }
 
 /** The time limits of a running call. */

@@ -157,7 +157,7 @@ export class EtcdConnection {
       if (bounds.remainingMs() < wait + 20) {
         throw new HearthError(
           'Unavailable',
-          `${named}: no member can be reached, and nothing was sent; ${member.endpoint} said: ${said}. Is etcd running, and does --store name it?`,
+          `${named}: no member can be reached, and nothing was sent; ${member.endpoint} reported: ${said}. Is etcd running, and does --store name it?`,
         );
       }
       await pause(this.clock, wait, bounds.signal);

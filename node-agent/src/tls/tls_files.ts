@@ -177,7 +177,7 @@ function check(paths: TlsFilePaths, contents: Contents): Contents {
     if (authorities !== undefined) new X509Certificate(authorities);
     if (identity !== undefined) {
       const belongs = new X509Certificate(identity.certificate).checkPrivateKey(createPrivateKey(identity.privateKey));
-      if (!belongs) throw new Error('the key is not that of the certificate');
+      if (!belongs) throw new Error('the key does not belong to the certificate');
     }
   } catch (thrown) {
     const files = filesOf(paths).map(({ setting, path }) => `${setting} ${path}`);

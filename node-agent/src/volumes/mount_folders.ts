@@ -8,7 +8,7 @@ export async function makeFolder(path: string): Promise<void> {
   } catch (thrown) {
     throw new HearthError(
       'IoError',
-      `the folder ${path} for volumes cannot be made (${(thrown as Error).message}); check volumes.directory`,
+      `the folder ${path} for volumes cannot be created (${(thrown as Error).message}); check volumes.directory`,
     );
   }
 }

@@ -15,7 +15,7 @@ export async function publishedRevision(tables: DatasetTables, name: string, man
   if (await tables.hasRevision(name, manifest)) return manifest;
   throw new HearthError(
     'NotFound',
-    `dataset ${name} has no revision ${manifest} any more; publish its present one, or add the dataset in that state again`,
+    `dataset ${name} no longer has a revision ${manifest}; publish the current revision, or add the dataset in that state again`,
   );
 }
 
@@ -23,7 +23,7 @@ async function presentRevision(tables: DatasetTables, name: string): Promise<str
   const row = await tables.datasets.read(name);
   if (row === undefined) {
     if ((await tables.resolving.read(name)) === undefined) {
-      throw new HearthError('NotFound', 'agents do not know the dataset, or not yet');
+      throw new HearthError('NotFound', 'agents do not know the dataset (yet)');
     }
     throw new HearthError('Unavailable', 'the origin is still being listed');
   }

@@ -61,7 +61,7 @@ describe('volume mounts', () => {
       path: join(cluster.volumesOf('a'), 'mounts', manifest, 'fuse-d'),
       manifest,
       dataPath: 'fuse',
-      reason: '1 of 1 files are not complete here',
+      reason: '1 of 1 files are incomplete on this node',
       bytes: 5n,
       files: 1,
     });
@@ -204,7 +204,7 @@ describe('volume mounts', () => {
     await writeFile(join(published(), 'torn.json'), '{"manifest":');
     await assert.rejects(cluster.agent('b').removal.remove('d', { evict: false }, soon()), {
       code: 'InUse',
-      message: /on a, whose agent cannot say by whom: .*torn\.json/,
+      message: /on a, whose agent cannot name the users: .*torn\.json/,
     });
   });
 
@@ -237,7 +237,7 @@ describe('volume mounts', () => {
     const present = await add();
     assert.equal((await publish(old)).manifest, old);
     assert.equal((await publish()).manifest, present);
-    await assert.rejects(publish(present, 'other'), { code: 'NotFound', message: /has no revision/ });
+    await assert.rejects(publish(present, 'other'), { code: 'NotFound', message: /no longer has a revision/ });
     await assert.rejects(publish('main'), { code: 'InvalidArgument' });
     await assert.rejects(publish('', 'none'), { code: 'NotFound', message: /agents do not know/ });
   });

@@ -97,7 +97,7 @@ export class VolumeMounts {
     if (this.#directory === undefined) {
       throw new HearthError(
         'Unsupported',
-        'this agent publishes no volumes; set volumes.directory to a folder that pods can be given mounts from',
+        'this agent publishes no volumes; set volumes.directory to a folder for mounts of pods',
       );
     }
     const digest = await publishedRevision(this.#tables, name, manifest);
@@ -109,7 +109,7 @@ export class VolumeMounts {
       const missing = filesTotal - filesComplete;
       // A complete revision no longer needs its origin.
       if (missing > 0 && manifest === '') await this.#tables.usable(name);
-      const incomplete = missing === 0 ? '' : `${missing} of ${filesTotal} files are not complete here`;
+      const incomplete = missing === 0 ? '' : `${missing} of ${filesTotal} files are incomplete on this node`;
       const { target, dataPath, reason } = await this.#mounted(name, digest, incomplete, signal);
       this.#touch(digest, name);
       return { path: target, manifest: digest, dataPath, reason, bytes: bytesTotal, files: filesTotal };

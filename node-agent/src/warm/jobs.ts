@@ -112,7 +112,7 @@ export class WarmJobs {
     const result = await this.#context.store.transact({ compare, success: [put, ...cleared] }, { signal });
     if (!result.succeeded) {
       if (request.ensure) return await this.get(name);
-      throw new HearthError('AlreadyExists', `there is a warm job ${name} already; choose another name`);
+      throw new HearthError('AlreadyExists', `a warm job ${name} already exists; choose another name`);
     }
     await this.#tables.jobsMirror.caughtUp(result.revision, signal);
     return this.#see(job);
@@ -202,7 +202,7 @@ export class WarmJobs {
     if (await this.#datasets.hasRevision(name, manifest)) return { name, manifest };
     throw new HearthError(
       'NotFound',
-      `dataset ${name} has no revision ${manifest}; hearth dataset ls shows the present one`,
+      `dataset ${name} has no revision ${manifest}; hearth dataset ls shows the current one`,
     );
   }
 

@@ -81,7 +81,7 @@ describe('state of a warm job', () => {
       viewJob({ job: late, progress: report({ a, b: 'Succeeded' }), division: undefined, members: both, now });
     assert.equal(at(99, 'Running').state, 'Running');
     assert.equal(at(100, 'Running').errorCode, 'DeadlineExceeded');
-    assert.match(at(100, 'Running').message, /1 of 2 agents were done/);
+    assert.match(at(100, 'Running').message, /1 of 2 agents had finished/);
     assert.equal(at(100, 'Succeeded').state, 'Succeeded');
   });
 
@@ -91,7 +91,7 @@ describe('state of a warm job', () => {
       viewJob({ job, progress: report({ a: 'Succeeded', b: 'Running' }), division, members, now });
     const soon = at(2000, new Set(['a']));
     assert.equal(soon.state, 'Running');
-    assert.equal(soon.message, 'waiting for b, which went away');
+    assert.equal(soon.message, 'waiting for the absent b');
     assert.ok(soon.nodes[1]?.gone);
     const later = at(1000 + goneGraceMs, new Set(['a']));
     assert.equal(later.state, 'Failed');

@@ -87,7 +87,7 @@ function derive({ job, now }: JobInput, nodes: readonly NodeView[]): Outcome {
   const code = failed[0]?.errorCode;
   if (job.deadlineAt !== undefined && now >= job.deadlineAt) {
     const done = nodes.filter((node) => node.state === 'Succeeded').length;
-    const message = `the deadline passed when ${done} of ${nodes.length} agents were done; warm again with a later deadline: the fetched bytes stay`;
+    const message = `the deadline passed after ${done} of ${nodes.length} agents had finished; warm again with a later deadline: the fetched bytes stay`;
     return {
       state: 'Failed',
       message: reasons === '' ? message : `${message} (${reasons})`,
@@ -98,7 +98,7 @@ function derive({ job, now }: JobInput, nodes: readonly NodeView[]): Outcome {
     return { state: 'Failed', message: reasons, ...(code === undefined ? {} : { errorCode: code }) };
   if (ended) return { state: 'Cancelled', message: `cancelled on ${cancelled.map((node) => node.node).join(', ')}` };
   const gone = nodes.filter((node) => node.gone && !hasEnded(node.state)).map((node) => node.node);
-  const waiting = gone.length === 0 ? '' : `waiting for ${gone.join(', ')}, which went away`;
+  const waiting = gone.length === 0 ? '' : `waiting for the absent ${gone.join(', ')}`;
   const notes = [reasons, waiting, storedOnly(job, nodes)].filter((part) => part !== '');
   return { state: liveState(nodes), message: notes.join('; ') };
 }
@@ -108,7 +108,7 @@ function storedOnly({ readyWhen }: WarmJobRecord, nodes: readonly NodeView[]): s
   if (readyWhen !== 'memory') return '';
   const silent = nodes.filter((node) => !node.reportsMemory && !hasEnded(node.state)).map((node) => node.node);
   if (silent.length === 0) return '';
-  return `${silent.join(', ')} is ready only when its bytes are stored, as the release of its agent does not report bytes in memory`;
+  return `${silent.join(', ')} is ready only when its bytes are stored, because the release of its agent does not report bytes in memory`;
 }
 
 function liveState(nodes: readonly NodeView[]): JobState {
@@ -136,7 +136,7 @@ function viewNode(node: string, { job, progress, division, members, now, goneGra
     ...withoutMemory(view),
     state: 'Failed',
     errorCode: 'Unavailable',
-    message: `the agent has been gone for ${Math.round((now - since) / 1000)} s; start it and warm again, or leave it out`,
+    message: `the agent has been gone for ${Math.round((now - since) / 1000)} s; start it and warm again, or exclude its node`,
   };
 }
 

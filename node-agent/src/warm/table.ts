@@ -51,7 +51,7 @@ export class WarmTables {
       await this.jobsMirror.caughtUp(row.modRevision, this.#clock.timeout(catchUpMs));
       return row.value;
     }
-    throw new HearthError('NotFound', `there is no warm job ${name}; hearth jobs shows those there are`);
+    throw new HearthError('NotFound', `there is no warm job ${name}; hearth jobs lists all jobs`);
   }
 
   progressOf(job: WarmJobRecord): Map<string, WarmProgressRecord> {

@@ -169,7 +169,7 @@ describe('warm jobs', () => {
     // A clean stop; a crashed agent's part would retry its final report for the whole grace.
     await cluster.remove('b');
     const there = [...(cluster.disks.get('b')?.resident.values() ?? [])].reduce((x, y) => x + y, 0n);
-    assert.equal((await cluster.agent('a').warmJobs.get('j')).view.message, 'waiting for b, which went away');
+    assert.equal((await cluster.agent('a').warmJobs.get('j')).view.message, 'waiting for the absent b');
     cluster.fabric.bytesPerSecond = 1_000_000_000;
     await cluster.add('b');
     const { view } = await ended('a', 'j');
