@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <utility>
 
 namespace hearth {
 namespace {
@@ -120,11 +121,15 @@ EpollReactor::~EpollReactor() {
   if (epoll_ >= 0) close(epoll_);
 }
 
-void EpollReactor::runUntil(Clock::time_point deadline, const std::function<bool()>& isDone) {
+void EpollReactor::runUntil(Clock::time_point deadline, const std::function<bool()>& isDone,
+                            bool awaited) {
   isDone_ = &isDone;
   until_ = deadline;
+  awaited_ = awaited;
+  if (awaited_) expectSoon();
   run();
   isDone_ = nullptr;
+  awaited_ = false;
   until_ = Clock::time_point::max();
 }
 
@@ -154,7 +159,7 @@ void EpollReactor::submit(Operation& operation) {
   }
   Watched& watched = watched_[operation.fd];
   (waitsForWriting(operation) ? watched.writers : watched.readers).push_back(&operation);
-  watch(operation.fd, watched);
+  watchSoon(operation.fd, watched);
 }
 
 bool EpollReactor::tryAtOnce(Operation& operation) {
@@ -172,6 +177,10 @@ bool EpollReactor::tryAtOnce(Operation& operation) {
   operation.offset = more ? static_cast<std::uint64_t>(result) : 0;
   operation.result = result;
   return !more;
+}
+
+void EpollReactor::watchSoon(int fd, Watched& watched) {
+  if (!std::exchange(watched.listed, true)) unwatched_.push_back(fd);
 }
 
 void EpollReactor::watch(int fd, Watched& watched) {
@@ -222,7 +231,7 @@ void EpollReactor::ready(int fd, std::uint32_t events) {
   };
   if (events & (EPOLLIN | EPOLLRDHUP | EPOLLHUP | EPOLLERR)) advance(watched.readers);
   if (events & (EPOLLOUT | EPOLLHUP | EPOLLERR)) advance(watched.writers);
-  if (!watched.readers.empty() || !watched.writers.empty()) watch(fd, watched);
+  if (!watched.readers.empty() || !watched.writers.empty()) watchSoon(fd, watched);
 }
 
 void EpollReactor::cancel(Operation& operation) {
@@ -239,19 +248,40 @@ void EpollReactor::cancel(Operation& operation) {
   }
 }
 
+bool EpollReactor::arrived() {
+  if (isDone()) return true;
+  bool tried = false;
+  for (const int fd : unwatched_) {
+    if (watched_[fd].readers.empty() || !completed_.empty()) continue;
+    tried = true;
+    ready(fd, EPOLLIN);
+  }
+  // Epoll watches the others.
+  const bool due = !tried || ++triesWithoutEpoll_ % kMostTriesWithoutEpoll == 0;
+  if (completed_.empty() && due) collect(0);
+  return !completed_.empty();
+}
+
 void EpollReactor::wait(Clock::time_point deadline) {
-  if (isDone_ != nullptr && (*isDone_)()) return stop();
+  if (isDone()) return stop();
   deadline = std::min(deadline, until_);
   if (completed_.empty() || ++looksLeftOut_ > kMostLooksLeftOut) look(deadline);
   // Operations completed by the resumed coroutines wait for the next turn.
   std::deque<Operation*> now;
   now.swap(completed_);
+  if (awaited_ && !now.empty()) expectSoon();
   for (Operation* const operation : now) operation->awaiter.resume();
   if (until_ != Clock::time_point::max() && Clock::now() >= until_) stop();
 }
 
 void EpollReactor::look(Clock::time_point deadline) {
   looksLeftOut_ = 0;
+  for (const int fd : unwatched_) {
+    Watched& watched = watched_[fd];
+    watched.listed = false;
+    if (!watched.readers.empty() || !watched.writers.empty()) watch(fd, watched);
+  }
+  unwatched_.clear();
   int timeout = 0;
   if (completed_.empty()) {
     const auto left = deadline - std::min(deadline, Clock::now());
@@ -259,6 +289,10 @@ void EpollReactor::look(Clock::time_point deadline) {
         std::chrono::duration_cast<std::chrono::milliseconds>(left + std::chrono::microseconds(999))
             .count());
   }
+  collect(timeout);
+}
+
+void EpollReactor::collect(int timeout) {
   epoll_event events[64];
   const int count = epoll_wait(epoll_, events, 64, timeout);
   for (int i = 0; i < count; ++i) {

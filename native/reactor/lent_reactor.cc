@@ -75,7 +75,8 @@ bool LentReactor::borrow(Clock::time_point deadline, const std::function<bool()>
   const std::unique_lock running(running_, std::try_to_lock);
   if (!running.owns_lock() || !lent_.load()) return false;
   ++borrowed_;
-  reactor_->runUntil(deadline, [&] { return !lent_.load() || isDone(); });
+  reactor_->runUntil(
+      deadline, [&] { return !lent_.load() || isDone(); }, true);
   ++borrowed_;
   return true;
 }

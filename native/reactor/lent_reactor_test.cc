@@ -107,6 +107,17 @@ TEST_F(LentReactorTest, ABorrowerGoesOnWithWhatTheOwnThreadBegan) {
   close(pair[1]);
 }
 
+// The own thread, which may take the reactor back meanwhile, does not look.
+TEST_F(LentReactorTest, OnlyABorrowerWhoWaitsLooks) {
+  runsOn();
+  EXPECT_EQ(lent->reactor().idleCounts().looks, 0u);
+  while (lent->reactor().idleCounts().looks == 0) {
+    awaitLent();
+    lent->borrow(Clock::now() + 1ms, [] { return false; });
+  }
+  EXPECT_EQ(lent->reactor().idleCounts().inVain, 1u);
+}
+
 TEST_F(LentReactorTest, EndsWithABorrowerInside) {
   awaitLent();
   std::atomic<bool> inside = false;

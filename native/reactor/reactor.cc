@@ -16,10 +16,22 @@ constexpr auto kPunctual = std::chrono::milliseconds(10);
 // How long wait() may sleep when no timer is due: only a bound for lost wake-ups, none is known.
 constexpr auto kLongestSleep = std::chrono::seconds(10);
 
+// Between two tries of a look; after more another thread had the core.
+constexpr auto kFreeCore = std::chrono::microseconds(50);
+
 constexpr std::size_t kHelperThreads = 4;
 
 // Of coroutines that make one another ready, until input, output and timers have their turn again.
 constexpr int kReadyRounds = 16;
+
+// Not sched_yield(): a thread of the lowest priority then has the core for some milliseconds.
+void relax() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#elif defined(__aarch64__)
+  asm volatile("yield");
+#endif
+}
 
 struct PostedFunction final : Posted {
   explicit PostedFunction(std::function<void()> work) : function(std::move(work)) {}
@@ -89,10 +101,13 @@ void Reactor::turn() {
     deadline += kLongestSleep;
     if (!timers_.empty()) deadline = std::min(deadline, timers_.begin()->first);
   }
+  // Nobody has to wake a reactor that looks.
+  const bool found = deadline > done && look(done, deadline);
   sleeping_.store(true, std::memory_order_seq_cst);
-  if (posted_.load(std::memory_order_seq_cst) != nullptr ||
-      stopping_.load(std::memory_order_seq_cst)) {
+  if (found || hasNews()) {
     deadline = Clock::time_point::min();
+  } else if (deadline > done) {
+    idleLook_.slept();
   }
   wait(deadline);
   sleeping_.store(false, std::memory_order_seq_cst);
@@ -100,6 +115,25 @@ void Reactor::turn() {
   const Clock::time_point woken = Clock::now();
   late += woken - std::clamp(deadline, done, woken);
   if (late > kPunctual) lateness_ += late;
+}
+
+bool Reactor::look(Clock::time_point now, Clock::time_point deadline) {
+  if (!idleLook_.isWanted()) return false;
+  if (hasNews() || arrived()) return true;
+  idleLook_.begin();
+  deadline = std::min(deadline, now + IdleLook::kLooksFor);
+  IdleLook::End end = IdleLook::End::kInVain;
+  while (now < deadline && end == IdleLook::End::kInVain) {
+    relax();
+    const Clock::time_point before = std::exchange(now, Clock::now());
+    if (now - before > kFreeCore) {
+      end = IdleLook::End::kCoreWanted;
+    } else if (hasNews() || arrived()) {
+      end = IdleLook::End::kCame;
+    }
+  }
+  idleLook_.ended(end);
+  return end == IdleLook::End::kCame;
 }
 
 Clock::duration Reactor::lateness() const {

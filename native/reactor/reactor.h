@@ -21,6 +21,7 @@
 
 #include "base/clock.h"
 #include "base/result.h"
+#include "reactor/idle_look.h"
 #include "reactor/task.h"
 #include "reactor/thread_pool.h"
 
@@ -159,6 +160,12 @@ class Reactor {
   // out.
   [[nodiscard]] Clock::duration lateness() const;
 
+  // On this thread. Something will probably come in a moment, such as the next request of a program
+  // that asks for one thing after the other: before the reactor sleeps, it looks for a moment.
+  void expectSoon() { idleLook_.expect(); }
+  // Any thread.
+  [[nodiscard]] IdleLook::Counts idleCounts() const { return idleLook_.counts(); }
+
   // Resumes `handle` behind what is ready now, on this thread: breaks recursion and lock-step. In
   // this turn of the loop or, after a few such rounds, in the next one.
   void resumeSoon(std::coroutine_handle<> handle);
@@ -169,6 +176,8 @@ class Reactor {
   virtual void submit(Operation& operation) = 0;
   // Waits for completions until `deadline` or wake(), then resumes their awaiters.
   virtual void wait(Clock::time_point deadline) = 0;
+  // Hands over what submit() has batched, and says whether a wait() would find a completion.
+  [[nodiscard]] virtual bool arrived() = 0;
   // Any thread: makes wait() return.
   virtual void wake() = 0;
 
@@ -189,6 +198,12 @@ class Reactor {
   void runPosted();
   void runReady();
   void fireTimers();
+  // Until something has come, `deadline`, or the end of the look. False: nothing has come.
+  [[nodiscard]] bool look(Clock::time_point now, Clock::time_point deadline);
+  [[nodiscard]] bool hasNews() const {
+    return posted_.load(std::memory_order_seq_cst) != nullptr ||
+           stopping_.load(std::memory_order_seq_cst);
+  }
 
   std::atomic<Posted*> posted_{nullptr};
   std::atomic<std::size_t> longestQueue_{0};
@@ -198,6 +213,7 @@ class Reactor {
   std::multimap<Clock::time_point, Timer*> timers_;
   Clock::time_point began_ = Clock::time_point::max();  // the turn; max: it waits
   Clock::duration lateness_{};
+  IdleLook idleLook_;
   ThreadPool helpers_;  // the last member: the others live until its threads have ended
 };
 

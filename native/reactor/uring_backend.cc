@@ -154,6 +154,11 @@ void UringReactor::wake() {
   [[maybe_unused]] const ssize_t written = write(wakeup_, &one, sizeof one);
 }
 
+bool UringReactor::arrived() {
+  if (io_uring_sq_ready(&ring_) != 0) io_uring_submit(&ring_);
+  return io_uring_cq_ready(&ring_) != 0;
+}
+
 void UringReactor::wait(Clock::time_point deadline) {
   const auto left = deadline - std::min(deadline, Clock::now());
   io_uring_cqe* entry = nullptr;

@@ -30,6 +30,7 @@ class UringReactor final : public Reactor {
  protected:
   void submit(Operation& operation) override;
   void wait(Clock::time_point deadline) override;
+  bool arrived() override;
   void wake() override;
 
  private:
