@@ -282,6 +282,8 @@ void ServerConnection::answerData(std::uint64_t requestId, Result<BytesAnswer> r
     item.frame = std::move(slices.front().frame);
   }
   queue_.push(std::move(item));
+  // A program that reads little at a time will ask again at once.
+  if (size <= kSmallTransferBytes && serving_.size() == 1) reactor_.expectSoon();
 }
 
 void ServerConnection::queue(std::uint64_t requestId, std::vector<std::byte> frame) {

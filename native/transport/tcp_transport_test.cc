@@ -52,6 +52,26 @@ TEST_P(TransportTest, ReadsRangesOfAChunk) {
   EXPECT_GT(statistics.bytesReceived, kChunkBytes);
 }
 
+TEST_P(TransportTest, LooksForTheNextRequestAfterASmallAnswerAlone) {
+  start();
+  const auto looks = [&] { return asked->reactor->idleCounts().looks; };
+  const auto sleepOften = [&] {
+    const std::uint64_t before = asked->reactor->idleCounts().sleeps;
+    EXPECT_TRUE(eventually([&] {
+      asked->post([] {});
+      return asked->reactor->idleCounts().sleeps >= before + 10;
+    }));
+  };
+  std::vector<std::byte> large(kChunkBytes), small(4096);
+  ASSERT_TRUE(asker->read("asked", kPlain, 0, large).ok());
+  sleepOften();
+  EXPECT_EQ(looks(), 0u);
+  ASSERT_TRUE(asker->read("asked", kPlain, 0, small).ok());
+  EXPECT_TRUE(eventually([&] { return looks() == 1; }));
+  sleepOften();
+  EXPECT_EQ(looks(), 1u) << "an idle agent does not look";
+}
+
 TEST_P(TransportTest, RefusesRangesThatNoPeerMayBeAskedFor) {
   start();
   std::vector<std::byte> into(kChunkBytes);
