@@ -100,6 +100,27 @@ void ClientContext::close() {
   for (const std::unique_ptr<AgentLink>& link : links_) link->close();
   // Threads in wait() may still look at the links themselves.
   for (const std::unique_ptr<AgentLink>& link : links_) link->end();
+  releaseGpus();
+}
+
+void ClientContext::releaseGpus() {
+  std::map<std::uintptr_t, std::shared_ptr<IoMemory>> memory;
+  std::vector<std::shared_ptr<GpuMemory>> gpus;
+  {
+    const std::lock_guard lock(mutex_);
+    memory.swap(memory_);
+    gpus.swap(gpus_);
+  }
+  if (gpus.empty()) return;
+  DriverCalls calls;
+  auto drop = [held = std::make_shared<decltype(gpus)>(std::move(gpus)),
+               regions = std::make_shared<decltype(memory)>(std::move(memory))]() mutable {
+    regions.reset();
+    held.reset();
+    return Status();
+  };
+  // Memory that a driver does not give back in time is its own from then on.
+  (void)calls.runHere(Clock::now() + options_.timeout, std::move(drop));
 }
 
 int ClientContext::wait(std::span<xfer_gd2fs_completion> into, int timeoutMs) {

@@ -105,6 +105,8 @@ class ClientContext : public std::enable_shared_from_this<ClientContext> {
   [[nodiscard]] static Task<Status> readBounced(ClientContext& context, AgentLink& link,
                                                 Part& part);
   [[nodiscard]] std::shared_ptr<GpuMemory> gpuMemory(std::shared_ptr<Device> device);
+  // Gives the drivers back what reads needed, for options_.timeout at most.
+  void releaseGpus();
 
   const ClientOptions options_;
   AgentList agents_;

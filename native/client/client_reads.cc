@@ -185,27 +185,34 @@ Task<Status> ClientContext::readInto(ClientContext& context, AgentLink& link, Pa
 
 namespace {
 
-// From the lane of one of the GPUs to wherever the slices lie. Blocks.
-Status copyOut(const Request& request, GpuMemory::Lane& lane, const GpuMemory& gpuOfLane,
-               const MemoryVector& into) {
+// Bytes of a lane, and where they go.
+struct Copy {
+  std::shared_ptr<GpuMemory> gpu;  // null: of the host
+  std::span<const std::byte> from;
+  MemorySlice into;  // without its owner, the request, which is not to wait for a call that hangs
+};
+
+std::vector<Copy> copiesOf(const Request& request, const GpuMemory::Lane& lane,
+                           const MemoryVector& into) {
+  std::vector<Copy> copies;
   std::span<const std::byte> left = lane.bytes();
   for (const MemorySlice& slice : into.slices()) {
     const auto from = left.first(static_cast<std::size_t>(slice.size));
     left = left.subspan(from.size());
-    const GpuMemory* const gpu = request.gpuOf(*slice.region);
-    Status copied;
-    if (gpu == nullptr) {
-      if (!copyIfThere(slice.bytes(), from))
-        copied = Error{ErrorCode::kInvalidArgument, "the memory is not there any more"};
-    } else if (gpu == &gpuOfLane) {
-      copied = gpu->copy(lane, from, slice);
-    } else {
-      const Result<std::unique_ptr<CopyStream>> stream = gpu->device().stream();
-      copied = stream.ok() ? gpu->copy(**stream, from, slice) : Status(stream.error());
-    }
-    if (!copied.ok()) return copied;
+    copies.push_back(
+        {request.gpuOf(*slice.region), from, {slice.region, slice.offset, slice.size}});
   }
-  return {};
+  return copies;
+}
+
+Status copyOut(const Copy& copy, GpuMemory::Lane& lane, const GpuMemory& gpuOfLane) {
+  if (copy.gpu == nullptr) {
+    if (copyIfThere(copy.into.bytes(), copy.from)) return {};
+    return Error{ErrorCode::kInvalidArgument, "the memory is not there any more"};
+  }
+  if (copy.gpu.get() == &gpuOfLane) return copy.gpu->copy(lane, copy.from, copy.into);
+  const Result<std::unique_ptr<CopyStream>> stream = copy.gpu->device().stream();
+  return stream.ok() ? copy.gpu->copy(**stream, copy.from, copy.into) : Status(stream.error());
 }
 
 }  // namespace
@@ -213,17 +220,44 @@ Status copyOut(const Request& request, GpuMemory::Lane& lane, const GpuMemory& g
 Task<Status> ClientContext::readBounced(ClientContext& context, AgentLink& link, Part& part) {
   const Request& request = *part.request;
   const auto isOfGpu = [](const MemorySlice& slice) { return !slice.region->isHost(); };
-  GpuMemory& gpu = *request.gpuOf(*std::ranges::find_if(part.into.slices(), isOfGpu)->region);
+  const std::shared_ptr<GpuMemory> gpu =
+      request.gpuOf(*std::ranges::find_if(part.into.slices(), isOfGpu)->region);
   co_await link.lanes().acquire(1);
   const PlaceReturn place(link.lanes());
-  auto take = [&gpu] { return gpu.lane(); };
-  const Result<std::shared_ptr<GpuMemory::Lane>> lane = co_await link.reactor().offload(take);
-  if (!lane.ok()) co_return lane.error();
-  const auto room = (*lane)->bytes().first(static_cast<std::size_t>(part.into.size()));
-  const Status read = co_await readInto(context, link, part, MemorySlice::of(room, *lane));
+  const auto taken = std::make_shared<std::shared_ptr<GpuMemory::Lane>>();
+  auto take = [gpu, taken]() -> Status {
+    Result<std::shared_ptr<GpuMemory::Lane>> lane = gpu->lane();
+    if (!lane.ok()) return lane.error();
+    *taken = std::move(*lane);
+    return {};
+  };
+  Task<Status> taking = gpu->calls().run(link.reactor(), request.deadline, std::move(take));
+  const Status there = co_await taking;
+  if (!there.ok()) co_return there;
+  const std::shared_ptr<GpuMemory::Lane> lane = std::move(*taken);
+  const auto room = lane->bytes().first(static_cast<std::size_t>(part.into.size()));
+  const Status read = co_await readInto(context, link, part, MemorySlice::of(room, lane));
   if (!read.ok()) co_return read;
-  auto copy = [&] { return copyOut(request, **lane, gpu, part.into); };
-  co_return co_await link.reactor().offload(copy);
+  // Memory of the host first: none of it may be written to by a call that was given up.
+  std::vector<Copy> copies = copiesOf(request, *lane, part.into);
+  const auto ofGpus =
+      std::ranges::stable_partition(copies, [](const Copy& copy) { return copy.gpu == nullptr; });
+  auto toHost = [&]() -> Status {
+    for (auto copy = copies.begin(); copy != ofGpus.begin(); ++copy)
+      if (Status copied = copyOut(*copy, *lane, *gpu); !copied.ok()) return copied;
+    return {};
+  };
+  if (ofGpus.begin() != copies.begin()) {
+    const Status copied = co_await link.reactor().offload(toHost);
+    if (!copied.ok()) co_return copied;
+  }
+  auto toGpus = [gpu, lane, own = std::vector<Copy>(ofGpus.begin(), ofGpus.end())]() -> Status {
+    for (const Copy& copy : own)
+      if (Status copied = copyOut(copy, *lane, *gpu); !copied.ok()) return copied;
+    return {};
+  };
+  Task<Status> copying = gpu->calls().run(link.reactor(), request.deadline, std::move(toGpus));
+  co_return co_await copying;
 }
 
 }  // namespace hearth::gd2fs

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "client/driver_calls.h"
 #include "gpu/device.h"
 #include "memory/memory_vector.h"
 
@@ -17,7 +18,9 @@ namespace hearth::gd2fs {
 // other memory. Any thread.
 [[nodiscard]] Result<std::shared_ptr<Device>> gpuAt(std::uint64_t address);
 
-// One GPU, with the pinned memory through which bytes come to it. Any thread.
+// One GPU, with the pinned memory through which bytes come to it. Any thread; calls that block go
+// through calls(). A call that hangs keeps its lane, whose memory the GPU may still read, and with
+// that this object.
 class GpuMemory : public std::enable_shared_from_this<GpuMemory> {
  public:
   // Room for one part of a request, and the order of its copies. One thread at a time.
@@ -34,6 +37,7 @@ class GpuMemory : public std::enable_shared_from_this<GpuMemory> {
   explicit GpuMemory(std::shared_ptr<Device> device) : device_(std::move(device)) {}
 
   [[nodiscard]] Device& device() const { return *device_; }
+  [[nodiscard]] DriverCalls& calls() { return calls_; }
   // A lane of kChunkBytes, which goes back when it is dropped. May block for milliseconds.
   // kOutOfSpace: pinned memory cannot be had.
   [[nodiscard]] Result<std::shared_ptr<Lane>> lane();
@@ -54,6 +58,7 @@ class GpuMemory : public std::enable_shared_from_this<GpuMemory> {
   void giveBack(std::unique_ptr<Lane> lane);
 
   const std::shared_ptr<Device> device_;
+  DriverCalls calls_;
   std::mutex mutex_;
   std::vector<std::unique_ptr<Lane>> idle_;
 };

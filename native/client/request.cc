@@ -97,11 +97,11 @@ bool CompletionQueue::isOver() {
   return closing_ && inFlight_ == 0 && done_.empty();
 }
 
-GpuMemory* Request::gpuOf(const MemoryRegion& region) const {
+std::shared_ptr<GpuMemory> Request::gpuOf(const MemoryRegion& region) const {
   const auto found = std::ranges::find_if(memory_, [&](const std::shared_ptr<IoMemory>& memory) {
     return memory->region.get() == &region;
   });
-  return found == memory_.end() ? nullptr : (*found)->gpu.get();
+  return found == memory_.end() ? nullptr : (*found)->gpu;
 }
 
 Request::~Request() {

@@ -84,7 +84,7 @@ class Request {
   // Not deregistered before the completion.
   void use(std::vector<std::shared_ptr<IoMemory>> memory) { memory_ = std::move(memory); }
   // Whose a region of that memory is; null: the host's.
-  [[nodiscard]] GpuMemory* gpuOf(const MemoryRegion& region) const;
+  [[nodiscard]] std::shared_ptr<GpuMemory> gpuOf(const MemoryRegion& region) const;
 
   const Clock::time_point deadline;
 

@@ -49,15 +49,18 @@ class GpuProgram {
     return bytes;
   }
 
+  // Of the driver of tests: fakeGpuBreaches() and its like.
+  template <class Function>
+  [[nodiscard]] static Function* control(const char* name) {
+    void* const library = dlopen(HEARTH_FAKE_GPU, RTLD_LAZY | RTLD_NOLOAD);
+    const auto function = reinterpret_cast<Function*>(dlsym(library, name));
+    dlclose(library);
+    return function;
+  }
+
  private:
   // Of the driver's contract, by anybody in the process.
-  static std::size_t breaches() {
-    void* const library = dlopen(HEARTH_FAKE_GPU, RTLD_LAZY | RTLD_NOLOAD);
-    const auto count = reinterpret_cast<std::size_t (*)()>(dlsym(library, "fakeGpuBreaches"));
-    const std::size_t found = count();
-    dlclose(library);
-    return found;
-  }
+  static std::size_t breaches() { return control<std::size_t()>("fakeGpuBreaches")(); }
 
   CudaFunctions cuda_{};
   CudaContext context_ = nullptr;
@@ -150,6 +153,31 @@ TEST_F(GpuMemoryTest, MemoryThatWasFreedFailsTheRead) {
   const xfer_gd2fs_sge sge = sgeOf(address, 8192);
   gpu.free(address);
   EXPECT_EQ(XFER_GD2FS_STATUS_CODE(readInto({sge}, 0).status), static_cast<unsigned>(EFAULT));
+}
+
+// The driver may still read pinned memory, and write to the GPU's, when the context is closed.
+TEST_F(GpuMemoryTest, CloseDoesNotWaitForACallOfTheDriverThatHangs) {
+  xfer_gd2fs_close(ctx);
+  xfer_gd2fs_options given = options(addressOf(agent));
+  given.timeout = 300;
+  ctx = xfer_gd2fs_connect(&given);
+  ASSERT_NE(ctx, nullptr);
+  const std::size_t before = GpuProgram::control<std::size_t()>("fakeGpuPinned")();
+  const std::uint64_t address = gpu.allocate(8192);
+  const xfer_gd2fs_sge sge = sgeOf(address, 8192);
+  EXPECT_EQ(readInto({sge}, 0).status, 0u);
+  GpuProgram::control<void(const char*)>("fakeGpuHang")("cuEventSynchronize");
+  ASSERT_EQ(xfer_gd2fs_preadv(ctx, this, kPath, 0, &sge, 1, 0), 0);
+  EXPECT_TRUE(eventually([] { return GpuProgram::control<int()>("fakeGpuHanging")() == 1; }));
+  xfer_gd2fs_close(ctx);
+  xfer_gd2fs_completion done{};
+  ASSERT_EQ(xfer_gd2fs_wait(ctx, &done, 1, 0), 1);
+  EXPECT_EQ(XFER_GD2FS_STATUS_CODE(done.status), static_cast<unsigned>(ETIMEDOUT));
+  const auto pinned = [] { return GpuProgram::control<std::size_t()>("fakeGpuPinned")(); };
+  EXPECT_GT(pinned(), before);
+  GpuProgram::control<void()>("fakeGpuRelease")();
+  EXPECT_TRUE(eventually([&] { return pinned() == before; })) << "given back as soon as it returns";
+  gpu.free(address);
 }
 
 }  // namespace

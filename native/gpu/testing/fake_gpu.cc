@@ -212,6 +212,11 @@ std::vector<std::string> FakeGpu::live() const {
   return all;
 }
 
+std::size_t FakeGpu::pinnedPieces() const {
+  const std::lock_guard lock(mutex_);
+  return pinned_.size();
+}
+
 std::uint64_t FakeGpu::calls(const std::string& call) const {
   const std::lock_guard lock(mutex_);
   const auto found = calls_.find(call);

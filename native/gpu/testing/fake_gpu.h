@@ -58,6 +58,7 @@ class FakeGpu {
   [[nodiscard]] std::vector<std::string> breaches() const;
   // Things that were made and not given back: "2 of pinned memory".
   [[nodiscard]] std::vector<std::string> live() const;
+  [[nodiscard]] std::size_t pinnedPieces() const;
   [[nodiscard]] std::uint64_t calls(const std::string& call) const;
   [[nodiscard]] std::uint64_t mostInFlight() const;
   // Contents of the device's memory, without a copy stream.

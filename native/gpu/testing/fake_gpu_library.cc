@@ -129,6 +129,12 @@ CufileStatus cuFileSetParameterBool(int parameter, bool value) {
 
 // For tests: how often the contract of either library was broken so far.
 std::size_t fakeGpuBreaches() { return FakeGpu::instance().breaches().size(); }
+// Later calls of that name block until fakeGpuRelease().
+void fakeGpuHang(const char* call) { FakeGpu::instance().hang(call); }
+void fakeGpuRelease() { FakeGpu::instance().release(); }
+int fakeGpuHanging() { return FakeGpu::instance().hanging(); }
+// Pieces of pinned memory that were not given back.
+std::size_t fakeGpuPinned() { return FakeGpu::instance().pinnedPieces(); }
 
 }  // extern "C"
 // NOLINTEND(readability-identifier-naming)
