@@ -38,11 +38,16 @@ export const cachePreloadCases: Case[] = [
   refused('no placement', 'spec.placement', /Required value/, { datasets: [{ name: 'llama' }] }),
   refused('a placement of no kind', 'spec.placement', kinds, preload({ placement: {} })),
   refused('a placement of two kinds', 'spec.placement', kinds, preload({ placement: { replicas: 1, allNodes: true } })),
-  refused('not all nodes', 'spec.placement.allNodes', /may only be true/, preload({ placement: { allNodes: false } })),
+  refused(
+    'not all nodes',
+    'spec.placement.allNodes',
+    /must be true or absent/,
+    preload({ placement: { allNodes: false } }),
+  ),
   refused(
     'labels of nodes that are named',
     'spec.placement.nodeSelector',
-    /is for replicas and allNodes/,
+    /requires replicas or allNodes/,
     preload({ placement: { nodeNames: ['a'], nodeSelector: { pool: 'gpu' } } }),
   ),
   refused(

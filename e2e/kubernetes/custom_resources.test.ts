@@ -99,7 +99,7 @@ describe('custom resources', () => {
       const path = `${paths.CachePreload}/${name}`;
       const present = (await admission.ask('GET', path)).body;
       const answer = await admission.ask('PUT', path, { ...present, spec: after });
-      assertRefused(answer, 'spec.placement', /stays one, and no other becomes one/);
+      assertRefused(answer, 'spec.placement', /cannot be added or removed/);
     }
   });
 
@@ -123,6 +123,7 @@ describe('custom resources', () => {
     const hub = (await create('Dataset', 'defaults', { source: { hub: { repo: 'org/model' } } })).body.spec;
     assert.deepEqual(hub.source.hub, {
       endpoint: 'https://huggingface.co',
+      layout: 'files',
       repoType: 'model',
       repo: 'org/model',
       revision: 'main',
@@ -144,7 +145,7 @@ describe('custom resources', () => {
     );
     assert.match(JSON.stringify(longCluster.causes), /no longer than 40 characters/);
     const dotted = await admission.create(paths.StorageCluster ?? '', object('StorageCluster', 'a.b', cluster));
-    assert.match(JSON.stringify(dotted.causes), /without dots/);
+    assert.match(JSON.stringify(dotted.causes), /must not contain dots/);
   });
 
   it('keeps what may not change', async () => {

@@ -136,7 +136,7 @@ export const storageClusterCases: Case[] = [
   refused(
     'a directory in another',
     'spec.nodeGroups[0].cacheDirectories',
-    /must not lie in another one/,
+    /must not be inside another one/,
     withGroup({ cacheDirectories: [cache, { path: '/var/cache/hearth/more' }] }),
   ),
   accepted(
@@ -150,12 +150,17 @@ export const storageClusterCases: Case[] = [
   refused(
     "a folder of the node's system",
     `${firstCache}.path`,
-    /node's own system/,
+    /inside a system folder/,
     withCache({ path: '/etc/hearth' }),
   ),
-  refused("the kubelet's folder", `${firstCache}.path`, /node's own system/, withCache({ path: '/var/lib/kubelet' })),
-  refused('a folder that holds it', `${firstCache}.path`, /nor hold one/, withCache({ path: '/var/lib' })),
-  refused('a folder that holds that', `${firstCache}.path`, /nor hold one/, withCache({ path: '/var' })),
+  refused(
+    "the kubelet's folder",
+    `${firstCache}.path`,
+    /inside a system folder/,
+    withCache({ path: '/var/lib/kubelet' }),
+  ),
+  refused('a folder that holds it', `${firstCache}.path`, /nor contain one/, withCache({ path: '/var/lib' })),
+  refused('a folder that holds that', `${firstCache}.path`, /nor contain one/, withCache({ path: '/var' })),
   refused('a budget of 0%', `${firstCache}.budget`, /from 1% to 100%/, withCache({ budget: '0%' })),
   refused(
     'a budget of 101%',
@@ -189,13 +194,13 @@ export const storageClusterCases: Case[] = [
   refused(
     'a budget and a floor over 100%',
     `${firstCache}.budget`,
-    /more than 100% together/,
+    /must not exceed 100% together/,
     withCache({ budget: '60%', freeFloor: '41%' }),
   ),
   refused(
     'a budget that the usual floor leaves no room for',
     `${firstCache}.budget`,
-    /more than 100% together/,
+    /must not exceed 100% together/,
     withCache({ budget: '81%' }),
   ),
   accepted('a budget and a floor of just 100%', withCache({ budget: '80%', freeFloor: '20%' })),
@@ -329,7 +334,7 @@ export const storageClusterCases: Case[] = [
   refused(
     'a class without a size',
     'spec.store.etcd.storage.storageClassName',
-    /give size too/,
+    /requires size/,
     cluster({ store: { etcd: { storage: { emptyDir: {}, storageClassName: 'fast' } } } }),
   ),
   refused(
@@ -347,7 +352,7 @@ export const storageClusterCases: Case[] = [
   refused(
     'certificates for an etcd of ours',
     'spec.store.secretRef',
-    /secretRef belongs to endpoints/,
+    /secretRef requires endpoints/,
     cluster({ store: { etcd: {}, secretRef: { name: 'a' } } }),
   ),
   refused(

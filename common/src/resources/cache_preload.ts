@@ -72,17 +72,17 @@ const placement = z
       },
       {
         rule: '!has(self.allNodes) || self.allNodes',
-        message: 'may only be true',
+        message: 'must be true or absent',
         fieldPath: '.allNodes',
       },
       {
         rule: '!has(self.nodeSelector) || has(self.replicas) || has(self.allNodes)',
-        message: 'is for replicas and allNodes',
+        message: 'requires replicas or allNodes',
         fieldPath: '.nodeSelector',
       },
       {
         rule: 'has(self.gatedPods) == has(oldSelf.gatedPods)',
-        message: 'a CachePreload of gated pods stays one, and no other becomes one',
+        message: 'gatedPods cannot be added or removed',
         reason: 'FieldValueForbidden',
       },
     ),

@@ -6,7 +6,7 @@ const etcdStorage = z
     emptyDir: z
       .object({})
       .optional()
-      .describe('Data on the disk of the node. They go with the pod, and the agents rebuild them.'),
+      .describe('Data on the disk of the node, lost with the pod. Agents rebuild lost data.'),
     storageClassName: objectName().optional().describe("Storage class of the volumes. Absent: the cluster's default."),
     size: size().optional().describe('Size of each volume.'),
   })
@@ -18,7 +18,7 @@ const etcdStorage = z
       },
       {
         rule: '!has(self.storageClassName) || has(self.size)',
-        message: 'storageClassName is for volumes: give size too',
+        message: 'storageClassName requires size',
         fieldPath: '.storageClassName',
       },
     ),
@@ -77,7 +77,7 @@ export const store = z
       },
       {
         rule: '!has(self.secretRef) || has(self.endpoints)',
-        message: 'secretRef belongs to endpoints; certificates of an etcd of our own are made by the operator',
+        message: 'secretRef requires endpoints; the operator makes the certificates of its own etcd',
         fieldPath: '.secretRef',
       },
     ),

@@ -91,7 +91,7 @@ export function objectSchema(definition: ResourceDefinition): StructuralSchema {
       rule: `self.metadata.name.size() <= ${longestName}`,
       message: `metadata.name must be no longer than ${longestName} characters`,
     },
-    { rule: "!self.metadata.name.contains('.')", message: 'metadata.name must be without dots' },
+    { rule: "!self.metadata.name.contains('.')", message: 'metadata.name must not contain dots' },
   ];
   return {
     description,

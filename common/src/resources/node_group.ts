@@ -37,7 +37,7 @@ export const cacheDirectory = z
   .object({
     path: absolutePath({
       rule: `![${systemFolders.map((folder) => `'${folder}'`).join(', ')}].exists(taken, self == taken || self.startsWith(taken + '/') || taken.startsWith(self + '/'))`,
-      message: "must not lie in a folder of the node's own system, nor hold one",
+      message: 'must be neither inside a system folder of the node nor contain one',
     }).describe('Folder on the node; the agent creates a missing one. List one folder for each disk to use.'),
     budget: share(1, 100, {
       rule: `self.endsWith('%') || (quantity(self).compareTo(quantity('64Mi')) >= 0 && ${noLargerThanDisks})`,
@@ -58,7 +58,7 @@ export const cacheDirectory = z
   .meta(
     rules({
       rule: "!(self.budget.endsWith('%') && self.freeFloor.endsWith('%')) || int(self.budget.replace('%', '')) + int(self.freeFloor.replace('%', '')) <= 100",
-      message: 'budget and freeFloor (20% when it is not given) are more than 100% together',
+      message: 'budget and freeFloor (20% when it is not given) must not exceed 100% together',
       fieldPath: '.budget',
     }),
   );
@@ -106,7 +106,7 @@ const engine = z
   .meta(
     rules({
       rule: "!has(self.hugePages) || self.hugePages != '1Gi' || quantity(self.buffer).compareTo(quantity('1Gi')) >= 0",
-      message: 'a buffer of pages of 1Gi has at least one of them',
+      message: 'must be at least 1Gi with hugePages 1Gi',
       fieldPath: '.buffer',
     }),
   );
@@ -136,11 +136,11 @@ const bandwidth = () =>
       rules(
         {
           rule: 'has(self.total) || has(self.warm)',
-          message: 'total or warm must be given; leave the limit out where there is none',
+          message: 'total or warm must be given; omit the limit for none',
         },
         {
           rule: '!has(self.total) || !has(self.warm) || quantity(self.warm).compareTo(quantity(self.total)) <= 0',
-          message: 'must not be more than total, of which it is a part',
+          message: 'must not be more than total',
           fieldPath: '.warm',
         },
       ),
@@ -191,7 +191,7 @@ const rdma = z
       .regex(/^[a-z0-9]([-a-z0-9.]*[a-z0-9])?\/[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$/)
       .optional()
       .describe(
-        'Resource of a device plug-in, such as rdma/hca_shared_devices_a: an agent is given one of it, and only nodes that ' +
+        'Resource of a device plug-in, such as rdma/hca_shared_devices_a: each agent gets one, and only nodes that ' +
           "have it run one. Absent: the device files in the node's /dev/infiniband.",
       ),
   })
@@ -320,7 +320,7 @@ export const nodeGroup = z.object({
       ...keyedBy('path'),
       ...rules({
         rule: "self.all(one, !self.exists(other, one.path.startsWith(other.path + '/')))",
-        message: 'a cache directory must not lie in another one',
+        message: 'a cache directory must not be inside another one',
       }),
     })
     .describe('Folders that keep bytes on each node.'),

@@ -98,7 +98,7 @@ const joinPolicy = z
   .meta(
     rules({
       rule: 'self.datasets.size() > 0 || self.mostUsed > 0',
-      message: 'names no datasets: give datasets, or mostUsed',
+      message: 'datasets or mostUsed must be given',
     }),
   );
 
@@ -111,7 +111,7 @@ export const storageClusterSpecSchema = z.object({
     .describe('Groups of nodes that keep bytes, each with common settings.'),
   store: store
     .default({ etcd: { replicas: 1, storage: { emptyDir: {} } } })
-    .describe('The store in which agents find one another.'),
+    .describe('The store in which agents find each other.'),
   origins: origins
     .default({
       directoryPrefixes: [],
@@ -122,7 +122,7 @@ export const storageClusterSpecSchema = z.object({
     .describe('Limits on the sources of Datasets.'),
   startupTaint: z
     .object({
-      enabled: z.boolean().default(true).describe('Has the operator remove the taint.'),
+      enabled: z.boolean().default(true).describe('Makes the operator remove the taint.'),
       timeout: duration('10s', '24h')
         .default('10m')
         .describe('Time after which the operator removes the taint although no agent is ready.'),

@@ -119,7 +119,7 @@ describe('configuration', () => {
       'limits: { peers: { total: 1MiB, warm: 2MiB } }\n',
       {},
       {},
-      /limits\.peers\.warm \(line 1 .*\) must not be more than total, of which it is a part/,
+      /limits\.peers\.warm \(line 1 .*\) must not be more than total/,
     ],
     [
       'a bad flag value',

@@ -17,7 +17,7 @@ const bandwidth = (what: string) =>
     })
     .refine(({ total, warm }) => total === undefined || warm === undefined || warm <= total, {
       path: ['warm'],
-      message: 'must not be more than total, of which it is a part',
+      message: 'must not be more than total',
     })
     .prefault({});
 
