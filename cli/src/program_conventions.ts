@@ -3,7 +3,7 @@ import { firstLine } from './format/wrap.ts';
 import { defaultTimeoutSeconds, wholeNumber } from './output.ts';
 import type { Terminal } from './terminal.ts';
 
-const longestTimeoutSeconds = 86_400;
+const maxTimeoutSeconds = 86_400;
 
 /** Adds the options of every command of both programs. */
 export function withOutputOptions(program: Command): Command {
@@ -11,7 +11,7 @@ export function withOutputOptions(program: Command): Command {
     .option(
       '--timeout <seconds>',
       `time limit of one answer (default: ${defaultTimeoutSeconds})`,
-      wholeNumber(1, longestTimeoutSeconds),
+      wholeNumber(1, maxTimeoutSeconds),
     )
     .option('--json', 'write JSON to standard output: one value, or a stream of values, one a line');
 }

@@ -24,7 +24,7 @@ export interface Clock {
 }
 
 /** setTimeout() fires at once for longer delays. */
-const longestTimerMs = 2 ** 31 - 1;
+const maxTimerMs = 2 ** 31 - 1;
 
 export const systemClock: Clock = {
   now: () => performance.now(),
@@ -34,7 +34,7 @@ export const systemClock: Clock = {
   schedule(ms, run) {
     let timer: NodeJS.Timeout;
     const wait = (left: number) => {
-      const now = Math.min(left, longestTimerMs);
+      const now = Math.min(left, maxTimerMs);
       timer = setTimeout(() => (left > now ? wait(left - now) : run()), now);
     };
     wait(ms);

@@ -38,7 +38,7 @@ export interface Members {
 }
 
 /** Intervals and time limits. Tests shorten them; users cannot. */
-export interface Pace {
+export interface Timings {
   /** Interval of reading progress of warm jobs, and minimum time between two progress records of a job. */
   progressMs: number;
   /** Interval of dividing the rates of jobs. */
@@ -71,7 +71,7 @@ export interface Pace {
   listingMs: number;
 }
 
-export const defaultPace: Pace = {
+export const defaultTimings: Timings = {
   progressMs: 500,
   divisionMs: 2_000,
   electionMs: 2_000,
@@ -105,6 +105,6 @@ export interface AgentContext {
   members: Members;
   logger: Logger;
   clock: Clock;
-  pace: Pace;
+  timings: Timings;
   listing: ListingLimits;
 }

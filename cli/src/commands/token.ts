@@ -10,7 +10,7 @@ interface Options {
 }
 
 /** Anyone with the token may use it, so a token should not outlive its purpose by much. */
-const longestLifeMs = 30 * 24 * 60 * 60 * 1000;
+const maxLifeMs = 30 * 24 * 60 * 60 * 1000;
 
 /** `hearth token`: creates a capability for clients of libgd2fs on a machine that has the cluster secret. */
 export function tokenCommand(context: CommandContext): Command {
@@ -47,7 +47,7 @@ async function run(session: Session, options: Options, datasets: string[]): Prom
 
 function parseLife(text: string): number {
   const milliseconds = parseDuration(text);
-  if (milliseconds === undefined || milliseconds < 1000 || milliseconds > longestLifeMs)
+  if (milliseconds === undefined || milliseconds < 1000 || milliseconds > maxLifeMs)
     throw new InvalidArgumentError('It must be a time from 1s to 30d, such as 90s, 15m or 12h.');
   return milliseconds;
 }

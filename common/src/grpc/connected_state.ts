@@ -1,7 +1,7 @@
 import { type ChannelInterface, connectivityState } from '@grpc/grpc-js';
 import { type Clock, epochMs, systemClock } from '../clock.ts';
 
-const longestWatchMs = 250;
+const maxWatchMs = 250;
 
 const ends: ReadonlySet<connectivityState> = new Set([
   connectivityState.READY,
@@ -27,7 +27,7 @@ export async function connectedState(
     if (ends.has(state) || left <= 0) return state;
     await new Promise<void>((done) => {
       // gRPC deadlines use the system clock.
-      const until = epochMs(systemClock) + Math.min(left, longestWatchMs);
+      const until = epochMs(systemClock) + Math.min(left, maxWatchMs);
       channel.watchConnectivityState(state, until, () => done());
     });
   }

@@ -9,9 +9,9 @@ import { HandshakeLimit } from './handshake_limit.ts';
  * Time of the first attempt as a multiple of `connectMs`. An attempt outlives the calls that wait for it, so that a
  * slow, overloaded peer is still reached. Each further attempt has twice the time.
  */
-const handshakeTimes = 2;
+const handshakeFactor = 2;
 const firstTimeoutTimes = 2;
-const longestTimeoutTimes = 8;
+const maxTimeoutFactor = 8;
 
 export interface ReconnectingClientOptions {
   /** `host:port`. */
@@ -42,7 +42,7 @@ export class ReconnectingClient {
   constructor(options: ReconnectingClientOptions) {
     this.#options = options;
     this.#clock = options.clock ?? systemClock;
-    this.#credentials = new HandshakeLimit(options.credentials, handshakeTimes * options.connectMs, this.#clock);
+    this.#credentials = new HandshakeLimit(options.credentials, handshakeFactor * options.connectMs, this.#clock);
     this.#client = this.#open();
   }
 
@@ -104,7 +104,7 @@ export class ReconnectingClient {
     if (this.#client.getChannel().getConnectivityState(false) === connectivityState.READY) this.#away = undefined;
     else if (this.#away === undefined) this.#away = { since: now, timeoutMs: firstTimeoutTimes * connectMs };
     else if (now - this.#away.since >= this.#away.timeoutMs) {
-      const timeoutMs = Math.min(2 * this.#away.timeoutMs, longestTimeoutTimes * connectMs);
+      const timeoutMs = Math.min(2 * this.#away.timeoutMs, maxTimeoutFactor * connectMs);
       this.#away = { since: now, timeoutMs };
       const old = this.#client;
       this.#client = this.#open();

@@ -31,7 +31,7 @@ export interface Credentials {
 
 const serviceAccountFolder = '/var/run/secrets/kubernetes.io/serviceaccount';
 /** The kubelet renews tokens long before they expire; client-go also re-reads them once a minute. */
-const readEveryMs = 60_000;
+const readIntervalMs = 60_000;
 
 /** Service account of a pod: files renewed by the kubelet, address from the environment. */
 export class ServiceAccountCredentials implements Credentials {
@@ -51,7 +51,7 @@ export class ServiceAccountCredentials implements Credentials {
     if (this.#present !== undefined && this.#clock.now() < this.#present.until) return this.#present.connection;
     const [token, ca] = await Promise.all([this.#read('token'), this.#read('ca.crt')]);
     const connection = { server: this.#server, headers: { authorization: `Bearer ${token.trim()}` }, tls: { ca } };
-    this.#present = { connection, until: this.#clock.now() + readEveryMs };
+    this.#present = { connection, until: this.#clock.now() + readIntervalMs };
     return connection;
   }
 
@@ -74,7 +74,7 @@ export class ServiceAccountCredentials implements Credentials {
 }
 
 /** The kubeconfig's files and exec plugins may change as well; client-node caches exec tokens until they expire. */
-const evaluateEveryMs = 10_000;
+const evaluateIntervalMs = 10_000;
 
 /**
  * Every credential type of a kubeconfig: certificates, tokens, exec plugins, OpenID Connect, proxies. client-node takes
@@ -94,7 +94,7 @@ export class KubeConfigCredentials implements Credentials {
   async connection(): Promise<Connection> {
     if (this.#present !== undefined && this.#clock.now() < this.#present.until) return this.#present.connection;
     const connection = await this.#evaluate();
-    this.#present = { connection, until: this.#clock.now() + evaluateEveryMs };
+    this.#present = { connection, until: this.#clock.now() + evaluateIntervalMs };
     return connection;
   }
 

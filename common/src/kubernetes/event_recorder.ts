@@ -19,7 +19,7 @@ export interface EventRecorderOptions {
 }
 
 /** Events of the same object and reason within this time are merged into one event with a count. */
-const togetherMs = 600_000;
+const aggregationMs = 600_000;
 /** Limits per object, those of client-go's spam filter: a burst of 25, then one every five minutes. */
 const objectLimits = { ratePerSecond: 1 / 300, burst: 25 };
 /** Limits over all objects. */
@@ -67,7 +67,7 @@ export class EventRecorder {
     const key = JSON.stringify([kind, namespace, name, uid, type, reason]);
     const now = this.#clock.now();
     const known = this.#aggregates.get(key);
-    if (known !== undefined && now - known.at <= togetherMs) {
+    if (known !== undefined && now - known.at <= aggregationMs) {
       known.count += 1;
       known.last = this.#clock.date();
       known.at = now;
@@ -213,7 +213,7 @@ export class EventRecorder {
 
   #forgetOld(now: number): void {
     for (const [key, { at, pending }] of this.#aggregates) {
-      if (!pending && now - at > togetherMs) this.#aggregates.delete(key);
+      if (!pending && now - at > aggregationMs) this.#aggregates.delete(key);
     }
     for (const [key, bucket] of this.#objects) {
       if (bucket.isFull) this.#objects.delete(key);

@@ -24,7 +24,7 @@ export interface LeaderElectionOptions {
 }
 
 /** Time limit for releasing the lease at the end, ms. */
-const releaseWithinMs = 5_000;
+const releaseTimeoutMs = 5_000;
 
 /**
  * Leader election by a Lease, after client-go's leaderelection. A replica takes the lease only after it has itself seen
@@ -165,7 +165,7 @@ export class LeaderElection {
 
   async #release(): Promise<void> {
     const limit = new AbortController();
-    const cancel = this.#clock.schedule(releaseWithinMs, () => limit.abort());
+    const cancel = this.#clock.schedule(releaseTimeoutMs, () => limit.abort());
     try {
       await this.#lock.release(limit.signal);
     } catch (thrown) {

@@ -36,7 +36,7 @@ export type ChangeListener<P> = (key: string, before: P | undefined, after: P | 
 /** As client-go's reflector: doubling from 0.8 s to 30 s, reset after two quiet minutes. */
 const backoffLimits = { firstMs: 800, longestMs: 30_000, calmMs: 120_000 };
 /** A watch that the server ends sooner counts as a failure; otherwise the reflector would retry in a tight loop. */
-const shortestWatchMs = 1_000;
+const minWatchMs = 1_000;
 
 /**
  * A copy of all objects of one kind, kept current by list and watch until the signal aborts. Keys are 'namespace/name'
@@ -185,7 +185,7 @@ export class Reflector<T extends KubernetesObject, P = T> {
       this.#resourceVersion = version;
       heard = true;
     }
-    if (!heard && this.#clock.now() - started < shortestWatchMs && !signal.aborted) {
+    if (!heard && this.#clock.now() - started < minWatchMs && !signal.aborted) {
       throw new HearthError('Unavailable', `The API server ended the watch of ${type.plural} at once`);
     }
   }

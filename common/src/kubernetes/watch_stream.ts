@@ -6,7 +6,7 @@ import type { WatchEvent } from './client.ts';
 import type { KubernetesObject } from './object.ts';
 
 /** Far above the largest object that the API server stores (1.5 MiB in etcd, about twice that as JSON). */
-const longestLine = 16 * 1024 * 1024;
+const maxLineLength = 16 * 1024 * 1024;
 const newline = 0x0a;
 
 export interface WatchLimits {
@@ -106,8 +106,8 @@ async function* lines(response: IncomingMessage): AsyncGenerator<string, void, v
     }
     if (from < chunk.length) started.push(chunk.subarray(from));
     length += chunk.length - from;
-    if (length > longestLine)
-      throw new HearthError('ProtocolError', `A watch event is longer than ${longestLine} bytes`);
+    if (length > maxLineLength)
+      throw new HearthError('ProtocolError', `A watch event is longer than ${maxLineLength} bytes`);
   }
   if (length > 0) throw new HearthError('Unavailable', 'The connection was cut in the middle of a watch event');
 }

@@ -42,7 +42,7 @@ export class Advice {
   readonly #requests: Requests;
   readonly #jobs: WarmJobs;
   /** Number of pending creations by job name; a job runs before the mirror contains it. */
-  readonly #beginning = new Map<string, number>();
+  readonly #creating = new Map<string, number>();
 
   constructor(
     context: AgentContext,
@@ -70,10 +70,10 @@ export class Advice {
     const { dataset, paths, scope } = request;
     // By digest, so that advice on an earlier revision counts as different.
     const manifest = await this.#revision(request);
-    const nodes = scope === 'node' ? namedOr(this.#context.node, request) : this.#bringers();
+    const nodes = scope === 'node' ? namedOr(this.#context.node, request) : this.#fetchers();
     const asked = JSON.stringify([dataset, manifest, [...paths].sort(), scope, [...nodes].sort()]);
     const name = `advice-${createHash('sha256').update(asked).digest('hex').slice(0, 16)}`;
-    const taken = new Set([...this.#running().map(({ job }) => job.name), ...this.#beginning.keys()]);
+    const taken = new Set([...this.#running().map(({ job }) => job.name), ...this.#creating.keys()]);
     if (taken.size >= maxJobs && !taken.has(name)) {
       throw new HearthError(
         'Unavailable',
@@ -83,13 +83,13 @@ export class Advice {
     const where = { nodes, replicas: 0, pin: false, pinOwner: '' };
     const how = { priority, rateLimit: 0n, peerRateLimit: 0n, deadlineSeconds: 0, verify: 'none' as const };
     const kind = { readyWhen: 'stored' as const, name, ensure: true, advice: scope };
-    this.#beginning.set(name, (this.#beginning.get(name) ?? 0) + 1);
+    this.#creating.set(name, (this.#creating.get(name) ?? 0) + 1);
     try {
       return await this.#jobs.create({ dataset, manifest, paths, ...where, ...how, ...kind }, signal);
     } finally {
-      const others = (this.#beginning.get(name) ?? 1) - 1;
-      if (others === 0) this.#beginning.delete(name);
-      else this.#beginning.set(name, others);
+      const others = (this.#creating.get(name) ?? 1) - 1;
+      if (others === 0) this.#creating.delete(name);
+      else this.#creating.set(name, others);
     }
   }
 
@@ -145,7 +145,7 @@ export class Advice {
   }
 
   /** Agents that can fetch a part of the bytes missing in the cluster. */
-  #bringers(): string[] {
+  #fetchers(): string[] {
     const { members } = this.#context;
     const ready = new Set(members.ready());
     const able = members.all().filter(({ node, apiFeatures }) => ready.has(node) && apiFeatures.includes(feature));

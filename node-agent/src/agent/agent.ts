@@ -84,7 +84,7 @@ export class Agent {
     });
     this.#lostManifests = new LostManifests(context, this.datasets, this.keeper, this.resolution);
     this.pins = new Pins(context, this.keeper);
-    this.capabilities = new Capabilities(probe, context.pace.probeMs, logger, clock);
+    this.capabilities = new Capabilities(probe, context.timings.probeMs, logger, clock);
     this.holderWatch = new HolderWatch(context, holder);
     this.statistics = new StatisticsPublisher(context, this.datasets, this.pins, () => [
       ...this.capabilities.all(),

@@ -5,7 +5,7 @@ import type { DatasetTables } from '../datasets/index.ts';
 import type { Peers } from '../peers/index.ts';
 
 const firstPauseMs = 500;
-const longestPauseMs = 30_000;
+const maxPauseMs = 30_000;
 
 /**
  * Sends credentials to all agents, and fetches the ones that this agent lost by its restart. Retries unreachable agents
@@ -166,7 +166,7 @@ export class CredentialSharing {
   }
 
   async #pause(failures: number): Promise<void> {
-    const pauseMs = Math.min(longestPauseMs, firstPauseMs * 2 ** Math.min(failures, 10));
+    const pauseMs = Math.min(maxPauseMs, firstPauseMs * 2 ** Math.min(failures, 10));
     await sleep(this.#clock, pauseMs * (0.75 + this.#clock.random() / 2), this.#stop.signal);
   }
 }

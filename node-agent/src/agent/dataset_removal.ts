@@ -62,7 +62,7 @@ export class Removal {
     const members = this.#context.members.caching();
     const jobs = this.#warm.jobsMirror.values().filter((job) => job.dataset === name);
     const running = jobs.filter(
-      (job) => !hasEnded(this.#warm.view(job, members, this.#context.pace.goneGraceMs).state),
+      (job) => !hasEnded(this.#warm.view(job, members, this.#context.timings.goneGraceMs).state),
     );
     if (running.length > 0) {
       const names = running.map((job) => job.name).join(', ');

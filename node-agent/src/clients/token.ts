@@ -16,7 +16,7 @@ export interface Capability {
 export type CapabilityRight = 'read' | 'advise';
 
 const rightBits: Record<CapabilityRight, number> = { read: 1, advise: 2 };
-const longestClaims = 4096;
+const maxTokenClaims = 4096;
 
 /**
  * The text of a token, which is as sensitive as a password until it expires. `secret`: the cluster secret, which the
@@ -37,7 +37,7 @@ function claimsOf({ cluster, node, expiresAt, rights, datasets }: Capability): B
   );
   numbers.writeUInt16LE(datasets.length, 12);
   const claims = Buffer.concat([Buffer.of(1), text(cluster), text(node), numbers, ...datasets.map(text)]);
-  if (claims.length > longestClaims)
+  if (claims.length > maxTokenClaims)
     throw new HearthError('InvalidArgument', 'too many datasets for one token; create several tokens');
   return claims;
 }

@@ -14,7 +14,7 @@ import { oneOfWords } from './arguments.ts';
 import { mapInOrder } from './ordered.ts';
 
 const readBytes = 1 << 20;
-const verifiedAtOnce = 4;
+const maxConcurrentFiles = 4;
 
 /** Bytes of files, through this agent's engine. */
 export class FileCalls {
@@ -39,7 +39,7 @@ export class FileCalls {
       const chosen = page.filter((entry) => filter.matches(entry.path));
       const verify = (entry: ManifestEntry) =>
         this.#verifyFile({ manifest: dataset.manifest, dataset: dataset.name }, entry, mode, pathOf(mount, view));
-      yield* mapInOrder(chosen, verifiedAtOnce, verify, signal);
+      yield* mapInOrder(chosen, maxConcurrentFiles, verify, signal);
     }
   }
 

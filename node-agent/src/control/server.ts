@@ -54,7 +54,7 @@ export class ControlApi {
   }
 
   /** Switches to another answerer; calls and streams of the former end with `Unavailable`. */
-  answerBy(answerer: Answerer): void {
+  switchTo(answerer: Answerer): void {
     const former = this.#ending;
     this.#ending = new AbortController();
     this.#calls = this.#callsOf(answerer);

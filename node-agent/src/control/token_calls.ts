@@ -6,8 +6,8 @@ import { formatEndpoint } from '../config/index.ts';
 import { checkName } from '../datasets/index.ts';
 import { oneOfWords } from './arguments.ts';
 
-const shortestLifeMs = 1_000n;
-const longestLifeMs = 86_400_000n;
+const minLifeMs = 1_000n;
+const maxLifeMs = 86_400_000n;
 /** Maximum number of agents in a token; a client tries one after the other. */
 const maxAgents = 8;
 
@@ -31,7 +31,7 @@ export class TokenCalls {
   createToken({ datasets, rights, lifeMs, node }: CreateTokenRequest): ClientToken {
     if (datasets.length === 0) throw new HearthError('InvalidArgument', 'a token needs a dataset; name at least one');
     for (const dataset of datasets) checkName('dataset', dataset);
-    if (lifeMs < shortestLifeMs || lifeMs > longestLifeMs) {
+    if (lifeMs < minLifeMs || lifeMs > maxLifeMs) {
       throw new HearthError('InvalidArgument', `life_ms is ${lifeMs}; it must be 1,000 to 86,400,000 (a day)`);
     }
     const granted = (rights.length === 0 ? ['read'] : rights).map((right) =>

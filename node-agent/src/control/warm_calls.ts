@@ -13,7 +13,7 @@ import { oneOfWords } from './arguments.ts';
 import { jobMessage } from './convert.ts';
 
 /** Maximum deadline of a job; a longer one is more likely a mistake. */
-const longestDeadlineSeconds = 30 * 24 * 3600;
+const maxDeadlineSeconds = 30 * 24 * 3600;
 
 export class WarmCalls {
   readonly #agent: Agent;
@@ -27,10 +27,10 @@ export class WarmCalls {
     const { name, ensure } = request;
     const verify = oneOfWords('verify', request.verify || 'checksum', ['none', 'checksum', 'digest']);
     const readyWhen = oneOfWords('ready_when', request.readyWhen || 'stored', readyWhens);
-    if (request.deadlineSeconds > longestDeadlineSeconds) {
+    if (request.deadlineSeconds > maxDeadlineSeconds) {
       throw new HearthError(
         'InvalidArgument',
-        `the deadline is ${request.deadlineSeconds} s; at most ${longestDeadlineSeconds} are allowed`,
+        `the deadline is ${request.deadlineSeconds} s; at most ${maxDeadlineSeconds} are allowed`,
       );
     }
     const deadlineSeconds = Number(request.deadlineSeconds);

@@ -5,7 +5,7 @@ import { type Clock, controlApi, HearthError, type Logger } from '@hearth/common
 import type { Address } from '@hearth/engine';
 import { type Agent, StandbyAgent } from '../agent/index.ts';
 import { type AgentConfig, formatEndpoint } from '../config/index.ts';
-import type { Pace } from '../context.ts';
+import type { Timings } from '../context.ts';
 import { ControlApi } from '../control/index.ts';
 import { AgentMetrics, HealthServer } from '../health/index.ts';
 import { Membership } from '../membership/index.ts';
@@ -21,7 +21,7 @@ import { version } from './version.ts';
 export interface FrontendOptions {
   config: AgentConfig;
   environment: Environment;
-  pace: Pace;
+  timings: Timings;
   logger: Logger;
   clock: Clock;
 }
@@ -45,7 +45,7 @@ export interface Frontend {
 
 const controlCloseMs = 3_000;
 /** Time to wait for the store when the agent ends, ms. */
-const muteStoreMs = 1_500;
+const storeResponseMs = 1_500;
 
 /**
  * Starts everything that needs no cache: health server, store, membership and control API, which reports why the agent
@@ -53,7 +53,7 @@ const muteStoreMs = 1_500;
  * stack.
  */
 export async function startFrontend(options: FrontendOptions, stack: Closing): Promise<Frontend> {
-  const { config, environment, pace, logger, clock } = options;
+  const { config, environment, timings, logger, clock } = options;
   const { node, cluster } = config;
   const incarnation = randomUUID();
   let membership: Membership | undefined;
@@ -75,11 +75,11 @@ export async function startFrontend(options: FrontendOptions, stack: Closing): P
 
   const store = await openConfiguredStore(config, logger, clock);
   stack.push('store', () => store.close());
-  stack.onBegin(() => void leaveMuteStore(store, logger));
-  const session = new Session(store, logger, pace.leaseSeconds, clock);
+  stack.onBegin(() => void skipUnresponsiveStore(store, logger));
+  const session = new Session(store, logger, timings.leaseSeconds, clock);
   stack.push('session', () => session.close());
 
-  const takeoverMs = (pace.leaseSeconds + 2) * 1000;
+  const takeoverMs = (timings.leaseSeconds + 2) * 1000;
   const place = { zone: config.zone, rack: config.rack };
   const state = { ready: false, reason: 'the agent is opening its cache' };
   const addresses = { wire: [], control: '', health: healthAddress };
@@ -90,7 +90,7 @@ export async function startFrontend(options: FrontendOptions, stack: Closing): P
   stack.push('membership', () => members.close());
 
   const reason = () => reasons().join('; ');
-  const standby = new StandbyAgent({ node, store, members, logger, clock, reason, goneGraceMs: pace.goneGraceMs });
+  const standby = new StandbyAgent({ node, store, members, logger, clock, reason, goneGraceMs: timings.goneGraceMs });
   stack.push('view of the cluster', () => standby.close());
   const tcp =
     files === undefined || config.control.listen === undefined ? {} : { tcp: { listen: config.control.listen, files } };
@@ -112,7 +112,7 @@ export async function startFrontend(options: FrontendOptions, stack: Closing): P
 
   const serve = async (agent: Agent): Promise<void> => {
     serving = agent;
-    control.answerBy(agent);
+    control.switchTo(agent);
     // Calls end before the components that answer them are closed.
     stack.push('control API', closeControl);
     await standby.close();
@@ -130,9 +130,9 @@ function notReady(membership: Membership): string[] {
 /**
  * Components write to the store as they end; without this, each would wait in turn for a store that does not answer.
  */
-async function leaveMuteStore(store: Store, logger: Logger): Promise<void> {
+async function skipUnresponsiveStore(store: Store, logger: Logger): Promise<void> {
   try {
-    await store.revision({ deadlineMs: muteStoreMs });
+    await store.revision({ deadlineMs: storeResponseMs });
   } catch (thrown) {
     const error = HearthError.from(thrown);
     // The store was closed meanwhile: everything has ended already.

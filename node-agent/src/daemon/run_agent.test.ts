@@ -10,7 +10,7 @@ import { HearthError } from '@hearth/common';
 import type { GetStatusResponse } from '@hearth/common/generated/hearth/v1/control.ts';
 import { freePort, RunningClock, until } from '@hearth/common/testing';
 import type { EngineOptions } from '@hearth/engine';
-import { engineOptions, testPace } from '../testing/cluster.ts';
+import { engineOptions, testTimings } from '../testing/cluster.ts';
 import { FakeDisk } from '../testing/fake_disk.ts';
 import { FakeEngine, revisionKey } from '../testing/fake_engine.ts';
 import { FakeFabric } from '../testing/fake_fabric.ts';
@@ -156,8 +156,8 @@ describe('runAgent', () => {
       const [flags, undo] = await prepare();
       const before = fabric.engines.size;
       // Another agent of this name may be a dead one for little longer than its lease.
-      const pace = { ...testPace, leaseSeconds: 1 };
-      await assert.rejects(start('a', flags, { pace }), (error: HearthError) => {
+      const timings = { ...testTimings, leaseSeconds: 1 };
+      await assert.rejects(start('a', flags, { timings }), (error: HearthError) => {
         assert.ok(error instanceof HearthError);
         assert.match(error.message, message);
         assert.equal(error.code, code);

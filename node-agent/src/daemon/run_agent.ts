@@ -4,7 +4,7 @@ import { Agent } from '../agent/index.ts';
 import { CacheCheck, CacheWatch } from '../cache/index.ts';
 import { machineProbe } from '../capabilities/index.ts';
 import type { AgentConfig } from '../config/index.ts';
-import { type AgentContext, defaultPace, type Pace } from '../context.ts';
+import { type AgentContext, defaultTimings, type Timings } from '../context.ts';
 import { TlsPeers } from '../peers/index.ts';
 import { advertisedAddresses } from './addresses.ts';
 import { Closing } from './closing.ts';
@@ -24,7 +24,7 @@ export interface RunOptions {
   signal: AbortSignal;
   /** Default: as configured, on standard error. */
   logger?: Logger;
-  pace?: Pace;
+  timings?: Timings;
   clock?: Clock;
   environment?: Readonly<Record<string, string | undefined>>;
   /**
@@ -78,14 +78,14 @@ async function startAgent(
   logger: Logger,
   stack: Closing,
 ): Promise<RunningAgent> {
-  const { cacheLookMs = defaultCacheLookMs, pace = defaultPace, clock = systemClock } = options;
+  const { cacheLookMs = defaultCacheLookMs, timings = defaultTimings, clock = systemClock } = options;
   const environment = options.environment ?? process.env;
   const { node, cluster } = config;
   const patient = config.onStartFailure === 'wait';
   const beginning = patient ? options.signal : within(clock, startDeadlineMs, options.signal);
   let agent: Agent | undefined;
 
-  const presence = await startFrontend({ config, environment, pace, logger, clock }, stack);
+  const presence = await startFrontend({ config, environment, timings, logger, clock }, stack);
   const { incarnation, listen, store, session, members, files } = presence;
 
   const check = new CacheCheck(config);
@@ -120,7 +120,7 @@ async function startAgent(
 
   const { maxEntries } = config.origins;
   const listing = { entries: maxEntries, nameBytes: nameBytesAnEntry * maxEntries };
-  const context: AgentContext = { node, store, engine, session, members, logger, clock, pace, listing };
+  const context: AgentContext = { node, store, engine, session, members, logger, clock, timings, listing };
   const peers = files === undefined ? undefined : new TlsPeers({ node, cluster, members, files });
   stack.push('connections to other agents', async () => peers?.close());
   agent = new Agent(context, {

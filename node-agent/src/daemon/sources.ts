@@ -18,7 +18,7 @@ export function originOpener(
 ): OpenOrigin {
   const directoryCalls = new DirectoryCalls({ clock });
   return (source, revision, credentials, dataset) => {
-    const ours = credentials === undefined && mayUseIdentity(config, dataset);
+    const ours = credentials === undefined && isIdentityPermitted(config, dataset);
     return createOrigin(
       { ...source, allowPrivate: config.allowPrivate },
       {
@@ -40,7 +40,7 @@ export function originOpener(
 }
 
 /** True when a dataset without its own credentials may read with the machine's identity. */
-function mayUseIdentity({ nodeIdentity }: OriginConfig, dataset: string): boolean {
+function isIdentityPermitted({ nodeIdentity }: OriginConfig, dataset: string): boolean {
   return nodeIdentity === undefined || nodeIdentity.some((beginning) => dataset.startsWith(beginning));
 }
 
@@ -63,7 +63,7 @@ export function sourcePreparer(config: OriginConfig, environment: Environment): 
         'the source requests private addresses, which this agent does not allow; set origins.allowPrivate or list the network in origins.allowedNetworks',
       );
     }
-    const ours = !credentialed && mayUseIdentity(config, dataset);
+    const ours = !credentialed && isIdentityPermitted(config, dataset);
     return withEnvironment(source, ours ? environment : withoutIdentity(environment));
   };
 }

@@ -14,7 +14,7 @@ export class ClientNames {
   readonly #tables: DatasetTables;
   readonly #keeper: ManifestKeeper;
   readonly #ends: (() => void)[];
-  #told = '';
+  #sent = '';
   /** True once the datasets were read from the store. */
   #isReady = false;
 
@@ -22,28 +22,28 @@ export class ClientNames {
     this.#engine = engine;
     this.#tables = tables;
     this.#keeper = keeper;
-    this.#ends = [tables.mirror.onChange(() => this.#tell()), keeper.onOpened(() => this.#tell())];
+    this.#ends = [tables.mirror.onChange(() => this.#send()), keeper.onOpened(() => this.#send())];
   }
 
   /** Call when the datasets have been read from the store. */
   ready(): void {
     this.#isReady = true;
-    this.#tell();
+    this.#send();
   }
 
   close(): void {
     for (const end of this.#ends) end();
   }
 
-  #tell(): void {
+  #send(): void {
     if (!this.#isReady) return;
     const listed = this.#tables.mirror.values().filter(({ manifest }) => manifest !== '');
     const isOpen = ({ manifest }: DatasetRecord) => this.#keeper.isOpen(manifest);
     const names: DatasetRevision[] = listed.filter(isOpen).map(({ name, manifest }) => ({ dataset: name, manifest }));
     const awaited = listed.filter((dataset) => !isOpen(dataset) && !isLost(dataset)).map(({ name }) => name);
     const text = JSON.stringify([names, awaited]);
-    if (text === this.#told) return;
+    if (text === this.#sent) return;
     this.#engine.nameDatasets(names, awaited);
-    this.#told = text;
+    this.#sent = text;
   }
 }

@@ -102,7 +102,7 @@ describe('datasets', () => {
   });
 
   it('are given up when the origin lists nothing more for long, and not while it does', async () => {
-    const { listingMs } = cluster.pace;
+    const { listingMs } = cluster.timings;
     const meanwhile = async <T>(work: Promise<T>): Promise<T> => {
       let ended = false;
       const end = () => {

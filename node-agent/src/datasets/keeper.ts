@@ -8,10 +8,10 @@ import type { RevisionRecord } from './record.ts';
 import type { DatasetTables } from './table.ts';
 
 const firstPauseMs = 200;
-const longestPauseMs = 10_000;
+const maxPauseMs = 10_000;
 
 /** By then the store has reported the record's fate, or is unavailable and nothing is removed. */
-const longestSparingMs = 10 * 60_000;
+const maxHoldMs = 10 * 60_000;
 
 /** A manifest of a dataset. `written`: store revision of its record, 0: no record, undefined: unknown. */
 export interface Made {
@@ -20,7 +20,7 @@ export interface Made {
   written: number | undefined;
 }
 
-type KeeperContext = Pick<AgentContext, 'engine' | 'logger' | 'clock' | 'pace'>;
+type KeeperContext = Pick<AgentContext, 'engine' | 'logger' | 'clock' | 'timings'>;
 
 /**
  * Keeps the engine's manifests in step with the datasets: fetches new manifests from peers and removes manifests of
@@ -43,7 +43,7 @@ export class ManifestKeeper {
   /** Manifests that no dataset needs, to be removed when nothing blocks the removal. */
   readonly #unused = new Set<string>();
   /** Number of manifests being made for datasets without a record. While positive, no manifest is removed. */
-  #beingMade = 0;
+  #removalHolds = 0;
   readonly #openedListeners = new Set<(digest: string) => void>();
   readonly #missingListeners = new Set<(digest: string) => void>();
   /** Manifests in use on this node regardless of their datasets, each with the controller that ends the wait for it. */
@@ -60,7 +60,7 @@ export class ManifestKeeper {
       for (const { before, after } of changes) {
         if (before !== undefined && after === undefined && !emptied) this.#left(before.manifest);
         // The files may have moved, or the origin needs other settings.
-        if (after !== undefined && !sameSource(before, after)) this.#locateAgain(after);
+        if (after !== undefined && !sameSource(before, after)) this.#relocate(after);
       }
       this.#fetchMissing();
     });
@@ -99,7 +99,7 @@ export class ManifestKeeper {
         if (error.code !== 'NotFound' && error.code !== 'Unavailable') throw error;
         last = error;
         if (failures > 0) await this.#noteMissing(digest, error);
-        await sleep(this.#context.clock, Math.min(longestPauseMs, firstPauseMs * 2 ** failures), signal);
+        await sleep(this.#context.clock, Math.min(maxPauseMs, firstPauseMs * 2 ** failures), signal);
         if (signal.aborted) throw error;
       }
     }
@@ -110,9 +110,9 @@ export class ManifestKeeper {
    * reasons when some peers did not answer.
    */
   async openedSoon(digest: string, signal: AbortSignal): Promise<void> {
-    const { clock, pace } = this.#context;
+    const { clock, timings } = this.#context;
     try {
-      await this.opened(digest, within(clock, pace.requestMs, signal));
+      await this.opened(digest, within(clock, timings.requestMs, signal));
     } catch (thrown) {
       throw (await this.#unreachable(digest, HearthError.from(thrown))) ?? thrown;
     }
@@ -122,17 +122,17 @@ export class ManifestKeeper {
   async #unreachable(digest: string, error: HearthError): Promise<HearthError | undefined> {
     if (error.code !== 'NotFound' && error.code !== 'Unavailable') return undefined;
     const { peers } = await this.#context.engine.statistics();
-    const mute = peers.filter((peer) => !peer.connected && peer.error !== '');
-    if (mute.length === 0) return undefined;
+    const unresponsive = peers.filter((peer) => !peer.connected && peer.error !== '');
+    if (unresponsive.length === 0) return undefined;
     // Each reason begins with the name of the peer, if known.
-    const reasons = mute.map((peer) => peer.error).join('; ');
+    const reasons = unresponsive.map((peer) => peer.error).join('; ');
     const message = `the manifest ${digest} is not on this node, and the agents that may have it do not answer (${reasons})`;
     return new HearthError('Unavailable', message, { cause: error });
   }
 
   /** Reopens the origins of a dataset with its current credentials. */
   credentialsChanged(dataset: string): void {
-    for (const revision of this.#tables.revisionsOf(dataset)) this.#locateAgain(revision);
+    for (const revision of this.#tables.revisionsOf(dataset)) this.#relocate(revision);
   }
 
   /** Opens and keeps exactly these manifests even if they are no revision of a dataset any more. */
@@ -156,10 +156,10 @@ export class ManifestKeeper {
    * removed. No manifest is removed until the returned function was called and this agent has seen the record. `made`:
    * undefined when no manifest was made; an unused manifest is removed afterwards.
    */
-  async spareAll(): Promise<(made: Made | undefined) => void> {
-    this.#beingMade++;
+  async holdRemovals(): Promise<(made: Made | undefined) => void> {
+    this.#removalHolds++;
     await Promise.all(this.#removing.values());
-    return (made) => void this.#spareUntilHeard(made);
+    return (made) => void this.#releaseHold(made);
   }
 
   /** Handles the engine's report that the origin no longer has a file of this manifest as listed. */
@@ -232,7 +232,7 @@ export class ManifestKeeper {
     this.#open.add(digest);
     if (!before) for (const listener of this.#openedListeners) listener(digest);
     // A mirror delivers revisions; later ones are located when they arrive.
-    for (const dataset of this.#tables.datasetsWith(digest)) this.#locateAgain({ manifest: digest, dataset });
+    for (const dataset of this.#tables.datasetsWith(digest)) this.#relocate({ manifest: digest, dataset });
   }
 
   /** A dataset no longer needs the manifest; removes it unless another one on this node does. */
@@ -248,7 +248,7 @@ export class ManifestKeeper {
 
   /** Removes unused manifests that are not being opened, made or removed; called again when that ends. */
   #removeUnused(): void {
-    if (this.#beingMade > 0) return;
+    if (this.#removalHolds > 0) return;
     for (const digest of [...this.#unused]) {
       if (this.#opening.has(digest) || this.#removing.has(digest)) continue;
       this.#unused.delete(digest);
@@ -273,11 +273,11 @@ export class ManifestKeeper {
   }
 
   /** An agent that stops before it has seen the record removes nothing. */
-  async #spareUntilHeard(made: Made | undefined): Promise<void> {
-    const deadline = within(this.#context.clock, longestSparingMs, this.#stop.signal);
+  async #releaseHold(made: Made | undefined): Promise<void> {
+    const deadline = within(this.#context.clock, maxHoldMs, this.#stop.signal);
     try {
       if (made !== undefined) {
-        const written = made.written ?? (await this.#findOut(made, deadline));
+        const written = made.written ?? (await this.#recordRevision(made, deadline));
         await this.#tables.revisionsMirror.caughtUp(written, deadline);
         this.#unused.add(made.digest);
       }
@@ -287,7 +287,7 @@ export class ManifestKeeper {
       if (this.#stop.signal.aborted) return;
       if (made !== undefined) this.#unused.delete(made.digest);
     }
-    this.#beingMade--;
+    this.#removalHolds--;
     this.#removeUnused();
   }
 
@@ -295,7 +295,7 @@ export class ManifestKeeper {
    * The store revision of a record; 0 when there is none. A record whose write got no answer may exist until its writer
    * has stopped listing.
    */
-  async #findOut({ digest, dataset }: Made, signal: AbortSignal): Promise<number> {
+  async #recordRevision({ digest, dataset }: Made, signal: AbortSignal): Promise<number> {
     for (;;) {
       try {
         // The record of the former lock holder precedes the end of its lock, if it was written at all.
@@ -313,7 +313,7 @@ export class ManifestKeeper {
   }
 
   /** Locates a dataset's revision with its current source and credentials. */
-  #locateAgain({ manifest, dataset }: DatasetRevision): void {
+  #relocate({ manifest, dataset }: DatasetRevision): void {
     if (!this.#open.has(manifest)) return;
     try {
       this.#locations.renew({ manifest, dataset });

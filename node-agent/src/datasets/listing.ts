@@ -126,20 +126,20 @@ async function* untilSilence(
   signal: AbortSignal,
 ): AsyncGenerator<ManifestRow[]> {
   const stalled = new AbortController();
-  const giveUp = () =>
+  const abandon = () =>
     stalled.abort(
       new HearthError(
         'DeadlineExceeded',
         `${origin.describe()} listed no more files for ${silenceMs / 60_000} min while it was listed; look at its server, or choose a smaller part of it`,
       ),
     );
-  let cancel = clock.schedule(silenceMs, giveUp);
+  let cancel = clock.schedule(silenceMs, abandon);
   try {
     for await (const page of origin.list(AbortSignal.any([signal, stalled.signal]))) {
       if (page.length === 0) continue;
       cancel();
       yield page;
-      cancel = clock.schedule(silenceMs, giveUp);
+      cancel = clock.schedule(silenceMs, abandon);
     }
   } catch (thrown) {
     throw stalled.signal.aborted ? stalled.signal.reason : thrown;

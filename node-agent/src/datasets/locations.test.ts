@@ -3,7 +3,7 @@ import { epochMs, HearthError, silentLogger } from '@hearth/common';
 import { elapse, settle, TestClock, until } from '@hearth/common/testing';
 import type { DatasetRevision } from '@hearth/engine';
 import { CredentialCache } from '../credentials/index.ts';
-import { engineOptions, testPace } from '../testing/cluster.ts';
+import { engineOptions, testTimings } from '../testing/cluster.ts';
 import { FakeEngine, revisionKey } from '../testing/fake_engine.ts';
 import { FakeFabric } from '../testing/fake_fabric.ts';
 import { directorySource, FakeOrigin, fileRow } from '../testing/fake_origin.ts';
@@ -45,7 +45,7 @@ describe('locations', () => {
     const recordOf = (of: DatasetRevision, known: string[]) =>
       of.manifest === manifest && known.includes(of.dataset) ? revision(of.dataset) : undefined;
     locations = new Locations(
-      { engine, logger: silentLogger, clock, pace: testPace },
+      { engine, logger: silentLogger, clock, timings: testTimings },
       {
         revision: (of) => recordOf(of, ['d', 'e']),
         readRevision: async (of) => recordOf(of, stored),
@@ -71,7 +71,7 @@ describe('locations', () => {
     credentialed = true;
     ask(1);
     locations.prepare({ manifest, dataset: 'd' });
-    await clock.advance(testPace.requestMs - 1);
+    await clock.advance(testTimings.requestMs - 1);
     assert.deepEqual(opened, []);
     credentials.set('d', own('t1'));
     await until(() => known() === 1);
@@ -79,7 +79,7 @@ describe('locations', () => {
     credentials.forget('d');
     locations.renew({ manifest, dataset: 'd' });
     ask(2);
-    await clock.advance(testPace.requestMs - 1);
+    await clock.advance(testTimings.requestMs - 1);
     assert.equal(engine.failedLocations.length, 0);
     await clock.advance(1);
     await until(() => engine.failedLocations.length === 1);

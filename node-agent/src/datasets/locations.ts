@@ -23,11 +23,11 @@ interface Cached {
 }
 
 /** State of one source, first or mirror, of a revision. */
-interface OfRevision {
+interface SourceState {
   of: Sourced;
   origin: Origin;
   /** True with several sources: files missing here may exist at another source. */
-  partly: boolean;
+  allowMissing: boolean;
   /** Pending result of the origin's base. */
   base: ReturnType<Origin['base']>;
   /** Entries to resolve in the next turn; entries requested in one turn are resolved together. */
@@ -59,12 +59,12 @@ export class Locations {
   readonly #open: OpenOrigin;
   readonly #credentials: CredentialCache;
   readonly #waitMs: number;
-  readonly #revisions = new Map<string, OfRevision>();
+  readonly #revisions = new Map<string, SourceState>();
   readonly #stop = new AbortController();
 
   /** Questions wait up to `waitMs` for credentials that have not arrived. */
   constructor(
-    { engine, logger, clock, pace }: Pick<AgentContext, 'engine' | 'logger' | 'clock' | 'pace'>,
+    { engine, logger, clock, timings }: Pick<AgentContext, 'engine' | 'logger' | 'clock' | 'timings'>,
     tables: Revisions,
     open: OpenOrigin,
     credentials: CredentialCache,
@@ -75,7 +75,7 @@ export class Locations {
     this.#tables = tables;
     this.#open = open;
     this.#credentials = credentials;
-    this.#waitMs = pace.requestMs;
+    this.#waitMs = timings.requestMs;
   }
 
   /**
@@ -95,7 +95,7 @@ export class Locations {
     }
     let failed: HearthError | undefined;
     for (let source = 0; source <= mirrors.length; source++) {
-      if (this.#waits(dataset, source, record)) continue;
+      if (this.#awaitsCredentials(dataset, source, record)) continue;
       try {
         this.#prepareSource({ manifest, dataset, source }, record);
       } catch (thrown) {
@@ -108,7 +108,7 @@ export class Locations {
   }
 
   /** True when the dataset's credentials for the source have not arrived. */
-  #waits(dataset: string, source: number, record: RevisionRecord | undefined): boolean {
+  #awaitsCredentials(dataset: string, source: number, record: RevisionRecord | undefined): boolean {
     return this.#credentials.awaits(dataset) && (record === undefined || hasOwn(record.source, source));
   }
 
@@ -135,7 +135,7 @@ export class Locations {
     const of = { manifest, dataset, source };
     // The mirror may not contain a new revision yet.
     const heard = this.#tables.revision(of) ?? (await this.#tables.readRevision(of));
-    if (this.#waits(dataset, source, heard)) {
+    if (this.#awaitsCredentials(dataset, source, heard)) {
       const signal = within(this.#clock, this.#waitMs, this.#stop.signal);
       // Without credentials, opening the origin below fails with the reason.
       await this.#credentials.arrived(dataset, signal).catch(() => undefined);
@@ -210,7 +210,7 @@ export class Locations {
     });
   }
 
-  #known(of: Sourced, record: RevisionRecord | undefined): OfRevision {
+  #known(of: Sourced, record: RevisionRecord | undefined): SourceState {
     const known = this.#revisions.get(keyOf(of));
     if (known !== undefined) return known;
     if (record === undefined) {
@@ -220,10 +220,10 @@ export class Locations {
         `${what}, or has no revision with this manifest: it was removed, or the store was emptied; add the dataset in this state again`,
       );
     }
-    const made: OfRevision = {
+    const made: SourceState = {
       of,
       origin: this.#openSource(of, record),
-      partly: mirrorsOf(record.source).length > 0,
+      allowMissing: mirrorsOf(record.source).length > 0,
       base: undefined,
       waiting: new Set(),
       ahead: new Set(),
@@ -247,11 +247,11 @@ export class Locations {
   }
 
   /** Locations resolved with former credentials are not handed out. */
-  #isCurrent(of: Sourced, known: OfRevision): boolean {
+  #isCurrent(of: Sourced, known: SourceState): boolean {
     return !this.#stop.signal.aborted && this.#revisions.get(keyOf(of)) === known;
   }
 
-  #resolve(of: Sourced, known: OfRevision): void {
+  #resolve(of: Sourced, known: SourceState): void {
     known.turn = undefined;
     const ahead = [...known.ahead].filter((entry) => !known.waiting.has(entry));
     for (const entries of [[...known.waiting], ahead]) {
@@ -263,11 +263,11 @@ export class Locations {
     known.ahead.clear();
   }
 
-  async #resolveBatch(of: Sourced, known: OfRevision, entries: number[]): Promise<void> {
+  async #resolveBatch(of: Sourced, known: SourceState, entries: number[]): Promise<void> {
     const signal = within(this.#clock, resolveDeadlineMs, this.#stop.signal);
     try {
       const asked = await this.#engine.entriesAt(of.manifest, entries);
-      const found = await known.origin.locate(asked, signal, known.partly);
+      const found = await known.origin.locate(asked, signal, known.allowMissing);
       if (!this.#isCurrent(of, known)) return;
       const givenAt = epochMs(this.#clock);
       for (const location of found) remember(known.cache, { location, givenAt });
@@ -277,7 +277,8 @@ export class Locations {
       if (missing.length > 0)
         this.#fail(of, missing, new HearthError('NotFound', 'the origin has no location for these files'));
     } catch (thrown) {
-      if (this.#isCurrent(of, known)) this.#fail(of, entries, lateOr(thrown, signal).within(`dataset ${of.dataset}`));
+      if (this.#isCurrent(of, known))
+        this.#fail(of, entries, timeoutError(thrown, signal).within(`dataset ${of.dataset}`));
     } finally {
       for (const entry of entries) known.resolving.delete(entry);
     }
@@ -291,7 +292,7 @@ export class Locations {
 }
 
 /** The error of a lookup that took too long, unless its own reader cancelled it. */
-function lateOr(thrown: unknown, signal: AbortSignal): HearthError {
+function timeoutError(thrown: unknown, signal: AbortSignal): HearthError {
   if (!signal.aborted) return HearthError.from(thrown);
   const seconds = resolveDeadlineMs / 1000;
   return new HearthError('Unavailable', `the origin did not locate the files within ${seconds} s`);
@@ -302,7 +303,7 @@ function keyOf({ manifest, dataset, source }: Sourced): string {
 }
 
 /** Asks the origin once at a time, because a directory that hangs may take long. */
-function baseOf(known: OfRevision): ReturnType<Origin['base']> {
+function baseOf(known: SourceState): ReturnType<Origin['base']> {
   if (known.base !== undefined) return known.base;
   const base = known.origin.base();
   if (!(base instanceof Promise)) return base;
@@ -312,7 +313,7 @@ function baseOf(known: OfRevision): ReturnType<Origin['base']> {
   return known.base;
 }
 
-function end(known: OfRevision): void {
+function end(known: SourceState): void {
   clearImmediate(known.turn);
   known.origin.close();
 }

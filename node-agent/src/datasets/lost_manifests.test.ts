@@ -30,7 +30,7 @@ describe('a dataset whose manifest no ready agent has', () => {
   /** Waits while advancing the clock. */
   const eventually = async (what: string, condition: () => boolean | Promise<boolean>): Promise<void> => {
     await until(what, async () => {
-      await cluster.clock.advance(cluster.pace.goneGraceMs);
+      await cluster.clock.advance(cluster.timings.goneGraceMs);
       return await condition();
     });
   };

@@ -6,9 +6,9 @@ import type { Resolution } from './resolution.ts';
 import type { DatasetTables } from './table.ts';
 
 /** Maximum factor of the pause between failing attempts. */
-const longestPause = 16;
+const maxPauseFactor = 16;
 /** Each listing may need memory for millions of files; further datasets wait for a later look. */
-const listingsAtOnce = 4;
+const maxConcurrentListings = 4;
 
 /** A manifest that a dataset names and that no ready agent has. */
 interface Loss {
@@ -21,7 +21,7 @@ interface Loss {
   failures: number;
 }
 
-type LossContext = Pick<AgentContext, 'clock' | 'logger' | 'pace'>;
+type LossContext = Pick<AgentContext, 'clock' | 'logger' | 'timings'>;
 
 /**
  * Keeps Ready datasets readable. A manifest is lost when the disks of all agents that had it are lost, such as that of
@@ -66,18 +66,18 @@ export class LostManifests {
   #missing(digest: string): void {
     for (const dataset of this.#tables.mirror.values()) {
       if (dataset.manifest !== digest || !this.#isDue(dataset)) continue;
-      if (this.#running.size < listingsAtOnce) this.#run(dataset.name, () => this.#relist(dataset));
+      if (this.#running.size < maxConcurrentListings) this.#run(dataset.name, () => this.#relist(dataset));
     }
   }
 
   /** Any agent's attempt restarts the wait, because other agents may still be fetching its manifest. */
   #isDue({ name, manifest, attempts, lastAttempt }: DatasetRecord): boolean {
-    const { clock, pace } = this.#context;
+    const { clock, timings } = this.#context;
     const now = clock.now();
     const loss = this.#losses.get(name);
     if (loss?.manifest === manifest && loss.attempts === attempts) {
-      const pause = Math.min(longestPause, 2 ** loss.failures);
-      return now >= loss.since + pace.goneGraceMs * pause;
+      const pause = Math.min(maxPauseFactor, 2 ** loss.failures);
+      return now >= loss.since + timings.goneGraceMs * pause;
     }
     const failed = loss?.manifest === manifest && lastAttempt.errorCode !== undefined;
     this.#losses.set(name, { manifest, attempts, since: now, failures: failed ? loss.failures + 1 : 0 });

@@ -3,7 +3,7 @@ import { HearthError, silentLogger } from '@hearth/common';
 import { TestClock, until } from '@hearth/common/testing';
 import { CredentialCache } from '../credentials/index.ts';
 import { describeSource, parseSource } from '../origins/index.ts';
-import { engineOptions, noCredentials, testPace } from '../testing/cluster.ts';
+import { engineOptions, noCredentials, testTimings } from '../testing/cluster.ts';
 import { FakeEngine, revisionKey } from '../testing/fake_engine.ts';
 import { FakeFabric } from '../testing/fake_fabric.ts';
 import { FakeOrigin, fileRow } from '../testing/fake_origin.ts';
@@ -42,7 +42,7 @@ describe('locations of mirrors', () => {
       origins.set(text, origin);
     }
     locations = new Locations(
-      { engine, logger: silentLogger, clock: new TestClock(), pace: testPace },
+      { engine, logger: silentLogger, clock: new TestClock(), timings: testTimings },
       { revision: () => record, readRevision: async () => record },
       (place, _revision, given) => {
         opened.set(describeSource(place), given?.accessKeyId ?? given?.token);

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { HearthError, systemClock } from '@hearth/common';
 import type { AgentContext } from '../context.ts';
 import { CredentialCache } from '../credentials/index.ts';
-import { testPace } from '../testing/cluster.ts';
+import { testTimings } from '../testing/cluster.ts';
 import { directorySource, FakeOrigin, fileRow } from '../testing/fake_origin.ts';
 import { OriginCheck } from './origin_check.ts';
 
@@ -11,7 +11,7 @@ const signal = () => AbortSignal.timeout(300_000);
 describe('the check of an origin', () => {
   const origin = new FakeOrigin([fileRow('here', 1n), fileRow('changed', 1n, 'other bytes')]);
   const opened: (string | undefined)[] = [];
-  const context = { clock: systemClock, pace: { ...testPace, requestMs: 1 } } as AgentContext;
+  const context = { clock: systemClock, timings: { ...testTimings, requestMs: 1 } } as AgentContext;
   // The dataset has credentials that have not arrived.
   const check = new OriginCheck(
     context,

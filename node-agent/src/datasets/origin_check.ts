@@ -30,17 +30,18 @@ export class OriginCheck {
     files: AsyncIterable<readonly File[]>,
     signal: AbortSignal,
   ): Promise<File[]> {
-    const { clock, pace } = this.#context;
+    const { clock, timings } = this.#context;
     const wanted = new Map<string, File>();
     for await (const page of files) for (const file of page) wanted.set(file.path, file);
     const { dataset, source } = revision;
     const needed = hasOwn(source, 0);
     // Without credentials, `of` throws the reason.
-    if (needed) await this.#credentials.arrived(dataset, within(clock, pace.requestMs, signal)).catch(() => undefined);
+    if (needed)
+      await this.#credentials.arrived(dataset, within(clock, timings.requestMs, signal)).catch(() => undefined);
     const own = needed ? this.#credentials.of(dataset) : undefined;
     const origin = this.#open(source, revision.revision, ofFirst(own), dataset);
     try {
-      for await (const rows of origin.list(within(clock, pace.listingMs, signal))) {
+      for await (const rows of origin.list(within(clock, timings.listingMs, signal))) {
         for (const { path, contentKey } of rows) {
           if (wanted.get(path)?.contentKey === contentKey) wanted.delete(path);
         }

@@ -4,7 +4,7 @@ import { collectConcurrently, type Origin } from '../origins/index.ts';
 
 /** Maximum number of parts that are checked. */
 const maxParts = 1000;
-const readsAtOnce = 16;
+const maxConcurrentReads = 16;
 
 /**
  * Proves that the credentials that list an origin may also read it: reads one byte of the first and last file of each
@@ -32,7 +32,7 @@ export class ReadingProof {
   /** Throws `PermissionDenied` with the unreadable file; other errors of the origin unchanged. */
   async read(signal: AbortSignal): Promise<void> {
     const rows = [...this.#parts.values()].flatMap(({ first, last }) => (first === last ? [first] : [first, last]));
-    await collectConcurrently(rows, readsAtOnce, (row) => this.#readByte(row, signal));
+    await collectConcurrently(rows, maxConcurrentReads, (row) => this.#readByte(row, signal));
   }
 
   async #readByte({ path, contentKey = '', validator = '', size }: ManifestRow, signal: AbortSignal): Promise<void> {

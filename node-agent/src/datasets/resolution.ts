@@ -49,7 +49,7 @@ export class Resolution {
   readonly #tables: DatasetTables;
   readonly #open: OpenOrigin;
   readonly #credentials: CredentialCache;
-  readonly #keeper: Pick<ManifestKeeper, 'spareAll'>;
+  readonly #keeper: Pick<ManifestKeeper, 'holdRemovals'>;
   readonly #used: () => Promise<Set<string>>;
 
   /** `used`: manifests whose revisions must stay however old they are. */
@@ -59,7 +59,7 @@ export class Resolution {
     parts: {
       open: OpenOrigin;
       credentials: CredentialCache;
-      keeper: Pick<ManifestKeeper, 'spareAll'>;
+      keeper: Pick<ManifestKeeper, 'holdRemovals'>;
       used: () => Promise<Set<string>>;
     },
   ) {
@@ -233,7 +233,7 @@ export class Resolution {
     { before, lockRevision, lost }: { before: DatasetRecord | undefined; lockRevision: number; lost: boolean },
     listed: Listed | HearthError,
   ): Promise<Resolved> {
-    const registered = await this.#keeper.spareAll();
+    const registered = await this.#keeper.holdRemovals();
     let info: ManifestInfo | undefined;
     let written: number | undefined;
     try {
@@ -280,10 +280,10 @@ export class Resolution {
   /** Records a source that cannot be opened like a failed listing, so that waiting agents get the error. */
   async #openOrFail(name: string, request: DatasetRequest, signal: AbortSignal): Promise<Origin | HearthError> {
     try {
-      const { clock, pace } = this.#context;
+      const { clock, timings } = this.#context;
       // Without credentials, `of` throws the reason.
       if (!hasOwn(request.source, 0)) return this.#open(request.source, '', undefined, name);
-      await this.#credentials.arrived(name, within(clock, pace.requestMs, signal)).catch(() => undefined);
+      await this.#credentials.arrived(name, within(clock, timings.requestMs, signal)).catch(() => undefined);
       return this.#open(request.source, '', ofFirst(this.#credentials.of(name)), name);
     } catch (thrown) {
       return HearthError.from(thrown);
@@ -302,8 +302,8 @@ export class Resolution {
       progress(seen);
       await this.#publish(name, seen);
     };
-    const { engine, logger, clock, listing, pace } = this.#context;
-    const parts = { engine, logger, clock, limits: listing, silenceMs: pace.listingMs, report };
+    const { engine, logger, clock, listing, timings } = this.#context;
+    const parts = { engine, logger, clock, limits: listing, silenceMs: timings.listingMs, report };
     return await listOrigin(name, request, origin, parts, signal);
   }
 

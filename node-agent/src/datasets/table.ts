@@ -12,7 +12,7 @@ import {
 } from './record.ts';
 
 /** Number of former revisions of a dataset that stay usable for mounts and jobs. */
-const keptRevisions = 10;
+const maxFormerRevisions = 10;
 
 /** The datasets in the store: tables to write, mirrors to read. */
 export class DatasetTables {
@@ -136,7 +136,7 @@ export class DatasetTables {
   async revisionOperations(revision: RevisionRecord, used: () => Promise<Set<string>>): Promise<Operation[]> {
     const put = this.revisionOperation(revision);
     const others = this.revisionsOf(revision.dataset).filter((one) => one.manifest !== revision.manifest);
-    const old = others.sort((a, b) => b.createdAt - a.createdAt).slice(keptRevisions - 1, keptRevisions + 50);
+    const old = others.sort((a, b) => b.createdAt - a.createdAt).slice(maxFormerRevisions - 1, maxFormerRevisions + 50);
     if (old.length === 0) return [put];
     const needed = await used();
     const spare = old.filter((one) => !needed.has(one.manifest));

@@ -8,7 +8,7 @@ import { type NodeRecord, nodePrefix, nodeRecord } from './record.ts';
 import { Wake } from './wake.ts';
 
 /** State of this agent's registration. */
-export type Standing =
+export type MembershipState =
   /** Other agents see this one. */
   | { readonly kind: 'member' }
   /** Other agents may not see this one, now or soon; registration is retried for as long as the agent runs. */
@@ -26,7 +26,7 @@ export interface MembershipOptions {
 }
 
 const firstRetryMs = 200;
-const longestRetryMs = 5_000;
+const maxRetryMs = 5_000;
 
 type Claim = { readonly kind: 'registered' } | { readonly kind: 'taken'; readonly by: NodeRecord };
 
@@ -92,7 +92,7 @@ export class Membership implements Members {
     return this.#self;
   }
 
-  get standing(): Standing {
+  get standing(): MembershipState {
     if (this.#trouble !== undefined) return { kind: 'degraded', reason: this.#trouble };
     if (this.#session.alive) return { kind: 'member' };
     return { kind: 'degraded', reason: 'the store does not answer, so other agents may consider this agent dead' };
@@ -228,12 +228,12 @@ export class Membership implements Members {
           takenSince ??= this.#clock.now();
           this.#contend(claim.by, this.#clock.now() - takenSince >= this.#takeoverMs);
           // While the watch is being renewed, the other record may disappear unnoticed.
-          again = Math.min(longestRetryMs, this.#takeoverMs / 5);
+          again = Math.min(maxRetryMs, this.#takeoverMs / 5);
         }
       } catch (thrown) {
         if (signal.aborted) return;
         const error = HearthError.from(thrown);
-        again = Math.min(longestRetryMs, firstRetryMs * 2 ** failures++) * (0.5 + this.#clock.random());
+        again = Math.min(maxRetryMs, firstRetryMs * 2 ** failures++) * (0.5 + this.#clock.random());
         this.#degrade(`it cannot be registered: ${error.message}`, { error, pauseMs: Math.round(again) });
       }
       await this.#wake.wait(again);

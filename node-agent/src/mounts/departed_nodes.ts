@@ -22,10 +22,10 @@ export class DepartedNodes {
   }
 
   /** Records this agent as alive periodically until `close`. A repeated call records it once more at once. */
-  attend(): void {
+  startHeartbeat(): void {
     this.#note();
-    const { clock, pace } = this.#context;
-    this.#cancel ??= clock.every(pace.seenMs, () => this.#note());
+    const { clock, timings } = this.#context;
+    this.#cancel ??= clock.every(timings.seenMs, () => this.#note());
   }
 
   async close(): Promise<void> {
@@ -44,7 +44,7 @@ export class DepartedNodes {
     const { rows } = await this.#table.list((error) =>
       this.#context.logger.error('ignoring a malformed record', { error }),
     );
-    const before = epochMs(this.#context.clock) - this.#context.pace.departedMs;
+    const before = epochMs(this.#context.clock) - this.#context.timings.departedMs;
     const unseen = new Set(rows.filter(({ value }) => value.at < before).map(({ value }) => value.node));
     return new Set(away.filter((node) => unseen.has(node) || present?.has(node) === false));
   }

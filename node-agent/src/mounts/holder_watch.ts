@@ -21,7 +21,7 @@ export class HolderWatch {
   constructor(context: AgentContext, socket: string) {
     this.#context = context;
     this.#socket = socket;
-    this.#probes = new RecurringWork(context.clock, context.pace.publishedScanMs, () => this.#probe());
+    this.#probes = new RecurringWork(context.clock, context.timings.publishedScanMs, () => this.#probe());
     this.#probes.begin();
   }
 

@@ -84,7 +84,7 @@ describe('mounts', () => {
   it('of agents that were not seen for a day count no more', async () => {
     await cluster.agent('b').mounts.mount('d', '/mnt/d', 'auto', soon());
     const used = async () => [...(await cluster.agent('a').mounts.manifests())].length;
-    const { departedMs } = cluster.pace;
+    const { departedMs } = cluster.timings;
     const seenAt = async (): Promise<number> =>
       JSON.parse((await cluster.store('a').get('seen/b'))?.value ?? '{"at":0}').at;
     await cluster.clock.advance(departedMs - 600_000);

@@ -23,7 +23,7 @@ const sourcePrefix = 'hearth:';
 
 /** First pause between attempts to reach a holder. */
 const firstPauseMs = 100;
-const longestPauseMs = 5_000;
+const maxPauseMs = 5_000;
 /** Transient errors: the holder, peers or the store may come back. */
 const passing: ReadonlySet<string> = new Set(['Unavailable', 'DeadlineExceeded', 'Cancelled']);
 
@@ -74,16 +74,16 @@ export class Mounts {
       logger.warn('failed to adopt mounts of the holder; retrying', { error });
       const views = new Set((await engine.mounts()).map((mount) => mount.target));
       for (const row of rows) if (views.has(row.target)) this.#rows.set(row.target, row);
-      this.#tryAgain(() => this.#takeOver(), firstPauseMs);
+      this.#retry(() => this.#takeOver(), firstPauseMs);
     }
-    if (this.#rows.size > 0) this.#departed.attend();
+    if (this.#rows.size > 0) this.#departed.startHeartbeat();
   }
 
   /**
    * Takes over the holder's mounts if that failed at the start. Returns false when the holder does not answer. Never
    * throws.
    */
-  async retake(): Promise<boolean> {
+  async retryTakeover(): Promise<boolean> {
     try {
       await this.#context.engine.resumeMounts();
       return true;
@@ -110,17 +110,17 @@ export class Mounts {
       if (!served) dead.push(row);
     }
     this.#inherited.clear();
-    if (this.#rows.size > 0) this.#departed.attend();
+    if (this.#rows.size > 0) this.#departed.startHeartbeat();
     if (targets.length > 0) this.#context.logger.info('adopted the mounts of the previous agent', { targets });
-    const begun = this.#makeAgain(dead, true);
-    await begun.catch(() => this.#tryAgain(() => this.#makeAgain(dead, false), firstPauseMs));
+    const begun = this.#remountDead(dead, true);
+    await begun.catch(() => this.#retry(() => this.#remountDead(dead, false), firstPauseMs));
   }
 
   /** Retries until success. */
-  #tryAgain(work: () => Promise<void>, pauseMs: number): void {
+  #retry(work: () => Promise<void>, pauseMs: number): void {
     if (this.#stop.signal.aborted) return;
     this.#cancelAgain = this.#context.clock.schedule(pauseMs, () => {
-      this.#takingOver = work().catch(() => this.#tryAgain(work, Math.min(2 * pauseMs, longestPauseMs)));
+      this.#takingOver = work().catch(() => this.#retry(work, Math.min(2 * pauseMs, maxPauseMs)));
     });
   }
 
@@ -132,26 +132,26 @@ export class Mounts {
    * Mounts dead FUSE mounts, whose agent and holder are gone, again over their remains. Throws on a transient failure;
    * until a later attempt succeeds, readers get errors from the kernel.
    */
-  async #makeAgain(dead: readonly MountRow[], first: boolean): Promise<void> {
+  async #remountDead(dead: readonly MountRow[], first: boolean): Promise<void> {
     let later: HearthError | undefined;
     for (const row of dead) {
       // Meanwhile unmounted, or mounted for another dataset.
       if (this.#rows.get(row.target) !== row || (await this.#isServed(row.target))) continue;
       try {
-        await this.#mountAgain(row, first);
+        await this.#remount(row, first);
       } catch (thrown) {
         const error = HearthError.from(thrown);
         if (first) this.#context.logger.error('failed to remount a dead mount', { target: row.target, error });
         // At the start the agent may not know the peers that have the manifest.
         if (passing.has(error.code) || (first && error.code === 'NotFound')) later = error;
-        else await this.#giveUp(row, error);
+        else await this.#abandon(row, error);
       }
     }
     if (later !== undefined) throw later;
   }
 
   /** `first`: skips the wait for the manifest, which the caller has tried to open. */
-  async #mountAgain({ target, manifest, dataset, dataPath }: MountRow, first: boolean): Promise<void> {
+  async #remount({ target, manifest, dataset, dataPath }: MountRow, first: boolean): Promise<void> {
     const { engine, logger } = this.#context;
     if (!first) await this.#keeper.openedSoon(manifest, this.#stop.signal);
     const source = `${sourcePrefix}${dataset}`;
@@ -159,7 +159,7 @@ export class Mounts {
     logger.warn('remounted a dead mount; programs have lost the files that were open in it', { target, dataset });
   }
 
-  async #giveUp(row: MountRow, { code }: HearthError): Promise<void> {
+  async #abandon(row: MountRow, { code }: HearthError): Promise<void> {
     const { target } = row;
     if (this.#stop.signal.aborted || this.#rows.get(target) !== row || (await this.#isServed(target))) return;
     // In use: another process serves the mount.
@@ -228,7 +228,7 @@ export class Mounts {
   /** Writes the records of all mounts of this agent again, as after the store was emptied. */
   async rewrite(): Promise<void> {
     for (const row of [...this.#rows.values()]) await this.#table.put(idOf(row), row);
-    if (this.#rows.size > 0) this.#departed.attend();
+    if (this.#rows.size > 0) this.#departed.startHeartbeat();
   }
 
   async unmount(target: string): Promise<void> {
@@ -292,7 +292,7 @@ export class Mounts {
   async #record(row: MountRow): Promise<void> {
     this.#inherited.delete(row.target);
     this.#rows.set(row.target, row);
-    this.#departed.attend();
+    this.#departed.startHeartbeat();
     this.#changed();
     await this.#table.put(idOf(row), row);
   }
@@ -304,7 +304,7 @@ export class Mounts {
   }
 
   async #openQuietly(row: MountRow, signal: AbortSignal): Promise<void> {
-    const limit = within(this.#context.clock, this.#context.pace.requestMs, signal);
+    const limit = within(this.#context.clock, this.#context.timings.requestMs, signal);
     await this.#keeper.opened(row.manifest, limit).catch((thrown) => {
       this.#context.logger.error('failed to load the manifest of a mount', {
         target: row.target,

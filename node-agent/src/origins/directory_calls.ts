@@ -196,8 +196,8 @@ class DirectoryChild {
 
   /** The next answer. Throws `Silence`. */
   async next(clock: Clock, stallMs: number, signal: AbortSignal): Promise<DirectoryAnswer> {
-    const cancel = clock.schedule(stallMs, () => this.#giveUp('DeadlineExceeded', silent(stallMs)));
-    const left = () => this.#giveUp('Cancelled', 'the request about it was cancelled');
+    const cancel = clock.schedule(stallMs, () => this.#abandon('DeadlineExceeded', silent(stallMs)));
+    const left = () => this.#abandon('Cancelled', 'the request about it was cancelled');
     signal.addEventListener('abort', left, { once: true });
     if (signal.aborted) left();
     try {
@@ -235,7 +235,7 @@ class DirectoryChild {
     this.rest();
   }
 
-  #giveUp(code: ErrorCode, why: string): void {
+  #abandon(code: ErrorCode, why: string): void {
     this.#end ??= new Silence(code, why);
     this.#wanted?.();
   }

@@ -35,8 +35,8 @@ export function leavesTree(path: string, target: string): boolean {
  * Maximum number of folder links on the way to a file, and in one listing: two folders that link to each other would
  * never end.
  */
-const mostDeep = 8;
-const mostFolders = 10_000;
+const maxLinkDepth = 8;
+const maxLinkedFolders = 10_000;
 
 /**
  * Resolves a link at an absolute path to a file or folder below an allowed directory (`allowed` undefined: everywhere,
@@ -78,8 +78,8 @@ const unbounded: NotFollowed = {
  */
 export function refuseFolder({ folder }: LinkedFolder, trail: readonly string[]): NotFollowed | undefined {
   if (trail.some((passed) => isBelow(passed, folder))) return { why: 'leads in a circle', isForbidden: false };
-  if (trail.length <= mostDeep) return undefined;
-  return { why: `leads to a folder behind more than ${mostDeep} other links`, isForbidden: false };
+  if (trail.length <= maxLinkDepth) return undefined;
+  return { why: `leads to a folder behind more than ${maxLinkDepth} other links`, isForbidden: false };
 }
 
 function notAllowed(path: string, target: string): NotFollowed {
@@ -123,10 +123,10 @@ export class LeavingLinks {
   /** Throws `InvalidArgument` above the limit of folder links. */
   followFolder(path: string): void {
     this.#followed = true;
-    if (++this.#folders <= mostFolders) return;
+    if (++this.#folders <= maxLinkedFolders) return;
     throw new HearthError(
       'InvalidArgument',
-      `${this.#root} has more than ${mostFolders} symbolic links to folders outside of it (${path} is one more); make datasets of the folders themselves`,
+      `${this.#root} has more than ${maxLinkedFolders} symbolic links to folders outside of it (${path} is one more); make datasets of the folders themselves`,
     );
   }
 

@@ -19,7 +19,7 @@ import { statBelow } from './stat_below.ts';
 import { UnusableNames } from './unusable_names.ts';
 
 /** Concurrent file system calls; more than libuv has threads, so that no thread idles. */
-const callsAtOnce = 128;
+const maxConcurrentCalls = 128;
 
 export interface Tree {
   /** Absolute, normalized. */
@@ -66,7 +66,7 @@ export async function* listTree(
 export async function placesOf({ root, allowed }: Tree, paths: readonly string[]): Promise<(FilePlace | undefined)[]> {
   if (allowed !== undefined) await allowedFor(root, root, allowed);
   const places: (FilePlace | undefined)[] = [];
-  const found = mapConcurrently(paths, callsAtOnce, (path) => fileBehind(join(root, path), '', allowed));
+  const found = mapConcurrently(paths, maxConcurrentCalls, (path) => fileBehind(join(root, path), '', allowed));
   for await (const file of found) places.push('path' in file ? { path: file.path, below: file.below } : undefined);
   return places;
 }
@@ -113,7 +113,7 @@ async function* rowsOf(walk: Walk): AsyncGenerator<ManifestRow> {
     const unusable = { add: (name: string, why: string) => walk.unusable.add(prefix + name, why) };
     let isEmpty = true;
     const names = walkFolders(root, unusable);
-    for await (const row of mapConcurrently(names, callsAtOnce, (name) => rowOf(walk, within, name))) {
+    for await (const row of mapConcurrently(names, maxConcurrentCalls, (name) => rowOf(walk, within, name))) {
       walk.moved();
       isEmpty = false;
       if (row !== undefined) yield row;

@@ -3,7 +3,7 @@ import { request as httpsRequest } from 'node:https';
 import { type Clock, epochMs, HearthError, sleep } from '@hearth/common';
 import type { AddressPolicy } from './address_policy.ts';
 import type { Connections } from './connections.ts';
-import { connectionError, refusalOf, statusMayPass } from './http_error.ts';
+import { connectionError, isTransientStatus, refusalOf } from './http_error.ts';
 import { printableUrl } from './printable_url.ts';
 import { withoutAuthorization } from './refusal_words.ts';
 
@@ -99,7 +99,7 @@ export class HttpClient {
   async #attempt(request: HttpRequest): Promise<Outcome> {
     try {
       const response = await this.#followed(request);
-      const error = statusMayPass(response.status) ? refusalOf(response) : request.passing?.(response);
+      const error = isTransientStatus(response.status) ? refusalOf(response) : request.passing?.(response);
       if (error === undefined) return { response };
       const asked = retryAfterMs(response.headers['retry-after'], epochMs(this.#options.clock));
       return { error, retryAfterMs: asked > maxPauseMs ? undefined : asked };

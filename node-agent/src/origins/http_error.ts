@@ -21,7 +21,7 @@ export function pageError(
 }
 
 /** True for transient statuses. */
-export function statusMayPass(status: number): boolean {
+export function isTransientStatus(status: number): boolean {
   return [408, 429, 500, 502, 503, 504].includes(status);
 }
 
@@ -61,7 +61,7 @@ export function statusError(status: number, url: URL, words = ''): HearthError {
       `${where} limits the agent's requests (${said}); try again later or give a token`,
     );
   }
-  if (statusMayPass(status)) {
+  if (isTransientStatus(status)) {
     return new HearthError('Unavailable', `${where} answered ${said}; try again later or look at the server's log`);
   }
   return new HearthError(
@@ -135,7 +135,7 @@ function proxyRefusal(thrown: unknown, host: string, proxy: string): { error: He
     const step = 'give the agents a user and password in HTTPS_PROXY';
     return { error: new HearthError('Unauthenticated', `${refused}; ${step}`), mayPass: false };
   }
-  if (statusMayPass(status)) {
+  if (isTransientStatus(status)) {
     const step = 'check the proxy, or list the host in NO_PROXY of the agents';
     return { error: new HearthError('Unavailable', `${refused}; ${step}`), mayPass: true };
   }

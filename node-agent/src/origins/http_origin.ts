@@ -14,7 +14,7 @@ import { inPages, mapConcurrently } from './row_stream.ts';
 import { UnusableNames } from './unusable_names.ts';
 import { WeakValidators } from './weak_validators.ts';
 
-const requestsAtOnce = 16;
+const maxConcurrentRequests = 16;
 
 export interface HttpOriginOptions {
   source: HttpSource;
@@ -52,7 +52,7 @@ export class HttpOrigin implements Origin {
     yield* inPages(
       mapConcurrently(
         this.#names(unusable, signal),
-        requestsAtOnce,
+        maxConcurrentRequests,
         async ({ path, kind, url }): Promise<ManifestRow> => {
           if (kind === 'emptyFolder') return { path, kind: 'directory', size: 0n };
           const facts = await probeFile(this.#options.client, url, this.#authorization, signal);
@@ -76,9 +76,9 @@ export class HttpOrigin implements Origin {
     return { url: folder, ...this.#headers() };
   }
 
-  async locate(entries: LocatableEntry[], _signal?: AbortSignal, partly = false): Promise<Location[]> {
+  async locate(entries: LocatableEntry[], _signal?: AbortSignal, allowMissing = false): Promise<Location[]> {
     return entries.flatMap(({ index, path }) => {
-      const url = partly ? findBelow(this.#roots, path) : locateBelow(this.#roots, path);
+      const url = allowMissing ? findBelow(this.#roots, path) : locateBelow(this.#roots, path);
       return url === undefined ? [] : [{ entry: index, url: url.href, ...this.#headers() }];
     });
   }

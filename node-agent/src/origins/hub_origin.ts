@@ -13,7 +13,7 @@ import { signedUrlExpiry } from './signed_url.ts';
 import { UnusableNames } from './unusable_names.ts';
 import { WeakValidators } from './weak_validators.ts';
 
-const requestsAtOnce = 16;
+const maxConcurrentRequests = 16;
 /** For redirects that do not state their expiry. */
 const unknownLifetimeMs = 5 * 60_000;
 
@@ -101,7 +101,7 @@ export class HubOrigin implements Origin {
     return undefined;
   }
 
-  async locate(entries: LocatableEntry[], signal: AbortSignal, partly = false): Promise<Location[]> {
+  async locate(entries: LocatableEntry[], signal: AbortSignal, allowMissing = false): Promise<Location[]> {
     const commit = this.#revision.name;
     if (commit === '') {
       throw new HearthError(
@@ -109,10 +109,10 @@ export class HubOrigin implements Origin {
         `files of ${this.describe()} cannot be located before its commit is known; list it, or create the origin with the revision`,
       );
     }
-    const located = await collectConcurrently(entries, requestsAtOnce, async ({ index, path: given }) => {
+    const located = await collectConcurrently(entries, maxConcurrentRequests, async ({ index, path: given }) => {
       const path = this.chosenBy(given);
       if (path === undefined) return await this.#layout?.locateReference(index, commit);
-      const place = partly
+      const place = allowMissing
         ? await this.#hub.findFile(commit, path, signal)
         : await this.#hub.resolveFile(commit, path, signal);
       return place === undefined ? undefined : this.#location(index, place);

@@ -140,8 +140,8 @@ export class MirroredOrigin implements Origin {
     return this.#first.base();
   }
 
-  locate(entries: LocatableEntry[], signal: AbortSignal, partly = false): Promise<Location[]> {
-    return this.#first.locate(entries, signal, partly);
+  locate(entries: LocatableEntry[], signal: AbortSignal, allowMissing = false): Promise<Location[]> {
+    return this.#first.locate(entries, signal, allowMissing);
   }
 
   partOf(row: ManifestRow): string {

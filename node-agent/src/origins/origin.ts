@@ -60,9 +60,9 @@ export interface Origin {
 
   /**
    * Current locations of these entries, which are bearer secrets. Needs no prior listing. A missing entry fails the
-   * call with `NotFound`; with `partly` the result omits it, and `NotFound` means that the whole origin is missing.
+   * call with `NotFound`; with `allowMissing` the result omits it, and `NotFound` means that the whole origin is missing.
    */
-  locate(entries: LocatableEntry[], signal: AbortSignal, partly?: boolean): Promise<Location[]>;
+  locate(entries: LocatableEntry[], signal: AbortSignal, allowMissing?: boolean): Promise<Location[]>;
 
   /**
    * The part of the origin that a file belongs to; access rights may differ between parts. A reader of the first and

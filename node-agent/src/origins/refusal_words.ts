@@ -1,4 +1,4 @@
-const longestWords = 200;
+const maxWordsLength = 200;
 /** Longer runs of key and signature characters may be secrets. */
 const secretLike = /[A-Za-z0-9+/_~=-]{28,}/g;
 
@@ -16,15 +16,15 @@ export function refusalWords(body: Buffer): string {
     .replace(/[^\P{C}\s]/gu, '')
     .replace(/\s+/g, ' ')
     .trim();
-  return words.length <= longestWords ? words : `${words.slice(0, longestWords - 1)}…`;
+  return words.length <= maxWordsLength ? words : `${words.slice(0, maxWordsLength - 1)}…`;
 }
 
 /** Shorter words of an Authorization header name its scheme. */
-const shortestSecret = 8;
+const minSecretLength = 8;
 
 /** Removes the words of the request's Authorization header, which a server may repeat, from a refusal. */
 export function withoutAuthorization(body: Buffer, authorization: string | undefined): Buffer {
-  const secrets = (authorization ?? '').split(' ').filter((word) => word.length >= shortestSecret);
+  const secrets = (authorization ?? '').split(' ').filter((word) => word.length >= minSecretLength);
   if (secrets.length === 0) return body;
   return Buffer.from(secrets.reduce((text, secret) => text.replaceAll(secret, '…'), body.toString('utf8')));
 }

@@ -38,7 +38,7 @@ const fallbackRegion = 'us-east-1';
 /** Regional token services are called the same way. */
 const tokenService = new URL('https://sts.amazonaws.com');
 const socketTimeoutMs = 30_000;
-const signedAtOnce = 256;
+const signaturesPerTurn = 256;
 const answerLimit = 32 * 1024 * 1024;
 
 /** Requests to one bucket, signed when there are credentials. */
@@ -131,7 +131,7 @@ export class S3Access {
       const urls: string[] = [];
       for (const path of paths) {
         // Signing is CPU-bound: yield to other work in between.
-        if (urls.length % signedAtOnce === signedAtOnce - 1) await turn();
+        if (urls.length % signaturesPerTurn === signaturesPerTurn - 1) await turn();
         const request = {
           protocol,
           hostname,

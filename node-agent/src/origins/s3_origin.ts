@@ -14,7 +14,7 @@ import { listObjects, type S3Object } from './s3_listing.ts';
 import { type AskObject, S3Validators } from './s3_validators.ts';
 import { WeakValidators } from './weak_validators.ts';
 
-const requestsAtOnce = 16;
+const maxConcurrentRequests = 16;
 
 export interface S3OriginOptions {
   /** Endpoint and region filled in from the environment. */
@@ -62,7 +62,7 @@ export class S3Origin implements Origin {
     for await (const page of listObjects(access, this.#folder, signal)) {
       objects += page.length;
       const wanted = page.filter(({ key }) => key !== this.#folder);
-      const rows = await collectConcurrently(wanted, requestsAtOnce, (object) =>
+      const rows = await collectConcurrently(wanted, maxConcurrentRequests, (object) =>
         rowOf(object, object.key.slice(this.#folder.length)),
       );
       this.#warnings = weak.warnings();

@@ -7,7 +7,7 @@ import type { Operation } from '../store/index.ts';
 import { type PinRecord, pinId, pinSchema } from './record.ts';
 
 /** Maximum number of records deleted in one transaction. */
-const deletionsAtOnce = 100;
+const maxDeletions = 100;
 
 interface OwnPin {
   record: PinRecord;
@@ -148,9 +148,9 @@ export class Pins {
    */
   async release(pins: readonly PinRecord[], signal: AbortSignal): Promise<number> {
     let released = 0;
-    for (let at = 0; at < pins.length; at += deletionsAtOnce) {
+    for (let at = 0; at < pins.length; at += maxDeletions) {
       const success = pins
-        .slice(at, at + deletionsAtOnce)
+        .slice(at, at + maxDeletions)
         .map((pin): Operation => ({ kind: 'delete', key: this.#table.key(pinId(pin)) }));
       const { deleted } = await this.#context.store.transact({ compare: [], success }, { signal });
       released += deleted.reduce((sum, count) => sum + count, 0);
@@ -173,8 +173,8 @@ export class Pins {
       return;
     }
     // After the store was emptied, records come back at once; a record that does not was released meanwhile.
-    const { clock, pace } = this.#context;
-    const cancel = clock.schedule(pace.requestMs / 3, () => {
+    const { clock, timings } = this.#context;
+    const cancel = clock.schedule(timings.requestMs / 3, () => {
       this.#cancels.delete(cancel);
       for (const id of gone) this.#releasedByOthers(id);
     });

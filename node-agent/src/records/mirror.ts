@@ -24,7 +24,7 @@ export class Mirror<S extends z.ZodObject> {
   readonly #logger: Logger;
   readonly #rows = new Map<string, Row<z.output<S>>>();
   readonly #listeners = new Set<ChangeListener<z.output<S>>>();
-  readonly #filled = Promise.withResolvers<void>();
+  readonly #loaded = Promise.withResolvers<void>();
   readonly #watch: TableWatch;
   #revision = 0;
 
@@ -35,14 +35,14 @@ export class Mirror<S extends z.ZodObject> {
     this.#watch = watch;
     watch.add({
       prefix: table.prefix,
-      fill: (entries, revision) => this.#fill(entries, revision),
-      hear: (events, revision) => this.#hear(events, revision),
+      load: (entries, revision) => this.#load(entries, revision),
+      apply: (events, revision) => this.#apply(events, revision),
     });
   }
 
   /** Resolves when the first state is loaded. */
   async ready(signal?: AbortSignal): Promise<void> {
-    await unlessAborted(this.#filled.promise, signal, this.#watch.signal);
+    await unlessAborted(this.#loaded.promise, signal, this.#watch.signal);
   }
 
   /** The store revision up to which all changes have been seen. */
@@ -111,7 +111,7 @@ export class Mirror<S extends z.ZodObject> {
     await this.#watch.close();
   }
 
-  #fill(entries: readonly KeyValue[], revision: number): () => void {
+  #load(entries: readonly KeyValue[], revision: number): () => void {
     const present = new Map(this.#readable(entries).map((row) => [row.id, row]));
     const changes: Change<z.output<S>>[] = [];
     for (const [id, row] of this.#rows) {
@@ -124,13 +124,13 @@ export class Mirror<S extends z.ZodObject> {
     this.#rows.clear();
     for (const [id, row] of present) this.#rows.set(id, row);
     this.#revision = revision;
-    this.#filled.resolve();
+    this.#loaded.resolve();
     return () => this.#notify(changes, true);
   }
 
-  #hear(events: readonly StoreEvent[], revision: number): () => void {
+  #apply(events: readonly StoreEvent[], revision: number): () => void {
     this.#revision = revision;
-    const changes = events.flatMap((event) => this.#apply(event));
+    const changes = events.flatMap((event) => this.#applyOne(event));
     return () => {
       if (events.length > 0) this.#notify(changes, false);
     };
@@ -140,7 +140,7 @@ export class Mirror<S extends z.ZodObject> {
     return this.#table.readable(entries, (error) => this.#logger.error('failed to parse a record', { error }));
   }
 
-  #apply(event: StoreEvent): Change<z.output<S>>[] {
+  #applyOne(event: StoreEvent): Change<z.output<S>>[] {
     const id = keyOfEvent(event).slice(this.#table.prefix.length);
     const before = this.#rows.get(id)?.value;
     this.#rows.delete(id);

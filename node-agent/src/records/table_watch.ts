@@ -5,13 +5,13 @@ import type { KeyValue, Store, StoreEvent } from '../store/index.ts';
 export interface WatchedTable {
   readonly prefix: string;
   /** Replaces the whole table by its state at a revision. */
-  fill(entries: readonly KeyValue[], revision: number): () => void;
+  load(entries: readonly KeyValue[], revision: number): () => void;
   /** Applies the table's changes up to a revision, often none. */
-  hear(events: readonly StoreEvent[], revision: number): () => void;
+  apply(events: readonly StoreEvent[], revision: number): () => void;
 }
 
 const firstPauseMs = 100;
-const longestPauseMs = 5_000;
+const maxPauseMs = 5_000;
 
 /**
  * Keeps tables below one prefix current: reads them again after the store compacted intermediate revisions, and waits
@@ -54,18 +54,18 @@ export class TableWatch {
     for (let failures = 0; !signal.aborted; ) {
       try {
         const { entries, revision } = await this.#store.range(this.#prefix, { signal });
-        this.#notify((table) => table.fill(below(table, entries, keyOf), revision));
+        this.#notify((table) => table.load(below(table, entries, keyOf), revision));
         failures = 0;
         for await (const item of this.#store.watch(this.#prefix, revision + 1, { signal })) {
           if (item.kind === 'compacted') {
             this.#logger.info('reading a whole table again', { reason: item.reason });
             break;
           }
-          this.#notify((table) => table.hear(below(table, item.events, keyOfEvent), item.revision));
+          this.#notify((table) => table.apply(below(table, item.events, keyOfEvent), item.revision));
         }
       } catch (thrown) {
         if (signal.aborted) return;
-        const wait = Math.min(longestPauseMs, firstPauseMs * 2 ** failures++) * (0.5 + this.#clock.random() / 2);
+        const wait = Math.min(maxPauseMs, firstPauseMs * 2 ** failures++) * (0.5 + this.#clock.random() / 2);
         this.#logger.warn('failed to read the store; retrying', {
           error: HearthError.from(thrown),
           pauseMs: Math.round(wait),

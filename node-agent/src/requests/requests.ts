@@ -54,8 +54,8 @@ export class Requests {
     await this.#answersMirror.ready(signal);
     await this.#requests.put(id, request, { signal, lease: await this.#context.session.lease(signal) });
     const offMembers = this.#context.members.onChange(() => this.#wake());
-    const { clock, pace } = this.#context;
-    const deadline = clock.timeout(pace.requestMs);
+    const { clock, timings } = this.#context;
+    const deadline = clock.timeout(timings.requestMs);
     try {
       await this.#answersMirror
         .waitFor(() => (this.#settled(request) ? true : undefined), AbortSignal.any([signal, deadline]))
@@ -95,9 +95,9 @@ export class Requests {
   #answerOf(request: RequestRecord, node: string): AnswerRecord {
     const answer = this.#answersMirror.get(`${request.id}/${node}`);
     if (answer !== undefined) return answer;
-    const { members, pace } = this.#context;
+    const { members, timings } = this.#context;
     if (members.caching().has(node)) {
-      const message = `the agent did not answer in ${pace.requestMs / 1000} s; see its log`;
+      const message = `the agent did not answer in ${timings.requestMs / 1000} s; see its log`;
       return { node, ...nothingDone, errorCode: 'DeadlineExceeded', message };
     }
     const alive = members.all().find((member) => member.node === node);
@@ -135,8 +135,8 @@ export class Requests {
   }
 
   async #run(request: RequestRecord): Promise<void> {
-    const { logger, clock, pace } = this.#context;
-    const signal = within(clock, pace.requestMs, this.#stop.signal);
+    const { logger, clock, timings } = this.#context;
+    const signal = within(clock, timings.requestMs, this.#stop.signal);
     const about = { kind: request.kind, dataset: request.dataset, from: request.from };
     try {
       await this.#execute(
@@ -156,8 +156,8 @@ export class Requests {
 
   /** When the request is gone, nobody waits for the answer, and only `more` is written. */
   async #answer(request: RequestRecord, answer: Omit<AnswerRecord, 'node'>, more: Operation[]): Promise<number> {
-    const { node, session, store, clock, pace } = this.#context;
-    const signal = within(clock, pace.requestMs, this.#stop.signal);
+    const { node, session, store, clock, timings } = this.#context;
+    const signal = within(clock, timings.requestMs, this.#stop.signal);
     const lease = await session.lease(signal);
     const put = this.#answers.putOperation(`${request.id}/${node}`, { node, ...answer }, lease);
     const compare = [{ key: this.#requests.key(request.id), exists: true }];

@@ -41,7 +41,7 @@ export class StatisticsPublisher {
     this.#offLost = context.session.onLost(() => {
       this.#written = '';
     });
-    this.#turns = new RecurringWork(context.clock, context.pace.statisticsMs, () => this.#publishQuietly());
+    this.#turns = new RecurringWork(context.clock, context.timings.statisticsMs, () => this.#publishQuietly());
     this.#turns.begin();
   }
 
@@ -152,14 +152,14 @@ export class StatisticsPublisher {
 }
 
 /** Maximum length of a reason, because each node writes it every few seconds. */
-const longestAside = 300;
+const maxReasonLength = 300;
 
 /** Sources that are currently put aside in favour of others. */
 function sourcesAsideOf(engine: Engine, { name: dataset, manifest, source }: DatasetRecord): string[] {
   if (mirrorsOf(source).length === 0) return [];
   return engine.sources({ manifest, dataset }).flatMap(({ name, aside }, index) => {
     if (aside === '') return [];
-    return [`${index === 0 ? 'the first source' : `the mirror ${name}`}: ${aside.slice(0, longestAside)}`];
+    return [`${index === 0 ? 'the first source' : `the mirror ${name}`}: ${aside.slice(0, maxReasonLength)}`];
   });
 }
 

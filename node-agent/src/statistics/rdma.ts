@@ -6,7 +6,7 @@ import type { NodeRdma } from './record.ts';
 type Engine = Pick<Statistics, 'rdma' | 'peers'>;
 
 /** Maximum length of a reason, because each node writes the record every few seconds. */
-const longestReason = 500;
+const maxReasonLength = 500;
 
 /** RDMA reads by and from this agent; undefined when RDMA is off. */
 export function rdmaOf({ rdma, peers }: Engine): NodeRdma | undefined {
@@ -16,7 +16,7 @@ export function rdmaOf({ rdma, peers }: Engine): NodeRdma | undefined {
   const rails = railsByPort(others);
   return {
     use: rdma.use,
-    reason: rdma.reason.slice(0, longestReason),
+    reason: rdma.reason.slice(0, maxReasonLength),
     ports: rdma.ports.map(({ name, link, gid, mtuBytes, bitsPerSecond, active, used, hasWindows }) => {
       const carried = rails.get(name) ?? noTraffic;
       return {
@@ -38,10 +38,10 @@ export function rdmaOf({ rdma, peers }: Engine): NodeRdma | undefined {
         inMessages: !hasWindows,
       };
     }),
-    refused: rdma.refused.map(({ port, reason }) => ({ port, reason: reason.slice(0, longestReason) })),
+    refused: rdma.refused.map(({ port, reason }) => ({ port, reason: reason.slice(0, maxReasonLength) })),
     peers: others.filter((peer) => peer.rdma.port !== '').length,
     peersOverTcp: overTcp.length,
-    peersReason: overTcp.map(({ node, rdma: { reason } }) => `${node}: ${reason}`)[0]?.slice(0, longestReason) ?? '',
+    peersReason: overTcp.map(({ node, rdma: { reason } }) => `${node}: ${reason}`)[0]?.slice(0, maxReasonLength) ?? '',
   };
 }
 

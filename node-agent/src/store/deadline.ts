@@ -2,7 +2,7 @@ import { type Clock, HearthError, sleep } from '@hearth/common';
 import { type CallOptions, defaultDeadlineMs } from './store.ts';
 
 /** Maximum delay of setTimeout(). */
-const longestTimerMs = 2 ** 31 - 1;
+const maxTimerMs = 2 ** 31 - 1;
 
 export function cancelled(what: string): HearthError {
   return new HearthError('Cancelled', `${what} was cancelled by its caller, or because the store is closing.`);
@@ -28,10 +28,10 @@ export async function bounded<T>(
   start: (bounds: Bounds) => Promise<T>,
 ): Promise<T> {
   const deadlineMs = options?.deadlineMs ?? defaultDeadlineMs;
-  if (!(deadlineMs > 0 && deadlineMs <= longestTimerMs)) {
+  if (!(deadlineMs > 0 && deadlineMs <= maxTimerMs)) {
     throw new HearthError(
       'InvalidArgument',
-      `A deadline cannot be ${deadlineMs} ms; give more than 0 and at most ${longestTimerMs}.`,
+      `A deadline cannot be ${deadlineMs} ms; give more than 0 and at most ${maxTimerMs}.`,
     );
   }
   const controller = new AbortController();
@@ -42,11 +42,11 @@ export async function bounded<T>(
     );
   });
   // A store that ended by itself gives the reason.
-  const giveUp = (): void => controller.abort(life.reason instanceof HearthError ? life.reason : cancelled(what));
+  const abandon = (): void => controller.abort(life.reason instanceof HearthError ? life.reason : cancelled(what));
   const signals = options?.signal === undefined ? [life] : [life, options.signal];
   for (const signal of signals) {
-    if (signal.aborted) giveUp();
-    signal.addEventListener('abort', giveUp, { once: true });
+    if (signal.aborted) abandon();
+    signal.addEventListener('abort', abandon, { once: true });
   }
   const ended = Promise.withResolvers<never>();
   const end = (): void => ended.reject(controller.signal.reason);
@@ -61,7 +61,7 @@ export async function bounded<T>(
   } finally {
     cancel();
     controller.signal.removeEventListener('abort', end);
-    for (const signal of signals) signal.removeEventListener('abort', giveUp);
+    for (const signal of signals) signal.removeEventListener('abort', abandon);
   }
 }
 

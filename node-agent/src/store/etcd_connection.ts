@@ -67,7 +67,7 @@ const repeatableAttemptMs = 3_000;
  * the time, for overloaded machines.
  */
 const firstTimeoutMs = 4_000;
-const longestTimeoutMs = 16_000;
+const maxTimeoutMs = 16_000;
 
 /** Calls to an etcd cluster: stays with one member while it works, else tries the next with back-off. */
 export class EtcdConnection {
@@ -150,7 +150,7 @@ export class EtcdConnection {
         // The certificates may have been renewed a moment ago.
         await this.#files?.reread();
       }
-      this.#giveUpIfStuck(member);
+      this.#replaceIfStuck(member);
       this.#leave(member);
       // Ends a little before the deadline, so that the caller gets the cause instead of a bare time-out.
       const wait = backOffMs(this.clock, Math.floor(failures / this.#members.length), 50, 1_000);
@@ -178,7 +178,7 @@ export class EtcdConnection {
   }
 
   /** gRPC keeps TRANSIENT_FAILURE until an attempt succeeds, so it says nothing about the current attempt. */
-  #giveUpIfStuck(member: EtcdMember): void {
+  #replaceIfStuck(member: EtcdMember): void {
     const index = this.#members.indexOf(member);
     // Another call has replaced the member already.
     if (index === -1) return;
@@ -188,7 +188,7 @@ export class EtcdConnection {
       this.#away.set(member.endpoint, { since, timeoutMs });
       return;
     }
-    this.#away.set(member.endpoint, { since: now, timeoutMs: Math.min(2 * timeoutMs, longestTimeoutMs) });
+    this.#away.set(member.endpoint, { since: now, timeoutMs: Math.min(2 * timeoutMs, maxTimeoutMs) });
     this.#members[index] = this.#member(member.endpoint);
     member.channel.close();
   }
@@ -231,8 +231,8 @@ async function withinAttempt<T>(
 ): Promise<T> {
   if (limitMs === undefined) return body(outer);
   const controller = new AbortController();
-  const giveUp = (): void => controller.abort(new AttemptTimeout(`no answer in ${limitMs} ms`));
-  const cancel = clock.schedule(limitMs, giveUp);
+  const abandon = (): void => controller.abort(new AttemptTimeout(`no answer in ${limitMs} ms`));
+  const cancel = clock.schedule(limitMs, abandon);
   const stop = (): void => controller.abort(outer.reason);
   outer.addEventListener('abort', stop, { once: true });
   try {

@@ -20,16 +20,16 @@ export class EtcdKeepAlive {
     const askers = this.#waiting.get(lease) ?? new Set();
     this.#waiting.set(lease, askers.add(answer));
     // A stream that does not answer in time may be dead: the next attempt opens another.
-    const giveUp = (): void => {
+    const abandon = (): void => {
       answer.reject(signal.reason);
       if (this.#stream === stream) this.close();
     };
-    signal.addEventListener('abort', giveUp, { once: true });
+    signal.addEventListener('abort', abandon, { once: true });
     try {
       stream.write({ ID: BigInt(lease) });
       return await answer.promise;
     } finally {
-      signal.removeEventListener('abort', giveUp);
+      signal.removeEventListener('abort', abandon);
       askers.delete(answer);
     }
   }

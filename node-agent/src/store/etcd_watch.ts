@@ -50,7 +50,7 @@ export class EtcdWatch {
       signal.addEventListener('abort', stop, { once: true });
       try {
         stream = await this.#open(signal);
-        const replaced = await this.#whetherReplaced(signal);
+        const replaced = await this.#replacementReason(signal);
         if (replaced !== undefined) {
           yield { kind: 'compacted', reason: replaced };
           return;
@@ -124,7 +124,7 @@ export class EtcdWatch {
    * if the etcd behind the stream is replaced before this answer, the stream breaks and is opened again. An emptied
    * etcd counts revisions from 1 again, so a watch from the old next revision would silently miss events.
    */
-  async #whetherReplaced(signal: AbortSignal): Promise<string | undefined> {
+  async #replacementReason(signal: AbortSignal): Promise<string | undefined> {
     const { clock } = this.#connection;
     const { identity, revision } = await bounded('watch', { deadlineMs: openMs }, signal, clock, this.#readIdentity);
     const known = this.#identity ?? identity;

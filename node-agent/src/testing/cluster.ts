@@ -5,7 +5,7 @@ import { controlApi, HearthError, silentLogger } from '@hearth/common';
 import { RunningClock } from '@hearth/common/testing';
 import type { Address, EngineEvent, ManifestRow, Probe } from '@hearth/engine';
 import { Agent } from '../agent/agent.ts';
-import type { Member, Members, Pace } from '../context.ts';
+import type { Member, Members, Timings } from '../context.ts';
 import type { OpenOrigin } from '../datasets/index.ts';
 import type { Peers } from '../peers/index.ts';
 import { Session } from '../records/index.ts';
@@ -16,7 +16,7 @@ import { FakeEngine } from './fake_engine.ts';
 import { FakeFabric } from './fake_fabric.ts';
 import { FakeOrigin } from './fake_origin.ts';
 
-export const testPace: Pace = {
+export const testTimings: Timings = {
   progressMs: 40,
   divisionMs: 150,
   electionMs: 60,
@@ -56,7 +56,7 @@ export class TestCluster {
   readonly openOrigin: OpenOrigin;
   /** Tokens with which origins were opened, in order; undefined: the agent's own identity. */
   readonly openedWith: (string | undefined)[] = [];
-  readonly pace: Pace;
+  readonly timings: Timings;
   /** Must be set before agents start. */
   listing = { entries: 1_000, nameBytes: 100_000 };
   /** Probe rows of every machine. */
@@ -76,7 +76,7 @@ export class TestCluster {
   readonly #left = new Map<string, LeaseId>();
   readonly #places = new Map<string, { zone: string; rack: string }>();
 
-  private constructor(folder: string, store: Store, rows: ManifestRow[], pace: Partial<Pace>) {
+  private constructor(folder: string, store: Store, rows: ManifestRow[], timings: Partial<Timings>) {
     this.#folder = folder;
     this.#store = store;
     this.origin = new FakeOrigin(rows, this.clock);
@@ -84,12 +84,12 @@ export class TestCluster {
       this.openedWith.push(credentials?.token);
       return this.origin;
     };
-    this.pace = { ...testPace, ...pace };
+    this.timings = { ...testTimings, ...timings };
   }
 
-  static async start(names: string[], rows: ManifestRow[], pace: Partial<Pace> = {}): Promise<TestCluster> {
+  static async start(names: string[], rows: ManifestRow[], timings: Partial<Timings> = {}): Promise<TestCluster> {
     const folder = await mkdtemp(join(tmpdir(), 'hearth-agents-'));
-    const cluster = new TestCluster(folder, await openStore(`sqlite:${join(folder, 'store.sqlite')}`), rows, pace);
+    const cluster = new TestCluster(folder, await openStore(`sqlite:${join(folder, 'store.sqlite')}`), rows, timings);
     for (const name of names) await cluster.add(name);
     return cluster;
   }
@@ -126,7 +126,7 @@ export class TestCluster {
       engineOptions(name, (event) => agent?.onEvent(event)),
       disk,
     );
-    const session = new Session(store, silentLogger, this.pace.leaseSeconds, this.clock);
+    const session = new Session(store, silentLogger, this.timings.leaseSeconds, this.clock);
     const context = {
       node: name,
       store,
@@ -135,7 +135,7 @@ export class TestCluster {
       members: this.#members(name),
       logger: silentLogger,
       clock: this.clock,
-      pace: this.pace,
+      timings: this.timings,
       listing: this.listing,
     };
     agent = new Agent(context, {

@@ -59,12 +59,12 @@ export class FakeOrigin implements Origin {
     return this.originBase;
   }
 
-  async locate(entries: LocatableEntry[], _signal?: AbortSignal, partly = false): Promise<Location[]> {
+  async locate(entries: LocatableEntry[], _signal?: AbortSignal, allowMissing = false): Promise<Location[]> {
     this.located.push(entries.map((entry) => entry.index));
     await this.locating;
     if (this.locateError !== undefined) throw this.locateError;
     const there = entries.filter(({ path }) => !this.lacking.has(path));
-    if (!partly && there.length < entries.length) throw new HearthError('NotFound', 'a file is not there');
+    if (!allowMissing && there.length < entries.length) throw new HearthError('NotFound', 'a file is not there');
     return there.map((entry) => ({
       entry: entry.index,
       url: `https://origin.example/${entry.path}?signature=x`,

@@ -4,7 +4,7 @@ import { silentLogger } from '@hearth/common';
 import { ControlClient } from '@hearth/common/generated/hearth/v1/control.ts';
 import { type AgentConfig, loadConfig } from '../config/index.ts';
 import { type RunningAgent, type RunOptions, runAgent } from '../daemon/run_agent.ts';
-import { testPace } from './cluster.ts';
+import { testTimings } from './cluster.ts';
 
 export type Flags = Record<string, string | string[]>;
 
@@ -36,11 +36,11 @@ export interface StartedAgent {
   stop: () => Promise<void>;
 }
 
-/** Silent and at the pace of tests, unless the options say otherwise. */
+/** Silent and with the timings of tests, unless the options say otherwise. */
 export function startAgent(config: AgentConfig, options: Omit<RunOptions, 'signal' | 'onReady'>): StartedAgent {
   const controller = new AbortController();
   const { promise: serving, resolve: onReady, reject } = Promise.withResolvers<RunningAgent>();
-  const given = { logger: silentLogger, pace: testPace, ...options };
+  const given = { logger: silentLogger, timings: testTimings, ...options };
   const ended = runAgent(config, { ...given, signal: controller.signal, onReady });
   ended.catch(reject);
   const stop = async () => {

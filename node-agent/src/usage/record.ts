@@ -12,7 +12,7 @@ export type UsageRecord = z.output<typeof usageSchema>;
 
 const halfLifeMs = 24 * 3_600_000;
 /** Bounds the credit of a formerly popular dataset against one that was used once. */
-const longestCreditMs = 3 * 24 * 3_600_000;
+const maxCreditMs = 3 * 24 * 3_600_000;
 
 /** The decayed number of uses at a later time. */
 export function usesAt({ uses, usedAt }: Pick<UsageRecord, 'uses' | 'usedAt'>, now: number): number {
@@ -34,5 +34,5 @@ export function withUses(
  * uses at t are worth one at t + half-life * log2(n), up to a bound.
  */
 export function evictionTime({ uses, usedAt }: UsageRecord): number {
-  return usedAt + Math.min(longestCreditMs, halfLifeMs * Math.log2(Math.max(1, uses)));
+  return usedAt + Math.min(maxCreditMs, halfLifeMs * Math.log2(Math.max(1, uses)));
 }

@@ -42,7 +42,7 @@ export class Usage {
       for (const { id, value } of datasets.mirror.rows())
         if (value.manifest === manifest) this.#notify(id, this.#mirror.get(id));
     });
-    this.#turns = new RecurringWork(context.clock, context.pace.lastUseMs, () => this.#publishQuietly());
+    this.#turns = new RecurringWork(context.clock, context.timings.lastUseMs, () => this.#publishQuietly());
   }
 
   /** A use begins now on this agent. Cheap; written in the next interval. */
@@ -107,7 +107,7 @@ export class Usage {
    * interval.
    */
   async #write(dataset: string, { at, count }: Pending, mounted: boolean): Promise<void> {
-    const turnMs = this.#context.pace.lastUseMs;
+    const turnMs = this.#context.timings.lastUseMs;
     const isFresh = (known: UsageRecord | undefined) => known !== undefined && at - known.usedAt < turnMs / 2;
     if (count === 0 && isFresh(this.#mirror.get(dataset))) return;
     await this.#table.update(dataset, (present) => {

@@ -27,11 +27,11 @@ export class PublishedFolder {
     this.#listener = listener;
     this.#looks = new RecurringWork(clock, scanMs, () => this.#run());
     this.#watcher = this.#watch();
-    this.look();
+    this.requestRead();
   }
 
   /** Requests a read soon; a read in progress is followed by another one. */
-  look(): void {
+  requestRead(): void {
     this.#again = true;
     this.#looks.begin();
   }
@@ -47,7 +47,7 @@ export class PublishedFolder {
 
   #watch(): FSWatcher | undefined {
     try {
-      const watcher = watch(this.#folder, () => this.look());
+      const watcher = watch(this.#folder, () => this.requestRead());
       watcher.on('error', (error) =>
         this.#logger.warn('failed to watch the folder of published volumes; polling it', { error }),
       );

@@ -38,12 +38,12 @@ describe('volume mounts', () => {
     });
     await writeFile(join(published(node), `${id}.json`), text);
   }
-  const look = () => cluster.agent('a').volumeMounts.look();
+  const scan = () => cluster.agent('a').volumeMounts.scan();
   /** Advances past the first read of all records, and then past the grace of unnamed mounts. */
   async function grace(): Promise<void> {
-    await look();
-    await cluster.clock.advance(cluster.pace.unnamedMountMs);
-    await look();
+    await scan();
+    await cluster.clock.advance(cluster.timings.unnamedMountMs);
+    await scan();
   }
   const unrecord = (id: string) => rm(join(published(), `${id}.json`));
   const targets = (node = 'a') => [...(cluster.disks.get(node)?.mounts.keys() ?? [])];
@@ -103,12 +103,12 @@ describe('volume mounts', () => {
     await grace();
     assert.deepEqual(targets(), [path]);
     await unrecord('2');
-    await look();
-    await cluster.clock.advance(cluster.pace.unnamedMountMs - 10_000);
-    await look();
+    await scan();
+    await cluster.clock.advance(cluster.timings.unnamedMountMs - 10_000);
+    await scan();
     assert.deepEqual(targets(), [path], 'not before the grace');
     await cluster.clock.advance(10_000);
-    await look();
+    await scan();
     assert.deepEqual(await readdir(join(cluster.volumesOf('a'), 'mounts')), []);
     assert.deepEqual(targets(), []);
     await until(async () => (await cluster.agent('a').mounts.of('d')).length === 0);
@@ -118,8 +118,8 @@ describe('volume mounts', () => {
     await add();
     await publish();
     for (let round = 0; round < 4; round++) {
-      await cluster.clock.advance((cluster.pace.unnamedMountMs * 3) / 4);
-      await look();
+      await cluster.clock.advance((cluster.timings.unnamedMountMs * 3) / 4);
+      await scan();
       await publish();
     }
     assert.equal(targets().length, 1);
@@ -226,7 +226,7 @@ describe('volume mounts', () => {
     await grace();
     assert.equal(targets().length, 1);
     cluster.engine('a').busy = false;
-    await look();
+    await scan();
     assert.equal(targets().length, 0);
   });
 
@@ -291,11 +291,11 @@ describe('volume mounts', () => {
         .volumeMounts.capabilities()
         .find(({ name }) => name === 'lost-volumes');
     await cluster.agent('a').mounts.ended(path, 'the test ends it');
-    await look();
+    await scan();
     assert.match(lost()?.reason ?? '', /^volume v-1 cannot read/);
     await until(() => targets().includes(path));
     await until(async () => {
-      await look();
+      await scan();
       return lost() === undefined;
     });
   });
@@ -332,7 +332,7 @@ describe('volume mounts', () => {
     const manifest = await add();
     await record('1', manifest, 'b', { dataPath: 'view' });
     await until(() => cluster.disks.get('b')?.manifests.has(manifest) ?? false);
-    await cluster.agent('b').volumeMounts.look();
+    await cluster.agent('b').volumeMounts.scan();
     await cluster.agent('a').removal.remove('d', { evict: false }, soon());
     await until(() => cluster.disks.get('a')?.manifests.has(manifest) === false);
     assert.ok(cluster.disks.get('b')?.manifests.has(manifest));

@@ -68,7 +68,7 @@ export class VolumeMounts {
     this.#keeper = parts.keeper;
     this.#mounts = parts.mounts;
     this.#directory = directory;
-    this.#graceMs = context.pace.unnamedMountMs;
+    this.#graceMs = context.timings.unnamedMountMs;
   }
 
   /** Call after mounts of an earlier agent were taken over. Resolves when all records were read once. */
@@ -80,7 +80,7 @@ export class VolumeMounts {
     const listener = (records: PublishedRecord[]) => this.#reconcile(records);
     this.#folder = new PublishedFolder(
       join(directory, 'published'),
-      this.#context.pace.publishedScanMs,
+      this.#context.timings.publishedScanMs,
       this.#context,
       listener,
     );
@@ -137,15 +137,15 @@ export class VolumeMounts {
   }
 
   /** Reads the records now. Resolves when mounts unnamed for longer than the grace are removed. */
-  async look(): Promise<void> {
-    this.#folder?.look();
+  async scan(): Promise<void> {
+    this.#folder?.requestRead();
     await this.#folder?.settled();
   }
 
   /** Removes mounts without a record at once, because no later agent may run to remove them. */
   async close(): Promise<void> {
     this.#graceMs = 0;
-    await this.look();
+    await this.scan();
     await this.#folder?.close();
     await Promise.all(this.#turns.values());
   }
@@ -194,7 +194,7 @@ export class VolumeMounts {
    * because a mount of a dead holder fails every access.
    */
   async #recover(target: string): Promise<SeenMount | undefined> {
-    if (!(await this.#mounts.retake())) {
+    if (!(await this.#mounts.retryTakeover())) {
       throw new HearthError(
         'Unavailable',
         `the mount at ${target} may be the holder's, which does not answer; start hearth-holder`,
@@ -276,11 +276,11 @@ export class VolumeMounts {
 
   async #remake(dataset: string, manifest: string, kind: Kind): Promise<void> {
     const target = this.#path(manifest, kind, dataset);
-    const { logger, clock, pace } = this.#context;
+    const { logger, clock, timings } = this.#context;
     try {
       await this.#inTurn(manifest, async () => {
         const served = (await this.#mounts.list()).some((mount) => mount.target === target);
-        if (!served) await this.#mount(dataset, manifest, kind, clock.timeout(pace.requestMs));
+        if (!served) await this.#mount(dataset, manifest, kind, clock.timeout(timings.requestMs));
       });
       this.#warned.delete(target);
       logger.info('mounted the dataset of a published volume again', { dataset, manifest, target });

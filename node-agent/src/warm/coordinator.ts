@@ -7,8 +7,8 @@ import { hasEnded, type JobView } from './state.ts';
 import type { WarmTables } from './table.ts';
 
 /** Maximum number of ended jobs kept. */
-const keptJobs = 100;
-const deletionsAtOnce = 20;
+const maxEndedJobs = 100;
+const maxDeletions = 20;
 
 /**
  * Cluster-wide duty of one agent: divides the rates of jobs among fetching agents, notes lost agents, records how jobs
@@ -29,9 +29,9 @@ export class WarmCoordinator {
   constructor(context: AgentContext, tables: WarmTables) {
     this.#context = context;
     this.#tables = tables;
-    const { clock, pace } = context;
-    this.#election = new Election({ ...context, key: 'leaders/warm', retryMs: pace.electionMs });
-    this.#cancel = clock.every(pace.divisionMs, () => this.#schedule(true));
+    const { clock, timings } = context;
+    this.#election = new Election({ ...context, key: 'leaders/warm', retryMs: timings.electionMs });
+    this.#cancel = clock.every(timings.divisionMs, () => this.#schedule(true));
     // Ends are written at once; divisions wait for the timer, because they measure rates.
     this.#offs = [tables.progressMirror, tables.jobsMirror].map((mirror) =>
       mirror.onChange(() => this.#schedule(false)),
@@ -69,7 +69,7 @@ export class WarmCoordinator {
     for (const job of this.#tables.jobsMirror.values()) {
       if (job.end !== undefined) continue;
       if (divide) await this.#divide(job, members);
-      const view = this.#tables.view(job, members, this.#context.pace.goneGraceMs);
+      const view = this.#tables.view(job, members, this.#context.timings.goneGraceMs);
       if (hasEnded(view.state)) await this.#end(job, view);
     }
     if (divide) await this.#deleteOld();
@@ -129,11 +129,11 @@ export class WarmCoordinator {
 
   async #deleteOld(): Promise<void> {
     const ended = this.#tables.jobsMirror.values().filter((job) => job.end !== undefined);
-    const oldest = epochMs(this.#context.clock) - this.#context.pace.endedJobMs;
+    const oldest = epochMs(this.#context.clock) - this.#context.timings.endedJobMs;
     const old = ended
       .sort((a, b) => (b.end?.at ?? 0) - (a.end?.at ?? 0))
-      .filter((job, index) => index >= keptJobs || (job.end?.at ?? 0) < oldest)
-      .slice(0, deletionsAtOnce);
+      .filter((job, index) => index >= maxEndedJobs || (job.end?.at ?? 0) < oldest)
+      .slice(0, maxDeletions);
     if (old.length > 0) await this.#election.write(old.flatMap((job) => this.#tables.deletion(job.name)));
   }
 }

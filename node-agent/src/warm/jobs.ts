@@ -47,7 +47,7 @@ export interface SeenJob {
 }
 
 /** Watchers check the clock at this interval, because deadlines and the grace of absent agents pass without a write. */
-const lookMs = 1_000;
+const pollMs = 1_000;
 
 /** Warm jobs as clients of the control API see them. */
 export class WarmJobs {
@@ -124,8 +124,8 @@ export class WarmJobs {
     paths: readonly string[],
     signal: AbortSignal,
   ): Promise<{ files: number; bytes: bigint }> {
-    const { engine, clock, pace } = this.#context;
-    await this.#keeper.opened(revision.manifest, within(clock, pace.requestMs, signal));
+    const { engine, clock, timings } = this.#context;
+    await this.#keeper.opened(revision.manifest, within(clock, timings.requestMs, signal));
     const { files, bytes } = await engine.openManifest(revision.manifest);
     const choice = await chooseFiles(engine, { ...revision, bytes }, paths);
     return { files: choice.entries?.length ?? files, bytes: choice.bytes };
@@ -158,7 +158,7 @@ export class WarmJobs {
       this.#context.members,
     ];
     const offs = sources.map((source) => source.onChange(() => wake()));
-    const cancel = this.#context.clock.every(lookMs, () => wake());
+    const cancel = this.#context.clock.every(pollMs, () => wake());
     const stop = () => wake();
     signal.addEventListener('abort', stop);
     try {
@@ -207,7 +207,7 @@ export class WarmJobs {
   }
 
   #see(job: WarmJobRecord): SeenJob {
-    return { job, view: this.#tables.view(job, this.#context.members.caching(), this.#context.pace.goneGraceMs) };
+    return { job, view: this.#tables.view(job, this.#context.members.caching(), this.#context.timings.goneGraceMs) };
   }
 
   #candidates(named: readonly string[]): string[] {

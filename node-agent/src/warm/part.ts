@@ -10,7 +10,7 @@ import { emptyProgress, hasEnded } from './state.ts';
 import { progressId, type WarmTables } from './table.ts';
 
 /** Interval between looks at the engine, ms; bounds the accuracy of reported times. */
-const lookMs = 100;
+const pollMs = 100;
 
 /** Owner of the job's pins: the named owner, else the job. */
 function pinOwner({ name, pinOwner }: WarmJobRecord): string {
@@ -21,7 +21,7 @@ function pinOwner({ name, pinOwner }: WarmJobRecord): string {
  * This agent's part of one warm job, from its manifest to its last report:
  * 1. open the manifest (from a peer if necessary); the patterns choose files;
  * 2. pin the files if the job pins, so that nothing is evicted meanwhile;
- * 3. let the engine warm; report changed progress at the configured pace, and at once when all is in memory;
+ * 3. let the engine warm; report changed progress at the configured interval, and at once when all is in memory;
  * 4. when all is stored, link the view and report the end. A cancelled or failed part releases the job's own pins; pins
  * of a named owner stay. A restart repeats these steps; the engine fetches only missing bytes.
  */
@@ -129,10 +129,10 @@ export class WarmPart {
   }
 
   async #begin(signal: AbortSignal): Promise<void> {
-    const { engine, node, clock, pace } = this.#context;
+    const { engine, node, clock, timings } = this.#context;
     const { name, dataset, manifest, paths, priority, verify, advice, nodes } = this.job;
     await this.#report({ ...emptyProgress(this.job, node), state: 'Running' }, false);
-    await this.#keeper.opened(manifest, within(clock, pace.goneGraceMs, signal));
+    await this.#keeper.opened(manifest, within(clock, timings.goneGraceMs, signal));
     const { entries } = await chooseFiles(engine, { name: dataset, manifest, bytes: 0n }, paths);
     if (this.job.pin) await this.#pins.pin({ dataset, manifest, paths, owner: pinOwner(this.job) }, signal);
     if (signal.aborted) throw abortError(signal);
@@ -154,7 +154,7 @@ export class WarmPart {
 
   /** Looks more often than it reports, for accurate times without load on the store. */
   async #follow(signal: AbortSignal): Promise<WarmProgress> {
-    const { engine, clock, pace } = this.#context;
+    const { engine, clock, timings } = this.#context;
     let reportedAt = Number.NEGATIVE_INFINITY;
     for (;;) {
       const progress = await engine.warmProgress(this.job.name);
@@ -162,12 +162,12 @@ export class WarmPart {
       if (signal.aborted) throw abortError(signal);
       const arrived = this.#inMemoryAt === undefined && progress.bytesInMemory >= progress.bytesTotal;
       if (arrived) this.#inMemoryAt = epochMs(clock);
-      if (arrived || clock.now() - reportedAt >= pace.progressMs) {
+      if (arrived || clock.now() - reportedAt >= timings.progressMs) {
         reportedAt = clock.now();
         const state = progress.state === 'running' ? 'Running' : 'Verifying';
         await this.#report(this.#record(state, progress, undefined), false);
       }
-      await sleep(clock, Math.min(lookMs, pace.progressMs), signal);
+      await sleep(clock, Math.min(pollMs, timings.progressMs), signal);
     }
   }
 
@@ -203,8 +203,8 @@ export class WarmPart {
   /** A failed write of progress is repaired by the next one; a final report is retried until written. */
   async #report(record: WarmProgressRecord, final: boolean): Promise<void> {
     if (!final && this.#written !== undefined && sameProgress(this.#written, record)) return;
-    const { clock, pace } = this.#context;
-    const giveUp = clock.timeout(pace.goneGraceMs);
+    const { clock, timings } = this.#context;
+    const deadline = clock.timeout(timings.goneGraceMs);
     for (;;) {
       try {
         await this.#write(record);
@@ -215,8 +215,8 @@ export class WarmPart {
           job: record.job,
           error: HearthError.from(thrown),
         });
-        if (!final || giveUp.aborted || HearthError.from(thrown).code === 'Cancelled') return;
-        await sleep(clock, pace.progressMs, giveUp);
+        if (!final || deadline.aborted || HearthError.from(thrown).code === 'Cancelled') return;
+        await sleep(clock, timings.progressMs, deadline);
       }
     }
   }

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { elapse, until } from '@hearth/common/testing';
-import type { Pace } from '../context.ts';
+import type { Timings } from '../context.ts';
 import { TestCluster } from '../testing/cluster.ts';
 import { directorySource, fileRow } from '../testing/fake_origin.ts';
 import type { SeenJob, WarmRequest } from './jobs.ts';
@@ -29,8 +29,8 @@ const warm = (request: Partial<WarmRequest> = {}): WarmRequest => ({
 
 describe('warm jobs', () => {
   let cluster: TestCluster;
-  async function start(names = ['a', 'b', 'c'], pace: Partial<Pace> = {}) {
-    cluster = await TestCluster.start(names, rows, pace);
+  async function start(names = ['a', 'b', 'c'], timings: Partial<Timings> = {}) {
+    cluster = await TestCluster.start(names, rows, timings);
     const request = { source: directorySource, include: [], exclude: [] };
     await cluster.agent('a').resolution.add('d', request, () => {}, soon());
   }
@@ -190,7 +190,7 @@ describe('warm jobs', () => {
     const { warmJobs, warmTables } = cluster.agent('a');
     await until(() => warmTables.division('j')?.goneSince.b !== undefined);
     await until(async () => (await warmJobs.get('j')).view.nodes.some((one) => one.state === 'Succeeded'));
-    await cluster.clock.advance(cluster.pace.goneGraceMs - 600_000);
+    await cluster.clock.advance(cluster.timings.goneGraceMs - 600_000);
     assert.equal((await warmJobs.get('j')).view.state, 'Running', 'not before the grace');
     await cluster.clock.advance(600_000);
     const { view } = await ended('a', 'j');
@@ -242,7 +242,7 @@ describe('warm jobs', () => {
     assert.ok(names.includes('old-102') && names.includes('j') && !names.includes('old-3'));
   });
 
-  it('report at most once in the pace of progress', async () => {
+  it('report at most once in each progress interval', async () => {
     await start(['a']);
     cluster.fabric.bytesPerSecond = 8_000_000;
     let writes = 0;
@@ -253,7 +253,7 @@ describe('warm jobs', () => {
     await cluster.agent('a').warmJobs.create(warm({ name: 'j' }), soon());
     await ended('a', 'j');
     await elapse(60, 'more would be written');
-    assert.ok(writes <= (performance.now() - began) / cluster.pace.progressMs + 3, `${writes} writes`);
+    assert.ok(writes <= (performance.now() - began) / cluster.timings.progressMs + 3, `${writes} writes`);
   });
 
   /** The first report that satisfies `holds`. */
@@ -338,7 +338,7 @@ describe('warm jobs', () => {
     assert.ok(present !== undefined && end !== undefined);
     const older = { ...present, name: 'older', end: { ...end, at: end.at - ten } };
     await cluster.agent('a').warmTables.jobs.put('older', older);
-    await cluster.clock.advance(cluster.pace.endedJobMs - ten / 2);
+    await cluster.clock.advance(cluster.timings.endedJobMs - ten / 2);
     await until(() => cluster.agent('a').warmTables.jobsMirror.get('older') === undefined);
     assert.notEqual(job(), undefined, 'not before the time');
     await cluster.clock.advance(ten / 2);
