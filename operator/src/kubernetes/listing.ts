@@ -1,18 +1,18 @@
 import { HearthError } from '@hearth/common';
 import type { KubernetesClient, KubernetesObject, ResourceType } from '@hearth/common/kubernetes';
 
-export type Place = { namespace?: string; labelSelector?: string; fieldSelector?: string };
+export type ListScope = { namespace?: string; labelSelector?: string; fieldSelector?: string };
 
 /** Yields pages of objects; none when the kind is not installed. */
 export async function* pages<T extends KubernetesObject>(
   api: Pick<KubernetesClient, 'list'>,
   type: ResourceType<T>,
-  place: Place,
+  scope: ListScope,
   signal: AbortSignal,
 ): AsyncGenerator<T[]> {
   let next: string | undefined;
   do {
-    const wanted = { ...place, limit: 500, ...(next === undefined ? {} : { continue: next }) };
+    const wanted = { ...scope, limit: 500, ...(next === undefined ? {} : { continue: next }) };
     try {
       const page = await api.list(type, wanted, signal);
       yield page.items;
@@ -27,11 +27,11 @@ export async function* pages<T extends KubernetesObject>(
 export async function all<T extends KubernetesObject>(
   api: Pick<KubernetesClient, 'list'>,
   type: ResourceType<T>,
-  place: Place,
+  scope: ListScope,
   signal: AbortSignal,
 ): Promise<T[]> {
   const objects: T[] = [];
-  for await (const page of pages(api, type, place, signal)) objects.push(...page);
+  for await (const page of pages(api, type, scope, signal)) objects.push(...page);
   return objects;
 }
 
@@ -39,13 +39,13 @@ export async function all<T extends KubernetesObject>(
 export async function deleteAll<T extends KubernetesObject>(
   api: Pick<KubernetesClient, 'list' | 'delete'>,
   type: ResourceType<T>,
-  place: Place,
+  scope: ListScope,
   signal: AbortSignal,
 ): Promise<string[]> {
-  const objects = await all(api, type, place, signal);
+  const objects = await all(api, type, scope, signal);
   for (const { metadata } of objects) {
     if (metadata?.deletionTimestamp !== undefined) continue;
-    await api.delete(type, metadata?.name ?? '', place.namespace, { signal });
+    await api.delete(type, metadata?.name ?? '', scope.namespace, { signal });
   }
   return objects.map(({ metadata }) => `${type.kind} ${metadata?.name}`);
 }

@@ -4,6 +4,9 @@ import { type NodeGroup, type StorageCluster, startupTaintKey } from '@hearth/co
 import { hasLabels, leavingTaints, type NodeFacts } from './node_facts.ts';
 import { type Expression, expressionHolds, isTolerated } from './node_matching.ts';
 
+/** The part of a reflector that a controller reads. */
+export type Source<P> = Pick<Reflector<KubernetesObject, P>, 'get' | 'all' | 'keys' | 'onChange' | 'synced'>;
+
 export type Place = { cluster: string; group: string };
 
 export type PlacementConflict = { node: string; group: string; takenBy: Place };
@@ -94,9 +97,6 @@ export class Placements {
     return this.#known;
   }
 }
-
-/** The part of a reflector that a controller reads. */
-export type Source<P> = Pick<Reflector<KubernetesObject, P>, 'get' | 'all' | 'keys' | 'onChange' | 'synced'>;
 
 type PodToleration = NonNullable<NonNullable<Pod['spec']>['tolerations']>[number];
 
