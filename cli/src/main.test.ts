@@ -60,7 +60,7 @@ describe('bin/hearth', () => {
     return { child, ended };
   }
 
-  it('keeps the name it is called by', async () => {
+  it('uses the name it was called by', async () => {
     const path = join(directory, 'kubectl-hearth');
     await symlink(launcher, path);
     const { code, out } = await start(['version', '--help'], path).ended;
@@ -68,7 +68,7 @@ describe('bin/hearth', () => {
     assert.match(out, /^Usage: kubectl hearth version /);
   });
 
-  it('ends with the exit code of the error', async () => {
+  it('exits with the code of the error', async () => {
     const { code, err } = await start(['mounts', '--socket', join(directory, 'absent')]).ended;
     assert.equal(code, 6);
     assert.match(err, /^hearth: no agent listens on /);
@@ -83,7 +83,7 @@ describe('bin/hearth', () => {
     assert.match(err, /^The job warm-llama-1 continues\./);
   });
 
-  it('ends quietly when its reader goes away', async () => {
+  it('exits quietly when its reader goes away', async () => {
     const script = `"$0" ls llama | head -n 1; exit "\${PIPESTATUS[0]}"`;
     const environment = { ...process.env, HEARTH_SOCKET: agent.socket };
     await new Promise<void>((resolve, reject) => {

@@ -39,7 +39,7 @@ describe('run', () => {
     );
   });
 
-  it('calls itself by the name it is called by', async () => {
+  it('uses the name it was called by', async () => {
     const { out } = await runCommand(['mounts', '--help'], { program: 'kubectl hearth' });
     assert.match(out, /^Usage: kubectl hearth mounts /);
     assert.match(out, /\n {2}kubectl hearth mounts\n/);
@@ -48,7 +48,7 @@ describe('run', () => {
     assert.equal(programName('/usr/bin/hearth'), 'hearth');
   });
 
-  it('knows when to use colour', () => {
+  it('decides when to use colour', () => {
     assert.equal(wantsColour({}, true), true);
     assert.equal(wantsColour({ NO_COLOR: '1' }, true), false);
     assert.equal(wantsColour({ NO_COLOR: '' }, true), true);

@@ -7,7 +7,7 @@ describe('readSource', () => {
     (await readSource(texts, options, '/here')).kind;
   const digest = 'ef'.repeat(32);
 
-  it('takes a word without a scheme as a directory', async () => {
+  it('treats a word without a scheme as a directory', async () => {
     assert.deepEqual(await kindOf(['models']), { $case: 'directory', value: { path: '/here/models' } });
     assert.deepEqual(await kindOf(['../models']), { $case: 'directory', value: { path: '/models' } });
     assert.deepEqual(await kindOf(['/models with blank']), {
@@ -37,7 +37,7 @@ describe('readSource', () => {
     });
   });
 
-  it('takes mirrors as sources are written', async () => {
+  it('parses mirrors like sources', async () => {
     const source = await readSource(['s3://bucket/m'], { mirror: ['copies', 'https://b.example/m/'] }, '/here');
     assert.deepEqual(
       source.mirrors?.sources.map(({ kind }) => kind),
@@ -49,7 +49,7 @@ describe('readSource', () => {
     assert.equal((await readSource(['/m'], {}, '/here')).mirrors, undefined);
   });
 
-  it('passes the rules for addresses and names on', async () => {
+  it('passes on the rules for addresses and names', async () => {
     const source = await readSource(['/m'], { allowPrivate: true, unusableNames: 'skip' }, '/');
     assert.equal(source.allowPrivate, true);
     assert.equal(source.unusableNames, 'Skip');

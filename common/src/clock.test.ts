@@ -8,7 +8,7 @@ for (const [name, make] of [
   ['that runs', () => new RunningClock()],
 ] as const) {
   describe(`a clock of tests ${name}`, () => {
-    it('runs what is due when it is put forward, in order, and not what was cancelled', async () => {
+    it('runs due timers in order when advanced, and no cancelled ones', async () => {
       const clock = make();
       const [began, date] = [clock.now(), epochMs(clock)];
       const ran: string[] = [];
@@ -24,7 +24,7 @@ for (const [name, make] of [
       assert.ok(clock.now() - began >= 37_800_000 && epochMs(clock) - date >= 37_800_000);
     });
 
-    it('repeats until it is cancelled, and aborts signals', async () => {
+    it('repeats until cancelled, and aborts signals', async () => {
       const clock = make();
       let runs = 0;
       const cancel = clock.every(1_000_000, () => runs++);
@@ -67,7 +67,7 @@ describe('a clock', () => {
 });
 
 describe('recurring work', () => {
-  it('is done every so often and on demand, never twice at a time, and waited for at the end', async () => {
+  it('runs periodically and on demand, never concurrently, and is awaited at the end', async () => {
     const clock = new TestClock();
     const turns: PromiseWithResolvers<void>[] = [];
     const work = new RecurringWork(clock, 1_000, () => {

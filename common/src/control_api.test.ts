@@ -18,7 +18,7 @@ const future = decode(
 const differences = (status: GetStatusResponse) => apiDifferences(status, 'the operator');
 
 describe('control API of another release', () => {
-  it('before there were versions', () => {
+  it('older than versions differs', () => {
     assert.deepEqual([beforeVersions.apiVersion, beforeVersions.nodes[0]?.version], [0, '0.0.9']);
     assert.deepEqual(differences(beforeVersions), [
       'the agent on n1 (release 0.0.9) speaks version 0 of the control API, the operator version 1: everything newer than version 0 is off; upgrade the agent',
@@ -26,13 +26,13 @@ describe('control API of another release', () => {
     assert.ok(understandsApi(beforeVersions));
   });
 
-  it('of the same version without features: says what is off', () => {
+  it('of the same version without features names the loss', () => {
     assert.deepEqual(differences(firstVersion), [
       'the agent on n1 lacks features of the control API (rebound-times: the agent reports a pod only once even if its mounts die again; node-api: differences of the API of other agents stay unknown; memory-ready: the agent does not report bytes in memory, and bytes are ready only when stored; advice: hearth advise skips the agent; mirrors: Datasets with mirrors wait until the agent is upgraded; client-tokens: pods with a volume of clientAccess wait until the agent is upgraded; hub-layout: Datasets with the layout of a hub cache wait until the agent is upgraded); upgrade the agent',
     ]);
   });
 
-  it('to come: what is not known here is passed over', () => {
+  it('of the next version ignores unknown features and fields', () => {
     assert.deepEqual([future.apiVersion, future.apiFeatures, future.nodes[0]?.apiVersion], [2, ['news'], 2]);
     assert.deepEqual(differences(future), [
       'the agent on n1 speaks version 2 of the control API, the operator version 1: everything newer than version 1 is off; upgrade the operator',
@@ -40,7 +40,7 @@ describe('control API of another release', () => {
     assert.ok(understandsApi(future));
   });
 
-  it('too far away is not understood', () => {
+  it('too far apart is incompatible', () => {
     const far = { apiVersion: 3, apiFeatures: [] };
     assert.equal(understandsApi(far), false);
     assert.equal(
@@ -49,7 +49,7 @@ describe('control API of another release', () => {
     );
   });
 
-  it('of other agents comes beside that of the one that answered', () => {
+  it('of other agents is reported beside that of the answering agent', () => {
     const node = (name: string, apiFeatures: string[]) => ({ node: name, version: '', apiVersion: 1, apiFeatures });
     const all = [...controlApi.apiFeatures, 'news'];
     const status = {
@@ -64,7 +64,7 @@ describe('control API of another release', () => {
     assert.deepEqual(apiDifferences({ ...status, nodes: [] }, 'this command'), []);
   });
 
-  it('is reported in the same words whichever agent answers', () => {
+  it('is reported in the same words by every agent', () => {
     const nodes = ['a', 'b', 'c'].map((node) => ({ node, version: '', apiVersion: 1, apiFeatures: ['node-api'] }));
     const texts = nodes.map((answered) => apiDifferences({ ...answered, nodes }, 'this command'));
     assert.equal(texts[0]?.length, 3);

@@ -18,7 +18,7 @@ describe('health server', () => {
     return [response.status, await response.text()];
   };
 
-  it('reports whether the process lives, and why it cannot serve', async () => {
+  it('reports liveness, and the reasons for not being ready', async () => {
     let reasons: string[] = [];
     const port = await serve({ reasons: () => reasons });
     assert.deepEqual(await ask(port, '/healthz'), [200, 'ok\n']);
@@ -29,7 +29,7 @@ describe('health server', () => {
     assert.deepEqual(await ask(port, '/healthz', 'POST'), [405, 'only GET and HEAD\n']);
   });
 
-  it('gives metrics of a process that has some, and nothing else', async () => {
+  it('returns metrics of a process that has some, and nothing else', async () => {
     const without = await serve({ reasons: () => [] });
     assert.deepEqual(await ask(without, '/metrics'), [404, 'there are /healthz and /readyz\n']);
     let failure: Error | undefined;
@@ -44,7 +44,7 @@ describe('health server', () => {
     assert.deepEqual(await ask(port, '/else'), [404, 'there are /healthz, /readyz and /metrics\n']);
   });
 
-  it('explains an address that cannot be had', async () => {
+  it('explains an address that cannot be bound', async () => {
     const port = await serve({ reasons: () => [] });
     await assert.rejects(serve({ reasons: () => [] }, port), { code: 'InUse', message: 'EADDRINUSE' });
   });

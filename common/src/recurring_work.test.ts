@@ -3,7 +3,7 @@ import { RecurringWork } from './recurring_work.ts';
 import { settle, TestClock } from './testing/index.ts';
 
 describe('RecurringWork', () => {
-  it('is done every so often, never twice at a time, and not after its end', async () => {
+  it('runs periodically, never concurrently, and not after its end', async () => {
     const clock = new TestClock();
     const ends: (() => void)[] = [];
     const work = new RecurringWork(clock, 1000, () => new Promise((resolve) => ends.push(resolve)));

@@ -13,7 +13,7 @@ describe('knocking at a Unix socket', () => {
   });
   afterEach(() => rmSync(folder, { recursive: true }));
 
-  it('says whether a process answers, and why not', async () => {
+  it('tells if a process answers, and why not', async () => {
     const [path, stale] = [join(folder, 'socket'), join(folder, 'stale')];
     assert.equal(await knock(path, 300_000), 'ENOENT');
     const listener = createServer().listen(path);

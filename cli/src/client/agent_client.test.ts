@@ -17,7 +17,7 @@ describe('AgentClient', () => {
   });
   after(() => rm(directory, { recursive: true }));
 
-  it('says how to start an agent that is not there', async () => {
+  it('tells how to start a missing agent', async () => {
     const path = join(directory, 'absent.sock');
     const outcome = await runCommand(['mounts', '--socket', path]);
     assert.equal(outcome.code, 6);
@@ -32,7 +32,7 @@ describe('AgentClient', () => {
     assert.match(outcome.err, /no agent listens on .*other\.sock/);
   });
 
-  it('says so when the path is no socket or too long', async () => {
+  it('reports a path that is no socket or too long', async () => {
     const path = join(directory, 'file');
     await writeFile(path, '');
     assert.equal((await runCommand(['mounts', '--socket', path])).code, 6);
@@ -58,7 +58,7 @@ describe('AgentClient', () => {
     }
   });
 
-  it('is silent with 130 when it is interrupted', async () => {
+  it('exits silently with 130 when interrupted', async () => {
     const agent = await FakeAgent.start({ listMounts: () => new Promise(() => undefined) });
     const controller = new AbortController();
     try {
@@ -71,7 +71,7 @@ describe('AgentClient', () => {
     }
   });
 
-  it('names calls that an older agent does not know', async () => {
+  it('reports calls that an older agent does not implement', async () => {
     const agent = await FakeAgent.start({});
     try {
       const outcome = await runCommand(['mounts', '--socket', agent.socket]);
@@ -82,7 +82,7 @@ describe('AgentClient', () => {
     }
   });
 
-  it('says how the API of an agent differs that does not know a call', async () => {
+  it('reports the API difference of an agent that does not implement a call', async () => {
     const status = { cluster: 'c', node: 'n1', nodes: [{ node: 'n1', version: '0.0.9' }] };
     const agent = await FakeAgent.start({ getStatus: () => GetStatusResponse.fromPartial(status) });
     try {
@@ -99,7 +99,7 @@ describe('AgentClient', () => {
     }
   });
 
-  it('notices something else on the socket', async () => {
+  it('detects another service on the socket', async () => {
     const path = join(directory, 'http.sock');
     const server = createServer((socket) =>
       socket.end('HTTP/1.0 400 Bad Request\r\n\r\n').on('error', () => undefined),
@@ -114,7 +114,7 @@ describe('AgentClient', () => {
     }
   });
 
-  it('keeps a HearthError as it is', () => {
+  it('passes a HearthError through', () => {
     const error = new HearthError('InUse', 'busy');
     const subject = { socket: '/s', timeoutMilliseconds: 1, signal: new AbortController().signal };
     assert.equal(fromServiceError(error, subject), error);

@@ -45,7 +45,7 @@ describe('hearth advise', () => {
     );
   });
 
-  it('dontneed shows what went, where, and what was kept and why', async () => {
+  it('dontneed shows released and kept files with the reasons', async () => {
     const { code, out } = await hearth(['dontneed', 'llama', '--scope', 'cluster']);
     assert.equal(code, 0);
     assert.match(out, /^a +3 +3\.0 GiB +1\.0 GiB +0$/m);
@@ -53,7 +53,7 @@ describe('hearth advise', () => {
     assert.match(out, /^Released 3 files, 3\.0 GiB in caches and 1\.0 GiB in memory, on 2 nodes$/m);
   });
 
-  it('dontneed names what the origin lacks, and the jobs that it cancelled', async () => {
+  it('dontneed names files missing at the origin, and cancelled jobs', async () => {
     const lacking = { filesNotInOrigin: 2n, bytesNotInOrigin: 1n << 20n, pathsNotInOrigin: ['x.bin'] };
     answer = AdviseResponse.fromPartial({ nodes: [freed], ...lacking, cancelledJobs: ['advice-1'] });
     const { out } = await hearth(['dontneed', 'llama']);
@@ -64,7 +64,7 @@ describe('hearth advise', () => {
     assert.match(out, /^Cancelled the jobs that fetched them: advice-1$/m);
   });
 
-  it('dontneed fails when an agent could not be asked', async () => {
+  it('dontneed fails when an agent does not answer', async () => {
     const away = { node: 'b', errorCode: 'Unavailable', message: 'the agent does not serve' };
     answer = AdviseResponse.fromPartial({ nodes: [freed, away] });
     const { code, out } = await hearth(['dontneed', 'llama', '--memory']);
@@ -85,7 +85,7 @@ describe('hearth advise', () => {
     assert.equal(agent.requests[0]?.[1].force, true);
   });
 
-  it('takes only the scopes there are', async () => {
+  it('accepts only valid scopes', async () => {
     assert.equal((await hearth(['dontneed', 'llama', '--scope', 'all'])).code, errorTable.InvalidArgument.exit);
   });
 });

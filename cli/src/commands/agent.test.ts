@@ -15,7 +15,7 @@ describe('hearth agent', () => {
   });
   after(() => rm(directory, { recursive: true }));
 
-  it('runs an agent with flags before variables', async () => {
+  it('gives flags precedence over variables', async () => {
     const started: AgentConfig[] = [];
     const words = [
       'agent',
@@ -46,7 +46,7 @@ describe('hearth agent', () => {
     );
   });
 
-  it('prints the configuration without the secret and starts nothing', async () => {
+  it('prints the configuration without the secret and exits', async () => {
     const outcome = await runCommand(['agent', '--print-config', '--secret-file', secretFile], {
       runAgent: () => Promise.reject(new Error('started')),
     });
@@ -62,7 +62,7 @@ describe('hearth agent', () => {
     assert.ok(!/--secret\s/.test(out));
   });
 
-  it('gives the code of a refused setting', async () => {
+  it('exits with the code of a refused setting', async () => {
     const outcome = await runCommand(['agent', '--secret-file', secretFile, '--health-listen', 'nonsense']);
     assert.equal(outcome.code, 2);
     assert.match(outcome.err, /^hearth: health\.listen \(flag --health-listen\) must be /);

@@ -34,7 +34,7 @@ describe('hearth bench load', () => {
     assert.match(out, /^why not direct: the memory is the host's$/m);
   });
 
-  it('is JSON for programs', async () => {
+  it('prints JSON', async () => {
     const [loaded] = jsonLines((await load(['weights', '--device', 'cpu', '--json'])).out);
     assert.equal(loaded?.bytes, 300_000);
     assert.equal(loaded?.path, 'host');
@@ -63,7 +63,7 @@ describe('hearth bench load', () => {
     assert.match(direct.out, /, verified\npath: direct\n$/);
   });
 
-  it('says what the machine lacks, with the code of the error', async () => {
+  it("names the machine's missing requirement, with the code of the error", async () => {
     environment.HEARTH_LOAD = join(directory, 'wrapped');
     const script = `#!/bin/sh\nHEARTH_CUDA_LIBRARY=${directory}/absent.so exec ${built('hearth-load')} "$@"\n`;
     await writeFile(environment.HEARTH_LOAD, script);
@@ -73,7 +73,7 @@ describe('hearth bench load', () => {
     assert.match(err, /^hearth: .*absent\.so.*install the NVIDIA driver/);
   });
 
-  it('hands its options over, and names that begin with a dash as files', async () => {
+  it('passes its options on, and file names that begin with a dash', async () => {
     await fakeLoad('echo {}; exit 1');
     await load(['--path', 'bounced', '--lanes', '4', '--slice-kib', '64', '--page-cache', '--', '-a', 'b']);
     assert.equal(
@@ -100,7 +100,7 @@ describe('hearth bench load', () => {
     assert.match(out, /^path: direct 2\.0 MiB, bounced 1\.0 MiB\nwhy not direct: bytes do not lie/m);
   });
 
-  it('does not take a broken program for a report', async () => {
+  it('refuses the output of a broken program', async () => {
     await fakeLoad('echo nonsense');
     assert.match((await load(['weights'])).err, /an invalid report/);
     await fakeLoad('exit 3');

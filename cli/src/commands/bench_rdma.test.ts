@@ -54,12 +54,12 @@ describe('hearth bench rdma', () => {
     assert.match(await words(), /^--connect 10\.0\.0\.8:18600 --device mlx5_0 --gid-index 3 --sizes 4096,/);
   });
 
-  it('is JSON for programs', async () => {
+  it('prints JSON', async () => {
     await fakeBench(`echo '${JSON.stringify(report)}'`);
     assert.deepEqual(jsonLines((await bench('a:1', '--json')).out), [report]);
   });
 
-  it('says where the server listens', async () => {
+  it("prints the server's address", async () => {
     await fakeBench('echo 10.0.0.8:40001');
     const { code, out } = await bench('--listen', '10.0.0.8:0', '--once');
     assert.equal(code, 0);
@@ -67,14 +67,14 @@ describe('hearth bench rdma', () => {
     assert.equal(await words(), '--listen 10.0.0.8:0 --once\n');
   });
 
-  it('gives the code and the reason of a failure', async () => {
+  it('passes on code and reason of a failure', async () => {
     await fakeBench('echo "hearth-rdma-bench: Unavailable: no packet comes back" >&2; exit 1');
     const { code, err } = await bench('a:1');
     assert.notEqual(code, 0);
     assert.equal(err, 'hearth: no packet comes back\n');
   });
 
-  it('wants one side of the two', async () => {
+  it('requires exactly one side', async () => {
     for (const both of [[], ['a:1', '--listen', 'b:2']]) {
       assert.match((await bench(...both)).err, /exactly one of the address of the server, --listen and --dataset/);
     }

@@ -39,7 +39,7 @@ describe('hearth bench rdma --dataset', () => {
   const ended = sampleJob({ name: 'j', state: 'Succeeded', secondsToMemory: 0.5 });
   for (const node of ended.nodes) Object.assign(node, { peerBytes: 100n * mib, originBytes: 0n });
 
-  it('says how fast this agent reads from others, and what came by RDMA', async () => {
+  it('reports the speed of reads from other agents, and the share of RDMA', async () => {
     const { code, out } = await bench({}, '--path', '*.safetensors');
     assert.equal(code, 0);
     assert.match(out, /^here {3}a: mlx5_0\/1 \(RoCE v2, 10\.0\.0\.7\), packets of at most 4096 bytes$/m);
@@ -50,7 +50,7 @@ describe('hearth bench rdma --dataset', () => {
     assert.deepEqual([asked.createWarmJob?.nodes, asked.createWarmJob?.readyWhen], [['a'], 'memory']);
   });
 
-  it('is JSON for programs', async () => {
+  it('prints JSON', async () => {
     const [measured] = jsonLines((await bench({}, '--json')).out);
     assert.equal(measured?.bytesPerSecond, Number(200n * mib));
     assert.deepEqual(measured?.port, { name: 'mlx5_0/1', link: 'RoCE v2', gid: '10.0.0.7', mtuBytes: 4096 });
@@ -64,7 +64,7 @@ describe('hearth bench rdma --dataset', () => {
     assert.ok(!agent?.requests.some(([name]) => name === 'evict'));
   });
 
-  it('tells what no other agent has', async () => {
+  it('reports bytes that no other agent has', async () => {
     const fromOrigin = sampleJob({ name: 'j', state: 'Succeeded', secondsToMemory: 1 });
     for (const node of fromOrigin.nodes) Object.assign(node, { peerBytes: 0n, originBytes: mib });
     const { err } = await bench({

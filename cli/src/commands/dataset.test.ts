@@ -47,7 +47,7 @@ describe('hearth dataset', () => {
     agent.requests.length = 0;
   });
 
-  it('adds a directory relative to where it is called', async () => {
+  it('resolves a directory against the working directory', async () => {
     const outcome = await hearth([
       'dataset',
       'add',
@@ -89,7 +89,7 @@ describe('hearth dataset', () => {
     assert.match(out, /Added llama/);
   });
 
-  it('says when nothing has changed', async () => {
+  it('reports an unchanged dataset', async () => {
     assert.match((await hearth(['dataset', 'add', 'same', '/m'])).out, /^Unchanged llama: /);
   });
 
@@ -101,7 +101,7 @@ describe('hearth dataset', () => {
     assert.equal(last.dataset?.name, 'llama');
   });
 
-  it('gives the exit code of the error the agent sends', async () => {
+  it("exits with the code of the agent's error", async () => {
     const outcome = await hearth(['dataset', 'add', 'broken', 'hf://org/x']);
     assert.deepEqual(outcome, {
       code: 3,
@@ -166,13 +166,13 @@ describe('hearth dataset', () => {
     assert.match(out, /^b +1\.0 GiB +33% +1\/4 +no +daemon +not complete$/m);
   });
 
-  it('says when an agent has left out the mirrors, which its release does not know', async () => {
+  it("reports mirrors that the agent's release does not support", async () => {
     const { code, err } = await hearth(['dataset', 'add', 'llama', '/m', '--mirror', '/n']);
     assert.notEqual(code, 0);
     assert.match(err, /was added without its mirrors.*upgrade the agents and add the dataset again/);
   });
 
-  it('shows mirrors, and where one is put aside', async () => {
+  it('shows mirrors, and where a mirror is put aside', async () => {
     const { out } = await hearth(['dataset', 'show', 'mirrored']);
     assert.match(out, /^Mirror {4}s3:\/\/copies\/llama$/m);
     assert.match(out, /^Aside {5}on a: the mirror s3:\/\/copies\/llama: no connection$/m);
@@ -185,7 +185,7 @@ describe('hearth dataset', () => {
     assert.deepEqual(outcome, { code: 3, out: '', err: 'hearth: there is no dataset nope; see dataset ls\n' });
   });
 
-  it('writes errors as JSON when asked', async () => {
+  it('writes errors as JSON on request', async () => {
     const { code, err } = await hearth(['--json', 'dataset', 'show', 'nope']);
     assert.equal(code, 3);
     assert.deepEqual(jsonLines(err), [

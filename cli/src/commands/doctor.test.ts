@@ -28,7 +28,7 @@ describe('hearth doctor', () => {
   });
   afterEach(() => rm(directory, { recursive: true }));
 
-  it('shows every row with its advice, and 0 when only luxuries are missing', async () => {
+  it('shows every row with its advice, and exits with 0 when only optional features are missing', async () => {
     await fakeProbe(`echo '${kernel}'\necho '${gpu}'`);
     const { code, out } = await doctor();
     assert.equal(code, 0);
@@ -48,7 +48,7 @@ describe('hearth doctor', () => {
     );
   });
 
-  it('is JSON for programs', async () => {
+  it('prints JSON', async () => {
     await fakeProbe(`echo '${gpu}'`);
     const [answer] = jsonLines((await doctor(['--json'])).out) as { probes: Record<string, string>[] }[];
     assert.deepEqual(
@@ -88,7 +88,7 @@ describe('hearth doctor', () => {
     assert.equal(words, '--deadline 20 --rdma-peer 10.0.0.8 --rdma-peer 10.0.0.9\n');
   });
 
-  it('hands over cache directories, given or configured', async () => {
+  it('passes on cache directories, from options or configuration', async () => {
     await fakeProbe('');
     await doctor(['--cache-directory', '/a', '--cache-directory', '/b', '--deadline', '7']);
     const words = () => readFile(join(directory, 'words'), 'utf8');
@@ -98,14 +98,14 @@ describe('hearth doctor', () => {
     assert.equal(await words(), '--deadline 20 --cache-directory /c --cache-directory /d\n');
   });
 
-  it('gives the code of Unsupported when something needed is missing', async () => {
+  it('exits with the code of Unsupported when a requirement is missing', async () => {
     await fakeProbe(`echo '{"name":"disk /a","status":"missing","detail":"x","advice":"y"}'`);
     const { code, err } = await doctor();
     assert.equal(code, 13);
     assert.equal(err, 'hearth: 1 requirement missing: disk /a; follow the advice above\n');
   });
 
-  it('says how to get the probes', async () => {
+  it('tells how to get the probes', async () => {
     const { code, out } = await doctor();
     assert.equal(code, 13);
     assert.match(out, /^probes +missing .*is not there/m);

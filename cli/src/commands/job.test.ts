@@ -124,7 +124,7 @@ describe('hearth warm and job', () => {
     assert.match(out, /Succeeded warm-llama-1 {2}\[#+\] 100% {2}6\.0 GiB of 6\.0 GiB\n$/);
   });
 
-  it('writes one JSON object a change', async () => {
+  it('writes one JSON object for each change', async () => {
     const { out } = await hearth(['warm', 'llama', '--json']);
     const [first, last] = jsonLines(out);
     assert.equal(first?.bytesTotal, Number(whole));
@@ -159,7 +159,7 @@ describe('hearth warm and job', () => {
     assert.equal(last?.state, 'Succeeded');
   });
 
-  it('returns when all is in memory for those who ask for it, and says that the job goes on', async () => {
+  it('returns when all bytes are in memory on request, and says that the job continues', async () => {
     const words = ['warm', 'llama', '--name', 'in-memory', '--ready-when', 'memory'];
     const outcome = await hearth(words);
     assert.equal(outcome.code, 0, outcome.err);
@@ -180,7 +180,7 @@ describe('hearth warm and job', () => {
     );
   });
 
-  it('waits until all is stored with an agent that does not know of memory, and says so', async () => {
+  it('waits until all is stored with an agent that does not report memory, and says so', async () => {
     const outcome = await hearth(['warm', 'llama', '--ready-when', 'memory']);
     assert.equal(outcome.code, 0);
     assert.match(outcome.out, /Succeeded 100%/);
@@ -191,30 +191,30 @@ describe('hearth warm and job', () => {
     assert.equal((await hearth(['warm', 'llama'])).err, '');
   });
 
-  it('prints the name and ends when detached', async () => {
+  it('prints the name and exits when detached', async () => {
     assert.deepEqual(await hearth(['warm', 'llama', '--detach']), { code: 0, out: 'warm-llama-1\n', err: '' });
     assert.deepEqual(agent.requests.length, 1);
   });
 
-  it('gives the exit code of a failed job', async () => {
+  it('exits with the code of a failed job', async () => {
     const outcome = await hearth(['warm', 'llama', '--name', 'failing']);
     assert.equal(outcome.code, 8);
     assert.equal(outcome.err, 'hearth: the job failing failed: node a has no room; evict something\n');
   });
 
-  it('gives 130 for a job that another user cancelled, and says so', async () => {
+  it('exits with 130 for a job that another user cancelled, and says so', async () => {
     const outcome = await hearth(['job', 'watch', 'cancelled']);
     assert.equal(outcome.code, 130);
     assert.equal(outcome.err, 'hearth: the job cancelled was cancelled\n');
   });
 
-  it('does not take a cut stream for success', async () => {
+  it('does not take a truncated stream for success', async () => {
     const outcome = await hearth(['job', 'watch', 'cut']);
     assert.equal(outcome.code, 6);
     assert.match(outcome.err, /stopped reporting the job cut while it was Running/);
   });
 
-  it('lets the job go on when it is interrupted', async () => {
+  it('leaves the job running when interrupted', async () => {
     const controller = new AbortController();
     const outcome = await hearth(['warm', 'llama', '--name', 'endless'], {
       interrupt: controller.signal,
@@ -310,7 +310,7 @@ describe('hearth warm and job', () => {
     assert.doesNotMatch(out, /IN MEMORY|STORED/, 'an agent that does not report it');
   });
 
-  it('lists what is in memory and since when, and when all was stored', async () => {
+  it('lists bytes in memory, and when all was in memory and stored', async () => {
     const coming = sampleJob({ name: 'coming', bytesInMemory: 5n << 30n });
     const stored = { storedAt: '2026-01-02T03:04:13Z', secondsToStored: 7.9 };
     listed = [coming, inMemory(sampleJob({ name: 'there' })), { ...inMemory(done), ...stored }];

@@ -94,12 +94,12 @@ describe('hearth commands', () => {
     assert.match(out, /\n\nDATASET .*\n\nJOB .*\n\nMOUNT POINT /s);
   });
 
-  it('status counts outdated mount holders and says what to do', async () => {
+  it('status counts outdated mount holders and gives the next step', async () => {
     const { out } = await hearth(['status']);
     assert.match(out, /\n1 of 1 mount holders are outdated:\n {2}b: the mount holder is of release 0\.0\.9\n/);
   });
 
-  it('status says what is off where agents have another API than the command', async () => {
+  it("status names features that are off where an agent's API differs", async () => {
     assert.doesNotMatch((await hearth(['status'])).out, /control API/);
     apiFeatures = controlApi.apiFeatures.filter((name) => name !== 'rebound-times');
     const { out } = await hearth(['status']);
@@ -111,7 +111,7 @@ describe('hearth commands', () => {
     assert.deepEqual(status?.apiDifferences, [expected]);
   });
 
-  it('status as JSON has integers and sources as text', async () => {
+  it('status prints JSON with integers, and sources as text', async () => {
     const [status] = jsonLines((await hearth(['status', '--json'])).out) as {
       nodes: { budgetBytes: number; residentBytes: object; capabilities: object[] }[];
       datasets: { source: string }[];
@@ -124,7 +124,7 @@ describe('hearth commands', () => {
     assert.equal(status?.datasets[0]?.source, 'hf://org/llama@main');
   });
 
-  it('status --watch goes on until it is interrupted, within the screen', async () => {
+  it('status --watch refreshes within the screen until interrupted', async () => {
     const controller = new AbortController();
     const clock = new TestClock();
     const shownAt: number[] = [];
@@ -152,7 +152,7 @@ describe('hearth commands', () => {
     assert.match(out, /… \d+ more lines\n$/);
   });
 
-  it('mounts, lists and unmounts below the present directory', async () => {
+  it('mounts, lists and unmounts below the working directory', async () => {
     assert.equal(
       (await hearth(['mount', 'llama', 'm'], { directory: '/mnt' })).out,
       'Mounted llama on /mnt/m, data path fuse (not complete)\n',
@@ -163,7 +163,7 @@ describe('hearth commands', () => {
     assert.deepEqual(agent.requests.at(-1), ['unmount', { target: '/x' }]);
   });
 
-  it('gives the exit code for a busy mount point', async () => {
+  it('exits with the code of a busy mount point', async () => {
     const outcome = await hearth(['mount', 'llama', '/busy', '--data-path', 'daemon']);
     assert.deepEqual(outcome, { code: 9, out: '', err: 'hearth: /busy is mounted already; unmount it first\n' });
     assert.deepEqual(agent.requests, [['mount', { dataset: 'llama', target: '/busy', dataPath: 'daemon' }]]);
@@ -191,7 +191,7 @@ describe('hearth commands', () => {
     ]);
   });
 
-  it('verifies with a row a file and the totals', async () => {
+  it('verifies with a row for each file and the totals', async () => {
     const { code, out } = await hearth(['verify', 'llama', '--origin']);
     assert.equal(code, 0);
     assert.deepEqual(out.split('\n'), [
@@ -202,14 +202,14 @@ describe('hearth commands', () => {
     assert.deepEqual(agent.requests, [['verify', { dataset: 'llama', paths: [], mode: 'origin' }]]);
   });
 
-  it('verifies with a code that is not 0 when a file does not match', async () => {
+  it('verify exits with a code other than 0 when a file does not match', async () => {
     const outcome = await hearth(['verify', 'bad', '--summary']);
     assert.equal(outcome.code, 11);
     assert.match(outcome.out, /^BAD .* config\.json {2}byte 3 differs\n2 files, 3\.0 GiB: 1 do not match/);
     assert.match(outcome.err, /^hearth: 1 of 2 files of bad do not match; evict them/);
   });
 
-  it('verifies as JSON, a file a line and a summary', async () => {
+  it('verify prints JSON, one line a file and a summary', async () => {
     const [first, last] = jsonLines((await hearth(['verify', 'llama', '--json'])).out);
     assert.deepEqual(first, {
       path: 'model.safetensors',
@@ -227,17 +227,17 @@ describe('hearth commands', () => {
     });
   });
 
-  it('does not call nothing verified', async () => {
+  it('verify rejects an empty selection', async () => {
     assert.equal((await hearth(['verify', 'llama', 'none'])).code, 3);
   });
 
-  it('writes bytes of files', async () => {
+  it('cat writes bytes of files', async () => {
     assert.equal((await hearth(['cat', 'llama', 'x'])).out, '0123456789');
     assert.equal((await hearth(['cat', 'llama', 'x', '--offset', '2', '--length', '3'])).out, '234');
     assert.equal((await hearth(['cat', 'llama', 'x', '--length', '0'])).out, '');
   });
 
-  it('lists entries, without letting names command the terminal', async () => {
+  it('ls lists entries, without control characters in names', async () => {
     assert.equal((await hearth(['ls', 'llama', '/sub/'])).out, 'a\uFFFD[31m.bin\nd/\nlink -> a.bin\n');
     assert.deepEqual(agent.requests, [['listEntries', { dataset: 'llama', path: 'sub', recursive: false }]]);
     assert.deepEqual(

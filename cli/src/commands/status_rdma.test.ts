@@ -23,7 +23,7 @@ const port = {
 };
 
 describe('RDMA in the status', () => {
-  it('says over which port bytes travel, with how many nodes, and why not with others', () => {
+  it('shows the port that carries bytes, the number of nodes, and reasons for others', () => {
     const rdma = RdmaStatus.fromPartial({
       use: 'auto',
       ports: [port, { ...port, name: 'mlx5_1/1', used: false }],
@@ -40,7 +40,7 @@ describe('RDMA in the status', () => {
     ]);
   });
 
-  it('says that a port is down or has no memory windows', () => {
+  it('reports a port that is down or has no memory windows', () => {
     const quiet = { ...port, failures: 0n, retries: 0n, p99Microseconds: 0n };
     const ports = [
       { ...quiet, active: false },
@@ -55,7 +55,7 @@ describe('RDMA in the status', () => {
     );
   });
 
-  it('says why it is not used', () => {
+  it('reports why RDMA is not used', () => {
     const rdma = RdmaStatus.fromPartial({ use: 'auto', reason: 'this machine shows no RDMA device' });
     assert.deepEqual(rdmaLines([sampleNode({ rdma })]), [
       'Reads from peers over RDMA:',
@@ -63,7 +63,7 @@ describe('RDMA in the status', () => {
     ]);
   });
 
-  it('is silent where it is off', () => {
+  it('prints nothing where RDMA is off', () => {
     assert.deepEqual(rdmaLines([sampleNode()]), []);
   });
 });

@@ -13,7 +13,7 @@ describe('hearth token', () => {
     assert.ok(!claimsOf(out).includes(environment.HEARTH_SECRET));
   });
 
-  it('says as JSON when it ends', async () => {
+  it('prints JSON with the expiry', async () => {
     const { out } = await runCommand(['token', '*', '--json'], { environment });
     const { token, expiresAt, datasets } = JSON.parse(out) as { token: string; expiresAt: string; datasets: string[] };
     assert.match(token, /^hearth-token-1\./);
@@ -21,7 +21,7 @@ describe('hearth token', () => {
     assert.deepEqual(datasets, ['*']);
   });
 
-  it('refuses a time that is too long, and a missing secret', async () => {
+  it('refuses an excessive lifetime, and a missing secret', async () => {
     assert.notEqual((await runCommand(['token', 'one', '--for', '90d'], { environment })).code, 0);
     assert.notEqual((await runCommand(['token', 'one'], { environment: {} })).code, 0);
   });

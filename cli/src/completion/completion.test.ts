@@ -82,7 +82,7 @@ describe('hearth completion', () => {
     }
   });
 
-  it('knows every command and option of the help', async () => {
+  it('covers every command and option of the help', async () => {
     const text = await script('bash');
     for (const command of ['warm', 'dataset', 'job', 'agent']) {
       const { out } = await runCommand([command, '--help']);
@@ -103,7 +103,7 @@ describe('hearth completion', () => {
 });
 
 describe('hearth __complete', () => {
-  it('asks the agent', async () => {
+  it('asks the agent for names', async () => {
     const agent = await FakeAgent.start({
       listDatasets: () => ({ datasets: [sampleDataset(), sampleDataset({ name: 'with blank' })] }),
       listWarmJobs: () => ({ jobs: [sampleJob()] }),

@@ -44,7 +44,7 @@ describe('connection of hearth explain', () => {
     return assert.fail('it connected');
   };
 
-  it('takes the namespace of the kubeconfig that it is given, or that lies in the home folder', async () => {
+  it('takes the namespace from the given kubeconfig, or from the one in the home folder', async () => {
     const file = write(folder.file('config'), kubeconfig('known'));
     assert.equal((await connect({ kubeconfig: file }, {})).namespace, 'team');
     assert.equal((await connect({}, { KUBECONFIG: file })).namespace, 'team');
@@ -53,11 +53,11 @@ describe('connection of hearth explain', () => {
     assert.equal((await connect({}, {})).namespace, 'team');
   });
 
-  it('names the context that the kubeconfig lacks', async () => {
+  it('names a context missing in the kubeconfig', async () => {
     assert.match(await refusal({ kubeconfig: write(folder.file('config'), kubeconfig('other')) }), /no context other/);
   });
 
-  it('asks nobody where neither a kubeconfig nor a service account is', async () => {
+  it('connects to nothing without a kubeconfig or service account', async () => {
     assert.match(await refusal(), /there is no kubeconfig .* no service account of a pod; give --kubeconfig/);
   });
 });

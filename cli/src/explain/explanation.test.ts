@@ -91,7 +91,7 @@ const changed = (key: string, change: (object: never) => void) => {
 };
 
 describe('explanation of a pod', () => {
-  it('reports what a gated pod waits for, until when, and where the bytes are', async () => {
+  it('reports the awaited event of a gated pod, its end, and the location of bytes', async () => {
     const it = await explained();
     assert.equal(it.state, 'Gated');
     assert.equal(it.waitsFor, '4.0 GiB on n1');
@@ -108,7 +108,7 @@ describe('explanation of a pod', () => {
     assert.deepEqual(it.unseen, []);
   });
 
-  it('knows a node that no StorageCluster selects, and promises nothing there', async () => {
+  it('handles a node that no StorageCluster selects', async () => {
     const stranded = changed('Pod team/web', (pod: { metadata: object; spec: object }) => {
       pod.metadata = { ...pod.metadata, annotations: {} };
       pod.spec = { ...pod.spec, schedulingGates: [], nodeName: 'n9' };
@@ -126,7 +126,7 @@ describe('explanation of a pod', () => {
     assert.match(hidden.waitsFor, /the kubelet of n9/);
   });
 
-  it('knows what is in memory before it is stored, when both were, and how the pod reads until then', async () => {
+  it('reports bytes in memory before they are stored, both times, and the data path until then', async () => {
     const early = changed('CachePreload team/web-1', (preload: { spec: object; status: { nodes: object[] } }) => {
       Object.assign(preload.spec, { placement: { gatedPods: { gate: { timeout: '10m', readyWhen: 'Memory' } } } });
       const memory = { bytesInMemory: 8 * gib, inMemoryAt: '2026-01-01T00:00:03Z', secondsToMemory: 3.2 };
@@ -147,7 +147,7 @@ describe('explanation of a pod', () => {
     );
   });
 
-  it('names a claim, a Dataset or a plan that is not there yet', async () => {
+  it('names a missing claim, Dataset or plan', async () => {
     const without = (key: string) => {
       const { [key]: _, ...rest } = objects;
       return rest;
@@ -159,7 +159,7 @@ describe('explanation of a pod', () => {
     assert.match((await explained(without('CachePreload team/web-1'))).waitsFor, /a plan/);
   });
 
-  it('knows pods that others hold back, that fit nowhere, that run cold', async () => {
+  it('recognizes pods that others hold back, that fit nowhere, or that run cold', async () => {
     const gates = changed('Pod team/web', (pod: { spec: { schedulingGates: object[] } }) => {
       pod.spec.schedulingGates = [{ name: 'theirs/gate' }];
     });
@@ -188,7 +188,7 @@ describe('explanation of a pod', () => {
     );
   });
 
-  it('reports the rest when something may not be read, and says what', async () => {
+  it('reports unreadable objects, and everything else', async () => {
     const it = await explained(objects, ['CachePreload', 'Event']);
     assert.equal(it.plan, undefined);
     assert.deepEqual(it.unseen, [
@@ -199,7 +199,7 @@ describe('explanation of a pod', () => {
     await assert.rejects(explained(objects, ['Pod']), { code: 'PermissionDenied' });
   });
 
-  it('says so of a pod without Datasets', async () => {
+  it('recognizes a pod without Datasets', async () => {
     const plain = changed('Pod team/web', (pod: { spec: { volumes: object[] } }) => {
       pod.spec.volumes = [{ name: 'scratch', emptyDir: {} }];
     });
@@ -240,7 +240,7 @@ describe('hearth explain', () => {
     rmSync(folder, { recursive: true });
   });
 
-  it('reports it to people and to programs, in the namespace of the kubeconfig', async () => {
+  it('prints text and JSON, in the namespace of the kubeconfig', async () => {
     const { code, out, err } = await hearth();
     assert.equal(code, 0, err);
     assert.match(out, /^Pod team\/web: held back until its bytes are there, /);
@@ -253,7 +253,7 @@ describe('hearth explain', () => {
     assert.deepEqual([value?.state, value?.startsInSeconds], ['Gated', 41]);
   });
 
-  it('says to people what is in memory, what is missing and how long both took', async () => {
+  it('prints bytes in memory, missing bytes and both durations', async () => {
     const plan = objects['CachePreload team/web-1'] as { spec: object; status: { nodes: object[] } };
     const dataset = objects['Dataset team/llama'] as { status: { residency: object[] } };
     const before = structuredClone({ plan, dataset });
@@ -278,7 +278,7 @@ describe('hearth explain', () => {
     Object.assign(dataset, before.dataset);
   });
 
-  it('refuses what is no pod, a kubeconfig that is not there, a pod that is not there', async () => {
+  it('refuses other kinds, a missing kubeconfig and a missing pod', async () => {
     const other = await runCommand(['explain', 'service/web']);
     assert.equal(other.code, 2);
     assert.match(other.err, /^hearth: "service\/web" is not one of pod\/NAME, deployment\/NAME, /);

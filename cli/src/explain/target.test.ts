@@ -28,7 +28,7 @@ const pod = (name: string, creationTimestamp: string, spec: object, phase = 'Pen
 });
 
 describe('target of hearth explain', () => {
-  it('is read as kubectl reads it', () => {
+  it('is parsed like by kubectl', () => {
     assert.deepEqual(parseTarget('web-0'), { kind: 'pod', name: 'web-0' });
     assert.deepEqual(parseTarget('po/web-0'), { kind: 'pod', name: 'web-0' });
     assert.deepEqual(parseTarget('deploy/web'), { kind: 'deployment', name: 'web' });
@@ -39,7 +39,7 @@ describe('target of hearth explain', () => {
     }
   });
 
-  it('is the pod of a Deployment that has come least far, the youngest first', async () => {
+  it('is the least advanced pod of a Deployment, youngest first', async () => {
     const pods = [
       pod('old', '2026-01-01T00:00:00Z', { nodeName: 'n1' }, 'Running'),
       pod('held', '2026-01-01T00:00:01Z', gate),
@@ -52,7 +52,7 @@ describe('target of hearth explain', () => {
     assert.deepEqual(asked, ['app=web,tier=a']);
   });
 
-  it('finds the pods of a Job by their label, without reading the Job', async () => {
+  it('finds the pods of a Job by label, without reading the Job', async () => {
     const asked: string[] = [];
     const one = pod('train-1', '2026-01-01T00:00:00Z', { nodeName: 'n1' });
     const { pod: name } = await choosePod(client([one], asked), 'team', parseTarget('job/train'), systemClock, signal);
@@ -60,12 +60,12 @@ describe('target of hearth explain', () => {
     assert.deepEqual(asked, ['batch.kubernetes.io/job-name=train']);
   });
 
-  it('must be there', async () => {
+  it('must exist', async () => {
     const choosing = choosePod(client([]), 'team', parseTarget('deployment/other'), systemClock, signal);
     await assert.rejects(choosing, { code: 'NotFound', message: /no deployment team\/other/ });
   });
 
-  it('gets the time that controllers need to make the first pod, and no more', async () => {
+  it('gives controllers bounded time to create the first pod', async () => {
     const clock = new TestClock();
     const pods: object[] = [];
     const choose = () => choosePod(client(pods), 'team', parseTarget('deployment/web'), clock, signal);

@@ -27,7 +27,7 @@ describe('format', () => {
   for (const [value, text] of times)
     it(`writes ${value} seconds as ${text}`, () => assert.equal(formatSeconds(value), text));
 
-  it('says 100% only when all is there', () => {
+  it('shows 100% only when complete', () => {
     assert.equal(formatPercent(fractionOf(999_999n, 1_000_000n)), ' 99%');
     assert.equal(formatPercent(fractionOf(5n, 5n)), '100%');
     assert.equal(formatPercent(fractionOf(0n, 0n)), '100%');
@@ -35,7 +35,7 @@ describe('format', () => {
     assert.equal(fractionOf((1n << 62n) / 2n, 1n << 62n), 0.5);
   });
 
-  it('counts', () => {
+  it('formats counts', () => {
     assert.equal(formatCount(1n, 'file'), '1 file');
     assert.equal(formatCount(0, 'file'), '0 files');
   });
@@ -47,7 +47,7 @@ describe('format', () => {
     );
   });
 
-  it('takes control characters from foreign text', () => {
+  it('removes control characters from foreign text', () => {
     assert.equal(printable('a\u001b[2J\nb\u0085'), 'a\uFFFD[2J\uFFFDb\uFFFD');
     assert.equal(paint('x', 'bad', true), '\u001b[31mx\u001b[0m');
     assert.equal(paint('x', 'bad', false), 'x');
@@ -79,7 +79,7 @@ describe('renderTable', () => {
     { title: 'NOTE', value: (row: (typeof rows)[0]) => row.note, flexible: true, omitEmpty: true },
   ];
 
-  it('aligns', () => {
+  it('aligns columns', () => {
     assert.deepEqual(renderTable(columns(), rows, { columns: 80, colour: false }), [
       'NAME  SIZE  NOTE',
       'a        1  a rather long note',
@@ -93,7 +93,7 @@ describe('renderTable', () => {
     assert.ok(lines.every((line) => displayWidth(line) <= 22));
   });
 
-  it('leaves out empty and then dispensable columns', () => {
+  it('drops empty and then dispensable columns', () => {
     assert.deepEqual(renderTable(columns({ dispensable: 1 }), rows.slice(1), { columns: 5, colour: false }), [
       'NAME',
       'bbb',
@@ -104,7 +104,7 @@ describe('renderTable', () => {
     ]);
   });
 
-  it('does not count colours', () => {
+  it('ignores colours when measuring', () => {
     const toned = [
       { title: 'N', value: (row: (typeof rows)[0]) => row.name, tone: () => 'good' as const },
       ...columns(),

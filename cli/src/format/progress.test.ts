@@ -6,7 +6,7 @@ import { displayWidth } from './table.ts';
 describe('progress', () => {
   const style = { columns: 100, rows: 20, colour: false, unicode: false };
 
-  it('draws bars of exactly the width asked', () => {
+  it('draws bars of exactly the requested width', () => {
     assert.equal(renderBar(0, 12, false), '[----------]');
     assert.equal(renderBar(0.55, 12, false), '[#####-----]');
     assert.equal(renderBar(7, 12, false), '[##########]');
@@ -14,7 +14,7 @@ describe('progress', () => {
     for (let part = 0; part <= 100; part++) assert.equal(displayWidth(renderBar(part / 100, 23, true)), 23);
   });
 
-  it('shows the whole, rate, time left and a row a node', () => {
+  it('shows totals, rate, time left and a row for each node', () => {
     assert.deepEqual(renderJob(sampleJob(), style), [
       'Running warm-llama-1  [#############--------------]  50%  3.0 GiB of 6.0 GiB  512.0 MiB/s, 6 s left',
       '  a       Verifying  100%  3.0 GiB  (origin 2.0 GiB, peers 1.0 GiB)  4/4 files, 2 verified',
@@ -46,7 +46,7 @@ describe('progress', () => {
     assert.equal(lines[4], '  and 997 more: 597 Running, 400 Succeeded');
   });
 
-  it('knows nothing of rate and time when the agent does not', () => {
+  it('omits rate and time when the agent does not report them', () => {
     const [first] = renderJob(sampleJob({ bytesPerSecond: 0n, secondsLeft: 0n }), style);
     assert.match(first ?? '', / 50% {2}3\.0 GiB of 6\.0 GiB$/);
   });
@@ -56,7 +56,7 @@ describe('progress', () => {
     assert.ok(first?.startsWith('\u001b[31mFailed\u001b[0m warm-llama-1'));
   });
 
-  it('shows what is in memory and what is stored, and when both were', () => {
+  it('shows bytes in memory and stored bytes, with both times', () => {
     const gib = 1n << 30n;
     const coming = sampleJob({ bytesInMemory: 5n * gib });
     assert.equal(renderJob(coming, style)[1], '  5.0 GiB in memory, 1.0 GiB missing');

@@ -43,7 +43,7 @@ describe('kubectl hearth', () => {
   });
 
   describe('explain', () => {
-    it('says why the pod of a Deployment waits, with six requests', async () => {
+    it('explains why the pod of a Deployment waits, with six requests', async () => {
       const { code, out, err } = await hearth(['explain', 'deployment/web']);
       assert.equal(code, 0, err);
       assert.match(out, /^Pod team\/web-0: held back until its bytes are there/);
@@ -83,7 +83,7 @@ describe('kubectl hearth', () => {
       assert.equal(server.requests.length, 5);
     });
 
-    it('names what the user may not read, and shows the rest', async () => {
+    it('names objects that the user may not read, and shows the rest', async () => {
       server.forbidden.add('nodecaches').add('storageclusters');
       const { code, out } = await hearth(['status', '-n', 'team']);
       assert.equal(code, 0);
@@ -94,7 +94,7 @@ describe('kubectl hearth', () => {
       );
     });
 
-    it('is JSON for programs', async () => {
+    it('prints JSON', async () => {
       const { nodes } = jsonLines((await hearth(['status', '--json'])).out)[0] as {
         nodes: { node: string; percent: number }[];
       };
@@ -111,7 +111,7 @@ describe('kubectl hearth', () => {
   describe('top', () => {
     const path = (pod: string) => `/api/v1/namespaces/hearth-system/pods/${pod}:${healthPort}/proxy/metrics`;
 
-    it('adds up metrics over their labels', () => {
+    it('sums metrics over their labels', () => {
       const text = '# HELP a b\na{directory="/x y"} 3\na{directory="/z"} 4e2\nb 1 1700000000\n';
       assert.deepEqual(
         [...sumsOf(text)],
@@ -122,7 +122,7 @@ describe('kubectl hearth', () => {
       );
     });
 
-    it('shows rates of every agent by the proxy of the API server, and why one is not known', async () => {
+    it("shows rates of every agent through the API server's proxy, and reasons for unknown ones", async () => {
       let bytes = 0;
       server.texts[path('agent-b')] = () => {
         bytes += 10_000_000;
@@ -148,7 +148,7 @@ describe('kubectl hearth', () => {
     const made = () =>
       Object.entries(server.objects).find(([path]) => path.includes('/cachepreloads/warm-llama-'))?.[1];
 
-    it('makes a CachePreload, follows it, and deletes it when it is complete', async () => {
+    it('creates a CachePreload, follows it, and deletes it when complete', async () => {
       const { code, out, err } = await hearth(['warm', 'llama', '--node', 'node1,node2']);
       assert.equal(code, 0, err);
       assert.match(out, /^warm-llama-\w{5} Ready 100%: 8 B of 8 B$/m);
@@ -157,7 +157,7 @@ describe('kubectl hearth', () => {
       assert.equal(made(), undefined);
     });
 
-    it('leaves one that pins, and one that nobody follows', async () => {
+    it('keeps a pinning CachePreload, and one that is not followed', async () => {
       assert.equal((await hearth(['warm', 'team/llama', '--pin', '--replicas', '2'])).code, 0);
       const { spec } = made() as unknown as { spec: object };
       assert.deepEqual(spec, { datasets: [{ name: 'llama' }], placement: { replicas: 2 }, pin: true });
@@ -165,7 +165,7 @@ describe('kubectl hearth', () => {
       assert.match(out, /continues; kubectl delete cachepreload -n team warm-llama-/);
     });
 
-    it('ends with the reason of a preload that failed, and refuses a Dataset that is not there', async () => {
+    it('reports why a preload failed, and refuses a missing Dataset', async () => {
       server.admit = (object) => ({ ...object, status: { phase: 'Failed', waitingFor: 'room on node1' } });
       const failed = await hearth(['warm', 'llama']);
       assert.equal(failed.code, 6);
@@ -186,7 +186,7 @@ describe('kubectl hearth', () => {
       };
     });
 
-    it('runs commands with their words as they are, where an agent is ready, and ends with their code', async () => {
+    it('runs commands with unchanged arguments at a ready agent, and exits with their code', async () => {
       const outcome = await hearth(['evict', 'team.llama', '*.bin', 'a b', '--node', 'node2']);
       assert.deepEqual(outcome, { code: 3, out: 'said\n', err: 'noted\n' });
       await hearth(['exec', 'status', '--watch']);
@@ -196,7 +196,7 @@ describe('kubectl hearth', () => {
       ]);
     });
 
-    it('asks for the agent of a node, a StorageCluster and a release', async () => {
+    it('selects the agent by node, StorageCluster and release', async () => {
       const environment = { HEARTH_NODE: 'node7', HEARTH_CLUSTER: 'main', HEARTH_NAMESPACE: 'caches' };
       const { code, err } = await hearth(['ls', 'x'], { environment });
       assert.equal(code, 3);
@@ -206,7 +206,7 @@ describe('kubectl hearth', () => {
       assert.match(query.get('labelSelector') ?? '', /,hearth\.storage\/cluster=main$/);
     });
 
-    it('says which right is missing', async () => {
+    it('names the missing right', async () => {
       server.execute = undefined;
       const { code, err } = await hearth(['pin', 'x']);
       assert.equal(code, 5);
@@ -215,7 +215,7 @@ describe('kubectl hearth', () => {
   });
 
   describe('doctor', () => {
-    it('checks the cluster and every node, and groups the same findings', async () => {
+    it('checks the cluster and every node, and groups equal findings', async () => {
       const probes = [
         { name: 'fuse', status: 'ok', detail: 'it mounts', advice: '' },
         { name: 'passthrough', status: 'degraded', detail: 'Linux 6.1', advice: 'Use 6.9.' },
@@ -229,7 +229,7 @@ describe('kubectl hearth', () => {
       assert.match((await hearth(['doctor', '--all'])).out, /^fuse on node1, node2: ok: it mounts$/m);
     });
 
-    it('ends with 13 when a node cannot be asked', async () => {
+    it('exits with 13 when a node does not answer', async () => {
       const { code, out } = await hearth(['doctor']);
       assert.equal(code, 13);
       assert.match(out, /^doctor on node1: missing: you may not run programs/m);
@@ -237,7 +237,7 @@ describe('kubectl hearth', () => {
   });
 
   describe('support-bundle', () => {
-    it('has objects, logs, metrics and findings, without secrets, and names what is not in it', async () => {
+    it('collects objects, logs, metrics and findings without secrets, and names what is missing', async () => {
       server.execute = () => ({ stdout: '{"probes":[]}' });
       server.texts['/api/v1/namespaces/hearth-system/pods/agent-b/log'] = () => 'a line of a log\n';
       const { code, out, err } = await hearth(['support-bundle', '-o', 'bundle.tar.gz']);

@@ -74,7 +74,7 @@ describe('client of an address', () => {
     return `127.0.0.1:${port}`;
   }
 
-  it('fails in time where packets get lost, and at once until the next attempt', async () => {
+  it('fails in time on packet loss, and at once until the next attempt', async () => {
     const { address } = await blackHole();
     const client = open(address);
     await failsAfter(connectMs, client, address);
@@ -86,7 +86,7 @@ describe('client of an address', () => {
     await failsAfter(100, open(address), address, 100);
   });
 
-  it('fails in time where handshakes are not answered, and leaves no connection behind', async () => {
+  it('fails in time when handshakes hang, and leaves no connection behind', async () => {
     const silent = await SilentListener.start();
     ends.push(() => silent.stop());
     const client = open(silent.address);
@@ -99,7 +99,7 @@ describe('client of an address', () => {
     await until('no connection is left', () => silent.connections === 0);
   });
 
-  it('says what was said by an address that refuses', async () => {
+  it('passes on the reason of a refusing address', async () => {
     const silent = await SilentListener.start();
     await silent.stop();
     const client = await open(silent.address).connected(deadlineMs, signal);
@@ -111,7 +111,7 @@ describe('client of an address', () => {
     });
   });
 
-  it('connects again when an attempt has led nowhere', async () => {
+  it('reconnects after a hopeless attempt', async () => {
     const address = await server();
     const [host, port] = address.split(':');
     const sockets: Socket[] = [];

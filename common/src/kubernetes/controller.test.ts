@@ -22,7 +22,7 @@ describe('runController', () => {
     return runController({ ...common, reconcile, ...more });
   };
 
-  it('works on so many keys at a time, and on each by one worker', async () => {
+  it('reconciles up to `workers` keys concurrently, each by one worker', async () => {
     const running = new Set<string>();
     let most = 0;
     let count = 0;
@@ -45,7 +45,7 @@ describe('runController', () => {
     assert.ok(count >= 5);
   });
 
-  it('tries again after errors with growing delays, and forgets them after a success', async () => {
+  it('retries after errors with growing delays, and resets them after a success', async () => {
     const outcomes: ReconcileOutcome[] = [];
     let failures = 3;
     const ended = run(
@@ -66,7 +66,7 @@ describe('runController', () => {
     await ended;
   });
 
-  it('looks again when asked, give or take a tenth', async () => {
+  it('requeues after the requested time, with 10% jitter', async () => {
     const times: number[] = [];
     const ended = run(async () => {
       times.push(clock.now());
@@ -79,7 +79,7 @@ describe('runController', () => {
     await ended;
   });
 
-  it('logs conflicts for developers only, and everything else as a warning', async () => {
+  it('logs conflicts at debug level, and other errors as warnings', async () => {
     const lines: string[] = [];
     const stream = new Writable({ write: (chunk, _encoding, done) => done(void lines.push(String(chunk))) });
     const logger = createLogger({ level: 'info', format: 'json', stream });
@@ -101,7 +101,7 @@ describe('runController', () => {
     assert.match(lines[0] ?? '', /"level":"warn".*"no b"/);
   });
 
-  it('aborts a reconcile that takes too long, and gives its worker to other keys if that does not help', async () => {
+  it('aborts a slow reconcile, and continues with other keys if that does not help', async () => {
     const release = Promise.withResolvers<void>();
     const seen: string[] = [];
     const ended = run(
@@ -133,7 +133,7 @@ describe('runController', () => {
     await ended;
   });
 
-  it('ends when asked to: running work is aborted and awaited, waiting keys are left', async () => {
+  it('aborts and awaits running reconciles at its end, and drops waiting keys', async () => {
     const seen: string[] = [];
     let finished = false;
     const ended = run(
@@ -155,7 +155,7 @@ describe('runController', () => {
     assert.equal(clock.next, undefined, 'no timer is left');
   });
 
-  it('starts its watches, works when all is listed, and stops the last one first when the last pass has ended', async () => {
+  it('starts its watches, works once all are listed, and stops the last one first at the end', async () => {
     const done: string[] = [];
     const lists = { watched: Promise.withResolvers<void>(), read: Promise.withResolvers<void>() };
     const followed = (name: string): Watch => ({
@@ -195,7 +195,7 @@ describe('runController', () => {
     assert.deepEqual(done, ['ended', 'stop b', 'stop a']);
   });
 
-  it('gives up, and stops what it began, when it is to end before all is listed', async () => {
+  it('stops what it started when aborted before all lists are complete', async () => {
     const stopped: string[] = [];
     const failing: Watch = {
       synced: () => Promise.reject(new HearthError('Cancelled', 'ended')),

@@ -22,7 +22,7 @@ describe('Credentials', () => {
     return new KubeConfigCredentials(async () => config);
   };
 
-  it('of a pod are read again once a minute, and at once when they were refused', async () => {
+  it('of a pod are read again once a minute, and at once after a refusal', async () => {
     const clock = new TestClock();
     const environment = { KUBERNETES_SERVICE_HOST: '10.96.0.1', KUBERNETES_SERVICE_PORT: '443' };
     const credentials = new ServiceAccountCredentials(environment, folder, clock);
@@ -44,7 +44,7 @@ describe('Credentials', () => {
     assert.deepEqual(tls, { ca: 'authorities' });
   });
 
-  it('of a pod know addresses of version 6', async () => {
+  it('of a pod support IPv6 addresses', async () => {
     const credentials = new ServiceAccountCredentials(
       { KUBERNETES_SERVICE_HOST: 'fd00::1', KUBERNETES_SERVICE_PORT: '6443' },
       folder,
@@ -54,7 +54,7 @@ describe('Credentials', () => {
     assert.equal((await credentials.connection()).server.href, 'https://[fd00::1]:6443/');
   });
 
-  it('of a kubeconfig: certificates, tokens, passwords, server names', async () => {
+  it('of a kubeconfig include certificates, tokens, passwords and server names', async () => {
     const base64 = (text: string) => Buffer.from(text).toString('base64');
     const certificate = load(
       { caData: base64('ca'), tlsServerName: 'other.example' },
@@ -74,14 +74,14 @@ describe('Credentials', () => {
     assert.equal(basic.headers.authorization, `Basic ${base64('u:p')}`);
   });
 
-  it('of a kubeconfig that names nothing say so', async () => {
+  it('of a kubeconfig without a cluster report that', async () => {
     const none = new KubeConfigCredentials(async () => new KubeConfig());
     await assert.rejects(none.connection(), unauthenticated(/kubeconfig cannot be used/));
     const plain = load({ server: 'http://api.example' }, { token: 't' });
     await assert.rejects(plain.connection(), unauthenticated(/HTTP protocol is not allowed/), 'no token in the clear');
   });
 
-  it('are those of the pod unless KUBECONFIG names others', () => {
+  it('are those of the pod unless KUBECONFIG is set', () => {
     const pod = { KUBERNETES_SERVICE_HOST: '10.96.0.1' };
     assert.ok(defaultCredentials(pod) instanceof ServiceAccountCredentials);
     assert.ok(defaultCredentials({ ...pod, KUBECONFIG: '/k' }) instanceof KubeConfigCredentials);

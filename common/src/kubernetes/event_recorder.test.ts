@@ -19,7 +19,7 @@ describe('EventRecorder', () => {
   });
   const events = (): CoreEvent[] => [...api.objects.values()] as CoreEvent[];
 
-  it('reports an object where kubectl looks', async () => {
+  it('reports an event where kubectl looks for it', async () => {
     recorder.event(pod, 'Warning', 'Broken', 'It is broken. Mend it');
     recorder.eventFor(kinds.Node, { metadata: { name: 'node-1', uid: 'n' } }, 'Normal', 'Ready', 'It is ready');
     await recorder.flush();
@@ -35,7 +35,7 @@ describe('EventRecorder', () => {
     assert.deepEqual(other?.involvedObject, { apiVersion: 'v1', kind: 'Node', name: 'node-1', uid: 'n' });
   });
 
-  it('counts the same reason about the same object within ten minutes, with the newest words', async () => {
+  it('counts equal reasons of an object within ten minutes, with the latest message', async () => {
     for (let time = 1; time <= 5; ++time) {
       recorder.event(pod, 'Warning', 'Broken', `for the ${time}. time`);
       await clock.advance(60_000);
@@ -53,7 +53,7 @@ describe('EventRecorder', () => {
     assert.equal(events().filter(({ reason }) => reason === 'Broken').length, 2);
   });
 
-  it('has names that the API takes, wherever the name of the object is cut off', async () => {
+  it("creates valid names, wherever the object's name is truncated", async () => {
     for (const end of ['-', '.', 'a']) {
       const name = `${'x'.repeat(199)}${end}${'y'.repeat(40)}`;
       recorder.event({ ...pod, metadata: { ...pod.metadata, name } }, 'Warning', 'Broken', 'It is broken');
@@ -65,7 +65,7 @@ describe('EventRecorder', () => {
     }
   });
 
-  it('cuts off what is longer than the API takes, the first time and later', async () => {
+  it('truncates long messages, in new and updated events', async () => {
     for (const words of ['first', 'second']) {
       recorder.event(pod, 'Warning', 'Broken', words.repeat(1_000));
       await recorder.flush();
@@ -73,7 +73,7 @@ describe('EventRecorder', () => {
     }
   });
 
-  it('sends together what comes faster than it can be sent', async () => {
+  it('merges events that come faster than they can be sent', async () => {
     const release = Promise.withResolvers<void>();
     api.delay = () => release.promise;
     for (let time = 0; time < 1_000; ++time) recorder.event(pod, 'Warning', 'Broken', 'again');
@@ -83,7 +83,7 @@ describe('EventRecorder', () => {
     assert.equal(events()[0]?.count, 1_000);
   });
 
-  it('holds events of one object to a rate, and loses no count by it', async () => {
+  it('limits the rate for one object without losing counts', async () => {
     for (let time = 0; time < 200; ++time) {
       recorder.event(pod, 'Warning', 'Broken', 'again');
       await recorder.flush();
@@ -95,7 +95,7 @@ describe('EventRecorder', () => {
     assert.equal(events()[0]?.count, 200);
   });
 
-  it('holds events of all objects to a rate', async () => {
+  it('limits the rate over all objects', async () => {
     for (let index = 0; index < 300; ++index) {
       recorder.event(
         { ...pod, metadata: { name: `p-${index}`, namespace: 'ns', uid: `u-${index}` } },
@@ -112,7 +112,7 @@ describe('EventRecorder', () => {
     assert.equal(events().length, 300);
   });
 
-  it('tries again when the API is away, then lets it be; never throws', async () => {
+  it('retries while the API is unreachable, then gives up; never throws', async () => {
     api.fail = new HearthError('Unavailable', 'away');
     recorder.event(pod, 'Warning', 'Broken', 'once');
     await clock.advance(1_000);
@@ -129,7 +129,7 @@ describe('EventRecorder', () => {
     recorder.event({}, 'Normal', 'Odd', 'an object without a name');
   });
 
-  it('makes an event again that the API server has forgotten', async () => {
+  it('creates an event again that the API server has deleted', async () => {
     recorder.event(pod, 'Warning', 'Broken', 'once');
     await recorder.flush();
     api.objects.clear();
@@ -141,7 +141,7 @@ describe('EventRecorder', () => {
     );
   });
 
-  it('sends nothing after its end, also of what had to wait', async () => {
+  it('sends nothing after its end, not even pending events', async () => {
     for (let number = 0; number < 100; ++number) recorder.event(pod, 'Normal', `Reason${number}`, 'often');
     await recorder.close();
     const told = events().length;
@@ -151,7 +151,7 @@ describe('EventRecorder', () => {
     assert.equal(events().length, told);
   });
 
-  it('waits for what is being sent, but not for ever', async () => {
+  it('waits for a request in progress, but not forever', async () => {
     api.delay = () => new Promise(() => undefined);
     recorder.event(pod, 'Warning', 'Broken', 'once');
     const flushed = recorder.flush(500);

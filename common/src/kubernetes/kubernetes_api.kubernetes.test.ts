@@ -58,7 +58,7 @@ describe('Kubernetes client against a real API server', () => {
     assert.equal(await api.get(kinds.ConfigMap, 'a', 'no-such-namespace'), undefined);
   });
 
-  it('says in words and codes what the server refuses', async () => {
+  it('reports refusals by message and code', async () => {
     const made = await api.create(kinds.ConfigMap, configMap('refused'));
     await refused(
       'AlreadyExists',
@@ -91,14 +91,14 @@ describe('Kubernetes client against a real API server', () => {
     await refused('NotFound', /list Thing/, api.list(unknown));
   });
 
-  it('says what a user may not do', async () => {
+  it('reports missing rights', async () => {
     const user = apiOf(await server.userKubeconfig('system:serviceaccount:default:nobody'));
     const words = /cannot get resource "secrets" in API group "" in the namespace "default"/;
     await refused('PermissionDenied', words, user.get(kinds.Secret, 'a', 'default'));
     user.close();
   });
 
-  it('applies fields on the server, reports who owns them, and takes them by force', async () => {
+  it('applies fields on the server, reports their owners, and takes them by force', async () => {
     const desired = (value: string) => ({ metadata: { name: 'applied', namespace: 'default' }, data: { ours: value } });
     await api.apply(kinds.ConfigMap, desired('1'));
     await server.kubectl([
@@ -125,7 +125,7 @@ describe('Kubernetes client against a real API server', () => {
     await refused('Conflict', /modified/, api.apply(kinds.ConfigMap, stale));
   });
 
-  it('writes the status of an object and nothing else by its subresource', async () => {
+  it('writes only the status through its subresource', async () => {
     const claim = {
       metadata: { name: 'claim', namespace: 'default' },
       spec: { accessModes: ['ReadOnlyMany'], resources: { requests: { storage: '1Gi' } } },
@@ -141,7 +141,7 @@ describe('Kubernetes client against a real API server', () => {
     assert.equal(written.spec?.volumeName, undefined);
   });
 
-  it('takes a list in pages that all show one moment', async () => {
+  it('reads a list in pages of one revision', async () => {
     for (let index = 0; index < 25; ++index) {
       await api.create(kinds.ConfigMap, {
         metadata: { name: `page-${index}`, namespace: 'default', labels: { paged: 'yes' } },
@@ -160,7 +160,7 @@ describe('Kubernetes client against a real API server', () => {
     assert.equal(new Set(names).size, 25);
   });
 
-  it('cannot reach a server that is down, and reaches it again', async () => {
+  it('fails while the server is down, and recovers with it', async () => {
     await server.down();
     await refused('Unavailable', /cannot be reached/, api.get(kinds.ConfigMap, 'a', 'default'));
     await server.up();

@@ -25,7 +25,7 @@ describe('KubernetesApi', () => {
     return error;
   };
 
-  it("knows the server's time of day from its answers, refusals included", async () => {
+  it("learns the server's time from responses, including refusals", async () => {
     const minutes = (ahead: number) => new Date(Date.now() + ahead * 60_000);
     const dated = (ahead: number) => ({ date: minutes(ahead).toUTCString() });
     const refused = refusal(403, 'Forbidden');
@@ -39,7 +39,7 @@ describe('KubernetesApi', () => {
     assert.ok(apart(-10) < 60_000, `${apart(-10)} ms`);
   });
 
-  it('asks for paths, queries and contents as the API has them', async () => {
+  it("sends paths, queries and bodies in the API's form", async () => {
     await start(json(configMap('a', 1)));
     await api.get(kinds.ConfigMap, 'a', 'default');
     await api.get(kinds.Node, 'node-1');
@@ -89,7 +89,7 @@ describe('KubernetesApi', () => {
     );
   });
 
-  it('does not change what it was given, and refuses an object of a namespace without one', async () => {
+  it('does not change its arguments, and refuses a namespaced object without a namespace', async () => {
     await start(json(configMap('a', 1)));
     const given = Object.freeze({ metadata: Object.freeze({ name: 'a', namespace: 'ns' }) });
     await api.create(kinds.ConfigMap, given);
@@ -104,7 +104,7 @@ describe('KubernetesApi', () => {
     assert.equal(server.requests.length, 1);
   });
 
-  it('gives kind and version to the items of lists', async () => {
+  it('adds kind and version to the items of lists', async () => {
     const { kind: _, apiVersion: __, ...bare } = configMap('a', 1) as Record<string, unknown>;
     await start(json(listOf([bare], 7, 'more')));
     const page = await api.list(kinds.ConfigMap, { namespace: 'default' });
@@ -114,7 +114,7 @@ describe('KubernetesApi', () => {
     assert.equal(page.continue, 'more');
   });
 
-  it("maps the server's refusals to codes, with its words", async () => {
+  it("maps refusals to codes, with the server's message", async () => {
     const cases: [number, string, ErrorCode][] = [
       [400, 'BadRequest', 'InvalidArgument'],
       [401, 'Unauthorized', 'Unauthenticated'],
@@ -154,7 +154,7 @@ describe('KubernetesApi', () => {
     assert.match(error.message, /404 page not found/);
   });
 
-  it('waits as an overloaded server says, and gives up in time', async () => {
+  it('waits as an overloaded server asks, within the deadline', async () => {
     const busy = json(refusal(429, 'TooManyRequests'), 429, { 'retry-after': '0' });
     const late = json(refusal(429, 'TooManyRequests'), 429, { 'retry-after': '600' });
     await start(busy, busy, json(configMap('a', 1)), late);
@@ -165,7 +165,7 @@ describe('KubernetesApi', () => {
     assert.equal(server.requests.length, 4);
   });
 
-  it('has a deadline for the whole of an answer, and ends when asked to', async () => {
+  it('bounds a whole response by the deadline, and ends when aborted', async () => {
     await start(
       () => undefined,
       (_request, response) => {
@@ -185,7 +185,7 @@ describe('KubernetesApi', () => {
     assert.equal((await thrown(api.list(kinds.Node, {}, AbortSignal.abort()))).code, 'Cancelled');
   });
 
-  it('says that the server cannot be reached, without secrets', async () => {
+  it('reports an unreachable server, without secrets', async () => {
     await start(json({}));
     await server.stop();
     const error = await thrown(api.get(kinds.Node, 'n'));
@@ -194,7 +194,7 @@ describe('KubernetesApi', () => {
     assert.doesNotMatch(`${error.message}${JSON.stringify(error)}`, /of-a-test/);
   });
 
-  it('reads once more on a connection that the server closed while it was idle', async () => {
+  it('retries a read on a connection that the server closed while idle', async () => {
     let requests = 0;
     await start((_request, response) => {
       requests += 1;
@@ -206,7 +206,7 @@ describe('KubernetesApi', () => {
     assert.equal(requests, 3);
   });
 
-  it('renews leases though everything else hangs', async () => {
+  it('renews leases while all other requests hang', async () => {
     await start((request, response) => {
       if (request.url.pathname.includes('leases')) json({ kind: 'Lease' })(request, response);
     });
@@ -218,7 +218,7 @@ describe('KubernetesApi', () => {
     for (const error of await Promise.all(hanging)) assert.equal(error.code, 'Cancelled');
   });
 
-  it('refuses answers that are not JSON', async () => {
+  it('refuses responses that are not JSON', async () => {
     await start((_request, response) => void response.end('<html>login</html>'));
     assert.equal((await thrown(api.get(kinds.Node, 'n'))).code, 'ProtocolError');
   });

@@ -85,7 +85,7 @@ describe('Leader election against a real API server', () => {
     }
   };
 
-  it('hands over at once when the leader ends in order', async () => {
+  it('hands over at once when the leader ends cleanly', async () => {
     const { a, b } = await compete(300);
     await elapse(1_500, 'the other one would lead too');
     assert.ok(!b.leads);
@@ -99,13 +99,13 @@ describe('Leader election against a real API server', () => {
     assert.equal(lease?.spec?.leaseTransitions, 1);
   });
 
-  it('finds another leader when one is killed', async () => {
+  it('elects another leader when one is killed', async () => {
     const { a, b } = await compete();
     await a.end('SIGKILL');
     await until('b leads', () => b.leads);
   });
 
-  it('has no two leaders when the network of one hangs, and none too many afterwards', async () => {
+  it('never has two leaders when the network of one hangs, and recovers afterwards', async () => {
     const { a, b, network } = await compete();
     network.freeze();
     await until('b leads', () => b.leads);
@@ -117,7 +117,7 @@ describe('Leader election against a real API server', () => {
     neverTwo(a, b);
   });
 
-  it('a leader that was stopped for longer than its lease ends its term as soon as it runs', async () => {
+  it('ends the term of a leader that was stopped for longer than its lease', async () => {
     const { a, b } = await compete();
     a.signal('SIGSTOP');
     await until('b leads', () => b.leads);
@@ -130,7 +130,7 @@ describe('Leader election against a real API server', () => {
     assert.ok(b.leads && !a.leads);
   });
 
-  it('the leader leads again after the API server was away', async () => {
+  it('elects a leader again after an outage of the API server', async () => {
     const { a, b } = await compete();
     await server.down();
     await until('nobody leads', () => !a.leads && !b.leads);

@@ -64,7 +64,7 @@ describe('LeaderElection', () => {
   const lease = (): NonNullable<Lease['spec']> => (api.objects.get('leases/ns/lock') as Lease).spec ?? {};
   const away = new HearthError('Unavailable', 'the API is away');
 
-  it('has one leader, whose lease has times as the API takes them', async () => {
+  it('has one leader, whose lease has valid times', async () => {
     const a = replica('a');
     await settle();
     const b = replica('b');
@@ -81,7 +81,7 @@ describe('LeaderElection', () => {
     assert.ok(renewals >= 25 && renewals <= 30, `${renewals} renewals in a minute`);
   });
 
-  it('gives the lease back at the orderly end, so that another leads at once', async () => {
+  it('releases the lease at a clean end, so that another replica leads at once', async () => {
     const a = replica('a');
     await settle();
     const b = replica('b');
@@ -95,7 +95,7 @@ describe('LeaderElection', () => {
     assert.equal(lease().leaseTransitions, 1);
   });
 
-  it('leads after a leader that is gone, when the lease has not changed for its duration', async () => {
+  it('succeeds a vanished leader when the lease is unchanged for its duration', async () => {
     const other = { holderIdentity: 'gone', leaseDurationSeconds: 15, renewTime: '2031-01-01T00:00:00.000000Z' };
     await api.create(kinds.Lease, { metadata: { name: 'lock', namespace: 'ns' }, spec: other });
     const b = replica('b');
@@ -105,7 +105,7 @@ describe('LeaderElection', () => {
     assert.equal(b.leading, 1);
   });
 
-  it('stops leading before another may begin when it cannot renew, and tries again', async () => {
+  it('stops leading before another may start when renewal fails, and competes again', async () => {
     const a = replica('a');
     const own = new TestClock();
     await clock.advance(5_000);
@@ -132,7 +132,7 @@ describe('LeaderElection', () => {
     api.delay = async () => undefined;
   });
 
-  it('does not take part in leading after its process was stopped for longer than the lease', async () => {
+  it('does not lead after its process was stopped for longer than the lease', async () => {
     const own = new TestClock();
     const a = replica('a', own);
     await own.advance(1_000);
@@ -147,7 +147,7 @@ describe('LeaderElection', () => {
     assert.deepEqual([a.leading, b.leading], [0, 1]);
   });
 
-  it('notices at its next renewal that another has taken the lease', async () => {
+  it('notices at its next renewal that another replica has taken the lease', async () => {
     const a = replica('a');
     await clock.advance(1_000);
     const taken = api.objects.get('leases/ns/lock') as Lease;
@@ -159,7 +159,7 @@ describe('LeaderElection', () => {
     assert.deepEqual(a.leaders, ['a', 'c']);
   });
 
-  it('makes the lease again when it was removed', async () => {
+  it('creates the lease again after its deletion', async () => {
     const a = replica('a');
     await clock.advance(1_000);
     await api.delete(kinds.Lease, 'lock', 'ns');
@@ -169,7 +169,7 @@ describe('LeaderElection', () => {
     assert.equal(lease().holderIdentity, 'a');
   });
 
-  it('waits for its own work to end before it tries again', async () => {
+  it('waits for its own work to end before it competes again', async () => {
     const release = Promise.withResolvers<void>();
     const a = replica('a', clock, () => release.promise);
     await clock.advance(1_000);
@@ -186,7 +186,7 @@ describe('LeaderElection', () => {
     assert.ok(a.election.isLeader === false || a.leading <= 1);
   });
 
-  it('ends when its work ends by itself, and tries again when it fails', async () => {
+  it('ends when its work ends by itself, and competes again when the work fails', async () => {
     let failures = 2;
     const a = replica('a', clock, async () => {
       failures -= 1;
@@ -198,7 +198,7 @@ describe('LeaderElection', () => {
     assert.equal(lease().holderIdentity, '');
   });
 
-  it('refuses times that cannot work', () => {
+  it('refuses inconsistent times', () => {
     const options = { api, namespace: 'ns', name: 'lock', identity: 'a', logger: silentLogger };
     assert.throws(() => new LeaderElection({ ...options, leaseSeconds: 10, renewSeconds: 10 }), /must be longer/);
     assert.throws(() => new LeaderElection({ ...options, retrySeconds: 9 }), /must be longer/);

@@ -6,7 +6,7 @@ const source = { apiGroup: 'hearth.storage', kind: 'Dataset', name: 'llama' };
 const volume = (csi: object) => ({ spec: { csi } }) as PersistentVolume;
 
 describe('volumes of a pod', () => {
-  it('lead to Datasets of its namespace when they are inline', () => {
+  it("lead to Datasets of the pod's namespace when inline", () => {
     const volumes = [
       { name: 'model', csi: { driver: 'csi.hearth.storage', volumeAttributes: { dataset: 'llama' } } },
       { name: 'other', csi: { driver: 'else', volumeAttributes: { dataset: 'llama' } } },
@@ -27,7 +27,7 @@ describe('volumes of a pod', () => {
     ]);
   });
 
-  it('are claims, of which those made with the pod are known before', () => {
+  it('may be claims, including claims created with the pod', () => {
     const volumes = [
       { name: 'model', persistentVolumeClaim: { claimName: 'models' } },
       { name: 'own', ephemeral: { volumeClaimTemplate: { spec: { dataSourceRef: source } } } },
@@ -41,7 +41,7 @@ describe('volumes of a pod', () => {
     ]);
   });
 
-  it('are Datasets of no other namespace by a dataSourceRef, and of any by a volume', () => {
+  it('lead to Datasets of the same namespace by dataSourceRef, and of any by a volume', () => {
     const claim = (dataSourceRef: object) => ({ metadata: { namespace: 'team' }, spec: { dataSourceRef } }) as never;
     assert.deepEqual(claimedDataset(claim(source)), { namespace: 'team', name: 'llama' });
     assert.equal(claimedDataset(claim({ ...source, namespace: 'theirs' })), undefined);

@@ -110,7 +110,7 @@ describe('Reflector against a real API server', () => {
     assert.equal(follower.told.size, 1_000);
   });
 
-  it('loses nothing over connections that are cut all the time', async () => {
+  it('loses nothing over connections that are cut repeatedly', async () => {
     follower = new Follower(through, 'cut');
     await follower.reflector.synced();
     for (let round = 0; round < 30; ++round) {
@@ -123,7 +123,7 @@ describe('Reflector against a real API server', () => {
     assert.match(follower.log.join(''), /a watch failed; retrying/);
   });
 
-  it('catches up after the API server was away for a while and was started again', async () => {
+  it('catches up after a restart of the API server', async () => {
     await put('restart', 'a', '1');
     follower = new Follower(through, 'restart');
     await follower.reflector.synced();
@@ -134,7 +134,7 @@ describe('Reflector against a real API server', () => {
     assert.deepEqual(follower.reflector.keys(), ['default/restart-b']);
   });
 
-  it('lists again after 410, and reports deletions that were missed', async () => {
+  it('lists again after 410, and reports missed deletions', async () => {
     await put('gone', 'deleted', '1');
     await put('gone', 'replaced', '1');
     await put('gone', 'kept', '1');
@@ -155,7 +155,7 @@ describe('Reflector against a real API server', () => {
     await agrees('gone', follower);
   });
 
-  it('notices a connection that is dead without a word', async () => {
+  it('detects a connection that died silently', async () => {
     follower = new Follower(through, 'frozen', { idleMs: 2_000 });
     await follower.reflector.synced();
     // An arriving change proves that the watch is established.
@@ -171,7 +171,7 @@ describe('Reflector against a real API server', () => {
     await agrees('frozen', follower);
   });
 
-  it('waits for a kind that is not there yet', async () => {
+  it('waits for a kind that does not exist yet', async () => {
     const widgets = { group: 'reflector.example', version: 'v1', plural: 'widgets', kind: 'Widget', namespaced: true };
     const stop = new AbortController();
     const reflector = new Reflector({

@@ -100,7 +100,7 @@ describe('Reflector', () => {
     assert.equal(reflector.get('default/d')?.kind, 'ConfigMap');
   });
 
-  it('keeps only what the projection gives, and never managedFields', async () => {
+  it('keeps only the projection, and never managedFields', async () => {
     const managed = { metadata: { name: 'a', namespace: 'default', resourceVersion: '1', managedFields: [{}] } };
     const whole = await start([json(listOf([managed], 1)), open]);
     await whole.synced();
@@ -122,7 +122,7 @@ describe('Reflector', () => {
     assert.deepEqual(reflector.all(), ['k'], 'what cannot be projected counts as absent');
   });
 
-  it('takes objects without a projection as absent, and reports no change that the projection does not show', async () => {
+  it('treats objects without a projection as absent, and reports no change outside the projection', async () => {
     const kept = (name: string, version: number, value?: string) =>
       configMap(name, version, value === undefined ? {} : { data: { value } });
     const changes: unknown[] = [];
@@ -153,7 +153,7 @@ describe('Reflector', () => {
     assert.deepEqual(reflector.keys(), ['default/a', 'default/b']);
   });
 
-  it('goes on from bookmarks after the server ends a watch', async () => {
+  it('continues from bookmarks after the server ends a watch', async () => {
     const bookmark = line('BOOKMARK', { metadata: { resourceVersion: '50' } });
     await start([json(listOf([], 9)), streamed([bookmark], 'close'), open]);
     await until('the next watch', () => server.requests.length === 3);
@@ -161,7 +161,7 @@ describe('Reflector', () => {
     assert.deepEqual(told, []);
   });
 
-  it('lists again after 410, in the stream or before it, and reports deletions that were missed', async () => {
+  it('lists again after 410, in the stream or before it, and reports missed deletions', async () => {
     const expired = refusal(410, 'Expired', 'too old resource version: 9 (20)');
     const replaced = {
       ...configMap('c', 31),
@@ -189,7 +189,7 @@ describe('Reflector', () => {
     assert.deepEqual(reflector.keys(), ['default/b']);
   });
 
-  it('asks for everything in one page when a list took longer than its token lasts', async () => {
+  it('requests everything in one page when a list took longer than its token lasts', async () => {
     await start([
       json(listOf([configMap('a', 1)], 9, 'second')),
       json(refusal(410, 'Expired', 'the provided continue parameter is too old'), 410),
@@ -220,7 +220,7 @@ describe('Reflector', () => {
     assert.deepEqual(queries(), ['list 500', 'watch 9', 'watch 10', 'watch 10']);
   });
 
-  it('puts lines together however the network cuts them', async () => {
+  it('joins lines however the network splits them', async () => {
     const text = `${line('ADDED', configMap('a', 10, { data: { k: 'ünï🔥' } }))}\n${line('ADDED', configMap('b', 11))}`;
     const bytes = Buffer.from(text);
     const reflector = await start([
@@ -237,7 +237,7 @@ describe('Reflector', () => {
     assert.equal(reflector.get('default/a')?.data?.k, 'ünï🔥');
   });
 
-  it('notices that nothing arrives any more, though bytes still trickle', async () => {
+  it('detects a dead connection although bytes still trickle', async () => {
     await start(
       [
         json(listOf([], 9)),
@@ -258,7 +258,7 @@ describe('Reflector', () => {
     assert.deepEqual(queries(), ['list 500', 'watch 9', 'watch 9']);
   });
 
-  it('survives errors of every kind, ever more patiently', async () => {
+  it('survives errors of every kind with growing delays', async () => {
     const events = [
       'not json\n',
       line('ERROR', refusal(500, 'InternalError', 'etcd is gone')),
@@ -291,7 +291,7 @@ describe('Reflector', () => {
     await until('the watch', () => server.requests.length === 3);
   });
 
-  it('does not ask again at once when the server ends every watch at once', async () => {
+  it('does not retry in a loop when the server ends every watch at once', async () => {
     await start([json(listOf([], 9)), streamed([], 'close')]);
     await passWait(400, 800);
     await passWait(800, 1_600);
@@ -299,7 +299,7 @@ describe('Reflector', () => {
     assert.ok(server.requests.length <= 5);
   });
 
-  it('lists again when the store went back to an older version, as after a restored backup', async () => {
+  it('lists again when the store returned to an older version, as after a restored backup', async () => {
     const older = line('MODIFIED', configMap('a', 3));
     await start([
       json(listOf([configMap('a', 100)], 100)),
@@ -312,7 +312,7 @@ describe('Reflector', () => {
     assert.deepEqual(told, ['default/a ->100', 'default/a 100>3']);
   });
 
-  it('goes on when a listener fails', async () => {
+  it('continues when a listener fails', async () => {
     const reflector = await start([json(listOf([configMap('a', 1), configMap('b', 2)], 9)), open]);
     const seen: string[] = [];
     reflector.onChange(() => {
@@ -324,7 +324,7 @@ describe('Reflector', () => {
     forget();
   });
 
-  it('ends when asked to, and notifies who waits', async () => {
+  it('ends when aborted, and rejects waiting callers', async () => {
     const reflector = await start([() => undefined]);
     const waiting = reflector.synced();
     await until('a request', () => server.requests.length === 1);
@@ -335,7 +335,7 @@ describe('Reflector', () => {
     assert.equal(clock.next, undefined, 'no timer is left');
   });
 
-  it('gives up on a server that takes the connection and says nothing', async () => {
+  it('times out on a server that accepts the connection and stays silent', async () => {
     const sockets: Socket[] = [];
     const silent: Server = createServer((socket) => sockets.push(socket));
     await new Promise<void>((resolve) => silent.listen(0, '127.0.0.1', resolve));

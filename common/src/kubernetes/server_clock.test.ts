@@ -16,7 +16,7 @@ function learn(aheadMs: number, answers: readonly { at: number; wayMs: number; b
 }
 
 describe("the API server's clock", () => {
-  it('is ours until an answer says otherwise', () => {
+  it('is the local clock until a response says otherwise', () => {
     const clock = new ServerClock();
     assert.equal(clock.aheadMs, 0);
     for (const nonsense of [undefined, '', 'yesterday']) clock.note(nonsense, start, start);
@@ -26,7 +26,7 @@ describe("the API server's clock", () => {
     assert.ok(told >= now && told <= Date.now());
   });
 
-  it('is known within a second and the time of an answer, and is ours exactly where the two agree', () => {
+  it('is known within a second and the round-trip time, and is local where the two may agree', () => {
     const answer = fc.record({
       at: fc.integer({ min: start, max: start + 3_600_000 }),
       wayMs: fc.integer({ min: 0, max: 300 }),
@@ -41,7 +41,7 @@ describe("the API server's clock", () => {
     fc.assert(property, { seed: 20_261_121 });
   });
 
-  it('learns nothing wrong from an answer that was long on its way', () => {
+  it('is not misled by a slow response', () => {
     const clock = learn(0, [{ at: start, wayMs: 30_000, backMs: 0 }]);
     assert.equal(clock.aheadMs, 0);
     const late = learn(0, [{ at: start, wayMs: 0, backMs: 30_000 }]);

@@ -27,7 +27,7 @@ describe('watch', () => {
     return { listeners, added, stop };
   }
 
-  it('adds the keys that a change concerns, by what objects were and are, until it is stopped', () => {
+  it('adds the keys concerned before and after each change, until stopped', () => {
     const { listeners, added, stop } = follow(controllerKey(wholes));
     listeners[0]?.('ns/x', owned('first'), owned('second'));
     listeners[0]?.('ns/x', owned('second'), undefined);
@@ -40,7 +40,7 @@ describe('watch', () => {
     assert.equal(listeners.length, 0);
   });
 
-  it('adds them at once, or after a time that may be another one for each', () => {
+  it('adds keys at once, or after a delay that may vary', () => {
     const times = [5, 7];
     for (const [afterMs, expected] of [
       [undefined, [0, 0]],
@@ -56,20 +56,20 @@ describe('watch', () => {
     }
   });
 
-  it('adds nothing for who only takes note', () => {
+  it('adds nothing when keysOf returns nothing', () => {
     const { listeners, added } = follow(() => undefined);
     listeners[0]?.('a', undefined, {});
     assert.deepEqual(added, []);
   });
 
-  it('knows owners by kind, in the namespace if they have one, and only those that control', () => {
+  it('finds owners by kind and namespace, and only controllers', () => {
     const owners = (kind: typeof parts, object: KubernetesObject) => controllerKey(kind)('ns/x', undefined, object);
     assert.deepEqual(owners(parts, owned('d', 'Part')), ['ns/d']);
     assert.deepEqual(owners(parts, owned('d', 'Whole')), []);
     assert.deepEqual(owners(wholes, owned('c', 'Whole', false)), []);
   });
 
-  it('knows a new spec by its generation', () => {
+  it('detects a new spec by its generation', () => {
     const object = (generation: number): KubernetesObject => ({ metadata: { name: 'x', generation } });
     assert.equal(hasNewSpec(object(1), object(1)), false);
     assert.equal(hasNewSpec(object(1), object(2)), true);

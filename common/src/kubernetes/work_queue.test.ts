@@ -15,7 +15,7 @@ describe('WorkQueue', () => {
     assert.equal(queue.length, 0);
   });
 
-  it('never has a key in work twice at a time, and not forget it either', async () => {
+  it('never processes a key concurrently, and does not lose it either', async () => {
     const queue = new WorkQueue({ clock: new TestClock() });
     queue.add('a');
     assert.equal(await take(queue), 'a');
@@ -28,7 +28,7 @@ describe('WorkQueue', () => {
     assert.equal(queue.length, 0, 'once is enough');
   });
 
-  it('wakes workers that wait, each with a key of its own', async () => {
+  it('wakes waiting workers, each with its own key', async () => {
     const queue = new WorkQueue({ clock: new TestClock() });
     const waiting = [queue.next(), queue.next()];
     queue.add('a');
@@ -36,7 +36,7 @@ describe('WorkQueue', () => {
     assert.deepEqual(await Promise.all(waiting), ['a', 'b']);
   });
 
-  it('adds later, at the earliest of several times', async () => {
+  it('adds delayed keys at the earliest of several times', async () => {
     const clock = new TestClock();
     const queue = new WorkQueue({ clock });
     queue.addAfter('a', 1_000);
@@ -53,7 +53,7 @@ describe('WorkQueue', () => {
     assert.equal(queue.length, 1);
   });
 
-  it('doubles the delay of a failing key up to the longest, and starts again once it was forgotten', async () => {
+  it('doubles the delay of a failing key up to the maximum, and resets when forgotten', async () => {
     const clock = new TestClock();
     const queue = new WorkQueue({ clock, ratePerSecond: 1_000 });
     const delays: number[] = [];
@@ -74,7 +74,7 @@ describe('WorkQueue', () => {
     assert.equal(clock.next, 3.75);
   });
 
-  it('draws delays from their upper half, so that keys that failed together do not return together', () => {
+  it('jitters delays, so that keys that failed together spread out', () => {
     const clock = new TestClock();
     const queue = new WorkQueue({ clock, firstDelayMs: 1_000 });
     clock.chance = 0;
@@ -86,7 +86,7 @@ describe('WorkQueue', () => {
     assert.ok((other.next ?? 0) > 990);
   });
 
-  it('holds retries of all keys together to a rate', async () => {
+  it('limits the rate of all retries', async () => {
     const clock = new TestClock();
     const queue = new WorkQueue({ clock, ratePerSecond: 10, burst: 100 });
     for (let key = 0; key < 200; ++key) queue.addRateLimited(`key-${key}`);
@@ -98,7 +98,7 @@ describe('WorkQueue', () => {
     assert.equal(queue.length, 200);
   });
 
-  it('hands out what is ready after it was shut down, takes nothing more and lets workers go', async () => {
+  it('hands out ready keys after shutdown, accepts no more and releases workers', async () => {
     const clock = new TestClock();
     const queue = new WorkQueue({ clock });
     queue.add('a');

@@ -33,7 +33,7 @@ describe('schemas of custom resources', () => {
     });
   });
 
-  it('refuse what a definition cannot say', () => {
+  it('refuse types that a definition cannot express', () => {
     assert.throws(() => structuralSchema(z.object({ a: z.union([z.string(), z.boolean()]) })), /schema\.a: a union/);
     assert.throws(
       () => structuralSchema(z.object({ a: z.string().meta({ title: 'A' }) })),
@@ -42,11 +42,11 @@ describe('schemas of custom resources', () => {
     assert.throws(() => structuralSchema(z.object({ a: z.strictObject({}) })), /schema\.a: unknown fields are pruned/);
   });
 
-  it('keep names and places of all kinds apart', () => {
+  it('keep names and paths of all kinds distinct', () => {
     assert.equal(new Set(definitions.flatMap((one) => [one.kind, one.plural, ...one.shortNames])).size, 12);
   });
 
-  it('give types and defaults to TypeScript as the API server fills them in', () => {
+  it('give TypeScript the types and defaults that the API server fills in', () => {
     const cluster = storageClusterSpecSchema.parse({
       nodeGroups: [{ name: 'a', cacheDirectories: [{ path: '/mnt/a' }] }],
     });
@@ -58,7 +58,7 @@ describe('schemas of custom resources', () => {
     assert.throws(() => sourceKind({}), TypeError);
   });
 
-  it('name Datasets so that no two share a name', () => {
+  it('name Datasets uniquely', () => {
     assert.equal(registeredName('team-a', 'llama.v1'), 'team-a.llama.v1');
     assert.deepEqual(splitRegisteredName('team-a.llama.v1'), { namespace: 'team-a', name: 'llama.v1' });
     for (const foreign of ['llama', '.llama', 'llama.']) assert.equal(splitRegisteredName(foreign), undefined);

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { placeOf } from './node_place.ts';
 
 describe('place of a node', () => {
-  it('is what its labels say', () => {
+  it('follows the labels', () => {
     assert.deepEqual(placeOf({ 'topology.kubernetes.io/zone': 'east', 'hearth.storage/rack': '7' }), {
       zone: 'east',
       rack: '7',
@@ -11,7 +11,7 @@ describe('place of a node', () => {
     assert.deepEqual(placeOf({}), { zone: '', rack: '' });
   });
 
-  it('has the rack that the label of Hearth names, when both are there', () => {
+  it("prefers Hearth's label for the rack", () => {
     const labels = { 'topology.kubernetes.io/rack': 'for something else', 'hearth.storage/rack': '7' };
     assert.equal(placeOf(labels).rack, '7');
   });

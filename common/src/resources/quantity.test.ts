@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { parseDuration, parseQuantity, parseShare } from './quantity.ts';
 
 describe('quantities of custom resources', () => {
-  it('reads sizes as Kubernetes does', () => {
+  it('parses sizes like Kubernetes', () => {
     assert.equal(parseQuantity('0'), 0n);
     assert.equal(parseQuantity('4096'), 4096n);
     assert.equal(parseQuantity('200Gi'), 200n << 30n);
@@ -15,14 +15,14 @@ describe('quantities of custom resources', () => {
     }
   });
 
-  it('gives shares from sizes', () => {
+  it('distinguishes shares from sizes', () => {
     assert.deepEqual(parseShare('70%'), { percent: 70 });
     assert.deepEqual(parseShare('100%'), { percent: 100 });
     assert.deepEqual(parseShare('1Gi'), { bytes: 1n << 30n });
     for (const wrong of ['101%', '%', '7.5%', '-1%', 'all']) assert.equal(parseShare(wrong), undefined, wrong);
   });
 
-  it('reads durations', () => {
+  it('parses durations', () => {
     assert.equal(parseDuration('30s'), 30_000);
     assert.equal(parseDuration('10m'), 600_000);
     assert.equal(parseDuration('24h'), 86_400_000);

@@ -13,7 +13,7 @@ describe('programs that tests start', () => {
   });
   afterEach(() => folder.remove());
 
-  it('are waited for, with what they say', async () => {
+  it('are awaited, with their output', async () => {
     const program = shell('echo here; exec sleep 600');
     await program.until('it is here', () => program.said.stdout === 'here\n');
     const { code, stdout } = await program.end();
@@ -21,7 +21,7 @@ describe('programs that tests start', () => {
     assert.throws(() => program.pid, /^Error: sh does not run$/);
   });
 
-  it('fail with their last words when they end instead, which may be in a log', async () => {
+  it('fail with their last output when they end instead, also from a log', async () => {
     const log = folder.file('log');
     for (const options of [{}, { log }]) {
       const program = shell('echo no such thing >&2; exit 3', options);

@@ -38,21 +38,21 @@ describe('advice', () => {
     return rows.reduce((sum, { contentKey = '' }) => sum + cluster.engine(node).residentOf(contentKey), 0n);
   };
 
-  it('WILLNEED brings files to this node, or to those named', async () => {
+  it('WILLNEED fetches files to this node, or to the given nodes', async () => {
     await brought({ paths: ['part-0.bin'] });
     assert.deepEqual(['a', 'b', 'c'].map(resident), [100_000n, 0n, 0n]);
     await brought({ nodes: ['b', 'c'] });
     assert.deepEqual(['a', 'b', 'c'].map(resident), [100_000n, total, total]);
   });
 
-  it('WILLNEED for the cluster brings what no node holds, once', async () => {
+  it('WILLNEED for the cluster fetches once what no node holds', async () => {
     await brought({ nodes: ['b'], paths: ['part-0.bin', 'part-1.bin'] });
     await brought({ scope: 'cluster' });
     assert.equal(resident('a') + resident('b') + resident('c'), total);
     assert.equal(cluster.fabric.totalOriginBytes, total);
   });
 
-  it('the same asked for again is the same job while it runs, and another one later', async () => {
+  it('WILLNEED returns the running job for equal advice, and a new job later', async () => {
     cluster.fabric.bytesPerSecond = 1;
     const first = await cluster.agent('a').advice.willNeed(files(), soon());
     const again = await cluster.agent('a').advice.willNeed(files(), soon());
@@ -63,7 +63,7 @@ describe('advice', () => {
     assert.equal(await brought(), first.job.name);
   });
 
-  it('what is asked for after the dataset has changed is another job than for what it was', async () => {
+  it('WILLNEED starts another job after the dataset has changed', async () => {
     cluster.fabric.bytesPerSecond = 1;
     const before = await cluster.agent('a').advice.willNeed(files(), soon());
     cluster.origin.rows = [fileRow('part-0.bin', 100_000n, 'another'), ...rows.slice(1)];
@@ -76,7 +76,7 @@ describe('advice', () => {
     assert.equal(named.job.name, after.job.name);
   });
 
-  it('no more jobs run than may, however many are asked for at once', async () => {
+  it('WILLNEED limits the number of running jobs, also for concurrent requests', async () => {
     cluster.fabric.bytesPerSecond = 1;
     const asked = await Promise.allSettled(
       Array.from({ length: 100 }, (_, index) =>
@@ -90,7 +90,7 @@ describe('advice', () => {
       assert.equal(HearthError.from((one as PromiseRejectedResult).reason).code, 'Unavailable');
   });
 
-  it('DONTNEED makes this node, those named or all let go', async () => {
+  it('DONTNEED releases on this node, the given nodes or all nodes', async () => {
     await brought({ nodes: ['a', 'b', 'c'] });
     const here = await dontNeed({ paths: ['part-1.bin', 'part-2.bin'] });
     assert.deepEqual(
@@ -104,7 +104,7 @@ describe('advice', () => {
     assert.deepEqual(['a', 'b', 'c'].map(resident), [0n, 0n, 0n]);
   });
 
-  it('DONTNEED of memory leaves the caches as they are', async () => {
+  it('DONTNEED for memory leaves caches unchanged', async () => {
     await brought();
     const { answers } = await dontNeed({ memoryOnly: true });
     assert.equal(answers[0]?.memoryBytesFreed, 1n);
@@ -113,7 +113,7 @@ describe('advice', () => {
     assert.equal(cluster.origin.listed, 1, 'nothing can be lost by that');
   });
 
-  it('DONTNEED takes nothing that is pinned, and says so', async () => {
+  it('DONTNEED keeps and reports pinned files', async () => {
     await brought({ nodes: ['b', 'c'] });
     await cluster.agent('b').pins.pin({ dataset: 'd', manifest, paths: ['part-0.bin'], owner: 'p' }, soon());
     const { answers } = await dontNeed({ scope: 'cluster' });
@@ -128,7 +128,7 @@ describe('advice', () => {
     assert.equal(resident('b'), 100_000n);
   });
 
-  it('DONTNEED keeps what the origin no longer has, unless it is forced', async () => {
+  it('DONTNEED keeps files that the origin no longer has, unless forced', async () => {
     await brought({ nodes: ['a', 'b'] });
     cluster.origin.rows = [fileRow('part-0.bin', 100_000n, 'another'), ...rows.slice(2)];
     const { notInOrigin } = await dontNeed({ scope: 'cluster' });
@@ -142,7 +142,7 @@ describe('advice', () => {
     assert.deepEqual(['a', 'b'].map(resident), [0n, 0n]);
   });
 
-  it('DONTNEED lets go of nothing while the origin cannot be asked', async () => {
+  it('DONTNEED releases nothing while the origin does not answer', async () => {
     await brought();
     cluster.origin.rows = [];
     cluster.origin.listError = new HearthError('Unavailable', 'the origin is away');
@@ -152,7 +152,7 @@ describe('advice', () => {
     assert.equal(resident('a'), 0n);
   });
 
-  it('agents of earlier releases are left out, and named', async () => {
+  it('skips and names agents of earlier releases', async () => {
     await brought({ nodes: ['a', 'b'] });
     cluster.earlierReleases.add('b');
     const { answers } = await dontNeed({ scope: 'cluster' });
@@ -170,7 +170,7 @@ describe('advice', () => {
     await until(async () => (await cluster.agent('a').warmJobs.get(job.name)).view.state === 'Succeeded');
   });
 
-  it('what is not there is named', async () => {
+  it('names unknown datasets, nodes and files', async () => {
     await assert.rejects(dontNeed({ nodes: ['x'] }), { code: 'NotFound', message: /no agent x/ });
     await assert.rejects(dontNeed({ dataset: 'no' }), { code: 'NotFound', message: /no dataset no/ });
     await assert.rejects(dontNeed({ manifest: 'ff' }), { code: 'NotFound', message: /no revision ff/ });

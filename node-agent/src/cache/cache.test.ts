@@ -33,13 +33,13 @@ describe('cache directories', () => {
     return await checked.run();
   }
 
-  it('are made, and measured', async () => {
+  it('are created and measured', async () => {
     const [measured] = await check(directory({ path: join(folder, 'deep', 'er') }));
     assert.equal(measured?.budgetBytes, 64n * MiB);
     assert.equal(measured.fileSystemBytes, size);
   });
 
-  it('are refused when they cannot be made or nothing fits in', async () => {
+  it('are refused when they cannot be created or are too small', async () => {
     await writeFile(join(folder, 'file'), '');
     await assert.rejects(check(directory({ path: join(folder, 'file', 'x') })), {
       code: 'PermissionDenied',
@@ -66,7 +66,7 @@ describe('cache directories', () => {
     await assert.rejects(check(directory(), join(folder, 'absent')), { message: /cannot read kubelet\.directory / });
   });
 
-  it('have budgets that their disk holds, together', async () => {
+  it('have budgets that fit on their disk, together', async () => {
     assert.equal((await budgetProbe([directory()])).status, 'ok');
     const large = await budgetProbe([directory({ budget: { bytes: size }, freeFloor: { bytes: 8n * MiB } })]);
     assert.equal(large.status, 'degraded');
@@ -76,7 +76,7 @@ describe('cache directories', () => {
     assert.match((await budgetProbe(two)).detail, /budget of .*cache and .*other is /);
   });
 
-  it('are looked at again and again, and changes reported once each', async () => {
+  it('are checked periodically, and each change is reported once', async () => {
     const path = join(folder, 'watched');
     await mkdir(path);
     const reported: (string | undefined)[] = [];

@@ -30,7 +30,7 @@ const changing = (changed: Probe) => [...everything.filter((one) => one.name !==
 const of = (rows: Probe[], name: string) => readCapabilities(rows).find((one) => one.name === name);
 
 describe('capabilities', () => {
-  it('are ready when everything that they need is there', () => {
+  it('are ready when all requirements are present', () => {
     assert.deepEqual(readCapabilities(everything), [
       { name: 'fuse', ready: true, reason: '' },
       { name: 'passthrough', ready: true, reason: '' },
@@ -41,7 +41,7 @@ describe('capabilities', () => {
     ]);
   });
 
-  it('give the reason and the advice of what is missing', () => {
+  it('give reason and advice for missing requirements', () => {
     const absent = row('fuse passthrough', 'missing', 'the kernel does not offer it', 'Run Linux 6.9.');
     assert.deepEqual(of(changing(absent), 'passthrough'), {
       name: 'passthrough',
@@ -58,7 +58,7 @@ describe('capabilities', () => {
     assert.equal(of(changing(row('fuse', 'missing')), 'fuse')?.ready, false);
   });
 
-  it('are ready with limits when something is slower than it could be', () => {
+  it('are ready with limits when a requirement is degraded', () => {
     const limited = row('fuse passthrough', 'degraded', 'not for /tmp', 'Use ext4.');
     assert.deepEqual(of(changing(limited), 'passthrough'), {
       name: 'passthrough',
@@ -74,7 +74,7 @@ describe('capabilities', () => {
     assert.match(of([], 'rdma')?.reason ?? '', /not probed/);
   });
 
-  it('are looked at in the background, again and again, and stand while they cannot be', async () => {
+  it('are probed periodically in the background, and kept while probing fails', async () => {
     let answer: Probe[] | undefined = everything;
     let looks = 0;
     const probe = async () => {
@@ -99,7 +99,7 @@ describe('capabilities', () => {
     assert.equal(looks, 4);
   });
 
-  it('say why when the machine could never be looked at, and end while it is', async () => {
+  it('give the reason while no probe has succeeded, and end during a probe', async () => {
     const failing = new Capabilities(() => Promise.reject(new Error('no such program')), 1_000, silentLogger);
     await until(() => failing.all().length === 6);
     assert.ok(failing.all().every((one) => !one.ready && one.reason === 'no such program'));

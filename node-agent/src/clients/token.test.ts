@@ -12,13 +12,13 @@ describe('tokens of clients', () => {
   };
 
   // native/wire/capability_test.cc expects the same text.
-  it('are what agents take', () => {
+  it('have the format that agents accept', () => {
     const text =
       'hearth-token-1.AQQAdGVzdAQAbm9kZQAAAAAAAABAAQAAAAIAAwBvbmUDAHR3bw.V53Z8OZnhBFDjHYkpPo4c1CJ6yPwrvt8untEHDCPfUc';
     assert.equal(makeToken(capability, secret), text);
   });
 
-  it('are refused when they would be too long', () => {
+  it('are refused when too long', () => {
     const datasets = Array.from({ length: 200 }, (_, index) => `a-dataset-with-a-long-name-${index}`);
     assert.throws(() => makeToken({ ...capability, datasets }, secret), { code: 'InvalidArgument' });
   });

@@ -43,7 +43,7 @@ describe('configuration', () => {
     assert.deepEqual(warnings, []);
   });
 
-  it('takes flags before variables before the file before defaults, setting by setting', async () => {
+  it('takes each setting from its flag, variable, file or default, in this order', async () => {
     const yaml = 'node: from-file\nzone: file\ncontrol: { socket: /file.sock }\nwire: { listen: [10.0.0.1] }\n';
     const { config } = await load(
       yaml,
@@ -67,7 +67,7 @@ describe('configuration', () => {
     assert.deepEqual(config.labels, { a: 'b', c: 'd' });
   });
 
-  it('limits what the machine takes, and shows it as the file would', async () => {
+  it('limits shared resources, and prints them like the file', async () => {
     const { config } = await load('limits: { origin: { total: 1GiB, warm: 100MiB }, disk: { warm: 1 } }\n', {
       HEARTH_LIMITS_PEERS_TOTAL: '1TB',
     });
@@ -183,7 +183,7 @@ describe('configuration', () => {
     ['a long socket path', '', {}, { 'control-socket': `/${'x'.repeat(107)}` }, /at most 107 bytes/],
   ];
   for (const [name, yaml, environment, flags, message] of refused) {
-    it(`refuses ${name} and says where and what is allowed`, async () => {
+    it(`refuses ${name} with its source and the allowed values`, async () => {
       await assert.rejects(load(yaml, environment, flags), (thrown: Error) => {
         assert.match(thrown.message, message);
         assert.ok(!thrown.message.includes(secret), 'the secret must not be in the message');
@@ -206,7 +206,7 @@ describe('configuration', () => {
     );
   });
 
-  it('refuses a named file that is not there and does without the default one', async () => {
+  it('refuses a missing explicit file and ignores a missing default one', async () => {
     const environment = { HEARTH_SECRET: secret };
     await assert.rejects(
       loadConfig({ file: join(folder, 'none.yaml'), environment, flags: {} }),
@@ -214,7 +214,7 @@ describe('configuration', () => {
     );
   });
 
-  it('warns of variables that are no settings, but not of those of Kubernetes', async () => {
+  it('warns of unknown variables, but not of those of Kubernetes', async () => {
     const { warnings } = await load('', {
       HEARTH_STOER: 'x',
       HEARTH_AGENT_SERVICE_HOST: '1',
@@ -223,7 +223,7 @@ describe('configuration', () => {
     assert.deepEqual(warnings, ['the variable HEARTH_STOER is not a setting and has no effect']);
   });
 
-  it('prints what is in effect as a file that loads to the same, without the secret', async () => {
+  it('prints the effective configuration as a loadable file, without the secret', async () => {
     const { config } = await load('cache: { directories: [{ path: /a, budget: 200GiB, freeFloor: 5% }] }\nnode: n1\n');
     const printed = describeConfig(config);
     assert.ok(!printed.includes(secret));
@@ -232,7 +232,7 @@ describe('configuration', () => {
     assert.deepEqual(again.config, config);
   });
 
-  it('takes a directory in one word with its budget and floor', async () => {
+  it('parses a directory with its budget and floor', async () => {
     const { config } = await load('cache: { directories: ["/a=200GiB:5%", "/b=80%", /c] }\n');
     assert.deepEqual(config.cache.directories, [
       { path: '/a', budget: { bytes: 200n << 30n }, freeFloor: { basisPoints: 500 } },
@@ -242,7 +242,7 @@ describe('configuration', () => {
     await assert.rejects(load('cache: { directories: ["/a=1GiB:5%:2"] }\n'), /cache\.directories/);
   });
 
-  it('resolves shares by the file system that will hold the directory', async () => {
+  it("resolves shares by the directory's future file system", async () => {
     const directories = [{ path: join(folder, 'not', 'yet'), budget: { basisPoints: 5000 }, freeFloor: { bytes: 7n } }];
     const [resolved] = await measureCacheDirectories(directories);
     assert.ok(resolved !== undefined && resolved.budgetBytes > 0n);
@@ -261,7 +261,7 @@ describe('configuration', () => {
     assert.equal(settings.find((one) => one.key === 'origins.allowPrivate')?.flag, 'origins-allow-private');
   });
 
-  it('is what docs/configuration.md says', async () => {
+  it('matches docs/configuration.md', async () => {
     const document = await readFile(new URL('../../../docs/configuration.md', import.meta.url), 'utf8');
     assert.equal(document, configurationDocument(), 'run node-agent/src/config/write_document.ts');
   });

@@ -39,7 +39,7 @@ describe('quantities', () => {
     assert.equal(parseAmount('12.345%'), undefined);
   });
 
-  it('formats what it can read again', () => {
+  it('formats sizes that it can read again', () => {
     for (const bytes of [0n, 1n, 1024n, 4097n, 3n << 30n, 1n << 50n]) assert.equal(parseSize(formatSize(bytes)), bytes);
     assert.equal(formatAmount({ basisPoints: 1250 }), '12.5%');
     for (const time of [0, 1, 1500, 60_000, 86_400_000]) assert.equal(parseDuration(formatDuration(time)), time);

@@ -26,7 +26,7 @@ describe('control API', () => {
   });
   afterEach(() => control.close());
 
-  it('is a socket that only its owner may open, and replaces one that was left behind', async () => {
+  it('is a socket of mode 0600, and replaces a stale one', async () => {
     assert.equal((await stat(socket)).mode & 0o777, 0o600);
     const second = new ControlApi(cluster.agent('b'), { socket, cluster: 'test', secret, prepare: (source) => source });
     await assert.rejects(second.listen(), { code: 'InUse', message: /another process listens on/ });
@@ -85,7 +85,7 @@ describe('control API', () => {
     await assert.rejects(collect(client.addDataset(addRequest('x', source))), failsWith('PermissionDenied', /private/));
   });
 
-  it('warms with a stream of states that ends, and cancels', async () => {
+  it('streams the states of a warm job to its end, and cancels', async () => {
     await add();
     await call('createWarmJob', warmJob);
     const states = await collect(client.watchWarmJob({ name: 'j' }));
@@ -151,7 +151,7 @@ describe('control API', () => {
     assert.equal((await call('listMounts', {})).mounts.length, 0);
   });
 
-  it('streams the status now and after changes, not more often than asked', async () => {
+  it('streams the status now and after changes, not more often than requested', async () => {
     const seen: GetStatusResponse[] = [];
     const began = performance.now();
     const stream = client.watchStatus({ intervalMs: 200 });
@@ -175,7 +175,7 @@ describe('control API', () => {
     stream.cancel();
   });
 
-  it('shows the others where a node is, and what its machine offers', async () => {
+  it('shows other agents the place and capabilities of a node', async () => {
     cluster.probes = [{ name: 'huge pages', status: 'ok', detail: '', advice: '' }];
     await call('configureNode', { zone: 'z1', rack: 'r7' });
     await until(async () => {

@@ -64,7 +64,7 @@ describe('files and volumes by the control API', () => {
     );
   });
 
-  it('gives all of a file only when that has its digest', async () => {
+  it('serves the whole file only when its digest matches', async () => {
     const sourceDigest = createHash('sha256')
       .update(Uint8Array.of(0, 1, 2, 3, 4))
       .digest('hex');

@@ -83,7 +83,7 @@ describe('control API over TCP', () => {
       client === undefined ? null : readFileSync(client.certificate),
     );
 
-  it('serves clients whose certificate our authority signed', async () => {
+  it('serves clients with a certificate of its CA', async () => {
     const ask = connect(secure(authority.issue({ names: ['operator.test.hearth'] })));
     assert.equal((await ask()).node, 'a');
   });
@@ -100,7 +100,7 @@ describe('control API over TCP', () => {
     });
   }
 
-  it('refuses certificates that our authority signed for something else', async () => {
+  it('refuses certificates of its CA that were made for another purpose', async () => {
     for (const names of [['etcd.test.hearth'], ['agent.other.hearth']]) {
       const ask = connect(secure(authority.issue({ names })));
       await assert.rejects(ask(), (error: ServiceError) => {
@@ -111,7 +111,7 @@ describe('control API over TCP', () => {
     }
   });
 
-  it('mounts nothing for anybody who is not on the node', async () => {
+  it('mounts nothing for callers outside the node', async () => {
     const client = new ControlClient(
       api.tcpAddress ?? '',
       secure(authority.issue({ names: ['operator.test.hearth'] })),
@@ -128,7 +128,7 @@ describe('control API over TCP', () => {
     await assert.rejects(mounting, { code: 7, details: /Unix socket only/ });
   });
 
-  it('gives tokens of clients to nobody who is not on the node', async () => {
+  it('gives client tokens to no caller outside the node', async () => {
     const how = secure(authority.issue({ names: ['operator.test.hearth'] }));
     const client = new ControlClient(api.tcpAddress ?? '', how, { 'grpc.ssl_target_name_override': serverName });
     clients.push(client);
@@ -140,7 +140,7 @@ describe('control API over TCP', () => {
     await assert.rejects(asking, { code: 7, details: /Unix socket only/ });
   });
 
-  it('takes new certificates and authorities while it listens, as a mounted Secret changes', async () => {
+  it('reloads certificates and CAs while listening, as a mounted Secret changes', async () => {
     const before = connect(secure(authority.issue({ names: ['operator.test.hearth'] })));
     await before();
     const old = files.contents.identity?.certificate;
@@ -153,7 +153,7 @@ describe('control API over TCP', () => {
     await assert.rejects(connect(secure(authority.issue({ names: ['operator.test.hearth'] })))(), { code: 14 });
   });
 
-  it('keeps what it has while the files do not belong together or are not there', async () => {
+  it('keeps the old files while the new ones do not match or are missing', async () => {
     const ask = (): Promise<GetStatusResponse> => connect(secure(authority.issue({ names: ['client.test.hearth'] })))();
     const good = contentsOf(authority.issue({ names: [serverName] }));
     secret.write({ ...good, 'tls.key': contentsOf(authority.issue({ names: [serverName] }))['tls.key'] });
@@ -171,7 +171,7 @@ describe('control API over TCP', () => {
     await ask();
   });
 
-  it('says which file cannot be used', async () => {
+  it('names the unusable file', async () => {
     const named = (name: string) => ({ setting: `control.${name}`, path: join(cluster.folder, name) });
     const identity = { certificate: named('none'), key: named('none') };
     assert.throws(() => TlsFiles.open({ authorities: undefined, identity }, silentLogger), {

@@ -18,7 +18,7 @@ describe('pins, eviction and advice by the control API', () => {
   });
   afterEach(() => control.close());
 
-  it('pins and evicts on the agents named, by way of the store', async () => {
+  it('pins and evicts on the given agents through the store', async () => {
     const { manifest } = (await add()).at(-1)?.dataset ?? { manifest: '' };
     await call('createWarmJob', warmJob);
     await collect(client.watchWarmJob({ name: 'j' }));
@@ -88,7 +88,7 @@ describe('pins, eviction and advice by the control API', () => {
     }
   });
 
-  it('asks nothing of agents that have no cache, and says so of those that are named', async () => {
+  it('skips agents without a cache, and reports the ones that were named', async () => {
     await add();
     cluster.withoutCache.add('b');
     const { nodes } = await call('evict', { dataset: 'd', paths: [], nodes: [] });

@@ -15,7 +15,7 @@ describe('tokens of clients by the control API', () => {
   });
   afterEach(() => cluster.close());
 
-  it('grant reading the datasets alone for the time that was asked for, under the cluster secret', () => {
+  it('grant only reading the datasets for the requested time, under the cluster secret', () => {
     const before = Math.floor(epochMs(cluster.clock));
     const { token, expiresAtMs, cluster: name } = calls.createToken(asked);
     const expiresAt = Number(expiresAtMs);
@@ -25,13 +25,13 @@ describe('tokens of clients by the control API', () => {
     assert.equal(token, makeToken({ cluster: 'test', node: '', expiresAt, rights: ['read'], datasets }, secret));
   });
 
-  it('grant more rights and bind to a node where the caller says so', () => {
+  it('grant more rights and bind to a node on request', () => {
     const { token, expiresAtMs } = calls.createToken({ ...asked, rights: ['read', 'advise'], node: 'b' });
     const capability = { cluster: 'test', node: 'b', expiresAt: Number(expiresAtMs), datasets: asked.datasets };
     assert.equal(token, makeToken({ ...capability, rights: ['read', 'advise'] }, secret));
   });
 
-  it('come with the agents that answer clients, that of the node first', () => {
+  it("list the agents that answer clients, the node's agent first", () => {
     const wire = (host: string) => [
       { host, port: 7527 },
       { host: '192.0.2.99', port: 7527 },
@@ -46,7 +46,7 @@ describe('tokens of clients by the control API', () => {
     assert.deepEqual(calls.createToken(asked).agents, ['gd2fs://192.0.2.2:7527', 'gd2fs://[fd00::3]:7527']);
   });
 
-  it('are refused for no dataset, for all of them, and for rights and times that there are not', () => {
+  it('are refused for no dataset, for all datasets, and for invalid rights and lifetimes', () => {
     for (const [bad, message] of [
       [{ datasets: [] }, /at least one/],
       [{ datasets: ['*'] }, /cannot be the name of a dataset/],

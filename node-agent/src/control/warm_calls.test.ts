@@ -26,7 +26,7 @@ describe('messages about warm jobs', () => {
     return job;
   }
 
-  it('report what is in memory before it is stored, with the times of both', async () => {
+  it('report bytes in memory before they are stored, with the times of both', async () => {
     cluster.engine('a').disk.stopped = true;
     const created = await create({ nodes: ['a'], readyWhen: 'memory' });
     assert.deepEqual([created.readyWhen, created.ready, created.inMemoryAt], ['memory', false, '']);
@@ -46,7 +46,7 @@ describe('messages about warm jobs', () => {
     assert.ok((job?.secondsToStored ?? 0) >= (job?.secondsToMemory ?? 0));
   });
 
-  it('say "stored" to those who ask for nothing, and refuse other words', async () => {
+  it('default to "stored", and refuse other words', async () => {
     assert.equal((await create({})).readyWhen, 'stored');
     await assert.rejects(create({ name: 'k', readyWhen: 'soon' }), {
       code: 'InvalidArgument',

@@ -27,7 +27,7 @@ describe('credentials of datasets', () => {
   };
   const tokens = () => ['a', 'b', 'c'].map(tokenOf);
 
-  it('reach all agents, are replaced and forgotten', async () => {
+  it('reach all agents, and can be replaced and removed', async () => {
     await set('one');
     assert.deepEqual(tokens(), ['one', 'one', 'one']);
     await add('b');
@@ -40,7 +40,7 @@ describe('credentials of datasets', () => {
     assert.equal(cluster.agent('b').credentials.of('d'), undefined);
   });
 
-  it('reach agents that could not be reached at first', async () => {
+  it('reach agents that were unreachable at first', async () => {
     cluster.unreachable.add('c');
     await set('one');
     await set('two');
@@ -49,7 +49,7 @@ describe('credentials of datasets', () => {
     await until(() => tokenOf('c') === 'two');
   });
 
-  it('are asked for by an agent that was started again, until a peer gives them', async () => {
+  it('are requested by a restarted agent until a peer supplies them', async () => {
     await set('one');
     await add();
     await cluster.remove('c', 'crash');
@@ -63,7 +63,7 @@ describe('credentials of datasets', () => {
     await until(() => tokenOf('c') === 'one');
   });
 
-  it('are asked for of all agents where one has lost those of mirrors, as an earlier release does', async () => {
+  it('are requested from all agents when one lacks those of mirrors, as an earlier release does', async () => {
     const mirror = parseSource('https://mirror.example/m/');
     const mirrors = { mirrors: [{ mirror, credentials: own('for it') }] };
     await cluster.agent('a').credentialSharing.set('d', { ...own('one'), mirrors }, soon());
@@ -81,7 +81,7 @@ describe('credentials of datasets', () => {
     assert.equal(await restart(), undefined, 'the source at least can be read');
   });
 
-  it('come back from whoever manages them when all agents have forgotten; the own identity is not used', async () => {
+  it("return from the manager of the dataset when all agents have lost them; the node's identity is not used", async () => {
     await set('one');
     await add();
     for (const node of ['a', 'b', 'c']) await cluster.remove(node);
@@ -96,14 +96,14 @@ describe('credentials of datasets', () => {
     assert.deepEqual(new Set(cluster.openedWith), new Set(['two']));
   });
 
-  it('go with their dataset', async () => {
+  it('are removed with their dataset', async () => {
     await set('one');
     await add();
     await cluster.agent('b').removal.remove('d', { evict: false }, soon());
     await until(() => tokens().every((token) => token === undefined));
   });
 
-  it('must let a byte be read before the dataset is ready', async () => {
+  it('must permit reading a byte before the dataset is ready', async () => {
     cluster.origin.readError = new HearthError('Unauthenticated', 'the model is gated; accept its conditions');
     await assert.rejects(add(), {
       code: 'PermissionDenied',
@@ -116,7 +116,7 @@ describe('credentials of datasets', () => {
     assert.deepEqual(cluster.origin.bytesRead, ['x', 'x']);
   });
 
-  it('of a mirror are for that place alone, in whatever order there are others', () => {
+  it('of a mirror are for that place alone, in any order of mirrors', () => {
     const [a, b] = ['https://a.example/m/', 'hf://org/m'].map(parseSource);
     const mirrors = { mirrors: [{ mirror: b, credentials: own('for b') }] };
     const both = { ...own('first'), mirrors };
@@ -131,7 +131,7 @@ describe('credentials of datasets', () => {
     assert.equal(isEmpty(noCredentials), true);
   });
 
-  it('of one kind are refused for origins of another', () => {
+  it('of one kind are refused for origins of another kind', () => {
     const keys = { ...noCredentials, accessKeyId: 'i', secretAccessKey: 's' };
     assert.deepEqual(originCredentials(parseSource('s3://bucket'), keys), {
       credentials: { accessKeyId: 'i', secretAccessKey: 's' },

@@ -11,7 +11,7 @@ const interfaces = {
 };
 
 describe('advertised addresses', () => {
-  it('are those configured, else those listened on', () => {
+  it('are the configured ones, else the listening ones', () => {
     const address = { host: '10.9.9.9', port: 1 };
     assert.deepEqual(advertisedAddresses([address], [{ host: '0.0.0.0', port: 2 }], interfaces), [address]);
     assert.deepEqual(advertisedAddresses([], [{ host: '127.0.0.2', port: 2 }], interfaces), [
@@ -19,7 +19,7 @@ describe('advertised addresses', () => {
     ]);
   });
 
-  it('name each interface in place of all', () => {
+  it('name each interface instead of the wildcard', () => {
     const hosts = (host: string) =>
       advertisedAddresses([], [{ host, port: 2 }], interfaces).map((address) => address.host);
     assert.deepEqual(hosts('0.0.0.0'), ['10.0.0.7', '10.1.0.7']);
@@ -30,14 +30,14 @@ describe('advertised addresses', () => {
   });
 });
 
-describe('addresses listened on', () => {
+describe('listening addresses', () => {
   const listen = [{ host: '10.0.0.7', port: 7 }];
 
-  it('are those configured when no networks are', () => {
+  it('are the configured ones without networks', () => {
     assert.deepEqual(listeningAddresses(listen, [], interfaces), listen);
   });
 
-  it('are those of the networks, one for each interface, with the port configured', () => {
+  it('are one address for each interface in the networks, with the configured port', () => {
     assert.deepEqual(listeningAddresses(listen, ['10.1.0.0/16', 'fd00::/64'], interfaces), [
       { host: 'fd00::7', port: 7 },
       { host: '10.1.0.7', port: 7 },

@@ -62,7 +62,7 @@ describe('agents on a store that is emptied', () => {
     return await serving;
   }
 
-  it('register again, say what is gone, and go on when it is added again', async () => {
+  it('register again, report the lost datasets, and continue when they are added again', async () => {
     const fabric = new FakeFabric();
     const [a, b] = await Promise.all([start('a', fabric), start('b', fabric)]);
     const add = (to: RunningAgent) =>

@@ -51,7 +51,7 @@ describe('runAgent', () => {
     }
   }
 
-  it('serves, finds the others, reads a real directory and ends in order', async () => {
+  it('serves, finds other agents, reads a real directory and ends cleanly', async () => {
     const data = join(folder, 'data');
     const [a, b] = await Promise.all([start('a'), start('b')]);
     await until(async () => (await statusOf('a')).nodes.filter((node) => node.ready).length === 2);
@@ -84,7 +84,7 @@ describe('runAgent', () => {
     assert.ok(!existsSync(join(folder, 'a.sock')));
   });
 
-  it('comes back at once after it was restarted', async () => {
+  it('comes back at once after a restart', async () => {
     const first = await start('a');
     await first.stop();
     const second = await start('a');
@@ -152,7 +152,7 @@ describe('runAgent', () => {
     ],
   ];
   for (const [name, message, code, prepare] of failures) {
-    it(`refuses to start with ${name}, and closes what it had opened`, async () => {
+    it(`refuses to start with ${name}, and closes everything it opened`, async () => {
       const [flags, undo] = await prepare();
       const before = fabric.engines.size;
       // Another agent of this name may be a dead one for little longer than its lease.
@@ -181,7 +181,7 @@ describe('runAgent', () => {
     return { serving, stop, ask };
   }
 
-  it('waits for a cache that another agent has, says so everywhere, and serves once it is free', async () => {
+  it('waits for a cache that another agent holds, reports that, and serves once it is free', async () => {
     const shared = { 'cache-directories': `${join(folder, 'shared')}=1GiB` };
     const first = await start('a', shared);
     const second = await startPatient('b', shared);
@@ -215,7 +215,7 @@ describe('runAgent', () => {
     await second.stop();
   });
 
-  it('reports the datasets of the cluster and refuses everything else while it has no cache', async () => {
+  it('reports the datasets of the cluster and refuses all other calls without a cache', async () => {
     const shared = { 'cache-directories': `${join(folder, 'shared')}=1GiB` };
     const first = await start('a', shared);
     const data = join(folder, 'data');
@@ -247,7 +247,7 @@ describe('runAgent', () => {
     await first.stop();
   });
 
-  it('does not wait for a port that another program has', async () => {
+  it('does not wait for a port in use by another program', async () => {
     const other = createServer().listen(0, '127.0.0.1');
     await once(other, 'listening');
     const { port } = other.address() as AddressInfo;
@@ -256,7 +256,7 @@ describe('runAgent', () => {
     other.close();
   });
 
-  it('stops being ready when its cache is lost while it runs, and is ready again when that is back', async () => {
+  it('becomes not ready when its cache is lost, and ready again when the cache returns', async () => {
     const { ask, serving, stop } = await startPatient('a', {});
     await serving;
     await rename(join(folder, 'a'), join(folder, 'away'));
@@ -269,7 +269,7 @@ describe('runAgent', () => {
     await stop();
   });
 
-  it('ends while its cache is being opened for ever', async () => {
+  it('ends while the cache is still being opened', async () => {
     const [asked, opening] = [Promise.withResolvers<void>(), Promise.withResolvers<FakeEngine>()];
     const hanging = async () => {
       asked.resolve();
@@ -285,7 +285,7 @@ describe('runAgent', () => {
     await until(() => engine.closed);
   });
 
-  it('says what hangs when the end takes too long', async () => {
+  it('names the step that hangs when shutdown takes too long', async () => {
     const [closing, released] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
     const hanging = async (options: EngineOptions) => {
       const engine = await engineFactory(options);

@@ -107,7 +107,7 @@ describe('agents with credentials of datasets', () => {
       agents.every(({ agent }) => agent.context.members.all().filter((one) => one.control).length === agents.length),
     );
 
-  it('share them by their certificate, and give them to no other client', async () => {
+  it('share credentials by certificate, and give them to no other client', async () => {
     const [a, b] = await Promise.all([start('a'), start('b')]);
     await together([a.running, b.running]);
     await add(await tlsClient(a.running, ['operator.hearth.hearth']), secret);
@@ -136,7 +136,7 @@ describe('agents with credentials of datasets', () => {
     );
   });
 
-  it('get them from their peers after a restart, and use no other identity until then', async () => {
+  it('get credentials from peers after a restart, and use no other identity before that', async () => {
     const [a, b] = await Promise.all([start('a'), start('b')]);
     await together([a.running, b.running]);
     await add(socketClient('a'), secret);
@@ -149,7 +149,7 @@ describe('agents with credentials of datasets', () => {
     assert.ok(server.requests.every((request) => request.authorization === `Bearer ${secret}`));
   });
 
-  it('write them nowhere: not into store, log, metrics, status or errors', async () => {
+  it('write credentials nowhere: not into store, log, metrics, status or errors', async () => {
     const [a, b] = await Promise.all([start('a'), start('b')]);
     await together([a.running, b.running]);
     const client = socketClient('a');
@@ -182,7 +182,7 @@ describe('agents with credentials of datasets', () => {
     }
   });
 
-  it('refuse a dataset whose bytes its credentials cannot read', async () => {
+  it('refuse a dataset whose credentials cannot read its bytes', async () => {
     const { running } = await start('a');
     server.handler = (request, response) => {
       if (request.method === 'HEAD') sendFile(request, response, Buffer.from('x'), { etag: '"1"' });
@@ -195,7 +195,7 @@ describe('agents with credentials of datasets', () => {
     await until('the mirror has the record', () => running.agent.datasets.mirror.get('d')?.state === 'Failed');
   });
 
-  it('keep those of a dataset that another user tries to add from another source', async () => {
+  it('keep the credentials of a dataset that another user tries to add from another source', async () => {
     const { running } = await start('a');
     const client = socketClient('a');
     await add(client, secret);

@@ -65,7 +65,7 @@ describe('tenants', () => {
     });
   }
 
-  it('do not leave an allowed directory by a link, at its root, above it or within it', async () => {
+  it('cannot leave an allowed directory by a link at its root, above it or within it', async () => {
     const allowed = join(folder, 'allowed');
     await mkdir(join(allowed, 'model'), { recursive: true });
     await mkdir(join(folder, 'hidden'), { recursive: true });
@@ -144,7 +144,7 @@ describe('tenants', () => {
     await assert.rejects(open(source), refused);
   });
 
-  describe('without credentials of their own', () => {
+  describe('without credentials', () => {
     const identity = {
       AWS_ACCESS_KEY_ID: 'of-the-node',
       AWS_SECRET_ACCESS_KEY: 'of-the-node-too',
@@ -192,7 +192,7 @@ describe('tenants', () => {
     }
 
     for (const kind of ['s3', 'hub'] as const) {
-      it(`read ${kind} as the node only where they are listed`, async () => {
+      it(`read ${kind} as the node only where listed`, async () => {
         assert.equal(await asked('team.x', kind, []), false);
         assert.equal(await asked('team.x', kind, ['other.', 'team.']), true);
         assert.equal(await asked('teammate.x', kind, ['team.']), false);
@@ -201,7 +201,7 @@ describe('tenants', () => {
     }
   });
 
-  it('reach nothing by redirects of a host that is allowed', async () => {
+  it('reach nothing by redirects of an allowed host', async () => {
     const origins = { allowedNetworks: ['127.0.0.1/32'] };
     const { port } = new URL(server.url);
     const other = await startServer();

@@ -22,7 +22,7 @@ describe('datasets', () => {
   const add = (node: string, name = 'd', what = request) =>
     cluster.agent(node).resolution.add(name, what, () => {}, soon());
 
-  it('are listed once however many agents are asked, and the others take the manifest from peers', async () => {
+  it('are listed once however many agents are asked, and peers supply the manifest to the others', async () => {
     cluster.origin.listMs = 40;
     const results = await Promise.all([add('a'), add('b'), add('c'), add('a')]);
     assert.equal(cluster.origin.listed, 1);
@@ -36,7 +36,7 @@ describe('datasets', () => {
     }
   });
 
-  it('are named to clients by every agent, as the revision that they have now', async () => {
+  it('are named to clients by every agent, at their current revision', async () => {
     const { dataset } = await add('a');
     const named = (node: string) =>
       cluster.engine(node).named.map(({ dataset: name, manifest }) => `${name} ${manifest}`);
@@ -45,7 +45,7 @@ describe('datasets', () => {
       await until(`${node} names it`, () => JSON.stringify(named(node)) === JSON.stringify(present));
   });
 
-  it('that there are not are known not to be, and those whose manifest is not here yet are waited for', async () => {
+  it('fail at once for clients when unknown, and make clients wait when the manifest is still missing', async () => {
     const engine = cluster.engine('c');
     assert.deepEqual([engine.named, engine.awaited], [[], []], 'an agent without datasets says so');
     const open = engine.openManifest.bind(engine);
@@ -62,7 +62,7 @@ describe('datasets', () => {
     assert.deepEqual(engine.awaited, []);
   });
 
-  it('take other mirrors when they are added again, and refuse what can be none', async () => {
+  it('take other mirrors when added again, and refuse invalid ones', async () => {
     const mirrored = (...paths: string[]): DatasetRequest => {
       const sources = paths.map((path) => ({
         ...directorySource,
@@ -82,7 +82,7 @@ describe('datasets', () => {
     assert.equal((await cluster.agent('a').datasets.get('d')).source.mirrors, undefined);
   });
 
-  it('show progress to those who wait for another agent', async () => {
+  it('show progress to callers that wait for another agent', async () => {
     // The sequential listing takes longer than the other agent needs to start waiting.
     const files = 300;
     cluster.origin.rows = Array.from({ length: files }, (_, index) => fileRow(`${index}`, 1n));
@@ -101,7 +101,7 @@ describe('datasets', () => {
     await Promise.all([leading, waiting]);
   });
 
-  it('are given up when the origin lists nothing more for long, and not while it does', async () => {
+  it('fail when the origin is silent for too long', async () => {
     const { listingMs } = cluster.timings;
     const meanwhile = async <T>(work: Promise<T>): Promise<T> => {
       let ended = false;
@@ -126,7 +126,7 @@ describe('datasets', () => {
     await until('the mirror has the record', recorded);
   });
 
-  it('are refused when they have more entries, or longer names, than the agent may hold', async () => {
+  it("are refused above the agent's limits of entries and name lengths", async () => {
     Object.assign(cluster.listing, { entries: rows.length - 1 });
     await assert.rejects(add('a'), { code: 'OutOfSpace', message: /has more than \d+ entries; .*origins\.maxEntries/ });
     Object.assign(cluster.listing, { entries: rows.length, nameBytes: 5 });
@@ -135,7 +135,7 @@ describe('datasets', () => {
     assert.equal((await add('a')).dataset.state, 'Ready');
   });
 
-  it('say when nothing has changed, and take the new state when something has', async () => {
+  it('report an unchanged origin, and take the new state of a changed one', async () => {
     const first = await add('a');
     const again = await add('b');
     assert.deepEqual([first.unchanged, again.unchanged], [false, true]);
@@ -149,7 +149,7 @@ describe('datasets', () => {
     await until(() => cluster.agent('a').datasets.revisionsOf('d').length === 2);
   });
 
-  it('keep to the patterns', async () => {
+  it('include only files that match the patterns', async () => {
     const { dataset } = await add('a', 'd', { ...request, include: ['b/'], exclude: ['*.json'] });
     assert.deepEqual([dataset.files, dataset.bytes], [1, 2000n]);
     await assert.rejects(add('a', 'e', { ...request, include: ['*.none'] }), {
@@ -177,7 +177,7 @@ describe('datasets', () => {
     );
   });
 
-  it('fail with the reason for all who ask, and recover with the next look', async () => {
+  it('fail with the reason for all callers, and recover with the next listing', async () => {
     cluster.origin.listError = new HearthError('PermissionDenied', 'the bucket refuses the credentials; check them');
     cluster.origin.listMs = 30;
     const results = await Promise.allSettled([add('a'), add('b')]);
@@ -194,7 +194,7 @@ describe('datasets', () => {
     assert.deepEqual([kept.state, kept.message], ['Ready', 'the last listing of the origin failed: away']);
   });
 
-  it('are listed by the next agent when the one that lists dies', async () => {
+  it('are listed by the next agent when the listing agent dies', async () => {
     cluster.origin.listMs = 24 * 3_600_000;
     const dying = add('a').catch(() => undefined);
     await until(() => cluster.agent('b').datasets.resolvingMirror.get('d') !== undefined);
@@ -209,7 +209,7 @@ describe('datasets', () => {
     await dying;
   });
 
-  it('fail when the origin has changed, and are ready again after the next look', async () => {
+  it('fail when the origin has changed, and are ready after the next listing', async () => {
     const { dataset } = await add('a');
     await until(() => cluster.agent('b').datasets.isRevision(dataset.manifest));
     const message = 'its size is 5, not 1000';
@@ -224,7 +224,7 @@ describe('datasets', () => {
     assert.equal((await add('c')).dataset.state, 'Ready');
   });
 
-  it('take their manifests along when their last revision is removed', async () => {
+  it('delete their manifests with their last revision', async () => {
     const { dataset } = await add('a');
     await until(() => cluster.engine('c').disk.manifests.has(dataset.manifest));
     await cluster.agent('b').removal.remove('d', { evict: true }, soon());
@@ -232,7 +232,7 @@ describe('datasets', () => {
     for (const name of ['a', 'b', 'c']) await until(() => !cluster.engine(name).disk.manifests.has(dataset.manifest));
   });
 
-  it('keep a manifest that is listed for one while another one of the same files is removed', async () => {
+  it('keep a manifest being listed for one dataset while another dataset of the same files is removed', async () => {
     const { dataset } = await add('a', 'former');
     const heardOfRemoval = (node: string) => !cluster.agent(node).datasets.isRevision(dataset.manifest);
     const engine = cluster.engine('a');
@@ -253,7 +253,7 @@ describe('datasets', () => {
     for (const name of ['a', 'b', 'c']) await until(() => !cluster.engine(name).disk.manifests.has(dataset.manifest));
   });
 
-  it('keep a manifest when it is not known whether its record was written, and it was', async () => {
+  it('keep a manifest whose record was written although the answer was lost', async () => {
     const store = cluster.store('a');
     const transact = store.transact.bind(store);
     let heard: (() => void) | undefined;
@@ -278,7 +278,7 @@ describe('datasets', () => {
     assert.ok(cluster.engine('a').disk.manifests.has(manifest));
   });
 
-  it('of the same files as one that is just being removed open what peers have, and not what goes', async () => {
+  it('open manifests from peers while an equal manifest is being removed', async () => {
     const { dataset } = await add('a', 'former');
     const { manifest } = dataset;
     const engine = cluster.engine('c');
@@ -301,7 +301,7 @@ describe('datasets', () => {
     assert.ok(engine.disk.manifests.has(manifest));
   });
 
-  it('name the agents that cannot be asked when a manifest cannot be loaded anywhere', async () => {
+  it('name the unreachable agents when no agent supplies a manifest', async () => {
     const digest = 'ab'.repeat(32);
     const { keeper } = cluster.agent('a');
     const shortly = () => AbortSignal.timeout(100);
@@ -316,7 +316,7 @@ describe('datasets', () => {
     });
   });
 
-  it('do not have a caller wait longer than it wants for an agent that does not answer', async () => {
+  it("bound a caller's wait for an agent that does not answer", async () => {
     const { keeper } = cluster.agent('a');
     cluster.engine('a').openManifest = () => new Promise(() => {});
     const waiting = keeper.openedSoon('cd'.repeat(32), AbortSignal.timeout(50));
@@ -326,7 +326,7 @@ describe('datasets', () => {
     });
   });
 
-  it('are there for an agent that starts later', async () => {
+  it('exist for an agent that starts later', async () => {
     const { dataset } = await add('a');
     await cluster.add('d');
     await until(() => cluster.engine('d').disk.manifests.has(dataset.manifest));

@@ -67,7 +67,7 @@ describe('locations', () => {
 
   const own = (token: string) => ({ token, accessKeyId: '', secretAccessKey: '', sessionToken: '' });
 
-  it('wait for credentials that are not here yet, and never use others in their place', async () => {
+  it('wait for missing credentials, and never use others in their place', async () => {
     credentialed = true;
     ask(1);
     locations.prepare({ manifest, dataset: 'd' });
@@ -87,7 +87,7 @@ describe('locations', () => {
     assert.match(engine.failedLocations[0]?.error.message ?? '', /has not received the credentials of dataset d/);
   });
 
-  it('are resolved again with other credentials, those asked for too', async () => {
+  it('are resolved again with new credentials, including pending ones', async () => {
     credentials.set('d', own('t1'));
     ask(1);
     await until(() => known() === 1);
@@ -120,14 +120,14 @@ describe('locations', () => {
     );
   });
 
-  it('are resolved again when the engine asks again soon: the origin refused them', async () => {
+  it('are resolved again when the engine asks again soon, because the origin refused them', async () => {
     ask(1);
     await until(() => known() === 1);
     ask(1);
     await until(() => origin.located.length === 2);
   });
 
-  it('are given again from memory for as long as they hold', async () => {
+  it('are served from memory until they expire', async () => {
     origin.expiresAt = epochMs(clock) + 3_600_000;
     const asked = async () => {
       engine.locations.clear();
@@ -144,7 +144,7 @@ describe('locations', () => {
     assert.equal(await asked(), 2, 'it would end under the hands of its reader');
   });
 
-  it('that no reader waits for yet are resolved behind the others, and only where that needs no requests', async () => {
+  it('without a waiting reader are resolved last, and only when that needs no requests', async () => {
     const askAhead = (entry: number, ahead: number[]) =>
       locations.answer({ kind: 'locations', manifest, dataset: 'd', source: 0, entries: [entry], ahead });
     askAhead(1, [1, 2, 3]);
@@ -156,7 +156,7 @@ describe('locations', () => {
     assert.deepEqual(origin.located.slice(2), [[4]]);
   });
 
-  it('fail with the reason, and can be asked for again', async () => {
+  it('fail with the reason, and can be requested again', async () => {
     origin.locateError = new HearthError('PermissionDenied', 'the bucket refuses the credentials; check them');
     ask(1, 2);
     await until(() => engine.failedLocations.length === 1);
@@ -168,7 +168,7 @@ describe('locations', () => {
     await until(() => known() === 1);
   });
 
-  it('that the origin does not say in time are unavailable, and no read was given up', async () => {
+  it('are unavailable when the origin does not answer in time', async () => {
     const held = Promise.withResolvers<void>();
     origin.locating = held.promise;
     ask(1);
@@ -180,7 +180,7 @@ describe('locations', () => {
     assert.match(engine.failedLocations[0]?.error.message ?? '', /did not locate the files within 60 s/);
   });
 
-  it('fail together when one is not there, as there is no other source', async () => {
+  it('fail together when one is missing, because there is no other source', async () => {
     origin.lacking.add('f0001');
     ask(1, 2, 3);
     await until(() => engine.failedLocations.length === 1);
@@ -189,7 +189,7 @@ describe('locations', () => {
     assert.deepEqual(origin.located, [[1, 2, 3]]);
   });
 
-  it('that were asked for fail when the origin cannot be opened with other credentials', async () => {
+  it('fail when the origin cannot be opened with the new credentials', async () => {
     const held = Promise.withResolvers<void>();
     origin.locating = held.promise;
     ask(1);
@@ -201,7 +201,7 @@ describe('locations', () => {
     held.resolve();
   });
 
-  it('fail for revisions and entries that are not known', async () => {
+  it('fail for unknown revisions and entries', async () => {
     locations.answer({ kind: 'locations', manifest: 'other', dataset: 'd', source: 0, entries: [1], ahead: [] });
     await until(() => engine.failedLocations.length === 1);
     assert.equal(engine.failedLocations[0]?.error.code, 'NotFound');
@@ -210,7 +210,7 @@ describe('locations', () => {
     assert.equal(engine.failedLocations[1]?.error.code, 'InvalidArgument');
   });
 
-  it('of one dataset never come from the credentials of another one with the same files', async () => {
+  it('of one dataset never use the credentials of another dataset with the same files', async () => {
     credentials.set('d', own('t1'));
     credentials.set('e', own('t2'));
     ask(1);
@@ -230,7 +230,7 @@ describe('locations', () => {
     await until(() => known('new') === 1);
   });
 
-  it('that were on their way when the credentials changed are not given out', async () => {
+  it('resolved with former credentials are not handed out', async () => {
     credentials.set('d', own('t1'));
     const [former, present] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
     origin.locating = former.promise;
@@ -254,14 +254,14 @@ describe('locations', () => {
     );
   });
 
-  it('are a base for all when the origin has one, also for a question that came before', async () => {
+  it('are one base when the origin has one, also for an earlier question', async () => {
     origin.originBase = { url: 'https://host/base' };
     ask(1);
     await until(() => engine.bases.get(revisionKey({ manifest, dataset: 'd' }))?.url === 'https://host/base');
     assert.deepEqual(origin.located, []);
   });
 
-  it('are not asked for when the origin has a base', () => {
+  it('are not resolved when the origin has a base', () => {
     origin.originBase = { url: 'https://host/base', headers: { authorization: 'x' } };
     locations.prepare({ manifest, dataset: 'd' });
     assert.equal(engine.bases.get(revisionKey({ manifest, dataset: 'd' }))?.url, 'https://host/base');
@@ -273,7 +273,7 @@ describe('locations', () => {
     assert.equal(origin.closed, 1);
   });
 
-  it('leave what is asked at the end to the next agent, whose readers would fail by an answer', async () => {
+  it('leave open questions to the next agent at the end, because an answer would fail their readers', async () => {
     const held = Promise.withResolvers<void>();
     origin.locating = held.promise;
     ask(1);

@@ -35,7 +35,7 @@ describe('a dataset whose manifest no ready agent has', () => {
     });
   };
 
-  it('is listed again, once, and read by all', async () => {
+  it('is listed again once, and readable by all agents', async () => {
     const { manifest } = (await add('a')).dataset;
     for (const node of ['a', 'b', 'c']) await until(() => has(node, manifest));
     for (const node of ['a', 'b', 'c']) await cluster.remove(node);
@@ -47,7 +47,7 @@ describe('a dataset whose manifest no ready agent has', () => {
     assert.deepEqual([state, attempts, lastAttempt.unchanged], ['Ready', 2, true]);
   });
 
-  it('as the agent that listed it, at once after another of the same files, was replaced, is listed again', async () => {
+  it('is listed again when the listing agent was replaced before any other had a copy', async () => {
     const { manifest } = (await add('a', 'team-a.model')).dataset;
     for (const node of ['b', 'c']) await until(() => has(node, manifest));
     // No other agent has a copy before the agent that listed the dataset is gone.
@@ -74,7 +74,7 @@ describe('a dataset whose manifest no ready agent has', () => {
     assert.equal((await recordOf('team-b.model')).state, 'Ready');
   });
 
-  it('is not listed again while an agent that may have it cannot be asked', async () => {
+  it('is not listed again while an agent that may have it does not answer', async () => {
     const { manifest } = (await add('a')).dataset;
     for (const node of ['b', 'c']) await until(() => has(node, manifest));
     for (const node of ['a', 'b', 'c']) await cluster.remove(node);
@@ -95,7 +95,7 @@ describe('a dataset whose manifest no ready agent has', () => {
     assert.equal(cluster.origin.listed, 2);
   });
 
-  it('has failed while it cannot be listed, and is ready when the origin can be', async () => {
+  it('fails while the listing fails, and becomes ready with the origin', async () => {
     const { manifest } = (await add('a')).dataset;
     for (const node of ['a', 'b', 'c']) await cluster.remove(node);
     cluster.disks.clear();
@@ -115,7 +115,7 @@ describe('a dataset whose manifest no ready agent has', () => {
     assert.ok(has('b', manifest));
   });
 
-  it('is ready as soon as an agent comes back with it, also while the origin is away', async () => {
+  it('becomes ready when an agent comes back with the manifest, even without the origin', async () => {
     const { manifest } = (await add('a')).dataset;
     const disk = cluster.disks.get('a');
     for (const node of ['a', 'b', 'c']) await cluster.remove(node);

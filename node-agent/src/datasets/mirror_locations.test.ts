@@ -66,7 +66,7 @@ describe('locations of mirrors', () => {
     locations.answer({ kind: 'locations', ...of(source), entries, ahead: [] });
   const known = (source: number) => engine.locations.get(revisionKey(of(source)))?.size ?? 0;
 
-  it('are found by the credentials of each mirror, which no other place gets', () => {
+  it('use the credentials of each mirror, which no other place gets', () => {
     locations.prepare({ manifest, dataset: 'd' });
     assert.deepEqual(engine.mirrors.get(revisionKey(of(0))), [
       { name: texts[1], sameTags: true },
@@ -84,7 +84,7 @@ describe('locations of mirrors', () => {
     assert.equal(engine.bases.get(revisionKey(of(0))), undefined);
   });
 
-  it('are asked for and fail one source apart from the others', async () => {
+  it('are requested and fail independently for each source', async () => {
     const copies = origins.get('s3://copies/llama');
     assert.ok(copies);
     copies.locateError = new HearthError('Unauthenticated', 'the key is not known');
@@ -109,7 +109,7 @@ describe('locations of mirrors', () => {
     await until(() => known(0) === 1);
   });
 
-  it('are known, and opened, though the first source cannot be', async () => {
+  it('are available although the first source cannot be opened', async () => {
     origins.delete('s3://models/llama');
     assert.throws(() => locations.prepare({ manifest, dataset: 'd' }), { message: 'no such place' });
     assert.equal(engine.mirrors.get(revisionKey(of(0)))?.length, 2);
@@ -118,7 +118,7 @@ describe('locations of mirrors', () => {
     await until(() => known(1) === 1);
   });
 
-  it('that a source lacks fail alone, and it is asked once', async () => {
+  it('of files missing at a source fail alone, after one request', async () => {
     for (const source of [0, 1]) {
       const origin = origins.get(texts[source] ?? '');
       assert.ok(origin);
@@ -131,7 +131,7 @@ describe('locations of mirrors', () => {
     }
   });
 
-  it('of a source that is gone fail together, and it is asked once', async () => {
+  it('of a source that is gone fail together, after one request', async () => {
     const copies = origins.get('s3://copies/llama');
     assert.ok(copies);
     copies.locateError = new HearthError('NotFound', 'there is no such repository');
@@ -142,7 +142,7 @@ describe('locations of mirrors', () => {
     assert.deepEqual(copies.located, [[1, 2]]);
   });
 
-  it('are not read by any other identity when their own credentials cannot be read', async () => {
+  it("use no other identity when a mirror's credentials cannot be read", async () => {
     const mirror = parseSource(texts[1] ?? '');
     credentials.set('d', { ...noCredentials, token: 't', mirrors: { mirrors: [{ mirror, credentials: undefined }] } });
     opened.clear();
@@ -152,7 +152,7 @@ describe('locations of mirrors', () => {
     assert.equal(opened.has(texts[1] ?? ''), false);
   });
 
-  it('are resolved again, each source, with other credentials', async () => {
+  it('are resolved again for each source with new credentials', async () => {
     ask(0, 1);
     ask(1, 1);
     await until(() => known(0) === 1 && known(1) === 1);

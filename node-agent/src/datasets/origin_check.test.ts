@@ -8,7 +8,7 @@ import { OriginCheck } from './origin_check.ts';
 
 const signal = () => AbortSignal.timeout(300_000);
 
-describe('the check of an origin', () => {
+describe('origin check', () => {
   const origin = new FakeOrigin([fileRow('here', 1n), fileRow('changed', 1n, 'other bytes')]);
   const opened: (string | undefined)[] = [];
   const context = { clock: systemClock, timings: { ...testTimings, requestMs: 1 } } as AgentContext;
@@ -36,12 +36,12 @@ describe('the check of an origin', () => {
     return (await check.lacking(revision, files, signal())).map(({ path }) => path);
   };
 
-  it('needs no credentials where just the mirrors have some', async () => {
+  it('needs no credentials when only mirrors have some', async () => {
     assert.deepEqual(await lacking(true), ['changed', 'gone']);
     assert.deepEqual(opened, [undefined]);
   });
 
-  it('uses no other identity where those of the first source are not here', async () => {
+  it('uses no other identity while the credentials of the first source are missing', async () => {
     opened.length = 0;
     await assert.rejects(lacking(false), (thrown) => HearthError.from(thrown).code === 'Unavailable');
     assert.deepEqual(opened, []);

@@ -5,11 +5,11 @@ import { ReadingProof } from './reading_proof.ts';
 
 const signal = () => AbortSignal.timeout(300_000);
 
-describe('the proof that what is listed can be read', () => {
+describe('reading proof', () => {
   const rowsOf = (...paths: string[]) => paths.map((path) => fileRow(path, 1n));
   const denied = new HearthError('Unauthenticated', 'no');
 
-  it('is a byte of the first and the last file of each part', async () => {
+  it('reads a byte of the first and the last file of each part', async () => {
     const origin = new FakeOrigin([]);
     const proof = new ReadingProof(origin);
     proof.note([...rowsOf('README'), fileRow('a/0', 0n), { path: 'a/f', kind: 'directory', size: 0n }]);
@@ -19,7 +19,7 @@ describe('the proof that what is listed can be read', () => {
     assert.deepEqual(origin.bytesRead, ['README', 'README.2', 'a/1', 'a/3', 'b/1', 'c/1', 'c/2']);
   });
 
-  it('fails with the file that may not be read, whichever part it is in', async () => {
+  it('fails with the unreadable file, in any part', async () => {
     for (const path of ['a/1', 'b/1', 'b/3']) {
       const origin = new FakeOrigin([]);
       origin.readError = denied;
@@ -33,7 +33,7 @@ describe('the proof that what is listed can be read', () => {
     }
   });
 
-  it('does not blame rights when the origin is away, and takes a thousand parts', async () => {
+  it('does not blame permissions when the origin is unreachable, and checks at most a thousand parts', async () => {
     const origin = new FakeOrigin([]);
     const proof = new ReadingProof(origin);
     proof.note(rowsOf(...Array.from({ length: 1500 }, (_, part) => [`${part}/a`, `${part}/b`]).flat()));
@@ -43,7 +43,7 @@ describe('the proof that what is listed can be read', () => {
     await assert.rejects(proof.read(signal()), { code: 'Unavailable', message: 'away' });
   });
 
-  it('needs nothing of an origin without bytes', async () => {
+  it('reads nothing from an origin without bytes', async () => {
     const origin = new FakeOrigin([]);
     origin.readError = denied;
     const proof = new ReadingProof(origin);

@@ -10,7 +10,7 @@ describe('free space of cache directories', () => {
     return directories[0]?.fileSystemFreeBytes;
   };
 
-  it('is that of the file system, also while the engine has not measured it', async () => {
+  it("is the file system's current value, also before the engine has measured", async () => {
     const folder = new TemporaryFolder('free-space');
     try {
       assert.ok(((await of(folder.path, 0n)) ?? 0n) > 0n);
@@ -19,7 +19,7 @@ describe('free space of cache directories', () => {
     }
   });
 
-  it('is the figure of the engine where the directory cannot be asked', async () => {
+  it("is the engine's value when the directory cannot be measured", async () => {
     assert.equal(await of('/nowhere/at/all', 7n), 7n);
   });
 });

@@ -23,7 +23,7 @@ describe('health', () => {
     await cluster.close();
   });
 
-  it('reports that the agent lives, and whether it is ready with the reasons', async () => {
+  it('reports liveness, and readiness with the reasons', async () => {
     assert.equal(await (await fetch(`${url}/healthz`)).text(), 'ok\n');
     assert.equal((await fetch(`${url}/readyz`)).status, 200);
     reasons.push('the store is away');
@@ -34,7 +34,7 @@ describe('health', () => {
     assert.equal((await fetch(`${url}/healthz`, { method: 'POST' })).status, 405);
   });
 
-  it('gives every metric of the table, and again with the next scrape', async () => {
+  it('returns every metric of the table at each scrape', async () => {
     const request = { source: directorySource, include: [], exclude: [] };
     await cluster.agent('a').resolution.add('d', request, () => {}, AbortSignal.timeout(300_000));
     await until(() => cluster.agent('a').statistics.of('a')?.residency.d !== undefined);
@@ -61,7 +61,7 @@ describe('health', () => {
     });
   });
 
-  it('is what docs/metrics.md says', async () => {
+  it('matches docs/metrics.md', async () => {
     const document = await readFile(new URL('../../../docs/metrics.md', import.meta.url), 'utf8');
     assert.equal(document, metricsDocument(), 'run node-agent/src/health/write_document.ts');
   });

@@ -10,7 +10,7 @@ const limits: LimitStatistics[] = [
 ];
 
 describe('metrics of limits', () => {
-  it('are those of limits that are set, by class', () => {
+  it('cover the configured limits, by class', () => {
     const values = limitRows.map(({ name, read }) => [name, read({ statistics: { limits } } as unknown as Seen)]);
     const rows = (demand: number, warm: number) => [
       [['origin', 'demand'], demand],

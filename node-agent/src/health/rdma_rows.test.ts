@@ -39,7 +39,7 @@ const valuesOf = (seen: Pick<Statistics, 'rdma' | 'peers'>) =>
   rdmaRows.map(({ name, read }) => [name, read({ statistics: seen } as unknown as Seen)]);
 
 describe('metrics of RDMA', () => {
-  it('are those of the port and of each peer', () => {
+  it('cover the port and each peer', () => {
     assert.deepEqual(valuesOf({ rdma: rdmaReady, peers }), [
       ['hearth_rdma_ready', [[['auto'], 1]]],
       ['hearth_rdma_port_active', [[['mlx5_0/1', 'RoCE v2', '10.0.0.1', 'true'], 1]]],
@@ -87,7 +87,7 @@ describe('metrics of RDMA', () => {
     ]);
   });
 
-  it('have buckets that Prometheus adds up', async () => {
+  it('have cumulative buckets', async () => {
     const registry = new Registry();
     const seen = { statistics: { rdma: rdmaReady, peers } } as unknown as Seen;
     for (const row of rdmaRows) if (row.kind === 'histogram') new CountedHistogram(row, seen, registry);
@@ -104,7 +104,7 @@ describe('metrics of RDMA', () => {
       assert.ok(text.split('\n').includes(line), `${line} in ${text}`);
   });
 
-  it('are none where it is off', () => {
+  it('are absent where RDMA is off', () => {
     const withoutRails = peers.map((peer) => ({ ...peer, rdma: { ...peer.rdma, rails: [] } }));
     for (const [name, values] of valuesOf({ rdma: rdmaOff, peers: withoutRails }))
       assert.deepEqual(values, [], String(name));

@@ -72,7 +72,7 @@ function suite(fixture: StoreFixture): void {
       await store.close();
     });
 
-    it('reports where an agent is until it is set otherwise, also after its lease was lost', async () => {
+    it('publishes the place of an agent until it changes, also after a lost lease', async () => {
       const [a, b] = [add('a', '1'), add('b', '1')];
       await Promise.all([a, b].map((member) => member.membership.joined()));
       const place = (): string => {
@@ -94,7 +94,7 @@ function suite(fixture: StoreFixture): void {
       assert.throws(() => a.membership.setPlace('z'.repeat(2000), ''), { code: 'InvalidArgument' });
     });
 
-    it('shows every agent to every other, with what it reports of itself', async () => {
+    it('shows every agent and its record to every other agent', async () => {
       const [a, b, c] = [add('a', '1'), add('b', '1'), add('c', '1')];
       await Promise.all([a, b, c].map((member) => member.membership.joined()));
       for (const member of [a, b, c]) await until('all three', () => names(member) === 'a,b,c');
@@ -121,7 +121,7 @@ function suite(fixture: StoreFixture): void {
       );
     });
 
-    it('forgets an agent that has died, and takes its successor once its lease has ended', async () => {
+    it('removes a dead agent, and admits its successor once the lease has expired', async () => {
       const [a, b] = [add('a', '1'), add('b', '1', '', shortLease)];
       await Promise.all([a.membership.joined(), b.membership.joined()]);
       await until('both', () => names(a) === 'a,b');
@@ -140,7 +140,7 @@ function suite(fixture: StoreFixture): void {
       await second.membership.joined();
     });
 
-    it('is a member without a cache, and takes its own earlier place once it has it', async () => {
+    it('is a member without a cache, and takes over its earlier record once it has one', async () => {
       const first = add('a', '1', 'disk-1', notWithinTest);
       const other = add('b', '1');
       await Promise.all([first, other].map(({ membership }) => membership.joined()));
@@ -179,7 +179,7 @@ function suite(fixture: StoreFixture): void {
       await until('the name to be free', () => second.membership.standing.kind === 'member');
     });
 
-    it('registers again after its lease and record were lost', async () => {
+    it('registers again after losing its lease and record', async () => {
       const [a, b] = [add('a', '1', '', shortLease), add('b', '1')];
       await Promise.all([a.membership.joined(), b.membership.joined()]);
       const log = new WatchLog(store, 'nodes/a', (await store.revision()) + 1);
@@ -193,7 +193,7 @@ function suite(fixture: StoreFixture): void {
       await until('a to be content', () => a.membership.standing.kind === 'member');
     });
 
-    it('comes back after its process was suspended for longer than its lease', async () => {
+    it('recovers after the process was suspended for longer than its lease', async () => {
       const a = add('a', '1');
       await a.membership.joined();
       const program = join(import.meta.dirname, 'testing/member.ts');
@@ -209,7 +209,7 @@ function suite(fixture: StoreFixture): void {
       await ended;
     });
 
-    it('ignores records that it cannot read and fields that it does not know', async () => {
+    it('ignores unreadable records and unknown fields', async () => {
       await store.put('nodes/broken', '{');
       await store.put('nodes/wrong', JSON.stringify({ node: 'wrong', ready: 'yes' }));
       await store.put('nodes/other', JSON.stringify({ node: 'liar', incarnation: '1', wire: [], ready: true }));
@@ -225,7 +225,7 @@ function suite(fixture: StoreFixture): void {
       assert.deepEqual([apiVersion, apiFeatures], [1, []]);
     });
 
-    it('reads everything again after the store forgot what happened', async () => {
+    it('reads everything again after the store compacted its history', async () => {
       const a = add('a', '1');
       await a.membership.joined();
       for (let count = 0; count < 5; count++) await store.put('elsewhere', String(count));
@@ -236,7 +236,7 @@ function suite(fixture: StoreFixture): void {
       await until('b', () => names(a) === 'a,b');
     });
 
-    it('keeps the last view while the store is away, and says so', async () => {
+    it('keeps the last view during an outage of the store, and reports the outage', async () => {
       const [a, b] = [add('a', '1', '', shortLease), add('b', '1')];
       await Promise.all([a.membership.joined(), b.membership.joined()]);
       await until('both', () => names(a) === 'a,b');
@@ -248,7 +248,7 @@ function suite(fixture: StoreFixture): void {
 }
 
 describe('Membership', () => {
-  it('says what is wrong with a name', async () => {
+  it('names the fault of an invalid name', async () => {
     const store = await openStore('etcd://127.0.0.1:1');
     const session = new Session(store, silentLogger, leaseSeconds);
     const self = { node: 'a/b', incarnation: '1', wire: [], ready: true };
@@ -261,7 +261,7 @@ describe('Membership', () => {
     await store.close();
   });
 
-  it('waits for a store that is away without failing', async () => {
+  it('waits without failing while the store is unreachable', async () => {
     const store = await openStore('etcd://127.0.0.1:1');
     const session = new Session(store, silentLogger, leaseSeconds);
     const self = { node: 'a', incarnation: '1', wire: [], ready: true };

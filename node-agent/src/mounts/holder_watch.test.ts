@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { until } from '@hearth/common/testing';
 import { TestCluster } from '../testing/cluster.ts';
 
-describe('the holder of a node', () => {
+describe('mount holder', () => {
   let cluster: TestCluster;
   beforeEach(async () => {
     cluster = await TestCluster.start(['a', 'b'], []);
@@ -15,7 +15,7 @@ describe('the holder of a node', () => {
       .statistics.of('a')
       ?.capabilities.find((one) => one.name === 'holder');
 
-  it('is reported to all agents with its release, and that it is outdated', async () => {
+  it('is reported to all agents with its release, and as outdated', async () => {
     assert.equal(told(), undefined, 'no holder answers');
     cluster.engine('a').holderSight = { release: '0.1.0+1', expected: '0.1.0+1', missing: '' };
     await until(() => told()?.ready === true);

@@ -21,7 +21,7 @@ describe('mounts', () => {
   const add = () =>
     cluster.agent('a').resolution.add('d', { source: directorySource, include: [], exclude: [] }, () => {}, soon());
 
-  it('are taken over after a restart, with the revision that they had', async () => {
+  it('are taken over after a restart, with their revision', async () => {
     const mounted = await cluster.agent('a').mounts.mount('d', '/mnt/d', 'auto', soon());
     assert.equal(mounted.source, 'hearth:d');
     cluster.origin.rows = [fileRow('y', 6n)];
@@ -33,13 +33,13 @@ describe('mounts', () => {
     assert.deepEqual([mount?.target, mount?.dataset, mount?.manifest], ['/mnt/d', 'd', mounted.manifest]);
   });
 
-  it('are refused for datasets that are not there, and on targets in use', async () => {
+  it('are refused for unknown datasets, and on targets in use', async () => {
     await assert.rejects(cluster.agent('a').mounts.mount('none', '/mnt/d', 'auto', soon()), { code: 'NotFound' });
     await cluster.agent('a').mounts.mount('d', '/mnt/d', 'auto', soon());
     await assert.rejects(cluster.agent('a').mounts.mount('d', '/mnt/d', 'auto', soon()), { code: 'InUse' });
   });
 
-  it('keep a dataset from being removed until they end, also by others than us', async () => {
+  it('block the removal of their dataset until they end, on every agent', async () => {
     await cluster.agent('b').mounts.mount('d', '/mnt/d', 'auto', soon());
     await assert.rejects(cluster.agent('a').removal.remove('d', { evict: false }, soon()), {
       code: 'InUse',
@@ -69,7 +69,7 @@ describe('mounts', () => {
     assert.deepEqual(warnings, ['a mount of this agent ended, though the agent did not unmount it']);
   });
 
-  it('of agents that are away keep their dataset for a day, or until their nodes are known to be no more', async () => {
+  it('of absent agents keep their dataset for a day, or until their nodes are known to be gone', async () => {
     const { mounts } = cluster.agent('b');
     await mounts.mount('d', '/mnt/d', 'auto', soon());
     await cluster.remove('b', 'crash');
@@ -81,7 +81,7 @@ describe('mounts', () => {
     assert.deepEqual(await cluster.agent('a').mounts.of('d'), []);
   });
 
-  it('of agents that were not seen for a day count no more', async () => {
+  it('of agents not seen for a day no longer count', async () => {
     await cluster.agent('b').mounts.mount('d', '/mnt/d', 'auto', soon());
     const used = async () => [...(await cluster.agent('a').mounts.manifests())].length;
     const { departedMs } = cluster.timings;
@@ -98,7 +98,7 @@ describe('mounts', () => {
     await cluster.agent('a').removal.remove('d', { evict: false }, soon());
   });
 
-  it('whose mount is gone at the start are forgotten', async () => {
+  it('that vanished before the start are forgotten', async () => {
     await cluster.agent('a').mounts.mount('d', '/mnt/d', 'auto', soon());
     await cluster.remove('a', 'crash');
     cluster.disks.get('a')?.mounts.clear();
@@ -106,7 +106,7 @@ describe('mounts', () => {
     assert.deepEqual(await cluster.agent('b').mounts.of('d'), []);
   });
 
-  it('of an agent that waits for its holder stay as they were changed meanwhile', async () => {
+  it('of an agent that waits for its holder keep later changes', async () => {
     const request = { source: { ...directorySource }, include: ['*'], exclude: [] };
     await cluster.agent('a').resolution.add('e', request, () => {}, soon());
     for (const target of ['/mnt/1', '/mnt/2', '/mnt/3']) {
@@ -141,7 +141,7 @@ describe('mounts', () => {
     assert.equal((await mounts.of('e')).length, 1);
   });
 
-  it('that are dead, and cannot be made again yet, are made again later', async function () {
+  it('that are dead are mounted again as soon as possible', async function () {
     if (process.getuid?.() !== 0) this.skip();
     const target = mkdtempSync(join(tmpdir(), 'hearth-dead-'));
     try {

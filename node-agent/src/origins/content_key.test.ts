@@ -39,12 +39,12 @@ describe('content keys', () => {
   ];
 
   for (const [name, key, expected] of golden) {
-    it(`of ${name} stay as they are`, () => {
+    it(`of ${name} never change`, () => {
       assert.equal(key, expected);
     });
   }
 
-  it('of equal digests are equal however the digest is written, and differ by size and by who vouches for it', () => {
+  it('of equal digests ignore letter case, and differ by size and authority', () => {
     assert.equal(digestKey('https://h', digest.toUpperCase(), 5n), digestKey('https://h', digest, 5n));
     assert.notEqual(digestKey('https://h', digest, 6n), digestKey('https://h', digest, 5n));
     assert.notEqual(digestKey('https://evil', digest, 5n), digestKey('https://h', digest, 5n));

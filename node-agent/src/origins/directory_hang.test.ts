@@ -52,7 +52,7 @@ describe('DirectoryOrigin on a file system that does not answer', () => {
     await folder.remove();
   });
 
-  it('takes neither the event loop nor the threads of others, and each question ends', async () => {
+  it('blocks neither the event loop nor other threads, and every request ends', async () => {
     const allowed = [folder.path];
     // More listings than this process has threads for file and name lookups.
     const listings = Array.from({ length: 6 }, () => codeOf(listAll(open('dead'))));
@@ -80,7 +80,7 @@ describe('DirectoryOrigin on a file system that does not answer', () => {
     await until(async () => (await processes()) === 0);
   });
 
-  it('says what hangs and what to do', async () => {
+  it('names the hanging file system and the next step', async () => {
     const listing = assert.rejects(listAll(open('dead')), {
       code: 'DeadlineExceeded',
       message: /dead: its file system has not answered for 30 s; check its server/,
@@ -90,7 +90,7 @@ describe('DirectoryOrigin on a file system that does not answer', () => {
     await listing;
   });
 
-  it('is left at once by who cancels', async () => {
+  it('returns at once when the caller cancels', async () => {
     const stop = new AbortController();
     const listing = codeOf(listAll(open('dead'), stop.signal));
     await until(async () => (await processes()) === 1);
@@ -111,7 +111,7 @@ describe('DirectoryCalls', () => {
     unref(): void {}
   }
 
-  it('do not wait for processes that cannot be killed, and start no more of them', async () => {
+  it('bound the number of processes that cannot be killed', async () => {
     const clock = new TestClock();
     const held: Held[] = [];
     const start = () => {
@@ -138,7 +138,7 @@ describe('DirectoryCalls', () => {
     assert.equal(await after, 'none');
   });
 
-  it('have a place for one more tree when trees that hang have taken all', async () => {
+  it('keep a slot for one more tree when hanging trees have taken all', async () => {
     const clock = new TestClock();
     const places = new DirectoryPlaces({ ofTree: 2, inAll: 4, whenHanging: 6, stallMs }, clock);
     for (const tree of ['a', 'a', 'b', 'b', 'c', 'd']) await places.take(tree, never);

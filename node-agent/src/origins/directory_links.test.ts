@@ -49,7 +49,7 @@ describe('links of directories', () => {
       size,
     }));
 
-  it('that leave it become the files behind them, where those are allowed', async () => {
+  it('out of the tree become the files behind them, where allowed', async () => {
     for (const allowed of [undefined, [root], [snapshot, join(root, 'models--o--m/blobs')]]) {
       const origin = open(allowed);
       const rows = await listAll(origin);
@@ -77,7 +77,7 @@ describe('links of directories', () => {
     }
   });
 
-  it('that leave it for what is not allowed are named with the folder to add', async () => {
+  it('out of the tree name the folder to allow', async () => {
     const blobs = join(root, 'models--o--m/blobs');
     await assert.rejects(listAll(open([snapshot])), (thrown: { code: string; message: string }) => {
       assert.equal(thrown.code, 'PermissionDenied');
@@ -100,7 +100,7 @@ describe('links of directories', () => {
     assert.notEqual(open([snapshot], origin.revision().name).base(), undefined, 'none was followed');
   });
 
-  it('with absolute targets are followed, and those that stay in it are kept', async () => {
+  it('with absolute targets are followed, and links inside the tree are kept', async () => {
     link(join(root, 'models--o--m/blobs/1'), 'absolute');
     link('model.safetensors', 'alias');
     const rows = await listAll(open([root]));
@@ -109,7 +109,7 @@ describe('links of directories', () => {
     assert.equal(kinds.get('alias'), 'symlink');
   });
 
-  it('to folders become what is in these, links in them followed on', async () => {
+  it('to folders become the files in them, following further links', async () => {
     mkdirSync(join(root, 'disk/parts/empty'), { recursive: true });
     mkdirSync(join(root, 'disk/more'));
     write('disk/parts/1', 'one');
@@ -151,7 +151,7 @@ describe('links of directories', () => {
     );
   });
 
-  it('to folders that lead back, or on and on, end', async () => {
+  it('to folders that form loops end', async () => {
     mkdirSync(join(root, 'one'));
     mkdirSync(join(root, 'two'));
     symlinkSync('../two', join(root, 'one/next'));
@@ -183,7 +183,7 @@ describe('links of directories', () => {
     await assert.rejects(listAll(open([root, '/dev'])), { code: 'InvalidArgument', message: /devices\/\S+/ });
   });
 
-  it('that lead nowhere, in a circle, to devices or unbounded folders are kept, with a warning', async () => {
+  it('that dangle, loop, or lead to devices or unbounded folders are kept with a warning', async () => {
     const targets = ['/nowhere', join(snapshot, 'd'), '/dev', '/dev/null'];
     for (const [index, name] of ['a', 'd', 'e', 'f'].entries()) {
       link(targets[index] ?? '', name);
@@ -196,7 +196,7 @@ describe('links of directories', () => {
     }
   });
 
-  it('that lead elsewhere after the listing are read nowhere that is not allowed', async () => {
+  it('that change after the listing are never read outside allowed directories', async () => {
     const origin = open([join(root, 'models--o--m')]);
     const rows = await listAll(origin);
     rmSync(join(snapshot, 'model.safetensors'));
@@ -209,7 +209,7 @@ describe('links of directories', () => {
     );
   });
 
-  it('leave it as they are written', () => {
+  it('inside the tree are detected from their text', () => {
     for (const [path, target] of [
       ['a', '../x'],
       ['a/b', '../../x'],

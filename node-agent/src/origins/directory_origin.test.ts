@@ -73,7 +73,7 @@ describe('DirectoryOrigin', () => {
     assert.deepEqual(open().revision(), { name: '', warnings: [] });
   });
 
-  it('gives a file a new key when it is written again, and the same while it is not', async () => {
+  it('changes the key of a file only when the file is written', async () => {
     writeFileSync(join(root, 'x'), 'one');
     const [before] = await listAll(open());
     const [again] = await listAll(open());
@@ -91,7 +91,7 @@ describe('DirectoryOrigin', () => {
     ]);
   });
 
-  it('refuses, or skips when asked, names that are not UTF-8 and files without content', async () => {
+  it('refuses, or skips on request, names that are not UTF-8 and files without content', async () => {
     writeFileSync(join(root, 'good'), '1');
     writeFileSync(Buffer.concat([Buffer.from(`${root}/bad`), Buffer.from([0xff, 0x41])]), '1');
     symlinkSync(Buffer.from([0xfe]) as unknown as string, join(root, 'dangling'));
@@ -117,7 +117,7 @@ describe('DirectoryOrigin', () => {
     }
   });
 
-  it('says what is wrong with the directory', async () => {
+  it('names the fault of the directory', async () => {
     writeFileSync(join(root, 'file'), '');
     await assert.rejects(listAll(open({ path: join(root, 'none') })), {
       code: 'NotFound',
@@ -130,7 +130,7 @@ describe('DirectoryOrigin', () => {
     assert.throws(() => open({ path: 'relative' }), { code: 'InvalidArgument', message: /absolute/ });
   });
 
-  it('names a file that may not be read', async function () {
+  it('names an unreadable file', async function () {
     const user = process.getuid?.();
     if (user !== 0 || process.seteuid === undefined) {
       console.log('        skipped: only root can become another user to try this');
@@ -151,7 +151,7 @@ describe('DirectoryOrigin', () => {
     }
   });
 
-  it('fails with the name when files vanish under it', async () => {
+  it('names the file when files vanish during the listing', async () => {
     for (let i = 0; i < 1500; i++) writeFileSync(join(root, `f${i}`), '');
     const pages = open().list(AbortSignal.timeout(300_000));
     await pages.next();
@@ -164,7 +164,7 @@ describe('DirectoryOrigin', () => {
     );
   });
 
-  it('lies below the allowed directories, symbolic links resolved', async () => {
+  it('must lie below the allowed directories, with symbolic links resolved', async () => {
     mkdirSync(join(root, 'allowed/x'), { recursive: true });
     mkdirSync(join(root, 'allowed-not'));
     symlinkSync(join(root, 'allowed-not'), join(root, 'allowed/escape'));

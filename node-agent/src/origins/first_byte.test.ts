@@ -46,7 +46,7 @@ describe('the first byte of a file', () => {
     await assert.rejects(open(`${server.url}/m/a.bin`).readByte(entry('a.bin'), signal()), { code: 'Unauthenticated' });
   });
 
-  it('is enough of servers that ignore ranges', async () => {
+  it('suffices for servers that ignore ranges', async () => {
     server.handler = (_request, response) => response.writeHead(200).end(Buffer.alloc(100_000));
     await open(`${server.url}/a.bin`).readByte(entry('a.bin'), signal());
   });
@@ -69,7 +69,7 @@ describe('the first byte of a file', () => {
     await assert.rejects(hub().readByte(entry('x'), signal()), { code: 'Unauthenticated', message: /gated/ });
   });
 
-  it('of a private address is not read, however it is reached', async () => {
+  it('of a private address is never read', async () => {
     const refused = { code: 'PermissionDenied', message: /loopback address/ };
     const strict = (text: string) => {
       const origin = createOrigin(parseSource(text), { attempts: 1, environment: {} });
@@ -81,7 +81,7 @@ describe('the first byte of a file', () => {
     assert.deepEqual(server.requests, []);
   });
 
-  it('of a file of this machine is not read through a link that took its place', async () => {
+  it('of a local file is not read through a link in its place', async () => {
     const folder = await mkdtemp(join(tmpdir(), 'hearth-byte-'));
     await writeFile(join(folder, 'a'), 'a');
     const origin = open(folder, { allowedDirectories: [folder] });
@@ -103,7 +103,7 @@ describe('the first byte of a file', () => {
     await rm(folder, { recursive: true });
   });
 
-  it('of S3 is asked of the place that the source names, whatever the environment of the agent says', async () => {
+  it("of S3 is requested from the source's endpoint, whatever the agent's environment says", async () => {
     const before = { ...process.env };
     Object.assign(process.env, {
       AWS_ENDPOINT_URL_S3: server.url,

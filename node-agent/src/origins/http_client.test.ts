@@ -34,13 +34,13 @@ describe('HttpClient', () => {
     });
   }
 
-  it('reads a body up to its limit and breaks off what is longer', async () => {
+  it('cuts a body at its limit', async () => {
     server.handler = (_request, response) => response.end('12345');
     assert.deepEqual(await get(5).then(({ body, truncated }) => [body.toString(), truncated]), ['12345', false]);
     assert.deepEqual(await get(4).then(({ body, truncated }) => [body.toString(), truncated]), ['1234', true]);
   });
 
-  it('gives an attempt a deadline, before and within the body', async () => {
+  it('bounds an attempt by a deadline, before and within the body', async () => {
     const failed = async (requests: number, message: RegExp) => {
       const failing = assert.rejects(get(5), { code: 'Unavailable', message });
       for (const expected of [requests - 1, requests]) {
@@ -59,7 +59,7 @@ describe('HttpClient', () => {
     await failed(4, /./);
   });
 
-  it('tries again when a body is cut short', async () => {
+  it('retries when a body is cut short', async () => {
     server.handler = (_request, response) => {
       const whole = server.requests.length > 1;
       response

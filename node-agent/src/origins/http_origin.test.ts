@@ -22,7 +22,7 @@ describe('HttpOrigin', () => {
   });
   afterEach(() => origins[Symbol.asyncDispose]());
 
-  it('refuses files that have neither a digest nor a strong ETag, unless that is allowed', async () => {
+  it('refuses files without a digest or strong ETag, unless allowed', async () => {
     server.handler = (request, response) => sendFile(request, response, Buffer.alloc(3), { etag: 'W/"abc"' });
     assert.match(
       await failure(`${server.url}/w`),
@@ -30,7 +30,7 @@ describe('HttpOrigin', () => {
     );
   });
 
-  it('lists files by strong ETag, else by date and size with a warning, where that is allowed', async () => {
+  it('lists files by strong ETag, else by date and size with a warning, where allowed', async () => {
     server.handler = (request, response) => {
       if (request.url?.startsWith('/m/strong'))
         return sendFile(request, response, Buffer.alloc(5_000_000), { etag: '"abc-1"' });
@@ -78,14 +78,14 @@ describe('HttpOrigin', () => {
     );
   });
 
-  it('locates files of its URLs alone, and leaves others out where that is asked for', async () => {
+  it('locates files of its URLs only, and omits others on request', async () => {
     const origin = open(`${server.url}/m/a.bin`);
     const asked = ['a.bin', 'b.bin'].map((path, index) => ({ index, path, contentKey: '', validator: '' }));
     await assert.rejects(origin.locate(asked, signal()), { code: 'NotFound', message: /no URL for b\.bin/ });
     assert.deepEqual(await origin.locate(asked, signal(), true), [{ entry: 0, url: `${server.url}/m/a.bin` }]);
   });
 
-  it('takes a SHA-256 that the source gives, and needs one when the server has no validator', async () => {
+  it('uses a SHA-256 of the source, and requires one when the server has no validator', async () => {
     const body = Buffer.from('model');
     server.handler = (request, response) => sendFile(request, response, body, { 'last-modified': undefined });
     assert.match(
@@ -113,7 +113,7 @@ describe('HttpOrigin', () => {
     assert.deepEqual(tagged.revision().warnings, []);
   });
 
-  it('asks each file for its first byte, so that what it lists can be read', async () => {
+  it('reads the first byte of each file, so that listed files are readable', async () => {
     server.handler = (request, response) => {
       if (request.method === 'HEAD') return void response.writeHead(405).end();
       sendFile(request, response, Buffer.alloc(9_000_000), { etag: '"e"' });
@@ -132,7 +132,7 @@ describe('HttpOrigin', () => {
     assert.doesNotMatch(open(`${server.url}/x?signature=secret`).describe(), /secret/);
   });
 
-  it('refuses a gated file beside public ones, whose list anybody may have', async () => {
+  it('refuses a gated file beside public ones, although its list is public', async () => {
     server.handler = (request, response) => {
       if (request.url === '/gated' && request.method === 'GET') return void response.writeHead(403).end();
       sendFile(request, response, Buffer.alloc(10), { etag: '"e"' });
@@ -147,7 +147,7 @@ describe('HttpOrigin', () => {
     origin.close();
   });
 
-  it('refuses a server that ignores ranges, but for files of one chunk', async () => {
+  it('refuses a server that ignores ranges, except for files of one chunk', async () => {
     server.handler = (request, response) => {
       const large = request.url === '/large';
       sendFile(request, response, Buffer.alloc(large ? 4 * 2 ** 20 + 1 : 4 * 2 ** 20), {
@@ -197,7 +197,7 @@ describe('HttpOrigin', () => {
     assert.equal(location?.url, `${server.url}/data/a%20b%26c/x.txt`);
   });
 
-  it('puts each of several URLs under its own name', async () => {
+  it('lists each of several URLs under its own name', async () => {
     server.handler = (request, response) => {
       if (request.url === '/one/')
         return void response.writeHead(200, { 'content-type': 'text/html' }).end('<a href="x">x</a>');
@@ -215,7 +215,7 @@ describe('HttpOrigin', () => {
     });
   });
 
-  it('says what is wrong with an index page', async () => {
+  it('names the fault of an index page', async () => {
     server.handler = (request, response) => {
       if (request.url === '/json/')
         return void response.writeHead(200, { 'content-type': 'application/json' }).end('[]');
@@ -238,7 +238,7 @@ describe('HttpOrigin', () => {
     assert.match(await failure(`${server.url}/`), /^InvalidArgument: 2 names .*bad%ff: not UTF-8/);
   });
 
-  it('compares ETags of servers that send them without quotes, or refuse them in If-Match', async () => {
+  it('compares ETags of servers that omit the quotes or refuse them in If-Match', async () => {
     const etags: [string, (condition: string | undefined) => boolean][] = [
       ['v1', () => true],
       ['"v1"', (condition) => condition === undefined],

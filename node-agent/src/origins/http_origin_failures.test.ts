@@ -39,7 +39,7 @@ describe('HttpOrigin at servers that redirect, refuse or fail', () => {
     );
   });
 
-  it('refuses redirects without an end, without a target and into private ranges', async () => {
+  it('refuses redirects in loops, without a target and into private ranges', async () => {
     server.handler = (_request, response) => response.writeHead(302, { location: '/again' }).end();
     assert.match(await failure(`${server.url}/x`), /^ProtocolError: .*more than 5 times/);
     server.handler = (_request, response) => response.writeHead(302).end();
@@ -74,7 +74,7 @@ describe('HttpOrigin at servers that redirect, refuse or fail', () => {
     }
   });
 
-  it('tries again after 429, 5xx and broken connections, and honours Retry-After', async () => {
+  it('retries after 429, 5xx and broken connections, and honours Retry-After', async () => {
     let calls = 0;
     server.handler = (request, response) => {
       calls++;
@@ -102,7 +102,7 @@ describe('HttpOrigin at servers that redirect, refuse or fail', () => {
     assert.equal(calls, 1);
   });
 
-  it('says when a host cannot be reached, does not speak HTTP, or has no name', async () => {
+  it('reports a host that is unreachable, speaks another protocol, or has no name', async () => {
     assert.match(
       await failure('http://127.0.0.1:1/x'),
       /^Unavailable: 127\.0\.0\.1:1 cannot be reached \(ECONNREFUSED\)/,
@@ -114,7 +114,7 @@ describe('HttpOrigin at servers that redirect, refuse or fail', () => {
     assert.match(await failure('http://no-such-host.invalid/x'), /^Unavailable: /);
   });
 
-  it('trusts only the certificates that it is given', async () => {
+  it('trusts only the given certificates', async () => {
     const authority = Authority.create();
     const secure = await startServer(authority.issue({ names: ['127.0.0.1'] }));
     try {

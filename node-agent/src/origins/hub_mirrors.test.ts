@@ -83,7 +83,7 @@ describe('mirrors of hubs, and content networks', () => {
     assert.equal(row?.validator, `git:${oid}`);
   });
 
-  it('whose ids are not of the bytes are asked for ETags, and no more memory than the file has', async () => {
+  it('with wrong git ids fall back to ETags, in bounded memory', async () => {
     oid = gitId('something else');
     const refused = { code: 'InvalidArgument', message: /^WeakValidator: config\.json / };
     await assert.rejects(readable(), refused);
@@ -92,7 +92,7 @@ describe('mirrors of hubs, and content networks', () => {
     await assert.rejects(readable(), refused);
   });
 
-  it('get a range with every request for a file', async () => {
+  it('receive a range with every request for a file', async () => {
     cdn.handler = (request, response) => {
       if (request.headers.range === undefined) response.writeHead(400).end('Range is required for large objects');
       else sendFile(request, response, weights);
@@ -105,7 +105,7 @@ describe('mirrors of hubs, and content networks', () => {
     );
   });
 
-  it('that refuse every address are named with their own words, after few requests', async () => {
+  it('that refuse every address are reported in their own words, after few requests', async () => {
     cdn.handler = (_request, response) => response.writeHead(403).end('SignatureError: key pair id is not known here');
     const error = await readable().catch((thrown: Error & { code: string }) => thrown);
     assert.ok(error instanceof Error);
@@ -116,7 +116,7 @@ describe('mirrors of hubs, and content networks', () => {
     assert.ok(hub.requests.filter(({ path }) => path.endsWith('/model.safetensors')).length <= 5);
   });
 
-  it('that answer with pages are failures that pass, and are asked again', async () => {
+  it('that answer with pages count as transient failures and are retried', async () => {
     cdn.handler = page;
     await assert.rejects(readable(), { code: 'Unavailable', message: /\/blob answered with a page \(text\/html\)/ });
     cdn.handler = (request, response) =>
@@ -124,7 +124,7 @@ describe('mirrors of hubs, and content networks', () => {
     assert.equal((await readable()).length, 2);
   });
 
-  it('that redirect to an address of their own with a query are asked for another one in time', async () => {
+  it('whose own redirects carry a query are resolved again in time', async () => {
     const answer = hub.handler;
     hub.handler = (request, response) => {
       if (request.url?.startsWith('/own-cdn')) return sendFile(request, response, weights);
@@ -139,7 +139,7 @@ describe('mirrors of hubs, and content networks', () => {
     assert.equal(location?.url, `${hub.url}/own-cdn?t=1`);
   });
 
-  it('end loops of redirects, and those to another scheme', async () => {
+  it('end loops of redirects, and redirects to another scheme', async () => {
     for (const [location, message] of [
       ['/loop', /redirects more than 5 times/],
       ['ftp://elsewhere/x', /redirects to ftp:\/\//],

@@ -119,7 +119,7 @@ describe('HubOrigin', () => {
     assert.equal((await listAll(open('hf://org/llama@refs/pr/1'))).length, 2);
   });
 
-  it('lays a repository out as a cache of the hub, in which every agent finds the commit', async () => {
+  it('lays a repository out as a hub cache, in which every agent finds the commit', async () => {
     const origin = open('hf://org/llama', { hubReferencesDirectory: folder.file('references') }, 'hub');
     const rows = await listAll(origin);
     const snapshot = `models--org--llama/snapshots/${commit}`;
@@ -150,7 +150,7 @@ describe('HubOrigin', () => {
     assert.ok((await names('refs/pr/1')).includes('models--org--llama/refs/refs/pr/1'));
   });
 
-  it('refuses plain files of a hub whose ETags are not their git ids, unless that is allowed', async () => {
+  it('refuses plain files of a hub whose ETags are not git ids, unless allowed', async () => {
     hub.handler = (request, response) => {
       if (request.url === '/api/resolve-cache/config')
         return sendFile(request, response, Buffer.from('{"a":  true}'), { etag: '"1"' });
@@ -190,7 +190,7 @@ describe('HubOrigin', () => {
     });
   });
 
-  it('leaves out what the commit lacks where that is asked for, but not a repository that is gone', async () => {
+  it('omits files missing in the commit on request, but not a missing repository', async () => {
     const origin = open('hf://org/llama', { revision: commit });
     const found = await origin.locate([entry(1, 'none'), entry(4, 'model.safetensors')], signal(), true);
     assert.deepEqual(
@@ -207,7 +207,7 @@ describe('HubOrigin', () => {
     }
   });
 
-  it('sends the token of the environment to the hub of the environment only', async () => {
+  it('sends the token of the environment only to the hub of the environment', async () => {
     const environment = { HF_TOKEN: 'own', HF_ENDPOINT: hub.url };
     await listAll(open('hf://org/llama', { environment }));
     assert.ok(hub.requests.every(({ authorization }) => authorization === 'Bearer own'));
@@ -231,7 +231,7 @@ describe('HubOrigin', () => {
     assert.equal(origin.describe(), 'hf://datasets/org/data@v1');
   });
 
-  it('says what to do about gated, private and missing repositories', async () => {
+  it('gives the next step for gated, private and missing repositories', async () => {
     const cases: [number, string, string | undefined, RegExp][] = [
       [
         401,
@@ -261,7 +261,7 @@ describe('HubOrigin', () => {
     }
   });
 
-  it('refuses what is not a hub, and listings without an end', async () => {
+  it('refuses a server that is no hub, and endless listings', async () => {
     const answers: [string, RegExp][] = [
       ['<html>', /not JSON/],
       ['{"sha":"main"}', /sha: /],

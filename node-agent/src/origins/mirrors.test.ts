@@ -12,7 +12,7 @@ const withMirrors = (text: string, ...mirrors: string[]): Source => ({
 });
 
 describe('mirrors', () => {
-  it('are directories, buckets, web servers, and hubs of a hub', () => {
+  it('may be directories, buckets, web servers, and hubs for a hub', () => {
     checkMirrors(parseSource('/data'));
     checkMirrors(withMirrors('https://a.example/m/', '/m', 's3://bucket/m', 'https://b.example/m/'));
     checkMirrors(withMirrors('hf://org/m', 'hf://org/m?endpoint=https://hub.example'));
@@ -32,7 +32,7 @@ describe('mirrors', () => {
     }
   });
 
-  it('have one place however much of their defaults is written down, and however they are asked', () => {
+  it('have one place regardless of explicit defaults and request settings', () => {
     const same = [
       ['hf://org/m', 'hf://org/m?endpoint=https://huggingface.co'],
       ['s3://bucket/m?endpoint=https://e', 's3://bucket/m?endpoint=https://e&pathStyle=false&region=r'],
@@ -41,7 +41,7 @@ describe('mirrors', () => {
     assert.equal(placeKey(parseSource('https://a.example/m/')), '["http","https://a.example/m/"]');
   });
 
-  it('are different places however their names are read', () => {
+  it('have different places for different treatment of names', () => {
     const s3 = (bucket: string, prefix: string, endpoint: string): Source => {
       const kind = { $case: 's3' as const, value: { bucket, prefix, endpoint, region: '', pathStyle: true } };
       return { kind, allowPrivate: false, unusableNames: '', allowWeakValidators: false };
@@ -62,13 +62,13 @@ describe('mirrors', () => {
     assert.notEqual(scoped(s3('b', 'a', ''), s3('b', 'c', '')), scoped(s3('b', 'a","c', '')));
   });
 
-  it('have names that are not too long for logs', () => {
+  it('have names that are bounded for logs', () => {
     const urls = Array.from({ length: 50 }, (_, n) => `https://a.example/m/${n}`);
     assert.equal(placeName(parseSource('https://a.example/m/')), 'https://a.example/m/');
     assert.ok(placeName(parseSource(urls.join(' '))).length <= 200);
   });
 
-  it('prove by ETags what is made of the bytes on both sides only', () => {
+  it('are proved equal by ETags only where both sides derive ETags from the bytes', () => {
     const [s3, http] = [parseSource('s3://bucket/m'), parseSource('https://a.example/m/')];
     assert.equal(comparesTags(s3, parseSource('s3://other/m')), true);
     for (const [a, b] of [
@@ -79,7 +79,7 @@ describe('mirrors', () => {
       assert.equal(comparesTags(a, b), false);
   });
 
-  it('are a part of the content keys, as they may give the bytes, in any order', () => {
+  it('are part of the content keys in any order, because they may supply the bytes', () => {
     const key = 'ab'.repeat(32);
     assert.equal(keyScopeOf(parseSource('/data')), undefined);
     const scoped = (...mirrors: string[]) => keyScopeOf(withMirrors('/data', ...mirrors))?.(key);

@@ -55,7 +55,7 @@ describe('origins behind a proxy', () => {
     assert.ok(proxy.asked.every((line) => line.endsWith(` ${named()}/model.bin`)));
   });
 
-  it('lists an S3 bucket, and asks for its bytes, through the proxy', async () => {
+  it('lists and reads an S3 bucket through the proxy', async () => {
     await using s3 = await OddS3.start({ 'a.bin': body }, {});
     const rows = await list(`s3://bench?endpoint=${named(s3.url)}`);
     assert.deepEqual(
@@ -67,7 +67,7 @@ describe('origins behind a proxy', () => {
     assert.deepEqual([asked('list-type=2').length, asked('/a.bin').length], [1, 1]);
   });
 
-  it('asks for tokens of a workload identity through the proxy', async () => {
+  it('requests tokens of a workload identity through the proxy', async () => {
     const folder = new TemporaryFolder('identity');
     const before = { ...process.env };
     writeFileSync(folder.file('token'), 'header.payload.signature');
@@ -91,7 +91,7 @@ describe('origins behind a proxy', () => {
     }
   });
 
-  it('gives the credentials of the proxy to the proxy only', async () => {
+  it("sends the proxy's credentials only to the proxy", async () => {
     const seen: unknown[] = [];
     server.handler = (request, response) => {
       seen.push(request.headers.authorization);
@@ -102,7 +102,7 @@ describe('origins behind a proxy', () => {
     assert.deepEqual(new Set(seen), new Set([undefined]));
   });
 
-  it('asks listed hosts and this machine directly, where the address policy holds', async () => {
+  it('reaches hosts in NO_PROXY and this machine directly, under the address policy', async () => {
     await assert.rejects(list(`${named()}/x`, { NO_PROXY: '.invalid' }), { code: 'Unavailable' });
     await assert.rejects(list(`${server.url}/x`), { code: 'PermissionDenied' });
     assert.deepEqual(proxy.asked, []);
@@ -118,7 +118,7 @@ describe('origins behind a proxy', () => {
     assert.ok(!proxy.asked.some((line) => line.includes('169.254')));
   });
 
-  it('says that the proxy refuses, without its password', async () => {
+  it('reports a refusal by the proxy, without its password', async () => {
     const refused = async (status: number, code: string, url: string) => {
       proxy.refusal = status;
       const HTTPS_PROXY = proxy.url.replace('://', '://user:word@');
@@ -136,7 +136,7 @@ describe('origins behind a proxy', () => {
     await refused(403, 'PermissionDenied', 's3://bench?endpoint=https://bucket.invalid');
   });
 
-  it('names the proxy that is not there, and the variable that is no proxy', async () => {
+  it('names an unreachable proxy, and an invalid variable', async () => {
     await assert.rejects(list(`${named()}/x`, { HTTP_PROXY: 'none.invalid:3128' }), {
       code: 'Unavailable',
       message: /the proxy http:\/\/none\.invalid:3128/,
@@ -164,7 +164,7 @@ describe('origins behind a proxy', () => {
     }
   });
 
-  describe('names that this machine knows as well', () => {
+  describe('names that this machine resolves', () => {
     const request = async (resolve: (name: string) => Promise<{ address: string }[]>, clock = new TestClock()) => {
       const policy = new AddressPolicy(false, [], resolve);
       const connections = openConnections(policy, '', new ProxyChoice({ http: proxy.url, https: '', none: '' }));
@@ -186,7 +186,7 @@ describe('origins behind a proxy', () => {
       assert.deepEqual(proxy.asked, []);
     });
 
-    it('are left to the proxy when there is no answer in time', async () => {
+    it('are left to the proxy when resolution takes too long', async () => {
       const clock = new TestClock();
       const answered = request(() => new Promise(() => undefined), clock);
       await settle();

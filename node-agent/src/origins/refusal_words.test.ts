@@ -4,7 +4,7 @@ import { refusalWords, withoutAuthorization } from './refusal_words.ts';
 const wordsOf = (text: string) => refusalWords(Buffer.from(text));
 
 describe('refusalWords', () => {
-  it('are those of S3, JSON, pages and plain text', () => {
+  it('extracts the words of S3, JSON, pages and plain text', () => {
     const signature = 'A'.repeat(64);
     assert.equal(
       wordsOf(`<?xml version="1.0"?><Error><Code>AccessDenied</Code><Message>Request has expired</Message>
@@ -22,14 +22,14 @@ describe('refusalWords', () => {
     assert.equal(wordsOf(''), '');
   });
 
-  it('hold no secrets that the server repeats, nor control characters, and are bounded', () => {
+  it('removes secrets and control characters, and bounds the length', () => {
     const key = 'AKIAIOSFODNN7EXAMPLEabcdefgh';
     assert.equal(wordsOf(`bad key ${key} for /x?X-Amz-Signature=abc&y=z`), 'bad key … for /x?…');
     assert.equal(wordsOf('a\u001b[31mb\u0000'), 'a[31mb');
     assert.equal(wordsOf('word '.repeat(100)).length, 200);
   });
 
-  it('hold no token of the request that a server repeats', () => {
+  it("removes the request's token", () => {
     const body = Buffer.from('not with Bearer hf_short, hf_short');
     assert.equal(withoutAuthorization(body, 'Bearer hf_short').toString(), 'not with Bearer …, …');
     assert.equal(withoutAuthorization(body, undefined), body);

@@ -65,7 +65,7 @@ describe('S3Origin against a real S3 server', () => {
     return origin;
   }
 
-  it('lists a prefix as a folder, and what it locates can be read without credentials', async () => {
+  it('lists a prefix as a folder, and locates objects that are readable without credentials', async () => {
     const began = Date.now();
     const etag = await put('llama/weights 1+ü%20#?.bin', 'some weights');
     await put('llama/sub/config.json', '{}');
@@ -116,7 +116,7 @@ describe('S3Origin against a real S3 server', () => {
     assert.equal(await (await fetch(location?.url ?? '')).text(), 'alone');
   });
 
-  it('lists more objects than a page holds', async () => {
+  it('lists more objects than fit on a page', async () => {
     const names = Array.from({ length: 1100 }, (_, i) => `many/${String(i).padStart(4, '0')}`);
     for (let i = 0; i < names.length; i += 50) await Promise.all(names.slice(i, i + 50).map((name) => put(name, 'x')));
     assert.deepEqual(
@@ -125,7 +125,7 @@ describe('S3Origin against a real S3 server', () => {
     );
   });
 
-  it('says what is wrong with bucket, prefix and credentials, without secrets', async () => {
+  it('names the fault of bucket, prefix and credentials, without secrets', async () => {
     const secret = server.keys.secretAccessKey;
     const cases: [string, OriginOptions, string, RegExp][] = [
       ['no-such-bucket/x', {}, 'NotFound', /no bucket no-such-bucket/],
@@ -164,7 +164,7 @@ describe('S3Origin against a real S3 server', () => {
     }
   }
 
-  it('reads without a signature when there are no credentials, and says so when that is not allowed', async () => {
+  it('reads unsigned without credentials, and reports when that is not allowed', async () => {
     await put('private/x', 'x');
     await withoutIdentity(async () => {
       const origin = openS3(`s3://models/private?endpoint=${server.endpoint}`, {});
@@ -178,7 +178,7 @@ describe('S3Origin against a real S3 server', () => {
     });
   });
 
-  it('keeps the private folders of a bucket from those who may only list it', async () => {
+  it('refuses private folders of a bucket to callers who may only list it', async () => {
     const Bucket = 'mixed';
     await client.send(new CreateBucketCommand({ Bucket }));
     for (const key of ['README.md', 'open/a', 'secret/b', 'secret/c']) await put(key, key, Bucket);
@@ -268,7 +268,7 @@ describe('S3Origin against answers of AWS', () => {
     return 'no error';
   }
 
-  it('maps the error codes to ours', async () => {
+  it('maps the error codes', async () => {
     assert.match(await failure(403, error('AccessDenied')), /^PermissionDenied: .*s3:ListBucket/);
     assert.match(await failure(403, error('ExpiredToken')), /^Unauthenticated: .*session token has expired/);
     assert.match(await failure(400, error('ExpiredToken')), /^Unauthenticated: /);
@@ -284,7 +284,7 @@ describe('S3Origin against answers of AWS', () => {
     assert.match(await failure(404, 'not xml at all'), /^ProtocolError: /);
   });
 
-  it('ends answers and listings that have no end', async () => {
+  it('ends endless answers and listings', async () => {
     const long = `<ListBucketResult>${' '.repeat(33 * 1024 * 1024)}`;
     for (const status of [200, 403]) {
       assert.match(await failure(status, long), /^ProtocolError: an answer of .* is over 32 MiB/);
@@ -300,7 +300,7 @@ describe('S3Origin against answers of AWS', () => {
     assert.match(await failure(200, body), /^Unsupported: the object x\/cold is archived \(GLACIER\)/);
   });
 
-  it('says when no server answers', async () => {
+  it('reports that no server answers', async () => {
     const origin = openS3('s3://bucket/x?endpoint=http://127.0.0.1:1', { credentials });
     await assert.rejects(listAll(origin), {
       code: 'Unavailable',

@@ -46,25 +46,25 @@ describe('S3 validators', () => {
 
   const urlOf = (key: string) => `${server.url}/bench/${key}`;
 
-  it('takes the ETags of the listing where GET gives the same, seen in one object of each kind', async () => {
+  it("uses the listing's ETags where GET returns the same for one object of each kind", async () => {
     const rows = await readable(await open({}));
     assert.equal(rows.get('c.txt')?.validator, `etag:"${tagOfC}"`);
     assert.equal(rows.get('c.txt')?.contentKey, s3EtagKey(urlOf('c.txt'), `"${tagOfC}"`));
     assert.equal(server.objectRequests, 1 + 2, 'one to see, and two to prove');
   });
 
-  it('looks at each storage class, and at objects of several parts, by themselves', async () => {
+  it('checks each storage class, and multipart objects, separately', async () => {
     const storageClass = (key: string) => (key === 'b.bin' ? 'REDUCED_REDUNDANCY' : 'STANDARD');
     await listAll(await open({ storageClass }));
     assert.equal(server.objectRequests, 2);
   });
 
-  it('gives quotes to ETags that are listed without them', async () => {
+  it('adds quotes to listed ETags without them', async () => {
     const rows = await readable(await open({ listedEtag: (tag) => tag }));
     assert.equal(rows.get('c.txt')?.validator, `etag:"${tagOfC}"`);
   });
 
-  it('gives quotes to ETags that are served without them, and compares', async () => {
+  it('adds quotes to served ETags without them, and compares', async () => {
     const rows = await readable(await open({ servedEtag: (tag) => tag }));
     assert.equal(rows.get('c.txt')?.validator, `compared-etag:"${tagOfC}"`);
   });
@@ -77,7 +77,7 @@ describe('S3 validators', () => {
     assert.deepEqual(origin.revision().warnings, []);
   });
 
-  it('takes the ETag of GET where it is stable and another than the listing says', async () => {
+  it('uses the ETag of GET where it is stable and differs from the listing', async () => {
     for (const listedEtag of [(tag: string) => `"${tag}"`, () => undefined, (tag: string) => `W/"${tag}"`]) {
       const rows = await readable(await open({ listedEtag, servedEtag: (tag) => `"own-${tag}"` }));
       assert.equal(rows.get('c.txt')?.validator, `compared-etag:"own-${tagOfC}"`);
@@ -87,7 +87,7 @@ describe('S3 validators', () => {
     await open({});
   });
 
-  it('refuses objects without an ETag, or takes their date where that is allowed', async () => {
+  it('refuses objects without an ETag, or uses their date where allowed', async () => {
     const refused = {
       code: 'InvalidArgument',
       message: /^WeakValidator: a\.bin .*lists ETags and sends none with the/,
@@ -101,13 +101,13 @@ describe('S3 validators', () => {
     assert.match(origin.revision().warnings.join(), /^WeakValidator: 3 files/);
   });
 
-  it('asks each object for its date where the listing has another one', async () => {
+  it("requests each object's date where the listing has another one", async () => {
     const lastModified = 'Sat, 03 Jan 2026 00:00:00 GMT';
     const rows = await readable(await open({ servedEtag: () => undefined, lastModified }, true));
     assert.equal(rows.get('c.txt')?.validator, `modified:${lastModified}`);
   });
 
-  it('refuses what nothing distinguishes, whatever is allowed', async () => {
+  it('refuses objects without any validator, whatever is allowed', async () => {
     let asked = 0;
     const cases: [S3Oddities, RegExp][] = [
       [{ servedEtag: () => undefined, lastModified: undefined }, /^a\.bin has no usable validator: .*sends none/],
@@ -120,7 +120,7 @@ describe('S3 validators', () => {
     await open({});
   });
 
-  it('refuses objects of another size than their listing says', async () => {
+  it('refuses objects whose size differs from the listing', async () => {
     for (const served of [
       (listed: Buffer) => listed.subarray(1),
       (listed: Buffer) => Buffer.concat([listed, listed]),
@@ -134,7 +134,7 @@ describe('S3 validators', () => {
     await open({});
   });
 
-  it('proves each dataset by reading, also of an object of a kind that behaves otherwise', async () => {
+  it('proves each dataset by reading, also for an object that differs from its kind', async () => {
     // The first object of its kind works, another one does not.
     const servedEtag = (tag: string, key: string) => (key === 'c.txt' ? undefined : `"${tag}"`);
     const listedEtag = (tag: string) => `"${ofMultipart(tag)}"`;

@@ -28,7 +28,7 @@ describe('SelfTestOrigin', () => {
   const list = async (name = 'a'): Promise<ManifestRow[]> =>
     (await listAll(open(name))).sort((one, other) => (one.path < other.path ? -1 : 1));
 
-  it('has files of every kind, the same wherever they are made', async () => {
+  it('has files of every kind, equal wherever they are made', async () => {
     await makeSelfTest(join(folder, 'b'));
     const rows = await list();
     assert.deepEqual(await list('b'), rows);
@@ -52,7 +52,7 @@ describe('SelfTestOrigin', () => {
     assert.equal(new Set(files.filter((row) => row.size > 1n).map((row) => row.contentKey)).size > 60, true);
   });
 
-  it('is what sha256sum finds in order, and compresses well', async () => {
+  it('passes sha256sum, and compresses well', async () => {
     const checked = execFileSync('sha256sum', ['--check', '--strict', '--quiet', 'SHA256SUMS'], {
       cwd: join(folder, 'a'),
       encoding: 'utf8',
@@ -62,7 +62,7 @@ describe('SelfTestOrigin', () => {
     assert.ok(Number(packed) < 3 << 20, packed);
   });
 
-  it('is read where it lies, whatever directories are allowed', async () => {
+  it('is readable in its folder, whatever directories are allowed', async () => {
     const origin = open();
     assert.deepEqual(origin.base(), { path: join(folder, 'a'), below: join(folder, 'a') });
     const entry = { index: 7, path: 'sizes/4096', contentKey: '', validator: '' };
@@ -72,7 +72,7 @@ describe('SelfTestOrigin', () => {
     await origin.readByte(entry, signal);
   });
 
-  it('says when it is not there, or not whole', async () => {
+  it('reports when it is missing or incomplete', async () => {
     await assert.rejects(list('none'), {
       code: 'NotFound',
       message: /no built-in files at .*\/none .*selfTestDirectory/,

@@ -120,7 +120,7 @@ describe('parseSource', () => {
 });
 
 describe('describeSource', () => {
-  it('writes what parseSource reads, without queries of URLs', () => {
+  it('writes the form that parseSource reads, without queries of URLs', () => {
     const texts = [
       '/models/llama',
       's3://bucket/prefix?endpoint=https://s3.example.com&region=eu-west-1',
@@ -158,7 +158,7 @@ describe('withEnvironment', () => {
     assert.throws(() => withEnvironment(parseSource('hf://o/m'), { HF_ENDPOINT: 'hub' }), { code: 'InvalidArgument' });
   });
 
-  it('gives the own token to the own hub only', () => {
+  it("gives the environment's token only to the environment's hub", () => {
     assert.equal(hubToken('https://huggingface.co', { HF_TOKEN: 't' }), 't');
     assert.equal(hubToken('https://evil.example', { HF_TOKEN: 't' }), undefined);
     assert.equal(hubToken('https://hub.local', { HF_TOKEN: 't', HF_ENDPOINT: 'https://hub.local/' }), 't');

@@ -16,7 +16,7 @@ describe('statBelow', () => {
   });
   after(async () => rm(root, { recursive: true }));
 
-  it('is lstat for what lies below', async () => {
+  it('equals lstat below the root', async () => {
     for (const path of ['sub dir\n/ü', 'sub dir\n', 'link']) {
       const [seen, expected] = await Promise.all([
         statBelow(join(root, 'in'), path),
@@ -31,7 +31,7 @@ describe('statBelow', () => {
     assert.ok((await statBelow('/', 'etc')).isDirectory());
   });
 
-  it('does not follow a folder that was replaced by a link', async () => {
+  it('refuses a folder that was replaced by a link', async () => {
     await mkdir(join(root, 'in', 'model'));
     await writeFile(join(root, 'in', 'model', 'x'), 'x');
     await statBelow(join(root, 'in'), 'model/x');

@@ -33,7 +33,7 @@ describe('pins', () => {
     }
   });
 
-  it('are released by their records, also on agents that are away', async () => {
+  it('are released by deleting their records, also on absent agents', async () => {
     await start(['a', 'b', 'c']);
     for (const owner of ['p/1/x', 'p/1/y', 'p/2/x']) await cluster.agent('a').requests.ask(asked(owner), [], soon());
     await cluster.remove('c');
@@ -47,7 +47,7 @@ describe('pins', () => {
     assert.equal(held('c', 'p/1/x'), false);
   });
 
-  it('are there again when they are set again at once', async () => {
+  it('survive being released and set again at once', async () => {
     await start(['a']);
     const { pins } = cluster.agent('a');
     const pin = { dataset: 'd', manifest, paths: [], owner: 'p/1' };
@@ -62,7 +62,7 @@ describe('pins', () => {
     assert.ok(held('a', 'p/1'));
   });
 
-  it('of one owner are of each dataset alone, though they share files', async () => {
+  it('of one owner are separate for each dataset, even with common files', async () => {
     await start(['a']);
     const request = { source: directorySource, include: [], exclude: [] };
     await cluster.agent('a').resolution.add('e', request, () => {}, soon());
@@ -72,7 +72,7 @@ describe('pins', () => {
     assert.ok(held('a', 'user'));
   });
 
-  it('of one owner are of one choice of files', async () => {
+  it('of one owner have one choice of files', async () => {
     await start(['a']);
     const { pins } = cluster.agent('a');
     await pins.pin({ dataset: 'd', manifest, paths: ['a.bin'], owner: 'p' }, soon());

@@ -111,8 +111,8 @@ function tables(): string[] {
   return [...new Set(prefixes)].sort();
 }
 
-describe('records as they stand in stores', () => {
-  it('are here for every table', () => {
+describe('golden records', () => {
+  it('exist for every table', () => {
     assert.deepEqual(tables(), Object.keys(goldens).sort());
   });
 
@@ -129,14 +129,14 @@ describe('records as they stand in stores', () => {
       }).value;
     const record = JSON.parse(whole) as Record<string, unknown>;
 
-    it(`${prefix} is read, and written as it was, with every field`, () => {
+    it(`${prefix} is read and written back unchanged, with every field`, () => {
       assert.deepEqual(Object.keys(record).sort(), ['format', ...Object.keys(schema.shape)].sort());
       assert.deepEqual(JSON.parse(table.encode(decode(record))), record);
       assert.deepEqual(decode({ ...record, later: { deep: [1] } }), decode(record));
       assert.throws(() => decode({ ...record, needs: ['later'] }), { code: 'Unsupported' });
     });
 
-    it(`${prefix} is read without what the first release does not write`, () => {
+    it(`${prefix} is read without the fields that the first release omits`, () => {
       const { format: _, ...least } = record;
       for (const name of optional) delete least[name];
       const { format: __, ...written } = JSON.parse(table.encode(decode(least))) as Record<string, unknown>;

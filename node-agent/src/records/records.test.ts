@@ -36,7 +36,7 @@ describe('records', () => {
   });
   const soon = () => AbortSignal.timeout(300_000);
 
-  it('keep counts beyond 2^53 and ignore fields that they do not know', async () => {
+  it('keep counts beyond 2^53 and ignore unknown fields', async () => {
     await table.put('a', { name: 'a', bytes: 1n << 62n });
     assert.equal((await table.read('a'))?.value.bytes, 1n << 62n);
     await store.put('things/b', '{"name":"b","bytes":"1","later":true}');
@@ -44,7 +44,7 @@ describe('records', () => {
     assert.equal(await table.read('none'), undefined);
   });
 
-  it('say the version of their form, and are read without one as by the first release', async () => {
+  it('state their format version, and are read without one as written by the first release', async () => {
     await table.put('a', { name: 'a', bytes: 1n });
     const { format } = JSON.parse((await store.get('things/a'))?.value ?? '') as { format: unknown };
     assert.equal(format, 1);
@@ -52,7 +52,7 @@ describe('records', () => {
     assert.equal((await table.read('first'))?.value.bytes, 7n);
   });
 
-  it('keep what a later release has added when they are updated, and drop what is no longer said', async () => {
+  it('keep fields of a later release on update, and drop removed ones', async () => {
     const optional = new RecordTable(store, 'things/', schema.extend({ note: z.string().optional() }));
     await store.put('things/a', '{"format":1,"name":"a","bytes":"1","note":"old","later":{"deep":[1]}}');
     await optional.update('a', (present) => ({ name: present?.name ?? '', bytes: 2n }));
@@ -60,7 +60,7 @@ describe('records', () => {
     assert.deepEqual(raw, { format: 1, name: 'a', bytes: '2', later: { deep: [1] } });
   });
 
-  it('are left alone when a later release says that they would be misunderstood', async () => {
+  it('are left alone when a later release declares them incompatible', async () => {
     const later = ['{"format":2,"name":"a","bytes":"1"}', '{"format":1,"needs":["quotas"],"name":"a","bytes":"1"}'];
     for (const text of later) {
       await store.put('things/a', text);
@@ -77,14 +77,14 @@ describe('records', () => {
     }
   });
 
-  it('name a record that cannot be read', async () => {
+  it('name an unreadable record', async () => {
     await store.put('things/bad', '{"name":1}');
     await assert.rejects(table.read('bad'), { code: 'Corrupt', message: /record things\/bad cannot be read/ });
     await store.put('things/worse', '{');
     await assert.rejects(table.read('worse'), { code: 'Corrupt', message: /it is not JSON/ });
   });
 
-  it('are updated by many at once without a loss', async () => {
+  it('survive many concurrent updates without a loss', async () => {
     await Promise.all(
       Array.from({ length: 8 }, () =>
         table.update('n', (present) => ({ name: 'n', bytes: (present?.bytes ?? 0n) + 1n })),
@@ -93,7 +93,7 @@ describe('records', () => {
     assert.equal((await table.read('n'))?.value.bytes, 8n);
   });
 
-  it('are mirrored: what is there, every change, and nothing that cannot be read', async () => {
+  it('are mirrored: the existing ones and every change, but no unreadable ones', async () => {
     await table.put('a', { name: 'a', bytes: 1n });
     await store.put('things/bad', '{}');
     const mirror = new Mirror(table, silentLogger);
@@ -116,7 +116,7 @@ describe('records', () => {
     await mirror.close();
   });
 
-  it('of several tables are heard by one watch: none shows a write without those before it', async () => {
+  it('of several tables share one watch: none shows a write without earlier writes', async () => {
     let watches = 0;
     const counting = new Proxy(store, {
       get: (target, key) => {
@@ -176,7 +176,7 @@ describe('records', () => {
     await mirror.close();
   });
 
-  it('vanish with the session that leased them; a lost lease is replaced', async () => {
+  it("vanish with their session's lease; a lost lease is replaced", async () => {
     const session = new Session(store, silentLogger, leaseSeconds);
     const first = await session.lease();
     assert.equal(await session.lease(), first);
@@ -192,7 +192,7 @@ describe('records', () => {
     assert.equal(await table.read('leased'), undefined);
   });
 
-  it('are written by one leader, and not by one who was replaced', async () => {
+  it('are written by the current leader only', async () => {
     const stores = [new CutStore(store), new CutStore(store)] as const;
     const sessions = stores.map((one) => new Session(one, silentLogger, leaseSeconds));
     const elections = stores.map((one, index) => {

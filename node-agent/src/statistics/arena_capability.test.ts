@@ -4,8 +4,8 @@ import { TestCluster } from '../testing/cluster.ts';
 import { freshArena } from '../testing/fake_statistics.ts';
 import { arenaCapability } from './arena_capability.ts';
 
-describe('the memory for chunks of a node', () => {
-  it('is described with its pages, its keeper, what was found and why it is not better', () => {
+describe('memory for chunks of a node', () => {
+  it('is described with its pages, holder, recovered chunks and the reasons for not being better', () => {
     assert.deepEqual(arenaCapability({ ...freshArena, touchedByHolder: true }), {
       name: 'arena',
       ready: true,

@@ -4,8 +4,8 @@ import { limitsCapability } from './limits_capability.ts';
 
 const none = { total: 0n, warm: 0n };
 
-describe('the limits of a node', () => {
-  it('are described with what is left for warm work, each once', () => {
+describe('limits of a node', () => {
+  it('are described with the rest for warm work, each once', () => {
     const limits = {
       origin: { total: 1n << 30n, warm: 100n << 20n },
       peers: { total: 0n, warm: 50n << 20n },
@@ -20,7 +20,7 @@ describe('the limits of a node', () => {
     ]);
   });
 
-  it('have no row where there are none', () => {
+  it('have no row without limits', () => {
     assert.deepEqual(limitsCapability(unusedLimits({ origin: none, peers: none, disk: none })), []);
   });
 });

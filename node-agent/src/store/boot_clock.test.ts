@@ -14,7 +14,7 @@ describe('BootClock', () => {
   });
   afterEach(() => rmSync(folder, { recursive: true, force: true }));
 
-  it("gives the kernel's time since boot in milliseconds, and which boot", async () => {
+  it("returns the kernel's time since boot in milliseconds, and the boot id", async () => {
     const clock = openBootClock();
     // Brackets each reading of the clock by two readings of another, because this thread may be preempted in between.
     const look = () => {
@@ -33,7 +33,7 @@ describe('BootClock', () => {
     assert.ok(passed >= last.from - first.to - precision && passed <= last.to - first.from + precision, `${passed} ms`);
   });
 
-  it('takes no notice of the time of day', () => {
+  it('ignores changes of the wall clock', () => {
     const clock = openBootClock();
     const real = Date.now;
     try {
@@ -45,7 +45,7 @@ describe('BootClock', () => {
     }
   });
 
-  it('says which file it cannot use', () => {
+  it('names an unusable file', () => {
     const { files } = new TestBoot(folder);
     const refused = (words: RegExp) => (thrown: unknown) =>
       thrown instanceof HearthError && thrown.code === 'Unsupported' && words.test(thrown.message);

@@ -34,13 +34,13 @@ describeStores('keys and transactions', (env) => {
     assert.equal(entry?.version, 1);
   });
 
-  it('keeps every value as it was', async () => {
+  it('stores every value unchanged', async () => {
     const values = ['', '\0', 'a\0b', 'ÿ€𝄞', '\ufeff{}', 'x'.repeat(storeLimits.transactionBytes - 10)];
     for (const [index, value] of values.entries()) await env.store.put(`v${index}`, value);
     for (const [index, value] of values.entries()) assert.equal((await env.store.get(`v${index}`))?.value, value);
   });
 
-  it('orders keys by bytes and ends prefixes where they end', async () => {
+  it('orders keys bytewise and bounds prefixes', async () => {
     // In UTF-16 order \u{1d11e} would come before \uffff.
     const keys = [
       'a',
@@ -67,7 +67,7 @@ describeStores('keys and transactions', (env) => {
     assert.deepEqual(await names('nothing'), []);
   });
 
-  it('reads a range larger than a page at one revision', async () => {
+  it('reads a range of several pages at one revision', async () => {
     const keys = Array.from({ length: 1100 }, (_, index) => `n/${String(index).padStart(5, '0')}`);
     for (let from = 0; from < keys.length; from += 100) {
       await env.store.transact({ compare: [], success: keys.slice(from, from + 100).map((key) => put(key, '1')) });
@@ -80,7 +80,7 @@ describeStores('keys and transactions', (env) => {
     assert.equal(revision, await env.store.revision());
   });
 
-  it('does one branch of a transaction, whole, as one revision', async () => {
+  it('executes one branch of a transaction atomically, as one revision', async () => {
     const start = await env.store.revision();
     const made = await env.store.transact({
       compare: [{ key: 'a', exists: false }],
@@ -129,7 +129,7 @@ describeStores('keys and transactions', (env) => {
     );
   });
 
-  it('refuses what it could not keep', async () => {
+  it('refuses values that it could not store', async () => {
     const operations = Array.from({ length: storeLimits.transactionOperations + 1 }, (_, index) =>
       put(`k${index}`, ''),
     );
@@ -154,7 +154,7 @@ describeStores('keys and transactions', (env) => {
     assert.deepEqual((await env.store.range('')).entries, []);
   });
 
-  it('loses no update of several processes', async () => {
+  it('loses no update of concurrent processes', async () => {
     const program = join(import.meta.dirname, 'testing/increment.ts');
     const children = [1, 2, 3].map(() =>
       spawn(process.execPath, [program, env.address, 'count', '40'], { stdio: ['ignore', 'ignore', 'inherit'] }),
@@ -165,7 +165,7 @@ describeStores('keys and transactions', (env) => {
     assert.equal(entry?.version, 120);
   });
 
-  it('keeps keys, revisions and leases over a restart', async () => {
+  it('keeps keys, revisions and leases across a restart', async () => {
     const { lease } = await env.store.grantLease(60);
     await env.store.put('s', '1', { lease });
     const before = await env.store.range('');
@@ -176,7 +176,7 @@ describeStores('keys and transactions', (env) => {
     assert.equal(await again.keepAlive(lease), 60);
   });
 
-  it('ends calls and watches that are given up', async () => {
+  it('ends cancelled calls and watches', async () => {
     await assert.rejects(env.store.get('k', { signal: AbortSignal.abort() }), code('Cancelled'));
     const log = new WatchLog(env.store, 'k', (await env.store.revision()) + 1);
     await elapse(100, 'the watch is under way');

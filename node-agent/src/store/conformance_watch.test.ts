@@ -10,7 +10,7 @@ const code = (expected: string) => (thrown: unknown) => thrown instanceof Hearth
 const put = (key: string, value: string) => ({ kind: 'put', key, value }) as const;
 
 describeStores('watches and leases', (env) => {
-  it('sends a watch every change once, in order, while writers and servers come and go', async () => {
+  it('delivers every change to a watch once, in order, while writers and servers come and go', async () => {
     const { revision } = await env.store.range('w/');
     const logs = [new WatchLog(env.store, 'w/', revision + 1), new WatchLog(await env.open(), 'w/', revision + 1)];
     const writers = [await env.open(), await env.open(), env.store];
@@ -66,7 +66,7 @@ describeStores('watches and leases', (env) => {
     checkHistory(log);
   });
 
-  it('ends a watch of forgotten revisions by saying so', async () => {
+  it('ends a watch of compacted revisions with a compacted item', async () => {
     const first = await env.store.put('k', '1');
     await env.store.put('k', '2');
     await env.store.delete('k');
@@ -94,7 +94,7 @@ describeStores('watches and leases', (env) => {
     await log.stop();
   });
 
-  it('lets keys vanish with a lease that is not kept alive, and notifies watches', async () => {
+  it('deletes keys with an expired lease, and notifies watches', async () => {
     // Long compared with the delay of a turn on a busy machine.
     const short = await env.store.grantLease(10);
     const long = await env.store.grantLease(10);
@@ -159,7 +159,7 @@ describeStores('watches and leases', (env) => {
     }
   });
 
-  it('stops a watch by leaving its loop', async () => {
+  it('stops a watch when the consumer leaves the loop', async () => {
     const from = await env.store.put('k', '1');
     for await (const item of env.store.watch('k', from)) {
       assert.equal(item.kind, 'events');

@@ -39,7 +39,7 @@ describe('parseEtcdAddress', () => {
     assert.equal(parseEtcdAddress('etcd://a?tls=false').tls, undefined);
   });
 
-  it('names what is wrong, without repeating what may be secret', () => {
+  it('names the invalid part, without repeating possible secrets', () => {
     const wrong: [string, RegExp][] = [
       ['etcd://', /names no host/],
       ['etcd://user:secret@host', /holds a user or password/],
@@ -62,7 +62,7 @@ describe('parseEtcdAddress', () => {
 });
 
 describe('openStore', () => {
-  it('names what is wrong with an address', async () => {
+  it('names the fault of an address', async () => {
     const wrong: [string, RegExp][] = [
       ['redis://user:secret@host', /begins with redis:/],
       ['/var/lib/store.db', /begins with no scheme/],

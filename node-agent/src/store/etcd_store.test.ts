@@ -35,7 +35,7 @@ async function isRefused(ask: () => Promise<unknown>, code: string, message: Reg
 }
 
 describe('EtcdStore without an etcd', () => {
-  it('says that no server answers, where, and why', async () => {
+  it('reports that no server answers, with endpoint and reason', async () => {
     const store = EtcdStore.open('etcd://127.0.0.1:1,127.0.0.1:2');
     const get = () => store.get('k', { deadlineMs: 500 });
     await isRefused(get, 'Unavailable', /127\.0\.0\.1:[12] said: .*ECONNREFUSED/);
@@ -43,7 +43,7 @@ describe('EtcdStore without an etcd', () => {
     await store.close();
   });
 
-  it('names a file that cannot be read', () => {
+  it('names an unreadable file', () => {
     assert.throws(
       () => EtcdStore.open('etcd://a?ca=/nowhere/ca.pem'),
       fails('InvalidArgument', /ca of the store \/nowhere\/ca\.pem cannot be read \(ENOENT/),
@@ -122,7 +122,7 @@ describe('EtcdStore', () => {
 
   for (const refused of [false, true]) {
     const before = refused ? 'after it was refused' : 'at first';
-    it(`connects again when an attempt is neither accepted nor refused, ${before}`, async () => {
+    it(`reconnects when an attempt is neither accepted nor refused, ${before}`, async () => {
       // The first connection leads nowhere, like one to a vanished pod; later ones reach the server.
       const sockets: Socket[] = [];
       const relay = createServer((socket) => {
@@ -178,7 +178,7 @@ describe('EtcdStore', () => {
     );
   });
 
-  it('says of a write without an answer that it may have happened', async () => {
+  it('reports that an unanswered write may have happened', async () => {
     const store = open();
     await store.put('k', '1');
     await server.pause();
@@ -201,7 +201,7 @@ describe('EtcdStore', () => {
     assert.equal(log.events.length, 1);
   });
 
-  it('keeps spaces apart', async () => {
+  it('separates spaces', async () => {
     const [blue, green] = [open('/blue'), open('/green')];
     const from = await blue.put('k', 'blue');
     const log = new WatchLog(blue, '', from);
@@ -212,7 +212,7 @@ describe('EtcdStore', () => {
     assert.deepEqual((await blue.range('')).entries, []);
   });
 
-  it('proves itself by user and password, and again when its token is forgotten', async () => {
+  it('authenticates by user and password, and again when its token is unknown', async () => {
     const root = open();
     await root.put('k', '1');
     await server.demandPassword('pass word');
@@ -248,7 +248,7 @@ describe('EtcdStore', () => {
     );
   });
 
-  it('goes on when all certificates are replaced under it', async () => {
+  it('continues when all certificates are replaced', async () => {
     const authorities = [Authority.create({ name: 'first' }), Authority.create({ name: 'second' })] as const;
     try {
       const clientFiles = (authority: Authority) => {

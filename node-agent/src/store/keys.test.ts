@@ -30,7 +30,7 @@ describe('keys', () => {
     }
   });
 
-  it('knows bytes that are not text', () => {
+  it('recognizes bytes that are not text', () => {
     assert.equal(decodeText(Buffer.of(0xff)), undefined);
     assert.equal(decodeText(Buffer.of(0xed, 0xa0, 0x80)), undefined);
     for (const text of ['', '\ufeffa', '\u{10ffff}']) assert.equal(decodeText(encodeText(text)), text);

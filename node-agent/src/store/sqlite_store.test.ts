@@ -38,7 +38,7 @@ describe('SqliteStore', () => {
     rmSync(folder, { recursive: true, force: true });
   });
 
-  it('ends leases by the boot clock and by nothing else', async () => {
+  it('expires leases by the boot clock only', async () => {
     const boot = new TestBoot(folder);
     const store = await open({ clock: boot.files });
     const other = await open({ clock: boot.files });
@@ -57,7 +57,7 @@ describe('SqliteStore', () => {
     await assert.rejects(store.keepAlive(lease), refuses('NotFound', /expired/));
   });
 
-  it('ends all leases of an earlier boot, whatever its clock said', async () => {
+  it('expires all leases of an earlier boot, whatever its clock', async () => {
     const boot = new TestBoot(folder);
     boot.advance(1_000_000_000);
     const before = await open({ clock: boot.files });
@@ -76,7 +76,7 @@ describe('SqliteStore', () => {
     await assert.rejects(after.keepAlive(lease), refuses('NotFound', /expired/));
   });
 
-  it('keeps the history within its limits', async () => {
+  it('keeps its history within the limits', async () => {
     const boot = new TestBoot(folder);
     const database = new SqliteDatabase(path, openBootClock(boot.files), {
       ...defaultSqliteLimits,
@@ -107,7 +107,7 @@ describe('SqliteStore', () => {
     file.close();
   });
 
-  it('goes on with the file that is there now, and notifies watches', async () => {
+  it('switches to the current file after a replacement, and notifies watches', async () => {
     const store = await open();
     const log = new WatchLog(store, '', await store.put('k', '1'));
     await until('the event', () => log.events.length === 1);
@@ -122,13 +122,13 @@ describe('SqliteStore', () => {
     );
   });
 
-  it('opens a file that many create at once', async () => {
+  it('opens a file that many processes create at once', async () => {
     const stores = await Promise.all(Array.from({ length: 6 }, () => open()));
     await Promise.all(stores.map((store, index) => store.put(`k${index}`, '')));
     assert.equal((await stores[0]?.range(''))?.entries.length, 6);
   });
 
-  it('is whole after a writer was killed', async () => {
+  it('is intact after a writer was killed', async () => {
     const program = join(import.meta.dirname, 'testing/increment.ts');
     const child = spawn(process.execPath, [program, `sqlite:${path}`, 'count', '1000000'], { stdio: 'inherit' });
     const store = await open();
@@ -140,7 +140,7 @@ describe('SqliteStore', () => {
     assert.equal(await store.put('count', 'next'), (entry?.modRevision ?? 0) + 1);
   });
 
-  it('waits for a writer, and says when that takes too long', async () => {
+  it('waits for a writer, and reports when that takes too long', async () => {
     const waiting = await open({ limits: { ...defaultSqliteLimits, busyTimeoutMs: 300_000 } });
     const blocker = new DatabaseSync(path);
     blocker.exec('BEGIN IMMEDIATE');
@@ -160,7 +160,7 @@ describe('SqliteStore', () => {
     assert.equal((await store.get('k'))?.value, '1');
   });
 
-  it('refuses files that are not a store of ours, by name and reason', async () => {
+  it('refuses foreign files, with name and reason', async () => {
     writeFileSync(path, 'no database, but long enough to be taken for one '.repeat(50));
     await assert.rejects(open(), refuses('InvalidArgument', /store\.db: file is not a database/));
     path = join(folder, 'other.db');
@@ -180,7 +180,7 @@ describe('SqliteStore', () => {
     await assert.rejects(open(), refuses('IoError', /cannot be opened/));
   });
 
-  it('makes folder and file for its user only', async () => {
+  it('creates folder and file for its user only', async () => {
     path = join(folder, 'a/b/store.db');
     const store = await open();
     await store.put('k', '1');

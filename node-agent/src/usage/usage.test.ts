@@ -17,20 +17,20 @@ async function addTo(cluster: TestCluster): Promise<string> {
   return dataset.manifest;
 }
 
-describe('uses of a dataset', () => {
-  it('count half after each day, and more when it is used again', () => {
+describe('usage of a dataset', () => {
+  it('decays by half each day, and grows with further uses', () => {
     const first = withUses(undefined, { dataset: 'd', at: 0, count: 4 });
     assert.equal(usesAt(first, day), 2);
     assert.equal(usesAt(first, 2 * day), 1);
     assert.deepEqual(withUses(first, { dataset: 'd', at: day, count: 1 }), { dataset: 'd', usedAt: day, uses: 3 });
   });
 
-  it('of an agent whose clock is behind remove nothing', () => {
+  it('ignores an agent whose clock is behind', () => {
     const known = { dataset: 'd', usedAt: day, uses: 5 };
     assert.deepEqual(withUses(known, { dataset: 'd', at: 0, count: 1 }), { dataset: 'd', usedAt: day, uses: 6 });
   });
 
-  it('order eviction at any time as they count then', () => {
+  it('orders eviction at any time by the decayed uses', () => {
     const often = { dataset: 'often', usedAt: 0, uses: 4 };
     const lately = { dataset: 'lately', usedAt: day, uses: 1 };
     const once = { dataset: 'once', usedAt: 0, uses: 1 };
@@ -48,7 +48,7 @@ describe('uses of a dataset', () => {
     );
   });
 
-  it('on one agent are reported to the engines of all', async () => {
+  it('on one agent is reported to all engines', async () => {
     const cluster = await TestCluster.start(['a', 'b'], [fileRow('x', 5n)]);
     try {
       const manifest = await addTo(cluster);
@@ -66,7 +66,7 @@ describe('uses of a dataset', () => {
     }
   });
 
-  it('are reported to an engine that begins again, when its manifests are open', async () => {
+  it('is reported to a restarted engine when its manifests are open', async () => {
     const cluster = await TestCluster.start(['a', 'b'], [fileRow('x', 5n)]);
     try {
       const manifest = await addTo(cluster);
@@ -83,7 +83,7 @@ describe('uses of a dataset', () => {
     }
   });
 
-  it('that a warm job wants is kept, and not counted as used', async () => {
+  it('by a warm job marks the dataset as wanted, without counting as a use', async () => {
     const cluster = await TestCluster.start(['a'], [fileRow('x', 5n)]);
     try {
       await addTo(cluster);

@@ -18,14 +18,14 @@ describe('volumesCapability', () => {
     assert.deepEqual(volumesCapability([record('a'), record('b')]), { name: 'volumes', ready: true, reason: '' });
   });
 
-  it('names a pod for each rebinding, the newest first, those of several volumes at once as one', () => {
+  it('names a pod once for each rebinding, newest first, merging several volumes', () => {
     const records = [record('a', 5, [1, 3]), record('b', 4), record('a', 5), record('c')];
     assert.deepEqual(named(records), ['a 5', 'b 4', 'a 3', 'a 1']);
     assert.deepEqual(named(records.toReversed()), named(records));
     assert.match(volumesCapability(records).reason, /^pod team\/a, pod team\/b had mounts/);
   });
 
-  it('leaves the oldest out, whatever the order of the records, and counts them', () => {
+  it('omits and counts the oldest, whatever the order of the records', () => {
     const records = Array.from({ length: 300 }, (_, index) => record(`p${index}`, index));
     const shuffled = records
       .filter((_, index) => index % 2 === 0)
@@ -48,7 +48,7 @@ describe('lostVolumes', () => {
   });
   const served = () => true;
 
-  it('names nobody while the mounts of all pods are served; views need no server', () => {
+  it('names no pod while all mounts are served; views need no server', () => {
     assert.deepEqual(lostVolumes([record('a'), record('b', { reboundAt: '2026-01-01T00:00:00Z' })], served), []);
     const views = [record('v', { dataPath: 'view' }), record('w', { dataPath: undefined })];
     assert.deepEqual(
@@ -57,7 +57,7 @@ describe('lostVolumes', () => {
     );
   });
 
-  it('names the pods whose mounts are found dead, or are not made again yet', () => {
+  it('names pods whose mounts are dead or not made again yet', () => {
     const [found] = lostVolumes([record('b', { lostAt: '2026-01-01T00:00:00Z' }), record('a')], served);
     assert.deepEqual([found?.name, found?.ready], ['lost-volumes', false]);
     assert.match(found?.reason ?? '', /^pod team\/b cannot read and start no container/);

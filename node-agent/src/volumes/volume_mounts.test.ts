@@ -54,7 +54,7 @@ describe('volume mounts', () => {
     engine.addResident(row.contentKey ?? '', 5n);
   }
 
-  it('are FUSE while bytes are missing and a view when none is, one for all volumes of a revision', async () => {
+  it('are FUSE while bytes are missing, else a view, shared by all volumes of a revision', async () => {
     const manifest = await add();
     const first = await publish();
     assert.deepEqual(first, {
@@ -82,7 +82,7 @@ describe('volume mounts', () => {
     assert.deepEqual([dataPath, reason], ['fuse', 'the fake engine makes no view of this']);
   });
 
-  it('show a dataset whose origin has changed only where all of it is', async () => {
+  it('show a dataset whose origin has changed only where it is complete', async () => {
     const manifest = await add();
     await publish('', 'd', 'b');
     const message = 'other ETag';
@@ -93,7 +93,7 @@ describe('volume mounts', () => {
     assert.equal((await publish()).dataPath, 'view');
   });
 
-  it('stay while a record names their revision, and go after the grace without one', async () => {
+  it('stay while a record names their revision, and for the grace without one', async () => {
     const manifest = await add();
     const { path } = await publish();
     await record('1', manifest);
@@ -114,7 +114,7 @@ describe('volume mounts', () => {
     await until(async () => (await cluster.agent('a').mounts.of('d')).length === 0);
   });
 
-  it('go after the grace when no record names them, unless they are asked for again', async () => {
+  it('are removed after the grace without a record, unless published again', async () => {
     await add();
     await publish();
     for (let round = 0; round < 4; round++) {
@@ -127,7 +127,7 @@ describe('volume mounts', () => {
     assert.equal(targets().length, 0);
   });
 
-  it('go with the agent when no record names them, and stay when one does', async () => {
+  it('are removed at shutdown unless a record names them', async () => {
     const used = await add();
     // Within the grace of the mount.
     await record('1', used);
@@ -139,7 +139,7 @@ describe('volume mounts', () => {
     assert.deepEqual(targets(), [join(cluster.volumesOf('a'), 'mounts', used, 'fuse-d')]);
   });
 
-  it('go at once when their dataset is removed, but not those in use, and it is reported by whom', async () => {
+  it('are removed with their dataset, except those in use, whose users are reported', async () => {
     const manifest = await add();
     await Promise.all([publish(), publish('', 'd', 'b')]);
     const pod = { namespace: 'team', name: 'reader', uid: 'u' };
@@ -157,7 +157,7 @@ describe('volume mounts', () => {
     assert.deepEqual(await readdir(join(cluster.volumesOf('b'), 'mounts')), []);
   });
 
-  it('that another dataset of the same files uses keep none that has gone from its users', async () => {
+  it('used by another dataset of the same files do not block the removal of the first one', async () => {
     const manifest = await add();
     await add('e');
     complete();
@@ -171,7 +171,7 @@ describe('volume mounts', () => {
     await removal.remove('e', { evict: false }, soon());
   });
 
-  it('that read the origin are each of one dataset, whatever others have the same files', async () => {
+  it('that read the origin belong to one dataset each, even with equal files', async () => {
     const manifest = await add();
     await add('e');
     const [own, other] = [await publish(), await publish('', 'e')];
@@ -184,7 +184,7 @@ describe('volume mounts', () => {
     assert.deepEqual(targets(), [other.path]);
   });
 
-  it('of an earlier version, for all datasets of the same files, stay while a record names one', async () => {
+  it('of an earlier version, shared by datasets of the same files, stay while a record names one', async () => {
     const manifest = await add();
     const path = join(cluster.volumesOf('a'), 'mounts', manifest, 'fuse');
     await mkdir(path, { recursive: true });
@@ -198,7 +198,7 @@ describe('volume mounts', () => {
     assert.equal(targets().length, 0);
   });
 
-  it('are in use as far as can be known while their records cannot be read', async () => {
+  it('count as in use while their records are unreadable', async () => {
     await add();
     await publish();
     await writeFile(join(published(), 'torn.json'), '{"manifest":');
@@ -208,7 +208,7 @@ describe('volume mounts', () => {
     });
   });
 
-  it('all stay while a record cannot be read', async () => {
+  it('all stay while a record is unreadable', async () => {
     await add();
     await publish();
     await writeFile(join(published(), 'torn.json'), '{"manifest":');
@@ -219,7 +219,7 @@ describe('volume mounts', () => {
     assert.equal(targets().length, 0);
   });
 
-  it('that are busy are tried again', async () => {
+  it('that are busy are retried', async () => {
     await add();
     await publish();
     cluster.engine('a').busy = true;
@@ -230,7 +230,7 @@ describe('volume mounts', () => {
     assert.equal(targets().length, 0);
   });
 
-  it('show older revisions that are asked for, but none of other datasets', async () => {
+  it('show former revisions on request, but none of other datasets', async () => {
     const old = await add();
     await add('other');
     cluster.origin.rows = [fileRow('y', 6n)];
@@ -242,13 +242,13 @@ describe('volume mounts', () => {
     await assert.rejects(publish('', 'none'), { code: 'NotFound', message: /agents do not know/ });
   });
 
-  it('of a dataset that could not be listed are refused with the reason alone', async () => {
+  it('of a dataset whose listing failed are refused with the reason alone', async () => {
     cluster.origin.listError = new HearthError('Unauthenticated', 'the origin refused the token');
     await assert.rejects(add('gated'));
     await assert.rejects(publish('', 'gated'), { code: 'Unauthenticated', message: 'the origin refused the token' });
   });
 
-  it('are taken over with their revision after a restart, with the store emptied too', async () => {
+  it('are taken over with their revision after a restart, even with an emptied store', async () => {
     const manifest = await add();
     const { path } = await publish();
     await record('1', manifest);
@@ -262,7 +262,7 @@ describe('volume mounts', () => {
     assert.ok(cluster.disks.get('a')?.manifests.has(manifest));
   });
 
-  it('are made again when pods read a view that a holder removed with it, so that nothing is evicted', async () => {
+  it('are made again when pods read a view whose holder removed the mount, so that nothing is evicted', async () => {
     const manifest = await add();
     complete();
     const { path } = await publish();
@@ -275,7 +275,7 @@ describe('volume mounts', () => {
     assert.deepEqual([mount?.target, mount?.manifest], [path, manifest]);
   });
 
-  it('by FUSE are made again when they were lost with their holder, until that works', async () => {
+  it('by FUSE are made again after a loss of their holder, with retries', async () => {
     const manifest = await add();
     const { path } = await publish();
     await record('1', manifest);
@@ -300,7 +300,7 @@ describe('volume mounts', () => {
     });
   });
 
-  it('close the folder of the sockets, which the kubelet makes for everybody', async () => {
+  it('close the folder of the sockets, which the kubelet creates world-readable', async () => {
     const folder = join(cluster.volumesOf('a'), 'run');
     await mkdir(folder, { mode: 0o755 });
     await cluster.remove('a');
@@ -308,7 +308,7 @@ describe('volume mounts', () => {
     assert.equal((await stat(folder)).mode & 0o777, 0o700);
   });
 
-  it('take the place of what a dead holder left, and remove it when no pod needs it', async function () {
+  it('replace the remains of a dead holder, and remove them when no pod needs them', async function () {
     const manifest = await add();
     const target = join(cluster.volumesOf('a'), 'mounts', manifest, 'fuse-d');
     await mkdir(target, { recursive: true });
@@ -328,7 +328,7 @@ describe('volume mounts', () => {
     await until(async () => (await cluster.agent('a').mounts.of('d')).length === 0);
   });
 
-  it('keep the manifests of published revisions, and fetch those that are not here', async () => {
+  it('keep the manifests of published revisions, and fetch missing ones', async () => {
     const manifest = await add();
     await record('1', manifest, 'b', { dataPath: 'view' });
     await until(() => cluster.disks.get('b')?.manifests.has(manifest) ?? false);
@@ -343,7 +343,7 @@ describe('volume mounts', () => {
     await until(() => cluster.disks.get('b')?.manifests.has(manifest) === false);
   });
 
-  it('and volumes keep old revisions of a dataset that changes often', async () => {
+  it('and volumes keep former revisions of a frequently changing dataset', async () => {
     const mounted = await add();
     await publish();
     await record('1', mounted);
@@ -362,7 +362,7 @@ describe('volume mounts', () => {
     assert.ok(kept.includes(mounted) && kept.includes(pinned));
   });
 
-  it('are refused by an agent without a folder for them', async () => {
+  it('are refused by an agent without a volume folder', async () => {
     await add();
     const { context, datasets, keeper, mounts } = cluster.agent('a');
     const none = new VolumeMounts(context, { tables: datasets, keeper, mounts }, undefined);

@@ -21,7 +21,7 @@ describe('volume registry', () => {
     await rm(folder, { recursive: true });
   });
 
-  it('gives the same record for the same volume, and refuses its name to others', async () => {
+  it('is idempotent for an equal volume, and refuses the name to other volumes', async () => {
     assert.deepEqual(await registry.create(volume), volume);
     assert.deepEqual(await registry.create(volume), volume);
     for (const other of [
@@ -37,7 +37,7 @@ describe('volume registry', () => {
     assert.deepEqual(await registry.get('pvc-1'), volume);
   });
 
-  it('lists by name, and forgets without an error', async () => {
+  it('lists by name, and ignores deleting a missing volume', async () => {
     for (const name of ['b', 'a', 'B', 'c']) await registry.create({ ...volume, name });
     await registry.delete('c');
     await registry.delete('c');
@@ -48,14 +48,14 @@ describe('volume registry', () => {
     await assert.rejects(registry.get('c'), { code: 'NotFound', message: /no volume c/ });
   });
 
-  it('makes one of many that are created at the same time', async () => {
+  it('creates one record for many concurrent requests', async () => {
     const sizes = await Promise.allSettled(
       Array.from({ length: 8 }, (_, index) => registry.create({ ...volume, capacityBytes: BigInt(index) })),
     );
     assert.equal(sizes.filter((one) => one.status === 'fulfilled').length, 1);
   });
 
-  it('refuses names and revisions that cannot be kept, and does not take a broken record for none', async () => {
+  it('refuses invalid names and revisions, and does not treat a broken record as missing', async () => {
     await assert.rejects(registry.create({ ...volume, name: '../x' }), { code: 'InvalidArgument' });
     await assert.rejects(registry.create({ ...volume, manifest: 'main' }), { code: 'InvalidArgument' });
     await store.put('volumes/broken', '{}');

@@ -19,7 +19,7 @@ describe('choice of replicas', () => {
     assert.deepEqual(chooseReplicas(candidates, 4, 100n), ['b', 'a', 'c', 'd']);
   });
 
-  it('leaves out agents without room, counting what they hold', () => {
+  it('skips agents without room, counting their resident bytes', () => {
     const candidates = [candidate('a', 90n, 9n), candidate('b', 0n, 100n)];
     assert.deepEqual(chooseReplicas(candidates, 1, 100n), ['b']);
     assert.throws(() => chooseReplicas(candidates, 2, 100n), {
@@ -28,7 +28,7 @@ describe('choice of replicas', () => {
     });
   });
 
-  it('says how many agents are ready', () => {
+  it('reports the number of ready agents', () => {
     assert.throws(() => chooseReplicas([], 1, 1n), { code: 'Unavailable', message: /only 0 agents are ready/ });
   });
 });

@@ -4,8 +4,8 @@ import { divideRate, type FetchingAgent } from './rate.ts';
 const sum = (shares: Map<string, bigint>) => [...shares.values()].reduce((a, b) => a + b, 0n);
 const agent = (node: string, share: bigint | undefined, used: bigint): FetchingAgent => ({ node, share, used });
 
-describe('division of a rate', () => {
-  it('is even at the start and when all use what they have', () => {
+describe('divideRate', () => {
+  it('divides evenly at the start and while all use their shares', () => {
     assert.deepEqual(
       [
         ...divideRate(
@@ -26,7 +26,7 @@ describe('division of a rate', () => {
     );
   });
 
-  it('gives what one cannot use to the others', () => {
+  it('gives unused shares to agents that can use them', () => {
     const shares = divideRate(900n, [agent('a', 300n, 50n), agent('b', 300n, 300n), agent('c', 300n, 290n)]);
     assert.deepEqual(
       shares,
@@ -38,22 +38,22 @@ describe('division of a rate', () => {
     );
   });
 
-  it('gives everything to the last that fetches', () => {
+  it('gives everything to the last fetching agent', () => {
     assert.deepEqual(divideRate(900n, [agent('c', 300n, 300n)]), new Map([['c', 900n]]));
   });
 
-  it('keeps a tenth of an even share for an agent that uses nothing now', () => {
+  it('keeps a tenth of an even share for an idle agent', () => {
     const shares = divideRate(1000n, [agent('a', 500n, 0n), agent('b', 500n, 500n)]);
     assert.equal(shares.get('a'), 50n);
     assert.equal(shares.get('b'), 950n);
   });
 
-  it('spreads what no job uses', () => {
+  it('spreads the unused rest', () => {
     const shares = divideRate(1000n, [agent('a', 500n, 100n), agent('b', 500n, 100n)]);
     assert.deepEqual([...shares.values()], [500n, 500n]);
   });
 
-  it('never gives more than the limit nor less than one byte, whatever is used', () => {
+  it('never exceeds the limit nor gives less than one byte', () => {
     let seed = 1;
     const random = (below: number) => {
       seed = (seed * 1103515245 + 12345) % 2147483648;
@@ -71,5 +71,5 @@ describe('division of a rate', () => {
     }
   });
 
-  it('gives nothing where there is no job', () => assert.equal(divideRate(5n, []).size, 0));
+  it('returns nothing without agents', () => assert.equal(divideRate(5n, []).size, 0));
 });

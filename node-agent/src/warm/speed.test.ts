@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { SpeedMeter } from './speed.ts';
 
 describe('speed', () => {
-  it('is bytes over the window', () => {
+  it('counts bytes over the window', () => {
     const meter = new SpeedMeter();
     assert.equal(meter.note(100n, 0), 0n);
     assert.equal(meter.note(1100n, 1000), 1000n);
@@ -11,7 +11,7 @@ describe('speed', () => {
     assert.equal(meter.note(20_100n, 26_000), 0n);
   });
 
-  it('is zero when the count falls, as after a bad chunk', () => {
+  it('is zero when the count decreases, as after a bad chunk', () => {
     const meter = new SpeedMeter();
     meter.note(100n, 0);
     assert.equal(meter.note(50n, 1000), 0n);

@@ -47,13 +47,13 @@ describe('state of a warm job', () => {
     ['Cancelled', 'Succeeded', 'Cancelled'],
   ];
   for (const [a, b, state] of cases) {
-    it(`${a ?? 'no report'} and ${b ?? 'no report'} is ${state}`, () => {
+    it(`is ${state} for ${a ?? 'no report'} and ${b ?? 'no report'}`, () => {
       const progress = report({ ...(a ? { a } : {}), ...(b ? { b } : {}) });
       assert.equal(viewJob({ job, progress, division: undefined, members: both, now: 1 }).state, state);
     });
   }
 
-  it('adds up bytes and the speed of those that run', () => {
+  it('sums bytes, and the speed of running agents', () => {
     const seen = viewJob({
       job,
       progress: report({ a: 'Running', b: 'Succeeded' }),
@@ -75,7 +75,7 @@ describe('state of a warm job', () => {
     assert.equal(seen.state, 'Cancelled');
   });
 
-  it('fails at the deadline unless all are done', () => {
+  it('fails at the deadline unless all agents have finished', () => {
     const late = { ...job, deadlineAt: 100 };
     const at = (now: number, a: NodeState) =>
       viewJob({ job: late, progress: report({ a, b: 'Succeeded' }), division: undefined, members: both, now });
@@ -85,7 +85,7 @@ describe('state of a warm job', () => {
     assert.equal(at(100, 'Succeeded').state, 'Succeeded');
   });
 
-  it('reports an agent that is gone and fails it after the grace', () => {
+  it('reports an absent agent and fails it after the grace', () => {
     const division = { job: 'j', shares: {}, goneSince: { b: 1000 } };
     const at = (now: number, members: Set<string>) =>
       viewJob({ job, progress: report({ a: 'Succeeded', b: 'Running' }), division, members, now });
@@ -100,7 +100,7 @@ describe('state of a warm job', () => {
     assert.equal(at(1000 + goneGraceMs, both).state, 'Running');
   });
 
-  describe('that is to be ready in memory', () => {
+  describe('with readyWhen memory', () => {
     const memory = { ...job, readyWhen: 'memory' as const };
     type Part = Partial<WarmProgressRecord>;
     const at = (a: Part, b: Part, members = both, asked: WarmJobRecord = memory) => {
@@ -112,7 +112,7 @@ describe('state of a warm job', () => {
     };
     const there = { inMemoryAt: 5 };
 
-    it('is so when all of it is in memory on all of its nodes', () => {
+    it('is ready when all bytes are in memory on all nodes', () => {
       assert.equal(at(there, {}).ready, false);
       const all = at(there, { inMemoryAt: 7 });
       assert.deepEqual([all.ready, all.state, all.inMemoryAt, all.storedAt], [true, 'Running', 7, undefined]);
@@ -120,13 +120,13 @@ describe('state of a warm job', () => {
       assert.equal(at(there, there, both, job).ready, false, 'who asks for nothing waits until it is stored');
     });
 
-    it('is not by what failed, nor by what an agent holds that is away', () => {
+    it('ignores failed parts and the memory of absent agents', () => {
       assert.equal(at(there, { state: 'Failed', message: 'why' }).ready, false);
       const away = at(there, { inMemoryAt: 7 }, new Set(['a']));
       assert.deepEqual([away.ready, away.bytesInMemory], [false, 14n]);
     });
 
-    it('waits for agents of the release before until they have stored it, and says so', () => {
+    it('waits for agents of the previous release to store everything, and says so', () => {
       const old = { bytesInMemory: undefined };
       const waiting = at(there, old);
       assert.deepEqual([waiting.ready, waiting.bytesInMemory], [false, 14n]);
@@ -137,7 +137,7 @@ describe('state of a warm job', () => {
     });
   });
 
-  it('stays as it ended', () => {
+  it('keeps its final state', () => {
     const ended = { ...job, end: { state: 'Failed' as const, message: 'why', errorCode: 'Corrupt' as const, at: 9 } };
     const seen = viewJob({
       job: ended,

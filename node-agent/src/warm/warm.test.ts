@@ -68,7 +68,7 @@ describe('warm jobs', () => {
     assert.equal(cluster.engine('b').disk.resident.size, 2);
   });
 
-  it('choose replicas by what is resident', async () => {
+  it('choose replicas by resident bytes', async () => {
     await start();
     await cluster.agent('a').warmJobs.create(warm({ name: 'first', nodes: ['c'] }), soon());
     await ended('a', 'first');
@@ -78,7 +78,7 @@ describe('warm jobs', () => {
     await assert.rejects(cluster.agent('a').warmJobs.create(warm({ replicas: 4 }), soon()), { code: 'Unavailable' });
   });
 
-  it('refuse what cannot be', async () => {
+  it('refuse invalid requests', async () => {
     await start(['a']);
     const { warmJobs } = cluster.agent('a');
     await assert.rejects(warmJobs.create(warm({ dataset: 'none' }), soon()), {
@@ -96,7 +96,7 @@ describe('warm jobs', () => {
     await assert.rejects(warmJobs.get('none'), { code: 'NotFound', message: /no warm job none/ });
   });
 
-  it('keep the sum of the agents within the rate, and pass on what some do not need', async () => {
+  it('keep the sum of rates within the limit, and redistribute unused shares', async () => {
     await start();
     await cluster.agent('a').warmJobs.create(warm({ name: 'first', nodes: ['c'], paths: ['part-[0-5].bin'] }), soon());
     await ended('a', 'first');
@@ -114,7 +114,7 @@ describe('warm jobs', () => {
     );
   });
 
-  it('are cancelled on all agents and give their pins back', async () => {
+  it('are cancelled on all agents and release their pins', async () => {
     await start();
     cluster.fabric.bytesPerSecond = 500_000;
     await cluster.agent('a').warmJobs.create(warm({ name: 'j', pin: true }), soon());
@@ -148,7 +148,7 @@ describe('warm jobs', () => {
     await until(() => !cluster.engine('a').warms.has('j') && !cluster.engine('b').warms.has('j'));
   });
 
-  it('pin what they bring, also after a restart', async () => {
+  it('pin their files, also after a restart', async () => {
     await start(['a']);
     await cluster.agent('a').warmJobs.create(warm({ name: 'j', pin: true }), soon());
     await ended('a', 'j');
@@ -159,7 +159,7 @@ describe('warm jobs', () => {
     assert.equal(cluster.engine('a').warms.size, 0, 'a part that ended is not begun again');
   });
 
-  it('go on after a restart without fetching again what is there', async () => {
+  it('continue after a restart without fetching resident bytes again', async () => {
     await start(['a', 'b'], { goneGraceMs: 3_600_000 });
     await cluster.agent('a').warmJobs.create(warm({ name: 'first', nodes: ['b'], paths: ['part-[0-2].bin'] }), soon());
     await ended('a', 'first');
@@ -179,7 +179,7 @@ describe('warm jobs', () => {
     assert.equal((part?.originBytes ?? 0n) + (part?.peerBytes ?? 0n), total - there);
   });
 
-  it('fail for an agent that stays away, after the grace', async () => {
+  it('fail for an agent that stays away beyond the grace', async () => {
     await start(['a', 'b'], { goneGraceMs: 3_600_000 });
     cluster.fabric.bytesPerSecond = 1_000;
     await cluster.agent('a').warmJobs.create(warm({ name: 'j' }), soon());
@@ -199,7 +199,7 @@ describe('warm jobs', () => {
     assert.equal(view.nodes.find((node) => node.node === 'a')?.state, 'Succeeded');
   });
 
-  it('have a new coordinator when the old one dies', async () => {
+  it('get a new coordinator when the old one dies', async () => {
     await start();
     const leaders = () =>
       [...cluster.agents].filter(([, { agent }]) => agent.coordinator.leading).map(([name]) => name);
@@ -262,7 +262,7 @@ describe('warm jobs', () => {
     return assert.fail('it never came to be');
   }
 
-  it('are ready in memory before the disk takes anything, for those who ask for it, and end when they are stored', async () => {
+  it('can be ready in memory before the disk accepts writes, and end when stored', async () => {
     await start(['a', 'b']);
     for (const name of ['a', 'b']) cluster.engine(name).disk.stopped = true;
     const { job } = await cluster.agent('a').warmJobs.create(warm({ name: 'j', readyWhen: 'memory' }), soon());
@@ -283,7 +283,7 @@ describe('warm jobs', () => {
     assert.equal((await ended('b', 'other')).view.ready, true);
   });
 
-  it('lose what was in memory with the agent that had it, and count again', async () => {
+  it('lose bytes in the memory of a lost agent, and measure again', async () => {
     await start(['a', 'b'], { goneGraceMs: 60_000 });
     cluster.engine('b').disk.stopped = true;
     await cluster.agent('a').warmJobs.create(warm({ name: 'j', nodes: ['b'], readyWhen: 'memory' }), soon());
@@ -314,7 +314,7 @@ describe('warm jobs', () => {
     assert.equal(pins()[0]?.owner, 'p/1');
   });
 
-  it('of a name are ensured: one that runs is the answer, one that has ended makes way', async () => {
+  it('return a running job of the name, and replace an ended one', async () => {
     await start(['a']);
     cluster.fabric.bytesPerSecond = 1_000;
     const first = await cluster.agent('a').warmJobs.create(warm({ name: 'j' }), soon());
@@ -327,7 +327,7 @@ describe('warm jobs', () => {
     assert.equal((await ended('a', 'j')).view.state, 'Succeeded');
   });
 
-  it('go away some time after they have ended', async () => {
+  it('are deleted some time after their end', async () => {
     await start(['a']);
     await cluster.agent('a').warmJobs.create(warm({ name: 'j' }), soon());
     await ended('a', 'j');

@@ -27,7 +27,7 @@ describe('page of kubectl hearth ui', () => {
       outgoing.on('error', reject).end();
     });
 
-  it('shows nodes, Datasets, preloads and pods that wait', async () => {
+  it('shows nodes, Datasets, preloads and waiting pods', async () => {
     const { status, headers, text } = await ask('/a-token/');
     assert.equal(status, 200);
     for (const part of ['node1', 'value="81"', '8.0 GiB', 'about 41 s', '4.0 GiB on node1', 'href="pods/team/web-0"']) {
@@ -47,7 +47,7 @@ describe('page of kubectl hearth ui', () => {
     assert.equal((await ask('/a-token/elsewhere')).status, 404);
   });
 
-  it('refuses names of others, other pages, and addresses without the token', async () => {
+  it('refuses foreign host names, unknown pages, and addresses without the token', async () => {
     const here = `127.0.0.1:${page.ui.port}`;
     for (const host of [
       'evil.example.com',
@@ -64,7 +64,7 @@ describe('page of kubectl hearth ui', () => {
     for (const path of ['/', '/a-toke/', '/a-token2/', '/?a-token']) assert.equal((await ask(path)).status, 403, path);
   });
 
-  it('only reads', async () => {
+  it('is read-only', async () => {
     for (const method of ['POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS']) {
       const { status, headers } = await ask('/a-token/', {}, method);
       assert.deepEqual([status, headers.allow], [405, 'GET, HEAD'], method);
@@ -73,12 +73,12 @@ describe('page of kubectl hearth ui', () => {
     assert.ok(page.api.requests.every((one) => one.startsWith('GET ')));
   });
 
-  it('names what the user may not read', async () => {
+  it('names objects that the user may not read', async () => {
     page.api.forbidden.add('nodecaches');
     assert.match((await ask('/a-token/')).text, /you may not read nodecaches/);
   });
 
-  it('escapes what objects say', () => {
+  it('escapes texts of objects', () => {
     assert.equal(
       html`<b title="${'"\'>'}">${'<script>&'}</b>`.text,
       '<b title="&#34;&#39;&#62;">&#60;script&#62;&#38;</b>',

@@ -17,13 +17,13 @@ describe('test API server', () => {
     return outcome.stdout.trim();
   };
 
-  it('is the version that go.mod names', async () => {
+  it('has the version in go.mod', async () => {
     const version = JSON.parse(await kubectl('version', '-o', 'json'));
     assert.equal(version.serverVersion.gitVersion, 'v1.36.3');
     assert.equal(version.clientVersion.gitVersion, 'v1.36.3');
   });
 
-  it('keeps its address and its objects over a restart', async () => {
+  it('keeps its address and objects across a restart', async () => {
     await kubectl('create', 'configmap', 'kept', '--from-literal=a=b');
     const { url } = server;
     await server.down();
@@ -33,7 +33,7 @@ describe('test API server', () => {
     assert.equal(await kubectl('get', 'configmap', 'kept', '-o', 'jsonpath={.data.a}'), 'b');
   });
 
-  it('answers 410 for a list that was compacted away', async () => {
+  it('answers 410 for a list that was compacted', async () => {
     const first = JSON.parse(await kubectl('get', '--raw', '/api/v1/namespaces/default/configmaps?limit=1'));
     await kubectl('create', 'configmap', 'later');
     await server.compact();
@@ -43,7 +43,7 @@ describe('test API server', () => {
     assert.match(outcome.stdout + outcome.stderr, /too old resource version/);
   });
 
-  it('gives users the rights that RBAC gives them', async () => {
+  it('grants users the rights in RBAC', async () => {
     const kubeconfig = await server.userKubeconfig('system:serviceaccount:default:reader', ['readers']);
     const may = () => server.kubectl(['--kubeconfig', kubeconfig, 'auth', 'can-i', 'list', 'configmaps']);
     assert.match((await may()).stdout, /^no/);
