@@ -108,7 +108,7 @@ describe('hearth doctor', () => {
   it('tells how to get the probes', async () => {
     const { code, out } = await doctor();
     assert.equal(code, 13);
-    assert.match(out, /^probes +missing .*is not there/m);
+    assert.match(out, /^probes +missing .*does not exist/m);
     assert.match(out, /make build/);
   });
 

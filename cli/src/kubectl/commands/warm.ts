@@ -58,7 +58,7 @@ async function run(session: ClusterSession, options: Options, text: string): Pro
     if (session.json) session.printJson({ namespace, name: metadata.name });
     else
       session.print(
-        `CachePreload ${namespace}/${metadata.name} continues; kubectl delete cachepreload -n ${namespace} ${metadata.name} ends it.`,
+        `CachePreload ${namespace}/${metadata.name} continues; kubectl delete cachepreload -n ${namespace} ${metadata.name} cancels it.`,
       );
     return undefined;
   }
@@ -94,7 +94,7 @@ async function follow(session: ClusterSession, namespace: string, name: string):
     if (interrupt.aborted) {
       region.end();
       session.note(
-        `The CachePreload ${namespace}/${name} continues; kubectl delete cachepreload -n ${namespace} ${name} ends it.`,
+        `The CachePreload ${namespace}/${name} continues; kubectl delete cachepreload -n ${namespace} ${name} cancels it.`,
       );
       return 130;
     }

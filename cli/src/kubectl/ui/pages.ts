@@ -32,7 +32,7 @@ export function overviewPage(overview: Overview, refreshSeconds: number): string
       html`${one.waitsFor}`,
     ])}
     ${table(
-      'Preloads in motion',
+      'Running preloads',
       ['Preload', 'Phase', 'Stored', 'Size', 'Rate', 'Left', 'Nodes', 'Pods', 'Waits for'],
       overview.preloads,
       (one) => [
