@@ -29,6 +29,8 @@ class ClusterView {
   [[nodiscard]] std::vector<PeerIdentity> others() const;
   // Names of ready agents without us.
   [[nodiscard]] std::vector<std::string> readyOthers() const;
+  // No other agent is ready.
+  [[nodiscard]] bool alone() const { return ready_.size() == 1; }
   // It is a member that is ready.
   [[nodiscard]] bool ready(const std::string& node) const;
   // The agents that may be the directory of a key, first choice first: at most three ready ones. We

@@ -24,6 +24,9 @@ class DirectoryClient {
   [[nodiscard]] Task<LocateAnswer> locate(ContentKey key, std::uint64_t size, std::uint32_t stripe,
                                           ChunkMask chunks, Intent intent, FailureReport failure);
 
+  // No agent but this one can be granted chunks now, or wait for them.
+  [[nodiscard]] bool alone() const { return ports_.view->alone(); }
+
   // Ends when `node`, to which the chunk is on its way, has it. Errors: its own, and those
   // of PeerTransport::call.
   [[nodiscard]] Task<Status> awaitChunk(std::string node, ContentKey key, std::uint64_t size,

@@ -99,6 +99,17 @@ void expectLocate() {
       LocateAnswer{{{"a", 0xffff, 0xf0}, {"b", 1}}, {{"c", 2}}, 0x8000, 70'000, 0x0102},
       decodeLocateAnswer);
   expectBody("000001000000000000000000", LocateAnswer{}, decodeLocateAnswer);
+  expectBody(
+      "0000"
+      "02000000"
+      "0000"
+      "0000"
+      "0100"
+      "01006303000000"
+      "0100"
+      "0200"
+      "0200",
+      LocateAnswer{.fetchers = {{"c", 3}}, .sharers = 2, .arriving = 2}, decodeLocateAnswer);
 }
 
 void expectQuery() {

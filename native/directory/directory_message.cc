@@ -34,6 +34,8 @@ bool read(ByteReader& reader, std::vector<StripeHolder>& agents) {
 // Of a request: an intent that the fixed part has no value for, to which it is a look.
 constexpr std::uint16_t kIntentField = 1;
 constexpr std::uint16_t kLeaveField = 2;  // a LeaveRequest
+// Of an answer to kLocate: LocateAnswer::arriving.
+constexpr std::uint16_t kArrivingField = 1;
 // Of a report: the agent's CopyState.
 constexpr std::uint16_t kCopyField = 1;
 
@@ -143,6 +145,11 @@ std::vector<std::byte> encode(const LocateAnswer& answer) {
   writer.u16(answer.elsewhere);
   write(writer, answer.holders);
   write(writer, answer.fetchers);
+  if (answer.arriving != 0) {
+    ByteWriter arriving;
+    arriving.u16(answer.arriving);
+    putField(writer, kArrivingField, arriving.take());
+  }
   return writer.take();
 }
 
@@ -152,8 +159,21 @@ std::optional<LocateAnswer> decodeLocateAnswer(std::span<const std::byte> body) 
   answer.granted = reader.u16();
   answer.sharers = reader.u32();
   answer.elsewhere = reader.u16();
-  if (!read(reader, answer.holders) || !read(reader, answer.fetchers) || !passOverFields(reader))
-    return std::nullopt;
+  if (!read(reader, answer.holders) || !read(reader, answer.fetchers)) return std::nullopt;
+  OptionalFields fields(reader);
+  while (auto field = fields.next()) {
+    if (field->tag == kArrivingField) {
+      answer.arriving = field->value.u16();
+      if (!field->value.ok()) return std::nullopt;
+    } else if (field->mustUnderstand()) {
+      return std::nullopt;
+    }
+  }
+  if (!reader.ok() || fields.malformed()) return std::nullopt;
+  // Only of those for which a fetcher is named.
+  ChunkMask named = 0;
+  for (const StripeHolder& fetcher : answer.fetchers) named |= fetcher.chunks;
+  answer.arriving &= named;
   return answer;
 }
 

@@ -73,6 +73,16 @@ TEST(DirectoryMessage, ReportsRoundTrip) {
   EXPECT_EQ(decoded->inMemory, (std::vector<ChunkMask>{0, 2}));
 }
 
+// Of others it would not be known who has them.
+TEST(DirectoryMessage, BelievesOfChunksAloneThatTheyArriveForWhichAFetcherIsNamed) {
+  const LocateAnswer answer{.fetchers = {{"c", 0b110}}, .arriving = 0b011};
+  const auto decoded = decodeLocateAnswer(encode(answer));
+  ASSERT_TRUE(decoded);
+  EXPECT_EQ(decoded->arriving, 0b010);
+  EXPECT_EQ(decoded->giverOf(1), "c");
+  EXPECT_EQ(decoded->giverOf(2), "");
+}
+
 TEST(DirectoryMessage, RefusesEveryTruncationAndTrailingBytes) {
   const auto request = encode(sampleRequest());
   const auto answer = encode(LocateAnswer{{{"a", 1}}, {{"b", 2}}, 4, 3});

@@ -50,6 +50,11 @@ const std::string& LocateAnswer::fetcherOf(std::uint32_t chunk) const {
   return named(fetchers, chunk);
 }
 
+const std::string& LocateAnswer::giverOf(std::uint32_t chunk) const {
+  const std::string& holder = holderOf(chunk);
+  return holder.empty() && (arriving & bitOf(chunk)) != 0 ? fetcherOf(chunk) : holder;
+}
+
 bool KeyDirectory::ended(const Grant& grant, const std::string& asker, TimePoint now) const {
   if (grant.node == asker) return false;
   const auto agent = agents_.find(grant.node);
@@ -152,6 +157,24 @@ std::string KeyDirectory::fetcherFor(const std::string& asker, std::uint32_t chu
   return grant->second.node;
 }
 
+std::string KeyDirectory::soonAt(const std::string& asker, std::uint32_t chunk, Intent intent,
+                                 const Holding& holding, const FailureReport& failure,
+                                 TimePoint now, LocateAnswer& answer) {
+  std::string other;
+  if (holding.busy || holding.hidden) other = reads_.nameReader(chunk, asker, now);
+  if (!other.empty() || holding.busy) return other;
+  other = fetcherFor(asker, chunk, intent, failure, now);
+  const bool keeps = intent == Intent::kRead || intent == Intent::kFetch;
+  if (other.empty() || other == asker || !(keeps || intent == Intent::kLookUp)) return other;
+  if (reads_.readersOf(chunk, other) >= kReadersOfArriving) {
+    std::string reader = reads_.nameReader(chunk, asker, now);
+    return reader.empty() ? other : reader;
+  }
+  answer.arriving |= bitOf(chunk);
+  if (keeps) noteRead(asker, chunk, other, intent, now);
+  return other;
+}
+
 LocateAnswer KeyDirectory::locate(const std::string& node, std::uint32_t stripe, ChunkMask chunks,
                                   Intent intent, const FailureReport& failure, TimePoint now) {
   // A reader that reads through fetches nothing by itself, and no update of it would end its part
@@ -183,9 +206,7 @@ LocateAnswer KeyDirectory::locate(const std::string& node, std::uint32_t stripe,
         noteRead(node, chunk, holding.holder, intent, now);
       continue;
     }
-    std::string other;
-    if (holding.busy || holding.hidden) other = reads_.nameReader(chunk, node, now);
-    if (other.empty() && !holding.busy) other = fetcherFor(node, chunk, intent, failure, now);
+    const std::string other = soonAt(node, chunk, intent, holding, failure, now, answer);
     if (other == node) {
       if (intent != Intent::kFetch) continue;
       answer.granted |= bitOf(chunk);

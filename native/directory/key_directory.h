@@ -92,10 +92,15 @@ struct LocateAnswer {
   std::uint32_t sharers = 1;
   // Of the chunks that a holder is named for: those that others could give, too.
   ChunkMask elsewhere = 0;
+  // Of the chunks that a fetcher is named for: those that it fetches from the origin, and passes on
+  // while they come. The asker may read them there at once.
+  ChunkMask arriving = 0;
 
   // The agent that holds the chunk, or else fetches it; empty: none is known.
   [[nodiscard]] const std::string& holderOf(std::uint32_t chunk) const;
   [[nodiscard]] const std::string& fetcherOf(std::uint32_t chunk) const;
+  // The agent to read the chunk from now; empty: none.
+  [[nodiscard]] const std::string& giverOf(std::uint32_t chunk) const;
 };
 
 // The state of an agent's copy of a key, by its own account, when it asks before evicting
@@ -133,6 +138,9 @@ class KeyDirectory {
   static constexpr std::size_t kReadersPerHolder = 2;
   // While one does: more of them would get the bytes from there later than from one of these.
   static constexpr std::size_t kDemandReadersPerHolder = 8;
+  // That read a chunk from its fetcher while it comes from the origin: for as long as the origin
+  // gives less to each agent than their links carry, all of them have it at the origin's pace.
+  static constexpr std::size_t kReadersOfArriving = 8;
   // Grants of one report. Each is a chunk for which its agent has memory: no agent has as many.
   static constexpr std::size_t kMaxReportedGrants = std::size_t{1} << 14;
 
@@ -223,6 +231,11 @@ class KeyDirectory {
   // Drops what no longer holds now that the asker asks for the chunk again.
   void dropStale(const std::string& asker, std::uint32_t chunk, Intent intent,
                  const FailureReport& failure, TimePoint now);
+  // Who has the chunk soon, although no agent holds it that could give it now; may grant it to the
+  // asker. `answer` notes that it may be read there while it comes.
+  [[nodiscard]] std::string soonAt(const std::string& asker, std::uint32_t chunk, Intent intent,
+                                   const Holding& holding, const FailureReport& failure,
+                                   TimePoint now, LocateAnswer& answer);
   // Grants the chunk to the asker if no other fetches it; who fetches it now, if any agent does.
   [[nodiscard]] std::string fetcherFor(const std::string& asker, std::uint32_t chunk, Intent intent,
                                        const FailureReport& failure, TimePoint now);

@@ -148,5 +148,41 @@ TEST_F(ReadersTest, ReadsThatEndMakePlace) {
   EXPECT_EQ(directory.locate("f", 0, 1, kRead, {}, now).fetcherOf(0), "") << "none reads any more";
 }
 
+// It passes on what comes from the origin while it comes, to so many.
+TEST_F(ReadersTest, AreSentToWhoFetchesTheChunk) {
+  ASSERT_EQ(directory.locate("a", 0, 0b11, kFetch, {}, now).granted, 0b11);
+  const auto look = directory.locate("b", 0, 0b11, kLookUp, {}, now);
+  EXPECT_EQ(look.arriving, 0b11);
+  EXPECT_EQ(look.giverOf(0), "a");
+  EXPECT_EQ(look.holderOf(0), "") << "which has not got it yet";
+  for (std::size_t i = 0; i < KeyDirectory::kReadersOfArriving; ++i)
+    EXPECT_EQ(directory.locate("r" + std::to_string(i), 0, 0b1, kRead, {}, now).giverOf(0), "a");
+  const auto late = directory.locate("b", 0, 0b11, kRead, {}, now);
+  EXPECT_EQ(late.arriving, 0b10);
+  EXPECT_EQ(late.fetcherOf(0).front(), 'r') << "it waits for one of these";
+  EXPECT_EQ(late.giverOf(0), "");
+  directory.have("r0", 0, 0b1, now);
+  EXPECT_EQ(directory.locate("b", 0, 0b1, kRead, {}, now).holderOf(0), "r0");
+}
+
+TEST_F(ReadersTest, AreNotSentToWhoHasGivenUp) {
+  ASSERT_EQ(directory.locate("a", 0, 0b1, kFetch, {}, now).granted, 0b1);
+  ASSERT_EQ(directory.locate("b", 0, 0b1, kRead, {}, now).arriving, 0b1);
+  directory.giveUp("a", 0, 0b1);
+  const auto answer = directory.locate("b", 0, 0b1, kRead, {}, now);
+  EXPECT_EQ(answer.arriving, 0);
+  EXPECT_EQ(directory.locate("b", 0, 0b1, kFetch, {}, now).granted, 0b1);
+}
+
+// An agent that keeps nothing reads what is there; and a look at everything changes nothing.
+TEST_F(ReadersTest, WhoKeepsNothingIsNotSentToWhoFetches) {
+  ASSERT_EQ(directory.locate("a", 0, 0b1, kFetch, {}, now).granted, 0b1);
+  for (const Intent intent : {kReadThrough, kInspect}) {
+    const auto answer = directory.locate("b", 0, 0b1, intent, {}, now);
+    EXPECT_EQ(answer.arriving, 0);
+    EXPECT_EQ(answer.fetcherOf(0), "a");
+  }
+}
+
 }  // namespace
 }  // namespace hearth

@@ -4,8 +4,11 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <deque>
+#include <mutex>
 #include <thread>
 
+#include "engine/loopback_server.h"
 #include "engine/testing_cluster.h"
 #include "files/testing/held_back_file_system.h"
 #include "transport/testing/memory_network.h"
@@ -145,6 +148,56 @@ TEST_P(NetworkTorture, ADiskThatHangsStopsNoOtherAgent) {
     expectAllMemoryBack(*agent);
   }
   for (Agent* const agent : {&a, &b, &hanging}) agent->stop();
+}
+
+// Eight agents pass on to one another what comes from an origin that breaks off wherever it likes.
+TEST_P(NetworkTorture, EightAgentsGetEveryByteOfAnOriginThatBreaksOff) {
+  std::mt19937_64 random(200 + GetParam());
+  // Each chunk is read in many pieces, and one that never comes is waited for as a chunk is.
+  NetworkFaults faults = faultsFrom(random);
+  faults.rails.dropped = faults.rails.stalled = faults.lost = faults.answerLost = 0;
+  MemoryNetwork network(faults, random());
+  const std::vector<char> bytes = pattern(3 * kChunkBytes + 12'345, GetParam());
+  std::mutex mutex;
+  const auto part = [&](std::size_t size) {
+    const std::lock_guard lock(mutex);
+    return random() % 3 == 0 ? random() % size : size;
+  };
+  const RangeServer server(bytes.size(), [&](int fd, std::uint64_t first, std::uint64_t last) {
+    const auto size = static_cast<std::size_t>(last - first + 1);
+    RangeServer::send(fd, {bytes.data() + first, part(size)});
+  });
+  const auto small = [&](EngineOptions& options) {
+    options.transport = network.factory();
+    options.shards = 1;
+    options.bufferBytes = 8 * std::uint64_t{kChunkBytes};
+  };
+  std::deque<Agent> agents;
+  std::vector<Agent*> all;
+  for (int i = 0; i < 8; ++i)
+    all.push_back(&agents.emplace_back("agent" + std::to_string(i), small));
+  connect(all);
+  for (Agent* const agent : all) {
+    const auto added = agent->await(agent->engine().manifests().add(server.manifest()));
+    ASSERT_TRUE(added.ok());
+    (*added)->locations.setBase(server.location());
+    agent->beginWarm(*added);
+  }
+  std::uint64_t fromPeers = 0;
+  for (Agent* const agent : all) {
+    const WarmProgress progress = agent->awaitWarm();
+    ASSERT_EQ(progress.state, WarmState::kSucceeded)
+        << agent->name() << ": " << (progress.error ? progress.error->message : "");
+    fromPeers += progress.peerBytes;
+    const auto& dataset = agent->engine().findJob("warm")->options().dataset;
+    const auto read = agent->await(agent->engine().contents().read(
+        dataset, filesOf(*dataset->manifest).front(), 0, bytes.size()));
+    ASSERT_TRUE(read.ok()) << agent->name();
+    EXPECT_TRUE(std::ranges::equal(*read, std::as_bytes(std::span(bytes)))) << agent->name();
+    expectAllMemoryBack(*agent);
+  }
+  EXPECT_GT(fromPeers, 4 * bytes.size());
+  for (Agent* const agent : all) agent->stop();
 }
 
 INSTANTIATE_TEST_SUITE_P(Seeds, NetworkTorture, testing::Range(0u, kSeeds));

@@ -74,7 +74,14 @@ Task<Result<BytesAnswer>> PeerService::readHere(Shard& owner, Reactor& answering
     co_return Error{ErrorCode::kInvalidArgument,
                     "the range asked for lies outside one chunk of the file"};
   std::shared_ptr<LoadedChunk> loaded = fetch != nullptr ? fetch->storing(chunk) : nullptr;
-  if (loaded == nullptr && !file->resident(chunk)) co_return notHere();
+  if (loaded == nullptr && !file->resident(chunk)) {
+    if (fetch == nullptr) co_return notHere();
+    // It may be on its way, and this part of it may come before the rest.
+    Task<std::shared_ptr<LoadedChunk>> coming =
+        owner.fetcher->awaitFirst(fetch, chunk, offset % kChunkBytes + length);
+    loaded = co_await coming;
+    if (loaded == nullptr && !file->resident(chunk)) co_return notHere();
+  }
   if (loaded == nullptr) loaded = owner.memory->find(key, chunk);
   const bool large = length > SmallReads::kMaxBytes;
   if (loaded == nullptr && large && !file->inPageCache(offset, length))

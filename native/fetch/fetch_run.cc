@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <iterator>
 
 #include "fetch/source_request.h"
 
@@ -24,6 +25,8 @@ Task<Status> Fetcher::fromOrigin(RunState& state, ChunkMask granted,
   for (std::uint32_t chunk = first; chunk < end; ++chunk) {
     chunks.push_back(loadInto(ports_.reactor, std::move(memory[chunk - first]),
                               static_cast<std::size_t>(state.fetch->chunkSize(chunk))));
+    if (state.named && !ports_.directory.alone())
+      state.flight(chunk).arrival = std::make_shared<ChunkArrival>(ports_.reactor, chunks.back());
   }
   SourceRequest request({ports_.reactor, ports_.gate, ports_.lanes, ports_.ofOrigin, ports_.events},
                         file, *state.fetch->shared->rounds);
@@ -50,20 +53,32 @@ Task<Status> Fetcher::fromOrigin(RunState& state, ChunkMask granted,
 
 Task<Status> Fetcher::originRequest(RunState& state, SourceRequest& request, std::uint32_t first,
                                     std::span<const std::shared_ptr<LoadedChunk>> chunks) {
+  // A chunk is one piece, or goes on to other agents piece by piece.
   std::vector<std::span<std::byte>> pieces;
-  for (const auto& chunk : chunks) pieces.push_back(chunk->bytes);
-  ByteLanes::Filled filled = [&](std::size_t at, std::vector<std::uint32_t> checksums) {
-    const std::span<const std::byte> bytes = chunks[at]->bytes;
-    ports_.counters.originBytes.fetch_add(bytes.size(), std::memory_order_relaxed);
+  std::vector<std::uint32_t> chunkOf;
+  for (std::uint32_t at = 0; at < chunks.size(); ++at) {
+    const std::span<std::byte> bytes = chunks[at]->bytes;
+    const std::size_t most =
+        state.flight(first + at).arrival != nullptr ? kArrivingBytes : bytes.size();
+    for (std::size_t begin = 0; begin < bytes.size(); begin += most) {
+      pieces.push_back(bytes.subspan(begin, std::min(most, bytes.size() - begin)));
+      chunkOf.push_back(at);
+    }
+  }
+  ByteLanes::Filled filled = [&](std::size_t piece, std::vector<std::uint32_t> checksums) {
+    const std::size_t bytes = pieces[piece].size();
+    const std::uint32_t at = chunkOf[piece];
+    ports_.counters.originBytes.fetch_add(bytes, std::memory_order_relaxed);
     if (state.options.counters)
-      state.options.counters->originBytes.fetch_add(bytes.size(), std::memory_order_relaxed);
-    land(state, first + static_cast<std::uint32_t>(at), chunks[at], std::move(checksums),
-         ports_.ofOrigin);
+      state.options.counters->originBytes.fetch_add(bytes, std::memory_order_relaxed);
+    std::ranges::copy(checksums, std::back_inserter(chunks[at]->checksums));
+    if (const auto& arrival = state.flight(first + at).arrival) arrival->advance(bytes);
+    const bool last = piece + 1 == chunkOf.size() || chunkOf[piece + 1] != at;
+    if (last) land(state, first + at, chunks[at], ports_.ofOrigin);
   };
   const FileReference& file = state.fetch->reference;
-  Task<Status> running =
-      request.run(first, file.about.objectOffset + state.fetch->chunkOffset(first),
-                  std::move(pieces), std::move(filled));
+  Task<Status> running = request.run(
+      first, file.about.objectOffset + state.fetch->chunkOffset(first), pieces, std::move(filled));
   Status status = co_await running;
   co_return std::move(status);
 }
@@ -89,29 +104,61 @@ Task<Status> Fetcher::fromPeers(RunState& state, const LocateAnswer& answer,
   Gate reading(ports_.reactor);
   std::vector<Status> statuses(state.chunks.count);
   for (std::uint32_t chunk = state.chunks.first; chunk < state.chunks.end(); ++chunk) {
-    const std::string& holder = answer.holderOf(chunk);
-    if (holder.empty() || state.fetch->cache->resident(chunk)) continue;
-    const bool others = (answer.elsewhere & bitOf(chunk)) != 0;
+    const std::string& node = answer.giverOf(chunk);
+    if (node.empty() || state.fetch->cache->resident(chunk)) continue;
+    const ReadTerms terms{.others = (answer.elsewhere & bitOf(chunk)) != 0,
+                          .arriving = (answer.arriving & bitOf(chunk)) != 0};
     std::optional<ChunkBuffer> buffer;
     if (!memory.empty()) {
       buffer = std::move(memory.back());
       memory.pop_back();
     }
-    reading.spawn(readPeer(state, chunk, holder, others, std::move(buffer),
+    reading.spawn(readPeer(state, chunk, node, terms, std::move(buffer),
                            statuses[chunk - state.chunks.first]));
   }
   memory.clear();
   co_await reading.close();
   for (std::uint32_t at = 0; at < state.chunks.count; ++at) {
     if (statuses[at].ok()) continue;
-    failure = failureReportOf(answer.holderOf(state.chunks.first + at), true, statuses[at]);
+    const std::uint32_t chunk = state.chunks.first + at;
+    const bool held = (answer.arriving & bitOf(chunk)) == 0;
+    failure = failureReportOf(answer.giverOf(chunk), held, statuses[at]);
     co_return statuses[at];
   }
   co_return Status();
 }
 
-Task<void> Fetcher::readPeer(RunState& state, std::uint32_t chunk, std::string node, bool others,
-                             std::optional<ChunkBuffer> memory, Status& status) {
+// The range of one chunk by itself, or what arrives there in pieces as they come.
+Task<Status> Fetcher::readRange(std::uint32_t chunk, PeerRange range, bool arriving,
+                                std::vector<std::uint32_t>& checksums) {
+  const std::uint64_t size = range.into.size();
+  if (!arriving) co_return co_await ports_.lanes.read(chunk, std::move(range), checksums);
+  const std::size_t count = (size + kArrivingBytes - 1) / kArrivingBytes;
+  std::vector<std::vector<std::uint32_t>> parts(count);
+  std::vector<Status> statuses(count);
+  Gate reading(ports_.reactor);
+  for (std::size_t at = 0; at < count; ++at) {
+    const std::uint64_t begin = at * kArrivingBytes;
+    PeerRange part = range;
+    part.offset += begin;
+    part.into = range.into.part(begin, std::min<std::uint64_t>(kArrivingBytes, size - begin));
+    reading.spawn(readPart(chunk, std::move(part), parts[at], statuses[at]));
+  }
+  co_await reading.close();
+  for (std::size_t at = 0; at < count; ++at) {
+    if (!statuses[at].ok()) co_return statuses[at];
+    checksums.insert(checksums.end(), parts[at].begin(), parts[at].end());
+  }
+  co_return Status();
+}
+
+Task<void> Fetcher::readPart(std::uint32_t chunk, PeerRange range,
+                             std::vector<std::uint32_t>& checksums, Status& status) {
+  status = co_await ports_.lanes.read(chunk, std::move(range), checksums);
+}
+
+Task<void> Fetcher::readPeer(RunState& state, std::uint32_t chunk, std::string node,
+                             ReadTerms terms, std::optional<ChunkBuffer> memory, Status& status) {
   state.flight(chunk).fromPeer = true;
   if (!memory) {
     Task<std::vector<ChunkBuffer>> acquiring =
@@ -122,9 +169,9 @@ Task<void> Fetcher::readPeer(RunState& state, std::uint32_t chunk, std::string n
   const auto loaded = loadInto(ports_.reactor, *std::exchange(memory, std::nullopt),
                                static_cast<std::size_t>(state.fetch->chunkSize(chunk)));
   const std::uint64_t size = loaded->bytes.size();
-  std::vector<std::uint32_t> checksums;
-  const RequestTimeouts timeouts(Clock::now() + kPeerTimeout,
-                                 others ? Clock::duration(kSilenceWithOthers) : kSilenceAlone);
+  const RequestTimeouts timeouts(
+      Clock::now() + kPeerTimeout,
+      terms.others ? Clock::duration(kSilenceWithOthers) : kSilenceAlone);
   PeerRange range{
       .node = std::move(node),
       .key = state.fetch->key(),
@@ -133,7 +180,8 @@ Task<void> Fetcher::readPeer(RunState& state, std::uint32_t chunk, std::string n
       .timeouts = timeouts,
       .requestClass = state.demand() ? RequestClass::kDemand : RequestClass::kWarm,
   };
-  status = co_await ports_.lanes.read(chunk, std::move(range), checksums);
+  Task<Status> reading = readRange(chunk, std::move(range), terms.arriving, loaded->checksums);
+  status = co_await reading;
   if (!status.ok()) {
     state.flight(chunk).fromPeer = false;
     state.flight(chunk).leave();
@@ -143,12 +191,11 @@ Task<void> Fetcher::readPeer(RunState& state, std::uint32_t chunk, std::string n
   ports_.counters.peerBytes.fetch_add(size, std::memory_order_relaxed);
   if (state.options.counters)
     state.options.counters->peerBytes.fetch_add(size, std::memory_order_relaxed);
-  land(state, chunk, loaded, std::move(checksums), ports_.ofPeers);
+  land(state, chunk, loaded, ports_.ofPeers);
 }
 
 void Fetcher::land(RunState& state, std::uint32_t chunk, std::shared_ptr<LoadedChunk> loaded,
-                   std::vector<std::uint32_t> checksums, BufferPool& pool) {
-  loaded->checksums = std::move(checksums);
+                   BufferPool& pool) {
   loaded->publish(state.fetch->key(), chunk);
   state.land(chunk, loaded);
   writeBack_.add({.fetch = state.fetch,

@@ -18,6 +18,10 @@ inline constexpr auto kPeerTimeout = std::chrono::seconds(40);
 inline constexpr auto kSilenceWithOthers = std::chrono::milliseconds(300);
 inline constexpr auto kSilenceAlone = std::chrono::seconds(2);
 
+// What arrives at an agent is passed on to others in pieces of this size: small, so that they have
+// it soon; large enough that requests and the posts between event loops cost nothing.
+inline constexpr std::size_t kArrivingBytes = std::size_t{512} << 10;
+
 // What is reported to the directory of an agent that did not give a chunk: nothing when it was we
 // who stopped asking. `held`: it was named as one that has it.
 [[nodiscard]] inline FailureReport failureReportOf(const std::string& node, bool held,

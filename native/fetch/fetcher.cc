@@ -9,7 +9,7 @@ namespace hearth {
 namespace {
 
 // Read from peers at the same time, while no reader waits.
-constexpr std::uint32_t kPeerChunks = 6;
+constexpr std::uint32_t kPeerChunks = 12;
 
 // What `shared` is for the dataset and entry of `reference`.
 std::shared_ptr<FileFetch> fileOf(const std::shared_ptr<KeyFetch>& shared,
@@ -148,6 +148,19 @@ Task<Result<std::shared_ptr<LoadedChunk>>> Fetcher::arrive(std::shared_ptr<FileF
     if (!again) co_return flight->status.error();
   }
   co_return shuttingDown();
+}
+
+Task<std::shared_ptr<LoadedChunk>> Fetcher::awaitFirst(std::shared_ptr<KeyFetch> fetch,
+                                                       std::uint32_t chunk, std::size_t bytes) {
+  const auto known = fetch->flights.find(chunk);
+  if (known == fetch->flights.end()) co_return nullptr;
+  const std::shared_ptr<ChunkFlight> flight = known->second;
+  // Who asks us may have heard what we are granted before we do.
+  if (const std::shared_ptr<Event> asking = flight->asking; asking && !flight->underWay())
+    co_await asking->wait();
+  if (flight->arrival == nullptr) co_return fetch->storing(chunk);
+  Task<std::shared_ptr<LoadedChunk>> waiting = ChunkArrival::awaitFirst(flight->arrival, bytes);
+  co_return co_await waiting;
 }
 
 Task<Status> Fetcher::awaitChunk(ContentKey key, std::uint32_t chunk) {

@@ -91,6 +91,12 @@ class Fetcher {
   // when it neither is here nor on its way: agents that waited for one another's waiting could wait
   // for ever.
   [[nodiscard]] Task<Status> awaitChunk(ContentKey key, std::uint32_t chunk);
+  // Ends when the first `bytes` of a chunk that comes from the origin are here, with the chunk, in
+  // which these and their checksums may be read; with null when it does not come from there, or
+  // when they do not come soon.
+  [[nodiscard]] Task<std::shared_ptr<LoadedChunk>> awaitFirst(std::shared_ptr<KeyFetch> fetch,
+                                                              std::uint32_t chunk,
+                                                              std::size_t bytes);
 
   // What moves bytes of the shard's files.
   [[nodiscard]] const ByteLanes& lanes() const { return ports_.lanes; }
@@ -125,12 +131,21 @@ class Fetcher {
   Task<Status> fromPeers(RunState& state, const LocateAnswer& answer,
                          std::vector<ChunkBuffer> memory, FailureReport& failure);
   // `status`: of the reading; when the chunk could not be stored, that is in the run's `own`.
-  // `others`: hold the chunk, too.
-  Task<void> readPeer(RunState& state, std::uint32_t chunk, std::string node, bool others,
+  struct ReadTerms {
+    bool others = false;    // hold the chunk, too
+    bool arriving = false;  // it is on its way to the agent from the origin
+  };
+  Task<void> readPeer(RunState& state, std::uint32_t chunk, std::string node, ReadTerms terms,
                       std::optional<ChunkBuffer> memory, Status& status);
-  // Gives the chunk to its readers and to other agents, in memory, and has it written behind them.
+  // The range of one chunk at once, or in pieces as they come where the chunk is `arriving` there.
+  Task<Status> readRange(std::uint32_t chunk, PeerRange range, bool arriving,
+                         std::vector<std::uint32_t>& checksums);
+  Task<void> readPart(std::uint32_t chunk, PeerRange range, std::vector<std::uint32_t>& checksums,
+                      Status& status);
+  // Gives the chunk, which has its checksums, to its readers and to other agents, in memory, and
+  // has it written behind them.
   void land(RunState& state, std::uint32_t chunk, std::shared_ptr<LoadedChunk> loaded,
-            std::vector<std::uint32_t> checksums, BufferPool& pool);
+            BufferPool& pool);
 
   const FetchPorts ports_;
   FileObserver* observer_ = nullptr;

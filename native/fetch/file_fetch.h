@@ -14,6 +14,7 @@
 #include "cache/content_cache.h"
 #include "dataset/dataset.h"
 #include "directory/key_directory.h"
+#include "fetch/chunk_arrival.h"
 #include "fetch/hint_queue.h"
 #include "fetch/loaded_chunk.h"
 #include "fetch/refusal.h"
@@ -63,14 +64,17 @@ struct ChunkFlight {
   // Set when it has landed, or is no longer under way; null: no other agent waits for it.
   std::shared_ptr<Event> left;
   bool fromOrigin = false;  // the directory has granted it to us, and it is being fetched
-  bool fromPeer = false;    // it is being read from an agent that holds it
-  bool abandoned = false;   // by the job that began it: whoever else wants it begins again
-  bool forgone = false;     // no reader waited for it, and it could not have been kept
+  // Of what comes from the origin, for other agents that want it; null: none does.
+  std::shared_ptr<ChunkArrival> arrival;
+  bool fromPeer = false;   // it is being read from an agent that holds it
+  bool abandoned = false;  // by the job that began it: whoever else wants it begins again
+  bool forgone = false;    // no reader waited for it, and it could not have been kept
   [[nodiscard]] bool underWay() const { return fromOrigin || fromPeer; }
   // Its bytes are in memory, and are being written to the cache file.
   [[nodiscard]] bool storing() const { return landed.isSet() && !ended.isSet(); }
   void leave() {
     if (const std::shared_ptr<Event> leaving = std::exchange(left, nullptr)) leaving->set();
+    if (const auto arriving = std::exchange(arrival, nullptr)) arriving->end();
   }
 };
 

@@ -4,14 +4,14 @@
 // shard's reactor. The product's moves hold in every order, and each broken move is found in one.
 #include <gtest/gtest.h>
 
-#include <array>
 #include <functional>
 #include <optional>
-#include <ostream>
 
 #include "base/testing/moved_clock.h"
+#include "fetch/chunk_arrival.h"
 #include "fetch/slot_exchange.h"
 #include "fetch/testing_broken_moves.h"
+#include "fetch/testing_order_scenarios.h"
 #include "fetch/testing_orders.h"
 #include "fetch/testing_slots.h"
 #include "fetch/testing_stuck_answer.h"
@@ -20,11 +20,14 @@
 namespace hearth {
 namespace {
 
+using testing_support::Fault;
 using testing_support::HeldBytes;
+using namespace testing_support::scenarios;
 using testing_support::lendToStuckPeer;
 using testing_support::NextTurn;
 using testing_support::Orders;
 using testing_support::OwnedSlots;
+using testing_support::Scenario;
 using testing_support::SlotMoves;
 using testing_support::StuckAnswer;
 using testing_support::Tag;
@@ -33,32 +36,8 @@ using testing_support::tagAt;
 constexpr std::size_t kOrderSlots = SlotStock::kFewest;
 constexpr std::size_t kLenderSlots = 2 * kOrderSlots;  // of the other shard, which uses none
 constexpr std::size_t kTagStride = kChunkBytes / 4;
+constexpr std::size_t kHalf = kChunkBytes / 2;
 constexpr std::uint32_t kModel = 1, kOther = 2;
-
-enum class Fault {
-  kNone,
-  kWrongBytes,  // a reader has others than its chunk's
-  kStale,       // a dropped chunk is found
-  kSleeps,      // a request waits, and no one will serve it
-  kSlotLost,    // not all slots are back in the end
-};
-
-void PrintTo(Fault fault, std::ostream* out) {
-  constexpr std::array kNames = {"none", "wrong bytes", "stale", "sleeps", "slot lost"};
-  *out << kNames.at(static_cast<std::size_t>(fault));
-}
-
-// The actors of a scenario, beside the request for a slot.
-struct Scenario {
-  const char* name;
-  bool begins = true;     // with a chunk of the model in memory
-  int readers = 0;        // of that chunk
-  bool isLent = false;    // to a peer; whoever waits for it looks again after a time
-  bool lands = false;     // the same chunk comes in once more
-  bool drops = false;     // the model's digest is wrong
-  bool lends = false;     // another shard may give slots, and the request is background work
-  std::size_t turns = 0;  // of the reactor between steps
-};
 
 struct Actor {
   std::vector<std::function<void()>> steps;
@@ -151,6 +130,17 @@ class Life {
       load();
       actors_.push_back({{[this] { fill(); }, [this] { land(); }, [this] { settle(); }}});
     }
+    if (scenario_.arrives || scenario_.fails) {
+      load();
+      arrival_ = std::make_shared<ChunkArrival>(*machine_.shard, landing_);
+      actors_.push_back({{[this] { fillHalf(0); }, [this] { advance(); }, [this] { fillRest(); }}});
+      if (scenario_.arrives) {
+        actors_.back().steps.push_back([this] { landArrived(); });
+        actors_.back().steps.push_back([this] { settle(); });
+      }
+      actors_.push_back(
+          {{[this] { answerHalf(); }, [this] { elsewhere([&] { readAndLetGo(peer_); }); }}});
+    }
     if (scenario_.drops) actors_.push_back({{[this] { drop(); }}});
     co_await turn();
   }
@@ -172,6 +162,37 @@ class Life {
     moves_.afterLanding(*landing_, {kModel, 0, landed_}, kTagStride);
     moves_.settle(tier_, model_, 0, landing_);
     landing_.reset();
+  }
+  // Of the chunk that arrives: the first or the second half.
+  [[nodiscard]] std::span<std::byte> half(std::size_t number) const {
+    return landing_->bytes.subspan(number * kHalf, kHalf);
+  }
+  void fillHalf(std::size_t number) {
+    moves_.beforeAnswers(half(number), {kModel, 0, landed_ + 1}, kTagStride);
+  }
+  void advance() { arrival_->advance(kHalf); }
+  void fillRest() {
+    moves_.afterAnswers(half(0), {kModel, 0, landed_ + 1}, kTagStride);
+    if (scenario_.arrives) return fillHalf(1);
+    moves_.letGo(*landing_);
+    arrival_->end();
+    arrival_.reset();
+    landing_.reset();
+  }
+  void landArrived() {
+    advance();
+    land();
+    arrival_->end();
+    arrival_.reset();
+  }
+  void answerHalf() {
+    if (arrival_ == nullptr) return;
+    std::shared_ptr<LoadedChunk> found = arrival_->first(kHalf);
+    if (found == nullptr) return;
+    peer_.held = moves_.hold(std::move(found));
+    peer_.held.bytes = peer_.held.bytes.first(kHalf);
+    peer_.tag = tagAt(peer_.held.bytes, 0);
+    if (peer_.tag.file != kModel) fault_ = Fault::kWrongBytes;
   }
   // As FileVerifier does where a digest is wrong.
   void drop() {
@@ -244,6 +265,8 @@ class Life {
   // Afterwards all slots are back and the request is served, whatever was broken.
   Task<void> cleanUp() {
     readers_.clear();
+    peer_ = {};
+    arrival_.reset();
     answer_.reset();
     others_.clear();
     landing_.reset();
@@ -276,6 +299,8 @@ class Life {
   std::vector<ChunkBuffer> others_;
   std::shared_ptr<LoadedChunk> landing_;
   std::vector<Reader> readers_;
+  Reader peer_;
+  std::shared_ptr<ChunkArrival> arrival_;
   std::shared_ptr<StuckAnswer> answer_;
   bool requested_ = false;
   std::optional<ChunkBuffer> granted_;
@@ -283,15 +308,6 @@ class Life {
   std::uint64_t dropped_ = 0;  // the last one that was dropped
   Fault fault_ = Fault::kNone;
 };
-
-constexpr Scenario kTwoReaders{.name = "two readers", .readers = 2, .turns = 2};
-constexpr Scenario kLanding{
-    .name = "landing and drop", .readers = 1, .lands = true, .drops = true, .turns = 1};
-constexpr Scenario kFirstLanding{
-    .name = "first landing", .begins = false, .readers = 1, .lands = true, .turns = 2};
-constexpr Scenario kPeer{.name = "peer", .readers = 1, .isLent = true, .turns = 2};
-constexpr Scenario kTwoShards{
-    .name = "two shards", .readers = 1, .drops = true, .lends = true, .turns = 2};
 
 struct Verdict {
   Fault fault = Fault::kNone;
@@ -322,7 +338,8 @@ Verdict verdictOn(SlotMoves& moves, const Scenario& scenario) {
 
 TEST(MemoryTierOrders, TheMovesOfHearthHoldInEach) {
   SlotMoves moves;
-  for (const Scenario& scenario : {kTwoReaders, kLanding, kFirstLanding, kPeer, kTwoShards}) {
+  for (const Scenario& scenario :
+       {kTwoReaders, kLanding, kFirstLanding, kPeer, kTwoShards, kArriving, kFailing}) {
     const Verdict verdict = verdictOn(moves, scenario);
     EXPECT_EQ(verdict.fault, Fault::kNone) << scenario.name << ", order " << verdict.orders;
     EXPECT_GT(verdict.orders, 100u) << scenario.name;
@@ -346,6 +363,14 @@ TEST(MemoryTierOrders, ASlotThatIsReturnedUnderAReaderIsFound) {
 
 TEST(MemoryTierOrders, AChunkThatLandsBeforeItsBytesIsFound) {
   EXPECT_EQ(faultOf<testing_support::LandedBeforeFilled>(kFirstLanding), Fault::kWrongBytes);
+}
+
+TEST(MemoryTierOrders, AnAnswerBeforeItsBytesAreThereIsFound) {
+  EXPECT_EQ(faultOf<testing_support::AnsweredBeforeFilled>(kArriving), Fault::kWrongBytes);
+}
+
+TEST(MemoryTierOrders, ASlotThatIsReturnedUnderAnAnswerIsFound) {
+  EXPECT_EQ(faultOf<testing_support::SlotReturnedEarly>(kFailing), Fault::kWrongBytes);
 }
 
 TEST(MemoryTierOrders, AChunkThatIsKeptAfterItWasDroppedIsFound) {

@@ -219,10 +219,8 @@ Task<void> Fetcher::RunExecutor::waitForGrant() {
 Task<Fetcher::RunExecutor::Ended> Fetcher::RunExecutor::readFromAgents(const LocateAnswer& answer,
                                                                        ChunkMask missing) {
   Status read;
-  if (answer.holders.empty()) {
-    leaveSlot();
-    come_ = firstOf(answer.fetchers.front());
-    read = co_await fetcher_.awaitFetcher(state_, come_, failure_);
+  if (answer.holders.empty() && answer.arriving == 0) {
+    read = co_await awaitFetcher(answer);
   } else {
     if (!state_.demand() && !slot_.held()) {
       co_await takeSlot(missing);
@@ -241,8 +239,19 @@ Task<Fetcher::RunExecutor::Ended> Fetcher::RunExecutor::readFromAgents(const Loc
     read = co_await fetcher_.fromPeers(state_, answer, std::move(slotMemory_), failure_);
     use(nodeFromPeers_, missing);
     leaveSlot();
+    // It does not pass on what arrives, or not yet: an agent waits for all of it there.
+    if (read.code() == ErrorCode::kTryElsewhere && answer.holders.empty()) {
+      failure_ = {};
+      read = co_await awaitFetcher(answer);
+    }
   }
   co_return co_await judge(read);
+}
+
+Task<Status> Fetcher::RunExecutor::awaitFetcher(const LocateAnswer& answer) {
+  leaveSlot();
+  come_ = firstOf(answer.fetchers.front());
+  return fetcher_.awaitFetcher(state_, come_, failure_);
 }
 
 Task<void> Fetcher::RunExecutor::takeSlot(ChunkMask missing) {

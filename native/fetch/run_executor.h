@@ -61,6 +61,8 @@ class Fetcher::RunExecutor {
     slot_.leave();
     slotMemory_.clear();
   }
+  // Until the first of the chunks that are on their way to another agent is there.
+  Task<Status> awaitFetcher(const LocateAnswer& answer);
   Task<Ended> judge(Status read);
 
   Fetcher& fetcher_;

@@ -341,8 +341,7 @@ Task<Status> SourceRequest::request(Location location, OriginExpectation expecta
     return pool.shouldYield(owner);
   };
   Task<Status> fetching =
-      ports_.lanes.fetch(chunk_ + static_cast<std::uint32_t>(base), std::move(range),
-                         std::move(filled), std::move(memoryWanted));
+      ports_.lanes.fetch(chunk_, std::move(range), std::move(filled), std::move(memoryWanted));
   Status status = co_await fetching;
   co_return std::move(status);
 }

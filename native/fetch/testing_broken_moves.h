@@ -29,6 +29,15 @@ struct LandedBeforeFilled final : SlotMoves {
   }
 };
 
+// Peers are answered from a part of a chunk whose bytes are still to come.
+struct AnsweredBeforeFilled final : SlotMoves {
+  void beforeAnswers(std::span<std::byte> /*part*/, const Tag& /*tag*/,
+                     std::size_t /*stride*/) override {}
+  void afterAnswers(std::span<std::byte> part, const Tag& tag, std::size_t stride) override {
+    writeTags(part, tag, stride);
+  }
+};
+
 // A chunk that its file dropped on the way to the disk is found again when it is written.
 struct KeptAfterDrop final : SlotMoves {
   void settle(MemoryTier& tier, const std::shared_ptr<KeyFetch>& file, std::uint32_t chunk,

@@ -66,12 +66,18 @@ class SlotMoves {
   }
   virtual void afterLanding(const LoadedChunk& /*loaded*/, const Tag& /*tag*/,
                             std::size_t /*stride*/) {}
+  // The same of a part of a chunk that is answered from before the rest comes.
+  virtual void beforeAnswers(std::span<std::byte> part, const Tag& tag, std::size_t stride) {
+    writeTags(part, tag, stride);
+  }
+  virtual void afterAnswers(std::span<std::byte> /*part*/, const Tag& /*tag*/,
+                            std::size_t /*stride*/) {}
   // The chunk waits for no disk any more.
   virtual void settle(MemoryTier& tier, const std::shared_ptr<KeyFetch>& file, std::uint32_t chunk,
                       const std::shared_ptr<LoadedChunk>& loaded) {
     tier.settle(file, chunk, loaded);
   }
-  // A file is about to drop the chunk.
+  // A file is about to drop the chunk, or its origin has failed.
   virtual void letGo(LoadedChunk& /*loaded*/) {}
 
   // Any thread.
