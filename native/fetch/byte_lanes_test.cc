@@ -36,6 +36,9 @@ class FillingOrigin final : public OriginClient {
     }
     co_return Status();
   }
+  Task<Status> stream(Location, OriginExpectation, PieceSink&, std::function<bool()>) override {
+    co_return Error{ErrorCode::kUnsupported, "it gives ranges only"};
+  }
   Task<void> close() override { co_return; }
   [[nodiscard]] OriginStatistics statistics() const override { return {}; }
 

@@ -50,6 +50,9 @@ class ScriptedOrigin final : public OriginClient {
     for (std::size_t piece = 0; piece < into.size(); ++piece) filled(piece);
     co_return Status();
   }
+  Task<Status> stream(Location, OriginExpectation, PieceSink&, std::function<bool()>) override {
+    co_return Error{ErrorCode::kUnsupported, "it gives ranges only"};
+  }
   Task<void> close() override { co_return; }
   [[nodiscard]] OriginStatistics statistics() const override { return {}; }
 

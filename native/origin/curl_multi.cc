@@ -78,14 +78,24 @@ void CurlMulti::finish(Transfer& transfer) {
   if (std::exchange(transfer.added, false)) curl_multi_remove_handle(handle_, transfer.easy);
 }
 
-void CurlMulti::act(curl_socket_t fd, int events) {
-  if (handle_ == nullptr) return;
-  int running = 0;
+template <class Call>
+void CurlMulti::enterLibcurl(Call call) {
   inside_ = true;
-  curl_multi_socket_action(handle_, fd, events, &running);
+  call();
   inside_ = false;
   collectEnded();
   for (Transfer* const transfer : std::exchange(putOff_, {})) add(*transfer);
+}
+
+void CurlMulti::act(curl_socket_t fd, int events) {
+  if (handle_ == nullptr) return;
+  int running = 0;
+  enterLibcurl([&] { curl_multi_socket_action(handle_, fd, events, &running); });
+}
+
+void CurlMulti::resume(Transfer& transfer) {
+  if (!transfer.added) return;
+  enterLibcurl([&] { curl_easy_pause(transfer.easy, CURLPAUSE_CONT); });
 }
 
 void CurlMulti::collectEnded() {

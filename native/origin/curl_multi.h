@@ -43,6 +43,8 @@ class CurlMulti {
   // Ends: takes the handle out, breaking the connection off when the transfer still runs. Never
   // from inside a callback.
   void finish(Transfer& transfer);
+  // Goes on with a transfer whose write callback has paused it. Never from inside a callback.
+  void resume(Transfer& transfer);
   // Closes the idle connections and waits until no poll is left. No transfer may run.
   [[nodiscard]] Task<void> close();
 
@@ -72,6 +74,8 @@ class CurlMulti {
   void want(const std::shared_ptr<Socket>& socket, bool writing, bool wanted);
   void forget(curl_socket_t fd);
   void act(curl_socket_t fd, int events);
+  template <class Call>
+  void enterLibcurl(Call call);
   void add(Transfer& transfer);
   void collectEnded();
 

@@ -51,7 +51,14 @@ Task<HttpOutcome> HedgedTransfer::run() {
   sides_.spawn(follow(*this, first_));
   Side* over = nullptr;
   while ((over = winner()) == nullptr) {
-    if (!hedge_ && !cancelled_ && straggling()) tryHedge();
+    if (!hedge_ && !cancelled_ && straggling()) {
+      // The caller of a late sink asks for the rest by requests that have hedges.
+      if (sink_.late()) {
+        first_.exchange.giveUpSlow();
+      } else {
+        tryHedge();
+      }
+    }
     // With a hedge only that counts which of the two ends, or which of them leads.
     co_await changed_.waitUntil(hedge_ ? Clock::time_point::max() : lookAt_);
     changed_.reset();
@@ -116,10 +123,13 @@ bool HedgedTransfer::straggling() {
     lookAt_ = now + (window - spent);
     return false;
   }
+  // In a window with a pause, the rate is that of whoever gives memory.
+  const bool paused = sink_.full() || first_.exchange.pauses() != pauses_;
+  pauses_ = first_.exchange.pauses();
   const auto expected = host_->stragglerRate();
   const double rate =
       static_cast<double>(came - windowBytes_) / std::chrono::duration<double>(spent).count();
-  if (expected && rate < *expected && !first_.exchange.refused()) {
+  if (expected && rate < *expected && !paused && !first_.exchange.refused()) {
     lookAt_ = now + kLookAgain;
     return true;
   }
@@ -179,7 +189,8 @@ void HedgedTransfer::measure() {
   // Of one that was broken off it is not known how long it would have taken; but at least so long,
   // and without it the host would look faster than it is.
   if (answered || hedge_) host_->firstByte(answered.value_or(now) - started_);
-  if (answered) host_->transferred(first_.exchange.objectBytes(), now - *answered);
+  if (answered && first_.exchange.pauses() == 0)
+    host_->transferred(first_.exchange.objectBytes(), now - *answered);
 }
 
 }  // namespace hearth

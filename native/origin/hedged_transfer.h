@@ -49,7 +49,8 @@ class HedgedTransfer {
   [[nodiscard]] Side* winner();
   // Time since `then` in which this thread was there to receive.
   [[nodiscard]] Clock::duration attentive(Clock::time_point then, Clock::duration lateness) const;
-  // True when the first transfer is a straggler now. Sets the time of the next look.
+  // True when the first transfer is a straggler now: it is hedged, or ends if its sink is late.
+  // Sets the time of the next look.
   [[nodiscard]] bool straggling();
   void tryHedge();
   // A hedge goes to another place than the first.
@@ -76,6 +77,7 @@ class HedgedTransfer {
   std::optional<Clock::time_point> windowBegin_;
   Clock::duration windowLateness_ = startedLateness_;
   std::uint64_t windowBytes_ = 0;
+  std::uint64_t pauses_ = 0;  // when it was last looked at
 };
 
 }  // namespace hearth

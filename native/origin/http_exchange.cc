@@ -69,6 +69,11 @@ void HttpExchange::cancel() {
   transfer_.ended.set();
 }
 
+void HttpExchange::giveUpSlow() {
+  slow_ = true;
+  transfer_.ended.set();
+}
+
 Clock::duration HttpExchange::shortened(Clock::duration usual) const {
   return request_.impatient ? std::min<Clock::duration>(usual, OriginElsewhere::kTimeout) : usual;
 }
@@ -196,6 +201,12 @@ std::size_t HttpExchange::takeBody(char* data, std::size_t size, std::size_t cou
   auto& exchange = *static_cast<HttpExchange*>(self);
   const std::size_t bytes = size * count;
   const auto* const begin = reinterpret_cast<const std::byte*>(data);
+  const bool pauses = exchange.plan_ && exchange.plan_->ok() && exchange.sink_.full();
+  if (pauses && !exchange.cancelled_) {
+    ++exchange.pauses_;
+    exchange.sink_.awaitRoom([&exchange] { exchange.context_.multi.resume(exchange.transfer_); });
+    return CURL_WRITEFUNC_PAUSE;
+  }
   if (exchange.cancelled_ || !exchange.body({begin, bytes})) return CURL_WRITEFUNC_ERROR;
   return bytes;
 }
@@ -207,6 +218,9 @@ void HttpExchange::checkHead() {
   if (!plan_->ok()) return;
   writer_.rewind((**plan_).skip);
   if ((**plan_).isGzipped) gzip_ = std::make_unique<GzipBody>();
+  if (gzip_ && sink_.late()) {
+    plan_ = Error{ErrorCode::kUnsupported, shown_ + ": the server compresses the object"};
+  }
   if (request_.hedge && (**plan_).skip > 0) {
     plan_ = Error{ErrorCode::kUnsupported, shown_ + ": more would come twice than was asked for"};
   }
@@ -281,6 +295,10 @@ HttpOutcome HttpExchange::outcome() {
   if (transfer_.result != CURLE_OK) return {.status = transferError(transfer_.result)};
   const std::string came =
       std::to_string(sink_.received()) + " of " + std::to_string(sink_.total());
+  if (slow_) {
+    return {.status = Error{ErrorCode::kTryElsewhere,
+                            shown_ + ": slow (" + pace() + "), and others are faster"}};
+  }
   if (yielded_) {
     return {.status = Error{ErrorCode::kTryElsewhere,
                             shown_ + ": slow (" + pace() + "), and others wait"},

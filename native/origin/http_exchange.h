@@ -78,6 +78,10 @@ class HttpExchange {
 
   // The head of an answer has begun to come, and when.
   [[nodiscard]] std::optional<Clock::time_point> answeredAt() const { return answeredAt_; }
+  // How often it has paused for want of memory (PieceSink::full).
+  [[nodiscard]] std::uint64_t pauses() const { return pauses_; }
+  // Makes run() end soon with kTryElsewhere: other transfers are much faster.
+  void giveUpSlow();
   // Of the object, those that the sink had already included.
   [[nodiscard]] std::uint64_t objectBytes() const { return objectBytes_; }
   // The answer that comes is no part of the object.
@@ -128,6 +132,8 @@ class HttpExchange {
   bool cancelled_ = false;
   bool stalled_ = false;
   bool yielded_ = false;
+  bool slow_ = false;
+  std::uint64_t pauses_ = 0;
   bool overdue_ = false;
   Clock::time_point started_ = Clock::now();
   bool addressRefused_ = false;

@@ -13,6 +13,8 @@ namespace {
 constexpr int kMaxRedirects = 5;
 // A fetch that came this much further since its last failure has not been failing in a row.
 constexpr std::uint64_t kProgressBytes = std::uint64_t{1} << 20;
+// The end of a late sink is noticed so often between attempts.
+constexpr auto kNap = std::chrono::milliseconds(100);
 
 std::int64_t nowMs() {
   const auto now = WallClock::now().time_since_epoch();
@@ -102,13 +104,14 @@ Task<HttpOutcome> HttpOrigin::attempt(HttpRequest request, const Location& locat
   co_await permits_.acquire(owner);
   const Clock::time_point begin = Clock::now();
   host->begun(begin);
-  request.deadline = begin + left;
+  // Of a late sink the caller sets the pace.
+  if (!sink.late()) request.deadline = begin + left;
   request.wantedByOthers = [this, &owner, &host, &memoryWanted] {
     return permits_.wantedByOther(owner) || host->wantedByOther(owner) ||
            (memoryWanted && memoryWanted());
   };
   HttpOutcome outcome;
-  if (cancelled_.isSet()) {
+  if (cancelled_.isSet() || sink.ended()) {
     outcome.status = cancelledError(request.url);
   } else if (location.elsewhere && location.elsewhere->wanted && !location.elsewhere->wanted()) {
     location.elsewhere->unasked = true;
@@ -117,7 +120,9 @@ Task<HttpOutcome> HttpOrigin::attempt(HttpRequest request, const Location& locat
   } else {
     HedgedTransfer transfer(*context_, hosts_, host, std::move(request), location.elsewhere, sink);
     const auto position = running_.insert(running_.end(), &transfer);
+    if (sink.late()) sink.setStop([&transfer] { transfer.cancel(); });
     outcome = co_await transfer.run();
+    sink.setStop(nullptr);
     running_.erase(position);
   }
   const Clock::time_point end = Clock::now();
@@ -161,7 +166,7 @@ Task<Status> HttpOrigin::fetch(Location location, OriginExpectation expectation,
   Clock::duration left = options_.runTimeout;
   if (location.elsewhere) left = std::min(left, location.elsewhere->left);
   while (sink.remaining() > 0) {
-    if (cancelled_.isSet()) co_return cancelledError(location.url);
+    if (cancelled_.isSet() || sink.ended()) co_return cancelledError(location.url);
     if (location.expiresAtMs != 0 && location.expiresAtMs <= nowMs()) {
       co_return Error{ErrorCode::kLocationExpired,
                       shownUrl(location.url) + ": the location has expired"};
@@ -206,7 +211,10 @@ Task<Status> HttpOrigin::fetch(Location location, OriginExpectation expectation,
     redirects = 0;
     const Clock::duration delay = retries_.delay(failures, outcome.retryAfter);
     left -= delay;
-    co_await cancelled_.waitUntil(Clock::now() + delay);
+    const Clock::time_point until = Clock::now() + delay;
+    while (Clock::now() < until && !cancelled_.isSet() && !sink.ended()) {
+      co_await cancelled_.waitUntil(sink.late() ? std::min(until, Clock::now() + kNap) : until);
+    }
   }
   co_return Status();
 }

@@ -45,6 +45,20 @@ class RoutingOriginClient final : public OriginClient {
     co_return std::move(status);
   }
 
+  Task<Status> stream(Location location, OriginExpectation expectation, PieceSink& sink,
+                      std::function<bool()> memoryWanted) override {
+    if (closing_.isSet()) co_return Error{ErrorCode::kCancelled, "the origin client is closed"};
+    if (location.url.empty() || !location.path.empty() || location.elsewhere) {
+      co_return Error{ErrorCode::kUnsupported, "only objects of one HTTP server are streamed"};
+    }
+    ++inside_;
+    empty_.reset();
+    Status status =
+        co_await http_->fetch(std::move(location), std::move(expectation), 0, sink, memoryWanted);
+    if (--inside_ == 0) empty_.set();
+    co_return std::move(status);
+  }
+
   Task<void> close() override {
     if (!closing_.isSet()) {
       closing_.set();

@@ -19,6 +19,7 @@ namespace hearth {
 
 class DirectoryCalls;
 struct OriginElsewhere;
+class PieceSink;
 
 // Where bytes can be read now. A bearer secret: never logged; error messages show scheme, host and
 // path only.
@@ -182,6 +183,14 @@ class OriginClient {
     return fetch(std::move(location), std::move(expectation), offset, std::move(into),
                  std::move(filled), nullptr);
   }
+  // Fetches the object's bytes [0, total of `sink`), a late sink, by one request, which stays open
+  // while the caller gives memory; the caller keeps the sink until the task has ended. After a
+  // failure that may pass it asks for the rest. Errors: as fetch(), but kUnsupported for other than
+  // HTTP and for what has other places, kTryElsewhere when other transfers of its host are much
+  // faster, and kCancelled after PieceSink::end().
+  [[nodiscard]] virtual Task<Status> stream(Location location, OriginExpectation expectation,
+                                            PieceSink& sink,
+                                            std::function<bool()> memoryWanted) = 0;
   // Ends all fetches with kCancelled and waits for them.
   [[nodiscard]] virtual Task<void> close() = 0;
   [[nodiscard]] virtual OriginStatistics statistics() const = 0;

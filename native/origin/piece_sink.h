@@ -1,5 +1,6 @@
 // Where the bytes of one fetch go: consecutive pieces of memory, each announced once when it is
-// full. Reactor's thread.
+// full. The fetch has all pieces at its start, or (a late sink) is given them while its bytes come:
+// its transfer pauses while no given piece has room. Reactor's thread.
 //
 // Transfers write through a Writer each, and several may exist: a straggler, and the hedge for the
 // same bytes. Invariant: one writer at a time writes bytes, in order, behind the bytes present. A
@@ -28,6 +29,42 @@ class PieceSink {
     for (const std::span<std::byte> piece : pieces_) total_ += piece.size();
     announce();
   }
+  // A late sink, for `total` bytes.
+  PieceSink(std::uint64_t total, std::function<void(std::size_t)> filled)
+      : filled_(std::move(filled)), late_(true), total_(total) {}
+  PieceSink(const PieceSink&) = delete;
+  PieceSink& operator=(const PieceSink&) = delete;
+
+  // Gives a late sink its next piece, which the caller keeps until the fetch has ended. `filled`
+  // may be called inside; never call add() from there, nor from inside libcurl's callbacks. After
+  // end() nothing is written into it.
+  void add(std::span<std::byte> piece) {
+    if (ended_) return;
+    pieces_.push_back(piece);
+    const std::vector<std::byte> spilled = std::exchange(spilled_, {});
+    received_ -= spilled.size();
+    append(spilled);
+    if (const auto resume = full() ? nullptr : std::exchange(resume_, nullptr)) resume();
+  }
+  // The caller of a late sink wants no more bytes: the fetch ends soon, with kCancelled unless all
+  // bytes came. Never from inside libcurl's callbacks.
+  void end() {
+    ended_ = true;
+    if (stop_) stop_();
+  }
+  [[nodiscard]] std::span<const std::byte> piece(std::size_t index) const { return pieces_[index]; }
+
+  [[nodiscard]] bool late() const { return late_; }
+  [[nodiscard]] bool ended() const { return ended_; }
+  // More bytes are to come, and no given piece has room for them.
+  [[nodiscard]] bool full() const { return piece_ == pieces_.size() && remaining() != 0; }
+  // The transfer pauses until `resume` is called, once.
+  void awaitRoom(std::function<void()> resume) { resume_ = std::move(resume); }
+  // Called by end(); null: no transfer runs.
+  void setStop(std::function<void()> stop) {
+    stop_ = std::move(stop);
+    if (!stop_) resume_ = nullptr;
+  }
 
   [[nodiscard]] std::uint64_t total() const { return total_; }
   [[nodiscard]] std::uint64_t received() const { return received_; }
@@ -38,9 +75,15 @@ class PieceSink {
   }
 
  private:
-  // At most remaining() bytes.
+  // At most remaining() bytes. Of a late sink, those behind its last piece wait for the next one: a
+  // piece must not have to wait for the memory of another one to be full.
   void append(std::span<const std::byte> bytes) {
     while (!bytes.empty()) {
+      if (piece_ == pieces_.size()) {
+        spilled_.insert(spilled_.end(), bytes.begin(), bytes.end());
+        received_ += bytes.size();
+        return;
+      }
       const std::span<std::byte> into = pieces_[piece_].subspan(within_);
       const std::size_t count = std::min(into.size(), bytes.size());
       std::memcpy(into.data(), bytes.data(), count);
@@ -58,8 +101,12 @@ class PieceSink {
     }
   }
 
-  const std::vector<std::span<std::byte>> pieces_;
+  std::vector<std::span<std::byte>> pieces_;
   const std::function<void(std::size_t)> filled_;
+  const bool late_ = false;
+  bool ended_ = false;
+  std::function<void()> resume_, stop_;
+  std::vector<std::byte> spilled_;  // received behind the last piece
   std::uint64_t total_ = 0;
   std::uint64_t received_ = 0;
   std::size_t piece_ = 0;   // the one being filled

@@ -76,6 +76,48 @@ TEST_F(PieceSinkTest, DropsWhatIsHereWhenATransferBeginsEarlier) {
   EXPECT_EQ(memory_, "abcdeFGHIJ");
 }
 
+TEST(LatePieceSinkTest, KeepsWhatComesBehindItsLastPieceUntilTheNextOneIsGiven) {
+  std::string memory(10, '.');
+  const auto bytes = std::as_writable_bytes(std::span(memory));
+  std::vector<std::size_t> filled;
+  PieceSink sink(10, [&filled](std::size_t piece) { filled.push_back(piece); });
+  PieceSink::Writer writer(sink, 0, 10);
+  const auto write = [&writer](std::string_view text) {
+    return writer.write(std::as_bytes(std::span(text)));
+  };
+  EXPECT_TRUE(sink.full());
+  sink.add(bytes.first(4));
+  EXPECT_FALSE(sink.full());
+  EXPECT_TRUE(write("abcdef"));
+  EXPECT_EQ(filled, (std::vector<std::size_t>{0})) << "the first waits for no memory of the next";
+  EXPECT_EQ(sink.received(), 6u);
+  int resumed = 0;
+  ASSERT_TRUE(sink.full());
+  sink.awaitRoom([&resumed] { ++resumed; });
+  sink.add(bytes.subspan(4, 2));
+  EXPECT_EQ(memory, "abcdef....");
+  EXPECT_EQ(resumed, 0) << "there is no room yet";
+  sink.add(bytes.subspan(6));
+  EXPECT_EQ(resumed, 1);
+  EXPECT_TRUE(write("ghij"));
+  EXPECT_EQ(memory, "abcdefghij");
+  EXPECT_EQ(filled, (std::vector<std::size_t>{0, 1, 2}));
+  EXPECT_FALSE(sink.full());
+}
+
+TEST(LatePieceSinkTest, WritesNothingIntoAPieceThatComesAfterItsEnd) {
+  std::string memory(4, '.');
+  PieceSink sink(8, [](std::size_t) { FAIL(); });
+  PieceSink::Writer writer(sink, 0, 8);
+  EXPECT_TRUE(writer.write(std::as_bytes(std::span(std::string_view("abcd")))));
+  bool stopped = false;
+  sink.setStop([&stopped] { stopped = true; });
+  sink.end();
+  EXPECT_TRUE(stopped);
+  sink.add(std::as_writable_bytes(std::span(memory)));
+  EXPECT_EQ(memory, "....");
+}
+
 // Writers as they come and go when stragglers are hedged, in any order: each brings bytes of its
 // own, so that it shows who wrote what.
 TEST(PieceSinkPropertyTest, NoWriterWritesBehindALaterOne) {
