@@ -51,8 +51,8 @@ void OriginTurns::Turn::end(std::uint64_t fetched) {
 }
 
 bool OriginTurns::fits(const Turn::Request& request) const {
-  const std::uint64_t share = std::max(kMinBytes, kBytes / sharers_);
-  const std::uint64_t most = std::min(share, kMinBytes + cameIn_);
+  const std::uint64_t share = std::max(least_, most_ / sharers_);
+  const std::uint64_t most = std::min(share, least_ + cameIn_);
   return underWay_ == 0 || underWay_ + request.bytes <= most;
 }
 
@@ -76,6 +76,11 @@ void OriginTurns::setSharers(std::uint32_t sharers) {
   const std::lock_guard lock(mutex_);
   sharers_ = std::max(sharers, 1u);
   serve();
+}
+
+std::uint32_t OriginTurns::sharers() const {
+  const std::lock_guard lock(mutex_);
+  return sharers_;
 }
 
 void OriginTurns::serve() {

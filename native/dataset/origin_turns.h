@@ -62,6 +62,8 @@ class OriginTurns {
   };
 
   OriginTurns() = default;
+  // So many bytes at a time, of one agent, from the start on.
+  explicit OriginTurns(std::uint64_t bytes) : most_(bytes), least_(bytes) {}
   OriginTurns(const OriginTurns&) = delete;
   OriginTurns& operator=(const OriginTurns&) = delete;
 
@@ -71,11 +73,14 @@ class OriginTurns {
   [[nodiscard]] Turn force(Reactor& reactor, std::uint64_t bytes);
   // Agents that want the bytes, we among them.
   void setSharers(std::uint32_t sharers);
+  // As it was set last.
+  [[nodiscard]] std::uint32_t sharers() const;
 
  private:
   [[nodiscard]] bool fits(const Turn::Request& request) const;
   void serve();
 
+  const std::uint64_t most_ = kBytes, least_ = kMinBytes;
   mutable std::mutex mutex_;
   std::uint64_t underWay_ = 0;
   std::uint64_t cameIn_ = 0;  // since nothing was under way

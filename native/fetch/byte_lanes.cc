@@ -6,6 +6,7 @@
 
 #include "base/crc32c.h"
 #include "fetch/file_fetch.h"
+#include "origin/piece_sink.h"
 
 namespace hearth {
 namespace {
@@ -62,6 +63,18 @@ Task<Status> ByteLanes::fetch(std::uint32_t chunk, OriginRange range, Filled fil
   const Status status = co_await lane.origin.fetch(
       std::move(range.location), std::move(range.expectation), range.offset, std::move(range.into),
       std::move(checked), std::move(memoryWanted));
+  co_await own().reactor.enter();
+  co_return status;
+}
+
+Task<Status> ByteLanes::stream(std::size_t number, Location location, OriginExpectation expectation,
+                               PieceSink& sink, std::function<bool()> memoryWanted) const {
+  const ByteLane& lane = all_[number % all_.size()];
+  if (&lane != &own()) memoryWanted = askedElsewhere(own().reactor, std::move(memoryWanted));
+  co_await lane.reactor.enter();
+  const Status status = co_await lane.origin.stream(std::move(location), std::move(expectation),
+                                                    sink, std::move(memoryWanted));
+  sink.end();  // what is added from now on has come too late
   co_await own().reactor.enter();
   co_return status;
 }

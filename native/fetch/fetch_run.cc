@@ -5,6 +5,7 @@
 #include <bit>
 #include <iterator>
 
+#include "fetch/origin_stream.h"
 #include "fetch/source_request.h"
 
 namespace hearth {
@@ -77,6 +78,16 @@ Task<Status> Fetcher::originRequest(RunState& state, SourceRequest& request, std
     if (last) land(state, first + at, chunks[at], ports_.ofOrigin);
   };
   const FileReference& file = state.fetch->reference;
+  const std::shared_ptr<OriginStream> stream = state.options.stream;
+  if (stream != nullptr && stream->brings(first)) {
+    const ChunkRun run{first, static_cast<std::uint32_t>(chunks.size())};
+    Task<std::size_t> taking = stream->take(run, pieces, std::move(filled));
+    const std::size_t come = co_await taking;
+    if (come != 0 && file.about.sourceDigest)
+      state.fetch->shared->rounds->gave(stream->sources(), 1);
+    if (come == pieces.size()) co_return Status();
+    co_return Error{ErrorCode::kTryElsewhere, "the stream of the object has ended"};
+  }
   Task<Status> running = request.run(
       first, file.about.objectOffset + state.fetch->chunkOffset(first), pieces, std::move(filled));
   Status status = co_await running;

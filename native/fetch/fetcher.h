@@ -17,6 +17,7 @@
 
 namespace hearth {
 
+class OriginStream;
 class SourceRequest;
 
 struct FetchOptions {
@@ -31,6 +32,8 @@ struct FetchOptions {
   // What ensure() waits for.
   enum class Until { kInMemory, kStored };
   Until until = Until::kStored;
+  // Brings the bytes where it comes to them next, instead of a request of their own; may be null.
+  std::shared_ptr<OriginStream> stream;
 
   // What waits for its turn is given up.
   [[nodiscard]] bool unwanted() const {
@@ -101,6 +104,12 @@ class Fetcher {
   // What moves bytes of the shard's files.
   [[nodiscard]] const ByteLanes& lanes() const { return ports_.lanes; }
 
+  // All of a file by one request, for FetchOptions::stream. Null where that cannot be, or would
+  // take from others: some of the file is here or on its way, its dataset has several sources, or
+  // other agents could be at the same object. `origin`: bytes that the origin gave for the same
+  // purpose so far, in which others would have shown.
+  [[nodiscard]] std::shared_ptr<OriginStream> stream(const FileFetch& fetch, std::uint64_t origin);
+
   // Any thread. What this node may take of what it shares with others.
   [[nodiscard]] NodeLimits& limits() const { return ports_.limits; }
 
@@ -157,6 +166,7 @@ class Fetcher {
   DirectReadSlots directReadSlots_;
   KnownHolders knownHolders_;
   CacheLoads cacheLoads_{ports_};
+  std::size_t streams_ = 0;  // so far: lanes take turns
 };
 
 }  // namespace hearth

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <bit>
 
+#include "fetch/origin_stream.h"
+
 namespace hearth {
 namespace {
 
@@ -145,14 +147,19 @@ void Fetcher::RunExecutor::use(BandwidthAllowance& allowance, ChunkMask wanted) 
   allowance.use(state_.bytesOf(come), state_.urgency->priority());
 }
 
+bool Fetcher::RunExecutor::streamed() const {
+  const std::shared_ptr<OriginStream>& stream = state_.options.stream;
+  return stream != nullptr && stream->brings(state_.chunks.first) && mayFetch();
+}
+
 void Fetcher::RunExecutor::askForTurn() {
-  if (turn_.asked() || slot_.held() || !mayFetch()) return;
+  if (streamed() || turn_.asked() || slot_.held() || !mayFetch()) return;
   turn_ = state_.demand() ? turns_.force(ports_.reactor, state_.bytes())
                           : turns_.ask(ports_.reactor, state_.bytes());
 }
 
 Task<std::vector<ChunkBuffer>> Fetcher::RunExecutor::memoryForTurn() {
-  if (!turn_.held()) co_return std::vector<ChunkBuffer>();
+  if (!turn_.held() && !streamed()) co_return std::vector<ChunkBuffer>();
   co_return co_await acquireMemory();
 }
 

@@ -39,6 +39,8 @@ class Fetcher::RunExecutor {
   Task<void> waitForGrant();
   // The origin may be asked for it now: the rates of job and node allow that.
   [[nodiscard]] bool mayFetch() const;
+  // It needs no turn: the request that brings it is under way.
+  [[nodiscard]] bool streamed() const;
   // The job does not let it wait for its rate.
   [[nodiscard]] bool jobLets(const RateAllowance& rate) const {
     return rate.given() || state_.demand();

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "fetch/origin_stream.h"
 #include "warm/file_digest.h"
 
 namespace hearth {
@@ -18,6 +19,12 @@ constexpr std::uint64_t kWindowRuns = 32;
 // agent.
 constexpr int kLooks = 60;
 constexpr auto kLookAgain = std::chrono::milliseconds(500);
+
+// Objects that come by one request each at a time: as many requests as other runs make. With fewer
+// a server whose connections are slow would give less than it can.
+constexpr std::uint64_t kStreams = OriginTurns::kBytes / (kRunChunks * kChunkBytes);
+// Runs of each: while one is filled the next one gets its grant and its memory.
+constexpr std::uint64_t kStreamRuns = 2;
 
 // Of one file, for the cluster.
 struct Missing {
@@ -56,7 +63,8 @@ WarmJob::WarmJob(WarmOptions options)
     : options_(std::move(options)),
       rate_(std::make_shared<RateLimiter>(options_.rateLimit)),
       peerRate_(std::make_shared<RateLimiter>(options_.peerRateLimit)),
-      counters_(std::make_shared<FetchCounters>()) {
+      counters_(std::make_shared<FetchCounters>()),
+      streams_(kStreams) {
   for (const std::uint32_t entry : options_.entries)
     bytesTotal_ += options_.dataset->manifest->entry(entry).size;
 }
@@ -182,16 +190,58 @@ Task<Status> WarmJob::fetchFile(std::shared_ptr<WarmJob> job, const WarmShard& s
   const std::uint64_t resident = fetch->cache->residentBytes();
   job->bytesReady_.fetch_add(resident);
   job->bytesInMemory_.fetch_add(resident);
+  Gate streaming(shard.reactor);
+  Status status;
+  Task<std::uint32_t> beginning = streamFile(job, shard, fetch, streaming, status);
+  const std::uint32_t streamed = co_await beginning;
   std::vector<ChunkRun> runs;
-  for (std::uint32_t chunk = 0; chunk < fetch->cache->chunkCount(); ++chunk) {
+  for (std::uint32_t chunk = streamed; status.ok() && chunk < fetch->cache->chunkCount(); ++chunk) {
     if (!fetch->cache->resident(chunk)) addToRuns(runs, chunk);
   }
   Task<Status> fetching = fetchRuns(job, shard, fetch, std::move(runs), windows);
-  Status status = co_await fetching;
+  Status rest = co_await fetching;
+  co_await streaming.close();
+  if (status.ok()) status = std::move(rest);
   if (!status.ok() || !fetch->cache->complete()) co_return status;
   status = co_await fetch->cache->claimed();
   if (status.ok()) job->filesReady_.fetch_add(1);
   co_return status;
+}
+
+bool WarmJob::streams(std::uint64_t size) const {
+  if (options_.rateLimit != 0) return false;
+  // The last streams are to end together: what is left for the others takes them as long.
+  return (kStreams - 1) * size <= bytesTotal_ - std::min(bytesTotal_, bytesInMemory_.load());
+}
+
+Task<std::uint32_t> WarmJob::streamFile(std::shared_ptr<WarmJob> job, const WarmShard& shard,
+                                        std::shared_ptr<FileFetch> fetch, Gate& running,
+                                        Status& status) {
+  const auto begin = [&]() -> std::shared_ptr<OriginStream> {
+    if (!job->streams(fetch->cache->size()) || job->stopped()) return nullptr;
+    return shard.fetcher.stream(*fetch, job->counters_->originBytes.load());
+  };
+  if (begin() == nullptr) co_return 0;
+  OriginTurns::Turn turn = job->streams_.ask(shard.reactor, 1);
+  while (!turn.held() && !job->stopped()) co_await turn.wait(Clock::now() + kLookAgain);
+  const std::shared_ptr<OriginStream> stream = begin();  // it may be otherwise by now
+  if (stream == nullptr) co_return 0;
+  Semaphore window(shard.reactor, kStreamRuns);
+  const std::uint32_t count = fetch->cache->chunkCount();
+  std::uint32_t first = 0;
+  while (first < count) {
+    co_await window.acquire(1);
+    if (job->stopped() || !status.ok() || !stream->brings(first)) {
+      window.release(1);
+      break;
+    }
+    const ChunkRun run{first, std::min(kRunChunks, count - first)};
+    first = run.end();
+    running.spawn(fetchRun(job, shard, fetch, run, window, status, stream));
+  }
+  co_await window.acquire(kStreamRuns);  // all have come, or failed
+  stream->end();
+  co_return first;
 }
 
 Task<Status> WarmJob::fetchRuns(std::shared_ptr<WarmJob> job, const WarmShard& shard,
@@ -205,7 +255,7 @@ Task<Status> WarmJob::fetchRuns(std::shared_ptr<WarmJob> job, const WarmShard& s
       windows.runs.release(1);
       break;
     }
-    running.spawn(fetchRun(job, shard, fetch, run, windows, status));
+    running.spawn(fetchRun(job, shard, fetch, run, windows.runs, status, nullptr));
   }
   co_await running.close();
   co_return status;
@@ -260,13 +310,16 @@ Task<Status> WarmJob::bringMissing(std::shared_ptr<WarmJob> job, const WarmPorts
 // The window is left when the bytes are in memory: what is written behind them holds back no fetch
 // until memory is full.
 Task<void> WarmJob::fetchRun(std::shared_ptr<WarmJob> job, const WarmShard& shard,
-                             std::shared_ptr<FileFetch> fetch, ChunkRun run, Windows& windows,
-                             Status& status) {
+                             std::shared_ptr<FileFetch> fetch, ChunkRun run, Semaphore& window,
+                             Status& status, std::shared_ptr<OriginStream> stream) {
   FetchOptions options = job->fetchOptions();
+  options.stream = stream;
   options.until = FetchOptions::Until::kInMemory;
   Task<Status> landing = shard.fetcher.ensure(fetch, run.first, run.end(), std::move(options));
   Status ensured = co_await landing;
-  windows.runs.release(1);
+  // Some of it came from elsewhere: the stream is not where the next run begins.
+  if (stream != nullptr && stream->brings(run.end() - 1)) stream->end();
+  window.release(1);
   std::uint64_t bytes = 0;
   for (std::uint32_t chunk = run.first; chunk < run.end(); ++chunk)
     bytes += fetch->chunkSize(chunk);

@@ -80,15 +80,23 @@ class WarmJob {
   static Task<Status> bringMissing(std::shared_ptr<WarmJob> job, const WarmPorts& ports,
                                    const WarmShard& shard, std::uint32_t entry, Windows& windows,
                                    std::uint64_t& fetched);
+  // Fetches the first chunks of a file that is not here by one request for all of it, run by run;
+  // as far as that goes. Nothing of other files.
+  static Task<std::uint32_t> streamFile(std::shared_ptr<WarmJob> job, const WarmShard& shard,
+                                        std::shared_ptr<FileFetch> fetch, Gate& running,
+                                        Status& status);
+  // Enough other bytes are to come that one request at a time may bring all of these.
+  [[nodiscard]] bool streams(std::uint64_t size) const;
   static Task<Status> fetchFile(std::shared_ptr<WarmJob> job, const WarmShard& shard,
                                 std::shared_ptr<FileFetch> fetch, Windows& windows);
   // Ends when all have ended, also those of others after an error.
   static Task<Status> fetchRuns(std::shared_ptr<WarmJob> job, const WarmShard& shard,
                                 std::shared_ptr<FileFetch> fetch, std::vector<ChunkRun> runs,
                                 Windows& windows);
+  // `window`: has a unit for it until the bytes are in memory.
   static Task<void> fetchRun(std::shared_ptr<WarmJob> job, const WarmShard& shard,
-                             std::shared_ptr<FileFetch> fetch, ChunkRun run, Windows& windows,
-                             Status& status);
+                             std::shared_ptr<FileFetch> fetch, ChunkRun run, Semaphore& window,
+                             Status& status, std::shared_ptr<OriginStream> stream);
   static Task<Status> verifyFile(std::shared_ptr<WarmJob> job, const WarmPorts& ports,
                                  const WarmShard& shard, std::shared_ptr<FileFetch> fetch);
 
@@ -105,6 +113,7 @@ class WarmJob {
   std::atomic<WarmState> state_{WarmState::kRunning};
   std::atomic<bool> cancelled_{false};
   std::atomic<bool> failed_{false};
+  OriginTurns streams_;  // by their number
   std::uint64_t bytesTotal_ = 0;
   std::atomic<std::uint64_t> bytesReady_{0};
   std::atomic<std::uint64_t> bytesInMemory_{0};

@@ -1,0 +1,191 @@
+// Warm jobs that bring whole objects by one request each.
+#include <deque>
+#include <set>
+
+#include "engine/loopback_server.h"
+
+namespace hearth::testing_cluster {
+namespace {
+
+constexpr std::uint64_t kFiles = 8;
+constexpr std::uint64_t kSize = 6 * kChunkBytes - 1000;
+
+// All of them may have the memory of two runs.
+void enoughForAll(EngineOptions& options) { options.bufferBytes = 96 * kChunkBytes; }
+
+struct StreamedFilesTest : testing::Test {
+  using Ranges = std::multiset<std::pair<std::uint64_t, std::uint64_t>>;
+
+  static constexpr std::pair<std::uint64_t, std::uint64_t> kWhole{0, kSize - 1};
+
+  // All files have the same bytes.
+  void add(Agent& agent) {
+    ManifestBuilder builder(false);
+    for (std::uint64_t i = 0; i < kFiles; ++i) {
+      ManifestRow row;
+      row.path = "file" + std::to_string(i);
+      row.size = kSize;
+      row.validator = "etag:\"1\"";
+      row.key.bytes = Sha256::of(std::as_bytes(std::span(row.path)));
+      builder.add(std::move(row));
+    }
+    const auto added = agent.await(agent.engine().manifests().add(*builder.build()));
+    ASSERT_TRUE(added.ok());
+    dataset = *added;
+    dataset->locations.setBase(server->location());
+  }
+  void serve(RangeServer::Body body) {
+    server.emplace(kSize,
+                   [this, body = std::move(body)](int fd, std::uint64_t first, std::uint64_t last) {
+                     {
+                       const std::lock_guard lock(mutex);
+                       asked.emplace(first, last);
+                     }
+                     body(fd, first, last);
+                   });
+  }
+  void give(int fd, std::uint64_t first, std::uint64_t last) const {
+    RangeServer::send(fd, {bytes.data() + first, static_cast<std::size_t>(last - first + 1)});
+  }
+  [[nodiscard]] std::size_t timesAsked(std::pair<std::uint64_t, std::uint64_t> range) {
+    const std::lock_guard lock(mutex);
+    return asked.count(range);
+  }
+  [[nodiscard]] std::uint64_t bytesAsked() {
+    const std::lock_guard lock(mutex);
+    std::uint64_t sum = 0;
+    for (const auto& [first, last] : asked) sum += last - first + 1;
+    return sum;
+  }
+  void expectRight(Agent& agent) {
+    constexpr std::uint64_t kStep = 3 * kChunkBytes;
+    for (const std::uint32_t entry : filesOf(*dataset->manifest)) {
+      for (std::uint64_t offset = 0; offset < kSize; offset += kStep) {
+        const auto got = agent.await(agent.engine().contents().read(dataset, entry, offset, kStep));
+        ASSERT_TRUE(got.ok()) << got.error().message;
+        ASSERT_EQ(got->size(), std::min(kStep, kSize - offset));
+        EXPECT_EQ(std::memcmp(got->data(), bytes.data() + offset, got->size()), 0) << entry;
+      }
+    }
+  }
+  // On a server's thread.
+  void hold(const std::atomic<bool>& until) const {
+    while (!until && !server->stopping()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  void expectOnceFromOrigin(Agent& agent) {
+    const WarmProgress progress = agent.awaitWarm();
+    ASSERT_EQ(progress.state, WarmState::kSucceeded)
+        << (progress.error ? progress.error->message : "");
+    EXPECT_EQ(progress.originBytes, kFiles * kSize);
+    expectRight(agent);
+  }
+
+  const std::vector<char> bytes = pattern(kSize, 1);
+  std::mutex mutex;
+  Ranges asked;
+  std::optional<RangeServer> server;
+  std::shared_ptr<Dataset> dataset;
+};
+
+TEST_F(StreamedFilesTest, BringsEachByOneRequest) {
+  serve([this](int fd, auto first, auto last) { give(fd, first, last); });
+  Agent agent("a", enoughForAll);
+  add(agent);
+  agent.beginWarm(dataset);
+  expectOnceFromOrigin(agent);
+  // A machine that does nothing for a second ends a stream.
+  EXPECT_GE(timesAsked(kWhole), 1u);
+  if (timesAsked(kWhole) == kFiles) EXPECT_EQ(bytesAsked(), kFiles * kSize);
+}
+
+TEST_F(StreamedFilesTest, BringsThemInLessMemoryThanTheyWant) {
+  serve([this](int fd, auto first, auto last) { give(fd, first, last); });
+  Agent agent("a", [](EngineOptions& options) { options.bufferBytes = 16 * kChunkBytes; });
+  add(agent);
+  agent.beginWarm(dataset);
+  expectOnceFromOrigin(agent);
+}
+
+TEST_F(StreamedFilesTest, GivesReadersOfLaterChunksTheirOwnRequest) {
+  std::atomic<bool> read{false};
+  serve([&](int fd, std::uint64_t first, std::uint64_t last) {
+    if (std::pair(first, last) != kWhole) return give(fd, first, last);
+    give(fd, 0, kChunkBytes - 1);
+    hold(read);
+    give(fd, kChunkBytes, last);
+  });
+  Agent agent("a", enoughForAll);
+  add(agent);
+  agent.beginWarm(dataset);
+  ASSERT_TRUE(eventually([&] { return timesAsked(kWhole) == kFiles; }));
+  for (const std::uint32_t entry : filesOf(*dataset->manifest)) {
+    const std::uint64_t offset = 4 * kChunkBytes;
+    const auto got = agent.await(agent.engine().contents().read(dataset, entry, offset, 1000));
+    ASSERT_TRUE(got.ok()) << got.error().message;
+    EXPECT_EQ(std::memcmp(got->data(), bytes.data() + offset, 1000), 0);
+  }
+  read = true;
+  const WarmProgress progress = agent.awaitWarm();
+  EXPECT_EQ(progress.state, WarmState::kSucceeded);
+  EXPECT_EQ(progress.originBytes, kFiles * kSize) << "no chunk is taken twice";
+  expectRight(agent);
+}
+
+TEST_F(StreamedFilesTest, GoesOnBehindAnAnswerThatBreaksOff) {
+  serve([this](int fd, std::uint64_t first, std::uint64_t last) {
+    const bool cut = std::pair(first, last) == kWhole;
+    give(fd, first, cut ? 3 * kChunkBytes + 10'000 : last);
+  });
+  Agent agent("a");
+  add(agent);
+  agent.beginWarm(dataset);
+  expectOnceFromOrigin(agent);
+  EXPECT_GE(timesAsked({3 * kChunkBytes + 10'001, kSize - 1}), 1u);
+}
+
+TEST_F(StreamedFilesTest, EndsWithAJobThatIsCancelled) {
+  std::atomic<bool> cancelled{false};
+  serve([&](int fd, std::uint64_t first, std::uint64_t last) {
+    give(fd, first, first + kChunkBytes);
+    hold(cancelled);
+    give(fd, first + kChunkBytes + 1, last);
+  });
+  Agent agent("a", enoughForAll);
+  add(agent);
+  agent.beginWarm(dataset);
+  ASSERT_TRUE(eventually([&] { return timesAsked(kWhole) == kFiles; }));
+  ASSERT_TRUE(agent.engine().cancelWarm("warm").ok());
+  cancelled = true;
+  const WarmProgress progress = agent.awaitWarm();
+  EXPECT_EQ(progress.state, WarmState::kCancelled);
+  EXPECT_LE(progress.originBytes, kFiles * 4 * kChunkBytes) << "the runs under way";
+}
+
+TEST_F(StreamedFilesTest, AnEngineEndsWhileItsStreamsHang) {
+  const std::atomic<bool> never{false};
+  serve([&](int fd, std::uint64_t first, std::uint64_t) {
+    give(fd, first, first + 1000);
+    hold(never);
+  });
+  {
+    Agent agent("a", enoughForAll);
+    add(agent);
+    agent.beginWarm(dataset);
+    ASSERT_TRUE(eventually([&] { return timesAsked(kWhole) == kFiles; }));
+  }
+  EXPECT_EQ(timesAsked(kWhole), kFiles);
+}
+
+TEST_F(StreamedFilesTest, ComesInRunsWhereOtherAgentsMayWantTheSame) {
+  serve([this](int fd, auto first, auto last) { give(fd, first, last); });
+  Agent a("a"), b("b");
+  connect({&a, &b});
+  add(a);
+  a.beginWarm(dataset);
+  EXPECT_EQ(a.awaitWarm().state, WarmState::kSucceeded);
+  expectRight(a);
+  EXPECT_EQ(timesAsked(kWhole), 0u) << "they would show in the first bytes";
+}
+
+}  // namespace
+}  // namespace hearth::testing_cluster

@@ -1,0 +1,100 @@
+#include "fetch/origin_stream.h"
+
+#include "base/crc32c.h"
+
+namespace hearth {
+
+OriginStream::OriginStream(Ports ports, FileReference file, std::size_t lane)
+    : ports_(ports),
+      file_(std::move(file)),
+      lane_(lane),
+      set_(file_.dataset->sources.now()),
+      sink_(file_.about.size, [this](std::size_t piece) { check(piece); }),
+      changed_(ports.reactor),
+      pause_(ports.reactor) {}
+
+Task<std::size_t> OriginStream::take(ChunkRun run, std::vector<std::span<std::byte>> pieces,
+                                     ByteLanes::Filled filled) {
+  const std::shared_ptr<OriginStream> self = shared_from_this();
+  while (brings(run.first) && next_ != run.first) {
+    if (!begun_) pause_.start(Clock::now() + kLongestPause, [this] { end(); });
+    changed_.reset();
+    co_await changed_.wait();
+  }
+  if (!brings(run.first) || ports_.gate.closed()) co_return 0;
+  const auto part = std::make_shared<Part>(Part{pieces.size(), 0, std::move(filled)});
+  parts_.push_back(part);
+  next_ = run.end();
+  pause_.cancel();
+  changed_.set();
+  ports_.lanes.reactorOf(lane_).post([self, pieces = std::move(pieces)] {
+    for (const std::span<std::byte> piece : pieces) self->sink_.add(piece);
+  });
+  if (!std::exchange(begun_, true)) ports_.gate.spawn(run(self));
+  while (part->full < part->count && !over_) {
+    changed_.reset();
+    co_await changed_.wait();
+  }
+  co_return part->full;
+}
+
+Task<void> OriginStream::run(std::shared_ptr<OriginStream> stream) {
+  const Ports& ports = stream->ports_;
+  const FileReference& file = stream->file_;
+  Task<Result<Location>> finding = stream->set_->sources.front().locations->find(
+      ports.reactor, file.about.index, LocationCache::kAnswerTimeout);
+  Result<Location> location = co_await finding;
+  if (location.ok() && !stream->ending_) {
+    std::function<bool()> memoryWanted = [&pool = ports.buffers, owner = file.dataset->id] {
+      return pool.shouldYield(owner);
+    };
+    Task<Status> streaming =
+        ports.lanes.stream(stream->lane_, std::move(*location), file.expectation(), stream->sink_,
+                           std::move(memoryWanted));
+    // The runs that it leaves find out by themselves what is wrong.
+    [[maybe_unused]] const Status ignored = co_await streaming;
+  }
+  // Behind what has arrived.
+  ports.reactor.post([stream] { stream->finish(); });
+}
+
+void OriginStream::check(std::size_t piece) {
+  std::vector<std::uint32_t> checksums = crc32cOfBlocks(sink_.piece(piece), kBlockBytes);
+  ports_.reactor.post([self = shared_from_this(), checksums = std::move(checksums)]() mutable {
+    self->arrived(std::move(checksums));
+  });
+}
+
+void OriginStream::arrived(std::vector<std::uint32_t> checksums) {
+  const std::shared_ptr<Part> part = parts_.front();
+  part->filled(part->full++, std::move(checksums));
+  if (part->full == part->count) parts_.pop_front();
+  changed_.set();
+  if (!parts_.empty()) return;
+  if (ending_) {
+    stop();
+  } else {
+    pause_.start(Clock::now() + kLongestPause, [this] { end(); });
+  }
+}
+
+void OriginStream::end() {
+  if (std::exchange(ending_, true)) return;
+  pause_.cancel();
+  changed_.set();
+  if (parts_.empty()) stop();
+}
+
+void OriginStream::stop() {
+  if (over_ || !begun_) return finish();
+  ports_.lanes.reactorOf(lane_).post([self = shared_from_this()] { self->sink_.end(); });
+}
+
+void OriginStream::finish() {
+  ending_ = over_ = true;
+  pause_.cancel();
+  parts_.clear();
+  changed_.set();
+}
+
+}  // namespace hearth
