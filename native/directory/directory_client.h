@@ -19,9 +19,6 @@ class DirectoryClient {
   DirectoryClient(DirectoryPorts ports, DirectoryService& service)
       : ports_(ports), service_(service), outbox_(ports, service) {}
 
-  // No other agent is ready.
-  [[nodiscard]] bool alone() const { return ports_.view->readyOthers().empty(); }
-
   // Tries the key's directory and then its two stand-ins. When none answers we act alone: what we
   // would fetch is granted, and counted; reading twice from the origin is better than not reading.
   [[nodiscard]] Task<LocateAnswer> locate(ContentKey key, std::uint64_t size, std::uint32_t stripe,
