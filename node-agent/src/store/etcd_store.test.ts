@@ -38,7 +38,7 @@ describe('EtcdStore without an etcd', () => {
   it('reports that no server answers, with endpoint and reason', async () => {
     const store = EtcdStore.open('etcd://127.0.0.1:1,127.0.0.1:2');
     const get = () => store.get('k', { deadlineMs: 500 });
-    await isRefused(get, 'Unavailable', /127\.0\.0\.1:[12] said: .*ECONNREFUSED/);
+    await isRefused(get, 'Unavailable', /127\.0\.0\.1:[12] reported: .*ECONNREFUSED/);
     await isRefused(() => store.put('k', 'v', { deadlineMs: 500 }), 'Unavailable', /nothing was sent/);
     await store.close();
   });
