@@ -57,7 +57,7 @@ describe('agents whose store is gone', () => {
     await until('it says why', async () => /no member can be reached/.test((await (await ready())?.text()) ?? ''));
     const refused = await cluster.hearth('patient', 'status');
     assert.equal(refused.code, 6, refused.stderr);
-    assert.match(refused.stderr, /does not answer, so this agent knows nothing of the cluster/);
+    assert.match(refused.stderr, /does not answer, so this agent does not know the cluster/);
     await etcd.start();
     await until('it serves', async () => (await ready())?.ok);
     assert.equal(child.exitCode, null);

@@ -151,7 +151,7 @@ describe('agents whose cache cannot be used', () => {
       (await statusOf('boasting', 'boasting'))?.capabilities.find(({ name }) => name === 'budget'),
     );
     assert.equal(budget.ready, false);
-    assert.match(budget.reason, /the budget of .* is 100 GiB, but at most 240 MiB \(251658240 bytes\) are there/);
+    assert.match(budget.reason, /the budget of .* is 100 GiB, but only 240 MiB \(251658240 bytes\) are available/);
     await agent.stop();
   });
 });
