@@ -13,18 +13,18 @@ OriginStream::OriginStream(Ports ports, FileReference file, std::size_t lane)
       changed_(ports.reactor),
       pause_(ports.reactor) {}
 
-Task<std::size_t> OriginStream::take(ChunkRun run, std::vector<std::span<std::byte>> pieces,
+Task<std::size_t> OriginStream::take(ChunkRun chunks, std::vector<std::span<std::byte>> pieces,
                                      ByteLanes::Filled filled) {
   const std::shared_ptr<OriginStream> self = shared_from_this();
-  while (brings(run.first) && next_ != run.first) {
+  while (brings(chunks.first) && next_ != chunks.first) {
     if (!begun_) pause_.start(Clock::now() + kLongestPause, [this] { end(); });
     changed_.reset();
     co_await changed_.wait();
   }
-  if (!brings(run.first) || ports_.gate.closed()) co_return 0;
+  if (!brings(chunks.first) || ports_.gate.closed()) co_return 0;
   const auto part = std::make_shared<Part>(Part{pieces.size(), 0, std::move(filled)});
   parts_.push_back(part);
-  next_ = run.end();
+  next_ = chunks.end();
   pause_.cancel();
   changed_.set();
   ports_.lanes.reactorOf(lane_).post([self, pieces = std::move(pieces)] {

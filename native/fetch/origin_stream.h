@@ -44,10 +44,10 @@ class OriginStream : public std::enable_shared_from_this<OriginStream> {
 
   // It brings what begins with this chunk, now or later.
   [[nodiscard]] bool brings(std::uint32_t chunk) const { return !ending_ && chunk >= next_; }
-  // Fills `pieces`, which are the memory of `run` in order, when the body comes to them; `filled`
-  // as of ByteLanes::fetch. Returns how many pieces, from the first on, are full: fewer when the
-  // stream has ended, and then nothing writes into the rest any more.
-  [[nodiscard]] Task<std::size_t> take(ChunkRun run, std::vector<std::span<std::byte>> pieces,
+  // Fills `pieces`, which are the memory of `chunks` in order, when the body comes to them;
+  // `filled` as of ByteLanes::fetch. Returns how many pieces, from the first on, are full: fewer
+  // when the stream has ended, and then nothing writes into the rest any more.
+  [[nodiscard]] Task<std::size_t> take(ChunkRun chunks, std::vector<std::span<std::byte>> pieces,
                                        ByteLanes::Filled filled);
   // No run takes anything more; those that wait for theirs get that.
   void end();
