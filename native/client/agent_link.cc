@@ -129,8 +129,9 @@ Result<std::unique_ptr<AgentLink>> AgentLink::start(const ClientOptions& options
 }
 
 void AgentLink::end() {
+  if (!thread_.joinable()) return;
   lent_->stop();
-  if (thread_.joinable()) thread_.join();
+  thread_.join();
 }
 
 void AgentLink::post(Task<void> task) {
