@@ -62,7 +62,7 @@ void LentReactor::awaitReturn() {
 void LentReactor::stop() {
   stopping_ = true;
   takeBack();
-  reactor_->post([] {});
+  reactor_->stop();  // no post, which nobody would run where the own thread has ended already
 }
 
 void LentReactor::ask() {
