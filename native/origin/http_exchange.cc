@@ -21,6 +21,7 @@ namespace {
 // (origin_throughput_main.cc).
 constexpr long kReceiveBytes = 512 * 1024;
 constexpr std::size_t kMaxHeadBytes = 256 * 1024;
+constexpr auto kLookForOthers = std::chrono::milliseconds(250);
 // Of an error's body: what is read so that the connection can be kept, and what is looked at.
 constexpr std::uint64_t kMaxRefusalBytes = 64 * 1024;
 constexpr std::size_t kKeptRefusalBytes = 1024;
@@ -172,12 +173,16 @@ Task<HttpOutcome> HttpExchange::run() {
   PaceWindow stall(shortened(options.stallTimeout), options.stallBytesPerSecond);
   PaceWindow floor(options.floorTimeout, options.floorBytesPerSecond);
   for (;;) {
-    if (co_await transfer_.ended.waitUntil(std::min({stall.end(), floor.end(), request_.deadline})))
+    // A late transfer may take as long as its object is large: it leaves when others wait.
+    const Clock::time_point look =
+        sink_.late() ? Clock::now() + kLookForOthers : Clock::time_point::max();
+    if (co_await transfer_.ended.waitUntil(
+            std::min({stall.end(), floor.end(), request_.deadline, look})))
       break;
     overdue_ = Clock::now() >= request_.deadline;
     stalled_ = stall.tooSlow(bodyBytes_);
-    yielded_ = options.floorBytesPerSecond != 0 && floor.tooSlow(bodyBytes_) &&
-               request_.wantedByOthers && request_.wantedByOthers();
+    const bool slow = options.floorBytesPerSecond != 0 && floor.tooSlow(bodyBytes_);
+    yielded_ = (slow || sink_.late()) && request_.wantedByOthers && request_.wantedByOthers();
     if (overdue_ || stalled_ || yielded_) break;
   }
   context_.multi.finish(transfer_);

@@ -193,7 +193,7 @@ Task<Status> HttpOrigin::fetch(Location location, OriginExpectation expectation,
     }
     if (outcome.yielded) {
       ++statistics_.retries;
-      if (memoryWanted && memoryWanted()) co_return outcome.status;
+      if (sink.late() || (memoryWanted && memoryWanted())) co_return outcome.status;
       continue;
     }
     if (outcome.status.code() != ErrorCode::kUnavailable) co_return outcome.status;

@@ -55,6 +55,18 @@ class LateSinkTest : public HedgingTest {
     co_await gate.close();
     co_return status;
   }
+  static Task<void> streamBeside(LateSinkTest& test, Location location, Read& read) {
+    (void)co_await stream(test, std::move(location), read);
+  }
+  // The part, by another owner, once the stream has filled a piece.
+  static Task<Status> readBeside(LateSinkTest& test, Location ours, Read& read, Location other) {
+    Gate gate(test.reactor());
+    gate.spawn(streamBeside(test, std::move(ours), read));
+    while (read.full == 0) co_await test.reactor().sleep(std::chrono::milliseconds(1));
+    Status status = co_await readPart(test, std::move(other));
+    co_await gate.close();
+    co_return status;
+  }
   Status read(Read& into, Location location) {
     return run(stream(*this, std::move(location), into));
   }
@@ -135,6 +147,24 @@ TEST_P(LateSinkTest, LeavesAServerThatIsSlowerThanItWas) {
   over = true;
   EXPECT_EQ(some.full, 1u);
   EXPECT_EQ(client().statistics().hedgedRequests, 0u);
+}
+
+TEST_P(LateSinkTest, GivesItsConnectionToAnotherOwner) {
+  options.connections = 1;
+  ScriptedServer server([](const auto& request, auto& to) {
+    if (request.number != 1) return serve(request, to);
+    to.send("HTTP/1.1 206 Partial Content\r\n" + kHedgedTag +
+            "Content-Range: bytes 0-2999999/3000000\r\nContent-Length: 3000000\r\n\r\n");
+    to.send(std::string_view(kHedgedObject).substr(0, kSize + 1));
+    return hang(to);
+  });
+  Read some;
+  Location ours = at(server.url()), other = at(server.url());
+  ours.owner = "ours";
+  other.owner = "other";
+  expectPart(run(readBeside(*this, std::move(ours), some, std::move(other))));
+  EXPECT_EQ(some.status.code(), ErrorCode::kTryElsewhere);
+  EXPECT_EQ(some.full, 1u);
 }
 
 TEST_P(LateSinkTest, RefusesWhatIsNotOneHttpServers) {

@@ -187,7 +187,8 @@ class OriginClient {
   // while the caller gives memory; the caller keeps the sink until the task has ended. After a
   // failure that may pass it asks for the rest. Errors: as fetch(), but kUnsupported for other than
   // HTTP and for what has other places, kTryElsewhere when other transfers of its host are much
-  // faster, and kCancelled after PieceSink::end().
+  // faster or another owner waits for its connection or its memory, and kCancelled after
+  // PieceSink::end().
   [[nodiscard]] virtual Task<Status> stream(Location location, OriginExpectation expectation,
                                             PieceSink& sink,
                                             std::function<bool()> memoryWanted) = 0;
