@@ -202,12 +202,15 @@ Task<Fetcher::RunExecutor::Ended> Fetcher::RunExecutor::fetchAlone(ChunkMask mis
 Task<Fetcher::RunExecutor::Ended> Fetcher::RunExecutor::fetchGranted(ChunkMask granted,
                                                                      std::vector<ChunkBuffer> own) {
   ofOrigin_.use(state_.bytes());
+  const bool wasStreamed = streamed();
   const Status fetched = co_await fetcher_.fromOrigin(state_, granted, std::move(own));
   use(nodeOrigin_, granted);
   turn_.end(fetched.ok() ? state_.bytes() : 0);
   if (fetched.ok()) co_return Ended();
   state_.giveBack(granted);
   ports_.directory.giveUp(file_.about.key, file_.about.size, state_.chunks.stripe(), granted);
+  // The stream has left it, which is no failure of its own.
+  if (wasStreamed && fetched.code() == ErrorCode::kTryElsewhere) co_return Ended();
   if (state_.queuesAgain(fetched)) co_return Ended();
   co_return tooSlow(fetched);  // other failures the origin client has tried again already
 }
