@@ -19,7 +19,7 @@ constexpr auto kLookAgain = std::chrono::milliseconds(250);
 constexpr auto kLookAgainInBackground = std::chrono::seconds(1);
 
 // Errors that another agent, or the origin, may not give.
-bool mayPass(ErrorCode code) {
+bool isRetryableElsewhere(ErrorCode code) {
   switch (code) {
     case ErrorCode::kTryElsewhere:
     case ErrorCode::kUnavailable:
@@ -285,7 +285,7 @@ Task<Fetcher::RunExecutor::Ended> Fetcher::RunExecutor::judge(Status read) {
     co_return Ended();
   }
   come_ = {};
-  if (!mayPass(read.code())) co_return read;
+  if (!isRetryableElsewhere(read.code())) co_return read;
   if (!failing_) failing_ = Clock::now();
   if (Clock::now() - *failing_ > kPeerTimeout) {
     co_return read.error().within("no agent gave the bytes");

@@ -23,7 +23,7 @@ constexpr std::string_view kUnproved =
     "ETags cannot be compared with the mirror's";
 
 // Another attempt may succeed.
-bool mayPass(ErrorCode code) {
+bool isRetryable(ErrorCode code) {
   return code == ErrorCode::kUnavailable || code == ErrorCode::kDeadlineExceeded;
 }
 
@@ -235,7 +235,7 @@ void SourceRequest::noteFailure(const Turn& turn, const Error& error,
   SourceChoice& choice = set_->choice;
   const Clock::time_point now = Clock::now();
   bool aside = false;
-  if (mayPass(error.code)) {
+  if (isRetryable(error.code)) {
     standings_->noteTry(turn.source, error, retryAfter);
     // Not one chunk came in all of its turn. When others fail it is asked again, and waited for.
     const bool overdue = located_ && error.code == ErrorCode::kDeadlineExceeded;
