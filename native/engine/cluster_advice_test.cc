@@ -5,12 +5,12 @@
 namespace hearth::testing_cluster {
 namespace {
 
-constexpr std::uint64_t kFile = (9u << 20) + 17;
+constexpr std::uint64_t kAdvisedFile = (9u << 20) + 17;
 
 class ClusterAdviceTest : public testing::Test {
  protected:
   void SetUp() override {
-    for (int i = 0; i < 12; ++i) origin.add("part" + std::to_string(100 + i), kFile);
+    for (int i = 0; i < 12; ++i) origin.add("part" + std::to_string(100 + i), kAdvisedFile);
     connect({&a, &b, &c});
     for (Agent* const agent : agents) datasets.push_back(agent->add(origin));
   }
@@ -40,16 +40,16 @@ TEST_F(ClusterAdviceTest, WhatAnotherAgentHoldsIsNotBrought) {
   const std::vector<std::uint32_t> all = files();
   begin(0, {all.begin(), all.begin() + 5});
   ASSERT_EQ(a.awaitWarm().state, WarmState::kSucceeded);
-  EXPECT_EQ(resident(0), 5 * kFile);
+  EXPECT_EQ(resident(0), 5 * kAdvisedFile);
   begin(1, all);
   const WarmProgress progress = b.awaitWarm();
   EXPECT_EQ(progress.state, WarmState::kSucceeded);
-  EXPECT_EQ(progress.bytesReady, 12 * kFile);
+  EXPECT_EQ(progress.bytesReady, 12 * kAdvisedFile);
   EXPECT_EQ(progress.filesReady, 12u);
   if (undisturbed(agents)) {
-    EXPECT_EQ(progress.originBytes, 7 * kFile);
+    EXPECT_EQ(progress.originBytes, 7 * kAdvisedFile);
     EXPECT_EQ(progress.peerBytes, 0u);
-    EXPECT_EQ(resident(1), 7 * kFile);
+    EXPECT_EQ(resident(1), 7 * kAdvisedFile);
   }
 }
 
@@ -72,9 +72,9 @@ TEST_F(ClusterAdviceTest, WhatAHolderNoLongerHasIsBrought) {
   }));
   begin(1, files());
   ASSERT_EQ(b.awaitWarm().state, WarmState::kSucceeded);
-  EXPECT_GE(resident(1), kFile);
+  EXPECT_GE(resident(1), kAdvisedFile);
   if (undisturbed(agents)) {
-    EXPECT_EQ(resident(1), kFile);
+    EXPECT_EQ(resident(1), kAdvisedFile);
   }
 }
 
@@ -90,9 +90,9 @@ TEST_F(ClusterAdviceTest, AgentsDivideTheFiles) {
   EXPECT_EQ(divided, files());
   for (Agent* const agent : agents) ASSERT_EQ(agent->awaitWarm().state, WarmState::kSucceeded);
   const std::uint64_t all = resident(0) + resident(1) + resident(2);
-  EXPECT_GE(all, 12 * kFile);
+  EXPECT_GE(all, 12 * kAdvisedFile);
   if (undisturbed(agents)) {
-    EXPECT_EQ(all, 12 * kFile);
+    EXPECT_EQ(all, 12 * kAdvisedFile);
   }
   EXPECT_EQ(shareOf("d", names, *datasets[0]->manifest, files()), files());
 }
