@@ -41,7 +41,7 @@ std::function<bool()> askedElsewhere(Reactor& there, std::function<bool()> query
 
 const ByteLane& ByteLanes::laneFor(std::uint64_t chunk, std::size_t bytes) const {
   if (bytes < kFromBytes) return own();
-  return all_[(own_ + chunk / kRunChunks) % all_.size()];
+  return laneOf(chunk / kRunChunks);
 }
 
 Task<Status> ByteLanes::fetch(std::uint32_t chunk, OriginRange range, Filled filled,
@@ -69,7 +69,7 @@ Task<Status> ByteLanes::fetch(std::uint32_t chunk, OriginRange range, Filled fil
 
 Task<Status> ByteLanes::stream(std::size_t number, Location location, OriginExpectation expectation,
                                PieceSink& sink, std::function<bool()> memoryWanted) const {
-  const ByteLane& lane = all_[number % all_.size()];
+  const ByteLane& lane = laneOf(number);
   if (&lane != &own()) memoryWanted = askedElsewhere(own().reactor, std::move(memoryWanted));
   co_await lane.reactor.enter();
   const Status status = co_await lane.origin.stream(std::move(location), std::move(expectation),

@@ -65,15 +65,14 @@ class ByteLanes {
   [[nodiscard]] Task<Status> fetch(std::uint32_t chunk, OriginRange range, Filled filled,
                                    std::function<bool()> memoryWanted) const;
 
-  // As OriginClient::stream, by the lane of this number modulo theirs. The callbacks of `sink` are
-  // called on that lane's thread, `memoryWanted` on the shard's. Then `sink` has ended.
-  [[nodiscard]] Task<Status> stream(std::size_t lane, Location location,
+  // As OriginClient::stream, by one lane of all for each number; shards begin with different ones.
+  // The callbacks of `sink` are called on that lane's thread, `memoryWanted` on the shard's. Ends
+  // `sink`.
+  [[nodiscard]] Task<Status> stream(std::size_t number, Location location,
                                     OriginExpectation expectation, PieceSink& sink,
                                     std::function<bool()> memoryWanted) const;
   // Where such a stream runs: its sink is used there alone.
-  [[nodiscard]] Reactor& reactorOf(std::size_t lane) const {
-    return all_[lane % all_.size()].reactor;
-  }
+  [[nodiscard]] Reactor& reactorOf(std::size_t number) const { return laneOf(number).reactor; }
 
   // As PeerTransport::read, by the lane of `chunk`, of which the range is a part, or by the shard
   // while that lane has no connection to the agent. What owns the memory may be let go of on any
@@ -88,6 +87,9 @@ class ByteLanes {
 
  private:
   [[nodiscard]] const ByteLane& own() const { return all_[own_]; }
+  [[nodiscard]] const ByteLane& laneOf(std::size_t number) const {
+    return all_[(own_ + number) % all_.size()];
+  }
   [[nodiscard]] const ByteLane& laneFor(std::uint64_t chunk, std::size_t bytes) const;
 
   const std::vector<ByteLane>& all_;

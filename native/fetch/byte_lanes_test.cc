@@ -8,6 +8,7 @@
 
 #include "base/crc32c.h"
 #include "fetch/file_fetch.h"
+#include "origin/piece_sink.h"
 #include "transport/testing/unreachable_transport.h"
 
 namespace hearth {
@@ -37,10 +38,14 @@ class FillingOrigin final : public OriginClient {
     co_return Status();
   }
   Task<Status> stream(Location, OriginExpectation, PieceSink&, std::function<bool()>) override {
-    co_return Error{ErrorCode::kUnsupported, "it gives ranges only"};
+    EXPECT_TRUE(reactor_.onThisThread());
+    ++streams;
+    co_return Status();
   }
   Task<void> close() override { co_return; }
   [[nodiscard]] OriginStatistics statistics() const override { return {}; }
+
+  int streams = 0;
 
  private:
   Reactor& reactor_;
@@ -131,6 +136,24 @@ TEST_F(ByteLanesTest, RunsOfAFileTakeTurnsAndItsShardHearsOfEachPiece) {
     const char lane = chunk / kRunChunks % 2 == 0 ? '\0' : '\1';
     EXPECT_EQ(fetched.bytes, std::string(2 * kPiece, lane)) << chunk;
   }
+}
+
+TEST_F(ByteLanesTest, StreamsTakeTurnsAndShardsBeginWithTheirOwnLane) {
+  const auto stream = [](const ByteLanes& all, std::size_t number) -> Task<Status> {
+    PieceSink sink(1, [](std::size_t) {});
+    co_return co_await all.stream(number, {}, {}, sink, [] { return false; });
+  };
+  const ByteLanes first(lanes, 0), second(lanes, 1);
+  const auto expectStreams = [this](int ofFirst, int ofSecond) {
+    EXPECT_EQ(origins[0]->streams, ofFirst);
+    EXPECT_EQ(origins[1]->streams, ofSecond);
+  };
+  EXPECT_TRUE(reactors[0]->runUntilComplete(stream(first, 0)).ok());
+  expectStreams(1, 0);
+  EXPECT_TRUE(reactors[0]->runUntilComplete(stream(first, 1)).ok());
+  expectStreams(1, 1);
+  EXPECT_EQ(&second.reactorOf(0), reactors[1].get());
+  EXPECT_EQ(&second.reactorOf(1), reactors[0].get());
 }
 
 struct PeerReads : ByteLanesTest {

@@ -187,21 +187,22 @@ Task<Status> Fetcher::awaitChunk(ContentKey key, std::uint32_t chunk) {
   co_return Error{ErrorCode::kTryElsewhere, "the chunk is not on its way to this agent"};
 }
 
-std::shared_ptr<OriginStream> Fetcher::stream(const FileFetch& fetch, std::uint64_t origin) {
+bool Fetcher::mayStream(const FileFetch& fetch, std::uint64_t origin) const {
   const FileReference& file = fetch.reference;
   const bool some =
       fetch.cache->residentBytes() != 0 || !fetch.flights.empty() || !fetch.loaded.all().empty();
   const bool whole = file.about.objectOffset == 0 && file.about.size > kRunChunks * kChunkBytes;
-  if (some || !whole || fetch.shared->rounds->inOrder()) return nullptr;
-  if (file.dataset->sources.now()->sources.size() != 1) return nullptr;
-  if (ports_.limits.origin.limits(Priority::kBackground)) return nullptr;
+  if (some || !whole || fetch.shared->rounds->inOrder()) return false;
+  if (file.dataset->sources.now()->sources.size() != 1) return false;
+  if (ports_.limits.origin.limits(Priority::kBackground)) return false;
   const OriginTurns& turns = file.dataset->originTurns;
-  const bool alone =
-      ports_.directory.alone() || (turns.sharers() == 1 && origin >= OriginTurns::kBytes);
-  if (!alone) return nullptr;
+  return ports_.directory.alone() || (turns.sharers() == 1 && origin >= OriginTurns::kBytes);
+}
+
+std::shared_ptr<OriginStream> Fetcher::stream(const FileFetch& fetch) {
   return std::make_shared<OriginStream>(
-      OriginStream::Ports{ports_.reactor, ports_.gate, ports_.lanes, ports_.ofOrigin}, file,
-      streams_++);
+      OriginStream::Ports{ports_.reactor, ports_.gate, ports_.lanes, ports_.ofOrigin},
+      fetch.reference, streams_++);
 }
 
 void Fetcher::startRuns(const std::shared_ptr<FileFetch>& fetch, const std::vector<ChunkRun>& runs,

@@ -104,11 +104,12 @@ class Fetcher {
   // What moves bytes of the shard's files.
   [[nodiscard]] const ByteLanes& lanes() const { return ports_.lanes; }
 
-  // All of a file by one request, for FetchOptions::stream. Null where that cannot be, or would
-  // take from others: some of the file is here or on its way, its dataset has several sources, or
-  // other agents could be at the same object. `origin`: bytes that the origin gave for the same
-  // purpose so far, in which others would have shown.
-  [[nodiscard]] std::shared_ptr<OriginStream> stream(const FileFetch& fetch, std::uint64_t origin);
+  // True when one request may bring all of a file: none of the file is here or on its way, its
+  // dataset has one source, and no other agent wants the same object. `origin`: bytes that the
+  // origin gave for the same purpose so far; other agents would have shown by then.
+  [[nodiscard]] bool mayStream(const FileFetch& fetch, std::uint64_t origin) const;
+  // All of a file by one request, for FetchOptions::stream. Streams take the lanes in turn.
+  [[nodiscard]] std::shared_ptr<OriginStream> stream(const FileFetch& fetch);
 
   // Any thread. What this node may take of what it shares with others.
   [[nodiscard]] NodeLimits& limits() const { return ports_.limits; }
@@ -166,7 +167,7 @@ class Fetcher {
   DirectReadSlots directReadSlots_;
   KnownHolders knownHolders_;
   CacheLoads cacheLoads_{ports_};
-  std::size_t streams_ = 0;  // so far: lanes take turns
+  std::size_t streams_ = 0;  // so far
 };
 
 }  // namespace hearth

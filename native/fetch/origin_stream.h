@@ -39,7 +39,7 @@ class OriginStream : public std::enable_shared_from_this<OriginStream> {
     const BufferPool& buffers;  // of which the chunks are
   };
   // Of a file that is all of its origin's object, of a dataset with one source. Asks for nothing
-  // before the first take(). `lane`: the number of the lane that moves its bytes.
+  // before the first take(). `lane`: its number of ByteLanes::stream.
   OriginStream(Ports ports, FileReference file, std::size_t lane);
 
   // It brings what begins with this chunk, now or later.

@@ -217,15 +217,15 @@ bool WarmJob::streams(std::uint64_t size) const {
 Task<std::uint32_t> WarmJob::streamFile(std::shared_ptr<WarmJob> job, const WarmShard& shard,
                                         std::shared_ptr<FileFetch> fetch, Gate& running,
                                         Status& status) {
-  const auto begin = [&]() -> std::shared_ptr<OriginStream> {
-    if (!job->streams(fetch->cache->size()) || job->stopped()) return nullptr;
-    return shard.fetcher.stream(*fetch, job->counters_->originBytes.load());
+  const auto streams = [&] {
+    return !job->stopped() && job->streams(fetch->cache->size()) &&
+           shard.fetcher.mayStream(*fetch, job->counters_->originBytes.load());
   };
-  if (begin() == nullptr) co_return 0;
+  if (!streams()) co_return 0;
   OriginTurns::Turn turn = job->streams_.ask(shard.reactor, 1);
   while (!turn.held() && !job->stopped()) co_await turn.wait(Clock::now() + kLookAgain);
-  const std::shared_ptr<OriginStream> stream = begin();  // it may be otherwise by now
-  if (stream == nullptr) co_return 0;
+  if (!streams()) co_return 0;  // it may be otherwise by now
+  const std::shared_ptr<OriginStream> stream = shard.fetcher.stream(*fetch);
   Semaphore window(shard.reactor, kStreamRuns);
   const std::uint32_t count = fetch->cache->chunkCount();
   std::uint32_t first = 0;
