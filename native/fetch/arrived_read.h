@@ -1,4 +1,4 @@
-// Reading chunks that a disk may lose: what is bad there is fetched again, a few times.
+// Reads a chunk that the disk may have lost: a bad chunk is fetched again, a few times.
 #pragma once
 
 #include <memory>
@@ -8,10 +8,10 @@
 
 namespace hearth {
 
-// What `read(loaded)` gives, once the chunk has arrived (Fetcher::arrive): `loaded` has its bytes,
-// or is null when they are to be read from the cache file, verified, which drops what is bad there.
-// `read` makes a Task of a Result or a Status. On the fetcher's shard. Errors: those of arrive();
-// the last one of `read` from a disk on which the chunk is bad again after so many repairs.
+// Waits until the chunk has arrived (Fetcher::arrive) and returns the result of `read(loaded)`.
+// `loaded` has the chunk's bytes; null: `read` takes them from the cache file by a verified read,
+// which drops a bad chunk. `read` returns a Task of a Result or a Status. On the fetcher's shard.
+// Errors: those of arrive(), and the last error of `read` when the chunk is bad in every attempt.
 template <class Read>
 auto readArrived(Fetcher& fetcher, std::shared_ptr<FileFetch> fetch, std::uint32_t chunk, Read read)
     -> decltype(read(std::shared_ptr<LoadedChunk>())) {

@@ -8,7 +8,8 @@
 namespace hearth {
 namespace {
 
-// How often who waits looks: others may have left, it may be demand now, or the engine may end.
+// How often a waiter looks again: others may have left, it may be demand now, or the engine may
+// end.
 constexpr Clock::duration kLongestStep = std::chrono::milliseconds(50);
 constexpr Clock::duration kShortestStep = std::chrono::microseconds(200);
 
@@ -95,7 +96,7 @@ void BandwidthLimiter::spend(std::uint64_t bytes, Priority priority, Clock::time
   if (priority == Priority::kBackground) warm_.spend(bytes, now);
 }
 
-// What is before it takes its time, too. Who leaves without a turn makes that shorter.
+// Includes the time of the requests ahead. A request that leaves without a turn makes it shorter.
 Clock::duration BandwidthLimiter::expectedWait(const Request& request, Clock::time_point now) {
   const Queue& queue = of(request.priority);
   const bool background = request.priority == Priority::kBackground;
@@ -110,7 +111,7 @@ Clock::duration BandwidthLimiter::expectedWait(const Request& request, Clock::ti
 void BandwidthLimiter::withdraw(Request& request, std::uint64_t unused) {
   const std::lock_guard lock(mutex_);
   if (request.queued) leave(request, Clock::now());
-  // Its turn may have come since it looked.
+  // The request's turn may have come since its owner looked.
   if (request.given) unused += request.bytes;
   request.given = false;
   total_.giveBack(unused);

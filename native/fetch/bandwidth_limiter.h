@@ -1,13 +1,13 @@
-// What one node may take of something that it shares with others, in bytes a second: `total` for
-// everything, `warm` for what no reader waits for. One object for all shards: who has which key is
-// chance, so a part of the budget for each shard would leave some idle while others wait. What is
-// asked for are chunks, a few thousand a second on the fastest links, so a lock held for some
-// instructions costs nothing; without a limit it is not taken.
+// Limits how much one node takes of a resource that it shares with others, in bytes a second:
+// `total` for everything, `warm` for work that no reader waits for. All shards share one object,
+// because keys are spread over shards by chance: with a budget for each shard some would idle while
+// others wait. Callers ask for whole chunks, a few thousand a second on the fastest links, so a
+// short lock costs nothing; without a limit nobody takes the lock.
 //
-// Within a class it is first come, first served. Demand goes before warm, but for one byte in
-// kDemandPerWarm + 1 while both wait, so that what readers need in the end does not stand still.
-// Whoever looks serves all whose turn has come, also those of other shards, which find that out
-// when they look; so none waits for a shard that is busy.
+// Each class is served first come, first served. Demand goes before warm work, except for one byte
+// in kDemandPerWarm + 1 while both wait, so that warm work never stops. A caller that looks serves
+// every request whose turn has come, also requests of other shards, which find out when they look;
+// so no request waits for a busy shard.
 #pragma once
 
 #include <array>
@@ -28,11 +28,11 @@ struct BandwidthLimits {
   std::uint64_t total = 0, warm = 0;
 };
 
-// Of one class, since the start.
+// Use by one class since the start.
 struct BandwidthUse {
-  std::uint64_t bytes = 0;    // that were limited
-  Clock::duration waited{};   // by all that waited, added up
-  std::uint64_t waiting = 0;  // now
+  std::uint64_t bytes = 0;    // moved under a limit
+  Clock::duration waited{};   // sum over all requests
+  std::uint64_t waiting = 0;  // requests that wait now
 };
 
 class BandwidthAllowance;
@@ -47,20 +47,20 @@ class BandwidthLimiter {
   BandwidthLimiter(const BandwidthLimiter&) = delete;
   BandwidthLimiter& operator=(const BandwidthLimiter&) = delete;
 
-  // Whether work of that class has to ask at all.
+  // True: work of that class has to ask.
   [[nodiscard]] bool limits(Priority priority) const {
     return limited_[static_cast<std::size_t>(priority)].load(std::memory_order_relaxed);
   }
-  // Nothing is limited from now on: for the end of the engine.
+  // Lifts all limits, for the end of the engine.
   void cancel();
 
-  // Continues on `reactor`, the caller's, when so many bytes may be moved, which they are then.
+  // Waits until `bytes` may be moved, and counts them as moved. `reactor` is the caller's.
   [[nodiscard]] Task<void> pass(Reactor& reactor, std::uint64_t bytes, Priority priority);
-  // The same as long as `wanted`, which is called there, now and while it waits: false, and nothing
-  // is moved, when it is not.
+  // As pass() while `wanted`, which it calls on `reactor` before and during the wait. False: the
+  // bytes are no longer wanted, and none were counted.
   [[nodiscard]] Task<bool> passWhile(Reactor& reactor, std::uint64_t bytes, Priority priority,
                                      std::function<bool()> wanted);
-  // The same without waiting: false when others wait, or it is not earned yet.
+  // As pass() without waiting. False: other requests wait, or the bytes are not earned yet.
   [[nodiscard]] bool tryPass(std::uint64_t bytes, Priority priority);
 
   [[nodiscard]] const BandwidthLimits& configured() const { return configured_; }
@@ -68,13 +68,12 @@ class BandwidthLimiter {
 
  private:
   friend BandwidthAllowance;
-  // A request, in its owner's allowance. Guarded by mutex_ from ask() until it is given or
-  // withdrawn.
+  // Lives in its owner's allowance. mutex_ guards it from ask() until it is given or withdrawn.
   struct Request {
     Priority priority = Priority::kBackground;
     std::uint64_t bytes = 0;
-    std::uint64_t before = 0;  // bytes that were ever in its queue when it came
-    Clock::time_point since;   // up to when its waiting is counted
+    std::uint64_t before = 0;  // bytes that entered its queue before it
+    Clock::time_point since;   // its wait is counted up to here
     bool queued = false, given = false;
     std::list<Request*>::iterator place;
   };
@@ -85,11 +84,11 @@ class BandwidthLimiter {
   };
 
   [[nodiscard]] Queue& of(Priority priority) { return queues_[static_cast<std::size_t>(priority)]; }
-  // Zero: it is given. Else how long to wait before the next look.
+  // Zero: the request is given. Else the time to wait before asking again.
   [[nodiscard]] Clock::duration ask(Request& request, std::uint64_t bytes, Priority priority);
   void withdraw(Request& request, std::uint64_t unused);
   void moved(std::uint64_t bytes, std::uint64_t unearned, Priority priority);
-  // The rest has the lock.
+  // The functions below need mutex_.
   void enter(Request& request, Clock::time_point now);
   void leave(Request& request, Clock::time_point now);
   void serve(Clock::time_point now);
@@ -102,11 +101,11 @@ class BandwidthLimiter {
   mutable std::mutex mutex_;
   TokenBucket total_, warm_;
   std::array<Queue, 2> queues_;
-  std::uint64_t demandServed_ = 0;  // while warm waited, since it had a turn
+  std::uint64_t demandServed_ = 0;  // bytes since warm work that waits had a turn
 };
 
-// What one piece of work may move: earned before it is known whether it is needed, and given back
-// when it was not. Used on one shard.
+// The bytes that one piece of work may move. The work earns them before it knows whether it needs
+// them, and gives unused ones back. Used on one shard.
 class BandwidthAllowance {
  public:
   // `limiter` must remain live while this object is used.
@@ -115,24 +114,24 @@ class BandwidthAllowance {
   BandwidthAllowance(const BandwidthAllowance&) = delete;
   BandwidthAllowance& operator=(const BandwidthAllowance&) = delete;
 
-  // Work of that class may go on: nothing limits it, or something is earned.
+  // True: work of that class may go on, without a limit or with earned bytes.
   [[nodiscard]] bool given(Priority priority) const {
     return !limiter_.limits(priority) || earned_ != 0;
   }
-  // Continues on `reactor`, the caller's, when `bytes` are earned, nothing limits it any more, or
-  // at `until`; then its turn may come meanwhile, and it asks again for as many. When `urgency` is
-  // raised it waits with demand.
+  // Waits until `bytes` are earned, the limit is lifted, or `until`; after `until` the request
+  // stays queued, and the caller asks again for as many. A raised `urgency` moves the request to
+  // demand. `reactor` is the caller's.
   [[nodiscard]] Task<void> earn(Reactor& reactor, std::uint64_t bytes, Urgency& urgency,
                                 Clock::time_point until);
-  // So many were moved; those that were not earned are owed.
+  // Counts `bytes` as moved. Later requests wait for those that were not earned.
   void use(std::uint64_t bytes, Priority priority);
-  // It does not wait any more, and does not need what is left.
+  // Withdraws the request and gives back the bytes that are left.
   void leave();
 
  private:
   BandwidthLimiter& limiter_;
   BandwidthLimiter::Request request_;
-  bool asking_ = false;       // request_ is the limiter's, too
+  bool asking_ = false;       // the limiter has request_, too
   std::uint64_t earned_ = 0;  // and not used
 };
 

@@ -17,7 +17,7 @@ using namespace std::chrono_literals;
 constexpr Priority kDemand = Priority::kDemand;
 constexpr Priority kWarm = Priority::kBackground;
 
-// Rates are low, so that the time that a test takes earns nothing: time passes by moveClock().
+// Rates are so low that the time of a test earns nothing; moveClock() lets time pass.
 struct BandwidthLimiterTest : testing::Test {
   std::unique_ptr<Reactor> reactor = std::move(*Reactor::create());
   std::vector<std::string> passed;
@@ -28,7 +28,7 @@ struct BandwidthLimiterTest : testing::Test {
     co_await limiter.pass(*reactor, bytes, priority);
     passed.push_back(std::move(name));
   }
-  // Lets all who wait look once more.
+  // Lets all waiters look once more.
   Task<void> after(Clock::duration time) {
     moveClock(time);
     for (int i = 0; i < 3; ++i) co_await reactor->sleep(100us);
@@ -46,7 +46,7 @@ struct BandwidthLimiterTest : testing::Test {
 
 using Names = std::vector<std::string>;
 
-TEST_F(BandwidthLimiterTest, WithoutALimitNoneHasToAsk) {
+TEST_F(BandwidthLimiterTest, LimitsNothingWithoutALimit) {
   BandwidthLimiter limiter({});
   EXPECT_FALSE(limiter.limits(kDemand));
   EXPECT_FALSE(limiter.limits(kWarm));
@@ -57,7 +57,7 @@ TEST_F(BandwidthLimiterTest, WithoutALimitNoneHasToAsk) {
   EXPECT_TRUE(ofWarm.limits(kWarm));
 }
 
-TEST_F(BandwidthLimiterTest, DemandGoesBeforeWarmWhateverCameFirst) {
+TEST_F(BandwidthLimiterTest, ServesDemandBeforeEarlierWarmWork) {
   BandwidthLimiter limiter({.total = 100});
   ASSERT_TRUE(limiter.tryPass(10'000, kWarm));
   Gate gate(*reactor);
@@ -83,7 +83,7 @@ TEST_F(BandwidthLimiterTest, DemandGoesBeforeWarmWhateverCameFirst) {
   EXPECT_EQ(limiter.use(kWarm).waiting, 0u);
 }
 
-TEST_F(BandwidthLimiterTest, WarmKeepsToItsPartOfTheTotal) {
+TEST_F(BandwidthLimiterTest, KeepsWarmWorkToItsPartOfTheTotal) {
   BandwidthLimiter limiter({.total = 1000, .warm = 100});
   ASSERT_TRUE(limiter.tryPass(5025, kWarm));  // with its burst, fifty seconds
   moveClock(10s);
@@ -95,7 +95,7 @@ TEST_F(BandwidthLimiterTest, WarmKeepsToItsPartOfTheTotal) {
   EXPECT_TRUE(limiter.tryPass(1, kWarm));
 }
 
-TEST_F(BandwidthLimiterTest, WarmDoesNotStandStillBehindDemand) {
+TEST_F(BandwidthLimiterTest, ServesSomeWarmWorkWhileDemandWaits) {
   BandwidthLimiter limiter({.total = 1000});
   ASSERT_TRUE(limiter.tryPass(10'000, kDemand));
   Gate gate(*reactor);
@@ -111,7 +111,7 @@ TEST_F(BandwidthLimiterTest, WarmDoesNotStandStillBehindDemand) {
   EXPECT_EQ(passed[BandwidthLimiter::kDemandPerWarm], "warm");
 }
 
-TEST_F(BandwidthLimiterTest, WhoIsRaisedWaitsWithDemand) {
+TEST_F(BandwidthLimiterTest, MovesARaisedRequestToDemand) {
   BandwidthLimiter limiter({.total = 1000, .warm = 1});
   ASSERT_TRUE(limiter.tryPass(1000, kWarm));
   auto steps = [&]() -> Task<void> {
@@ -133,7 +133,7 @@ TEST_F(BandwidthLimiterTest, WhoIsRaisedWaitsWithDemand) {
   run(steps());
 }
 
-TEST_F(BandwidthLimiterTest, ATurnThatCameMeanwhileIsFoundAndWhatIsNotUsedGivenBack) {
+TEST_F(BandwidthLimiterTest, FindsATurnThatCameMeanwhileAndTakesBackUnusedBytes) {
   BandwidthLimiter limiter({.total = 100});
   ASSERT_TRUE(limiter.tryPass(2025, kDemand));
   auto steps = [&]() -> Task<void> {
@@ -143,7 +143,7 @@ TEST_F(BandwidthLimiterTest, ATurnThatCameMeanwhileIsFoundAndWhatIsNotUsedGivenB
     EXPECT_FALSE(first.given(kDemand));
     co_await second.earn(*reactor, 1000, urgency, Clock::now());
     moveClock(20s);
-    // Serves the first one, too, which is away.
+    // Serves the first request, too, whose owner is away.
     co_await second.earn(*reactor, 1000, urgency, Clock::now());
     EXPECT_FALSE(second.given(kDemand));
     co_await first.earn(*reactor, 1000, urgency, Clock::now());
@@ -174,7 +174,7 @@ TEST_F(BandwidthLimiterTest, CancellingEndsEveryWait) {
   EXPECT_EQ(passed.size(), 2u);
 }
 
-// Reactors of two threads, and none gets a part of its own.
+// Reactors of two threads; neither has a part of its own.
 TEST(BandwidthLimiterThreads, ShareOneBudget) {
   constexpr std::uint64_t kBytes = 100, kTimes = 50;
   BandwidthLimiter limiter({.total = 1000});

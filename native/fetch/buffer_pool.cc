@@ -46,7 +46,7 @@ bool BufferPool::mayTake(Priority priority, std::size_t count) const {
 
 template <class Reclaim>
 bool BufferPool::makeRoom(Priority priority, std::size_t count, Reclaim reclaim) {
-  // What comes back meanwhile is for this request: those that wait come later anyway.
+  // Slots that come back meanwhile are for this request: waiters come later anyway.
   stock_.reclaiming_ = true;
   while (!mayTake(priority, count) && reclaim()) {
   }
@@ -79,7 +79,7 @@ BufferPool::Waiter* BufferPool::fairest(const std::deque<Waiter*>& queue) const 
   Waiter* best = queue.front();
   BufferOwner bestOwner = of(best->owner);
   for (Waiter* const each : queue) {
-    // Demand has no ranks; what was raised has kept its own.
+    // Demand ignores ranks; a raised request keeps its own.
     if (each->priority == Priority::kBackground && each->rank != best->rank) break;
     const BufferOwner owner = of(each->owner);
     if (std::tie(owner.held, owner.served) >= std::tie(bestOwner.held, bestOwner.served)) continue;
@@ -116,7 +116,8 @@ bool BufferPool::serveFirst() {
   const std::deque<Waiter*>& queue = demand_.empty() ? background_ : demand_;
   if (queue.empty()) return false;
   Waiter* waiter = fairest(queue);
-  // With the right to what is kept for demand where it goes before that: else it might starve.
+  // A background waiter that goes before demand may use the part kept for demand: else it might
+  // starve.
   const Priority priority = waiter->priority;
   if (Waiter* const without = waiterBefore(waiter->owner)) waiter = without;
   if (!makeRoom(priority, waiter->count)) return false;

@@ -1,12 +1,13 @@
-// Chunk buffers of one shard for one purpose: slots of its stock, which its pools share. Acquiring
-// waits; a request on whose bytes a reader waits goes before background work, and a quarter of the
-// reserve is kept for such requests. Background work is served by its rank, the lowest first. All
-// buffers of one request are given at once: requests that each held a part and waited for the rest
-// could wait for ever. Used on the shard's thread only.
+// Chunk buffers of one shard for one purpose: slots of the stock that the shard's pools share. A
+// request waits until it gets all of its buffers at once: requests that each held a part and waited
+// for the rest could wait for ever. Requests of readers go before background work, which is served
+// by rank, the lowest first; the pool keeps a quarter of its reserve for readers. Used on the
+// shard's thread only.
 //
-// Requests are made for owners, the datasets. Of those that are as urgent who holds the fewest is
-// served first, and of these who was served longest ago. An owner alone may hold all; one that
-// holds half goes behind background work of whoever holds none, so that no owner waits for ever.
+// Each request has an owner, a dataset. Among requests of the same urgency the pool serves the
+// owner that holds the fewest buffers first, and among these the owner served longest ago. A single
+// owner may hold all buffers; an owner that holds half goes behind background work of an owner that
+// holds none, so that no owner waits for ever.
 #pragma once
 
 #include <atomic>
@@ -29,19 +30,18 @@
 
 namespace hearth {
 
-// How long who reads a slow origin gives buffers back to other owners and queues for them again,
-// until that is an error.
+// A fetch from a slow origin gives its buffers to other owners and queues for them again. After
+// this long it fails.
 inline constexpr auto kYieldingTimeout = std::chrono::minutes(10);
 
 class BufferPool;
 
-// Of one owner of buffers.
 struct BufferOwner {
   std::size_t held = 0;
-  std::uint64_t served = 0;  // when, as a count
+  std::uint64_t served = 0;  // the pool's turn when it was served last
 };
 
-// One buffer; its slot goes back to the stock when it is destroyed (on the shard's thread).
+// One buffer. The destructor, on the shard's thread, gives the slot back to the stock.
 class ChunkBuffer {
  public:
   ChunkBuffer() = default;
@@ -59,22 +59,21 @@ class ChunkBuffer {
   }
   ~ChunkBuffer();
 
-  // It counts as its pool's no more, nor as its owner's: the memory tier has it from now on. Who
-  // waits for buffers is not served by that (SlotStock::serve).
+  // Takes the buffer out of the counts of its pool and owner: the memory tier has it from now on.
+  // Does not serve waiters (SlotStock::serve).
   void leavePool();
-  // Which slot of the arena it is.
+  // Number of the slot in the arena.
   [[nodiscard]] std::size_t slot() const { return slot_->number; }
-  // It has these bytes from now on, and nothing writes into it any more: the next process may take
-  // it over.
+  // Records `contents` in the arena's index, so that the next process may take the slot over.
+  // Nothing writes into the buffer afterwards.
   void publish(const SlotContents& contents);
-  // I/O that reads from it begins, or has ended: no process may use it for something else
-  // meanwhile.
+  // I/O that reads from the buffer begins, or has ended. No process reuses the slot in between.
   void noteBusy();
   void noteIdle();
 
   // `size` is at most kChunkBytes.
   [[nodiscard]] std::span<std::byte> first(std::size_t size) const { return {slot_->data(), size}; }
-  // The same as a part of its region; `owner` has this buffer.
+  // The same bytes as a slice of their region; `owner` keeps this buffer alive.
   [[nodiscard]] MemorySlice slice(std::size_t size, std::shared_ptr<const void> owner) const {
     return {slot_->memory, slot_->offset, size, std::move(owner)};
   }
@@ -99,16 +98,16 @@ class BufferPool {
   BufferPool(const BufferPool&) = delete;
   BufferPool& operator=(const BufferPool&) = delete;
 
-  // What it may hold at most.
+  // Slots that the pool may hold at most.
   [[nodiscard]] std::size_t capacity() const { return stock_.limitOf(*this); }
   [[nodiscard]] std::size_t reserve() const { return reserve_; }
-  // Asked when buffers are short for a request of that priority and the stock has none to reclaim:
-  // makes one of this pool's come back, now or soon, and says whether it did.
+  // `reclaim`: called when buffers are short for a request of that priority and the stock has none
+  // to reclaim. Makes a buffer of this pool come back, now or soon; false: none can.
   void setReclaim(std::function<bool(Priority)> reclaim) { reclaim_ = std::move(reclaim); }
-  // Serves who waits and can be served now; for whoever can reclaim more than when they began.
+  // Serves every waiter that can be served now, after more has become reclaimable.
   void serveWaiters();
-  // Others wait, and this owner holds more than its part of what all of them may: it should give
-  // back what it uses slowly.
+  // True: other owners wait, and `owner` holds more than its share, so it should give back buffers
+  // that it fills slowly.
   [[nodiscard]] bool shouldYield(const std::string& owner) const;
   // Any thread.
   [[nodiscard]] std::size_t inUse() const { return inUse_.load(std::memory_order_relaxed); }
@@ -128,21 +127,21 @@ class BufferPool {
     bool await_ready();
     void await_suspend(std::coroutine_handle<> handle);
     std::vector<ChunkBuffer> await_resume() { return std::move(buffers); }
-    // A reader waits for it from now on.
+    // Moves the request to demand: a reader waits for it now.
     void raise();
   };
 
  public:
-  // Awaitable: `count` buffers, at most half the reserve. `rank`: of background work.
-  // `owner`: the id of the dataset that they are for.
+  // Awaitable: `count` buffers, at most half the reserve. `rank`: of background work. `owner`: the
+  // id of the dataset.
   [[nodiscard]] Waiter acquire(Priority priority, std::size_t count, std::uint32_t rank = 0,
                                std::string owner = {}) {
     return Waiter{*this, priority, count, rank, std::move(owner), {}, {}};
   }
-  // One buffer as background work has it, for who can do without: nothing while others wait, or
-  // where what would go for it is still to be read.
+  // One buffer for background work that can do without. None while requests wait, or while only
+  // chunks that readers have yet to read could make room.
   [[nodiscard]] std::optional<ChunkBuffer> takeNow();
-  // As acquire(), served as demand once that is raised; it outlives the task.
+  // As acquire(), but served as demand once `urgency` is raised. `urgency` must outlive the task.
   [[nodiscard]] Task<std::vector<ChunkBuffer>> acquire(Urgency& urgency, std::size_t count,
                                                        std::uint32_t rank, std::string owner = {});
 
@@ -150,13 +149,13 @@ class BufferPool {
   [[nodiscard]] std::size_t keptForDemand() const { return reserve_ / 4; }
   [[nodiscard]] bool mayTake(Priority priority, std::size_t count) const;
   [[nodiscard]] bool makeRoom(Priority priority, std::size_t count);
-  // As long as `reclaim` has slots come back.
+  // Calls `reclaim` until the request fits or no more slots come back.
   template <class Reclaim>
   [[nodiscard]] bool makeRoom(Priority priority, std::size_t count, Reclaim reclaim);
   std::vector<ChunkBuffer> take(std::size_t count, const std::string& owner);
-  // Of those that are as urgent as the first; the queue is not empty.
+  // The waiter to serve first among those as urgent as the first. `queue` must not be empty.
   [[nodiscard]] Waiter* fairest(const std::deque<Waiter*>& queue) const;
-  // Who in the background goes before this owner, because it holds none and this one half; or null.
+  // A background waiter whose owner holds nothing, if `owner` holds half; else null.
   [[nodiscard]] Waiter* waiterBefore(const std::string& owner) const;
   [[nodiscard]] BufferOwner of(const std::string& owner) const;
   bool serveFirst();
@@ -167,7 +166,7 @@ class BufferPool {
   const std::size_t reserve_;
   std::atomic<std::size_t> inUse_{0};
   std::uint64_t turn_ = 0;
-  // Those that hold some, and while anybody waits those that held some before.
+  // Owners that hold buffers and, while anybody waits, owners that held some before.
   std::map<std::string, BufferOwner> owners_;
   std::deque<Waiter*> demand_;
   std::deque<Waiter*> background_;  // by rank, then by arrival

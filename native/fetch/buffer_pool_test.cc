@@ -30,7 +30,7 @@ Task<std::vector<int>> contend(Reactor& reactor, BufferPool& pool) {
   Gate gate(reactor);
   gate.spawn(hold(reactor, pool, Priority::kBackground, 4, order, 0));
   gate.spawn(hold(reactor, pool, Priority::kBackground, 4, order,
-                  1));  // would take what is kept for readers
+                  1));  // would take buffers kept for readers
   gate.spawn(hold(reactor, pool, Priority::kDemand, 4, order, 2));
   gate.spawn(hold(reactor, pool, Priority::kDemand, 4, order, 3));
   co_await gate.close();
@@ -57,7 +57,7 @@ Task<void> takeBesideOthers(Reactor& reactor, BufferPool& pool) {
   EXPECT_TRUE(pool.takeNow().has_value());
 }
 
-TEST_F(BufferPoolTest, WhoCanDoWithoutTakesWhatNoneWaitsFor) {
+TEST_F(BufferPoolTest, TakeNowTakesABufferOnlyWhileNobodyWaits) {
   struct Run {
     static Task<bool> run(Reactor& reactor, BufferPool& pool) {
       co_await takeBesideOthers(reactor, pool);
@@ -80,7 +80,7 @@ Task<std::vector<int>> contendAsOwners(Reactor& reactor, BufferPool& pool) {
   co_return order;
 }
 
-TEST_F(BufferPoolTest, ServesTheOwnerWhoHoldsTheFewest) {
+TEST_F(BufferPoolTest, ServesTheOwnerThatHoldsTheFewest) {
   EXPECT_EQ(reactor->runUntilComplete(contendAsOwners(*reactor, *pool)),
             (std::vector<int>{0, 1, 4, 2, 3}));
   EXPECT_EQ(pool->inUse(), 0u);
@@ -97,7 +97,7 @@ Task<std::vector<int>> contendWithReaders(Reactor& reactor, BufferPool& pool) {
   co_return order;
 }
 
-TEST_F(BufferPoolTest, AnOwnersReadersLeaveAnotherThatHasNoneItsPart) {
+TEST_F(BufferPoolTest, ServesAnOwnerWithoutBuffersBeforeReadersOfOneThatHoldsHalf) {
   const std::vector<int> order = reactor->runUntilComplete(contendWithReaders(*reactor, *pool));
   EXPECT_EQ(order, (std::vector<int>{0, 1, 4, 2, 5, 3}));
 }
@@ -131,12 +131,12 @@ Task<std::vector<int>> contendAndRaise(Reactor& reactor, BufferPool& pool) {
   gate.spawn(hold(reactor, pool, Priority::kBackground, 4, order, 0));
   gate.spawn(holdFor(pool, first, order, 1));
   gate.spawn(holdFor(pool, joined, order, 2));
-  joined.raise();  // takes what is kept for readers
+  joined.raise();  // takes buffers kept for readers
   co_await gate.close();
   co_return order;
 }
 
-TEST_F(BufferPoolTest, WhatAReaderJoinsIsServedAsDemandFromThenOn) {
+TEST_F(BufferPoolTest, ServesRaisedWorkAsDemand) {
   EXPECT_EQ(reactor->runUntilComplete(contendAndRaise(*reactor, *pool)),
             (std::vector<int>{0, 2, 1}));
 }

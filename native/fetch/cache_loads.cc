@@ -24,7 +24,7 @@ Task<std::shared_ptr<LoadedChunk>> CacheLoads::load(std::shared_ptr<CachedFile> 
     } else if (!turns.tryAcquire(1)) {
       co_return nullptr;
     }
-    // While its turn was waited for it may have come, or have set out.
+    // Another caller may have loaded the chunk, or begun to, while this one waited for a turn.
     auto here = ports_.memory.find(file->key(), chunk);
     load = find(file->key(), chunk);
     const bool gone = !file->resident(chunk) || (wanted && !wanted());
@@ -47,10 +47,9 @@ Task<std::shared_ptr<LoadedChunk>> CacheLoads::coming(ContentKey key, std::uint3
   co_return load->loaded;
 }
 
-// Whoever calls it has acquired a turn for it.
 std::shared_ptr<CacheLoads::Load> CacheLoads::start(const std::shared_ptr<CachedFile>& file,
                                                     std::uint32_t chunk) {
-  // Where the disk has a limit, what is read from it is what was asked for.
+  // A limited disk reads only the bytes that callers ask for.
   const bool limited = ports_.limits.disk.limits(Priority::kDemand);
   std::optional<ChunkBuffer> buffer;
   if (!limited && !ports_.gate.closed()) buffer = ports_.ofOrigin.takeNow();
@@ -70,7 +69,7 @@ Task<void> CacheLoads::run(std::shared_ptr<CachedFile> file, std::uint32_t chunk
   const auto loads = loads_.find(file->key());
   loads->second.erase(chunk);
   if (loads->second.empty()) loads_.erase(loads);
-  // Who waits for it has it before the next load may want its memory.
+  // Waiters get the chunk before the next load may claim its memory.
   load->ended.set();
   turnsOf(*file).release(1);
 }
@@ -80,7 +79,7 @@ Task<std::shared_ptr<LoadedChunk>> CacheLoads::read(std::shared_ptr<CachedFile> 
   const std::uint64_t generation = file->generation();
   const Status read = co_await file->readChunk(chunk, buffer.first(kChunkBytes));
   const std::vector<std::uint32_t> checksums = file->blockChecksums(chunk);
-  // What was found to be wrong while it was read is not brought back.
+  // Does not bring back a chunk that was dropped as wrong during the read.
   if (!read.ok() || checksums.empty() || file->generation() != generation) co_return nullptr;
   const std::uint64_t bytes = std::min(kChunkBytes, file->size() - chunk * kChunkBytes);
   auto loaded = loadInto(ports_.reactor, std::move(buffer), bytes);

@@ -1,6 +1,6 @@
-// The first bytes of a chunk that still comes from the origin, for other agents: they read them
-// while the rest comes. Only origins fill such chunks. So an agent that waits for one waits for an
-// origin at the end of it, and never, over whatever other agents, for itself.
+// Lets other agents read the first bytes of a chunk while the rest still comes from the origin.
+// Only origins fill such chunks, so an agent that waits for one waits for an origin in the end and
+// never, through other agents, for itself.
 #pragma once
 
 #include <cstddef>
@@ -12,11 +12,11 @@
 
 namespace hearth {
 
-// On one shard's thread. Bytes that are here do not change any more.
+// On one shard's thread. Bytes that have arrived never change.
 class ChunkArrival {
  public:
-  // Readers are sent elsewhere when nothing has come for so long: they keep memory for the chunk,
-  // which other chunks could use.
+  // Readers go elsewhere after so long without a byte: each holds memory for the chunk that other
+  // chunks could use.
   static constexpr std::chrono::seconds kStalled{2};
 
   // `loaded` gets the bytes; `reactor` must remain live while this object is used.
@@ -24,24 +24,23 @@ class ChunkArrival {
                Clock::duration stalled = kStalled)
       : loaded_(std::move(loaded)), moved_(reactor), stalled_(stalled) {}
 
-  // `bytes` more are in memory, whole blocks or the chunk's end, and the chunk has their checksums.
+  // Adds `bytes`, whole blocks or the chunk's end. The chunk already has them and their checksums.
   void advance(std::size_t bytes) {
     here_ += bytes;
     wake();
   }
-  // No more will come. When not all is here, memory that answers to peers have is given back.
+  // No more bytes will come. If the chunk is incomplete, answers to peers give its memory back.
   void end() {
     if (std::exchange(ended_, true)) return;
     if (here_ < loaded_->bytes.size()) loaded_->takeBack();
     wake();
   }
 
-  // The chunk, of which the first `bytes` and their checksums may be read: they are here; else
-  // null.
+  // The chunk once its first `bytes` and their checksums may be read; else null.
   [[nodiscard]] std::shared_ptr<LoadedChunk> first(std::size_t bytes) const {
     return here_ < bytes ? nullptr : loaded_;
   }
-  // Ends with first() when that is not null, or when they will not come, or not soon.
+  // Waits for first(bytes). Null: the bytes will not come, or nothing came for the stall time.
   [[nodiscard]] static Task<std::shared_ptr<LoadedChunk>> awaitFirst(
       std::shared_ptr<ChunkArrival> arrival, std::size_t bytes) {
     while (arrival->here_ < bytes && !arrival->ended_) {

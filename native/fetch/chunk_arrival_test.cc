@@ -40,7 +40,7 @@ struct ChunkArrivalTest : testing::Test {
   Task<void> wait(std::size_t bytes, std::optional<std::shared_ptr<LoadedChunk>>& found) {
     found = co_await ChunkArrival::awaitFirst(arrival, bytes);
   }
-  // Some wait for the first bytes and some for all, then `happens` does.
+  // Some readers wait for the first bytes and some for all, then `happens` does.
   Task<bool> waitWhile(std::function<void()> happens) {
     gate.spawn(wait(kPart, first));
     gate.spawn(wait(kChunkBytes, all));
@@ -61,7 +61,7 @@ struct ChunkArrivalTest : testing::Test {
   std::optional<std::shared_ptr<LoadedChunk>> first, all;
 };
 
-TEST_F(ChunkArrivalTest, GivesWhatIsHereToWhoWaitsForThat) {
+TEST_F(ChunkArrivalTest, WakesReadersWhenTheirBytesAreHere) {
   runOnReactor(waitWhile([this] { arrival->advance(kPart); }));
   ASSERT_TRUE(first);
   EXPECT_EQ(*first, loaded);
@@ -74,7 +74,7 @@ TEST_F(ChunkArrivalTest, GivesWhatIsHereToWhoWaitsForThat) {
   EXPECT_EQ(*all, loaded);
 }
 
-TEST_F(ChunkArrivalTest, SendsAllAwayWhenNoMoreComes) {
+TEST_F(ChunkArrivalTest, SendsReadersAwayWhenTheArrivalEnds) {
   runOnReactor(waitWhile([this] {
     arrival->advance(kPart);
     answer = lendToStuckPeer(loaded);
@@ -97,7 +97,7 @@ TEST_F(ChunkArrivalTest, LeavesTheMemoryOfAWholeChunkToItsAnswers) {
   EXPECT_FALSE(answer->released());
 }
 
-TEST_F(ChunkArrivalTest, SendsWhoWaitsAwayWhenNothingMoves) {
+TEST_F(ChunkArrivalTest, SendsReadersAwayWhenTheArrivalStalls) {
   runOnReactor(begin(std::chrono::milliseconds(1)));
   const auto waiting = ChunkArrival::awaitFirst;
   EXPECT_EQ(runOnReactor(waiting(arrival, kPart)), nullptr);

@@ -1,6 +1,7 @@
-// Files whose bytes were not what their origin's digest says: dropped and fetched again, from each
-// source that there is, and then refused for a while. So long it is also kept here how far that has
-// come, so that it goes on when whoever wanted the file has given up. Any thread; bounded.
+// Files whose bytes differed from their origin's digest. The agent drops such a file and fetches it
+// again from each source, then refuses it for a while. Until then this object keeps the state of
+// the search, so that a later reader continues it after an earlier one gave up. Any thread;
+// bounded.
 #pragma once
 
 #include <memory>
@@ -17,22 +18,22 @@ class SourceRounds;
 
 class DigestRefusals {
  public:
-  // The origin may have been put right: after this long it is read again.
+  // After this long the agent reads the origin again, which may have been put right.
   static constexpr auto kFor = std::chrono::minutes(10);
   static constexpr std::size_t kMax = 4096;
 
-  // The file's bytes differ. Its rounds are used by the key's shard alone.
+  // The file's bytes differ from the digest. Only the key's shard uses `rounds`.
   void note(const ContentKey& key, std::shared_ptr<SourceRounds> rounds) {
     put(key, {State::kDiffered, Clock::now(), std::move(rounds)});
   }
-  // They do so wherever they come from: it is refused from now on.
+  // The bytes of every source differ: refuses the file from now on.
   void refuse(const ContentKey& key) { put(key, {State::kRefused, Clock::now(), nullptr}); }
   void forget(const ContentKey& key) {
     const std::lock_guard lock(mutex_);
     files_.erase(key);
   }
   [[nodiscard]] bool refuses(const ContentKey& key) { return find(key).state == State::kRefused; }
-  // Of a file that differed, and was neither right since nor is refused; null: it is no such file.
+  // The rounds of a file that differed and is neither right again nor refused; else null.
   [[nodiscard]] std::shared_ptr<SourceRounds> roundsOf(const ContentKey& key) {
     return find(key).rounds;
   }

@@ -7,21 +7,21 @@
 namespace hearth {
 namespace {
 
-// Of one read: enough for a link whose answers take a millisecond, little of a peer's credit.
+// Parts of one read in flight: enough for a link whose answers take a millisecond, little of a
+// peer's credit.
 constexpr int kPartsAtOnce = 8;
-// Agents that are asked for a part, or passed over.
+// Agents that a part tries before it is fetched like any other chunk.
 constexpr int kHolders = 2;
 // How long a failed read may go on writing into its memory until the memory is given up.
 constexpr auto kReleaseTimeout = std::chrono::seconds(1);
 
-// The agent or the way there failed, and not only this chunk of what it holds: the next part would
-// wait as long.
+// The agent or the way there failed, and not only this chunk: the next part would wait as long.
 bool failedAltogether(const Status& read) {
   return read.code() == ErrorCode::kUnavailable || read.code() == ErrorCode::kDeadlineExceeded;
 }
 
-// Memory for one attempt at a read, which says when nothing writes into it any more. Other agents
-// are asked for whole blocks at the start: the `before` bytes in front of the range go aside.
+// Memory for one attempt at a read, which tells when nothing writes into it any more. Peers serve
+// from the start of a block, so the `before` bytes in front of the range go aside.
 struct Attempt {
   Attempt(Reactor& reactor, const MemoryVector& into, std::uint64_t before)
       : released(std::make_shared<Event>(reactor)) {
@@ -29,7 +29,7 @@ struct Attempt {
       MemoryVector into;
       std::vector<std::byte> aside;
     };
-    // On the thread of whoever lets go last.
+    // Runs on the thread of the last owner.
     auto release = [&reactor, event = released](Kept* each) {
       delete each;
       if (reactor.onThisThread()) return event->set();
@@ -103,9 +103,9 @@ Task<Status> Fetcher::DirectRead::readPart(Part part) {
   std::shared_ptr<LoadedChunk> loaded = fetch_->loaded.find(part.chunk);
   if (loaded != nullptr || fetch_->cache->resident(part.chunk)) {
     const Status read = co_await fromHere(part, std::move(loaded));
-    if (read.ok()) co_return read;  // what is bad is not resident any more, and comes again
+    if (read.ok()) co_return read;  // a bad chunk is not resident any more, and comes again
   }
-  // What is on its way here will be kept, and is waited for.
+  // Waits for a chunk that is on its way here, as it will be kept.
   if (!fetch_->flights.contains(part.chunk) && !fetch_->shared->rounds->inOrder()) {
     const std::optional<Status> read = co_await fromHolder(part);
     if (read) co_return *read;
@@ -158,7 +158,7 @@ Task<std::shared_ptr<const Fetcher::DirectRead::StripeHolders>> Fetcher::DirectR
   const std::uint64_t end = offset_ + into_.size();
   for (std::uint32_t chunk = part.chunk;
        chunk / kChunksPerStripe == stripe && chunk * kChunkBytes < end; ++chunk) {
-    // What is here is read from no other agent, so none is to be counted as giving it.
+    // A resident chunk is read from no agent, so the directory must not count one as giving it.
     if (chunk == part.chunk || !fetch_->cache->resident(chunk)) chunks |= bitOf(chunk);
   }
   // A look-up reports one agent; others that failed are reported by each part.
@@ -192,7 +192,7 @@ Task<std::optional<Status>> Fetcher::DirectRead::fromHolder(const Part& part) {
   } else {
     answer = co_await askAround(part);
   }
-  // What one that was named before has lost meanwhile is no failure of who is named now.
+  // A remembered holder that has lost the chunk costs the part none of its attempts.
   for (int named = known ? 0 : 1;; ++named) {
     const std::string node = answer.holderOf(part.chunk);
     if (node.empty()) co_return std::nullopt;
@@ -219,15 +219,15 @@ Task<Status> Fetcher::DirectRead::fromAgent(const Part& part, const std::string&
   const std::uint64_t bytes = DirectReadSlots::bytesOf(part.into.size());
   const std::uint64_t late = slots.late(node);
   co_await slots.acquire(node, bytes);
-  // It may have failed while this part waited. Where another read was late this one has waited as
-  // long: of many, one behind the other, the last would do so for minutes.
+  // The agent may have failed while this part waited. If another read was late, this one has waited
+  // as long; of many, one behind the other, the last would wait for minutes.
   if (slots.late(node) != late) {
     read = Error{ErrorCode::kDeadlineExceeded, "it has not answered other reads in time"};
   } else if (!failed_.contains(node)) {
     read = co_await readFrom(node, part, others);
     if (read.code() == ErrorCode::kDeadlineExceeded) slots.noteLate(node);
   }
-  // What is left of the stripe is asked for again, and comes from others.
+  // Asks the directory again for the rest of the stripe, which then comes from others.
   if (failedAltogether(read) && failed_.insert(node).second) holders_.reset();
   slots.release(node, bytes);
   co_return read;
@@ -241,7 +241,7 @@ Task<Status> Fetcher::DirectRead::readFrom(const std::string& node, const Part& 
   Attempt attempt(ports_.reactor, part.into, before);
   Status read;
   {
-    // With its frame goes what it has not passed on to a rail.
+    // The end of its frame releases memory that it has not passed on to a rail.
     Task<Status> reading = ports_.lanes.read(part.chunk,
                                              {.node = node,
                                               .key = fetch_->key(),
@@ -255,7 +255,7 @@ Task<Status> Fetcher::DirectRead::readFrom(const std::string& node, const Part& 
     ports_.counters.peerBytes.fetch_add(part.into.size(), std::memory_order_relaxed);
     co_return read;
   }
-  // What still comes late would be written over what another agent gives.
+  // Late bytes of this attempt would overwrite those of the next agent.
   attempt.memory = {};
   co_await attempt.released->waitUntil(Clock::now() + kReleaseTimeout);
   held_ = held_ || !attempt.released->isSet();

@@ -1,5 +1,4 @@
-// What fetching uses of the shard that it belongs to. All of it lives longer than the fetcher, and
-// is used on the shard's thread.
+// The parts of a shard and its engine that fetching uses.
 #pragma once
 
 #include <cstdint>
@@ -20,20 +19,20 @@
 
 namespace hearth {
 
-// What a fetcher uses of its shard and of the engine. All of it lives longer.
+// All members must outlive the fetcher, and are used on the shard's thread.
 struct FetchPorts {
   Reactor& reactor;
   Gate& gate;  // background coroutines
   ContentCache& cache;
   WantedKeys& wanted;
-  // Two, so that agents that read from one another can always also fetch for one another: what
-  // waits for a peer holds only ofPeers, and what a peer waits for needs only ofOrigin.
+  // Two pools, so that agents that read from one another can still fetch for one another: work that
+  // waits for a peer holds only ofPeers, and work that a peer waits for needs only ofOrigin.
   BufferPool& ofOrigin;
   BufferPool& ofPeers;
   MemoryTier& memory;  // where chunks stay
   DirectoryClient& directory;
-  ByteLanes& lanes;  // what moves bytes
-  // Of the whole engine.
+  ByteLanes& lanes;  // move bytes
+  // These belong to the whole engine.
   NodeLimits& limits;
   DigestRefusals& refusals;
   ThroughReads& throughReads;

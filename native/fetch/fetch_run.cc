@@ -34,7 +34,7 @@ Task<Status> Fetcher::fromOrigin(RunState& state, ChunkMask granted,
   KeyFetch& shared = *state.fetch->shared;
   ++shared.requests;
   const Status status = co_await originRequest(state, request, first, chunks);
-  // Without a digest it is never asked.
+  // Without a digest nobody asks who gave the bytes.
   if (request.given() != 0 && file.about.sourceDigest)
     shared.rounds->gave(request.sources(), request.given());
   if (--shared.requests == 0 && shared.noted != nullptr) shared.noted->set();
@@ -54,7 +54,7 @@ Task<Status> Fetcher::fromOrigin(RunState& state, ChunkMask granted,
 
 Task<Status> Fetcher::originRequest(RunState& state, SourceRequest& request, std::uint32_t first,
                                     std::span<const std::shared_ptr<LoadedChunk>> chunks) {
-  // A chunk is one piece, or goes on to other agents piece by piece.
+  // Cuts chunks that other agents may want into pieces, which go on to them one by one.
   std::vector<std::span<std::byte>> pieces;
   std::vector<std::uint32_t> chunkOf;
   for (std::uint32_t at = 0; at < chunks.size(); ++at) {
@@ -105,7 +105,7 @@ Task<Status> Fetcher::awaitFetcher(RunState& state, const StripeHolder& fetcher,
   const Status awaited = co_await awaiting;
   if (awaited.ok()) co_return awaited;
   failure = failureReportOf(fetcher.node, false, awaited);
-  // It may fetch as another dataset: what the origin answered it says nothing about us.
+  // The agent may fetch as another dataset: the origin's answer to it says nothing about us.
   if (awaited.code() == ErrorCode::kDeadlineExceeded) co_return awaited;
   co_return Error{ErrorCode::kTryElsewhere, awaited.error().message};
 }
@@ -139,7 +139,6 @@ Task<Status> Fetcher::fromPeers(RunState& state, const LocateAnswer& answer,
   co_return Status();
 }
 
-// The range of one chunk by itself, or what arrives there in pieces as they come.
 Task<Status> Fetcher::readRange(std::uint32_t chunk, PeerRange range, bool arriving,
                                 std::vector<std::uint32_t>& checksums) {
   const std::uint64_t size = range.into.size();

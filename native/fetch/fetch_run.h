@@ -9,21 +9,20 @@
 
 namespace hearth {
 
-// How long other agents' bytes are waited for.
+// Longest wait for another agent's bytes.
 inline constexpr auto kPeerTimeout = std::chrono::seconds(40);
 
-// How long not one byte of a holder's need come: when another agent holds the chunk, too, and when
-// none is known to, so that the origin would have to be read again. Far longer than an agent that
-// runs lets others wait.
+// Longest silence of a holder: when another agent holds the chunk, too, and when none is known to,
+// so that the origin would be read again. Far longer than a running agent lets others wait.
 inline constexpr auto kSilenceWithOthers = std::chrono::milliseconds(300);
 inline constexpr auto kSilenceAlone = std::chrono::seconds(2);
 
-// What arrives at an agent is passed on to others in pieces of this size: small, so that they have
-// it soon; large enough that requests and the posts between event loops cost nothing.
+// An agent passes an arriving chunk on in pieces of this size: small, so that others have them
+// soon; large enough that requests and posts between event loops cost nothing.
 inline constexpr std::size_t kArrivingBytes = std::size_t{512} << 10;
 
-// What is reported to the directory of an agent that did not give a chunk: nothing when it was we
-// who stopped asking. `held`: it was named as one that has it.
+// The report to the directory about an agent that did not give a chunk; empty when we stopped
+// asking. `held`: the directory named the agent as a holder.
 [[nodiscard]] inline FailureReport failureReportOf(const std::string& node, bool held,
                                                    const Status& failure) {
   if (failure.code() == ErrorCode::kCancelled || failure.code() == ErrorCode::kInvalidArgument)
@@ -41,26 +40,26 @@ struct Fetcher::RunState {
   ChunkRun chunks;
   FetchOptions options;
   std::shared_ptr<Urgency> urgency;
-  // Those that this run was started for; a chunk that was lost again may have a newer one by now.
+  // The flights that this run was started for; a chunk that was lost again may have a newer flight.
   std::vector<std::shared_ptr<ChunkFlight>> flights;
-  bool abandoned = false;  // who began it did not want it any more while it waited
-  bool forgone = false;    // there was no room for what no reader waits for yet
-  std::optional<Clock::time_point> yieldedAt;  // its memory to other datasets, the first time
+  bool abandoned = false;                      // its caller gave it up while it waited
+  bool forgone = false;                        // there was no room, and no reader waits for it yet
+  std::optional<Clock::time_point> yieldedAt;  // when it first gave its memory to other datasets
   bool named = false;  // the directory may name us to others, who wait for us
 
   [[nodiscard]] ChunkFlight& flight(std::uint32_t chunk) const {
     return *flights[chunk - chunks.first];
   }
   [[nodiscard]] bool demand() const { return urgency->demand(); }
-  // No reader waits, and whoever began it does not want it any more.
+  // True: no reader waits, and the caller has given the bytes up.
   [[nodiscard]] bool unwanted() const { return !demand() && options.unwanted(); }
-  // Its origin is slow, and others waited for its memory: it is behind them now.
+  // True: the run gave its memory to others, as its origin is slow, and now queues behind them.
   [[nodiscard]] bool queuesAgain(const Status& fetched) {
     if (fetched.code() != ErrorCode::kTryElsewhere) return false;
     if (!yieldedAt) yieldedAt = Clock::now();
     return Clock::now() - *yieldedAt < kYieldingTimeout;
   }
-  // Those that are not here yet, neither in the cache nor in memory.
+  // Chunks that are neither in the cache nor in memory.
   [[nodiscard]] ChunkMask missing() const {
     ChunkMask mask = 0;
     for (std::uint32_t chunk = chunks.first; chunk < chunks.end(); ++chunk) {
@@ -68,15 +67,15 @@ struct Fetcher::RunState {
     }
     return mask;
   }
-  // What comes of it goes to readers and is not kept. So it takes no grants: others, who keep what
-  // they fetch, do not wait for us.
+  // True: the bytes go to readers and are not kept. Such a run takes no grants, so that agents that
+  // keep their chunks do not wait for us.
   [[nodiscard]] bool through() const {
     for (std::uint32_t chunk = chunks.first; chunk < chunks.end(); ++chunk) {
       if (flight(chunk).toKeep || !fetch->cache->refuses(chunk)) return false;
     }
     return true;
   }
-  // It only ran ahead of readers, none of whom waits for it yet.
+  // True: the run only reads ahead, and no reader waits for it yet.
   [[nodiscard]] bool unawaited() const {
     for (std::uint32_t chunk = chunks.first; chunk < chunks.end(); ++chunk) {
       if (flight(chunk).readers != 0 || flight(chunk).toKeep) return false;
@@ -93,12 +92,11 @@ struct Fetcher::RunState {
     }
     return sum;
   }
-  // The directory is asked whether we may bring the chunks, or has answered: null.
+  // Sets the event of our question to the directory; null: the directory has answered.
   void setAsking(const std::shared_ptr<Event>& asking) {
     for (const auto& each : flights) each->asking = asking;
   }
-  // The chunk's bytes are in memory and checked: whoever waits for them may go on, here and on
-  // other agents.
+  // Lets waiters go on, here and on other agents: the chunk's bytes are in memory and checked.
   void land(std::uint32_t chunk, const std::shared_ptr<LoadedChunk>& loaded) {
     ChunkFlight& landing = flight(chunk);
     fetch->loaded.put(chunk, loaded);
@@ -108,8 +106,8 @@ struct Fetcher::RunState {
     landing.landed.set();
     landing.leave();
   }
-  // They do not come from the origin now: agents that wait for us to have them ask the directory,
-  // which may have granted them to another one.
+  // Gives up granted chunks that do not come from the origin now. Agents that wait for us ask the
+  // directory, which may have granted them to another agent.
   void giveBack(ChunkMask granted) {
     for (std::uint32_t chunk = chunks.first; chunk < chunks.end(); ++chunk) {
       if ((granted & bitOf(chunk)) == 0) continue;
@@ -117,7 +115,7 @@ struct Fetcher::RunState {
       flight(chunk).leave();
     }
   }
-  // What has not landed will not, or was in the cache already.
+  // Ends each flight that has not landed: its chunk will not come, or was in the cache already.
   void end(const Status& status) {
     for (std::uint32_t chunk = chunks.first; chunk < chunks.end(); ++chunk) {
       ChunkFlight& ending = flight(chunk);

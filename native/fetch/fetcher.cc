@@ -9,10 +9,10 @@
 namespace hearth {
 namespace {
 
-// Read from peers at the same time, while no reader waits.
+// Chunks that background work reads from peers at a time.
 constexpr std::uint32_t kPeerChunks = 12;
 
-// What `shared` is for the dataset and entry of `reference`.
+// The FileFetch of `shared` for the dataset and entry of `reference`.
 std::shared_ptr<FileFetch> fileOf(const std::shared_ptr<KeyFetch>& shared,
                                   FileReference reference) {
   std::erase_if(shared->files, [](const auto& file) { return file.expired(); });
@@ -79,8 +79,8 @@ Task<Status> Fetcher::ensure(std::shared_ptr<FileFetch> fetch, std::uint32_t fir
       }
       co_await flight->ended.wait();
       if (flight->status.ok()) continue;
-      // What another dataset's credentials did not get, or another reader or job has given up, or
-      // was not to be kept.
+      // Tries again for a chunk that another dataset's credentials did not get, that another reader
+      // or job gave up, or that was not to be kept.
       const bool givenUp = flight->abandoned && !options.unwanted();
       const bool notTried = options.keep && (flight->declined || flight->forgone);
       if (flight->dataset != ours || givenUp || notTried) {
@@ -110,7 +110,7 @@ std::vector<std::shared_ptr<ChunkFlight>> Fetcher::begin(const std::shared_ptr<F
     }
     std::shared_ptr<ChunkFlight>& flight = fetch->flights[chunk];
     const bool others = alone && flight != nullptr && flight->dataset != ours;
-    // What was dropped before it was written does not come of its flight any more.
+    // A flight does not bring its chunk again when the chunk was dropped before it was written.
     const bool lost = flight != nullptr && flight->storing() && !fetch->loaded.find(chunk);
     if (flight == nullptr || lost || (others && !flight->storing())) {
       flight = std::make_shared<ChunkFlight>(ports_.reactor, ours);
@@ -142,7 +142,7 @@ Task<Result<std::shared_ptr<LoadedChunk>>> Fetcher::arrive(std::shared_ptr<FileF
     if (--flight->readers == 0) flight->loaded.reset();
     if (loaded != nullptr) co_return loaded;
     alone = flight->dataset != fetch->reference.dataset;
-    // It came before we waited, and was not kept: it is in memory still, or comes again.
+    // The chunk landed before we waited, and was not kept: it is still in memory, or comes again.
     const bool missed = flight->status.code() == ErrorCode::kOutOfSpace;
     const bool again =
         alone || missed || flight->status.ok() || flight->abandoned || flight->forgone;
@@ -156,7 +156,7 @@ Task<std::shared_ptr<LoadedChunk>> Fetcher::awaitFirst(std::shared_ptr<KeyFetch>
   const auto known = fetch->flights.find(chunk);
   if (known == fetch->flights.end()) co_return nullptr;
   const std::shared_ptr<ChunkFlight> flight = known->second;
-  // Who asks us may have heard what we are granted before we do.
+  // The asking agent may hear of our grant before we do.
   if (const std::shared_ptr<Event> asking = flight->asking; asking && !flight->underWay())
     co_await asking->wait();
   if (flight->arrival == nullptr) co_return fetch->storing(chunk);
@@ -172,7 +172,7 @@ Task<Status> Fetcher::awaitChunk(ContentKey key, std::uint32_t chunk) {
     const auto known = fetch->flights.find(chunk);
     if (known != fetch->flights.end()) {
       const std::shared_ptr<ChunkFlight> flight = known->second;
-      // Who asks us may have heard what we are granted before we do.
+      // The asking agent may hear of our grant before we do.
       if (const std::shared_ptr<Event> asking = flight->asking; asking && !flight->underWay()) {
         co_await asking->wait();
       }

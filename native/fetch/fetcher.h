@@ -24,18 +24,18 @@ struct FetchOptions {
   Priority priority = Priority::kDemand;
   std::uint32_t rank = 0;                   // of background work: the lowest first
   std::shared_ptr<RateLimiter> rate;        // of the origin; may be null
-  std::shared_ptr<RateLimiter> peerRate;    // of what comes from peers; may be null
-  std::shared_ptr<FetchCounters> counters;  // null: those of the file
+  std::shared_ptr<RateLimiter> peerRate;    // of bytes from peers; may be null
+  std::shared_ptr<FetchCounters> counters;  // null: the file's
   std::function<bool()> wanted;             // false: not any more; null: always
-  // False: for readers, so that what cannot be kept is fetched only when they wait for it.
+  // False: for readers; a chunk that cannot be kept is fetched only while a reader waits for it.
   bool keep = true;
-  // What ensure() waits for.
+  // The state that ensure() waits for.
   enum class Until { kInMemory, kStored };
   Until until = Until::kStored;
-  // Brings the bytes where it comes to them next, instead of a request of their own; may be null.
+  // Brings the chunks that it comes to next, without requests of their own; may be null.
   std::shared_ptr<OriginStream> stream;
 
-  // What waits for its turn is given up.
+  // True: work that waits for its turn gives up.
   [[nodiscard]] bool unwanted() const {
     return (rate && rate->cancelled()) || (peerRate && peerRate->cancelled()) ||
            (wanted && !wanted());
@@ -44,64 +44,62 @@ struct FetchOptions {
 
 class Fetcher {
  public:
-  // What `ports` refers to must remain live while this object is used.
+  // Everything that `ports` refers to must remain live while this object is used.
   explicit Fetcher(FetchPorts ports);
 
-  // Before the first file is opened; `observer` lives as long as files are fetched.
+  // Call before the first open(). `observer` must live as long as files are fetched.
   void setObserver(FileObserver& observer) {
     observer_ = &observer;
     writeBack_.setObserver(observer);
   }
 
-  // The key is wanted while the result lives, and fetched as the reference's dataset. The caller
-  // has entered this shard.
+  // Makes the key wanted while the result lives, fetched as the reference's dataset. The caller has
+  // entered this shard.
   [[nodiscard]] Task<Result<std::shared_ptr<FileFetch>>> open(FileReference reference);
 
-  // Ends when chunks [first, end) are in the cache, or in memory if that is enough, or with the
-  // first error. What is on its way for another dataset is waited for, and fetched as our own when
-  // it does not come. Demand raises what is on its way in the background: from then on it waits
-  // neither for rates nor behind other background work. Errors: those of OriginClient, kOutOfSpace
-  // and others of the cache directory's disk, kUnavailable when neither peers nor origin give the
-  // bytes.
+  // Ends when chunks [first, end) have reached `options.until`, or with the first error. Waits for
+  // chunks that another dataset fetches, and fetches as its own those that do not come. Demand
+  // raises flights of the background, which then wait neither for rates nor behind other background
+  // work. Errors: those of OriginClient, kOutOfSpace and others of the cache directory's disk,
+  // kUnavailable when neither peers nor origin give the bytes.
   [[nodiscard]] Task<Status> ensure(std::shared_ptr<FileFetch> fetch, std::uint32_t first,
                                     std::uint32_t end, FetchOptions options);
 
-  // For a reader: ends when the bytes of a chunk are in memory, whether they can be kept or not;
-  // null when they are in the cache. Errors: those of OriginClient, and kUnavailable.
+  // For a reader: ends when the chunk is in memory, even if it cannot be kept; null: the chunk is
+  // in the cache. Errors: those of OriginClient, and kUnavailable.
   [[nodiscard]] Task<Result<std::shared_ptr<LoadedChunk>>> arrive(std::shared_ptr<FileFetch> fetch,
                                                                   std::uint32_t chunk);
-  // What is not here sets out now. The flights of chunks [first, end) that are not in the cache.
-  // `alone`: not those of other datasets.
+  // Starts fetching every missing chunk in [first, end). Returns the flights of all chunks that are
+  // not in the cache. `alone`: does not join flights of other datasets that have not landed.
   std::vector<std::shared_ptr<ChunkFlight>> begin(const std::shared_ptr<FileFetch>& fetch,
                                                   std::uint32_t first, std::uint32_t end,
                                                   const FetchOptions& options, bool alone = false);
 
-  // Fills `into`, host memory, with [offset, offset + its size) of the file, for a reader who
-  // waits. What is here is copied; what other agents hold is read from them straight into `into`,
-  // with neither buffers nor the cache file in between, and not kept; what no agent holds comes by
-  // arrive(), for all who will want it. After an error others may go on writing into `into` for as
-  // long as its owners live. Errors: those of arrive(), kInvalidArgument for what is behind the
-  // file's end, kUnsupported for memory that is out of reach.
+  // Fills `into`, host memory, with the file's bytes from `offset` on, for a reader who waits.
+  // Copies chunks that are here; reads chunks that other agents hold straight into `into`, past
+  // buffers and the cache file, and does not keep them; gets all other chunks by arrive(). After an
+  // error others may go on writing into `into` for as long as its owners live. Errors: those of
+  // arrive(), kInvalidArgument for a range beyond the file's end, kUnsupported for memory out of
+  // reach.
   [[nodiscard]] Task<Status> readInto(std::shared_ptr<FileFetch> fetch, std::uint64_t offset,
                                       MemoryVector into);
-  // What all of these may have under way here at a time.
+  // Bounds all reads of readInto() on this shard.
   [[nodiscard]] DirectReadSlots& directReadSlots() { return directReadSlots_; }
-  // What comes into memory from cache files.
+  // Loads chunks of cache files into memory.
   [[nodiscard]] CacheLoads& cacheLoads() { return cacheLoads_; }
 
-  // Ends when the chunk, which we fetch from the origin or read from who holds it, is here, with
-  // what that came to; whether we do is waited for while we ask the directory for it. kTryElsewhere
-  // when it neither is here nor on its way: agents that waited for one another's waiting could wait
-  // for ever.
+  // For another agent: waits until a chunk that we fetch or read has landed; first for the
+  // directory's answer while we ask whether we may. kTryElsewhere, without a wait: the chunk is
+  // neither here nor on its way; agents that waited for one another's waits could wait for ever.
   [[nodiscard]] Task<Status> awaitChunk(ContentKey key, std::uint32_t chunk);
-  // Ends when the first `bytes` of a chunk that comes from the origin are here, with the chunk, in
-  // which these and their checksums may be read; with null when it does not come from there, or
-  // when they do not come soon.
+  // Waits for the first `bytes` of a chunk that comes from the origin, and returns the chunk, of
+  // which these and their checksums may be read. Null: the chunk does not come from the origin, or
+  // the bytes do not come soon.
   [[nodiscard]] Task<std::shared_ptr<LoadedChunk>> awaitFirst(std::shared_ptr<KeyFetch> fetch,
                                                               std::uint32_t chunk,
                                                               std::size_t bytes);
 
-  // What moves bytes of the shard's files.
+  // The lanes that move bytes of the shard's files.
   [[nodiscard]] const ByteLanes& lanes() const { return ports_.lanes; }
 
   // True when one request may bring all of a file: none of the file is here or on its way, its
@@ -111,7 +109,7 @@ class Fetcher {
   // All of a file by one request, for FetchOptions::stream. Streams take the lanes in turn.
   [[nodiscard]] std::shared_ptr<OriginStream> stream(const FileFetch& fetch);
 
-  // Any thread. What this node may take of what it shares with others.
+  // Any thread. The node's limits on resources that it shares with others.
   [[nodiscard]] NodeLimits& limits() const { return ports_.limits; }
 
   // Bytes that are in memory and not in the cache files yet.
@@ -122,47 +120,45 @@ class Fetcher {
   class RunExecutor;
   class DirectRead;
 
-  // One run each; their flights are under way already.
+  // Starts a coroutine for each run. The flights of the runs exist already.
   void startRuns(const std::shared_ptr<FileFetch>& fetch, const std::vector<ChunkRun>& runs,
                  const FetchOptions& options);
   Task<void> run(std::shared_ptr<FileFetch> fetch, ChunkRun run, FetchOptions options,
                  std::shared_ptr<Urgency> urgency);
-  // What was granted, into `memory`, which has a buffer for each chunk of the run.
+  // Fetches the granted chunks into `memory`, which has a buffer for each chunk of the run.
   Task<Status> fromOrigin(RunState& state, ChunkMask granted, std::vector<ChunkBuffer> memory);
   // `chunks`: memory for the chunks from `first` on.
   Task<Status> originRequest(RunState& state, SourceRequest& request, std::uint32_t first,
                              std::span<const std::shared_ptr<LoadedChunk>> chunks);
-  // Ends when the first of the chunks that are on their way to another agent is there. `failure`:
-  // about who failed us.
+  // Waits until the first of the chunks on their way to another agent is there. `failure`: filled
+  // in when that agent failed us.
   Task<Status> awaitFetcher(RunState& state, const StripeHolder& fetcher, FailureReport& failure);
-  // What others hold.
-  // `memory`: for as many of the chunks as the run has taken buffers for; the others wait for
-  // theirs.
+  // Reads chunks that other agents hold. `memory`: buffers that the run has taken already; the
+  // other chunks wait for theirs.
   Task<Status> fromPeers(RunState& state, const LocateAnswer& answer,
                          std::vector<ChunkBuffer> memory, FailureReport& failure);
-  // `status`: of the reading; when the chunk could not be stored, that is in the run's `own`.
+  // The directory's answer about one chunk.
   struct ReadTerms {
-    bool others = false;    // hold the chunk, too
+    bool others = false;    // other agents hold the chunk, too
     bool arriving = false;  // it is on its way to the agent from the origin
   };
   Task<void> readPeer(RunState& state, std::uint32_t chunk, std::string node, ReadTerms terms,
                       std::optional<ChunkBuffer> memory, Status& status);
-  // The range of one chunk at once, or in pieces as they come where the chunk is `arriving` there.
+  // Reads the range of one chunk at once, or in pieces where the chunk is `arriving` at the peer.
   Task<Status> readRange(std::uint32_t chunk, PeerRange range, bool arriving,
                          std::vector<std::uint32_t>& checksums);
   Task<void> readPart(std::uint32_t chunk, PeerRange range, std::vector<std::uint32_t>& checksums,
                       Status& status);
-  // Gives the chunk, which has its checksums, to its readers and to other agents, in memory, and
-  // has it written behind them.
+  // Gives the chunk, which has its checksums, to readers and other agents from memory, and queues
+  // it for write-back.
   void land(RunState& state, std::uint32_t chunk, std::shared_ptr<LoadedChunk> loaded,
             BufferPool& pool);
 
   const FetchPorts ports_;
   FileObserver* observer_ = nullptr;
   WriteBack writeBack_;
-  // Chunks that are read from peers in the background. Few, so that what comes from the origin at
-  // the same time keeps its part of the link: an agent that fetched less than the others would give
-  // less to them, too.
+  // Background reads from peers. Few, so that fetches from the origin keep their part of the link:
+  // an agent that fetched less than the others would give less to them, too.
   PeerReadSlots peerReadSlots_;
   DirectReadSlots directReadSlots_;
   KnownHolders knownHolders_;

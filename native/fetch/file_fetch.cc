@@ -48,7 +48,7 @@ void KeyFetch::end(std::uint32_t chunk, ChunkFlight& flight, const Status& statu
   flight.landed.set();
   flight.ended.set();
   flight.leave();
-  // A chunk that was lost again may have a newer one by now.
+  // A chunk that was lost again may have a newer flight by now.
   const auto known = flights.find(chunk);
   if (known != flights.end() && known->second.get() == &flight) flights.erase(known);
 }

@@ -1,8 +1,8 @@
-// What a shard knows of one content key that this agent wants: its cache file and the chunks under
-// way, whoever wants them; and for each dataset that wants it the reference by which it is fetched
-// for that one. The key is "wanted" while an object of this kind lives; in the sense of the key
-// directory only while chunks are on their way, as who reads through brings none. Used on the key's
-// shard, except where "any thread" is said.
+// A shard's state of one content key that this agent wants. KeyFetch has the cache file and the
+// chunks under way, for all datasets; FileFetch has the reference by which one dataset fetches the
+// key. The key is "wanted" while its KeyFetch lives; the key directory counts it as wanted only
+// while chunks are on their way, as reading through brings none. Used on the key's shard, except
+// for members marked "any thread".
 #pragma once
 
 #include <atomic>
@@ -38,39 +38,39 @@ struct ChunkRun {
 // several connections share a file.
 inline constexpr std::uint32_t kRunChunks = 2;
 
-// Lengthens the last run by `chunk` where that makes one request, else begins a new one.
+// Adds `chunk` to the last run if one request can bring both; else begins a new run.
 void addToRuns(std::vector<ChunkRun>& runs, std::uint32_t chunk);
 
-// One chunk on its way: whoever wants it waits for the same one. It is fetched as the dataset that
-// wanted it first: what an origin refuses to that one it may give to another. It lands when its
-// bytes are in memory and checked, where readers and other agents find them at once; it ends when
-// they are in the cache file, too, or cannot be kept there.
+// One chunk on its way; all who want the chunk wait for the same flight. It fetches as the dataset
+// that wanted the chunk first: an origin may refuse the chunk to one dataset and give it to
+// another. The flight lands when the bytes are in memory and checked, where readers and other
+// agents find them; it ends when the bytes are in the cache file, too, or cannot be kept there.
 struct ChunkFlight {
   // `reactor` must remain live while this object is used.
   ChunkFlight(Reactor& reactor, std::shared_ptr<const Dataset> fetchedAs)
       : dataset(std::move(fetchedAs)), landed(reactor), ended(reactor) {}
   const std::shared_ptr<const Dataset> dataset;
-  Event landed;  // or it has ended
+  Event landed;  // or ended without landing
   Event ended;
-  std::shared_ptr<Urgency> urgency;  // of the run that brings it
+  std::shared_ptr<Urgency> urgency;  // of its run
   Status status;                     // of its end: the chunk is in the cache, or why not
-  // From landing until the last of `readers`, who wait for it, has it.
+  // Set from landing until the last of the waiting `readers` has the chunk.
   std::shared_ptr<LoadedChunk> loaded;
   std::uint32_t readers = 0;
   bool toKeep = false;    // it is needed in the cache
-  bool declined = false;  // it was not, and the cache was not asked: it has refused others lately
-  // Set when the directory has answered whether we may fetch or read it; null: it is not asked.
+  bool declined = false;  // not toKeep, and the cache, which refused others lately, was not asked
+  // Set when the directory has answered whether we may fetch or read the chunk; null: no question.
   std::shared_ptr<Event> asking;
-  // Set when it has landed, or is no longer under way; null: no other agent waits for it.
+  // Set when the chunk has landed or is no longer under way; null: no other agent waits for it.
   std::shared_ptr<Event> left;
   bool fromOrigin = false;  // the directory has granted it to us, and it is being fetched
-  // Of what comes from the origin, for other agents that want it; null: none does.
+  // The bytes that have come from the origin, for other agents; null: no other agent may read them.
   std::shared_ptr<ChunkArrival> arrival;
   bool fromPeer = false;   // it is being read from an agent that holds it
-  bool abandoned = false;  // by the job that began it: whoever else wants it begins again
+  bool abandoned = false;  // its job gave it up: others who want it begin again
   bool forgone = false;    // no reader waited for it, and it could not have been kept
   [[nodiscard]] bool underWay() const { return fromOrigin || fromPeer; }
-  // Its bytes are in memory, and are being written to the cache file.
+  // True: the bytes are in memory, and on their way to the cache file.
   [[nodiscard]] bool storing() const { return landed.isSet() && !ended.isSet(); }
   void leave() {
     if (const std::shared_ptr<Event> leaving = std::exchange(left, nullptr)) leaving->set();
@@ -78,7 +78,7 @@ struct ChunkFlight {
   }
 };
 
-// Where the bytes of one piece of work came from. Any thread.
+// Bytes of one piece of work, by the place that they came from. Any thread.
 struct FetchCounters {
   std::atomic<std::uint64_t> originBytes{0};
   std::atomic<std::uint64_t> peerBytes{0};
@@ -87,7 +87,7 @@ struct FetchCounters {
 struct FileFetch;
 
 struct KeyFetch {
-  // `inMemory`: what of the key is in memory (MemoryTier::open).
+  // `inMemory`: the key's chunks in memory (MemoryTier::open).
   KeyFetch(const ContentKey& ofKey, std::uint64_t bytes, std::shared_ptr<CachedFile> cached,
            std::shared_ptr<LoadedChunks> inMemory)
       : key(ofKey), size(bytes), cache(std::move(cached)), memory(std::move(inMemory)) {}
@@ -100,24 +100,24 @@ struct KeyFetch {
   LoadedChunks& loaded = *memory;
   std::vector<std::weak_ptr<FileFetch>> files;
 
-  // Of a file whose origin gives a digest, once a chunk came: its FileVerifier's.
+  // The FileVerifier's hash of a file whose origin gives a digest; null until a chunk came.
   std::shared_ptr<InOrderHash> hash;
-  // Who gave what is here, and who is asked once it was wrong. Not null.
+  // The sources that gave the bytes, and the order of asking once they were wrong. Not null.
   std::shared_ptr<SourceRounds> rounds = std::make_shared<SourceRounds>();
-  // Requests of origins of which it is not noted yet who gave it, though all that they brought may
-  // be here; and who waits until there are none.
+  // Requests to origins whose givers `rounds` does not know yet, though their chunks may be here.
+  // `noted`, if not null, is set when none is left.
   int requests = 0;
   Event* noted = nullptr;
 
-  // By readers of any dataset.
+  // True: readers of any dataset read the file or are expected to.
   [[nodiscard]] bool awaited() const;
-  // Chunks are on their way into memory.
+  // True: chunks are on their way into memory.
   [[nodiscard]] bool coming() const;
-  // The bytes of a chunk that has landed and is being written to the cache file; else null.
+  // A chunk that has landed and is being written to the cache file; else null.
   [[nodiscard]] std::shared_ptr<LoadedChunk> storing(std::uint32_t chunk) const;
   // Bit i: chunk i of the stripe is here, in the cache file or on its way there from memory.
   [[nodiscard]] ChunkMask held(std::uint32_t stripe) const;
-  // It has ended with that: the chunk is in the cache file, or why not.
+  // Ends the flight. `status`: ok when the chunk is in the cache file.
   void end(std::uint32_t chunk, ChunkFlight& flight, const Status& status);
 };
 
@@ -133,15 +133,15 @@ struct FileFetch {
   LoadedChunks& loaded = shared->loaded;  // any thread
   HintQueue hints;                        // any thread
 
-  // The warm job that fills this file counts also what peers made us fetch of it; may be null.
+  // Counters of the warm job that fills this file, also for fetches that peers cause; may be null.
   std::shared_ptr<FetchCounters> counters;
 
   Refusal refusal;  // by the origin, lately
 
   // Read-ahead: chunks up to the horizon are fetched in the background while a reader goes through
   // the file or is expected to.
-  std::atomic<std::uint32_t> readers{0};  // who have it open and have begun to read; any thread
-  std::atomic<std::uint32_t> reading{0};  // the chunk that was read of last; any thread
+  std::atomic<std::uint32_t> readers{0};  // that have it open and have begun to read; any thread
+  std::atomic<std::uint32_t> reading{0};  // the chunk read last; any thread
   std::uint32_t expecting = 0;            // look-aheads of readers on their way here
   std::shared_ptr<LookAhead> lookAhead;   // the last of these, until its reader has come
   std::uint32_t cursor = 0;
@@ -149,7 +149,7 @@ struct FileFetch {
   bool prefetching = false;
   Clock::duration aheadPause{};  // before it is tried again; zero: the last piece came
   bool lookedAhead = false;      // to the files behind this one
-  // Set when it is opened; null: no look-ahead waits for that.
+  // Set when the file is opened; null: no look-ahead waits for that.
   std::shared_ptr<Event> opened;
 
   [[nodiscard]] bool awaited() const { return readers.load() != 0 || expecting != 0; }
@@ -162,12 +162,12 @@ struct FileFetch {
   }
 };
 
-// All of it is here and, where its origin gives a digest, was compared with that: it may be given
-// away as a file of the kernel's. Any thread.
+// True: the cache file is complete and, where the origin gives a digest, was compared with it, so
+// that the kernel may have the file. Any thread.
 [[nodiscard]] bool servableWhole(const FileFetch& fetch);
 
-// Which chunks of a stripe the cache file has: bit i is chunk i. Says nothing about memory, so it
-// does not convert to what the agent holds, which the directory is told.
+// Chunks of a stripe in the cache file: bit i is chunk i. Does not convert to the mask of chunks
+// that the directory is told, which covers memory, too.
 struct ResidentChunks {
   ChunkMask onDisk = 0;
 };

@@ -1,4 +1,4 @@
-// Who compares files with their digests, as fetching sees it.
+// Tells the component that compares files with their digests what fetching has brought.
 #pragma once
 
 #include <memory>
@@ -10,7 +10,7 @@ namespace hearth {
 class FileObserver {
  public:
   virtual ~FileObserver() = default;
-  // Its key is wanted from now on, for the first time or again.
+  // The file's key is wanted from now on, for the first time or again.
   virtual void opened(const std::shared_ptr<FileFetch>& fetch) = 0;
   // A chunk was written and is resident; `loaded` has its bytes.
   virtual void stored(const std::shared_ptr<FileFetch>& fetch, std::uint32_t chunk,

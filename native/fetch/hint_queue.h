@@ -11,14 +11,14 @@ namespace hearth {
 
 class HintQueue {
  public:
-  // Beyond that they are dropped.
+  // Further hints are dropped.
   static constexpr std::size_t kMax = 8;
   struct Hint {
     std::uint64_t offset = 0;
     std::uint64_t length = 0;
   };
 
-  // True for the one caller that is to send for them.
+  // True for the one caller that must send for the hints.
   [[nodiscard]] bool add(Hint hint) {
     const std::lock_guard lock(mutex_);
     if (hints_.size() < kMax) hints_.push_back(hint);

@@ -22,7 +22,7 @@ void KnownHolders::note(const ContentKey& key, std::uint32_t chunk, Holder holde
   if (bytes >= kChunkBytes) return;
   if (known_.size() >= kMost)
     std::erase_if(known_, [now](const auto& entry) { return now >= entry.second.until; });
-  // All of them are used: any new one costs another a question.
+  // All entries are in use: a new one costs another chunk a question.
   if (known_.size() >= kMost) known_.erase(known_.begin());
   known_.insert_or_assign({key, chunk},
                           Known{std::move(holder), kChunkBytes - bytes, now + kKnown});

@@ -22,7 +22,7 @@ class KnownHoldersTest : public testing::Test {
   Clock::time_point now{std::chrono::hours(1)};
 };
 
-TEST_F(KnownHoldersTest, IsKnownForOneChunkOnly) {
+TEST_F(KnownHoldersTest, RemembersAHolderForItsChunkOnly) {
   note(3);
   EXPECT_EQ(take(3), "a");
   EXPECT_TRUE(known.take(key, 3, kSmall, now)->others);
@@ -32,8 +32,8 @@ TEST_F(KnownHoldersTest, IsKnownForOneChunkOnly) {
   EXPECT_FALSE(known.take(other, 3, kSmall, now));
 }
 
-// As much as the directory has counted when it named the holder.
-TEST_F(KnownHoldersTest, NoMoreThanAChunkIsReadOnOneAnswer) {
+// The directory counted as much when it named the holder.
+TEST_F(KnownHoldersTest, ReadsAtMostAChunkOnOneAnswer) {
   note(0);
   std::uint64_t bytes = kSmall;
   for (; !take(0).empty(); bytes += kSmall) ASSERT_LE(bytes, kChunkBytes);
@@ -42,7 +42,7 @@ TEST_F(KnownHoldersTest, NoMoreThanAChunkIsReadOnOneAnswer) {
   EXPECT_EQ(known.size(), 0u) << "of which nothing is left";
 }
 
-TEST_F(KnownHoldersTest, IsForgottenWhenItFailedAndAfterAMoment) {
+TEST_F(KnownHoldersTest, ForgetsAHolderThatFailedOrIsOld) {
   note(0);
   known.forget(key, 0);
   EXPECT_EQ(take(0), "");

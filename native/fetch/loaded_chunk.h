@@ -1,5 +1,5 @@
-// Chunks that have landed and are still in memory, so that whoever wants them is answered from
-// there: the disk is behind them.
+// Chunks that have landed and are still in memory, which answers readers and peers; the disk
+// follows.
 #pragma once
 
 #include <algorithm>
@@ -18,8 +18,8 @@
 
 namespace hearth {
 
-// The verified bytes of one chunk. Immutable once it is among a file's LoadedChunks. Any thread;
-// the buffer goes back to its pool on the pool's thread, whoever lets go last.
+// The verified bytes of one chunk. Immutable once in a file's LoadedChunks. Any thread; the buffer
+// goes back to its pool on the pool's thread, wherever the last reference goes.
 struct LoadedChunk {
   LoadedChunk(ChunkBuffer memory, std::size_t size)
       : buffer(std::move(memory)), bytes(buffer.first(size)) {}
@@ -29,29 +29,29 @@ struct LoadedChunk {
   std::vector<std::uint32_t> checksums;  // CRC32C of its blocks, set before it lands
   // Bytes that readers got from here. A reader that goes through the file takes each byte once.
   std::atomic<std::uint64_t> taken{0};
-  std::atomic<Clock::time_point> takenAt{Clock::now()};  // the last of them
+  std::atomic<Clock::time_point> takenAt{Clock::now()};  // the last time
 
-  // The next process may take it over, as this chunk of that file. After `checksums` are set; on
-  // the pool's thread.
+  // Lets the next process take the slot over as this chunk. Call after `checksums` are set, on the
+  // pool's thread.
   void publish(const ContentKey& key, std::uint32_t chunk) {
     SlotContents contents{key, chunk, static_cast<std::uint32_t>(bytes.size()), {}};
     std::ranges::copy(checksums, contents.crcs.begin());
     buffer.publish(contents);
   }
 
-  // Notes that a peer is answered from here. On the pool's thread, as what follows.
+  // Notes an answer to a peer from this memory. On the pool's thread, as the functions below.
   void lend(const std::shared_ptr<LentPayload>& answer, Clock::time_point now) {
     std::erase_if(lent_, [](const Lent& each) { return each.answer.expired(); });
     lent_.push_back({answer, now});
   }
-  // When the oldest of those answers came that are not sent yet; nothing when there is none.
+  // When the oldest unsent answer began; nothing: all are sent.
   [[nodiscard]] std::optional<Clock::time_point> lentSince() const {
     for (const Lent& each : lent_) {
       if (!each.answer.expired()) return each.since;
     }
     return std::nullopt;
   }
-  // Their bytes come from the file from now on.
+  // Makes unsent answers take their bytes from the file from now on.
   void takeBack() {
     for (const Lent& each : std::exchange(lent_, {})) {
       if (const std::shared_ptr<LentPayload> answer = each.answer.lock()) answer->release();
@@ -78,7 +78,7 @@ struct LoadedChunk {
           }};
 }
 
-// Those of one file. Any thread.
+// The loaded chunks of one file. Any thread.
 class LoadedChunks {
  public:
   [[nodiscard]] std::shared_ptr<LoadedChunk> find(std::uint32_t chunk) const {
@@ -90,13 +90,13 @@ class LoadedChunks {
     const std::lock_guard lock(mutex_);
     return {chunks_.begin(), chunks_.end()};
   }
-  // What is replaced or erased is destroyed after the lock is released: its buffer serves who waits
-  // for buffers, and that may erase another chunk of the same file.
+  // Destroys a replaced or erased chunk after the lock is released: its buffer serves waiters, and
+  // they may erase another chunk of the same file.
   void put(std::uint32_t chunk, std::shared_ptr<LoadedChunk> loaded) {
     const std::lock_guard lock(mutex_);
     chunks_[chunk].swap(loaded);  // parameters live longer than the lock
   }
-  // Nothing when the chunk came in again in the meantime.
+  // Does nothing when the chunk has come in again meanwhile.
   void erase(std::uint32_t chunk, const LoadedChunk& loaded) {
     std::shared_ptr<LoadedChunk> last;
     const std::lock_guard lock(mutex_);
@@ -105,7 +105,7 @@ class LoadedChunks {
     last = std::move(found->second);
     chunks_.erase(found);
   }
-  // None of them is found any more: all of the file turned out to be wrong.
+  // Drops all chunks, as all of the file turned out to be wrong.
   void clear() {
     std::unordered_map<std::uint32_t, std::shared_ptr<LoadedChunk>> last;
     const std::lock_guard lock(mutex_);

@@ -5,12 +5,12 @@
 namespace hearth {
 namespace {
 
-// Longer than a reader that runs at the speed of fetching needs for all of the memory; short enough
-// that a reader that has stopped delays others' fetching by nothing that they notice.
+// Longer than a reader at the speed of fetching needs for all of the memory; short enough that
+// nobody notices how long a stopped reader delays other fetches.
 constexpr auto kReaderTimeout = std::chrono::milliseconds(200);
 constexpr auto kTick = std::chrono::milliseconds(100);
-// By how much what goes for another shard's sake must have lain unused for longer: memory that went
-// to and fro for less would be emptied for nothing.
+// A file goes for another shard's sake only if it lay unused for longer than the asker's by this
+// much: memory that moved to and fro for less would be emptied for nothing.
 constexpr auto kClaimMargin = std::chrono::seconds(1);
 
 }  // namespace
@@ -100,12 +100,13 @@ void MemoryTier::insert(File& file, const ContentKey& key, bool passing, std::ui
   loaded->buffer.leavePool();
   const std::shared_ptr<LoadedChunks> chunks = file.chunks;
   chunks->put(chunk, std::move(loaded));
-  // Who waits may have it when it is not needed here; soon, as who keeps it holds it still.
+  // Waiters may get the slot once nobody needs the chunk here, but not before the caller lets go of
+  // it.
   ticking_ = true;
   timer_.start(Clock::now(), [this] { tick(); });
 }
 
-// The same chunk has come in again: what is left of the former one is not counted twice.
+// Removes what is left of a former copy of the chunk, so that it is not counted twice.
 void MemoryTier::removeTrace(File& file, std::uint32_t chunk) {
   const auto former = file.places.find(chunk);
   if (former == file.places.end()) return;
@@ -168,8 +169,8 @@ bool MemoryTier::lent(const std::weak_ptr<LoadedChunk>& loaded) {
 bool MemoryTier::evictable(const std::weak_ptr<LoadedChunk>& loaded, bool impatient) {
   const std::shared_ptr<LoadedChunk> chunk = loaded.lock();
   if (chunk == nullptr) return true;
-  // Beside its file's LoadedChunks and this call: who has it gives it back soon, or waits for the
-  // disk; letting it go here would give no slot.
+  // The file's LoadedChunks and this call. Any other owner gives the chunk back soon, or waits for
+  // the disk; dropping the chunk here would free no slot.
   constexpr long kIdleOwners = 2;
   const auto since = chunk->lentSince();
   if (!since) return impatient || chunk.use_count() <= kIdleOwners;
@@ -243,7 +244,8 @@ bool MemoryTier::dropFile(bool impatient) {
 }
 
 MemoryTier::Claim MemoryTier::claim() {
-  // What passes through goes on in its own slots, also where its reader has yet to come to it.
+  // A file that passes through goes on in its own slots, even if its reader has yet to come to
+  // them.
   if (oldestIdle(passing_, false).files != nullptr) return {Clock::time_point::min(), false};
   const std::optional<ContentKey> victim = nextFile(false);
   if (!victim && !passing_.empty()) return {Clock::time_point::min(), false};
@@ -263,7 +265,7 @@ bool MemoryTier::yieldTo(const Claim& claim) {
   return dropFile(false);
 }
 
-// Of chunks that readers have yet to come to, when there are so many that they lie far behind.
+// Drops the newest chunk that a reader has yet to come to, when chunks fill half of the memory.
 bool MemoryTier::dropNewest() {
   if (chunks() <= stock_.size() / 2) return false;
   Candidate newest;
@@ -321,7 +323,7 @@ void MemoryTier::drop(Files& files, Files::iterator file, Place place) {
   } else if (&files == &whole_) {
     policy_.insert(file->first, file->second.kept.size() * kChunkBytes);
   }
-  // At last: the slot that comes back may serve who waits, and that may ask for more.
+  // Last, as the slot that comes back may serve a waiter, which may ask for more.
   if (const std::shared_ptr<LoadedChunk> loaded = dropped.loaded.lock())
     chunks->erase(dropped.chunk, *loaded);
 }

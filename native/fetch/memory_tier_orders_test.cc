@@ -1,5 +1,5 @@
-// The chunk store, checked like a model: every order is taken in which readers, a chunk that lands,
-// the drop of a file and a request for a slot can follow one another, step by step, with the real
+// Checks the chunk store like a model: takes every order in which readers, a landing chunk, the
+// drop of a file and a request for a slot can follow one another, step by step, with the real
 // stock, pool, tier and reactor. All of it runs on one thread, readers within the turns of another
 // shard's reactor. The product's moves hold in every order, and each broken move is found in one.
 #include <gtest/gtest.h>
@@ -97,7 +97,7 @@ class Life {
     return std::make_shared<KeyFetch>(key, kChunkBytes, nullptr, std::make_shared<LoadedChunks>());
   }
 
-  // The slots that none of this is about are in use for something else.
+  // Takes the slots that the scenario does not need.
   Task<void> setUp() {
     for (const ChunkSlot* const slot : machine_.slots.all())
       writeTags({slot->data(), kChunkBytes}, Tag(), kTagStride);
@@ -163,7 +163,7 @@ class Life {
     moves_.settle(tier_, model_, 0, landing_);
     landing_.reset();
   }
-  // Of the chunk that arrives: the first or the second half.
+  // The first or the second half of the arriving chunk.
   [[nodiscard]] std::span<std::byte> half(std::size_t number) const {
     return landing_->bytes.subspan(number * kHalf, kHalf);
   }
@@ -239,7 +239,7 @@ class Life {
     moves_.settle(tier_, other_, 0, loaded);
   }
 
-  // Both shards take turns until nothing is left to do.
+  // Gives both shards turns until nothing is left to do.
   Task<void> quiesce() {
     for (int turns = 0; turns < 4; ++turns) {
       co_await turn();
@@ -262,7 +262,7 @@ class Life {
     }
   }
 
-  // Afterwards all slots are back and the request is served, whatever was broken.
+  // Ends the scenario: all slots come back and the request is served, whatever was broken.
   Task<void> cleanUp() {
     readers_.clear();
     peer_ = {};
@@ -305,7 +305,7 @@ class Life {
   bool requested_ = false;
   std::optional<ChunkBuffer> granted_;
   std::uint64_t landed_ = 0;   // the generation that landed last
-  std::uint64_t dropped_ = 0;  // the last one that was dropped
+  std::uint64_t dropped_ = 0;  // the generation dropped last
   Fault fault_ = Fault::kNone;
 };
 
@@ -314,7 +314,7 @@ struct Verdict {
   std::size_t orders = 0;
 };
 
-// Up to the first fault.
+// Runs orders up to the first fault.
 Verdict verdictOn(SlotMoves& moves, const Scenario& scenario) {
   Machine machine;
   struct Run {
@@ -336,7 +336,7 @@ Verdict verdictOn(SlotMoves& moves, const Scenario& scenario) {
   return machine.shard->runUntilComplete(Run::all(machine, moves, scenario));
 }
 
-TEST(MemoryTierOrders, TheMovesOfHearthHoldInEach) {
+TEST(MemoryTierOrders, TheProductsMovesHoldInEveryOrder) {
   SlotMoves moves;
   for (const Scenario& scenario :
        {kTwoReaders, kLanding, kFirstLanding, kPeer, kTwoShards, kArriving, kFailing}) {
@@ -353,39 +353,39 @@ Fault faultOf(const Scenario& scenario) {
   return verdictOn(moves, scenario).fault;
 }
 
-TEST(MemoryTierOrders, AReferenceThatIsDroppedEarlyIsFound) {
+TEST(MemoryTierOrders, FindAReferenceDroppedEarly) {
   EXPECT_EQ(faultOf<testing_support::ReferenceDroppedEarly>(kTwoReaders), Fault::kWrongBytes);
 }
 
-TEST(MemoryTierOrders, ASlotThatIsReturnedUnderAReaderIsFound) {
+TEST(MemoryTierOrders, FindASlotReturnedUnderAReader) {
   EXPECT_EQ(faultOf<testing_support::SlotReturnedEarly>(kLanding), Fault::kWrongBytes);
 }
 
-TEST(MemoryTierOrders, AChunkThatLandsBeforeItsBytesIsFound) {
+TEST(MemoryTierOrders, FindAChunkThatLandsBeforeItsBytes) {
   EXPECT_EQ(faultOf<testing_support::LandedBeforeFilled>(kFirstLanding), Fault::kWrongBytes);
 }
 
-TEST(MemoryTierOrders, AnAnswerBeforeItsBytesAreThereIsFound) {
+TEST(MemoryTierOrders, FindAnAnswerBeforeItsBytes) {
   EXPECT_EQ(faultOf<testing_support::AnsweredBeforeFilled>(kArriving), Fault::kWrongBytes);
 }
 
-TEST(MemoryTierOrders, ASlotThatIsReturnedUnderAnAnswerIsFound) {
+TEST(MemoryTierOrders, FindASlotReturnedUnderAnAnswer) {
   EXPECT_EQ(faultOf<testing_support::SlotReturnedEarly>(kFailing), Fault::kWrongBytes);
 }
 
-TEST(MemoryTierOrders, AChunkThatIsKeptAfterItWasDroppedIsFound) {
+TEST(MemoryTierOrders, FindAChunkKeptAfterItsDrop) {
   EXPECT_EQ(faultOf<testing_support::KeptAfterDrop>(kLanding), Fault::kStale);
 }
 
-TEST(MemoryTierOrders, ALastReaderThatWakesNobodyIsFound) {
+TEST(MemoryTierOrders, FindALastReaderThatWakesNobody) {
   EXPECT_EQ(faultOf<testing_support::NoWakeUp>(kTwoReaders), Fault::kSleeps);
 }
 
-TEST(MemoryTierOrders, AShardThatDoesNotLookAgainIsFound) {
+TEST(MemoryTierOrders, FindAShardThatDoesNotLookAgain) {
   EXPECT_EQ(faultOf<testing_support::NoSecondLook>(kTwoReaders), Fault::kSleeps);
 }
 
-TEST(MemoryTierOrders, AShardThatIsNotAnsweredIsFound) {
+TEST(MemoryTierOrders, FindAShardThatGetsNoAnswer) {
   EXPECT_EQ(faultOf<testing_support::NoAnswer>(kTwoShards), Fault::kSleeps);
 }
 

@@ -45,7 +45,7 @@ class MemoryTierTest : public testing::Test {
   std::unique_ptr<BufferPool> pool = std::make_unique<BufferPool>(*reactor, stock, kBuffers);
   MemoryTier tier{*reactor, stock};
 
-  // What a test leaves comes back while its thread still runs.
+  // Chunks that a test leaves come back while its thread still runs.
   void TearDown() override {
     tier.clear();
     turn();
@@ -61,7 +61,7 @@ class MemoryTierTest : public testing::Test {
     reactor->runUntilComplete(Wrap::run(std::move(task)));
   }
 
-  // What was posted to the reactor has run afterwards.
+  // Runs all that was posted to the reactor.
   void turn() {
     struct Turn {
       static Task<void> wait(Reactor& reactor) {
@@ -81,7 +81,7 @@ class MemoryTierTest : public testing::Test {
   }
 };
 
-TEST_F(MemoryTierTest, ReadersFindWhatCameInUntilItIsDropped) {
+TEST_F(MemoryTierTest, ReadersFindAChunkUntilItIsDropped) {
   const auto fetch = fileWithReaders(1);
   run(keep(fetch, 3));
   ASSERT_NE(fetch->loaded.find(3), nullptr);
@@ -93,7 +93,7 @@ TEST_F(MemoryTierTest, ReadersFindWhatCameInUntilItIsDropped) {
   EXPECT_EQ(stock.free(), kBuffers);
 }
 
-TEST_F(MemoryTierTest, AFileThatWasClosedIsFoundByItsKey) {
+TEST_F(MemoryTierTest, FindsAClosedFileByItsKey) {
   auto fetch = tierFile(1, 1, 2);
   run(keep(fetch, 0));
   run(keep(fetch, 1));
@@ -110,7 +110,7 @@ TEST_F(MemoryTierTest, AFileThatWasClosedIsFoundByItsKey) {
   EXPECT_EQ(stock.free(), kBuffers);
 }
 
-TEST_F(MemoryTierTest, WhatIsKeptIsNoPoolsAndNoOwners) {
+TEST_F(MemoryTierTest, KeptChunksCountForNoPoolAndNoOwner) {
   const auto fetch = tierFile(1, 0, 4);
   for (std::uint32_t chunk = 0; chunk < 4; ++chunk) run(keep(fetch, chunk));
   EXPECT_EQ(pool->inUse(), 0u);
@@ -123,8 +123,8 @@ TEST_F(MemoryTierTest, WhatIsKeptIsNoPoolsAndNoOwners) {
   run(Take::all(*pool));
 }
 
-// Two files of three chunks are there, and room for two more.
-TEST_F(MemoryTierTest, FilesGoWhole) {
+// Two files of three chunks are in memory, with room for two more chunks.
+TEST_F(MemoryTierTest, EvictsWholeFiles) {
   const auto first = tierFile(1, 0, 3), second = tierFile(2, 0, 3), third = tierFile(3, 0, 3);
   for (const auto& file : {first, second, third}) {
     for (std::uint32_t chunk = 0; chunk < 3; ++chunk) run(keep(file, chunk));
@@ -137,7 +137,7 @@ TEST_F(MemoryTierTest, FilesGoWhole) {
   EXPECT_EQ(tier.evictedFiles(), 1u);
 }
 
-TEST_F(MemoryTierTest, AFileThatIsUsedAgainStays) {
+TEST_F(MemoryTierTest, KeepsAFileThatIsUsedAgain) {
   const auto first = tierFile(1, 0, 3), second = tierFile(2, 0, 3), third = tierFile(3, 0, 3);
   for (const auto& file : {first, second}) {
     for (std::uint32_t chunk = 0; chunk < 3; ++chunk) run(keep(file, chunk));
@@ -148,7 +148,7 @@ TEST_F(MemoryTierTest, AFileThatIsUsedAgainStays) {
   EXPECT_EQ(tier.find(tierKey(2), 0), nullptr);
 }
 
-TEST_F(MemoryTierTest, AFileThatIsReadOrOnItsWayStays) {
+TEST_F(MemoryTierTest, KeepsAFileThatIsReadOrOnItsWay) {
   const auto isRead = tierFile(1, 1, 2), coming = tierFile(2, 0, 3), other = tierFile(3, 0, 3);
   coming->flights[2] = std::make_shared<ChunkFlight>(*reactor, nullptr);
   for (const auto& file : {isRead, coming, other}) {
@@ -162,8 +162,8 @@ TEST_F(MemoryTierTest, AFileThatIsReadOrOnItsWayStays) {
   EXPECT_EQ(tier.find(tierKey(3), 1), nullptr);
 }
 
-// Half of the memory is what a file may have that is kept whole.
-TEST_F(MemoryTierTest, WhatPassesThroughTakesNothingFromWholeFiles) {
+// A file that is kept whole may have half of the memory.
+TEST_F(MemoryTierTest, APassingFileEvictsNoWholeFile) {
   const auto whole = tierFile(1, 0, kBuffers / 2), large = tierFile(2, 0, kBuffers / 2 + 1);
   for (std::uint32_t chunk = 0; chunk < kBuffers / 2; ++chunk) run(keep(whole, chunk));
   for (std::uint32_t chunk = 0; chunk < kBuffers / 2 + 1; ++chunk) run(keep(large, chunk));
@@ -173,8 +173,8 @@ TEST_F(MemoryTierTest, WhatPassesThroughTakesNothingFromWholeFiles) {
   EXPECT_NE(tier.find(tierKey(2), kBuffers / 2), nullptr);
 }
 
-// Its slot would not come back, and files would go for nothing.
-TEST_F(MemoryTierTest, WhatSomeoneHoldsIsNotLetGoBeforeOthers) {
+// Dropping a held chunk would free no slot, and files would go for nothing.
+TEST_F(MemoryTierTest, EvictsAHeldChunkLast) {
   const auto whole = tierFile(1, 0, 2), large = tierFile(2, 0, 1000);
   run(keep(whole, 0));
   run(keep(whole, 1));
@@ -189,21 +189,21 @@ TEST_F(MemoryTierTest, WhatSomeoneHoldsIsNotLetGoBeforeOthers) {
     EXPECT_NE(large->loaded.find(chunk), nullptr) << chunk;
 }
 
-TEST_F(MemoryTierTest, WhatHasNoReaderMakesRoomAtOnce) {
+TEST_F(MemoryTierTest, EvictsAFileWithoutReadersAtOnce) {
   const auto fetch = fileWithReaders(0);
   for (std::uint32_t chunk = 0; chunk < 4 * kBuffers; ++chunk) run(keep(fetch, chunk));
   EXPECT_EQ(tier.chunks(), kBuffers);
   EXPECT_NE(fetch->loaded.find(4 * kBuffers - 1), nullptr);
 }
 
-TEST_F(MemoryTierTest, KeepsTheChunksThatTheReaderComesToFirst) {
+TEST_F(MemoryTierTest, KeepsTheChunksThatTheReaderReachesFirst) {
   const auto fetch = fileWithReaders(1);
   for (std::uint32_t chunk = 0; chunk < 2 * kBuffers; ++chunk) run(keep(fetch, chunk));
   for (std::uint32_t chunk = 0; chunk < kBuffers / 2; ++chunk)
     EXPECT_NE(fetch->loaded.find(chunk), nullptr) << chunk;
 }
 
-TEST_F(MemoryTierTest, WhatItsReaderHadGoesBeforeWhatIsStillToBeRead) {
+TEST_F(MemoryTierTest, EvictsReadChunksBeforeUnreadOnes) {
   const auto fetch = fileWithReaders(1);
   for (std::uint32_t chunk = 0; chunk < kBuffers; ++chunk) run(keep(fetch, chunk));
   fetch->loaded.find(1)->taken = kChunkBytes;
@@ -213,7 +213,7 @@ TEST_F(MemoryTierTest, WhatItsReaderHadGoesBeforeWhatIsStillToBeRead) {
   EXPECT_NE(fetch->loaded.find(10), nullptr);
 }
 
-TEST_F(MemoryTierTest, WhoCanDoWithoutTakesNothingThatIsStillToBeRead) {
+TEST_F(MemoryTierTest, TakeNowEvictsNoUnreadChunk) {
   const auto fetch = fileWithReaders(1);
   for (std::uint32_t chunk = 0; chunk < kBuffers; ++chunk) run(keep(fetch, chunk));
   struct Take {
@@ -232,7 +232,7 @@ TEST_F(MemoryTierTest, WhoCanDoWithoutTakesNothingThatIsStillToBeRead) {
   EXPECT_EQ(tier.chunks(), kBuffers - 3) << "a quarter of the pool's is for readers";
 }
 
-TEST_F(MemoryTierTest, AReaderThatStoppedHoldsUpFetchingForAMomentOnly) {
+TEST_F(MemoryTierTest, AStoppedReaderDelaysFetchingOnlyBriefly) {
   const auto began = Clock::now();
   const auto fetch = fileWithReaders(1);
   for (std::uint32_t chunk = 0; chunk < kBuffers / 2; ++chunk) run(keep(fetch, chunk));
@@ -246,7 +246,7 @@ TEST_F(MemoryTierTest, AReaderThatStoppedHoldsUpFetchingForAMomentOnly) {
   EXPECT_GE(Clock::now() - began, std::chrono::milliseconds(100));
 }
 
-TEST_F(MemoryTierTest, PeersThatDoNotReadHoldUpFetchingForAMomentOnly) {
+TEST_F(MemoryTierTest, PeersThatDoNotReadDelayFetchingOnlyBriefly) {
   const auto fetch = fileWithReaders(0);
   std::vector<std::shared_ptr<StuckAnswer>> answers;
   for (std::uint32_t chunk = 0; chunk < kBuffers; ++chunk) {
@@ -258,13 +258,13 @@ TEST_F(MemoryTierTest, PeersThatDoNotReadHoldUpFetchingForAMomentOnly) {
   EXPECT_EQ(tier.chunks(), kBuffers);
   // As much as an agent fetches in a second or two.
   for (std::uint32_t chunk = kBuffers; chunk < 20 * kBuffers; ++chunk) run(keep(fetch, chunk));
-  // What made room for all of it: buffers of answers, without which no chunk could come in.
+  // Answers gave back their buffers for all of it: else no chunk could come in.
   int released = 0;
   for (const auto& answer : answers) released += answer->released() ? 1 : 0;
   EXPECT_GE(released, 1);
 }
 
-TEST_F(MemoryTierTest, WhatIsBeingSentStaysWhileOthersCanMakeRoom) {
+TEST_F(MemoryTierTest, KeepsALentChunkWhileOthersCanMakeRoom) {
   const auto fetch = fileWithReaders(0);
   run(keep(fetch, 0));
   const auto answer = lendToStuckPeer(fetch->loaded.find(0), Clock::now() + std::chrono::hours(1));
@@ -272,7 +272,7 @@ TEST_F(MemoryTierTest, WhatIsBeingSentStaysWhileOthersCanMakeRoom) {
   EXPECT_NE(answer->now().keep, nullptr);
 }
 
-TEST_F(MemoryTierTest, NoMoreFilesThatAreBeingSentGoThanAreNeeded) {
+TEST_F(MemoryTierTest, EvictsNoMoreLentFilesThanNeeded) {
   std::vector<std::shared_ptr<StuckAnswer>> answers;
   for (std::uint8_t number = 0; number < kBuffers; ++number) {
     const auto fetch = tierFile(number, 0, 1);
@@ -284,9 +284,9 @@ TEST_F(MemoryTierTest, NoMoreFilesThatAreBeingSentGoThanAreNeeded) {
   EXPECT_EQ(tier.evictedFiles(), 1u);
 }
 
-// The buffer of the chunk that is replaced serves who waits for buffers, and that may make room
-// with other chunks of the same file.
-TEST_F(MemoryTierTest, AChunkThatComesInAgainMakesRoomWithOthersOfItsFile) {
+// The buffer of a replaced chunk serves waiters, and they may make room with other chunks of the
+// same file.
+TEST_F(MemoryTierTest, AReplacedChunkMayEvictOthersOfItsFile) {
   struct Take {
     static Task<void> hold(BufferPool& pool, std::size_t count, std::vector<ChunkBuffer>& into) {
       into = co_await pool.acquire(Priority::kDemand, count);
@@ -306,7 +306,7 @@ TEST_F(MemoryTierTest, AChunkThatComesInAgainMakesRoomWithOthersOfItsFile) {
   EXPECT_NE(fetch->loaded.find(3), nullptr);
 }
 
-TEST_F(MemoryTierTest, WhatCameInAgainOutlivesWhatItReplaced) {
+TEST_F(MemoryTierTest, AChunkOutlivesTheCopyThatItReplaced) {
   const auto fetch = fileWithReaders(1);
   for (const std::uint32_t chunk : {7u, 7u, 0u, 1u}) run(keep(fetch, chunk));
   run(keep(fetch, 2));  // one too many: of what has gone already the trace alone is dropped
@@ -314,7 +314,7 @@ TEST_F(MemoryTierTest, WhatCameInAgainOutlivesWhatItReplaced) {
     EXPECT_NE(fetch->loaded.find(chunk), nullptr) << chunk;
 }
 
-TEST_F(MemoryTierTest, ABufferComesBackOnItsOwnThreadWhoeverHeldItLast) {
+TEST_F(MemoryTierTest, ABufferReturnsOnItsOwnThread) {
   const auto fetch = fileWithReaders(1);
   run(keep(fetch, 0));
   std::shared_ptr<LoadedChunk> held = fetch->loaded.find(0);

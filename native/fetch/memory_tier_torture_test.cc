@@ -140,7 +140,7 @@ class Torture {
   std::atomic<int> lingering_{0};
 };
 
-TEST(MemoryTierTorture, AChunkKeepsItsBytesWhileAnyoneHoldsIt) {
+TEST(MemoryTierTorture, AHeldChunkKeepsItsBytes) {
   SlotMoves moves;
   Torture torture(moves);
   torture.run();

@@ -1,4 +1,4 @@
-// What one node may take of what it shares with others. One object an engine. Any thread.
+// Limits on the resources that one node shares with others. One object an engine. Any thread.
 #pragma once
 
 #include <string>
@@ -14,7 +14,7 @@ struct NodeLimitOptions {
   BandwidthLimits origin, peers, disk;
 };
 
-// Of one limit; of what it has let pass where it is set.
+// Use of one limit, counted while the limit is set.
 struct LimitUse {
   std::string what;
   BandwidthLimits configured;
@@ -22,7 +22,7 @@ struct LimitUse {
 };
 
 struct NodeLimits {
-  // What comes from peers and what goes to them have a budget each: networks carry both at a time.
+  // Bytes from peers and bytes to peers have a budget each: networks carry both at a time.
   explicit NodeLimits(const NodeLimitOptions& options)
       : origin(options.origin),
         fromPeers(options.peers),
@@ -41,7 +41,7 @@ struct NodeLimits {
     return {of("origin", origin), of("from-peers", fromPeers), of("to-peers", toPeers),
             of("disk", disk)};
   }
-  // Nothing is limited from now on.
+  // Lifts all limits.
   void cancel() {
     for (BandwidthLimiter* const each : {&origin, &fromPeers, &toPeers, &disk}) each->cancel();
   }

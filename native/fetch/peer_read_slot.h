@@ -9,8 +9,8 @@
 
 namespace hearth {
 
-// Chunks that may be read from peers at the same time in the background. First come, first served;
-// work that a reader joins leaves the queue. Used on one shard's thread only.
+// Bounds the chunks that background work reads from peers at a time. First come, first served; work
+// that a reader joins leaves the queue. Used on one shard's thread only.
 class PeerReadSlots {
  public:
   // `reactor` must remain live while this object is used.
@@ -41,7 +41,7 @@ class PeerReadSlots {
   std::list<Waiter*> waiters_;
 };
 
-// A run's slot among them.
+// A run's slot among PeerReadSlots.
 class PeerReadSlot {
  public:
   // `slots` must remain live while this object is used.
@@ -51,7 +51,7 @@ class PeerReadSlot {
   PeerReadSlot& operator=(const PeerReadSlot&) = delete;
 
   [[nodiscard]] bool held() const { return chunks_ != 0; }
-  // Without a slot when a reader waits, from the beginning or meanwhile: demand needs none.
+  // Waits for a slot. Ends without one when a reader waits, now or meanwhile: demand needs none.
   [[nodiscard]] Task<void> take(Urgency& urgency, std::uint32_t chunks) {
     if (urgency.demand()) co_return;
     PeerReadSlots::Waiter waiter{Event(slots_.reactor_), chunks};

@@ -36,7 +36,7 @@ Task<std::vector<bool>> queueAndJoin(Reactor& reactor) {
   co_return held;
 }
 
-TEST_F(PeerReadSlotTest, WhatAReaderJoinsNeedsNoneAndOthersGetTheirs) {
+TEST_F(PeerReadSlotTest, ARaisedReadNeedsNoSlotAndOthersGetTheirs) {
   EXPECT_EQ(reactor->runUntilComplete(queueAndJoin(*reactor)), (std::vector<bool>{false, true}));
 }
 

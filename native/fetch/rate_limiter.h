@@ -1,5 +1,5 @@
-// The rate of one job, which shards share: readers do not wait for it, what they use is owed. Of
-// the whole node: bandwidth_limiter.h. Thread-safe.
+// The rate of one job, which shards share. Readers do not wait for it, but later background work
+// waits for the bytes that they used. bandwidth_limiter.h limits the whole node. Thread-safe.
 #pragma once
 
 #include <atomic>
@@ -18,26 +18,26 @@ class RateLimiter {
   explicit RateLimiter(std::uint64_t bytesPerSecond) : bucket_(bytesPerSecond) {}
 
   void setRate(std::uint64_t bytesPerSecond);
-  // No caller waits any more, now or later; what they wanted to spend for is no longer wanted.
+  // Ends all waits, now and later: the job's bytes are no longer wanted.
   void cancel() { cancelled_.store(true); }
   [[nodiscard]] bool cancelled() const { return cancelled_.load(); }
-  // Continues on `reactor`, the caller's, when `bytes` are spent. Debt is allowed: a request
-  // larger than the burst passes at once and the next ones wait for it. Those who wait have
-  // reserved nothing, so a new rate holds for them at once. False, and nothing is spent, when a
-  // reader waits for the bytes, from the beginning or meanwhile, or the limiter was cancelled.
+  // Waits on `reactor`, the caller's, until `bytes` are spent. Debt is allowed: a request larger
+  // than the burst passes at once, and the next ones wait for it. Waiters reserve nothing, so a new
+  // rate holds for them at once. False, and nothing is spent: a reader waits for the bytes, now or
+  // meanwhile, or the limiter was cancelled.
   [[nodiscard]] Task<bool> spend(Reactor& reactor, std::uint64_t bytes, Urgency& urgency);
   // The same for work that no reader joins.
   [[nodiscard]] Task<void> spend(Reactor& reactor, std::uint64_t bytes);
-  // They are used without having been waited for: the next ones wait longer.
+  // Spends `bytes` without waiting: the next callers wait longer.
   void charge(std::uint64_t bytes);
-  // They were spent and not used.
+  // Gives back `bytes` that were spent and not used.
   void giveBack(std::uint64_t bytes);
   [[nodiscard]] bool limits() const;
-  // How long it takes until all that was spent is earned.
+  // Time until all spent bytes are earned.
   [[nodiscard]] Clock::duration owed() const;
 
  private:
-  // How long to wait before the next try; zero: they are spent.
+  // Zero: the bytes are spent. Else the time to wait before the next try.
   Clock::duration trySpend(std::uint64_t bytes);
 
   std::atomic<bool> cancelled_{false};
@@ -45,9 +45,9 @@ class RateLimiter {
   TokenBucket bucket_;
 };
 
-// What a caller may spend of a rate: waited for before it is known whether it is needed, and given
-// back when it was not. Readers do not wait; what they use is owed. On the limiter's shard only,
-// and not for longer than the limiter lives.
+// The bytes of a rate that one run may spend. The run waits for them before it knows whether it
+// needs them, and gives unused ones back. Readers do not wait; later work waits for what they used.
+// On one shard, and not for longer than the limiter lives.
 class RateAllowance {
  public:
   // `rate` must remain live while this object is used. Null: no limit.
@@ -65,7 +65,7 @@ class RateAllowance {
     if (spent) unused_ = bytes;
     given_ = true;
   }
-  // `bytes` are used: all that it is for, however often it says so.
+  // Counts `bytes`, which are all that the allowance is for; further calls count nothing.
   void use(std::uint64_t bytes) {
     if (used_) return;
     if (unused_ == 0 && rate_ != nullptr) rate_->charge(bytes);

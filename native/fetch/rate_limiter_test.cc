@@ -31,7 +31,7 @@ TEST_F(RateLimiterTest, HoldsTheRateOverTime) {
   EXPECT_GT(seconds, 0.40);
 }
 
-TEST_F(RateLimiterTest, WithoutALimitNoneWaits) {
+TEST_F(RateLimiterTest, NobodyWaitsWithoutALimit) {
   RateLimiter limiter(0);
   EXPECT_LT(reactor->runUntilComplete(spend(*reactor, limiter, 1000, 1'000'000'000)), 60.0);
 }
@@ -50,7 +50,7 @@ Task<bool> spendOnce(Reactor& reactor, RateLimiter& limiter, Urgency& urgency) {
   co_return co_await limiter.spend(reactor, 1'000'000, urgency);
 }
 
-TEST_F(RateLimiterTest, AReaderWhoJoinsEndsTheWait) {
+TEST_F(RateLimiterTest, ARaiseEndsTheWait) {
   RateLimiter limiter(1000);
   limiter.charge(1'000'000);  // a quarter of an hour
   struct Join {
@@ -71,8 +71,8 @@ TEST_F(RateLimiterTest, AReaderWhoJoinsEndsTheWait) {
   EXPECT_FALSE(reactor->runUntilComplete(Join::run(*reactor, limiter)));
 }
 
-// What was there for the asking is not there afterwards.
-TEST_F(RateLimiterTest, WhatAReaderUsesIsOwed) {
+// Later work waits for the bytes, though the reader did not.
+TEST_F(RateLimiterTest, OwesTheBytesThatAReaderUses) {
   RateLimiter limiter(1000);
   {
     RateAllowance ofReader(&limiter);

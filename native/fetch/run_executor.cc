@@ -8,13 +8,13 @@
 namespace hearth {
 namespace {
 
-// Between attempts. They go on for kPeerTimeout: where links are full an agent may hear seconds
-// after the others what the directory has given to it.
+// Pauses between attempts, which go on for kPeerTimeout: where links are full an agent may hear of
+// its grant seconds after the others.
 constexpr Clock::duration kFirstPause = std::chrono::milliseconds(5);
 constexpr Clock::duration kLongestPause = std::chrono::milliseconds(250);
 constexpr std::uint32_t kManySharers = 4;
-// How often who waits for a turn looks whether another agent has come first; and who waits for a
-// limit of the node in the background.
+// How often a run looks whether another agent has come first: while it waits for a turn, and in the
+// background for a limit of the node.
 constexpr auto kLookAgain = std::chrono::milliseconds(250);
 constexpr auto kLookAgainInBackground = std::chrono::seconds(1);
 
@@ -37,7 +37,7 @@ bool isRetryableElsewhere(ErrorCode code) {
   }
 }
 
-// What a run ends with that gave way to others until its time was over; others as they are.
+// Replaces the status of a run that gave way to others until its time was over; keeps other errors.
 Status tooSlow(const Status& fetched) {
   if (fetched.code() != ErrorCode::kTryElsewhere) return fetched;
   return Error{ErrorCode::kDeadlineExceeded,
@@ -45,7 +45,7 @@ Status tooSlow(const Status& fetched) {
                    "; given up after ten minutes: check the origin, and the network to it"};
 }
 
-// The first of its chunks alone.
+// The agent with the first of its chunks alone.
 StripeHolder firstOf(const StripeHolder& agent) {
   return {agent.node, static_cast<ChunkMask>(agent.chunks & -agent.chunks)};
 }
@@ -86,12 +86,12 @@ Task<Fetcher::RunExecutor::Ended> Fetcher::RunExecutor::step(ChunkMask missing) 
   if (refused) {
     co_return co_await lookElsewhere(missing, *refused);
   }
-  // Chunk by chunk where many share: the sooner one has come in, the sooner it goes on.
+  // Goes chunk by chunk where many share: a chunk goes on to others as soon as it has come in.
   if (sharers_ >= kManySharers && !state_.demand()) missing &= static_cast<ChunkMask>(-missing);
   const bool through = state_.through();
   if (const Ended ended = givenUp(through)) co_return ended;
   askForTurn();
-  // What is granted must come in soon: it is asked for when there is memory for it.
+  // Takes memory before it asks for a grant, as a granted chunk must come in soon.
   std::vector<ChunkBuffer> own = co_await memoryForTurn();
   const Intent intent = own.empty() ? (slot_.held() ? Intent::kRead : Intent::kLookUp)
                         : through   ? Intent::kLookUp
@@ -175,9 +175,9 @@ Task<LocateAnswer> Fetcher::RunExecutor::locate(ChunkMask missing, Intent intent
   LocateAnswer answer = co_await ports_.directory.locate(
       file_.about.key, file_.about.size, state_.chunks.stripe(), missing, intent, failure_);
   state_.setAsking(nullptr);
-  if (asking) asking->set();  // who waits resumes when what is granted is under way
+  if (asking) asking->set();  // waiters resume when the granted chunks are under way
   failure_ = {};
-  // The directory may not have heard of it yet.
+  // The directory may not have heard yet that the chunk came.
   if (answer.holders.empty() && !answer.fetchers.empty() &&
       firstOf(answer.fetchers.front()) == come_) {
     answer.holders.push_back(come_);
@@ -209,7 +209,7 @@ Task<Fetcher::RunExecutor::Ended> Fetcher::RunExecutor::fetchGranted(ChunkMask g
   if (fetched.ok()) co_return Ended();
   state_.giveBack(granted);
   ports_.directory.giveUp(file_.about.key, file_.about.size, state_.chunks.stripe(), granted);
-  // The stream has left it, which is no failure of its own.
+  // The stream has left the chunks, which is no failure of the run.
   if (wasStreamed && fetched.code() == ErrorCode::kTryElsewhere) co_return Ended();
   if (state_.queuesAgain(fetched)) co_return Ended();
   co_return tooSlow(fetched);  // other failures the origin client has tried again already
@@ -234,22 +234,22 @@ Task<Fetcher::RunExecutor::Ended> Fetcher::RunExecutor::readFromAgents(const Loc
   } else {
     if (!state_.demand() && !slot_.held()) {
       co_await takeSlot(missing);
-      // It asks a second time then, to read. Who wanted to look or to fetch was named a holder
-      // however many read from there: only requests to read are spread over holders, and have
-      // others wait for one of the readers (KeyDirectory::locate). And the place took its time.
+      // Asks a second time, now to read: only requests to read are spread over holders, and have
+      // others wait for one of the readers (KeyDirectory::locate). The holders may also have
+      // changed while the run waited for its slot.
       co_return Ended();
     }
     if (!given(nodeFromPeers_)) {
       slotMemory_.clear();
       co_await earn(nodeFromPeers_);
     }
-    // They may be elsewhere by now.
+    // The chunks may be elsewhere by now.
     if (!given(nodeFromPeers_)) co_return Ended();
     ofPeers_.use(state_.bytes());
     read = co_await fetcher_.fromPeers(state_, answer, std::move(slotMemory_), failure_);
     use(nodeFromPeers_, missing);
     leaveSlot();
-    // It does not pass on what arrives, or not yet: an agent waits for all of it there.
+    // The agent does not pass on arriving bytes, or not yet: waits until it has the whole chunk.
     if (read.code() == ErrorCode::kTryElsewhere && answer.holders.empty()) {
       failure_ = {};
       read = co_await awaitFetcher(answer);

@@ -1,5 +1,5 @@
-// Executes one run: where it looks for its chunks, what it waits for, and whom it asks, until they
-// are all here or cannot be got.
+// Executes one run: looks for its chunks, waits for turns and memory, and asks agents or the origin
+// until all chunks are here or cannot be got.
 #pragma once
 
 #include <memory>
@@ -10,60 +10,62 @@
 
 namespace hearth {
 
-// Lives in run()'s frame, as the state that it refers to. On the fetcher's shard.
+// Lives in run()'s frame, as its state does. On the fetcher's shard.
 class Fetcher::RunExecutor {
  public:
   // Both must remain live while this object is used.
   RunExecutor(Fetcher& fetcher, RunState& state);
 
-  // Ends when none of the run's chunks is missing, or with the error for which that cannot be.
+  // Ends when no chunk of the run is missing, or with the error that prevents that.
   [[nodiscard]] Task<Status> run();
 
  private:
-  // With what the run ends; nothing: it looks again at what is missing.
+  // The status with which the run ends; nothing: the run takes another step.
   using Ended = std::optional<Status>;
 
   Task<Ended> step(ChunkMask missing);
-  // The origin has refused the file: readers who wait may still get it from other agents.
+  // After the origin has refused the file: readers who wait may still get it from other agents.
   Task<Ended> lookElsewhere(ChunkMask missing, Error refused);
-  // It is not wanted, or it could not be kept and no reader waits for it.
+  // Ends a run that is not wanted, or that could not be kept and for which no reader waits.
   [[nodiscard]] Ended givenUp(bool through);
   void askForTurn();
-  // Buffers for the whole run; none while it is not its turn.
+  // Buffers for the whole run; none before its turn.
   Task<std::vector<ChunkBuffer>> memoryForTurn();
   Task<std::vector<ChunkBuffer>> acquireMemory();
   Task<LocateAnswer> locate(ChunkMask missing, Intent intent);
   Task<Ended> fetchAlone(ChunkMask missing);
   Task<Ended> fetchGranted(ChunkMask granted, std::vector<ChunkBuffer> own);
-  // No agent holds or fetches it: until we may ask for it, or have to look again.
+  // Waits until we may ask the origin, or have to ask the directory again: no agent holds or
+  // fetches the chunks.
   Task<void> waitForGrant();
-  // The origin may be asked for it now: the rates of job and node allow that.
+  // True: the rates of job and node let us ask the origin now.
   [[nodiscard]] bool mayFetch() const;
-  // It needs no turn: the request that brings it is under way.
+  // True: a stream under way brings the run, which needs no turn.
   [[nodiscard]] bool streamed() const;
-  // The job does not let it wait for its rate.
+  // True: the job's rate does not hold the run back.
   [[nodiscard]] bool jobLets(const RateAllowance& rate) const {
     return rate.given() || state_.demand();
   }
-  // Until the node's limit lets it go on, or it is time to look whether others have the bytes now.
+  // Waits until the node's limit lets the run go on, or it is time to look whether others have the
+  // bytes.
   Task<void> earn(BandwidthAllowance& allowance);
-  // The limit has nothing against it now.
+  // True: the node's limit lets the run go on.
   [[nodiscard]] bool given(const BandwidthAllowance& allowance) const {
     return allowance.given(state_.urgency->priority());
   }
-  // What has come of `wanted` was moved.
+  // Counts the chunks of `wanted` that have come as moved.
   void use(BandwidthAllowance& allowance, ChunkMask wanted);
-  // Others hold it or fetch it.
+  // Reads from agents that hold or fetch the chunks.
   Task<Ended> readFromAgents(const LocateAnswer& answer, ChunkMask missing);
-  // A slot among those that are read in the background, within the rates of job and node, and the
-  // memory for it: the directory has others wait for a reader, so a reader that it names must not
-  // wait for memory, which comes only when this agent's disk takes something.
+  // Takes a slot for background reads, within the rates of job and node, and the memory for it. The
+  // directory has others wait for a reader that it names, so that reader must not wait for memory,
+  // which comes only when this agent's disk takes something.
   Task<void> takeSlot(ChunkMask missing);
   void leaveSlot() {
     slot_.leave();
     slotMemory_.clear();
   }
-  // Until the first of the chunks that are on their way to another agent is there.
+  // Waits until the first of the chunks on their way to another agent is there.
   Task<Status> awaitFetcher(const LocateAnswer& answer);
   Task<Ended> judge(Status read);
 
@@ -80,9 +82,9 @@ class Fetcher::RunExecutor {
   std::vector<ChunkBuffer> slotMemory_;  // while the slot is held and not yet being read into
   std::uint32_t sharers_ = 1;
   FailureReport failure_;
-  StripeHolder come_;  // what came to an agent that we waited for
+  StripeHolder come_;  // chunk that came to an agent that we waited for
   Clock::duration pause_;
-  std::optional<Clock::time_point> failing_;  // other agents, since
+  std::optional<Clock::time_point> failing_;  // since when other agents have failed
 };
 
 }  // namespace hearth

@@ -28,7 +28,7 @@ bool SlotExchange::want(std::size_t self) {
   if (member.asking) return true;
   if (Clock::now() < member.notBefore) return false;
   member.asking = true;
-  // First who gave last.
+  // Asks the member that gave last first.
   const std::size_t first = member.last == self ? following(self) : member.last;
   ask({self, first, members_.size() - 2, member.tier.claim()});
   return true;

@@ -2,15 +2,15 @@
 // to one shard, and may be larger than that shard's part of the memory. The whole arena works like
 // one memory that way, without a lock on any shard's path:
 //
-//   - A shard whose free slots run out asks the others, one after the other, for a batch. Who waits
-//     there for memory gets it when they answer, mostly within a millisecond.
-//   - What a shard does not need it gives. For the sake of what is used more it lets go of a file
-//     that has lain unused for longer than what would go at the asker (memcached moves slabs
-//     between classes by the age of their tails, too). A file that was used again does not go for
-//     one that was used once, so a scan of many files on one shard empties no other.
+//   - A shard whose free slots run out asks the others, one after the other, for a batch. The
+//     answer serves its waiters, mostly within a millisecond.
+//   - A shard gives slots that it does not need. For an asker it also drops a file that has lain
+//     unused for longer than the file that would go at the asker (memcached moves slabs between
+//     classes by the age of their tails, too). A file that was used again does not go for one that
+//     was used once, so a scan of many files on one shard empties no other.
 //   - The reserves of a shard's pools always stay with it, so each shard gets on by itself.
 //
-// An asker to which none gave anything does not ask again for kPause, and lets go of its own.
+// An asker that got nothing does not ask again for kPause, and drops chunks of its own.
 #pragma once
 
 #include <atomic>
@@ -34,12 +34,12 @@ class SlotExchange {
   SlotExchange(const SlotExchange&) = delete;
   SlotExchange& operator=(const SlotExchange&) = delete;
 
-  // Before any of their threads runs, in the order of the shards. All must remain live while a
-  // reactor of them runs, as must this object.
+  // Call in the order of the shards, before any of their threads runs. The arguments and this
+  // object must remain live while any of these reactors runs.
   void join(Reactor& reactor, SlotStock& stock, MemoryTier& tier);
-  // All have joined.
+  // Begins the exchange, after all have joined.
   void open();
-  // Nothing moves any more but what is on its way. Any thread.
+  // Ends the exchange; only slots on their way still move. Any thread.
   void close() { closed_.store(true, std::memory_order_relaxed); }
 
   // Slots that went from one shard to another. Any thread.
@@ -51,19 +51,19 @@ class SlotExchange {
     SlotStock& stock;
     MemoryTier& tier;
     bool asking = false;
-    std::size_t last = 0;  // who was asked last
+    std::size_t last = 0;  // the member asked last
     Clock::time_point notBefore;
   };
   struct Request {
     std::size_t asker, asked;
-    std::size_t others;  // that are still to be asked
+    std::size_t others;  // still to be asked
     MemoryTier::Claim claim;
   };
 
-  // On the thread of `self`. True: it has asked, and is served when there is an answer.
+  // On the thread of `self`. True: a question is under way, and its answer serves the waiters.
   bool want(std::size_t self);
   void ask(const Request& request);
-  // On the thread of who is asked.
+  // On the thread of the member asked.
   void answer(const Request& request);
   [[nodiscard]] std::vector<const ChunkSlot*> give(Member& asked, const MemoryTier::Claim& claim);
   // On the thread of the asker.

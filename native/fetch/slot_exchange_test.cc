@@ -22,7 +22,7 @@ ContentKey exchangeKey(std::uint8_t number) {
   return key;
 }
 
-// All of them run on the thread of the test, one after the other.
+// All shards run on the thread of the test, one after the other.
 struct ExchangeShard {
   explicit ExchangeShard(const std::vector<const ChunkSlot*>& slots) : stock(slots) {}
   ~ExchangeShard() {
@@ -36,7 +36,7 @@ struct ExchangeShard {
   BufferPool origins{*reactor, stock, kReserve};
   MemoryTier tier{*reactor, stock};
 
-  // What was posted to its reactor has run afterwards.
+  // Runs all that was posted to the shard's reactor.
   void turn() {
     reactor->runUntilComplete([](Reactor& own) -> Task<bool> {
       co_await own.sleep(std::chrono::microseconds(50));
@@ -94,7 +94,7 @@ class SlotExchangeTest : public testing::Test {
   }
 };
 
-TEST_F(SlotExchangeTest, AFileMayTakeWhatTheOtherShardsDoNotNeed) {
+TEST_F(SlotExchangeTest, AFileTakesSlotsThatOtherShardsDoNotNeed) {
   constexpr std::uint32_t kChunks = 60;  // of 64 that the first shard begins with
   const auto model = file(1, kChunks);
   fill(first, model, kChunks);
@@ -111,7 +111,7 @@ TEST_F(SlotExchangeTest, TheReservesOfAShardStayWithIt) {
   EXPECT_GE(second.stock.free(), 2 * kReserve);
 }
 
-TEST_F(SlotExchangeTest, WhatLayUnusedForLongerGoesWhereverItIs) {
+TEST_F(SlotExchangeTest, EvictsTheFileUnusedForLongestOnAnyShard) {
   constexpr std::uint32_t kOld = 55;
   fill(second, file(1, kOld), kOld);
   moveClock(std::chrono::seconds(10));
@@ -123,7 +123,7 @@ TEST_F(SlotExchangeTest, WhatLayUnusedForLongerGoesWhereverItIs) {
 }
 
 // Both shards hold as much as they can, and none of it is old.
-TEST_F(SlotExchangeTest, WhatWasUsedALittleEarlierStays) {
+TEST_F(SlotExchangeTest, KeepsAFileUsedOnlyALittleEarlier) {
   constexpr std::uint32_t kMost = 2 * kSlotsPerShard - 2 * kReserve;
   constexpr std::chrono::seconds kLittle{1};
   const Clock::time_point began = Clock::now();
@@ -136,7 +136,7 @@ TEST_F(SlotExchangeTest, WhatWasUsedALittleEarlierStays) {
   EXPECT_LE(first.stock.size(), kMost);
 }
 
-TEST_F(SlotExchangeTest, AScanOfOneShardTakesNoFileThatWasUsedAgain) {
+TEST_F(SlotExchangeTest, AScanEvictsNoFileThatWasUsedAgain) {
   const auto hot = file(1, 40);
   fill(second, hot, 40);
   (void)second.tier.open(hot->shared->key);
@@ -149,7 +149,7 @@ TEST_F(SlotExchangeTest, AScanOfOneShardTakesNoFileThatWasUsedAgain) {
   EXPECT_GT(first.tier.evictedFiles(), 0u);
 }
 
-TEST_F(SlotExchangeTest, WhatPassesThroughTakesNothing) {
+TEST_F(SlotExchangeTest, APassingFileTakesNoFilesOfOthers) {
   fill(second, file(1, 40), 40);
   moveClock(std::chrono::hours(1));
   constexpr std::uint32_t kLarger = 200;  // than all of the memory
@@ -157,8 +157,8 @@ TEST_F(SlotExchangeTest, WhatPassesThroughTakesNothing) {
   EXPECT_EQ(second.tier.chunks(), 40u);
 }
 
-// Its reader has yet to come to all that is fetched ahead of it.
-TEST_F(SlotExchangeTest, WhatIsFetchedAheadOfAReaderAndPassesThroughTakesNothing) {
+// The reader has yet to come to all that is fetched ahead of it.
+TEST_F(SlotExchangeTest, APassingFileAheadOfItsReaderTakesNoFilesOfOthers) {
   const auto hot = file(1, 40);
   fill(second, hot, 40);
   (void)second.tier.open(hot->shared->key);
@@ -169,8 +169,8 @@ TEST_F(SlotExchangeTest, WhatIsFetchedAheadOfAReaderAndPassesThroughTakesNothing
   EXPECT_EQ(second.tier.chunks(), 40u);
 }
 
-// Its slots would not come, and files would go for nothing.
-TEST_F(SlotExchangeTest, WhatIsBeingSentToPeersStays) {
+// The slots of lent files would not come back, and files would go for nothing.
+TEST_F(SlotExchangeTest, KeepsLentFilesOfOtherShards) {
   std::vector<std::shared_ptr<StuckAnswer>> answers;
   for (std::uint8_t number = 1; number <= 10; ++number) {
     const auto sent = file(number, 4);
@@ -184,8 +184,8 @@ TEST_F(SlotExchangeTest, WhatIsBeingSentToPeersStays) {
   EXPECT_EQ(second.tier.evictedFiles(), 0u);
 }
 
-// Each asks for what the other has and does not use.
-TEST_F(SlotExchangeTest, MemoryGoesToAndFroWithTheWork) {
+// Each shard asks for slots that the other has and does not use.
+TEST_F(SlotExchangeTest, MemoryFollowsTheWork) {
   for (std::uint8_t round = 0; round < 4; ++round) {
     ExchangeShard& busy = round % 2 == 0 ? first : second;
     for (std::uint8_t part = 0; part < 2; ++part)
@@ -204,21 +204,21 @@ TEST_F(SlotExchangeTest, NothingMovesAfterItIsClosed) {
 }
 
 // The next process finds its index as this one left it.
-TEST_F(SlotExchangeTest, WhoHasLeftTheIndexLendsNothing) {
+TEST_F(SlotExchangeTest, AStockThatLeftTheIndexLendsNothing) {
   second.stock.leaveIndex();
   fill(first, file(1, 60), 60);
   EXPECT_EQ(second.stock.size(), kSlotsPerShard);
 }
 
-// What waits for an answer is served when that comes, also when it is no.
-TEST_F(SlotExchangeTest, WhoIsRefusedLetsGoOfItsOwn) {
+// The answer serves the waiters, also when it brings no slots.
+TEST_F(SlotExchangeTest, ARefusedAskerEvictsItsOwn) {
   second.stock.leaveIndex();
   for (std::uint8_t number = 1; number <= 5; ++number) fill(first, file(number, 20), 20);
   EXPECT_GT(first.tier.evictedFiles(), 0u);
   EXPECT_GE(first.tier.chunks(), 40u);
 }
 
-// The other shard answers nothing, as if it was busy.
+// The other shard does not answer, as if it was busy.
 TEST_F(SlotExchangeTest, AReaderDoesNotWaitForTheAnswer) {
   fill(second, file(5, 55), 55);
   for (std::uint8_t number = 1; number <= 3; ++number) fill(first, file(number, 19), 19);

@@ -8,7 +8,7 @@
 namespace hearth {
 namespace {
 
-// Of all pools but one; null: of all.
+// Sum over all pools but one; null: over all.
 std::size_t reservesOf(const std::vector<BufferPool*>& pools, const BufferPool* but) {
   std::size_t reserves = 0;
   for (const BufferPool* const each : pools) {
@@ -17,7 +17,7 @@ std::size_t reservesOf(const std::vector<BufferPool*>& pools, const BufferPool* 
   return reserves;
 }
 
-// What is left of the free slots when those pools have taken what they may of their reserves.
+// Free slots that are left when the pools have taken the rest of their reserves.
 std::size_t beyondReserves(std::size_t free, const std::vector<BufferPool*>& pools,
                            const BufferPool* but) {
   std::size_t kept = 0;
@@ -68,7 +68,7 @@ std::size_t SlotStock::spare() const { return beyondReserves(free_.size(), pools
 std::vector<const ChunkSlot*> SlotStock::lend(std::size_t most) {
   if (!mayLend()) return {};
   const std::size_t count = std::min({most, size_ - floor(), spare() - std::min(few(), spare())});
-  // Those that were used last: their memory has been touched.
+  // The slots used last: their memory has been touched.
   std::vector<const ChunkSlot*> slots(free_.end() - static_cast<std::ptrdiff_t>(count),
                                       free_.end());
   free_.resize(free_.size() - count);
@@ -96,11 +96,11 @@ void SlotStock::put(const ChunkSlot* slot) {
 }
 
 bool SlotStock::reclaim(BufferPool& asker, Priority priority) {
-  // What others can spare is better than to let go of something here, and comes soon, or does not.
-  // Readers do not wait for the answer: others may be busy.
+  // Slots that other shards can spare are better than dropping something here, and come soon, or do
+  // not. Readers do not wait for the answer, as other shards may be busy.
   if (more_() && priority == Priority::kBackground) return false;
   if (reclaim_() || asker.reclaim_(priority)) return true;
-  // What is within another's reserve would go back to that.
+  // A slot within another pool's reserve would go back to that pool.
   return std::any_of(pools_.begin(), pools_.end(), [&](BufferPool* pool) {
     return pool != &asker && pool->inUse() > pool->reserve() && pool->reclaim_(priority);
   });

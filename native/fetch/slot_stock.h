@@ -1,9 +1,9 @@
-// The slots of one shard: pieces of memory of a chunk each, which its pools share. Each pool has a
-// reserve that the others never take, so that what holds slots of one and waits for what needs
-// slots of another one always gets on; all else goes to whoever needs it. What no pool needs is the
-// memory tier's, which gives it up when one does. Slots may go to another shard's stock
-// (SlotExchange). Their memory stays where it is: it is taken once (touched ahead, registered with
-// devices) and kept. On the shard's thread.
+// The slots of one shard, pieces of memory of a chunk each, which its pools share. Each pool has a
+// reserve that the others never take, so that work that holds slots of one pool and waits for work
+// that needs slots of another always gets on; the pools share all other slots. The memory tier has
+// the slots that no pool needs, and gives them up when one does. Slots may go to another shard's
+// stock (SlotExchange). Their memory stays where it is: it is taken once (touched ahead, registered
+// with devices) and kept. On the shard's thread.
 #pragma once
 
 #include <algorithm>
@@ -24,7 +24,7 @@ namespace hearth {
 class BufferPool;
 class ChunkBuffer;
 
-// Of kChunkBytes.
+// One slot of kChunkBytes.
 struct ChunkSlot {
   std::shared_ptr<MemoryRegion> memory;
   std::uint64_t offset = 0;
@@ -37,67 +37,65 @@ class SlotStock {
  public:
   // With fewer, requests of several slots might wait for ever.
   static constexpr std::size_t kFewest = 4;
-  // So many move between stocks at a time.
+  // Slots that move between stocks at a time.
   static constexpr std::size_t kBatch = 16;
 
-  // `slots` are used in this order, those that were given back last before the others. They must
-  // remain live while any stock to which they may go is used. `index`: notes what is in them, and
-  // must remain live as long; those of which it says that they are valid are left for adopt().
-  // Null: there is none.
+  // Uses `slots` in this order, slots given back last before the others. They must remain live
+  // while any stock to which they may go is used, and `index` as long. `index` records the contents
+  // of slots; the slots that it calls valid are left for adopt(). Null: there is none.
   explicit SlotStock(const std::vector<const ChunkSlot*>& slots, ArenaIndex* index = nullptr);
   SlotStock(const SlotStock&) = delete;
   SlotStock& operator=(const SlotStock&) = delete;
 
-  // Slots that are here now, and those that may be here when others need few.
+  // Slots that are here now, and the most that may be here when other shards need few.
   [[nodiscard]] std::size_t size() const { return size_; }
   [[nodiscard]] std::size_t reach() const { return std::max(reach_, size_); }
   [[nodiscard]] std::size_t free() const { return free_.size(); }
-  // Asked when slots are short: makes one come back that no pool holds, now or soon, and says
-  // whether it did.
+  // `reclaim`: called when slots are short. Makes a slot that no pool holds come back, now or soon;
+  // false: none can.
   void setReclaim(std::function<bool()> reclaim) { reclaim_ = std::move(reclaim); }
-  // The same for who can do without: makes one come back that no reader is on the way to.
+  // The same for callers that can do without: only slots that no reader is on the way to.
   void setReclaimIdle(std::function<bool()> reclaim) { reclaimIdle_ = std::move(reclaim); }
-  // `more`: asked when slots are short, before anything is reclaimed: whether others have been
-  // asked for some, after which receive() is called, with or without any.
+  // `more`: called when slots are short, before anything is reclaimed. True: other shards were
+  // asked, after which receive() is called, with or without slots.
   void setMore(std::function<bool()> more, std::size_t reach) {
     more_ = std::move(more);
     reach_ = reach;
   }
-  // Nothing more is noted in the index: what is in the slots now is for the next process. So no
-  // slot leaves any more.
+  // Stops recording in the index: its slots are for the next process. So no slot leaves any more.
   void leaveIndex();
-  // The slots that a process before this one has left with something in them, each once.
+  // The slots that a process before this one has left with contents, each once.
   [[nodiscard]] std::vector<ChunkBuffer> adopt();
-  // Serves all who wait and can be served now; for whoever can reclaim more than when they began.
+  // Serves every waiter of every pool that can be served now, after more has become reclaimable.
   void serve();
 
-  // What stays here in any case: the reserves of its pools.
+  // Slots that always stay here: the reserves of its pools.
   [[nodiscard]] std::size_t floor() const;
   [[nodiscard]] bool mayLend() const { return !leftIndex_ && size_ > floor(); }
-  // Takes up to `most` out that are free and that no one here needs soon.
+  // Takes out up to `most` free slots that no pool here needs soon.
   [[nodiscard]] std::vector<const ChunkSlot*> lend(std::size_t most);
-  // They are of this stock from now on; serves who waits, also when there are none.
+  // Adds `slots` to this stock and serves waiters, also when there are none.
   void receive(const std::vector<const ChunkSlot*>& slots);
 
  private:
   friend BufferPool;
   friend ChunkBuffer;
 
-  // The pool's until leave(); both reserves are in force then.
+  // The pool has its reserve until leave().
   void join(BufferPool& pool);
   void leave(BufferPool& pool);
   // Slots that the pool could take now.
   [[nodiscard]] std::size_t availableTo(const BufferPool& pool) const;
-  // What the pool may hold at most, as the reserves of the others are theirs.
+  // Slots that the pool may hold at most: all but the reserves of the others.
   [[nodiscard]] std::size_t limitOf(const BufferPool& pool) const;
-  // Free slots beyond what pools may have of their reserves.
+  // Free slots beyond the unused reserves of all pools.
   [[nodiscard]] std::size_t spare() const;
-  // With fewer to spare they are short.
+  // With fewer to spare, slots are short.
   [[nodiscard]] std::size_t few() const { return std::min(kBatch, size_ / 4); }
   [[nodiscard]] const ChunkSlot* take();
   void put(const ChunkSlot* slot);
-  // Has slots come back: what no pool holds, then of pools that may lose some, of the asker first.
-  // False: none can.
+  // Makes slots come back: slots that no pool holds, then the asker's, then slots of other pools
+  // beyond their reserves. False: none can.
   [[nodiscard]] bool reclaim(BufferPool& asker, Priority priority);
   [[nodiscard]] bool reclaimIdle();
 

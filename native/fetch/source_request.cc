@@ -8,13 +8,14 @@
 namespace hearth {
 namespace {
 
-// A location that the agent does not give so soon is waited for only when there is no other.
+// Longest wait for a location while another source can be asked.
 constexpr auto kLocationTimeout = std::chrono::seconds(5);
-// A source is given up for another one after so long at last.
+// Longest turn of a source before another one is asked.
 constexpr auto kLongestTurn = std::chrono::seconds(30);
-// In order, where all is to come from one: for a chunk at OriginOptions::floorBytesPerSecond.
+// The same in order, where all is to come from one: for a chunk at
+// OriginOptions::floorBytesPerSecond.
 constexpr auto kLongestTurnInOrder = std::chrono::seconds(64);
-// The end of the shard is noticed so often while nothing may be asked.
+// How often a request that may ask nobody looks whether the shard ends.
 constexpr auto kNap = std::chrono::milliseconds(100);
 constexpr auto kShortest = std::chrono::milliseconds(1);
 constexpr std::string_view kLacking = "it has not the file as it was listed";
@@ -76,7 +77,7 @@ void SourceRequest::leaveOutUnfit() {
 SourceMask SourceRequest::candidates(Clock::time_point now) const {
   SourceChoice& choice = set_->choice;
   if (order_ == nullptr) return choice.usable(standings_->remaining(), entry_, now);
-  // Also one that is put aside, which may be for bytes of this very file.
+  // Includes a source that is put aside, perhaps for bytes of this very file.
   const SourceMask having = choice.mayHave(standings_->remaining(), entry_, now);
   return order_->next(having, standings_->notLeftAlone(having, now), choice.answering(having, now));
 }
@@ -126,12 +127,12 @@ Task<Status> SourceRequest::fromAny() {
 Task<std::optional<Status>> SourceRequest::take(Turn turn) {
   const std::size_t before = here_;
   const SourceMask others = othersThan(turn);
-  // What comes in order is of one source. With all of them failing there may be one that is slow,
-  // and nothing else.
+  // In order one source gives all, without a hedge. A source that has failed before has none
+  // either: when all fail, there may be only one that is slow.
   const auto beside = order_ ? std::nullopt : set_->choice.beside(turn, others, entry_, turn.begun);
   const SourceMask self = bitOfSource(turn.source);
-  // Of a straggler it is not known whether it fails: the others, which are put aside, may be back
-  // before it gives anything.
+  // A straggler need not be failing, and the sources put aside may be back before it gives
+  // anything.
   const bool bounded = (hedgeBroke_ & self) != 0 && (standings_->remaining() & ~self) != 0;
   hedgeBroke_ &= ~self;
   const bool hedged = beside.has_value() && standings_->failures(turn.source) == 0;
@@ -158,8 +159,8 @@ SourceMask SourceRequest::othersThan(const Turn& turn) const {
   return set_->choice.mayHave(others, entry_, turn.begun);
 }
 
-// So that one that trickles, which is no stall, does not take all the time that there is. In order
-// it is nothing to be slower than another one, which may be the one that lies.
+// Bounds the turn, so that a source that trickles, which is no stall, does not take all the time.
+// In order a slower source may go on, as the faster one may be the liar.
 Clock::duration SourceRequest::turnTime(const Turn& turn, SourceMask others) const {
   if (order_)
     return std::min<Clock::duration>(kLongestTurnInOrder, time_ / (1 + std::popcount(others)));
@@ -183,7 +184,7 @@ bool SourceRequest::note(const Turn& turn, const Status& status, const OriginEls
   if (seen.hedgeRetryAfter) choice.leaveAlone(beside, now + *seen.hedgeRetryAfter);
   if (code == ErrorCode::kTryElsewhere || code == ErrorCode::kCancelled) {
     choice.abandoned(turn, bytes);
-    // The dataset has other mirrors now; the source is the same.
+    // The dataset has other mirrors now; the first source is the same.
     const bool replaced = code == ErrorCode::kCancelled && turn.source != 0;
     if (!replaced || ports_.gate.closed()) return true;
     standings_->leaveOut(turn.source, status.error());
@@ -198,12 +199,12 @@ bool SourceRequest::note(const Turn& turn, const Status& status, const OriginEls
     if (choice.straggled(turn, bytes, beside, seen.hedgeBytes, now))
       say(turn.source, "is put aside", "it was slow, and another source was faster");
     if (status.ok()) return true;
-    // That there is more than it was for.
+    // The hedge gave only its part.
     standings_->noteFailure(turn.source, status.error());
     return false;
   }
   if (seen.hedgeBroke) {
-    // What it was for need not be slow.
+    // The source that the hedge was for need not be slow.
     choice.abandoned(turn, bytes);
     if (choice.brokeOff(beside, turn.begun, status.error().message, now))
       say(beside, "is put aside", status.error().message);
@@ -226,7 +227,7 @@ bool SourceRequest::note(const Turn& turn, const Status& status, const OriginEls
   }
   firstLacks_ = true;
   choice.abandoned(turn, bytes);
-  // What the first says of its own state is true of the dataset.
+  // The first source's word on its own state is true of the dataset.
   return code == ErrorCode::kOriginChanged;
 }
 
@@ -237,14 +238,15 @@ void SourceRequest::noteFailure(const Turn& turn, const Error& error,
   bool aside = false;
   if (isRetryable(error.code)) {
     standings_->noteTry(turn.source, error, retryAfter);
-    // Not one chunk came in all of its turn. When others fail it is asked again, and waited for.
+    // Not one chunk came in the whole turn. When others fail the source is asked again, and waited
+    // for.
     const bool overdue = located_ && error.code == ErrorCode::kDeadlineExceeded;
     if (order_ && overdue && bytes == 0) order_->gaveUp(turn.source);
     aside = choice.failed(turn, bytes, error.message, now);
   } else {
     standings_->leaveOut(turn.source, error);
-    // A server that may not say which files it has refuses those that it has not. What is wrong
-    // with finding its locations, as when credentials have not come, may be over soon.
+    // A server that may not say which files it has refuses those that it has not. An error in
+    // finding its locations, as before credentials have come, may be over soon.
     if (turn.source != 0 && located_) return noteLacks(turn, error.message);
     aside = choice.refused(turn, bytes, error.message, now);
   }
@@ -260,7 +262,7 @@ std::optional<OriginExpectation> SourceRequest::expectation(std::size_t source) 
   if (source == 0) return file_.expectation();
   const ManifestEntry& about = file_.about;
   if (about.objectOffset != 0) return std::nullopt;
-  // Compared with the digest when the file is whole; how it is called there says nothing.
+  // The whole file is compared with the digest; the mirror's own name for it says nothing.
   if (about.sourceDigest) return OriginExpectation{.objectSize = about.size, .validator = {}};
   if (isGitBlobId(about.validator)) return file_.expectation();
   if (set_->sources[source].sameTags && isTagOfBytes(about.validator)) return file_.expectation();
@@ -273,7 +275,7 @@ std::shared_ptr<OriginElsewhere> SourceRequest::elsewhere(const Turn& turn,
   auto other = std::make_shared<OriginElsewhere>();
   other->impatient = impatient;
   other->left = time_;
-  // What waits for a connection to one that has been put aside since asks another one.
+  // A request that waits for a connection to a source asks another one once that is put aside.
   if (impatient) {
     other->wanted = [set = set_, order = order_, turn] {
       if (order == nullptr) return set->choice.wanted(turn);
@@ -310,7 +312,7 @@ Task<Status> SourceRequest::ask(std::size_t source, std::shared_ptr<OriginElsewh
   const auto expected = expectation(source);
   if (!expected) co_return Error{ErrorCode::kNotFound, std::string(kUnproved)};
   Status status;
-  // A location that is refused is resolved again once.
+  // Resolves a refused location again, once.
   for (int tries = 0; tries < 2 && here_ < pieces_.size(); ++tries) {
     Task<Result<Location>> locating = locate(source, seen.get());
     Result<Location> location = co_await locating;
@@ -326,8 +328,8 @@ Task<Status> SourceRequest::ask(std::size_t source, std::shared_ptr<OriginElsewh
   co_return std::move(status);
 }
 
-// What is here is not asked for again: its readers may be reading it. Only locations of HTTP
-// expire, and its pieces come in order.
+// Does not ask again for full pieces, as readers may be reading them. Only locations of HTTP
+// expire, and pieces of HTTP come in order.
 Task<Status> SourceRequest::request(Location location, OriginExpectation expectation) {
   const std::size_t base = here_;
   OriginRange range{std::move(location), std::move(expectation), offset_, {}};

@@ -1,4 +1,4 @@
-// Which source a request asks after the other, played by an origin that answers as the test says.
+// The order in which a request asks sources, played by an origin that answers as the test says.
 #include "fetch/source_request.h"
 
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@ using namespace std::chrono_literals;
 
 constexpr std::size_t kSize = 3 * kBlockBytes;
 
-// What a source answers to one request; all its bytes when there is none left.
+// A source's answer to one request; all its bytes when there is none left.
 struct Answer {
   ErrorCode code = ErrorCode::kUnavailable;
   std::optional<Clock::duration> retryAfter;
@@ -87,7 +87,7 @@ struct SourceRequestTest : testing::Test {
     }
   }
   [[nodiscard]] std::shared_ptr<const SourceSet> set() const { return dataset->sources.now(); }
-  // Who gave it.
+  // Returns the sources that gave it.
   SourceMask request(ErrorCode expected = ErrorCode::kOk) {
     SourceRequest asking({*reactor, gate, byteLanes, pool, events}, file, rounds);
     std::vector<std::byte> memory(kSize);
@@ -114,13 +114,13 @@ struct SourceRequestTest : testing::Test {
 
 using Asked = std::vector<std::size_t>;
 
-TEST_F(SourceRequestTest, InOrderOneIsAskedAsOftenAsASingleSource) {
+TEST_F(SourceRequestTest, RetriesInOrderAsOftenAsASingleSource) {
   origin.answers[0].resize(5);
   EXPECT_EQ(request(), 0b01U);
   EXPECT_EQ(origin.asked, (Asked{0, 0, 0, 0, 0, 0}));
 }
 
-TEST_F(SourceRequestTest, WhoGaveUpInARoundIsNotAskedByTheNextRequest) {
+TEST_F(SourceRequestTest, SkipsASourceThatGaveUpInTheRound) {
   origin.answers[0].resize(6);
   EXPECT_EQ(request(), 0b10U);
   EXPECT_FALSE(rounds.order(set())->stands(0));
@@ -129,7 +129,7 @@ TEST_F(SourceRequestTest, WhoGaveUpInARoundIsNotAskedByTheNextRequest) {
   EXPECT_EQ(origin.asked, (Asked{0, 0, 0, 0, 0, 0, 1, 1}));
 }
 
-TEST_F(SourceRequestTest, WhoWasWrongAloneIsNotAskedThoughAnotherFails) {
+TEST_F(SourceRequestTest, SkipsASourceThatGaveAllWrongEvenIfOthersFail) {
   rounds.gave(set(), 0b01);
   (void)rounds.wrong("it is not what the digest says", Clock::now());
   origin.answers[1].resize(6);
@@ -138,7 +138,7 @@ TEST_F(SourceRequestTest, WhoWasWrongAloneIsNotAskedThoughAnotherFails) {
   EXPECT_EQ(origin.asked, (Asked{1, 1, 1, 1, 1, 1, 1}));
 }
 
-TEST_F(SourceRequestTest, ASlowOneIsNotGivenUpForAFasterOne) {
+TEST_F(SourceRequestTest, KeepsASlowSourceInOrder) {
   const auto turn = set()->choice.begin(0b10, 0, Clock::now());
   ASSERT_TRUE(turn.has_value());
   (void)set()->choice.succeeded(*turn, 1u << 30, turn->begun + 1ms);
@@ -147,7 +147,7 @@ TEST_F(SourceRequestTest, ASlowOneIsNotGivenUpForAFasterOne) {
   EXPECT_GT(origin.lefts[0], 1min) << "not seconds, as the other would take";
 }
 
-TEST_F(SourceRequestTest, OneThatHadItsTurnIsWaitedForWhereOthersFail) {
+TEST_F(SourceRequestTest, WaitsForASourceAgainWhereOthersFail) {
   origin.answers[0].push_back({.code = ErrorCode::kDeadlineExceeded});
   origin.answers[1].resize(6);
   EXPECT_EQ(request(), 0b01U);
@@ -155,20 +155,20 @@ TEST_F(SourceRequestTest, OneThatHadItsTurnIsWaitedForWhereOthersFail) {
   EXPECT_GT(origin.lefts.back(), 5min);
 }
 
-TEST_F(SourceRequestTest, WhoAsksToBeLeftAloneInOrderIsLeftForAnother) {
+TEST_F(SourceRequestTest, LeavesASourceAloneThatAskedForIt) {
   origin.answers[0].push_back({.retryAfter = 60s});
   EXPECT_EQ(request(), 0b10U);
   EXPECT_EQ(request(), 0b10U);
   EXPECT_EQ(origin.asked, (Asked{0, 1, 1}));
 }
 
-TEST_F(SourceRequestTest, WhoWaitsForAConnectionGoesOnWithTheRound) {
+TEST_F(SourceRequestTest, AWaitForAConnectionFollowsTheRound) {
   origin.answers[0].push_back({.before = [this](auto&) { rounds.order(set())->gaveUp(0); }});
   EXPECT_EQ(request(), 0b10U);
   EXPECT_EQ(origin.asked, (Asked{1}));
 }
 
-TEST_F(SourceRequestTest, AHedgeThatBreaksOffIsNoReasonToPutAsideWhatItWasFor) {
+TEST_F(SourceRequestTest, ABrokenHedgePutsAsideOnlyTheHedge) {
   rounds = SourceRounds();
   origin.answers[0].push_back({.before = [](OriginElsewhere& seen) { seen.hedgeBroke = true; }});
   EXPECT_EQ(request(), 0b01U);
@@ -178,7 +178,7 @@ TEST_F(SourceRequestTest, AHedgeThatBreaksOffIsNoReasonToPutAsideWhatItWasFor) {
   EXPECT_EQ(seen[1].aside, "as the test says");
 }
 
-TEST_F(SourceRequestTest, WhatFailsAfterItsHedgeGaveSomeIsToBlameItself) {
+TEST_F(SourceRequestTest, BlamesASourceThatFailsAfterItsHedgeGaveSome) {
   rounds = SourceRounds();
   origin.answers[0].push_back({.code = ErrorCode::kDeadlineExceeded,
                                .before = [](OriginElsewhere& seen) { seen.hedgeBytes = 1; }});
@@ -189,7 +189,7 @@ TEST_F(SourceRequestTest, WhatFailsAfterItsHedgeGaveSomeIsToBlameItself) {
   EXPECT_EQ(seen[1].aside, "");
 }
 
-TEST_F(SourceRequestTest, AStragglerWhoseHedgeBreaksOffIsNotWaitedForWhileOthersRemain) {
+TEST_F(SourceRequestTest, LeavesAStragglerWhoseHedgeBrokeWhileOthersRemain) {
   rounds = SourceRounds();
   origin.answers[0].push_back({.before = [](OriginElsewhere& seen) { seen.hedgeBroke = true; }});
   origin.answers[0].push_back({.code = ErrorCode::kDeadlineExceeded,

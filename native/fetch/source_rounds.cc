@@ -21,7 +21,7 @@ SourceMask SourceOrder::admitted(SourceMask among, Clock::time_point now) {
 
 SourceMask SourceOrder::next(SourceMask among, SourceMask due, SourceMask well) {
   among &= ~wrong_;
-  // All have given up: they are asked as often again by a request that has not asked them so often.
+  // All have given up: another request may ask each of them as often again.
   if ((among & ~failed_) == 0) failed_ &= ~among;
   among &= ~failed_;
   due &= among;
@@ -42,7 +42,7 @@ void SourceOrder::beginRound(std::uint32_t timesWrong) {
   failed_ = 0;
 }
 
-// While it was wanted it was noted who gave what is here, once it had been wrong.
+// Once the file has been wrong, gave() notes all givers while the file is wanted.
 void SourceRounds::open(bool some) {
   if (!inOrder()) {
     ofOthers_ = some;
@@ -56,8 +56,8 @@ void SourceRounds::forgetGivers() {
   ofOthers_ = false;
 }
 
-// Convicted once: other files may have convicted it, too. A suspicion is of the file that was the
-// first to have it.
+// Convicts a mirror once: other files may have convicted it, too. A suspicion belongs to the file
+// that raised it first.
 bool SourceOrder::blame(const SourceSet& set, std::size_t mirror, bool known,
                         const std::string& why, Clock::time_point now) {
   const SourceMask bit = bitOfSource(mirror);

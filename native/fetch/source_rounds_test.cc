@@ -16,14 +16,14 @@ std::shared_ptr<const SourceSet> setOf(std::size_t sources) {
 }
 
 struct SourceRoundsTest : testing::Test {
-  // All of the file came from these, and was wrong. Whether it is so everywhere.
+  // All of the file came from these sources, and was wrong. True: it is so everywhere.
   bool wrong(SourceMask givers) {
     rounds.gave(set, givers);
     (void)rounds.wrong(kWhy, now);
     return rounds.everywhere(set, usable());
   }
   [[nodiscard]] SourceMask usable() const { return set->choice.mayHave(~SourceMask{0}, 0, now); }
-  // Who is asked, when all answer.
+  // The source to ask next when all answer.
   SourceMask next(SourceMask due = ~SourceMask{0}) {
     const SourceMask admitted = rounds.order(set)->admitted(usable(), now);
     return rounds.order(set)->next(admitted, due & admitted, admitted);
@@ -44,7 +44,7 @@ TEST_F(SourceRoundsTest, BeginWithTheFirstAndGoOnWithTheNext) {
   EXPECT_EQ(next(), 0b010U);
 }
 
-TEST_F(SourceRoundsTest, OnlyWhoWasWrongAloneIsTriedNoMore) {
+TEST_F(SourceRoundsTest, SkipOnlyASourceThatGaveAllWrong) {
   EXPECT_FALSE(wrong(0b011));
   EXPECT_FALSE(wrong(0b011)) << "another filled in";
   EXPECT_FALSE(wrong(0b010)) << "the mirror alone";
@@ -54,12 +54,12 @@ TEST_F(SourceRoundsTest, OnlyWhoWasWrongAloneIsTriedNoMore) {
   EXPECT_TRUE(wrong(0b001));
 }
 
-TEST_F(SourceRoundsTest, EndAlsoWhereItIsNeverKnownWhoGaveAll) {
+TEST_F(SourceRoundsTest, EndEvenIfNoGiverIsEverKnown) {
   for (std::size_t round = 0; round < 6; ++round) EXPECT_FALSE(wrong(0b111)) << round;
   EXPECT_TRUE(wrong(0b111));
 }
 
-TEST_F(SourceRoundsTest, AreCountedForTheSourcesThatTheyWereOf) {
+TEST_F(SourceRoundsTest, CountForTheirOwnSetOfSources) {
   for (std::size_t round = 0; round < 5; ++round) EXPECT_FALSE(wrong(0b111)) << round;
   set = setOf(2);
   for (std::size_t round = 0; round < 4; ++round) EXPECT_FALSE(wrong(0b11)) << round;
@@ -82,7 +82,7 @@ TEST_F(SourceRoundsTest, BeginAgainAfterARefusal) {
   EXPECT_EQ(next(), 0b010U);
 }
 
-TEST_F(SourceRoundsTest, StayWithOneUntilItGivesUpOrAsksToBeLeftAlone) {
+TEST_F(SourceRoundsTest, StayWithASourceUntilItGivesUpOrAsksToBeLeftAlone) {
   EXPECT_FALSE(wrong(0b111));
   EXPECT_EQ(next(), 0b001U);
   EXPECT_EQ(next(0b110), 0b010U) << "the first asked to be left alone";
@@ -97,13 +97,13 @@ TEST_F(SourceRoundsTest, StayWithOneUntilItGivesUpOrAsksToBeLeftAlone) {
   EXPECT_TRUE(rounds.order(set)->stands(0));
 }
 
-TEST_F(SourceRoundsTest, BeginWithOneThatAnswers) {
+TEST_F(SourceRoundsTest, BeginWithASourceThatAnswers) {
   EXPECT_FALSE(wrong(0b111));
   EXPECT_EQ(rounds.order(set)->next(0b111, 0b111, 0b100), 0b100U);
   EXPECT_EQ(rounds.order(set)->next(0b111, 0b111, 0b111), 0b100U) << "for the whole round";
 }
 
-TEST_F(SourceRoundsTest, WhoWasWrongLongAgoIsAskedWhereAllOthersGaveUp) {
+TEST_F(SourceRoundsTest, AskASourceThatWasWrongLongAgoOnceOthersGaveUp) {
   EXPECT_FALSE(wrong(0b111));
   EXPECT_FALSE(wrong(0b001));
   EXPECT_EQ(rounds.order(set)->admitted(0b111, now), 0b110U);
@@ -152,7 +152,7 @@ TEST_F(SourceRoundsTest, AMirrorIsALiarOnlyWhenItGaveAll) {
   EXPECT_EQ(set->choice.liars(0b111, now), 0b010U);
 }
 
-TEST_F(SourceRoundsTest, WhatIsRightClearsWhoGaveAllOfIt) {
+TEST_F(SourceRoundsTest, ARightFileClearsItsOnlyGiver) {
   (void)wrong(0b111);
   EXPECT_FALSE(set->choice.well(1, now));
   EXPECT_FALSE(set->choice.well(2, now));
@@ -163,7 +163,7 @@ TEST_F(SourceRoundsTest, WhatIsRightClearsWhoGaveAllOfIt) {
   EXPECT_FALSE(rounds.inOrder());
 }
 
-TEST_F(SourceRoundsTest, WhereAllAreWrongItIsTheDigestAndNoMirrorLies) {
+TEST_F(SourceRoundsTest, BlameTheDigestWhereAllSourcesAreWrong) {
   (void)set->choice.lied(2, "another file", now);
   EXPECT_FALSE(wrong(0b010)) << "all of it by chance";
   EXPECT_EQ(set->choice.liars(0b111, now), 0b110U);
@@ -173,7 +173,7 @@ TEST_F(SourceRoundsTest, WhereAllAreWrongItIsTheDigestAndNoMirrorLies) {
   EXPECT_TRUE(set->choice.well(1, now));
 }
 
-TEST_F(SourceRoundsTest, WhereTheFirstIsWrongTooItMayBeTheDigestThoughOneIsAway) {
+TEST_F(SourceRoundsTest, SuspectTheDigestWhereTheFirstIsWrongToo) {
   EXPECT_FALSE(wrong(0b010)) << "all of it by chance";
   EXPECT_EQ(set->choice.liars(0b111, now), 0b010U);
   EXPECT_FALSE(wrong(0b001)) << "the third did not answer";
@@ -187,7 +187,7 @@ TEST_F(SourceRoundsTest, WhereTheFirstIsWrongTooItMayBeTheDigestThoughOneIsAway)
   EXPECT_FALSE(set->choice.well(1, now));
 }
 
-TEST_F(SourceRoundsTest, WhoLiedAboutAnotherFileAtTheSameTimeStaysALiar) {
+TEST_F(SourceRoundsTest, ALiarAboutAnotherFileStaysALiar) {
   SourceRounds another;
   (void)wrong(0b011);
   (void)wrong(0b010);
@@ -199,7 +199,7 @@ TEST_F(SourceRoundsTest, WhoLiedAboutAnotherFileAtTheSameTimeStaysALiar) {
   EXPECT_EQ(set->choice.liars(0b111, now), 0b110U);
 }
 
-TEST_F(SourceRoundsTest, WhoIsSuspectedIsNotFreedOfWhatAnotherFileProved) {
+TEST_F(SourceRoundsTest, ASuspicionDoesNotClearALiar) {
   SourceRounds another;
   (void)wrong(0b111);
   another.gave(set, 0b010);

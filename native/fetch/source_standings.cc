@@ -6,7 +6,7 @@
 namespace hearth {
 namespace {
 
-// Attempts in a row, and pauses between: as a single source is asked by the client.
+// The client's attempts in a row and pauses for a single source.
 const OriginOptions kUsual;
 
 }  // namespace
@@ -20,7 +20,7 @@ SourceMask SourceStandings::remaining() const {
   return mask;
 }
 
-// What a server asks for is so for every request of the dataset, and the pause between attempts for
+// A server's Retry-After holds for every request of the dataset, the pause between attempts for
 // this one.
 Clock::time_point SourceStandings::notBefore(std::size_t source) const {
   return std::max(all_[source].notBefore, set_.choice.notBefore(source));

@@ -1,5 +1,5 @@
-// How the sources of a dataset stand with one request: how often each has failed, when it may be
-// asked again, and why it has not given what it was asked for. On the request's shard.
+// The state of each source of a dataset in one request: its failures, when it may be asked again,
+// and the cause of its last failure. On the request's shard.
 #pragma once
 
 #include <memory>
@@ -17,35 +17,36 @@ class SourceStandings {
   // `set` must remain live while this object is used.
   explicit SourceStandings(const SourceSet& set) : set_(set), all_(set.sources.size()) {}
 
-  // Those that may still give it: were not left out, and have not failed as often as a single
-  // source is asked in a row.
+  // The sources that may still give the range: not left out, and with fewer failures in a row than
+  // a single source may have.
   [[nodiscard]] SourceMask remaining() const;
-  // Failures that may pass, since a piece came last.
+  // Failures since a piece came last.
   [[nodiscard]] int failures(std::size_t source) const { return all_[source].failures; }
-  // When one may be asked (again): by what it asked for itself, and after a pause.
+  // When the source may be asked again: after its own Retry-After and the pause between attempts.
   [[nodiscard]] Clock::time_point notBefore(std::size_t source) const;
-  // When the first of `mask` may.
+  // When the first source of `mask` may be asked.
   [[nodiscard]] Clock::time_point soonest(SourceMask mask) const;
-  // Those of `mask` whose time has come.
+  // The sources of `mask` whose time has come.
   [[nodiscard]] SourceMask due(SourceMask mask, Clock::time_point now) const;
-  // Those of `mask` that did not ask to be left alone.
+  // The sources of `mask` that did not ask to be left alone.
   [[nodiscard]] SourceMask notLeftAlone(SourceMask mask, Clock::time_point now) const;
 
-  // What its last failure was; it may be asked again at once.
+  // Notes the last failure; the source may be asked again at once.
   void noteCause(std::size_t source, Error cause) { all_[source].cause = std::move(cause); }
-  // Another attempt may pass, after a pause.
+  // Notes a failure that may pass: the source may be asked again after a pause.
   void noteTry(std::size_t source, const Error& error, std::optional<Clock::duration> retryAfter);
   // As noteTry, without a pause.
   void noteFailure(std::size_t source, Error error);
-  // It is asked no more.
+  // The request asks the source no more.
   void leaveOut(std::size_t source, Error cause);
-  // None of these is. `why`: of those of which no cause is known.
+  // The same for several. `why`: the cause for sources that have none yet.
   void leaveOut(SourceMask sources, const Error& why);
-  // A piece came: what they failed with was before that.
+  // A piece came: all failures were before that, and count no more.
   void cameOn();
 
   [[nodiscard]] std::string nameOf(std::size_t source) const;
-  // Of a request that none has given. The code is the first source's, unless that gave wrong bytes.
+  // The error of a request that no source has given. The code is the first source's, unless that
+  // gave wrong bytes.
   [[nodiscard]] Error failure() const;
 
  private:

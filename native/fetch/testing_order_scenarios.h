@@ -1,5 +1,5 @@
-// The scenarios of which MemoryTierOrders takes every order, and the faults that may be found in
-// one. For tests.
+// Scenarios that MemoryTierOrders runs in every order, and the faults that it may find in one. For
+// tests.
 #pragma once
 
 #include <array>
@@ -10,7 +10,7 @@ namespace hearth::testing_support {
 
 enum class Fault {
   kNone,
-  kWrongBytes,  // a reader has others than its chunk's
+  kWrongBytes,  // a reader gets bytes of another chunk
   kStale,       // a dropped chunk is found
   kSleeps,      // a request waits, and no one will serve it
   kSlotLost,    // not all slots are back in the end
@@ -26,7 +26,7 @@ struct Scenario {
   const char* name;
   bool begins = true;     // with a chunk of the model in memory
   int readers = 0;        // of that chunk
-  bool isLent = false;    // to a peer; whoever waits for it looks again after a time
+  bool isLent = false;    // to a peer; a waiter looks again after a time
   bool lands = false;     // the same chunk comes in once more
   bool arrives = false;   // it comes in half by half, and a peer is answered from the first one
   bool fails = false;     // the same, and the second half does not come

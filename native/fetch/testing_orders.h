@@ -1,4 +1,4 @@
-// All orders of steps, one after the other, and turns of a reactor between them. For tests.
+// Takes all orders of steps, one after the other, and turns of a reactor between them. For tests.
 #pragma once
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 
 namespace hearth::testing_support {
 
-// Resumes behind what is posted to the reactor now, in its next turn.
+// Resumes in the reactor's next turn, after all that is posted now.
 struct NextTurn final : Posted {  // NOLINT(cppcoreguidelines-virtual-class-destructor): on stacks
   explicit NextTurn(Reactor& target) : reactor(target) {}
   Reactor& reactor;
@@ -26,8 +26,8 @@ struct NextTurn final : Posted {  // NOLINT(cppcoreguidelines-virtual-class-dest
 };
 
 // Chooses the actor that takes the next step, such that each order comes once (depth-first search).
-// On a machine that stands still for a while other actors may be able to go on than before, as the
-// memory tier takes back from peers what they do not read; the search goes on from there.
+// After a stall of the machine other actors may be able to go on than before, as the memory tier
+// takes chunks back from slow peers by time; the search goes on from there.
 class Orders {
  public:
   [[nodiscard]] std::size_t choose(std::size_t count) {

@@ -1,6 +1,6 @@
-// Tags that say whose a chunk's bytes are, and the moves by which readers and a shard use slots.
-// SlotMoves are the product's own; testing_broken_moves.h has moves that each break one rule. For
-// tests.
+// Tags that say which chunk's bytes a slot has, and the moves by which readers and a shard use
+// slots. SlotMoves are the product's own; testing_broken_moves.h has moves that each break one
+// rule. For tests.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 namespace hearth::testing_support {
 
-// Of the bytes that came for a chunk of a file, `generation` counts its arrivals.
+// Names the bytes of one arrival of a chunk; `generation` counts the arrivals.
 struct Tag {
   std::uint32_t file = 0, chunk = 0;
   std::uint64_t generation = 0;
@@ -66,7 +66,7 @@ class SlotMoves {
   }
   virtual void afterLanding(const LoadedChunk& /*loaded*/, const Tag& /*tag*/,
                             std::size_t /*stride*/) {}
-  // The same of a part of a chunk that is answered from before the rest comes.
+  // The same for a part of a chunk that answers peers before the rest comes.
   virtual void beforeAnswers(std::span<std::byte> part, const Tag& tag, std::size_t stride) {
     writeTags(part, tag, stride);
   }

@@ -6,7 +6,7 @@
 
 namespace hearth::testing_support {
 
-// They live as long as this object.
+// The slots live as long as this object.
 class OwnedSlots {
  public:
   explicit OwnedSlots(std::size_t count) {

@@ -14,8 +14,8 @@ class ThroughReads {
  public:
   static constexpr auto kPause = std::chrono::minutes(1);
 
-  // Counts bytes of a file of `dataset`. A value, once in kPause, when it is to be logged: how many
-  // there were since the last time.
+  // Counts bytes of a file of `dataset`. Returns, once in kPause, the bytes since the last time, to
+  // be logged.
   [[nodiscard]] std::optional<std::uint64_t> note(Dataset& dataset, std::uint64_t bytes,
                                                   Clock::time_point now) {
     dataset.throughBytes.fetch_add(bytes, std::memory_order_relaxed);
@@ -25,7 +25,7 @@ class ThroughReads {
     if (now < due || !logAt_.compare_exchange_strong(due, now + kPause)) return std::nullopt;
     return before + bytes - logged_.exchange(before + bytes);
   }
-  // Within kPause.
+  // True: the dataset has read through within kPause.
   [[nodiscard]] static bool lately(const Dataset& dataset) {
     return dataset.throughBytes.load(std::memory_order_relaxed) != 0 &&
            Clock::now() - dataset.throughAt.load(std::memory_order_relaxed) < kPause;

@@ -1,6 +1,6 @@
-// How much of a rate is spent: bytes a second, with a burst of a quarter of a second. Whoever may
-// pass passes with all that it has, and those behind it wait until that is earned; so a request of
-// any size passes at any rate. Pure: not thread-safe.
+// A bucket of bytes a second, with a burst of a quarter of a second. A request that may pass passes
+// whole, and the requests behind it wait until its bytes are earned; so a request of any size
+// passes at any rate. Pure: not thread-safe.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +14,7 @@ namespace hearth {
 class TokenBucket {
  public:
   static constexpr Clock::duration kBurst = std::chrono::milliseconds(250);
-  // More than that is not owed, however low the rate: times stay far within what a clock can hold.
+  // Bounds the debt at low rates, so that times stay far within the range of a clock.
   static constexpr Clock::duration kMaxDebt = std::chrono::hours(24 * 365);
 
   // 0: no limit.
@@ -22,7 +22,7 @@ class TokenBucket {
 
   [[nodiscard]] std::uint64_t rate() const { return rate_; }
   [[nodiscard]] bool limits() const { return rate_ != 0; }
-  // What is owed is owed at the new rate.
+  // A debt is owed at the new rate.
   void setRate(std::uint64_t bytesPerSecond, Clock::time_point now) {
     if (rate_ != 0 && bytesPerSecond != 0 && paidUntil_ > now) {
       const double owed = std::chrono::duration<double>(paidUntil_ - now).count();
@@ -31,7 +31,7 @@ class TokenBucket {
     rate_ = bytesPerSecond;
   }
 
-  // Until the next may pass; zero: now.
+  // Time until the next request may pass; zero: now.
   [[nodiscard]] Clock::duration wait(Clock::time_point now) const {
     if (rate_ == 0) return Clock::duration::zero();
     return std::max(paidUntil_ - now, Clock::duration::zero());
@@ -40,11 +40,11 @@ class TokenBucket {
     if (rate_ == 0) return;
     paidUntil_ = std::min(std::max(paidUntil_, now - kBurst) + timeFor(bytes), now + kMaxDebt);
   }
-  // They were spent and not used.
+  // Gives back bytes that were spent and not used.
   void giveBack(std::uint64_t bytes) {
     if (rate_ != 0) paidUntil_ -= timeFor(bytes);
   }
-  // How long they take at the rate, which is not 0; kMaxDebt at most.
+  // Time for `bytes` at the rate, which is not 0; kMaxDebt at most.
   [[nodiscard]] Clock::duration timeFor(std::uint64_t bytes) const {
     return durationOf(static_cast<double>(bytes), rate_);
   }

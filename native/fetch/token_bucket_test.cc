@@ -23,7 +23,7 @@ TEST(TokenBucket, HoldsItsRateAfterTheBurst) {
   EXPECT_EQ(bucket.wait(kNow + 2s), 0s);
 }
 
-TEST(TokenBucket, WhatIsOwedBeforeIsOwedAtTheRateThatIsSet) {
+TEST(TokenBucket, OwesAnOldDebtAtTheNewRate) {
   TokenBucket bucket(1000);
   bucket.spend(10'250, kNow);
   bucket.setRate(5000, kNow);

@@ -1,6 +1,6 @@
-// How urgently a piece of work is wanted: in the background, or by a reader who waits for it. Work
-// that began in the background is raised when a reader joins it, and whatever it waits for just
-// then (a queue of background work, a rate) hears of that. Used on one shard's thread only.
+// How urgent a piece of work is: in the background, or wanted by a reader who waits for it. A
+// reader that joins background work raises it, and the queue or rate that the work waits in hears
+// of that. Used on one shard's thread only.
 #pragma once
 
 #include <cstdint>
@@ -27,8 +27,8 @@ class Urgency {
     for (const Watch* const watch : watches_) watch->raised_();
   }
 
-  // Calls `raised` when that happens, while the object lives. It may schedule coroutines, but
-  // neither resume them nor end a watch.
+  // Calls `raised` when the urgency is raised, while this object lives. `raised` may schedule
+  // coroutines, but neither resume them nor end a watch.
   class Watch {
    public:
     // `urgency` must remain live while this object is used.

@@ -6,7 +6,7 @@
 namespace hearth {
 namespace {
 
-// What is used much counts as used so far ahead at most, whatever another agent says.
+// Other agents may put a file's last use at most so far ahead of now, whatever they say.
 constexpr auto kMaxAhead = std::chrono::hours(72);
 
 }  // namespace
@@ -17,7 +17,7 @@ void WantedKeys::noteUse(const ContentKey& key, std::int64_t usedAtMs) {
   cache_.noteClusterUse(key, std::min<std::int64_t>(usedAtMs, latestMs));
 }
 
-// What ends a question may come behind the next one.
+// The end of a question may arrive after the next question began.
 void WantedKeys::endRelease(const ContentKey& key, std::uint64_t request) {
   const auto asked = asked_.find(key);
   if (asked != asked_.end() && asked->second.second == request) asked_.erase(asked);

@@ -1,5 +1,5 @@
-// The keys of one shard that this agent wants, and what is here of these and others: in the cache,
-// or on its way. On the shard's thread.
+// The keys of one shard that this agent wants, and the chunks of these and other keys that are in
+// the cache or on their way. On the shard's thread.
 #pragma once
 
 #include <memory>
@@ -17,11 +17,11 @@ class WantedKeys final : public LocalChunks {
   // `cache` must remain live while this object is used.
   explicit WantedKeys(ContentCache& cache) : cache_(cache) {}
 
-  // Wanted while the object lives.
+  // The key is wanted while `fetch` lives.
   void add(const ContentKey& key, const std::shared_ptr<KeyFetch>& fetch);
-  // The wanted key, if it is.
+  // The key's fetch; null: the key is not wanted.
   [[nodiscard]] std::shared_ptr<KeyFetch> find(const ContentKey& key);
-  // Its cache file, wanted or not; null when there is none here.
+  // The key's cache file, wanted or not; null: there is none here.
   [[nodiscard]] std::shared_ptr<CachedFile> cached(const ContentKey& key);
 
   [[nodiscard]] AgentReport report(const ContentKey& key) override;
@@ -37,7 +37,7 @@ class WantedKeys final : public LocalChunks {
   ContentCache& cache_;
   std::unordered_map<ContentKey, std::weak_ptr<KeyFetch>, ContentKeyHash> wanted_;
   std::size_t sweepAt_ = 1024;
-  // For leave to evict: whom, and by which question.
+  // Open questions for leave to evict: the home that was asked, and the number of the question.
   std::unordered_map<ContentKey, std::pair<std::string, std::uint64_t>, ContentKeyHash> asked_;
 };
 

@@ -32,7 +32,7 @@ class WantedKeysTest : public testing::Test {
   const ContentKey key{};
 };
 
-TEST_F(WantedKeysTest, SaysWhomItHasAskedForLeaveUntilThatRequestEnds) {
+TEST_F(WantedKeysTest, ReportsTheHomeAskedForLeaveUntilTheRequestEnds) {
   EXPECT_EQ(state().asked, "");
   keys->beginRelease(key, "home", 7);
   EXPECT_EQ(state().asked, "home");
@@ -41,8 +41,8 @@ TEST_F(WantedKeysTest, SaysWhomItHasAskedForLeaveUntilThatRequestEnds) {
   EXPECT_EQ(state().asked, "");
 }
 
-// It comes late, behind the next question.
-TEST_F(WantedKeysTest, TheEndOfAnEarlierRequestEndsNoLaterOne) {
+// The end of a request may come late, behind the next question.
+TEST_F(WantedKeysTest, TheEndOfAnEarlierRequestEndsNoLaterRequest) {
   keys->beginRelease(key, "home", 7);
   keys->beginRelease(key, "other", 8);
   keys->endRelease(key, 7);

@@ -1,6 +1,5 @@
-// Contents of which readers may have been given bytes that were found wrong afterwards: by the
-// digest of a whole file. What a kernel keeps of those in its page cache has to be read again. Any
-// thread; bounded.
+// Contents whose bytes the digest of the whole file found wrong after readers may have got them.
+// The kernel has to read again what its page cache keeps of them. Any thread; bounded.
 #pragma once
 
 #include <atomic>
@@ -14,10 +13,10 @@ namespace hearth {
 
 class WithdrawnBytes {
  public:
-  // Afterwards it is not known any more which they were, and all contents count.
+  // Beyond this many the object forgets which contents they were, and all contents count.
   static constexpr std::size_t kMax = 65'536;
 
-  // Called when none of the wrong bytes is given out any more.
+  // Call once none of the wrong bytes is given out any more.
   void note(const ContentKey& key) {
     const std::lock_guard lock(mutex_);
     const std::uint64_t mark = marks_.load(std::memory_order_relaxed) + 1;
@@ -28,9 +27,9 @@ class WithdrawnBytes {
     last_[key] = mark;
     marks_.store(mark, std::memory_order_release);
   }
-  // Whether there are any: else the mark of all contents is 0.
+  // False: no content was withdrawn, and all marks are 0.
   [[nodiscard]] bool any() const { return marks_.load(std::memory_order_acquire) != 0; }
-  // Another one after each note() of this content, sometimes after that of another.
+  // Changes after each note() of this content, and sometimes after one of another.
   [[nodiscard]] std::uint64_t mark(const ContentKey& key) const {
     if (!any()) return 0;
     const std::lock_guard lock(mutex_);

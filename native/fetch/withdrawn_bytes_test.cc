@@ -12,7 +12,7 @@ ContentKey keyOf(std::uint64_t number) {
   return key;
 }
 
-TEST(WithdrawnBytes, EachTimeGivesAContentAnotherMark) {
+TEST(WithdrawnBytes, EachNoteChangesTheMarkOfItsContent) {
   WithdrawnBytes withdrawn;
   EXPECT_FALSE(withdrawn.any());
   EXPECT_EQ(withdrawn.mark(keyOf(1)), 0u);
@@ -25,7 +25,7 @@ TEST(WithdrawnBytes, EachTimeGivesAContentAnotherMark) {
   EXPECT_NE(withdrawn.mark(keyOf(1)), first);
 }
 
-TEST(WithdrawnBytes, WhenThereAreTooManyAllContentsHaveAnotherMark) {
+TEST(WithdrawnBytes, AnOverflowChangesTheMarksOfAllContents) {
   WithdrawnBytes withdrawn;
   for (std::uint64_t number = 0; number < WithdrawnBytes::kMax; ++number)
     withdrawn.note(keyOf(number));
