@@ -1,4 +1,5 @@
-// What an agent had in memory is there for the next one: killed, or ended in order.
+// The next agent finds the chunks that an agent had in memory, whether that was killed or ended in
+// order.
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -33,7 +34,7 @@ class ArenaAdoption : public ::testing::Test {
     return std::make_unique<Agent>(
         "a", 4ull << 30, [](EngineEvent) {}, folder_.path("cache"), adjust);
   }
-  // An agent that has the files, and with which `end` is done at last.
+  // An agent that has the files; `end` is called with it at last.
   AgentBefore::Body warmed(std::function<void(Agent&)> end) {
     return [this, end = std::move(end)](const std::function<void()>& live) {
       const auto before = agent();
@@ -43,7 +44,7 @@ class ArenaAdoption : public ::testing::Test {
       live();
     };
   }
-  // The agent before has ended, and the next one has `bytes` in memory.
+  // The previous agent has ended, and the next one has `bytes` in memory.
   std::unique_ptr<Agent> next(std::function<void(Agent&)> end, std::uint64_t bytes) {
     AgentBefore before(warmed(std::move(end)));
     holder_.start();
@@ -54,7 +55,7 @@ class ArenaAdoption : public ::testing::Test {
     EXPECT_TRUE(eventually([&] { return kept() == bytes; })) << kept();
     return after;
   }
-  // All files are read right; what is on the disk is not, so that comes from memory.
+  // Expects that all files are read right, from memory, as the bytes on the disk are wrong.
   void expectReadFromMemory(Agent& agent) {
     const std::shared_ptr<Dataset> dataset = agent.add(origin_);
     for (const std::uint32_t entry : filesOf(*dataset->manifest)) {
@@ -93,18 +94,18 @@ class ArenaAdoption : public ::testing::Test {
   Origin origin_;
 };
 
-TEST_F(ArenaAdoption, WhatAKilledAgentHadIsReadFromMemory) {
+TEST_F(ArenaAdoption, ReadsTheMemoryOfAKilledAgent) {
   const auto after = next([](Agent&) {}, origin_.bytes());
   expectReadFromMemory(*after);
 }
 
-TEST_F(ArenaAdoption, WhatAnAgentHadThatEndedInOrderIsReadFromMemory) {
+TEST_F(ArenaAdoption, ReadsTheMemoryOfAnAgentThatEndedInOrder) {
   const auto after = next([](Agent& agent) { agent.stop(); }, origin_.bytes());
   expectReadFromMemory(*after);
 }
 
-// A shard has 32 of 64 slots, half of which are kept for what is on its way.
-TEST_F(ArenaAdoption, WhatALargeFileHasOfOtherShardsMemoryIsReadFromThere) {
+// A shard has 32 of 64 slots, half of which are reserves.
+TEST_F(ArenaAdoption, ReadsALargeFileFromMemoryOfOtherShards) {
   origin_.add("large", 20 * kChunkBytes);
   const auto hasMoved = [this](Agent& agent) {
     const EngineStatistics::ArenaUse arena = agent.await(agent.engine().statistics()).arena;
@@ -116,7 +117,7 @@ TEST_F(ArenaAdoption, WhatALargeFileHasOfOtherShardsMemoryIsReadFromThere) {
   expectReadFromMemory(*after);
 }
 
-TEST_F(ArenaAdoption, BytesThatAreNotWhatTheyWereAreNotTaken) {
+TEST_F(ArenaAdoption, TakesNoBytesThatHaveChanged) {
   const auto change = [](Agent& agent) {
     EngineCommons& commons = agent.engine().commons();
     for (std::size_t slot = 0; slot < commons.index->slots(); ++slot) {
@@ -128,7 +129,7 @@ TEST_F(ArenaAdoption, BytesThatAreNotWhatTheyWereAreNotTaken) {
   EXPECT_EQ(after->await(after->engine().statistics()).arena.foundBytes, origin_.bytes());
 }
 
-TEST_F(ArenaAdoption, WhatTheCacheDoesNotHaveIsNotTaken) {
+TEST_F(ArenaAdoption, TakesNoChunkThatTheCacheLacks) {
   const auto forget = [this](Agent& agent) {
     agent.stop();
     std::filesystem::remove(folder_.path("cache/residency.log"));

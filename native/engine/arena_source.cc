@@ -17,12 +17,12 @@ namespace hearth {
 namespace {
 
 constexpr std::string_view kNamePrefix = "arena.";
-// Between two questions whether former agents have ended.
+// Pause between two questions whether former agents have ended.
 constexpr auto kEndPause = std::chrono::milliseconds(20);
-// Other calls to the holder pass between two of these.
+// Bytes touched by one call: other calls to the holder pass in between.
 constexpr std::uint64_t kTouchedAtOnce = 64ULL << 20;
 
-// Above that of all memory that agents of this machine have given to a holder before.
+// Higher than the generation of any memory that agents of this machine have given to a holder.
 std::uint64_t nextGeneration() {
   timespec now{};
   ::clock_gettime(CLOCK_BOOTTIME, &now);
@@ -65,7 +65,8 @@ class ArenaSource::Room {
     if (!byHolder_) return touchMemory(file, offset, bytes);
     const std::shared_ptr<HolderClient> client = holder_->client();
     if (client == nullptr) return away();
-    // It touches what it keeps alone; huge pages are touched before there is an arena.
+    // The holder touches only memory that it keeps; huge pages are touched before there is an
+    // arena.
     if (Status kept = keep(file); !kept.ok()) return kept.error();
     const auto page = pageBytesOf(file);
     if (!page.ok()) return page.error();
@@ -85,7 +86,7 @@ class ArenaSource::Room {
 
   const std::shared_ptr<HolderLink> holder_;
   const std::string name_;
-  std::atomic<std::uint64_t> kept_{0};  // the inode of what was given last
+  std::atomic<std::uint64_t> kept_{0};  // the inode of the file given last
   std::atomic<bool> byHolder_{false};
 };
 
@@ -184,8 +185,7 @@ Result<OpenedArena> ArenaSource::adopt(HolderClient& client) {
   struct stat about {};
   if (::fstat(kept->descriptor.get(), &about) != 0)
     return errnoError(errno, "looking at memory for chunks");
-  // Only shrinking is what the holder asks a seal against, and what is set up for each slot has to
-  // have room.
+  // The holder demands only a seal against shrinking, and every slot that is set up must have room.
   if (static_cast<std::uint64_t>(about.st_size) != record.bytes) {
     return Error{ErrorCode::kInvalidArgument, "it is not as long as the mount holder says"};
   }
@@ -193,7 +193,7 @@ Result<OpenedArena> ArenaSource::adopt(HolderClient& client) {
   auto arena = Arena::adopt(std::move(kept->descriptor), arenaOptions());
   if (!arena.ok()) return arena.error();
   auto index = client.takeMemory(kIndexName);
-  // Who ends between giving the one and the other has left no index of it.
+  // An agent that ended after it gave the arena and before it gave the index has left no index.
   if (!index.ok()) return Error{ErrorCode::kInvalidArgument, "what is in it is not known"};
   auto adopted = ArenaIndex::adopt(**arena, std::move(index->descriptor));
   if (!adopted.ok()) return adopted.error();
@@ -205,7 +205,7 @@ Result<OpenedArena> ArenaSource::adopt(HolderClient& client) {
   }
   opened.found.quarantined = opened.index->releaseQuarantine(*opened.arena);
   opened.origin.adopted = true;
-  // For the holder that follows: this one has them.
+  // Lets the next holder have them: this one has them already.
   if (Status same = options_.holder->keep(record, opened.arena->file()); !same.ok())
     return same.error();
   if (Status same = options_.holder->keep(index->record, opened.index->file()); !same.ok())
@@ -231,7 +231,7 @@ Result<OpenedArena> ArenaSource::create() {
   record.generation = nextGeneration();
   Status kept = room_->keep(opened.arena->file().get());
   if (kept.ok()) kept = options_.holder->keep(record, opened.index->file());
-  // The agent works without; status says it as well.
+  // The agent works without a holder; status reports it, too.
   if (!kept.ok())
     options_.log(true,
                  "memory for chunks does not outlive this agent: the mount holder refused "

@@ -1,6 +1,6 @@
-// Where an engine's arena comes from: the holder keeps it for the owner's next agent, so that what
-// is in memory outlives an agent's end. What an agent before has left is taken over with its index;
-// where there is none, or it is not to be trusted, both are made and given to the holder.
+// Opens an engine's arena. The holder keeps the arena for the owner's next agent, so that chunks in
+// memory outlive an agent's end. open() takes over the arena and index of the previous agent; where
+// there are none, or they cannot be trusted, it makes both and gives them to the holder.
 #pragma once
 
 #include <chrono>
@@ -20,8 +20,8 @@ struct KeptMemory;
 
 // How an engine came by its arena.
 struct ArenaOrigin {
-  bool adopted = false;  // it is that of the agent before
-  std::string givenUp;   // why the one of the agent before was not taken; empty when none was there
+  bool adopted = false;  // it is the previous agent's
+  std::string givenUp;   // why the previous agent's was not taken; empty when there was none
   std::string smaller;   // why it is smaller than was asked for; empty when it is not
 };
 
@@ -36,10 +36,10 @@ class ArenaSource {
  public:
   struct Options {
     std::uint64_t bytes = 0;        // as ArenaOptions; less where the holder touches no more
-    std::uint64_t fewestBytes = 0;  // not less than these
+    std::uint64_t fewestBytes = 0;  // no less than these
     ArenaPageKind best = ArenaPageKind::kTransparent;
     std::shared_ptr<HolderLink> holder;
-    // Processes that had the arena before get so long to end.
+    // Former agents' processes get so long to end.
     std::chrono::milliseconds formerAgentsTimeout{10'000};
     // A warning, or a line of information; on the thread of open().
     std::function<void(bool warning, const std::string& line)> log;
@@ -50,33 +50,33 @@ class ArenaSource {
   ArenaSource(const ArenaSource&) = delete;
   ArenaSource& operator=(const ArenaSource&) = delete;
 
-  // Once. Blocks until the holder has answered and the agents before have ended, each up to its
+  // Call once. Blocks until the holder has answered and former agents have ended, each up to its
   // deadline, and while huge pages are taken. Without a holder the arena is new, and given to the
-  // holder that is connected later. Where the holder of this moment touches memory, holders take
-  // the arena's room and are charged, now and by later calls of Arena::commit(), which are
-  // kUnavailable while none is there; else whoever calls. What it gives may outlive this object.
+  // holder that connects later. Where the present holder touches memory, holders take the arena's
+  // room and are charged, now and by later calls of Arena::commit(), which are kUnavailable while
+  // no holder is there; otherwise the caller takes the room. The result may outlive this object.
   [[nodiscard]] Result<OpenedArena> open();
 
-  // After open(). Any thread, never waits. Whether the holder has what the next agent needs.
+  // Call after open(). Any thread, never waits. Ok: the holder has what the next agent needs.
   [[nodiscard]] Status kept() const;
-  // Whether holders take the room, and are charged.
+  // True: holders take the room, and are charged.
   [[nodiscard]] bool touchedByHolder() const;
 
-  // Name of the arena at the holder: by the pages that were asked for, so that who asks for others
-  // gets another arena.
+  // Name of the arena at the holder: by the kind of pages asked for, so that a request for other
+  // pages gets another arena.
   [[nodiscard]] static std::string nameOf(ArenaPageKind best);
   static constexpr char kIndexName[] = "arena-index";
 
  private:
   class Room;
 
-  // Who takes the arena's room, and how much that may be.
+  // Decides whether the holder takes the arena's room, and how much the arena may have.
   void chooseRoom(const HolderClient& client);
   [[nodiscard]] Result<OpenedArena> adopt(HolderClient& client);
-  // As the holder has it when no former agent runs any more.
+  // Takes the arena from the holder, once no former agent runs any more.
   [[nodiscard]] Result<KeptMemory> takeArena(HolderClient& client) const;
   [[nodiscard]] Result<OpenedArena> create();
-  // Lets the holder forget what no agent takes any more.
+  // Makes the holder forget memory that no agent takes any more.
   void dropOthers(HolderClient& client, bool all) const;
   [[nodiscard]] ArenaOptions arenaOptions() const;
 

@@ -1,5 +1,5 @@
-// Engines whose arena the holder keeps: a holder in this process, and agents before in processes of
-// their own, which are killed.
+// Engines whose arena the holder keeps: a holder in this process, and previous agents in processes
+// of their own, which are killed.
 #include "engine/arena_source.h"
 
 #include <fcntl.h>
@@ -36,7 +36,7 @@ class ArenaSourceTest : public ::testing::Test {
       options.formerAgentsTimeout = timeout_;
     };
   }
-  // An agent before that lets the holder keep what `make` gives.
+  // A previous agent that gives the holder the memory that `make` returns.
   AgentBefore::Body keeping(std::function<void(HolderClient&)> make) {
     return [this, make = std::move(make)](const std::function<void()>&) {
       auto client = HolderClient::connect(socket());
@@ -68,7 +68,7 @@ class ArenaSourceTest : public ::testing::Test {
     EXPECT_EQ(use.bytes, kArenaBytes);
     EXPECT_EQ(use.foundBytes, 0u);
   }
-  // What the holder has of the owner when no agent is there.
+  // The owner's memory at the holder, when no agent is there.
   ArenaIdentity held(const std::string& name = kName) {
     auto client = HolderClient::connect(socket());
     EXPECT_TRUE(client.ok() && (*client)->attach("a").ok());
@@ -77,7 +77,7 @@ class ArenaSourceTest : public ::testing::Test {
     if (!kept.ok() || ::fstat(kept->descriptor.get(), &about) != 0) return {};
     return {about.st_dev, about.st_ino, kept->record.bytes};
   }
-  // An agent before has left what `make` gives, and has ended.
+  // Lets a previous agent give the memory of `make` to the holder, and end.
   void expectGivenUp(const std::string& reason, std::function<void(HolderClient&)> make) {
     AgentBefore before(keeping(std::move(make)));
     startHolder();
@@ -89,7 +89,7 @@ class ArenaSourceTest : public ::testing::Test {
 
   TemporaryFolder folder_;
   testing_cluster::TestingHolder holder_{folder_.path("holder.sock")};
-  // One process was all agents in some tests, and never ends.
+  // One process is several agents in some tests, and never ends.
   std::chrono::milliseconds timeout_{10'000};
 };
 
@@ -116,7 +116,7 @@ struct SharedIdentity {
   ArenaIdentity* const identity;
 };
 
-TEST_F(ArenaSourceTest, AKilledAgentsArenaIsTakenOverWithWhatIsInIt) {
+TEST_F(ArenaSourceTest, TakesOverAKilledAgentsArenaAndItsChunks) {
   const SharedIdentity before;
   AgentBefore first([&](const std::function<void()>& live) {
     Agent agent("a", options());
@@ -145,21 +145,21 @@ TEST_F(ArenaSourceTest, AKilledAgentsArenaIsTakenOverWithWhatIsInIt) {
   }));
 }
 
-TEST_F(ArenaSourceTest, AnArenaOfAnotherSizeIsGivenUp) {
+TEST_F(ArenaSourceTest, GivesUpAnArenaOfAnotherSize) {
   expectGivenUp("32 MiB, and 64 MiB are wanted", [](HolderClient& client) {
     keep(client, kName, kArenaBytes / 2, arenaOf(kArenaBytes / 2)->file());
   });
-  // Nothing is left of it: the new one is all that there is.
+  // The holder has nothing of the old arena, and only the new one.
   EXPECT_EQ(held().bytes, kArenaBytes);
 }
 
-TEST_F(ArenaSourceTest, AnArenaWithoutItsIndexIsGivenUp) {
+TEST_F(ArenaSourceTest, GivesUpAnArenaWithoutItsIndex) {
   expectGivenUp("what is in it is not known", [](HolderClient& client) {
     keep(client, kName, kArenaBytes, arenaOf(kArenaBytes)->file());
   });
 }
 
-TEST_F(ArenaSourceTest, AnArenaWithTheIndexOfAnotherOneIsGivenUp) {
+TEST_F(ArenaSourceTest, GivesUpAnArenaWithTheIndexOfAnother) {
   expectGivenUp("it is of another arena", [](HolderClient& client) {
     const auto other = arenaOf(kArenaBytes);
     const auto index = std::move(*ArenaIndex::create(*other));
@@ -168,17 +168,17 @@ TEST_F(ArenaSourceTest, AnArenaWithTheIndexOfAnotherOneIsGivenUp) {
   });
 }
 
-TEST_F(ArenaSourceTest, MemoryThatIsNoArenaIsGivenUp) {
+TEST_F(ArenaSourceTest, GivesUpMemoryThatIsNoArena) {
   expectGivenUp("", [](HolderClient& client) {
     OwnedFd writable(::memfd_create("open", MFD_CLOEXEC | MFD_ALLOW_SEALING));
     ASSERT_EQ(::ftruncate(writable.get(), kArenaBytes), 0);
-    // The holder takes it; an agent maps none that may not be written.
+    // The holder takes the memory, but an agent maps none that it may not write.
     ASSERT_EQ(::fcntl(writable.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_WRITE), 0);
     keep(client, kName, kArenaBytes, writable);
   });
 }
 
-TEST_F(ArenaSourceTest, WhileAnAgentBeforeLivesOnItsArenaIsNotUsed) {
+TEST_F(ArenaSourceTest, DoesNotUseTheArenaOfALivingAgent) {
   timeout_ = std::chrono::milliseconds(100);
   AgentBefore before(keeping([](HolderClient& client) {
     const auto arena = arenaOf(kArenaBytes);
@@ -193,7 +193,7 @@ TEST_F(ArenaSourceTest, WhileAnAgentBeforeLivesOnItsArenaIsNotUsed) {
   EXPECT_NE(held(), its);
 }
 
-TEST_F(ArenaSourceTest, WhoAsksForOtherPagesGetsAnotherArena) {
+TEST_F(ArenaSourceTest, AnotherKindOfPagesIsAnotherArena) {
   const std::string huge = ArenaSource::nameOf(ArenaPageKind::kHuge2M);
   AgentBefore before(keeping([&](HolderClient& client) {
     keep(client, huge, kArenaBytes, arenaOf(kArenaBytes)->file());
@@ -206,7 +206,7 @@ TEST_F(ArenaSourceTest, WhoAsksForOtherPagesGetsAnotherArena) {
   EXPECT_EQ(held().bytes, kArenaBytes);
 }
 
-TEST_F(ArenaSourceTest, AHolderThatFollowsIsGivenTheArena) {
+TEST_F(ArenaSourceTest, GivesTheArenaToTheNextHolder) {
   startHolder();
   ArenaIdentity its;
   {
@@ -223,7 +223,7 @@ TEST_F(ArenaSourceTest, AHolderThatFollowsIsGivenTheArena) {
   EXPECT_NE(held(ArenaSource::kIndexName).bytes, 0u);
 }
 
-TEST_F(ArenaSourceTest, WithoutAHolderTheArenaIsGivenToTheFirstThatComes) {
+TEST_F(ArenaSourceTest, GivesTheArenaToTheFirstHolderThatComes) {
   ArenaIdentity its;
   {
     Agent agent("a", options());
@@ -233,7 +233,7 @@ TEST_F(ArenaSourceTest, WithoutAHolderTheArenaIsGivenToTheFirstThatComes) {
     EXPECT_EQ(use.origin.givenUp, "");
     EXPECT_FALSE(use.touchedByHolder);
     startHolder();
-    // As whoever waits for its mounts does.
+    // Connects, as a caller that waits for its mounts does.
     EXPECT_TRUE(agent.await(agent.engine().mounts().resume()).ok());
     EXPECT_EQ(agent.await(agent.engine().statistics()).arena.unkept, "");
   }
@@ -294,8 +294,8 @@ TEST_F(ArenaSourceTest, HugePagesAreTakenByTheHolderAndOutliveTheAgent) {
   EXPECT_EQ(use.foundBytes, kChunkBytes);
 }
 
-// Fewer slots than shards get on with: no one takes them ahead.
-TEST_F(ArenaSourceTest, WhatAHolderDoesNotTouchTheAgentDoesNotTakeInItsPlace) {
+// The shards could not get on with fewer slots, so nobody takes the room ahead.
+TEST_F(ArenaSourceTest, TakesNoRoomThatTheHolderDoesNotTouch) {
   startHolder(kChunkBytes);
   std::mutex mutex;
   std::string lines;
@@ -311,8 +311,8 @@ TEST_F(ArenaSourceTest, WhatAHolderDoesNotTouchTheAgentDoesNotTakeInItsPlace) {
   EXPECT_EQ(agent.await(agent.engine().statistics()).arena.committedBytes, 0u);
 }
 
-// As on a machine that is short of processors for a while.
-TEST_F(ArenaSourceTest, RoomThatDoesNotComeInTimeIsAskedForAgain) {
+// The machine is short of processors for a while.
+TEST_F(ArenaSourceTest, AsksAgainForRoomThatDoesNotComeInTime) {
   holder_.start(kArenaBytes, std::chrono::milliseconds(0));
   Agent agent("a", options());
   std::this_thread::sleep_for(std::chrono::milliseconds(500));
@@ -323,8 +323,8 @@ TEST_F(ArenaSourceTest, RoomThatDoesNotComeInTimeIsAskedForAgain) {
   }));
 }
 
-// As while a process lives on whose arena was given up.
-TEST_F(ArenaSourceTest, RoomThatOthersHaveIsTakenWhenTheyGiveItBack) {
+// A process lives on whose arena was given up.
+TEST_F(ArenaSourceTest, TakesRoomWhenOthersGiveItBack) {
   startHolder(kArenaBytes);
   auto other = HolderClient::connect(socket());
   ASSERT_TRUE(other.ok() && (*other)->attach("other").ok());
@@ -340,8 +340,8 @@ TEST_F(ArenaSourceTest, RoomThatOthersHaveIsTakenWhenTheyGiveItBack) {
   EXPECT_TRUE(eventually([&] { return committed() == kArenaBytes; }));
 }
 
-// The holder lets it grow: what is mapped stays mapped.
-TEST_F(ArenaSourceTest, AnArenaThatHasGrownSinceItWasKeptIsGivenUp) {
+// The holder lets the arena grow: mapped memory stays mapped.
+TEST_F(ArenaSourceTest, GivesUpAnArenaThatHasGrown) {
   expectGivenUp("it is not as long as the mount holder says", [](HolderClient& client) {
     OwnedFd grown(::memfd_create("open", MFD_CLOEXEC | MFD_ALLOW_SEALING));
     ASSERT_EQ(::ftruncate(grown.get(), kArenaBytes), 0);

@@ -12,7 +12,7 @@
 namespace hearth::testing_cluster {
 namespace {
 
-constexpr std::size_t kFirst = kChunkBytes / 4;  // what its origin gives before it stops
+constexpr std::size_t kFirst = kChunkBytes / 4;  // bytes that its origin gives before it stops
 
 // Stops after the first bytes of a chunk until it is told how to go on.
 class StoppingOrigin {
@@ -27,7 +27,7 @@ class StoppingOrigin {
     withAll_ = withAll;
     changed_.notify_all();
   }
-  // What fails once is whole from then on.
+  // After one failure the server gives whole ranges.
   void give(int fd, std::uint64_t first, std::uint64_t last) {
     const std::string_view range(bytes_.data() + first, last - first + 1);
     RangeServer::send(fd, range.substr(0, kFirst));
@@ -52,7 +52,7 @@ struct ArrivingChunk : testing::Test {
     dataset = add(fetching);
     key = dataset->manifest->entry(filesOf(*dataset->manifest).front()).key;
     fetching.beginWarm(dataset, Verification::kNone);
-    // The first bytes are there when its server has been asked and this much was read.
+    // The first bytes have come when the server was asked and this much was read.
     ASSERT_EQ(read(0, kFirst).code(), ErrorCode::kOk);
   }
   void TearDown() override {
@@ -70,7 +70,7 @@ struct ArrivingChunk : testing::Test {
     Shard& shard = asking.engine().commons().owner(key);
     co_await shard.reactor->enter();
     Status status;
-    // It may not have begun, or stand still for long on a busy machine.
+    // The transfer may not have begun, or may stand still for long on a busy machine.
     do {
       std::vector<std::uint32_t> checksums;
       Task<Status> reading = shard.transport->read(
@@ -81,7 +81,7 @@ struct ArrivingChunk : testing::Test {
     co_await asking.engine().home().enter();
     co_return status;
   }
-  // From the agent that fetches, into `got`.
+  // Reads from the agent that fetches, into `got`.
   Status read(std::uint64_t offset, std::size_t size) {
     got.assign(size, std::byte{0});
     memory = got;

@@ -1,4 +1,4 @@
-// One agent waits for a chunk that another one is to bring.
+// One agent waits for a chunk that another one brings.
 #include <gtest/gtest.h>
 
 #include <future>
@@ -39,9 +39,9 @@ Task<Status> awaitFirstOnceItIsAskedFor(Engine& engine, ContentKey key) {
   co_return awaited;
 }
 
-// The directory may have named us to the others already. An agent that is slow to hear what it was
-// granted must not lose it to who asks for it.
-TEST(AwaitedChunk, IsWaitedForWhileItsAgentAsksForIt) {
+// The directory may have named us to others before we hear of the grant. An agent that hears late
+// must not lose the chunk to an agent that asks it.
+TEST(AwaitedChunk, IsAwaitedWhileItsAgentAsksForIt) {
   Origin origin;
   origin.add("model", 10'000'000);
   Agent agent("agent");
@@ -55,7 +55,7 @@ TEST(AwaitedChunk, IsWaitedForWhileItsAgentAsksForIt) {
   EXPECT_GE(agent.await(agent.engine().statistics()).directoryUnanswered, 1u);
 }
 
-// A background read from a holder that has hung. What it asks of its origin is held back.
+// A background read from a holder that has hung. The test holds back its requests to the origin.
 struct HeldBack {
   std::shared_ptr<RateLimiter> rate = std::make_shared<RateLimiter>(1);
 
@@ -63,7 +63,7 @@ struct HeldBack {
     [[maybe_unused]] const Status ensured =
         co_await shard.fetcher->ensure(std::move(file), 0, 1, std::move(options));
   }
-  // Ends with what is reported to who waits for the chunk, whether it is still on its way then.
+  // Returns the status of awaitChunk(), and whether the chunk is still on its way then.
   Task<std::pair<Status, bool>> awaitWhatFails(Engine& engine, FileReference reference) {
     Shard& shard = engine.commons().owner(reference.about.key);
     co_await shard.reactor->enter();
@@ -87,8 +87,8 @@ struct HeldBack {
   }
 };
 
-// It may be granted the chunk itself, where we must wait for a rate.
-TEST(AwaitedChunk, WhoWaitsIsSentAwayWhenTheReadFromAHolderFails) {
+// The asker may be granted the chunk itself, where we must wait for a rate.
+TEST(AwaitedChunk, SendsWaitersAwayWhenTheReadFromAHolderFails) {
   Origin origin;
   origin.add("model", kChunkBytes);
   Agent agent("agent", [](EngineOptions& options) { options.shards = 1; });

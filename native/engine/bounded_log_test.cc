@@ -7,7 +7,7 @@
 namespace hearth {
 namespace {
 
-// What an agent that does not come round has yet to take.
+// The lines that a busy agent has yet to take.
 struct BoundedLogTest : testing::Test {
   void logs(int lines) {
     for (int i = 0; i < lines; ++i)
@@ -18,7 +18,7 @@ struct BoundedLogTest : testing::Test {
       withBoundedLog([this](EngineEvent event) { untaken.push_back(std::move(event)); }, 3);
 };
 
-TEST_F(BoundedLogTest, LinesBeyondTheBoundAreLeftOutAndCounted) {
+TEST_F(BoundedLogTest, DropsAndCountsLinesBeyondTheBound) {
   logs(10);
   ASSERT_EQ(untaken.size(), 3u);
   EXPECT_EQ(untaken.back().message, "line 2");
@@ -33,7 +33,7 @@ TEST_F(BoundedLogTest, LinesBeyondTheBoundAreLeftOutAndCounted) {
   EXPECT_FALSE(untaken.back().fields.contains("lines_left_out"));
 }
 
-TEST_F(BoundedLogTest, OtherEventsAreNotLeftOut) {
+TEST_F(BoundedLogTest, DropsNoOtherEvents) {
   logs(10);
   for (int i = 0; i < 10; ++i) events({.kind = EngineEvent::Kind::kLocations, .entries = {1}});
   EXPECT_EQ(untaken.size(), 13u);

@@ -8,7 +8,7 @@
 namespace hearth::testing_cluster {
 namespace {
 
-// Its end is short enough to be read by itself.
+// The last chunk is short enough to be read by itself.
 constexpr std::uint64_t kWhole = 10 * kChunkBytes;
 constexpr std::uint64_t kFile = kWhole + 70001;
 constexpr std::uint32_t kStep = 1u << 20;
@@ -60,7 +60,7 @@ class CacheLoadsTest : public testing::Test {
     return std::make_unique<DatasetSource>(*agent->engine().commons().mounting, dataset, "test",
                                            false);
   }
-  // All of it by another agent, which has no way to the origin.
+  // Reads the whole file by another agent, which has no way to the origin.
   void readByAPeer() {
     Agent reader("reader");
     connect({agent.get(), &reader});
@@ -78,20 +78,20 @@ class CacheLoadsTest : public testing::Test {
   std::shared_ptr<Dataset> dataset;
 };
 
-TEST_F(CacheLoadsTest, APeerIsAnsweredFromMemoryOnceAChunkHasBeenReadFromTheDisk) {
+TEST_F(CacheLoadsTest, AnswersPeersFromMemoryOnceAChunkWasReadFromTheDisk) {
   start();
   readByAPeer();
   EXPECT_EQ(arena().loadedBytes, kWhole) << "once";
   EXPECT_EQ(arena().keptBytes, kWhole);
 }
 
-TEST_F(CacheLoadsTest, WhereTheDiskHasALimitNothingIsReadThatWasNotAskedFor) {
+TEST_F(CacheLoadsTest, ReadsNothingAheadFromALimitedDisk) {
   start([](EngineOptions& options) { options.limits.disk.total = 1u << 30; });
   readByAPeer();
   EXPECT_EQ(arena().loadedBytes, 0u);
 }
 
-TEST_F(CacheLoadsTest, WhatTheDiskHasLostIsNotGivenAway) {
+TEST_F(CacheLoadsTest, GivesAwayNoChunkThatTheDiskHasLost) {
   start();
   const int fd = open(path().c_str(), O_RDONLY | O_CLOEXEC);
   chmod(path().c_str(), 0644);
@@ -110,7 +110,7 @@ TEST_F(CacheLoadsTest, WhatTheDiskHasLostIsNotGivenAway) {
   expectFile(*source, origin, 0, kStep);
 }
 
-TEST_F(CacheLoadsTest, AReaderThatIsCloseBehindIsAnsweredFromMemory) {
+TEST_F(CacheLoadsTest, AnswersACloseReaderFromMemory) {
   start();
   const auto source = mounted();
   const auto opened = source->openFile(*source->manifest().lookUp("model"));
@@ -125,7 +125,7 @@ TEST_F(CacheLoadsTest, AReaderThatIsCloseBehindIsAnsweredFromMemory) {
 }
 
 // Mapped and in the page cache, as a reader by passthrough leaves it.
-TEST_F(CacheLoadsTest, WhatIsInThePageCacheIsAnsweredFromThere) {
+TEST_F(CacheLoadsTest, AnswersFromThePageCache) {
   start();
   const auto source = mounted();
   const auto opened = source->openFile(*source->manifest().lookUp("model"));
@@ -136,7 +136,7 @@ TEST_F(CacheLoadsTest, WhatIsInThePageCacheIsAnsweredFromThere) {
 }
 
 // With next to no memory all of it comes from the file.
-TEST_F(CacheLoadsTest, WithoutMemoryToSpareTheFileIsRead) {
+TEST_F(CacheLoadsTest, ReadsTheFileWithoutMemoryToSpare) {
   start([](EngineOptions& options) {
     options.shards = 1;
     options.bufferBytes = 8 * kChunkBytes;

@@ -29,7 +29,7 @@ Status ClientAdvices::advise(const NamedEntry& at, const AdviseRequest& request,
   const std::shared_ptr<MountAdvice> advice = of(at.revision);
   if (advice == nullptr) return Error{ErrorCode::kCancelled, "the agent is shutting down"};
   const Status begun = advice->advise(at.entry, adviceFor(request), reader);
-  // Another agent would have as much to do, so that the client need not ask it.
+  // Another agent would be as busy, so the client need not ask one.
   if (begun.code() == ErrorCode::kUnavailable)
     return Error{ErrorCode::kInUse, begun.error().message};
   return begun;

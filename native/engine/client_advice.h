@@ -1,5 +1,5 @@
 // WILLNEED and DONTNEED of clients: the same work as that of mounts, within the same bounds, for
-// each dataset that is named in a path. A token counts as one reader. Any thread.
+// each dataset that a path names. A token counts as one reader. Any thread.
 #pragma once
 
 #include <cstdint>
@@ -18,11 +18,12 @@ class ClientAdvices {
   // `ports` must remain live while this object is used.
   explicit ClientAdvices(const MountPorts& ports) : ports_(ports) {}
 
-  // Begins it, for the files at and below the entry, and returns. kInUse while too much is under
-  // way; kInvalidArgument when it alone is more than may be; kCancelled after close().
+  // Begins the advice for the files at and below the entry, and returns. kInUse while too much is
+  // under way; kInvalidArgument when this advice alone exceeds the bounds; kCancelled after
+  // close().
   [[nodiscard]] Status advise(const NamedEntry& at, const AdviseRequest& request,
                               std::uint64_t reader);
-  // What is under way ends early, nothing begins any more. Does not wait.
+  // Ends all work early; nothing begins any more. Does not wait.
   void close();
 
  private:
@@ -30,12 +31,12 @@ class ClientAdvices {
 
   const MountPorts& ports_;
   std::mutex mutex_;
-  // Of which something is under way, or was when one was last added.
+  // Datasets with work under way, or with work when one was last added.
   std::map<std::shared_ptr<Dataset>, std::shared_ptr<MountAdvice>> advices_;
   bool closed_ = false;
 };
 
-// Which reader a token is: not of another one that names other rights, datasets or another time.
+// The reader that a token counts as. Tokens with other rights, datasets or times are other readers.
 [[nodiscard]] std::uint64_t readerOf(const Capability& client);
 
 }  // namespace hearth

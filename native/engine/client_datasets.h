@@ -1,7 +1,7 @@
 // The datasets that clients name in paths (/dataset/NAME/...), and the files that they have
-// resolved here: a client reads by content key, and the agent has to know a file with those bytes,
-// and of which dataset, to fetch what it does not hold and to refuse what the client's token does
-// not grant. Any thread.
+// resolved here. A client reads by content key: the agent has to know a file with those bytes, and
+// its dataset, to fetch missing bytes and to refuse what the client's token does not grant. Any
+// thread.
 #pragma once
 
 #include <cstddef>
@@ -21,7 +21,7 @@
 
 namespace hearth {
 
-// Where a client's path leads.
+// The entry to which a client's path leads.
 struct NamedEntry {
   std::string dataset;  // its name
   std::shared_ptr<Dataset> revision;
@@ -30,7 +30,7 @@ struct NamedEntry {
 
 class ClientDatasets {
  public:
-  // Files that stay known; a client resolves again what was forgotten.
+  // Files that stay known; a client resolves forgotten ones again.
   static constexpr std::size_t kMostOpened = 65'536;
 
   // Replaces all names. Files of datasets that have no name any more can no longer be read.
@@ -38,8 +38,8 @@ class ClientDatasets {
   void name(std::map<std::string, std::shared_ptr<Dataset>> datasets,
             std::set<std::string> awaited = {});
   // kPermissionDenied for a dataset that the token does not grant, whether it exists or not;
-  // kNotFound; kInvalidArgument for what is no path of a dataset; kUnavailable for awaited names,
-  // and for all before name() was called, as after a restart: clients ask again.
+  // kNotFound; kInvalidArgument for a path of no dataset; kUnavailable for awaited names, and for
+  // all names before name() was called, as after a restart: clients ask again.
   [[nodiscard]] Result<NamedEntry> resolve(const Capability& client, CapabilityRight right,
                                            std::string_view path) const;
   // The same without a token, for other agents.
@@ -60,7 +60,7 @@ class ClientDatasets {
   std::map<std::string, std::shared_ptr<Dataset>> named_;
   std::set<std::string> awaited_;
   bool isTold_ = false;       // name() was called
-  std::list<Opened> opened_;  // used last: first
+  std::list<Opened> opened_;  // the file used last comes first
   std::unordered_map<ContentKey, std::list<Opened>::iterator, ContentKeyHash> byKey_;
 };
 

@@ -1,4 +1,4 @@
-// What an agent does for clients, which know paths and not agents: it answers for the cluster.
+// An agent's answers to clients, which know paths and not agents: it answers for the cluster.
 #include <functional>
 
 #include "base/crc32c.h"
@@ -13,7 +13,7 @@ namespace {
 
 // A page of a folder stays below kMaxControlBytes with names of any length.
 constexpr std::size_t kPageEntries = 2048;
-// For which other agents are asked to take advice.
+// Time for other agents to take advice.
 constexpr Clock::duration kPassOnTime = std::chrono::seconds(5);
 
 // The answer counts as on its way until it is sent.
@@ -117,7 +117,7 @@ Task<Result<ControlMessage>> PeerService::advise(const Capability& client, Contr
   if (!found.ok()) co_return found.error();
   const Status begun = shard_.commons.advices->advise(*found, *asked, readerOf(client));
   if (!begun.ok()) co_return begun.error();
-  // One agent brings what none has; each lets go of its own.
+  // One agent can bring bytes that no agent has, but each agent lets go of its own.
   if (asked->scope == AdviceScope::kCluster && asked->advice == ClientAdvice::kDontNeed) {
     const Status passedOn = co_await passOn(*asked);
     if (!passedOn.ok()) co_return passedOn.error();

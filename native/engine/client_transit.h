@@ -1,4 +1,4 @@
-// Bytes of files on their way to the clients of one shard, from before they are looked for until
+// Bounds the bytes on their way to the clients of one shard, from before they are looked for until
 // they are sent: however many clients ask, and however slowly they take their answers, mounts and
 // peers keep the rest of the node's memory. On the shard's thread.
 #pragma once
@@ -12,9 +12,9 @@
 
 namespace hearth {
 
-// Of one shard, or of all.
+// Use by the clients of one shard, or of all.
 struct ClientUse {
-  std::uint64_t limitBytes = 0, bytes = 0;  // that may be on their way, and that are
+  std::uint64_t limitBytes = 0, bytes = 0;  // allowed, and on their way
   std::uint64_t waiting = 0;                // reads, now
   std::uint64_t waited = 0;                 // reads, since the start
   void add(const ClientUse& other) {
@@ -34,8 +34,8 @@ class ClientTransit {
   ClientTransit(Reactor& reactor, std::uint64_t limitBytes)
       : state_(std::make_shared<State>(reactor, limitBytes)) {}
 
-  // First come, first served. Whoever asks for more than the limit waits until nothing else is on
-  // its way.
+  // First come, first served. A caller that asks for more than the limit waits until nothing else
+  // is on its way.
   [[nodiscard]] Task<Pass> enter(std::uint64_t bytes) {
     const std::shared_ptr<State> state = state_;
     const std::uint64_t taken = std::min(bytes, state->limitBytes);

@@ -14,7 +14,7 @@ struct ClientTransitTest : testing::Test {
     test.passes.push_back(std::move(pass));
   }
   void enter(std::uint64_t bytes) { gate.spawn(keep(*this, bytes)); }
-  // Lets those go on that may.
+  // Lets waiters go on that may.
   void turn() {
     struct Wrap {
       static Task<bool> run(Reactor& reactor) {
@@ -31,7 +31,7 @@ struct ClientTransitTest : testing::Test {
   std::vector<ClientTransit::Pass> passes;
 };
 
-TEST_F(ClientTransitTest, WhatIsBeyondTheLimitWaitsInItsOrder) {
+TEST_F(ClientTransitTest, ReadsBeyondTheLimitWaitInOrder) {
   enter(60);
   enter(50);
   enter(10);

@@ -13,7 +13,7 @@
 namespace hearth::testing_cluster {
 namespace {
 
-// Files of a MiB, none of which anybody will see.
+// Files of a MiB that nobody will see.
 std::vector<std::byte> manifestOfHttp(int files) {
   ManifestBuilder builder(false);
   for (int i = 0; i < files; ++i) {
@@ -56,8 +56,8 @@ TEST(EngineClose, EndsWhileTheOriginOfEverythingHangs) {
   ASSERT_TRUE(
       eventually([&] { return agent.await(agent.engine().statistics()).origin.requests >= 4; }));
   agent.engine().close();
-  // Who waits at a mount waits for the next agent. Had the requests been left to be given up by
-  // themselves, their readers would have heard of that.
+  // Readers of a mount wait for the next agent. They would have got an error if the requests had
+  // been given up one by one.
   for (std::future<ErrorCode>& reader : readers) EXPECT_EQ(reader.get(), ErrorCode::kCancelled);
 }
 
@@ -120,7 +120,7 @@ struct Waiting {
 };
 
 // Neither waits for the other one to end first.
-TEST(EngineClose, TwoThatWaitForEachOtherEnd) {
+TEST(EngineClose, TwoEnginesThatWaitForEachOtherEnd) {
   const LoopbackServer silent;
   testing_rails::MemoryNetwork network({}, 1);
   Waiting a("a", network, silent), b("b", network, silent);

@@ -1,4 +1,4 @@
-// WILLNEED for the cluster: what no agent holds is brought, once.
+// WILLNEED for the cluster: one agent brings each chunk that no agent holds.
 #include "engine/testing_cluster.h"
 #include "warm/cluster_share.h"
 
@@ -36,7 +36,7 @@ class ClusterAdviceTest : public testing::Test {
   std::vector<std::shared_ptr<Dataset>> datasets;
 };
 
-TEST_F(ClusterAdviceTest, WhatAnotherAgentHoldsIsNotBrought) {
+TEST_F(ClusterAdviceTest, BringsNothingThatAnotherAgentHolds) {
   const std::vector<std::uint32_t> all = files();
   begin(0, {all.begin(), all.begin() + 5});
   ASSERT_EQ(a.awaitWarm().state, WarmState::kSucceeded);
@@ -53,8 +53,8 @@ TEST_F(ClusterAdviceTest, WhatAnotherAgentHoldsIsNotBrought) {
   }
 }
 
-// What was evicted may still be named by the directory.
-TEST_F(ClusterAdviceTest, WhatAHolderNoLongerHasIsBrought) {
+// The directory may still name an agent that has evicted the file.
+TEST_F(ClusterAdviceTest, BringsChunksThatAHolderHasEvicted) {
   begin(0, files());
   ASSERT_EQ(a.awaitWarm().state, WarmState::kSucceeded);
   const ContentKey key = datasets[0]->manifest->entry(files().front()).key;

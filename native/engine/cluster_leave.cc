@@ -25,7 +25,7 @@ CopyVerdict verdictOf(ReleaseClient::Answer answer) {
 
 Task<std::vector<ClusterCopies::Answer>> ClusterLeave::ask(std::vector<Copy> copies,
                                                            Reactor& back) {
-  // One question a key, all at once: the answer for one file waits for no other's.
+  // One question for each key, all at once: the answer for one file waits for no other.
   std::vector<Answer> answers(copies.size());
   Gate asking(back);
   for (std::size_t i = 0; i < copies.size(); ++i)

@@ -1,5 +1,5 @@
-// Asks the directories of keys for leave to evict, on the shards that own the keys, and reports
-// what became of it. Says in the log, every ten seconds at most, what was evicted as the last copy.
+// Asks the directories of keys for leave to evict, on the shards that own the keys, and reports the
+// outcome. Logs, every ten seconds at most, how many files were evicted as the last copy.
 #pragma once
 
 #include <atomic>
@@ -18,11 +18,11 @@ class ClusterLeave final : public ClusterCopies {
 
   static constexpr std::chrono::seconds kBetweenLines{10};
 
-  // On the engine's home. From start() on lines come; stop() gives the last one.
+  // On the engine's home. start() allows log lines; stop() writes the last one.
   void start(Reactor& home);
   void stop();
 
-  // Any thread. The cluster has other agents that are ready, as all shards know.
+  // Any thread. `others`: the cluster has other ready agents, and all shards know.
   void setOthers(bool others) { others_ = others; }
 
   [[nodiscard]] bool others() const override { return others_; }
@@ -36,7 +36,7 @@ class ClusterLeave final : public ClusterCopies {
   void onOwners(std::vector<Copy> copies, void (*report)(Shard&, const Copy&));
   // Any thread.
   void noteLost(const std::vector<Copy>& copies);
-  // Home. Gives the line that is due, and waits for the next one.
+  // Home. Writes the line that is due, and waits for the next one.
   void lineDue();
   void writeLine();
 
@@ -50,7 +50,7 @@ class ClusterLeave final : public ClusterCopies {
 
   std::mutex mutex_;                         // guards all below
   std::uint64_t last_ = 0, unanswered_ = 0;  // files since the line before
-  bool posted_ = false;                      // lineDue() comes
+  bool posted_ = false;                      // lineDue() is posted
 };
 
 }  // namespace hearth

@@ -1,4 +1,4 @@
-// What the log says of copies that were lost.
+// Log lines about copies that were lost.
 #include "engine/cluster_leave.h"
 
 #include <gmock/gmock.h>
@@ -21,7 +21,7 @@ class ClusterLeaveTest : public testing::Test {
   void TearDown() override {
     onHome([this] { leave.stop(); });
   }
-  // Ends when it has run.
+  // Ends after the shard has run it.
   void onHome(const std::function<void()>& function) {
     const auto run = [](std::function<void()> call) -> Task<bool> {
       call();
@@ -49,7 +49,7 @@ class ClusterLeaveTest : public testing::Test {
   ClusterLeave leave{agent.engine().commons()};
 };
 
-TEST_F(ClusterLeaveTest, WhatIsLostBetweenTwoLinesIsInTheNextOneWhetherMoreFollowsOrNot) {
+TEST_F(ClusterLeaveTest, TheNextLineReportsAllLossesSinceTheLast) {
   lose(1);
   ASSERT_TRUE(eventually([this] { return lines().size() == 1; }));
   EXPECT_THAT(lines().back(), HasSubstr("1 were the last copy"));

@@ -77,7 +77,7 @@ Task<Result<EvictOutcome>> ContentCalls::evictHere(Shard& owner, ContentKey key,
     memoryBytes += owner.memory->forget(key);
     owner.leave->evicted(key, size, 0);
   } else if (outcome.ok() && *outcome != EvictOutcome::kInUse) {
-    // Read through, or kept on the disk: what is in memory is for readers to come.
+    // The file was read through, or stays on the disk: its memory is for later readers.
     memoryBytes += owner.memory->forgetIdle(key);
   }
   co_return outcome;
@@ -87,15 +87,15 @@ Task<Evicted> ContentCalls::evict(std::shared_ptr<Dataset> dataset, EntryList en
   const Manifest& manifest = *dataset->manifest;
   Evicted evicted;
   if (!entries) {
-    // The whole dataset goes: its view would otherwise keep the files. A published view stays, and
-    // they with it.
+    // The whole dataset goes, with its view, which would keep the files. A published view stays,
+    // and keeps them.
     [[maybe_unused]] const Status removed = co_await commons_.cache->removeView(manifest.digest());
     co_await home_.reactor->enter();
   }
   for (const std::uint32_t entry : entries ? *entries : filesOf(manifest)) {
     const ManifestEntry about = manifest.entry(entry);
     const std::uint64_t resident = commons_.cache->residentBytes(about.key);
-    // Who evicts it wants it fetched again, also when it was refused.
+    // A caller that evicts a file wants it fetched again, even if it was refused.
     commons_.refusals.forget(about.key);
     Task<Result<EvictOutcome>> evicting =
         evictHere(commons_.owner(about.key), about.key, about.size, evicted.memoryBytes);
@@ -222,7 +222,7 @@ Task<Result<std::string>> ContentCalls::buildView(std::shared_ptr<Dataset> datas
   for (const std::uint32_t entry : filesOf(manifest)) {
     const ManifestEntry about = manifest.entry(entry);
     if (!about.sourceDigest.has_value() || commons_.cache->verifiedWhole(about.key)) continue;
-    // What is incomplete is no view, and not fetched for it.
+    // An incomplete file allows no view, and is not fetched for one.
     if (commons_.cache->residentBytes(about.key) != about.size) break;
     Shard& owner = commons_.owner(about.key);
     co_await owner.reactor->enter();

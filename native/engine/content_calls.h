@@ -1,5 +1,5 @@
-// What the agent asks about the bytes of a dataset: how much is here, keep it, drop it, check it,
-// read it. Called and continued on the home shard's thread. Entries: nothing means all files.
+// The agent's calls about the bytes of a dataset: count, keep, drop, check and read them. Called
+// and continued on the home shard's thread.
 #pragma once
 
 #include <optional>
@@ -13,6 +13,7 @@
 
 namespace hearth {
 
+// No list: all files.
 using EntryList = std::optional<std::vector<std::uint32_t>>;
 
 struct Residency {
@@ -23,9 +24,9 @@ struct Residency {
 
 struct Evicted {
   std::uint64_t bytesFreed = 0;
-  std::uint64_t memoryBytes = 0;  // that were in memory, of these files and of others that stay
+  std::uint64_t memoryBytes = 0;  // dropped from memory, of these files and of others that stay
   std::uint32_t filesFreed = 0;
-  std::uint32_t pinned = 0, inUse = 0, published = 0, failed = 0;  // that stay
+  std::uint32_t pinned = 0, inUse = 0, published = 0, failed = 0;  // files that stay
   [[nodiscard]] std::uint32_t kept() const { return pinned + inUse + published + failed; }
 };
 
@@ -44,28 +45,29 @@ class ContentCalls {
   void pin(const Dataset& dataset, const EntryList& entries, const std::string& owner);
   void unpin(const Dataset& dataset, const std::string& owner);
   [[nodiscard]] Task<Evicted> evict(std::shared_ptr<Dataset> dataset, EntryList entries);
-  // As DONTNEED asks for, which is counted: evict(), or what is in memory alone, where no reader is
-  // on its way to it.
+  // Does as DONTNEED asks, and counts it: evict(), or drops only memory where no reader is on its
+  // way to the bytes.
   [[nodiscard]] Task<Evicted> letGo(std::shared_ptr<Dataset> dataset, EntryList entries,
                                     LetGo what);
-  // One file, by an application. False when it is kept; never what the origin is known to lack.
+  // Lets go of one file for an application. False: the file stays; a file that its origin is known
+  // to lack always does.
   [[nodiscard]] Task<bool> letGoOfFile(std::shared_ptr<Dataset> dataset, std::uint32_t entry,
                                        LetGo what);
   void setLastUse(const Dataset& dataset, std::int64_t usedAtMs);
-  // Fetches what is missing, checks every block, hashes, compares with the origin's digest where it
-  // is known and, when asked, with the origin's bytes. kCorrupt when anything differs.
+  // Fetches missing chunks, checks every block, hashes, and compares with the origin's digest where
+  // it is known and, when asked, with the origin's bytes. kCorrupt when anything differs.
   [[nodiscard]] Task<Result<Verified>> verify(std::shared_ptr<Dataset> dataset, std::uint32_t entry,
                                               bool withOrigin);
-  // The view of a complete dataset, when every file is what its digest says: waits for those that
-  // are still compared. Errors as ContentCache::buildView; kCorrupt.
+  // Builds the view of a complete dataset, after all comparisons with digests have ended. Errors as
+  // ContentCache::buildView, and kCorrupt when a file is not what its digest says.
   [[nodiscard]] Task<Result<std::string>> buildView(std::shared_ptr<Dataset> dataset);
-  // A copy of [offset, offset + length), cut at the file's end; fetches what is missing.
+  // A copy of [offset, offset + length), cut at the file's end; fetches missing chunks.
   [[nodiscard]] Task<Result<std::vector<std::byte>>> read(std::shared_ptr<Dataset> dataset,
                                                           std::uint32_t entry, std::uint64_t offset,
                                                           std::uint64_t length);
 
-  // Fills `into` with [offset, offset + its size), straight from the agents that hold it where it
-  // is not here, and keeps none of that (Fetcher::readInto).
+  // Fills `into` with the file's bytes from `offset` on. Reads bytes that are not here straight
+  // from the agents that hold them, and keeps none of these (Fetcher::readInto).
   [[nodiscard]] Task<Status> read(std::shared_ptr<Dataset> dataset, std::uint32_t entry,
                                   std::uint64_t offset, MemoryVector into);
 
@@ -76,10 +78,10 @@ class ContentCalls {
                                                        std::uint64_t offset, std::uint64_t length);
   static Task<Status> readIntoHere(Shard& owner, FileReference file, std::uint64_t offset,
                                    MemoryVector into);
-  // `memoryBytes` grows by what was in memory.
+  // Adds the bytes dropped from memory to `memoryBytes`.
   static Task<Result<EvictOutcome>> evictHere(Shard& owner, ContentKey key, std::uint64_t size,
                                               std::uint64_t& memoryBytes);
-  // Counts the bytes that go.
+  // Drops, and counts the bytes that go.
   Task<Evicted> release(std::shared_ptr<Dataset> dataset, EntryList entries, LetGo what);
   Task<Evicted> forgetMemory(const Dataset& dataset, EntryList entries);
 

@@ -7,7 +7,7 @@
 namespace hearth::testing_cluster {
 namespace {
 
-// Whose locations an agent was asked for.
+// The datasets whose locations an agent was asked for.
 class LocationRequests {
  public:
   EventSink events() {
@@ -60,7 +60,7 @@ struct DatasetCredentialsTest : testing::Test {
       return bytes.code();
     });
   }
-  // Mine is wanted while theirs has the chunk under way, which is refused to that one alone.
+  // Our dataset wants the chunk while the other one fetches it, which alone is refused.
   void expectRefusedToThemAlone(Agent& theirAgent, std::shared_ptr<Dataset> theirs, Agent& myAgent,
                                 std::shared_ptr<Dataset> mine, std::chrono::milliseconds wait) {
     allow(*mine);
@@ -77,7 +77,7 @@ struct DatasetCredentialsTest : testing::Test {
   LocationRequests requests;
 };
 
-TEST_F(DatasetCredentialsTest, LocationsAreAskedForAsTheReadersOwnDataset) {
+TEST_F(DatasetCredentialsTest, AsksForLocationsAsTheReadersOwnDataset) {
   Agent agent("one", 4ull << 30, requests.events());
   const auto theirs = of(agent, "theirs"), mine = of(agent, "mine");
   allow(*theirs);
@@ -115,20 +115,20 @@ TEST_F(DatasetCredentialsTest, AnOpenFileOfOthersDoesNotLendItsRights) {
   EXPECT_EQ(open(theirs), held);
 }
 
-TEST_F(DatasetCredentialsTest, WhatWasRefusedToOthersIsFetchedAsOurOwn) {
+TEST_F(DatasetCredentialsTest, FetchesAsItsOwnWhatOthersWereRefused) {
   Agent agent("one", 4ull << 30, requests.events());
   expectRefusedToThemAlone(agent, of(agent, "theirs"), agent, of(agent, "mine"),
                            std::chrono::milliseconds(50));
 }
 
-// Which has the grant of the chunk.
-TEST_F(DatasetCredentialsTest, WhatWasRefusedToAnotherAgentIsFetchedByUs) {
+// The other agent has the grant of the chunk.
+TEST_F(DatasetCredentialsTest, FetchesWhatAnotherAgentWasRefused) {
   Agent a("a", 4ull << 30, requests.events()), b("b");
   connect({&a, &b});
   expectRefusedToThemAlone(a, of(a, "theirs"), b, of(b, "mine"), std::chrono::milliseconds(200));
 }
 
-TEST_F(DatasetCredentialsTest, LocationsOfOtherCredentialsAreForgotten) {
+TEST_F(DatasetCredentialsTest, ForgetsLocationsOfOtherCredentials) {
   Agent agent("one", 4ull << 30, requests.events());
   const auto mine = of(agent, "mine");
   allow(*mine);

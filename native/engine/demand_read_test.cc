@@ -1,4 +1,4 @@
-// Readers who want what background work is about to fetch.
+// Readers who want chunks that background work is about to fetch.
 #include <future>
 
 #include "engine/testing_cluster.h"
@@ -8,7 +8,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Whether the chunk is on its way.
+// True: the chunk is on its way.
 bool underWay(Agent& agent, const std::shared_ptr<Dataset>& dataset, std::uint32_t chunk) {
   struct Look {
     static Task<bool> at(Engine& engine, ContentKey key, std::uint32_t which) {
@@ -35,7 +35,7 @@ TEST(DemandRead, DoesNotWaitForTheRateOfAJobThatFetchesTheSame) {
   options.job = "warm";
   options.dataset = dataset;
   options.entries = {entry};
-  options.rateLimit = 5'000;  // hours for all
+  options.rateLimit = 5'000;  // hours for the whole file
   ASSERT_TRUE(agent.engine().warm(options).ok());
   const auto last = static_cast<std::uint32_t>(kSize / kChunkBytes - 1);
   ASSERT_TRUE(eventually([&] { return underWay(agent, dataset, last); }));
@@ -58,7 +58,7 @@ TEST(DemandRead, GoesOnWhenTheJobThatBeganItIsCancelled) {
   Origin origin;
   origin.add("model", kSize);
   Agent agent("one");
-  // It is not known yet where the bytes are.
+  // The agent does not know the location of the bytes yet.
   const auto added = agent.await(agent.engine().manifests().add(origin.manifest()));
   ASSERT_TRUE(added.ok());
   const auto dataset = *added;

@@ -1,4 +1,4 @@
-// Reads into callers' memory beside what others read here.
+// Reads into callers' memory beside other readers on this agent.
 #include <future>
 #include <optional>
 
@@ -14,7 +14,7 @@ constexpr std::uint64_t kFourChunks = 4 * kChunkBytes;
 Shard& onlyShard(Agent& agent) { return *agent.engine().commons().shards.front(); }
 void withOneShard(EngineOptions& options) { options.shards = 1; }
 
-// Others have all of them, those at one peer, or give them back.
+// Takes all slots at one peer and all copies, or gives them back.
 Task<bool> takeAll(Shard& shard, Reactor& home, std::string peer) {
   co_await shard.reactor->enter();
   DirectReadSlots& slots = shard.fetcher->directReadSlots();
@@ -32,8 +32,7 @@ Task<bool> giveAllBack(Shard& shard, Reactor& home, std::string peer) {
   co_return true;
 }
 
-// While direct reads have all their places another one waits, and those who read another file as
-// mounts do not.
+// While direct reads have all their slots, another direct read waits, and readers of mounts do not.
 void expectDemandReadsGoOn(Agent& reader, const std::shared_ptr<Dataset>& dataset) {
   const EntryList files = filesOf(*dataset->manifest);
   Shard& shard = onlyShard(reader);
@@ -56,7 +55,7 @@ void expectDemandReadsGoOn(Agent& reader, const std::shared_ptr<Dataset>& datase
   EXPECT_FALSE(std::ranges::all_of(*memory, [](std::byte each) { return each == std::byte{0}; }));
 }
 
-TEST(DirectReadSlots, WhatIsAskedOfPeersLeavesRoomForOthers) {
+TEST(DirectReadSlots, ReadsFromPeersLeaveRoomForOthers) {
   Origin origin;
   origin.add("model", kFourChunks);
   origin.add("other", kFourChunks);
@@ -67,7 +66,7 @@ TEST(DirectReadSlots, WhatIsAskedOfPeersLeavesRoomForOthers) {
   expectDemandReadsGoOn(reader, reader.add(origin));
 }
 
-TEST(DirectReadSlots, WhatIsCopiedFromTheDiskLeavesHelpersForOthers) {
+TEST(DirectReadSlots, CopiesFromTheDiskLeaveHelpersForOthers) {
   Origin origin;
   origin.add("model", kFourChunks);
   origin.add("other", kFourChunks);
@@ -79,8 +78,8 @@ TEST(DirectReadSlots, WhatIsCopiedFromTheDiskLeavesHelpersForOthers) {
   expectDemandReadsGoOn(reader, reader.add(origin));
 }
 
-// Or the next reads would wait for ever. The directory, which is the reader's own, goes on naming
-// the holder when that has gone.
+// Otherwise the next reads would wait for ever. The directory, which is the reader's own, still
+// names the holder after it has gone.
 TEST(DirectReadSlots, AreAllFreeAfterReadsThatFailed) {
   Agent holder("holder", withOneShard), reader("reader", withOneShard);
   const auto origin = originDirectedBy({&holder, &reader}, {&reader});
@@ -133,8 +132,8 @@ class DirectReadSlotsOfPeers : public testing::Test {
   Agent holder{"holder", withOneShard}, reader{"reader", withOneShard};
 };
 
-// Whoever waits for one that is slow, however many that are, keeps none of the places of another.
-TEST_F(DirectReadSlotsOfPeers, ASlowPeerTakesNoneOfAnother) {
+// Reads that wait for slow peers, however many, keep no slot of another peer.
+TEST_F(DirectReadSlotsOfPeers, ASlowPeerTakesNoSlotOfAnother) {
   ASSERT_TRUE(reader.await(takeAll(shard(), reader.engine().home(), "slow")));
   ReadBeside read(reader, origin);
   EXPECT_EQ(read.status.wait_for(kHang), std::future_status::ready);
@@ -143,8 +142,8 @@ TEST_F(DirectReadSlotsOfPeers, ASlowPeerTakesNoneOfAnother) {
   EXPECT_EQ(reader.await(reader.engine().statistics()).peerBytesReceived, kFourChunks);
 }
 
-// Whether the agent would report to a new directory that it wants the key; nothing while it has not
-// opened it.
+// True: the agent would report to a new directory that it wants the key; nothing: it has not opened
+// the key.
 Task<std::optional<bool>> wants(Shard& shard, Reactor& home, ContentKey key) {
   co_await shard.reactor->enter();
   std::optional<bool> reported;
@@ -153,8 +152,8 @@ Task<std::optional<bool>> wants(Shard& shard, Reactor& home, ContentKey key) {
   co_return reported;
 }
 
-// What the origin gives is divided among those who want a key.
-TEST_F(DirectReadSlotsOfPeers, WhoWaitsForOneReportsNoWishToKeepTheFile) {
+// The origin's bytes are divided among the agents that want a key.
+TEST_F(DirectReadSlotsOfPeers, AWaitingReadReportsNoWishToKeepTheFile) {
   ASSERT_TRUE(reader.await(takeAll(shard(), reader.engine().home(), "holder")));
   ReadBeside read(reader, origin);
   std::optional<bool> wanted;

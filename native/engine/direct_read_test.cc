@@ -1,4 +1,4 @@
-// Reads into memory of a caller's, with no cache file in between.
+// Reads into a caller's memory, with no cache file in between.
 #include <future>
 #include <random>
 #include <thread>
@@ -26,7 +26,7 @@ struct DirectReadTest : testing::Test {
     holder.beginWarm(warmed);
     ASSERT_EQ(holder.awaitWarm().state, WarmState::kSucceeded);
   }
-  // In pieces of this size, which are parts of one region.
+  // Memory in pieces of this size, which are parts of one region.
   Status read(std::uint64_t offset, std::uint64_t size, std::uint64_t pieces = kSize) {
     memory = std::make_shared<std::vector<std::byte>>(size);
     const auto region = MemoryRegion::host(*memory, memory);
@@ -47,7 +47,7 @@ struct DirectReadTest : testing::Test {
     return reader.await(reader.engine().contents().residency(dataset)).bytesResident;
   }
   [[nodiscard]] EngineStatistics statistics() { return reader.await(reader.engine().statistics()); }
-  // All came from the holder, which was heard of all the while, and nothing was kept.
+  // All bytes came from the holder, which was never silent, and nothing was kept.
   void expectNothingKept() {
     if (!undisturbed({&holder, &reader})) return;
     EXPECT_EQ(statistics().origin.requests, 0u);
@@ -62,7 +62,7 @@ struct DirectReadTest : testing::Test {
   std::shared_ptr<std::vector<std::byte>> memory;
 };
 
-TEST_F(DirectReadTest, WhatAnotherAgentHoldsComesStraightAndIsNotKept) {
+TEST_F(DirectReadTest, ReadsStraightFromAnotherAgentAndKeepsNothing) {
   warm();
   expectRead(0, kSize);
   const EngineStatistics after = statistics();
@@ -86,7 +86,7 @@ TEST_F(DirectReadTest, RangesBeginAndEndAnywhereInPiecesOfAnySize) {
   expectNothingKept();
 }
 
-TEST_F(DirectReadTest, WhatNoAgentHoldsIsFetchedAndKeptForAll) {
+TEST_F(DirectReadTest, FetchesAndKeepsWhatNoAgentHolds) {
   expectRead(1000, kChunkBytes);
   EXPECT_TRUE(eventually([&] { return kept() == 2 * kChunkBytes; }));
   const auto requests = statistics().origin.requests;
@@ -96,7 +96,7 @@ TEST_F(DirectReadTest, WhatNoAgentHoldsIsFetchedAndKeptForAll) {
   EXPECT_EQ(statistics().peerBytesReceived, 0u);
 }
 
-TEST_F(DirectReadTest, WhatAHolderLosesComesFromTheOrigin) {
+TEST_F(DirectReadTest, FetchesFromTheOriginWhatAHolderLoses) {
   warm();
   expectRead(0, 1000);
   holder.stop();
@@ -104,7 +104,7 @@ TEST_F(DirectReadTest, WhatAHolderLosesComesFromTheOrigin) {
   EXPECT_GT(statistics().origin.requests, 0u);
 }
 
-TEST_F(DirectReadTest, RefusesWhatIsBehindTheEndAndMemoryOutOfReach) {
+TEST_F(DirectReadTest, RefusesRangesBeyondTheEndAndMemoryOutOfReach) {
   EXPECT_EQ(read(kSize - 1, 2).code(), ErrorCode::kInvalidArgument);
   EXPECT_EQ(read(~0ull, 1).code(), ErrorCode::kInvalidArgument);
   const MemorySlice gpu{MemoryRegion::gpu(4096, 1000, nullptr), 0, 1000};
@@ -117,8 +117,8 @@ TEST_F(DirectReadTest, RefusesWhatIsBehindTheEndAndMemoryOutOfReach) {
   EXPECT_EQ(refused.code(), ErrorCode::kInvalidArgument);
 }
 
-// Who once gave little would give to all of them, however much that is.
-TEST(DirectRead, AllWhoHoldAFileGiveTheirPart) {
+// A holder that once gave little would give to all, however much that is.
+TEST(DirectRead, AllHoldersOfAFileGiveTheirPart) {
   Origin origin;
   origin.add("model", kSize);
   Agent first("first"), second("second"), reader("reader");
@@ -142,8 +142,9 @@ TEST(DirectRead, AllWhoHoldAFileGiveTheirPart) {
   EXPECT_GT(sent(second), kSize);
 }
 
-// The directory may know of agents that we do not, or no longer: of some of the files here.
-TEST(DirectRead, AHolderThatTheReaderDoesNotKnowIsPassedOver) {
+// The directory may know agents that the reader does not, or no longer, knows: here of some of the
+// files.
+TEST(DirectRead, PassesOverAHolderThatTheReaderDoesNotKnow) {
   Origin origin;
   for (int i = 0; i < 8; ++i) origin.add("model" + std::to_string(i), kBlockBytes);
   Agent holder("holder"), third("third"), reader("reader");
@@ -160,7 +161,7 @@ TEST(DirectRead, AHolderThatTheReaderDoesNotKnowIsPassedOver) {
   }
 }
 
-// The reader prefers the one in its rack.
+// The reader prefers the holder in its rack.
 void bothHold(Agent& near, Agent& far, Agent& reader, const Origin& origin) {
   std::vector<ClusterMember> members{near.member(), far.member(), reader.member()};
   for (ClusterMember& member : members) {
@@ -179,7 +180,7 @@ struct Asked {
   bool operator==(const Asked&) const = default;
 };
 
-// By a read of what two agents hold, of which one fails when all who have places ask it.
+// Reads a file that two agents hold. One of them fails when all parts with slots ask it.
 void readWhereOneFails(std::size_t slots, Asked& asked) {
   constexpr std::size_t kChunks = 12;
   FailingTransport::Reads reads{.from = "near", .together = slots};
@@ -197,9 +198,9 @@ void readWhereOneFails(std::size_t slots, Asked& asked) {
   asked = {reads.failed, reads.lookUps, reader.await(reader.engine().statistics()).origin.requests};
 }
 
-// As many parts as have places are asked of it at once. Those that wait for one are not, when these
-// have failed, nor those that come later.
-TEST(DirectRead, AnAgentThatFailedIsAskedForNothingMore) {
+// All parts with slots ask the agent at once. Parts that wait for slots do not, once these have
+// failed, nor do later ones.
+TEST(DirectRead, AsksAFailedAgentForNothingMore) {
   constexpr std::size_t kSlots = DirectReadSlots::kPeerBytes / kChunkBytes;
   constexpr std::size_t kAtOnce = 8;  // parts of one read
   const Asked wanted{kSlots, 1 + kAtOnce + 1, 0};
@@ -212,8 +213,8 @@ TEST(DirectRead, AnAgentThatFailedIsAskedForNothingMore) {
   EXPECT_EQ(asked.originRequests, 0u);
 }
 
-// Else each would wait for the same agent as long as the one before it did.
-TEST(DirectRead, WhoWaitedBehindReadsThatCameTooLateGoesElsewhere) {
+// Otherwise each part would wait for the same agent as long as the part before it.
+TEST(DirectRead, ReadsBehindLateOnesGoElsewhere) {
   constexpr std::size_t kSlots = DirectReadSlots::kPeerBytes / kChunkBytes, kReads = 3;
   FailingTransport::Reads reads{
       .from = "near", .together = kSlots, .late = std::chrono::seconds(2)};
@@ -237,8 +238,9 @@ TEST(DirectRead, WhoWaitedBehindReadsThatCameTooLateGoesElsewhere) {
   EXPECT_EQ(reads.failed.load(), kSlots) << "those that had places";
 }
 
-// A rail that stalls is left for another one, and writes on for a while: not over what that gives.
-TEST(DirectRead, WhatComesLateIsNotWrittenOverWhatAnotherAgentGives) {
+// A read leaves a stalled rail for another holder. The rail writes on for a while: not over the
+// bytes of the other holder.
+TEST(DirectRead, LateBytesOverwriteNothingOfTheNextAgent) {
   testing_rails::MemoryNetwork network(
       {.rails = {.stalled = 50, .late = std::chrono::milliseconds(100)}}, 1);
   const auto onNetwork = [&](EngineOptions& options) { options.transport = network.factory(); };
@@ -260,7 +262,7 @@ TEST(DirectRead, WhatComesLateIsNotWrittenOverWhatAnotherAgentGives) {
     const Status read = reader.await(reader.engine().contents().read(dataset, entry, 0, into));
     if (!read.ok()) continue;
     ++complete;
-    std::this_thread::sleep_for(std::chrono::milliseconds(150));  // what is late comes now
+    std::this_thread::sleep_for(std::chrono::milliseconds(150));  // the late bytes come now
     EXPECT_TRUE(std::ranges::equal(*memory, std::as_bytes(std::span(expected))));
   }
   EXPECT_GT(complete, 0);

@@ -43,7 +43,7 @@ class EarlyFilesTest : public testing::Test {
   std::unique_ptr<DatasetSource> source;
 };
 
-TEST_F(EarlyFilesTest, SmallFilesAreReadByTheDaemon) {
+TEST_F(EarlyFilesTest, TheDaemonReadsSmallFiles) {
   EXPECT_FALSE(source->passesThrough(dataset->manifest->entry(entryOf(0))));
   EXPECT_TRUE(source->passesThrough(dataset->manifest->entry(entryOf(kFiles))));
   const auto small = source->openFile(entryOf(0));
@@ -53,9 +53,9 @@ TEST_F(EarlyFilesTest, SmallFilesAreReadByTheDaemon) {
   EXPECT_TRUE((*large)->backing().ok());
 }
 
-TEST_F(EarlyFilesTest, WhoReadsAFolderInOrderFindsWhatComesNext) {
+TEST_F(EarlyFilesTest, AReaderOfAFolderFindsTheNextFiles) {
   EarlyFiles& found = *agent.engine().commons().mounting->earlyFiles;
-  // Which of two shards hears first of its file is anybody's guess, so the reader goes on.
+  // Either of two shards may hear of its file first, so the reader goes on.
   EarlyFile file;
   for (std::size_t next = 0; next + 3 < kFiles && file.fetch == nullptr; ++next) {
     expectFile(*source, origin, next, kStep);
@@ -87,7 +87,7 @@ TEST_F(EarlyFilesTest, AnAgentClosesWhileFilesAreReadAhead) {
   agent.engine().close();
 }
 
-TEST(EarlyFiles, AFileIsTakenOnce) {
+TEST(EarlyFiles, GiveAFileOnce) {
   EarlyFiles files;
   const auto dataset = std::make_shared<Dataset>(nullptr, "one", [](EngineEvent) {});
   const auto fileOf = [&dataset](std::uint32_t entry) {

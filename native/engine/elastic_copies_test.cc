@@ -1,5 +1,5 @@
-// How many agents keep a file: more with its readers, fewer when none reads it and room is needed,
-// and one for as long as it is wanted.
+// The number of agents that keep a file: more with its readers, fewer when none reads it and room
+// is needed, and one for as long as it is wanted.
 #include <thread>
 
 #include "directory/directory_message.h"
@@ -9,7 +9,7 @@
 namespace hearth::testing_cluster {
 namespace {
 
-// Of agents and their files. A cache has room for the one that all want and eight parts.
+// Sizes of agents and their files. A cache has room for the file that all want and eight parts.
 struct Sizes {
   std::size_t hot = (4u << 20) + 4096;  // two chunks
   std::size_t part = 1u << 20;          // of what streams through
@@ -25,7 +25,7 @@ void small(EngineOptions& options) {
   options.scrub.bytesPerSecond = 0;
 }
 
-// Control messages of eviction are lost or late, whatever the network does.
+// Loses or delays control messages of eviction, whatever the network does.
 class LossyLeave final : public testing_rails::ForwardingTransport {
  public:
   LossyLeave(std::unique_ptr<PeerTransport> inner, Reactor& reactor)
@@ -39,7 +39,7 @@ class LossyLeave final : public testing_rails::ForwardingTransport {
     Result<ControlMessage> answer =
         co_await ForwardingTransport::call(std::move(node), std::move(request), timeouts);
     if (leave) co_await reactor_.sleep(std::chrono::milliseconds(20));
-    if (fate == 1) co_return silence;  // it was executed
+    if (fate == 1) co_return silence;  // the request was executed
     co_return answer;
   }
 
@@ -48,7 +48,7 @@ class LossyLeave final : public testing_rails::ForwardingTransport {
   unsigned asked_ = 0;
 };
 
-// Agents of which each reads a file that all want, and files of its own that no other one reads.
+// Agents that each read a file that all want, and files of their own that no other agent reads.
 class Readers {
  public:
   explicit Readers(std::size_t count, const std::function<void(EngineOptions&)>& adjust = small,
@@ -71,7 +71,8 @@ class Readers {
     hot.clear();
     for (Agent* const agent : everyone) hot.push_back(agent->add(origin));
   }
-  // As agents have it from their store when a file is used much. Its copies stay for others then.
+  // Sets the last use that agents have from their store for a much used file, whose copies then
+  // stay for others.
   void noteUses() {
     for (std::size_t who = 0; who < everyone.size(); ++who)
       EXPECT_TRUE(eventually([&] { return !holds(who) || durable(who); }));
@@ -93,8 +94,8 @@ class Readers {
     read(who, hot[who], 0);
     EXPECT_TRUE(eventually([&] { return holds(who); }));
   }
-  // Each agent reads the next part of its own, all at the same time. What makes room for it does so
-  // behind the readers: afterwards it has ended.
+  // Each agent reads the next part of its own, all at the same time. Eviction runs behind the
+  // readers, and has ended afterwards.
   void streamOn() {
     std::vector<std::thread> threads;
     for (std::size_t who = 0; who < everyone.size(); ++who)
@@ -111,7 +112,7 @@ class Readers {
     }));
     EXPECT_LE(now.cache.directories.front().usedBytes, sizes.budget);
   }
-  // These begin again, with their cache and an empty memory.
+  // Restarts these agents, with their cache and an empty memory.
   void restart(const std::vector<std::size_t>& which, const Origin& origin) {
     for (const std::size_t who : which) {
       everyone[who]->stop();
@@ -128,7 +129,7 @@ class Readers {
                ->await(everyone[who]->engine().contents().residency(hot[who]))
                .bytesResident == sizes.hot;
   }
-  // Before, its copy is none that stays for others. Agents have one shard here, which owns all
+  // True: its copy counts as one that stays for others. Agents have one shard here, which owns all
   // keys.
   [[nodiscard]] bool durable(std::size_t who) {
     const Manifest& manifest = *hot[who]->manifest;
@@ -177,7 +178,7 @@ TEST(ElasticCopies, FollowTheReadersFromOneToEightAndBackToOne) {
     readers.readHot(who);
     EXPECT_EQ(readers.copies(), who + 1);
   }
-  // Whoever came gave to the next ones: the first is not the source of all.
+  // Each agent that came gave to the next ones: the first is not the source of all.
   std::uint64_t sent = 0;
   for (Agent* const agent : readers.everyone) {
     const std::uint64_t one = agent->await(agent->engine().statistics()).peerBytesSent;
@@ -192,7 +193,7 @@ TEST(ElasticCopies, FollowTheReadersFromOneToEightAndBackToOne) {
     return readers.copies() == 1;
   }));
   EXPECT_GE(readers.statistics().redundantCopies, 7u);
-  // All that its cache had beside it goes meanwhile.
+  // Everything else in its cache goes meanwhile.
   for (std::size_t turn = 0; turn < kParts / 2; ++turn) {
     readers.streamOn();
     ASSERT_EQ(readers.copies(), 1u);
@@ -202,7 +203,7 @@ TEST(ElasticCopies, FollowTheReadersFromOneToEightAndBackToOne) {
     readers.streamOn();
     return readers.statistics().lastCopies > 0;
   }));
-  // It is there for readers to come, who may have it in memory still unless they begin again.
+  // The last copy stays for later readers, who may have it in memory still unless they begin again.
   const std::vector<std::size_t> others = readers.without();
   ASSERT_EQ(others.size(), 7u);
   readers.restart(others, origin);
@@ -215,8 +216,8 @@ TEST(ElasticCopies, FollowTheReadersFromOneToEightAndBackToOne) {
   EXPECT_GE(received, kSmallSizes.hot);
 }
 
-// The budget is hard: what can be read has room, and what is lost for that is counted.
-TEST(ElasticCopies, TheLastCopyGoesWhenNothingElseMakesRoomAndThatIsCounted) {
+// The budget is hard: readable files have room, and the loss of copies for that is counted.
+TEST(ElasticCopies, CountALastCopyThatHadToGo) {
   const Sizes sizes;
   Origin origin;
   origin.add("model", sizes.hot);
@@ -240,7 +241,7 @@ TEST(ElasticCopies, TheLastCopyGoesWhenNothingElseMakesRoomAndThatIsCounted) {
   readers.readHot(1);
 }
 
-TEST(ElasticCopies, OfManyThatComeAtTheSameTimeTheFirstHolderDoesNotGiveToAll) {
+TEST(ElasticCopies, AFirstHolderDoesNotGiveToAllThatComeAtOnce) {
   Origin origin;
   origin.add("model", Sizes().hot);
   Readers readers(8);
@@ -254,7 +255,7 @@ TEST(ElasticCopies, OfManyThatComeAtTheSameTimeTheFirstHolderDoesNotGiveToAll) {
   EXPECT_LT(first.await(first.engine().statistics()).peerBytesSent, 7 * Sizes().hot);
 }
 
-TEST(ElasticCopies, WithLateAndLostAnswersRoomIsMadeAndACopyStays) {
+TEST(ElasticCopies, MakeRoomAndKeepACopyDespiteLostAnswers) {
   Origin origin;
   origin.add("model", Sizes().hot);
   Readers readers(4, [](EngineOptions& options) {
@@ -275,7 +276,7 @@ TEST(ElasticCopies, WithLateAndLostAnswersRoomIsMadeAndACopyStays) {
 }
 
 // The directory of the file is an agent without a copy, which begins again and knows nothing.
-TEST(ElasticCopies, ADirectoryThatBeginsAgainGivesNoLeaveThatItShouldNot) {
+TEST(ElasticCopies, ARestartedDirectoryGivesNoWrongLeave) {
   Readers readers(3);
   const auto origin = originDirectedBy(readers.everyone, {readers.everyone[2]}, Sizes().hot);
   readers.want(*origin);

@@ -94,8 +94,8 @@ Task<Status> Engine::startServices(const EngineOptions& options) {
   commons_.cache = std::move(*cache);
   for (std::string& note : commons_.cache->recoveryNotes())
     commons_.log(EngineEvent::Level::kWarn, std::move(note), {});
-  // Behind the cache, whose lock an agent before has until it ends: by then it is no user of the
-  // arena any more, and a cache that cannot be opened leaves the arena with the holder.
+  // After the cache, whose lock a former agent holds until it ends: by then that agent uses the
+  // arena no more. A cache that cannot be opened leaves the arena with the holder.
   const Status memory = co_await home().offload([this, &options] { return openArena(options); });
   if (!memory.ok()) co_return memory;
   createPools();
@@ -319,7 +319,7 @@ Task<EngineStatistics> Engine::statistics() {
 
 void Engine::close() {
   if (!std::exchange(running_, false)) return;
-  commons_.limits->cancel();  // none waits for one any more
+  commons_.limits->cancel();  // nobody waits for a limit any more
   {
     const std::lock_guard lock(mutex_);
     for (const auto& [name, job] : jobs_) job->cancel();
@@ -345,8 +345,8 @@ void Engine::close() {
   commons_.cache.reset();
 }
 
-// Mounts first: a read that something below refuses because it ends would fail, instead of waiting
-// for the next agent.
+// Closes mounts first: a read would fail if a service below refused it at its end, instead of
+// waiting for the next agent.
 Task<void> Engine::stopServices() {
   if (mounts_ != nullptr) {  // with them all other services
     co_await mounts_->close();
@@ -360,9 +360,9 @@ Task<void> Engine::stopServices() {
   if (localServer_ != nullptr) co_await localServer_->close();
   if (commons_.cache != nullptr) commons_.cache->setClusterCopies(nullptr);
   leave_.stop();
-  // So that what is in memory stays where it is for the next process.
+  // Keeps chunks in memory where they are, for the next process.
   commons_.exchange.close();
-  // All at once: what runs on one may wait for what another one fetches.
+  // All shards at once: work on one may wait for a fetch on another.
   Gate shards(home());
   for (const std::unique_ptr<Shard>& shard : commons_.shards) shards.spawn(stopShard(*shard));
   co_await shards.close();
@@ -372,9 +372,9 @@ Task<void> Engine::stopServices() {
   }
 }
 
-// Each waits for what the others end: coroutines behind the gate for the origin and for peers, and
-// the transport for its callers and for requests of peers, which may wait for what comes from the
-// origin. So nothing new begins, then all of it is broken off, and only then waited for.
+// The parts of a shard wait for one another: coroutines behind the gate wait for the origin and for
+// peers, and the transport waits for its callers and for requests of peers, which may wait for the
+// origin. So first nothing new begins, then all work is broken off, and only then waited for.
 Task<void> Engine::stopShard(Shard& shard) {
   co_await shard.reactor->enter();
   {

@@ -2,9 +2,9 @@
 // pushes state down (cluster view, manifests, locations, pins, jobs, mounts) and reads statistics,
 // and one function (EventSink) carries the few events that go up.
 //
-// Threads: open() and close() block and belong to any thread that is not a shard's. Everything that
-// answers with a Task is awaited on the home shard: `co_await engine.home().enter()` first, and it
-// continues there. What answers at once may be called from any thread.
+// Threads: open() and close() block and belong to any thread that is not a shard's. Calls that
+// return a Task are awaited on the home shard, `co_await engine.home().enter()` first, and continue
+// there. Calls that return at once may come from any thread.
 #pragma once
 
 #include <functional>
@@ -38,25 +38,25 @@ struct EngineOptions {
   std::size_t originConnections = 32;  // all shards together
   // A transfer from an origin that is slow for so long makes room for other datasets that wait.
   Clock::duration originFloorTimeout = std::chrono::seconds(10);
-  std::uint64_t bufferBytes = 0;  // the arena, of all shards together; 0: 64 MiB a shard
-  // The best pages that are asked for. Huge ones are set apart by the administrator.
+  std::uint64_t bufferBytes = 0;  // the arena of all shards; 0: 64 MiB a shard
+  // The best pages to ask for. The administrator sets huge ones apart.
   ArenaPageKind arenaPages = ArenaPageKind::kTransparent;
   // Socket of hearth-holder, which owns FUSE mounts and keeps the arena; empty: none.
   std::string holder;
-  // Processes that had the arena before get so long to end; then a new one is made.
+  // Former agents' processes get so long to end; then the engine makes a new arena.
   std::chrono::milliseconds formerAgentsTimeout{10'000};
   ScrubOptions scrub;
   NodeLimitOptions limits;
   std::string certificateAuthorities;
-  // Socket at which clients of this node get files that are here whole; empty: none.
+  // Socket at which clients of this node get files that are complete here; empty: none.
   std::string clientSocket;
   // Refuse origins in loopback, link-local and private ranges, but for those listed (CIDR).
   bool forbidPrivateAddresses = false;
   std::vector<std::string> allowedNetworks;
   ProxyOptions proxies;
   RdmaOptions rdma;
-  TransportFactory transport = PeerTransport::create;  // another one has only in tests
-  // The files of one shard's reactor; others than the kernel's only in tests.
+  TransportFactory transport = PeerTransport::create;  // tests use others
+  // The files of one shard's reactor; tests use others than the kernel's.
   std::function<std::unique_ptr<FileSystem>(Reactor&)> files = kernelFiles;
 };
 
@@ -66,15 +66,15 @@ struct EngineStatistics {
   std::size_t shards = 0;
   CacheStatistics cache;
   OriginStatistics origin;
-  // Of files; what the protocol adds is counted in `peers`.
+  // Bytes of files; `peers` counts the bytes that the protocol adds.
   std::uint64_t peerBytesReceived = 0, peerBytesSent = 0;
   std::uint64_t peerRequests = 0;
   std::uint64_t digestMismatches = 0;  // files dropped, as they were not what their digest says
   std::uint64_t demandReads = 0, demandBytes = 0, directoryBypassed = 0;
   std::uint64_t directoryUnanswered = 0;
-  // Of WILLNEED and DONTNEED, as AdviceCounters.
+  // WILLNEED and DONTNEED, as AdviceCounters counts them.
   std::uint64_t willNeed = 0, willNeedBytes = 0, dontNeed = 0, dontNeedBytes = 0;
-  // Through mounts, by the reason why they were answered with an error.
+  // Opens and reads through mounts that ended with an error, by its code.
   std::map<ErrorCode, std::uint64_t> failedReads;
   ScrubStatistics scrub;
   std::uint64_t throughBytes = 0;  // came in for readers and could not be kept
@@ -82,15 +82,15 @@ struct EngineStatistics {
   struct ArenaUse {
     std::uint64_t bytes = 0, committedBytes = 0, hugeBytes = 0;
     ArenaPages pages;
-    bool touchedByHolder = false;  // which is charged for what was committed
-    std::string unkept;            // why the holder does not keep it; empty when it does
+    bool touchedByHolder = false;  // the holder is charged for committed memory
+    std::string unkept;            // why the holder does not keep the arena; empty when it does
     ArenaOrigin origin;
-    // At the start: of chunks that were whole, and of slots that may not be used.
+    // At the start: bytes of whole chunks, and of slots that may not be used.
     std::uint64_t foundBytes = 0, quarantinedBytes = 0;
-    // Of chunks that wait for no disk and are given up when memory is needed; and files that were.
+    // Bytes of chunks that wait for no disk and go when memory is needed; and files that went.
     std::uint64_t keptBytes = 0, evictedFiles = 0;
     std::uint64_t movedBytes = 0;   // slots that went from one shard to another
-    std::uint64_t loadedBytes = 0;  // that came from cache files
+    std::uint64_t loadedBytes = 0;  // loaded from cache files
   };
   ArenaUse arena;                    // memory for chunks
   std::uint64_t writeBackBytes = 0;  // in memory, and not in the cache files yet
@@ -109,7 +109,7 @@ class Engine {
                                                             EventSink events);
   ~Engine();
   // Ends jobs, mounts' sessions (the mounts themselves stay with the holder), connections and
-  // threads; what was written is claimed. Afterwards EventSink is not called. Idempotent.
+  // threads, and claims all written bytes. Never calls EventSink afterwards. Idempotent.
   void close();
 
   [[nodiscard]] Reactor& home() { return *commons_.shards.front()->reactor; }
@@ -118,7 +118,7 @@ class Engine {
 
   [[nodiscard]] Task<void> setCluster(std::vector<ClusterMember> members);
 
-  // Any thread. The datasets that clients may name in paths, all of them: as ClientDatasets::name.
+  // Any thread. Sets all datasets that clients may name in paths, as ClientDatasets::name.
   void nameDatasets(std::map<std::string, std::shared_ptr<Dataset>> datasets,
                     std::set<std::string> awaited = {}) {
     commons_.clientDatasets.name(std::move(datasets), std::move(awaited));
@@ -140,7 +140,7 @@ class Engine {
   explicit Engine(EventSink events);
   [[nodiscard]] Status start(const EngineOptions& options);
   void createHolderLink(const EngineOptions& options);
-  // Blocks: on a helper's thread.
+  // Blocks; on a helper's thread.
   [[nodiscard]] Status openArena(const EngineOptions& options);
   void createPools();
   [[nodiscard]] std::vector<std::vector<const ChunkSlot*>> slotParts(std::size_t fewest);
@@ -148,25 +148,25 @@ class Engine {
   [[nodiscard]] Task<void> adoptChunks(Shard& shard);
   [[nodiscard]] Task<void> adoptChunk(Shard& shard, ChunkBuffer buffer, const SlotContents& found);
   Task<void> commitArena();
-  // Tries again while the holder that is to be charged is away; false when it was not done.
+  // Tries again while the holder that is to be charged is away. False: nothing was committed.
   [[nodiscard]] Task<bool> commit(std::size_t first, std::size_t count);
   [[nodiscard]] EngineStatistics::ArenaUse arenaUse() const;
   [[nodiscard]] Status createShard(const EngineOptions& options, std::size_t index);
   [[nodiscard]] Task<Status> startServices(const EngineOptions& options);
-  // Before the shards start: opens the ports that their transports read over.
+  // Before the shards start: opens the RDMA ports over which their transports read.
   [[nodiscard]] Task<Status> openRdma(const EngineOptions& options);
-  // On the home shard's thread, for a shard that has started: takes the ports out of use that this
+  // On the home shard's thread, for a shard that has started: takes ports out of use that this
   // shard cannot use.
   [[nodiscard]] Status checkRdma(const Shard& shard);
   void refusePort(const RdmaDevice& port, const Error& reason);
-  // Has the RDMA ports know the memory for chunks, one after the other; reads into it go over TCP
-  // before. An error: none of them does.
+  // Makes the RDMA ports know the memory for chunks, one port after the other; until then reads
+  // into it go over TCP. An error: no port knows it.
   [[nodiscard]] Task<Status> pinArena();
   // When all shards have started: has the memory for chunks committed and pinned, before it returns
   // where RDMA is required, else in the background.
   [[nodiscard]] Task<Status> prepareArena();
   Task<void> prepareArenaMeanwhile();
-  // Those of the home shard, when all shards have started.
+  // Creates the services of the home shard, when all shards have started.
   void createServices(const EngineOptions& options);
   void createMounting();
   [[nodiscard]] Status serveClientsOfThisNode(const EngineOptions& options);

@@ -10,8 +10,8 @@ Task<void> Engine::setCluster(std::vector<ClusterMember> members) {
     co_await setView(*shard, view);
   }
   co_await home().enter();
-  // Behind the shards' views, by which a question finds the others. Of the one that they have now:
-  // another call may have come by.
+  // After the shards' views, by which a question finds other agents. Uses the shards' present view:
+  // another call may have overtaken this one.
   leave_.setOthers(!commons_.shards.front()->view->readyOthers().empty());
 }
 

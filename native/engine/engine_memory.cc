@@ -15,19 +15,19 @@ namespace hearth {
 namespace {
 
 constexpr std::uint64_t kBufferBytesPerShard = 64u << 20;
-// Of one pool: what may be on its way for it when all else is kept; more would be of no use.
+// Reserve of one pool: slots in flight while all others are kept; more would be of no use.
 constexpr std::size_t kMaxReserve = 64;
-// Of each slot of the arena, what may be on its way to clients: half of the arena in all.
+// Bytes on their way to clients for each slot of the arena: half of the arena in all.
 constexpr std::uint64_t kClientsBytes = kChunkBytes / 2;
-// Of the arena, whose room is taken at a time.
+// Slots whose room is taken at a time.
 constexpr std::size_t kSlotsAtOnce = 16;
-// Between tries, while the holder that takes it is away or the machine too busy.
+// Pause between tries while the holder that takes the room is away, or the machine is too busy.
 constexpr auto kCommitPause = std::chrono::milliseconds(200);
-// Between tries, while there is no room: others may give theirs back, as a process before this one
-// does at its end.
+// Pause between tries while there is no room: others may give theirs back, as a former agent does
+// at its end.
 constexpr auto kRoomPause = std::chrono::seconds(2);
 
-// The cache has these very bytes.
+// True: the cache has these very bytes.
 bool claims(const CachedFile& file, const SlotContents& found) {
   if (found.chunk >= file.chunkCount()) return false;
   const auto chunk = static_cast<std::uint32_t>(found.chunk);
@@ -91,8 +91,8 @@ void Engine::createPools() {
   commons_.exchange.open();
 }
 
-// Its room is taken before it is needed: the kernel clears a page when that is touched first, which
-// takes longer than to receive into it. What every shard uses first comes first.
+// Takes the arena's room before it is needed: the kernel clears a page at its first touch, which
+// takes longer than to receive into it. Begins with the slots that every shard uses first.
 Task<void> Engine::commitArena() {
   const std::size_t slots = commons_.arena->slots() / commons_.shards.size();
   for (std::size_t at = 0; at < slots; at += kSlotsAtOnce) {
@@ -123,7 +123,7 @@ Task<bool> Engine::commit(std::size_t first, std::size_t count) {
   co_return false;
 }
 
-// By shard, of the slots that may be used.
+// The usable slots, by shard.
 std::vector<std::vector<const ChunkSlot*>> Engine::slotParts(std::size_t fewest) {
   std::unordered_map<std::size_t, const SlotContents*> contents;
   for (const AdoptedSlot& found : commons_.found.valid) contents[found.slot] = &found.contents;
@@ -145,8 +145,8 @@ std::vector<std::vector<const ChunkSlot*>> Engine::slotParts(std::size_t fewest)
   return parts;
 }
 
-// What the agent before had in memory. Slots that are not taken over go back to the stock one by
-// one, so those who wait for memory get it meanwhile.
+// Adopts chunks that the previous agent had in memory. Other slots go back to the stock one by one,
+// so that waiters get memory meanwhile.
 Task<void> Engine::adoptChunks(Shard& shard) {
   std::vector<ChunkBuffer> buffers = shard.slots->adopt();
   if (buffers.empty()) co_return;
@@ -163,8 +163,8 @@ Task<void> Engine::adoptChunks(Shard& shard) {
   }
 }
 
-// Only what the cache has, too: so nothing is lost when it goes, and what was found to be wrong
-// since does not come back. The cache's checksums are those of the index.
+// Adopts only chunks that the cache has, too: so nothing is lost when they go, and chunks that were
+// found wrong since do not come back. The cache's checksums are those of the index.
 Task<void> Engine::adoptChunk(Shard& shard, ChunkBuffer buffer, const SlotContents& found) {
   if (&commons_.owner(found.key) != &shard) co_return;
   const std::shared_ptr<CachedFile> file = shard.wanted->cached(found.key);

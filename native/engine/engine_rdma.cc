@@ -58,7 +58,8 @@ Task<Status> Engine::prepareArena() {
     commons_.shards.front()->gate->spawn(prepareArenaMeanwhile());
     co_return Status();
   }
-  // Committed by the one that is to be charged, before the port has the kernel bring all pages.
+  // Commits memory as the party that is to be charged, before the port makes the kernel bring all
+  // pages.
   Arena& arena = *commons_.arena;
   auto commit = [&arena] { return arena.commit(0, arena.slots()); };
   Status ready = co_await home().offload(commons_.wholeFiles, commit);

@@ -98,7 +98,7 @@ TEST(Engine, AnAgentReadsFromAHolderWhenTheOriginIsGone) {
   const WarmProgress progress = b.awaitWarm();
   EXPECT_EQ(progress.state, WarmState::kSucceeded) << errorOf(progress);
   EXPECT_EQ(progress.peerBytes, 30'000'000u);
-  // The bytes of files, and nothing of the protocol; more where something was asked for again.
+  // Bytes of files alone, without the protocol; more where something was asked for again.
   const std::uint64_t received = b.await(b.engine().statistics()).peerBytesReceived;
   const std::uint64_t sent = a.await(a.engine().statistics()).peerBytesSent;
   EXPECT_GE(received, 30'000'000u);
@@ -138,7 +138,7 @@ TEST(Engine, BytesComeFromTheSameZone) {
   EXPECT_EQ(fromFar, 0u);
 }
 
-TEST(Engine, SurvivesThatAPeerStopsWhileItIsReadFrom) {
+TEST(Engine, SurvivesAPeerThatStopsUnderReads) {
   Origin origin;
   for (int i = 0; i < 4; ++i) origin.add("file" + std::to_string(i), 80'000'000);
   Agent a("a"), b("b"), c("c");
@@ -186,7 +186,7 @@ TEST(Engine, StaysInItsBudgetByEvictingTheLeastRecentlyUsed) {
   EXPECT_EQ(progress.state, WarmState::kSucceeded) << errorOf(progress);
   EXPECT_EQ(agent.await(agent.engine().contents().residency(old)).bytesResident, 0u);
 
-  // What made room is fetched again like any other file.
+  // A file that made room is fetched again like any other.
   ASSERT_TRUE(agent.engine().cancelWarm("warm").ok());
   agent.beginWarm(old);
   EXPECT_EQ(agent.awaitWarm().state, WarmState::kSucceeded);

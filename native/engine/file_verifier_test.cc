@@ -1,4 +1,4 @@
-// Files whose origin gives a digest: compared as they come, and never given as a whole before.
+// Files whose origin gives a digest: compared as they come, and never served whole before.
 #include "warm/file_verifier.h"
 
 #include "base/crc32c.h"
@@ -17,8 +17,8 @@ using testing_cluster::TemporaryFolder;
 
 constexpr std::size_t kSize = 22'000'000;  // six chunks
 
-// One file in a folder, listed with the digest of the bytes that it then had, and nothing that
-// would show that it changed: what hubs and plain HTTP servers give.
+// One file in a folder, listed with its digest, and with nothing that would show a change: as hubs
+// and plain HTTP servers list files.
 class DigestOrigin {
  public:
   explicit DigestOrigin(unsigned seed, std::size_t size = kSize) : listed_(pattern(size, seed)) {
@@ -88,7 +88,7 @@ std::shared_ptr<FileFetch> onlyFileOf(Agent& agent, const std::shared_ptr<Datase
   return runOn(*owner.reactor, openHere(owner, FileReference::of(dataset, fileOf(*dataset))));
 }
 
-// A chunk in memory alone, as one that is read through; a null one goes.
+// Puts a chunk in memory alone, as a read-through does; null removes it.
 Task<bool> passHere(Shard& owner, std::shared_ptr<FileFetch> fetch, std::uint32_t chunk,
                     std::span<const std::byte> bytes) {
   if (bytes.empty()) {
@@ -152,7 +152,7 @@ TEST(FileVerifier, AJobWithDigestsReadsNothingBack) {
   EXPECT_EQ(ownerOf(agent, *dataset).verifier->bytesReadBack(), 0u);
 }
 
-// The origin is another between two chunks of the file: what is cached is a mixture.
+// The origin changes between two chunks of the file: the cache has a mixture.
 TEST(FileVerifier, NeverServesAMixtureAsAWhole) {
   DigestOrigin origin(3);
   Agent agent("one");
@@ -161,7 +161,7 @@ TEST(FileVerifier, NeverServesAMixtureAsAWhole) {
   origin.write(pattern(kSize, 99));
   const std::uint64_t later = 8u << 20;
   for (std::uint64_t at = later; at < kSize; at += later) (void)read(agent, dataset, at, later);
-  // Back again: the second fetch, from the origin, is good.
+  // The origin is right again: the second fetch, from the origin, is good.
   origin.restore();
   (void)read(agent, dataset, 0, 8u << 20);
   auto view = agent.await(agent.engine().contents().buildView(dataset));
@@ -175,12 +175,12 @@ TEST(FileVerifier, NeverServesAMixtureAsAWhole) {
   std::ifstream file(*view + "/model", std::ios::binary);
   const std::vector<char> seen{std::istreambuf_iterator<char>(file), {}};
   EXPECT_TRUE(seen == origin.listed());
-  // Mounts do not keep what readers were given before.
+  // Mounts do not keep the bytes that readers got before.
   EXPECT_NE(agent.engine().commons().withdrawn.mark(dataset->manifest->entry(fileOf(*dataset)).key),
             0u);
 }
 
-TEST(FileVerifier, RefusesWhatDiffersAgain) {
+TEST(FileVerifier, RefusesAFileThatDiffersAgain) {
   DigestOrigin origin(4);
   Agent agent("one");
   const auto dataset = origin.addTo(agent);
@@ -197,7 +197,7 @@ TEST(FileVerifier, RefusesWhatDiffersAgain) {
 }
 
 // A mount gives a complete file to the kernel only when it is what its digest says.
-TEST(FileVerifier, PassesNothingThroughBefore) {
+TEST(FileVerifier, PassesNothingThroughBeforeTheComparison) {
   DigestOrigin origin(5);
   Agent agent("one");
   const auto dataset = origin.addTo(agent);
@@ -209,7 +209,7 @@ TEST(FileVerifier, PassesNothingThroughBefore) {
     EXPECT_EQ((*file)->backing().code(), ErrorCode::kNotFound);
     ASSERT_TRUE(read(agent, dataset, 0, 4u << 20).ok());
     origin.write(pattern(kSize, 97));
-    // All of it is here now and then, but never is it good.
+    // The whole file is here now and then, but never right.
     for (std::uint64_t at = 0; at < kSize; at += 4u << 20) {
       (void)read(agent, dataset, at, 4u << 20);
       EXPECT_FALSE(source.complete(fileOf(*dataset)));
@@ -218,9 +218,9 @@ TEST(FileVerifier, PassesNothingThroughBefore) {
   }
 }
 
-// What is in memory need not be what is in the file: a chunk that is read through comes again
-// later, and then it may be another.
-TEST(FileVerifier, ComparesTheBytesOfTheFileAndNoOthers) {
+// Memory need not have the bytes of the file: a read-through chunk comes again later, and may then
+// be another.
+TEST(FileVerifier, ComparesTheBytesOfTheFileOnly) {
   DigestOrigin origin(6);
   Agent agent("one");
   const auto dataset = origin.addTo(agent);
@@ -233,7 +233,7 @@ TEST(FileVerifier, ComparesTheBytesOfTheFileAndNoOthers) {
     const std::uint64_t at = chunk * kChunkBytes;
     EXPECT_TRUE(same(read(agent, dataset, at, 1000), origin.listed(), at));
   }
-  // The first chunk is hashed, if it is, while it is nowhere but in memory.
+  // The first chunk is hashed, if at all, while it is only in memory.
   ASSERT_TRUE(eventually([&] {
     return fetch->cache->residentBytes() == 4 * kChunkBytes &&
            !runOn(*owner.reactor, hashingHere(fetch));
@@ -254,9 +254,9 @@ TEST(FileVerifier, ComparesTheBytesOfTheFileAndNoOthers) {
   EXPECT_TRUE(seen == origin.listed());
 }
 
-// Once the digest has shown that they are wrong, bytes are not given out: what a chunk came in
-// stays in memory for a moment, and longer while it is read.
-TEST(FileVerifier, WhatDifferedIsNotReadFromMemoryEither) {
+// Readers get no bytes that the digest has shown to be wrong: the memory of a chunk lives for a
+// moment, and longer while it is read.
+TEST(FileVerifier, ReadsNoWrongBytesFromMemory) {
   DigestOrigin origin(8);
   Agent agent("one");
   const auto dataset = origin.addTo(agent);
@@ -284,7 +284,7 @@ TEST(FileVerifier, WhatDifferedIsNotReadFromMemoryEither) {
   EXPECT_FALSE(read(agent, dataset, 0, 1000).ok());
 }
 
-// Its only chunk is compared before whoever brought it has done with it.
+// The file's only chunk is compared before its run has done with it.
 TEST(FileVerifier, ASmallFileThatDiffersDoesNotStayInMemory) {
   constexpr std::uint64_t kSmall = 50'000;
   DigestOrigin origin(9, kSmall);
@@ -302,9 +302,9 @@ TEST(FileVerifier, ASmallFileThatDiffersDoesNotStayInMemory) {
   EXPECT_FALSE(fromMemory(*fetch, 0, 1000).has_value());
 }
 
-// The origin is away just when the file is to be fetched from it alone. Whoever wants the file
-// later must not get the wrong bytes from the same agent again, and be refused for it.
-TEST(FileVerifier, WhatDifferedComesFromTheOriginAloneAlsoLater) {
+// The origin is away just when the file is to be fetched from it alone. A later reader must not get
+// the wrong bytes from the same agent again, and be refused for it.
+TEST(FileVerifier, FetchesAWrongFileFromTheOriginAloneLaterToo) {
   DigestOrigin origin(7);
   Agent wrong("wrong"), right("right"), agent("one");
   connect({&wrong, &right, &agent});

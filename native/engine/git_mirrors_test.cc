@@ -36,7 +36,7 @@ struct GitMirrorsTest : testing::Test {
         },
         std::move(tag));
   }
-  // Of the first server, with the others as mirrors.
+  // Adds the dataset of the first server, with the other servers as mirrors.
   void add() {
     ManifestBuilder builder(false);
     ManifestRow row;
@@ -83,7 +83,7 @@ TEST_P(GitTagsTest, ProveNothingAndDoNoHarm) {
   EXPECT_GT(servers[0].requests(), 0);
 }
 
-TEST_F(GitMirrorsTest, AMirrorGivesThemWhenTheFirstIsAway) {
+TEST_F(GitMirrorsTest, AMirrorServesWhileTheFirstIsAway) {
   serve(bytes, "").stop();
   serve(bytes, "W/\"of the mirror\"");
   add();
@@ -91,7 +91,7 @@ TEST_F(GitMirrorsTest, AMirrorGivesThemWhenTheFirstIsAway) {
   EXPECT_GT(servers[1].requests(), 0);
 }
 
-TEST_F(GitMirrorsTest, WhatAMirrorHasInAnotherStateIsNotServed) {
+TEST_F(GitMirrorsTest, ServesNoOtherStateOfAMirror) {
   serve(bytes, "");
   serve(others, "");
   add();
@@ -102,14 +102,14 @@ TEST_F(GitMirrorsTest, WhatAMirrorHasInAnotherStateIsNotServed) {
   }
 }
 
-TEST_F(GitMirrorsTest, NorIsWhatTheFirstHas) {
+TEST_F(GitMirrorsTest, ServesNoOtherStateOfTheFirst) {
   serve(others, "");
   serve(bytes, "");
   add();
   expectRight();
 }
 
-TEST_F(GitMirrorsTest, WhereAllHaveOtherBytesNoneAreServed) {
+TEST_F(GitMirrorsTest, ServesNothingWhereAllHaveOtherBytes) {
   serve(others, "\"1\"");
   serve(others, "\"1\"");
   add();

@@ -1,5 +1,4 @@
-// Mount points on a file system that does not answer: mount(2) and umount(2) hang, and nothing
-// else.
+// Mount points on a file system that does not answer: only mount(2) and umount(2) hang.
 #include <gtest/gtest.h>
 
 #include <future>
@@ -30,7 +29,7 @@ class HangingMountTest : public testing::Test {
  protected:
   void SetUp() override {
     if (const std::string why = fuse_testing::whyNoMounts(); !why.empty()) GTEST_SKIP() << why;
-    agent = std::make_unique<Agent>("one");  // its threads are in the mount namespace of now
+    agent = std::make_unique<Agent>("one");  // its threads are in the present mount namespace
     origin.add("model", 100'000);
     dataset = agent->add(origin);
     agent->beginWarm(dataset);
@@ -50,7 +49,7 @@ class HangingMountTest : public testing::Test {
     options.path = MountOptions::Path::kView;
     return options;
   }
-  // Calls of ours are in the kernel, and stay there.
+  // Waits until so many calls of ours hang in the kernel.
   void awaitHanging(int calls) const {
     while (children() < before + calls) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
@@ -82,7 +81,7 @@ class HangingMountTest : public testing::Test {
   int before = 0;
 };
 
-// More of them than the shard has helper threads.
+// More binds than the shard has helper threads.
 TEST_F(HangingMountTest, BindsHoldUpNoCallOfTheShard) {
   const auto mounts = mountsWith(kNever);
   DeadMount dead(folder.path("above"));
@@ -133,7 +132,7 @@ TEST_F(HangingMountTest, AnUnmountIsReportedAndCanBeTriedAgain) {
   EXPECT_TRUE(quickCall().ok());
   EXPECT_FALSE(ended(hanging));
   dead.end();
-  // It may have looked at the path only now, and found it.
+  // The bind may have looked at the path only now, and found it.
   if (!hanging.get().ok()) {
     EXPECT_TRUE(agent->await(patient->unmount(target)).ok());
   }

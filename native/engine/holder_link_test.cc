@@ -1,5 +1,5 @@
-// An engine whose holder goes, with real mounts: what it serves is read on, and the next holder has
-// it. In a mount namespace of the test's own.
+// An engine whose holder goes, with real mounts: readers go on, and the next holder gets the
+// mounts. In a mount namespace of the test's own.
 #include "mount/holder_link.h"
 
 #include <fcntl.h>
@@ -57,7 +57,7 @@ class HolderLinkTest : public ::testing::Test {
   Result<std::vector<std::string>> resume() {
     return agent_.await(agent_.engine().mounts().resume());
   }
-  // Whether the holder has the mount, with an agent that serves it.
+  // True: the holder has the mount, with an agent that serves it.
   bool held() {
     const auto client = HolderClient::connect(socket());
     if (!client) return false;
@@ -135,9 +135,9 @@ TEST_F(HolderLinkTest, WithoutAHolderUnmountingSaysSo) {
   EXPECT_TRUE(reads("second", 65537, 2));
 }
 
-// FUSE_INIT is answered, and a mount that was just made begins to be served, while the next holder
-// is given the first.
-TEST_F(HolderLinkTest, WhatChangesWhileAHolderIsGivenTheMountsReachesItToo) {
+// While the next holder gets the first mount, FUSE_INIT is answered, and a new mount begins to be
+// served.
+TEST_F(HolderLinkTest, ANewHolderHearsOfChangesMadeMeanwhile) {
   const std::string other = folder_.path("other"), next = folder_.path("next.sock");
   std::filesystem::create_directory(other);
   HolderLink link({.owner = "link", .socket = socket(), .log = [](bool, const std::string&) {}});
@@ -173,7 +173,7 @@ TEST_F(HolderLinkTest, WhatChangesWhileAHolderIsGivenTheMountsReachesItToo) {
   umount2(other.c_str(), MNT_DETACH);
 }
 
-// Else two sessions would serve one mount.
+// Otherwise two sessions would serve one mount.
 TEST_F(HolderLinkTest, AMountIsFoundOnceThoughTheFirstHolderIsLost) {
   {
     const auto before = HolderClient::connect(socket());

@@ -22,7 +22,7 @@ Task<bool> LentChunk::borrowAgain() {
   const bool there = loaded != nullptr;
   if (there) {
     loaded->lend(shared_from_this(), Clock::now());
-    // Here, before it can be taken back once more.
+    // Under the lock, before the chunk can be taken back once more.
     const std::lock_guard lock(mutex_);
     loaded_ = std::move(loaded);
   }
@@ -47,7 +47,7 @@ Task<Status> LentChunk::load() {
 }
 
 void LentChunk::release() {
-  std::shared_ptr<LoadedChunk> last;  // goes after the lock
+  std::shared_ptr<LoadedChunk> last;  // destroyed after the lock
   const std::lock_guard lock(mutex_);
   last.swap(loaded_);
 }

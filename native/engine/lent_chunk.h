@@ -1,7 +1,7 @@
-// A range of a chunk as an answer to a peer: from the memory that has it while that can be spared.
-// Afterwards, and for what waits behind much else, it is looked for when its turn comes: in memory
-// again, where stored chunks stay, and else in the cache file. What is not in that yet keeps its
-// memory anyway.
+// A range of a chunk as an answer to a peer: lends the memory that has the chunk while that can be
+// spared. Afterwards, and when much else is sent first, load() looks for the bytes when their turn
+// comes: in memory again, where stored chunks stay, and else in the cache file. A chunk that is not
+// in the file yet keeps its memory anyway.
 #pragma once
 
 #include <memory>
@@ -15,7 +15,7 @@
 
 namespace hearth {
 
-// In which class what a peer asks for waits for the node's limits.
+// The class in which a peer's request waits for the node's limits.
 [[nodiscard]] inline Priority priorityOf(const Interest& interest) {
   return interest.requestClass() == RequestClass::kDemand ? Priority::kDemand
                                                           : Priority::kBackground;
@@ -23,20 +23,20 @@ namespace hearth {
 
 class LentChunk final : public LentPayload, public std::enable_shared_from_this<LentChunk> {
  public:
-  // Whose the memory is; all of it outlives the answers.
+  // The owner of the memory; all members outlive the answers.
   struct Lender {
     Reactor& reactor;
     MemoryTier& memory;
     BandwidthLimiter& disk;
   };
-  // Who is answered: as urgently, and no longer than it waits, the disk's limit is waited for.
+  // The peer that is answered. The read waits for the disk's limit as urgently as the peer waits,
+  // and no longer.
   struct Asker {
     Reactor& answering;  // of the connection; outlives the answer
     Interest interest;
   };
 
-  // [offset, offset + length) of the file lies inside the chunk, which is resident, or is being
-  // written.
+  // [offset, offset + length) lies inside the chunk, which is resident or being written.
   LentChunk(Asker asker, Lender lender, std::shared_ptr<LoadedChunk> loaded,
             std::shared_ptr<CachedFile> file, std::uint64_t offset, std::uint32_t length)
       : asker_(std::move(asker)),
@@ -52,13 +52,13 @@ class LentChunk final : public LentPayload, public std::enable_shared_from_this<
   void release() override;
 
  private:
-  // From whoever has the chunk in memory now. False: it is in the cache file alone.
+  // Borrows the chunk from the memory that has it now. False: only the cache file has it.
   [[nodiscard]] Task<bool> borrowAgain();
 
   const Asker asker_;
   const Lender lender_;
   std::mutex mutex_;
-  std::shared_ptr<LoadedChunk> loaded_;  // null once it has been given back
+  std::shared_ptr<LoadedChunk> loaded_;  // null: given back
   const std::weak_ptr<LoadedChunk> memory_;
   std::shared_ptr<CachedFile> file_;
   std::span<const std::byte> verified_;  // in the mapped file

@@ -1,4 +1,4 @@
-// What a peer is answered with when the memory of a chunk was taken back in the middle of it.
+// Answers to a peer whose chunk's memory was taken back in the middle.
 #include "engine/lent_chunk.h"
 
 #include <fcntl.h>
@@ -17,7 +17,7 @@
 namespace hearth::testing_cluster {
 namespace {
 
-// Of the second chunk.
+// Range in the second chunk.
 constexpr std::uint64_t kOffset = kChunkBytes + 3 * kBlockBytes;
 constexpr std::uint32_t kLength = 5 * kBlockBytes;
 
@@ -46,8 +46,8 @@ class LentChunkTest : public testing::Test {
     runOn(*shard->reactor, release());
     agent.stop();
   }
-  // As a peer asks while the chunk is in memory, where it is zeros: so that it shows from where a
-  // byte comes.
+  // Asks as a peer does while the chunk is in memory, where it is zeros, so that each byte shows
+  // where it came from.
   Task<BytesAnswer> ask() {
     const std::uint32_t entry = filesOf(*dataset->manifest).front();
     Task<Result<std::shared_ptr<FileFetch>>> opening =
@@ -67,7 +67,7 @@ class LentChunkTest : public testing::Test {
     EXPECT_TRUE(read.ok());
     co_return read.ok() ? std::move(*read) : BytesAnswer();
   }
-  // As when buffers are short.
+  // Takes the memory back, as when buffers are short.
   Task<bool> takeBack() {
     fetch->loaded.erase(1, *loaded);
     loaded->takeBack();
@@ -93,7 +93,7 @@ class LentChunkTest : public testing::Test {
     last.reset();
     co_return true;
   }
-  // 16 bytes of the file become others.
+  // Changes 16 bytes of the file.
   void change(std::uint64_t at) {
     const int file = open(fetch->cache->path().c_str(), O_RDWR | O_CLOEXEC);
     ASSERT_GE(file, 0);
@@ -114,7 +114,7 @@ class LentChunkTest : public testing::Test {
   BytesAnswer answer;
 };
 
-TEST_F(LentChunkTest, TheRestComesFromTheFile) {
+TEST_F(LentChunkTest, TakesTheRestFromTheFile) {
   EXPECT_TRUE(now() == std::string(kLength, '\0')) << "from memory";
   runOn(*shard->reactor, takeBack());
   EXPECT_EQ(shard->peerBuffers->inUse(), 0u) << "the buffer is free";
@@ -124,8 +124,8 @@ TEST_F(LentChunkTest, TheRestComesFromTheFile) {
   EXPECT_EQ(crc32cOfBlocks(answer.lent->now().bytes, kBlockBytes), answer.blockChecksums);
 }
 
-// It was given back because much else is to be sent before it; the chunk has stayed in memory.
-TEST_F(LentChunkTest, WhatWaitedForItsTurnComesFromMemory) {
+// The memory was given back because much else is to be sent first; the chunk has stayed in memory.
+TEST_F(LentChunkTest, ComesFromMemoryAgainAfterAWait) {
   answer.lent->release();
   EXPECT_TRUE(now().empty());
   ASSERT_TRUE(load().ok());
@@ -152,8 +152,8 @@ TEST_F(LentChunkTest, BytesThatChangedOnTheDiskEndTheAnswer) {
   EXPECT_FALSE(fetch->cache->resident(1)) << "and no other gets them";
 }
 
-// A reader had it when it was borrowed once more, and has it no longer.
-TEST_F(LentChunkTest, WhatIsKeptNowhereElseIsTakenBackToo) {
+// A reader had the chunk when it was borrowed once more, and has let go.
+TEST_F(LentChunkTest, TakesBackAChunkThatIsKeptNowhereElse) {
   std::shared_ptr<LoadedChunk> read = loaded;
   runOn(*shard->reactor, takeBack());
   fetch->cache->discard();
@@ -164,8 +164,8 @@ TEST_F(LentChunkTest, WhatIsKeptNowhereElseIsTakenBackToo) {
   EXPECT_TRUE(eventually([this] { return now().empty(); }));
 }
 
-// The answer keeps the file in use, with all else that used it gone.
-TEST_F(LentChunkTest, IsNotEvictedUntilItIsSent) {
+// The answer alone keeps the file in use.
+TEST_F(LentChunkTest, KeepsItsFileUntilItIsSent) {
   runOn(*shard->reactor, takeBack());
   fetch.reset();
   EXPECT_EQ(evict(), EvictOutcome::kInUse);
@@ -175,7 +175,8 @@ TEST_F(LentChunkTest, IsNotEvictedUntilItIsSent) {
   EXPECT_EQ(evict(), EvictOutcome::kEvicted);
 }
 
-// For an agent that does not wait for a reader, of a disk that may give next to nothing to those.
+// Answers an agent that reads in the background, from a disk that may give next to nothing to
+// background work.
 class LimitedLentChunkTest : public LentChunkTest {
  protected:
   static constexpr std::uint64_t kRate = 64u << 20;

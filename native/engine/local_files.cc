@@ -8,7 +8,7 @@ namespace hearth {
 
 Task<Result<LocalAnswer>> LocalFiles::onLocalRequest(std::shared_ptr<const Capability> client,
                                                      ControlMessage request) {
-  // The rest is the same for all clients.
+  // Other messages are the same for all clients.
   if (request.type != static_cast<std::uint16_t>(ClientMessage::kOpen)) {
     PeerService& service = *commons_.shards.front()->peerService;
     Task<Result<ControlMessage>> handling =

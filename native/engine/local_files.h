@@ -1,5 +1,5 @@
-// What an agent does for clients of its own node: passes them the cache files that it has whole,
-// which they then read without it. It takes their other messages as well.
+// Serves clients of this node: passes them the cache files that are complete here, which they then
+// read without the agent. Also takes their other messages.
 #pragma once
 
 #include "engine/shard.h"
@@ -12,8 +12,8 @@ class LocalFiles final : public LocalHandler {
   // Called on the home shard. `commons` must remain live while this object is used.
   explicit LocalFiles(EngineCommons& commons) : commons_(commons) {}
 
-  // kTryElsewhere for what is not here whole, or not yet compared with its digest: it is read over
-  // the network, as long as that is so. A file that was passed is in use until it is given back.
+  // kTryElsewhere for a file that is not complete here, or not yet compared with its digest: the
+  // client reads it over the network meanwhile. A passed file is in use until it is given back.
   Task<Result<LocalAnswer>> onLocalRequest(std::shared_ptr<const Capability> client,
                                            ControlMessage request) override;
 

@@ -1,4 +1,4 @@
-// For tests: listening sockets on the loopback, for playing an origin.
+// Listening sockets on the loopback that play an origin. For tests.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -67,7 +67,7 @@ class RangeServer {
     base.url = url();
     return base;
   }
-  // Breaks off what it gives; connections are refused from then on.
+  // Breaks off its answers; refuses connections from then on.
   void stop() {
     stopping_ = true;
     if (acceptor_.joinable()) acceptor_.join();
@@ -75,11 +75,12 @@ class RangeServer {
     threads_.clear();
     server_.reset();
   }
-  // What is answered instead of a range, all of it; empty: the range. Before the first request.
+  // `answer`: called before each range, and sent instead of it unless empty. Call before the first
+  // request.
   void refuse(std::function<std::string()> answer) { refusal_ = std::move(answer); }
-  // Of ranges, so far.
+  // Requests for ranges so far.
   [[nodiscard]] int requests() const { return requests_; }
-  // Bodies end then.
+  // True: bodies must end.
   [[nodiscard]] bool stopping() const { return stopping_; }
   // False when the other side has gone.
   static bool send(int fd, std::string_view bytes) {

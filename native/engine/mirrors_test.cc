@@ -1,5 +1,5 @@
-// Datasets that can be read from several places: what fails, lies or is something else in one of
-// them, and what readers see of that. Time passes where a server says so.
+// Datasets with several sources: one of them fails, lies or has another file, and the tests look at
+// what readers see. Time passes where a server says so.
 #include <gmock/gmock.h>
 
 #include "engine/testing_mirrors.h"
@@ -19,7 +19,7 @@ TEST_F(MirrorsTest, AllGiveTheirPart) {
   EXPECT_EQ(of(0).bytes + of(1).bytes, kMirrored);
 }
 
-TEST_F(MirrorsTest, ADeadOneIsPutAside) {
+TEST_F(MirrorsTest, PutsADeadMirrorAside) {
   serve(giving(bytes));
   serve(giving(bytes)).stop();
   add();
@@ -29,7 +29,7 @@ TEST_F(MirrorsTest, ADeadOneIsPutAside) {
   EXPECT_TRUE(said("the mirror " + servers[1].url() + " is put aside"));
 }
 
-TEST_F(MirrorsTest, SoIsADeadFirstSource) {
+TEST_F(MirrorsTest, PutsADeadFirstSourceAside) {
   serve(giving(bytes)).stop();
   serve(giving(bytes));
   add();
@@ -40,15 +40,15 @@ TEST_F(MirrorsTest, SoIsADeadFirstSource) {
   EXPECT_FALSE(dataset->originLacksFiles.load());
 }
 
-TEST_F(MirrorsTest, OneThatStopsInTheMiddleOfAChunkLeavesNothingOfIt) {
+TEST_F(MirrorsTest, AMirrorThatStopsInsideAChunkLeavesNothingOfIt) {
   serve(giving(bytes));
   serve([&](int fd, std::uint64_t first, std::uint64_t last) {
     RangeServer::send(
         fd, {others.data() + first, static_cast<std::size_t>((last - first + 1) / 2 + 1)});
   });
   add();
-  // The last chunk of what it was asked for came in part, and in other bytes at that. One before it
-  // came whole, from one that has the ETag and lies; so nothing but a digest could show it.
+  // The last chunk of the range came in part, with other bytes. The chunk before it came whole,
+  // from a server that has the ETag and lies; so nothing but a digest could show it.
   const auto got = read();
   ASSERT_TRUE(got.ok()) << got.error().message;
   for (std::uint64_t at = 0; at < kMirrored; at += kChunkBytes) {
@@ -59,7 +59,7 @@ TEST_F(MirrorsTest, OneThatStopsInTheMiddleOfAChunkLeavesNothingOfIt) {
   EXPECT_GE(of(1).failures, 1U);
 }
 
-TEST_F(MirrorsTest, OneWithAnotherTagGivesNothingAndIsSaidOnce) {
+TEST_F(MirrorsTest, ReportsAMirrorWithAnotherTagOnce) {
   serve(giving(bytes));
   serve(giving(others), kOtherTag);
   add();
@@ -70,7 +70,7 @@ TEST_F(MirrorsTest, OneWithAnotherTagGivesNothingAndIsSaidOnce) {
   EXPECT_TRUE(said("has not every file as it was listed"));
 }
 
-TEST_F(MirrorsTest, IsNotAskedForWhatNothingProves) {
+TEST_F(MirrorsTest, AsksForNothingThatNothingProves) {
   serve(giving(bytes));
   serve(giving(others));
   add(false, "");
@@ -80,7 +80,7 @@ TEST_F(MirrorsTest, IsNotAskedForWhatNothingProves) {
   EXPECT_TRUE(said("is not asked for files of which nothing can be proved"));
 }
 
-TEST_F(MirrorsTest, NorForWhatOnlyTagsOfItsOwnSay) {
+TEST_F(MirrorsTest, AsksForNothingThatOnlyItsOwnTagsProve) {
   serve(giving(bytes));
   serve(giving(others));
   sameTags = false;
@@ -90,7 +90,7 @@ TEST_F(MirrorsTest, NorForWhatOnlyTagsOfItsOwnSay) {
   EXPECT_EQ(of(1).unproved, 1U);
 }
 
-TEST_F(MirrorsTest, OneThatLiesIsFoundOutByTheDigest) {
+TEST_F(MirrorsTest, TheDigestFindsALiar) {
   serve(giving(bytes));
   serve(giving(others), kOtherTag);
   add(true);
@@ -100,7 +100,7 @@ TEST_F(MirrorsTest, OneThatLiesIsFoundOutByTheDigest) {
   EXPECT_EQ(of(0).aside, "");
 }
 
-TEST_F(MirrorsTest, NorForATagThatAServerGivesAllFiles) {
+TEST_F(MirrorsTest, AsksForNothingByATagOfAllFiles) {
   constexpr auto kOfAll = R"("00000000000000000000000000000000-1")";
   serve(giving(bytes), kOfAll);
   serve(giving(others), kOfAll);
@@ -126,18 +126,18 @@ TEST_F(MirrorsTest, AFirstSourceThatIsWrongLeavesTheFileToThem) {
   EXPECT_EQ(dataset->sources.now()->choice.liars(~SourceMask{0}, Clock::now()), 0U);
 }
 
-TEST_F(MirrorsTest, OneOfWhichNoLocationIsFoundIsPutAside) {
+TEST_F(MirrorsTest, PutsAMirrorWithoutLocationsAside) {
   serve(giving(bytes));
   serve(giving(bytes));
   add();
-  dataset->sources.locations(1)->clear();  // and the agent gives no others
+  dataset->sources.locations(1)->clear();  // the agent above gives no others
   expectRight();
   EXPECT_TRUE(askedOfMirror);
   EXPECT_NE(of(1).aside, "");
   EXPECT_EQ(of(0).bytes, kMirrored);
 }
 
-TEST_F(MirrorsTest, OneThatMayNotSayWhichFilesItHasStaysForOthers) {
+TEST_F(MirrorsTest, KeepsAMirrorThatHidesWhichFilesItHas) {
   serve(giving(bytes));
   serve(giving(bytes)).refuse([] {
     return "HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
@@ -160,7 +160,7 @@ TEST_F(MirrorsTest, WhenAllAreDeadTheErrorNamesEach) {
   EXPECT_THAT(message, testing::HasSubstr("the mirror " + servers[2].url() + ": "));
 }
 
-TEST_F(MirrorsTest, WhoAsksToBeLeftAloneIsThoughNoOtherIsThere) {
+TEST_F(MirrorsTest, LeavesASourceAloneEvenIfThereIsNoOther) {
   constexpr auto kAlone = 20s;
   serve(giving(bytes));
   serve(giving(bytes)).stop();
@@ -187,7 +187,7 @@ TEST_F(MirrorsTest, WhoAsksToBeLeftAloneIsThoughNoOtherIsThere) {
   EXPECT_EQ(of(0).bytes, kMirrored);
 }
 
-TEST_F(MirrorsTest, WhatTheFirstSaysOfItsStateIsAnErrorAtOnce) {
+TEST_F(MirrorsTest, FailsAtOnceWhenTheFirstHasChanged) {
   serve(giving(others), kOtherTag);
   serve(giving(bytes));
   add();
@@ -196,12 +196,12 @@ TEST_F(MirrorsTest, WhatTheFirstSaysOfItsStateIsAnErrorAtOnce) {
   EXPECT_TRUE(dataset->originLacksFiles.load());
 }
 
-TEST_F(MirrorsTest, OneThatHangsIsLeftForAnother) {
+TEST_F(MirrorsTest, LeavesAHangingSourceForAnother) {
   std::atomic<bool> hangs{false};
   serve(giving(bytes));
   serve([&](int /*fd*/, std::uint64_t /*first*/, std::uint64_t /*last*/) {
     hangs = true;
-    // Until it is a straggler; what is asked of the other source then takes its own time.
+    // Until the source is a straggler; requests to the other source then take their own time.
     for (int times = 0; times < 25; ++times) {
       moveClock(100ms);
       std::this_thread::sleep_for(1ms);
@@ -215,7 +215,7 @@ TEST_F(MirrorsTest, OneThatHangsIsLeftForAnother) {
   EXPECT_EQ(of(0).bytes, kMirrored);
 }
 
-TEST_F(MirrorsTest, OneThatTricklesIsLeftForAnother) {
+TEST_F(MirrorsTest, LeavesATricklingSourceForAnother) {
   serve(giving(bytes));
   serve([&](int fd, std::uint64_t first, std::uint64_t last) {
     constexpr std::uint64_t kPiece = 1024;
@@ -236,7 +236,7 @@ TEST_F(MirrorsTest, AreReplacedUnderARequestThatGoesOn) {
   serve(giving(bytes));
   serve(giving(bytes));
   add();
-  // It waits for a location of the mirror.
+  // The request waits for a location of the mirror.
   dataset->sources.locations(1)->clear();
   std::thread replacing([&] {
     EXPECT_TRUE(eventually([&] { return askedOfMirror.load(); }));

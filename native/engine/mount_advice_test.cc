@@ -18,7 +18,7 @@ class MountAdviceTest : public testing::Test {
   void SetUp() override {
     for (int i = 0; i < kFiles; ++i) origin.add("sub/part" + std::to_string(100 + i), kFile);
     origin.add("other", kFile);
-    // It is not known yet where the bytes are: nothing that is asked for ends by itself.
+    // The agent does not know the location of the bytes yet, so no request ends by itself.
     const auto added = agent.await(agent.engine().manifests().add(origin.manifest()));
     ASSERT_TRUE(added.ok());
     dataset = *added;
@@ -40,7 +40,7 @@ class MountAdviceTest : public testing::Test {
   std::unique_ptr<DatasetSource> source;
 };
 
-TEST_F(MountAdviceTest, TheSameIsNotDoneTwice) {
+TEST_F(MountAdviceTest, DoesTheSameOnce) {
   for (int i = 0; i < 100; ++i)
     ASSERT_TRUE(source->advise(entry("sub"), Advice::kWillNeed, kReader).ok());
   ASSERT_TRUE(source->advise(part(3), Advice::kWillNeed, kReader).ok());
@@ -64,7 +64,7 @@ TEST_F(MountAdviceTest, SomeRequestsAReaderAtATime) {
       eventually([&] { return source->advise(entry("other"), Advice::kWillNeed, kReader).ok(); }));
 }
 
-// Whatever the one has under way, the other one's advice is taken and goes on.
+// A reader's advice is taken and goes on, whatever another reader has under way.
 TEST_F(MountAdviceTest, AReaderTakesNothingFromAnother) {
   for (std::size_t i = 0; i < MountAdvice::kMaxRequests; ++i)
     ASSERT_TRUE(source->advise(part(static_cast<int>(i)), Advice::kWillNeed, kReader).ok());
@@ -89,14 +89,14 @@ TEST_F(MountAdviceTest, TheOppositeEndsNothingThatAnotherReaderWants) {
   for (int i = 0; i < kFiles; ++i) EXPECT_TRUE(source->complete(part(i))) << i;
 }
 
-TEST_F(MountAdviceTest, TheOppositeEndsIt) {
+TEST_F(MountAdviceTest, TheOppositeEndsARequest) {
   ASSERT_TRUE(source->advise(part(3), Advice::kWillNeed, kReader).ok());
   ASSERT_TRUE(source->advise(entry("sub"), Advice::kDontNeed, kReader).ok());
   setLocations();
   EXPECT_TRUE(eventually([&] { return source->advice().underWay() == 0; }));
 }
 
-// There is no room for the opposite: what it would have ended goes on.
+// There is no room for the opposite: the request that it would have ended goes on.
 TEST_F(MountAdviceTest, ARefusedOppositeEndsNothing) {
   constexpr int kMax = static_cast<int>(MountAdvice::kMaxRequests);
   for (int i = 0; i < kMax; ++i)
@@ -127,12 +127,12 @@ TEST_F(MountAdviceTest, EndsWithItsMount) {
     return agent.await(Count::all(agent.engine()));
   };
   ASSERT_TRUE(eventually([&] { return background() == 0; }));
-  // What had its turn at the origin came; the others were given up.
+  // Chunks that had their turn at the origin came; the others were given up.
   EXPECT_LT(agent.await(agent.engine().contents().residency(dataset)).bytesResident,
             kFiles * kFile / 2);
 }
 
-TEST_F(MountAdviceTest, WhatIsNotOpenIsEvicted) {
+TEST_F(MountAdviceTest, EvictsFilesThatAreNotOpen) {
   setLocations();
   ASSERT_TRUE(source->advise(entry("sub"), Advice::kWillNeed, kReader).ok());
   ASSERT_TRUE(eventually([&] { return source->advice().underWay() == 0; }));
@@ -144,7 +144,7 @@ TEST_F(MountAdviceTest, WhatIsNotOpenIsEvicted) {
   for (int i = 1; i < kFiles; ++i) EXPECT_EQ(source->residentBytes(part(i)), 0u) << i;
 }
 
-TEST_F(MountAdviceTest, MemoryAloneIsLetGo) {
+TEST_F(MountAdviceTest, LetsGoOfMemoryAlone) {
   setLocations();
   ASSERT_TRUE(source->advise(entry("sub"), Advice::kWillNeed, kReader).ok());
   ASSERT_TRUE(eventually([&] { return source->advice().underWay() == 0; }));
@@ -157,7 +157,7 @@ TEST_F(MountAdviceTest, MemoryAloneIsLetGo) {
   for (int i = 0; i < kFiles; ++i) EXPECT_TRUE(source->complete(part(i))) << i;
 }
 
-TEST_F(MountAdviceTest, WhatTheOriginIsKnownToLackStays) {
+TEST_F(MountAdviceTest, KeepsFilesThatTheOriginLacks) {
   setLocations();
   ASSERT_TRUE(source->advise(entry("sub"), Advice::kWillNeed, kReader).ok());
   ASSERT_TRUE(eventually([&] { return source->advice().underWay() == 0; }));
@@ -182,7 +182,7 @@ TEST_F(MountAdviceTest, IsCounted) {
   EXPECT_EQ(counted.dontNeedBytes, kFile);
 }
 
-// Each of as many readers as a mount has room for fills its part; then there is room for none.
+// As many readers as a mount has room for fill their parts; then there is room for none.
 TEST(MountAdvice, AMountHasABoundForAllOfItsReaders) {
   constexpr std::size_t kMax = MountAdvice::kMaxReaders * MountAdvice::kMaxRequests;
   Origin origin;

@@ -49,7 +49,7 @@ void expectBytes(Agent& agent, const std::shared_ptr<Dataset>& dataset, const Or
   }
 }
 
-// Straight into memory, from those that have it, in parts that begin and end anywhere.
+// Reads straight into memory, from agents that have the file, in parts that begin and end anywhere.
 void expectBytesDirectly(Agent& agent, const std::shared_ptr<Dataset>& dataset,
                          const Origin& origin, std::mt19937_64& random) {
   for (const std::uint32_t entry : filesOf(*dataset->manifest)) {
@@ -101,7 +101,8 @@ TEST_P(NetworkTorture, AllAgentsGetEveryByte) {
     fromOrigin += progress.originBytes;
     expectBytes(*agents[i], datasets[i], origin);
   }
-  // Some chunks are granted twice, as what one agent has or gives up is not always heard of.
+  // Some chunks are granted twice, as the directory does not always hear what an agent has or gives
+  // up.
   EXPECT_GE(fromOrigin, origin.bytes());
   EXPECT_LT(fromOrigin, 2 * origin.bytes());
   EXPECT_GT(fromPeers, origin.bytes());
@@ -150,7 +151,7 @@ TEST_P(NetworkTorture, ADiskThatHangsStopsNoOtherAgent) {
   for (Agent* const agent : {&a, &b, &hanging}) agent->stop();
 }
 
-// Eight agents pass on to one another what comes from an origin that breaks off wherever it likes.
+// Eight agents pass chunks on to one another from an origin that breaks off anywhere.
 TEST_P(NetworkTorture, EightAgentsGetEveryByteOfAnOriginThatBreaksOff) {
   std::mt19937_64 random(200 + GetParam());
   // Each chunk is read in many pieces, and one that never comes is waited for as a chunk is.

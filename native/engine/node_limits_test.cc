@@ -30,7 +30,7 @@ struct LimitedAgent {
   [[nodiscard]] NodeLimits& limits() { return *agent.engine().commons().limits; }
   [[nodiscard]] EngineStatistics statistics() { return agent.await(agent.engine().statistics()); }
   [[nodiscard]] std::uint64_t originBytes() { return statistics().origin.bytes; }
-  // So much has come from the origin. Before that time must not move: a transfer that is under way
+  // Waits until so much has come from the origin. Time must not move before: a transfer under way
   // would have stood still.
   [[nodiscard]] bool came(std::uint64_t bytes) {
     return eventually([&] { return originBytes() == bytes; });
@@ -64,7 +64,7 @@ TEST(NodeLimits, ShardsShareOneBudgetToWhichWarmJobsKeep) {
   LimitedAgent one({.origin = {.warm = kSlow}});
   const auto dataset = one.agent.add(origin);
   one.agent.beginWarm(dataset);
-  // Of two shards; the first passes, and the others wait until it is earned.
+  // Chunks of two shards: the first passes, and the others wait until it is earned.
   for (std::uint64_t passed = 1; passed <= 16; ++passed) {
     ASSERT_TRUE(one.waiting(one.limits().origin, Priority::kBackground, 16 - passed));
     ASSERT_TRUE(one.came(passed * 4 * kMebibyte));
@@ -86,7 +86,7 @@ TEST(NodeLimits, AReaderPassesAWarmJobWithinTheTotal) {
   ASSERT_TRUE(one.waiting(one.limits().origin, Priority::kDemand, 1));
   EXPECT_FALSE(ready(reading));
   ASSERT_TRUE(one.came(4 * kMebibyte));
-  moveClock(64s);  // what the job has had is earned
+  moveClock(64s);  // the job's bytes are earned
   EXPECT_TRUE(eventually([&] { return ready(reading); }));
   EXPECT_EQ(one.originBytes(), 8 * kMebibyte);
   EXPECT_EQ(one.limits().origin.use(Priority::kDemand).bytes, 4 * kMebibyte);
@@ -105,7 +105,7 @@ TEST(NodeLimits, AJobThatIsCancelledWaitsNoMore) {
   EXPECT_EQ(one.limits().origin.use(Priority::kBackground).waiting, 0u);
 }
 
-// What is fetched from the origin alone, as other agents may have it wrong, too.
+// The file is fetched from the origin alone, as other agents may have it wrong, too.
 TEST(NodeLimits, AJobThatIsCancelledWaitsNoMoreForTheOriginAlone) {
   Origin origin;
   add(origin, 4, 4 * kMebibyte);
@@ -124,7 +124,7 @@ TEST(NodeLimits, AJobThatIsCancelledWaitsNoMoreForTheOriginAlone) {
   EXPECT_EQ(one.limits().origin.use(Priority::kBackground).waiting, 0u);
 }
 
-// What it compares is read as slowly as the disk's limit lets it.
+// The job reads files for the comparison as slowly as the disk's limit lets it.
 TEST(NodeLimits, AJobThatIsCancelledVerifiesNoMore) {
   Origin origin;
   origin.add("model", 24 * kMebibyte);
@@ -137,15 +137,15 @@ TEST(NodeLimits, AJobThatIsCancelledVerifiesNoMore) {
     return one.agent.engine().findJob("warm")->progress().state == WarmState::kSucceeded;
   }));
   moveClock(600s);
-  EXPECT_TRUE(one.agent.engine().cancelWarm("warm").ok());  // it is forgotten
+  EXPECT_TRUE(one.agent.engine().cancelWarm("warm").ok());  // forgets it
   one.agent.beginWarm(dataset);
   ASSERT_TRUE(one.waiting(one.limits().disk, Priority::kBackground, 2));
   EXPECT_TRUE(one.agent.engine().cancelWarm("warm").ok());
   EXPECT_EQ(one.agent.awaitWarm().state, WarmState::kCancelled);
 }
 
-// A disk that may take next to nothing: what comes in is given to readers all the same.
-TEST(NodeLimits, ReadersGoOnWhenMemoryIsFullOfWhatTheDiskMayNotTake) {
+// The disk may take next to nothing: readers get bytes all the same.
+TEST(NodeLimits, ReadersGoOnWhenALimitedDiskFillsMemory) {
   Origin origin;
   origin.add("model", 200 * kMebibyte);
   LimitedAgent one({.disk = {.total = 1}}, 64 * kMebibyte);
@@ -158,7 +158,7 @@ TEST(NodeLimits, ReadersGoOnWhenMemoryIsFullOfWhatTheDiskMayNotTake) {
   EXPECT_NE(one.statistics().throughBytes, 0u);
 }
 
-// While readers need the memory, writing is what they wait for.
+// While readers need the memory, they wait for writes.
 TEST(NodeLimits, WritingIsWarmWorkUntilReadersNeedItsMemory) {
   Origin origin;
   origin.add("model", 200 * kMebibyte);
@@ -170,7 +170,7 @@ TEST(NodeLimits, WritingIsWarmWorkUntilReadersNeedItsMemory) {
   EXPECT_GT(residency.bytesResident, 64 * kMebibyte);
 }
 
-TEST(NodeLimits, WhatPeersSendWaitsAndControlMessagesPass) {
+TEST(NodeLimits, AnswersToPeersWaitAndControlMessagesPass) {
   constexpr std::uint64_t kRate = 4 * kMebibyte;
   Origin origin, other;
   add(origin, 3, 4 * kMebibyte);
@@ -183,7 +183,7 @@ TEST(NodeLimits, WhatPeersSendWaitsAndControlMessagesPass) {
   const Clock::time_point began = Clock::now();
   std::vector<std::future<void>> reading;
   for (std::size_t file = 0; file < 3; ++file) reading.push_back(two.read(dataset, origin, file));
-  // Of some keys the directory is the agent that sends nothing now.
+  // For some keys the directory is the agent that sends nothing now.
   for (std::size_t file = 0; file < 8; ++file) two.read(ofOrigin, other, file).wait();
   EXPECT_TRUE(eventually([&] {
     moveClock(5ms);
@@ -196,7 +196,7 @@ TEST(NodeLimits, WhatPeersSendWaitsAndControlMessagesPass) {
   }
 }
 
-TEST(NodeLimits, WhatComesFromPeersKeepsToItsLimit) {
+TEST(NodeLimits, ReadsFromPeersKeepToTheirLimit) {
   Origin origin;
   add(origin, 3, 4 * kMebibyte);
   LimitedAgent one({}), two({.peers = {.warm = kSlow}}, 256 * kMebibyte, "two");

@@ -1,4 +1,4 @@
-// One file is moved by all shards, whoever owns it.
+// All shards move one file, whichever shard owns it.
 #include <algorithm>
 
 #include "engine/testing_cluster.h"
@@ -8,7 +8,7 @@ namespace {
 
 constexpr std::uint64_t kOneFile = 16 * kRunChunks * kChunkBytes;
 
-// What each shard has counted.
+// Bytes that each shard has counted.
 template <class Count>
 std::vector<std::uint64_t> ofShards(Agent& agent, Count count) {
   std::vector<std::uint64_t> counts;
@@ -29,7 +29,7 @@ std::uint64_t fromPeers(const Shard& shard) {
   return sum;
 }
 
-TEST(OneFile, ComesByAllShardsFromTheOriginAndFromPeers) {
+TEST(OneFile, AllShardsBringItFromTheOriginAndFromPeers) {
   Origin origin;
   origin.add("model", kOneFile);
   Agent one("one"), two("two");
@@ -42,7 +42,7 @@ TEST(OneFile, ComesByAllShardsFromTheOriginAndFromPeers) {
   EXPECT_EQ(ofShards(one, fromOrigin), (std::vector<std::uint64_t>{half, half}));
   if (undisturbed({&one, &two})) {
     EXPECT_EQ(ofShards(two, fromOrigin), (std::vector<std::uint64_t>{0, 0}));
-    // The owner's shard alone until the other one has a connection.
+    // The owner's shard alone moves bytes until the other one has a connection.
     EXPECT_GE(std::ranges::min(ofShards(two, fromPeers)), half / 2);
   }
 }

@@ -1,4 +1,4 @@
-// What one agent cannot do, or cannot reach, is its own trouble: the others go on.
+// An agent that fails at something, or cannot reach an agent, disturbs no others.
 #include <gtest/gtest.h>
 
 #include "engine/testing_partition.h"
@@ -52,14 +52,14 @@ TEST(PeerFailures, AHolderThatOneAgentCannotReachServesTheOthers) {
   EXPECT_EQ(progress.state, WarmState::kSucceeded) << failureOf(progress);
   EXPECT_EQ(progress.peerBytes, 30'000'000u);
 
-  // And now from the one that it can reach.
+  // The agent now reads from the holder that it can reach.
   ASSERT_TRUE(cut.engine().cancelWarm("warm").ok());
   const WarmProgress later = warm(cut, unreachable);
   EXPECT_EQ(later.state, WarmState::kSucceeded) << failureOf(later);
   EXPECT_EQ(later.peerBytes, 30'000'000u);
 }
 
-// However many say that they cannot read from it: it says itself what it holds.
+// The holder itself says what it holds, however many agents say that they cannot read from it.
 TEST(PeerFailures, AHolderThatSeveralAgentsCannotReachServesTheOthers) {
   Agent holder("holder"), cut("cut"), apart("apart"), near("near");
   const std::vector<Agent*> agents{&holder, &cut, &apart, &near};
@@ -78,7 +78,7 @@ TEST(PeerFailures, AHolderThatSeveralAgentsCannotReachServesTheOthers) {
   EXPECT_EQ(progress.peerBytes, 30'000'000u);
 }
 
-TEST(PeerFailures, WhoReachesNoHolderGoesToTheOrigin) {
+TEST(PeerFailures, AnAgentThatReachesNoHolderGoesToTheOrigin) {
   Agent holder("holder"), cut("cut"), near("near");
   connectExcept({&holder, &cut, &near}, {&cut}, holder);
   Origin origin;
@@ -93,7 +93,7 @@ TEST(PeerFailures, WhoReachesNoHolderGoesToTheOrigin) {
   EXPECT_EQ(last.originBytes, 0u);
 }
 
-// What the holder fetches now comes to the agent that cannot reach it, by the third or by itself.
+// The agent that cannot reach the holder gets its chunks from the third agent or by itself.
 TEST(PeerFailures, AllGetEverythingThroughAOneSidedPartition) {
   Agent a("a"), b("b"), c("c");
   connectExcept({&a, &b, &c}, {&a}, b);

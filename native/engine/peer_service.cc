@@ -14,7 +14,7 @@
 namespace hearth {
 namespace {
 
-// While the asker waits for a limit it is looked so often whether it still does.
+// How often a request that waits for a limit looks whether its asker still waits.
 constexpr auto kInterestTick = std::chrono::milliseconds(100);
 
 Error notHere() { return {ErrorCode::kTryElsewhere, "this agent does not hold the chunk"}; }
@@ -76,7 +76,7 @@ Task<Result<BytesAnswer>> PeerService::readHere(Shard& owner, Reactor& answering
   std::shared_ptr<LoadedChunk> loaded = fetch != nullptr ? fetch->storing(chunk) : nullptr;
   if (loaded == nullptr && !file->resident(chunk)) {
     if (fetch == nullptr) co_return notHere();
-    // It may be on its way, and this part of it may come before the rest.
+    // The chunk may be on its way, and this part of it may come before the rest.
     Task<std::shared_ptr<LoadedChunk>> coming =
         owner.fetcher->awaitFirst(fetch, chunk, offset % kChunkBytes + length);
     loaded = co_await coming;
@@ -89,8 +89,8 @@ Task<Result<BytesAnswer>> PeerService::readHere(Shard& owner, Reactor& answering
   BytesAnswer answer;
   if (loaded != nullptr) {
     answer.bytes = loaded->bytes.subspan(offset % kChunkBytes, length);
-    // Whoever reads it slowly must not hold the buffer: it is lent. Only what is also in the file,
-    // or will be before the buffer is needed, is given to peers, so that it can come from there.
+    // A slow reader must not hold the buffer, so the buffer is lent. Peers get only chunks that are
+    // in the file, or will be before the buffer is needed, so that the bytes can come from there.
     const LentChunk::Lender lender{*owner.reactor, *owner.memory, owner.commons.limits->disk};
     answer.lent = std::make_shared<LentChunk>(LentChunk::Asker{answering, interest}, lender, loaded,
                                               file, offset, length);
@@ -106,14 +106,14 @@ Task<Result<BytesAnswer>> PeerService::readHere(Shard& owner, Reactor& answering
       if (!co_await earning) co_return notHere();
     }
     disk.use(length, priorityOf(interest));
-    // Its turn may come when the asker has gone: then the disk is not read for it.
+    // The read's turn may come when the asker has gone: then it does not read the disk.
     auto read = [file, offset, length,
                  interest = std::move(interest)]() -> Result<std::span<const std::byte>> {
       if (!interest.lives()) return notHere();
       return file->verified(offset, length);
     };
     const Result<std::span<const std::byte>> bytes = co_await owner.reactor->offload(read);
-    if (!bytes.ok()) co_return notHere();  // a block was bad: it is being fetched again
+    if (!bytes.ok()) co_return notHere();  // a block was bad, and is being fetched again
     owner.peerService->smallReads_.keepOpen(file, length);
     answer.bytes = *bytes;
     answer.keep = file;
@@ -138,7 +138,8 @@ Task<std::shared_ptr<LoadedChunk>> PeerService::loadChunk(Shard& owner,
   auto wanted = [&interest] { return interest.lives(); };
   std::shared_ptr<LoadedChunk> loaded =
       co_await owner.fetcher->cacheLoads().load(file, chunk, CacheLoads::Turn::kNow, wanted);
-  // It may have had to go already: then it is taken back as what is kept is.
+  // The tier may have dropped the chunk already: notes it, so that it is taken back like a kept
+  // one.
   if (loaded != nullptr && owner.memory->find(file->key(), chunk) != loaded)
     owner.memory->noteLent(loaded);
   co_return loaded;
@@ -154,7 +155,7 @@ Task<Result<BytesAnswer>> PeerService::onReadManifest(std::string, Sha256Digest 
     co_return Error{ErrorCode::kTryElsewhere, "this agent does not have the manifest"};
   const std::span<const std::byte> all = reading->manifest->bytes();
   BytesAnswer answer;
-  // Nothing beyond the end: that is how the asker finds it.
+  // Gives nothing beyond the end, by which the asker finds it.
   const auto start = static_cast<std::size_t>(std::min<std::uint64_t>(offset, all.size()));
   answer.bytes = all.subspan(start, std::min<std::size_t>(length, all.size() - start));
   answer.blockChecksums = crc32cOfBlocks(answer.bytes, kBlockBytes);
@@ -185,8 +186,8 @@ Task<Result<ControlMessage>> PeerService::onUpdates(std::string fromNode, Contro
   const auto all = decodeDirectoryUpdates(message.body);
   if (!all)
     co_return Error{ErrorCode::kProtocolError, "updates for a directory of the wrong shape"};
-  // Only those of one key have an order. One after the other they would be a turn of a busy shard
-  // each, and take longer than the other side waits.
+  // Only updates of one key have an order. One after the other, each would take a turn of a busy
+  // shard, and all together longer than the other side waits.
   std::map<Shard*, std::vector<const DirectoryUpdate*>> ofShards;
   for (const DirectoryUpdate& update : *all)
     ofShards[&shard_.commons.owner(update.request.key)].push_back(&update);

@@ -1,5 +1,5 @@
-// What this agent does for its peers on one shard: reads of keys that it holds or wants, manifests,
-// and the control messages of the key directory.
+// Serves peers on one shard: reads of keys that this agent holds or wants, manifests, and the
+// control messages of the key directory.
 #pragma once
 
 #include <map>
@@ -21,46 +21,46 @@ class PeerService final : public PeerHandler {
   PeerService(const PeerService&) = delete;
   PeerService& operator=(const PeerService&) = delete;
 
-  // kTryElsewhere when the chunk is not here: what is on its way is awaited by a control message.
-  // Within the node's limits, which are waited for before memory is used; as each request waits by
-  // itself, control messages and other answers pass it.
+  // kTryElsewhere when the chunk is not here: a control message awaits a chunk on its way. Waits
+  // for the node's limits before it uses memory. Each request waits by itself, so that control
+  // messages and other answers pass it.
   Task<Result<BytesAnswer>> onRead(std::string fromNode, ContentKey key, std::uint64_t offset,
                                    std::uint32_t length, Interest interest) override;
   Task<Result<BytesAnswer>> onReadManifest(std::string fromNode, Sha256Digest digest,
                                            std::uint64_t offset, std::uint32_t length) override;
   Task<Result<ControlMessage>> onControl(std::string fromNode, ControlMessage request) override;
-  // Of what the client has resolved, for the whole cluster: bytes that are not here are read from
-  // the agents that hold them, or fetched. All answers to clients share a limit, which is waited
-  // for. In client_requests.cc, with onClientControl().
+  // Reads a file that the client has resolved, for the whole cluster: bytes that are not here are
+  // read from the agents that hold them, or fetched. All answers to clients wait for one limit. In
+  // client_requests.cc, with onClientControl().
   Task<Result<BytesAnswer>> onClientRead(std::shared_ptr<const Capability> client, ContentKey key,
                                          std::uint64_t offset, std::uint32_t length,
                                          Interest interest) override;
   Task<Result<ControlMessage>> onClientControl(std::shared_ptr<const Capability> client,
                                                ControlMessage request) override;
 
-  // On its thread: of files that this shard owns.
+  // On the shard's thread, for files that this shard owns.
   [[nodiscard]] SmallReads& smallReads() { return smallReads_; }
 
  private:
-  // A manifest that peers read, for all of them that read it at a time.
+  // A manifest that peers read, shared by all reads at a time.
   struct Reading;
-  // Of those whose digest this shard owns; on its thread.
+  // For a digest that this shard owns; on its thread.
   [[nodiscard]] Task<std::shared_ptr<Reading>> openManifest(Sha256Digest digest);
-  // `answering`: the connection's.
+  // `answering`: the reactor of the connection.
   static Task<Result<BytesAnswer>> readHere(Shard& owner, Reactor& answering, ContentKey key,
                                             std::uint64_t offset, std::uint32_t length,
                                             Interest interest);
-  // Null: it stays on the disk alone.
+  // Null: the chunk stays on the disk alone.
   static Task<std::shared_ptr<LoadedChunk>> loadChunk(Shard& owner,
                                                       std::shared_ptr<CachedFile> file,
                                                       std::uint32_t chunk,
                                                       const Interest& interest);
-  // False: the asker has gone before the limit let it pass.
+  // False: the asker left before the limit let it pass.
   static Task<bool> earn(Reactor& reactor, BandwidthAllowance& allowance, std::uint64_t bytes,
                          const Interest& interest);
-  // Several at once, for whichever shards.
+  // Takes several updates at once, for any shards.
   Task<Result<ControlMessage>> onUpdates(std::string fromNode, ControlMessage message);
-  // What the cluster has at that range of the file, in memory of the answer's.
+  // Reads the range from the cluster, into memory of the answer's own.
   static Task<Result<BytesAnswer>> readOfCluster(Shard& owner, FileReference file,
                                                  std::uint64_t offset, std::uint32_t length);
   [[nodiscard]] Result<ControlMessage> resolve(const Capability& client,
@@ -69,11 +69,11 @@ class PeerService final : public PeerHandler {
                                             const ControlMessage& request);
   [[nodiscard]] Task<Result<ControlMessage>> advise(const Capability& client,
                                                     ControlMessage request);
-  // To all other agents that are ready; the last error.
+  // Passes the advice on to all other ready agents. Returns the last error.
   [[nodiscard]] Task<Status> passOn(AdviseRequest advice);
   static Task<void> passOnTo(Shard& shard, std::string node, ControlMessage message,
                              Clock::time_point deadline, Status& outcome);
-  // Advice of a client that another agent passes on, and has judged.
+  // Takes advice of a client that another agent has checked and passes on.
   [[nodiscard]] Result<ControlMessage> adviseHere(const std::string& fromNode,
                                                   const ControlMessage& request);
   static Task<Result<ControlMessage>> controlHere(Shard& owner, std::string fromNode,

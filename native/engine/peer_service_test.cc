@@ -1,4 +1,4 @@
-// What an agent does for its peers, asked directly.
+// An agent's services for its peers, called directly.
 #include "engine/peer_service.h"
 
 #include <gtest/gtest.h>
@@ -19,7 +19,7 @@ namespace {
 using testing_cluster::Agent;
 using testing_cluster::Origin;
 
-// How often this process has a file of that name in its memory.
+// The number of mappings of a file of that name in this process.
 int mappingsOf(const std::string& name) {
   std::ifstream maps("/proc/self/maps");
   int count = 0;
@@ -47,7 +47,7 @@ struct Asking {
   }
 };
 
-TEST(PeerService, AManifestIsMappedOnceForAllWhoReadItAtATime) {
+TEST(PeerService, MapsAManifestOnceForAllItsReaders) {
   Origin origin;
   origin.add("model", 65537);
   Agent agent("a");
@@ -67,7 +67,7 @@ TEST(PeerService, AManifestIsMappedOnceForAllWhoReadItAtATime) {
   EXPECT_EQ(Sha256::of(answers.front().bytes), digest) << "and again";
 }
 
-// As other agents count shards that have another number of them.
+// Numbers shards as agents with another number of shards do.
 std::vector<std::byte> updatesOfBothShards(EngineCommons& commons) {
   std::vector<DirectoryUpdate> updates(kMaxUpdates);
   for (std::uint32_t i = 0, number = 0; i < kMaxUpdates; ++i) {
@@ -88,8 +88,8 @@ Task<bool> sendUpdates(Shard& shard, std::vector<std::byte> body) {
   co_return answer.ok();
 }
 
-// Else a thousand of them would take a thousand turns of shards that have other things to do, and
-// longer than their sender waits.
+// Otherwise a thousand updates would take a thousand turns of busy shards, longer than their sender
+// waits.
 TEST(PeerService, UpdatesForSeveralShardsTakeFewTurns) {
   Agent agent("a");
   EngineCommons& commons = agent.engine().commons();
@@ -107,13 +107,13 @@ TEST(PeerService, UpdatesForSeveralShardsTakeFewTurns) {
   };
   other.post(turn);
   EXPECT_TRUE(agent.await(sendUpdates(*commons.shards.front(), std::move(updates))));
-  // One by one they would take as many as there are of it.
+  // One by one the updates would take as many turns as there are updates.
   EXPECT_LT(turns, int{kMaxUpdates / 4});
   ended = true;
   idle.get_future().wait();
 }
 
-// A file of which all is here, and reads of it as a peer's, on the shard that owns it.
+// A complete file, and reads of it as a peer's, on the shard that owns it.
 class SmallPeerReads : public testing::Test {
  protected:
   void SetUp() override {
@@ -209,14 +209,14 @@ TEST_F(SmallPeerReads, KeepAFileFromEvictionForAMomentOnly) {
   EXPECT_EQ(runOn(owner(), ask(0, 100)).code(), ErrorCode::kTryElsewhere);
 }
 
-TEST_F(SmallPeerReads, AreInTheWayOfNoOneWhoEvicts) {
+TEST_F(SmallPeerReads, DoNotDelayEviction) {
   expectRead(0, 100);
   const Evicted evicted = agent.await(agent.engine().contents().evict(dataset, std::nullopt));
   EXPECT_EQ(evicted.kept(), 0u);
   EXPECT_EQ(agent.engine().commons().cache->residentBytes(key), 0u);
 }
 
-// As `node` would; nothing when the agent refuses.
+// Asks as `node` would; nothing: the agent refuses.
 Task<std::optional<LocateAnswer>> send(Shard& shard, std::string node, DirectoryMessage type,
                                        DirectoryRequest request) {
   ControlMessage message{static_cast<std::uint16_t>(type), encode(request)};
@@ -227,8 +227,8 @@ Task<std::optional<LocateAnswer>> send(Shard& shard, std::string node, Directory
   co_return type == DirectoryMessage::kLocate ? decodeLocateAnswer(answer->body) : LocateAnswer{};
 }
 
-// A directory that went by the first size would grant nothing behind it, to any agent.
-TEST(PeerService, WhoIsWrongAboutAFilesSizeIsInNoOthersWay) {
+// A directory that believed the first size would grant nothing beyond it to any agent.
+TEST(PeerService, AWrongSizeFromOneAgentStopsNoOther) {
   Origin origin;
   origin.add("model", 10'000'000);
   Agent agent("a");
@@ -241,9 +241,9 @@ TEST(PeerService, WhoIsWrongAboutAFilesSizeIsInNoOthersWay) {
   EXPECT_EQ(agent.awaitWarm().state, WarmState::kSucceeded);
 }
 
-// And what lies behind it would be named to none, in spite of reports and updates: the origin is
-// read again.
-TEST(PeerService, WhoIsWrongAboutAFilesSizeHidesNothingOfIt) {
+// Nor would it name holders of the bytes beyond, in spite of reports and updates: the origin would
+// be read again.
+TEST(PeerService, AWrongSizeFromOneAgentHidesNoHolder) {
   const std::uint64_t size = kStripeBytes + kChunkBytes;
   Origin origin;
   origin.add("model", size);
@@ -253,7 +253,7 @@ TEST(PeerService, WhoIsWrongAboutAFilesSizeHidesNothingOfIt) {
   ASSERT_EQ(agent.awaitWarm().state, WarmState::kSucceeded);
   const ContentKey key = dataset->manifest->entry(filesOf(*dataset->manifest).front()).key;
   agent.stop();
-  agent.start();  // the directory is made again
+  agent.start();  // with a new directory
   Shard& shard = *agent.engine().commons().shards.front();
   EXPECT_TRUE(agent.await(
       send(shard, "b", DirectoryMessage::kLocate, {.key = key, .size = 1, .chunks = 1})));

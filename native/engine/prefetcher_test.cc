@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::uint64_t kPartBytes = 2u << 20;
 constexpr int kParts = 80;
-// What is fetched behind a file that is read, with the file itself.
+// Files expected behind a file that is read, with the file itself.
 constexpr std::uint64_t kBudget = (64u << 20) + kPartBytes;
 
 class PrefetcherTest : public testing::Test {
@@ -32,14 +32,14 @@ class PrefetcherTest : public testing::Test {
     ASSERT_TRUE(added.ok());
     mount(*added);
   }
-  // `below`: "", or what the folder does not have.
+  // `below`: "", or a folder that does not exist yet.
   void setOrigin(const std::string& below) {
     Location base;
     base.path = large.folder() + below;
     base.below = base.path;
     dataset->locations.setBase(std::move(base));
   }
-  // Opens a file, as its first reader, who wants all of it.
+  // Opens a file as its first reader, who wants all of it.
   std::shared_ptr<MountSource::OpenFile> read(int file) {
     auto opened = source->openFile(filesOf(*dataset->manifest)[static_cast<std::size_t>(file)]);
     EXPECT_TRUE(opened.ok());
@@ -47,8 +47,8 @@ class PrefetcherTest : public testing::Test {
     return *opened;
   }
 
-  // Opens a file and reads a MiB, its first one. The reader stays there until it reads another:
-  // what is expected of one who has left is dropped after a while, also when the disk is slower.
+  // Opens a file and reads its first MiB. The reader stays there until it reads another: files
+  // expected for a reader that has left are dropped after a while, also when the disk is slower.
   ErrorCode readAlone(std::size_t file, std::uint64_t offset = 0) {
     const auto opened = source->openFile(filesOf(*dataset->manifest)[file]);
     if (!opened.ok()) return opened.error().code;
@@ -101,7 +101,7 @@ class PrefetcherTest : public testing::Test {
     return agent.await(Count::all(agent.engine()));
   }
 
-  // Of the file's look-ahead; null: none is on its way to it.
+  // The file's look-ahead; null: no reader is on its way to the file.
   std::shared_ptr<LookAhead> lookAheadOf(int file) {
     return onFile(file, [](MountShard&, const std::shared_ptr<FileFetch>& fetch) {
       return fetch->lookAhead;
@@ -122,7 +122,7 @@ class PrefetcherTest : public testing::Test {
   std::shared_ptr<MountSource::OpenFile> at;
 };
 
-TEST_F(PrefetcherTest, AReaderHasOneBudgetOfWhatFollowsItsFile) {
+TEST_F(PrefetcherTest, AReaderHasOneBudgetForTheNextFiles) {
   mount(agent.add(origin));
   const auto opened = read(0);
   ASSERT_TRUE(eventually([&] { return resident() >= kPartBytes * 2; }));
@@ -146,7 +146,7 @@ TEST_F(PrefetcherTest, FilesThatAreOnlyOpenLookNoFurtherAhead) {
   EXPECT_LE(resident(), kBudget);
 }
 
-TEST_F(PrefetcherTest, WhoeverReadsFileByFileIsAlwaysAwaited) {
+TEST_F(PrefetcherTest, ExpectsAReaderOfFilesAtEachFile) {
   mount(agent.add(origin));
   for (int file = 0; file < kParts; ++file) {
     const auto opened = read(file);
@@ -157,7 +157,7 @@ TEST_F(PrefetcherTest, WhoeverReadsFileByFileIsAlwaysAwaited) {
   }
 }
 
-TEST_F(PrefetcherTest, AFileIsExpectedOnceByWhoeverGoesThroughItsFolder) {
+TEST_F(PrefetcherTest, ExpectsAFileOnceForAReaderOfItsFolder) {
   constexpr int kSmall = 300;
   Origin small;
   for (int i = 0; i < kSmall; ++i) small.add("part" + std::to_string(1000 + i), 4096);
@@ -166,7 +166,7 @@ TEST_F(PrefetcherTest, AFileIsExpectedOnceByWhoeverGoesThroughItsFolder) {
   for (int file = 0; file + 1 < kSmall; ++file) {
     const auto opened = source->openFile(files[static_cast<std::size_t>(file)]);
     ASSERT_TRUE(opened.ok());
-    // As the kernel does, which reads what is complete without asking us.
+    // Opens as the kernel does, which reads complete files without asking us.
     if (!source->complete(files[static_cast<std::size_t>(file)])) (*opened)->willNeed(0, 4096);
     ASSERT_TRUE(eventually([&] {
       return source->complete(files[static_cast<std::size_t>(file + 1)]);
@@ -175,20 +175,20 @@ TEST_F(PrefetcherTest, AFileIsExpectedOnceByWhoeverGoesThroughItsFolder) {
   EXPECT_TRUE(eventually([&] { return work().expected == 0; }));
 }
 
-TEST_F(PrefetcherTest, SmallFilesAreExpectedByWhoeverReadsTwoInOrder) {
+TEST_F(PrefetcherTest, ExpectsSmallFilesAfterTwoReadInOrder) {
   Origin small;
   for (int i = 0; i < 100; ++i) small.add("part" + std::to_string(1000 + i), 4096);
   mount(agent.add(small));
   const auto files = filesOf(*dataset->manifest);
-  // By reads alone, which say nothing of what comes next.
+  // Reads alone say nothing of what comes next.
   const auto readWhole = [&](std::size_t file) { EXPECT_EQ(readAlone(file), ErrorCode::kOk); };
   for (const std::size_t file : {70u, 20u, 50u, 22u}) readWhole(file);  // here and there
   EXPECT_EQ(work().expected, 0u);
   readWhole(51);
   ASSERT_TRUE(eventually([&] { return source->complete(files[55]); }));
   EXPECT_FALSE(source->complete(files[56]));
-  // A reader that is faster than what is expected of it, as on a busy machine, is taken for a new
-  // one: this one waits for it, and so more is expected at each file.
+  // A reader that overtakes its look-ahead, as on a busy machine, counts as a new one: this reader
+  // waits for it, and so more files are expected each time.
   for (std::size_t file = 52; file < 80; ++file) {
     ASSERT_TRUE(eventually([&] { return source->complete(files[file + 3]); })) << file;
     readWhole(file);
@@ -218,7 +218,7 @@ TEST_F(PrefetcherTest, EmptyFilesBreakNoOrder) {
   const auto files = filesOf(*dataset->manifest);
   EXPECT_EQ(readAlone(20), ErrorCode::kOk);
   EXPECT_EQ(readAlone(22), ErrorCode::kOk);
-  // Four files with something in them.
+  // Four files with bytes.
   ASSERT_TRUE(eventually([&] { return source->complete(files[30]); }));
   EXPECT_FALSE(source->complete(files[32]));
   for (std::size_t file = 24; file < 99; ++file) {
@@ -244,7 +244,8 @@ TEST_F(PrefetcherTest, GoesOnWhenAnOriginIsBack) {
   EXPECT_TRUE(eventually([&] { return source->complete(files[1]); }));
 }
 
-// More than is fetched ahead at a time: what failed first is begun again, too.
+// More chunks than read-ahead has in flight: it begins again with the chunks that failed first,
+// too.
 TEST_F(PrefetcherTest, BeginsAgainWhereAnOriginFailed) {
   constexpr std::uint64_t kSize = 160u << 20;
   mountLargeOne(kSize);
@@ -259,12 +260,12 @@ TEST_F(PrefetcherTest, BeginsAgainWhereAnOriginFailed) {
   EXPECT_TRUE(eventually([&] { return source->complete(files[0]); }));
 }
 
-TEST_F(PrefetcherTest, SeveralWhoGoThroughAFolderAreEachExpected) {
+TEST_F(PrefetcherTest, ExpectsEachOfSeveralReadersOfAFolder) {
   mount(agent.add(origin));
   const auto first = read(40);
   ASSERT_TRUE(eventually(
       [&] { return source->complete(filesOf(*dataset->manifest)[41]) && work().background == 0; }));
-  // Behind the first, and into what was expected for it.
+  // The second reader comes behind the first, into files expected for that.
   const auto second = read(8);
   for (const std::size_t file : {9u, 39u}) {
     EXPECT_TRUE(eventually([&] { return source->complete(filesOf(*dataset->manifest)[file]); }));
@@ -272,7 +273,8 @@ TEST_F(PrefetcherTest, SeveralWhoGoThroughAFolderAreEachExpected) {
 }
 
 TEST_F(PrefetcherTest, LookingAheadEndsWhenItsReaderHasLeft) {
-  // It is not known yet where the bytes are: what has its turn at the origin waits for that.
+  // The agent does not know the location of the bytes yet: fetches with a turn at the origin wait
+  // for that.
   const auto added = agent.await(agent.engine().manifests().add(origin.manifest()));
   ASSERT_TRUE(added.ok());
   mount(*added);

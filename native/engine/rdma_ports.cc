@@ -15,7 +15,7 @@ bool matches(const std::string& pattern, const std::string& port) {
          ::fnmatch(pattern.c_str(), device.c_str(), 0) == 0;
 }
 
-// Refusals that are of no port are of the whole library, and so of all ports.
+// A refusal without a port is of the whole library, and so of all ports.
 bool wanted(const RdmaOptions& options, const std::string& port) {
   return options.devices.empty() || port.empty() ||
          std::ranges::any_of(options.devices,

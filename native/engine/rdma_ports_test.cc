@@ -1,4 +1,4 @@
-// Which ports an engine uses, and what it says of the others.
+// The ports that an engine uses, and its reasons against the others.
 #include "engine/rdma_ports.h"
 
 #include <gmock/gmock.h>
@@ -54,7 +54,7 @@ TEST_F(RdmaPortsTest, NamesThePortsOfWhichNoneMatches) {
             "no port matches mlx5_0/2, roce* (rdma.devices); there are mlx5_0/1, mlx5_1/1");
 }
 
-TEST_F(RdmaPortsTest, SaysWhyAPortThatMayBeUsedIsNot) {
+TEST_F(RdmaPortsTest, SaysWhyAnAllowedPortIsNotUsed) {
   EXPECT_THAT(reason({{.name = "mlx5_0", .active = false}}), HasSubstr("check the cable"));
   EXPECT_THAT(reason({{.name = "mlx5_0", .openError = EACCES}}), HasSubstr("/dev/infiniband"));
   EXPECT_THAT(reason({}), HasSubstr("no RDMA device"));
@@ -69,7 +69,7 @@ TEST_F(RdmaPortsTest, ListsRefusedPortsBesideTheOneThatIsUsed) {
   EXPECT_EQ(rdma.refused.front().port, "mlx5_1/1");
 }
 
-// A port that may not be used is nobody's concern.
+// Nobody wants to hear of a port that may not be used.
 TEST_F(RdmaPortsTest, ListsNoRefusedPortThatMatchesNoPattern) {
   const auto opened = open({kFirst, {.name = "mlx5_1", .address = 2, .active = false}}, {"mlx5_0"});
   EXPECT_TRUE(opened->statistics().refused.empty());

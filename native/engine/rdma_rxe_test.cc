@@ -55,7 +55,7 @@ void warm(Agent& agent, const Origin& origin) {
 
 EngineStatistics statistics(Agent& agent) { return agent.await(agent.engine().statistics()); }
 
-// One that reads what another agent holds.
+// An agent that reads files that another agent holds.
 class Reader {
  public:
   Reader(Agent& agent, std::string holder, const Origin& origin)
@@ -133,7 +133,7 @@ class AgentsRxeTest : public ::testing::Test {
     reader_ = std::make_unique<Reader>(*b_, "a", *origin);
   }
 
-  std::unique_ptr<RxeDevices> devices_;  // ends after those that have them open
+  std::unique_ptr<RxeDevices> devices_;  // ends after the agents that have the devices open
   std::unique_ptr<Agent> a_, b_;
   std::unique_ptr<Reader> reader_;
 };
@@ -248,7 +248,7 @@ TEST(KilledHolderRxeTest, ItsReadersGetTheRestFromTheOrigin) {
   reader.readAll();
 }
 
-// In a process of its own that may lock `bytes` of memory: what `say` gives.
+// Runs `say` in a process of its own that may lock `bytes` of memory, and returns its text.
 std::string withMemlock(std::uint64_t bytes, const std::function<std::string()>& say) {
   const Pipe toTest;
   const pid_t child = ::fork();

@@ -53,7 +53,7 @@ class RdmaTest : public ::testing::Test {
     EXPECT_EQ(holder.awaitWarm().state, WarmState::kSucceeded);
     return wanted;
   }
-  // One file, from wherever it is; its bytes are compared.
+  // Reads one file, from any agent or the origin, and compares its bytes.
   void read(Agent& reader, const std::shared_ptr<Dataset>& dataset, std::size_t file) {
     const std::string name = "file" + std::to_string(file);
     const auto entry = dataset->manifest->lookUp(name);
@@ -68,7 +68,7 @@ class RdmaTest : public ::testing::Test {
         dataset, std::vector{*dataset->manifest->lookUp("file" + std::to_string(file))})));
     read(reader, dataset, file);
   }
-  // Reads the first file until RDMA carries what is read; the memory for chunks is pinned by then.
+  // Reads the first file until RDMA carries the bytes; the memory for chunks is pinned by then.
   void connects(Agent& reader, const std::string& holder, const std::shared_ptr<Dataset>& dataset) {
     ASSERT_TRUE(eventually([&] {
       readAgain(reader, dataset, 0);
@@ -129,7 +129,7 @@ TEST_F(RdmaTest, EnginesReadDatasetsFromEachOther) {
   EXPECT_TRUE(rdma.ports.front().used);
 }
 
-// Two ports on each side; what goes over either is counted there.
+// Two ports on each side, each with its own counts.
 class TwoPortsTest : public RdmaTest {
  protected:
   void startTwo() {
@@ -232,7 +232,7 @@ TEST_F(RdmaTest, EnginesReadFromEachOtherWithoutMemoryWindows) {
 class LostDeviceTest : public RdmaTest {
  protected:
   LostDeviceTest() { silence_ = TransportOptions{}.rdmaSilence; }
-  // Device `lost` goes while what is written to the reader is held.
+  // Device `lost` goes while the test holds back a write to the reader.
   void losesDevice(std::uint8_t lost) {
     start({kPortOfA}, {kPortOfB});
     const auto wanted = hold(*b_, *a_);

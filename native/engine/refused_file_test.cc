@@ -76,7 +76,7 @@ TEST(RefusedFile, IsAskedForOnceAndNotPieceByPiece) {
     });
     EXPECT_EQ(came.get_future().get(), ErrorCode::kPermissionDenied);
   }
-  // After a while it is tried again.
+  // After a while the agent asks again.
   const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(Clock::now() - begun);
   EXPECT_LE(refuser.asked(), 1 + 2 * seconds.count());
 

@@ -1,6 +1,6 @@
-// Memory for what comes from the origin is apart from that for what comes from peers, so agents
-// that read from one another always make progress: with little memory, everything else would wait
-// for something that the other one holds.
+// Fetches from the origin and reads from peers have separate reserves, so agents that read from one
+// another always make progress: with little memory each would otherwise wait for memory of the
+// other.
 #include <gtest/gtest.h>
 
 #include <future>
@@ -32,8 +32,9 @@ TEST(Reserves, TwoAgentsWithMemoryForEightChunksFillThemselvesFromEachOther) {
   EXPECT_GE(fromOrigin, origin.bytes());
 }
 
-// Each holds what the other one wants, and both serve while they fetch: with one reserve for both,
-// each would hold all of its memory for what the other has no memory to read from its disk.
+// Each agent holds files that the other wants, and both serve while they fetch: with one reserve
+// for both, each would hold all of its memory for bytes that the other has no memory to read from
+// its disk.
 TEST(Reserves, TwoAgentsWithMemoryForEightChunksReadWhatTheOtherHolds) {
   Origin ofA, ofB;
   for (int i = 0; i < 6; ++i) ofA.add("a" + std::to_string(i), 10 * kChunkBytes);
@@ -58,7 +59,7 @@ TEST(Reserves, TwoAgentsWithMemoryForEightChunksReadWhatTheOtherHolds) {
   }
 }
 
-// All files of the dataset into memory, several at a time.
+// Reads all files of the dataset into memory, several at a time.
 Status readAll(Agent& agent, const std::shared_ptr<Dataset>& dataset) {
   std::vector<std::future<Status>> reads;
   for (const std::uint32_t entry : filesOf(*dataset->manifest)) {
@@ -76,8 +77,8 @@ Status readAll(Agent& agent, const std::shared_ptr<Dataset>& dataset) {
   return all;
 }
 
-// The same for reads into callers' memory: of what neither holds, which each fetches for both, and
-// of what the other one holds.
+// The same for reads into callers' memory: of files that neither holds, which each fetches for
+// both, and of files that the other agent holds.
 TEST(Reserves, TwoAgentsWithMemoryForEightChunksReadIntoMemoryFromEachOther) {
   Origin shared, ofA, ofB;
   for (int i = 0; i < 2; ++i) {

@@ -1,4 +1,4 @@
-// A file of which a chunk was found bad is given away as a whole by no way, until it is repaired.
+// A file with a bad chunk is never served whole, in any way, until it is repaired.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -20,7 +20,7 @@ class RetractedChunkTest : public testing::Test {
     ASSERT_EQ(agent.awaitWarm().state, WarmState::kSucceeded);
     restart();  // nothing of it is in memory any more
   }
-  // Again after a start.
+  // Adds the dataset again after a start.
   void look() {
     dataset = agent.add(*origin);
     entry = filesOf(*dataset->manifest).front();
@@ -28,7 +28,7 @@ class RetractedChunkTest : public testing::Test {
     source =
         std::make_unique<DatasetSource>(*agent.engine().commons().mounting, dataset, "test", true);
   }
-  // Bytes of the second chunk change on the disk, and that is noticed.
+  // Changes bytes of the second chunk on the disk, and lets the agent notice.
   void spoil() {
     const std::shared_ptr<CachedFile> file = agent.engine().commons().cache->find(key);
     const int fd = open(file->path().c_str(), O_RDWR | O_CLOEXEC);
@@ -43,7 +43,7 @@ class RetractedChunkTest : public testing::Test {
     EXPECT_TRUE(opened.ok());
     return (*opened)->backing().code();
   }
-  // All of it by one read through the mount.
+  // Reads the whole file at once through the mount.
   [[nodiscard]] std::string read() {
     const auto bytes =
         agent.await(agent.engine().contents().read(dataset, entry, 0, kRetractedSize));
@@ -69,7 +69,7 @@ class RetractedChunkTest : public testing::Test {
 
   std::unique_ptr<Origin> origin = std::make_unique<Origin>();
   std::string good;
-  Agent agent{"one", ScrubOptions{.bytesPerSecond = 0}};  // nothing repairs it by itself
+  Agent agent{"one", ScrubOptions{.bytesPerSecond = 0}};  // the scrub repairs nothing
   std::shared_ptr<Dataset> dataset;
   std::uint32_t entry = 0;
   ContentKey key;
@@ -87,7 +87,7 @@ TEST_F(RetractedChunkTest, IsNoBackingAndInNoViewUntilItIsRepaired) {
   ASSERT_TRUE(view().ok());
 }
 
-// Whoever has it open asks again for each open of the application.
+// A process that has the file open asks again for each of its opens.
 TEST_F(RetractedChunkTest, AnOpenFileIsNoBackingAnyMore) {
   const auto opened = source->openFile(entry);
   ASSERT_TRUE(opened.ok());
@@ -97,7 +97,7 @@ TEST_F(RetractedChunkTest, AnOpenFileIsNoBackingAnyMore) {
   EXPECT_EQ((*opened)->tryRead(kChunkBytes, 4096).code(), ErrorCode::kNotFound);
 }
 
-// The log has the retraction: the bytes are bad still.
+// The log has the retraction, as the bytes are still bad.
 TEST_F(RetractedChunkTest, TheNextAgentKnowsToo) {
   ASSERT_TRUE(view().ok());
   spoil();

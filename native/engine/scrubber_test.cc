@@ -12,7 +12,7 @@ namespace {
 using testing_cluster::Agent;
 using testing_cluster::Origin;
 
-// Bytes [at, at + 16) of the file on the disk are others.
+// Changes bytes [at, at + 16) of the file on the disk.
 void flipOnDisk(const std::string& path, std::uint64_t at) {
   const int file = open(path.c_str(), O_RDWR | O_CLOEXEC);
   ASSERT_GE(file, 0) << path;
@@ -24,7 +24,7 @@ void flipOnDisk(const std::string& path, std::uint64_t at) {
   close(file);
 }
 
-// Where the agent keeps the only file of the origin.
+// The path of the agent's copy of the origin's only file.
 std::string cacheFileOf(Agent& agent, const Origin& origin) {
   const auto dataset = agent.add(origin);
   const ContentKey key = dataset->manifest->entry(filesOf(*dataset->manifest)[0]).key;
@@ -36,7 +36,7 @@ std::vector<char> contents(const std::string& path) {
   return {std::istreambuf_iterator<char>(file), {}};
 }
 
-// As Agent::add, and of a dataset: what has none may have one in a moment.
+// As Agent::add, for a named dataset: the scrub waits for files that may get a dataset in a moment.
 std::shared_ptr<Dataset> addNamed(Agent& agent, const Origin& origin) {
   const auto added = agent.add(origin);
   auto named = agent.engine().manifests().find(added->manifest->digest(), "model");
@@ -46,7 +46,7 @@ std::shared_ptr<Dataset> addNamed(Agent& agent, const Origin& origin) {
   return named;
 }
 
-// Of a dataset all of whose files are there.
+// Builds the view of a complete dataset.
 std::string warmView(Agent& agent, const std::shared_ptr<Dataset>& dataset) {
   agent.beginWarm(dataset);
   EXPECT_EQ(agent.awaitWarm().state, WarmState::kSucceeded);
@@ -75,7 +75,7 @@ void scrubOftenInLittleMemory(EngineOptions& options) {
   options.bufferBytes = kLittleMemory;
 }
 
-// What an agent with little memory had stored is on the disk alone.
+// An agent with little memory has stored files on the disk alone.
 void fillMemory(Agent& agent) {
   Origin other;
   other.add("other", 2 * kLittleMemory);
@@ -89,8 +89,8 @@ void fillMemory(Agent& agent) {
   ASSERT_TRUE(eventually([&] { return job->progress().state == WarmState::kSucceeded; }));
 }
 
-// Nothing else looks at what was written: without the scrub the view gives these bytes for ever,
-// and the wait below ends with kHang.
+// Nothing else looks at written bytes: without the scrub the view would give these for ever, and
+// the wait below would end with kHang.
 TEST(Scrubber, MendsBytesThatChangedBelowAView) {
   Origin origin;
   origin.add("model", 30'000'000);
@@ -119,11 +119,11 @@ TEST(Scrubber, ReadsNoFasterThanItsRate) {
   const std::uint64_t enough = before + 48 * kMiB;
   while (agent.await(agent.engine().statistics()).scrub.bytes < enough)
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
-  // 4 s, less what may be spent at once.
+  // 4 s, less the burst.
   EXPECT_GE(Clock::now() - began, std::chrono::seconds(2));
 }
 
-// Memory has what was stored, and needs neither the origin nor another agent.
+// Memory has the right bytes, so neither the origin nor another agent is needed.
 TEST(Scrubber, MendsFromMemory) {
   auto origin = std::make_unique<Origin>();
   origin->add("model", 9'000'000);
@@ -178,8 +178,8 @@ TEST(Scrubber, MendsLaterWhatItCannotMendNow) {
   EXPECT_TRUE(contents(view + "/model") == good);
 }
 
-// After a start the scrub looks at everything at once; what datasets there are is reported
-// meanwhile.
+// After a start the scrub looks at everything at once, while the agent above still reports its
+// datasets.
 TEST(Scrubber, WaitsForTheDatasetsOfAnAgentThatStarts) {
   Origin origin;
   origin.add("model", 9'000'000);

@@ -1,6 +1,5 @@
-// One shard of the engine: a thread with a reactor, and everything that belongs to the keys it
-// owns. The parts know one another through this struct; all of them are used on the shard's thread
-// only.
+// One shard of the engine: a thread with a reactor, and everything that belongs to the keys that
+// the shard owns. The parts know one another through this struct. Used on the shard's thread only.
 #pragma once
 
 #include <algorithm>
@@ -62,13 +61,14 @@ struct Shard;
   return std::clamp<std::size_t>(std::thread::hardware_concurrency() / 4, 2, 8);
 }
 
-// What all shards share. Set up before the first thread starts, and constant afterwards.
+// The parts that all shards share. Set up before the first thread starts, and constant afterwards.
 struct EngineCommons {
   std::string self;
   EventSink events;
   std::shared_ptr<HolderLink> holder;  // of mounts and memory; lives until the engine has closed
-  // All shards' slots are of it; with what it says about them for the next process, and what was in
-  // it at the start. Made when the cache is open, before shards use memory, and never replaced.
+  // The arena has all shards' slots; the index records their contents for the next process, and
+  // `found` has what was there at the start. Made after the cache is open, before shards use
+  // memory, and never replaced.
   std::unique_ptr<Arena> arena;
   std::unique_ptr<ArenaIndex> index;
   ArenaFindings found;
@@ -78,14 +78,14 @@ struct EngineCommons {
   std::vector<ByteLane> lanes;  // of the shards, in order; made when all of them have started
   std::unique_ptr<ContentCache> cache;
   std::unique_ptr<NodeLimits> limits;
-  // What goes through whole files or through lists of millions: with the time that no other wants,
-  // and files in pieces. Quick calls are on each reactor's own helpers.
+  // Runs work on whole files, piece by piece, or on lists of millions, at low priority. Each
+  // reactor's own helpers run quick calls.
   ThreadPool wholeFiles{{.threads = wholeFileThreads(), .niceness = 10}};
   // Threads for directory origins, whose file systems may hang.
   std::shared_ptr<DirectoryCalls> directories;
   // Made when all shards have started.
   std::unique_ptr<WarmPorts> warming;
-  std::unique_ptr<MountPorts> mounting;    // stays to the end: files may still be open
+  std::unique_ptr<MountPorts> mounting;    // stays to the end, as files may still be open
   std::unique_ptr<ClientAdvices> advices;  // made with `mounting`
   EngineCounters counters;
   FailedReads failedReads;
@@ -109,7 +109,7 @@ struct Shard {
   std::unique_ptr<Reactor> reactor;
   std::unique_ptr<FileSystem> files;
   std::unique_ptr<SlotStock> slots;
-  // Two pools of these: see FetchPorts.
+  // FetchPorts says why there are two pools.
   std::unique_ptr<BufferPool> peerBuffers;
   std::unique_ptr<BufferPool> originBuffers;
   std::unique_ptr<MemoryTier> memory;

@@ -1,4 +1,4 @@
-// What waits for a shard is bounded where it is let in, also while the shard is busy.
+// Requests to a shard are bounded where they are let in, also while the shard is busy.
 #include <future>
 
 #include "engine/testing_cluster.h"

@@ -15,7 +15,7 @@ std::vector<std::size_t>& largest(Parts& parts) {
   return *std::ranges::max_element(parts, {}, &std::vector<std::size_t>::size);
 }
 
-// What was left on others is freed by them, as they do not own it.
+// A shard that gets a chunk of another owner frees it.
 void giveFewest(Parts& parts, std::size_t fewest) {
   while (smallest(parts).size() < fewest && largest(parts).size() > fewest) {
     std::vector<std::size_t>& from = largest(parts);

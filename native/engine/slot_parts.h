@@ -1,5 +1,5 @@
-// How the slots of an arena are divided among shards when an engine starts; later they go to where
-// memory is needed (SlotExchange). Pure.
+// Divides the slots of an arena among shards when an engine starts; later they move to where memory
+// is needed (SlotExchange). Pure.
 #pragma once
 
 #include <cstddef>
@@ -11,14 +11,15 @@ namespace hearth {
 
 struct SlotToPart {
   std::size_t slot = 0;
-  // Which shard owns the key of what an agent before has left in it; none: it is free.
+  // The shard that owns the key of the chunk that the previous agent left in the slot; none: the
+  // slot is free.
   std::optional<std::size_t> owner;
 };
 
-// The slots of each shard, in order. What was left goes to its owner, wherever that takes no slot
-// that another shard must have: each gets `fewest` or more, as far as there are as many. Of the
-// free ones each shard gets those of its own stretch of the arena, as far as it needs them for an
-// equal part: they lie on one NUMA node.
+// Returns the slots of each shard, in order. A chunk goes to its owner, unless that takes a slot
+// that another shard must have: each shard gets at least `fewest` slots, as far as there are
+// enough. Each shard gets free slots from its own stretch of the arena, up to an equal part: they
+// lie on one NUMA node.
 [[nodiscard]] std::vector<std::vector<std::size_t>> partSlots(std::span<const SlotToPart> slots,
                                                               std::size_t shards,
                                                               std::size_t fewest);

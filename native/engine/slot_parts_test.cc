@@ -21,7 +21,7 @@ TEST(SlotParts, AnArenaThatIsNewIsDividedIntoStretches) {
   EXPECT_EQ(parts[1], (Part{3, 4, 5}));
 }
 
-TEST(SlotParts, WhatWasLeftGoesToItsOwner) {
+TEST(SlotParts, GivesChunksToTheirOwners) {
   std::vector<SlotToPart> slots = freeSlots(8);
   slots[0].owner = slots[1].owner = 1;
   const auto parts = partSlots(slots, 2, 1);
@@ -41,8 +41,8 @@ TEST(SlotParts, OneOwnerMayHaveMoreThanAnEqualPart) {
   EXPECT_EQ(parts[1], (Part{6, 7}));
 }
 
-// Also where the number of shards has changed.
-TEST(SlotParts, EachShardHasWhatItNeedsWhateverWasLeft) {
+// The number of shards may have changed, too.
+TEST(SlotParts, EachShardHasItsFewestWhateverWasLeft) {
   std::vector<SlotToPart> slots = freeSlots(12);
   for (SlotToPart& slot : slots) slot.owner = 2;
   const auto parts = partSlots(slots, 3, 3);

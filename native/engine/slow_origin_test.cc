@@ -14,10 +14,9 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr std::uint64_t kSlowBytes = 48u << 20;
-constexpr std::size_t kShardBuffers = 12;  // of 16, as 4 are kept for what comes from peers
+constexpr std::size_t kShardBuffers = 12;  // of 16, as 4 are the reserve for peers
 
-// Of a file of kSlowBytes; gives its bytes at 4 KiB/s, which is no stall and takes hours, for as
-// long as it lives.
+// Serves a file of kSlowBytes at 4 KiB/s, which is no stall and takes hours, as long as it lives.
 class TricklingServer {
  public:
   [[nodiscard]] std::vector<std::byte> manifest() const { return server_.manifest(); }
@@ -34,17 +33,17 @@ class TricklingServer {
       kSlowBytes, [this](int fd, std::uint64_t /*first*/, std::uint64_t /*last*/) { trickle(fd); }};
 };
 
-// What of a key's chunks comes from the origin, as other agents see it.
+// The chunks of a key that come from the origin, as other agents see them.
 struct Underway {
   Shard& shard;
   ContentKey key;
-  std::atomic<std::size_t> elsewhere{0};  // who waited for a chunk, and is sent elsewhere
+  std::atomic<std::size_t> elsewhere{0};  // agents that waited for a chunk, and are sent elsewhere
 
   Task<void> wait(std::uint32_t chunk) {
     const Status awaited = co_await shard.fetcher->awaitChunk(key, chunk);
     if (awaited.code() == ErrorCode::kTryElsewhere) ++elsewhere;
   }
-  // How many there are. `waiting`: one agent begins to wait for each.
+  // The number of these chunks. `waiting`: one agent begins to wait for each.
   Task<std::size_t> count(Reactor& home, bool waiting) {
     co_await shard.reactor->enter();
     std::size_t sum = 0;
@@ -84,7 +83,7 @@ struct SlowOriginTest : testing::Test {
     folder.path = folder.below = origin.folder();
     other->locations.setBase(std::move(folder));
   }
-  // The slow ones have not failed meanwhile.
+  // Readers of the slow dataset have not failed meanwhile.
   void TearDown() override {
     for (auto& reader : readers) EXPECT_EQ(reader.wait_for(0s), std::future_status::timeout);
     agent.engine().close();
@@ -123,8 +122,9 @@ TEST_F(SlowOriginTest, AnotherDatasetIsWarmedWhileReadersOfOneHoldAllMemory) {
   EXPECT_EQ(agent.awaitWarm().state, WarmState::kSucceeded);
 }
 
-// Others would wait for what is not brought now, and a new directory would hear that it is.
-TEST_F(SlowOriginTest, WhatGaveWayIsNotOnItsWay) {
+// Others would otherwise wait for chunks that are not coming, and a new directory would count them
+// as coming.
+TEST_F(SlowOriginTest, AChunkThatGaveWayIsNotOnItsWay) {
   const std::string path = "model";
   underway.reset(new Underway{*agent.engine().commons().shards.front(),
                               {Sha256::of(std::as_bytes(std::span(path)))}});

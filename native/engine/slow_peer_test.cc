@@ -19,13 +19,13 @@ class DeafAsker {
       EXPECT_TRUE(peers_.back()->join("deaf", std::vector<std::byte>(32, std::byte{7})));
     }
   }
-  // At most as many requests as every connection has credit for.
+  // No more requests than every connection has credit for.
   void ask(const ContentKey& key, std::uint64_t chunk) {
     if (next_ >= peers_.size() * 15) return;
     RawPeer& peer = *peers_[next_++ % peers_.size()];
     peer.send(encodeFrame(ReadRequest{key, chunk * kChunkBytes, kChunkBytes, 60'000}, next_));
   }
-  // The other side has not given any of them up.
+  // True: the other side has given up none of the connections.
   [[nodiscard]] bool connected() const {
     for (const auto& peer : peers_) {
       tcp_info info{};
@@ -44,7 +44,8 @@ class DeafAsker {
 TEST(SlowPeer, FetchingGoesOnWhileAPeerDoesNotRead) {
   Origin origin;
   origin.add("model", 60 * kChunkBytes);
-  // That is given up after three probes: later than a busy machine has fetched all.
+  // The agent gives up such a connection after three probes: later than a busy machine has fetched
+  // all.
   Agent agent("a", [](EngineOptions& options) {
     options.transport = [](Reactor& reactor, TransportOptions transport, PeerHandler& handler) {
       transport.idleProbe = std::chrono::minutes(1);

@@ -1,4 +1,4 @@
-// Small reads into memory of a caller's, many of one chunk.
+// Small reads into a caller's memory, many of one chunk.
 #include "engine/testing_failing_transport.h"
 #include "engine/testing_partition.h"
 #include "fetch/fetcher.h"

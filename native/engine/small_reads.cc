@@ -14,7 +14,7 @@ std::shared_ptr<const std::byte[]> SmallReads::read(CachedFile& file, std::uint6
     delete[] bytes;
     *copied -= size;
   };
-  // Not cleared first, as a vector would be.
+  // Uninitialised, unlike a vector.
   std::byte* const bytes = new std::byte[size];
   std::shared_ptr<const std::byte[]> copy(bytes, give);
   return file.verifiedInMemory(offset, {bytes, size}) ? copy : nullptr;

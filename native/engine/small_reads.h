@@ -1,6 +1,6 @@
-// Small reads of cache files for peers, answered at once where the page cache has the bytes: a
-// helper thread, and opening and mapping the file, would each cost more than the read itself. Used
-// on the shard's thread only.
+// Answers small reads of cache files for peers at once where the page cache has the bytes: a helper
+// thread, and opening and mapping the file, would each cost more than the read itself. Used on the
+// shard's thread only.
 #pragma once
 
 #include <atomic>
@@ -14,26 +14,26 @@ namespace hearth {
 
 class SmallReads {
  public:
-  // Of one read, whole blocks: their copy and their checksums take a shard some 20 us.
+  // Largest read, in whole blocks: its copy and checksums take a shard some 20 us.
   static constexpr std::uint64_t kMaxBytes = 2 * kBlockBytes;
-  // Of copies that wait to be sent. What peers that do not read have asked for comes from the
-  // mapped file beyond that.
+  // Largest sum of copies that wait to be sent. Beyond that reads take the mapped file, so that
+  // peers that do not read their answers hold no memory.
   static constexpr std::uint64_t kMaxCopied = std::uint64_t{8} << 20;
-  // How long a file stays open after a small read: enough for who reads one after the other, and
-  // short beside a wait for room, for which no such file can be evicted meanwhile.
+  // How long a file stays open after a small read: long enough for one read after the other, and
+  // short beside a wait for room, as no open file can be evicted.
   static constexpr Clock::duration kKeptOpen = std::chrono::milliseconds(100);
   static constexpr std::size_t kMaxOpen = 16;
 
   // `reactor` must remain live while this object is used.
   explicit SmallReads(Reactor& reactor) : timer_(reactor) {}
 
-  // A copy of the bytes, verified; null when it takes CachedFile::verified(). `offset` begins a
-  // block. The copy may outlive this object, and be dropped on any thread.
+  // A verified copy of the bytes; null: the read has to use CachedFile::verified(). `offset` begins
+  // a block. The copy may outlive this object, and be dropped on any thread.
   [[nodiscard]] std::shared_ptr<const std::byte[]> read(CachedFile& file, std::uint64_t offset,
                                                         std::uint64_t length);
-  // So much of it has been read: it stays open for a moment where that is little.
+  // `length` bytes of the file were read: keeps it open for a moment where that is little.
   void keepOpen(const std::shared_ptr<CachedFile>& file, std::uint64_t length);
-  // It is about to be evicted.
+  // Closes the file, which is about to be evicted.
   void forget(const ContentKey& key);
   void clear();
 
@@ -47,7 +47,7 @@ class SmallReads {
   std::shared_ptr<std::atomic<std::uint64_t>> copied_ =
       std::make_shared<std::atomic<std::uint64_t>>(0);
   std::vector<Open> open_;
-  Reactor::Timer timer_;  // while any is open
+  Reactor::Timer timer_;  // runs while a file is open
 };
 
 }  // namespace hearth

@@ -1,4 +1,4 @@
-// The directory of a key is away, but still in the view of the cluster: its stand-in is asked.
+// The directory of a key is away, but still in the view of the cluster: agents ask its stand-in.
 #include <gtest/gtest.h>
 
 #include "directory/directory_service.h"
@@ -7,7 +7,7 @@
 namespace hearth::testing_cluster {
 namespace {
 
-// What the directory at `agent` answers `asker` about the first stripe.
+// The answer of the directory at `agent` to `asker` about the first stripe.
 Task<LocateAnswer> lookAt(Engine& engine, std::string asker, FileReference file) {
   Shard& shard = engine.commons().owner(file.about.key);
   co_await shard.reactor->enter();
@@ -25,7 +25,7 @@ ChunkMask chunksOf(const LocateAnswer& answer, const std::string& node) {
   return 0;
 }
 
-TEST(StandInDirectory, ReceivesWhatCannotBeReportedToTheFirst) {
+TEST(StandInDirectory, ReceivesReportsThatTheFirstCannot) {
   Agent first("first"), second("second"), reader("reader"), later("later");
   const std::vector<Agent*> agents{&first, &second, &reader, &later};
   connectExcept(agents, {&second, &reader, &later}, first);
@@ -38,7 +38,7 @@ TEST(StandInDirectory, ReceivesWhatCannotBeReportedToTheFirst) {
   const WarmProgress progress = reader.awaitWarm();
   ASSERT_EQ(progress.state, WarmState::kSucceeded);
 
-  // Else whoever asks later reads the origin again.
+  // Otherwise an agent that asks later would read the origin again.
   EXPECT_TRUE(eventually([&] {
     return chunksOf(second.await(lookAt(second.engine(), "later", file)), "reader") == 0xff;
   }));

@@ -12,7 +12,7 @@
 namespace hearth::testing_cluster {
 namespace {
 
-// All shards of an agent stand still while it lives.
+// Makes all shards of an agent stand still while it lives.
 class Stopped {
  public:
   explicit Stopped(Agent& agent) {
@@ -46,7 +46,7 @@ class Stopped {
   bool over_ = false;
 };
 
-// What a reader that misses a chunk waits for.
+// The waits of a reader that misses a chunk.
 Task<Status> demandChunk(Engine& engine, std::shared_ptr<Dataset> dataset, std::uint32_t chunk) {
   const FileReference file = FileReference::of(dataset, filesOf(*dataset->manifest).front());
   Shard& shard = engine.commons().owner(file.about.key);
@@ -60,13 +60,13 @@ Task<Status> demandChunk(Engine& engine, std::shared_ptr<Dataset> dataset, std::
   co_return status;
 }
 
-// What an agent asks others for, and how long it lets them be silent.
+// Records an agent's requests to others, and how long it lets them be silent.
 class WatchedTransport final : public testing_rails::ForwardingTransport {
  public:
   struct Read {
     std::string node;
     Clock::duration silence;
-    bool ok = false;  // once it has ended
+    bool ok = false;  // valid once the read has ended
   };
   struct Seen {
     std::mutex mutex;
@@ -78,7 +78,7 @@ class WatchedTransport final : public testing_rails::ForwardingTransport {
   };
   WatchedTransport(std::unique_ptr<PeerTransport> inner, Seen& seen)
       : ForwardingTransport(std::move(inner)), seen_(seen) {}
-  // Of an agent's options.
+  // Changes an agent's options.
   static auto watching(Seen& seen) {
     return [&seen](EngineOptions& options) {
       options.transport = [&seen](Reactor& reactor, TransportOptions transport,
@@ -129,7 +129,8 @@ TEST(StoppedAgent, ADemandReadGoesToTheOtherHolder) {
     const Stopped still(stopped);
     seen.take();
     for (std::uint32_t chunk = 2; chunk < 8; ++chunk) {
-      // On a busy machine the other one may be silent for as long: then it is asked again.
+      // On a busy machine the other holder may be silent for as long: then the reader asks the
+      // first again.
       Status status = Error{ErrorCode::kUnavailable, "not asked for"};
       for (int tries = 0; !status.ok() && tries < kTries; ++tries)
         status = reader.await(demandChunk(reader.engine(), dataset, chunk));
@@ -154,7 +155,7 @@ TEST(StoppedAgent, ComesBackWhenItGoesOn) {
   const auto dataset = reader.add(*origin);
   ASSERT_TRUE(reader.await(demandChunk(reader.engine(), dataset, 0)).ok());
   {
-    // No other agent holds it: the origin does.
+    // No other agent holds the chunk, but the origin does.
     const Stopped still(holder);
     EXPECT_TRUE(reader.await(demandChunk(reader.engine(), dataset, 1)).ok());
   }
@@ -163,8 +164,8 @@ TEST(StoppedAgent, ComesBackWhenItGoesOn) {
       eventually([&] { return reader.await(demandChunk(reader.engine(), dataset, 2)).ok(); }));
 }
 
-// Who is silent is waited for longer when no other holds the chunk. silent_peer_test.cc shows that
-// a read ends after the silence that it is given.
+// A reader waits longer for a silent holder when no other agent holds the chunk.
+// silent_peer_test.cc shows that a read ends after the silence that it is given.
 TEST(StoppedAgent, IsWaitedForLongerWhenItAloneHoldsTheChunk) {
   WatchedTransport::Seen seen;
   Agent one("one"), two("two"), reader("reader", WatchedTransport::watching(seen));

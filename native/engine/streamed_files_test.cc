@@ -10,7 +10,7 @@ namespace {
 constexpr std::uint64_t kFiles = 8;
 constexpr std::uint64_t kSize = 6 * kChunkBytes - 1000;
 
-// All of them may have the memory of two runs.
+// Enough memory for two runs of every file.
 void enoughForAll(EngineOptions& options) { options.bufferBytes = 96 * kChunkBytes; }
 
 struct StreamedFilesTest : testing::Test {

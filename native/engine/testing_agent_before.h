@@ -1,4 +1,4 @@
-// An agent that was there before, in a process of its own. For tests.
+// A previous agent, in a process of its own. For tests.
 #pragma once
 
 #include <fcntl.h>
@@ -15,11 +15,11 @@
 
 namespace hearth::testing_cluster {
 
-// The agent before, which lives until it is killed. Begun before this process has threads; runs
-// when it is let.
+// The previous agent, which lives until it is killed. Forks before this process has threads, and
+// waits for run().
 class AgentBefore {
  public:
-  // Calls `live` when it is where it is to be killed, at the latest when it returns.
+  // Calls `live` where it is to be killed, at the latest when it returns.
   using Body = std::function<void(const std::function<void()>& live)>;
 
   explicit AgentBefore(const Body& body) {

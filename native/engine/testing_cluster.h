@@ -1,5 +1,5 @@
-// Several engines in one process on loopback, each with a cache directory of its own, and datasets
-// made of files in a temporary folder. For tests.
+// Several engines in one process on loopback, each with its own cache directory, and datasets of
+// files in a temporary folder. For tests.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@
 
 namespace hearth::testing_cluster {
 
-// A folder that goes with the object.
+// A folder that the destructor removes.
 class TemporaryFolder {
  public:
   TemporaryFolder() {
@@ -105,8 +105,8 @@ class Origin {
 
 class Agent {
  public:
-  // `events`: on a shard's thread; nothing answers without it. `folder`: of the cache; empty: one
-  // of its own. `adjust`: what differs from the options of the others.
+  // `events`: called on a shard's thread; ignored by default. `folder`: of the cache; empty: one of
+  // its own. `adjust`: changes the options.
   explicit Agent(
       std::string name, std::uint64_t budget = 4ull << 30, EventSink events = [](EngineEvent) {},
       std::string folder = "", std::function<void(EngineOptions&)> adjust = {})
@@ -126,7 +126,7 @@ class Agent {
         folder_(cache_.path()) {
     start();
   }
-  // `adjust`: what differs from the options of the others.
+  // `adjust`: changes the options.
   Agent(std::string name, std::function<void(EngineOptions&)> adjust)
       : name_(std::move(name)),
         budget_(4ull << 30),
@@ -176,7 +176,7 @@ class Agent {
     };
     await(Wrap::run(*engine_, std::move(members)));
   }
-  // Stores the manifest here and sets where its bytes are.
+  // Stores the manifest here and sets the location of its bytes.
   std::shared_ptr<Dataset> add(const Origin& origin) {
     Result<std::shared_ptr<Dataset>> added = await(engine_->manifests().add(origin.manifest()));
     EXPECT_TRUE(added.ok()) << (added.ok() ? "" : added.error().message);
@@ -221,12 +221,12 @@ inline void connect(std::vector<Agent*> agents) {
   for (Agent* const agent : agents) agent->setCluster(members);
 }
 
-// On a busy machine an agent that is late is not waited for where another one has the same: whose
-// bytes come is seen in one of so many tries, each with a file of its own.
+// Others do not wait for an agent that is late on a busy machine if another agent has the same
+// bytes. So tests look for the giver of bytes in one of so many tries, each with a file of its own.
 inline constexpr int kTries = 10;
 
-// No agent was so short of processor time that it gave no sign of life for half a second: else
-// others went on without it, and took from the origin what it has.
+// True: no agent was so short of processor time that it gave no sign of life for half a second.
+// Others would have gone on without it, and taken from the origin what it has.
 inline bool undisturbed(const std::vector<Agent*>& agents) {
   return std::all_of(agents.begin(), agents.end(), [](Agent* agent) {
     return agent->await(agent->engine().statistics()).directoryUnanswered == 0;

@@ -1,4 +1,4 @@
-// Agents to which others do not answer, however well they are. For tests.
+// Agents that get no answer from healthy agents. For tests.
 #pragma once
 
 #include <atomic>
@@ -13,13 +13,14 @@
 
 namespace hearth::testing_cluster {
 
-// Reads from one agent fail, as of one that is out of reach, once so many are under way.
+// Fails reads from one agent, as if it was out of reach, once so many are under way.
 class FailingTransport final : public testing_rails::ForwardingTransport {
  public:
   struct Reads {
     std::string from;
     std::size_t together = 0;
-    Clock::duration late{};                          // after which they fail for their time instead
+    // Not zero: they fail with kDeadlineExceeded after this time instead.
+    Clock::duration late{};
     std::atomic<std::size_t> failed{0}, lookUps{0};  // to the directory
   };
   FailingTransport(Reactor& reactor, std::unique_ptr<PeerTransport> inner, Reads& reads)

@@ -1,4 +1,4 @@
-// A holder of this process, which can end and be followed by another one. For tests.
+// A holder in this process, which can end and be followed by another one. For tests.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -20,7 +20,7 @@ class TestingHolder {
   TestingHolder(const TestingHolder&) = delete;
   TestingHolder& operator=(const TestingHolder&) = delete;
 
-  // `touchBytes`: of memory that it takes for agents, each part of it within `deadline`.
+  // `touchBytes`: memory that it takes for agents, each part of it within `deadline`.
   void start(std::uint64_t touchBytes = 0,
              std::chrono::milliseconds deadline = std::chrono::seconds(5)) {
     auto server = HolderServer::create(

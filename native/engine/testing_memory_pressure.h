@@ -8,7 +8,7 @@
 
 namespace hearth::testing_cluster {
 
-// For as long as it lives. On a thread that is no shard's.
+// Takes all memory of the shard as long as it lives. Used on a thread that is no shard's.
 class MemoryPressure {
  public:
   explicit MemoryPressure(Shard& shard) : shard_(shard) {

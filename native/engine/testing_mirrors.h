@@ -1,4 +1,4 @@
-// A dataset that can be read from several servers of the test, by one agent. For tests.
+// A dataset that one agent can read from several servers of the test. For tests.
 #pragma once
 
 #include <deque>
@@ -10,12 +10,12 @@
 namespace hearth::testing_cluster {
 
 inline constexpr std::uint64_t kMirrored = 24u << 20;  // three runs
-// As S3 makes them of bytes; for what a server says, not compared with any.
+// Shaped like tags that S3 makes of bytes; never compared with any bytes.
 inline constexpr auto kTag = R"("5d41402abc4b2a76b9719d911017c592")";
 inline constexpr auto kOtherTag = R"("7d793037a0760186574b0282f2f435e7")";
 
 struct MirrorsTest : testing::Test {
-  // What a server does with a range; all of it by default.
+  // A server's answer to a range: all of it.
   RangeServer::Body giving(const std::vector<char>& all) {
     return [&all](int fd, std::uint64_t first, std::uint64_t last) {
       RangeServer::send(fd, {all.data() + first, static_cast<std::size_t>(last - first + 1)});
@@ -24,7 +24,7 @@ struct MirrorsTest : testing::Test {
   RangeServer& serve(RangeServer::Body body, std::string tag = kTag) {
     return servers.emplace_back(kMirrored, std::move(body), std::move(tag));
   }
-  // Of the first server, with the others as mirrors.
+  // Adds the dataset of the first server, with the other servers as mirrors.
   void add(bool digest = false, std::string validator = std::string("etag:") + kTag) {
     ManifestBuilder builder(false);
     ManifestRow row;
@@ -45,7 +45,8 @@ struct MirrorsTest : testing::Test {
       dataset->sources.locations(at)->setBase(servers[at].location());
     }
   }
-  // All of it, by default a run after the other. Between them what is known of the file may go.
+  // Reads the whole file, by default run by run. Between runs the agent may forget the file's
+  // state.
   Result<std::vector<std::byte>> read(std::uint64_t step = 2 * kChunkBytes) {
     std::vector<std::byte> all;
     const std::uint32_t entry = *dataset->manifest->lookUp("model");
@@ -66,8 +67,8 @@ struct MirrorsTest : testing::Test {
     const auto opened = co_await owner.fetcher->open(std::move(file));
     co_return opened.ok() ? *opened : nullptr;
   }
-  // All was read, and is right once it was compared with its digest. It is open all the while: who
-  // gave what of it stays known.
+  // Reads the whole file and expects it to be right once it was compared with its digest. Keeps it
+  // open, so that the givers of its bytes stay known.
   void expectRightAtLast() {
     FileReference file = FileReference::of(dataset, *dataset->manifest->lookUp("model"));
     Shard& owner = agent.engine().commons().owner(file.about.key);
@@ -86,7 +87,7 @@ struct MirrorsTest : testing::Test {
     return std::any_of(lines.begin(), lines.end(),
                        [&](const auto& line) { return line.find(text) != line.npos; });
   }
-  // So often its bytes were found to be wrong, and it was fetched again.
+  // How often its bytes were found to be wrong, and it was fetched again.
   [[nodiscard]] int timesWrong() const {
     const std::lock_guard lock(mutex);
     return static_cast<int>(std::count_if(lines.begin(), lines.end(), [](const auto& line) {

@@ -1,4 +1,4 @@
-// For tests: agents of which some do not reach others.
+// Agents some of which do not reach others. For tests.
 #pragma once
 
 #include <algorithm>
@@ -16,9 +16,9 @@ inline PeerAddress deafAddress() {
   return localAddress(bound.fd());
 }
 
-// A file of which the first of these `directories` is the directory, and the next ones stand in for
-// it. An agent that cannot reach the directory has another one asked, which does not hear of what
-// the others report to the first.
+// A file whose directory is the first of `directories`, with the next ones as its stand-ins. An
+// agent that cannot reach the directory asks a stand-in, which does not hear what others report to
+// the directory.
 inline std::unique_ptr<Origin> originDirectedBy(const std::vector<Agent*>& agents,
                                                 const std::vector<Agent*>& directories,
                                                 std::size_t size = 30'000'000) {
@@ -40,7 +40,7 @@ inline std::unique_ptr<Origin> originDirectedBy(const std::vector<Agent*>& agent
   }
 }
 
-// All agents know one another, but each of `from` finds no listener at the address of `to`; the way
+// Connects all agents, except that each of `from` finds no listener at the address of `to`; the way
 // back is open.
 inline void connectExcept(const std::vector<Agent*>& agents, const std::vector<Agent*>& from,
                           const Agent& to) {

@@ -8,7 +8,7 @@
 
 namespace hearth::testing_cluster {
 
-// All bytes of the file through `source`, in pieces of `step`; the first error instead.
+// Returns all bytes of the file through `source`, read in pieces of `step`, or the first error.
 inline Result<std::vector<char>> readThrough(DatasetSource& source, std::uint32_t entry,
                                              std::uint32_t step) {
   const auto opened = source.openFile(entry);
@@ -34,7 +34,7 @@ inline Result<std::vector<char>> readThrough(DatasetSource& source, std::uint32_
   return all;
 }
 
-// The file has the bytes that the origin gave it.
+// Expects that the file has the bytes that the origin gave it.
 inline void expectFile(DatasetSource& source, const Origin& origin, std::size_t file,
                        std::uint32_t step) {
   const auto entry = source.manifest().lookUp(origin.names()[file]);

@@ -1,5 +1,4 @@
-// Readers whose bytes the cache cannot keep: they get them all the same, right and without an
-// error.
+// Readers whose bytes the cache cannot keep get them all the same, right and without an error.
 #include <fcntl.h>
 #include <sys/mount.h>
 #include <unistd.h>
@@ -32,12 +31,12 @@ TEST(ThroughRead, AFileLargerThanTheBudgetIsReadRight) {
   EXPECT_LE(usedBytes(agent), 16 * kMiB);
   const EngineStatistics statistics = agent.await(agent.engine().statistics());
   EXPECT_GE(statistics.throughBytes, 24 * kMiB);
-  // A chunk stays for as long as its reader goes through it: it is not fetched again for each of
-  // the 32 pieces in which it is read.
+  // A chunk stays in memory while its reader goes through it: the agent does not fetch it again for
+  // each of the 32 pieces in which it is read.
   EXPECT_LE(statistics.origin.bytes, 6 * origin.bytes());
 }
 
-TEST(ThroughRead, WhenThereIsRoomAgainChunksAreKeptAgain) {
+TEST(ThroughRead, KeepsChunksAgainWhenThereIsRoom) {
   Origin first, second;
   first.add("first", 16 * kMiB);
   second.add("second", 8 * kMiB);
@@ -85,8 +84,8 @@ TEST(ThroughRead, AnEmptyFileNeedsNoRoom) {
   EXPECT_EQ(agent.awaitWarm().error->code, ErrorCode::kOutOfSpace);
 }
 
-// Who cannot keep the chunks reads them from the agent that holds them, each as often as it is
-// wanted.
+// An agent that cannot keep the chunks reads them from the agent that holds them, each as often as
+// it is wanted.
 TEST(ThroughRead, AnAgentReadsThroughFromPeersWhenTheOriginHasGone) {
   Origin origin;
   origin.add("model", 40 * kMiB + 12'345);
@@ -139,7 +138,7 @@ TEST(ThroughRead, ADiskThatOthersFillFailsNoReader) {
         "one", 4ull << 30, [](EngineEvent) {}, disk.path("cache"));
     DatasetSource source(*agent.engine().commons().mounting, agent.add(origin), "test", false);
     expectFile(source, origin, 0, 1 * kMiB);
-    // In use, so that it does not make room for the others.
+    // The file is in use, so that it does not make room for the others.
     const auto held = source.openFile(*source.manifest().lookUp("file0"));
     std::ofstream other(disk.path("other"), std::ios::binary);
     const std::vector<char> block(1 * kMiB, 'x');

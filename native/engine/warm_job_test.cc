@@ -18,7 +18,7 @@ WarmOptions optionsFor(const std::shared_ptr<Dataset>& dataset) {
   return options;
 }
 
-// Something of it has come from the origin: what follows waits for its rate.
+// Some bytes have come from the origin: later ones wait for the rate.
 bool begins(Agent& agent, const std::string& job) {
   return eventually([&] { return agent.engine().findJob(job)->progress().originBytes > 0; });
 }
@@ -30,7 +30,7 @@ double secondsOf(Agent& agent, WarmOptions options) {
   return std::chrono::duration<double>(Clock::now() - began).count();
 }
 
-TEST(WarmJob, LimitsWhatComesFromPeersByItself) {
+TEST(WarmJob, LimitsBytesFromPeersByThemselves) {
   Origin origin;
   origin.add("model", 60'000'000);
   Agent a("a"), b("b");
@@ -48,7 +48,7 @@ TEST(WarmJob, LimitsWhatComesFromPeersByItself) {
   }
 }
 
-TEST(WarmJob, AJobThatIsHeldBackHoldsNoOtherBack) {
+TEST(WarmJob, ASlowJobHoldsNoOtherBack) {
   Origin slow, quick;
   for (int i = 0; i < 8; ++i) slow.add("slow" + std::to_string(i), 64'000'000);
   quick.add("quick", 100'000'000);
@@ -63,7 +63,7 @@ TEST(WarmJob, AJobThatIsHeldBackHoldsNoOtherBack) {
   ASSERT_TRUE(agent.engine().cancelWarm("limited").ok());
 }
 
-TEST(WarmJob, WhatACancelledJobWaitedForIsNotFetched) {
+TEST(WarmJob, ACancelledJobFetchesNothingMore) {
   Origin origin;
   for (int i = 0; i < 4; ++i) origin.add("file" + std::to_string(i), 64'000'000);
   Agent agent("one");

@@ -1,5 +1,5 @@
-// Power is lost at every call that write-back makes of the disk. An agent that starts on what the
-// disk then has claims only chunks whose bytes are right, and completes the dataset.
+// Loses power at every call that write-back makes of the disk. An agent that starts on the
+// remaining disk claims only chunks whose bytes are right, and completes the dataset.
 #include <gtest/gtest.h>
 
 #include "base/testing/sanitizers.h"
@@ -27,7 +27,7 @@ struct AgentOnDisk {
   Agent agent;
 };
 
-// Not by the agent's store of manifests, which maps the kernel's files.
+// Bypasses the agent's store of manifests, which maps the kernel's files.
 std::shared_ptr<Dataset> datasetOf(const Origin& origin) {
   const std::vector<std::byte> bytes = origin.manifest();
   auto dataset = std::make_shared<Dataset>(*Manifest::parse(bytes), "", [](EngineEvent) {});

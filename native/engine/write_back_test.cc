@@ -35,7 +35,7 @@ struct HeldBackAgent {
     return agent.await(agent.engine().contents().residency(dataset)).bytesResident;
   }
   [[nodiscard]] EngineStatistics statistics() { return agent.await(agent.engine().statistics()); }
-  // All of the origin is in memory then, and nothing of it on the disk, which stands still.
+  // Fetches all of the origin into memory, while the disk stands still and has nothing of it.
   [[nodiscard]] std::shared_ptr<Dataset> warmInMemory(const Origin& origin) {
     disk->stopped = true;
     std::shared_ptr<Dataset> dataset = agent.add(origin);
@@ -78,7 +78,7 @@ TEST(WriteBack, ReadersDoNotWaitForTheDisk) {
   EXPECT_EQ(one.statistics().throughBytes, 0u);
 }
 
-TEST(WriteBack, OtherAgentsGetWhatIsInMemoryBeforeItIsOnTheDisk) {
+TEST(WriteBack, OtherAgentsGetChunksBeforeTheDiskHasThem) {
   Origin origin;
   origin.add("model", 24 * kMebibyte + 12'345);
   HeldBackAgent one("one"), two("two");
@@ -121,17 +121,18 @@ TEST(WriteBack, AFileIsWrittenInOrder) {
   EXPECT_LE(before, WriteBack::kAtOnce);
   one.disk->stopped = false;
   EXPECT_EQ(one.agent.awaitWarm().state, WarmState::kSucceeded);
-  // What waited when the disk went on; what was begun before lies where it came first.
+  // Offsets of chunks that waited when the disk went on; chunks begun before lie where they came
+  // first.
   const std::vector<std::uint64_t> offsets = one.disk->offsets();
   ASSERT_EQ(offsets.size(), kChunks);
-  // Those that are written at the same time may overtake one another on their way to the disk; of
-  // eight in no order, three or four would lie before the one ahead of them.
+  // Chunks written at the same time may overtake one another on their way to the disk; of eight in
+  // no order, three or four would lie before the one ahead of them.
   std::size_t overtaken = 0;
   for (std::size_t at = before + 1; at < kChunks; ++at) overtaken += offsets[at] < offsets[at - 1];
   EXPECT_LE(overtaken, WriteBack::kAtOnce / 2) << testing::PrintToString(offsets);
 }
 
-// While one comes in faster than it is written.
+// The larger file comes in faster than it is written.
 TEST(WriteBack, AFileIsStoredBesideALargerOne) {
   Origin large, small;
   large.add("large", 480 * kMebibyte);
@@ -147,7 +148,7 @@ TEST(WriteBack, AFileIsStoredBesideALargerOne) {
   EXPECT_TRUE(eventually([&] { return one.job("large").state == WarmState::kSucceeded; }));
 }
 
-// As it is when its digest says that it is wrong. How many chunks were on their way.
+// Drops the file as a wrong digest does. Returns how many chunks were on their way.
 Task<std::size_t> dropAll(Shard& shard, ContentKey key) {
   const std::shared_ptr<KeyFetch> fetch = shard.wanted->find(key);
   fetch->cache->discard();
@@ -155,7 +156,7 @@ Task<std::size_t> dropAll(Shard& shard, ContentKey key) {
   co_return fetch->flights.size();
 }
 
-TEST(WriteBack, WhatWasDroppedMeanwhileIsNotWritten) {
+TEST(WriteBack, WritesNoDroppedChunk) {
   Origin origin;
   origin.add("model", 6 * kChunkBytes);
   HeldBackAgent one("one");
@@ -172,11 +173,11 @@ TEST(WriteBack, WhatWasDroppedMeanwhileIsNotWritten) {
   EXPECT_EQ(one.agent.awaitWarm().state, WarmState::kSucceeded);
   EXPECT_EQ(one.stored(dataset), origin.bytes());
   EXPECT_TRUE(eventually([&] { return one.statistics().writeBackBytes == 0; }));
-  // Once, but for those that were being written.
+  // The disk got each chunk once, except chunks that were being written.
   EXPECT_LE(one.disk->written.load(), origin.bytes() + WriteBack::kAtOnce * kChunkBytes);
 }
 
-TEST(WriteBack, WhatWasDroppedMeanwhileIsTakenBackFromPeers) {
+TEST(WriteBack, TakesDroppedChunksBackFromPeers) {
   Origin origin;
   origin.add("model", 6 * kChunkBytes);
   HeldBackAgent one("one");
@@ -195,7 +196,7 @@ TEST(WriteBack, WhatWasDroppedMeanwhileIsTakenBackFromPeers) {
   EXPECT_TRUE(eventually([&] { return unread->lent->now().keep == nullptr; }));
 }
 
-// Each takes the latency of the disk, and little of what it moves in a second.
+// Each file takes the latency of the disk, and little of its throughput.
 TEST(WriteBack, ManySmallFilesAreWrittenAtATime) {
   Origin origin;
   for (int i = 0; i < 24; ++i) origin.add("small" + std::to_string(i), 16'384);
@@ -206,9 +207,9 @@ TEST(WriteBack, ManySmallFilesAreWrittenAtATime) {
   EXPECT_EQ(one.agent.awaitWarm().state, WarmState::kSucceeded);
 }
 
-// A disk that takes nothing, of whose agent the memory is full.
-// What the disk refused is in memory, and written again when it takes something. Then it hangs.
-TEST(WriteBack, WhatIsWrittenAgainIsLetGoForReadersToo) {
+// Memory is full of chunks that the disk refused and that are written again when it takes
+// something. Then the disk hangs.
+TEST(WriteBack, DropsChunksThatAreWrittenAgainForReaders) {
   Origin refused, other;
   refused.add("refused", 28 * kMebibyte);
   other.add("other", 96 * kMebibyte);
@@ -230,7 +231,7 @@ TEST(WriteBack, WhatIsWrittenAgainIsLetGoForReadersToo) {
   DatasetSource another = one.source(one.agent.add(other));
   EXPECT_NO_FATAL_FAILURE(expectFile(another, other, 0, 1 * kMebibyte));
   one.disk->stopped = false;
-  // What was let go is fetched again, and kept.
+  // The agent fetches dropped chunks again, and keeps them.
   one.agent.beginWarm(dataset);
   EXPECT_EQ(one.agent.awaitWarm().state, WarmState::kSucceeded);
   EXPECT_EQ(one.stored(dataset), refused.bytes());
@@ -247,7 +248,7 @@ TEST(WriteBack, ReadersGoThroughWhenTheDiskTakesNothing) {
   EXPECT_EQ(one.disk->written.load(), 0u);
   EXPECT_NE(one.statistics().throughBytes, 0u);
   one.disk->stopped = false;
-  // What was let go is fetched again, and kept.
+  // The agent fetches dropped chunks again, and keeps them.
   one.agent.beginWarm(dataset);
   EXPECT_EQ(one.agent.awaitWarm().state, WarmState::kSucceeded);
   EXPECT_EQ(one.stored(dataset), origin.bytes());
@@ -269,8 +270,9 @@ TEST(WriteBack, AReaderBesideAWarmJobGoesThroughAStoppedDisk) {
   EXPECT_EQ(one.stored(dataset), origin.bytes());
 }
 
-// Memory of one pool is short, and what waits for the disk is within the reserve of the other one.
-TEST(WriteBack, WhatWouldHelpNoReaderIsNotLetGo) {
+// Memory of one pool is short, and the chunks that wait for the disk are within the other pool's
+// reserve.
+TEST(WriteBack, DropsNothingThatWouldHelpNoReader) {
   Origin origin;
   origin.add("model", 4 * kChunkBytes);
   HeldBackAgent one("one", 64 * kMebibyte, 1);
@@ -302,7 +304,7 @@ TEST(WriteBack, WhatWouldHelpNoReaderIsNotLetGo) {
 }
 
 // A slow peer gives the memory back before the chunk is in the file: it is lent again.
-TEST(WriteBack, WhatIsNotStoredYetIsSentFromMemory) {
+TEST(WriteBack, SendsChunksFromMemoryUntilTheyAreStored) {
   Origin origin;
   origin.add("model", 4 * kChunkBytes);
   HeldBackAgent one("one");
@@ -344,12 +346,12 @@ TEST(WriteBack, ADiskThatFailsBreaksNoReaderAndFailsTheJob) {
   EXPECT_EQ(progress.state, WarmState::kFailed);
   EXPECT_EQ(progress.error->code, ErrorCode::kIoError);
   EXPECT_EQ(one.stored(dataset), 0u);
-  // What is in no file any more is not looked for here.
+  // Agent two does not look here for chunks that are in no file any more.
   DatasetSource other = two.source(two.agent.add(origin));
   EXPECT_NO_FATAL_FAILURE(expectFile(other, origin, 0, 1 * kMebibyte));
 }
 
-TEST(WriteBack, ClosingDoesNotWaitForWhatIsNotBeingWritten) {
+TEST(WriteBack, ClosingWaitsOnlyForWritesUnderWay) {
   Origin origin;
   origin.add("model", 48 * kMebibyte);
   HeldBackAgent one("one");
@@ -363,7 +365,7 @@ TEST(WriteBack, ClosingDoesNotWaitForWhatIsNotBeingWritten) {
   one.disk->stopped = false;
   closing.join();
   EXPECT_LE(one.disk->written.load(), 2 * WriteBack::kAtOnce * kChunkBytes);
-  // What was written is claimed, the rest comes again.
+  // The next agent finds the written chunks, and fetches the rest again.
   one.agent.start();
   one.agent.beginWarm(one.agent.add(origin));
   EXPECT_EQ(one.agent.awaitWarm().state, WarmState::kSucceeded);

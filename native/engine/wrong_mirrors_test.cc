@@ -1,4 +1,4 @@
-// Datasets of which one place lies: the file is found where it is right, whatever fails meanwhile.
+// Datasets with a lying source: the agent finds the right file, whatever fails meanwhile.
 #include "engine/testing_mirrors.h"
 
 namespace hearth::testing_cluster {
@@ -9,7 +9,7 @@ using namespace std::chrono_literals;
 constexpr auto kBusy = "HTTP/1.1 503 Busy\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
 
 struct WrongMirrorsTest : MirrorsTest {
-  // Of the server: one request is refused once the file was wrong so often.
+  // Makes the server refuse one request once the file was wrong so often.
   void hiccup(RangeServer& server, int timesWrongThen) {
     server.refuse([this, timesWrongThen]() -> std::string {
       return timesWrong() == timesWrongThen && !hadHiccup.exchange(true) ? kBusy : "";
@@ -26,7 +26,7 @@ struct WrongMirrorsTest : MirrorsTest {
   std::atomic<bool> hadHiccup{false};
 };
 
-TEST_F(WrongMirrorsTest, TheRightOneMayHaveAHiccupWhenItIsItsTurn) {
+TEST_F(WrongMirrorsTest, TheRightSourceMayFailOnceInItsTurn) {
   serve(giving(others));
   hiccup(serve(giving(bytes)), 2);
   add(true);
@@ -34,7 +34,7 @@ TEST_F(WrongMirrorsTest, TheRightOneMayHaveAHiccupWhenItIsItsTurn) {
   EXPECT_TRUE(hadHiccup);
 }
 
-TEST_F(WrongMirrorsTest, SoMayTheFirstSource) {
+TEST_F(WrongMirrorsTest, TheFirstSourceMayFailOnceInItsTurn) {
   hiccup(serve(giving(bytes)), 1);
   serve(giving(others));
   add(true);
@@ -42,7 +42,7 @@ TEST_F(WrongMirrorsTest, SoMayTheFirstSource) {
   EXPECT_TRUE(hadHiccup);
 }
 
-TEST_F(WrongMirrorsTest, WhereAllAreWrongItIsRefusedAndNoMirrorTakenForALiar) {
+TEST_F(WrongMirrorsTest, RefusesTheFileWhereAllAreWrong) {
   serve(giving(others));
   serve(giving(others));
   add(true);
@@ -51,9 +51,9 @@ TEST_F(WrongMirrorsTest, WhereAllAreWrongItIsRefusedAndNoMirrorTakenForALiar) {
   EXPECT_EQ(dataset->sources.now()->choice.liars(~SourceMask{0}, Clock::now()), 0U);
 }
 
-// What is known of it outlives those who wanted it: each further reader, who begins with a file of
-// which nothing is here, does not get the wrong bytes of the first again.
-TEST_F(WrongMirrorsTest, NorWhenAllHaveGivenItUpMeanwhile) {
+// The state of the search outlives the readers: a further reader, who begins with nothing of the
+// file here, does not get the wrong bytes of the first source again.
+TEST_F(WrongMirrorsTest, GoesOnAfterAllReadersGaveUp) {
   serve(giving(others));
   serve(giving(bytes)).refuse([]() -> std::string { return kBusy; });
   add(true);
@@ -67,8 +67,8 @@ TEST_F(WrongMirrorsTest, NorWhenAllHaveGivenItUpMeanwhile) {
   EXPECT_EQ(timesWrong(), 2);
 }
 
-// The first gave it wrong alone: it is not what is left when the other fails.
-TEST_F(WrongMirrorsTest, WhatIsWrongIsNotReadAgainWhileTheOtherIsAway) {
+// The first source gave all of the file wrong: it is not asked when the other one fails.
+TEST_F(WrongMirrorsTest, ReadsNoWrongSourceAgainWhileTheOtherIsAway) {
   std::atomic<bool> away{false};
   serve(giving(others));
   serve(giving(bytes)).refuse([&]() -> std::string {

@@ -1,4 +1,4 @@
-// How often bytes are copied in user space on their way: the kernel's copies are not ours to save,
+// Counts how often bytes are copied in user space on their way: we cannot save the kernel's copies,
 // but ours cost a fifth of a core for each GiB/s.
 #include <pthread.h>
 
@@ -55,8 +55,8 @@ TEST(Copies, AreCounted) {
   EXPECT_EQ(copiedBytes() - before, kChunkBytes);
 }
 
-// Of both agents, until all is stored on the asker's disk and checked there; then what its readers
-// are given of that.
+// Counts the copies of both agents until all is stored on the asker's disk and checked there, and
+// then of its readers.
 TEST_F(CopiesOfAgents, NoneFromAnotherAgentToMemoryDiskAndReaders) {
   const std::uint64_t before = copiedBytes();
   warm(asker, dataset);
@@ -73,7 +73,8 @@ TEST_F(CopiesOfAgents, NoneFromAnotherAgentToMemoryDiskAndReaders) {
 TEST_F(CopiesOfAgents, NoneFromAnotherAgentToAReadersMemory) {
   const auto memory = std::make_shared<std::vector<std::byte>>(kBytes);
   const auto region = MemoryRegion::host(*memory, memory);
-  // On a busy machine a holder that is late is not waited for: what comes in otherwise is copied.
+  // On a busy machine the asker does not wait for a late holder, and bytes that come another way
+  // are copied.
   std::uint64_t copied = kBytes;
   for (int tries = 0; copied >= kOther && tries < 10; ++tries) {
     const std::uint64_t before = copiedBytes();

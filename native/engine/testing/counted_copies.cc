@@ -13,7 +13,7 @@ std::atomic<std::uint64_t> copied{0};
 // 0: not asked yet.
 thread_local int ofEngine = 0;
 
-// Without any call that copies.
+// Uses no call that copies.
 bool isEngine() {
   if (ofEngine == 0) {
     char name[16] = {};

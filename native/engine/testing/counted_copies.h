@@ -1,6 +1,6 @@
-// Counts what the engine's threads copy in user space. The program that links this has its own
-// memcpy and memmove, also for the libraries that it uses: nothing that copies goes past them but
-// what a compiler has turned into a few instructions. Not with sanitizers, which have their own.
+// Counts the bytes that the engine's threads copy in user space. A program that links this has its
+// own memcpy and memmove, also for the libraries that it uses: the count misses only copies that a
+// compiler has turned into a few instructions. Not with sanitizers, which have their own.
 #pragma once
 
 #include <cstdint>
