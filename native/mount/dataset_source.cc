@@ -23,7 +23,8 @@ Task<void> readOnShard(MountShard& shard, std::shared_ptr<FileFetch> fetch, std:
       readOnDemand(shard.reactor, shard.fetcher, fetch, offset, length);
   Result<MappedBytes> bytes = co_await reading;
   const bool read = bytes.ok();
-  // The kernel copies while it takes the answer, so that goes out where the bytes came in.
+  // The kernel copies while it takes the answer, so the answer goes out on the thread where the
+  // bytes came in.
   co_await shard.fetcher.lanes().reactorFor(offset / kChunkBytes, length).enter();
   answer(std::move(bytes));
   co_await shard.reactor.enter();
@@ -34,7 +35,7 @@ Task<void> readOnShard(MountShard& shard, std::shared_ptr<FileFetch> fetch, std:
 
 class DatasetSource::Opened final : public MountSource::OpenFile {
  public:
-  // Without bytes they are looked for.
+  // Looks for the bytes if `file` has none.
   Opened(const MountPorts& ports, EarlyFile file, bool allowPassthrough)
       : ports_(ports),
         shard_(ports.owner(file.fetch->key())),
@@ -43,7 +44,7 @@ class DatasetSource::Opened final : public MountSource::OpenFile {
         all_(std::move(file.bytes)),
         generationOfAll_(file.generation) {
     fetch_->cache->touch();
-    // The kernel may read what is complete without asking us.
+    // The kernel may read a complete file without asking us.
     if (wasComplete_) isReader();
   }
   ~Opened() override {
@@ -71,7 +72,7 @@ class DatasetSource::Opened final : public MountSource::OpenFile {
     if (!bytes.ok()) return bytes;
     noteTaken(shard_, *fetch_, offset, length);
     if (endsSmallFile(offset, length)) {
-      // The kernel has them now, as long as it likes.
+      // The kernel has the bytes now, as long as it likes.
       letGoOfAll();
       shard_.reactor.post([&shard = shard_, fetch = fetch_] { lookAhead(shard, fetch); });
     }
@@ -127,7 +128,8 @@ class DatasetSource::Opened final : public MountSource::OpenFile {
     const std::lock_guard lock(allMutex_);
     all_.reset();
   }
-  // Who has it open and reads nothing wants none of its bytes yet.
+  // Counts this open as a reader at its first read: an open file that is not read wants no bytes
+  // yet.
   void isReader() {
     if (reads_.load(std::memory_order_relaxed)) return;
     if (!reads_.exchange(true, std::memory_order_relaxed)) fetch_->readers.fetch_add(1);
@@ -135,8 +137,8 @@ class DatasetSource::Opened final : public MountSource::OpenFile {
   static void lookAhead(MountShard& shard, const std::shared_ptr<FileFetch>& fetch) {
     if (!shard.gate.closed()) shard.prefetcher.smallFileRead(fetch);
   }
-  // For the first time since it was opened; of a file that was not complete then, or is read by the
-  // daemon when it is.
+  // True for the first read of the end of a small file, if it was not complete when it was opened
+  // or is read by the daemon even when complete.
   [[nodiscard]] bool endsSmallFile(std::uint64_t offset, std::uint32_t length) {
     const bool ends = size() <= kChunkBytes && offset + length == size();
     const bool followed = !wasComplete_ || size() < kPassthroughFromBytes;
@@ -148,7 +150,7 @@ class DatasetSource::Opened final : public MountSource::OpenFile {
     if (auto loaded = fromMemory(*fetch_, offset, length)) return std::move(*loaded);
     if (!fetch_->cache->residentRange(offset, length))
       return Error{ErrorCode::kNotFound, "not resident"};
-    // No thread that takes requests from the kernel waits for a disk.
+    // A thread that takes requests from the kernel must not wait for a disk.
     if (!fetch_->cache->inPageCache(offset, length))
       return Error{ErrorCode::kNotFound, "on the disk alone"};
     if (!shard_.fetcher.limits().disk.tryPass(length, Priority::kDemand))
@@ -216,7 +218,7 @@ Result<std::shared_ptr<MountSource::OpenFile>> DatasetSource::openFile(std::uint
 }
 
 void DatasetSource::failed(std::uint32_t entry, const Error& reason) {
-  // The agent ends, and the next one is asked again.
+  // The agent ends, and the kernel asks the next one again.
   if (reason.code == ErrorCode::kCancelled) return;
   const Manifest& manifest = *dataset_->manifest;
   const auto suppressed =

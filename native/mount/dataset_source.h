@@ -12,15 +12,15 @@ namespace hearth {
 
 class DatasetSource final : public MountSource {
  public:
-  // `allowPassthrough` false: everything goes through the daemon. `ports` must remain live while
-  // this object, or a read of its files, is used.
+  // `allowPassthrough` false: all reads go through the daemon. `ports` must remain live while this
+  // object, or a read of its files, is used.
   DatasetSource(const MountPorts& ports, std::shared_ptr<Dataset> dataset, std::string name,
                 bool allowPassthrough);
   ~DatasetSource() override;
 
   const Manifest& manifest() const override { return *dataset_->manifest; }
   bool complete(std::uint32_t entry) override;
-  // To have the kernel read a file by itself takes longer than to read a small one.
+  // Passthrough of a smaller file takes longer than to read it.
   static constexpr std::uint64_t kPassthroughFromBytes = 128u << 10;
   bool passesThrough(const ManifestEntry& file) const override {
     return file.size >= kPassthroughFromBytes;

@@ -6,7 +6,7 @@
 namespace hearth {
 namespace {
 
-// Bytes of one chunk, from the memory where it came in or, when that is null, from the cache file.
+// Bytes of one chunk, from `loaded` or, when that is null, from the cache file.
 Task<Result<MappedBytes>> readHere(Reactor& reactor, Fetcher& fetcher,
                                    std::shared_ptr<FileFetch> fetch, std::uint64_t offset,
                                    std::uint64_t length, std::shared_ptr<LoadedChunk> loaded) {
@@ -32,7 +32,7 @@ Task<Result<MappedBytes>> readChunk(Reactor& reactor, Fetcher& fetcher,
   return readArrived(fetcher, std::move(fetch), chunk, std::move(read));
 }
 
-// The same in memory of its own, so that no buffer is held while the rest of a read is waited for.
+// Copies the bytes, so that no buffer is held while the rest of the read is waited for.
 Task<void> copyPart(Reactor& reactor, Fetcher& fetcher, std::shared_ptr<FileFetch> fetch,
                     std::uint64_t offset, std::uint64_t length, Result<MappedBytes>& part) {
   part = co_await readChunk(reactor, fetcher, std::move(fetch), offset, length);

@@ -1,5 +1,5 @@
-// Reads that a reader waits for: from memory, from the cache file, or from wherever the bytes can
-// be had. They end as soon as the bytes are in memory, so they neither wait for room in the cache
+// Reads that a reader waits for: from memory, from the cache file, or else from peers or the
+// origin. They end as soon as the bytes are in memory, so they neither wait for room in the cache
 // nor fail when there is none.
 #pragma once
 
@@ -8,9 +8,10 @@
 
 namespace hearth {
 
-// On the key's shard, whose these are. At most kChunkBytes from inside the file. What it waits with
-// holds no buffers: reads that each held one and waited for another could wait for ever. Errors:
-// those of Fetcher::arrive, and kCorrupt from a disk on which blocks go bad again and again.
+// On the key's shard, to which the arguments belong. Reads at most kChunkBytes from inside the
+// file. A waiting read holds no buffers: reads that each held one and waited for another could wait
+// for ever. Errors: those of Fetcher::arrive, and kCorrupt from a disk on which blocks go bad again
+// and again.
 [[nodiscard]] Task<Result<MappedBytes>> readOnDemand(Reactor& reactor, Fetcher& fetcher,
                                                      std::shared_ptr<FileFetch> fetch,
                                                      std::uint64_t offset, std::uint64_t length);

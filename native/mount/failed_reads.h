@@ -1,6 +1,6 @@
-// Opens and reads through mounts that were answered with an error. An application sees an errno
-// alone, so the reason is counted and logged: once a minute for one file and reason, since what
-// tries again for ever must not fill the log. Any thread.
+// Counts and logs opens and reads through mounts that ended with an error, as an application sees
+// an errno alone. Logs once a minute for one file and reason, so that an application that tries
+// again for ever does not fill the log. Any thread.
 #pragma once
 
 #include <chrono>
@@ -20,14 +20,14 @@ namespace hearth {
 class FailedReads {
  public:
   static constexpr auto kPause = std::chrono::minutes(1);
-  // Files and reasons that are distinguished; the failures of further ones are logged as one.
+  // Files and reasons that are told apart; the failures of further ones are logged as one.
   static constexpr std::size_t kRemembered = 1024;
 
-  // Counts a failure. A value when it is to be logged: how many like it were not since the last one
-  // that was.
+  // Counts a failure. A value: log this one; the number of failures like it that were not logged
+  // since the last that was.
   [[nodiscard]] std::optional<std::uint64_t> note(const ContentKey& file, ErrorCode reason,
                                                   Clock::time_point now);
-  // All that were noted, by reason.
+  // All noted failures, by reason.
   [[nodiscard]] std::map<ErrorCode, std::uint64_t> counts() const;
 
  private:
@@ -42,7 +42,7 @@ class FailedReads {
   std::map<Kind, Logged> logged_;
 };
 
-// What a person may do about it.
+// Advice to a person about the failure.
 [[nodiscard]] std::string_view adviceFor(ErrorCode reason);
 
 }  // namespace hearth

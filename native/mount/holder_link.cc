@@ -65,12 +65,12 @@ Status HolderLink::attachFirst() {
   auto held = (*connected)->attach(options_.owner);
   if (!held) return held.error();
   logMissingFeatures(**connected);
-  // Given to whichever holder there is from here on: this one may go at any time.
+  // Mounts go to the present holder, whichever that is: this one may go at any time.
   for (HeldMount& mount : *held) {
-    // An aborted one is without descriptors.
+    // An aborted mount has no descriptors.
     if (Status served = mount.record.aborted ? Status() : serve(mount); !served) return served;
     const std::lock_guard lock(mutex_);
-    // An earlier holder that was lost before it had everything may have given the same one.
+    // An earlier holder that was lost before it had everything may have given the same mount.
     std::erase_if(found_, [&mount](const HeldMount& each) {
       return each.record.target == mount.record.target;
     });
@@ -120,7 +120,7 @@ Status HolderLink::giveAll(const std::shared_ptr<HolderClient>& client) {
 
 void HolderLink::give(HolderClient& client, const HeldMount& mount) const {
   Status kept = client.enroll(mount);
-  // What it has already stays as it is there, with the state of that time.
+  // A mount that the holder has already keeps the state of that time.
   if (kept && !mount.record.state.empty()) {
     kept = client.saveState(mount.record.target, mount.record.state);
   }
@@ -209,7 +209,7 @@ Status HolderLink::saveState(const std::string& target, const std::string& state
   {
     const std::lock_guard lock(mutex_);
     if (const auto mount = served_.find(target); mount != served_.end()) {
-      // Another object, because the old one may be on its way to a holder.
+      // Makes another object, because the old one may be on its way to a holder.
       auto changed = copyOf(*mount->second);
       if (!changed) return changed.error();
       changed->record.state = state;
@@ -219,7 +219,7 @@ Status HolderLink::saveState(const std::string& target, const std::string& state
   const std::shared_ptr<HolderClient> holder = client();
   if (holder == nullptr) return {};
   const Status saved = holder->saveState(target, state);
-  // The next holder gets it with the mount.
+  // The next holder gets the state with the mount.
   return holder->alive() ? saved : Status();
 }
 
@@ -231,7 +231,7 @@ Status HolderLink::keep(const HolderMemory& memory, const OwnedFd& descriptor) {
     const std::lock_guard lock(mutex_);
     kept_[memory.name] = {kept, {}};
   }
-  // From here on whoever connects gives it.
+  // From here on each new connection gives the memory.
   const std::shared_ptr<HolderClient> holder = client();
   if (holder == nullptr) return {};
   Status given = holder->keepMemory(memory, kept->descriptor);

@@ -19,8 +19,7 @@
 namespace hearth {
 namespace {
 
-// The highest id there is, of which no file of ours is: all others, root's too,
-// have no owner then.
+// The highest id, which owns no file of ours: all other owners, root too, map to none.
 constexpr std::string_view kMap = "4294967294 4294967294 1";
 
 Error unsupported(const char* step) {
@@ -34,16 +33,15 @@ bool writeMap(pid_t child, const char* name) {
   return map.get() >= 0 && write(map.get(), kMap.data(), kMap.size()) == ssize_t(kMap.size());
 }
 
-// A user namespace that maps one id. It needs a process for as long as it has
-// no descriptor. The process has no exit signal, so that nothing else in this
-// program waits for it.
+// A user namespace that maps one id. The namespace needs a process as long as it has no descriptor.
+// The process has no exit signal, so that nothing else in this program waits for it.
 Result<OwnedFd> makeUserNamespace() {
   const pid_t parent = getpid();
   const pid_t child = pid_t(syscall(SYS_clone, CLONE_NEWUSER, nullptr, nullptr, nullptr, nullptr));
   if (child < 0) return unsupported("a user namespace");
   if (child == 0) {
-    // Of a program with threads: nothing but system calls. Files and locks of the parent are not
-    // its own.
+    // The child of a program with threads makes nothing but system calls. It has no use for files
+    // and locks of the parent.
     endWithParent(parent);
     close_range(0, ~0U, 0);
     // pause(2) is missing on arm64.

@@ -1,9 +1,8 @@
-// A bind mount through which no process can write, whatever becomes of its flags.
-// Read-only is a flag of one mount: a container runtime that is asked for a
-// writable mount binds ours and takes the flag off its own (runc since 1.2),
-// and root in the container could write into the cache. An idmapped mount
-// (mount_setattr(2), Linux 5.12) that maps no owner of our files has no user who
-// may write, and all its copies inherit that. Reading is as fast as without.
+// A bind mount through which no process can write, whatever becomes of its flags. Read-only is a
+// flag of one mount: a container runtime that is asked for a writable mount binds ours and takes
+// the flag off its own (runc since 1.2), and root in the container could write into the cache. An
+// idmapped mount (mount_setattr(2), Linux 5.12) that maps no owner of our files has no user who may
+// write, and all its copies inherit that. Reading is as fast as without.
 #pragma once
 
 #include <string>

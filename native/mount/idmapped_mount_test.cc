@@ -84,7 +84,7 @@ TEST_F(IdmappedMountTest, CannotBeWrittenByACopyWhoseFlagIsTakenOff) {
   EXPECT_EQ(content(path("view/file")), "bytes");
 }
 
-TEST_F(IdmappedMountTest, IsHowAViewIsBound) {
+TEST_F(IdmappedMountTest, BindsAView) {
   ChildCalls calls;
   ASSERT_TRUE(bindView(calls, path("view"), path("target")).ok());
   ASSERT_TRUE(bindView(calls, path("view"), path("target")).ok()) << "the same again";
@@ -94,13 +94,13 @@ TEST_F(IdmappedMountTest, IsHowAViewIsBound) {
   EXPECT_EQ(unbindView(calls, path("target")).error().code, ErrorCode::kNotFound);
 }
 
-TEST_F(IdmappedMountTest, FailsForWhatIsNotThere) {
+TEST_F(IdmappedMountTest, FailsForAMissingPath) {
   EXPECT_FALSE(bindIdmapped(path("absent"), path("target")).ok());
   EXPECT_FALSE(bindIdmapped(path("view"), path("absent")).ok());
 }
 
-// A process as an agent is, with the lock of its cache, killed at any moment while it binds: the
-// next one can start, and nothing of it is left.
+// A process with the lock of its cache, like an agent, is killed at any moment while it binds: the
+// next one can start, and nothing of the killed one is left.
 TEST_F(IdmappedMountTest, AProcessThatIsKilledWhileItBindsLeavesNoProcessAndNoLock) {
   const Status bound = bindIdmapped(path("view"), path("target"));
   if (!bound.ok()) GTEST_SKIP() << bound.error().message;
@@ -133,7 +133,7 @@ TEST_F(IdmappedMountTest, AProcessThatIsKilledWhileItBindsLeavesNoProcessAndNoLo
     EXPECT_TRUE(eventually([&] { return flock(next, LOCK_EX | LOCK_NB) == 0; })) << round;
     close(next);
     close(ends[0]);
-    // Its helper was left to this process, in its group.
+    // This process has inherited the helper, which is in the killed one's group.
     EXPECT_TRUE(eventually([] { return waitpid(0, nullptr, WNOHANG | __WALL) != 0; }))
         << "a child that goes on";
     while (umount2(path("target").c_str(), MNT_DETACH) == 0) {

@@ -21,7 +21,7 @@ std::vector<LookAhead::Part> LookAhead::reach(
     bytes_ -= ahead_.front().length;
     ahead_.pop_front();
   }
-  // Many at a time: each wakes a shard and a helper.
+  // Expects many files at a time, as each batch wakes a shard and a helper.
   if (ahead_.size() > files_ / 2) return parts;
   const std::uint32_t until = end_ + std::min(last - std::min(last, end_), kMaxPassed);
   for (; end_ < until && ahead_.size() < files_ && bytes_ < kBytes; ++end_) {

@@ -1,6 +1,6 @@
-// How far ahead of one reader files are expected, as it goes through a folder in the order of the
-// manifest. It belongs to the reader and not to a file: each file on the way moves it on by what
-// the files before it have left, so that nothing is expected twice. Thread-safe.
+// Decides how far ahead of one reader files are expected, as it goes through a folder in the order
+// of the manifest. A LookAhead belongs to the reader and not to a file: each file on the way
+// advances it by what earlier files have left, so that nothing is expected twice. Thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -16,10 +16,11 @@ namespace hearth {
 
 class LookAhead {
  public:
-  // Ahead of the reader at any time.
+  // Most bytes and files ahead of the reader at any time.
   static constexpr std::uint64_t kBytes = 64u << 20;
   static constexpr std::size_t kFiles = 64;
-  // At first, of a reader of small files; twice as many at each file that it comes to.
+  // Files ahead of a new reader of small files; the number doubles at each file that the reader
+  // comes to.
   static constexpr std::size_t kFirstFiles = 4;
 
   explicit LookAhead(std::size_t files) : files_(files) {}
@@ -30,19 +31,20 @@ class LookAhead {
     std::uint64_t length = 0;
   };
 
-  // Looked at for one file that the reader comes to: entries of which nothing is to be expected.
+  // Entries, of which nothing is to be expected, that one call of reach() passes over.
   static constexpr std::uint32_t kMaxPassed = 4096;
 
-  // The reader is at the file of `fetch`: what it is to be expected at from now on, in order. Files
-  // of which `here` is true are passed over. Nothing for a file that it has been at already.
+  // The reader is at the file of `fetch`. Returns the parts at which it is to be expected from now
+  // on, in order; passes over files of which `here` is true. Nothing for a file that the reader has
+  // been at already.
   [[nodiscard]] std::vector<Part> reach(const std::shared_ptr<FileFetch>& fetch,
                                         const std::function<bool(const ManifestEntry&)>& here);
-  // Whether the reader has not come to this file yet.
+  // True: the reader has not come to this file yet.
   [[nodiscard]] bool before(std::uint32_t entry) const;
   // True when the reader is at one of the kFiles entries behind this one: shards report the files
   // of one reader out of order, and another reader so close behind finds its files fetched.
   [[nodiscard]] bool justPassed(std::uint32_t entry) const;
-  // Whether the file that it came to last is still read.
+  // True: the file that the reader came to last is still read.
   [[nodiscard]] bool reading() const;
 
  private:
@@ -56,7 +58,7 @@ class LookAhead {
   std::weak_ptr<FileFetch> at_;
   std::uint32_t reached_ = 0;   // entries before it are behind the reader
   std::uint32_t end_ = 0;       // entries before it have been looked at
-  std::deque<Expected> ahead_;  // files with bytes between these; of those that are here no bytes
+  std::deque<Expected> ahead_;  // between reached_ and end_; length 0: the file is here
   std::uint64_t bytes_ = 0;     // of `ahead_`
 };
 

@@ -5,7 +5,7 @@
 namespace hearth {
 namespace {
 
-// A file that was closed just now is held for a moment by what was fetched ahead for its reader.
+// Look-ahead holds a file that was closed just now for a moment, so letting go is tried again.
 constexpr int kRounds = 4;
 constexpr auto kLetGoAgain = std::chrono::seconds(1);
 
@@ -13,7 +13,7 @@ bool willNeed(Advice advice) {
   return advice == Advice::kWillNeed || advice == Advice::kWillNeedCluster;
 }
 
-// What does the one does the other, too: it is the first of its kind.
+// True: advice `one` does what `other` does, too; both are of one kind.
 bool includes(Advice one, Advice other) {
   if (willNeed(one) != willNeed(other)) return false;
   return one == other || one == Advice::kWillNeed || one == Advice::kDontNeed;
@@ -115,7 +115,7 @@ Status MountAdvice::advise(std::uint32_t entry, Advice advice, std::uint64_t rea
   {
     const std::lock_guard lock(mutex_);
     if (const Status admitted = admit(request, reader); !admitted) return admitted;
-    if (request->readers.empty()) return {};  // it goes on already
+    if (request->readers.empty()) return {};  // a request covers it already
   }
   count(*request);
   MountShard& home = ports_.home();

@@ -1,8 +1,8 @@
-// What applications ask for by the ioctls of one mount: files to fetch ahead (WILLNEED) and files
-// to let go (DONTNEED). Both go on in the background, within bounds, and end with the mount:
-// whoever reaches a mount can make this agent fetch, but not without limit, and no reader takes
-// another one's part of that, or ends what another one has asked for. Whatever it says, no other
-// agent lets go of anything: a dataset is shared with who reaches other mounts of it. Any thread.
+// Advice of applications by the ioctls of one mount: files to fetch ahead (WILLNEED) and files to
+// let go (DONTNEED). Both go on in the background, within bounds, and end with the mount. Bounds
+// are for each reader: a reader of the mount can make this agent fetch, but not without limit, and
+// takes no other reader's part nor ends what another reader has asked for. No advice makes another
+// agent let go of anything, as readers of other mounts share the dataset. Any thread.
 #pragma once
 
 #include <atomic>
@@ -21,12 +21,13 @@ namespace hearth {
 
 class MountAdvice : public std::enable_shared_from_this<MountAdvice> {
  public:
-  // At the same time, of one reader.
+  // Bounds of one reader at a time.
   static constexpr std::size_t kMaxRequests = 16;
   static constexpr std::size_t kMaxFiles = 100'000;
-  // A mount may have as much under way as this many of them.
+  // A mount may have as much under way as so many readers.
   static constexpr std::size_t kMaxReaders = 16;
-  // Of one request. It goes on for more of them, but as long as these want it.
+  // Readers noted for one request. It goes on for more readers, but only as long as the noted ones
+  // want it.
   static constexpr std::size_t kMaxSharers = 1024;
 
   // `ports` must remain live while this object is used.
@@ -35,14 +36,14 @@ class MountAdvice : public std::enable_shared_from_this<MountAdvice> {
   MountAdvice(const MountAdvice&) = delete;
   MountAdvice& operator=(const MountAdvice&) = delete;
 
-  // Begins to fetch the files at and below `entry`, or to let go of them, and returns. The same, or
-  // more, for something that contains it goes on already: then that is this reader's as well. The
-  // opposite for something that it contains is not this reader's any more, and ends with its last
-  // one; to let go of memory is the opposite of nothing.
-  // kUnavailable while too much is under way; kInvalidArgument when it alone is more than may be;
-  // kCancelled after close(). An error leaves everything that is under way as it was.
+  // Begins to fetch the files at and below `entry`, or to let go of them, and returns. If a request
+  // for the same or more already covers the entry, this reader joins that one. This reader leaves
+  // opposite requests that the new one contains, and each of them ends with its last reader; to let
+  // go of memory is the opposite of nothing. kUnavailable while too much is under way;
+  // kInvalidArgument when the request alone exceeds the bounds; kCancelled after close(). An error
+  // leaves everything under way as it was.
   [[nodiscard]] Status advise(std::uint32_t entry, Advice advice, std::uint64_t reader);
-  // What is under way ends early, nothing begins any more. Does not wait.
+  // Ends all requests early; nothing begins any more. Does not wait.
   void close();
 
   [[nodiscard]] std::size_t underWay() const;
@@ -52,8 +53,8 @@ class MountAdvice : public std::enable_shared_from_this<MountAdvice> {
     std::uint32_t entry;
     Advice advice;
     std::size_t files;
-    std::uint64_t reader;  // who has begun it: it is of this one's part until it has ended
-    std::set<std::uint64_t> readers;  // who wants it
+    std::uint64_t reader;             // its beginner, in whose part it counts until it has ended
+    std::set<std::uint64_t> readers;  // those that want it
     std::shared_ptr<WarmJob> job;     // of WILLNEED
     std::atomic<bool> cancelled{false};
 
@@ -63,13 +64,13 @@ class MountAdvice : public std::enable_shared_from_this<MountAdvice> {
     }
   };
 
-  // With the lock. Notes it among the requests, where it is not one of these already.
+  // With the lock. Adds the request, unless it is there already, or makes `reader` join it.
   [[nodiscard]] Status admit(const std::shared_ptr<Request>& request, std::uint64_t reader);
-  // With the lock. What of the same kind goes on for something that contains it; null: nothing.
+  // With the lock. A request of the same kind that covers this one; else null.
   [[nodiscard]] Request* covering(const Request& request) const;
-  // With the lock. The opposite for what it contains is not this reader's any more.
+  // With the lock. Takes this reader off opposite requests that the request contains.
   void cancelOpposites(const Request& request, std::uint64_t reader);
-  // With the lock. In this reader's part.
+  // With the lock. True: this reader's part has room.
   [[nodiscard]] bool hasRoom(std::size_t files, std::uint64_t reader) const;
   [[nodiscard]] bool contains(std::uint32_t entry, std::uint32_t other) const;
   void count(const Request& request);

@@ -1,5 +1,5 @@
-// What mounts use of the engine, and what each shard has for them. All of it lives longer than
-// mounts, and than the files that are open there.
+// The parts of the engine that mounts use, and each shard's part of the mounts. All of it outlives
+// mounts, and files that are open there.
 #pragma once
 
 #include <atomic>
@@ -26,7 +26,7 @@ namespace hearth {
 class HolderLink;
 struct MountPorts;
 
-// One shard. Used on its thread, but for what says otherwise.
+// One shard. Used on its thread, except for members marked "any thread".
 struct MountShard {
   const MountPorts& ports;
   Reactor& reactor;  // any thread may post
@@ -35,7 +35,7 @@ struct MountShard {
   BufferPool& originBuffers;
   BufferPool& peerBuffers;
   Prefetcher prefetcher{*this};
-  std::atomic<bool> servesBuffersSoon{false};  // any thread: who waits for buffers is served soon
+  std::atomic<bool> servesBuffersSoon{false};  // any thread: a turn that serves waiters is posted
 };
 
 // Reads of applications that a shard answered. Any thread.
@@ -44,14 +44,14 @@ struct DemandCounters {
   std::atomic<std::uint64_t> bytes{0};
 };
 
-// What was asked for by WILLNEED and DONTNEED: pieces of advice that were taken, bytes of the files
-// that are to come, and bytes that were let go. Any thread.
+// WILLNEED and DONTNEED: pieces of advice taken, bytes of the files that are to come, and bytes let
+// go. Any thread.
 struct AdviceCounters {
   std::atomic<std::uint64_t> willNeed{0}, willNeedBytes{0};
   std::atomic<std::uint64_t> dontNeed{0}, dontNeedBytes{0};
 };
 
-// What of a file this node lets go of: its cached copy and what is in memory of it, or that alone.
+// The part of a file that this node lets go: the cached copy and memory, or memory alone.
 enum class LetGo : std::uint8_t { kCopy, kMemory };
 
 struct MountPorts {

@@ -1,4 +1,4 @@
-// What the engine lets the holder keep with a FUSE mount, so that the next engine can serve it.
+// The record that the holder keeps with a FUSE mount, so that the next engine can serve the mount.
 #pragma once
 
 #include <optional>

@@ -75,7 +75,7 @@ Task<Result<MountInfo>> Mounts::mountView(MountOptions options) {
   const Result<std::string> view = co_await ports_.cache.buildView(options.dataset->manifest);
   co_await home_.reactor.enter();
   if (!view.ok()) co_return view.error();
-  // Published before it is bound: from then on nothing may evict it.
+  // Publishes the view before it is bound: from then on nothing may evict it.
   const std::string name = viewPublishName(options.target);
   const Status published = co_await ports_.cache.publish(name, digest);
   co_await home_.reactor.enter();
@@ -224,7 +224,7 @@ Task<Result<MountInfo>> Mounts::serve(MountOptions options, std::shared_ptr<Held
     home_.reactor.post([this, target, why] { ended(target, why); });
   };
   auto start = [held, source, link = link_, session = std::move(session)]() mutable {
-    // First, because the session's first act is to save its state.
+    // Before the session, whose first act is to save its state.
     if (const Status kept = link->serve(*held); !kept) {
       return std::make_shared<Result<std::unique_ptr<FuseSession>>>(kept.error());
     }
@@ -253,8 +253,8 @@ Task<Result<MountInfo>> Mounts::serve(MountOptions options, std::shared_ptr<Held
 void Mounts::ended(const std::string& target, const Error& why) {
   const auto found = mounted_.find(target);
   if (found == mounted_.end()) return;
-  // The session's own thread reported this and must end before the session can be destroyed:
-  // elsewhere.
+  // The session's own thread reported this and must end before the session is destroyed, so that
+  // happens on another thread.
   auto session = std::shared_ptr<FuseSession>(std::move(found->second->session));
   mounted_.erase(found);
   link_->forget(target);
@@ -274,7 +274,8 @@ Task<void> Mounts::closeSession(std::shared_ptr<FuseSession> session, bool handO
 Task<Status> Mounts::unmount(std::string target) {
   const auto found = mounted_.find(target);
   if (found == mounted_.end() && link_->client() != nullptr) {
-    // Not served by us (aborted, or of another version), yet held for us.
+    // This agent does not serve the mount (aborted, or of another version), but the holder has it
+    // for us.
     co_return co_await unmountAtHolder(target, false);
   }
   if (found == mounted_.end()) {
@@ -324,7 +325,7 @@ Task<Result<std::vector<std::string>>> Mounts::resume() {
 }
 
 Task<void> Mounts::close() {
-  // All at once: each may wait for its reads.
+  // Closes all sessions at once: each may wait for its reads.
   Gate sessions(home_.reactor);
   for (auto& [target, mounted] : std::exchange(mounted_, {})) {
     if (mounted->session != nullptr) {

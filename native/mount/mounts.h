@@ -29,8 +29,8 @@ struct MountOptions {
 struct MountInfo {
   std::string target, source;
   Sha256Digest manifest{};
-  // "view", "fuse" (passthrough for complete files), "daemon"; as list() says it also "through":
-  // lately the cache could not keep what readers needed.
+  // "view", "fuse" (passthrough for complete files) or "daemon"; list() also says "through" when
+  // the cache could not keep what readers needed lately.
   std::string dataPath;
   std::string reason;  // why not a better path
   std::uint64_t readsServed = 0, bytesServed = 0, passthroughOpens = 0, daemonOpens = 0;
@@ -38,21 +38,21 @@ struct MountInfo {
 
 class Mounts {
  public:
-  // `callDeadline`: of mount(2) and umount(2) for views; they fail with kDeadlineExceeded then.
+  // `callDeadline`: for mount(2) and umount(2) of views, which then fail with kDeadlineExceeded.
   // `ports` and `manifests` must remain live while this object is used.
   Mounts(const MountPorts& ports, ManifestStore& manifests,
          std::chrono::milliseconds callDeadline = std::chrono::seconds(5));
   ~Mounts();
 
-  // The same mount twice is the same mount; kInUse when the target serves something else.
+  // Mounting the same twice gives the same mount; kInUse when the target serves something else.
   [[nodiscard]] Task<Result<MountInfo>> mount(MountOptions options);
-  // kInUse while files are open there; kNotFound when it is not ours.
+  // kInUse while files are open there; kNotFound when the mount is not ours.
   [[nodiscard]] Task<Status> unmount(std::string target);
   [[nodiscard]] std::vector<MountInfo> list() const;
-  // Takes over the views that are still bound and what the holder has for this agent; all targets.
-  // Without a holder an error, and views are taken over all the same.
+  // Takes over views that are still bound and the mounts that the holder has for this agent.
+  // Returns all targets. Without a holder it returns an error, but still takes over views.
   [[nodiscard]] Task<Result<std::vector<std::string>>> resume();
-  // Stops serving; FUSE mounts stay with the holder, views stay. The link to it stays as well.
+  // Stops serving. FUSE mounts stay with the holder, views and the link to the holder stay.
   [[nodiscard]] Task<void> close();
 
  private:
@@ -60,9 +60,10 @@ class Mounts {
 
   [[nodiscard]] Task<Result<MountInfo>> mountView(MountOptions options);
   [[nodiscard]] Task<Result<MountInfo>> mountFuse(MountOptions options, std::string reason);
-  // Knows again the views that an earlier agent has bound.
+  // Finds the views that an earlier agent has bound.
   [[nodiscard]] Task<Status> adoptViews();
-  // Becomes this node's agent at the holder, unless it is, and serves what it holds for us.
+  // Becomes this node's agent at the holder, unless it is that already, and serves what the holder
+  // has for us.
   [[nodiscard]] Task<Status> connect();
   [[nodiscard]] Task<Status> resumeOne(std::shared_ptr<HeldMount> held);
   [[nodiscard]] Task<Result<MountInfo>> serve(MountOptions options, std::shared_ptr<HeldMount> held,
@@ -77,9 +78,9 @@ class Mounts {
   const std::shared_ptr<HolderLink> link_;   // its calls block
   const std::shared_ptr<ChildCalls> calls_;  // of mount(2) and its like
   std::map<std::string, std::unique_ptr<Mounted>> mounted_;
-  // What blocks for as long as a file system or the holder does not answer, up to its deadline: the
-  // reactor's helpers are the shard's, whose opens wait for them. The last member: the others live
-  // until its threads have ended.
+  // Runs calls that block, up to their deadline, while a file system or the holder does not answer:
+  // opens on the shard wait for the reactor's own helpers. The last member: the others live until
+  // its threads have ended.
   ThreadPool blocking_{{.threads = 16}};
 };
 

@@ -9,23 +9,23 @@
 namespace hearth {
 namespace {
 
-// Read-ahead of one file in flight.
+// Chunks of one file that read-ahead has in flight.
 constexpr std::uint32_t kWindowChunks = 16;
-// On one shard, of all readers; and of small files that are here.
+// Files expected on one shard, for all readers; and small ones that are here already.
 constexpr std::size_t kMaxExpected = 256;
 constexpr std::size_t kMaxEarly = 256;
-// How long they are kept for their reader when they have come, or when the reader of the file
-// before has left: it may be on its way from one to the other.
+// How long fetched files wait for their reader, also after the reader of the file before has left:
+// it may be on its way from one to the other.
 constexpr auto kLookAheadTimeout = std::chrono::seconds(2);
-// How often it is looked whether the cache keeps chunks again.
+// How often read-ahead looks whether the cache keeps chunks again.
 constexpr auto kRefusedPause = std::chrono::milliseconds(100);
-// Before what could not be fetched ahead is tried again: at first, and at last.
+// First and longest pause before a failed fetch is tried again.
 constexpr Clock::duration kFirstFailedPause = std::chrono::milliseconds(500);
 constexpr Clock::duration kLongestFailedPause = std::chrono::seconds(4);
 constexpr auto kLookAheadTick = std::chrono::milliseconds(50);
-// So many chunks behind a reader are its own; what is farther away is another one's.
+// A chunk farther behind the reader than this is another reader's.
 constexpr std::uint32_t kPassed = 16;
-// Entries without bytes between two files that are read in order.
+// Most entries without bytes between two files that are read in order.
 constexpr std::uint32_t kMaxBetween = 1024;
 
 // The file before this one in its folder that has bytes to be read; itself when there is none.
@@ -65,7 +65,7 @@ void Prefetcher::loadAhead(const std::shared_ptr<FileFetch>& fetch, std::uint64_
   }
 }
 
-// Who comes there first reads it by itself.
+// Gives up a chunk that its reader reaches first: the reader reads it by itself.
 Task<void> Prefetcher::load(std::shared_ptr<FileFetch> fetch, std::uint32_t chunk) {
   const auto wanted = [fetch, chunk] {
     const std::uint32_t reader = fetch->reading.load(std::memory_order_relaxed);
@@ -87,7 +87,7 @@ Task<void> Prefetcher::prefetch(std::shared_ptr<FileFetch> fetch) {
       ++fetch->cursor;
       continue;
     }
-    // What cannot be kept is fetched when its reader comes to it, and no earlier.
+    // A chunk that cannot be kept is fetched when its reader comes to it, and no earlier.
     if (fetch->cache->refuses(chunk)) {
       if (fetch->readers.load() == 0) break;
       co_await shard_.reactor.sleep(kRefusedPause);
@@ -101,7 +101,7 @@ Task<void> Prefetcher::prefetch(std::shared_ptr<FileFetch> fetch) {
     const std::uint32_t count =
         std::min({kRunChunks, fetch->horizon - chunk, kChunksPerStripe - chunk % kChunksPerStripe});
     co_await window->acquire(count);
-    if (fetch->cursor != chunk) {  // what failed meanwhile, or where the reader went, comes first
+    if (fetch->cursor != chunk) {  // a failed chunk, or the reader's new place, comes first
       window->release(count);
       continue;
     }
@@ -145,9 +145,10 @@ void Prefetcher::lookAhead(const std::shared_ptr<FileFetch>& fetch, std::size_t 
   if (std::exchange(fetch->lookedAhead, true)) return;
   std::shared_ptr<LookAhead> ours = std::exchange(fetch->lookAhead, nullptr);
   const std::uint32_t entry = fetch->reference.about.index;
-  // A new look-ahead would begin with few files, and take the next files from the reader's own.
+  // A new look-ahead would begin with few files, and take the next files from the reader's own
+  // look-ahead.
   if (ours != nullptr && ours->justPassed(entry)) return;
-  // Another reader comes behind the one that it belongs to.
+  // Another reader comes behind the reader to which the look-ahead belongs.
   if (ours == nullptr || !ours->before(entry)) {
     ours = std::make_shared<LookAhead>(files);
   }
@@ -173,10 +174,10 @@ void Prefetcher::expect(LookAhead::Part part, const std::shared_ptr<LookAhead>& 
 Task<void> Prefetcher::fetchStart(LookAhead::Part part, std::shared_ptr<LookAhead> lookAhead) {
   const Result<std::shared_ptr<FileFetch>> opened =
       co_await shard_.fetcher.open(std::move(part.file));
-  if (opened.ok()) {  // else whoever reads it will hear of it
+  if (opened.ok()) {  // else its reader gets the error
     const std::shared_ptr<FileFetch> fetch = *opened;
     fetch->lookAhead = lookAhead;
-    // What is complete is not waited for with the others: it costs its reader little.
+    // A complete file is not waited for with the others: it costs its reader little.
     if (servableWhole(*fetch)) {
       --expected_;
       co_await readEarly(fetch, std::move(lookAhead));
@@ -192,15 +193,15 @@ Task<void> Prefetcher::fetchStart(LookAhead::Part part, std::shared_ptr<LookAhea
   --expected_;
 }
 
-// A small file that is here: whoever opens it has its bytes.
+// Reads a small complete file into memory for its reader's open.
 Task<void> Prefetcher::readEarly(std::shared_ptr<FileFetch> fetch,
                                  std::shared_ptr<LookAhead> lookAhead) {
   const std::uint64_t size = fetch->reference.about.size;
   const std::uint32_t entry = fetch->reference.about.index;
-  // A large one has become complete meanwhile.
+  // Skips a large file, which has become complete meanwhile.
   if (size >= DatasetSource::kPassthroughFromBytes || early_ >= kMaxEarly) co_return;
   ++early_;
-  // Readers that wait use the same helper threads.
+  // Leaves helper threads for readers that wait.
   co_await earlyTurns_.acquire(1);
   const auto bytes = std::make_shared<std::vector<std::byte>>(size);
   const std::uint64_t generation = fetch->cache->generation();
@@ -208,7 +209,7 @@ Task<void> Prefetcher::readEarly(std::shared_ptr<FileFetch> fetch,
   Status got = Error{ErrorCode::kCancelled, "no reader is on the way to it"};
   if (lookAhead->before(entry) && !shard_.gate.closed() &&
       shard_.fetcher.limits().disk.tryPass(size, Priority::kBackground)) {
-    got = co_await shard_.reactor.offload(read);  // else its reader has it fetched
+    got = co_await shard_.reactor.offload(read);  // else its reader fetches it
   }
   earlyTurns_.release(1);
   if (got.ok() && lookAhead->before(entry)) co_await awaitOpening({fetch, bytes, generation});
@@ -232,7 +233,7 @@ Task<void> Prefetcher::awaitReader(std::shared_ptr<FileFetch> fetch,
   auto until = Clock::now() + kLookAheadTimeout;
   while (Clock::now() < until && !shard_.gate.closed()) {
     co_await shard_.reactor.sleep(kLookAheadTick);
-    // Its reader has come, or another look-ahead has it.
+    // The file's reader has come, or another look-ahead has the file.
     if (fetch->lookAhead != lookAhead) co_return;
     if (!lookAhead->before(fetch->reference.about.index) || fetch->readers.load() != 0) co_return;
     const bool coming = fetch->prefetching || fetch->shared->coming();
@@ -248,12 +249,12 @@ Task<void> Prefetcher::prefetchRun(std::shared_ptr<FileFetch> fetch, ChunkRun ch
                        .until = FetchOptions::Until::kInMemory};
   Task<Status> ensuring =
       shard_.fetcher.ensure(fetch, chunks.first, chunks.end(), std::move(options));
-  const Status ensured = co_await ensuring;  // of errors the reader itself will hear
+  const Status ensured = co_await ensuring;  // the reader itself gets errors
   window->release(chunks.count);
   if (ensured.ok()) fetch->aheadPause = {};
-  // What cannot be kept is not tried again.
+  // A chunk that cannot be kept is not tried again.
   if (ensured.ok() || ensured.code() == ErrorCode::kOutOfSpace) co_return;
-  // A reader who comes back, or an origin that does, begins here.
+  // A reader who comes back, or an origin that works again, begins here.
   fetch->cursor = std::min(fetch->cursor, chunks.first);
   if (ensured.code() == ErrorCode::kCancelled) co_return;
   fetch->aheadPause = std::max(fetch->aheadPause, kFirstFailedPause);

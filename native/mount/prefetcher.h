@@ -1,7 +1,7 @@
-// Fetches ahead of readers: the rest of a file that is read in order, and the beginning of what
-// follows it in its folder. What is fetched for a file that is not read yet looks no further, so a
-// reader's look-ahead is bounded, and it ends soon after its reader has left. One a shard; used on
-// its thread only.
+// Fetches ahead of readers: the rest of a file that is read in order, and the beginning of the
+// files that follow it in its folder. A file that is fetched ahead but not read yet causes no
+// further look-ahead, so a reader's look-ahead is bounded and ends soon after the reader has left.
+// One a shard; used on its thread only.
 #pragma once
 
 #include <memory>
@@ -24,32 +24,31 @@ class Prefetcher {
   void willNeed(const std::shared_ptr<FileFetch>& fetch, std::uint64_t offset,
                 std::uint64_t length);
 
-  // A reader is close before these bytes: what of them is in the cache file comes into memory.
+  // A reader comes to these bytes soon: loads those that are in the cache file into memory.
   void loadAhead(const std::shared_ptr<FileFetch>& fetch, std::uint64_t offset,
                  std::uint64_t length);
 
-  // A reader reads the end of a file that is small enough to be fetched as a whole by its first
-  // read.
+  // A reader reads the end of a small file, which its first read fetches as a whole.
   void smallFileRead(const std::shared_ptr<FileFetch>& fetch);
-  // The file is opened. The kernel may read what is complete without asking us, so a reader on its
-  // way through a folder goes on from here already.
+  // The file is opened. The kernel may read complete files without asking us, so a reader that goes
+  // through a folder counts as here already.
   void opened(const std::shared_ptr<FileFetch>& fetch);
 
-  // Files of this shard whose beginning is fetched because a file before them is read.
+  // Files of this shard whose beginning is fetched because an earlier file is read.
   [[nodiscard]] std::size_t expected() const { return expected_; }
 
  private:
   Task<void> prefetch(std::shared_ptr<FileFetch> fetch);
   Task<void> load(std::shared_ptr<FileFetch> fetch, std::uint32_t chunk);
-  // Until what failed is to be tried again, or no reader waits for it any more.
+  // Waits until a failed fetch is to be tried again, or no reader waits for it any more.
   Task<void> pauseAhead(std::shared_ptr<FileFetch> fetch);
-  // Models are read file by file in the order of their names: what follows a file that is wanted to
-  // its end is fetched for a little way, so that the reader does not wait when it comes there.
+  // Models are read file by file in the order of their names. Fetches a little of the files behind
+  // one that is wanted to its end, so that the reader does not wait when it comes there.
   void lookAhead(const std::shared_ptr<FileFetch>& fetch, std::size_t files);
   void expect(LookAhead::Part part, const std::shared_ptr<LookAhead>& lookAhead);
   Task<void> fetchStart(LookAhead::Part part, std::shared_ptr<LookAhead> lookAhead);
   Task<void> readEarly(std::shared_ptr<FileFetch> fetch, std::shared_ptr<LookAhead> lookAhead);
-  // `bytes`: all of its file.
+  // `file.bytes` has the whole file.
   Task<void> awaitOpening(EarlyFile file);
   Task<void> awaitReader(std::shared_ptr<FileFetch> fetch, std::shared_ptr<LookAhead> lookAhead);
   Task<void> prefetchRun(std::shared_ptr<FileFetch> fetch, ChunkRun run,

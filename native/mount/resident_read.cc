@@ -5,7 +5,7 @@
 namespace hearth {
 namespace {
 
-// The part of a read that lies in one chunk, in the memory where it came in.
+// The part of a read that lies in one chunk, from memory.
 std::optional<MappedBytes> inMemory(const FileFetch& fetch, std::uint64_t offset,
                                     std::uint64_t length) {
   const auto chunk = static_cast<std::uint32_t>(offset / kChunkBytes);
@@ -69,11 +69,12 @@ void noteTaken(MountShard& shard, const FileFetch& fetch, std::uint64_t offset,
     if (const auto loaded = fetch.loaded.find(static_cast<std::uint32_t>(at / kChunkBytes))) {
       loaded->takenAt.store(Clock::now(), std::memory_order_relaxed);
       const std::uint64_t before = loaded->taken.fetch_add(part, std::memory_order_relaxed);
-      // All of it: who waits for buffers may have this one.
+      // The reader has taken the whole chunk: waiters may have its buffer.
       const bool all = before < loaded->bytes.size() && before + part >= loaded->bytes.size();
       if (all && !shard.servesBuffersSoon.exchange(true)) {
         shard.reactor.post([&shard] {
-          // Not a plain store: what those had taken who found it set is seen below.
+          // An exchange, not a plain store: what callers that found the flag set had taken is seen
+          // below.
           shard.servesBuffersSoon.exchange(false);
           shard.originBuffers.serveWaiters();
           shard.peerBuffers.serveWaiters();

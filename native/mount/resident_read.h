@@ -1,5 +1,5 @@
-// Answers of reads whose bytes are here: in the memory where they came in, or in the cache file. A
-// read is at most as long as a chunk, so it touches two at most. Any thread.
+// Answers reads whose bytes are here: in memory or in the cache file. A read is at most as long as
+// a chunk, so it touches two chunks at most. Any thread.
 #pragma once
 
 #include <optional>
@@ -10,19 +10,19 @@
 
 namespace hearth {
 
-// From memory, and nothing else: never blocks.
+// Reads from memory only, and never blocks. Nothing: the bytes are not all in memory.
 [[nodiscard]] std::optional<MappedBytes> fromMemory(const FileFetch& fetch, std::uint64_t offset,
                                                     std::uint64_t length);
 
-// From memory where the bytes are still there, else from the mapped cache file, which may wait for
-// the disk. Errors as CachedFile::verified.
+// Reads from memory where the bytes are still there, else from the mapped cache file, which may
+// wait for the disk. Errors as CachedFile::verified.
 [[nodiscard]] Result<MappedBytes> fromMemoryOrDisk(const FileFetch& fetch, std::uint64_t offset,
                                                    std::uint64_t length);
 
-// The same bytes in memory of their own, in one piece.
+// A copy of the bytes in one piece.
 [[nodiscard]] MappedBytes copied(const MappedBytes& bytes);
 
-// Notes that a reader got these bytes: buffers that were read to their end are for others.
+// Notes that a reader got these bytes: buffers that were read to their end may serve others.
 void noteTaken(MountShard& shard, const FileFetch& fetch, std::uint64_t offset,
                std::uint64_t length);
 

@@ -23,8 +23,8 @@ bool sameFolder(const std::string& a, const std::string& b) {
          first.st_dev == second.st_dev && first.st_ino == second.st_ino;
 }
 
-// In a child process, as whatever looks at a path. `mounted`: something is mounted there that is no
-// FUSE, whose stat() might not return.
+// Runs in a child process, as does everything that looks at a path. `mounted`: something other than
+// FUSE is mounted there, whose stat() might not return.
 Status bindHere(const std::string& view, const std::string& target, const MountInfoRow* mounted) {
   if (mounted != nullptr) {
     if (sameFolder(view, target)) return {};
@@ -38,7 +38,8 @@ Status bindHere(const std::string& view, const std::string& target, const MountI
   }
   Status idmapped = bindIdmapped(view, target);
   if (idmapped.ok() || idmapped.code() != ErrorCode::kUnsupported) return idmapped;
-  // Read-only all the same, which is enough for everybody but containers that ask for more.
+  // The bind is still read-only, which is enough except for containers that ask for a writable
+  // mount.
   if (mount(view.c_str(), target.c_str(), nullptr, MS_BIND, nullptr) != 0) {
     return errnoError(errno, "binding the view at " + target);
   }

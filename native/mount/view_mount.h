@@ -1,6 +1,6 @@
-// Binding a view to a mount point: the kernel serves it from then on, and no process of ours is in
-// the way. Both block for at most the deadline of `calls`, whatever the mount point lies on; on a
-// helper thread.
+// Binds a view to a mount point: the kernel serves it from then on, without a process of ours. Both
+// functions block for at most the deadline of `calls`, whatever file system the mount point is on;
+// on a helper thread.
 #pragma once
 
 #include <map>
@@ -13,8 +13,8 @@
 
 namespace hearth {
 
-// Binds `view` read-only at `target`, an existing directory. The same binding twice is one. kInUse
-// when something else is mounted there, kPermissionDenied without CAP_SYS_ADMIN.
+// Binds `view` read-only at `target`, an existing directory. Binding the same twice is one binding.
+// kInUse when something else is mounted there, kPermissionDenied without CAP_SYS_ADMIN.
 [[nodiscard]] Status bindView(ChildCalls& calls, const std::string& view,
                               const std::string& target);
 
@@ -26,12 +26,11 @@ namespace hearth {
 
 struct BoundViews {
   std::map<std::string, Sha256Digest> mounted;  // by target
-  std::vector<std::string> gone;                // names of publishes whose mount is no more
+  std::vector<std::string> gone;                // names of publishes whose mount is gone
 };
 
-// Which of the published views are still bound, after an earlier agent has bound them: a publish
-// and a mount of the kernel's table belong together when the name is the target's. Blocks; any
-// thread.
+// The published views that an earlier agent has bound and that are still bound: a publish and a
+// mount in the kernel's table belong together when the name is the target's. Blocks; any thread.
 [[nodiscard]] Result<BoundViews> findBoundViews(std::map<std::string, Sha256Digest> published);
 
 }  // namespace hearth
