@@ -13,7 +13,7 @@ Error tooMany() {
   return {ErrorCode::kUnavailable, "too many connections wait for their handshake"};
 }
 
-// The buffer of a new socket has room for it.
+// A new socket's buffer has room for the frame.
 void sendTooMany(int fd) {
   const Error reason = tooMany();
   sendAtOnce(fd, encodeFrame(Refuse{reason.code, reason.message}));
@@ -89,7 +89,7 @@ Task<void> Acceptor::authenticate(Acceptor& acceptor, Socket socket, std::string
     co_return;
   }
   acceptor.reject(host, agreed.error());
-  // Either before the descriptor is closed, and so another's.
+  // Both before the descriptor is closed, and so another connection's.
   if (agreed.code() == ErrorCode::kUnauthenticated) slot->fail(Clock::now());
   slot.reset();
 }

@@ -1,4 +1,4 @@
-// The answering half of a transport: sockets that a listener accepted become server connections
+// The answering half of a transport: turns sockets that a listener accepted into server connections
 // once the other side has proved the secret. On the reactor's thread.
 #pragma once
 
@@ -21,25 +21,25 @@ class Acceptor {
  public:
   using AccountOf = std::function<std::shared_ptr<PeerStatistics>(const std::string& node)>;
 
-  // References outlive the acceptor; the gate is closed before it goes.
+  // The references must outlive the acceptor; the gate must close before the acceptor goes.
   Acceptor(Reactor& reactor, Gate& gate, const TransportOptions& options, SocketLimits limits,
            PeerHandler& handler, AccountOf accountOf);
 
-  // Where the agents of the cluster are, as plainHost() has it: connections from there have places
-  // of their own until they have proved who they are.
+  // `hosts`: the agents of the cluster, in the spelling of plainHost(). Connections from there have
+  // places of their own until they have proved who they are.
   void setAgents(std::set<std::string> hosts) { agents_ = std::move(hosts); }
-  // Connections from now on give endpoints of these, one for each port; they outlive them.
+  // Later connections give endpoints of `shards`, one for each port. The shards must outlive them.
   void useRdma(std::span<RdmaShard* const> shards) { rdma_ = shards; }
-  // Takes the socket, whose preface has been read.
+  // Takes over a socket whose preface has been read.
   void adopt(Socket socket);
   // Ends the connections for which `unwanted` holds.
   void dismiss(const std::function<bool(const ServerConnection&)>& unwanted, const Error& reason);
   // Ends everything, now and in future.
   void close(const Error& reason);
 
-  // Those included that have ended and of which requests are still being executed.
+  // Connections of the node, including ended ones whose requests are still being executed.
   [[nodiscard]] std::size_t connectionsOf(const std::string& node);
-  // Connections that never proved who they are: how many, and why the last was turned away.
+  // Connections that never proved who they are, and the reason against the last of them.
   [[nodiscard]] std::uint64_t rejected() const { return rejected_; }
   [[nodiscard]] const std::string& lastRejected() const { return lastRejected_; }
 

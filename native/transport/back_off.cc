@@ -12,7 +12,7 @@ void BackOff::failed() {
 void BackOff::pause(Clock::duration pause) {
   thread_local std::minstd_rand random(std::random_device{}());
   last_ = pause;
-  // Half to all of it.
+  // Between half and all of the pause.
   notBefore_ = Clock::now() + pause / 2 + pause * static_cast<int>(random() % 1024) / 2048;
 }
 

@@ -1,6 +1,5 @@
-// The pause before something that has failed is tried again: longer after each failure, with
-// jitter, since agents that lost the same peer should not come back at the same instant. One
-// thread.
+// Pauses before a failed attempt is tried again: longer after each failure, with jitter, so that
+// agents that lost the same peer do not come back at the same instant. One thread.
 #pragma once
 
 #include "transport/limits.h"
@@ -10,12 +9,12 @@ namespace hearth {
 class BackOff {
  public:
   [[nodiscard]] bool isOver() const { return Clock::now() >= notBefore_; }
-  // It may be tried at once.
+  // The next attempt may come at once.
   void reset() { *this = {}; }
-  // The next pause is a first one.
+  // Makes the next pause a first one.
   void forget() { last_ = {}; }
   void failed();
-  // Pauses for about `pause`, whatever was before.
+  // Pauses for about `pause`, whatever the last pause was.
   void pause(Clock::duration pause);
 
  private:

@@ -1,5 +1,5 @@
-// Coroutines of callers that are inside something: who ends it waits until none is. On the
-// reactor's thread.
+// Counts coroutines of callers that are inside something, so that its owner can wait until none is.
+// On the reactor's thread.
 #pragma once
 
 #include "reactor/synchronization.h"
@@ -11,7 +11,7 @@ class Callers {
   // `reactor` must remain live while this object is used.
   explicit Callers(Reactor& reactor) : gone_(reactor) { gone_.set(); }
 
-  // One of them, for as long as it lives.
+  // Counts one caller for as long as it lives.
   class Inside {
    public:
     // `callers` must remain live while this object is used.

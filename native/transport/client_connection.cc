@@ -58,7 +58,7 @@ Task<void> ClientConnection::carry(std::shared_ptr<Connection> self,
   work->settle(std::move(exchange.outcome));
 }
 
-// While the end of a request is waited for that was given up already, there is nothing to wake.
+// Nothing needs to be woken while giveUp() already waits for the request's end.
 void ClientConnection::cancel(Exchange& exchange) {
   exchange.cancelled = true;
   if (exchange.abandoned || exchange.done.isSet()) return;
@@ -86,7 +86,7 @@ Task<Outcome> ClientConnection::call(ControlMessage& message, RequestTimeouts ti
 }
 
 Task<void> ClientConnection::run(Exchange& exchange, RequestTimeouts timeouts) {
-  // The caller's own reference may go while we wait.
+  // Keeps the connection: the caller's own reference may go while we wait.
   const std::shared_ptr<Connection> self = shared_from_this();
   if (!alive()) {
     exchange.outcome.status = failure();
@@ -101,7 +101,7 @@ Task<void> ClientConnection::run(Exchange& exchange, RequestTimeouts timeouts) {
   };
   const auto [cost, answer] = std::visit(terms, exchange.request);
   load_ += cost;
-  // Credit that does not come back is that of requests which find the silence out themselves.
+  // Requests that hold the credit find a silence out themselves.
   const auto onlyWhile = [&] { return !exchange.cancelled && !silentFor(timeouts.silence); };
   const Clock::duration every = std::min<Clock::duration>(timeouts.silence / 4, kReleaseGrace);
   CreditGate& credit = creditOf(answer);
@@ -154,8 +154,8 @@ bool ClientConnection::paused() {
 
 std::uint64_t ClientConnection::progress() {
   const TcpProgress now = tcp();
-  // Of parts only, whose window of a stopped peer is soon full: its kernel acknowledges a request
-  // or a probe that is never read.
+  // Counts parts only: a stopped peer's kernel acknowledges requests and probes that nobody reads,
+  // but its window for parts is soon full.
   const std::uint64_t fresh =
       now.acknowledged > acknowledged_ ? now.acknowledged - acknowledged_ : 0;
   const std::uint64_t parts = std::min(fresh, partsOut_);
@@ -167,7 +167,8 @@ std::uint64_t ClientConnection::progress() {
 
 void ClientConnection::submit(Exchange& exchange, Clock::time_point deadline) {
   const std::uint64_t requestId = ++lastId_;
-  // All that came has been received, as nothing was asked for; so the kernel need not be asked.
+  // All bytes that came have been received, as nothing was asked for; so the kernel need not be
+  // asked.
   if (sent_.empty() && !payload_.active)
     liveness_.start(partsOut_ == 0 ? reader_.received() + taken_ : progress());
   std::visit(
@@ -196,14 +197,14 @@ Task<void> ClientConnection::giveUp(Exchange& exchange, std::uint64_t requestId,
     if (waits) sendCancel(requestId);
     co_return;
   }
-  // The part that moves now comes to its end; those behind it need not be sent.
+  // The part that moves now comes to its end; later parts need not be sent.
   if (waits || !payload_.last) sendCancel(requestId);
-  // The caller's memory is being used. That stops after this piece, or this part of a write; a peer
+  // The caller's memory is in use until the end of this piece, or of this part of a write; a peer
   // that has stalled inside it costs the connection.
   exchange.abandoned = true;
   const bool released = co_await exchange.done.waitUntil(Clock::now() + kReleaseGrace);
   if (released || exchange.done.isSet()) co_return;
-  // Others that wait on this connection of a silent peer go elsewhere, too.
+  // Other requests that wait for this silent peer go elsewhere, too.
   fail(silent
            ? silence
            : Error{ErrorCode::kUnavailable, "the other side stalled in the middle of a payload"});
@@ -212,7 +213,7 @@ Task<void> ClientConnection::giveUp(Exchange& exchange, std::uint64_t requestId,
 
 void ClientConnection::sendCancel(std::uint64_t requestId) {
   const std::vector<std::byte> frame = encodeEmptyFrame(FrameType::kCancel, requestId);
-  // In the place of a part of a write that has not begun.
+  // Takes the place of a part of a write that has not begun.
   if (!queue_.withdraw(requestId, frame)) queue_.push({.frame = frame});
 }
 
@@ -221,7 +222,7 @@ void ClientConnection::settle(Sent& sent, Outcome outcome) {
   if (exchange == nullptr) return;
   if (!exchange->abandoned) exchange->outcome = std::move(outcome);
   exchange->answered = true;
-  // A part of it is still being sent: onSent() ends it.
+  // A part of the write is still being sent: onSent() ends it.
   if (sent.answer == FrameType::kWriteAnswer && exchange->moving) return;
   exchange->moving = false;
   exchange->done.set();
@@ -253,7 +254,7 @@ Result<bool> ClientConnection::onFrame(const Frame& frame) {
   if (found == sent_.end() || found->second.answer != frame.header.type) {
     return Error{ErrorCode::kProtocolError, "the other side answered what was not asked"};
   }
-  // Not among these while its payload comes: none but the reader may end it then.
+  // Not in sent_ while its payload comes: only the reader may end it then.
   const Sent sent = found->second;
   sent_.erase(found);
   if (sent.answer == FrameType::kReadAnswer) return onData<ReadAnswer>(frame, sent);
@@ -340,7 +341,7 @@ Task<Status> ClientConnection::onPayload() {
       if (!skipped.ok()) co_return skipped;
       break;
     }
-    // A slice is received by one call; only who sends none sends more than that at once.
+    // One call receives a slice; only a peer that sends no slices sends more at once.
     const std::size_t most = payload.length <= kFastSliceBytes ? payload.length : kPieceBytes;
     const std::size_t size = std::min(most, payload.length - done);
     const auto checksums =
@@ -372,7 +373,8 @@ void ClientConnection::endPayload(Status intact) {
   } else if (exchange != nullptr) {
     exchange->moving = false;
   }
-  // Others follow. When the connection has ended meanwhile, the end of the reader settles it.
+  // More parts follow. If the connection has ended meanwhile, the end of the reader settles the
+  // request.
   if (!payload.last && alive()) sent_.emplace(payload.requestId, payload.sent);
   payload.active = !payload.last && !alive();
 }

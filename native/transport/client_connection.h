@@ -1,9 +1,9 @@
-// The asking side of a connection: requests multiplexed by id, payloads received straight into the
-// caller's memory, checksums compared. The answer to a read may come in parts, where both sides
+// The asking side of a connection. Multiplexes requests by id, receives payloads straight into the
+// caller's memory and compares checksums. The answer to a read may come in parts, where both sides
 // have agreed on that. Writes (client_writes.cc) are sent from the caller's memory, part after
-// part, by plain sends: between two parts, and from the last on, nothing here uses it.
-// (MSG_ZEROCOPY would keep it until the other side has acknowledged the bytes, and on a loopback
-// copies them all the same.) On the reactor's thread.
+// part, by plain sends: between two parts, and after the last, the connection does not use that
+// memory. (MSG_ZEROCOPY would keep it until the other side has acknowledged the bytes, and copies
+// them all the same on a loopback.) On the reactor's thread.
 #pragma once
 
 #include <cstdint>
@@ -32,18 +32,18 @@ class ClientConnection final : public Connection, public Rail {
   void post(std::vector<std::unique_ptr<RailWork>> batch) override;
   [[nodiscard]] bool usable() const override { return alive(); }
   [[nodiscard]] bool paused() override;
-  // The other side has given credit: it has taken the connection in.
+  // True: the other side has given credit, and so has taken the connection in.
   [[nodiscard]] bool authenticated() const { return authenticated_; }
-  // Not one byte has come for so long, although something was asked for and a probe was sent.
+  // True: not one byte has come for so long, although requests are out and a probe was sent.
   [[nodiscard]] bool silentFor(Clock::duration silence) {
     return alive() && liveness_.isDue(silence) && liveness_.silentFor(silence, progress());
   }
-  // When these end, the caller's memory is not used any more.
-  // `received`: how much of `into` was filled; less than all at the manifest's end.
+  // When these calls end, nothing uses the caller's memory any more. `received`: how much of `into`
+  // was filled; less than all at the manifest's end.
   [[nodiscard]] Task<Outcome> readManifest(Sha256Digest digest, std::uint64_t offset,
                                            std::span<std::byte> into, std::size_t& received,
                                            RequestTimeouts timeouts);
-  // `message` is replaced by the answer.
+  // Replaces `message` by the answer.
   [[nodiscard]] Task<Outcome> call(ControlMessage& message, RequestTimeouts timeouts);
 
   // Bytes that requests on this connection still wait for.
@@ -56,20 +56,20 @@ class ClientConnection final : public Connection, public Rail {
   struct Exchange {
     Event done;
     Request request;
-    MemoryVector memory = {};  // that the answer is received into, or that is written from
+    MemoryVector memory = {};  // receives the answer, or has the bytes to write
     std::span<std::uint32_t> checksums = {};
     std::size_t received = 0;
     ControlMessage message;
     Outcome outcome;
     bool moving = false;       // the reader writes into its memory, or the queue reads from it
-    bool abandoned = false;    // and shall stop
-    bool cancelled = false;    // by who posted it
-    bool answered = false;     // a write, while a part of it is being sent: its outcome is known
-    std::uint32_t queued = 0;  // of a write
+    bool abandoned = false;    // and must stop
+    bool cancelled = false;    // by its poster
+    bool answered = false;     // a write whose outcome is known while a part of it is being sent
+    std::uint32_t queued = 0;  // bytes of a write given to the queue
   };
-  // A request that has been sent. Kept until its answer comes, because it holds credit until then.
+  // A request that was sent. Kept until its answer comes, as it holds credit until then.
   struct Sent {
-    Exchange* exchange;  // null when the caller has given up
+    Exchange* exchange;  // null: the caller has given up
     FrameType answer;
     std::uint64_t cost;
     std::uint32_t length;
@@ -84,7 +84,7 @@ class ClientConnection final : public Connection, public Rail {
   void onSending(const SendQueue::Item& item) override;
   void onSent(const SendQueue::Item& item) override;
 
-  // Of writes: client_writes.cc.
+  // Writes: client_writes.cc.
   [[nodiscard]] Result<bool> onWriteReady(std::uint64_t requestId);
   [[nodiscard]] Result<bool> onWriteAnswer(const Frame& frame, Sent sent);
   void queuePart(std::uint64_t requestId, Exchange& exchange);
@@ -93,22 +93,22 @@ class ClientConnection final : public Connection, public Rail {
   static Task<void> carry(std::shared_ptr<Connection> self, std::unique_ptr<RailWork> work);
   static void cancel(Exchange& exchange);
   [[nodiscard]] Task<void> run(Exchange& exchange, RequestTimeouts timeouts);
-  // False: the deadline, the silence or a cancel came first; it asks the other side for a sign of
-  // life before.
+  // Sends a probe before a silence is over. False: the deadline, the silence or a cancel came
+  // first.
   [[nodiscard]] Task<bool> awaitAnswer(Exchange& exchange, RequestTimeouts timeouts);
-  // What shows that the other side lives: bytes that it sent, and of writes those that it took.
+  // Signs that the other side lives: bytes that it sent, and bytes of writes that it took.
   [[nodiscard]] std::uint64_t progress();
   void submit(Exchange& exchange, Clock::time_point deadline);
   [[nodiscard]] Task<void> giveUp(Exchange& exchange, std::uint64_t requestId,
                                   RequestTimeouts timeouts);
   template <class Answer>
   [[nodiscard]] Result<bool> onData(const Frame& frame, Sent sent);
-  // Where the payload of an answer belongs, and whether another part follows it.
+  // Notes where the payload of an answer belongs, and whether another part follows.
   [[nodiscard]] Status placePart(Sent& sent, const AnswerPart& part, std::uint32_t length) const;
   [[nodiscard]] Result<bool> onControl(const Frame& frame, Sent sent);
   void sendCancel(std::uint64_t requestId);
   void settle(Sent& sent, Outcome outcome);
-  // Takes in what has come of payload_; `intact`: what the checksums said.
+  // Ends payload_ with the bytes that have come; `intact`: the verdict of the checksums.
   void endPayload(Status intact);
   // Reads and writes have credit of their own.
   [[nodiscard]] CreditGate& creditOf(FrameType answer) {
@@ -124,10 +124,10 @@ class ClientConnection final : public Connection, public Rail {
   std::map<std::uint64_t, Sent> sent_;  // by request id
   std::uint64_t lastId_ = 0;
   std::uint64_t load_ = 0;
-  // Writes of which a part is being sent, by request id.
+  // Writes with a part being sent, by request id.
   std::map<std::uint64_t, Exchange*> sending_;
-  // Bytes of ours that the other side's kernel has: in all; of parts of writes; and of parts those
-  // that it does not have yet, at the most.
+  // Our bytes that the other side's kernel has: in all, and of parts of writes; and an upper bound
+  // of bytes of parts that it does not have yet.
   std::uint64_t acknowledged_ = 0, taken_ = 0, partsOut_ = 0;
 
   // The payload that is being received.

@@ -1,6 +1,6 @@
-// Writes, of a connection that asks. A part is queued when the one before it was sent, so that
-// other frames come between, and its checksums are made just before: its bytes are in the
-// processor's cache when they are sent.
+// Writes of the asking side. A part is queued when the one before it was sent, so that other frames
+// come between, and its checksums are made just before: its bytes are in the processor's cache when
+// they are sent.
 #include <algorithm>
 
 #include "transport/client_connection.h"
@@ -39,7 +39,7 @@ void ClientConnection::queuePart(std::uint64_t requestId, Exchange& exchange) {
 void ClientConnection::onSending(const SendQueue::Item& item) {
   const auto found = sent_.find(item.requestId);
   if (item.source.empty() || found == sent_.end() || found->second.exchange == nullptr) return;
-  // What was acknowledged until now was none of it.
+  // Bytes acknowledged until now were none of the part.
   if (partsOut_ == 0) static_cast<void>(progress());
   partsOut_ += item.source.size();
   found->second.exchange->moving = true;
@@ -58,7 +58,7 @@ void ClientConnection::onSent(const SendQueue::Item& item) {
 
 Result<bool> ClientConnection::onWriteAnswer(const Frame& frame, Sent sent) {
   writeCredit_.release(sent.cost);
-  // A part that waits in the queue is of no use any more.
+  // Drops a part that waits in the queue, as it is of no use any more.
   const bool waited = queue_.withdraw(frame.header.requestId, {});
   Result<WriteAnswer> answer = decodeBody<WriteAnswer>(frame.body);
   if (!answer.ok()) {
@@ -67,7 +67,7 @@ Result<bool> ClientConnection::onWriteAnswer(const Frame& frame, Sent sent) {
   }
   Exchange* const exchange = sent.exchange;
   if (answer->code == ErrorCode::kOk) {
-    // Its last part may be on its way still: who is honest has read all of it.
+    // The last part may be on its way still: an honest peer has read all of it.
     const bool all =
         exchange == nullptr || (exchange->queued == exchange->memory.size() && !waited);
     const Error early{ErrorCode::kProtocolError, "the other side took a write before it was sent"};
@@ -75,7 +75,7 @@ Result<bool> ClientConnection::onWriteAnswer(const Frame& frame, Sent sent) {
     if (!all) return early;
     return false;
   }
-  // What was on its way when the bytes were spoilt may come through on another rail.
+  // Bytes that were spoilt on their way may come through on another rail.
   const bool final = answer->code != ErrorCode::kCorrupt && answer->code != ErrorCode::kUnavailable;
   settle(sent, {Error{answer->code, std::move(answer->sentence)}, final});
   return false;

@@ -1,4 +1,5 @@
-// Writes to an agent that is played: one that stops, and one that answers before it has the bytes.
+// Writes to an agent that the test plays: one that stops, and one that answers before it has the
+// bytes.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -64,9 +65,10 @@ INSTANTIATE_TEST_SUITE_P(Backends, ClientWritesTest,
                            return backend.param == Reactor::Backend::kEpoll ? "epoll" : "io_uring";
                          });
 
-// The kernel of a process that was stopped goes on acknowledging. What it acknowledges of the bytes
-// is a sign of life, the probes that come after them are none: else each would give it more time.
-TEST_P(ClientWritesTest, APeerThatStopsIsNoticedThoughItsKernelAcknowledgesProbes) {
+// The kernel of a stopped process still acknowledges bytes. The first acknowledgement of a write's
+// bytes is a sign of life, but those of later probes are none: otherwise each would give the peer
+// more time.
+TEST_P(ClientWritesTest, NoticesAStoppedPeerWhoseKernelAcknowledgesProbes) {
   for (const bool ready : {false, true}) {
     start([this, ready](RawPeer& peer, std::uint64_t id) {
       if (ready) peer.send(encodeEmptyFrame(FrameType::kWriteReady, id));
@@ -81,8 +83,8 @@ TEST_P(ClientWritesTest, APeerThatStopsIsNoticedThoughItsKernelAcknowledgesProbe
   }
 }
 
-// Who answers so has not got the bytes; their memory would be used again while they are being sent.
-// One part that waits to be sent, and many of which one is being sent.
+// A peer that answers so has not got the bytes, and their memory would be reused while they are
+// being sent. One part waits to be sent, and then one of many is being sent.
 TEST_P(ClientWritesTest, ASuccessBeforeTheLastPartWasSentIsAProtocolError) {
   for (const std::size_t size : {kBlockBytes, kChunkBytes}) {
     const std::vector<std::byte> sent = bytes;
@@ -100,7 +102,7 @@ TEST_P(ClientWritesTest, ASuccessBeforeTheLastPartWasSentIsAProtocolError) {
       closed += peer.closed() ? 1 : 0;
     });
     const Status status = write(std::span(bytes).first(size), Clock::now() + kHang);
-    // The memory is the caller's again.
+    // The caller has its memory again.
     std::ranges::fill(bytes, std::byte{0x5a});
     EXPECT_EQ(status.code(), ErrorCode::kProtocolError);
     EXPECT_THAT(status.error().message, HasSubstr("took a write before it was sent")) << size;

@@ -84,23 +84,23 @@ Task<void> Connection::sendFrames(std::shared_ptr<Connection> self) {
   self->coroutineEnded();
 }
 
-// A descriptor is closed when nothing can be pending on it, not when the last handler lets go.
+// Closes the descriptor when nothing can be pending on it, not when the last handler lets go.
 void Connection::coroutineEnded() {
   if (--coroutines_ == 0) socket_.reset();
 }
 
 Result<bool> Connection::take(const Frame& frame) {
-  if (frame.header.unknown) return false;  // of a later release, and of no consequence to us
+  if (frame.header.unknown) return false;  // of a later release, without meaning for us
   switch (frame.header.type) {
     case FrameType::kPing:
-      // Answers to a peer that asks without end and never reads must not pile up.
+      // A peer that asks without end and never reads must not pile up answers.
       if (queue_.size() > kMaxQueuedFrames) {
         return protocolError("the other side floods this agent with pings and does not read");
       }
       queue_.push({.frame = encodeEmptyFrame(FrameType::kPong, frame.header.requestId)});
       return false;
     case FrameType::kPong:
-      return false;  // that it came is all it says
+      return false;  // its arrival is its whole meaning
     case FrameType::kGoodbye: {
       const Result<Goodbye> goodbye = decodeBody<Goodbye>(frame.body);
       if (!goodbye.ok()) return goodbye.error();
@@ -156,10 +156,10 @@ void Connection::probe() {
   const TcpProgress now = tcpProgress(socket_.fd());
   const bool sending = !queue_.idle() || now.unsent;
   const bool taken = now.acknowledged != progress_.acknowledged;
-  // The kernel at the other side acknowledges what is not read there, but only until its buffer is
-  // full.
+  // The other side's kernel acknowledges bytes that nobody reads there, but only until its buffer
+  // is full.
   const bool moved = now.received != progress_.received || (sending && taken);
-  // Who talks all the same lets its answers wait for ever.
+  // A peer that still sends, but takes nothing, lets its answers wait for ever.
   const bool stuck = now.unsent && !taken;
   progress_ = now;
   silentProbes_ = moved ? 0 : silentProbes_ + 1;

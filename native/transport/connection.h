@@ -17,7 +17,7 @@
 
 namespace hearth {
 
-// What a connection is made of after the handshake.
+// The parts of a connection after the handshake.
 struct Channel {
   Socket socket;
   FrameReader reader;                       // of that socket; may already hold frames
@@ -33,34 +33,35 @@ class Connection : public std::enable_shared_from_this<Connection> {
   // Starts the coroutines in the gate; they keep the connection until they end.
   void start();
   [[nodiscard]] bool alive() const { return alive_; }
-  // Why it ended; only when it has.
+  // Why the connection ended; valid once it has.
   [[nodiscard]] const Error& failure() const { return failure_; }
-  // Ends it now; what is pending fails with `reason`. Does nothing the second time.
+  // Ends the connection now; pending requests fail with `reason`. Does nothing the second time.
   void fail(Error reason);
-  // The same after a Goodbye with the reason, where nothing else is being sent.
+  // The same, after a Goodbye with the reason if nothing else is being sent.
   void part(Error reason);
 
  protected:
   // `reactor` and `gate` must remain live while this object is used.
   Connection(Reactor& reactor, Gate& gate, Channel channel, Clock::duration probeInterval);
 
-  // A frame that this role understands: whether a payload follows. An error ends the connection.
+  // Takes a frame of this role. True: a payload follows. An error ends the connection.
   [[nodiscard]] virtual Result<bool> onFrame(const Frame& frame) = 0;
   // Receives the payload that onFrame announced.
   [[nodiscard]] virtual Task<Status> onPayload() = 0;
-  // Once, at the first failure.
+  // Called once, at the first failure.
   virtual void onEnd() = 0;
-  // Once, when the reader uses no caller's memory any more.
+  // Called once, when the reader uses no caller's memory any more.
   virtual void onReaderEnd() = 0;
-  // Just before an item with a request id is sent.
+  // Called just before an item with a request id is sent.
   virtual void onSending(const SendQueue::Item& item) = 0;
 
-  // When the queue has let go of the payload of an item with a request id that is not lent.
+  // Called when the queue has let go of the payload of an item that has a request id and is not
+  // lent.
   virtual void onSent(const SendQueue::Item&) {}
 
   // Receives [offset, offset + size) of `memory`, from the start of a block to the end of one or of
   // the payload, and compares each block with its checksum. `intact`: kCorrupt when one differs,
-  // kInvalidArgument when memory is not there. An error of its own ends the connection.
+  // kInvalidArgument when memory is not there. A returned error ends the connection.
   [[nodiscard]] Task<Status> receiveBlocks(const MemoryVector& memory, std::uint64_t offset,
                                            std::size_t size,
                                            std::span<const std::uint32_t> checksums,
@@ -69,7 +70,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   [[nodiscard]] static std::uint32_t blockChecksum(const MemoryVector& memory, std::uint64_t offset,
                                                    std::size_t size);
   [[nodiscard]] TcpProgress tcp() const { return tcpProgress(socket_.fd()); }
-  // How long slices of what is sent from now on are to be.
+  // The size of slices to be sent from now on.
   [[nodiscard]] std::uint32_t sliceBytes();
 
   Reactor& reactor_;
@@ -91,8 +92,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   Reactor::Timer probeTimer_;
   TcpProgress progress_;
   std::uint32_t sliceBytes_ = kSliceToSendBytes;
-  int silentProbes_ = 0;  // nothing has moved
-  int stuckProbes_ = 0;   // something is to be sent, and nothing of it was taken
+  int silentProbes_ = 0;  // probes in a row since when nothing has moved
+  int stuckProbes_ = 0;   // probes in a row since when nothing was taken of what is to be sent
   int coroutines_ = 0;
   std::uint64_t countedIn_ = 0, countedOut_ = 0;
   bool alive_ = true;

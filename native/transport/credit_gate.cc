@@ -40,7 +40,7 @@ Task<bool> CreditGate::acquire(std::uint64_t cost, Clock::time_point deadline,
     if (Clock::now() >= deadline || (onlyWhile && !onlyWhile())) break;
   }
   waiters_.erase(position);
-  serve();  // those behind may fit where this one did not
+  serve();  // waiters behind may fit where this one did not
   co_return false;
 }
 

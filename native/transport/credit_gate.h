@@ -1,6 +1,6 @@
-// The asker's side of credit (wire/frame.h, Credit): how much it may have unanswered on one
-// connection. First come, first served, so that a large request is not starved by small ones. On
-// the reactor's thread.
+// The asker's side of credit (wire/frame.h, Credit): bounds its unanswered requests on one
+// connection. First come, first served, so that small requests do not starve a large one. On the
+// reactor's thread.
 #pragma once
 
 #include <cstdint>
@@ -17,16 +17,16 @@ class CreditGate {
   // `reactor` must remain live while this object is used.
   explicit CreditGate(Reactor& reactor) : reactor_(reactor) {}
 
-  // Before the first: one request at a time.
+  // Until the first call one request may be out at a time.
   void setLimit(std::uint64_t bytes, std::uint64_t requests);
-  // Waits for room for one request. True: the caller owns it and gives it back by release(). False:
-  // the deadline or close() came first.
-  // `onlyWhile` is asked every so often; when it says no, that is as if the deadline had come.
+  // Waits for room for one request. True: the caller owns the room and gives it back by release().
+  // False: the deadline or close() came first. `onlyWhile` is called every so often; its false
+  // counts as the deadline.
   [[nodiscard]] Task<bool> acquire(std::uint64_t cost, Clock::time_point deadline,
                                    Clock::duration every = Clock::duration::max(),
                                    std::function<bool()> onlyWhile = {});
   void release(std::uint64_t cost);
-  // None gets anything any more; those that wait are woken.
+  // Grants nothing any more, and wakes waiters.
   void close();
 
  private:

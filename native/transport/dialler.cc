@@ -4,8 +4,8 @@
 
 namespace hearth {
 
-// One dial that is going on, with its deadline. Ends early by cancelling the connect or by shutting
-// the socket down.
+// One dial under way, with its deadline. Ends early by cancelling the connect or by shutting the
+// socket down.
 class Dialler::Attempt {
  public:
   Attempt(Dialler& dialler, Clock::time_point deadline)
@@ -74,7 +74,7 @@ Task<Result<std::shared_ptr<ClientConnection>>> Dialler::dial(
   if (!connected.ok()) co_return explain(connected.error());
 
   FrameReader reader(reactor_, attempt.socket.fd());
-  // Read anew for each connection: tokens are renewed.
+  // Reads the token anew for each connection, as tokens are renewed.
   const Result<CapabilityToken> token =
       options_.token ? options_.token() : Result<CapabilityToken>(CapabilityToken{});
   if (!token.ok()) co_return explain(token.error());

@@ -19,9 +19,9 @@ class Dialler {
   Dialler(Reactor& reactor, Gate& gate, const TransportOptions& options)
       : reactor_(reactor), gate_(gate), options_(options) {}
 
-  // A running connection to that incarnation of that node, within options.connectTimeout; to any
-  // agent of the cluster when `incarnation` is empty. Errors
-  // say which address failed; kUnavailable also when another node or incarnation answers there.
+  // Returns a running connection to that incarnation of that node, within options.connectTimeout;
+  // to any agent of the cluster when `incarnation` is empty. Errors say which address failed;
+  // kUnavailable also when another node or incarnation answers there.
   [[nodiscard]] Task<Result<std::shared_ptr<ClientConnection>>> dial(
       std::string node, std::string incarnation, PeerAddress address,
       std::shared_ptr<PeerStatistics> account);

@@ -14,10 +14,11 @@
 namespace hearth {
 namespace {
 
-// That one system call fills.
+// Pieces that one system call fills.
 constexpr std::size_t kMaxPieces = 64;
 
-// How many there are of the next `size` bytes, the last of them left out when there are too many.
+// Gathers pieces of the next `size` bytes and returns their number; leaves the last ones out when
+// there are too many.
 std::size_t gather(MemoryCursor from, std::size_t size, std::span<iovec> pieces) {
   std::size_t count = 0;
   for (; size != 0 && count < pieces.size(); ++count) {
@@ -65,7 +66,7 @@ Task<Status> FrameReader::fill() {
     end_ -= start_;
     start_ = 0;
   }
-  // Grows for a long body and shrinks again after it.
+  // The buffer grows for a long body and shrinks again after it.
   if (buffer_.size() != wanted && end_ <= wanted) {
     buffer_.resize(wanted);
     buffer_.shrink_to_fit();
@@ -80,8 +81,8 @@ Task<Status> FrameReader::fill() {
   co_return Status();
 }
 
-// SO_RCVLOWAT would save wake-ups, but io_uring waits for the mark again after a part of the
-// buffer has come, when fewer bytes than that may be left to come: it stalls (measured, and no
+// SO_RCVLOWAT would save wake-ups, but io_uring waits for the mark again after a part of the buffer
+// has come, when fewer bytes than the mark may be left to come: the read stalls (measured, and no
 // faster).
 Task<Status> FrameReader::receive(const MemoryVector& into, std::uint64_t offset,
                                   std::size_t size) {

@@ -11,7 +11,7 @@ namespace {
 constexpr auto kRefuseLinger = std::chrono::milliseconds(200);
 constexpr std::size_t kRefuseLingerBytes = 1 << 20;
 
-// A frame of the handshake, with its body as it was sent: that is what proofs are about.
+// A frame of the handshake, with its body as it was sent: the proofs cover those bytes.
 template <class Body>
 struct Greeted {
   Body body;
@@ -77,7 +77,7 @@ Error noCommonProof() {
           "the two agents have no kind of proof in common; give both the cluster secret"};
 }
 
-// What the acceptor chooses of what the Hello offers.
+// The acceptor's choice among the offers of the Hello.
 Result<Challenge> challengeFor(const Hello& hello, LocalIdentity self) {
   Challenge challenge{self.cluster, self.node, self.incarnation, randomNonce()};
   challenge.version = std::min(hello.newestVersion, self.offer.newestVersion);
@@ -91,7 +91,7 @@ Result<Challenge> challengeFor(const Hello& hello, LocalIdentity self) {
   return challenge;
 }
 
-// Whether the dialler offered what was chosen.
+// Ok: the dialler offered the acceptor's choice.
 Status checkChoice(const Challenge& challenge, const Hello& hello, const WireOffer& ours) {
   if (challenge.version < ours.oldestVersion || challenge.version > ours.newestVersion) {
     return noCommonVersion(std::to_string(challenge.version), ours);
@@ -111,7 +111,7 @@ Result<Proof> answerToAgent(const Proof& proof, std::span<const std::byte> hello
   return proveSecret(ConnectionRole::kAcceptor, hello, challenge, self.secret);
 }
 
-// The same for a client, whose capability and name go into `agreed`: no agent has such a name.
+// The same for a client. Puts its capability and name into `agreed`; no agent has such a name.
 Result<Proof> answerToClient(const Proof& proof, std::span<const std::byte> hello,
                              std::span<const std::byte> challenge, LocalIdentity self,
                              Agreed& agreed) {
@@ -209,7 +209,7 @@ Task<Result<Agreed>> dialHandshake(Reactor& reactor, int fd, FrameReader& reader
 Task<Result<Agreed>> acceptHandshake(Reactor& reactor, int fd, FrameReader& reader,
                                      LocalIdentity self) {
   Result<Agreed> agreed = co_await authenticateDialler(reactor, fd, reader, self);
-  // Who has gone needs no refusal.
+  // A side that has gone needs no refusal.
   if (!agreed.ok() && agreed.code() != ErrorCode::kUnavailable) {
     co_await refuse(reactor, fd, agreed.error());
   }

@@ -34,7 +34,7 @@ std::shared_ptr<HandshakeLimiter::Slot> HandshakeLimiter::enter(const std::strin
 void HandshakeLimiter::revokeOldest(Slots& slots) {
   Slot& oldest = *slots.begin()->second;
   const std::function<void()> end = std::move(oldest.end_);
-  oldest.limiter_.leave(oldest);  // at once: what is ended may take a moment
+  oldest.limiter_.leave(oldest);  // at once, as the connection may take a moment to end
   end();
 }
 

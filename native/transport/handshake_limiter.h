@@ -1,8 +1,9 @@
 // Bounds the connections that have not yet proved who they are: in all, and of one source, so that
 // one host cannot keep the others out. When there is no slot the oldest connection loses its own:
-// who is honest says at once what it has to say. One that failed its proof has no slot any more,
-// but counts as one of its source for a while, so that guessing is slow. Thus a slot can always be
-// got, except by a source whose connections have all failed. No clock of its own; on one thread.
+// an honest dialler says at once what it has to say. A connection that failed its proof loses its
+// slot, but counts against its source for a while, so that guessing is slow. So a dialler can
+// always get a slot, unless all connections of its source have failed. No clock of its own; on one
+// thread.
 #pragma once
 
 #include <chrono>
@@ -29,14 +30,14 @@ class HandshakeLimiter {
   HandshakeLimiter(std::size_t slots, std::size_t slotsPerSource)
       : slots_(slots), slotsPerSource_(slotsPerSource) {}
 
-  // One slot of an unauthenticated connection, released with the object, which must be destroyed
-  // before the limiter, and before what `end` uses.
+  // The slot of one unauthenticated connection. The destructor releases it, and must run before the
+  // limiter, or anything that `end` uses, is destroyed.
   class Slot {
    public:
     ~Slot() { limiter_.leave(*this); }
     Slot(const Slot&) = delete;
     Slot& operator=(const Slot&) = delete;
-    // Releases it now: the proof has failed.
+    // Releases the slot now: the proof has failed.
     void fail(TimePoint now) { limiter_.fail(*this, now); }
     [[nodiscard]] bool revoked() const { return !counted_; }
 
@@ -53,10 +54,10 @@ class HandshakeLimiter {
     bool counted_ = true;
   };
 
-  // `end` ends the connection: it is called, at most once, when its slot is needed for a newer one,
-  // and must not enter. The slot revoked is that of the oldest connection of the same source when
-  // it has too many, else the oldest of the source that has most, of several such the oldest of
-  // all. Null when the source has as many failed proofs as it may have slots.
+  // `end` ends the connection; it is called at most once, when a newer connection needs the slot,
+  // and must not call enter(). If the source has too many connections, its oldest one loses its
+  // slot; else the oldest one of the source that has most, and of several such sources the oldest
+  // of all. Null: the source has as many failed proofs as it may have slots.
   [[nodiscard]] std::shared_ptr<Slot> enter(const std::string& source, TimePoint now,
                                             std::function<void()> end);
   [[nodiscard]] std::size_t taken() const { return taken_; }

@@ -16,7 +16,7 @@ struct HandshakeLimiterTest : testing::Test {
   HandshakeLimiter::TimePoint now{};
 };
 
-TEST_F(HandshakeLimiterTest, TheOldestOfASourceGoesFirst) {
+TEST_F(HandshakeLimiterTest, RevokesTheOldestSlotOfASource) {
   const auto a = enter("mob", 1), b = enter("mob", 2), c = enter("mob", 3);
   EXPECT_NE(enter("mob", 4), nullptr);
   EXPECT_EQ(ended, (std::vector{1}));
@@ -25,20 +25,20 @@ TEST_F(HandshakeLimiterTest, TheOldestOfASourceGoesFirst) {
   EXPECT_EQ(limiter.taken(), 2u);
 }
 
-TEST_F(HandshakeLimiterTest, WhoHasMostMakesPlaceForOthers) {
+TEST_F(HandshakeLimiterTest, TheSourceWithMostSlotsMakesRoom) {
   const auto a = enter("honest", 1), b = enter("mob", 2), c = enter("mob", 3), d = enter("mob", 4);
   const auto e = enter("other", 5), f = enter("another", 6);
   EXPECT_EQ(ended, (std::vector{2, 3}));
   EXPECT_EQ(limiter.taken(), 4u);
 }
 
-TEST_F(HandshakeLimiterTest, OfThoseWithAsManyTheOldestGoes) {
+TEST_F(HandshakeLimiterTest, RevokesTheOldestAmongEqualSources) {
   const auto z = enter("z", 1), a = enter("a", 2), y = enter("y", 3), b = enter("b", 4);
   const auto c = enter("c", 5), d = enter("d", 6);
   EXPECT_EQ(ended, (std::vector{1, 2}));
 }
 
-TEST_F(HandshakeLimiterTest, WhoFailsManyProofsComesInMoreSlowlyAndKeepsNoOtherOut) {
+TEST_F(HandshakeLimiterTest, FailedProofsSlowTheirSourceAndKeepNoOtherOut) {
   for (const char* const source : {"mob", "gang", "crowd"}) {
     for (int i = 0; i < 3; ++i) enter(source, i)->fail(now);
     EXPECT_EQ(enter(source, 9), nullptr);

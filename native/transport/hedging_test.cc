@@ -1,5 +1,5 @@
-// A connection that falls silent while the peer has another one: what was asked for on it is asked
-// for there, and it is left alone until a byte comes.
+// A connection falls silent while the peer has another one: its requests go to the other one, and
+// it is left alone until a byte comes.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -12,7 +12,7 @@ namespace {
 
 class HedgingTest : public testing::TestWithParam<Reactor::Backend> {
  protected:
-  // A peer of two addresses, of which this test plays the first, as `behave` says of each read.
+  // A peer of two addresses. The test plays the first, as `behave` says of each read.
   void start(std::function<void(RawPeer&, const ReadRequest&, std::uint64_t)> behave) {
     good = std::make_unique<TestNode>(TestNode::optionsOf("asked"), GetParam());
     asker = std::make_unique<TestNode>(TestNode::optionsOf("asker"), GetParam());
@@ -73,7 +73,7 @@ INSTANTIATE_TEST_SUITE_P(Backends, HedgingTest,
                            return backend.param == Reactor::Backend::kEpoll ? "epoll" : "io_uring";
                          });
 
-TEST_P(HedgingTest, WhatFallsSilentIsLeftAloneAndComesBack) {
+TEST_P(HedgingTest, LeavesASilentConnectionAloneUntilItComesBack) {
   start([this](RawPeer& peer, const ReadRequest& read, std::uint64_t id) {
     sleepUntil(awake);
     peer.send(frameOf(read, id));
@@ -83,7 +83,7 @@ TEST_P(HedgingTest, WhatFallsSilentIsLeftAloneAndComesBack) {
   const PeerStatistics statistics = asker->statisticsOf("asked");
   EXPECT_GE(statistics.hedged, 1u);
   EXPECT_GE(statistics.paused, 1u);
-  // On a busy machine the other one may fall silent, too: then there is none to go to.
+  // On a busy machine the other connection may fall silent, too: then there is none to go to.
   if (statistics.paused == 1) {
     EXPECT_EQ(asked, 1) << "it was asked once, and is asked no more";
   }
@@ -92,8 +92,8 @@ TEST_P(HedgingTest, WhatFallsSilentIsLeftAloneAndComesBack) {
   EXPECT_EQ(asker->statisticsOf("asked").streams, 2u) << "on the same connection";
 }
 
-// Its bytes go into memory of the reader: that is free when the connection has ended.
-TEST_P(HedgingTest, WhatFallsSilentInTheMiddleOfAnAnswerIsAskedForOnAnother) {
+// Its bytes go into the reader's memory, which is free when the connection has ended.
+TEST_P(HedgingTest, MovesAReadWhoseAnswerFallsSilent) {
   start([this](RawPeer& peer, const ReadRequest& read, std::uint64_t id) {
     if (read.length == 100) {
       peer.send(frameOf(read, id));
@@ -109,8 +109,8 @@ TEST_P(HedgingTest, WhatFallsSilentInTheMiddleOfAnAnswerIsAskedForOnAnother) {
   awake = true;
 }
 
-// Who is slow answers probes meanwhile, and is waited for.
-TEST_P(HedgingTest, WhoAnswersProbesIsWaitedFor) {
+// A slow peer answers probes meanwhile, and readers wait for it.
+TEST_P(HedgingTest, WaitsForAPeerThatAnswersProbes) {
   start([this](RawPeer& peer, const ReadRequest& read, std::uint64_t id) {
     std::vector<std::pair<ReadRequest, std::uint64_t>> reads{{read, id}};
     int pings = read.length == 100 ? 4 : 0;
@@ -130,7 +130,7 @@ TEST_P(HedgingTest, WhoAnswersProbesIsWaitedFor) {
       peer.send(bytesOf(each));
     }
   });
-  // Whose thread has no processor for a while answers none: until that was not so.
+  // A peer whose thread gets no processor answers no probe: tries until it did.
   EXPECT_TRUE(eventually([&] {
     const int before = asked;
     const std::uint64_t hedged = asker->statisticsOf("asked").hedged;

@@ -1,6 +1,6 @@
-// What a broken or foreign peer may answer to an agent that asks: the request fails in time or
-// succeeds elsewhere, the reason is in the statistics, and nothing writes into memory that has been
-// given back.
+// Answers of broken or foreign peers to an agent that asks: the request fails in time or succeeds
+// elsewhere, the statistics have the reason, and nothing writes into memory that has been given
+// back.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -47,7 +47,7 @@ class HostileAcceptorTest : public testing::TestWithParam<Reactor::Backend> {
   std::thread thread;
   std::atomic<bool> ended{false};
   std::vector<std::byte> into;
-  // What the acceptor's thread and the test share.
+  // Shared by the acceptor's thread and the test.
   const std::vector<std::byte> payload = patternBytes(100);
   std::atomic<std::size_t> cut{0};
   std::atomic<int> connections{0};
@@ -187,8 +187,8 @@ TEST_P(HostileAcceptorTest, HandshakesThatStallEndInTime) {
   EXPECT_THAT(status.error().message, HasSubstr("no connection in time"));
 }
 
-// One of the peer's addresses breaks off in the middle of each answer: the second try never goes
-// there, whichever the first went to.
+// One of the peer's addresses breaks off inside each answer: the second try never goes there,
+// wherever the first went.
 TEST_P(HostileAcceptorTest, APeerKilledInTheMiddleIsAskedAgainThroughItsOtherAddress) {
   start([this](RawPeer& peer) {
     if (!peer.welcome("asked")) return;
@@ -211,7 +211,8 @@ TEST_P(HostileAcceptorTest, APeerKilledInTheMiddleIsAskedAgainThroughItsOtherAdd
     third.setPeers({identity});
     std::vector<std::byte> chunk(kChunkBytes);
     const int before = connections;
-    // On a busy machine the other address may be connected first, and is asked for a while.
+    // On a busy machine the other address may be connected first, and gets the requests for a
+    // while.
     constexpr int kReads = 10, kMaxReads = 500;
     for (int i = 0; i < kReads || (connections == before && i < kMaxReads); ++i) {
       std::fill(chunk.begin(), chunk.end(), std::byte{0});
@@ -220,13 +221,13 @@ TEST_P(HostileAcceptorTest, APeerKilledInTheMiddleIsAskedAgainThroughItsOtherAdd
       ASSERT_EQ(chunk, other.handler->chunk);
     }
     EXPECT_EQ(connections, before + 1) << "once, as the first choice of the first stream";
-    // Reset, where it was slow and has not read a probe.
+    // The connection is reset if it was slow and has not read a probe.
     EXPECT_THAT(third.statisticsOf("asked").error,
                 AnyOf(HasSubstr("closed the connection"), HasSubstr("reset by peer")));
   }
 }
 
-// Also where another stream to the same address has less to do.
+// Holds even if another stream to the same address has less to do.
 TEST_P(HostileAcceptorTest, BadBytesOfOneAddressAreAskedForAtTheOther) {
   TestNode bad(TestNode::optionsOf("asked"), GetParam());
   TestNode good(TestNode::optionsOf("asked"), GetParam());
@@ -251,7 +252,7 @@ TEST_P(HostileAcceptorTest, BadBytesOfOneAddressAreAskedForAtTheOther) {
     });
   }
   EXPECT_TRUE(eventually([&] { return bad.handler->reads + good.handler->reads >= 4; }));
-  // On a busy machine an address may fall silent, and is asked for nothing more then.
+  // On a busy machine an address may fall silent, and then gets no more requests.
   const auto moved = [&] { return third.statisticsOf("asked").hedged != 0; };
   bad.post([&] { bad.handler->released.set(); });
   EXPECT_TRUE(eventually([&] { return answered == bad.handler->reads || moved(); }));

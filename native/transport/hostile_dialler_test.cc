@@ -1,5 +1,5 @@
-// What unauthenticated and broken peers may say to an agent that answers: it turns them away with a
-// reason and goes on serving the others.
+// Messages of unauthenticated and broken peers to an agent: it turns them away with a reason and
+// serves the others.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -21,7 +21,7 @@ class HostileDiallerTest : public testing::TestWithParam<Reactor::Backend> {
     node = std::make_unique<TestNode>(std::move(options), GetParam());
   }
   [[nodiscard]] PeerAddress address() const { return node->listeners[0]->address(); }
-  // Sends `bytes` as a dialler without a proof; the Refuse that comes back.
+  // Sends `bytes` as a dialler without a proof. Returns the Refuse that comes back.
   std::optional<Refuse> refusalOf(std::span<const std::byte> bytes) {
     RawPeer peer(address());
     EXPECT_TRUE(peer.send(bytes));
@@ -133,7 +133,7 @@ TEST_P(HostileDiallerTest, LaterReleasesAreTakenForWhatBothKnow) {
   EXPECT_EQ(challenge->version, kWireVersion);
   EXPECT_EQ(challenge->features, kWireFeatures);
   EXPECT_EQ(challenge->proofKind, ProofKind::kClusterSecret);
-  // What it may say in passing does not disturb, and it is answered.
+  // Its unknown frames do not disturb, and it gets answers.
   ASSERT_TRUE(later.send(skippableFrame(201, 3000)));
   ASSERT_TRUE(later.send(encodeFrame(ReadRequest{{}, 0, 100, 600'000}, 1)));
   const std::optional<ReadAnswer> answer = later.expect<ReadAnswer>();
@@ -141,7 +141,7 @@ TEST_P(HostileDiallerTest, LaterReleasesAreTakenForWhatBothKnow) {
   EXPECT_EQ(answer->payloadLength, 100u);
 }
 
-// Who knows no token is refused, also when it answers with the proof of an agent.
+// A dialler without a token is refused, even with the proof of an agent.
 TEST_P(HostileDiallerTest, AClientIsAskedForATokenAlone) {
   start();
   Hello hello{"test", "client", "1", randomNonce()};
@@ -233,7 +233,7 @@ TEST_P(HostileDiallerTest, ConversationsCutAtEveryByteLeaveNothingBehind) {
   expectServing(address());
 }
 
-// What may be long is not for unauthenticated peers: nothing is kept of it.
+// Unauthenticated peers may send no long frames, and the agent keeps nothing of them.
 TEST_P(HostileDiallerTest, LongFramesBeforeTheProofAreRefusedByTheirHeaders) {
   start();
   const std::vector<std::byte> hello = encodeFrame(Hello{"test", "liar", "1", randomNonce()});
@@ -247,7 +247,7 @@ TEST_P(HostileDiallerTest, LongFramesBeforeTheProofAreRefusedByTheirHeaders) {
         ASSERT_TRUE(peer.send(hello));
         ASSERT_TRUE(peer.expect<Challenge>().has_value());
       }
-      // Its header alone: what follows is not waited for.
+      // Only the header is sent: the agent does not wait for the rest.
       ASSERT_TRUE(peer.send(std::span(frame).first(kFrameHeaderBytes + 1)));
       const std::optional<Refuse> refusal = peer.expect<Refuse>();
       ASSERT_TRUE(refusal.has_value());
@@ -256,14 +256,14 @@ TEST_P(HostileDiallerTest, LongFramesBeforeTheProofAreRefusedByTheirHeaders) {
       EXPECT_TRUE(peer.closed());
     }
   }
-  // The same frames afterwards.
+  // The same frames after the proof.
   RawPeer member(address());
   ASSERT_TRUE(member.join());
   ASSERT_TRUE(member.send(unknown) && member.send(control));
   EXPECT_TRUE(member.expect<ControlAnswer>().has_value());
 }
 
-// Fields of later releases.
+// The Hello has fields of later releases.
 TEST_P(HostileDiallerTest, TheLongestHelloIsTaken) {
   start();
   const std::string name(kMaxNameBytes, 'n');
@@ -332,7 +332,7 @@ TEST_P(HostileDiallerTest, FloodsOfPingsEndTheConnection) {
   expectServing(address());
 }
 
-TEST_P(HostileDiallerTest, WhoNeverReadsIsDisconnected) {
+TEST_P(HostileDiallerTest, DisconnectsAPeerThatNeverReads) {
   TransportOptions options = TestNode::optionsOf("asked");
   options.idleProbe = 40ms;
   start(options);
@@ -347,9 +347,9 @@ TEST_P(HostileDiallerTest, WhoNeverReadsIsDisconnected) {
   }));
 }
 
-TEST_P(HostileDiallerTest, WhoTalksAndNeverReadsIsDisconnected) {
+TEST_P(HostileDiallerTest, DisconnectsAPeerThatTalksAndNeverReads) {
   TransportOptions options = TestNode::optionsOf("asked");
-  options.idleProbe = 2s;  // who talks is heard within that on any machine
+  options.idleProbe = 2s;  // a peer that talks is heard within that on any machine
   start(options);
   RawPeer peer(address());
   ASSERT_TRUE(peer.join());
@@ -360,7 +360,7 @@ TEST_P(HostileDiallerTest, WhoTalksAndNeverReadsIsDisconnected) {
   EXPECT_THAT(node->statisticsOf("raw").error, HasSubstr("taken nothing"));
 }
 
-TEST(HostileDialler, PrefacesThatDoNotComeAreNotWaitedFor) {
+TEST(HostileDialler, DoesNotWaitForAMissingPreface) {
   TestNode node(TestNode::optionsOf("asked"));
   const auto before = Clock::now();
   RawPeer silent(node.listeners[0]->address());

@@ -1,4 +1,4 @@
-// Payloads whose memory is needed for something else before they are sent.
+// Payloads whose owner needs the memory for something else before they are sent.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -44,11 +44,11 @@ class TestPayload final : public LentPayload {
     const std::lock_guard lock(mutex_);
     memory_.reset();
   }
-  // Once it has been looked at so often.
+  // Takes the memory back once it has been looked at so often.
   void releaseAfter(int looks) { left_ = looks; }
-  // What is loaded is in such memory again, and not on the disk alone.
+  // A loaded payload is in reclaimable memory again, and not on the disk alone.
   void comesBack() { comesBack_ = true; }
-  // Whether the memory can be used for something else.
+  // Expired: the memory can be used for something else.
   [[nodiscard]] std::weak_ptr<std::vector<std::byte>> memory() {
     const std::lock_guard lock(mutex_);
     return memory_;
@@ -88,7 +88,8 @@ class LentPayloadTest : public testing::TestWithParam<Reactor::Backend> {
   void ask(RawPeer& peer, std::uint64_t id) {
     ASSERT_TRUE(peer.send(encodeFrame(ReadRequest{keyOf(kLent), 0, kChunkBytes, 600'000}, id)));
   }
-  // As many answers as fill every buffer between, so that one is half sent and others not begun.
+  // Asks for as many answers as fill every buffer between, so that one is half sent and others have
+  // not begun.
   static constexpr int kMany = 8;
   void askForMoreThanFits(RawPeer& peer) {
     for (std::uint64_t id = 1; id <= kMany; ++id) ask(peer, id);
@@ -107,7 +108,8 @@ class LentPayloadTest : public testing::TestWithParam<Reactor::Backend> {
   static bool freed(const std::weak_ptr<std::vector<std::byte>>& memory) {
     return eventually([&] { return memory.expired(); });
   }
-  // Takes one frame, an answer or a part of one; what it is, or nothing at the end of the stream.
+  // Takes one frame, an answer or a part of one. Returns its kind; nothing at the end of the
+  // stream.
   std::optional<FrameType> take(RawPeer& peer) {
     const std::optional<RawPeer::Got> got = peer.frame();
     if (!got) return std::nullopt;
@@ -141,10 +143,10 @@ class LentPayloadTest : public testing::TestWithParam<Reactor::Backend> {
       std::make_shared<std::vector<std::byte>>(patternBytes(kChunkBytes));
   std::mutex mutex;
   std::vector<std::shared_ptr<TestPayload>> payloads;
-  // What the peer got: in all, as an error, and so far of each request.
+  // Bytes that the peer got: in all, as an error, and so far of each request.
   int answered = 0, refused = 0;
   std::map<std::uint64_t, std::vector<std::byte>> received;
-  std::unique_ptr<TestNode> node;  // ends before what its thread uses
+  std::unique_ptr<TestNode> node;  // ends before the objects that its thread uses
 };
 
 INSTANTIATE_TEST_SUITE_P(Backends, LentPayloadTest,
@@ -153,7 +155,7 @@ INSTANTIATE_TEST_SUITE_P(Backends, LentPayloadTest,
                            return backend.param == Reactor::Backend::kEpoll ? "epoll" : "io_uring";
                          });
 
-TEST_P(LentPayloadTest, IsSentWholeFromItsMemory) {
+TEST_P(LentPayloadTest, SendsAPayloadWholeFromItsMemory) {
   start();
   RawPeer peer(node->listeners[0]->address());
   ASSERT_TRUE(peer.join());
@@ -162,7 +164,7 @@ TEST_P(LentPayloadTest, IsSentWholeFromItsMemory) {
   EXPECT_FALSE(payload(0)->memory().expired()) << "it was not taken";
 }
 
-TEST_P(LentPayloadTest, MemoryIsGivenBackInTheMiddleOfAnAnswer) {
+TEST_P(LentPayloadTest, GivesMemoryBackInTheMiddleOfAnAnswer) {
   start();
   RawPeer peer(node->listeners[0]->address());
   ASSERT_TRUE(peer.join());
@@ -189,15 +191,15 @@ TEST_P(LentPayloadTest, OneConnectionKeepsALimitedNumberOfBytes) {
     }
     return bytes;
   };
-  // What the kernel takes leaves the count, and stays in the test's memory.
+  // Bytes in the kernel leave the count, and stay in the test's memory.
   constexpr std::size_t kOfKernel = 16 << 20;
   EXPECT_TRUE(eventually([&] { return kept() <= kLentBytesPerConnection + kOfKernel; }));
   expectAnswers(peer, kAnswers);
 }
 
-// All that waits is brought at once, as none of it is there. Who reads slowly then keeps no more of
-// it than of what never left its memory.
-TEST_P(LentPayloadTest, WhatComesBackIntoMemoryIsLimitedToo) {
+// All waiting payloads load at once, as none of them is here. A slow peer then keeps no more of
+// them than of payloads that never left their memory.
+TEST_P(LentPayloadTest, LimitsLoadedPayloadsInMemoryToo) {
   start();
   Event disk(*node->reactor);
   lend([this, &disk] {
@@ -224,7 +226,7 @@ TEST_P(LentPayloadTest, WhatComesBackIntoMemoryIsLimitedToo) {
   expectAnswers(peer, kAnswers);
 }
 
-TEST_P(LentPayloadTest, WhatIsLostBeforeItsAnswerBeginsIsAnsweredSo) {
+TEST_P(LentPayloadTest, AnswersAnErrorForAPayloadLostBeforeItsAnswer) {
   start(true);
   lend([this] {
     const auto payload = std::make_shared<TestPayload>(chunk, true);
@@ -239,7 +241,7 @@ TEST_P(LentPayloadTest, WhatIsLostBeforeItsAnswerBeginsIsAnsweredSo) {
   EXPECT_EQ(answer->code, ErrorCode::kTryElsewhere);
 }
 
-// Else an agent whose disk is slow is taken for one that is gone.
+// Otherwise an agent with a slow disk would be taken for one that is gone.
 TEST_P(LentPayloadTest, OtherFramesDoNotWaitForTheDisk) {
   start();
   Event disk(*node->reactor);
@@ -259,7 +261,7 @@ TEST_P(LentPayloadTest, OtherFramesDoNotWaitForTheDisk) {
   expectAnswers(peer, 1);
 }
 
-// A frame that has begun cannot be interrupted: what has begun must not wait for the disk.
+// A frame that has begun cannot be interrupted, so it must not wait for the disk.
 TEST_P(LentPayloadTest, OtherFramesDoNotWaitForTheDiskInTheMiddleOfAnAnswer) {
   start();
   Event disk(*node->reactor);
@@ -302,7 +304,7 @@ TEST_P(LentPayloadTest, AnAskerWithAShortSilenceTimeoutWaitsForTheDisk) {
   slow.join();
 }
 
-TEST_P(LentPayloadTest, WhatIsLostInTheMiddleIsAnsweredSoAndCostsNoConnection) {
+TEST_P(LentPayloadTest, APayloadLostInTheMiddleCostsNoConnection) {
   start(true);
   RawPeer peer(node->listeners[0]->address());
   ASSERT_TRUE(peer.join());
@@ -314,8 +316,8 @@ TEST_P(LentPayloadTest, WhatIsLostInTheMiddleIsAnsweredSoAndCostsNoConnection) {
   EXPECT_EQ(take(peer), FrameType::kPong);
 }
 
-// Who gave up is sent no more of it, also when its answer has begun.
-TEST_P(LentPayloadTest, WhatIsCancelledInTheMiddleNeedsNoDisk) {
+// A peer that gave up gets no more of the answer, even when it has begun.
+TEST_P(LentPayloadTest, ACancelledAnswerNeedsNoDisk) {
   start();
   Event disk(*node->reactor);
   lend([this, &disk] { return std::make_shared<TestPayload>(chunk, false, &disk); });
@@ -330,7 +332,7 @@ TEST_P(LentPayloadTest, WhatIsCancelledInTheMiddleNeedsNoDisk) {
   node->post([&] { disk.set(); });
 }
 
-// The first of several, given up and not, waits for a disk that hangs.
+// The first of several payloads, whether given up or not, waits for a disk that hangs.
 TEST_P(LentPayloadTest, ALoadThatHangsHoldsNoOtherAnswer) {
   start();
   Event disk(*node->reactor);
@@ -347,7 +349,7 @@ TEST_P(LentPayloadTest, ALoadThatHangsHoldsNoOtherAnswer) {
     ASSERT_NE(payload(id - 1), nullptr);
     EXPECT_TRUE(payload(id - 1)->loads());
   }
-  // That is reported at once, which gives the asker its credit back.
+  // The agent reports that at once, which gives the asker its credit back.
   ASSERT_TRUE(peer.send(encodeEmptyFrame(FrameType::kCancel, 1)));
   const std::optional<ReadAnswer> withdrawn = peer.expect<ReadAnswer>();
   EXPECT_TRUE(withdrawn && withdrawn->code == ErrorCode::kCancelled);

@@ -91,7 +91,7 @@ Task<void> TcpListener::readPreface(TcpListener& listener, Socket socket,
   listener.halfOpen_.insert(fd);
   Reactor::Timer timer(listener.reactor_);
   timer.start(Clock::now() + kPrefaceTimeout, [fd] { shutdown(fd, SHUT_RDWR); });
-  // Exactly the preface: what follows is for the shard that adopts the socket.
+  // Reads exactly the preface: later bytes are for the shard that adopts the socket.
   std::array<std::byte, kPrefaceFrameBytes> bytes;
   const std::int32_t result = co_await listener.reactor_.receive(fd, bytes, MSG_WAITALL);
   bool adopted = false;
@@ -114,7 +114,7 @@ Task<void> TcpListener::readPreface(TcpListener& listener, Socket socket,
     }
   }
   listener.halfOpen_.erase(fd);
-  slot.reset();  // before the descriptor is closed, and so another's
+  slot.reset();  // before the descriptor is closed, and so another socket's
 }
 
 Task<void> TcpListener::close() {

@@ -128,7 +128,7 @@ Task<Result<LocalLink::Answer>> LocalLink::askInTurn(ControlMessage request,
   asked.body = std::move(request.body);
   Result<Received> received = co_await exchange(encodeFrame(asked, number), number);
   if (!received.ok()) {
-    // Nobody knows any more which frame an answer belongs to.
+    // The link no longer knows which frame an answer belongs to.
     end();
     co_return Error{ErrorCode::kUnavailable, received.error().message};
   }
@@ -152,8 +152,7 @@ void LocalLink::sayGivenBack() {
     const std::vector<std::byte> frame = encodeEmptyFrame(FrameType::kCancel, number);
     const ssize_t sent =
         send(socket_.get(), frame.data(), frame.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
-    // A frame that was cut would make nonsense of the next one; the agent keeps nothing of who
-    // ends.
+    // A cut frame would spoil the next one; the agent keeps nothing of a link that ends.
     if (sent != static_cast<ssize_t>(frame.size())) return end();
   }
 }

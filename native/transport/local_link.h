@@ -20,7 +20,7 @@
 namespace hearth {
 
 struct LocalLinkOptions {
-  std::string path;    // of the agent's socket
+  std::string path;    // the agent's socket
   std::string client;  // the client's name
   std::string cluster;
   CapabilityToken token;
@@ -35,20 +35,19 @@ class LocalLink : public std::enable_shared_from_this<LocalLink> {
     std::uint64_t number = 0;  // for giveBack()
   };
 
-  // `ended` is called once, when the connection has ended, for whatever reason. The link's
-  // coroutines are in `gate`; end() must be called before `gate` and `reactor` go. kNotFound:
-  // nobody listens at the path; kUnauthenticated: the agent or the token is of another cluster;
-  // kUnavailable.
+  // Calls `ended` once, when the connection has ended for any reason. The link's coroutines are in
+  // `gate`; call end() before `gate` and `reactor` go. kNotFound: nobody listens at the path;
+  // kUnauthenticated: the agent or the token is of another cluster; kUnavailable.
   [[nodiscard]] static Task<Result<std::shared_ptr<LocalLink>>> dial(Reactor& reactor, Gate& gate,
                                                                      LocalLinkOptions options,
                                                                      std::function<void()> ended);
   LocalLink(const LocalLink&) = delete;
   LocalLink& operator=(const LocalLink&) = delete;
 
-  // What the agent answers, or its error. kUnavailable: the connection has ended, which it does
-  // when an answer has not come by `deadline`.
+  // The agent's answer or error. kUnavailable: the connection has ended, as it does when no answer
+  // has come by `deadline`.
   [[nodiscard]] Task<Result<Answer>> ask(ControlMessage request, Clock::time_point deadline);
-  // The descriptor of that answer is closed, or will be soon.
+  // Tells the agent that the descriptor of that answer is closed, or will be soon.
   void giveBack(std::uint64_t number);
   void end();
 
@@ -63,12 +62,12 @@ class LocalLink : public std::enable_shared_from_this<LocalLink> {
   [[nodiscard]] Task<Result<Received>> exchange(std::vector<std::byte> request,
                                                 std::uint64_t number);
   void sayGivenBack();
-  // Fills `into`; what descriptor comes with the bytes goes into `descriptor`.
+  // Fills `into`; a descriptor that comes with the bytes goes into `descriptor`.
   [[nodiscard]] Task<Status> receiveAll(std::span<std::byte> into, OwnedFd& descriptor);
 
   Reactor& reactor_;
   const OwnedFd socket_;
-  const OwnedFd watched_;  // the same socket: not every reactor polls what is being received from
+  const OwnedFd watched_;  // the same socket: not every reactor polls one that it receives from
   const std::function<void()> ended_;
   Semaphore turn_;
   bool asking_ = false;

@@ -21,10 +21,10 @@ namespace {
 constexpr int kLocalBacklog = 128;
 constexpr auto kLocalAcceptPause = std::chrono::milliseconds(100);
 constexpr auto kLocalHandshakeTimeout = std::chrono::seconds(3);
-// A token's end is looked for again after so long: clocks are set, and timers have a limit.
+// How long to wait before the next look at a token's end: clocks are set, and timers have a limit.
 constexpr auto kLongestExpiryWait = std::chrono::hours(1);
 
-// Who connects, for counting: its user, which no process can choose.
+// The user that connects, for counting: no process can choose it.
 std::string userOf(int fd) {
   ucred credentials{};
   socklen_t size = sizeof credentials;
@@ -77,7 +77,7 @@ class UnixServer final : public LocalServer {
 
  private:
   using Kept = std::map<std::uint64_t, std::shared_ptr<const void>>;  // by request
-  // Of a connection, for as long as it is open.
+  // State of one open connection.
   struct Session {
     Session(UnixServer& server, OwnedFd connected) : server(server), socket(std::move(connected)) {
       server.open_.insert(fd());
@@ -179,7 +179,7 @@ class UnixServer final : public LocalServer {
     co_return co_await sendAll(server.reactor_, session.fd(), {rest.begin(), rest.end()});
   }
 
-  // The client's descriptors are of no use to it any more when its token is not.
+  // A client whose token has expired has no use for its descriptors.
   void endAtExpiry(Reactor::Timer& timer, int fd, std::shared_ptr<const Capability> client) {
     if (client->expired()) {
       shutdown(fd, SHUT_RDWR);
@@ -215,7 +215,8 @@ Result<std::unique_ptr<LocalServer>> LocalServer::listen(Reactor& reactor,
     return Error{ErrorCode::kInvalidArgument,
                  "the path of the clients' socket, '" + path + "', is empty or longer than " +
                      std::to_string(kMaxLocalPath) + " bytes; choose a shorter one"};
-  // Aside, then renamed: who connects meets the one before or this one.
+  // Binds beside the path, then renames: a client that connects meets the former socket or this
+  // one.
   const std::string aside = path + ".new";
   const Result<LocalAddress> address = localSocketAddress(aside);
   if (!address.ok()) return address.error();

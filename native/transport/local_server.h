@@ -1,7 +1,7 @@
-// How an agent passes open files to clients of its own node: over a Unix stream socket, by the
-// frames of docs/wire-protocol.md. A client (local_link.h) proves its token in the usual handshake
-// and then sends control requests, one at a time; an answer may bring a descriptor (SCM_RIGHTS). A
-// Cancel frame with the number of a request gives its descriptor back. On the reactor's thread.
+// Passes open files to clients of this node, over a Unix stream socket, by the frames of
+// docs/wire-protocol.md. A client (local_link.h) proves its token in the usual handshake and then
+// sends control requests, one at a time; an answer may bring a descriptor (SCM_RIGHTS). A Cancel
+// frame with the number of a request gives its descriptor back. On the reactor's thread.
 #pragma once
 
 #include <cstddef>
@@ -21,7 +21,7 @@ namespace hearth {
 // An agent's answer to a client of its node.
 struct LocalAnswer {
   ControlMessage message;
-  int descriptor = -1;  // a copy of it is passed; -1: none
+  int descriptor = -1;  // passed as a copy; -1: none
   // Lives until the client gives the descriptor back, or its connection ends.
   std::shared_ptr<const void> keep;
 };
@@ -29,7 +29,7 @@ struct LocalAnswer {
 class LocalHandler {
  public:
   virtual ~LocalHandler() = default;
-  // May hop. `client` has not expired.
+  // May continue on another thread. `client` has not expired.
   virtual Task<Result<LocalAnswer>> onLocalRequest(std::shared_ptr<const Capability> client,
                                                    ControlMessage request) = 0;
 };
@@ -46,16 +46,16 @@ class LocalServer {
   static constexpr std::size_t kMaxKept = 1024;
   static constexpr std::size_t kMaxConnections = 1024;
 
-  // Makes the folder of the path where it is missing. Replaces a socket that is at the path
-  // already: the caller owns the path. Everybody may connect who reaches the path; tokens decide
-  // about more. Errors: kInvalidArgument for a path that is empty or longer than 90 bytes, those of
-  // bind(2). `reactor` and `handler` must remain live while the result is used.
+  // Makes the folder of the path where it is missing. Replaces a socket at the path: the caller
+  // owns the path. Anybody who reaches the path may connect; tokens decide about more. Errors:
+  // kInvalidArgument for a path that is empty or longer than 90 bytes, those of bind(2). `reactor`
+  // and `handler` must remain live while the result is used.
   [[nodiscard]] static Result<std::unique_ptr<LocalServer>> listen(Reactor& reactor,
                                                                    LocalServerOptions options,
                                                                    LocalHandler& handler);
   virtual ~LocalServer() = default;  // after close()
 
-  // Ends all connections, lets go of what they keep and removes the socket.
+  // Ends all connections, lets go of everything that they keep, and removes the socket.
   [[nodiscard]] virtual Task<void> close() = 0;
 };
 

@@ -17,7 +17,7 @@
 
 namespace hearth {
 
-// Some room is left for the name that a socket has before it takes its place.
+// Leaves room for the name of the socket before it is renamed.
 inline constexpr std::size_t kMaxLocalPath = 90;
 
 struct LocalAddress {
@@ -40,7 +40,7 @@ struct LocalAddress {
   return OwnedFd(::socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
 }
 
-// A message of bytes with at most one descriptor. Stays where it is while it is used.
+// A message of bytes with at most one descriptor. Must not move while it is used.
 class DescriptorMessage {
  public:
   // To receive into `bytes`, or to send them. `descriptor`: -1 sends none.
@@ -61,7 +61,7 @@ class DescriptorMessage {
   DescriptorMessage& operator=(const DescriptorMessage&) = delete;
 
   [[nodiscard]] msghdr* get() { return &message_; }
-  // After receiving: the descriptor that has come; the kernel gives no more than fit.
+  // The descriptor that has come, after receiving; the kernel gives no more than fit.
   [[nodiscard]] OwnedFd descriptor() {
     for (cmsghdr* header = CMSG_FIRSTHDR(&message_); header != nullptr;
          header = CMSG_NXTHDR(&message_, header)) {
@@ -73,7 +73,7 @@ class DescriptorMessage {
     }
     return OwnedFd();
   }
-  // Descriptors had no room in our table of open files.
+  // True: our table of open files had no room for a descriptor.
   [[nodiscard]] bool isCut() const { return (message_.msg_flags & MSG_CTRUNC) != 0; }
 
  private:

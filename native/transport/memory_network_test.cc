@@ -1,7 +1,7 @@
 // 10,000 schedules a seed of writes and reads between agents on the network of this process
 // (testing/memory_network.h), whose connections and agents end in the middle. Each write ends once;
-// one that succeeded has landed; what lies in a block is of the newest write that landed there; no
-// memory is kept, or touched when it was given back. MEMORY_NETWORK_SEED chooses another seed.
+// a successful write has landed; each block has bytes of the newest write that landed there; no
+// memory is kept, or touched after it was given back. MEMORY_NETWORK_SEED chooses another seed.
 #include "transport/testing/memory_network.h"
 
 #include <gtest/gtest.h>
@@ -41,7 +41,8 @@ struct NetworkTally {
   std::map<ErrorCode, int> ended;
 };
 
-// Takes writes to one file, into memory of their own; reads are of the pattern. Knows what landed.
+// Takes writes to one file, into memory of their own, and knows which landed; reads are of the
+// pattern.
 class Ledger final : public PeerHandler {
  public:
   Ledger(Reactor& reactor, std::mt19937_64& random) : reactor_(reactor), random_(random) {}
@@ -69,7 +70,7 @@ class Ledger final : public PeerHandler {
   }
 
   struct Block {
-    WriteVersion version;  // of what lies there; generation 0: nothing does
+    WriteVersion version;  // of the present bytes; generation 0: there are none
     std::set<WriteVersion> landed;
     bool taken = false;  // by a write that is under way
   };
@@ -147,7 +148,8 @@ struct NetworkTransfer {
   }
 };
 
-// One after the other. Whoever used the memory of one that succeeded would find other bytes there.
+// One write after the other. A transport that still used the memory of a successful one would find
+// other bytes.
 Task<void> writeInTurn(PeerTransport& transport, std::span<NetworkTransfer> writes,
                        std::mt19937_64& random) {
   for (NetworkTransfer& write : writes) {
@@ -202,7 +204,7 @@ class Agents {
     gate.spawn(writeInTurn(*transports_["b"], all.subspan(ofA), random));
     for (NetworkTransfer& read : reads) gate.spawn(readOnce(*transports_[read.from], read, random));
   }
-  // What is dropped or stalls comes to an end with its connections, and some agents end, too.
+  // Dropped and stalled messages end with their connections, and some agents end, too.
   [[nodiscard]] Task<void> breakAndEnd() {
     const std::uint64_t endsAt = random() % 4 == 0 ? 1 + random() % 64 : 0;
     for (std::uint64_t turn = 1; underWay(); ++turn) {
@@ -275,7 +277,7 @@ bool overlap(const NetworkTransfer& a, const NetworkTransfer& b) {
   return a.offset < b.offset + b.size && b.offset < a.offset + a.size;
 }
 
-// What each was answered is so.
+// Checks that each answer was true.
 void expectAnswered(Agents& agents, NetworkTally& tally) {
   for (NetworkTransfer& write : agents.writes) {
     ++tally.ended[write.status.code()];
@@ -295,12 +297,12 @@ void expectAnswered(Agents& agents, NetworkTally& tally) {
     ++tally.ended[read.status.code()];
     EXPECT_EQ(read.ended, 1);
     EXPECT_TRUE(read.watched.expired()) << "memory is not given back";
-    // Also now, when all that was late has come.
+    // Checks again, when all late bytes have come.
     EXPECT_TRUE(!read.status.ok() || same(read.key, read.offset, *read.memory));
   }
 }
 
-// Each block is what the newest write that landed there has written.
+// Checks that each block has the bytes of the newest write that landed there.
 void expectNewestBytes(Agents& agents, NetworkTally& tally) {
   for (std::size_t i = 0; i < blocksOf(kFileBytes); ++i) {
     const std::size_t at = i * kBlockBytes;

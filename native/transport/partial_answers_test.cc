@@ -64,7 +64,8 @@ class PartialAnswersTest : public testing::TestWithParam<Reactor::Backend> {
   std::thread thread;
   std::atomic<bool> ended{false};
   std::atomic<bool> late{false};  // the peer goes on
-  // What the peer saw. Here, since its thread may look at them until TearDown has joined it.
+  // The frames that the peer saw; kept here, since its thread may look at them until TearDown has
+  // joined it.
   std::atomic<int> asked{0}, cancelled{0};
   std::vector<std::byte> into;
 };
@@ -170,8 +171,8 @@ TEST_P(PartialAnswersTest, AStallBetweenPartsEndsAtTheDeadlineAndWritesNothingMo
   EXPECT_EQ(into, std::vector<std::byte>(kPartialLength, std::byte{0x5a}));
 }
 
-// Half a part, a sign that it has come, and the rest when the asker has said that it gives up.
-TEST_P(PartialAnswersTest, WhatIsGivenUpInTheMiddleOfAPartIsCancelledAndTheConnectionGoesOn) {
+// The peer sends half a part and says so, and sends the rest when the asker gives up.
+TEST_P(PartialAnswersTest, CancelsAReadGivenUpInTheMiddleOfAPart) {
   start([&](RawPeer& peer, std::uint64_t id) {
     if (++asked != 2) return sendPart(peer, id, 0, 4, true);
     const auto part = std::span<const std::byte>(bytes).first(2 * kBlockBytes);
@@ -196,7 +197,7 @@ TEST_P(PartialAnswersTest, WhatIsGivenUpInTheMiddleOfAPartIsCancelledAndTheConne
   EXPECT_EQ(into, bytes);
 }
 
-// What is left of an answer with a bad block is of no use.
+// The rest of an answer with a bad block is of no use.
 TEST_P(PartialAnswersTest, ABadPartCancelsTheOthers) {
   start([&](RawPeer& peer, std::uint64_t id) {
     if (++asked > 1) return sendPart(peer, id, 0, 4, true);

@@ -9,7 +9,7 @@
 namespace hearth {
 namespace {
 
-// Those that are not for payloads of any size.
+// Streams that are not for payloads of any size.
 constexpr std::size_t kOtherStreams = 2;
 
 }  // namespace
@@ -85,7 +85,7 @@ Task<Result<std::shared_ptr<ClientConnection>>> Peer::stream(Lane lane, std::sha
     }
     if (best) co_return best;
     if (!dialling) co_return lastError_;
-    // It is being dialled, and that is its probe; who can ask elsewhere does so meanwhile.
+    // The dial under way is the peer's probe; a caller that can ask elsewhere does so meanwhile.
     const bool patient = timeouts.silence == Clock::duration::max();
     if (!patient && std::any_of(streams_.begin(), streams_.end(),
                                 [](const Stream& stream) { return stream.fellSilent; })) {
@@ -157,7 +157,7 @@ bool Peer::ready(const Stream& stream) { return stream.connection && stream.conn
 std::vector<PeerAddress> Peer::addressesOf(std::size_t index) const {
   std::vector<PeerAddress> addresses = identity_.addresses;
   if (addresses.empty()) return addresses;
-  // The others begin where further ones for payloads would.
+  // Other streams begin where further ones for payloads would.
   const std::size_t place =
       index < kOtherStreams ? streams_.size() - 1 - index : index - kOtherStreams;
   const auto own = static_cast<std::ptrdiff_t>((firstAddress_ + place) % addresses.size());

@@ -1,10 +1,13 @@
-// One peer as we ask it: its streams, which are dialled when they are needed. A stream is
-//   idle -> dialling -> ready -> idle ...   and after a dial that failed, or a connection that the
-//   peer ended before it gave credit (it has no room for another one), idle for a pause.
+// The asking side of one peer: its streams, which are dialled when they are needed. A stream is
+// idle -> dialling -> ready -> idle ... After a dial that failed, or a connection that the peer
+// ended before it gave credit (it has no room for another one), the stream is idle for a pause.
+//
 // Each stream begins at an address (NIC) of its own and goes on to the others when that fails, or
 // when its last connection broke off there.
+//
 // Control messages have a stream of their own: behind the payloads of a slow link they would come
-// seconds late. So has what is small while those for payloads are all busy.
+// seconds late. Small transfers have one, too, while all streams for payloads are busy.
+//
 // On the reactor's thread.
 #pragma once
 
@@ -27,25 +30,24 @@ enum class Lane : std::uint8_t { kPayload, kSmall, kControl };
 
 class Peer : public RailSource, public std::enable_shared_from_this<Peer> {
  public:
-  // `firstAddress`: where the first stream begins in the list of addresses, so that shards differ.
-  // `reactor`, `gate` and `dialler` must remain live while this object is used.
+  // `firstAddress`: index of the first stream's address, so that shards differ. `reactor`, `gate`
+  // and `dialler` must remain live while this object is used.
   Peer(Reactor& reactor, Gate& gate, Dialler& dialler, PeerIdentity identity, std::uint32_t streams,
        std::uint32_t firstAddress, std::shared_ptr<PeerStatistics> account);
-  // Reads go over endpoints of these, one for each port of ours; they must remain live while this
-  // object is used.
+  // Reads go over endpoints of `shards`, one for each port of ours. The shards must remain live
+  // while this object is used.
   void useRdma(std::span<RdmaShard* const> shards) {
     rdma_ = std::make_shared<RdmaRails>(reactor_, gate_, shards, account_);
   }
 
   [[nodiscard]] const PeerIdentity& identity() const { return identity_; }
-  // For dials from now on; connections to addresses that are no longer listed are closed.
+  // Sets the addresses for later dials, and closes connections to addresses that are no longer
+  // listed.
   void setAddresses(std::vector<PeerAddress> addresses);
-  // The lane's ready stream with the least to do, not a paused one where there is another, and
-  // other than `avoid` where there is one, and at
-  // another address than that where there is one. Starts
-  // dialling those that are not there, and waits for the first when none is. kUnavailable at once
-  // when none can be dialled now; kDeadlineExceeded, at once while the peer has fallen silent and
-  // the caller's timeouts do not allow for that.
+  // The lane's ready stream with the least to do. Prefers streams that are not paused, other than
+  // `avoid`, and at another address than `avoid`. Dials missing streams, and waits for the first
+  // when none is ready. kUnavailable at once when none can be dialled now; kDeadlineExceeded, also
+  // at once while the peer has fallen silent and the caller's timeouts do not allow for that.
   [[nodiscard]] Task<Result<std::shared_ptr<ClientConnection>>> stream(Lane lane,
                                                                        std::shared_ptr<Rail> avoid,
                                                                        RequestTimeouts timeouts);
@@ -54,32 +56,32 @@ class Peer : public RailSource, public std::enable_shared_from_this<Peer> {
   [[nodiscard]] Task<Result<std::shared_ptr<Rail>>> rail(std::shared_ptr<Rail> avoid,
                                                          RequestTimeouts timeouts) override;
   [[nodiscard]] std::vector<std::shared_ptr<Rail>> usableRails(std::size_t bytes) override;
-  // The RDMA endpoints; connects those that are not there.
+  // The RDMA endpoints; connects missing ones.
   [[nodiscard]] std::vector<std::shared_ptr<Rail>> fastRails() override;
   void countHedged() override { ++account_->hedged; }
-  // Ends everything with this reason, now and in future.
+  // Ends everything with `reason`, now and in future.
   void leave(Error reason);
 
   [[nodiscard]] bool connected() const;
-  // A connection for control messages is there, and has not been silent for so long.
+  // True: a connection for control messages is there, and has not been silent for so long.
   [[nodiscard]] bool lives(Clock::duration silence);
-  // For payloads.
+  // Ready streams for payloads.
   [[nodiscard]] std::uint32_t readyStreams() const;
 
  private:
   struct Stream {
     std::shared_ptr<ClientConnection> connection;
     bool dialling = false;
-    bool fellSilent = false;  // the last connection, in the middle of an answer
-    PeerAddress brokeOff;     // of the last connection that ended: dialled last
+    bool fellSilent = false;  // the last connection fell silent inside an answer
+    PeerAddress brokeOff;     // of the last connection that ended, and so dialled last
     BackOff pause;
   };
-  // A stream for each address, where there are fewer.
+  // Adds streams until each address has one.
   void addStreams();
   static Task<void> dialStream(std::shared_ptr<Peer> self, std::size_t index);
   [[nodiscard]] static bool ready(const Stream& stream);
   [[nodiscard]] std::span<Stream> streamsOf(Lane lane);
-  // In the order in which the stream dials them.
+  // The addresses in the order in which the stream dials them.
   [[nodiscard]] std::vector<PeerAddress> addressesOf(std::size_t index) const;
   void dialMissing(Lane lane);
   [[nodiscard]] bool listed(const PeerAddress& address) const;
@@ -88,7 +90,8 @@ class Peer : public RailSource, public std::enable_shared_from_this<Peer> {
   Gate& gate_;
   Dialler& dialler_;
   PeerIdentity identity_;
-  // The first one for control messages, the second for what is small, the others for payloads.
+  // The first stream is for control messages, the second for small transfers, the others for
+  // payloads.
   std::vector<Stream> streams_;
   std::uint32_t firstAddress_;
   std::shared_ptr<PeerStatistics> account_;

@@ -31,7 +31,7 @@ bool RailRequest::cancel() {
       outcome_ = {Error{ErrorCode::kCancelled, "no reader waits for these bytes any more"}, false};
       settled_.set();
     }
-    // It may destroy the work, and with that all but our caller's reference.
+    // `then` may destroy the work, and with that all but our caller's reference.
     if (const std::function<void()> then = std::exchange(onCancel_, {})) then();
   }
   return released_.isSet();

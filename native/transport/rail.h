@@ -1,13 +1,13 @@
-// One way to a peer on which bytes move: a TCP connection, in tests a channel of this process.
-// Those who bring a kind of transport implement Rail; rail_mover.h gives each slice of a read or a
-// write to one. How a rail is set up (addresses, proofs, features) is not part of it. On one
-// reactor's thread.
+// A way to a peer on which bytes move: a TCP connection, in tests a channel of this process. Each
+// kind of transport implements Rail; rail_mover.h gives each slice of a read or a write to one
+// rail. The setup of a rail (addresses, proofs, features) is not part of it. On one reactor's
+// thread.
 //
-// Whose memory is it? From post() on, the memory of a request belongs to its RailWork, and the rail
-// may write into it, or for a write read from it, for as long as that lives. A rail settles the
-// work when it knows how the request ended, and destroys it when it touches the memory no more,
-// which after a failure may be later: an answer that is no longer wanted may still be arriving. So
-// no request can be lost, as work that is destroyed is settled, and no memory can be given back too
+// Ownership of memory: from post() on, the memory of a request belongs to its RailWork, and the
+// rail may write into it, or for a write read from it, for as long as the work lives. A rail
+// settles the work when it knows how the request ended, and destroys the work when it touches the
+// memory no more, which after a failure may be later: an unwanted answer may still be arriving. So
+// no request can be lost, as destroying the work settles it, and no memory can be given back too
 // early, as the work keeps its owner.
 #pragma once
 
@@ -27,12 +27,12 @@
 
 namespace hearth {
 
-// How a request ended. `answered`: the other side answered with this status; false: the rail, the
+// The end of a request. `answered`: the other side answered with this status; false: the rail, the
 // checksums or the time failed, and another rail may do better.
 struct Outcome {
   Status status;
   bool answered = false;
-  // It failed, and what failed was neither the time nor the memory.
+  // True: the request failed, but not by its time, a cancel or its memory.
   [[nodiscard]] bool retryable() const {
     return !status.ok() && !answered && status.code() != ErrorCode::kDeadlineExceeded &&
            status.code() != ErrorCode::kCancelled && status.code() != ErrorCode::kInvalidArgument;
@@ -44,22 +44,22 @@ enum class Direction : std::uint8_t {
   kWrite,  // from our memory to the other side
 };
 
-// A part of a read or a write that goes over one rail.
+// The part of a read or a write that goes over one rail.
 struct RailTransfer {
   ContentKey key;
   std::uint64_t offset = 0;  // on a block
-  MemoryVector memory;       // a write's stays as it is until it is released
+  MemoryVector memory;       // a write's must not change until it is released
   RequestTimeouts timeouts;
   RequestClass requestClass = RequestClass::kDemand;
   Direction direction = Direction::kRead;
-  // Of a write. Which of two to the same range is newer; with the same generation the bytes are the
-  // same, so that a write may be sent again (write_order.h).
+  // Of a write: orders writes to the same range. With the same generation the bytes are the same,
+  // so that a write may be sent again (write_order.h).
   std::uint64_t generation = 0;
-  // Of a write: memory of the other side, if it gave any, whose beginning these bytes are for.
+  // Of a write: memory of the other side, if it gave any, whose beginning these bytes fill.
   std::optional<MemoryDescriptor> target = std::nullopt;
 };
 
-// A transfer as who posts it sees it. It is made with its work: `RailRequest::create`.
+// A transfer as its poster sees it. Created together with its work: `RailRequest::create`.
 class RailWork;
 class RailRequest {
  public:
@@ -71,19 +71,19 @@ class RailRequest {
   RailRequest& operator=(const RailRequest&) = delete;
 
   [[nodiscard]] const RailTransfer& transfer() const { return transfer_; }
-  // Ends when the rail has said how it ended, or with false at the deadline.
+  // Waits until the rail has settled the request. False: the deadline came first.
   [[nodiscard]] Task<bool> awaitSettled(Clock::time_point deadline);
   // The same for its memory: afterwards only the caller uses it.
   [[nodiscard]] Task<bool> awaitReleased(Clock::time_point deadline);
-  // It is not waited for any more: it is settled with kCancelled now, unless it has been. True: its
-  // memory is free; false: the rail still holds it, until awaitReleased() ends. The other side may
-  // have taken a write that is cancelled, as one of which no answer came.
+  // Settles the request with kCancelled now, unless it has been settled. True: its memory is free;
+  // false: the rail still holds the memory, until awaitReleased() ends. The other side may have
+  // taken a cancelled write, as it may one without an answer.
   bool cancel();
 
   [[nodiscard]] bool settled() const { return settled_.isSet(); }
   [[nodiscard]] bool released() const { return released_.isSet(); }
-  // Once it is settled. With success `checksums` has the CRC32C of each of its blocks. All of a
-  // read's memory has the bytes of which these are; of a write the other side has taken them.
+  // Valid once the request is settled. On success `checksums` has the CRC32C of each block: a
+  // read's memory has those bytes, and the other side has taken a write's.
   [[nodiscard]] const Outcome& outcome() const { return outcome_; }
   [[nodiscard]] std::span<const std::uint32_t> checksums() const { return checksums_; }
 
@@ -97,23 +97,23 @@ class RailRequest {
   Event settled_, released_;
 };
 
-// The same transfer as its rail has it.
+// The same transfer as its rail sees it.
 class RailWork {
  public:
   explicit RailWork(std::shared_ptr<RailRequest> request);
-  // What was not settled is settled with kUnavailable.
+  // Settles an unsettled request with kUnavailable.
   ~RailWork();
   RailWork(const RailWork&) = delete;
   RailWork& operator=(const RailWork&) = delete;
 
   [[nodiscard]] const RailTransfer& transfer() const { return request_->transfer_; }
-  // One place for each block.
+  // One element for each block.
   [[nodiscard]] std::span<std::uint32_t> checksums() { return request_->checksums_; }
   [[nodiscard]] bool settled() const { return request_->settled(); }
-  // The first time counts.
+  // Only the first call counts.
   void settle(Outcome outcome);
-  // No caller waits for it any more. `then` is called when that comes to pass, at most once, and
-  // may destroy the work; an empty one takes it back.
+  // True: no caller waits for the request any more. onCancel(): `then` is called at most once, when
+  // the request is cancelled, and may destroy the work; an empty function removes it.
   [[nodiscard]] bool cancelled() const { return request_->cancelled_; }
   void onCancel(std::function<void()> then) { request_->onCancel_ = std::move(then); }
 
@@ -129,22 +129,22 @@ struct RailRequest::Posted {
 class Rail {
  public:
   virtual ~Rail() = default;
-  // Takes all of them and settles each by itself, in any order, by its deadline; it
-  // never fails as a whole. A rail that has ended settles them at once; one that does not reach the
-  // memory of one, or whose
-  // other side takes no writes, settles that with kUnsupported, not answered.
+  // Takes all requests and settles each by itself, in any order, by its deadline; post() never
+  // fails as a whole. A rail that has ended settles them at once. A rail that does not reach the
+  // memory of one, or whose other side takes no writes, settles that one with kUnsupported, not
+  // answered.
   virtual void post(std::vector<std::unique_ptr<RailWork>> batch) = 0;
-  // It takes requests.
+  // True: the rail takes requests.
   [[nodiscard]] virtual bool usable() const = 0;
-  // Something is asked for on it, and for kHedgeAfter not one byte has come, or of a write was
-  // taken, not even in answer to a probe, which this sends before. Until a byte comes it is given
-  // nothing while another rail is usable, and what it has goes there.
+  // True: requests are out on the rail, and for kHedgeAfter not one byte has come, nor was one of a
+  // write taken, not even in answer to a probe, which paused() sends before. Until a byte comes the
+  // rail is given nothing while another rail is usable, and its requests go there.
   [[nodiscard]] virtual bool paused() = 0;
-  // It can move these bytes: what posts them elsewhere asks before.
+  // True: the rail can move these bytes. Callers that could post them elsewhere ask before.
   [[nodiscard]] virtual bool reaches(const RailTransfer& /*transfer*/) const { return true; }
-  // Bytes that were posted and are not settled.
+  // Bytes posted and not settled yet.
   [[nodiscard]] virtual std::uint64_t load() const = 0;
-  // That it moves while it has enough to do, as measured lately; 0: not known.
+  // Bytes a second that the rail moves while it is busy, as measured lately; 0: not known.
   [[nodiscard]] virtual double bytesPerSecond() const { return 0; }
 };
 
@@ -154,18 +154,17 @@ class RailSource {
   virtual ~RailSource() = default;
   // The peer's name, for messages.
   [[nodiscard]] virtual const std::string& peer() const = 0;
-  // The usable rail with the least to do, not a paused one and other than `avoid` where there is
-  // one; waits for the
-  // first when none is usable yet. Errors: kUnavailable when there is none, kDeadlineExceeded.
+  // The usable rail with the least to do, preferably not paused and other than `avoid`; waits for
+  // the first when none is usable yet. Errors: kUnavailable when there is none, kDeadlineExceeded.
   [[nodiscard]] virtual Task<Result<std::shared_ptr<Rail>>> rail(std::shared_ptr<Rail> avoid,
                                                                  RequestTimeouts timeouts) = 0;
-  // Those for a transfer of `bytes` that are usable now; sets up what is missing. What is small may
-  // have one on which nothing large goes.
+  // The rails for a transfer of `bytes` that are usable now; sets up missing ones. Small transfers
+  // may have a rail that nothing large uses.
   [[nodiscard]] virtual std::vector<std::shared_ptr<Rail>> usableRails(std::size_t bytes) = 0;
-  // Those that are preferred to all of these for what they reach, and are usable now; sets up what
-  // is missing.
+  // The usable rails that come before all of these for memory that they reach; sets up missing
+  // ones.
   [[nodiscard]] virtual std::vector<std::shared_ptr<Rail>> fastRails() { return {}; }
-  // A slice is moved from a paused rail to another one.
+  // A slice moves from a paused rail to another one.
   virtual void countHedged() = 0;
 };
 

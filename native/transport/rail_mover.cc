@@ -5,13 +5,13 @@
 namespace hearth {
 namespace {
 
-// Rails keep the time themselves; one that does not is waited for no longer than this.
+// Rails keep the time themselves; the mover waits no longer than this for a rail that does not.
 constexpr Clock::duration kRailGrace = 4 * kReleaseGrace;
 
-// Of one transfer, where there are several: finer ones follow their bandwidths better.
+// Slices of one transfer over several fast rails: finer ones follow their bandwidths better.
 constexpr std::size_t kSlicesPerFastRail = 2;
 
-// A slice is given to so many fast rails at the most.
+// Most fast rails that a slice tries.
 constexpr std::size_t kFastTries = 3;
 
 Clock::time_point graceAfter(Clock::time_point deadline) {
@@ -107,7 +107,7 @@ void RailMover::postAll(std::vector<Slice>& slices, std::vector<std::shared_ptr<
 void RailMover::postByBandwidth(std::vector<Slice>& slices,
                                 const std::vector<std::shared_ptr<Rail>>& rails) {
   struct Place {
-    double bytes;  // that it has to move first
+    double bytes;  // bytes that it has to move first
     double rate;
     std::vector<std::unique_ptr<RailWork>> batch = {};
   };
@@ -117,7 +117,7 @@ void RailMover::postByBandwidth(std::vector<Slice>& slices,
     places.push_back({static_cast<double>(rail->load()), rail->bytesPerSecond()});
     fastest = std::max(fastest, places.back().rate);
   }
-  // One that was not measured lately is tried: it counts as the fastest.
+  // Tries a rail that was not measured lately: it counts as the fastest.
   for (Place& place : places) {
     if (place.rate == 0) place.rate = fastest == 0 ? 1 : fastest;
   }
@@ -141,7 +141,7 @@ void RailMover::postTo(Slice& slice, std::shared_ptr<Rail> rail) {
 }
 
 std::shared_ptr<Rail> RailMover::nextFast(const Slice& slice) {
-  // What has left the fast rails has no time to lose on another one.
+  // A slice that has left the fast rails has no time to lose on another one.
   if (!slice.isOnFast() || slice.fast.size() == kFastTries) return nullptr;
   std::shared_ptr<Rail> best;
   for (std::shared_ptr<Rail>& rail : fastRails(slice.transfer)) {

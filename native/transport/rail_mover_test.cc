@@ -38,7 +38,7 @@ struct RailMoverTest : testing::Test {
     }
     return status;
   }
-  // Posts it to the first rail by itself.
+  // Posts the transfer to the first rail, without a mover.
   std::shared_ptr<RailRequest> post(RailTransfer read) {
     RailRequest::Posted posted = RailRequest::create(*reactor, std::move(read));
     std::vector<std::unique_ptr<RailWork>> batch;
@@ -71,13 +71,13 @@ TEST_F(RailMoverTest, CutsALargeReadForTheRailsThereAre) {
   for (std::size_t i = 0; i < 3; ++i) EXPECT_EQ(rails->at(i).counts().posted, 1u);
 }
 
-TEST_F(RailMoverTest, WhatTheOtherSideRefusesIsNotAskedAgain) {
+TEST_F(RailMoverTest, DoesNotRetryARefusal) {
   start(2, {.refused = 100});
   EXPECT_EQ(read(kBlockBytes).code(), ErrorCode::kTryElsewhere);
   EXPECT_EQ(rails->counts().posted, 1u);
 }
 
-TEST_F(RailMoverTest, WhatFailsOnARailIsTriedOnAnotherOnce) {
+TEST_F(RailMoverTest, TriesAFailedSliceOnAnotherRailOnce) {
   start(2, {.failed = 100});
   const Status status = read(kBlockBytes);
   EXPECT_EQ(status.code(), ErrorCode::kUnavailable);
@@ -95,8 +95,8 @@ TEST_F(RailMoverTest, EndsAtTheDeadlineAndLeavesTheMemoryToTheRail) {
   EXPECT_EQ(rails->counts().lateWrites, 1u);
 }
 
-// The paused rail writes on after the cancel: the other one is asked when that is over.
-TEST_F(RailMoverTest, WhatWaitsOnAPausedRailIsAskedForOnAnother) {
+// The paused rail writes on after the cancel: the read goes to the other rail when that is over.
+TEST_F(RailMoverTest, MovesASliceThatWaitsOnAPausedRail) {
   start(2);
   static_cast<void>(rails->usableRails(kBlockBytes));
   rails->at(0).setFaults({.stalled = 100, .paused = 100});
@@ -107,7 +107,7 @@ TEST_F(RailMoverTest, WhatWaitsOnAPausedRailIsAskedForOnAnother) {
   EXPECT_EQ(rails->hedged(), 1u);
 }
 
-TEST_F(RailMoverTest, APausedRailIsGivenNothingWhileAnotherIsUsableAndComesBack) {
+TEST_F(RailMoverTest, GivesAPausedRailNothingUntilItComesBack) {
   start(2);
   static_cast<void>(rails->usableRails(kBlockBytes));
   rails->at(0).setFaults({.dropped = 100, .paused = 100});
@@ -123,7 +123,7 @@ TEST_F(RailMoverTest, APausedRailIsGivenNothingWhileAnotherIsUsableAndComesBack)
   EXPECT_EQ(rails->at(0).counts().posted, 2u);
 }
 
-TEST_F(RailMoverTest, WhereAllRailsArePausedTheFirstIsWaitedFor) {
+TEST_F(RailMoverTest, WaitsForTheFirstOfPausedRails) {
   start(2);
   static_cast<void>(rails->usableRails(kBlockBytes));
   for (std::size_t i = 0; i < 2; ++i) rails->at(i).setFaults({.dropped = 100, .paused = 100});
@@ -147,7 +147,7 @@ TEST_F(RailMoverTest, ACancelSaysWhetherTheMemoryIsFree) {
   EXPECT_EQ(request->outcome().status.code(), ErrorCode::kCancelled);
 }
 
-TEST_F(RailMoverTest, WorkThatIsDroppedIsSettled) {
+TEST_F(RailMoverTest, SettlesDroppedWork) {
   RailRequest::Posted posted = RailRequest::create(*reactor, slice(kBlockBytes));
   posted.work.reset();
   EXPECT_TRUE(posted.request->settled());
@@ -168,7 +168,7 @@ TEST_F(RailMoverTest, AnAnswerAfterACancelChangesNothing) {
   EXPECT_TRUE(posted.request->released());
 }
 
-// As regions of their own.
+// Makes regions of their own.
 MemoryVector inPieces(const std::shared_ptr<std::vector<std::byte>>& memory, std::size_t size) {
   std::vector<MemorySlice> slices;
   for (std::size_t at = 0; at < memory->size(); at += size) {
@@ -178,7 +178,7 @@ MemoryVector inPieces(const std::shared_ptr<std::vector<std::byte>>& memory, std
   return MemoryVector(std::move(slices));
 }
 
-TEST_F(RailMoverTest, FillsPiecesThatLieApart) {
+TEST_F(RailMoverTest, FillsScatteredPieces) {
   start(3);
   RailMover mover(*reactor, *rails, kBlockBytes);
   RailTransfer what = slice(8 * kBlockBytes - 5);
@@ -198,14 +198,14 @@ TEST_F(RailMoverTest, ADeviceRegistersARegionOnce) {
   for (std::size_t i = 0; i < 2; ++i) EXPECT_EQ(rails->device(i).enrolled, 1) << i;
 }
 
-TEST_F(RailMoverTest, WhatADeviceDoesNotReachGoesOverAnother) {
+TEST_F(RailMoverTest, UsesAnotherDeviceForMemoryOutOfReach) {
   start(2);
   rails->device(0).failures = 1;
   EXPECT_TRUE(read(kBlockBytes).ok());
   EXPECT_EQ(rails->device(1).enrolled, 1);
 }
 
-TEST_F(RailMoverTest, MemoryThatNothingReachesIsRefused) {
+TEST_F(RailMoverTest, RefusesMemoryThatNothingReaches) {
   start(2);
   RailMover mover(*reactor, *rails);
   RailTransfer what = slice(kBlockBytes);
@@ -214,8 +214,7 @@ TEST_F(RailMoverTest, MemoryThatNothingReachesIsRefused) {
   EXPECT_EQ(status.code(), ErrorCode::kUnsupported);
 }
 
-// Answers reads at once, or says that it does not reach them, and has the bandwidth that it is
-// given.
+// Answers reads at once, or says that it does not reach them, and has the bandwidth given to it.
 struct FastRail final : Rail {
   explicit FastRail(double bytesPerSecond, std::optional<Error> error = std::nullopt)
       : rate(bytesPerSecond), refusal(std::move(error)) {}

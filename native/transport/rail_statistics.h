@@ -1,4 +1,4 @@
-// How a rail has fared, as the status of the transport tells it. Values.
+// The history of a rail, as the status of the transport reports it. Values.
 #pragma once
 
 #include <algorithm>
@@ -12,8 +12,8 @@
 
 namespace hearth {
 
-// How long requests took. Bucket n counts those of less than 2^n microseconds that no lower bucket
-// counts; the last one counts all longer ones, too.
+// The times that requests took. Bucket n counts requests of less than 2^n microseconds that no
+// lower bucket counts; the last one counts all longer ones, too.
 struct LatencyHistogram {
   static constexpr std::size_t kBuckets = 24;  // the last begins at 4.2 s
   std::array<std::uint64_t, kBuckets> counts{};
@@ -44,24 +44,24 @@ struct LatencyHistogram {
   }
 };
 
-// What goes between one peer and this agent over one RDMA port of ours.
+// Traffic between one peer and this agent over one RDMA port of ours.
 struct RailStatistics {
   std::string port;     // "mlx5_0/1"
   bool usable = false;  // our reads go over it now
-  std::string error;    // why not, or why it was not before; empty: it has not been wanted yet
-  // Our reads, and those of the peer that we were asked for, with the bytes of each.
+  std::string error;    // why not, or why not before; empty: no read has wanted it yet
+  // Our reads, and reads of the peer from us, with the bytes of each.
   std::uint64_t requests = 0, bytesReceived = 0;
   std::uint64_t answers = 0, bytesSent = 0;
-  // Our reads that failed here and were asked for again elsewhere.
+  // Our reads that failed here and went elsewhere.
   std::uint64_t retries = 0;
-  // How often the port was given nothing more, and how often because its endpoint had failed.
+  // How often the port paused, and how often because its endpoint had failed.
   std::uint64_t pauses = 0, failures = 0;
   // Endpoints that were closed because nothing went over them.
   std::uint64_t idleCloses = 0;
   double bytesPerSecond = 0;  // of our reads, as measured last; 0: not yet
   LatencyHistogram latency;   // of our reads that have succeeded
 
-  // Counts what another shard has counted over the same port.
+  // Adds another shard's counts over the same port.
   void add(const RailStatistics& other);
 };
 

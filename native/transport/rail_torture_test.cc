@@ -1,7 +1,7 @@
 // 10,000 schedules of faults a seed: reads and writes over rails that delay, reorder, refuse, fail
 // in the middle, corrupt, drop, stall, pause and end. Each ends once, with the right bytes or an
-// error; memory has one writer at a time, and is given back; of writes to the same range the newest
-// one that was taken is there in the end. RAIL_TORTURE_SEED chooses another seed.
+// error; memory has one writer at a time, and is given back; each block ends with the newest write
+// that was taken. RAIL_TORTURE_SEED chooses another seed.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -35,7 +35,7 @@ struct TortureTransfer {
   std::uint64_t offset = 0;
   Status status;
   int ended = 0;
-  // Of a write; its bytes are those of a key of this number.
+  // Number of a write; its bytes are those of a key of this number.
   std::uint64_t generation = 0;
 };
 
@@ -84,7 +84,7 @@ std::vector<TortureTransfer> someWrites(std::mt19937_64& random) {
   return writes;
 }
 
-// Where the newest write that wanted a block was taken, the block is what it wrote.
+// If the newest write that wanted a block was taken, the block has its bytes.
 void expectNewest(const Shelf& shelf, std::span<const TortureTransfer> writes, std::uint64_t seed) {
   for (std::size_t block = 0; block < blocksOf(kShelfBytes); ++block) {
     const std::size_t at = block * kBlockBytes;
@@ -101,7 +101,7 @@ void expectNewest(const Shelf& shelf, std::span<const TortureTransfer> writes, s
   }
 }
 
-// What is dropped or stalls comes to an end with its rail.
+// Dropped and stalled requests end with their rail.
 Task<void> endRails(Reactor& reactor, FaultyRails& rails, std::size_t count,
                     const std::vector<TortureTransfer>& reads,
                     const std::vector<TortureTransfer>& writes, std::mt19937_64& random) {
@@ -121,7 +121,7 @@ void expectOnce(const TortureTransfer& each, Tally& tally, std::uint64_t seed) {
   ++tally.ended[each.status.code()];
   EXPECT_EQ(each.ended, 1) << "schedule " << seed;
   EXPECT_EQ(each.memory.use_count(), 1) << "schedule " << seed << ": memory is not given back";
-  // Also now, when all that was late has come.
+  // Checks again, when all late bytes have come.
   if (each.status.ok()) {
     EXPECT_TRUE(same(each.key, each.offset, *each.memory))
         << "schedule " << seed << ": written after it was given back";

@@ -1,5 +1,5 @@
-// How many bytes a second a rail moves while something is under way on it: what is measured over a
-// few milliseconds of work each, the latest counting most. On one thread; time is the caller's.
+// Measures the bytes a second that a rail moves while work is under way on it, over samples of a
+// few milliseconds of work, of which the latest counts most. On one thread; time is the caller's.
 #pragma once
 
 #include <chrono>
@@ -16,7 +16,7 @@ class RateMeter {
   void started(Time now) {
     if (underWay_++ == 0) busySince_ = now;
   }
-  // `bytes`: that have arrived; 0 of a request that failed.
+  // `bytes` have arrived; 0 for a request that failed.
   void ended(Time now, std::uint64_t bytes);
   // 0: not measured, or so long ago that it says nothing.
   [[nodiscard]] double bytesPerSecond(Time now) const {

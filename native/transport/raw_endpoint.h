@@ -1,4 +1,4 @@
-// For tests: an RDMA endpoint that says what a test wants said, and an address where nobody is.
+// An RDMA endpoint that says what a test wants, and an address where nobody is. For tests.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -59,7 +59,7 @@ class RawEndpoint {
     const std::lock_guard lock(mutex_);
     return endpoint_->connect(theirs);
   }
-  // It takes nothing any more, so that its receives run out.
+  // Makes the endpoint take nothing any more, so that its receives run out.
   void deafen() { deaf_ = true; }
   void send(std::span<const std::byte> bytes) {
     const std::lock_guard lock(mutex_);
@@ -93,7 +93,7 @@ class RawEndpoint {
   std::thread thread_;
 };
 
-// Well formed, and nobody is there.
+// A well-formed address where nobody is.
 inline EndpointAddress plausible() {
   EndpointAddress address;
   address.mtuBytes = 4096;

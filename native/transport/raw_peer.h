@@ -1,4 +1,4 @@
-// For tests: sockets that say whatever a test wants said, as the dialler or as the acceptor.
+// Sockets that say what a test wants, as the dialler or as the acceptor. For tests.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -81,7 +81,7 @@ class RawPeer {
     if (!body.ok()) return std::nullopt;
     return *body;
   }
-  // The other side has closed the connection, or does so within kHang.
+  // True: the other side has closed the connection, or does so within kHang.
   bool closed() {
     std::byte byte;
     const ssize_t got = receiveSome(std::span(&byte, 1));
@@ -92,7 +92,7 @@ class RawPeer {
             const std::vector<std::byte>& secret = TestNode::secretOf("secret")) {
     return join(encodeFrame(Hello{"test", node, "1", randomNonce()}), secret).has_value();
   }
-  // The same with this Hello frame; what the other side chose.
+  // The same with this Hello frame. Returns the other side's choice.
   std::optional<Challenge> join(
       const std::vector<std::byte>& hello,
       const std::vector<std::byte>& secret = TestNode::secretOf("secret")) {
@@ -142,7 +142,7 @@ class RawPeer {
   Socket socket_;
 };
 
-// An honest dialler from that address is served at this one.
+// Expects that `address` serves an honest dialler from `from`.
 inline void expectServing(const PeerAddress& address, const std::string& from = "") {
   RawPeer honest(address, from);
   ASSERT_TRUE(honest.join("honest"));
@@ -153,7 +153,7 @@ inline void expectServing(const PeerAddress& address, const std::string& from = 
   EXPECT_EQ(honest.receive(100).size(), 100u);
 }
 
-// A listening socket on the loopback, for playing a peer that is asked.
+// A listening socket on the loopback that plays a peer.
 class RawAcceptor {
  public:
   RawAcceptor() {
@@ -176,8 +176,7 @@ class RawAcceptor {
     return RawPeer(fd);
   }
 
-  // An accept() that waits returns, and `acceptor`, the thread that waits there and looks at
-  // `ended`, has ended.
+  // Ends a waiting accept() and joins `acceptor`, the thread that waits there and looks at `ended`.
   void end(std::atomic<bool>& ended, std::thread& acceptor) const {
     ended = true;
     { const RawPeer last(address()); }

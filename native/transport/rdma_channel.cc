@@ -37,7 +37,7 @@ Error RdmaChannel::failure() const {
 
 void RdmaChannel::post(std::unique_ptr<Transfer> before, std::unique_ptr<Transfer> message) {
   std::vector<std::unique_ptr<Transfer>> batch;
-  // What was not taken must not be followed by a frame that says it was.
+  // A frame must not follow data that was not taken, and say that it was.
   const auto failed = [this](const Status& status) {
     if (!status.ok() && endpoint_->usable()) endpoint_->fail(status.error());
   };

@@ -15,7 +15,7 @@ constexpr std::uint64_t kSlice = std::uint64_t{1} << 20;
 
 class RdmaCostSlowTest : public RdmaPair {
  protected:
-  // Of a thread that runs.
+  // Processor time of a running thread.
   static double cpuMicroseconds(std::thread& thread) {
     clockid_t clock{};
     timespec used{};
@@ -23,7 +23,7 @@ class RdmaCostSlowTest : public RdmaPair {
     EXPECT_EQ(::clock_gettime(clock, &used), 0);
     return static_cast<double>(used.tv_sec) * 1e6 + static_cast<double>(used.tv_nsec) / 1e3;
   }
-  // One after the other, into the same memory.
+  // Reads slices one after the other, into the same memory.
   Task<Status> readSlices(std::uint64_t bytes, int slices) {
     for (int slice = 0; slice < slices; ++slice) {
       std::vector<std::uint32_t> checksums;

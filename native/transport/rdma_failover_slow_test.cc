@@ -1,4 +1,4 @@
-// How long reads take whose path dies under them, as docs/design/rdma.md says.
+// Measures reads whose path dies under them; docs/design/rdma.md records the times.
 #include <gtest/gtest.h>
 
 #include "base/testing/sanitizers.h"
@@ -13,8 +13,8 @@ class RdmaFailoverSlowTest : public RdmaPair {
     if (kSanitized) GTEST_SKIP() << "a sanitizer's checks take time, which this measures";
   }
 
-  // On each of some fresh paths that die: the slowest of eight reads of 1 MiB. The median of these,
-  // since other programs that run here may hold up some.
+  // The slowest of eight reads of 1 MiB on each of some fresh paths that die. Returns the median of
+  // these, since other programs on the machine may delay some.
   Clock::duration slowest() {
     std::vector<Clock::duration> rounds(5);
     for (Clock::duration& round : rounds) {

@@ -1,6 +1,6 @@
-// What a broken or hostile agent that is asked may say over its RDMA endpoint, or about it: the
-// endpoint ends with a reason, reads go on over TCP with the right bytes, and no memory outside a
-// window changes.
+// Messages of a broken or hostile agent over its RDMA endpoint, or about it, to an agent that asks
+// it: the endpoint ends with a reason, reads go on over TCP with the right bytes, and no memory
+// outside a window changes.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -16,7 +16,7 @@ namespace {
 // The agent that is asked, honest over TCP alone.
 class RawAsked {
  public:
-  // `body`: of the answer to one who asks for an endpoint.
+  // `body`: the answer's body when the other agent asks for an endpoint.
   using Body = std::function<std::vector<std::byte>(std::span<const std::byte> asked)>;
 
   explicit RawAsked(Body body) : body_(std::move(body)), bytes_(patternBytes(kChunkBytes)) {
@@ -83,7 +83,7 @@ class RdmaHostileAskedTest : public RdmaPair {
     into_ = *MemoryRegion::allocate(kChunkBytes);
     ASSERT_TRUE(into_->registrationWith(portsOfA_.front()).ok());
   }
-  // A chunk of `asked`, whatever it does over RDMA.
+  // Reads a chunk of `asked`, whatever that does over RDMA.
   void expectRead(const RawAsked& asked) {
     std::ranges::fill(into_->bytes(), std::byte{0});
     std::vector<std::uint32_t> checksums;

@@ -1,5 +1,5 @@
-// What a dialler that has proved who it is may say over its RDMA endpoint, or about it: the agent
-// ends the endpoint and goes on serving.
+// Messages of an authenticated dialler over its RDMA endpoint, or about it: the agent ends the
+// endpoint and goes on serving.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -18,7 +18,7 @@ class RdmaHostileDiallerTest : public RdmaPair {
     into_ = *MemoryRegion::allocate(kBlockBytes);
   }
   PeerAddress address() { return b_->listeners[0]->address(); }
-  // What the agent answers to one who asks for an endpoint with this body.
+  // The agent's answer to a dialler that asks for an endpoint with this body.
   std::optional<ControlAnswer> ask(RawPeer& peer, std::vector<std::byte> body) {
     if (!peer.send(encodeFrame(ControlRequest{kRdmaConnect, std::move(body)}, ++lastId_)))
       return std::nullopt;
@@ -40,7 +40,7 @@ class RdmaHostileDiallerTest : public RdmaPair {
     EXPECT_TRUE(made->connect(*decodeEndpointAddress(answer->body)).ok());
     return made;
   }
-  // The agent ends the endpoint, which hears of it by what it sends, and goes on serving.
+  // Expects that the agent ends the endpoint, which notices when it sends, and goes on serving.
   void expectEnded(RawEndpoint& endpoint) {
     EXPECT_TRUE(eventually([&] {
       endpoint.send(encodeEmptyFrame(FrameType::kPing, 1));
@@ -83,7 +83,7 @@ TEST_F(RdmaHostileDiallerTest, AddressesThatCannotBeAreRefused) {
     EXPECT_EQ(answer->code, ErrorCode::kProtocolError) << answer->sentence;
     EXPECT_THAT(answer->sentence, HasSubstr("impossible"));
   }
-  // One where nobody is can only be found out by data.
+  // Only data can show that nobody is at an address.
   const auto answer = ask(peer, encode(plausible()));
   EXPECT_TRUE(answer && answer->code == ErrorCode::kOk);
   expectServing(address());

@@ -9,7 +9,7 @@
 namespace hearth {
 namespace {
 
-// Answers in messages need receives of the size of a block each, so fewer are asked for at once.
+// Answers in messages need a receive of a block each, so fewer requests go out at once.
 constexpr std::uint32_t kRequestsByMessages = 16;
 
 }  // namespace

@@ -1,7 +1,7 @@
-// The asking side of an RDMA endpoint to a peer: a Rail on which reads are answered by writes into
-// a window of the reader's memory. Where the device has no windows the bytes come in messages, a
-// block in each, into receives of the endpoint, from which they are copied. Requests and answers
-// are frames of the wire protocol (ReadRequest, ReadAnswer). It is made over an authenticated
+// The asking side of an RDMA endpoint to a peer: a Rail on which the peer answers reads by writes
+// into a window of the reader's memory. Where the device has no windows the bytes come in messages,
+// a block in each, into receives of the endpoint, from which they are copied. Requests and answers
+// are frames of the wire protocol (ReadRequest, ReadAnswer). The rail is made over an authenticated
 // connection, and ends with it. On the reactor's thread.
 #pragma once
 
@@ -21,7 +21,7 @@ namespace hearth {
 
 class RdmaRail final : public Rail, public std::enable_shared_from_this<RdmaRail> {
  public:
-  // What it is made with. The references must remain live while the rail is used.
+  // The parts that a rail uses. The references must remain live while the rail is used.
   struct With {
     Reactor& reactor;
     Gate& gate;
@@ -40,25 +40,25 @@ class RdmaRail final : public Rail, public std::enable_shared_from_this<RdmaRail
   void post(std::vector<std::unique_ptr<RailWork>> batch) override;
   [[nodiscard]] bool usable() const override;
   [[nodiscard]] bool paused() override { return !usable(); }
-  // Reads into one piece of memory that the device knows; without windows, into host memory. Not
-  // while as many requests wait as may be asked at once.
+  // True for reads into one piece of memory that the device knows; without windows, into host
+  // memory. False while as many requests wait as may be asked at once.
   [[nodiscard]] bool reaches(const RailTransfer& transfer) const override;
   [[nodiscard]] std::uint64_t load() const override { return load_; }
   [[nodiscard]] double bytesPerSecond() const override {
     return meter_.bytesPerSecond(Clock::now());
   }
 
-  // Ends it now.
+  // Ends the rail now.
   void fail(Error reason) { channel_->fail(std::move(reason)); }
-  // Ends it when its port is down, or the connection over which it was made has ended.
+  // Ends the rail when its port is down, or the connection over which it was made has ended.
   void check();
-  // Ends when the rail has, or when nothing has gone over it for `idle`: then it is closed, and
-  // failure() is kCancelled.
+  // Waits until the rail has ended, or nothing has gone over it for `idle`: then it closes the
+  // rail, and failure() is kCancelled.
   [[nodiscard]] Task<void> awaitEnd(Clock::duration idle);
   [[nodiscard]] Error failure() const { return channel_->failure(); }
 
  private:
-  // A request that is under way; in the frame of its coroutine.
+  // A request under way; in the frame of its coroutine.
   struct Reading {
     Event changed;
     MemoryVector into = {};  // of an answer that comes in a message
@@ -87,18 +87,18 @@ class RdmaRail final : public Rail, public std::enable_shared_from_this<RdmaRail
   [[nodiscard]] Task<bool> admit(Reading& reading);
   // Once admitted: sends a request and waits for its answer.
   [[nodiscard]] Task<void> ask(ReadRequest request, Reading& reading, RailWork& work);
-  // Wait, and look meanwhile whether the path is alive: a dead one ends what is waited for.
+  // Waits, and looks meanwhile whether the path is alive: a dead path ends the requests.
   [[nodiscard]] Task<void> awaitAnswer(Reading& reading, Clock::time_point until);
   [[nodiscard]] Task<void> awaitDone(Event& done);
   void look();
-  // The memory is closed to the other side. Its bytes are what the answer's checksums say.
+  // Compares the memory, which is closed to the other side, with the answer's checksums.
   [[nodiscard]] static Outcome judge(const MemoryVector& memory,
                                      const std::optional<Result<ReadAnswer>>& answer,
                                      std::span<std::uint32_t> checksums);
 
   const With with_;
   std::unique_ptr<RdmaChannel> channel_;
-  std::vector<std::unique_ptr<Window>> windows_;  // that are closed; end before the channel
+  std::vector<std::unique_ptr<Window>> windows_;  // closed ones; must end before the channel
   const std::uint32_t most_;                      // requests that may be unanswered
   Semaphore requests_;                            // a request holds one until its answer has come
   Event changed_;                                 // the path is proved, or has ended

@@ -20,8 +20,8 @@ TEST_F(RdmaRailTest, ReadsAChunkIntoRegisteredMemory) {
   EXPECT_LT(after.bytesReceived - before.bytesReceived, kBlockBytes);
 }
 
-// As docs/design/rdma.md says: the reader opens a window, asks and closes the window; the holder
-// writes and answers in one chain, of which only the end is signalled.
+// The steps of docs/design/rdma.md: the reader opens a window, asks and closes the window; the
+// holder writes and answers in one chain, of which only the end is signalled.
 TEST_F(RdmaRailTest, ASliceIsFiveWorkRequestsAndFourCompletions) {
   start();
   ASSERT_TRUE(connects());
@@ -92,7 +92,7 @@ TEST_F(RdmaRailTest, WithoutWindowsBytesComeInMessages) {
   const PeerStatistics before = a_->statisticsOf("b");
   ASSERT_TRUE(read(kPlain).ok());
   ASSERT_TRUE(read(kPlain, kChunkBytes - 777).ok());
-  // These are copied, so any memory will do.
+  // Messages are copied, so any memory will do.
   std::vector<std::byte> bytes(kChunkBytes);
   EXPECT_TRUE(a_->read("b", kPlain, 0, bytes).ok());
   EXPECT_TRUE(std::ranges::equal(bytes, b_->handler->chunk));

@@ -6,7 +6,8 @@
 namespace hearth {
 namespace {
 
-// How long an endpoint may take to connect, and when a peer that has none is asked again.
+// How long an endpoint may take to connect, and the pause before a peer without RDMA is asked
+// again.
 constexpr Clock::duration kConnectTimeout = std::chrono::seconds(3);
 constexpr Clock::duration kAbsent = std::chrono::minutes(1);
 // An endpoint that has lived so long was sound: its failure begins a new series.
@@ -42,7 +43,7 @@ void RdmaRails::pauseWhileDown(std::size_t index) {
   Port& port = ports_[index];
   const bool isDown = !port.shard->device()->usable();
   if (std::exchange(port.wasDown, isDown) == isDown) return;
-  // What the port did before it went down says nothing of it.
+  // The port's failures before it went down say nothing now.
   port.pause.reset();
   if (!isDown) return;
   account_->rdmaRails[index].error = kPortDown;
@@ -71,7 +72,7 @@ Task<void> RdmaRails::run(std::shared_ptr<RdmaRails> self, std::size_t index, Co
   Port& port = self->ports_[index];
   Task<Result<std::shared_ptr<RdmaRail>>> connecting = self->connect(index, control);
   Result<std::shared_ptr<RdmaRail>> connected = co_await connecting;
-  // It keeps the peer, which is not needed for the rest.
+  // `control` keeps the peer, which the rest does not need.
   control = {};
   if (!connected.ok() || self->left_) {
     self->ended(index, connected.ok() ? Error{ErrorCode::kCancelled, {}} : connected.error(), {});
@@ -99,7 +100,7 @@ void RdmaRails::ended(std::size_t index, const Error& error,
     port.pause.reset();
     return describe();
   }
-  // An endpoint that was connecting when its port went down fails for that reason, whatever it saw.
+  // Gives that reason to an endpoint that was connecting when its port went down, whatever it saw.
   statistics.error = port.wasDown ? kPortDown : error.message;
   if (since) {
     ++statistics.pauses;

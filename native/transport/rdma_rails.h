@@ -1,8 +1,8 @@
-// The RDMA endpoints to one peer, one for each port of ours. A rail is
-//   none -> connecting -> usable -> none ...   connected when a read wants it, closed when it is
-// idle; and after a failure only after a pause, which is longer after each that follows soon. A
-// port that is down has none; when it is back, the next read connects one, which proves the path.
-// On the reactor's thread.
+// The RDMA endpoints to one peer, one for each port of ours. A rail is none -> connecting -> usable
+// -> none ... A read that wants a rail connects it; an idle rail is closed. After a failure it
+// connects only after a pause, which grows with failures that follow soon. A port that is down has
+// no rail; when it is back, the next read connects one, which proves the path. On the reactor's
+// thread.
 #pragma once
 
 #include <functional>
@@ -18,17 +18,17 @@ namespace hearth {
 
 class RdmaRails : public std::enable_shared_from_this<RdmaRails> {
  public:
-  // A connection for control messages to that peer.
+  // Returns a connection for control messages to that peer.
   using Control = std::function<Task<Result<std::shared_ptr<ClientConnection>>>(RequestTimeouts)>;
 
-  // All must remain live while this object is used. `account` has in rdmaRails an entry for each of
-  // `shards`, in their order.
+  // All arguments must remain live while this object is used. `account->rdmaRails` has an entry for
+  // each of `shards`, in their order.
   RdmaRails(Reactor& reactor, Gate& gate, std::span<RdmaShard* const> shards,
             std::shared_ptr<PeerStatistics> account);
 
-  // Those that take reads now. Connects what is missing, for which it keeps `control`.
+  // The rails that take reads now. Connects missing ones, for which it keeps `control`.
   [[nodiscard]] std::vector<std::shared_ptr<Rail>> usable(const Control& control);
-  // Ends all with this reason, and connects no more.
+  // Ends all rails with `reason`, and connects no more.
   void leave(const Error& reason);
 
  private:

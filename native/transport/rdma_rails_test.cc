@@ -1,5 +1,5 @@
-// Several ports between two agents: how reads are shared among them, and what becomes of reads when
-// a port, a path or an endpoint goes away.
+// Several ports between two agents: they share reads, and reads go on when a port, a path or an
+// endpoint goes away.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-// Reads over an RDMA endpoint, of the side that asks.
+// Reads over an RDMA endpoint, on the asking side.
 #include <algorithm>
 
 #include "base/crc32c.h"
@@ -9,15 +9,15 @@
 namespace hearth {
 namespace {
 
-// How long a read that nobody waits for any more keeps its window open for an answer that may be on
-// its way: to close it under a write would fail the endpoint of the other side.
+// How long an unwanted read keeps its window open for an answer that may be on its way: to close
+// the window under a write would fail the endpoint of the other side.
 constexpr Clock::duration kAnswerGrace = 2 * kReleaseGrace;
 
 Outcome failed(ErrorCode code, std::string sentence) {
   return {Error{code, std::move(sentence)}, false};
 }
 
-// A port that goes down, or a path that is silent, is noticed so soon.
+// How soon a read notices a port that goes down, or a silent path.
 Clock::duration lookEvery(const RdmaShard& shard) {
   return std::min<Clock::duration>(shard.times().silence / 4, kReleaseGrace);
 }
@@ -43,7 +43,7 @@ Task<Outcome> RdmaRail::read(RailWork& work, Reading& reading) {
   windows_.pop_back();
   Task<Outcome> reads = readInto(work, reading, *window);
   Outcome outcome = co_await reads;
-  // One that could not be closed takes its key with it.
+  // A window that could not be closed is dropped, with its key.
   if (!window->isOpen()) windows_.push_back(std::move(window));
   co_return outcome;
 }
@@ -54,7 +54,8 @@ Task<Outcome> RdmaRail::readInto(RailWork& work, Reading& reading, Window& windo
   Task<bool> admits = admit(reading);
   const bool isAdmitted = co_await admits;
   if (!isAdmitted) co_return judge(transfer.memory, reading.answer, work.checksums());
-  // Callbacks of the endpoint may come after this coroutine's end: they hold what they set.
+  // Callbacks of the endpoint may come after this coroutine's end, so they own the variables that
+  // they set.
   auto done = std::make_shared<Event>(with_.reactor);
   auto key = std::make_shared<Result<std::uint32_t>>(0u);
   window.open(memory, [done, key](Result<std::uint32_t> opened) {
@@ -139,7 +140,7 @@ Task<void> RdmaRail::ask(ReadRequest request, Reading& reading, RailWork& work) 
   Task<void> awaits = awaitAnswer(reading, deadline);
   co_await awaits;
   if (reading.answer) co_return;
-  // Where the other side has not begun, it answers without a byte.
+  // If the other side has not begun, it answers without a byte.
   static_cast<void>(channel_->send(encodeEmptyFrame(FrameType::kCancel, requestId)));
   work.settle(failed(ErrorCode::kDeadlineExceeded, "the other side did not answer in time"));
   if (isWritten) {
@@ -151,7 +152,7 @@ Task<void> RdmaRail::ask(ReadRequest request, Reading& reading, RailWork& work) 
   }
   if (const auto found = readings_.find(requestId); found != readings_.end())
     found->second = nullptr;
-  // Its time was over before.
+  // The read's time was over before.
   reading.answer.reset();
 }
 
@@ -175,7 +176,7 @@ void RdmaRail::look() {
   if (!channel_->usable()) return;
   const Clock::duration silence = with_.shard.times().silence;
   if (!liveness_.isDue(silence)) return;
-  // What has come while this thread was busy counts.
+  // Messages that came while this thread was busy count.
   with_.shard.takeNow();
   if (!channel_->usable()) return;
   if (liveness_.silentFor(silence, channel_->heard())) {

@@ -64,7 +64,7 @@ Task<void> RdmaResponder::serve(std::shared_ptr<RdmaResponder> self, std::uint64
     self->answer(requestId, request, std::move(answer), std::move(*loaded));
     co_return;
   }
-  // After its time the asker may have closed the window.
+  // The asker may have closed the window once its time was over.
   const Error error =
       !loaded.ok() ? loaded.error() : Error{ErrorCode::kCancelled, "nobody waits for it any more"};
   answer = {};

@@ -1,7 +1,7 @@
-// The answering side of an RDMA endpoint (rdma_rail.h): writes what its handler answers into the
-// window that the request names, and then sends the checksums; or sends both in a message, where
-// the request names no window. Bytes that the device does not know are copied into registered
-// memory first. On the reactor's thread.
+// The answering side of an RDMA endpoint (rdma_rail.h): writes the handler's answer into the window
+// that the request names, and then sends the checksums; or sends both in a message, where the
+// request names no window. Bytes that the device does not know are copied into registered memory
+// first. On the reactor's thread.
 #pragma once
 
 #include <map>
@@ -15,8 +15,8 @@ namespace hearth {
 
 class RdmaResponder : public std::enable_shared_from_this<RdmaResponder> {
  public:
-  // What it is made with. The references must remain live while the result, or a request of it, is
-  // used.
+  // The parts that a responder uses. The references must remain live while the result, or a request
+  // of it, is used.
   struct With {
     Reactor& reactor;
     Gate& gate;
@@ -26,21 +26,21 @@ class RdmaResponder : public std::enable_shared_from_this<RdmaResponder> {
     std::string node;  // authenticated
     std::shared_ptr<PeerStatistics> account;
   };
-  // Connected to the endpoint that the node calls `theirs`.
+  // Creates a responder connected to `theirs`, the endpoint of the node.
   [[nodiscard]] static Result<std::shared_ptr<RdmaResponder>> create(With with,
                                                                      const EndpointAddress& theirs);
   explicit RdmaResponder(With with);
 
   [[nodiscard]] const EndpointAddress& address() const { return channel_->address(); }
-  // Ends it now: what is under way is not answered.
+  // Ends the responder now; requests under way get no answer.
   void fail(Error reason) { channel_->fail(std::move(reason)); }
-  // Until it has failed, or the other side has closed it.
+  // Awaitable: ends when the responder has failed, or the other side has closed it.
   [[nodiscard]] auto awaitEnd() { return ended_.wait(); }
 
  private:
   static Task<void> serve(std::shared_ptr<RdmaResponder> self, std::uint64_t requestId,
                           ReadRequest request, Interest interest);
-  // The bytes that are asked for: `answer` has their checksums.
+  // Loads the bytes of the request; puts their checksums into `answer`.
   [[nodiscard]] Task<Result<MemorySlice>> load(const ReadRequest& request, const Interest& interest,
                                                ReadAnswer& answer);
   [[nodiscard]] Status onFrame(const RdmaChannel::Frame& frame);

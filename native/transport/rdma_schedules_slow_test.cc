@@ -3,7 +3,7 @@
 namespace hearth {
 namespace {
 
-constexpr std::uint64_t kFirstSeed = 100;  // the shorter test has those before
+constexpr std::uint64_t kFirstSeed = 100;  // the shorter test has the seeds before
 constexpr std::uint64_t kSeedsPerProgram = 1'000;
 
 class RdmaSchedulesSlowTest : public RdmaSchedules, public testing::WithParamInterface<unsigned> {};

@@ -9,14 +9,14 @@
 namespace hearth {
 namespace {
 
-// In one pool, and so many pools: a few megabytes each.
+// Messages in one pool, and number of pools: a few megabytes each.
 constexpr std::size_t kMessages = 512;
 constexpr std::size_t kMessagePools = 32;
 constexpr std::size_t kStagingBuffers = 2;
-// In one queue, room for about 80 endpoints; and so many queues.
+// Entries of one queue, for about 80 endpoints; and number of queues.
 constexpr std::uint32_t kCompletions = 1u << 14;
 constexpr std::size_t kQueues = 64;
-// Of an endpoint, beside those of its requests.
+// Receives of an endpoint beside those of its requests.
 constexpr std::uint32_t kSpareReceives = 8;
 constexpr std::uint32_t kMostAtOnce = 256;
 
@@ -67,7 +67,7 @@ Task<void> RdmaShard::takeEvents(RdmaShard& shard) {
     shard.watching_ = &waiting.operation;
     const std::int32_t result = co_await waiting;
     shard.watching_ = nullptr;
-    // A queue pair that the device has failed flushes its requests, which tells its endpoint.
+    // The device flushes the requests of a queue pair that it has failed, which tells its endpoint.
     static_cast<void>(shard.device_->takeEvents());
     if (result < 0) co_return;
   }
@@ -77,7 +77,7 @@ Task<void> RdmaShard::takeCompletions(RdmaShard& shard, Queue& queue) {
   CompletionQueue& completions = *queue.completions;
   while (!shard.stopping_) {
     if (completions.poll(kMostAtOnce) != 0) {
-      // Others on this thread have their turn.
+      // Gives others on this thread a turn.
       co_await shard.reactor_.sleep(Clock::duration::zero());
       continue;
     }
@@ -109,8 +109,8 @@ Result<std::unique_ptr<Endpoint>> RdmaShard::endpoint(std::uint32_t requests,
                                                       Endpoint::OnMessage onMessage) {
   EndpointOptions options;
   // A receive is posted again just after its message has been taken, and the other side hears of
-  // it by the next answer. So each request may take two, one for itself and one for its cancel or
-  // for the answer before it, and some are left for probes.
+  // that by the next answer. So each request may take two receives, one for itself and one for its
+  // cancel or for the answer before it; some are left for probes.
   options.receives = 2 * requests + kSpareReceives;
   options.receiveBytes = receiveBytes;
   const std::uint32_t entries = options.sendRequests + options.receives;

@@ -1,4 +1,4 @@
-// What one shard needs for RDMA: its completion queues, the coroutines that take completions, and
+// One shard's resources for RDMA: its completion queues, the coroutines that take completions, and
 // registered memory for messages and for answers whose bytes no device knows. On the reactor's
 // thread.
 #pragma once
@@ -25,10 +25,10 @@ inline constexpr std::uint16_t kRdmaConnect = kTransportControlFirst;
 inline constexpr std::uint32_t kRdmaPorts = 64;
 // Requests that a dialler may have unanswered on one endpoint.
 inline constexpr std::uint32_t kRdmaRequests = 32;
-// A message of an endpoint is at most so long, without the bytes of an answer.
+// Longest message of an endpoint, without the bytes of an answer.
 inline constexpr std::uint32_t kRdmaMessageBytes = 4096;
 
-// As TransportOptions has them.
+// As in TransportOptions.
 struct RdmaTimes {
   Clock::duration silence = Clock::duration::max();
   Clock::duration idle = Clock::duration::max();
@@ -36,39 +36,40 @@ struct RdmaTimes {
 
 class RdmaShard {
  public:
-  // Pins a few megabytes. `arena`: memory that many answers lie in, which is sent from without a
-  // copy once its owner has registered it. `reactor` must remain live while this object is used.
+  // Pins a few megabytes. `arena`: memory that holds most answers; once its owner has registered
+  // it, RDMA sends from there without a copy. `reactor` must remain live while this object is used.
   [[nodiscard]] static Result<std::unique_ptr<RdmaShard>> create(
       Reactor& reactor, std::shared_ptr<RdmaDevice> device,
       std::vector<std::shared_ptr<MemoryRegion>> arena, RdmaTimes times);
   ~RdmaShard();  // after stop(), and after the endpoints
 
-  // Starts the coroutines in `gate`. `watchesDevice`: of the shards of a device one takes its
-  // events.
+  // Starts the coroutines in `gate`. `watchesDevice`: takes the device's events, which one shard of
+  // each device must do.
   void start(Gate& gate, bool watchesDevice);
   void stop();
 
-  // Of `wanted` requests, how many may be unanswered on one endpoint: each has receives for what
-  // the other side sends of it.
+  // How many of `wanted` requests may be unanswered on one endpoint: it has receives for all
+  // messages of the other side about them.
   [[nodiscard]] std::uint32_t requestsOf(std::uint32_t wanted) const;
-  // With room for the messages of so many unanswered requests, of `receiveBytes` each.
+  // Creates an endpoint with room for the messages of so many unanswered requests, of
+  // `receiveBytes` each.
   [[nodiscard]] Result<std::unique_ptr<Endpoint>> endpoint(std::uint32_t requests,
                                                            std::uint32_t receiveBytes,
                                                            Endpoint::OnMessage onMessage);
   [[nodiscard]] const RdmaTimes& times() const { return times_; }
-  // Takes the completions that are there, ahead of the coroutine that does so.
+  // Takes the completions that are there now, ahead of the coroutine.
   void takeNow();
   [[nodiscard]] const std::shared_ptr<RdmaDevice>& device() const { return device_; }
-  // A copy of `frame` that can be sent; its owner gives the room back. kOutOfSpace: the device may
-  // pin no more room for messages.
+  // A registered copy of `frame`; dropping its owner gives the room back. kOutOfSpace: the device
+  // may pin no more room for messages.
   [[nodiscard]] Result<MemorySlice> message(std::span<const std::byte> frame);
-  // `bytes` as memory that the device knows: in place when they lie in memory of the arena that is
-  // registered and `keep` holds them, else a copy, for which this waits until there is room.
+  // `bytes` as memory that the device knows: in place when they lie in registered memory of the
+  // arena and `keep` holds them; else a copy, for which the call waits until there is room.
   [[nodiscard]] Task<MemorySlice> readable(std::span<const std::byte> bytes,
                                            std::shared_ptr<const void> keep);
 
  private:
-  // A completion queue has room for some endpoints: there are as many queues as endpoints need.
+  // A completion queue has room for some endpoints; there are as many queues as endpoints need.
   struct Queue {
     std::unique_ptr<CompletionQueue> completions;
     Operation* waiting = nullptr;

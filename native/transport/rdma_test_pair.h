@@ -1,4 +1,4 @@
-// For tests: two agents, a and b, with RDMA ports on one fabric, of which a reads from b.
+// Two agents, a and b, with RDMA ports on one fabric, of which a reads from b. For tests.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -57,7 +57,7 @@ class RdmaPair : public ::testing::Test {
     EXPECT_EQ(fabric_.objects(), 0u);
   }
 
-  // [0, bytes) of the chunk, compared.
+  // Reads [0, bytes) of the chunk and compares it.
   Status read(Behaviour behaviour, std::uint64_t bytes = kChunkBytes,
               Clock::duration timeout = kHang) {
     std::ranges::fill(into_->bytes(), std::byte{0});
@@ -82,7 +82,7 @@ class RdmaPair : public ::testing::Test {
   }
 
   // Reads the first `bytes` of `count` chunks at once, each into registered memory of its own, and
-  // compares them. How long the slowest took.
+  // compares them. Returns the time of the slowest.
   Clock::duration readMany(std::size_t count, std::size_t bytes = kChunkBytes) {
     std::vector<std::shared_ptr<MemoryRegion>> regions;
     for (std::size_t at = 0; at < count; ++at) {
@@ -133,11 +133,11 @@ class RdmaPair : public ::testing::Test {
   }
 };
 
-// A path that dies and tells nobody: from some write on, what one queue pair has to send is neither
+// A path that dies and tells nobody: from some write on, the messages of one queue pair are neither
 // sent nor refused.
 class DyingPath {
  public:
-  // After `writes` of its writes the queue pair that writes first is dead.
+  // The queue pair that writes first is dead after `writes` of its writes.
   DyingPath(Fabric& fabric, int writes) : fabric_(fabric), left_(writes) {
     fabric.judgeBy([this](std::uint32_t pair, ibv_wr_opcode opcode) -> Fabric::Verdict {
       if (opcode == IBV_WR_RDMA_WRITE && pair_ == 0) pair_ = pair;

@@ -1,5 +1,5 @@
-// The terms of a request as it is sent and answered: how long it is waited for, which blocks it
-// covers, its cost, and the frame that answers it. Pure, any thread.
+// The terms of a request as it is sent and answered: its timeout, the blocks that it covers, its
+// cost, and the frame that answers it. Pure, any thread.
 #pragma once
 
 #include <algorithm>
@@ -17,7 +17,7 @@ namespace hearth {
   return static_cast<std::uint32_t>(std::clamp<std::int64_t>(left.count(), 1, longest));
 }
 
-// Of a range of at most a chunk, whose first byte is that of a block: bit i stands for block i.
+// The blocks of a range of at most a chunk that starts on a block: bit i stands for block i.
 [[nodiscard]] inline std::uint64_t blockMask(std::uint32_t offset, std::uint32_t length) {
   static_assert(kChunkBytes / kBlockBytes <= 64);
   const std::uint32_t first = static_cast<std::uint32_t>(offset / kBlockBytes);
@@ -26,7 +26,7 @@ namespace hearth {
   return ones << first;
 }
 
-// What it takes of the credit (wire/frame.h, Credit).
+// The part of the credit that the request takes (wire/frame.h, Credit).
 template <class Request>
 [[nodiscard]] std::uint64_t costOf(const Request& request) {
   if constexpr (requires { request.length; }) {

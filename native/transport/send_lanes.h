@@ -1,12 +1,13 @@
-// What a connection has to send, in the order in which it goes. Three lanes, each first come, first
-// served:
-//   small       frames without a payload, and answers of a block at most that a reader waits for
-//   demand      what else a reader waits for
-//   background  what is fetched ahead or repaired
-// Large ones go a slice at a time, and after each slice the order is looked at again. So a small
-// answer waits for the slice that is being sent and for one more: the lanes of the large ones have
-// a turn after each turn of the small one, so that they are never starved. Of their turns demand
-// has all but one in kTurnsOfDemand + 1 while both wait. Pure: not thread-safe.
+// Orders the items that a connection has to send. Three lanes, each first come, first served:
+//
+//   - small: frames without a payload, and answers of at most a block that a reader waits for
+//   - demand: other answers that a reader waits for
+//   - background: answers for read-ahead or repair
+//
+// Large items go a slice at a time, and the order is looked at again after each slice. So a small
+// answer waits for the slice that is being sent and for one more: the lanes of large items have a
+// turn after each turn of the small lane, so that they never starve. Demand has all but one in
+// kTurnsOfDemand + 1 of these turns while both wait. Pure: not thread-safe.
 #pragma once
 
 #include <array>
@@ -32,17 +33,17 @@ class SendLanes {
   static constexpr int kTurnsOfDemand = 7;
 
   void push(SendItem item);
-  // At the head of its lane, where it was: between two of its slices.
+  // Puts the item back at the head of its lane, between two of its slices.
   void putBack(SendLane lane, SendItem item) { of(lane).push_front(std::move(item)); }
-  // The item whose turn it is among those that are `ready`, which is asked in the order in which
-  // they come to pass. It may change the item that it is asked for.
+  // The item whose turn it is among those for which `ready` is true. Calls `ready` in the order in
+  // which items would go; it may change the item that it gets.
   template <class Ready>
   [[nodiscard]] std::optional<Position> next(Ready ready);
-  // That lane has had a turn.
+  // Notes that `lane` has had a turn.
   void hadTurn(SendLane lane);
-  // The item of that request that has a payload.
+  // The item with a payload that answers the request.
   [[nodiscard]] std::optional<Position> find(std::uint64_t requestId);
-  // The item whose payload is that one.
+  // The item whose payload is `lent`.
   [[nodiscard]] SendItem* find(const LentPayload& lent);
   [[nodiscard]] SendItem take(Position position);
 
@@ -61,7 +62,7 @@ class SendLanes {
 
   std::array<Items, 3> lanes_;
   bool smallWasLast_ = false;
-  int turnsOfDemand_ = 0;  // since the background had one
+  int turnsOfDemand_ = 0;  // since background had a turn
 };
 
 template <class Ready>

@@ -23,7 +23,7 @@ struct SendLanesTest : testing::Test {
   void push(std::uint64_t id, std::size_t size, RequestClass requestClass) {
     lanes.push(laneItem(id, size, requestClass));
   }
-  // Which goes next; a large one stays, as if it had more slices.
+  // Returns the item that goes next; a large one stays, as if it had more slices.
   std::uint64_t turn() {
     const auto next = lanes.next([this](const SendItem& item) { return item.requestId != away; });
     if (!next) return 0;
@@ -55,13 +55,13 @@ TEST_F(SendLanesTest, TheBackgroundHasOneTurnInEight) {
   EXPECT_EQ(turns(17), "22222221222222212");
 }
 
-TEST_F(SendLanesTest, WhatIsSmallAndNotWantedNowIsBackground) {
+TEST_F(SendLanesTest, ASmallAnswerForReadAheadIsBackground) {
   push(1, 4096, RequestClass::kWarm);
   push(2, kSliceToSendBytes, RequestClass::kDemand);
   EXPECT_EQ(turns(3), "222");
 }
 
-TEST_F(SendLanesTest, ThoseOfALaneGoOneAfterTheOtherAndPassWhatIsNotReady) {
+TEST_F(SendLanesTest, ItemsOfALaneGoInOrderAndPassOnesThatAreNotReady) {
   push(1, kSliceToSendBytes, RequestClass::kDemand);
   push(2, kSliceToSendBytes, RequestClass::kDemand);
   EXPECT_EQ(turns(2), "11");

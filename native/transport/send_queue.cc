@@ -11,9 +11,9 @@ namespace hearth {
 namespace {
 
 constexpr std::size_t kBatchItems = 32;
-// A batch ends with the item that reaches this.
+// A batch ends with the item that reaches this size.
 constexpr std::size_t kBatchBytes = kSliceToSendBytes;
-// That one system call takes (IOV_MAX).
+// Pieces that one system call takes (IOV_MAX).
 constexpr std::size_t kMaxPieces = 1024;
 
 Error sendError(std::int32_t result) {
@@ -45,7 +45,7 @@ SendQueue::SendQueue(Reactor& reactor, std::function<void(const Item&)> begun,
 void SendQueue::push(Item item) {
   if (closed_) return;
   if (item.lent) {
-    // Beyond the bound it comes from elsewhere when it is its turn.
+    // Beyond the bound the payload comes from elsewhere when its turn comes.
     lentBytes_ += item.payload.size();
     item.away = lentBytes_ > kLentBytesPerConnection;
     if (item.away) item.lent->release();
@@ -132,7 +132,7 @@ bool SendQueue::isReady(Item& item) {
   ++loading_;
   item.loading = true;
   loads_.spawn(load(*this, item.lent));
-  // It may have ended at once, and then it changed nothing but this item.
+  // The load may have ended at once; then it changed only this item.
   return !item.away;
 }
 
@@ -151,8 +151,8 @@ Task<Status> SendQueue::sendItems(int fd) {
       continue;
     }
     const bool lent = next->item->lent != nullptr;
-    // What is small may come while it waits, and then goes first; itself it waits only for a socket
-    // that has just not taken it.
+    // A small item may come during the wait, and then goes first. A small item itself waits only
+    // for a socket that has just not taken it.
     if (!waited && (full || next->lane != SendLane::kSmall)) {
       const Status free = co_await writable(fd);
       if (!free.ok()) co_return free;
@@ -190,7 +190,7 @@ Task<Status> SendQueue::sendBatch(int fd) {
     msghdr message{};
     message.msg_iov = pieces.data();
     message.msg_iovlen = std::min(pieces.size(), kMaxPieces);
-    // MSG_WAITALL: io_uring goes on by itself until all is sent; elsewhere it means nothing here.
+    // MSG_WAITALL: io_uring goes on by itself until all is sent; other backends ignore it.
     const std::int32_t result = co_await reactor_.sendMessage(fd, &message, MSG_WAITALL);
     if (result <= 0) co_return sendError(result);
     sent_ += static_cast<std::uint64_t>(result);
@@ -206,7 +206,8 @@ void SendQueue::handBack(Item& item) {
   item.parts = {};
 }
 
-// While no part of the answer is being sent, so that it can still be withdrawn or end otherwise.
+// Runs while no part of the answer is being sent, so that the answer can still be withdrawn or end
+// otherwise.
 Task<void> SendQueue::load(SendQueue& queue, std::shared_ptr<LentPayload> lent) {
   Task<Status> loading = lent->load();
   const Status loaded = co_await loading;
@@ -261,11 +262,12 @@ Task<Status> SendQueue::sendLent(int fd, SendLanes::Position next) {
 Task<Status> SendQueue::sendParts(int fd, Item& item) {
   const LentPayload::Piece piece = item.lent->now();
   const std::vector<iovec> pieces = item.parts.pieces(piece.bytes);
-  if (pieces.empty()) co_return Status();  // its memory was taken back just now
+  if (pieces.empty()) co_return Status();  // the memory was taken back just now
   msghdr message{};
   message.msg_iov = const_cast<iovec*>(pieces.data());
   message.msg_iovlen = pieces.size();
-  // Not by the reactor: there is nothing to wait for, and an answer would leave a turn later.
+  // Sends without the reactor: there is nothing to wait for, and an answer would leave a turn
+  // later.
   const ssize_t sent = ::sendmsg(fd, &message, MSG_DONTWAIT | MSG_NOSIGNAL);
   const auto result = static_cast<std::int32_t>(sent < 0 ? -errno : sent);
   if (result == -EAGAIN || result == -EINTR) co_return Status();

@@ -1,4 +1,4 @@
-// In which order a queue sends, shown by where frames lie in the stream: the other side reads
+// The order in which a queue sends, shown by where frames lie in the stream: the other side reads
 // nothing until all is queued.
 #include "transport/send_queue.h"
 
@@ -66,7 +66,7 @@ struct SendQueueTest : testing::TestWithParam<Reactor::Backend> {
                 .keep = nullptr,
                 .requestId = id});
   }
-  // Nothing more goes, as the other side does not read.
+  // Waits until nothing more goes, as the other side does not read.
   void stall() {
     int still = 0;
     ASSERT_TRUE(eventually([&] {
@@ -77,14 +77,14 @@ struct SendQueueTest : testing::TestWithParam<Reactor::Backend> {
       return still >= 50;
     }));
   }
-  // Of what has been sent, the bytes that are on their way or have come.
+  // Sent bytes that are on their way or have come.
   [[nodiscard]] std::uint64_t gone() const {
     tcp_info info{};
     socklen_t size = sizeof info;
     EXPECT_EQ(getsockopt(sender.fd(), IPPROTO_TCP, TCP_INFO, &info, &size), 0);
     return queue.sent() - info.tcpi_notsent_bytes;
   }
-  // Where the first small frame begins in what the other side receives.
+  // Offset of the first small frame in the received bytes.
   std::uint64_t receiveToSmall() {
     std::uint64_t at = 0;
     std::vector<std::byte> bytes(1 << 20);
@@ -118,7 +118,7 @@ INSTANTIATE_TEST_SUITE_P(Backends, SendQueueTest,
                            return backend.param == Reactor::Backend::kEpoll ? "epoll" : "io_uring";
                          });
 
-// Also with what the kernel holds and has not sent: nothing goes before that any more.
+// Includes bytes that the kernel holds and has not sent: nothing can overtake them.
 TEST_P(SendQueueTest, ASmallAnswerWaitsForTwoSlicesAtMost) {
   for (std::uint64_t id = 1; id <= 8; ++id)
     pushLarge(id % 2 == 0 ? RequestClass::kDemand : RequestClass::kWarm, id);
@@ -132,7 +132,7 @@ TEST_P(SendQueueTest, ASmallAnswerWaitsForTwoSlicesAtMost) {
       << "the kernel looks at its bound before it takes a piece";
 }
 
-TEST_P(SendQueueTest, WhatGoesInSlicesIsBegunOnceAndSentOnce) {
+TEST_P(SendQueueTest, BeginsAndSendsASlicedItemOnce) {
   pushLarge(RequestClass::kWarm, 1);
   pushLarge(RequestClass::kDemand, 2);
   pushSmall(3);
@@ -149,7 +149,7 @@ TEST_P(SendQueueTest, WhatGoesInSlicesIsBegunOnceAndSentOnce) {
   EXPECT_EQ(sent, (std::vector<std::uint64_t>{3, 2, 1}));
 }
 
-TEST_P(SendQueueTest, SlicesThatHaveNotBegunAreWithdrawn) {
+TEST_P(SendQueueTest, WithdrawsSlicesThatHaveNotBegun) {
   pushLarge(RequestClass::kDemand, 1);
   pushLarge(RequestClass::kDemand, 2);
   stall();

@@ -118,7 +118,8 @@ Result<bool> ServerConnection::onFrame(const Frame& frame) {
 void ServerConnection::cancel(std::uint64_t requestId) {
   const auto found = serving_.find(requestId);
   if (found == serving_.end()) {
-    // Answered already: the two crossed, or it is a read of which some parts are not sent.
+    // The request was answered already: answer and cancel crossed, or some parts of a read are not
+    // sent yet.
     queue_.withdraw(requestId, errorFrame<ReadAnswer>(requestId, kWithdrawn));
     return;
   }
@@ -126,7 +127,7 @@ void ServerConnection::cancel(std::uint64_t requestId) {
   found->second.interest.end();
   if (const auto write = incoming_.find(requestId); write != incoming_.end())
     end(*write->second, kWithdrawn);
-  // Answered but not begun: what was to follow need not be sent.
+  // The answer has not begun: the rest of it need not be sent.
   queue_.withdraw(requestId, found->second.answer == FrameType::kReadAnswer
                                  ? errorFrame<ReadAnswer>(requestId, kWithdrawn)
                                  : errorFrame<ManifestAnswer>(requestId, kWithdrawn));
@@ -180,7 +181,7 @@ Task<void> ServerConnection::serve(Self self, std::uint64_t requestId, ControlRe
 
 Result<ControlMessage> ServerConnection::connectRdma(const ControlMessage& request) {
   if (rdma_.empty()) return Error{ErrorCode::kUnsupported, "this agent uses no RDMA"};
-  // Its requests are judged one by one by their token, which an endpoint's requests do not carry.
+  // A client's token judges its requests one by one, and an endpoint's requests carry no token.
   if (with_.client)
     return Error{ErrorCode::kUnsupported, "clients are answered over their connection alone"};
   if (!alive()) return failure();
@@ -267,7 +268,7 @@ void ServerConnection::answerData(std::uint64_t requestId, Result<BytesAnswer> r
                        .keep = std::move(result->keep),
                        .requestId = requestId,
                        .requestClass = found->second.requestClass};
-  // Slices where it is a read and the other side takes them.
+  // Cuts an answer to a read into slices where the other side takes them.
   const bool sliced = Answer::kType == FrameType::kReadAnswer && size > kSliceToSendBytes &&
                       has(with_.features, WireFeature::kPartialAnswers);
   std::deque<LentParts::Part> slices =
@@ -282,7 +283,7 @@ void ServerConnection::answerData(std::uint64_t requestId, Result<BytesAnswer> r
     item.frame = std::move(slices.front().frame);
   }
   queue_.push(std::move(item));
-  // A program that reads little at a time will ask again at once.
+  // A program that makes small reads will ask again at once.
   if (size <= kSmallTransferBytes && serving_.size() == 1) reactor_.expectSoon();
 }
 
@@ -301,7 +302,7 @@ void ServerConnection::onSending(const SendQueue::Item& item) {
 }
 
 void ServerConnection::onEnd() {
-  // Only who has proved the secret may read, and this connection is the proof.
+  // Only a side that has proved the secret may read, and this connection is the proof.
   for (const auto& [port, responder] : responders_) responder->fail(failure());
   for (const auto& [requestId, serving] : serving_) serving.interest.end();
   serving_.clear();

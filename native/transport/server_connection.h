@@ -1,7 +1,7 @@
-// The answering side of a connection: starts a handler for each request and sends what it answers,
-// from the handler's memory. What is written (server_writes.cc) is received into the handler's
-// memory, and compared, before the handler hears of it. Holds the other side to its credit. On the
-// reactor's thread.
+// The answering side of a connection: starts a handler for each request and sends its answer from
+// the handler's memory. Receives writes (server_writes.cc) into the handler's memory, and compares
+// them, before the handler hears of them. Holds the other side to its credit. On the reactor's
+// thread.
 #pragma once
 
 #include <cstdint>
@@ -23,9 +23,9 @@ class ServerConnection final : public Connection {
   ServerConnection(Reactor& reactor, Gate& gate, Channel channel, Clock::duration probeInterval,
                    Agreed with, Credit limit, PeerHandler& handler, WriteOrder& order);
 
-  // Sends the other side its credit. After start().
+  // Sends the other side its credit. Call after start().
   void giveCredit();
-  // Before start(): endpoints that the other side asks for are of these, one for each port.
+  // Call before start(): the other side gets endpoints of `shards`, one for each port.
   void useRdma(std::span<RdmaShard* const> shards) { rdma_ = shards; }
   [[nodiscard]] const std::string& node() const { return with_.node; }
   [[nodiscard]] const std::string& incarnation() const { return with_.incarnation; }
@@ -37,20 +37,20 @@ class ServerConnection final : public Connection {
     RequestClass requestClass = RequestClass::kDemand;
     Interest interest{};
     bool cancelled = false;
-    bool ready = false;  // for what is written
+    bool ready = false;  // for the bytes of a write
   };
-  // What is out of one kind of credit.
+  // The part of one kind of credit that is out.
   struct Out {
     std::uint64_t bytes = 0, requests = 0;
   };
-  // A write that is received; in the frame of its receiveWrite().
+  // A write being received; in the frame of its receiveWrite().
   struct Incoming {
-    Event ended;  // it is over, and its memory is not received into any more
+    Event ended;  // the write is over, and nothing is received into its memory any more
     const MemoryVector* memory;
     std::uint32_t received = 0;
     std::vector<std::uint32_t> checksums = {};
     bool receiving = false, over = false;
-    Status status = {};  // once it is over: whether all has come
+    Status status = {};  // once over: ok when all has come
   };
 
   Result<bool> onFrame(const Frame& frame) override;
@@ -59,7 +59,7 @@ class ServerConnection final : public Connection {
   void onReaderEnd() override;
   void onSending(const SendQueue::Item& item) override;
 
-  // Of a client: whether it may send such a frame, and its capability still holds.
+  // Ok unless a client may not send such a frame, or its capability no longer holds.
   [[nodiscard]] Status allow(FrameType type) const;
   [[nodiscard]] Status admit(std::uint64_t requestId, Serving serving);
   void cancel(std::uint64_t requestId);
@@ -74,22 +74,24 @@ class ServerConnection final : public Connection {
                           Interest interest);
   static Task<void> serve(Self self, std::uint64_t requestId, ControlRequest request,
                           Interest interest);
-  // In place of the endpoint that the asker's port may have: the answer has the new one's address.
+  // Makes an endpoint in place of the one that the asker's port may have. The answer has its
+  // address.
   [[nodiscard]] Result<ControlMessage> connectRdma(const ControlMessage& request);
   // Frees the endpoint when it has ended.
   static Task<void> keep(Self self, std::uint32_t port, std::shared_ptr<RdmaResponder> responder);
-  // Of writes: server_writes.cc.
+  // Writes: server_writes.cc.
   static Task<void> serve(Self self, std::uint64_t requestId, WriteRequest request,
                           Interest interest);
   [[nodiscard]] Result<bool> onWriteData(const Frame& frame);
-  // How it ended. Afterwards its memory is not written into.
+  // Returns how the write ended. Afterwards nothing writes into its memory.
   [[nodiscard]] Task<Status> receiveWrite(std::uint64_t requestId, WriteRequest request,
                                           Interest interest);
-  // Waits until all has come, or it is over otherwise: at `until` at the latest, and soon after.
+  // Waits until all has come, or the write is over otherwise: at `until` at the latest, and soon
+  // after.
   [[nodiscard]] Task<void> awaitData(Incoming& write, Clock::time_point until);
   static void end(Incoming& write, Status status);
-  // It is over; `pressing`: and when the other side has stalled in the middle of a part, so is the
-  // connection.
+  // Ends the write. `pressing`: also ends the connection if the other side has stalled in the
+  // middle of a part.
   void abandon(Incoming& write, const Error& reason, bool pressing);
   void leave(Incoming& write);
   template <class Answer>
@@ -109,8 +111,8 @@ class ServerConnection final : public Connection {
   [[nodiscard]] Out& outOf(FrameType answer) {
     return answer == FrameType::kWriteAnswer ? written_ : asked_;
   }
-  std::map<std::uint64_t, Incoming*> incoming_;  // that are ready, by request id
-  // The part that is received; no write: it is passed over.
+  std::map<std::uint64_t, Incoming*> incoming_;  // ready writes, by request id
+  // The write whose part is being received; null: the part is passed over.
   Incoming* into_ = nullptr;
   WriteData part_;
 };

@@ -1,6 +1,6 @@
-// Writes, of a connection that answers: from the request to the answer one coroutine has the
-// write's place, the handler's memory and what has come of it; the reader fills the memory
-// meanwhile. The memory is there before a byte is asked for, so the reader never waits for any.
+// Writes on the answering side. From the request to the answer one coroutine has the write's place,
+// the handler's memory and the state of the transfer; the reader fills the memory meanwhile. The
+// memory is there before a byte is asked for, so the reader never waits for any.
 #include <algorithm>
 
 #include "transport/limits.h"

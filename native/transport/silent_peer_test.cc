@@ -1,5 +1,5 @@
-// Peers that stop in the middle, as a process does that is given SIGSTOP: its kernel goes on
-// acknowledging, and nothing comes.
+// Peers that stop in the middle, as a process on SIGSTOP: the kernel still acknowledges, and
+// nothing comes.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -59,7 +59,7 @@ class SilentPeerTest : public testing::TestWithParam<Reactor::Backend> {
     bytes.insert(bytes.end(), payload.begin(), payload.end());
     return bytes;
   }
-  // Answers what comes; what was given up is answered, too.
+  // Answers all requests, including those that were given up.
   static void serve(RawPeer& peer) {
     while (const auto request = peer.frame()) {
       if (request->header.type == FrameType::kPing) {
@@ -94,7 +94,7 @@ TEST_P(SilentPeerTest, IsNotWaitedForAndComesBackOnTheSameConnection) {
   EXPECT_EQ(first.code(), ErrorCode::kDeadlineExceeded);
   EXPECT_THAT(first.error().message, HasSubstr("no sign of life for 300 ms"));
   EXPECT_GE(Clock::now() - before, kSilence);
-  // It is known now: who asks again does not wait. Two hundred that did would take a minute.
+  // The silence is known now: later callers do not wait. Two hundred that did would take a minute.
   const auto again = Clock::now();
   for (int i = 0; i < 200; ++i) EXPECT_EQ(read(bytes).code(), ErrorCode::kDeadlineExceeded);
   EXPECT_LT(Clock::now() - again, 200 * kSilence);
@@ -119,7 +119,7 @@ TEST_P(SilentPeerTest, StoppedInTheMiddleOfAnAnswerItWritesNothingAfterTheReadHa
   const Status first = read(bytes);
   EXPECT_EQ(first.code(), ErrorCode::kDeadlineExceeded);
   EXPECT_THAT(first.error().message, HasSubstr("no sign of life"));
-  // The memory is another owner's from now on.
+  // Another owner has the memory from now on.
   std::fill(bytes.begin(), bytes.end(), std::byte{0x5a});
   EXPECT_EQ(read(std::span(bytes).first(0)).code(), ErrorCode::kOk);
   goOn = true;
@@ -129,7 +129,7 @@ TEST_P(SilentPeerTest, StoppedInTheMiddleOfAnAnswerItWritesNothingAfterTheReadHa
   EXPECT_TRUE(std::ranges::all_of(bytes, [](std::byte byte) { return byte == std::byte{0x5a}; }));
 }
 
-TEST_P(SilentPeerTest, ATransferThatMovesSlowlyIsWaitedFor) {
+TEST_P(SilentPeerTest, WaitsForASlowTransfer) {
   start([](RawPeer& peer) {
     const auto request = peer.frame();
     if (!request || request->header.type != FrameType::kReadRequest) return;
@@ -147,9 +147,9 @@ TEST_P(SilentPeerTest, ATransferThatMovesSlowlyIsWaitedFor) {
   EXPECT_TRUE(status.ok()) << status.error().message;
 }
 
-// As on a machine where everything waits for the processor: who gets round to its own work late
-// must not take the others for silent.
-TEST_P(SilentPeerTest, WhoIsLateItselfWaitsLonger) {
+// An agent on a machine short of processors, which gets to its own work late, must not take others
+// for silent.
+TEST_P(SilentPeerTest, ALateAskerWaitsLonger) {
   start([](RawPeer& peer) {
     const auto request = peer.frame();
     if (!request || request->header.type != FrameType::kReadRequest) return;
@@ -166,13 +166,13 @@ TEST_P(SilentPeerTest, WhoIsLateItselfWaitsLonger) {
   std::vector<std::byte> bytes(kBlockBytes);
   const Status status = read(bytes);
   asker->post([&] { busy = false; });
-  asker->post([] {});  // the last of them has ended
+  asker->post([] {});  // the last post has ended
   EXPECT_TRUE(status.ok()) << status.error().message;
   EXPECT_EQ(bytes, patternBytes(kBlockBytes));
 }
 
-// Its disk is slow, but it runs: its answers to probes show that.
-TEST_P(SilentPeerTest, AHandlerThatTakesLongIsWaitedFor) {
+// The peer's disk is slow, but the peer runs: its answers to probes show that.
+TEST_P(SilentPeerTest, WaitsForASlowHandler) {
   TestNode asked(TestNode::optionsOf("slow"), GetParam());
   asked.post([&] { asked.handler->delay = 4s; });
   TestNode patient(TestNode::optionsOf("asker"), GetParam());
@@ -201,8 +201,8 @@ TEST_P(SilentPeerTest, ControlMessagesGoElsewhereToo) {
   });
 }
 
-// It answers probes, and has no answer to what it was asked yet.
-TEST_P(SilentPeerTest, OneThatIsLateWithAnAnswerLives) {
+// The peer answers probes, and has no answer to the request yet.
+TEST_P(SilentPeerTest, APeerThatIsLateWithAnAnswerLives) {
   start([](RawPeer& peer) { serve(peer); });
   const Result<ControlMessage> answer = asker->await([&] {
     return asker->transport->call("asked", ControlMessage{7, {}},
@@ -212,8 +212,8 @@ TEST_P(SilentPeerTest, OneThatIsLateWithAnAnswerLives) {
   asker->post([&] { EXPECT_TRUE(asker->transport->lives("asked", kHang)); });
 }
 
-// Nothing answers there, not even to a handshake.
-TEST_P(SilentPeerTest, OneThatCannotBeReachedDoesNotLive) {
+// Nothing answers at the address, not even to a handshake.
+TEST_P(SilentPeerTest, AnUnreachablePeerDoesNotLive) {
   const RawAcceptor deaf;
   asker = std::make_unique<TestNode>(TestNode::optionsOf("asker"), GetParam());
   asker->setPeers({deaf.identity("asked")});

@@ -85,7 +85,7 @@ std::string sourceOf(int fd) {
   auto& six = reinterpret_cast<sockaddr_in6&>(storage);
   if (storage.ss_family != AF_INET6) return addressFrom(storage, size).host;
   std::byte* const address = reinterpret_cast<std::byte*>(&six.sin6_addr);
-  // Of an IPv4 address in IPv6 clothes only the last 32 bits are the host's.
+  // An IPv4 address in IPv6 form identifies its host by the last 32 bits.
   if (IN6_IS_ADDR_V4MAPPED(&six.sin6_addr)) return addressFrom(storage, size).host;
   std::memset(address + 8, 0, 8);
   return addressFrom(storage, size).host + "/64";

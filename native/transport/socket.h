@@ -1,4 +1,4 @@
-// TCP sockets as the transport uses them: ownership, addresses, options. Non-blocking, any thread.
+// TCP sockets of the transport: ownership, addresses, options. Non-blocking, any thread.
 #pragma once
 
 #include <netinet/in.h>
@@ -29,9 +29,9 @@ class Socket {
 
   [[nodiscard]] int fd() const { return fd_; }
   [[nodiscard]] int release() { return std::exchange(fd_, -1); }
-  // Closes it. Nothing may be pending on it.
+  // Closes the descriptor. Nothing may be pending on it.
   void reset();
-  // Ends what is pending on it, here and at the other side; it stays open.
+  // Ends pending calls, here and at the other side; the descriptor stays open.
   void shutDown() const { shutdown(fd_, SHUT_RDWR); }
 
  private:
@@ -49,33 +49,35 @@ struct SocketAddress {
 [[nodiscard]] Result<SocketAddress> socketAddress(const PeerAddress& address);
 // "10.0.0.1:7527" or "[fd00::1]:7527".
 [[nodiscard]] std::string textOf(const PeerAddress& address);
-// Where a socket is bound, and whom it is connected to; an empty host when the kernel does not say.
+// The local and the remote address of a socket; an empty host when the kernel does not say.
 [[nodiscard]] PeerAddress localAddress(int fd);
 [[nodiscard]] PeerAddress remoteAddress(int fd);
-// One spelling for each address: as the kernel writes it, an IPv4 one never in IPv6 clothes. What
-// is no address stays as it is.
+// One spelling for each address: as the kernel writes it, with IPv4 addresses never in IPv6 form.
+// Other text stays as it is.
 [[nodiscard]] std::string plainHost(const std::string& host);
 // The host that a connection comes from, for counting: its IPv4 address, or the first 64 bits of
-// its IPv6 address, below which a host has as many addresses as it likes. "" when it has gone.
+// its IPv6 address, below which a host has as many addresses as it likes. "" when the connection
+// has gone.
 [[nodiscard]] std::string sourceOf(int fd);
 
 [[nodiscard]] Result<Socket> openSocket(const SocketAddress& address);
-// What every connection of the protocol has: no delay for small frames, and no more in the kernel
-// that is not on its way than kUnsentSlices, since nothing can go before that any more. Buffers are
-// left to the kernel's tuning, which grows them to tcp_rmem and tcp_wmem; a fixed size would be
+// Sets the options of every connection of the protocol: no delay for small frames, and at most
+// kUnsentSlices in the kernel that are not on their way, since nothing can overtake them. Leaves
+// buffers to the kernel's tuning, which grows them to tcp_rmem and tcp_wmem; a fixed size would be
 // capped far lower.
 void tuneConnection(int fd);
-// The same where slices have so many bytes.
+// Sets the bound on unsent bytes for slices of that size.
 void boundUnsent(int fd, std::uint32_t sliceBytes);
-// What the kernel takes at once: a courtesy before the connection ends, for which nothing waits.
+// Sends as much as the kernel takes at once: a courtesy before the connection ends, for which
+// nothing waits.
 void sendAtOnce(int fd, std::span<const std::byte> frame);
 
-// How far the kernel's connection has come; zeros when it is no TCP connection.
+// The progress of the kernel's connection; zeros when it is no TCP connection.
 struct TcpProgress {
   std::uint64_t received = 0;        // bytes of the stream that have come
   std::uint64_t acknowledged = 0;    // bytes of ours that have arrived
   bool unsent = false;               // the kernel holds bytes that it has not sent yet
-  std::uint64_t bytesPerSecond = 0;  // that it has delivered lately, as it measures it
+  std::uint64_t bytesPerSecond = 0;  // that the kernel has measured lately
 };
 [[nodiscard]] TcpProgress tcpProgress(int fd);
 

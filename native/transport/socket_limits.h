@@ -1,4 +1,4 @@
-// How many accepted sockets a transport holds: in all shards together at most half of the
+// Bounds the accepted sockets of a transport: all shards together hold at most half of the
 // descriptors that the process may have, so that files and origins always find one. Pure.
 #pragma once
 
@@ -10,7 +10,7 @@
 
 namespace hearth {
 
-// Of one shard. The known addresses of agents do not count among the unauthenticated ones.
+// Bounds of one shard. `unauthenticated` does not include the known addresses of agents.
 struct SocketLimits {
   std::size_t arriving = kArriving;
   std::size_t unauthenticated = kMaxUnauthenticated;

@@ -1,5 +1,5 @@
-// As many connections as are allowed, and one more: of one node, of all, and on their way to a
-// shard.
+// As many connections as are allowed, and one more: of one node, of all nodes, and on their way to
+// a shard.
 #include "transport/socket_limits.h"
 
 #include <fcntl.h>
@@ -50,7 +50,7 @@ TEST(SocketLimits, ConnectionsOfAllNodesTogetherAreBounded) {
   EXPECT_TRUE(node.eventually(
       "", [](const auto& entry) { return entry.error.find("too many") != std::string::npos; }));
   EXPECT_THAT(node.statisticsOf("").error, HasSubstr("there are too many connections"));
-  // A place that gets free is the next one's.
+  // The next connection gets a place that becomes free.
   peers.pop_back();
   EXPECT_TRUE(eventually([&] { return letsIn(address, "last"); }));
 }
@@ -94,7 +94,7 @@ TEST(SocketLimits, SocketsOnTheirWayToAShardAreBounded) {
   }
   EXPECT_EQ(kept, kArriving);
   goOn.set_value();
-  // They were taken, so others may come.
+  // The shard took them, so others may come.
   node.post([] {});
   const int copy = fcntl(theirs.fd(), F_DUPFD_CLOEXEC, 0);
   node.transport->adopt(copy);

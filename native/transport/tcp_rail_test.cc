@@ -92,8 +92,8 @@ TEST_P(TcpRailTest, ABatchIsAnsweredOneByOne) {
   EXPECT_EQ(rail->load(), kBlockBytes);
 }
 
-// Behind what is large it would wait for slices of that.
-TEST_P(TcpRailTest, WhatIsSmallHasAStreamOfItsOwnWhileOthersAreBusy) {
+// Behind large transfers it would wait for slices of theirs.
+TEST_P(TcpRailTest, SmallTransfersHaveAStreamWhileOthersAreBusy) {
   TestNode asked(TestNode::optionsOf("asked"));
   connect(asked.identity());
   EXPECT_EQ(peer->usableRails(kSmallTransferBytes).size(), 1u) << "nothing is busy";
@@ -106,7 +106,7 @@ TEST_P(TcpRailTest, WhatIsSmallHasAStreamOfItsOwnWhileOthersAreBusy) {
 }
 
 // Pieces that end inside blocks, more of them than one system call fills, and one that is large.
-TEST_P(TcpRailTest, PiecesThatLieApartAreFilledInOrder) {
+TEST_P(TcpRailTest, FillsScatteredPiecesInOrder) {
   TestNode asked(TestNode::optionsOf("asked"));
   connect(asked.identity());
   const auto memory = std::make_shared<std::vector<std::byte>>(kChunkBytes);
@@ -136,7 +136,7 @@ TEST_P(TcpRailTest, MemoryOfAGpuIsRefusedAndTheConnectionStays) {
   expectReadable();
 }
 
-TEST_P(TcpRailTest, WhatWaitsForItsAnswerIsCancelledAtOnceAndTheConnectionStays) {
+TEST_P(TcpRailTest, CancelsAWaitForAnAnswerAtOnce) {
   TestNode asked(TestNode::optionsOf("asked"));
   connect(asked.identity());
   const auto stuck = post(kStuck);
@@ -149,7 +149,7 @@ TEST_P(TcpRailTest, WhatWaitsForItsAnswerIsCancelledAtOnceAndTheConnectionStays)
   EXPECT_TRUE(rail->usable());
 }
 
-TEST_P(TcpRailTest, WhatWaitsForCreditIsCancelledAndTakesNone) {
+TEST_P(TcpRailTest, CancelsAWaitForCreditWhichTakesNone) {
   TransportOptions narrow = TestNode::optionsOf("asked");
   narrow.creditBytes = kBlockBytes;
   TestNode asked(std::move(narrow));
@@ -167,9 +167,9 @@ TEST_P(TcpRailTest, WhatWaitsForCreditIsCancelledAndTakesNone) {
   expectReadable();
 }
 
-// It holds the memory until its reader has stopped, for which a peer that has stalled costs the
-// connection.
-TEST_P(TcpRailTest, WhatIsBeingReceivedIsLetGoOfSoonAfterTheCancel) {
+// The rail holds the memory until its reader has stopped; a stalled peer costs the connection for
+// that.
+TEST_P(TcpRailTest, ReleasesMemoryBeingFilledSoonAfterACancel) {
   RawAcceptor acceptor;
   std::atomic<bool> cancelled{false};
   std::thread halfway([&] {

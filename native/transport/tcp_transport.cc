@@ -17,7 +17,7 @@ SocketLimits limitsFor(const TransportOptions& options) {
   if (options.openFiles != 0) {
     files.rlim_cur = options.openFiles;
   } else if (getrlimit(RLIMIT_NOFILE, &files) != 0) {
-    files.rlim_cur = 1024;  // what every system gives
+    files.rlim_cur = 1024;  // the default of every system
   }
   return socketLimits(files.rlim_cur, options.shards);
 }
@@ -122,7 +122,8 @@ void TcpTransport::setPeers(std::vector<PeerIdentity> peers) {
       accountOf(node)->rdmaError = rdmaRefused_.begin()->second.message;
     }
   }
-  // Left: the gone, and former incarnations. Agents that dialled us before we heard of them stay.
+  // The rest are agents that have gone, and former incarnations. Agents that dialled us before we
+  // heard of them stay.
   for (const auto& [node, peer] : known) {
     const Error reason{ErrorCode::kUnavailable, node + " has left the cluster or has restarted"};
     peer->leave(reason);
@@ -139,10 +140,10 @@ void TcpTransport::setPeers(std::vector<PeerIdentity> peers) {
 }
 
 void TcpTransport::adopt(int fd) {
-  // In a pointer, because std::function wants copies; whoever drops it closes the socket.
+  // A shared pointer, because std::function wants copies; the last owner closes the socket.
   auto socket = std::make_shared<Socket>(fd);
   if (reactor_.onThisThread()) return acceptor_.adopt(std::move(*socket));
-  // A shard that has so many to take is behind; whoever dials finds out and dials again.
+  // A shard with so many sockets to take is behind; the dialler finds out and dials again.
   if (arriving_.fetch_add(1) >= limits_.arriving) {
     --arriving_;
     return;

@@ -1,7 +1,6 @@
-// PeerTransport over TCP: peers that are asked (peer.h), connections that are answered
-// (acceptor.h), and requests tried again; reads and writes go over the rails of a
-// peer (rail_mover.h). On the
-// reactor's thread, except adopt().
+// PeerTransport over TCP: asks peers (peer.h), answers connections (acceptor.h), and tries requests
+// again. Reads and writes go over the rails of a peer (rail_mover.h). On the reactor's thread,
+// except adopt().
 #pragma once
 
 #include <atomic>
@@ -44,7 +43,7 @@ class TcpTransport final : public PeerTransport {
   Status rdmaStatus(const RdmaDevice& port) const override;
 
  private:
-  // A range that may be read or written, over the rails of the peer.
+  // Reads or writes a range over the rails of the peer.
   [[nodiscard]] Task<Status> move(std::string node, RailTransfer transfer,
                                   std::vector<std::uint32_t>& blockChecksums);
   [[nodiscard]] Result<std::shared_ptr<Peer>> peerOf(const std::string& node) const;
@@ -58,19 +57,20 @@ class TcpTransport final : public PeerTransport {
   const TransportOptions options_;
   const SocketLimits limits_;
   Gate gate_;
-  // Before all that has endpoints of them. None: RDMA is off, or no port can be used.
+  // Declared before everything that has endpoints of them. Empty: RDMA is off, or no port can be
+  // used.
   std::vector<std::unique_ptr<RdmaShard>> rdmaShards_;
   std::vector<RdmaShard*> rdma_;
-  std::map<const RdmaDevice*, Error> rdmaRefused_;  // ports that are not among them
+  std::map<const RdmaDevice*, Error> rdmaRefused_;  // ports that are not in use
   Dialler dialler_;
   Acceptor acceptor_;
   std::map<std::string, std::shared_ptr<PeerStatistics>> accounts_;
   std::map<std::string, std::shared_ptr<Peer>> peers_;
   bool closed_ = false;
   Callers callers_;  // coroutines of read, readManifest and call
-  // What adopt() posts from other threads may run after the transport has gone.
+  // Functions that adopt() posts from other threads may run after the transport has gone.
   std::shared_ptr<TcpTransport*> self_;
-  std::atomic<std::size_t> arriving_{0};  // sockets that are posted
+  std::atomic<std::size_t> arriving_{0};  // sockets posted by adopt()
 };
 
 }  // namespace hearth

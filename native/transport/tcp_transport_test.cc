@@ -14,7 +14,7 @@ using testing::HasSubstr;
 
 class TransportTest : public testing::TestWithParam<Reactor::Backend> {
  protected:
-  // A node that is asked, and one that asks with so many streams.
+  // A node that answers, and one that asks with so many streams.
   void start(std::uint32_t streams = 1, std::uint32_t creditBytes = 64u << 20,
              std::vector<std::string> hosts = {"127.0.0.1"}) {
     TransportOptions askedOptions = TestNode::optionsOf("asked");
@@ -80,7 +80,7 @@ TEST_P(TransportTest, RefusesRangesThatNoPeerMayBeAskedFor) {
   EXPECT_EQ(asker->read("unknown", kPlain, 0, into).code(), ErrorCode::kUnavailable);
 }
 
-TEST_P(TransportTest, PassesOnWhatTheHandlerSays) {
+TEST_P(TransportTest, PassesOnTheHandlersAnswer) {
   start();
   std::vector<std::byte> into(kBlockBytes);
   const Status status = asker->read("asked", kAbsent, 0, into);
@@ -232,7 +232,7 @@ TEST_P(TransportTest, AnswersAfterTheConnectionHasGoneAreDropped) {
   EXPECT_TRUE(asker->read("asked", kPlain, 0, into).ok());
 }
 
-TEST_P(TransportTest, CloseEndsWhatIsInFlightAtBothEnds) {
+TEST_P(TransportTest, CloseEndsRequestsInFlightAtBothEnds) {
   for (const bool closeAskerFirst : {true, false}) {
     start(2);
     auto promise = std::make_shared<std::promise<std::map<ErrorCode, int>>>();

@@ -1,4 +1,4 @@
-// Writes over TCP: what is taken and what is refused, which memory is used when, and that neither
+// Writes over TCP: which are taken and which refused, which memory is used when, and that neither
 // reads nor writes wait for the other's credit.
 #include <gtest/gtest.h>
 
@@ -118,7 +118,7 @@ INSTANTIATE_TEST_SUITE_P(Backends, TcpWriteTest,
                            return backend.param == Reactor::Backend::kEpoll ? "epoll" : "io_uring";
                          });
 
-TEST_P(TcpWriteTest, WhatIsWrittenLandsWhole) {
+TEST_P(TcpWriteTest, AWriteLandsWhole) {
   TakingNode asked(TestNode::optionsOf("asked"), GetParam());
   TakingNode asker(TestNode::optionsOf("asker"), GetParam());
   asker.node.post([&] { asker.transport->setPeers({asked.node.identity()}); });
@@ -131,7 +131,7 @@ TEST_P(TcpWriteTest, WhatIsWrittenLandsWhole) {
   }
 }
 
-TEST_P(TcpWriteTest, AnAgentThatTakesNoneIsSentNoByte) {
+TEST_P(TcpWriteTest, SendsNoByteToAnAgentThatTakesNoWrites) {
   TransportOptions offering = TestNode::optionsOf("asked");
   offering.offer.features = kWireFeaturesWithWrites;
   TestNode asked(std::move(offering), GetParam());
@@ -148,8 +148,8 @@ TEST_P(TcpWriteTest, AnAgentThatTakesNoneIsSentNoByte) {
   }
 }
 
-// A window of the other side's memory, as it is described to who writes.
-TEST_P(TcpWriteTest, EachSliceIsSentWithItsPartOfTheMemoryThatItIsFor) {
+// A window of the other side's memory, as it describes it to the writer.
+TEST_P(TcpWriteTest, SendsEachSliceWithItsPartOfTheTarget) {
   TransportOptions options = TestNode::optionsOf("asker");
   options.streamsPerPeer = 2;
   TakingNode asked(TestNode::optionsOf("asked"), GetParam());
@@ -182,10 +182,10 @@ TEST_P(TcpWriteTest, EachSliceIsSentWithItsPartOfTheMemoryThatItIsFor) {
   EXPECT_TRUE(asker.write("asked", 0, std::span(bytes).first(1)).ok());
 }
 
-// Two that read from and write to each other. Each has memory for one block, which its own read has
-// until it ends, and for which the other's writes wait; and each gives the other credit for one
-// block. Were that one credit of reads and writes, the writes would have it until the reads have
-// ended, which could not begin.
+// Two agents that read from and write to each other. Each has memory for one block, which its own
+// read has until it ends, and for which the other's writes wait; and each gives the other credit
+// for one block. If reads and writes shared that credit, the writes would hold it until the reads
+// ended, and the reads could not begin.
 TEST_P(TcpWriteTest, ReadsEndWhileWritesBothWaysWaitForTheMemoryOfReads) {
   const auto narrow = [](const char* name) {
     TransportOptions options = TestNode::optionsOf(name);
@@ -216,7 +216,7 @@ TEST_P(TcpWriteTest, ReadsEndWhileWritesBothWaysWaitForTheMemoryOfReads) {
   EXPECT_TRUE(wroteB.ok()) << wroteB.error().message;
 }
 
-// From here on the asker is played, so that its writes fail as the test wants.
+// From here on the test plays the asker, so that its writes fail as the test wants.
 std::vector<std::byte> requestOf(std::uint64_t id, std::uint64_t generation,
                                  std::uint32_t length = 2 * kBlockBytes) {
   return encodeFrame(WriteRequest{.length = length, .timeoutMs = 60'000, .generation = generation},
@@ -258,7 +258,7 @@ TEST_P(TcpWriteTest, ABadBlockIsAnsweredCorruptAndNeverLands) {
   asked.node.post([&] { EXPECT_TRUE(asked.handler.landed.empty()); });
 }
 
-// The first one stalls in the middle of its payload; the newer one, on another connection, gets
+// The first write stalls in the middle of its payload; the newer one, on another connection, gets
 // memory only when the first touches its own no more.
 TEST_P(TcpWriteTest, ANewerWriteWinsAndALateOneChangesNothing) {
   TakingNode asked(TestNode::optionsOf("asked"), GetParam());
@@ -285,8 +285,8 @@ TEST_P(TcpWriteTest, ANewerWriteWinsAndALateOneChangesNothing) {
   EXPECT_EQ(asked.handler.failed, 1);
 }
 
-// Whichever of them asks first: the bytes of the greater name stay.
-TEST_P(TcpWriteTest, OfTwoNodesWithOneGenerationTheSameOneWins) {
+// The bytes of the greater name stay, whichever node asks first.
+TEST_P(TcpWriteTest, TheGreaterNameWinsWithEqualGenerations) {
   for (const bool greaterFirst : {false, true}) {
     TakingNode asked(TestNode::optionsOf("asked"), GetParam());
     RawPeer first(asked.node.identity().addresses[0]), second(asked.node.identity().addresses[0]);

@@ -1,5 +1,5 @@
-// For tests: an agent's transport and listener on a reactor and thread of its own, with a handler
-// whose bytes are known.
+// An agent's transport and listener on a reactor and thread of its own, with a handler whose bytes
+// are known. For tests.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -35,7 +35,7 @@ inline std::vector<std::byte> patternBytes(std::size_t size) {
   return bytes;
 }
 
-// What the first byte of a key makes the handler do.
+// The handler's behaviour, by the first byte of a key.
 enum Behaviour : std::uint8_t {
   kPlain,
   kAbsent,       // kTryElsewhere
@@ -228,7 +228,7 @@ class TestNode {
     });
     return found;
   }
-  // Until the statistics of `node` satisfy `condition`.
+  // Waits until the statistics of `node` satisfy `condition`.
   template <class F>
   bool eventually(const std::string& node, F condition) {
     return hearth::eventually([&] { return condition(statisticsOf(node)); });

@@ -1,5 +1,5 @@
-// Connections of unauthenticated peers, as many as there are slots and more: agents are served all
-// the same.
+// Connections of unauthenticated peers, as many as there are slots and more: the agent serves other
+// agents all the same.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -55,7 +55,7 @@ TEST_P(UnauthenticatedPeersTest, HandshakesThatStallEnd) {
   for (const auto& peer : stalled) EXPECT_TRUE(peer->closed());
 }
 
-// All of the listener's places, and more, taken by connections that never say a word.
+// Connections that never say a word take all of the listener's places, and more.
 TEST_P(UnauthenticatedPeersTest, AHostWithManyHalfOpenConnectionsKeepsNoOtherOut) {
   start();
   std::vector<std::unique_ptr<RawPeer>> silent;
@@ -79,7 +79,7 @@ TEST_P(UnauthenticatedPeersTest, ManyHostsWithHalfOpenConnectionsKeepNoOtherOut)
   expectServing(address(), "127.0.1.1");
 }
 
-// As many as there are places, each of which fails its proof.
+// As many diallers as there are places each fail their proof.
 TEST_P(UnauthenticatedPeersTest, HostsThatFailTheirProofsKeepNoOtherOut) {
   TransportOptions options = TestNode::optionsOf("asked");
   options.connectTimeout = kHang;
@@ -101,7 +101,7 @@ TEST_P(UnauthenticatedPeersTest, HostsThatFailTheirProofsKeepNoOtherOut) {
   expectServing(address(), "127.0.0.1");
 }
 
-// From so many hosts that each has but one.
+// So many hosts dial that each has but one connection.
 TEST_P(UnauthenticatedPeersTest, AnAgentInTheMiddleOfItsHandshakeKeepsItsPlace) {
   TransportOptions options = TestNode::optionsOf("asked");
   options.connectTimeout = kHang;

@@ -34,12 +34,12 @@ std::vector<WriteOrder::Place*> WriteOrder::Place::before() const {
 
 void WriteOrder::Place::lose(bool pressing) {
   if (lost_ && !pressing) return;
-  // One that waits leaves at once.
+  // A write that waits leaves at once.
   if (!std::exchange(lost_, true)) chunk_->second.changed.set();
   onLoss_(pressing);
 }
 
-// One of a node's writes that wait.
+// Counts one waiting write of a node.
 class WriteOrder::Waiting {
  public:
   Waiting(WriteOrder& order, const std::string& node)

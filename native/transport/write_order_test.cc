@@ -15,10 +15,10 @@ using testing::HasSubstr;
 struct OrderedWrite {
   [[nodiscard]] bool has() const { return place && place->ok(); }
   [[nodiscard]] ErrorCode code() const { return place ? place->code() : ErrorCode::kOk; }
-  // Gives its place back.
+  // Gives the write's place back.
   void leave() { place.reset(); }
 
-  std::optional<Result<std::unique_ptr<WriteOrder::Place>>> place;  // once that is decided
+  std::optional<Result<std::unique_ptr<WriteOrder::Place>>> place;  // set once decided
   Interest interest;
   int losses = 0, pressed = 0;
 };
@@ -35,7 +35,7 @@ class WriteOrderTest : public testing::Test {
     co_await test.gate.close();
     co_return true;
   }
-  // Without a grace whoever waits looks at every turn.
+  // Without a grace a waiting write looks at every turn.
   void start(Clock::duration grace) { order.emplace(*reactor, grace); }
   OrderedWrite& ask(const std::string& node, std::uint64_t generation, std::uint64_t offset = 0,
                     std::uint32_t length = kBlockBytes, ContentKey key = {}) {
@@ -77,8 +77,8 @@ TEST_F(WriteOrderTest, ANewerGenerationTakesThePlaceWhenTheOlderLeavesIt) {
   EXPECT_EQ(newer.losses, 0);
 }
 
-// Whoever of them asks first, and whether the first one has its place or waits for it.
-TEST_F(WriteOrderTest, OfEqualGenerationsThatOfTheGreaterNameGoesOn) {
+// Holds whichever asks first, and whether that has its place or waits for it.
+TEST_F(WriteOrderTest, TheGreaterNameGoesOnWithEqualGenerations) {
   for (const bool waits : {false, true}) {
     for (const bool greaterFirst : {false, true}) {
       SCOPED_TRACE(testing::Message() << waits << greaterFirst);
@@ -104,7 +104,7 @@ TEST_F(WriteOrderTest, OfEqualGenerationsThatOfTheGreaterNameGoesOn) {
   }
 }
 
-TEST_F(WriteOrderTest, WhoAsksAgainHasGivenUpTheFirst) {
+TEST_F(WriteOrderTest, ASecondRequestReplacesTheFirst) {
   OrderedWrite& first = ask("a", 3);
   OrderedWrite& again = ask("a", 3);
   EXPECT_EQ(first.losses, 1);
@@ -113,8 +113,8 @@ TEST_F(WriteOrderTest, WhoAsksAgainHasGivenUpTheFirst) {
   EXPECT_TRUE(again.has());
 }
 
-// It would lose to the one, so it does not end the other.
-TEST_F(WriteOrderTest, WhatIsRefusedCostsNoneItsPlace) {
+// The write would lose to the newer one, so it does not end the other.
+TEST_F(WriteOrderTest, ARefusedWriteCostsNoneItsPlace) {
   OrderedWrite& old = ask("a", 1);
   OrderedWrite& newest = ask("a", 3, kBlockBytes);
   EXPECT_EQ(ask("a", 2, 0, 2 * kBlockBytes).code(), ErrorCode::kConflict);
@@ -122,7 +122,7 @@ TEST_F(WriteOrderTest, WhatIsRefusedCostsNoneItsPlace) {
   EXPECT_EQ(newest.losses, 0);
 }
 
-TEST_F(WriteOrderTest, WhatDoesNotOverlapGoesOnSideBySide) {
+TEST_F(WriteOrderTest, WritesApartGoOnSideBySide) {
   ContentKey other;
   other.bytes[0] = 1;
   EXPECT_TRUE(ask("a", 1).has());
@@ -131,8 +131,8 @@ TEST_F(WriteOrderTest, WhatDoesNotOverlapGoesOnSideBySide) {
   EXPECT_TRUE(ask("a", 4, 0, kBlockBytes, other).has());
 }
 
-// What goes on in other chunks wakes none that waits: it would see that it is no longer wanted.
-TEST_F(WriteOrderTest, OnlyAChangeInItsChunkWakesOneThatWaits) {
+// Changes in other chunks wake no waiting write: it would see that it is no longer wanted.
+TEST_F(WriteOrderTest, OnlyAChangeInItsChunkWakesAWaitingWrite) {
   OrderedWrite& holder = ask("a", 1);
   OrderedWrite& neighbour = ask("a", 1, kBlockBytes);
   OrderedWrite& waiting = ask("a", 2);
@@ -149,7 +149,7 @@ TEST_F(WriteOrderTest, OnlyAChangeInItsChunkWakesOneThatWaits) {
   EXPECT_TRUE(holder.has());
 }
 
-TEST_F(WriteOrderTest, OneThatDoesNotLeaveIsPressedAfterTheGrace) {
+TEST_F(WriteOrderTest, PressesAWriteThatDoesNotLeave) {
   start(Clock::duration::zero());
   OrderedWrite& stuck = ask("a", 1);
   OrderedWrite& newer = ask("a", 2);
@@ -164,7 +164,7 @@ TEST_F(WriteOrderTest, OneNodeHasNoMoreThanItsPartWaiting) {
   OrderedWrite& holder = ask("a", 1, 0, kChunkBytes);
   constexpr std::size_t kBlocks = kChunkBytes / kBlockBytes;
   std::vector<OrderedWrite*> waiting;
-  // In other chunks, too: the count is one of all that a node has waiting.
+  // Counts waiting writes in all chunks of a node.
   for (std::size_t i = 0; i < kWritesWaitingPerNode; ++i) {
     const std::uint64_t chunk = i / kBlocks * kChunkBytes;
     if (i % kBlocks == 0 && chunk > 0) ask("b", 1, chunk, kChunkBytes);

@@ -1,6 +1,6 @@
-// A rail of this process whose faults come from a seed: what it has to read is a known pattern, or
-// what the other side gives, which also takes what is written; each request fares as a draw says.
-// For tests of what uses rails.
+// A rail of this process whose faults come from a seed. Reads give a known pattern, or the other
+// side's bytes; the other side also takes writes. A draw decides how each request fares. For tests
+// of code that uses rails.
 #pragma once
 
 #include <algorithm>
@@ -32,7 +32,7 @@ struct Faults {
   unsigned paused = 0;      // of the looks at a rail on which something waits in vain
 };
 
-// What the other side gives for a read.
+// The other side's answer to a read.
 struct Delivery {
   Outcome outcome;
   std::span<const std::byte> bytes;
@@ -49,21 +49,21 @@ inline Task<Delivery> givePattern(const RailTransfer& read) {
                      .checksums = checksumsOf(read.key, read.offset, size)};
 }
 
-// A write, as the other side has it. Destroyed when nothing of it can come any more.
+// A write as the other side sees it. Destroyed when nothing of it can come any more.
 class Taker {
  public:
   virtual ~Taker() = default;
-  // Before a byte is sent: whether the other side is ready for it.
+  // Called before a byte is sent: ok when the other side is ready.
   [[nodiscard]] virtual Task<Outcome> begin() = 0;
   virtual void put(std::uint64_t offset, std::span<const std::byte> bytes) = 0;
-  // All has been put.
+  // Called when all bytes have been put.
   [[nodiscard]] virtual Task<Outcome> end(std::vector<std::uint32_t> checksums) = 0;
 };
 // `lost`: the other side wants nothing more of it. The transfer outlives the taker's begin().
 using Take =
     std::function<std::unique_ptr<Taker>(const RailTransfer& write, std::function<void()> lost)>;
 
-// When a request ends of which not one byte comes from now on.
+// When a request ends if no byte comes from now on.
 inline Clock::time_point endOf(const RequestTimeouts& timeouts) {
   const Clock::time_point now = Clock::now();
   const bool silent = timeouts.silence < timeouts.deadline - now;
@@ -105,7 +105,7 @@ class FaultyRail final : public Rail, public std::enable_shared_from_this<Faulty
   void setFaults(Faults faults) { faults_ = faults; }
   [[nodiscard]] std::uint64_t load() const override { return load_; }
   [[nodiscard]] const Counts& counts() const { return counts_; }
-  // Everything on it fails.
+  // Ends the rail: everything on it fails.
   void end() {
     ended_ = true;
     for (Event* const waiting : std::exchange(waiting_, {})) waiting->set();
@@ -140,8 +140,7 @@ class FaultyRail final : public Rail, public std::enable_shared_from_this<Faulty
       co_await reactor_.sleep(Clock::duration::zero());
   }
 
-  // Until it is cancelled, the rail ends, or the request has waited for as long as its timeouts
-  // allow.
+  // Waits until the request is cancelled, the rail ends, or the request's timeouts are over.
   [[nodiscard]] Task<void> waitInVain(RailWork& work, Event& woken) {
     waiting_.push_back(&woken);
     work.onCancel([&woken] { woken.set(); });
@@ -150,7 +149,7 @@ class FaultyRail final : public Rail, public std::enable_shared_from_this<Faulty
     waiting_.remove(&woken);
   }
 
-  // In two halves, between which the loop turns.
+  // Writes in two halves, between which the loop turns.
   [[nodiscard]] Task<void> write(RailWork& work, std::span<const std::byte> bytes) {
     const std::size_t half = bytes.size() / 2;
     copyInto(work.transfer().memory, 0, bytes.first(half));
@@ -158,7 +157,7 @@ class FaultyRail final : public Rail, public std::enable_shared_from_this<Faulty
     copyInto(work.transfer().memory, half, bytes.subspan(half));
   }
 
-  // The device knows all of the memory afterwards.
+  // Makes the device know all of the memory.
   [[nodiscard]] Status enroll(const MemoryVector& memory) const {
     for (const MemorySlice& slice : memory.slices()) {
       const auto known = slice.region->registrationWith(device_);
@@ -225,7 +224,7 @@ class FaultyRail final : public Rail, public std::enable_shared_from_this<Faulty
         work.settle(!ended_ ? Outcome{Error{ErrorCode::kDeadlineExceeded, "too late"}, false}
                             : Outcome{Error{ErrorCode::kUnavailable, "the rail has ended"}, false});
         if (fate != Fate::kStalled) co_return;
-        // What was on its way comes all the same, and is wrong: it may not be looked at any more.
+        // Late bytes still come, and are wrong: nobody may look at them any more.
         if (faults_.late != Clock::duration::zero()) co_await reactor_.sleep(faults_.late);
         co_await someTurns();
         ++counts_.lateWrites;
@@ -234,7 +233,7 @@ class FaultyRail final : public Rail, public std::enable_shared_from_this<Faulty
     }
   }
 
-  // Half of it, and the rest when the loop has turned.
+  // Sends half of the bytes, and the rest when the loop has turned.
   [[nodiscard]] Task<void> send(Taker& taker, std::span<const std::byte> bytes) {
     const std::size_t half = bytes.size() / 2;
     taker.put(0, bytes.first(half));
@@ -244,7 +243,7 @@ class FaultyRail final : public Rail, public std::enable_shared_from_this<Faulty
 
   [[nodiscard]] Task<void> fareWriting(RailWork& work, Fate fate) {
     const RailTransfer& transfer = work.transfer();
-    // On its way it is in memory of the rail, as in a kernel's.
+    // Bytes on their way are in the rail's memory, as in a kernel's.
     std::vector<std::byte> bytes;
     forEachPiece(transfer.memory, 0, transfer.memory.size(),
                  [&bytes](auto piece) { bytes.insert(bytes.end(), piece.begin(), piece.end()); });
@@ -279,7 +278,7 @@ class FaultyRail final : public Rail, public std::enable_shared_from_this<Faulty
     }
     work.settle(outcome);
     if (fate != Fate::kStalled) co_return;
-    // What was on its way comes all the same, perhaps after a newer write.
+    // Late bytes still come, perhaps after a newer write.
     if (faults_.late != Clock::duration::zero()) co_await reactor_.sleep(faults_.late);
     co_await someTurns();
     ++counts_.lateWrites;
@@ -300,8 +299,7 @@ class FaultyRail final : public Rail, public std::enable_shared_from_this<Faulty
   Counts counts_;
 };
 
-// Rails of one peer, each with a device of its own; those that have ended are replaced at the next
-// look.
+// Rails of one peer, each with a device of its own. Ended rails are replaced at the next look.
 class FaultyRails final : public RailSource {
  public:
   FaultyRails(Reactor& reactor, std::size_t rails, Faults faults, std::uint64_t seed,
@@ -357,12 +355,12 @@ class FaultyRails final : public RailSource {
       if (rail) rail->end();
     }
   }
-  // Ends them, and there are no others from now on.
+  // Ends all rails, and makes no others from now on.
   void leave() {
     left_ = true;
     endAll();
   }
-  // By which the rail at `index` reaches memory.
+  // The device by which the rail at `index` reaches memory.
   [[nodiscard]] TableDevice& device(std::size_t index) { return *devices_[index]; }
   [[nodiscard]] FaultyRail::Counts counts() const {
     FaultyRail::Counts sum;
@@ -376,7 +374,7 @@ class FaultyRails final : public RailSource {
     }
     return sum;
   }
-  // When nothing is on them any more.
+  // Waits until nothing is on the rails any more.
   [[nodiscard]] Task<void> close() { return gate_.close(); }
 
  private:

@@ -16,7 +16,7 @@ namespace hearth::testing_rails {
 class Mailbox : public std::enable_shared_from_this<Mailbox> {
  public:
   explicit Mailbox(Reactor& reactor) : reactor_(&reactor) {}
-  // Dropped when it is closed before its turn comes.
+  // Drops the function when the mailbox is closed before its turn comes.
   void post(std::function<void()> function) {
     const std::lock_guard lock(mutex_);
     if (reactor_ == nullptr) return;
@@ -52,7 +52,7 @@ struct PendingCall {
   Event ended;
   std::optional<Result<Answer>> answer;
 };
-// Of one request, on the other side: when it goes unanswered the asker hears that, too.
+// The other side's end of one request: tells the asker also when it goes unanswered.
 class Reply {
  public:
   Reply(std::shared_ptr<Mailbox> asker, std::shared_ptr<PendingCall> pending)

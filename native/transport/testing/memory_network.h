@@ -1,7 +1,7 @@
-// Transports of agents in this process, without sockets: what one asks is posted to the reactor of
-// the other, and reads and writes go over faulty rails (faulty_rail.h), control messages through
-// faults of their own. All come from a seed. For tests of what stands on transports, whole engines
-// first.
+// Transports of agents in this process, without sockets: one agent posts its calls to the reactor
+// of the other, reads and writes go over faulty rails (faulty_rail.h), and control messages have
+// faults of their own. All faults come from a seed. For tests of code above transports, whole
+// engines first.
 #pragma once
 
 #include <map>
@@ -22,7 +22,7 @@ struct NetworkFaults {
   Faults rails;
   // Percent of the control messages and pieces of manifests; the others are answered.
   unsigned lost = 0;        // on the way there
-  unsigned answerLost = 0;  // on the way back: it was executed
+  unsigned answerLost = 0;  // on the way back, after execution
   unsigned broken = 0;      // the connection ends with the answer on it
 };
 
@@ -39,13 +39,13 @@ class MemoryNetwork {
 
  private:
   friend MemoryTransport;
-  // Where a shard of an agent is reached.
+  // The place of an agent's shard.
   struct Place {
     std::string incarnation;
     std::shared_ptr<Mailbox> mailbox;
-    MemoryTransport* transport = nullptr;  // for what runs in its mailbox
+    MemoryTransport* transport = nullptr;  // for functions in its mailbox
   };
-  // The dialler's shard, below the number of shards there.
+  // `shard`: the dialler's, taken modulo the number of shards there.
   [[nodiscard]] std::optional<Place> find(const std::string& node, std::uint32_t shard) const {
     const std::lock_guard lock(mutex_);
     const auto found = places_.find(node);
@@ -95,7 +95,7 @@ class MemoryTransport final : public PeerTransport {
     for (auto& [node, peer] : known) left_.push_back(std::move(peer));
   }
   void adopt(int socket) override { ::close(socket); }
-  // All that is under way to others fails, as when the connections break.
+  // Fails everything under way to others, as when connections break.
   void breakRails() {
     for (const auto& [node, peer] : peers_) peer->rails.endAll();
   }
@@ -212,7 +212,7 @@ class MemoryTransport final : public PeerTransport {
     return closed_ || found == peers_.end() ? nullptr : found->second;
   }
 
-  // What has come of a write, here until it is whole.
+  // Keeps the bytes of a write until it is whole.
   class Write final : public Taker {
    public:
     Write(MemoryTransport& transport, std::string node, const RailTransfer& write)
@@ -276,7 +276,7 @@ class MemoryTransport final : public PeerTransport {
     co_return Answer{};
   }
 
-  // What a rail brings: compared with its checksums, as on any transport.
+  // Reads bytes for a rail, which compares them with their checksums as any transport does.
   Task<Delivery> bytesFrom(std::string node, RailTransfer read) {
     const Interest interest(read.timeouts.deadline);
     const auto size = static_cast<std::uint32_t>(read.memory.size());
@@ -304,7 +304,7 @@ class MemoryTransport final : public PeerTransport {
     return {error, !ours};
   }
 
-  // What fails on its way is asked once more.
+  // Asks once more when the first call fails on its way.
   Task<Result<Answer>> askTwice(std::string node, Serve serve, RequestTimeouts timeouts) {
     const unsigned at = static_cast<unsigned>(random_() % 100);
     const NetworkFaults& faults = network_.faults_;
@@ -333,7 +333,7 @@ class MemoryTransport final : public PeerTransport {
     if (peer == nullptr || !place || place->incarnation != peer->incarnation)
       co_return unreachable(node);
     const auto pending = std::make_shared<PendingCall>(reactor_);
-    // Only the other side has the reply: it goes when that drops the request.
+    // Only the other side has the reply, which goes when that side drops the request.
     place->mailbox->post([there = place->transport, serve, from = options_.node,
                           reply = std::make_shared<Reply>(mailbox_, pending)] {
       there->gate_.spawn(answer(*there, serve, from, reply));
@@ -356,7 +356,7 @@ class MemoryTransport final : public PeerTransport {
   const TransportOptions options_;
   PeerHandler& handler_;
   const std::shared_ptr<Mailbox> mailbox_;
-  Gate gate_;  // what others have asked
+  Gate gate_;  // calls of others
   std::mt19937_64 random_;
   std::map<std::string, std::shared_ptr<Known>> peers_;
   std::vector<std::shared_ptr<Known>> left_;

@@ -12,9 +12,9 @@
 
 namespace hearth::testing_rails {
 
-// What the file of a key has there, and what its checksums are. `offset` is on a block, and
-// `offset` +
-// `size` at most kPatternBytes. Sanitizers make bytes dear: whole blocks are computed once.
+// The bytes of a key's file at that place, and their checksums. `offset` is on a block, and
+// `offset` + `size` at most kPatternBytes. Sanitizers make bytes dear, so whole blocks are computed
+// once.
 inline constexpr std::size_t kPatternBytes = std::size_t{1} << 20;
 struct Pattern {
   std::vector<std::byte> bytes = [] {

@@ -1,6 +1,6 @@
-// For tests: reads of one agent from another over two RDMA ports each, under one random schedule of
-// faults after the other. Whatever fails, each read ends with its own bytes, over another port or
-// TCP.
+// Reads of one agent from another over two RDMA ports each, under one random schedule of faults
+// after the other. Whatever fails, each read ends with its own bytes, over another port or TCP. For
+// tests.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@ namespace hearth {
 
 class RdmaSchedules : public RdmaPair {
  protected:
-  // Paths that are held for longer are given up.
+  // The rail gives up a path that is held for longer.
   static constexpr Clock::duration kSilence = 20ms;
 
   void startTwo() {
@@ -66,7 +66,7 @@ class RdmaSchedules : public RdmaPair {
       EXPECT_TRUE(std::ranges::equal(range.memory->bytes(), expected)) << range.offset;
     }
   }
-  // What has failed is paused for ever longer; a port that goes down and comes back begins anew.
+  // A failed path is paused for longer each time; a port that goes down and comes back begins anew.
   void revive() {
     fabric_.judgeBy({});
     fabric_.judgePostsBy({});
@@ -98,7 +98,7 @@ class RdmaSchedules : public RdmaPair {
     if (pick(4) == 0) fabric_.setLink(static_cast<std::uint8_t>(1 + pick(4)), false);
   }
 
-  // How often an endpoint has failed meanwhile.
+  // Returns how often an endpoint has failed meanwhile.
   static Task<std::uint64_t> readAll(TestNode& node, const std::vector<Range>& ranges) {
     const std::uint64_t before = failures(node);
     Gate gate(*node.reactor);

@@ -1,5 +1,5 @@
-// What a schedule of faults draws: how many there are, and how memory lies. For tests that run many
-// schedules from a seed.
+// The draws of a schedule of faults: the number of faults, and the layout of memory. For tests that
+// run many schedules from a seed.
 #pragma once
 
 #include <memory>
@@ -24,7 +24,7 @@ inline Faults someFaults(std::mt19937_64& random) {
           .paused = upTo(60)};
 }
 
-// In up to four pieces, which are regions of their own.
+// `memory` in up to four pieces, which are regions of their own.
 inline MemoryVector piecesOf(const std::shared_ptr<std::vector<std::byte>>& memory,
                              std::mt19937_64& random) {
   std::vector<MemorySlice> slices;

@@ -1,4 +1,4 @@
-// What the handler of an agent answers, as bytes of the answer's own. For memory_network.h.
+// A handler's answer, as bytes that own their memory. For memory_network.h.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// What was written to the other side of faulty rails (faulty_rail.h): bytes of one key, of which
+// The bytes of one key that writes over faulty rails (faulty_rail.h) have put at the other side:
 // each block is of the newest write that has landed there. Writes get their places by the order
 // that real connections use. On the reactor's thread.
 #pragma once
@@ -19,7 +19,7 @@ class Shelf {
     };
   }
   [[nodiscard]] std::span<const std::byte> bytes() const { return bytes_; }
-  // Of the write that landed last in a block; 0: none.
+  // The generation of the write that landed last in a block; 0: none.
   [[nodiscard]] std::uint64_t generation(std::size_t block) const { return generations_[block]; }
   // Writes that lost their place to a newer one.
   [[nodiscard]] std::size_t losses() const { return losses_; }
