@@ -183,7 +183,9 @@ Task<HttpOutcome> HttpExchange::run() {
     stalled_ = stall.tooSlow(bodyBytes_);
     const bool slow = options.floorBytesPerSecond != 0 && floor.tooSlow(bodyBytes_);
     yielded_ = (slow || sink_.late()) && request_.wantedByOthers && request_.wantedByOthers();
-    if (overdue_ || stalled_ || yielded_) break;
+    // A late transfer has no deadline. The caller asks for the rest by requests that have one.
+    if (slow && sink_.late()) slow_ = true;
+    if (overdue_ || stalled_ || yielded_ || slow_) break;
   }
   context_.multi.finish(transfer_);
   HttpOutcome result = outcome();

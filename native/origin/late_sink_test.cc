@@ -16,7 +16,8 @@ class LateSinkTest : public HedgingTest {
   // the sink.
   struct Read {
     std::string bytes = std::string(kPieces * kSize, '.');
-    std::size_t given = 0, full = 0;
+    std::size_t given = 0;
+    std::atomic<std::size_t> full = 0;
     std::size_t most = kPieces;
     Status status;
   };
@@ -147,6 +148,23 @@ TEST_P(LateSinkTest, LeavesAServerThatIsSlowerThanItWas) {
   over = true;
   EXPECT_EQ(some.full, 1u);
   EXPECT_EQ(client().statistics().hedgedRequests, 0u);
+}
+
+TEST_P(LateSinkTest, LeavesAServerBelowTheFloorOfWhichNoPaceIsKnown) {
+  std::atomic<bool> over{false};
+  Read some;
+  ScriptedServer server([&](const auto&, auto& to) {
+    to.send("HTTP/1.1 206 Partial Content\r\n" + kHedgedTag +
+            "Content-Range: bytes 0-2999999/3000000\r\nContent-Length: 3000000\r\n\r\n");
+    to.send(std::string_view(kHedgedObject).substr(0, kSize + 1));
+    while (some.full == 0) to.sleep(std::chrono::milliseconds(1));
+    passTime(to, [&over] { return over.load(); });
+    return hang(to);
+  });
+  EXPECT_EQ(read(some, at(server.url())).code(), ErrorCode::kTryElsewhere);
+  over = true;
+  EXPECT_EQ(some.full, 1u);
+  EXPECT_EQ(server.requests().size(), 1u);
 }
 
 TEST_P(LateSinkTest, GivesItsConnectionToAnotherOwner) {

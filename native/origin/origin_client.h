@@ -186,9 +186,9 @@ class OriginClient {
   // Fetches the object's bytes [0, total of `sink`), a late sink, by one request, which stays open
   // while the caller gives memory; the caller keeps the sink until the task has ended. After a
   // failure that may pass it asks for the rest. Errors: as fetch(), but kUnsupported for other than
-  // HTTP and for what has other places, kTryElsewhere when other transfers of its host are much
-  // faster or another owner waits for its connection or its memory, and kCancelled after
-  // PieceSink::end().
+  // HTTP and for what has other places, kTryElsewhere when it is below the floor, other transfers
+  // of its host are much faster or another owner waits for its connection or its memory, and
+  // kCancelled after PieceSink::end().
   [[nodiscard]] virtual Task<Status> stream(Location location, OriginExpectation expectation,
                                             PieceSink& sink,
                                             std::function<bool()> memoryWanted) = 0;
