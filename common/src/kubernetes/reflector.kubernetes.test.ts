@@ -164,7 +164,7 @@ describe('Reflector against a real API server', () => {
     proxy.freeze();
     try {
       await put('frozen', 'a', '2');
-      await until('the guard', () => follower?.log.some((line) => line.includes('Heard nothing')));
+      await until('the guard', () => follower?.log.some((line) => line.includes('Received nothing')));
     } finally {
       proxy.thaw();
     }
