@@ -32,9 +32,13 @@ struct ChunkArrivalTest : testing::Test {
     co_return true;
   }
   Task<bool> end() {
+    first.reset();
+    all.reset();
     arrival.reset();
     loaded.reset();
     co_await gate.close();
+    // Lets the reactor run the deleter that the last reference to the chunk has posted.
+    co_await reactor->sleep(std::chrono::milliseconds(1));
     co_return true;
   }
   Task<void> wait(std::size_t bytes, std::optional<std::shared_ptr<LoadedChunk>>& found) {
