@@ -51,12 +51,6 @@ struct StreamedFilesTest : testing::Test {
     const std::lock_guard lock(mutex);
     return asked.count(range);
   }
-  [[nodiscard]] std::uint64_t bytesAsked() {
-    const std::lock_guard lock(mutex);
-    std::uint64_t sum = 0;
-    for (const auto& [first, last] : asked) sum += last - first + 1;
-    return sum;
-  }
   void expectRight(Agent& agent) {
     constexpr std::uint64_t kStep = 3 * kChunkBytes;
     for (const std::uint32_t entry : filesOf(*dataset->manifest)) {
@@ -93,9 +87,9 @@ TEST_F(StreamedFilesTest, BringsEachByOneRequest) {
   add(agent);
   agent.beginWarm(dataset);
   expectOnceFromOrigin(agent);
-  // A machine that does nothing for a second ends a stream.
+  // A machine that does nothing for a second ends a stream, and the job asks for the rest by
+  // ranges.
   EXPECT_GE(timesAsked(kWhole), 1u);
-  if (timesAsked(kWhole) == kFiles) EXPECT_EQ(bytesAsked(), kFiles * kSize);
 }
 
 TEST_F(StreamedFilesTest, BringsThemInLessMemoryThanTheyWant) {
