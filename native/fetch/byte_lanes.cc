@@ -14,9 +14,9 @@ namespace {
 // Somewhat longer than transfers let pass between two looks (OriginOptions::floorTimeout).
 constexpr auto kLongestAge = std::chrono::seconds(15);
 
-// A query that only the thread of `there` can answer, for another thread, which does not wait: it
-// gets what the answer was last, so a transfer that is slow, and asks again and again, is late by
-// one time. What is older than kLongestAge says nothing of now.
+// Lets another thread ask a query that only the thread of `there` can answer. The other thread does
+// not wait: it gets the previous answer, so a slow transfer that keeps asking is one answer late.
+// An answer older than kLongestAge counts as no.
 std::function<bool()> askedElsewhere(Reactor& there, std::function<bool()> query) {
   struct Asked {
     std::function<bool()> query;

@@ -1,9 +1,9 @@
-// The event loops of the engine as movers of bytes. What is known of a file belongs to the shard of
-// its key and changes there alone: which chunks are here or under way, their memory, the directory.
+// The event loops of the engine as movers of bytes. The state of a file belongs to the shard of its
+// key and changes there alone: chunks that are here or under way, their memory, the directory.
 // Moving the bytes takes nearly all of the processor's time (receiving, checksums, copies for
-// readers), and any loop can do it: each run of chunks is moved by another one, so that one large
-// file uses all of them. A run costs two hops between loops, some 15 us, and takes milliseconds. A
-// hop to a busy loop takes longer than a few bytes do: what is small stays on the shard.
+// readers), and any loop can do it: the runs of a file take the loops in turn, so one large file
+// uses all of them. A run costs two hops between loops, some 15 us, and takes milliseconds. A hop
+// to a busy loop takes longer than a few bytes do, so small ranges stay on the shard.
 #pragma once
 
 #include <cstddef>
@@ -23,22 +23,22 @@
 
 namespace hearth {
 
-// What moves bytes on one event loop. Used on the thread of `reactor`.
+// The means to move bytes on one event loop. Used on the thread of `reactor`.
 struct ByteLane {
   Reactor& reactor;
   OriginClient& origin;
   PeerTransport& transport;
 };
 
-// What is read of an origin by one request.
+// One request to an origin.
 struct OriginRange {
   Location location;
   OriginExpectation expectation;
   std::uint64_t offset = 0;                // in the object
-  std::vector<std::span<std::byte>> into;  // as OriginClient::fetch wants it
+  std::vector<std::span<std::byte>> into;  // as for OriginClient::fetch
 };
 
-// What is read of another agent by one request.
+// One request to another agent.
 struct PeerRange {
   std::string node;
   ContentKey key;
@@ -48,14 +48,14 @@ struct PeerRange {
   RequestClass requestClass = RequestClass::kDemand;
 };
 
-// Those of one engine, as one of its shards uses them. On that shard's thread.
+// The lanes of one engine, as one of its shards uses them. On that shard's thread.
 class ByteLanes {
  public:
-  // What is smaller is the shard's own.
+  // Smaller ranges stay on the shard.
   static constexpr std::size_t kFromBytes = 256u << 10;
 
-  // `all`: by the number of their shards, of which `own` is one; must have all of them when the
-  // first byte is to be moved, and remain live while this object is used.
+  // `all`: the lanes by the number of their shards; complete before the first byte moves, and live
+  // while this object is used. `own`: this shard's number.
   ByteLanes(const std::vector<ByteLane>& all, std::size_t own) : all_(all), own_(own) {}
 
   // As OriginClient::fetch, by the lane of `chunk`, the first that the range fills. `filled` gets
@@ -75,12 +75,11 @@ class ByteLanes {
   [[nodiscard]] Reactor& reactorOf(std::size_t number) const { return laneOf(number).reactor; }
 
   // As PeerTransport::read, by the lane of `chunk`, of which the range is a part, or by the shard
-  // while that lane has no connection to the agent. What owns the memory may be let go of on any
-  // thread.
+  // while that lane has no connection to the agent. Any thread may drop the memory's owner.
   [[nodiscard]] Task<Status> read(std::uint32_t chunk, PeerRange range,
                                   std::vector<std::uint32_t>& blockChecksums);
 
-  // Where to do what takes as long as so many bytes of `chunk` do: its lane's.
+  // The reactor for work on `bytes` of `chunk`: its lane's, or the shard's for few bytes.
   [[nodiscard]] Reactor& reactorFor(std::uint64_t chunk, std::size_t bytes) const {
     return laneFor(chunk, bytes).reactor;
   }
@@ -94,8 +93,8 @@ class ByteLanes {
 
   const std::vector<ByteLane>& all_;
   const std::size_t own_;
-  // Agents that fell silent, and the lane that found it out. It refuses at once for as long as they
-  // are, and probes them: asked by each lane they would be waited for as many times.
+  // Silent agents, each with the lane that found the silence. Reads use this lane, which refuses at
+  // once and probes the agent: otherwise every lane would wait for the agent once more.
   std::map<std::string, const ByteLane*> silent_;
 };
 

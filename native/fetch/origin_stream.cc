@@ -51,10 +51,10 @@ Task<void> OriginStream::run(std::shared_ptr<OriginStream> stream) {
     Task<Status> streaming =
         ports.lanes.stream(stream->lane_, std::move(*location), file.expectation(), stream->sink_,
                            std::move(memoryWanted));
-    // The runs that it leaves find out by themselves what is wrong.
+    // Runs that the stream leaves ask the origin, and report its error.
     [[maybe_unused]] const Status ignored = co_await streaming;
   }
-  // Behind what has arrived.
+  // Behind the pieces that have arrived.
   ports.reactor.post([stream] { stream->finish(); });
 }
 

@@ -2,9 +2,9 @@
 // server gives a whole object with less work than parts of it (sendfile), and the runs still ask
 // for their grants and their memory one by one, just before their bytes come.
 //
-// Losing a stream costs a request, never a file: the runs that it does not serve ask the origin by
-// themselves, and it is they who report errors. So a stream ends whenever it is not exactly what is
-// wanted next: a run came from elsewhere, none came for kLongestPause, or its server is slow.
+// Losing a stream costs a request, never a file: runs that the stream does not serve ask the origin
+// by themselves, and report its errors. So a stream may end at any time: it does when a run came
+// from elsewhere, when none came for kLongestPause, and when its server is slow.
 #pragma once
 
 #include <cstdint>
@@ -24,38 +24,38 @@
 
 namespace hearth {
 
-// On the key's shard. The last reference may go on its lane's thread once it is over.
+// On the key's shard. After the end the lane's thread may drop the last reference.
 class OriginStream : public std::enable_shared_from_this<OriginStream> {
  public:
-  // So long nothing is asked of it before it ends. Shorter than servers keep a connection that
-  // takes nothing, and than a transfer may stall (OriginOptions::stallTimeout).
+  // A stream that no run asks for so long ends. Shorter than servers keep a connection that takes
+  // nothing, and than a transfer may stall (OriginOptions::stallTimeout).
   static constexpr auto kLongestPause = std::chrono::seconds(1);
 
-  // What it uses of its shard. All of it lives longer.
+  // Parts of the shard, all of which outlive the stream.
   struct Ports {
     Reactor& reactor;
     Gate& gate;  // background coroutines
     const ByteLanes& lanes;
-    const BufferPool& buffers;  // of which the chunks are
+    const BufferPool& buffers;  // owner of the chunks' memory
   };
-  // Of a file that is all of its origin's object, of a dataset with one source. Asks for nothing
-  // before the first take(). `lane`: its number of ByteLanes::stream.
+  // `file` is all of its origin's object, in a dataset with one source. Sends no request before the
+  // first take(). `lane`: the number for ByteLanes::stream.
   OriginStream(Ports ports, FileReference file, std::size_t lane);
 
-  // It brings what begins with this chunk, now or later.
+  // True: a run that begins with this chunk may take it from the stream.
   [[nodiscard]] bool brings(std::uint32_t chunk) const { return !ending_ && chunk >= next_; }
-  // Fills `pieces`, which are the memory of `chunks` in order, when the body comes to them;
-  // `filled` as of ByteLanes::fetch. Returns how many pieces, from the first on, are full: fewer
-  // when the stream has ended, and then nothing writes into the rest any more.
+  // Fills `pieces`, the memory of `chunks` in order, when the body comes to them; `filled` as for
+  // ByteLanes::fetch. Returns the number of full pieces, from the first on: fewer than all when the
+  // stream has ended, after which nothing writes into the rest.
   [[nodiscard]] Task<std::size_t> take(ChunkRun chunks, std::vector<std::span<std::byte>> pieces,
                                        ByteLanes::Filled filled);
-  // No run takes anything more; those that wait for theirs get that.
+  // Accepts no further run. Runs that wait for their bytes still get them.
   void end();
-  // Of which the first one gives the bytes.
+  // The first source gives the bytes.
   [[nodiscard]] const std::shared_ptr<const SourceSet>& sources() const { return set_; }
 
  private:
-  // A run's part.
+  // The pieces of one run.
   struct Part {
     std::size_t count;
     std::size_t full = 0;
@@ -63,10 +63,10 @@ class OriginStream : public std::enable_shared_from_this<OriginStream> {
   };
 
   [[nodiscard]] static Task<void> run(std::shared_ptr<OriginStream> stream);
-  // On the lane's thread.
+  // Lane's thread.
   void give(std::vector<std::span<std::byte>> pieces);
   void check(std::size_t piece);
-  // On the shard's.
+  // Shard's thread.
   void arrived(std::vector<std::uint32_t> checksums);
   void stop();
   void finish();
@@ -75,12 +75,12 @@ class OriginStream : public std::enable_shared_from_this<OriginStream> {
   const FileReference file_;
   const std::size_t lane_;
   const std::shared_ptr<const SourceSet> set_;
-  PieceSink sink_;                           // the lane's
-  std::deque<std::shared_ptr<Part>> parts_;  // that are not full, in order
-  std::uint32_t next_ = 0;                   // chunk for which no memory was given yet
+  PieceSink sink_;                           // used on the lane's thread
+  std::deque<std::shared_ptr<Part>> parts_;  // incomplete ones, in order
+  std::uint32_t next_ = 0;                   // first chunk without memory
   bool begun_ = false;
   bool ending_ = false;
-  bool over_ = false;  // nothing more comes
+  bool over_ = false;  // no more bytes come
   Event changed_;
   Reactor::Timer pause_;
 };

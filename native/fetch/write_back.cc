@@ -11,8 +11,8 @@ constexpr auto kStallTick = std::chrono::milliseconds(100);
 // Readers that wait for memory say so at every tick.
 constexpr auto kPressedFor = 3 * kStallTick;
 
-// The memory that a chunk landed in is the only place where it is until it is written. All of the
-// file was dropped since, as its digest says that it is wrong, or the chunk has landed once more.
+// True when the chunk's memory, its only copy, was dropped before the write: the digest said that
+// the file is wrong, or the chunk has landed once more.
 bool dropped(const DirtyChunk& dirty) {
   return dirty.fetch->loaded.find(dirty.chunk) != dirty.loaded &&
          !dirty.fetch->cache->resident(dirty.chunk);
@@ -81,7 +81,7 @@ bool WriteBack::mayWrite(const Disk& disk) const {
 }
 
 Task<void> WriteBack::write(Disk& disk) {
-  // Others go on when this one has ended, as they are writing.
+  // Other writers of the disk go on when this one has ended.
   while (disk.writing < kAtOnce * kChunkBytes && disk.pacing == nullptr) {
     BandwidthAllowance allowance(ports_.limits.disk);
     const bool paced = ports_.limits.disk.limits(Priority::kBackground);
@@ -103,7 +103,7 @@ Task<void> WriteBack::write(Disk& disk) {
     const std::uint64_t bytes = dirty->loaded->bytes.size();
     disk.writing += bytes;
     allowance.use(bytes, pressed() ? Priority::kDemand : Priority::kBackground);
-    // While this is written another one waits for the limit.
+    // During this write another writer waits for the limit.
     if (paced) ports_.reactor.post([this, &disk] { startNext(disk); });
     co_await writeOne(std::move(*dirty));
     disk.writing -= bytes;
@@ -137,7 +137,7 @@ void WriteBack::press() {
   }
 }
 
-// What stood still for the limit may go on, and fast enough, now that readers wait.
+// Writes that stood still for the limit may go on, and fast enough, once readers wait.
 Clock::time_point WriteBack::standsSince(const Disk& disk) const {
   const bool limited = ports_.limits.disk.limits(Priority::kBackground);
   return limited ? std::max(disk.progress, pressedSince_) : disk.progress;
@@ -183,7 +183,7 @@ void WriteBack::end(const DirtyChunk& dirty, const Status& kept) {
 void WriteBack::notKept(const DirtyChunk& dirty, const Error& why) {
   const FileFetch& fetch = *dirty.fetch;
   const FileReference& file = fetch.reference;
-  // Whoever waits for us to have it asks for itself.
+  // Agents that wait for our copy ask the directory again.
   if (dirty.named) {
     ports_.directory.giveUp(file.about.key, file.about.size, dirty.chunk / kChunksPerStripe,
                             bitOf(dirty.chunk));
@@ -213,13 +213,13 @@ bool WriteBack::shed(const BufferPool& pool) {
   return false;
 }
 
-// What came last, and of that what no job is to store: it is the least that is lost.
+// Sheds the last chunk, preferring chunks that no job is to store: the smallest loss.
 bool WriteBack::shedFrom(Disk& disk, const BufferPool& pool) {
   auto file = disk.files.end();
   std::multimap<std::uint32_t, DirtyChunk>::iterator place;
   for (auto each = disk.files.begin(); each != disk.files.end(); ++each) {
     for (auto chunk = each->chunks.begin(); chunk != each->chunks.end(); ++chunk) {
-      // What is written again belongs to no pool: any gets its slot.
+      // A chunk that is written again belongs to no pool, so any pool may have its slot.
       if (chunk->second.pool != nullptr && chunk->second.pool != &pool) continue;
       const bool found = file != disk.files.end();
       if (found && chunk->second.flight->toKeep && !place->second.flight->toKeep) continue;

@@ -1,6 +1,6 @@
 // Where the bytes of one fetch go: consecutive pieces of memory, each announced once when it is
-// full. The fetch has all pieces at its start, or (a late sink) is given them while its bytes come:
-// its transfer pauses while no given piece has room. Reactor's thread.
+// full. The fetch has all pieces at its start, or, with a late sink, gets them while its bytes
+// come: its transfer pauses while no given piece has room. Reactor's thread.
 //
 // Transfers write through a Writer each, and several may exist: a straggler, and the hedge for the
 // same bytes. Invariant: one writer at a time writes bytes, in order, behind the bytes present. A
@@ -75,8 +75,8 @@ class PieceSink {
   }
 
  private:
-  // At most remaining() bytes. Of a late sink, those behind its last piece wait for the next one: a
-  // piece must not have to wait for the memory of another one to be full.
+  // At most remaining() bytes. A late sink keeps bytes behind its last piece for the next piece: no
+  // piece waits for the memory of another one to be full.
   void append(std::span<const std::byte> bytes) {
     while (!bytes.empty()) {
       if (piece_ == pieces_.size()) {
@@ -118,21 +118,21 @@ class PieceSink {
 // One transfer's way into a sink, which must remain live while this object is used.
 class PieceSink::Writer {
  public:
-  // It brings the bytes [position, end) of the sink; end is at most total().
+  // Brings the bytes [position, end) of the sink; end is at most total().
   Writer(PieceSink& sink, std::uint64_t position, std::uint64_t end)
       : sink_(sink), number_(++sink.writersMade_), position_(position), end_(end) {}
 
-  // A later one has brought what this one has not: nothing of this one is taken any more.
+  // A later writer has brought a byte that this one has not: the sink takes no more of this one.
   [[nodiscard]] bool revoked() const { return number_ < sink_.writing_; }
-  // It has brought something that was not here.
+  // This writer was the last to bring a missing byte.
   [[nodiscard]] bool leads() const { return number_ == sink_.writing_; }
   [[nodiscard]] bool done() const { return position_ == end_; }
   [[nodiscard]] std::uint64_t remaining() const { return end_ - position_; }
   // Its transfer begins so many bytes earlier.
   void rewind(std::uint64_t bytes) { position_ -= bytes; }
 
-  // Takes the next of its bytes, at most remaining(); those that are here already are dropped.
-  // False, and nothing is taken, when it is revoked.
+  // Takes the writer's next bytes, at most remaining(), and drops bytes that are present already.
+  // False, and takes nothing, when the writer is revoked.
   [[nodiscard]] bool write(std::span<const std::byte> bytes) {
     if (revoked()) return false;
     const std::uint64_t here = sink_.received_ > position_ ? sink_.received_ - position_ : 0;
