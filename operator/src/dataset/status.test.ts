@@ -193,7 +193,7 @@ describe('status of a Dataset', () => {
     assert.deepEqual(condition('Refreshed', settled, given), [
       'False',
       'Unavailable',
-      'the last look at the origin failed: no route',
+      'the last listing of the origin failed: no route',
     ]);
     assert.equal(statusOf(settled, given).refreshedAt, '2026-01-01T11:59:00Z');
   });

@@ -181,7 +181,7 @@ function refreshedCondition(dataset: Dataset, assessment: Assessment): Condition
   }
   const { failure, registered } = assessment;
   if (failure !== undefined) {
-    const message = `the last look at the origin failed: ${failure.message}`;
+    const message = `the last listing of the origin failed: ${failure.message}`;
     return [condition(type, 'False', failure.code, message)];
   }
   if (!registered) return [condition(type, 'False', 'Listing', 'agents are listing the origin')];
