@@ -1,20 +1,9 @@
 import assert from 'node:assert/strict';
-import { type KubernetesObject, resourceType } from './object.ts';
+import type { KubernetesObject } from './object.ts';
 import type { ChangeListener } from './reflector.ts';
-import { controllerKey, hasNewSpec, ownKey, watch } from './watch.ts';
-
-const wholes = resourceType('test.example', 'v1', 'wholes', 'Whole', 'Cluster');
-const parts = resourceType('test.example', 'v1', 'parts', 'Part', 'Namespaced');
+import { hasNewSpec, ownKey, watch } from './watch.ts';
 
 describe('watch', () => {
-  const owned = (owner: string, kind = 'Whole', controller = true): KubernetesObject => ({
-    metadata: {
-      name: 'x',
-      namespace: 'ns',
-      ownerReferences: [{ apiVersion: 'test.example/v1', kind, name: owner, uid: 'u', controller }],
-    },
-  });
-
   function follow(keysOf: Parameters<typeof watch<KubernetesObject>>[1], afterMs?: number | (() => number)) {
     const listeners: ChangeListener<KubernetesObject>[] = [];
     const onChange = (listener: ChangeListener<KubernetesObject>) => {
@@ -28,7 +17,11 @@ describe('watch', () => {
   }
 
   it('adds the keys concerned before and after each change, until stopped', () => {
-    const { listeners, added, stop } = follow(controllerKey(wholes));
+    const ownerNames = (object?: KubernetesObject) => object?.metadata?.ownerReferences?.map(({ name }) => name) ?? [];
+    const owned = (name: string): KubernetesObject => ({
+      metadata: { ownerReferences: [{ apiVersion: 'test.example/v1', kind: 'Whole', name, uid: 'u' }] },
+    });
+    const { listeners, added, stop } = follow((_key, before, after) => [...ownerNames(before), ...ownerNames(after)]);
     listeners[0]?.('ns/x', owned('first'), owned('second'));
     listeners[0]?.('ns/x', owned('second'), undefined);
     listeners[0]?.('ns/x', undefined, {});
@@ -60,13 +53,6 @@ describe('watch', () => {
     const { listeners, added } = follow(() => undefined);
     listeners[0]?.('a', undefined, {});
     assert.deepEqual(added, []);
-  });
-
-  it('finds owners by kind and namespace, and only controllers', () => {
-    const owners = (kind: typeof parts, object: KubernetesObject) => controllerKey(kind)('ns/x', undefined, object);
-    assert.deepEqual(owners(parts, owned('d', 'Part')), ['ns/d']);
-    assert.deepEqual(owners(parts, owned('d', 'Whole')), []);
-    assert.deepEqual(owners(wholes, owned('c', 'Whole', false)), []);
   });
 
   it('detects a new spec by its generation', () => {

@@ -1,4 +1,4 @@
-import { apiVersionOf, type KubernetesObject, type ResourceType } from './object.ts';
+import type { KubernetesObject } from './object.ts';
 import type { ChangeListener } from './reflector.ts';
 import type { WorkQueue } from './work_queue.ts';
 
@@ -38,20 +38,6 @@ export function watch<P>(watched: Watched<P>, keysOf: KeysOf<P>, afterMs: number
 /** For keysOf: the changed object itself. */
 export function ownKey(key: string): string[] {
   return [key];
-}
-
-/** For keysOf: the controllers of this kind before and after the change, in the same namespace or cluster-scoped. */
-export function controllerKey<T extends KubernetesObject>(owner: ResourceType<T>): KeysOf<KubernetesObject> {
-  const version = apiVersionOf(owner);
-  return (_key, ...objects) =>
-    objects.flatMap((object) => {
-      const { namespace, ownerReferences } = object?.metadata ?? {};
-      const reference = ownerReferences?.find(
-        ({ controller, apiVersion, kind }) => controller && apiVersion === version && kind === owner.kind,
-      );
-      if (reference === undefined) return [];
-      return [owner.namespaced ? `${namespace}/${reference.name}` : reference.name];
-    });
 }
 
 /** True when the spec changed, or the object was added, deleted or replaced. */

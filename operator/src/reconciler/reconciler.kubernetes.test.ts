@@ -2,7 +2,6 @@ import assert from 'node:assert/strict';
 import { HearthError, silentLogger } from '@hearth/common';
 import {
   type ConfigMap,
-  controllerKey,
   EventRecorder,
   type KubernetesApi,
   type KubernetesObject,
@@ -93,7 +92,7 @@ class Operator {
         name: 'widgets',
         queue: new WorkQueue(),
         workers: 4,
-        watches: [watch(objects, ownKey), watch(made, controllerKey(widgets))],
+        watches: [watch(objects, ownKey), watch(made, (key) => [key.replace('/made-', '/')])],
         first: () => objects.keys(),
         reconcile: reconcileObject({ reconciler, api, objects, events: this.events, logger }),
         logger,

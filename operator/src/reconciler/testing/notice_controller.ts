@@ -2,7 +2,6 @@ import type { Logger } from '@hearth/common';
 import {
   type Applied,
   type ConfigMap,
-  controllerKey,
   type EventRecorder,
   type KubernetesClient,
   type KubernetesObject,
@@ -80,8 +79,8 @@ export async function runNoticeController(options: NoticeControllerOptions, sign
     name: 'notices',
     queue: new WorkQueue({ firstDelayMs: 100, longestDelayMs: 60_000 }),
     workers: 2,
-    // A Notice that changes, and one whose ConfigMap does.
-    watches: [watch(notices, ownKey), watch(configMaps, controllerKey(noticeType))],
+    // A Notice that changes, and one whose ConfigMap, which has the same name, does.
+    watches: [watch(notices, ownKey), watch(configMaps, ownKey)],
     first: () => notices.keys(),
     reconcile: reconcileObject({ reconciler, api, objects: notices, events, logger }),
     logger,
