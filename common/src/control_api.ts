@@ -30,16 +30,21 @@ export function understandsApi(agent: ApiOffer, own: ApiOffer = controlApi): boo
 
 /**
  * Describes how an agent's API differs from the client's, the features that are off and the side to upgrade. Undefined
- * when the agent has everything that the client uses. `who`: "the agent on n1"; `client`: "this command".
+ * when the agent has everything that the client uses. `agentName`: "the agent on n1"; `client`: "this command".
  */
-export function apiDifference(agent: ApiOffer, who: string, client: string, own = controlApi): string | undefined {
+export function apiDifference(
+  agent: ApiOffer,
+  agentName: string,
+  client: string,
+  own = controlApi,
+): string | undefined {
   if (agent.apiVersion === own.apiVersion) {
     const lacking = own.apiFeatures.filter((name) => !agent.apiFeatures.includes(name));
     if (lacking.length === 0) return undefined;
     const off = lacking.map((name) => `${name}: ${controlFeatures[name] ?? 'off'}`).join('; ');
-    return `${who} lacks features of the control API (${off}); upgrade the agent`;
+    return `${agentName} lacks features of the control API (${off}); upgrade the agent`;
   }
-  const both = `${who} speaks version ${agent.apiVersion} of the control API, ${client} version ${own.apiVersion}`;
+  const both = `${agentName} speaks version ${agent.apiVersion} of the control API, ${client} version ${own.apiVersion}`;
   const older = agent.apiVersion < own.apiVersion;
   const upgrade = older ? 'upgrade the agent' : `upgrade ${client}`;
   if (!understandsApi(agent, own)) return `${both}, and only neighbouring versions understand each other; ${upgrade}`;
@@ -61,7 +66,7 @@ export function apiDifferences(status: ApiStatus, client: string, own = controlA
   const others = status.nodes.filter(({ node, apiVersion }) => node !== status.node && apiVersion !== 0);
   const all = [status, ...others].sort((a, b) => (a.node < b.node ? -1 : 1));
   return all.flatMap((agent) => {
-    return apiDifference(agent, whoIs(status, agent.node), client, own) ?? [];
+    return apiDifference(agent, nameOf(status, agent.node), client, own) ?? [];
   });
 }
 
@@ -77,12 +82,12 @@ export async function explainUnknownCall(
   if (!(error instanceof HearthError) || !isUnknownCall(error)) return error;
   const answer = await status().catch(() => undefined);
   if (answer === undefined) return error;
-  const who = whoIs(answer, answer.node);
-  const why = apiDifference(answer, who, client) ?? `${who} reports the same API as ${client}`;
+  const agentName = nameOf(answer, answer.node);
+  const why = apiDifference(answer, agentName, client) ?? `${agentName} reports the same API as ${client}`;
   return new HearthError(error.code, `${error.message}: ${why}`, { cause: error });
 }
 
-function whoIs({ nodes }: ApiStatus, node: string): string {
+function nameOf({ nodes }: ApiStatus, node: string): string {
   const release = nodes.find((one) => one.node === node)?.version ?? '';
   return release === '' ? `the agent on ${node}` : `the agent on ${node} (release ${release})`;
 }

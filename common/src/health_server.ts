@@ -12,12 +12,12 @@ export interface HealthSource {
 
 /** `InUse` when another program listens on the port. `variable` names the setting that selects another port. */
 export function listenFailure(
-  who: string,
+  listener: string,
   port: number,
   variable: string,
 ): (error: NodeJS.ErrnoException) => HearthError {
   return ({ code, message }) => {
-    const sentence = `${who} cannot listen on port ${port} (${message}); stop what does, or set ${variable}`;
+    const sentence = `${listener} cannot listen on port ${port} (${message}); stop what does, or set ${variable}`;
     return new HearthError(code === 'EADDRINUSE' ? 'InUse' : 'IoError', sentence);
   };
 }

@@ -9,7 +9,7 @@ export interface UnaryCall {
   /** Cancels the call. */
   signal: AbortSignal;
   /** The callee in messages: "the agent". */
-  who: string;
+  callee: string;
   /** Converts the error of a failed call. */
   failure: (error: ServiceError) => unknown;
 }
@@ -19,7 +19,7 @@ export async function unaryCall<Request, Response>(
   client: Client,
   definition: Pick<MethodDefinition<never, unknown>, 'path' | 'requestSerialize' | 'responseDeserialize'>,
   request: Request,
-  { metadata, deadlineMs, signal, who, failure }: UnaryCall,
+  { metadata, deadlineMs, signal, callee, failure }: UnaryCall,
 ): Promise<Response> {
   return await new Promise<Response>((resolve, reject) => {
     const call = client.makeUnaryRequest<Request, Response>(
@@ -33,7 +33,7 @@ export async function unaryCall<Request, Response>(
       (error, response) => {
         signal.removeEventListener('abort', cancel);
         if (error !== null) reject(failure(error));
-        else if (response === undefined) reject(new HearthError('ProtocolError', `${who} answered nothing`));
+        else if (response === undefined) reject(new HearthError('ProtocolError', `${callee} answered nothing`));
         else resolve(response);
       },
     );

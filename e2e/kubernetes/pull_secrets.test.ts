@@ -36,8 +36,8 @@ describe('images in a registry that wants a password', () => {
     await ok(cluster().kubectl(['create', 'namespace', namespace]));
     const account = async () => (await kubectl('get', 'serviceaccount', 'default')).code === 0;
     await until('the default service account', account);
-    const who = [`--docker-server=${registry.host}`, `--docker-username=${user}`, `--docker-password=${password}`];
-    await ok(kubectl('create', 'secret', 'docker-registry', 'pull', ...who));
+    const login = [`--docker-server=${registry.host}`, `--docker-username=${user}`, `--docker-password=${password}`];
+    await ok(kubectl('create', 'secret', 'docker-registry', 'pull', ...login));
   });
   after(async () => {
     await cluster().kubectl(['delete', 'namespace', namespace, '--wait=false']);

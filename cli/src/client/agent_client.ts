@@ -77,7 +77,7 @@ export class AgentClient {
         metadata: new Metadata(),
         deadlineMs: timeoutMilliseconds,
         signal,
-        who: 'the agent',
+        callee: 'the agent',
         failure: (error) => fromServiceError(error, this.#options),
       });
     } catch (error) {

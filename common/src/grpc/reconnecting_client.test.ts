@@ -29,8 +29,8 @@ describe('client of an address', () => {
       'grpc.min_reconnect_backoff_ms': 100,
       'grpc.max_reconnect_backoff_ms': 200,
     };
-    const who = 'the agent on n1';
-    const client = new ReconnectingClient({ address, credentials: secure, options, connectMs, who, clock });
+    const callee = 'the agent on n1';
+    const client = new ReconnectingClient({ address, credentials: secure, options, connectMs, callee, clock });
     ends.push(() => client.close());
     return client;
   }

@@ -21,7 +21,7 @@ export interface ReconnectingClientOptions {
   /** Maximum time that a call waits for a connection, ms. */
   connectMs: number;
   /** Name of the server in error messages, such as "the agent on n1". */
-  who: string;
+  callee: string;
   /** Clock that times connection attempts. */
   clock?: Clock;
 }
@@ -59,14 +59,14 @@ export class ReconnectingClient {
     const state = await connectedState(client.getChannel(), Math.max(0, Math.min(left, limitMs)), signal, this.#clock);
     if (state === connectivityState.READY && client === this.#client) this.#away = undefined;
     if (state === connectivityState.READY || state === connectivityState.TRANSIENT_FAILURE) return client;
-    const { who, address } = this.#options;
+    const { callee, address } = this.#options;
     if (state === connectivityState.SHUTDOWN) {
-      throw new HearthError('Unavailable', `the connection to ${who} at ${address} was closed meanwhile`);
+      throw new HearthError('Unavailable', `the connection to ${callee} at ${address} was closed meanwhile`);
     }
     const within = `${(Math.min(connectMs, limitMs) / 1000).toFixed(1)} s`;
     throw new HearthError(
       'Unavailable',
-      `${who} has not taken a connection to ${address} within ${within}; look whether its node runs and nothing drops packets to that port`,
+      `${callee} has not taken a connection to ${address} within ${within}; look whether its node runs and nothing drops packets to that port`,
     );
   }
 
@@ -84,7 +84,7 @@ export class ReconnectingClient {
       metadata: new Metadata(),
       deadlineMs: Math.max(1, endsAt - this.#clock.now()),
       signal,
-      who: this.#options.who,
+      callee: this.#options.callee,
       failure,
     });
   }

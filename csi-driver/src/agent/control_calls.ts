@@ -56,7 +56,7 @@ export class SocketCalls implements ControlCalls {
       metadata: new Metadata(),
       deadlineMs: this.#deadlineMs,
       signal,
-      who: 'the agent',
+      callee: 'the agent',
       failure: (error) => (signal.aborted ? signal.reason : fromCallError(error, explain)),
     });
   }

@@ -145,10 +145,10 @@ export class AddressPolicy {
     for (const form of forms) {
       const range = guarded.find(({ list }) => list.check(form, familyOf(form)));
       if (range === undefined) continue;
-      const who = host === address ? address : `${host} (${address})`;
+      const target = host === address ? address : `${host} (${address})`;
       throw new HearthError(
         'PermissionDenied',
-        `the origin's host ${who} has a ${range.what} address, which origins may not use; ` +
+        `the origin's host ${target} has a ${range.what} address, which origins may not use; ` +
           'list the address in origins.allowedNetworks of the agents (spec.origins.allowedNetworks of the StorageCluster), ' +
           'or add the dataset with --allow-private',
       );

@@ -67,16 +67,16 @@ export class TlsPeers implements Peers {
     const address = this.#members.all().find((member) => member.node === node)?.control ?? '';
     if (address === '')
       throw new HearthError('Unavailable', `agent ${node} has no control address; set its control.listen`);
-    const who = `agent ${node}`;
-    return await this.#client(address, who).call(definition, request, {
+    const callee = `agent ${node}`;
+    return await this.#client(address, callee).call(definition, request, {
       deadlineMs,
       signal: this.#ending.signal,
       // Omits the request from the error message.
-      failure: (error) => fromCallError(error, (_code, details) => details).within(who),
+      failure: (error) => fromCallError(error, (_code, details) => details).within(callee),
     });
   }
 
-  #client(address: string, who: string): ReconnectingClient {
+  #client(address: string, callee: string): ReconnectingClient {
     const known = this.#clients.get(address);
     if (known !== undefined) return known;
     this.#closeUnused();
@@ -89,7 +89,7 @@ export class TlsPeers implements Peers {
         'grpc.max_reconnect_backoff_ms': 2_000,
       },
       connectMs,
-      who,
+      callee,
     });
     this.#clients.set(address, client);
     return client;

@@ -65,7 +65,7 @@ export class AgentConnection {
         'grpc.default_authority': identity.serverName,
       },
       connectMs,
-      who: `the agent on ${endpoint.node}`,
+      callee: `the agent on ${endpoint.node}`,
     });
   }
 
