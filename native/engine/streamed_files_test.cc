@@ -63,8 +63,9 @@ struct StreamedFilesTest : testing::Test {
     }
   }
   // On a server's thread.
-  void hold(const std::atomic<bool>& until) const {
-    while (!until && !server->stopping()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  void hold() const {
+    while (!released && !server->stopping())
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
   void expectOnceFromOrigin(Agent& agent) {
     const WarmProgress progress = agent.awaitWarm();
@@ -77,6 +78,7 @@ struct StreamedFilesTest : testing::Test {
   const std::vector<char> bytes = pattern(kSize, 1);
   std::mutex mutex;
   Ranges asked;
+  std::atomic<bool> released{false};
   std::optional<RangeServer> server;
   std::shared_ptr<Dataset> dataset;
 };
@@ -101,11 +103,10 @@ TEST_F(StreamedFilesTest, BringsThemInLessMemoryThanTheyWant) {
 }
 
 TEST_F(StreamedFilesTest, GivesReadersOfLaterChunksTheirOwnRequest) {
-  std::atomic<bool> read{false};
   serve([&](int fd, std::uint64_t first, std::uint64_t last) {
     if (std::pair(first, last) != kWhole) return give(fd, first, last);
     give(fd, 0, kChunkBytes - 1);
-    hold(read);
+    hold();
     give(fd, kChunkBytes, last);
   });
   Agent agent("a", enoughForAll);
@@ -118,7 +119,7 @@ TEST_F(StreamedFilesTest, GivesReadersOfLaterChunksTheirOwnRequest) {
     ASSERT_TRUE(got.ok()) << got.error().message;
     EXPECT_EQ(std::memcmp(got->data(), bytes.data() + offset, 1000), 0);
   }
-  read = true;
+  released = true;
   const WarmProgress progress = agent.awaitWarm();
   EXPECT_EQ(progress.state, WarmState::kSucceeded);
   EXPECT_EQ(progress.originBytes, kFiles * kSize) << "no chunk is taken twice";
@@ -138,10 +139,9 @@ TEST_F(StreamedFilesTest, GoesOnBehindAnAnswerThatBreaksOff) {
 }
 
 TEST_F(StreamedFilesTest, EndsWithAJobThatIsCancelled) {
-  std::atomic<bool> cancelled{false};
   serve([&](int fd, std::uint64_t first, std::uint64_t last) {
     give(fd, first, first + kChunkBytes);
-    hold(cancelled);
+    hold();
     give(fd, first + kChunkBytes + 1, last);
   });
   Agent agent("a", enoughForAll);
@@ -149,17 +149,16 @@ TEST_F(StreamedFilesTest, EndsWithAJobThatIsCancelled) {
   agent.beginWarm(dataset);
   ASSERT_TRUE(eventually([&] { return timesAsked(kWhole) == kFiles; }));
   ASSERT_TRUE(agent.engine().cancelWarm("warm").ok());
-  cancelled = true;
+  released = true;
   const WarmProgress progress = agent.awaitWarm();
   EXPECT_EQ(progress.state, WarmState::kCancelled);
   EXPECT_LE(progress.originBytes, kFiles * 4 * kChunkBytes) << "the runs under way";
 }
 
 TEST_F(StreamedFilesTest, AnEngineEndsWhileItsStreamsHang) {
-  const std::atomic<bool> never{false};
   serve([&](int fd, std::uint64_t first, std::uint64_t) {
     give(fd, first, first + 1000);
-    hold(never);
+    hold();
   });
   {
     Agent agent("a", enoughForAll);
