@@ -8,7 +8,7 @@ block(PROPAGATE HEARTH_HOLDER_RELEASE)
     ${CMAKE_SOURCE_DIR}/holder/*.cc ${CMAKE_SOURCE_DIR}/holder/*.h)
   list(FILTER sources EXCLUDE REGEX "(_test\\.cc|_fuzz\\.cc|/testing/.*)$")
   list(APPEND sources base/byte_codec.h base/generated/error_code.h base/owned_fd.h base/result.cc base/result.h
-    memory/aligned_mapping.cc memory/aligned_mapping.h memory/memory_touch.cc memory/memory_touch.h)
+    memory/aligned_mapping.cc memory/aligned_mapping.h memory/memory_folder.cc memory/memory_folder.h memory/memory_touch.cc memory/memory_touch.h)
   list(SORT sources)
   set(digests)
   foreach(source ${sources})

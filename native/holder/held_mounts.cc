@@ -228,9 +228,18 @@ Status HeldMounts::dropMemory(const std::string& owner, const std::string& name)
 }
 
 Result<ChildCalls::Running> HeldMounts::beginTouch(HolderConnection connection,
-                                                   const HolderRequest& request) {
+                                                   const HolderRequest& request,
+                                                   const std::vector<OwnedFd>& descriptors) {
   const auto owner = ownerOf(connection);
   if (!owner) return owner.error();
+  if (request.kind == HolderRequestKind::kTouchFile) {
+    if (descriptors.size() != 1) {
+      return Error{ErrorCode::kInvalidArgument, "a file to be touched comes as a descriptor"};
+    }
+    const auto range = memory_.fileToTouch(*owner, request, descriptors.front());
+    if (!range) return range.error();
+    return hearth::beginTouch(calls_, range->file, request.offset, range->bytes);
+  }
   const auto memory = memory_.toTouch(*owner, request);
   if (!memory) return memory.error();
   return hearth::beginTouch(calls_, **memory, request.offset, request.bytes);

@@ -67,9 +67,10 @@ class HeldMounts {
   [[nodiscard]] Status unmount(const std::string& target, bool force);
   [[nodiscard]] Status dropMemory(const std::string& owner, const std::string& name);
   // Begins to touch memory of the owner that `connection` is the agent of; to be finished by
-  // finishTouch().
+  // finishTouch(). A file of a folder came in `descriptors`.
   [[nodiscard]] Result<ChildCalls::Running> beginTouch(HolderConnection connection,
-                                                       const HolderRequest& request);
+                                                       const HolderRequest& request,
+                                                       const std::vector<OwnedFd>& descriptors);
 
   // The holder's description of a mount.
   [[nodiscard]] HolderRecord describe(const Mount& mount, Time now) const;

@@ -73,10 +73,11 @@ Result<HolderAnswer> HolderCalls::open(const HolderCaller& caller, const HolderR
   }
   const auto owner = mounts_.ownerOf(caller.id);
   if (!owner) return owner.error();
-  return owned(*owner, request, std::move(descriptors));
+  return owned(*owner, caller, request, std::move(descriptors));
 }
 
-Result<HolderAnswer> HolderCalls::owned(const std::string& owner, const HolderRequest& request,
+Result<HolderAnswer> HolderCalls::owned(const std::string& owner, const HolderCaller& caller,
+                                        const HolderRequest& request,
                                         std::vector<OwnedFd> descriptors) {
   switch (request.kind) {
     case Kind::kTake:
@@ -97,11 +98,12 @@ Result<HolderAnswer> HolderCalls::owned(const std::string& owner, const HolderRe
     case Kind::kCloseBacking:
       return ofBacking(owner, request, descriptors);
     default:
-      return ofMemory(owner, request, std::move(descriptors));
+      return ofMemory(owner, caller, request, std::move(descriptors));
   }
 }
 
-Result<HolderAnswer> HolderCalls::ofMemory(const std::string& owner, const HolderRequest& request,
+Result<HolderAnswer> HolderCalls::ofMemory(const std::string& owner, const HolderCaller& caller,
+                                           const HolderRequest& request,
                                            std::vector<OwnedFd> descriptors) {
   HeldMemory& memory = mounts_.memory();
   switch (request.kind) {
@@ -110,6 +112,11 @@ Result<HolderAnswer> HolderCalls::ofMemory(const std::string& owner, const Holde
         return Error{ErrorCode::kInvalidArgument, "memory to be kept comes with its descriptor"};
       }
       return outcome(memory.keep(owner, request, std::move(descriptors.front())));
+    case Kind::kOpenFolder: {
+      const auto kept = memory.openFolder(owner, request, caller.user, caller.group);
+      if (!kept) return kept.error();
+      return describe(*kept, true);
+    }
     case Kind::kTakeMemory: {
       const auto kept = memory.find(owner, request.name);
       if (!kept) return kept.error();

@@ -16,6 +16,8 @@ namespace hearth {
 struct HolderCaller {
   HolderConnection id = 0;
   pid_t pid = 0;
+  uid_t user = 0;
+  gid_t group = 0;
   int process = -1;  // a descriptor of it (processOf()), the caller's; -1: none
 };
 
@@ -39,9 +41,11 @@ class HolderCalls {
   // Each for requests of its kind; the sequence is set afterwards.
   [[nodiscard]] Result<HolderAnswer> open(const HolderCaller& caller, const HolderRequest& request,
                                           std::vector<OwnedFd> descriptors);
-  [[nodiscard]] Result<HolderAnswer> owned(const std::string& owner, const HolderRequest& request,
+  // The following for the agent of `owner`.
+  [[nodiscard]] Result<HolderAnswer> owned(const std::string& owner, const HolderCaller& caller,
+                                           const HolderRequest& request,
                                            std::vector<OwnedFd> descriptors);
-  [[nodiscard]] Result<HolderAnswer> ofMemory(const std::string& owner,
+  [[nodiscard]] Result<HolderAnswer> ofMemory(const std::string& owner, const HolderCaller& caller,
                                               const HolderRequest& request,
                                               std::vector<OwnedFd> descriptors);
   [[nodiscard]] Result<HolderAnswer> ofBacking(const std::string& owner,

@@ -156,12 +156,32 @@ Status HolderClient::keepMemory(const HolderMemory& memory, const OwnedFd& descr
   HolderRequest request = requestNamed(Kind::kKeepMemory, memory.name);
   request.bytes = memory.bytes;
   request.generation = memory.generation;
+  request.folder = memory.folder;
+  request.noHugePages = memory.noHugePages;
+  if (Status may = memory.folder ? needs(kHolderKeepsFolders) : Status(); !may) return may;
   const int given = descriptor.get();
   return callStatus(std::move(request), std::span(&given, 1));
 }
 
+Status HolderClient::needs(std::uint64_t feature) const {
+  if ((holder_.features[0] & feature) != 0) return {};
+  return Error{ErrorCode::kUnsupported,
+               "the mount holder is of a release before this one and lacks: " +
+                   missingFeatures({feature, 0}, {}) + "; replace it (hearth-holder --take-over)"};
+}
+
 Result<KeptMemory> HolderClient::takeMemory(const std::string& name) {
-  auto answer = call(requestNamed(Kind::kTakeMemory, name));
+  return memoryIn(call(requestNamed(Kind::kTakeMemory, name)));
+}
+
+Result<KeptMemory> HolderClient::openFolder(const std::string& name, std::uint64_t bytes) {
+  if (Status may = needs(kHolderKeepsFolders); !may) return may.error();
+  HolderRequest request = requestNamed(Kind::kOpenFolder, name);
+  request.bytes = bytes;
+  return memoryIn(call(std::move(request)));
+}
+
+Result<KeptMemory> HolderClient::memoryIn(Result<Answer> answer) {
   if (!answer) return answer.error();
   if (!answer->reply.memory || answer->descriptors.size() != 1) {
     return Error{ErrorCode::kProtocolError, "the mount holder's answer has no memory in it"};
@@ -175,12 +195,31 @@ Result<std::uint64_t> HolderClient::touchMemory(const std::string& name, std::ui
     return Error{ErrorCode::kUnsupported,
                  "the mount holder is of a release that touches no memory; touch it in the agent"};
   }
+  HolderRequest request = requestNamed(Kind::kTouchMemory, name);
+  request.offset = offset;
+  request.bytes = bytes;
+  return touch(std::move(request), piece);
+}
+
+Result<std::uint64_t> HolderClient::touchFile(const std::string& folder, const OwnedFd& file,
+                                              std::uint64_t offset, std::uint64_t bytes,
+                                              std::uint64_t piece) {
+  if (Status may = needs(kHolderKeepsFolders); !may) return may.error();
+  HolderRequest request = requestNamed(Kind::kTouchFile, folder);
+  request.offset = offset;
+  request.bytes = bytes;
+  const int given = file.get();
+  return touch(std::move(request), piece, std::span(&given, 1));
+}
+
+Result<std::uint64_t> HolderClient::touch(HolderRequest request, std::uint64_t piece,
+                                          std::span<const int> descriptors) {
+  const std::uint64_t offset = request.offset, bytes = request.bytes;
   std::uint64_t huge = 0;
   for (std::uint64_t done = 0; done < bytes; done += piece) {
-    HolderRequest request = requestNamed(Kind::kTouchMemory, name);
     request.offset = offset + done;
     request.bytes = std::min(piece, bytes - done);
-    auto answer = call(std::move(request));
+    auto answer = call(request, descriptors);
     if (!answer) return answer.error();
     huge += answer->reply.hugeBytes;
   }

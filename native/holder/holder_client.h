@@ -78,9 +78,9 @@ class HolderClient {
   // All mounts of all owners.
   [[nodiscard]] Result<std::vector<HolderRecord>> list();
 
-  // After attach(): memory that the owner's next agent can take. `memory` needs owner neither nor
-  // absence; its descriptor is copied. kConflict unless its generation is above that of the memory
-  // of this name.
+  // After attach(): memory, or a folder, that the owner's next agent can take. `memory` needs owner
+  // neither nor absence; its descriptor is copied. kConflict unless its generation is above that of
+  // the memory of this name; kUnsupported for a folder by a holder of a release before.
   [[nodiscard]] Status keepMemory(const HolderMemory& memory, const OwnedFd& descriptor);
   // Its record says whether those that had it before have ended (kHolderWatchesUsers).
   [[nodiscard]] Result<KeptMemory> takeMemory(const std::string& name);
@@ -92,6 +92,18 @@ class HolderClient {
   [[nodiscard]] Result<std::uint64_t> touchMemory(const std::string& name, std::uint64_t offset,
                                                   std::uint64_t bytes,
                                                   std::uint64_t piece = 256ULL << 20);
+  // After attach(): the folder of this name (HolderMemory::folder), whose files together may take
+  // `bytes`, which the holder makes or resizes; `bytes` of its record are whole pages. A file of it
+  // is at /proc/self/fd/N/FILE, with the number of the descriptor. kUnsupported by a holder of a
+  // release before, kConflict when memory of this name is no folder, kOutOfSpace when its files
+  // are more than that.
+  [[nodiscard]] Result<KeptMemory> openFolder(const std::string& name, std::uint64_t bytes);
+  // touchMemory() for a part of a file of the folder, which is open for writing and as long as it
+  // is to be: `offset` is on a page, and the end on one or that of the file. After an error the
+  // file may have some of the room.
+  [[nodiscard]] Result<std::uint64_t> touchFile(const std::string& folder, const OwnedFd& file,
+                                                std::uint64_t offset, std::uint64_t bytes,
+                                                std::uint64_t piece = 256ULL << 20);
   [[nodiscard]] Result<std::vector<HolderMemory>> listMemory();
   [[nodiscard]] Status dropMemory(const std::string& name);
 
@@ -127,9 +139,15 @@ class HolderClient {
   [[nodiscard]] Result<Answer> exchange(const HolderRequest& request,
                                         std::span<const int> descriptors);
   [[nodiscard]] Result<Answer> receive(int flags);
+  // Touches in pieces; `descriptors` come with each.
+  [[nodiscard]] Result<std::uint64_t> touch(HolderRequest request, std::uint64_t piece,
+                                            std::span<const int> descriptors = {});
+  // Ok when the holder has this feature of the first word.
+  [[nodiscard]] Status needs(std::uint64_t feature) const;
   [[nodiscard]] Status callStatus(HolderRequest request, std::span<const int> descriptors = {});
   [[nodiscard]] Status greet();
   [[nodiscard]] static Result<HeldMount> held(Answer answer);
+  [[nodiscard]] static Result<KeptMemory> memoryIn(Result<Answer> answer);
 
   std::mutex mutex_;
   OwnedFd socket_;

@@ -53,6 +53,8 @@ enum class HolderField : std::uint16_t {
   kOffset = 33,
   kTouched = 34,
   kHugeBytes = 35,
+  kFolder = 36,
+  kNoHugePages = 37,
 };
 
 class HolderFieldWriter {

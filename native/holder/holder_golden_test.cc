@@ -171,11 +171,24 @@ bool HolderGolden::expectMemory(Kind kind) {
   switch (kind) {
     case Kind::kKeepMemory:
       return expectRequest(
-          "4845484402000b003700000007000000"
-          "0d00050000006172656e61"
-          "0e00080000000000000000010000"
-          "0f00080000000900000000000000",
-          {.kind = kind, .name = "arena", .bytes = 1ULL << 40, .generation = 9});
+                 "4845484402000b003700000007000000"
+                 "0d00050000006172656e61"
+                 "0e00080000000000000000010000"
+                 "0f00080000000900000000000000",
+                 {.kind = kind, .name = "arena", .bytes = 1ULL << 40, .generation = 9}) &&
+             expectRequest(
+                 "4845484402000b004e00000007000000"
+                 "0d00050000006172656e61"
+                 "0e00080000000010000000000000"
+                 "0f00080000000100000000000000"
+                 "2400080000000100000000000000"
+                 "2500030000006f6666",
+                 {.kind = kind,
+                  .name = "arena",
+                  .bytes = 4096,
+                  .generation = 1,
+                  .folder = true,
+                  .noHugePages = "off"});
     case Kind::kTakeMemory:
       return expectRequest(
           "4845484402000c001b00000007000000"
@@ -193,6 +206,19 @@ bool HolderGolden::expectMemory(Kind kind) {
           "0e00080000000000001000000000"
           "2100080000000000004000000000",
           {.kind = kind, .name = "arena", .bytes = 1ULL << 28, .offset = 1ULL << 30});
+    case Kind::kOpenFolder:
+      return expectRequest(
+          "48454844020013002900000007000000"
+          "0d000500000066696c6573"
+          "0e00080000000000000000010000",
+          {.kind = kind, .name = "files", .bytes = 1ULL << 40});
+    case Kind::kTouchFile:
+      return expectRequest(
+          "48454844020014003700000007000000"
+          "0d000500000066696c6573"
+          "0e00080000000000001000000000"
+          "2100080000000000004000000000",
+          {.kind = kind, .name = "files", .bytes = 1ULL << 28, .offset = 1ULL << 30});
     case Kind::kDropMemory:
       return expectRequest(
           "4845484402000e001b00000007000000"
@@ -217,7 +243,7 @@ bool HolderGolden::expectRequestOf(Kind kind) {
           "48454844020007005b00000007000000"
           "1200080000000200000000000000"
           "1300080000000200000000000000"
-          "140010000000ff010000000000000000000000000000"
+          "140010000000ff030000000000000000000000000000"
           "150005000000302e312e30"
           "1600080000002a00000000000000",
           {.kind = kind, .hello = greeting()});
@@ -245,6 +271,8 @@ bool HolderGolden::expectRequestOf(Kind kind) {
     case Kind::kListMemory:
     case Kind::kDropMemory:
     case Kind::kTouchMemory:
+    case Kind::kOpenFolder:
+    case Kind::kTouchFile:
       return expectMemory(kind);
   }
   return false;
@@ -305,6 +333,16 @@ void HolderGolden::expectReplies() {
       "2200080000000100000000000000",
       {.memory = HolderMemory{"node-a", "arena", 77, 0, 0, true, true, true}});
   expectReply(
+      "48454844020000806000000007000000"
+      "1b004a000000"
+      "0100060000006e6f64652d61"
+      "0d000500000066696c6573"
+      "0e00080000004d00000000000000"
+      "2200080000000100000000000000"
+      "2400080000000100000000000000"
+      "2500030000006f6666",
+      {.memory = HolderMemory{"node-a", "files", 77, 0, 0, false, false, true, true, "off"}});
+  expectReply(
       "48454844020000801e00000007000000"
       "2300080000000000200000000000",
       {.hugeBytes = 2U << 20});
@@ -314,7 +352,7 @@ void HolderGolden::expectReplies() {
       "48454844020000806900000007000000"
       "1200080000000200000000000000"
       "1300080000000200000000000000"
-      "140010000000ff010000000000000000000000000000"
+      "140010000000ff030000000000000000000000000000"
       "150005000000302e312e30"
       "1600080000002a00000000000000"
       "2000080000000000004000000000",
@@ -323,7 +361,7 @@ void HolderGolden::expectReplies() {
       "48454844020000805b00000007000000"
       "1200080000000200000000000000"
       "1300080000000200000000000000"
-      "140010000000ff010000000000000000000000000000"
+      "140010000000ff030000000000000000000000000000"
       "150005000000302e312e30"
       "1600080000002a00000000000000",
       {.hello = greeting()});
@@ -334,17 +372,17 @@ TEST_F(HolderGolden, BytesOfEveryMessageAndField) {
   for (unsigned kind = 0; kind < 256; ++kind) {
     if (expectRequestOf(static_cast<Kind>(kind))) requests.push_back(kind);
   }
-  EXPECT_EQ(requests,
-            (std::vector<unsigned>{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18}));
+  EXPECT_EQ(requests, (std::vector<unsigned>{1,  2,  3,  4,  5,  6,  7,  8,  9,  10,
+                                             11, 12, 13, 14, 15, 16, 17, 18, 19, 20}));
   expectReplies();
   std::set<std::uint16_t> fields;
-  for (std::uint16_t tag = 1; tag <= 35; ++tag) fields.insert(tag);
+  for (std::uint16_t tag = 1; tag <= 37; ++tag) fields.insert(tag);
   EXPECT_EQ(tags_, fields);
 }
 
 // An absent field is zero or empty: the holder understands a request of fewer fields.
 TEST_F(HolderGolden, RequestsWithoutFields) {
-  for (unsigned kind = 1; kind <= 18; ++kind) {
+  for (unsigned kind = 1; kind <= 20; ++kind) {
     if (kind == static_cast<unsigned>(Kind::kHello)) continue;  // its features are always there
     std::vector<std::byte> bare = bytesOfHex("48454844020000001000000007000000");
     bare[6] = static_cast<std::byte>(kind);

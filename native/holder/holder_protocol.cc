@@ -99,6 +99,10 @@ bool readRequestField(HolderFieldSink& in, const HolderFieldValue& field, Holder
       return in.number(field, request.generation);
     case Field::kOffset:
       return in.number(field, request.offset);
+    case Field::kFolder:
+      return in.flag(field, request.folder);
+    case Field::kNoHugePages:
+      return in.text(field, request.noHugePages, kMaxHolderText);
     case Field::kBackingId:
       return in.number(field, request.backingId);
     case Field::kPosition:
@@ -110,7 +114,7 @@ bool readRequestField(HolderFieldSink& in, const HolderFieldValue& field, Holder
 }
 
 bool known(HolderRequestKind kind) {
-  return kind >= HolderRequestKind::kAttach && kind <= HolderRequestKind::kTouchMemory;
+  return kind >= HolderRequestKind::kAttach && kind <= HolderRequestKind::kTouchFile;
 }
 
 }  // namespace
@@ -133,6 +137,8 @@ std::vector<std::byte> encode(const HolderRequest& request) {
   out.number(Field::kBytes, request.bytes);
   out.number(Field::kGeneration, request.generation);
   out.number(Field::kOffset, request.offset);
+  out.number(Field::kFolder, request.folder ? 1 : 0);
+  out.text(Field::kNoHugePages, request.noHugePages);
   out.number(Field::kBackingId, request.backingId);
   out.number(Field::kPosition, request.position);
   return frame(static_cast<std::uint16_t>(request.kind), request.sequence, out);
@@ -242,7 +248,7 @@ Status allowedMountOption(const std::string& option) {
 
 std::string missingFeatures(const HolderFeatures& wanted, const HolderFeatures& there) {
   constexpr const char* kNames[] = {"register", "hand-over", "memory", "backing", "options",
-                                    "writable", "socket",    "users",  "touch"};
+                                    "writable", "socket",    "users",  "touch",   "folders"};
   std::string names;
   for (std::size_t bit = 0; bit < std::size(kNames); ++bit) {
     if (((wanted[0] & ~there[0]) >> bit & 1) == 0) continue;

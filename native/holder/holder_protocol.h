@@ -84,6 +84,17 @@ enum class HolderRequestKind : std::uint16_t {
   // of it, so that the holder is charged for it; answers `hugeBytes`. kUnsupported when it touches
   // none, kOutOfSpace when it has no more. Attached connections only.
   kTouchMemory = 18,
+  // The folder `name` of memory, a tmpfs that the holder makes at the first request, and resizes
+  // when its size is not `bytes`, rounded up to whole pages; answers its record with the descriptor
+  // of its root directory. kConflict when `name` is no folder, kOutOfSpace when it holds more than
+  // `bytes`. It is kept as memory is (kTakeMemory, kListMemory, kDropMemory, and kKeepMemory with
+  // `folder`). Attached connections only.
+  kOpenFolder = 19,
+  // Takes the room of [`offset`, `offset` + `bytes`) of a file in the folder `name`, as
+  // kTouchMemory does; all of the folder counts as touched. The file's descriptor comes along, open
+  // for writing; the range begins on a page, and ends on one or with the file. Attached connections
+  // only.
+  kTouchFile = 20,
 };
 
 // Words of 64 bits; of the first:
@@ -96,8 +107,9 @@ inline constexpr std::uint64_t kHolderMountsWritable = 1U << 5;  // kHolderWrita
 inline constexpr std::uint64_t kHolderGivesSocket = 1U << 6;     // kHandOverSocket
 inline constexpr std::uint64_t kHolderWatchesUsers = 1U << 7;    // HolderMemory::usersGone
 inline constexpr std::uint64_t kHolderTouchesMemory = 1U << 8;   // kTouchMemory
+inline constexpr std::uint64_t kHolderKeepsFolders = 1U << 9;    // kOpenFolder, kTouchFile
 using HolderFeatures = std::array<std::uint64_t, 2>;
-inline constexpr HolderFeatures kHolderFeatures = {0x1ff, 0};
+inline constexpr HolderFeatures kHolderFeatures = {0x3ff, 0};
 
 // Flags of a mount.
 inline constexpr std::uint64_t kHolderWritable = 1U << 0;
@@ -130,9 +142,11 @@ struct HolderRequest {
   std::uint32_t minor = 0;           // kRegister
   bool force = false;                // kUnmount
   std::string name;                  // of memory
-  std::uint64_t bytes = 0;           // of memory, and of it for kTouchMemory
-  std::uint64_t offset = 0;          // kTouchMemory
+  std::uint64_t bytes = 0;           // of memory, and of it for kTouchMemory, kTouchFile
+  std::uint64_t offset = 0;          // kTouchMemory, kTouchFile
   std::uint64_t generation = 0;      // of memory
+  bool folder = false;               // kKeepMemory: its descriptor is that of a folder
+  std::string noHugePages;           // kKeepMemory: as in HolderMemory
   std::uint32_t backingId = 0;       // kCloseBacking
   std::uint32_t position = 0;        // kHandOver
   std::optional<HolderHello> hello;  // kHello
@@ -165,6 +179,9 @@ struct HolderMemory {
   // its own mapping. False as well where that is not known.
   bool usersGone = false;
   bool touched = false;  // by the holder, which is charged for it
+  bool folder = false;   // of files, which kOpenFolder has made
+  // Of a folder: why the kernel gives its files no huge pages by itself; empty: it does.
+  std::string noHugePages;
 };
 
 struct HolderReply {

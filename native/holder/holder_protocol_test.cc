@@ -138,7 +138,7 @@ TEST(HolderProtocol, WhatCannotBeDoneIsSaidAndNotRefusedAsGarbage) {
 TEST(HolderProtocol, MissingFeaturesHaveNames) {
   EXPECT_EQ(missingFeatures(kHolderFeatures, kHolderFeatures), "");
   EXPECT_EQ(missingFeatures(kHolderFeatures, {kHolderRegisters, 0}),
-            "hand-over, memory, backing, options, writable, socket, users, touch");
+            "hand-over, memory, backing, options, writable, socket, users, touch, folders");
 }
 
 TEST(HolderProtocol, OptionsThatAMountMayHave) {

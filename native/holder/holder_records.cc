@@ -99,6 +99,8 @@ HolderFieldWriter fieldsOf(const HolderMemory& memory) {
   out.number(RecordField::kAttached, memory.attached ? 1 : 0);
   out.number(RecordField::kUsersGone, memory.usersGone ? 1 : 0);
   out.number(RecordField::kTouched, memory.touched ? 1 : 0);
+  out.number(RecordField::kFolder, memory.folder ? 1 : 0);
+  out.text(RecordField::kNoHugePages, memory.noHugePages);
   return out;
 }
 
@@ -123,6 +125,10 @@ HolderMemory readHolderMemory(HolderFieldSink& outer, std::span<const std::byte>
         return in.flag(field, memory.usersGone);
       case RecordField::kTouched:
         return in.flag(field, memory.touched);
+      case RecordField::kFolder:
+        return in.flag(field, memory.folder);
+      case RecordField::kNoHugePages:
+        return in.text(field, memory.noHugePages, kMaxHolderText);
       default:
         return false;
     }

@@ -202,6 +202,8 @@ void HolderServer::acceptClient() {
   socklen_t size = sizeof peer;
   if (getsockopt(client.socket.get(), SOL_SOCKET, SO_PEERCRED, &peer, &size) != 0) return;
   client.pid = peer.pid;
+  client.user = peer.uid;
+  client.group = peer.gid;
   client.process = processOf(client.socket.get(), peer.pid);
   if (peer.uid != 0 && peer.uid != geteuid()) {
     const std::string who = "user " + std::to_string(peer.uid);
@@ -235,7 +237,7 @@ bool HolderServer::serve(HolderConnection id, Client& client) {
   if (!needsWalk(*request)) {
     return reply(id, client, *request, std::move(datagram->descriptors));
   }
-  auto walk = begin(id, *request);
+  auto walk = begin(id, *request, datagram->descriptors);
   if (!walk) return send(client, {HolderCalls::failed(request->sequence, walk.error()), {}});
   client.walked.emplace(*request, std::move(datagram->descriptors), std::move(*walk));
   return true;
@@ -246,6 +248,7 @@ bool HolderServer::needsWalk(const HolderRequest& request) const {
   switch (request.kind) {
     case HolderRequestKind::kMount:
     case HolderRequestKind::kTouchMemory:
+    case HolderRequestKind::kTouchFile:
       return true;
     case HolderRequestKind::kUnmount:
       return !mounts_.hasGone(request.target);  // else there is nothing to walk to
@@ -258,10 +261,15 @@ bool HolderServer::needsWalk(const HolderRequest& request) const {
   }
 }
 
-Result<ChildCalls::Running> HolderServer::begin(HolderConnection id, const HolderRequest& request) {
-  return request.kind == HolderRequestKind::kTouchMemory
-             ? mounts_.beginTouch(id, request)
-             : beginWalk(mounts_.calls(), request.target);
+bool HolderServer::touches(const HolderRequest& request) {
+  return request.kind == HolderRequestKind::kTouchMemory ||
+         request.kind == HolderRequestKind::kTouchFile;
+}
+
+Result<ChildCalls::Running> HolderServer::begin(HolderConnection id, const HolderRequest& request,
+                                                const std::vector<OwnedFd>& descriptors) {
+  return touches(request) ? mounts_.beginTouch(id, request, descriptors)
+                          : beginWalk(mounts_.calls(), request.target);
 }
 
 bool HolderServer::serveTouched(const Client& client, Walked touched) {
@@ -278,8 +286,7 @@ bool HolderServer::serveWalked(HolderConnection id, Client& client) {
   Walked walked = std::move(*client.walked);
   client.walked.reset();
   HolderRequest& request = walked.request;
-  if (request.kind == HolderRequestKind::kTouchMemory)
-    return serveTouched(client, std::move(walked));
+  if (touches(request)) return serveTouched(client, std::move(walked));
   auto canonical = finishWalk(mounts_.calls(), std::move(walked.walk));
   const bool mounts = request.kind == HolderRequestKind::kMount;
   const bool hangs = canonical.code() == ErrorCode::kDeadlineExceeded;
@@ -295,7 +302,8 @@ bool HolderServer::serveWalked(HolderConnection id, Client& client) {
 bool HolderServer::reply(HolderConnection id, const Client& client, const HolderRequest& request,
                          std::vector<OwnedFd> descriptors) {
   const HolderAnswer answer =
-      this->answer({id, client.pid, client.process.get()}, request, std::move(descriptors));
+      this->answer({id, client.pid, client.user, client.group, client.process.get()}, request,
+                   std::move(descriptors));
   if (!send(client, answer)) return false;
   // Not before its answer is on its way: no other process has the mounts until then.
   if (finishesHandOver(request, answer)) releaseMounts();

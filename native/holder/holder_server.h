@@ -71,6 +71,8 @@ class HolderServer {
   struct Client {
     OwnedFd socket;
     pid_t pid = 0;
+    uid_t user = 0;
+    gid_t group = 0;
     OwnedFd process;
     std::optional<Walked> walked;
   };
@@ -100,8 +102,9 @@ class HolderServer {
                            std::vector<OwnedFd> descriptors);
   // True when a child has to walk the path of the request first, or to touch memory.
   [[nodiscard]] bool needsWalk(const HolderRequest& request) const;
-  [[nodiscard]] Result<ChildCalls::Running> begin(HolderConnection id,
-                                                  const HolderRequest& request);
+  [[nodiscard]] Result<ChildCalls::Running> begin(HolderConnection id, const HolderRequest& request,
+                                                  const std::vector<OwnedFd>& descriptors);
+  [[nodiscard]] static bool touches(const HolderRequest& request);
   [[nodiscard]] bool serveTouched(const Client& client, Walked touched);
   [[nodiscard]] static bool send(const Client& client, const HolderAnswer& answer);
   [[nodiscard]] HolderAnswer answer(const HolderCaller& caller, const HolderRequest& request,

@@ -122,7 +122,8 @@ Result<TouchedMemory> touchMemory(int file, std::uint64_t offset, std::uint64_t 
   if (!page.ok()) return page.error();
   struct stat about {};
   if (::fstat(file, &about) != 0) return errnoError(errno, "looking at a file of memory");
-  const auto size = static_cast<std::uint64_t>(about.st_size);
+  const auto length = static_cast<std::uint64_t>(about.st_size);
+  const std::uint64_t size = length + (*page - length % *page) % *page;
   const bool inside = offset <= size && bytes <= size - offset;
   if (!inside || offset % *page != 0 || bytes % *page != 0) {
     return Error{ErrorCode::kInvalidArgument,
