@@ -144,6 +144,7 @@ EngineOptions engineOptions(const Napi::Object& from) {
   options.shards = numberOr(from, "shards", 0);
   options.originConnections = numberOr(from, "originConnections", options.originConnections);
   options.bufferBytes = numberOr(from, "bufferBytes", 0);
+  options.memoryBytes = numberOr(from, "memoryBytes", 0);
   options.arenaPages = arenaPages(from);
   options.holder = textOr(from, "holder");
   options.clientSocket = textOr(from, "clientSocket");

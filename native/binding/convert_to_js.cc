@@ -113,6 +113,7 @@ Napi::Value toJs(Napi::Env env, const Residency& residency) {
   Napi::Object object = Napi::Object::New(env);
   object.Set("bytesTotal", big(env, residency.bytesTotal));
   object.Set("bytesResident", big(env, residency.bytesResident));
+  object.Set("bytesInMemory", big(env, residency.bytesInMemory));
   object.Set("filesTotal", residency.filesTotal);
   object.Set("filesComplete", residency.filesComplete);
   object.Set("viewPath", residency.viewPath);
@@ -184,6 +185,22 @@ void addCache(Napi::Object object, const CacheStatistics& cache) {
   copies.Set("unasked", big(env, cache.unaskedCopies));
   copies.Set("kept", big(env, cache.lastCopiesKept));
   object.Set("copies", copies);
+}
+
+Napi::Object memoryFilesToJs(Napi::Env env, const MemoryFilesUse& files) {
+  Napi::Object object = Napi::Object::New(env);
+  object.Set("budgetBytes", big(env, files.room.budgetBytes));
+  object.Set("usedBytes", big(env, files.room.usedBytes));
+  object.Set("hugeBytes", big(env, files.room.hugeBytes));
+  object.Set("files", big(env, files.room.files));
+  object.Set("evictedFiles", big(env, files.evictedFiles));
+  object.Set("evictedBytes", big(env, files.evictedBytes));
+  object.Set("heldFiles", big(env, files.heldFiles));
+  object.Set("refusedFiles", big(env, files.refusedFiles));
+  object.Set("off", files.off);
+  object.Set("failure", files.failure);
+  object.Set("noHugePages", files.noHugePages);
+  return object;
 }
 
 Napi::Object arenaToJs(Napi::Env env, const EngineStatistics::ArenaUse& arena) {
@@ -337,6 +354,7 @@ Napi::Value toJs(Napi::Env env, const EngineStatistics& statistics) {
   object.Set("clients", clientsToJs(env, statistics.clients));
   object.Set("limits", limitsToJs(env, statistics.limits));
   object.Set("arena", arenaToJs(env, statistics.arena));
+  object.Set("memoryFiles", memoryFilesToJs(env, statistics.memoryFiles));
   object.Set("longestQueue", static_cast<double>(statistics.longestQueue));
   object.Set("rdma", toJs(env, statistics.rdma));
   object.Set("peers", peersToJs(env, statistics.peers));

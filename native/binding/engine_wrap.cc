@@ -208,6 +208,7 @@ Napi::Value EngineWrap::warm(const Napi::CallbackInfo& info) {
   options.rateLimit = convert::unsigned64(from.Get("rateLimit"), "rateLimit");
   options.peerRateLimit = convert::unsigned64(from.Get("peerRateLimit"), "peerRateLimit");
   options.verify = convert::verification(convert::text(from, "verify"));
+  if (from.Get("memory").ToBoolean().Value()) options.memory = MemoryRank::kMemory;
   if (from.Has("advice"))
     advise(from.Get("advice").As<Napi::Object>(), engine(info.Env()), options);
   return settled(info.Env(), engine(info.Env()).warm(std::move(options)));

@@ -73,6 +73,11 @@ class CachedFile {
   // resident, and when none has read the file by verified(), which does all that is to be done
   // then.
   [[nodiscard]] virtual bool verifiedInMemory(std::uint64_t offset, std::span<std::byte> into) = 0;
+  // Any thread. The resident bytes [offset, offset + length) in the mapped file, whose checksums
+  // are not compared: of a file in memory, where nobody changes what was compared when it was
+  // written. Valid as long as this CachedFile. kNotFound: not resident; errors of opening the file.
+  [[nodiscard]] virtual Result<std::span<const std::byte>> inPlace(std::uint64_t offset,
+                                                                   std::uint64_t length) = 0;
   // Any thread. The whole of a file of one chunk into `into`, which has its size, with the CRC32C
   // of every block checked; cheaper than to map a small file. Errors as verified().
   [[nodiscard]] virtual Status readWhole(std::span<std::byte> into) = 0;

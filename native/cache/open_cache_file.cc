@@ -113,6 +113,16 @@ Result<std::span<const std::byte>> OpenCacheFile::verified(std::uint64_t offset,
   return std::span<const std::byte>(*base + offset, length);
 }
 
+Result<std::span<const std::byte>> OpenCacheFile::inPlace(std::uint64_t offset,
+                                                          std::uint64_t length) {
+  if (!residentRange(offset, length)) {
+    return Error{ErrorCode::kNotFound, "these bytes of " + key().hex() + " are not resident"};
+  }
+  const Result<const std::byte*> base = mapped();
+  if (!base.ok()) return base.error();
+  return std::span<const std::byte>(*base + offset, length);
+}
+
 bool OpenCacheFile::verifiedInMemory(std::uint64_t offset, std::span<std::byte> into) {
   // A mapped file is an open one, so reader_ stays.
   if (mapped_.load(std::memory_order_acquire) == nullptr) return false;

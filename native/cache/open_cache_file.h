@@ -38,6 +38,7 @@ class OpenCacheFile final : public CachedFile, public std::enable_shared_from_th
   std::size_t disk() const override;
   std::string path() const override { return entry_->directory.objectPath(entry_->key); }
   Result<std::span<const std::byte>> verified(std::uint64_t offset, std::uint64_t length) override;
+  Result<std::span<const std::byte>> inPlace(std::uint64_t offset, std::uint64_t length) override;
   bool verifiedInMemory(std::uint64_t offset, std::span<std::byte> into) override;
   Status readWhole(std::span<std::byte> into) override;
   bool inPageCache(std::uint64_t offset, std::uint64_t length) override;

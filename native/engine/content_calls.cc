@@ -29,7 +29,7 @@ Result<FileReference> fileAt(std::shared_ptr<Dataset> dataset, std::uint32_t ent
 Task<Residency> ContentCalls::residency(std::shared_ptr<Dataset> dataset) {
   // A million look-ups take a while: not on the shard.
   const ContentCache& cache = *commons_.cache;
-  auto count = [&cache, dataset] {
+  auto count = [&cache, &memory = *commons_.memoryFiles, dataset] {
     Residency residency;
     const Manifest& manifest = *dataset->manifest;
     const ManifestTotals totals = manifest.totals();
@@ -41,6 +41,7 @@ Task<Residency> ContentCalls::residency(std::shared_ptr<Dataset> dataset) {
       const std::uint64_t resident = cache.residentBytes(entry.key);
       residency.bytesResident += resident;
       if (resident == entry.size) ++residency.filesComplete;
+      if (memory.has(entry.key)) residency.bytesInMemory += entry.size;
     }
     return residency;
   };
@@ -51,13 +52,17 @@ Task<Residency> ContentCalls::residency(std::shared_ptr<Dataset> dataset) {
 
 void ContentCalls::pin(const Dataset& dataset, const EntryList& entries, const std::string& owner) {
   for (const std::uint32_t entry : entries ? *entries : filesOf(*dataset.manifest)) {
-    commons_.cache->pin(dataset.manifest->entry(entry).key, owner);
+    const ContentKey key = dataset.manifest->entry(entry).key;
+    commons_.cache->pin(key, owner);
+    commons_.memoryFiles->pin(key, owner);
   }
 }
 
 void ContentCalls::unpin(const Dataset& dataset, const std::string& owner) {
   for (const std::uint32_t entry : filesOf(*dataset.manifest)) {
-    commons_.cache->unpin(dataset.manifest->entry(entry).key, owner);
+    const ContentKey key = dataset.manifest->entry(entry).key;
+    commons_.cache->unpin(key, owner);
+    commons_.memoryFiles->unpin(key, owner);
   }
 }
 
@@ -75,10 +80,12 @@ Task<Result<EvictOutcome>> ContentCalls::evictHere(Shard& owner, ContentKey key,
   co_await owner.reactor->enter();
   if (outcome.ok() && *outcome == EvictOutcome::kEvicted) {
     memoryBytes += owner.memory->forget(key);
+    if (co_await owner.commons.memoryFiles->evict(key)) memoryBytes += size;
     owner.leave->evicted(key, size, 0);
   } else if (outcome.ok() && *outcome != EvictOutcome::kInUse) {
     // The file was read through, or stays on the disk: its memory is for later readers.
     memoryBytes += owner.memory->forgetIdle(key);
+    if (co_await owner.commons.memoryFiles->evict(key)) memoryBytes += size;
   }
   co_return outcome;
 }
@@ -131,10 +138,11 @@ Task<Evicted> ContentCalls::evict(std::shared_ptr<Dataset> dataset, EntryList en
 Task<Evicted> ContentCalls::forgetMemory(const Dataset& dataset, EntryList entries) {
   Evicted evicted;
   for (const std::uint32_t entry : entries ? *entries : filesOf(*dataset.manifest)) {
-    const ContentKey key = dataset.manifest->entry(entry).key;
-    Shard& owner = commons_.owner(key);
+    const ManifestEntry about = dataset.manifest->entry(entry);
+    Shard& owner = commons_.owner(about.key);
     co_await owner.reactor->enter();
-    evicted.memoryBytes += owner.memory->forgetIdle(key);
+    evicted.memoryBytes += owner.memory->forgetIdle(about.key);
+    if (co_await commons_.memoryFiles->evict(about.key)) evicted.memoryBytes += about.size;
   }
   co_await home_.reactor->enter();
   co_return evicted;
@@ -253,6 +261,10 @@ Task<Result<std::vector<std::byte>>> ContentCalls::readHere(Shard& owner, FileRe
   const std::uint64_t size = file.about.size;
   length = std::min({length, kLargestRead, size - std::min(offset, size)});
   if (length == 0) co_return std::vector<std::byte>();
+  if (const auto copy = owner.commons.memoryFiles->find(file.about.key)) {
+    const auto bytes = copy->inPlace(offset, length);
+    if (bytes.ok()) co_return std::vector<std::byte>(bytes->begin(), bytes->end());
+  }
   const Result<std::shared_ptr<FileFetch>> opened = co_await owner.fetcher->open(std::move(file));
   if (!opened.ok()) co_return opened.error();
   std::vector<std::byte> all;

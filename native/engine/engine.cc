@@ -88,7 +88,7 @@ Task<Status> Engine::startServices(const EngineOptions& options) {
   for (const std::unique_ptr<Shard>& shard : commons_.shards)
     contexts.push_back({*shard->reactor, *shard->files});
   Task<Result<std::unique_ptr<ContentCache>>> opening =
-      ContentCache::open(options.cacheDirectories, std::move(contexts));
+      ContentCache::open(options.cacheDirectories, contexts);
   Result<std::unique_ptr<ContentCache>> cache = co_await opening;
   if (!cache.ok()) co_return cache.error();
   commons_.cache = std::move(*cache);
@@ -98,6 +98,7 @@ Task<Status> Engine::startServices(const EngineOptions& options) {
   // arena no more. A cache that cannot be opened leaves the arena with the holder.
   const Status memory = co_await home().offload([this, &options] { return openArena(options); });
   if (!memory.ok()) co_return memory;
+  co_await openMemoryFiles(options.memoryBytes, std::move(contexts));
   createPools();
   Task<Status> openingRdma = openRdma(options);
   if (const Status rdma = co_await openingRdma; !rdma.ok()) co_return rdma;
@@ -135,8 +136,8 @@ void Engine::createServices(const EngineOptions& options) {
   commons_.warming = std::make_unique<WarmPorts>(
       WarmPorts{*commons_.cache, commons_.wholeFiles, commons_.events, {}});
   for (const std::unique_ptr<Shard>& each : commons_.shards) {
-    commons_.warming->shards.push_back(
-        {*each->reactor, *each->gate, *each->fetcher, *each->verifier, *each->directory});
+    commons_.warming->shards.push_back({*each->reactor, *each->gate, *each->fetcher,
+                                        *each->verifier, *each->directory, *each->filling});
   }
   contents_ = std::make_unique<ContentCalls>(commons_, shard);
   createMounting();
@@ -152,6 +153,7 @@ void Engine::createMounting() {
   };
   commons_.mounting = std::make_unique<MountPorts>(MountPorts{commons_.self,
                                                               *commons_.cache,
+                                                              *commons_.memoryFiles,
                                                               *commons_.warming,
                                                               std::move(letGoOfFile),
                                                               commons_.counters.demand,
@@ -162,9 +164,9 @@ void Engine::createMounting() {
                                                               commons_.holder,
                                                               {}});
   for (const std::unique_ptr<Shard>& each : commons_.shards) {
-    commons_.mounting->shards.push_back(
-        std::make_unique<MountShard>(*commons_.mounting, *each->reactor, *each->gate,
-                                     *each->fetcher, *each->originBuffers, *each->peerBuffers));
+    commons_.mounting->shards.push_back(std::make_unique<MountShard>(
+        *commons_.mounting, *each->reactor, *each->gate, *each->fetcher, *each->filling,
+        *each->originBuffers, *each->peerBuffers));
   }
 }
 
@@ -223,6 +225,10 @@ Task<Status> Engine::startShard(const EngineOptions& options, Shard& shard) {
   shard.verifier = std::make_unique<FileVerifier>(VerifierPorts{
       *shard.reactor, *shard.gate, *shard.fetcher, *shard.originBuffers, commons_.wholeFiles,
       commons_.refusals, commons_.withdrawn, commons_.counters.digestMismatches, commons_.events});
+  shard.filling = std::make_unique<MemoryFilling>(
+      MemoryFilling::Ports{*shard.reactor, *shard.gate, *commons_.memoryFiles, *shard.memory,
+                           *commons_.limits, !rdma_.inUse().empty()});
+  shard.fetcher->addObserver(*shard.filling);
   shard.gate->spawn(adoptChunks(shard));
   co_return Status();
 }
@@ -280,6 +286,7 @@ Task<EngineStatistics> Engine::statistics() {
   statistics.shards = commons_.shards.size();
   statistics.cache = commons_.cache->statistics();
   statistics.arena = arenaUse();
+  statistics.memoryFiles = commons_.memoryFiles->use();
   statistics.limits = commons_.limits->uses();
   std::map<std::string, PeerStatistics> peers;
   for (const std::unique_ptr<Shard>& shard : commons_.shards) {
@@ -368,6 +375,10 @@ Task<void> Engine::stopServices() {
   co_await shards.close();
   if (commons_.cache != nullptr) {
     co_await commons_.cache->close();
+    co_await home().enter();
+  }
+  if (commons_.memoryFiles != nullptr) {
+    co_await commons_.memoryFiles->close();
     co_await home().enter();
   }
 }

@@ -39,6 +39,9 @@ struct EngineOptions {
   // A transfer from an origin that is slow for so long makes room for other datasets that wait.
   Clock::duration originFloorTimeout = std::chrono::seconds(10);
   std::uint64_t bufferBytes = 0;  // the arena of all shards; 0: 64 MiB a shard
+  // For whole files in memory, which applications read from there (MemoryFiles), beside the arena;
+  // 0: none.
+  std::uint64_t memoryBytes = 0;
   // The best pages to ask for. The administrator sets huge ones apart.
   ArenaPageKind arenaPages = ArenaPageKind::kTransparent;
   // Socket of hearth-holder, which owns FUSE mounts and keeps the arena; empty: none.
@@ -93,6 +96,7 @@ struct EngineStatistics {
     std::uint64_t loadedBytes = 0;  // loaded from cache files
   };
   ArenaUse arena;                    // memory for chunks
+  MemoryFilesUse memoryFiles;        // memory for whole files
   std::uint64_t writeBackBytes = 0;  // in memory, and not in the cache files yet
   ClientUse clients;                 // reads of clients over the network
   std::vector<LimitUse> limits;      // of the node, whether set or not
@@ -142,6 +146,10 @@ class Engine {
   void createHolderLink(const EngineOptions& options);
   // Blocks; on a helper's thread.
   [[nodiscard]] Status openArena(const EngineOptions& options);
+  // Home shard. Memory files are optional: where there are none, the log says why.
+  [[nodiscard]] Task<void> openMemoryFiles(std::uint64_t bytes, std::vector<ShardContext> shards);
+  // Blocks; on a helper's thread. The holder's folder of tmpfs.
+  [[nodiscard]] Result<MemoryFilesOptions> openMemoryFolder(std::uint64_t bytes);
   void createPools();
   [[nodiscard]] std::vector<std::vector<const ChunkSlot*>> slotParts(std::size_t fewest);
   // On the shard's thread.

@@ -1,5 +1,8 @@
-// Engine: its memory for chunks.
+// Engine: its memory for chunks and files.
+#include <fcntl.h>
+
 #include <algorithm>
+#include <cerrno>
 #include <span>
 #include <unordered_map>
 #include <utility>
@@ -9,6 +12,8 @@
 #include "fetch/fetcher.h"
 #include "fetch/memory_tier.h"
 #include "fetch/wanted_keys.h"
+#include "memory/aligned_mapping.h"
+#include "memory/memory_touch.h"
 #include "mount/holder_link.h"
 
 namespace hearth {
@@ -17,6 +22,8 @@ namespace {
 constexpr std::uint64_t kBufferBytesPerShard = 64u << 20;
 // Reserve of one pool: slots in flight while all others are kept; more would be of no use.
 constexpr std::size_t kMaxReserve = 64;
+// The holder's name for the folder of memory files.
+constexpr char kMemoryFolder[] = "files";
 // Bytes on their way to clients for each slot of the arena: half of the arena in all.
 constexpr std::uint64_t kClientsBytes = kChunkBytes / 2;
 // Slots whose room is taken at a time.
@@ -72,6 +79,62 @@ Status Engine::openArena(const EngineOptions& options) {
   commons_.found = std::move(opened->found);
   arenaOrigin_ = std::move(opened->origin);
   return {};
+}
+
+Result<MemoryFilesOptions> Engine::openMemoryFolder(std::uint64_t bytes) {
+  if (const Status connected = commons_.holder->connect(); !connected.ok())
+    return connected.error();
+  const std::shared_ptr<HolderClient> client = commons_.holder->client();
+  if (client == nullptr) return HolderLink::notConnected();
+  auto folder = client->openFolder(kMemoryFolder, bytes + MemoryFiles::kOverheadBytes);
+  if (!folder.ok()) return folder.error();
+  // Lets the next holder have the folder: this one has it already.
+  if (const Status kept = commons_.holder->keep(folder->record, folder->descriptor); !kept.ok())
+    return kept.error();
+  const auto root = std::make_shared<const OwnedFd>(std::move(folder->descriptor));
+  MemoryFilesOptions options;
+  options.path = "/proc/self/fd/" + std::to_string(root->get()) + "/cache";
+  options.budgetBytes = bytes;
+  options.keep = root;
+  options.noHugePages = folder->record.noHugePages;
+  options.takeRoom = [link = commons_.holder](int file, std::uint64_t offset,
+                                              std::uint64_t length) -> Result<std::uint64_t> {
+    const std::shared_ptr<HolderClient> holder = link->client();
+    if (holder == nullptr) return HolderLink::notConnected();
+    if (holder->holder().touchBytes != 0) {
+      const OwnedFd copy(fcntl(file, F_DUPFD_CLOEXEC, 0));
+      if (!copy) return errnoError(errno, "copying a descriptor");
+      return holder->touchFile(kMemoryFolder, copy, offset, length);
+    }
+    const std::uint64_t pages = (length + kSmallPageBytes - 1) / kSmallPageBytes;
+    const auto touched = touchMemory(file, offset, pages * kSmallPageBytes);
+    if (!touched.ok()) return touched.error();
+    return touched->hugeBytes;
+  };
+  return options;
+}
+
+Task<void> Engine::openMemoryFiles(std::uint64_t bytes, std::vector<ShardContext> shards) {
+  std::string off = "engine.memoryBytes is 0";
+  if (bytes != 0) {
+    auto opening = [this, bytes] {
+      return std::make_shared<Result<MemoryFilesOptions>>(openMemoryFolder(bytes));
+    };
+    const auto folder = co_await home().offload(opening);
+    if (folder->ok()) {
+      auto opened = co_await MemoryFiles::open(std::move(**folder), std::move(shards));
+      if (opened.ok()) {
+        commons_.memoryFiles = std::move(*opened);
+        co_return;
+      }
+      off = opened.error().message;
+    } else {
+      off = folder->error().message;
+    }
+    commons_.log(EngineEvent::Level::kWarn,
+                 "files are read from the disk alone, as memory for them cannot be used: " + off);
+  }
+  commons_.memoryFiles = std::make_unique<MemoryFiles>(std::move(off));
 }
 
 void Engine::createPools() {

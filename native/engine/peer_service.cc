@@ -19,6 +19,44 @@ constexpr auto kInterestTick = std::chrono::milliseconds(100);
 
 Error notHere() { return {ErrorCode::kTryElsewhere, "this agent does not hold the chunk"}; }
 
+Error wrongRange() {
+  return {ErrorCode::kInvalidArgument, "the range asked for lies outside one chunk of the file"};
+}
+
+bool isInsideChunk(const CachedFile& file, std::uint64_t offset, std::uint32_t length) {
+  return length != 0 && offset % kBlockBytes == 0 && offset + length <= file.size() &&
+         (offset + length - 1) / kChunkBytes == offset / kChunkBytes;
+}
+
+// Gives the answer, whose bytes begin at `offset`, their part of the chunk's checksums. False: the
+// chunk has lost them.
+bool addChecksums(BytesAnswer& answer, const std::vector<std::uint32_t>& ofChunk,
+                  const CachedFile& file, std::uint64_t offset) {
+  const std::size_t length = answer.bytes.size();
+  const std::size_t first = (offset % kChunkBytes) / kBlockBytes;
+  const std::size_t count = (length + kBlockBytes - 1) / kBlockBytes;
+  if (first + count > ofChunk.size()) return false;
+  answer.blockChecksums.assign(ofChunk.begin() + static_cast<std::ptrdiff_t>(first),
+                               ofChunk.begin() + static_cast<std::ptrdiff_t>(first + count));
+  // A range that ends inside a block has a checksum of its own.
+  const bool cut = length % kBlockBytes != 0 && offset + length != file.size();
+  if (cut) answer.blockChecksums.back() = crc32c(answer.bytes.subspan((count - 1) * kBlockBytes));
+  return true;
+}
+
+Result<BytesAnswer> fromMemoryFile(const std::shared_ptr<CachedFile>& file, std::uint64_t offset,
+                                   std::uint32_t length) {
+  if (!isInsideChunk(*file, offset, length)) return wrongRange();
+  const auto bytes = file->inPlace(offset, length);
+  if (!bytes.ok()) return notHere();
+  BytesAnswer answer;
+  answer.bytes = *bytes;
+  answer.keep = file;
+  const auto chunk = static_cast<std::uint32_t>(offset / kChunkBytes);
+  if (!addChecksums(answer, file->blockChecksums(chunk), *file, offset)) return notHere();
+  return answer;
+}
+
 }  // namespace
 
 struct PeerService::Reading {
@@ -64,15 +102,13 @@ Task<bool> PeerService::earn(Reactor& reactor, BandwidthAllowance& allowance, st
 Task<Result<BytesAnswer>> PeerService::readHere(Shard& owner, Reactor& answering, ContentKey key,
                                                 std::uint64_t offset, std::uint32_t length,
                                                 Interest interest) {
+  if (const std::shared_ptr<CachedFile> copy = owner.commons.memoryFiles->find(key))
+    co_return fromMemoryFile(copy, offset, length);
   const std::shared_ptr<KeyFetch> fetch = owner.wanted->find(key);
   const std::shared_ptr<CachedFile> file = owner.wanted->cached(key);
   if (file == nullptr) co_return notHere();
+  if (!isInsideChunk(*file, offset, length)) co_return wrongRange();
   const auto chunk = static_cast<std::uint32_t>(offset / kChunkBytes);
-  const bool inside = length != 0 && offset % kBlockBytes == 0 && offset + length <= file->size() &&
-                      (offset + length - 1) / kChunkBytes == chunk;
-  if (!inside)
-    co_return Error{ErrorCode::kInvalidArgument,
-                    "the range asked for lies outside one chunk of the file"};
   std::shared_ptr<LoadedChunk> loaded = fetch != nullptr ? fetch->storing(chunk) : nullptr;
   if (loaded == nullptr && !file->resident(chunk)) {
     if (fetch == nullptr) co_return notHere();
@@ -120,14 +156,7 @@ Task<Result<BytesAnswer>> PeerService::readHere(Shard& owner, Reactor& answering
   }
   const std::vector<std::uint32_t> checksums =
       loaded != nullptr ? loaded->checksums : file->blockChecksums(chunk);
-  const std::size_t first = (offset % kChunkBytes) / kBlockBytes;
-  const std::size_t count = (length + kBlockBytes - 1) / kBlockBytes;
-  if (first + count > checksums.size()) co_return notHere();
-  answer.blockChecksums.assign(checksums.begin() + static_cast<std::ptrdiff_t>(first),
-                               checksums.begin() + static_cast<std::ptrdiff_t>(first + count));
-  // A range that ends inside a block has a checksum of its own.
-  const bool cut = length % kBlockBytes != 0 && offset + length != file->size();
-  if (cut) answer.blockChecksums.back() = crc32c(answer.bytes.subspan((count - 1) * kBlockBytes));
+  if (!addChecksums(answer, checksums, *file, offset)) co_return notHere();
   co_return answer;
 }
 

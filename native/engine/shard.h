@@ -24,6 +24,8 @@
 #include "fetch/through_reads.h"
 #include "fetch/withdrawn_bytes.h"
 #include "files/file_system.h"
+#include "memory_files/memory_files.h"
+#include "memory_files/memory_filling.h"
 #include "mount/mount_ports.h"
 #include "origin/origin_client.h"
 #include "reactor/synchronization.h"
@@ -77,6 +79,7 @@ struct EngineCommons {
   std::vector<std::unique_ptr<Shard>> shards;
   std::vector<ByteLane> lanes;  // of the shards, in order; made when all of them have started
   std::unique_ptr<ContentCache> cache;
+  std::unique_ptr<MemoryFiles> memoryFiles;  // made with the arena
   std::unique_ptr<NodeLimits> limits;
   // Runs work on whole files, piece by piece, or on lists of millions, at low priority. Each
   // reactor's own helpers run quick calls.
@@ -122,6 +125,7 @@ struct Shard {
   std::unique_ptr<ByteLanes> lanes;
   std::unique_ptr<Fetcher> fetcher;
   std::unique_ptr<FileVerifier> verifier;
+  std::unique_ptr<MemoryFilling> filling;
   std::unique_ptr<PeerService> peerService;
   std::unique_ptr<ClientTransit> clientTransit;
   std::unique_ptr<PeerTransport> transport;

@@ -57,7 +57,7 @@ Task<Result<std::shared_ptr<FileFetch>>> Fetcher::open(FileReference reference) 
   shared->rounds->open(some);
   ports_.wanted.add(key, shared);
   const std::shared_ptr<FileFetch> fetch = fileOf(shared, std::move(reference));
-  if (observer_ != nullptr) observer_->opened(fetch);
+  for (FileObserver* const observer : observers_) observer->opened(fetch);
   writeBack_.reopened(fetch);
   co_return fetch;
 }

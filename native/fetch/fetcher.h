@@ -47,10 +47,11 @@ class Fetcher {
   // Everything that `ports` refers to must remain live while this object is used.
   explicit Fetcher(FetchPorts ports);
 
-  // Call before the first open(). `observer` must live as long as files are fetched.
-  void setObserver(FileObserver& observer) {
-    observer_ = &observer;
-    writeBack_.setObserver(observer);
+  // Call before the first open(). `observer` must live as long as files are fetched. Observers hear
+  // of each chunk in the order in which they were added.
+  void addObserver(FileObserver& observer) {
+    observers_.push_back(&observer);
+    writeBack_.addObserver(observer);
   }
 
   // Makes the key wanted while the result lives, fetched as the reference's dataset. The caller has
@@ -155,7 +156,7 @@ class Fetcher {
             BufferPool& pool);
 
   const FetchPorts ports_;
-  FileObserver* observer_ = nullptr;
+  std::vector<FileObserver*> observers_;
   WriteBack writeBack_;
   // Background reads from peers. Few, so that fetches from the origin keep their part of the link:
   // an agent that fetched less than the others would give less to them, too.

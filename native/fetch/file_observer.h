@@ -1,4 +1,5 @@
-// Tells the component that compares files with their digests what fetching has brought.
+// Tells the components that compare files with their digests, and that copy them to memory, of
+// chunks that fetching has brought.
 #pragma once
 
 #include <memory>

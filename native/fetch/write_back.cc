@@ -168,8 +168,10 @@ Task<void> WriteBack::writeOne(DirtyChunk dirty) {
     kept = co_await cache.writeChunk(dirty.chunk, loaded.bytes, loaded.checksums);
     loaded.buffer.noteIdle();
   }
-  if (kept.ok() && !there && observer_ != nullptr)
-    observer_->stored(dirty.fetch, dirty.chunk, dirty.loaded);
+  if (kept.ok() && !there) {
+    for (FileObserver* const observer : observers_)
+      observer->stored(dirty.fetch, dirty.chunk, dirty.loaded);
+  }
   end(dirty, kept);
 }
 

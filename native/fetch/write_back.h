@@ -55,8 +55,8 @@ class WriteBack {
   WriteBack(const WriteBack&) = delete;
   WriteBack& operator=(const WriteBack&) = delete;
 
-  // `observer` lives as long as chunks are written.
-  void setObserver(FileObserver& observer) { observer_ = &observer; }
+  // `observer` must live as long as chunks are written.
+  void addObserver(FileObserver& observer) { observers_.push_back(&observer); }
 
   // Queues the chunk, and tells the directory at once that this agent has it, unless the cache
   // would refuse it. Gives the chunk up with kCancelled after the shard's gate has closed.
@@ -125,7 +125,7 @@ class WriteBack {
   [[nodiscard]] bool tryAgain(const Unkept& unkept, std::size_t& begun);
 
   const FetchPorts& ports_;
-  FileObserver* observer_ = nullptr;
+  std::vector<FileObserver*> observers_;
   std::map<std::size_t, Disk> disks_;
   std::size_t writers_ = 0;  // of all disks
   std::atomic<std::uint64_t> bytes_{0};

@@ -13,7 +13,10 @@ namespace {
 Task<Result<std::shared_ptr<FileFetch>>> openOnShard(MountShard& shard, FileReference file) {
   co_await shard.reactor.enter();
   Result<std::shared_ptr<FileFetch>> opened = co_await shard.fetcher.open(std::move(file));
-  if (opened.ok()) shard.prefetcher.opened(*opened);
+  if (opened.ok()) {
+    shard.prefetcher.opened(*opened);
+    shard.filling.noteOpen(*opened);
+  }
   co_return opened;
 }
 
@@ -56,6 +59,7 @@ class DatasetSource::Opened final : public MountSource::OpenFile {
       return Error{ErrorCode::kUnsupported, "this mount was asked for without passthrough"};
     if (size() < kPassthroughFromBytes)
       return Error{ErrorCode::kNotFound, "small files are read by the daemon"};
+    if (const std::shared_ptr<CachedFile> copy = memoryFile()) return copy->descriptor();
     if (!servableWhole(*fetch_)) {
       return Error{ErrorCode::kNotFound,
                    "the file is not complete on this agent, or not yet compared with its digest"};
@@ -114,6 +118,12 @@ class DatasetSource::Opened final : public MountSource::OpenFile {
   }
 
  private:
+  // The file in memory, which stays until this goes; null while it is not all there.
+  [[nodiscard]] std::shared_ptr<CachedFile> memoryFile() const {
+    const std::lock_guard lock(copyMutex_);
+    if (copy_ == nullptr) copy_ = ports_.memoryFiles.find(fetch_->key());
+    return copy_;
+  }
   void noteReading(std::uint64_t offset) {
     fetch_->reading.store(static_cast<std::uint32_t>(offset / kChunkBytes),
                           std::memory_order_relaxed);
@@ -147,6 +157,10 @@ class DatasetSource::Opened final : public MountSource::OpenFile {
   [[nodiscard]] Result<MappedBytes> here(std::uint64_t offset, std::uint32_t length) const {
     if (const auto all = allOfIt())
       return MappedBytes{std::span(*all).subspan(offset, length), all, {}, {}};
+    if (const std::shared_ptr<CachedFile> copy = memoryFile()) {
+      const auto bytes = copy->inPlace(offset, length);
+      if (bytes.ok()) return MappedBytes{*bytes, copy, {}, {}};
+    }
     if (auto loaded = fromMemory(*fetch_, offset, length)) return std::move(*loaded);
     if (!fetch_->cache->residentRange(offset, length))
       return Error{ErrorCode::kNotFound, "not resident"};
@@ -166,6 +180,8 @@ class DatasetSource::Opened final : public MountSource::OpenFile {
   MountShard& shard_;
   const std::shared_ptr<FileFetch> fetch_;
   const bool allowPassthrough_;
+  mutable std::mutex copyMutex_;
+  mutable std::shared_ptr<CachedFile> copy_;
   mutable std::mutex allMutex_;
   std::shared_ptr<const std::vector<std::byte>> all_;
   const std::uint64_t generationOfAll_;
@@ -191,6 +207,7 @@ std::uint64_t DatasetSource::residentBytes(std::uint32_t entry) {
 
 bool DatasetSource::complete(std::uint32_t entry) {
   const ManifestEntry about = dataset_->manifest->entry(entry);
+  if (ports_.memoryFiles.has(about.key)) return true;
   return ports_.cache.residentBytes(about.key) == about.size &&
          (!about.sourceDigest.has_value() || ports_.cache.verifiedWhole(about.key));
 }

@@ -14,6 +14,8 @@
 #include "fetch/buffer_pool.h"
 #include "fetch/fetcher.h"
 #include "fetch/withdrawn_bytes.h"
+#include "memory_files/memory_files.h"
+#include "memory_files/memory_filling.h"
 #include "mount/early_files.h"
 #include "mount/failed_reads.h"
 #include "mount/prefetcher.h"
@@ -32,6 +34,7 @@ struct MountShard {
   Reactor& reactor;  // any thread may post
   Gate& gate;        // background coroutines
   Fetcher& fetcher;
+  MemoryFilling& filling;
   BufferPool& originBuffers;
   BufferPool& peerBuffers;
   Prefetcher prefetcher{*this};
@@ -60,6 +63,7 @@ struct MountPorts {
 
   const std::string& self;  // the name of this node
   ContentCache& cache;
+  MemoryFiles& memoryFiles;
   const WarmPorts& warming;
   LetGoOfFile letGoOfFile;
   DemandCounters& demand;

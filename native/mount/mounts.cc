@@ -62,12 +62,43 @@ Task<Result<MountInfo>> Mounts::mount(MountOptions options) {
     const std::string reason = "asked for";
     co_return co_await mountFuse(std::move(options), reason);
   }
+  if (options.path == MountOptions::Path::kAuto && !passthroughRefused_ && link_->configured() &&
+      co_await isInMemory(options.dataset)) {
+    const Result<MountInfo> memory = co_await mountMemory(options);
+    if (memory.ok()) co_return memory;
+  }
   const Result<MountInfo> view = co_await mountView(options);
   if (view.ok() || options.path == MountOptions::Path::kView) co_return view;
   const bool cannot = view.code() == ErrorCode::kNotFound || view.code() == ErrorCode::kUnsupported;
   if (!cannot) co_return view;
   const std::string reason = view.error().message;
   co_return co_await mountFuse(std::move(options), reason);
+}
+
+Task<bool> Mounts::isInMemory(std::shared_ptr<Dataset> dataset) {
+  if (ports_.memoryFiles.use().room.files == 0) co_return false;
+  auto look = [dataset, &files = ports_.memoryFiles] {
+    const Manifest& manifest = *dataset->manifest;
+    for (std::uint32_t entry = 0; entry < manifest.totals().entries; ++entry) {
+      const ManifestEntry about = manifest.entry(entry);
+      if (about.kind == EntryKind::kFile && files.has(about.key)) return true;
+    }
+    return false;
+  };
+  co_return co_await home_.reactor.offload(blocking_, look);
+}
+
+Task<Result<MountInfo>> Mounts::mountMemory(MountOptions options) {
+  const std::string target = options.target;
+  options.path = MountOptions::Path::kFuse;
+  Result<MountInfo> mounted = co_await mountFuse(
+      std::move(options), "files of it are in memory, which a view does not read");
+  if (!mounted.ok() || mounted->dataPath == "fuse") co_return mounted;
+  passthroughRefused_ = true;
+  const std::string reason = mounted->reason;
+  if (const Status unmounted = co_await unmount(target); !unmounted.ok())
+    co_return unmounted.error();
+  co_return Error{ErrorCode::kUnsupported, reason};
 }
 
 Task<Result<MountInfo>> Mounts::mountView(MountOptions options) {

@@ -58,6 +58,10 @@ class Mounts {
  private:
   struct Mounted;
 
+  // Some file of the dataset is whole in memory, which passthrough reads and a view does not.
+  [[nodiscard]] Task<bool> isInMemory(std::shared_ptr<Dataset> dataset);
+  // By passthrough, for a dataset with files in memory. kUnsupported where the kernel has none.
+  [[nodiscard]] Task<Result<MountInfo>> mountMemory(MountOptions options);
   [[nodiscard]] Task<Result<MountInfo>> mountView(MountOptions options);
   [[nodiscard]] Task<Result<MountInfo>> mountFuse(MountOptions options, std::string reason);
   // Finds the views that an earlier agent has bound.
@@ -78,6 +82,7 @@ class Mounts {
   const std::shared_ptr<HolderLink> link_;   // its calls block
   const std::shared_ptr<ChildCalls> calls_;  // of mount(2) and its like
   std::map<std::string, std::unique_ptr<Mounted>> mounted_;
+  bool passthroughRefused_ = false;  // by this kernel
   // Runs calls that block, up to their deadline, while a file system or the holder does not answer:
   // opens on the shard wait for the reactor's own helpers. The last member: the others live until
   // its threads have ended.

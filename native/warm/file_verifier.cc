@@ -28,7 +28,7 @@ bool has(const CachedFile& file, std::uint32_t chunk, std::span<const std::byte>
 }  // namespace
 
 FileVerifier::FileVerifier(VerifierPorts ports) : ports_(ports) {
-  ports_.fetcher.setObserver(*this);
+  ports_.fetcher.addObserver(*this);
 }
 
 bool FileVerifier::wanted(const FileFetch& fetch) {

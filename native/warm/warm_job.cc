@@ -159,29 +159,42 @@ Task<void> WarmJob::takeFile(std::shared_ptr<WarmJob> job, const WarmPorts& port
   Status status = opened.ok() ? Status() : Status(opened.error());
   if (opened.ok()) {
     const bool here = (*opened)->cache->complete();
+    Task<std::shared_ptr<MemoryFilling::Fill>> beginning =
+        shard.memory.begin(*opened, job->options_.memory, job->began_);
+    const std::shared_ptr<MemoryFilling::Fill> fill = co_await beginning;
     status = co_await fetchFile(job, shard, *opened, windows);
-    const Verification verify = job->options_.verify;
     // A chunk that differs from its digest is dropped, perhaps while it is claimed.
     const bool came = status.ok() || status.code() == ErrorCode::kIoError;
-    const bool compared = came && verify != Verification::kNone && !job->stopped() && !here &&
-                          (*opened)->reference.about.sourceDigest.has_value();
-    if (compared) {
-      status = co_await shard.verifier.verified(*opened);
-    }
-    if (compared && status.ok() && verify == Verification::kDigest) {
-      // Nothing is read again of what was hashed as it came.
-      job->bytesVerified_.fetch_add((*opened)->cache->size());
-      job->filesVerified_.fetch_add(1);
-    } else if (status.ok() && verify != Verification::kNone) {
-      co_await windows.verifications.acquire(1);
-      if (!job->stopped()) {
-        status = co_await verifyFile(job, ports, shard, *opened);
-      }
-      windows.verifications.release(1);
+    const bool compares = (job->options_.verify != Verification::kNone && !here) || fill;
+    if (came && !job->stopped())
+      status = co_await checkFile(job, ports, shard, *opened, windows, {compares, status});
+    if (fill != nullptr) {
+      const auto wanted = [job, good = status.ok()] { return good && !job->stopped(); };
+      co_await shard.memory.finish(*opened, fill, wanted);
     }
   }
   if (!status.ok()) job->fail(status.error());
   windows.files.release(1);
+}
+
+Task<Status> WarmJob::checkFile(std::shared_ptr<WarmJob> job, const WarmPorts& ports,
+                                const WarmShard& shard, std::shared_ptr<FileFetch> fetch,
+                                Windows& windows, Came came) {
+  const Verification verify = job->options_.verify;
+  const bool compared = came.compares && fetch->reference.about.sourceDigest.has_value();
+  Status status = std::move(came.status);
+  if (compared) status = co_await shard.verifier.verified(fetch);
+  if (!status.ok() || verify == Verification::kNone) co_return status;
+  if (compared && verify == Verification::kDigest) {
+    // Nothing is read again of what was hashed as it came.
+    job->bytesVerified_.fetch_add(fetch->cache->size());
+    job->filesVerified_.fetch_add(1);
+    co_return Status();
+  }
+  co_await windows.verifications.acquire(1);
+  if (!job->stopped()) status = co_await verifyFile(job, ports, shard, fetch);
+  windows.verifications.release(1);
+  co_return status;
 }
 
 Task<Status> WarmJob::fetchFile(std::shared_ptr<WarmJob> job, const WarmShard& shard,

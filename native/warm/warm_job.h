@@ -30,7 +30,8 @@ struct WarmOptions {
   // kCluster: chunks that other agents hold, or will soon, are not brought here and count as ready;
   // nothing is verified. One that goes on another agent meanwhile is not noticed.
   WarmScope scope = WarmScope::kNode;
-  bool advised = false;  // by WILLNEED, which the engine counts
+  bool advised = false;                   // by WILLNEED, which the engine counts
+  MemoryRank memory = MemoryRank::kWarm;  // of its files among those in memory
 };
 
 // Verifying: all bytes are there, and some are still read again and compared.
@@ -70,7 +71,7 @@ class WarmJob {
 
   static Task<void> onShard(std::shared_ptr<WarmJob> job, const WarmPorts& ports,
                             const WarmShard& shard);
-  // Fetches a file and verifies it while others are fetched.
+  // Fetches a file, verifies it while others are fetched, and brings it to memory.
   static Task<void> takeFile(std::shared_ptr<WarmJob> job, const WarmPorts& ports,
                              const WarmShard& shard, std::uint32_t entry, Windows& windows);
   // Of a job for the cluster: fetches of a file what no agent holds.
@@ -97,6 +98,15 @@ class WarmJob {
   static Task<void> fetchRun(std::shared_ptr<WarmJob> job, const WarmShard& shard,
                              std::shared_ptr<FileFetch> fetch, ChunkRun run, Semaphore& window,
                              Status& status, std::shared_ptr<OriginStream> stream);
+  // How a file has come, and whether it is to be compared with its digest.
+  struct Came {
+    bool compares = false;
+    Status status;
+  };
+  // Compares what has come with its digest and, as the job's options say, with the disk.
+  static Task<Status> checkFile(std::shared_ptr<WarmJob> job, const WarmPorts& ports,
+                                const WarmShard& shard, std::shared_ptr<FileFetch> fetch,
+                                Windows& windows, Came came);
   static Task<Status> verifyFile(std::shared_ptr<WarmJob> job, const WarmPorts& ports,
                                  const WarmShard& shard, std::shared_ptr<FileFetch> fetch);
 
@@ -107,6 +117,7 @@ class WarmJob {
   [[nodiscard]] FetchOptions fetchOptions() const;
 
   const WarmOptions options_;
+  const Clock::time_point began_ = Clock::now();
   const std::shared_ptr<RateLimiter> rate_;
   const std::shared_ptr<RateLimiter> peerRate_;
   const std::shared_ptr<FetchCounters> counters_;

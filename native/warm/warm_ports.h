@@ -6,6 +6,7 @@
 #include "cache/content_cache.h"
 #include "dataset/engine_event.h"
 #include "fetch/fetcher.h"
+#include "memory_files/memory_filling.h"
 #include "reactor/reactor.h"
 #include "reactor/synchronization.h"
 #include "warm/file_verifier.h"
@@ -19,6 +20,7 @@ struct WarmShard {
   Fetcher& fetcher;
   FileVerifier& verifier;
   DirectoryClient& directory;
+  MemoryFilling& memory;
 };
 
 // The parts of the engine that warm jobs and the scrub use. They outlive both.

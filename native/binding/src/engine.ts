@@ -43,7 +43,9 @@ export interface EngineOptions {
   originConnections: number;
   /** Bytes of memory for chunks, all shards together. */
   bufferBytes: bigint;
-  /** The best pages that are asked for that memory. */
+  /** Bytes of memory for whole files, beside the memory for chunks; 0: none. Needs a holder. */
+  memoryBytes: bigint;
+  /** The best pages that are asked for the memory for chunks. */
   arenaPages: ArenaPages;
   /** Socket of hearth-holder, which owns FUSE mounts and keeps that memory for the next agent; empty: none. */
   holder: string;
@@ -153,6 +155,8 @@ export interface Evicted {
 export interface Residency {
   bytesTotal: bigint;
   bytesResident: bigint;
+  /** Of files that are whole in memory, where mounts read them by passthrough. */
+  bytesInMemory: bigint;
   filesTotal: number;
   filesComplete: number;
   viewPath: string;

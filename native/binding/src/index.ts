@@ -3,6 +3,7 @@ export type * from './copy_statistics.ts';
 export type * from './engine.ts';
 export type * from './limits.ts';
 export type * from './manifests.ts';
+export type * from './memory_files_statistics.ts';
 export { openEngine, PathFilter, ProxyChoice } from './native-engine.ts';
 export type * from './rdma.ts';
 export type * from './sources.ts';

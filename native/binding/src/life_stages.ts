@@ -22,6 +22,7 @@ const options: EngineOptions = {
   shards: 2,
   originConnections: 4,
   bufferBytes: 64n << 20n,
+  memoryBytes: 0n,
   arenaPages: 'transparent',
   holder: mountPaths(folder).holder,
   clientSocket: '',

@@ -2,6 +2,7 @@ import type { ErrorCode } from '@hearth/common';
 import type { ArenaStatistics } from './arena_statistics.ts';
 import type { CopyStatistics } from './copy_statistics.ts';
 import type { LimitStatistics } from './limits.ts';
+import type { MemoryFilesStatistics } from './memory_files_statistics.ts';
 import type { RdmaPeerStatistics, RdmaStatistics } from './rdma.ts';
 
 export interface DirectoryStatistics {
@@ -73,6 +74,7 @@ export interface Statistics {
   limits: LimitStatistics[];
   /** Memory for chunks. */
   arena: ArenaStatistics;
+  memoryFiles: MemoryFilesStatistics;
   /** The most calls that waited for one shard at a time since the start. */
   longestQueue: number;
   rdma: RdmaStatistics;

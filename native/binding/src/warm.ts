@@ -14,6 +14,8 @@ export interface WarmOptions extends DatasetRevision {
   peerRateLimit: bigint;
   /** 'checksum': CRC32C of every block once more from disk; 'digest': also SHA-256 against the origin's digest where known. */
   verify: 'none' | 'checksum' | 'digest';
+  /** The files stay in memory before those of jobs that do not ask for it. */
+  memory?: boolean;
   /**
    * It is WILLNEED, and is counted. `agents`: for the cluster, with the names of all that bring their part: this agent's
    * is what it brings, without what others hold, and nothing is verified.

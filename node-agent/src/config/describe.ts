@@ -2,7 +2,7 @@ import { stringify } from 'yaml';
 import { formatCacheDirectory } from './cache_directory.ts';
 import { formatEndpoint } from './endpoint.ts';
 import { describeLimits } from './limits_section.ts';
-import { formatDuration, formatSize } from './quantity.ts';
+import { formatAmount, formatDuration, formatSize } from './quantity.ts';
 import type { AgentConfig } from './schema.ts';
 import { settings } from './settings.ts';
 
@@ -25,6 +25,7 @@ export function describeConfig(config: AgentConfig): string {
     engine: {
       ...shown.engine,
       bufferBytes: formatSize(shown.engine.bufferBytes),
+      memoryBytes: formatAmount(shown.engine.memoryBytes),
       scrubRate: formatSize(shown.engine.scrubRate),
     },
     limits: describeLimits(shown.limits),

@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { parseSize } from './quantity.ts';
+import { parseAmount, parseSize } from './quantity.ts';
 import { countBetween, listOf, oneOf, optionalSetting, setting } from './setting.ts';
 
 const parsePortPattern = (value: unknown) =>
@@ -37,6 +37,16 @@ export const engineSection = z
         return size !== undefined && size >= 32n << 20n ? size : undefined;
       },
       '512MiB',
+    ),
+    memoryBytes: setting(
+      {
+        description:
+          'Memory for whole files beside that: warm jobs copy files there, and applications read them at memory speed. The mount holder keeps it for the next agent. 0 turns it off.',
+        allowed: "a size, for example 64GiB, or a share of the machine's memory, for example 25%",
+        form: 'text',
+      },
+      parseAmount,
+      '0',
     ),
     pages: setting(
       {

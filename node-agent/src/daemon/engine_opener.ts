@@ -1,7 +1,8 @@
+import { totalmem } from 'node:os';
 import { type Clock, HearthError, type Logger, sleep } from '@hearth/common';
 import type { Address, Engine, EngineEvent, EngineOptions } from '@hearth/engine';
 import type { CacheCheck } from '../cache/index.ts';
-import { type AgentConfig, engineLimits } from '../config/index.ts';
+import { type AgentConfig, engineLimits, resolveAmount } from '../config/index.ts';
 import { type Environment, proxiesOf } from '../origins/index.ts';
 import { unlessAborted } from '../records/index.ts';
 import { installationOf } from './installation.ts';
@@ -87,6 +88,7 @@ export class EngineOpener {
       shards: config.engine.shards,
       originConnections: config.engine.originConnections,
       bufferBytes: config.engine.bufferBytes,
+      memoryBytes: resolveAmount(config.engine.memoryBytes, BigInt(totalmem())),
       arenaPages: config.engine.pages,
       holder: config.holder.socket,
       clientSocket: config.clients.socket ?? '',

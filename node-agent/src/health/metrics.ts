@@ -6,6 +6,7 @@ import { copyRows } from './copy_rows.ts';
 import { CountedHistogram } from './counted_histogram.ts';
 import { withFreeSpace } from './free_space.ts';
 import { limitRows } from './limit_rows.ts';
+import { memoryFilesRows } from './memory_files_rows.ts';
 import { type MetricRow, ofDirectories, ofEngine, row, type Seen } from './metric_row.ts';
 import { originRows } from './origin_rows.ts';
 import { peerRows } from './peer_rows.ts';
@@ -233,6 +234,7 @@ export const metricRows: readonly MetricRow[] = [
   ),
   ...limitRows,
   ...arenaRows,
+  ...memoryFilesRows,
   row(
     'gauge',
     'longest_shard_queue',

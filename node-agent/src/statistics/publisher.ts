@@ -8,6 +8,7 @@ import type { Pins } from '../pins/index.ts';
 import { Mirror, RecordTable } from '../records/index.ts';
 import { arenaCapability } from './arena_capability.ts';
 import { limitsCapability } from './limits_capability.ts';
+import { memoryFilesCapability } from './memory_files_capability.ts';
 import { rdmaCapability, rdmaOf } from './rdma.ts';
 import { type NodeResidency, type NodeStatistics, statisticsSchema } from './record.ts';
 
@@ -125,6 +126,7 @@ export class StatisticsPublisher {
       capabilities: [
         ...this.#capabilities(),
         arenaCapability(statistics.arena),
+        memoryFilesCapability(statistics.memoryFiles),
         ...limitsCapability(statistics.limits),
         ...rdmaCapability(rdma),
       ],

@@ -258,6 +258,7 @@ export function engineOptions(node: string, onEvent: (event: EngineEvent) => voi
     shards: 1,
     originConnections: 4,
     bufferBytes: 1n << 26n,
+    memoryBytes: 0n,
     arenaPages: 'transparent' as const,
     holder: '/holder.sock',
     scrubBytesPerSecond: 0n,

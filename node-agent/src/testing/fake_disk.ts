@@ -35,6 +35,7 @@ export class FakeDisk {
     return {
       bytesTotal: files.reduce((sum, file) => sum + file.size, 0n),
       bytesResident: files.reduce((sum, file) => sum + this.residentOf(file.contentKey), 0n),
+      bytesInMemory: 0n,
       filesTotal: files.length,
       filesComplete: complete,
       viewPath: '',

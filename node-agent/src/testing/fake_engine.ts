@@ -28,7 +28,7 @@ import type {
 import { FakeDisk } from './fake_disk.ts';
 import { type FakeFabric, notFound } from './fake_fabric.ts';
 import { FakeManifestBuilder } from './fake_manifest_builder.ts';
-import { fakeStatistics, freshArena, rdmaOff } from './fake_statistics.ts';
+import { fakeStatistics, freshArena, noMemoryFiles, rdmaOff } from './fake_statistics.ts';
 import { FakeWarm } from './fake_warm.ts';
 
 /** The engine's interface in memory: same states and errors; bytes are only counted. */
@@ -71,6 +71,7 @@ export class FakeEngine implements Engine {
   /** The holder's greeting; undefined: no holder. */
   holderSight: HolderSight | undefined;
   arena = freshArena;
+  memoryFiles = noMemoryFiles;
   rdma = rdmaOff;
   /** Statistics of RDMA reads, by agent. */
   readonly peerRdma = new Map<string, RdmaPeerStatistics>();

@@ -10,6 +10,21 @@ import type {
 import type { FakeEngine } from './fake_engine.ts';
 
 /** Memory for chunks kept by the holder, at the first agent. */
+/** As of an agent without memory for files. */
+export const noMemoryFiles: Statistics['memoryFiles'] = {
+  budgetBytes: 0n,
+  usedBytes: 0n,
+  hugeBytes: 0n,
+  files: 0n,
+  evictedFiles: 0n,
+  evictedBytes: 0n,
+  heldFiles: 0n,
+  refusedFiles: 0n,
+  off: 'engine.memoryBytes is 0',
+  failure: '',
+  noHugePages: '',
+};
+
 export const freshArena: Statistics['arena'] = {
   bytes: 512n << 20n,
   committedBytes: 0n,
@@ -131,6 +146,7 @@ export function fakeStatistics(engine: FakeEngine): Statistics {
     clients: { limitBytes: 0n, bytes: 0n, waiting: 0n, waited: 0n },
     limits: unusedLimits(engine.options.limits),
     arena: engine.arena,
+    memoryFiles: engine.memoryFiles,
     longestQueue: 0,
     rdma: engine.rdma,
     peers: [...new Set([...engine.peerErrors.keys(), ...engine.peerRdma.keys()])].map((node) => peer(engine, node)),

@@ -130,7 +130,7 @@ export class WarmPart {
 
   async #begin(signal: AbortSignal): Promise<void> {
     const { engine, node, clock, timings } = this.#context;
-    const { name, dataset, manifest, paths, priority, verify, advice, nodes } = this.job;
+    const { name, dataset, manifest, paths, priority, verify, readyWhen, advice, nodes } = this.job;
     await this.#report({ ...emptyProgress(this.job, node), state: 'Running' }, false);
     await this.#keeper.opened(manifest, within(clock, timings.goneGraceMs, signal));
     const { entries } = await chooseFiles(engine, { name: dataset, manifest, bytes: 0n }, paths);
@@ -145,6 +145,7 @@ export class WarmPart {
       rateLimit: this.#rate,
       peerRateLimit: this.job.peerRateLimit,
       verify,
+      memory: readyWhen === 'memory',
       ...(advice === undefined ? {} : { advice: advice === 'cluster' ? { agents: nodes } : {} }),
     });
     this.#started = true;
