@@ -107,7 +107,13 @@ describe('custom resources', () => {
     const cluster = (await create('StorageCluster', 'defaults', storageClusterCases[0]?.spec ?? {})).body.spec;
     const [first] = cluster.nodeGroups;
     assert.deepEqual(first.cacheDirectories, [{ path: '/var/cache/hearth', budget: '70%', freeFloor: '20%' }]);
-    assert.deepEqual(first.engine, { shards: 0, originConnections: 32, buffer: '256Mi', scrubRate: '20Mi' });
+    assert.deepEqual(first.engine, {
+      shards: 0,
+      originConnections: 32,
+      buffer: '256Mi',
+      memory: '0',
+      scrubRate: '20Mi',
+    });
     assert.equal(cluster.origins.maxEntries, 2_000_000);
     assert.deepEqual(cluster.store, { etcd: { replicas: 1, storage: { emptyDir: {} } } });
     assert.deepEqual(cluster.startupTaint, { enabled: true, timeout: '10m' });

@@ -84,6 +84,18 @@ const engine = z
         'Memory of one agent for chunks: fetched bytes land there before they are written. The pods of mount holders request ' +
           'it, take it when an agent starts and keep it for the next agent: after a change, delete them one by one.',
       ),
+    memory: size()
+      .default('0')
+      .meta(
+        rules({
+          rule: "quantity(self).compareTo(quantity('16Ti')) <= 0",
+          message: 'must be a size of at most 16Ti',
+        }),
+      )
+      .describe(
+        'Memory of one node for whole files: warm jobs copy files there, and pods read them at memory speed. The pods of mount ' +
+          'holders request it and keep it for the next agent: after a change, delete them one by one. 0: none.',
+      ),
     hugePages: z
       .enum(['2Mi', '1Gi'])
       .optional()
@@ -333,7 +345,7 @@ export const nodeGroup = z.object({
       "Networks, such as 10.1.0.0/16, whose addresses on the node carry data between agents. None: the node's InternalIP.",
     ),
   engine: engine
-    .default({ shards: 0, originConnections: 32, buffer: '256Mi', scrubRate: '20Mi' })
+    .default({ shards: 0, originConnections: 32, buffer: '256Mi', memory: '0', scrubRate: '20Mi' })
     .describe('Settings of the data path.'),
   limits: limits.optional(),
   rdma: rdma.optional(),

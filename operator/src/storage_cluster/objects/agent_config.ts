@@ -41,6 +41,7 @@ export function agentConfig(cluster: StorageCluster, group: NodeGroup, store: st
       shards: group.engine.shards,
       originConnections: group.engine.originConnections,
       bufferBytes: amount(group.engine.buffer),
+      memoryBytes: amount(group.engine.memory),
       ...(group.engine.hugePages === undefined ? {} : { pages: `huge-${group.engine.hugePages}` }),
       scrubRate: amount(group.engine.scrubRate),
       ...(group.rdma === undefined ? {} : { rdma: group.rdma.use, rdmaDevices: group.rdma.devices }),

@@ -29,6 +29,15 @@ export function arenaBytes({ engine }: NodeGroup): bigint {
   return (((requested > minimum ? requested : minimum) + page - 1n) / page) * page;
 }
 
+/** Room of the folder of whole files beside the files themselves (`MemoryFiles::kOverheadBytes`). */
+const filesOverhead = 64n * MiB;
+
+/** Memory for whole files on a node, bytes. The holder owns and pays for it. */
+export function filesBytes({ engine }: NodeGroup): bigint {
+  const files = parseQuantity(engine.memory) ?? 0n;
+  return files === 0n ? 0n : roundedUp(files + filesOverhead);
+}
+
 /**
  * An agent's limit, bytes. Normal work stays far below: the limit has the kernel kill a leaking agent, which restarts,
  * instead of pods with a lower priority. The kernel reclaims page cache first (e2e/src/memory_limit.test.ts).

@@ -2,7 +2,7 @@ import { dirname } from 'node:path/posix';
 import type { DaemonSet } from '@hearth/common/kubernetes';
 import { type NodeGroup, parseDuration } from '@hearth/common/resources';
 import { holderSetName, holderSocket, nodeFolder } from '../names.ts';
-import { arenaBytes, inMebibytes } from './agent_memory.ts';
+import { arenaBytes, filesBytes, inMebibytes } from './agent_memory.ts';
 import type { BuildInput, DesiredObject } from './desired_object.ts';
 import { hostFolder, nodeDaemonSet, sharedMount } from './pod.ts';
 
@@ -11,19 +11,19 @@ const ownRequest = 16n * MiB;
 /** Room for ten thousand mounts of some kilobytes, since mounts end with their holder. */
 const ownLimit = 256n * MiB;
 
-/** The agent's arena and the holder's own memory. The kernel accounts huge pages separately. */
+/**
+ * The agent's arena, its whole files and the holder's own memory. The kernel accounts huge pages separately, which
+ * only the arena takes.
+ */
 function resources(group: NodeGroup) {
   const arena = arenaBytes(group);
   const { hugePages } = group.engine;
-  if (hugePages === undefined)
-    return {
-      requests: { cpu: '10m', memory: inMebibytes(ownRequest + arena) },
-      limits: { memory: inMebibytes(ownLimit + arena) },
-    };
-  const pages = { [`hugepages-${hugePages}`]: inMebibytes(arena) };
+  const files = filesBytes(group);
+  const memory = hugePages === undefined ? arena + files : files;
+  const pages = hugePages === undefined ? {} : { [`hugepages-${hugePages}`]: inMebibytes(arena) };
   return {
-    requests: { cpu: '10m', memory: inMebibytes(ownRequest), ...pages },
-    limits: { memory: inMebibytes(ownLimit), ...pages },
+    requests: { cpu: '10m', memory: inMebibytes(ownRequest + memory), ...pages },
+    limits: { memory: inMebibytes(ownLimit + memory), ...pages },
   };
 }
 
@@ -46,7 +46,7 @@ export function holderDaemonSet(input: BuildInput & { group: NodeGroup }): Desir
         ...['--socket', holderSocket(name)],
         ...['--volumes', nodeFolder(name)],
         ...['--agent-absence', String(absence)],
-        ...['--arena-bytes', String(arenaBytes(group))],
+        ...['--arena-bytes', String(arenaBytes(group) + filesBytes(group))],
       ],
       ...(extraEnv.length === 0 ? {} : { env: extraEnv }),
       // A report only: a liveness probe would end the mounts with the holder.
