@@ -11,6 +11,8 @@ export interface ClusterOptions {
   placeOf?: ((node: string) => Place) | undefined;
   /** Of each agent's memory for chunks; as agents have it unless given. */
   memoryBytes?: number | undefined;
+  /** Of each agent's memory for whole files; as agents have it unless given. */
+  filesBytes?: number | undefined;
 }
 
 /** Agents with a budget, and a mount holder, below one folder: on loopback, or each agent in a place of its own. */
@@ -39,7 +41,7 @@ export class Cluster {
     budgetBytes: number,
     options: ClusterOptions = {},
   ): Promise<Cluster> {
-    const { release = root, placeOf, memoryBytes } = options;
+    const { release = root, placeOf, memoryBytes, filesBytes } = options;
     const agents = await Agents.start(nodes, {
       folder,
       release,
@@ -49,7 +51,8 @@ export class Cluster {
       log: true,
       flags: [
         ...['--log-level', 'warn'],
-        ...(memoryBytes === undefined ? [] : ['--engine-buffer-bytes', `${Math.ceil(memoryBytes / 2 ** 20)}MiB`]),
+        ...sizeFlag('--engine-buffer-bytes', memoryBytes),
+        ...sizeFlag('--engine-memory-bytes', filesBytes),
       ],
       settingsOf: (node) => {
         const place = placeOf?.(node);
@@ -77,6 +80,13 @@ export class Cluster {
   async mount(dataset: string, dataPath: 'view' | 'fuse' | 'daemon', node = this.nodes[0] ?? ''): Promise<string> {
     const target = this.#agents.mountPoint(`${dataset}-${dataPath}-${node}`);
     await this.hearth(['mount', dataset, target, '--data-path', dataPath], node);
+    return target;
+  }
+
+  /** By the data path that the agent chooses. */
+  async mountBest(dataset: string, node = this.nodes[0] ?? ''): Promise<string> {
+    const target = this.#agents.mountPoint(`${dataset}-best-${node}`);
+    await this.hearth(['mount', dataset, target], node);
     return target;
   }
 
@@ -162,6 +172,9 @@ export class Cluster {
     await this.#agents.close().catch(console.error);
   }
 }
+
+const sizeFlag = (flag: string, bytes: number | undefined): string[] =>
+  bytes === undefined ? [] : [flag, `${Math.ceil(bytes / 2 ** 20)}MiB`];
 
 interface Status {
   datasets: { name: string; residency: { residentBytes: number }[] }[];

@@ -15,6 +15,7 @@ import { loops } from './rows/loops.ts';
 import { oneFile } from './rows/one_file.ts';
 import { countedOrigin } from './rows/origin_bytes.ts';
 import { planner } from './rows/planner.ts';
+import { preloaded } from './rows/preloaded.ts';
 import { remoteReads } from './rows/remote.ts';
 import { smallCold } from './rows/small_cold.ts';
 import { smallFiles } from './rows/small_files.ts';
@@ -27,6 +28,7 @@ import { warmS3 } from './rows/warm_s3.ts';
 /** In the order in which they are measured. */
 const all: readonly Group[] = [
   completeFile,
+  preloaded,
   smallFiles,
   smallCold,
   epoch,
