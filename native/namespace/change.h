@@ -153,7 +153,8 @@ struct Join {
   WideId incarnation{};
 };
 
-// It asks for nothing any more, and has all answers that it wants.
+// It asks for nothing any more, and has all answers that it wants. It must not join again: its
+// numbers are forgotten.
 struct Retire {
   ClientId client;
 };

@@ -7,6 +7,8 @@
 // applies the records in order, and has exactly the same tree. docs/design/namespace.md explains
 // the rules.
 //
+// A query sees what was executed, durable or not: a leader answers it when lastRecord() is durable.
+//
 // One thread at a time. What a query returns by pointer is valid until the next change.
 #pragma once
 

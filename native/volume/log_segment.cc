@@ -1,0 +1,161 @@
+#include "volume/log_segment.h"
+
+#include <algorithm>
+#include <array>
+
+#include "base/byte_codec.h"
+#include "base/crc32c.h"
+
+namespace hearth {
+namespace {
+
+using Bytes = std::vector<std::byte>;
+
+constexpr std::array<std::uint8_t, 8> kSegmentMagic{'H', 'R', 'T', 'H', 'V', 'L', 'O', 'G'};
+constexpr std::uint32_t kSegmentVersion = 1;
+// Of a group with one record at least, and with the longest one behind kMaxGroupBytes.
+constexpr std::size_t kLeastGroup = kGroupHeadBytes + tree::kHeaderBytes;
+constexpr std::size_t kMostGroup = kGroupHeadBytes + kMaxGroupBytes + tree::kMaxRecordBytes;
+constexpr std::size_t kScanBytes = std::size_t{1} << 20;
+
+// 0: not the head of a group that stands there.
+std::size_t groupAt(std::span<const std::byte> bytes, std::uint64_t offset) {
+  ByteReader in(bytes.first(kGroupHeadBytes));
+  const std::uint32_t checksum = in.u32();
+  const std::uint32_t size = in.u32();
+  if (in.u64() != offset || size < kLeastGroup || size > kMostGroup) return 0;
+  return crc32c(bytes.subspan(4, kGroupHeadBytes - 4)) == checksum ? size : 0;
+}
+
+enum class HeadKind : std::uint8_t { kGood, kTorn, kLater };
+
+HeadKind decodeHead(std::span<const std::byte> bytes, SegmentHead& head) {
+  if (bytes.size() < kSegmentHeadBytes) return HeadKind::kTorn;
+  ByteReader in(bytes);
+  const auto magic = in.fixed<8>();
+  const std::uint32_t version = in.u32();
+  (void)in.u32();
+  head.store = in.fixed<16>();
+  head.volume = in.fixed<16>();
+  head.firstRecord = in.u64();
+  (void)in.u32();
+  const bool whole = in.u32() == crc32c(bytes.first(kSegmentHeadBytes - 4));
+  if (!whole || magic != kSegmentMagic) return HeadKind::kTorn;
+  return version == kSegmentVersion ? HeadKind::kGood : HeadKind::kLater;
+}
+
+Error rotten(const std::string& path, std::uint64_t offset) {
+  return {ErrorCode::kCorrupt, path + " has damaged bytes at " + std::to_string(offset) +
+                                   " that had been synced: its disk returns wrong bytes"};
+}
+
+Error later(const std::string& path) {
+  return {ErrorCode::kUnsupported, path + " was written by a later release of Hearth"};
+}
+
+// Records of one group, each good and the next in order; an empty list: the group is not whole.
+Result<std::vector<std::span<const std::byte>>> recordsOf(std::span<const std::byte> group,
+                                                          std::uint64_t first,
+                                                          const std::string& path) {
+  std::vector<std::span<const std::byte>> records;
+  while (!group.empty()) {
+    const tree::RawRecord record = tree::parseRawRecord(group);
+    if (record.kind == tree::Parse::kLater) return later(path);
+    if (record.kind != tree::Parse::kGood || record.number != first + records.size()) {
+      return std::vector<std::span<const std::byte>>();
+    }
+    records.push_back(group.first(record.bytes));
+    group = group.subspan(record.bytes);
+  }
+  return records;
+}
+
+// Whether a group begins behind `from`.
+Task<Result<bool>> groupBehind(File& file, std::uint64_t from, std::uint64_t size) {
+  Bytes bytes(kScanBytes);
+  for (std::uint64_t at = from + 1; at + kGroupHeadBytes <= size;
+       at += kScanBytes - kGroupHeadBytes + 1) {
+    const auto read = co_await file.readAt(bytes, at);
+    if (!read.ok()) co_return read.error();
+    for (std::size_t i = 0; i + kGroupHeadBytes <= *read; ++i) {
+      if (groupAt(std::span(bytes).subspan(i), at + i) != 0) co_return true;
+    }
+  }
+  co_return false;
+}
+
+}  // namespace
+
+Bytes encodeSegmentHead(const SegmentHead& head) {
+  ByteWriter out;
+  out.bytes(std::as_bytes(std::span(kSegmentMagic)));
+  out.u32(kSegmentVersion);
+  out.u32(0);
+  out.bytes(std::as_bytes(std::span(head.store)));
+  out.bytes(std::as_bytes(std::span(head.volume)));
+  out.u64(head.firstRecord);
+  out.u32(0);
+  Bytes bytes = out.take();
+  ByteWriter(bytes).u32(crc32c(bytes));
+  return bytes;
+}
+
+Bytes encodeGroupHead(std::uint64_t offset, std::size_t recordBytes) {
+  ByteWriter fields;
+  fields.u32(static_cast<std::uint32_t>(kGroupHeadBytes + recordBytes));
+  fields.u64(offset);
+  const Bytes checked = fields.take();
+  ByteWriter out;
+  out.u32(crc32c(checked));
+  out.bytes(checked);
+  return out.take();
+}
+
+Task<Result<SegmentReport>> readSegment(File& file, std::string path,
+                                        std::function<Status(std::span<const std::byte>)> each) {
+  const auto info = co_await file.info();
+  if (!info.ok()) co_return info.error();
+  const std::uint64_t size = info->size;
+  Bytes bytes(kSegmentHeadBytes);
+  auto read = co_await file.readAt(bytes, 0);
+  if (!read.ok()) co_return read.error();
+  SegmentReport report;
+  SegmentHead head;
+  const HeadKind kind = decodeHead(std::span(bytes).first(*read), head);
+  if (kind == HeadKind::kLater) co_return later(path);
+  std::uint64_t at = 0;
+  if (kind == HeadKind::kGood) {
+    report.head = head;
+    report.lastRecord = head.firstRecord - 1;
+    at = kSegmentHeadBytes;
+    while (at + kLeastGroup <= size) {
+      bytes.resize(kGroupHeadBytes);
+      read = co_await file.readAt(bytes, at);
+      if (!read.ok()) co_return read.error();
+      const std::size_t group = *read == kGroupHeadBytes ? groupAt(bytes, at) : 0;
+      if (group == 0 || group > size - at) break;
+      bytes.resize(group - kGroupHeadBytes);
+      read = co_await file.readAt(bytes, at + kGroupHeadBytes);
+      if (!read.ok()) co_return read.error();
+      if (*read != bytes.size()) break;
+      const auto records = recordsOf(bytes, report.lastRecord + 1, path);
+      if (!records.ok()) co_return records.error();
+      if (records->empty()) break;
+      for (const auto record : *records) {
+        if (Status taken = each(record); !taken.ok()) co_return taken.error();
+      }
+      report.lastRecord += records->size();
+      at += group;
+    }
+  }
+  report.goodBytes = at;
+  report.torn = at < size;
+  if (report.torn) {
+    const auto behind = co_await groupBehind(file, at, size);
+    if (!behind.ok()) co_return behind.error();
+    if (*behind) co_return rotten(path, at);
+  }
+  co_return report;
+}
+
+}  // namespace hearth

@@ -1,0 +1,104 @@
+#include "volume/volume_log.h"
+
+#include <utility>
+
+#include "volume/log_names.h"
+
+namespace hearth {
+
+void VolumeLog::append(const tree::Record& record) {
+  Pending pending{.number = record.number};
+  tree::appendRecord(pending.bytes, record);
+  pendingBytes_ += pending.bytes.size();
+  pending_.push_back(std::move(pending));
+}
+
+bool VolumeLog::accepts() const {
+  return pendingBytes_ < kMostPendingBytes && logBytes() < kMostBytes;
+}
+
+std::uint64_t VolumeLog::logBytes() const {
+  std::uint64_t bytes = 0;
+  for (const Segment& segment : segments_) bytes += segment.bytes;
+  return bytes;
+}
+
+Task<void> VolumeLog::beginWriting() {
+  while (writing_) co_await written_.wait();
+  writing_ = true;
+  written_.reset();
+}
+
+void VolumeLog::endWriting(Status result) {
+  lastWrite_ = std::move(result);
+  writing_ = false;
+  written_.set();
+}
+
+Task<Status> VolumeLog::durable(std::uint64_t number) {
+  while (number > durable_) {
+    if (writing_) {
+      co_await written_.wait();
+      if (number > durable_ && !lastWrite_.ok()) co_return lastWrite_;
+      continue;
+    }
+    if (pending_.empty() || number > pending_.back().number) {
+      co_return Error{ErrorCode::kInvalidArgument,
+                      "record " + std::to_string(number) + " was not appended to " + folder_};
+    }
+    co_await beginWriting();
+    Status result = co_await writePending();
+    endWriting(result);
+    if (!result.ok()) co_return result;
+  }
+  co_return Status();
+}
+
+Task<Status> VolumeLog::writePending() {
+  while (!pending_.empty()) {
+    Segment& segment = segments_.back();
+    std::size_t records = 0, bytes = 0;
+    for (const Pending& pending : pending_) {
+      if (bytes >= kMaxGroupBytes) break;
+      bytes += pending.bytes.size();
+      ++records;
+    }
+    // After an error the same records, or more, are written to the same place: nothing of the first
+    // attempt lies behind them.
+    std::vector<std::byte> group = encodeGroupHead(segment.bytes, bytes);
+    group.reserve(group.size() + bytes);
+    for (std::size_t i = 0; i < records; ++i) {
+      group.insert(group.end(), pending_[i].bytes.begin(), pending_[i].bytes.end());
+    }
+    Status done = co_await file_->writeAt(group, segment.bytes);
+    if (done.ok()) done = co_await file_->syncData();
+    if (!done.ok()) co_return done;
+    segment.bytes += group.size();
+    durable_ = pending_[records - 1].number;
+    pendingBytes_ -= bytes;
+    pending_.erase(pending_.begin(), pending_.begin() + static_cast<std::ptrdiff_t>(records));
+  }
+  co_return Status();
+}
+
+// The segment has its name for good before a record is in it.
+Task<Status> VolumeLog::beginSegment(std::uint64_t firstRecord) {
+  const std::string name = segmentName(firstRecord), aside = name + std::string(kAside);
+  auto opening =
+      files_.open(path(aside), {.write = true, .create = true, .truncate = true, .mode = 0600});
+  auto opened = co_await opening;
+  if (!opened.ok()) co_return opened.error();
+  SegmentHead head = identity_;
+  head.firstRecord = firstRecord;
+  const std::vector<std::byte> bytes = encodeSegmentHead(head);
+  Status done = co_await (*opened)->writeAt(bytes, 0);
+  if (done.ok()) done = co_await (*opened)->syncData();
+  if (done.ok()) done = co_await files_.rename(path(aside), path(name));
+  if (done.ok()) done = co_await files_.syncDirectory(folder_);
+  if (!done.ok()) co_return done;
+  file_ = std::move(*opened);
+  segments_.push_back({name, firstRecord, bytes.size()});
+  co_return Status();
+}
+
+}  // namespace hearth

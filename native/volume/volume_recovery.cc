@@ -1,0 +1,158 @@
+#include <algorithm>
+#include <utility>
+
+#include "volume/log_names.h"
+#include "volume/volume_log.h"
+
+namespace hearth {
+namespace {
+
+constexpr std::size_t kLoadBytes = std::size_t{1} << 20;
+
+}  // namespace
+
+Task<Result<std::unique_ptr<VolumeLog>>> VolumeLog::open(Reactor& reactor, FileSystem& files,
+                                                         std::string folder,
+                                                         tree::NamespaceOptions options,
+                                                         tree::Namespace& tree) {
+  const SegmentHead identity{options.store, options.volume, 0};
+  std::unique_ptr<VolumeLog> log(new VolumeLog(reactor, files, std::move(folder), identity));
+  log->written_.set();
+  const Status recovered = co_await log->recover(tree);
+  if (!recovered.ok()) co_return recovered.error();
+  co_return std::move(log);
+}
+
+Task<Status> VolumeLog::recover(tree::Namespace& tree) {
+  auto listed = co_await files_.list(folder_, ListDetail::kKinds);
+  if (!listed.ok()) co_return listed.error();
+  std::vector<std::string> gone;
+  std::vector<Segment> found;
+  for (const DirectoryEntry& entry : *listed) {
+    if (const auto last = numberIn(entry.name, kCheckpointPrefix)) {
+      checkpointed_ = std::max(checkpointed_, *last);
+    } else if (const auto first = numberIn(entry.name, kSegmentPrefix)) {
+      found.push_back({entry.name, *first, 0});
+    } else if (entry.name.ends_with(kAside)) {
+      gone.push_back(entry.name);
+    }
+  }
+  for (const DirectoryEntry& entry : *listed) {
+    const auto last = numberIn(entry.name, kCheckpointPrefix);
+    if (last && *last != checkpointed_) gone.push_back(entry.name);
+  }
+  if (const Status loaded = co_await loadCheckpoint(tree); !loaded.ok()) co_return loaded;
+  std::ranges::sort(found, {}, &Segment::firstRecord);
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    // The checkpoint has all of it.
+    if (i + 1 < found.size() && found[i + 1].firstRecord <= checkpointed_ + 1) {
+      gone.push_back(found[i].name);
+      continue;
+    }
+    const Status replayed = co_await replay(tree, found[i]);
+    if (!replayed.ok()) co_return replayed;
+    if (found[i].bytes == 0) {
+      gone.push_back(found[i].name);
+    } else {
+      segments_.push_back(found[i]);
+    }
+  }
+  durable_ = tree.lastRecord();
+  const tree::Volume& volume = tree.tree().volume();
+  if (durable_ != 0 && (volume.store != identity_.store || volume.volume != identity_.volume)) {
+    co_return Error{ErrorCode::kConflict, folder_ + " has the log of another store or volume"};
+  }
+  // After a kill the folder may not have been synced; what is believed now has its name for good.
+  Status done = co_await files_.syncDirectory(folder_);
+  if (done.ok()) done = co_await removeFiles(std::move(gone));
+  if (!done.ok()) co_return done;
+  co_return segments_.empty() ? co_await beginSegment(durable_ + 1) : Status();
+}
+
+Task<Status> VolumeLog::loadCheckpoint(tree::Namespace& tree) {
+  if (checkpointed_ == 0) co_return Status();
+  const std::string from = path(checkpointName(checkpointed_));
+  auto file = co_await files_.open(from, {});
+  if (!file.ok()) co_return file.error();
+  tree::CheckpointReader reader;
+  std::vector<std::byte> bytes(kLoadBytes);
+  for (std::uint64_t at = 0;;) {
+    const auto step = reader.next();
+    if (step == tree::CheckpointReader::Step::kItem) {
+      if (Status loaded = tree.load(reader.item()); !loaded.ok()) co_return loaded;
+    } else if (step == tree::CheckpointReader::Step::kMore) {
+      const auto read = co_await (*file)->readAt(bytes, at);
+      if (!read.ok()) co_return read.error();
+      if (*read == 0) break;
+      reader.feed(std::span(bytes).first(*read));
+      at += *read;
+    } else if (step == tree::CheckpointReader::Step::kLater) {
+      co_return Error{ErrorCode::kUnsupported, from + " was written by a later release of Hearth"};
+    } else if (step == tree::CheckpointReader::Step::kEnd &&
+               reader.head().lastRecord == checkpointed_) {
+      co_return tree.loaded(reader.head());
+    } else {
+      break;
+    }
+  }
+  // It was whole before it got its name.
+  co_return Error{ErrorCode::kCorrupt, from + " is damaged: its disk returns wrong bytes"};
+}
+
+// Sets the segment's bytes; 0: it has nothing, and goes.
+Task<Status> VolumeLog::replay(tree::Namespace& tree, Segment& segment) {
+  const std::string from = path(segment.name);
+  auto opened = co_await files_.open(from, {.write = true});
+  if (!opened.ok()) co_return opened.error();
+  const auto apply = [&tree](std::span<const std::byte> bytes) -> Status {
+    const tree::ParsedRecord parsed = tree::parseRecord(bytes);
+    if (parsed.kind != tree::Parse::kGood) {
+      return Error{
+          parsed.kind == tree::Parse::kLater ? ErrorCode::kUnsupported : ErrorCode::kCorrupt,
+          "a record of the volume's log cannot be understood"};
+    }
+    // The checkpoint has it.
+    if (parsed.record.number <= tree.lastRecord()) return {};
+    Status applied = tree.apply(parsed.record);
+    if (applied.ok()) return applied;
+    return Error{ErrorCode::kCorrupt, applied.error().message};
+  };
+  const auto report = co_await readSegment(**opened, from, apply);
+  if (!report.ok()) co_return report.error();
+  if (!report->head || report->head->firstRecord != segment.firstRecord) {
+    // It was whole before it got its name.
+    co_return Error{ErrorCode::kCorrupt,
+                    from + " has a damaged head: its disk returns wrong bytes"};
+  }
+  const SegmentHead& head = *report->head;
+  if (head.store != identity_.store || head.volume != identity_.volume) {
+    co_return Error{ErrorCode::kConflict, from + " is of another store or volume"};
+  }
+  const bool empty = report->goodBytes == kSegmentHeadBytes;
+  if (segment.firstRecord > tree.lastRecord() + 1 || report->lastRecord > tree.lastRecord()) {
+    co_return Error{ErrorCode::kCorrupt, from +
+                                             " does not follow the records before it: its disk "
+                                             "returns wrong bytes"};
+  }
+  // It was begun and not used, since the folder could not be synced.
+  if (empty && segment.firstRecord <= tree.lastRecord()) co_return Status();
+  Status kept;
+  if (report->torn) kept = co_await (*opened)->truncate(report->goodBytes);
+  // What was cut off does not come back behind the next records, and what was read stays: after a
+  // kill, the last group may not have been synced.
+  if (kept.ok()) kept = co_await (*opened)->syncData();
+  if (!kept.ok()) co_return kept;
+  segment.bytes = report->goodBytes;
+  file_ = std::move(*opened);
+  co_return Status();
+}
+
+Task<Status> VolumeLog::removeFiles(std::vector<std::string> names) {
+  for (const std::string& name : names) {
+    Status removed = co_await files_.unlink(path(name));
+    if (!removed.ok() && removed.code() != ErrorCode::kNotFound) co_return removed;
+  }
+  co_return Status();
+}
+
+}  // namespace hearth
