@@ -48,9 +48,8 @@ FuseDispatcher::FuseDispatcher(std::shared_ptr<MountSource> source, OwnedFd devi
       counts_(std::move(counts)),
       options_(std::move(options)),
       passthrough_(options_.passthrough),
-      tree_(*source_, passthrough_,
-            {options_.epoch & kNodeEpochMask, options_.tree.incompleteEntryValid}),
-      files_(*source_, device_, *counts_, counters_, passthrough_, options_.epoch),
+      tree_(*source_, passthrough_),
+      files_(*source_, device_, *counts_, counters_, passthrough_),
       parked_(options_.maxParkedReads) {
   if (!options_.passthrough) files_.disablePassthrough("passthrough is turned off for this mount");
 }
@@ -212,14 +211,15 @@ void FuseDispatcher::readDirectory(const FuseRequest& request, bool plus) {
 void FuseDispatcher::xattr(const FuseRequest& request) {
   const auto& in = std::get<FuseXattrArgument>(request.arguments);
   std::string value;
-  const int error = request.opcode == FUSE_GETXATTR ? tree_.xattr(request.node, in.name, value)
-                                                    : tree_.xattrNames(request.node, value);
+  const bool byDaemon = files_.opensByDaemon(request.node);
+  const int error = request.opcode == FUSE_GETXATTR
+                        ? tree_.xattr(request.node, in.name, byDaemon, value)
+                        : tree_.xattrNames(request.node, value);
   if (error != 0) {
     device_.replyError(request.unique, error);
   } else if (in.size == 0) {
-    fuse_getxattr_out out{};
-    out.size = static_cast<std::uint32_t>(value.size());
-    device_.replyWith(request.unique, out);
+    const auto size = static_cast<std::uint32_t>(value.size());
+    device_.replyWith(request.unique, fuse_getxattr_out{.size = size, .padding = 0});
   } else if (value.size() > in.size) {
     device_.replyError(request.unique, ERANGE);
   } else {

@@ -26,8 +26,6 @@ namespace hearth {
 
 struct FuseDispatcherOptions {
   bool passthrough = true;
-  std::uint32_t epoch = 1;
-  FuseTreeOptions tree;
   ReadAheadOptions readAhead;
   std::size_t maxParkedReads = 4096;
   // Keeps what was negotiated for the next agent; called before the kernel gets its answer.

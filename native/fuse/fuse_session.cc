@@ -40,8 +40,6 @@ Result<std::unique_ptr<FuseSession>> FuseSession::start(OwnedFd device, const Ow
   if (!counts) return counts.error();
   FuseDispatcherOptions dispatching;
   dispatching.passthrough = options.passthrough;
-  dispatching.epoch = options.epoch;
-  dispatching.tree.incompleteEntryValid = options.incompleteEntryValid;
   dispatching.readAhead = options.readAhead;
   dispatching.maxParkedReads = options.maxParkedReads;
   dispatching.saveState = options.saveState;

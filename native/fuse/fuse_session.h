@@ -33,8 +33,6 @@ struct FuseSessionOptions {
   // session thread, which may not close the session.
   std::function<void(const Error& reason)> onEnd;
   ReadAheadOptions readAhead;
-  // See FuseTreeOptions.
-  std::chrono::milliseconds incompleteEntryValid{1000};
   // Reads that the source may have unanswered; further ones wait until it has answered.
   std::size_t maxParkedReads = 4096;
 };

@@ -17,7 +17,6 @@ struct FuseStatistics {
   std::uint64_t failedReads = 0;
   std::uint64_t passthroughOpens = 0;
   std::uint64_t daemonOpens = 0;
-  std::uint64_t staleOpens = 0;  // answered ESTALE, so that the kernel looks up again
   std::array<std::uint64_t, kFuseOpcodes> operations{};  // by opcode; 0: unknown ones
 };
 
@@ -29,7 +28,6 @@ struct FuseCounters {
   std::atomic<std::uint64_t> failedReads{0};
   std::atomic<std::uint64_t> passthroughOpens{0};
   std::atomic<std::uint64_t> daemonOpens{0};
-  std::atomic<std::uint64_t> staleOpens{0};
   std::array<std::atomic<std::uint64_t>, kFuseOpcodes> operations{};
 
   void operation(std::uint32_t opcode) { ++operations[opcode < kFuseOpcodes ? opcode : 0]; }
@@ -43,7 +41,6 @@ struct FuseCounters {
     now.failedReads = failedReads;
     now.passthroughOpens = passthroughOpens;
     now.daemonOpens = daemonOpens;
-    now.staleOpens = staleOpens;
     for (std::size_t i = 0; i < kFuseOpcodes; ++i) now.operations[i] = operations[i];
     return now;
   }

@@ -97,6 +97,16 @@ FuseStatx statxOf(const ManifestEntry& entry) {
   return stat;
 }
 
+fuse_entry_out entryOut(const ManifestEntry& entry) {
+  const bool file = entry.kind == EntryKind::kFile;
+  fuse_entry_out out{};
+  out.nodeid = encodeNodeId({entry.index, file ? NodeKind::kFile : NodeKind::kTree});
+  out.entry_valid = kForEver;
+  out.attr_valid = kForEver;
+  out.attr = attributesOf(entry);
+  return out;
+}
+
 // Appends one record, or says that there is no room.
 bool append(std::vector<std::byte>& out, std::size_t limit, const fuse_entry_out* plus,
             std::uint64_t ino, std::uint64_t next, std::uint32_t type, std::string_view name) {
@@ -124,34 +134,11 @@ int FuseTree::entryOf(std::uint64_t node, ManifestEntry& entry) const {
   const auto id = decodeNodeId(node);
   if (!id || id->entry >= source_.manifest().totals().entries) return ESTALE;
   entry = source_.manifest().entry(id->entry);
-  return (entry.kind == EntryKind::kFile) == (id->mode != NodeMode::kTree) ? 0 : ESTALE;
+  return (entry.kind == EntryKind::kFile) == (id->kind == NodeKind::kFile) ? 0 : ESTALE;
 }
 
 bool FuseTree::passesThrough(const ManifestEntry& file) const {
   return passthrough_ && source_.passesThrough(file);
-}
-
-NodeId FuseTree::nodeOf(const ManifestEntry& entry) const {
-  if (entry.kind != EntryKind::kFile) return {entry.index, NodeMode::kTree, 0};
-  const bool direct = passesThrough(entry) && source_.complete(entry.index);
-  return {entry.index, direct ? NodeMode::kPassthrough : NodeMode::kDaemon, options_.epoch};
-}
-
-fuse_entry_out FuseTree::entryOut(const ManifestEntry& entry) const {
-  const NodeId id = nodeOf(entry);
-  fuse_entry_out out{};
-  out.nodeid = encodeNodeId(id);
-  out.attr_valid = kForEver;
-  out.attr = attributesOf(entry);
-  // Without passthrough a path has nothing better to lead to later.
-  if (id.mode == NodeMode::kDaemon && passesThrough(entry)) {
-    const auto valid = options_.incompleteEntryValid.count();
-    out.entry_valid = static_cast<std::uint64_t>(valid / 1000);
-    out.entry_valid_nsec = static_cast<std::uint32_t>(valid % 1000 * 1'000'000);
-  } else {
-    out.entry_valid = kForEver;
-  }
-  return out;
 }
 
 int FuseTree::lookUp(std::uint64_t node, std::string_view name, fuse_entry_out& out) const {
@@ -160,6 +147,7 @@ int FuseTree::lookUp(std::uint64_t node, std::string_view name, fuse_entry_out& 
   // "." and ".." are asked for by file handles (name_to_handle_at, NFS export).
   if (name == ".") {
     out = entryOut(parent);
+    out.nodeid = node;  // a handle that holds an earlier release's id wants that one
     return 0;
   }
   if (parent.kind != EntryKind::kDirectory) return ENOTDIR;
@@ -247,7 +235,8 @@ fuse_statfs_out FuseTree::statistics() const {
   return out;
 }
 
-int FuseTree::xattr(std::uint64_t node, std::string_view name, std::string& value) const {
+int FuseTree::xattr(std::uint64_t node, std::string_view name, bool opensByDaemon,
+                    std::string& value) const {
   ManifestEntry entry;
   if (const int error = entryOf(node, entry); error != 0) return error;
   if (name == kXattrSource) {
@@ -261,9 +250,9 @@ int FuseTree::xattr(std::uint64_t node, std::string_view name, std::string& valu
   }
   if (name == kXattrDataPath) {
     const bool complete = source_.complete(entry.index);
-    value = passesThrough(entry) && complete      ? "passthrough"
-            : !complete && source_.readsThrough() ? "through"
-                                                  : "daemon";
+    value = passesThrough(entry) && complete && !opensByDaemon ? "passthrough"
+            : !complete && source_.readsThrough()              ? "through"
+                                                               : "daemon";
     return 0;
   }
   return ENODATA;

@@ -3,7 +3,6 @@
 #pragma once
 
 #include <atomic>
-#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -16,19 +15,12 @@
 
 namespace hearth {
 
-struct FuseTreeOptions {
-  std::uint32_t epoch = 1;
-  // How long the kernel may keep the name of a file that was incomplete: the time after which a
-  // path leads to the passthrough node of a file that has become complete.
-  std::chrono::milliseconds incompleteEntryValid{1000};
-};
-
 class FuseTree {
  public:
   // `passthrough`: whether complete files are to be opened by passthrough; may turn false at any
   // time. Both references must remain live while this object is used.
-  FuseTree(MountSource& source, const std::atomic<bool>& passthrough, FuseTreeOptions options)
-      : source_(source), passthrough_(passthrough), options_(options) {}
+  FuseTree(MountSource& source, const std::atomic<bool>& passthrough)
+      : source_(source), passthrough_(passthrough) {}
 
   // The entry behind a node id; ESTALE for an id that no agent gave out.
   [[nodiscard]] int entryOf(std::uint64_t node, ManifestEntry& entry) const;
@@ -45,19 +37,18 @@ class FuseTree {
                                   bool plus, std::vector<std::byte>& out) const;
   // Sizes from the manifest; nothing is free.
   [[nodiscard]] fuse_statfs_out statistics() const;
-  [[nodiscard]] int xattr(std::uint64_t node, std::string_view name, std::string& value) const;
+  // `opensByDaemon`: the node's next open is the daemon's, also when its file is complete.
+  [[nodiscard]] int xattr(std::uint64_t node, std::string_view name, bool opensByDaemon,
+                          std::string& value) const;
   // The names, each with its zero byte.
   [[nodiscard]] int xattrNames(std::uint64_t node, std::string& names) const;
 
  private:
   // Once it is complete.
   [[nodiscard]] bool passesThrough(const ManifestEntry& file) const;
-  [[nodiscard]] NodeId nodeOf(const ManifestEntry& entry) const;
-  [[nodiscard]] fuse_entry_out entryOut(const ManifestEntry& entry) const;
 
   MountSource& source_;
   const std::atomic<bool>& passthrough_;
-  const FuseTreeOptions options_;
 };
 
 }  // namespace hearth

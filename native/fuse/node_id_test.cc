@@ -7,45 +7,57 @@
 namespace hearth {
 namespace {
 
+constexpr std::uint64_t earlier(std::uint32_t entry, std::uint64_t mode, std::uint64_t epoch) {
+  return std::uint64_t{entry} | mode << 32 | epoch << 34;
+}
+
 TEST(NodeId, ComesBackAsItWas) {
   for (const std::uint32_t entry : {1U, 2U, 77U, 0x7fffffffU, 0xffffffffU}) {
-    for (const std::uint32_t epoch : {1U, 2U, kNodeEpochMask}) {
-      for (const NodeMode mode : {NodeMode::kDaemon, NodeMode::kPassthrough}) {
-        const NodeId id{entry, mode, epoch};
-        EXPECT_EQ(decodeNodeId(encodeNodeId(id)), id);
-      }
+    for (const NodeKind kind : {NodeKind::kTree, NodeKind::kFile}) {
+      const NodeId id{entry, kind};
+      EXPECT_EQ(decodeNodeId(encodeNodeId(id)), id);
+      EXPECT_FALSE(isEarlierNodeId(encodeNodeId(id)));
     }
-    const NodeId tree{entry, NodeMode::kTree, 0};
-    EXPECT_EQ(decodeNodeId(encodeNodeId(tree)), tree);
   }
 }
 
 TEST(NodeId, RootIsWhatTheKernelCallsIt) {
   EXPECT_EQ(encodeNodeId(NodeId{}), 1U);
-  EXPECT_EQ(encodeNodeId(NodeId{kRootEntry, NodeMode::kTree, 5}), 1U);
   EXPECT_EQ(decodeNodeId(1), NodeId{});
+  EXPECT_FALSE(isEarlierNodeId(1));
 }
 
 TEST(NodeId, NothingIsTheRootOrNoNodeByAccident) {
   std::set<std::uint64_t> seen;
   for (std::uint32_t entry = 1; entry < 50; ++entry) {
-    seen.insert(encodeNodeId({entry, NodeMode::kTree, 0}));
-    for (std::uint32_t epoch = 0; epoch < 4; ++epoch) {
-      seen.insert(encodeNodeId({entry, NodeMode::kDaemon, epoch}));
-      seen.insert(encodeNodeId({entry, NodeMode::kPassthrough, epoch}));
-    }
+    seen.insert(encodeNodeId({entry, NodeKind::kTree}));
+    seen.insert(encodeNodeId({entry, NodeKind::kFile}));
   }
-  EXPECT_EQ(seen.size(), 49U * 9U);
+  EXPECT_EQ(seen.size(), 49U * 2U);
   EXPECT_FALSE(seen.contains(0));
   EXPECT_FALSE(seen.contains(kRootNode));
 }
 
-TEST(NodeId, RefusesWhatItNeverMakes) {
+TEST(NodeId, OfAnEarlierReleaseLeadsToTheSameFile) {
+  for (const std::uint32_t entry : {1U, 77U, 0xffffffffU}) {
+    for (const std::uint64_t mode : {2U, 3U}) {
+      for (const std::uint64_t epoch : {1U, 2U, (1U << 30) - 1}) {
+        const std::uint64_t node = earlier(entry, mode, epoch);
+        EXPECT_EQ(decodeNodeId(node), (NodeId{entry, NodeKind::kFile}));
+        EXPECT_TRUE(isEarlierNodeId(node));
+      }
+    }
+    EXPECT_FALSE(isEarlierNodeId(earlier(entry, 1, 0))) << "folders keep theirs";
+  }
+}
+
+TEST(NodeId, RefusesWhatNoReleaseMakes) {
   EXPECT_FALSE(decodeNodeId(0));
-  EXPECT_FALSE(decodeNodeId(2));                       // no mode
-  EXPECT_FALSE(decodeNodeId(std::uint64_t{2} << 32));  // entry 0 is the root
-  EXPECT_FALSE(
-      decodeNodeId((std::uint64_t{1} << 32 | 7) | std::uint64_t{3} << 34));  // folder, epoch
+  EXPECT_FALSE(decodeNodeId(2));                 // no kind
+  EXPECT_FALSE(decodeNodeId(earlier(0, 2, 0)));  // entry 0 is the root
+  EXPECT_FALSE(decodeNodeId(earlier(7, 1, 3)));  // folder, epoch
+  EXPECT_FALSE(decodeNodeId(earlier(7, 3, 0)));  // passthrough, no epoch
+  EXPECT_FALSE(isEarlierNodeId(earlier(7, 3, 0)));
 }
 
 TEST(NodeId, InodeNumbersStartAtOne) {

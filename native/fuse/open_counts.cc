@@ -76,18 +76,19 @@ OpenCounts::Slot* OpenCounts::find(std::uint64_t node) {
   return free;
 }
 
-void OpenCounts::set(std::uint64_t node, const OpenCount& count) {
+bool OpenCounts::set(std::uint64_t node, const OpenCount& count) {
   const std::lock_guard lock(mutex_);
   Slot* const slot = find(node);
   if (slot == nullptr) {
     if (count.any()) header_->overflowed = 1;
-    return;
+    return !count.any();
   }
-  if (!slot->used() && !count.any()) return;
+  if (!slot->used() && !count.any()) return true;
   if (!slot->used()) slot->node = node;
   slot->backingId = count.backingId;
   slot->cached = count.cached;
   slot->passthrough = count.passthrough;
+  return true;
 }
 
 void OpenCounts::each(

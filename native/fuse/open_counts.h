@@ -36,11 +36,12 @@ class OpenCounts {
   OpenCounts(const OpenCounts&) = delete;
   OpenCounts& operator=(const OpenCounts&) = delete;
 
-  // Records how `node` is open now. Where there is no room, overflowed() is true for ever.
-  void set(std::uint64_t node, const OpenCount& count);
+  // Records how `node` is open now. False where there is no room: then overflowed() is true for
+  // ever. A node that is recorded has room until it is closed.
+  bool set(std::uint64_t node, const OpenCount& count);
   // Of every node that is open.
   void each(const std::function<void(std::uint64_t node, const OpenCount&)>& visit) const;
-  // Some node is open that is not recorded.
+  // Some node may be open that is not recorded.
   [[nodiscard]] bool overflowed() const;
 
  private:

@@ -21,16 +21,16 @@ int errnoOf(ErrorCode code) {
 }  // namespace
 
 OpenFiles::OpenFiles(MountSource& source, FuseDevice& device, OpenCounts& counts,
-                     FuseCounters& counters, std::atomic<bool>& passthrough, std::uint32_t epoch)
+                     FuseCounters& counters, std::atomic<bool>& passthrough)
     : source_(source),
       device_(device),
       counts_(counts),
       counters_(counters),
-      passthrough_(passthrough),
-      epoch_(epoch) {}
+      passthrough_(passthrough) {}
 
 void OpenFiles::inherit() {
-  unknownOpens_ = counts_.overflowed();
+  inherited_ = true;
+  unrecorded_ = counts_.overflowed();
   const Manifest& manifest = source_.manifest();
   counts_.each([&](std::uint64_t node, const OpenCount& count) {
     const auto id = decodeNodeId(node);
@@ -72,7 +72,6 @@ std::int32_t OpenFiles::backingOf(File& file) {
 }
 
 int OpenFiles::open(std::uint64_t node, const ManifestEntry& entry, OpenAnswer& answer) {
-  const auto id = decodeNodeId(node);
   Stripe& stripe = stripeOf(entry.index);
   const std::lock_guard lock(stripe.mutex);
   File& file = stripe.files[entry.index];
@@ -88,36 +87,36 @@ int OpenFiles::open(std::uint64_t node, const ManifestEntry& entry, OpenAnswer& 
   }
   const auto known = file.nodes.find(node);
   OpenCount count = known == file.nodes.end() ? OpenCount{} : known->second;
-  const bool ours = id->epoch == (epoch_ & kNodeEpochMask);
-  if (!ours && unknownOpens_ && !count.any()) {
-    ++counters_.staleOpens;
+  if (!count.any() && unrecorded_ && isEarlierNodeId(node)) {
     drop(stripe, entry.index);
     return ESTALE;
   }
-  if (count.passthrough == 0 && count.cached == 0) count.backingId = backingOf(file);
-  if (count.cached == 0 && count.backingId != 0) {
-    ++count.passthrough;
+  if (!count.any() && !unrecorded_) count.backingId = backingOf(file);
+  OpenCount direct = count;
+  ++direct.passthrough;
+  if (count.cached == 0 && count.backingId != 0 && counts_.set(node, direct)) {
+    count = direct;
     ++counters_.passthroughOpens;
     answer = {OpenMode::kPassthrough, count.backingId};
   } else {
     ++count.cached;
+    counts_.set(node, count);
     ++counters_.daemonOpens;
-    answer = openedByDaemon(stripe, node, entry, ours);
+    answer = openedByDaemon(stripe, node, entry);
   }
   file.nodes[node] = count;
-  counts_.set(node, count);
   return 0;
 }
 
-// Only what has a digest can be found wrong. What an earlier agent found is not known: its nodes
-// are read again once.
+// Only what has a digest can be found wrong. What an earlier agent found is not known: after it
+// each node is read again once.
 OpenAnswer OpenFiles::openedByDaemon(const Stripe& stripe, std::uint64_t node,
-                                     const ManifestEntry& entry, bool ours) {
+                                     const ManifestEntry& entry) {
   if (!entry.sourceDigest.has_value()) return {OpenMode::kDaemon, 0, true, 0};
   const std::uint64_t withdrawn = source_.withdrawn(entry.index);
   const auto dropped = stripe.dropped.find(node);
-  const bool keeps =
-      dropped == stripe.dropped.end() ? ours && withdrawn == 0 : dropped->second == withdrawn;
+  const bool keeps = dropped == stripe.dropped.end() ? !inherited_ && withdrawn == 0
+                                                     : dropped->second == withdrawn;
   return {OpenMode::kDaemon, 0, keeps, withdrawn};
 }
 
@@ -146,6 +145,17 @@ void OpenFiles::release(std::uint64_t node, OpenMode mode) {
   counts_.set(node, count);
   if (!count.any()) file->second.nodes.erase(open);
   drop(stripe, id->entry);
+}
+
+bool OpenFiles::opensByDaemon(std::uint64_t node) {
+  const auto id = decodeNodeId(node);
+  if (!id) return false;
+  Stripe& stripe = stripeOf(id->entry);
+  const std::lock_guard lock(stripe.mutex);
+  const auto file = stripe.files.find(id->entry);
+  if (file == stripe.files.end()) return unrecorded_;
+  const auto open = file->second.nodes.find(node);
+  return open == file->second.nodes.end() ? unrecorded_ : open->second.cached != 0;
 }
 
 Result<std::shared_ptr<OpenFiles::Reading>> OpenFiles::reading(const ManifestEntry& entry) {

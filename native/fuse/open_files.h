@@ -2,8 +2,12 @@
 // backing id a file, and the counts that the next agent finds.
 //
 // The rule that keeps the kernel from answering EIO: while a node is open one way, all its opens
-// are that way. The kernel stops counting an open before it sends RELEASE, and counts it after
-// OPEN's answer, so what is not open here is not open there, and then either way is allowed.
+// are that way, and by passthrough with the same backing id. The kernel stops counting an open
+// before it sends RELEASE, and counts it after OPEN's answer, so what is not open here is not open
+// there, and then either way is allowed: the first open takes the best one.
+//
+// After a hand-over the counts say how nodes are open. An open that they had no room for is the
+// daemon's, so what they do not say is open that way, if at all.
 //
 // Any thread.
 #pragma once
@@ -54,15 +58,15 @@ class OpenFiles {
   // `passthrough` is turned off, with the reason, when the kernel refuses the first backing file.
   // All of them must remain live while this object is used.
   OpenFiles(MountSource& source, FuseDevice& device, OpenCounts& counts, FuseCounters& counters,
-            std::atomic<bool>& passthrough, std::uint32_t epoch);
+            std::atomic<bool>& passthrough);
 
   // Takes over what earlier agents left open, before the first request. Files stay in use until the
   // kernel releases them.
   void inherit();
 
-  // Opens a file's node. An errno above 0 instead: ESTALE when an earlier agent may have it open in
-  // a way that it could not record; the kernel then looks the path up again and comes with another
-  // node.
+  // Opens a file's node. An errno above 0 instead: ESTALE when an earlier release may have a node
+  // of its own open by passthrough without a record; the kernel then looks the path up again and
+  // comes with another node.
   [[nodiscard]] int open(std::uint64_t node, const ManifestEntry& entry, OpenAnswer& answer);
   // The kernel has heard that it keeps no pages of the node: until then no other open lets it.
   void pagesDropped(std::uint64_t node, std::uint64_t withdrawn);
@@ -75,6 +79,8 @@ class OpenFiles {
   [[nodiscard]] bool dontNeed(std::uint32_t entry, std::uint64_t reader);
   // WILLNEED: the file stays when it is closed.
   void willNeed(std::uint32_t entry);
+  // The node's next open is the daemon's, also when its file is complete.
+  [[nodiscard]] bool opensByDaemon(std::uint64_t node);
   // The file to read; also without an open, which an agent that was killed may have left uncounted.
   [[nodiscard]] Result<std::shared_ptr<Reading>> reading(const ManifestEntry& entry);
 
@@ -100,7 +106,7 @@ class OpenFiles {
   [[nodiscard]] Result<std::shared_ptr<Reading>> openSource(const ManifestEntry& entry);
   [[nodiscard]] std::int32_t backingOf(File& file);
   [[nodiscard]] OpenAnswer openedByDaemon(const Stripe& stripe, std::uint64_t node,
-                                          const ManifestEntry& entry, bool ours);
+                                          const ManifestEntry& entry);
   void drop(Stripe& stripe, std::uint32_t entry);
 
   MountSource& source_;
@@ -108,8 +114,9 @@ class OpenFiles {
   OpenCounts& counts_;
   FuseCounters& counters_;
   std::atomic<bool>& passthrough_;
-  const std::uint32_t epoch_;
-  bool unknownOpens_ = false;  // set by inherit()
+  // Set by inherit(): there was an earlier agent, and it may have left opens without a record.
+  bool inherited_ = false;
+  bool unrecorded_ = false;
   std::array<Stripe, 16> stripes_;
   mutable std::mutex reasonMutex_;
   std::string reason_;

@@ -14,6 +14,7 @@
 #include <string>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "base/testing/eventually.h"
 #include "fuse/fuse_session.h"
@@ -77,11 +78,35 @@ class MountTest : public ::testing::Test {
     ASSERT_TRUE(client_->attach("test").ok());
     auto held = client_->mount({.target = mnt(), .source = "test-dataset"});
     ASSERT_TRUE(held.ok()) << held.error().message;
+    startSession(std::move(*held), std::move(options));
+  }
+
+  // Hands the mount over to the next agent. Other threads may use the mount meanwhile.
+  void handOver(FuseSessionOptions options = {}) {
+    session_.reset();
+    client_.reset();
+    auto client = HolderClient::connect(socket());
+    ASSERT_TRUE(client.ok()) << client.error().message;
+    client_ = std::move(*client);
+    std::vector<HeldMount> held;
+    ASSERT_TRUE(eventually([&] {  // the holder may not have noticed yet that the first one went
+      auto attached = client_->attach("test");
+      if (!attached.ok()) return false;
+      held = std::move(*attached);
+      return true;
+    }));
+    ASSERT_EQ(held.size(), 1U);
+    startSession(std::move(held.front()), std::move(options));
+  }
+
+  void startSession(HeldMount held, FuseSessionOptions options) {
+    options.epoch = held.record.epoch;
+    options.state = held.record.state;
     options.saveState = [this](const std::string& state) {
       return client_->saveState(mnt(), state);
     };
     auto session =
-        FuseSession::start(std::move(held->device), held->shared, source_, std::move(options));
+        FuseSession::start(std::move(held.device), held.shared, source_, std::move(options));
     ASSERT_TRUE(session.ok()) << session.error().message;
     session_ = std::move(*session);
   }
