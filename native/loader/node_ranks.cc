@@ -63,6 +63,17 @@ Result<OwnedFd> makeMemory(std::uint64_t bytes) {
   return file;
 }
 
+// Pages that the kernel still writes, or a rank has mapped to write, would change the model for
+// all.
+Status seal(const OwnedFd& memory) {
+  if (fcntl(memory.get(), F_ADD_SEALS, F_SEAL_WRITE | F_SEAL_SEAL) == 0) return {};
+  const int error = errno;
+  if (error == EBUSY)
+    return Error{ErrorCode::kInUse,
+                 "a rank still has the memory of the model mapped to write; load again"};
+  return errnoError(error, "seal the memory of the model");
+}
+
 // The fault of a rank that has said hello; nothing for one that fits.
 std::optional<Error> mismatch(const Hello& hello, const Hello& mine,
                               const std::vector<bool>& isHere) {
@@ -184,6 +195,7 @@ Status NodeRanks::finish(const Status& mine) {
     const Status status = told ? theirs.status() : Status(told.error().within(nameOf(peer.rank)));
     if (all.ok()) all = status;
   }
+  if (all.ok()) all = seal(memory_);
   packet = Verdict::of(all);
   for (const Peer& peer : peers_) static_cast<void>(sendPacket(peer.socket.get(), bytesOf(packet)));
   return all;

@@ -37,9 +37,11 @@ class NodeRanks {
   // the same for all ranks. The kernel frees it with the last descriptor and mapping.
   [[nodiscard]] const OwnedFd& memory() const { return memory_; }
 
-  // Tells the other ranks how this one fared and blocks until all have told. OK: all of them are.
-  // Otherwise the first failure, by rank, with its code and the rank in its message; errors also as
-  // meet(). Called once.
+  // Tells the other ranks how this one fared and blocks until all have told. OK: all of them are
+  // well, and nobody can change the memory any more, whatever descriptors he has. Otherwise the
+  // first failure, by rank, with its code and the rank in its message; errors also as meet().
+  // Called once, when this rank has no writable shared mapping of the memory any more: kInUse for
+  // all while one has.
   [[nodiscard]] Status finish(const Status& mine);
 
  private:

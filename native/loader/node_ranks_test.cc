@@ -2,6 +2,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include <future>
@@ -48,6 +49,32 @@ TEST_F(NodeRanksTest, ShareMemoryAndLearnThatAllAreWell) {
     finishing.push_back(std::async(std::launch::async, [&] { return rank->finish({}); }));
   }
   for (auto& finished : finishing) EXPECT_TRUE(finished.get().ok());
+}
+
+TEST_F(NodeRanksTest, NobodyChangesTheMemoryAfterwards) {
+  auto first = meet(place(0, 2)), second = meet(place(1, 2));
+  const Met leader = first.get(), other = second.get();
+  ASSERT_TRUE(leader.ok() && other.ok());
+  const int memory = (*other)->memory().get();
+  ASSERT_EQ(pwrite(memory, "hello", 5, 0), 5);
+  auto finished = std::async(std::launch::async, [&] { return (*other)->finish({}); });
+  ASSERT_TRUE((*leader)->finish({}).ok());
+  ASSERT_TRUE(finished.get().ok());
+  EXPECT_LT(pwrite(memory, "j", 1, 0), 0);
+  EXPECT_EQ(mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, memory, 0), MAP_FAILED);
+}
+
+TEST_F(NodeRanksTest, ARankThatKeepsAWritableMappingFailsForAll) {
+  auto first = meet(place(0, 2)), second = meet(place(1, 2));
+  const Met leader = first.get(), other = second.get();
+  ASSERT_TRUE(leader.ok() && other.ok());
+  void* const kept =
+      mmap(nullptr, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, (*other)->memory().get(), 0);
+  ASSERT_NE(kept, MAP_FAILED);
+  auto finished = std::async(std::launch::async, [&] { return (*other)->finish({}); });
+  EXPECT_EQ((*leader)->finish({}).code(), ErrorCode::kInUse);
+  EXPECT_EQ(finished.get().code(), ErrorCode::kInUse);
+  munmap(kept, 4096);
 }
 
 TEST_F(NodeRanksTest, FailTogether) {
