@@ -8,8 +8,10 @@
 #include <filesystem>
 #include <thread>
 
+#include "base/testing/pod_attack.h"
 #include "base/testing/sanitizers.h"
 #include "client_tests/testing_client.h"
+#include "mount/idmapped_mount.h"
 #include "transport/local_link.h"
 #include "wire/client_message.h"
 
@@ -28,6 +30,11 @@ struct SameNodeTest : ClientTest {
     useToken(capabilityOf({"llm"}));
   }
   ~SameNodeTest() override { unsetenv("HEARTH_CLIENTS_SOCKET"); }
+  void SetUp() override {
+    // Without such mounts no descriptor is passed.
+    const Result<OwnedFd> mount = makeIdmapped(cache.path());
+    if (!mount.ok()) GTEST_SKIP() << mount.error().message;
+  }
   void warm() {
     agent->beginWarm(dataset);
     ASSERT_EQ(agent->awaitWarm().state, WarmState::kSucceeded);
@@ -209,6 +216,20 @@ TEST_F(LocalLinkTest, AFileThatIsNotWholeIsNotPassed) {
             static_cast<ssize_t>(kSameNodeBytes));
   EXPECT_TRUE(bytes == expected);
   EXPECT_LT(pwrite(passed->descriptor.get(), bytes.data(), 1, 0), 0) << "read-only";
+}
+
+TEST_F(LocalLinkTest, APodCannotChangeWhatItIsPassed) {
+  warm();
+  ASSERT_EQ(dial(capabilityOf({"llm"})), ErrorCode::kOk);
+  const Result<LocalLink::Answer> passed = ask("/dataset/llm/model");
+  ASSERT_TRUE(passed.ok()) << passed.error().message;
+  using pod_attack::Pod;
+  for (const Pod pod : {Pod::kWithoutCapabilities, Pod::kWithUserNamespace})
+    EXPECT_STREQ(pod_attack::changeMadeBy(pod, passed->descriptor.get()), "");
+  std::string bytes(kSameNodeBytes, '\0');
+  EXPECT_EQ(pread(passed->descriptor.get(), bytes.data(), kSameNodeBytes, 0),
+            static_cast<ssize_t>(kSameNodeBytes));
+  EXPECT_TRUE(bytes == expected);
 }
 
 TEST_F(LocalLinkTest, TheConnectionEndsWithItsToken) {

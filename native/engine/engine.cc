@@ -122,7 +122,7 @@ Task<Status> Engine::startServices(const EngineOptions& options) {
     if (!listener.ok()) co_return listener.error();
     listeners_.push_back(std::move(*listener));
   }
-  const Status local = serveClientsOfThisNode(options);
+  const Status local = co_await serveClientsOfThisNode(options);
   if (!local.ok()) co_return local;
   scrubber_->start();
   co_return Status();
@@ -170,14 +170,15 @@ void Engine::createMounting() {
   }
 }
 
-Status Engine::serveClientsOfThisNode(const EngineOptions& options) {
-  if (options.clientSocket.empty()) return {};
+Task<Status> Engine::serveClientsOfThisNode(const EngineOptions& options) {
+  if (options.clientSocket.empty()) co_return Status();
+  co_await localFiles_.passFrom(options.cacheDirectories);
   LocalServerOptions local{options.clientSocket, options.node, options.incarnation, options.cluster,
                            options.secret};
   auto server = LocalServer::listen(home(), std::move(local), localFiles_);
-  if (!server.ok()) return server.error();
+  if (!server.ok()) co_return server.error();
   localServer_ = std::move(*server);
-  return {};
+  co_return Status();
 }
 
 Task<Status> Engine::startShard(const EngineOptions& options, Shard& shard) {

@@ -177,7 +177,7 @@ class Engine {
   // Creates the services of the home shard, when all shards have started.
   void createServices(const EngineOptions& options);
   void createMounting();
-  [[nodiscard]] Status serveClientsOfThisNode(const EngineOptions& options);
+  [[nodiscard]] Task<Status> serveClientsOfThisNode(const EngineOptions& options);
   [[nodiscard]] Task<Status> startShard(const EngineOptions& options, Shard& shard);
   [[nodiscard]] static Task<void> setView(Shard& shard, std::shared_ptr<const ClusterView> view);
   [[nodiscard]] Task<void> stopServices();

@@ -6,6 +6,23 @@
 
 namespace hearth {
 
+Task<void> LocalFiles::passFrom(std::vector<CacheDirectoryOptions> directories) {
+  for (const CacheDirectoryOptions& directory : directories) {
+    auto mount = [objects = directory.path + "/objects"] {
+      return std::make_shared<Result<ReadOnlyFolder>>(ReadOnlyFolder::of(objects));
+    };
+    const auto folder = co_await commons_.shards.front()->reactor->offload(mount);
+    if (folder->ok()) {
+      folders_.push_back(std::move(**folder));
+      continue;
+    }
+    commons_.log(EngineEvent::Level::kWarn,
+                 "clients of this node read files of " + directory.path +
+                     " over the network: no read-only descriptors can be passed, since " +
+                     folder->error().message);
+  }
+}
+
 Task<Result<LocalAnswer>> LocalFiles::onLocalRequest(std::shared_ptr<const Capability> client,
                                                      ControlMessage request) {
   // Other messages are the same for all clients.
@@ -42,13 +59,25 @@ Task<Result<LocalAnswer>> LocalFiles::openHere(Shard& owner, FileReference file)
   if (!servableWhole(**opened))
     co_return Error{ErrorCode::kTryElsewhere,
                     "the file is not whole on this node, or not yet compared with its digest"};
-  const Result<int> descriptor = (*opened)->cache->descriptor();
-  if (!descriptor.ok()) co_return descriptor.error();
+  auto open = [this, fetch = *opened] {
+    return std::make_shared<Result<OwnedFd>>(openForClient(*fetch->cache));
+  };
+  const std::shared_ptr<Result<OwnedFd>> descriptor = co_await owner.reactor->offload(open);
+  if (!descriptor->ok()) co_return descriptor->error();
   (*opened)->cache->touch();
   LocalAnswer answer;
-  answer.descriptor = *descriptor;
+  answer.descriptor = std::move(**descriptor);
   answer.keep = *opened;
   co_return answer;
+}
+
+Result<OwnedFd> LocalFiles::openForClient(const CachedFile& file) const {
+  const std::string path = file.path();
+  for (const ReadOnlyFolder& folder : folders_) {
+    if (folder.contains(path)) return folder.open(path);
+  }
+  return Error{ErrorCode::kTryElsewhere,
+               "this agent cannot pass the file in a way that keeps its bytes from changes"};
 }
 
 }  // namespace hearth

@@ -2,6 +2,9 @@
 // read without the agent. Also takes their other messages.
 #pragma once
 
+#include <vector>
+
+#include "engine/read_only_folder.h"
 #include "engine/shard.h"
 #include "transport/local_server.h"
 
@@ -12,15 +15,23 @@ class LocalFiles final : public LocalHandler {
   // Called on the home shard. `commons` must remain live while this object is used.
   explicit LocalFiles(EngineCommons& commons) : commons_(commons) {}
 
-  // kTryElsewhere for a file that is not complete here, or not yet compared with its digest: the
-  // client reads it over the network meanwhile. A passed file is in use until it is given back.
+  // On the home shard, before the first request: files of these directories may be passed. Logs of
+  // which none can be.
+  [[nodiscard]] Task<void> passFrom(std::vector<CacheDirectoryOptions> directories);
+
+  // kTryElsewhere for a file that is not complete here, or not yet compared with its digest, or
+  // that lies in no directory of which files can be passed: the client reads it over the network. A
+  // passed file is in use until it is given back.
   Task<Result<LocalAnswer>> onLocalRequest(std::shared_ptr<const Capability> client,
                                            ControlMessage request) override;
 
  private:
-  static Task<Result<LocalAnswer>> openHere(Shard& owner, FileReference file);
+  [[nodiscard]] Task<Result<LocalAnswer>> openHere(Shard& owner, FileReference file);
+  // A descriptor that a client may have. Blocks for a path look-up; any thread.
+  [[nodiscard]] Result<OwnedFd> openForClient(const CachedFile& file) const;
 
   EngineCommons& commons_;
+  std::vector<ReadOnlyFolder> folders_;
 };
 
 }  // namespace hearth

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/testing/pod_attack.h"
 #include "fuse/hearth_ioctl.h"
 #include "fuse/testing/mount_fixture.h"
 
@@ -120,6 +121,19 @@ TEST_F(FusePassthroughTest, CompleteFilesAreNeverReadThroughUs) {
   munmap(mapped, kSize);
   EXPECT_EQ(operations(FUSE_READ), reads);
   EXPECT_EQ(statistics().passthroughOpens, opens + 2);
+}
+
+TEST_F(FusePassthroughTest, APodCannotChangeWhatTheKernelReads) {
+  serveFiles(1);
+  SKIP_WITHOUT_PASSTHROUGH();
+  source_->setComplete("f0", true);
+  const auto opens = statistics().passthroughOpens;
+  const OwnedFd file = openFile("f0");
+  ASSERT_EQ(statistics().passthroughOpens, opens + 1);
+  using pod_attack::Pod;
+  for (const Pod pod : {Pod::kWithoutCapabilities, Pod::kWithUserNamespace})
+    EXPECT_STREQ(pod_attack::changeMadeBy(pod, file.get()), "");
+  EXPECT_TRUE(readFrom(file) == contentOf("f0", kSize));
 }
 
 TEST_F(FusePassthroughTest, AFileThatBecomesCompleteIsOpenedTheOtherWayOnceItIsClosed) {

@@ -64,10 +64,10 @@ Result<OwnedFd> makeUserNamespace() {
 
 }  // namespace
 
-Status bindIdmapped(const std::string& source, const std::string& target) {
+Result<OwnedFd> makeIdmapped(const std::string& source) {
   auto space = makeUserNamespace();
   if (!space.ok()) return space.error();
-  const OwnedFd tree(
+  OwnedFd tree(
       int(syscall(SYS_open_tree, AT_FDCWD, source.c_str(), OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC)));
   if (tree.get() < 0) return unsupported("open_tree");
   mount_attr attributes{};
@@ -77,7 +77,13 @@ Status bindIdmapped(const std::string& source, const std::string& target) {
       0) {
     return unsupported("mount_setattr");
   }
-  if (syscall(SYS_move_mount, tree.get(), "", AT_FDCWD, target.c_str(), MOVE_MOUNT_F_EMPTY_PATH) !=
+  return tree;
+}
+
+Status bindIdmapped(const std::string& source, const std::string& target) {
+  const Result<OwnedFd> tree = makeIdmapped(source);
+  if (!tree.ok()) return tree.error();
+  if (syscall(SYS_move_mount, tree->get(), "", AT_FDCWD, target.c_str(), MOVE_MOUNT_F_EMPTY_PATH) !=
       0) {
     return unsupported("move_mount");
   }

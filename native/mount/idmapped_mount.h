@@ -7,9 +7,17 @@
 
 #include <string>
 
+#include "base/owned_fd.h"
 #include "base/result.h"
 
 namespace hearth {
+
+// A read-only mount of the folder `source`, whose files seem to have no owner, at no path: files
+// are opened below the descriptor (openat(2)), also by other processes, and neither mode nor bytes
+// of what was opened so can be changed through it. Only folders that others may enter, and files
+// that others may read, can be opened. The mount lives as long as the descriptor or a file that was
+// opened below it. kUnsupported as bindIdmapped(). Blocks for milliseconds; any thread.
+[[nodiscard]] Result<OwnedFd> makeIdmapped(const std::string& source);
 
 // Binds `source` at the directory `target`, read-only, with files that seem to
 // have no owner. kUnsupported when the kernel or the file system of `source`

@@ -18,6 +18,7 @@
 #include <string>
 
 #include "base/testing/eventually.h"
+#include "base/testing/pod_attack.h"
 #include "mount/view_mount.h"
 
 namespace hearth {
@@ -81,6 +82,31 @@ TEST_F(IdmappedMountTest, CannotBeWrittenByACopyWhoseFlagIsTakenOff) {
   expectUnwritable(path("container"));
   EXPECT_EQ(content(path("container/file")), "bytes");
   EXPECT_EQ(std::system((path("container/program")).c_str()), 0);
+  EXPECT_EQ(content(path("view/file")), "bytes");
+}
+
+// Root in a container owns the file, unless it comes through such a mount.
+TEST_F(IdmappedMountTest, APodCannotChangeAFileThatItHasOpen) {
+  using pod_attack::changeMadeBy;
+  using pod_attack::Pod;
+  ASSERT_EQ(mkdir(path("view/of").c_str(), 0755), 0);
+  std::ofstream(path("view/of/others")) << "bytes";
+  const Status bound = bindIdmapped(path("view"), path("target"));
+  if (bound.code() == ErrorCode::kUnsupported) GTEST_SKIP() << bound.error().message;
+  ASSERT_TRUE(bound.ok()) << bound.error().message;
+  const Result<OwnedFd> apart = makeIdmapped(path("view"));
+  ASSERT_TRUE(apart.ok()) << apart.error().message;
+  const OwnedFd bare(open(path("view/of/others").c_str(), O_RDONLY | O_CLOEXEC));
+  EXPECT_STREQ(changeMadeBy(Pod::kWithoutCapabilities, bare.get()), "fchmod of the descriptor");
+  for (const char* const file : {"file", "program"}) {
+    const OwnedFd view(open(path((std::string("target/") + file).c_str()).c_str(), O_RDONLY));
+    const OwnedFd below(openat(apart->get(), file, O_RDONLY | O_CLOEXEC));
+    for (const OwnedFd* const fd : {&view, &below}) {
+      ASSERT_TRUE(*fd);
+      EXPECT_STREQ(changeMadeBy(Pod::kWithoutCapabilities, fd->get()), "") << file;
+      EXPECT_STREQ(changeMadeBy(Pod::kWithUserNamespace, fd->get()), "") << file;
+    }
+  }
   EXPECT_EQ(content(path("view/file")), "bytes");
 }
 

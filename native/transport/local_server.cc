@@ -168,8 +168,9 @@ class UnixServer final : public LocalServer {
       answer.sentence = result.error().message;
     }
     const std::vector<std::byte> frame = encodeFrame(answer, number);
-    DescriptorMessage sending(frame, result.ok() ? result->descriptor : -1);
-    if (!result.ok() || result->descriptor < 0) sending.get()->msg_controllen = 0;
+    const OwnedFd passed = result.ok() ? std::move(result->descriptor) : OwnedFd();
+    DescriptorMessage sending(frame, passed.get());
+    if (!passed) sending.get()->msg_controllen = 0;
     const std::int32_t sent =
         co_await server.reactor_.sendMessage(session.fd(), sending.get(), MSG_NOSIGNAL);
     if (sent <= 0) co_return Error{ErrorCode::kUnavailable, "the client has gone"};

@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "base/owned_fd.h"
 #include "base/result.h"
 #include "reactor/reactor.h"
 #include "reactor/synchronization.h"
@@ -21,7 +22,7 @@ namespace hearth {
 // An agent's answer to a client of its node.
 struct LocalAnswer {
   ControlMessage message;
-  int descriptor = -1;  // passed as a copy; -1: none
+  OwnedFd descriptor;  // passed and then closed here; may be none
   // Lives until the client gives the descriptor back, or its connection ends.
   std::shared_ptr<const void> keep;
 };
