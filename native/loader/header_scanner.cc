@@ -24,6 +24,9 @@ void appendUtf8(std::string& into, std::uint32_t point) {
   }
 }
 
+// Levels of arrays and objects that a value of a tensor's unknown member may have.
+constexpr unsigned kMaxLevels = 125;
+
 bool isDigit(char c) { return c >= '0' && c <= '9'; }
 
 }  // namespace
@@ -150,19 +153,81 @@ Result<std::uint64_t> HeaderScanner::integer() {
   return value;
 }
 
-Result<std::vector<std::uint64_t>> HeaderScanner::integers(std::size_t most) {
+Result<std::vector<std::uint64_t>> HeaderScanner::integers() {
   if (const Status open = expect('['); !open) return open.error();
   std::vector<std::uint64_t> values;
   if (accept(']')) return values;
   while (true) {
     const Result<std::uint64_t> value = integer();
     if (!value) return value.error();
-    if (values.size() == most) return corrupt("an array is too long");
     values.push_back(*value);
     const Result<bool> more = another(']');
     if (!more) return more.error();
     if (!*more) return values;
   }
+}
+
+bool HeaderScanner::acceptWord(std::string_view word) {
+  skipSpace();
+  if (text_.substr(at_, word.size()) != word) return false;
+  at_ += word.size();
+  return true;
+}
+
+bool HeaderScanner::acceptNull() { return acceptWord("null"); }
+
+Status HeaderScanner::skipValue() { return skipValue(kMaxLevels); }
+
+Status HeaderScanner::skipValue(unsigned levels) {
+  skipSpace();
+  const char next = at_ < text_.size() ? text_[at_] : '\0';
+  if (next == '{' || next == '[') {
+    if (levels == 0) return corrupt("values are nested too deeply");
+    return skipNested(next == '{' ? '}' : ']', levels - 1);
+  }
+  if (next == '"') {
+    const Result<std::string> text = string();
+    return text ? Status{} : text.error();
+  }
+  if (acceptWord("null") || acceptWord("true") || acceptWord("false")) return {};
+  return skipNumber();
+}
+
+Status HeaderScanner::skipNested(char close, unsigned levels) {
+  ++at_;
+  if (accept(close)) return {};
+  while (true) {
+    if (close == '}') {
+      if (const Result<std::string> name = string(); !name) return name.error();
+      if (Status colon = expect(':'); !colon) return colon;
+    }
+    if (Status value = skipValue(levels); !value) return value;
+    const Result<bool> more = another(close);
+    if (!more) return more.error();
+    if (!*more) return {};
+  }
+}
+
+// The grammar of RFC 8259, section 6.
+Status HeaderScanner::skipNumber() {
+  const auto skip = [this](std::string_view any) {
+    if (at_ >= text_.size() || any.find(text_[at_]) == any.npos) return false;
+    ++at_;
+    return true;
+  };
+  const auto skipDigits = [&] {
+    const std::size_t first = at_;
+    while (at_ < text_.size() && isDigit(text_[at_])) ++at_;
+    return at_ > first;
+  };
+  static_cast<void>(skip("-"));
+  if (!skip("0") && !skipDigits()) return corrupt("a value is missing");
+  if (skip(".") && !skipDigits()) return corrupt("a number ends too early");
+  if (skip("eE")) {
+    static_cast<void>(skip("+-"));
+    if (!skipDigits()) return corrupt("a number ends too early");
+  }
+  return {};
 }
 
 Status HeaderScanner::end() {

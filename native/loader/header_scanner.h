@@ -1,5 +1,6 @@
-// Reads the JSON of a safetensors header from hostile bytes: only objects, arrays of numbers,
-// strings and unsigned integers, as the format has no others. Not a door: only the room uses it.
+// Reads the JSON of a safetensors header from hostile bytes: objects, strings and arrays of
+// unsigned integers, of which the format consists, and past values of any kind in members that it
+// does not know. Not a door: only the room uses it.
 #pragma once
 
 #include <cstdint>
@@ -28,8 +29,13 @@ class HeaderScanner {
   [[nodiscard]] Result<std::string> string();
   // At most 2^64 - 1, without a sign, a fraction, an exponent or leading zeros.
   [[nodiscard]] Result<std::uint64_t> integer();
-  // At most `most` integers.
-  [[nodiscard]] Result<std::vector<std::uint64_t>> integers(std::size_t most);
+  // An array of them.
+  [[nodiscard]] Result<std::vector<std::uint64_t>> integers();
+  // True when `null` came next, which is consumed.
+  [[nodiscard]] bool acceptNull();
+  // Consumes one value of any kind. Refuses what is nested more deeply than serde_json, by which
+  // the format's own library reads, accepts: 128 levels with the two above the value.
+  [[nodiscard]] Status skipValue();
   // Only white space is left.
   [[nodiscard]] Status end();
 
@@ -37,6 +43,10 @@ class HeaderScanner {
 
  private:
   void skipSpace();
+  [[nodiscard]] bool acceptWord(std::string_view word);
+  [[nodiscard]] Status skipNested(char close, unsigned levels);
+  [[nodiscard]] Status skipValue(unsigned levels);
+  [[nodiscard]] Status skipNumber();
   [[nodiscard]] Status escape(std::string& into);
   [[nodiscard]] Result<std::uint32_t> hexUnit();
   // Bytes of the UTF-8 sequence at the current byte; 0: there is none.

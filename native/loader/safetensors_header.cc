@@ -2,15 +2,13 @@
 
 #include <algorithm>
 #include <limits>
-#include <unordered_set>
+#include <numeric>
 
 #include "loader/header_scanner.h"
 
 namespace hearth {
 namespace {
 
-// Deeper shapes than any framework has.
-constexpr std::size_t kMaxDimensions = 64;
 // Frameworks keep sizes and strides as signed words.
 constexpr std::uint64_t kMaxExtent = std::numeric_limits<std::int64_t>::max();
 
@@ -48,19 +46,13 @@ class HeaderReader {
   Status topMember(std::string name) {
     if (name == "__metadata__") {
       if (std::exchange(hasMetadata_, true)) return scanner_.corrupt("__metadata__ stands twice");
-      return members(&HeaderReader::metadataMember);
+      return scanner_.acceptNull() ? Status{} : members(&HeaderReader::metadataMember);
     }
-    if (!names_.insert(name).second) return corruptTensor(name, "stands twice in the header");
     tensor_ = {.name = std::move(name)};
     hasType_ = hasShape_ = hasOffsets_ = false;
     if (Status status = members(&HeaderReader::tensorMember); !status) return status;
     if (!hasType_ || !hasShape_ || !hasOffsets_) {
       return corruptTensor(tensor_.name, "lacks dtype, shape or data_offsets");
-    }
-    if (header_.tensors.size() == kMaxTensors) {
-      return Error{ErrorCode::kUnsupported, "the header has more than " +
-                                                std::to_string(kMaxTensors) +
-                                                " tensors; divide them among several files"};
     }
     header_.tensors.push_back(std::move(tensor_));
     return {};
@@ -69,17 +61,20 @@ class HeaderReader {
   Status metadataMember(std::string name) {
     Result<std::string> value = scanner_.string();
     if (!value) return value.error();
-    if (!header_.metadata.emplace(std::move(name), std::move(*value)).second) {
-      return scanner_.corrupt("a name stands twice in __metadata__");
-    }
+    header_.metadata.insert_or_assign(std::move(name), std::move(*value));
     return {};
   }
 
   Status tensorMember(std::string name) {
-    if (name == "dtype" && !std::exchange(hasType_, true)) return type();
-    if (name == "shape" && !std::exchange(hasShape_, true)) return shape();
-    if (name == "data_offsets" && !std::exchange(hasOffsets_, true)) return offsets();
-    return scanner_.corrupt("a tensor has a member that is unknown or stands twice");
+    if (name == "dtype") return once(hasType_, &HeaderReader::type);
+    if (name == "shape") return once(hasShape_, &HeaderReader::shape);
+    if (name == "data_offsets") return once(hasOffsets_, &HeaderReader::offsets);
+    return scanner_.skipValue();
+  }
+
+  Status once(bool& has, Status (HeaderReader::*value)()) {
+    if (std::exchange(has, true)) return scanner_.corrupt("a member of a tensor stands twice");
+    return (this->*value)();
   }
 
   Status type() {
@@ -96,14 +91,14 @@ class HeaderReader {
   }
 
   Status shape() {
-    Result<std::vector<std::uint64_t>> shape = scanner_.integers(kMaxDimensions);
+    Result<std::vector<std::uint64_t>> shape = scanner_.integers();
     if (!shape) return shape.error();
     tensor_.shape = std::move(*shape);
     return {};
   }
 
   Status offsets() {
-    const Result<std::vector<std::uint64_t>> offsets = scanner_.integers(2);
+    const Result<std::vector<std::uint64_t>> offsets = scanner_.integers();
     if (!offsets) return offsets.error();
     if (offsets->size() != 2) return scanner_.corrupt("data_offsets are not two");
     tensor_.begin = (*offsets)[0];
@@ -113,10 +108,28 @@ class HeaderReader {
 
   HeaderScanner scanner_;
   SafetensorsHeader header_;
-  std::unordered_set<std::string> names_;
   TensorEntry tensor_;  // being read
   bool hasMetadata_ = false, hasType_ = false, hasShape_ = false, hasOffsets_ = false;
 };
+
+// Leaves the last of the tensors of one name.
+void dropOverridden(std::vector<TensorEntry>& tensors) {
+  std::vector<std::size_t> byName(tensors.size());
+  std::iota(byName.begin(), byName.end(), std::size_t{0});
+  std::ranges::stable_sort(byName, {},
+                           [&](std::size_t i) { return std::string_view(tensors[i].name); });
+  std::vector<bool> isOverridden(tensors.size());
+  for (std::size_t i = 1; i < byName.size(); ++i) {
+    isOverridden[byName[i - 1]] = tensors[byName[i - 1]].name == tensors[byName[i]].name;
+  }
+  std::size_t kept = 0;
+  for (std::size_t i = 0; i < tensors.size(); ++i) {
+    if (isOverridden[i]) continue;
+    if (kept != i) tensors[kept] = std::move(tensors[i]);
+    ++kept;
+  }
+  tensors.resize(kept);
+}
 
 // The bytes that type and shape say.
 Result<std::uint64_t> bytesOf(const TensorEntry& tensor) {
@@ -151,10 +164,12 @@ Status checkBytes(const SafetensorsHeader& header, std::uint64_t dataBytes) {
     covered = tensor.end;
   }
   if (covered == dataBytes) return {};
-  return Error{ErrorCode::kCorrupt, "the tensors have " + std::to_string(covered) +
-                                        " bytes, the file has " + std::to_string(dataBytes) +
-                                        (covered > dataBytes ? " (truncated)" : "") +
-                                        "; copy or download the file again"};
+  const std::string difference =
+      covered > dataBytes ? "the tensors have " + std::to_string(covered) +
+                                " bytes, the file has " + std::to_string(dataBytes) + " (truncated)"
+                          : std::to_string(dataBytes - covered) +
+                                " bytes follow the last tensor, which belong to none";
+  return Error{ErrorCode::kCorrupt, difference + "; copy or download the file again"};
 }
 
 }  // namespace
@@ -166,6 +181,7 @@ Result<SafetensorsHeader> parseSafetensorsHeader(std::string_view json, std::uin
   }
   Result<SafetensorsHeader> header = HeaderReader(json).read();
   if (!header) return header;
+  dropOverridden(header->tensors);
   // Empty tensors lie before the one that begins where they do.
   std::ranges::sort(header->tensors, [](const TensorEntry& a, const TensorEntry& b) {
     return std::pair(a.begin, a.end) < std::pair(b.begin, b.end);

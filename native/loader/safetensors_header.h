@@ -1,5 +1,6 @@
-// The header of a safetensors file, checked completely: whoever walks an accepted header needs no
-// further checks. Source: the format's description in huggingface/safetensors, README.md.
+// The header of a safetensors file, checked completely: code that walks an accepted header needs no
+// further checks. Source: the format's description in huggingface/safetensors, README.md, and for
+// all that it leaves open the format's own library, version 0.8.0.
 #pragma once
 
 #include <cstdint>
@@ -17,10 +18,6 @@ namespace hearth {
 inline constexpr std::uint64_t kHeaderLengthBytes = 8;
 // The format's own limit of the JSON.
 inline constexpr std::uint64_t kMaxHeaderBytes = 100'000'000;
-
-// More would take more memory than the bytes of 100 MB that describe them seem to be worth; the
-// largest files of models have some thousands.
-inline constexpr std::size_t kMaxTensors = std::size_t{1} << 18;
 
 struct TensorEntry {
   std::string name;
@@ -40,10 +37,12 @@ struct SafetensorsHeader {
   std::map<std::string, std::string> metadata;
 };
 
-// `json` without the 8 bytes before it; `dataBytes` are behind it in the file. kCorrupt: the JSON
-// is not what the format says, names are twice there, sizes overflow or do not fit type and shape,
-// tensors overlap or leave holes, or the file is shorter or longer than they are. kUnsupported: an
-// unknown type of elements, or too many tensors. Pure, any thread.
+// `json` without the 8 bytes before it; `dataBytes` are behind it in the file. Like the format's
+// library, accepts `__metadata__: null`, ignores members of a tensor that it does not know, and
+// takes the last of several tensors or metadata of one name. kCorrupt: the JSON is not what the
+// format says, sizes overflow or do not fit type and shape, tensors overlap or leave holes, or the
+// file is shorter or longer than they are. kUnsupported: an unknown type of elements. Pure, any
+// thread.
 [[nodiscard]] Result<SafetensorsHeader> parseSafetensorsHeader(std::string_view json,
                                                                std::uint64_t dataBytes);
 

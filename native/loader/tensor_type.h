@@ -16,6 +16,8 @@ enum class TensorType : std::uint8_t {
   kI8,
   kF8E5M2,
   kF8E4M3,
+  kF8E5M2Fnuz,
+  kF8E4M3Fnuz,
   kF8E8M0,
   kI16,
   kU16,

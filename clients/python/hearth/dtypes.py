@@ -29,10 +29,22 @@ _ML_DTYPES = {
     "F8_E5M2": "float8_e5m2",
     "F8_E4M3": "float8_e4m3fn",
     "F8_E8M0": "float8_e8m0fnu",
+    "F8_E5M2FNUZ": "float8_e5m2fnuz",
+    "F8_E4M3FNUZ": "float8_e4m3fnuz",
 }
 
+# Types of several elements a byte; NumPy gets them as uint8 with the last dimension in bytes.
+_PACKED = {"F4", "F6_E2M3", "F6_E3M2"}
+
 # Types that DLPack carries as bytes of the same size.
-_TORCH_VIEWS = {"F8_E5M2": "float8_e5m2", "F8_E4M3": "float8_e4m3fn", "F8_E8M0": "float8_e8m0fnu"}
+_TORCH_VIEWS = {
+    "F4": "float4_e2m1fn_x2",
+    "F8_E5M2": "float8_e5m2",
+    "F8_E4M3": "float8_e4m3fn",
+    "F8_E8M0": "float8_e8m0fnu",
+    "F8_E5M2FNUZ": "float8_e5m2fnuz",
+    "F8_E4M3FNUZ": "float8_e4m3fnuz",
+}
 _TORCH = {*_NUMPY, "BF16", *_TORCH_VIEWS}
 
 
@@ -53,9 +65,13 @@ class _AsTensor:
 
 class _AsNumpy:
     def check(self, name: str, dtype: str) -> None:
-        self._dtype(name, dtype)
+        if dtype not in _PACKED:
+            self._dtype(name, dtype)
 
     def __call__(self, tensor: Tensor) -> numpy.ndarray:
+        if tensor.dtype in _PACKED:
+            # DLPack has the shape in bytes; arrays of a buffer can be written.
+            return numpy.frombuffer(tensor, dtype="uint8").reshape(numpy.from_dlpack(tensor).shape)
         return numpy.frombuffer(tensor, dtype=self._dtype(tensor.name, tensor.dtype)).reshape(tensor.shape)
 
     def _dtype(self, name: str, dtype: str) -> numpy.dtype:

@@ -62,6 +62,8 @@ std::optional<DlDataType> dlTypeOf(TensorType type) {
     case TensorType::kU8:
     case TensorType::kF8E5M2:
     case TensorType::kF8E4M3:
+    case TensorType::kF8E5M2Fnuz:
+    case TensorType::kF8E4M3Fnuz:
     case TensorType::kF8E8M0:
     case TensorType::kU16:
     case TensorType::kU32:
@@ -88,6 +90,18 @@ std::optional<DlDataType> dlTypeOf(TensorType type) {
   return std::nullopt;
 }
 
+// Elements of packed types are counted in bytes: [2, 16] of F4 is [2, 8], as torch has it. A last
+// dimension that ends within a byte leaves one dimension.
+std::vector<std::int64_t> packedShape(const TensorEntry& entry) {
+  std::vector<std::int64_t> shape(entry.shape.begin(), entry.shape.end());
+  const std::int64_t bits = tensorTypeBits(entry.type);
+  if (shape.empty() || shape.back() * bits % 8 != 0) {
+    return {static_cast<std::int64_t>(entry.bytes())};
+  }
+  shape.back() = shape.back() * bits / 8;
+  return shape;
+}
+
 struct Export {
   DlManagedTensor managed{};
   std::shared_ptr<const TensorState> state;
@@ -110,7 +124,7 @@ PyObject* toDlpack(PyObject* self, PyObject*, PyObject*) {
     type = *known;
     exported->shape.assign(state->entry.shape.begin(), state->entry.shape.end());
   } else {
-    exported->shape = {static_cast<std::int64_t>(state->entry.bytes())};
+    exported->shape = packedShape(state->entry);
   }
   const DlDevice device{state->device < 0 ? kDlCpu : kDlCuda, std::max(state->device, 0)};
   exported->managed.tensor = {state->address(),

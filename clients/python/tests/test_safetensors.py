@@ -7,7 +7,8 @@ import unittest
 from pathlib import Path
 
 import numpy as np
-from safetensors.numpy import save_file
+from safetensors import SafetensorError
+from safetensors.numpy import load_file, save_file
 
 import hearth
 
@@ -112,11 +113,69 @@ class LoadSafetensors(unittest.TestCase):
         unknown = json.dumps({"a": {**tensor, "dtype": "F128"}}).encode()
         self.assertIn("F128", self.assert_fails("Unsupported", self.write(with_header(unknown, bytes(4)))))
 
-    def test_types_that_numpy_lacks_are_bytes_or_an_error(self) -> None:
-        header = json.dumps({"a": {"dtype": "F4", "shape": [4], "data_offsets": [0, 2]}}).encode()
-        path = self.write(with_header(header, b"\x12\x34"))
-        self.assert_fails("Unsupported", path)
-        self.assertEqual(bytes(hearth.load_safetensors(path, framework="hearth")["a"]), b"\x12\x34")
+    def test_packed_types_are_bytes(self) -> None:
+        data = bytes(range(1, 17))
+        for dtype, shape, packed in (("F4", [2, 16], (2, 8)), ("F4", [2, 8, 2], (2, 8, 1)), ("F6_E2M3", [4], (3,))):
+            nbytes = int(np.prod(packed))
+            header = json.dumps({"a": {"dtype": dtype, "shape": shape, "data_offsets": [0, nbytes]}}).encode()
+            path = self.write(with_header(header, data[:nbytes]))
+            array = hearth.load_safetensors(path)["a"]
+            self.assertEqual((array.dtype, array.shape), (np.dtype("uint8"), packed))
+            self.assertEqual(array.tobytes(), data[:nbytes])
+            self.assertEqual(bytes(hearth.load_safetensors(path, framework="hearth")["a"]), data[:nbytes])
+
+    def test_headers_are_read_as_the_reference_reads_them(self) -> None:
+        tensor = {"dtype": "F32", "shape": [2, 2], "data_offsets": [0, 16]}
+        empty = {"dtype": "U8", "shape": [0], "data_offsets": [16, 16]}
+        text, zeros = json.dumps(tensor), bytes(16)
+        cases = {
+            "plain": ({"a": tensor}, zeros),
+            "empty metadata": ({"__metadata__": {}, "a": tensor}, zeros),
+            "null for metadata": ({"__metadata__": None, "a": tensor}, zeros),
+            "a number in metadata": ({"__metadata__": {"epoch": 3}, "a": tensor}, zeros),
+            "metadata at the end": ({"a": tensor, "__metadata__": {"format": "pt"}}, zeros),
+            "metadata twice": (f'{{"__metadata__":{{}},"__metadata__":{{}},"a":{text}}}', zeros),
+            "only metadata": ({"__metadata__": {"key": "value"}}, b""),
+            "nothing": ({}, b""),
+            "padded": (json.dumps({"a": tensor}) + " " * 37, zeros),
+            "zeros behind": (json.dumps({"a": tensor}) + "\0\0", zeros),
+            "a space before": (" " + json.dumps({"a": tensor}), zeros),
+            "a key twice": (f'{{"a":{text.replace("[2, 2]", "[4]")},"a":{text}}}', zeros),
+            "a member twice": (f'{{"a":{{"dtype":"F32",{text[1:]}}}', zeros),
+            "an unknown member": ({"a": {**tensor, "quant": {"kind": ["mx", 1.5, None]}}}, zeros),
+            "a scalar": ({"a": {"dtype": "F32", "shape": [], "data_offsets": [0, 4]}}, bytes(4)),
+            "no elements": ({"a": {**empty, "shape": [0, 7], "data_offsets": [0, 0]}, "b": tensor}, zeros),
+            "no elements at the end": ({"b": tensor, "a": empty}, zeros),
+            "bytes behind": ({"a": tensor}, zeros + b"x" * 8),
+            "truncated": ({"a": tensor}, zeros[:-1]),
+            "a hole": ({"a": tensor, "b": {"dtype": "F32", "shape": [1], "data_offsets": [20, 24]}}, bytes(24)),
+            "names": ({"ключ": tensor, 'a/b\\c"\u0001': empty, "": empty}, zeros),
+            "not aligned": (
+                {
+                    "a": {"dtype": "U8", "shape": [3], "data_offsets": [0, 3]},
+                    "b": {"dtype": "F32", "shape": [1], "data_offsets": [3, 7]},
+                },
+                bytes(7),
+            ),
+            "300,000 tensors": (
+                {f"t{i}": {"dtype": "U8", "shape": [1], "data_offsets": [i, i + 1]} for i in range(300_000)},
+                bytes(300_000),
+            ),
+            "a header above the limit": ("{" + " " * 100_000_001, b""),
+        }
+        for name, (header, data) in cases.items():
+            with self.subTest(name):
+                text_of_header = header if isinstance(header, str) else json.dumps(header)
+                path = self.write(with_header(text_of_header.encode(), data))
+                try:
+                    expected = load_file(path)
+                except SafetensorError:
+                    self.assert_fails("Corrupt", path)
+                    continue
+                loaded = hearth.load_safetensors(path)
+                self.assertEqual(loaded.keys(), expected.keys())
+                for key in list(expected)[:100]:
+                    np.testing.assert_array_equal(loaded[key], expected[key], strict=True)
 
 
 if __name__ == "__main__":
