@@ -9,6 +9,7 @@
 #include <string_view>
 #include <unordered_map>
 
+#include "base/crc32c.h"
 #include "base/page_cache.h"
 
 namespace hearth {
@@ -16,19 +17,27 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "safetensors files are little-endian");
 
-// A writer can put the time of modification back (utimensat(2)), but not the time of change.
+// Compared so often at most, when the file's time of change moves on and on.
+constexpr int kMostComparisons = 8;
+
 FileIdentity identityOf(const struct stat& info) {
-  return {info.st_dev,
-          info.st_ino,
-          static_cast<std::uint64_t>(info.st_size),
+  return {info.st_dev, info.st_ino, static_cast<std::uint64_t>(info.st_size),
           static_cast<std::uint64_t>(info.st_mtim.tv_sec),
-          static_cast<std::uint64_t>(info.st_mtim.tv_nsec),
-          static_cast<std::uint64_t>(info.st_ctim.tv_sec),
-          static_cast<std::uint64_t>(info.st_ctim.tv_nsec)};
+          static_cast<std::uint64_t>(info.st_mtim.tv_nsec)};
 }
 
 bool isSameFile(const struct stat& a, const struct stat& b) {
   return identityOf(a) == identityOf(b);
+}
+
+// True: nothing but links, mode or owner has changed since `before`. A writer can put the time of
+// modification back (utimensat(2)), but not the time of change.
+bool isUnwritten(const struct stat& now, const struct stat& before) {
+  const bool isTouched =
+      now.st_ctim.tv_sec != before.st_ctim.tv_sec || now.st_ctim.tv_nsec != before.st_ctim.tv_nsec;
+  const bool isExplained = now.st_nlink != before.st_nlink || now.st_mode != before.st_mode ||
+                           now.st_uid != before.st_uid || now.st_gid != before.st_gid;
+  return !isTouched || isExplained;
 }
 
 OwnedFd openForReading(const std::string& path, int flags) {
@@ -74,17 +83,22 @@ Status ModelFile::readHeader() {
                                           " bytes in a file of " + std::to_string(bytes_) +
                                           "; the file is truncated or not a safetensors file"};
   }
-  std::string json(length, '\0');
-  if (Status read =
-          this->read(reinterpret_cast<std::byte*>(json.data()), kHeaderLengthBytes, length);
-      !read) {
-    return read;
-  }
   dataOffset_ = kHeaderLengthBytes + length;
-  Result<SafetensorsHeader> header = parseSafetensorsHeader(json, bytes_ - dataOffset_);
+  const Result<std::string> json = headerText();
+  if (!json) return json.error();
+  headerChecksum_ = crc32c(std::as_bytes(std::span(*json)));
+  Result<SafetensorsHeader> header = parseSafetensorsHeader(*json, bytes_ - dataOffset_);
   if (!header) return header.error();
   header_ = std::move(*header);
   return {};
+}
+
+Result<std::string> ModelFile::headerText() const {
+  std::string json(dataOffset_ - kHeaderLengthBytes, '\0');
+  const Status read =
+      this->read(reinterpret_cast<std::byte*>(json.data()), kHeaderLengthBytes, json.size());
+  if (!read) return read.error();
+  return json;
 }
 
 bool ModelFile::isCached(std::uint64_t offset, std::uint64_t size) const {
@@ -150,16 +164,32 @@ Status ModelFile::checkLayout(const ModelLayout& layout) const {
                    "its writer is done"};
 }
 
-Status ModelFile::checkUnchanged() const {
-  struct stat now {};
-  if (fstat(file_.get(), &now) != 0) return errnoError(errno, "stat " + path_);
-  struct stat named {};
-  const bool isReplaced = stat(path_.c_str(), &named) != 0 || named.st_dev != opened_.st_dev ||
-                          named.st_ino != opened_.st_ino;
-  if (!isReplaced && isSameFile(now, opened_)) return {};
-  return Error{ErrorCode::kOriginChanged,
-               path_ + (isReplaced ? " was replaced" : " was written") +
-                   " while it was loaded; load it again when its writer is done"};
+Error ModelFile::changed(std::string_view how) const {
+  return {ErrorCode::kOriginChanged, path_ + " " + std::string(how) +
+                                         " while it was loaded; load it again when its writer is "
+                                         "done"};
+}
+
+Status ModelFile::checkUnchanged(const std::function<Result<bool>()>& equalsLoaded) const {
+  struct stat before = opened_;
+  for (int comparisons = 0; comparisons <= kMostComparisons; ++comparisons) {
+    struct stat now {};
+    if (fstat(file_.get(), &now) != 0) return errnoError(errno, "stat " + path_);
+    struct stat named {};
+    const bool isReplaced = stat(path_.c_str(), &named) != 0 || named.st_dev != opened_.st_dev ||
+                            named.st_ino != opened_.st_ino;
+    if (isReplaced) return changed("was replaced");
+    if (!isSameFile(now, opened_)) break;
+    if (isUnwritten(now, before)) return {};
+    const Result<std::string> header = headerText();
+    if (!header) return header.error();
+    if (crc32c(std::as_bytes(std::span(*header))) != headerChecksum_) break;
+    const Result<bool> equal = equalsLoaded();
+    if (!equal) return equal.error();
+    if (!*equal) break;
+    before = now;  // a writer may have come meanwhile
+  }
+  return changed("was written");
 }
 
 }  // namespace hearth

@@ -6,8 +6,10 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/owned_fd.h"
@@ -19,8 +21,8 @@ namespace hearth {
 // Reads go past the page cache at multiples of this, in file and memory.
 inline constexpr std::uint64_t kDirectReadAlignment = 4096;
 
-// Of struct stat: where the file is, its size, and when it was written and changed.
-using FileIdentity = std::array<std::uint64_t, 7>;
+// Of struct stat: where the file is, its size, and when it was written.
+using FileIdentity = std::array<std::uint64_t, 5>;
 
 // How somebody else has read the header of a file.
 struct ModelLayout {
@@ -57,9 +59,11 @@ class ModelFile {
   // kOriginChanged when the header is not the one that `layout` came from.
   [[nodiscard]] Status checkLayout(const ModelLayout& layout) const;
 
-  // kOriginChanged when the file was written since open(), or its path now names another one; also
-  // when its owner, mode or number of links has changed, which cannot be told from writes.
-  [[nodiscard]] Status checkUnchanged() const;
+  // kOriginChanged when the file was written since open(), or its path now names another one. The
+  // file is the same when its size and time of modification are. Another time of change alone comes
+  // from links, the mode or the owner, if these are others; else a writer may have put the time of
+  // modification back, and `equalsLoaded` must say that the bytes are those that were loaded.
+  [[nodiscard]] Status checkUnchanged(const std::function<Result<bool>()>& equalsLoaded) const;
 
  private:
   ModelFile(std::string path, OwnedFd file, OwnedFd direct, const struct stat& opened)
@@ -69,6 +73,8 @@ class ModelFile {
         opened_(opened),
         bytes_(static_cast<std::uint64_t>(opened.st_size)) {}
   [[nodiscard]] Status readHeader();
+  [[nodiscard]] Result<std::string> headerText() const;
+  [[nodiscard]] Error changed(std::string_view how) const;
   [[nodiscard]] Result<std::uint64_t> readDirect(std::byte* into, std::uint64_t offset,
                                                  std::uint64_t size) const;
 
@@ -79,6 +85,7 @@ class ModelFile {
   const std::uint64_t bytes_;
   SafetensorsHeader header_;
   std::uint64_t dataOffset_ = 0;
+  std::uint32_t headerChecksum_ = 0;
 };
 
 }  // namespace hearth

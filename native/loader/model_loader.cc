@@ -6,6 +6,7 @@
 #include <fstream>
 
 #include "gpu/device_files.h"
+#include "loader/loaded_check.h"
 #include "loader/mapped_file.h"
 #include "loader/shared_load.h"
 
@@ -173,18 +174,20 @@ Status readModelFile(const std::string& path, const std::optional<ModelLayout>& 
   plan.files.push_back({.file = *file, .memoryBytes = bytes, .reads = std::move(reads)});
   if (Status inside = checkReads(plan.files.front()); !inside) return inside;
   Status read;
+  std::shared_ptr<Device> device;
   if (options.device == "cpu") {
     const FileDestination destination{
         &plan.files.front(), reinterpret_cast<std::byte*>(static_cast<std::uintptr_t>(address))};
     read = readInParallel({&destination, 1}, options.read);
   } else {
-    const auto device = openDevice(options.device);
-    if (!device) return device.error();
-    auto memory = (*device)->adopt(address, bytes, nullptr);
+    const auto opened = openDevice(options.device);
+    if (!opened) return opened.error();
+    device = *opened;
+    auto memory = device->adopt(address, bytes, nullptr);
     if (!memory) return memory.error();
-    read = readToDevice(plan, {std::move(*memory)}, *device, options.read);
+    read = readToDevice(plan, {std::move(*memory)}, device, options.read);
   }
-  return read.ok() ? (*file)->checkUnchanged() : read;
+  return read.ok() ? checkLoaded(plan.files.front(), address, device) : read;
 }
 
 Result<LoadedModel> loadModel(std::span<const std::string> paths, const LoadOptions& options) {
@@ -203,7 +206,8 @@ Result<LoadedModel> loadModel(std::span<const std::string> paths, const LoadOpti
   if (!memories) return memories.error();
   for (std::size_t i = 0; i < model.plan.files.size(); ++i) {
     const FilePlan& file = model.plan.files[i];
-    if (const Status same = file.file->checkUnchanged(); !same) return same.error();
+    const std::uint64_t address = (*memories)[i] ? (*memories)[i]->address() : 0;
+    if (const Status same = checkLoaded(file, address, device); !same) return same.error();
     for (const PlacedTensor& tensor : file.tensors) {
       model.tensors.push_back({tensor.entry, (*memories)[i], tensor.inMemory});
     }

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "gpu/device_files.h"
+#include "loader/loaded_check.h"
 
 namespace hearth {
 namespace {
@@ -72,8 +73,9 @@ Status readShare(const LoadPlan& share, const std::vector<std::uint64_t>& places
     destinations.push_back({&share.files[i], (*mapping)->data() + places[i]});
   }
   if (Status read = readInParallel(destinations, options); !read) return read;
-  for (const FilePlan& file : share.files) {
-    if (Status same = file.file->checkUnchanged(); !same) return same;
+  for (std::size_t i = 0; i < share.files.size(); ++i) {
+    const auto address = reinterpret_cast<std::uintptr_t>((*mapping)->data() + places[i]);
+    if (Status same = checkLoaded(share.files[i], address, nullptr); !same) return same;
   }
   return {};
 }
