@@ -25,7 +25,9 @@ const pageLimit = 32 * 1024 * 1024;
 const pagesLimit = 100_000;
 const commitId = /^[0-9a-f]{40,64}$/;
 
-const revisionAnswer = z.object({ sha: z.string().regex(commitId) });
+const repository = /^[\w.-]+(\/[\w.-]+)?$/;
+
+const revisionAnswer = z.object({ sha: z.string().regex(commitId), id: z.string().optional() });
 const treeAnswer = z.array(
   z.object({
     type: z.string(),
@@ -50,6 +52,8 @@ export class HubClient {
   readonly #client: HttpClient;
   readonly #source: HubSource;
   readonly #token: string | undefined;
+  /** The hub's own name of the repository: it redirects requests for one in another case, or for a former name. */
+  #repo: string;
 
   /** `source` has its endpoint filled in. Throws `InvalidArgument` for an unknown repository type. */
   constructor(client: HttpClient, source: HubSource, token: string | undefined) {
@@ -62,6 +66,7 @@ export class HubClient {
     this.#client = client;
     this.#source = source;
     this.#token = token;
+    this.#repo = source.repo;
   }
 
   /** The authority for digests in this hub's listings. */
@@ -72,7 +77,20 @@ export class HubClient {
   /** The current commit of a branch, tag or commit. */
   async resolveRevision(revision: string, signal: AbortSignal): Promise<string> {
     const { body } = await this.#get(`${this.#api}/revision/${encodeURIComponent(revision)}`, signal);
-    return this.#parse(revisionAnswer, body).sha;
+    const { sha, id } = this.#parse(revisionAnswer, body);
+    if (id !== undefined) this.#learn(id);
+    return sha;
+  }
+
+  /** Says which name the hub uses, if it is not the source's. */
+  warnings(): string[] {
+    const { endpoint, repo } = this.#source;
+    if (this.#repo === repo) return [];
+    return [`HubName: ${endpoint} calls ${repo} ${this.#repo}; agents ask for that, and the source may name it`];
+  }
+
+  #learn(repo: string): void {
+    if (repository.test(repo)) this.#repo = repo;
   }
 
   /** The files of a commit, in pages. Throws `ProtocolError` when pages do not end. */
@@ -95,16 +113,46 @@ export class HubClient {
     }
   }
 
-  /** URL of a file by commit, whose bytes never change. */
+  /** URL of a file by commit, whose bytes never change; with the hub's own name of the repository once it is known. */
   fileUrl(commit: string, path: string): URL {
-    const { endpoint, repo } = this.#source;
-    const folder = this.#folder === 'models' ? '' : `${this.#folder}/`;
-    return new URL(encodePath(path), `${endpoint}/${folder}${repo}/resolve/${commit}/`);
+    return this.#urlIn(this.#repo, commit, path);
   }
 
-  /** The place where the hub serves a file now; redirects are not followed. */
+  /** The same with the source's name, which always stays the same. */
+  givenUrl(commit: string, path: string): URL {
+    return this.#urlIn(this.#source.repo, commit, path);
+  }
+
+  #urlIn(repo: string, commit: string, path: string): URL {
+    return new URL(encodePath(path), `${this.#repositories}${repo}/resolve/${commit}/`);
+  }
+
+  /** URL of the repositories of this type, with a trailing '/'. */
+  get #repositories(): string {
+    return `${this.#source.endpoint}/${this.#folder === 'models' ? '' : `${this.#folder}/`}`;
+  }
+
+  /** The place where the hub serves a file now. Follows redirects to another name of the repository only. */
   async resolveFile(commit: string, path: string, signal: AbortSignal): Promise<HubFilePlace> {
-    return this.#placeOf(await this.#head(commit, path, 'none', signal));
+    return this.#placeOf(await this.#resolve(commit, path, signal));
+  }
+
+  async #resolve(commit: string, path: string, signal: AbortSignal): Promise<HttpResponse> {
+    const response = await this.#head(commit, path, 'none', signal);
+    const named = this.#repositoryAt(response.redirect, commit, path);
+    if (named === undefined || named === this.#repo) return response;
+    this.#learn(named);
+    return await this.#head(commit, path, 'none', signal);
+  }
+
+  /** The repository whose file this URL of the hub is; undefined for any other URL. */
+  #repositoryAt(url: URL | undefined, commit: string, path: string): string | undefined {
+    const { href = '' } = url ?? {};
+    const before = new URL(this.#repositories).href;
+    const after = this.fileUrl(commit, path).href.slice(before.length + this.#repo.length);
+    if (!href.startsWith(before) || !href.endsWith(after)) return undefined;
+    const repo = href.slice(before.length, -after.length);
+    return repository.test(repo) ? repo : undefined;
   }
 
   /** The strong ETag of a file at the hub itself; undefined: none, or the file is served elsewhere. */
@@ -117,7 +165,7 @@ export class HubClient {
 
   /** Like `resolveFile`; undefined when only this file is missing. */
   async findFile(commit: string, path: string, signal: AbortSignal): Promise<HubFilePlace | undefined> {
-    const response = await this.#head(commit, path, 'none', signal);
+    const response = await this.#resolve(commit, path, signal);
     return lacksFile(response) ? undefined : this.#placeOf(response);
   }
 
@@ -177,7 +225,7 @@ export class HubClient {
   }
 
   get #api(): string {
-    return `${this.#source.endpoint}/api/${this.#folder}/${this.#source.repo}`;
+    return `${this.#source.endpoint}/api/${this.#folder}/${this.#repo}`;
   }
 
   #authorized(): { authorization?: string } {

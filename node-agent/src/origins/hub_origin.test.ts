@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import type { Source } from '@hearth/common/generated/hearth/v1/control.ts';
 import { TemporaryFolder } from '@hearth/common/testing';
-import { type Handler, type ScriptedServer, sendFile, startServer } from '@hearth/common/testing/origins';
+import { type Handler, type ScriptedServer, sendFile, sendJson, startServer } from '@hearth/common/testing/origins';
 import { digestKey, hubKey } from './content_key.ts';
 import { createOrigin } from './create_origin.ts';
 import type { LocatableEntry, Origin, OriginOptions } from './origin.ts';
@@ -109,12 +109,7 @@ describe('HubOrigin', () => {
     const parts = (await listAll(open('hf://org/llama'))).map((row) => origin.partOf(row));
     assert.deepEqual(parts, ['lfs', 'plain'], 'stored apart, so read apart to see that both may be read');
     assert.equal(origin.revision().name, commit);
-    const [warning, ...others] = origin.revision().warnings;
-    assert.match(
-      warning ?? '',
-      /^DigestOnly: 1 files have only a digest, as ETags .*the first is .*bytes of both states$/,
-    );
-    assert.deepEqual(others, []);
+    assert.deepEqual(origin.revision().warnings, [], 'a commit never changes');
     assert.equal(origin.base(), undefined);
     assert.equal((await listAll(open('hf://org/llama@refs/pr/1'))).length, 2);
   });
@@ -167,6 +162,50 @@ describe('HubOrigin', () => {
       ['', ''],
     );
     assert.match(origin.revision().warnings.join(), /^WeakValidator: 1 files/);
+  });
+
+  it('asks for a repository by the name that the hub has for it, one request a file', async () => {
+    hub.handler = (request, response) => {
+      const { url = '' } = request;
+      if (url.includes('/Org/Llama')) {
+        response.writeHead(307, { location: url.replace('/Org/Llama', '/org/llama') }).end();
+      } else if (url.startsWith('/api/models/org/llama/revision/')) {
+        sendJson(response, { sha: commit, id: 'org/llama' });
+      } else model(request, response);
+    };
+    const asked = (name: string) => hub.requests.filter(({ path }) => path.includes(`/${name}/`)).length;
+    const lister = open('hf://Org/Llama');
+    const rows = await listAll(lister);
+    assert.equal(asked('Org/Llama'), 1);
+    assert.match(lister.revision().warnings.join(), /^HubName: .* calls Org\/Llama org\/llama; agents ask for that/);
+    const keys = rows.map(({ contentKey }) => contentKey);
+    assert.ok(keys.includes(hubKey(`${hub.url}/Org/Llama/resolve/${commit}/sub%20dir/config%2B1.json`, oid)));
+    // An agent that did not list it learns the name from the first redirect.
+    hub.requests.length = 0;
+    const reader = open('hf://Org/Llama', { revision: commit });
+    for (let file = 0; file < 3; file++) {
+      const [location] = await reader.locate([entry(file, 'model.safetensors')], signal());
+      assert.match(location?.url ?? '', new RegExp(`^${cdn.url}/blob\\?X-Amz-Date=`));
+      assert.notEqual(location?.expiresAt, undefined);
+    }
+    assert.deepEqual([asked('Org/Llama'), asked('org/llama')], [1, 3]);
+  });
+
+  it('lists 270,000 files in 270 requests', async () => {
+    const files = 270_000;
+    hub.handler = ({ url = '' }, response) => {
+      if (url.includes('/revision/')) return sendJson(response, { sha: commit, id: 'org/llama' });
+      const at = Number(new URL(url, hub.url).searchParams.get('cursor') ?? '0');
+      const path = (index: number) => `f/${Math.floor(index / 1000)}/${index}.json`;
+      const rows = Array.from({ length: 1000 }, (_, index) => ({ type: 'file', oid, size: 0, path: path(at + index) }));
+      const next = `<${hub.url}/api/models/org/llama/tree/${commit}?recursive=true&cursor=${at + 1000}>; rel="next"`;
+      if (at + 1000 < files) response.setHeader('link', next);
+      sendJson(response, rows);
+    };
+    let listed = 0;
+    for await (const page of open('hf://org/llama').list(signal())) listed += page.length;
+    assert.equal(listed, files);
+    assert.equal(hub.requests.length, 1 + files / 1000);
   });
 
   it('locates by the redirect, whose host never gets the token', async () => {

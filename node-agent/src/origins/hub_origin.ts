@@ -2,7 +2,6 @@ import { epochMs, HearthError } from '@hearth/common';
 import type { HubSource } from '@hearth/common/generated/hearth/v1/control.ts';
 import type { Location, ManifestRow } from '@hearth/engine';
 import { digestKey, hubKey } from './content_key.ts';
-import { DigestOnly } from './digest_only.ts';
 import { readFirstByte, readFirstByteOfFile } from './first_byte.ts';
 import type { HttpClient } from './http_client.ts';
 import { HubCacheLayout } from './hub_cache_layout.ts';
@@ -60,7 +59,6 @@ export class HubOrigin implements Origin {
     const { source, revision, unusableNames, allowWeakValidators } = this.#options;
     const unusable = new UnusableNames(unusableNames);
     const weak = new WeakValidators(allowWeakValidators);
-    const digestOnly = new DigestOnly();
     const commit = revision || (await this.#hub.resolveRevision(source.revision || 'main', signal));
     if (this.#layout !== undefined) yield [this.#layout.referenceRow(commit)];
     let idsAreGits: boolean | undefined;
@@ -79,13 +77,11 @@ export class HubOrigin implements Origin {
           etagsAreIds ??= await this.#etagIsId(commit, file, signal);
           if (!etagsAreIds) weak.note(file.path, `ETags of ${this.#hub.endpoint} are not the git ids of files`);
         }
-        if (file.sha256 !== undefined) digestOnly.note(file.path);
         rows.push(this.#row(commit, file, isProved ? 'git' : etagsAreIds === true ? 'etag' : 'none'));
       }
       if (rows.length > 0) yield rows;
     }
-    const noEtags = 'ETags of large files differ between a hub and its content network';
-    const warnings = [...weak.warnings(), ...digestOnly.warnings(noEtags), ...unusable.finish()];
+    const warnings = [...this.#hub.warnings(), ...weak.warnings(), ...unusable.finish()];
     this.#revision = { name: commit, warnings };
   }
 
@@ -155,7 +151,8 @@ export class HubOrigin implements Origin {
   }
 
   /**
-   * Large files have a digest and no validator, because their ETags differ between the hub and its CDN. Plain files
+   * Large files have a digest and no validator, because their ETags differ between the hub and its CDN; a commit never
+   * changes. Plain files
    * have a git id of their bytes, which the engine verifies where the hub's ids are correct; elsewhere the ETag may be
    * the git id.
    */
@@ -170,7 +167,7 @@ export class HubOrigin implements Origin {
         sourceDigest: sha256,
         validator: '',
       };
-    const contentKey = hubKey(this.#hub.fileUrl(commit, path).href, oid);
+    const contentKey = hubKey(this.#hub.givenUrl(commit, path).href, oid);
     const validator = { git: `git:${oid}`, etag: `etag:"${oid}"`, none: '' }[plainBy];
     return { path: shown, kind: 'file', size, contentKey, validator };
   }
