@@ -20,6 +20,8 @@ export interface HttpRequest {
    * message.
    */
   bodyLimit: number;
+  /** Absent: those of the client. */
+  attempts?: number;
   /** A transient fault of a response, to be retried; undefined: none. */
   passing?: (response: HttpResponse) => HearthError | undefined;
   signal: AbortSignal;
@@ -76,10 +78,11 @@ export class HttpClient {
    * (certificate), `PermissionDenied` (address policy), `ProtocolError`, `Cancelled`.
    */
   async request(request: HttpRequest): Promise<HttpResponse> {
+    const { attempts = this.#options.attempts } = request;
     for (let attempt = 1; ; attempt++) {
       const outcome = await this.#attempt(request);
       if ('response' in outcome) return outcome.response;
-      if (outcome.retryAfterMs === undefined || attempt >= this.#options.attempts) throw outcome.error;
+      if (outcome.retryAfterMs === undefined || attempt >= attempts) throw outcome.error;
       const { pauseMs, clock } = this.#options;
       const pause = Math.min(maxPauseMs, pauseMs * 2 ** (attempt - 1) * (0.5 + clock.random() / 2));
       await sleep(clock, Math.max(pause, outcome.retryAfterMs), request.signal);

@@ -20,6 +20,9 @@ export function pageError(
   );
 }
 
+/** Code of the S3 API for a signature whose time is more than 15 minutes off. */
+const skewed = 'RequestTimeTooSkewed';
+
 /** True for transient statuses. */
 export function isTransientStatus(status: number): boolean {
   return [408, 429, 500, 502, 503, 504].includes(status);
@@ -38,6 +41,12 @@ export function statusError(status: number, url: URL, words = ''): HearthError {
     return new HearthError(
       'Unauthenticated',
       `${where} asks for credentials (${said}); give the dataset a token that this server accepts`,
+    );
+  }
+  if (status === 403 && words.startsWith(skewed)) {
+    return new HearthError(
+      'Unavailable',
+      `${where} refuses the time of the signature (${said}): the clocks of the server and of this machine differ by more than 15 minutes; set them (NTP)`,
     );
   }
   if (status === 403) {

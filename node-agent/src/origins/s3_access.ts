@@ -3,11 +3,13 @@ import { setImmediate as turn } from 'node:timers/promises';
 import { GetObjectCommand, S3Client, type S3ClientConfig } from '@aws-sdk/client-s3';
 import { fromNodeProviderChain } from '@aws-sdk/credential-providers';
 import { getSignedUrl, S3RequestPresigner } from '@aws-sdk/s3-request-presigner';
-import { type Clock, HearthError } from '@hearth/common';
+import { HearthError } from '@hearth/common';
 import type { AddressPolicy } from './address_policy.ts';
 import type { Connections } from './connections.ts';
+import type { HttpClient } from './http_client.ts';
 import type { S3Credentials } from './origin.ts';
 import { type S3Context, s3Error } from './s3_error.ts';
+import { ServerClock, toleratedSkewMs } from './server_clock.ts';
 
 export interface S3AccessOptions {
   bucket: string;
@@ -23,7 +25,8 @@ export interface S3AccessOptions {
   connections: Connections;
   policy: AddressPolicy;
   attempts: number;
-  clock: Clock;
+  /** For requests without a signature. */
+  client: HttpClient;
 }
 
 type Identity = S3Credentials & { expiration?: Date };
@@ -48,20 +51,22 @@ export class S3Access {
   readonly #identity: (() => Promise<Identity>) | undefined;
   /** URL of the bucket without a trailing '/', in the style of requests. */
   readonly #bucketUrl: URL;
-  readonly #clock: Clock;
+  readonly #http: HttpClient;
+  readonly #serverClock: ServerClock;
 
   private constructor(
     client: S3Client,
     context: S3Context,
     identity: (() => Promise<Identity>) | undefined,
     bucketUrl: URL,
-    clock: Clock,
+    http: HttpClient,
   ) {
     this.client = client;
     this.context = context;
     this.#identity = identity;
     this.#bucketUrl = bucketUrl;
-    this.#clock = clock;
+    this.#http = http;
+    this.#serverClock = new ServerClock(http, bucketUrl);
   }
 
   /** Resolves credentials, region and endpoint. Throws like `s3Error`, and `PermissionDenied` of the address policy. */
@@ -106,7 +111,7 @@ export class S3Access {
         },
         identity,
         bucketUrl,
-        options.clock,
+        options.client,
       );
     } catch (thrown) {
       throw s3Error(thrown, context);
@@ -115,15 +120,16 @@ export class S3Access {
 
   /**
    * Presigned URLs of objects (Signature Version 4, query parameters), valid for `seconds` or for the remaining life of
-   * the credentials, whichever is shorter.
+   * the credentials, whichever is shorter. Signed with the server's time; `expiresAt` is in that of this machine.
    */
   async presign(keys: string[], seconds: number): Promise<{ urls: string[]; expiresAt: number | undefined }> {
     const { origin, protocol, hostname, port, host, pathname } = this.#bucketUrl;
     const prefix = pathname === '/' ? '' : pathname;
     const paths = keys.map((key) => `${prefix}/${encodeKey(key)}`);
     if (this.#identity === undefined) return { urls: paths.map((path) => origin + path), expiresAt: undefined };
-    const now = this.#clock.date();
+    const now = this.#http.clock.date();
     try {
+      const signingDate = new Date(now.getTime() + (await this.#serverClock.offsetMs(this.#systemClockOffset)));
       const identity = await this.#identity();
       const left = identity.expiration === undefined ? seconds : (identity.expiration.getTime() - now.getTime()) / 1000;
       const lifetime = Math.max(1, Math.min(seconds, Math.floor(left)));
@@ -142,7 +148,7 @@ export class S3Access {
         };
         const signed = await presigner.presign(request, {
           expiresIn: lifetime,
-          signingDate: now,
+          signingDate,
         });
         urls.push(`${origin}${path}${queryString(signed.query ?? {})}`);
       }
@@ -150,6 +156,21 @@ export class S3Access {
     } catch (thrown) {
       throw s3Error(thrown, this.context);
     }
+  }
+
+  /** A warning when the clocks differ so much that signatures need the server's time. */
+  clockWarnings(): string[] {
+    if (Math.abs(this.#systemClockOffset) < toleratedSkewMs) return [];
+    const minutes = Math.round(this.#systemClockOffset / 60_000);
+    return [
+      `ClockSkew: the clock of the node that listed it is ${Math.abs(minutes)} minutes ${minutes > 0 ? 'behind' : 'ahead of'} ` +
+        `that of ${this.context.host}; requests are signed with the server's time: set the node's clock (NTP)`,
+    ];
+  }
+
+  /** Milliseconds by which the server's clock was ahead of this machine's in the SDK's requests. */
+  get #systemClockOffset(): number {
+    return this.client.config.systemClockOffset;
   }
 
   close(): void {

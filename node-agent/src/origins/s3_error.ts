@@ -30,7 +30,6 @@ const credentialSteps: Record<string, string> = {
   ExpiredToken: 'the session token has expired; get new credentials',
   InvalidToken: 'the session token is not valid; get new credentials, all three parts together',
   TokenRefreshRequired: 'the session token must be refreshed; get new credentials',
-  RequestTimeTooSkewed: "this machine's clock differs too much from the server's; set the clock (NTP)",
 };
 
 /** Converts anything thrown by the S3 client (error codes of the S3 API reference) to its meaning for the user. */
@@ -48,6 +47,12 @@ export function s3Error(thrown: unknown, context: S3Context): HearthError {
     return new HearthError(
       'Unauthenticated',
       'the AWS credentials that are configured cannot be obtained; check the profile, its single sign-on session or its process',
+    );
+  }
+  if (error.name === 'RequestTimeTooSkewed') {
+    return new HearthError(
+      'Unavailable',
+      `${host} refuses the time of the request (${error.name}): its clock and that of this machine differ by more than 15 minutes; set them (NTP)`,
     );
   }
   const step = credentialSteps[error.name];

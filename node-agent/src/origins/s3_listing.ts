@@ -3,6 +3,7 @@ import { HearthError } from '@hearth/common';
 import { strongEtag } from './http_probe.ts';
 import type { S3Access } from './s3_access.ts';
 import { s3Error } from './s3_error.ts';
+import type { ListedKey, S3Keys } from './s3_keys.ts';
 
 export interface S3Object {
   key: string;
@@ -25,10 +26,15 @@ interface Listed {
 const archived = ['GLACIER', 'DEEP_ARCHIVE'];
 
 /**
- * Objects whose keys begin with `prefix`, in pages, in the server's order. Throws like `s3Error`, and `Unsupported` for
- * archived objects.
+ * Objects whose keys begin with `prefix`, in pages, in the server's order. Throws like `s3Error` and `S3Keys`, and
+ * `Unsupported` for archived objects.
  */
-export async function* listObjects(access: S3Access, prefix: string, signal: AbortSignal): AsyncGenerator<S3Object[]> {
+export async function* listObjects(
+  access: S3Access,
+  prefix: string,
+  keys: S3Keys,
+  signal: AbortSignal,
+): AsyncGenerator<S3Object[]> {
   let token: string | undefined;
   do {
     // Keys may contain characters that XML cannot, so request percent-encoding.
@@ -39,7 +45,9 @@ export async function* listObjects(access: S3Access, prefix: string, signal: Abo
       ContinuationToken: token,
     } as const;
     const page = await send(access, () => access.client.send(new ListObjectsV2Command(input), { abortSignal: signal }));
-    yield (page.Contents ?? []).map((object) => s3Object(object, page.EncodingType, access));
+    const listed = (page.Contents ?? []).map((object) => ({ ...object, ...listedKey(object, access) }));
+    const decoded = await keys.decode(listed, page.EncodingType);
+    yield listed.map((object, at) => s3Object(object, decoded[at] ?? object.key));
     const next = page.IsTruncated === true ? page.NextContinuationToken : undefined;
     if (page.IsTruncated === true && (next === undefined || next === token)) throw endless(access);
     token = next;
@@ -54,15 +62,17 @@ async function send<Output>(access: S3Access, command: () => Promise<Output>): P
   }
 }
 
-function s3Object(listed: Listed, encoding: string | undefined, access: S3Access): S3Object {
-  const { Key, Size, ETag, LastModified, StorageClass } = listed;
+function listedKey({ Key, Size }: Listed, access: S3Access): ListedKey {
   if (Key === undefined || Size === undefined) {
     throw new HearthError(
       'ProtocolError',
       `${access.context.host} lists objects without key or size; the agent cannot use this server`,
     );
   }
-  const key = decodeKey(Key, encoding);
+  return { key: Key, size: BigInt(Size) };
+}
+
+function s3Object({ size, ETag, LastModified, StorageClass }: Listed & ListedKey, key: string): S3Object {
   if (archived.includes(StorageClass ?? '')) {
     throw new HearthError(
       'Unsupported',
@@ -70,17 +80,7 @@ function s3Object(listed: Listed, encoding: string | undefined, access: S3Access
     );
   }
   const etag = strongEtag({ etag: ETag }) ?? '';
-  return { key, size: BigInt(Size), etag, modified: LastModified, storageClass: StorageClass ?? '' };
-}
-
-/** Decodes percent-encoding with '+' for a space, as the S3 API encodes keys on request. */
-function decodeKey(key: string, encoding: string | undefined): string {
-  if (encoding !== 'url') return key;
-  try {
-    return decodeURIComponent(key.replaceAll('+', ' '));
-  } catch {
-    throw new HearthError('InvalidArgument', `the key "${key}" is not UTF-8 and cannot be a path; rename the object`);
-  }
+  return { key, size, etag, modified: LastModified, storageClass: StorageClass ?? '' };
 }
 
 function endless(access: S3Access): HearthError {

@@ -272,7 +272,7 @@ describe('S3Origin against answers of AWS', () => {
     assert.match(await failure(403, error('AccessDenied')), /^PermissionDenied: .*s3:ListBucket/);
     assert.match(await failure(403, error('ExpiredToken')), /^Unauthenticated: .*session token has expired/);
     assert.match(await failure(400, error('ExpiredToken')), /^Unauthenticated: /);
-    assert.match(await failure(403, error('RequestTimeTooSkewed')), /^Unauthenticated: .*clock/);
+    assert.match(await failure(403, error('RequestTimeTooSkewed')), /^Unavailable: .*clock/);
     assert.match(
       await failure(301, error('PermanentRedirect'), { 'x-amz-bucket-region': 'eu-west-1' }),
       /^InvalidArgument: .*\?region=eu-west-1/,

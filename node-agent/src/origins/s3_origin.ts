@@ -8,8 +8,10 @@ import { readFirstByte } from './first_byte.ts';
 import type { HttpClient } from './http_client.ts';
 import { probeIfMatch } from './http_probe.ts';
 import type { LocatableEntry, Origin, OriginRevision, S3Credentials } from './origin.ts';
+import { RepeatedRows } from './repeated_rows.ts';
 import { collectConcurrently } from './row_stream.ts';
 import { encodeKey, S3Access } from './s3_access.ts';
+import { type HasObject, S3Keys } from './s3_keys.ts';
 import { listObjects, type S3Object } from './s3_listing.ts';
 import { type AskObject, S3Validators } from './s3_validators.ts';
 import { WeakValidators } from './weak_validators.ts';
@@ -57,24 +59,26 @@ export class S3Origin implements Origin {
     const access = await this.#access();
     const weak = new WeakValidators(this.#options.allowWeakValidators);
     const validators = new S3Validators(this.#asker(access, signal), access.context.host, weak);
+    const keys = new S3Keys(access.context.host, this.#existence(access, signal));
+    const repeated = new RepeatedRows(access.context.host);
     const rowOf = (object: S3Object, path: string) => this.#row(object, path, validators);
     let objects = 0;
-    for await (const page of listObjects(access, this.#folder, signal)) {
+    for await (const page of listObjects(access, this.#folder, keys, signal)) {
       objects += page.length;
-      const wanted = page.filter(({ key }) => key !== this.#folder);
+      const wanted = repeated.without(page).filter(({ key }) => key !== this.#folder);
       const rows = await collectConcurrently(wanted, maxConcurrentRequests, (object) =>
         rowOf(object, object.key.slice(this.#folder.length)),
       );
-      this.#warnings = weak.warnings();
       if (rows.length > 0) yield rows;
     }
+    this.#warnings = [...weak.warnings(), ...repeated.warnings(), ...access.clockWarnings()];
     if (objects > 0) return;
-    const object = await this.#singleObject(access, signal);
+    const object = await this.#singleObject(access, keys, signal);
     if (object === undefined) {
       throw new HearthError('NotFound', `no object exists at ${this.describe()}; check the prefix for a misspelling`);
     }
     const row = await rowOf(object, lastPart(object.key));
-    this.#warnings = weak.warnings();
+    this.#warnings = [...weak.warnings(), ...access.clockWarnings()];
     yield [row];
   }
 
@@ -134,7 +138,7 @@ export class S3Origin implements Origin {
       connections,
       policy,
       attempts,
-      clock: client.clock,
+      client,
     }).catch((error) => {
       this.#opening = undefined;
       throw error;
@@ -143,18 +147,36 @@ export class S3Origin implements Origin {
   }
 
   /** The object named by the prefix itself; listings are sorted, so it comes first. */
-  async #singleObject(access: S3Access, signal: AbortSignal): Promise<S3Object | undefined> {
+  async #singleObject(access: S3Access, keys: S3Keys, signal: AbortSignal): Promise<S3Object | undefined> {
     const { prefix } = this.#options.source;
     if (prefix === '' || prefix.endsWith('/')) return undefined;
-    for await (const [first] of listObjects(access, prefix, signal)) return first?.key === prefix ? first : undefined;
+    for await (const [first] of listObjects(access, prefix, keys, signal))
+      return first?.key === prefix ? first : undefined;
     return undefined;
   }
 
   /** Reads like the engine, from a presigned location of each object. */
-  #asker(access: S3Access, signal: AbortSignal): AskObject {
+  #asker(
+    access: S3Access,
+    signal: AbortSignal,
+  ): (object: Pick<S3Object, 'key'>, ifMatch: string | undefined) => ReturnType<AskObject> {
     return async ({ key }, ifMatch) => {
       const { urls } = await access.presign([key], this.#options.locationSeconds);
       return await probeIfMatch(this.#options.client, new URL(urls[0] ?? ''), { ifMatch }, signal);
+    };
+  }
+
+  /** Only a 404 tells that there is no such object. */
+  #existence(access: S3Access, signal: AbortSignal): HasObject {
+    const ask = this.#asker(access, signal);
+    return async (key) => {
+      try {
+        await ask({ key }, undefined);
+        return true;
+      } catch (thrown) {
+        if (signal.aborted) throw thrown;
+        return HearthError.from(thrown).code === 'NotFound' ? false : undefined;
+      }
     };
   }
 
