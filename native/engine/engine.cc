@@ -172,7 +172,9 @@ void Engine::createMounting() {
 
 Task<Status> Engine::serveClientsOfThisNode(const EngineOptions& options) {
   if (options.clientSocket.empty()) co_return Status();
-  co_await localFiles_.passFrom(options.cacheDirectories);
+  std::vector<CacheDirectoryOptions> directories = options.cacheDirectories;
+  if (commons_.memoryFiles->enabled()) directories.push_back({commons_.memoryFiles->path(), 0, 0});
+  co_await localFiles_.passFrom(std::move(directories));
   LocalServerOptions local{options.clientSocket, options.node, options.incarnation, options.cluster,
                            options.secret};
   auto server = LocalServer::listen(home(), std::move(local), localFiles_);

@@ -56,18 +56,25 @@ Task<Result<LocalAnswer>> LocalFiles::onLocalRequest(std::shared_ptr<const Capab
 Task<Result<LocalAnswer>> LocalFiles::openHere(Shard& owner, FileReference file) {
   const Result<std::shared_ptr<FileFetch>> opened = co_await owner.fetcher->open(std::move(file));
   if (!opened.ok()) co_return opened.error();
-  if (!servableWhole(**opened))
+  const auto passed = std::make_shared<Passed>();
+  passed->fetch = *opened;
+  passed->copy = owner.commons.memoryFiles->find((*opened)->key());
+  if (passed->copy == nullptr && !servableWhole(**opened))
     co_return Error{ErrorCode::kTryElsewhere,
                     "the file is not whole on this node, or not yet compared with its digest"};
-  auto open = [this, fetch = *opened] {
-    return std::make_shared<Result<OwnedFd>>(openForClient(*fetch->cache));
+  auto open = [this, passed] {
+    Result<OwnedFd> descriptor = Error{ErrorCode::kTryElsewhere, "the file is not in memory"};
+    if (passed->copy != nullptr) descriptor = openForClient(*passed->copy);
+    if (!descriptor.ok() && servableWhole(*passed->fetch))
+      descriptor = openForClient(*passed->fetch->cache);
+    return std::make_shared<Result<OwnedFd>>(std::move(descriptor));
   };
   const std::shared_ptr<Result<OwnedFd>> descriptor = co_await owner.reactor->offload(open);
   if (!descriptor->ok()) co_return descriptor->error();
   (*opened)->cache->touch();
   LocalAnswer answer;
   answer.descriptor = std::move(**descriptor);
-  answer.keep = *opened;
+  answer.keep = passed;
   co_return answer;
 }
 

@@ -26,6 +26,11 @@ class LocalFiles final : public LocalHandler {
                                            ControlMessage request) override;
 
  private:
+  // What a client has of a file until it gives it back: it stays in the cache and in memory.
+  struct Passed {
+    std::shared_ptr<FileFetch> fetch;
+    std::shared_ptr<CachedFile> copy;  // in memory, which the client reads if it can; or null
+  };
   [[nodiscard]] Task<Result<LocalAnswer>> openHere(Shard& owner, FileReference file);
   // A descriptor that a client may have. Blocks for a path look-up; any thread.
   [[nodiscard]] Result<OwnedFd> openForClient(const CachedFile& file) const;

@@ -71,6 +71,8 @@ class MemoryFiles {
 
   // Any thread.
   [[nodiscard]] bool enabled() const { return cache_ != nullptr; }
+  // Of the folder, in this process.
+  [[nodiscard]] const std::string& path() const { return options_.path; }
   // All of the file is in memory.
   [[nodiscard]] bool has(const ContentKey& key) const;
   // The file, which stays while the pointer lives; null unless all of it is in memory. Counts as a
