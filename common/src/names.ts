@@ -42,11 +42,13 @@ export function clusterTopologyKey(cluster: string): string {
 }
 
 /**
- * Node label, with the node group as value, that places agents and holders of a StorageCluster. The operator removes
- * the label only when no pod mounts a volume there, so changes of other labels or of the spec never end an agent under
- * a reading pod.
+ * Node label, with the node group as value, that places agents and holders of a StorageCluster. The operator takes the
+ * group away only when no pod mounts a volume there, so changes of other labels or of the spec never end an agent under
+ * a reading pod. `noAgents`, which no group can be named, keeps out the agents that come to new nodes by themselves.
  */
 export const agentsLabelPrefix = 'agents.hearth.storage/';
+
+export const noAgents = 'None';
 
 export function agentsLabel(cluster: string): string {
   return `${agentsLabelPrefix}${cluster}`;

@@ -1,4 +1,5 @@
 /** Kubernetes helpers of several rooms: projections, labels, hashes, and the placement of nodes. */
+export { daemonTerms, isAnchored, type NodeTerm, volumeTerms } from './anchors.ts';
 export { Interests } from './interests.ts';
 export { all, deleteAll, pages } from './listing.ts';
 export { mountingPods, namedPods } from './mounting_pods.ts';

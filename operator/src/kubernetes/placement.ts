@@ -1,5 +1,5 @@
 import type { KubernetesObject, Pod, Reflector } from '@hearth/common/kubernetes';
-import { agentsLabelPrefix } from '@hearth/common/names';
+import { agentsLabelPrefix, noAgents } from '@hearth/common/names';
 import { type NodeGroup, type StorageCluster, startupTaintKey } from '@hearth/common/resources';
 import { hasLabels, leavingTaints, type NodeFacts } from './node_facts.ts';
 import { type Expression, expressionHolds, isTolerated } from './node_matching.ts';
@@ -50,7 +50,9 @@ function byAge(a: StorageCluster, b: StorageCluster): number {
 /** Pure. The groups whose agents run on a node, by its labels; at most one, unless others wrote labels. */
 export function agentsOn(labels: Readonly<Record<string, string>>): Place[] {
   return Object.entries(labels).flatMap(([key, group]) =>
-    key.startsWith(agentsLabelPrefix) ? [{ cluster: key.slice(agentsLabelPrefix.length), group }] : [],
+    key.startsWith(agentsLabelPrefix) && group !== noAgents
+      ? [{ cluster: key.slice(agentsLabelPrefix.length), group }]
+      : [],
   );
 }
 
@@ -101,17 +103,16 @@ export class Placements {
 type PodToleration = NonNullable<NonNullable<Pod['spec']>['tolerations']>[number];
 
 /** Virtual nodes, of the virtual kubelet and AWS Fargate, cannot run agents. */
-const noVirtualNode: readonly Expression[] = [
+export const noVirtualNode: readonly Expression[] = [
   { key: 'type', operator: 'NotIn', values: ['virtual-kubelet'] },
   { key: 'eks.amazonaws.com/compute-type', operator: 'NotIn', values: ['fargate'] },
 ];
 
+/** Labels of control planes, and taints of those that are reserved for them. */
+export const controlPlaneKeys = ['node-role.kubernetes.io/control-plane', 'node-role.kubernetes.io/master'];
+
 /** Taints of nodes with other duties, which agents tolerate only if the group says so. */
-const reserved = new Set([
-  'node-role.kubernetes.io/control-plane',
-  'node-role.kubernetes.io/master',
-  'virtual-kubelet.io/provider',
-]);
+const reserved = new Set([...controlPlaneKeys, 'virtual-kubelet.io/provider']);
 
 /** Temporary taints do not remove a cache. */
 const temporaryTaints = new Set([startupTaintKey, ...leavingTaints]);

@@ -298,15 +298,17 @@ describe('the operator and StorageClusters, on a real API server', () => {
       nodeGroups: [{ name: 'all', nodeSelector: { special: 'yes' }, cacheDirectories }],
     });
     const set = await fixture.expect('its agents', kinds.DaemonSet, 'hearth-second-all-agent');
-    const selector = set.spec?.template.spec?.nodeSelector;
-    assert.deepEqual(selector, { 'kubernetes.io/os': 'linux', 'agents.hearth.storage/second': 'all' });
+    const { nodeAffinity } = set.spec?.template.spec?.affinity ?? {};
+    assert.deepEqual(nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution?.nodeSelectorTerms.at(-1), {
+      matchExpressions: [{ key: 'agents.hearth.storage/second', operator: 'In', values: ['all'] }],
+    });
     const { metadata: node } = await fixture.expect(
       'the label of the older one',
       kinds.Node,
       'n3',
       ({ metadata }) => metadata?.labels?.['agents.hearth.storage/models'] === 'all',
     );
-    assert.equal(node?.labels?.['agents.hearth.storage/second'], undefined);
+    assert.equal(node?.labels?.['agents.hearth.storage/second'] ?? 'None', 'None');
     await until('the condition', async () => (await fixture.condition('second', 'Placement'))?.status === 'False');
     assert.match(
       (await fixture.condition('second', 'Placement'))?.message ?? '',

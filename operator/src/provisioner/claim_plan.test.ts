@@ -2,8 +2,9 @@ import assert from 'node:assert/strict';
 import type { PersistentVolumeClaim } from '@hearth/common/kubernetes';
 import type { DatasetStatus } from '@hearth/common/resources';
 import { dataset, readyStatus, written } from '../dataset/testing/fixtures.ts';
+import { sampleCluster } from '../storage_cluster/testing/samples.ts';
 import { classView, pendingClaim } from './claim.ts';
-import { planClaim } from './claim_plan.ts';
+import { planClaim as planIn } from './claim_plan.ts';
 
 const driver = 'csi.hearth.storage';
 
@@ -42,6 +43,9 @@ const storageClass = (
     reclaimPolicy: 'Delete',
   });
 
+const main = sampleCluster({}, { name: 'main' });
+type Given = Parameters<typeof planIn>;
+const planClaim = (of: Given[0], by: Given[1], from: Given[2]) => planIn(of, by, from, [main]);
 const llama = (status?: DatasetStatus) => dataset({}, status);
 const said = (...given: Parameters<typeof planClaim>) => {
   const plan = planClaim(...given);
@@ -53,12 +57,28 @@ describe('plan for a claim', () => {
     const plan = planClaim(claim(), storageClass(), llama(readyStatus()));
     assert.ok(plan.kind === 'provision');
     const { name, cluster, capacityBytes } = plan.request;
-    assert.deepEqual([name, cluster, capacityBytes], ['pvc-u-1', 'main', 10n << 30n]);
+    assert.deepEqual([name, cluster.metadata.name, capacityBytes], ['pvc-u-1', 'main', 10n << 30n]);
   });
 
   it('makes a volume as large as the Dataset when the claim asks for less', () => {
     const plan = planClaim(claim(), storageClass(), llama(readyStatus({ bytes: 20 * 2 ** 30 })));
     assert.equal(plan.kind === 'provision' && plan.request.capacityBytes, 20n << 30n);
+  });
+
+  it('makes a volume before the Dataset is Ready where only a pod that waits brings a first node', () => {
+    const away = dataset({}, { conditions: [written('Ready', 'False', 'AgentsUnavailable', 'waits for an agent')] });
+    const withNodes = (nodesDesired: number, name = 'main') => {
+      return { ...sampleCluster({}, { name }), status: { conditions: [], nodesDesired } };
+    };
+    const planned = (...clusters: ReturnType<typeof withNodes>[]) => {
+      const plan = planIn(claim(), storageClass(), away, clusters);
+      return plan.kind === 'provision' ? plan.request.cluster.metadata.name : plan.kind;
+    };
+    assert.equal(planned(withNodes(0)), 'main');
+    assert.equal(planned(withNodes(2)), 'wait', 'an agent will answer');
+    assert.equal(planned(withNodes(0), withNodes(0, 'other')), 'wait', 'the Dataset may get either');
+    const unauthenticated = [written('Ready', 'False', 'Unauthenticated', '401')];
+    assert.equal(planIn(claim(), storageClass(), llama({ conditions: unauthenticated }), [withNodes(0)]).kind, 'wait');
   });
 
   it('leaves alone what is not ours, or has its volume, or is being deleted', () => {

@@ -4,8 +4,10 @@ import {
   datasets,
   driverName,
   parseQuantity,
+  type StorageCluster,
   volumeMountOptions,
 } from '@hearth/common/resources';
+import { findCondition } from '../reconciler/index.ts';
 import type { ClassView, PendingClaim } from './claim.ts';
 
 export interface VolumeRequest {
@@ -13,7 +15,7 @@ export interface VolumeRequest {
   name: string;
   claim: PendingClaim;
   storageClass: ClassView;
-  cluster: string;
+  cluster: StorageCluster;
   capacityBytes: bigint;
 }
 
@@ -30,6 +32,7 @@ export function planClaim(
   claim: PendingClaim | undefined,
   storageClass: ClassView | undefined,
   dataset: Dataset | undefined,
+  clusters: readonly StorageCluster[],
 ): ClaimPlan {
   if (claim === undefined || storageClass === undefined || claim.deleting) return { kind: 'none' };
   // Without this annotation the control plane may still bind an existing volume.
@@ -42,7 +45,7 @@ export function planClaim(
     const message = `the storage request "${claim.request}" is not a whole number of bytes; write it as in 10Gi`;
     return { kind: 'wait', type: 'Warning', reason: 'ProvisioningFailed', message };
   }
-  return planVolume(claim, storageClass, requiredBytes, dataset);
+  return planVolume(claim, storageClass, requiredBytes, dataset, clusters);
 }
 
 /** Why the claim cannot get a volume; undefined when it can. */
@@ -72,6 +75,7 @@ function planVolume(
   storageClass: ClassView,
   requiredBytes: bigint,
   dataset: Dataset | undefined,
+  clusters: readonly StorageCluster[],
 ): ClaimPlan {
   const what = `Dataset ${claim.namespace}/${claim.source?.name}`;
   const wait = (type: 'Normal' | 'Warning', reason: string, message: string): ClaimPlan => {
@@ -81,17 +85,32 @@ function planVolume(
   if (dataset.metadata.deletionTimestamp !== undefined) {
     return wait('Warning', 'DatasetIsDeleted', `${what} is being deleted; Hearth makes no new volumes of it`);
   }
-  const ready = dataset.status?.conditions?.find((one) => one.type === 'Ready');
-  const { cluster, manifest, bytes = 0 } = dataset.status ?? {};
-  if (ready?.status !== 'True' || cluster === undefined || manifest === undefined) {
+  const ready = findCondition(dataset.status?.conditions, 'Ready');
+  const { manifest, bytes = 0 } = dataset.status ?? {};
+  const cluster = clusterOf(dataset, clusters);
+  const isListed = ready?.status === 'True' && dataset.status?.cluster !== undefined && manifest !== undefined;
+  if (cluster === undefined || !(isListed || waitsForNodes(ready?.reason, cluster))) {
     const why = ready === undefined ? 'it is new' : `${ready.reason}: ${ready.message}`;
     return wait('Normal', 'WaitingForDataset', `waits for ${what} to be Ready (${why})`);
   }
+  const { name } = cluster.metadata;
   const requested = storageClass.parameters.cluster;
-  if (requested !== undefined && requested !== cluster) {
-    const message = `${what} is cached by StorageCluster ${cluster}, and StorageClass ${storageClass.name} is for ${requested}; choose another StorageClass`;
+  if (requested !== undefined && requested !== name) {
+    const message = `${what} is cached by StorageCluster ${name}, and StorageClass ${storageClass.name} is for ${requested}; choose another StorageClass`;
     return wait('Warning', 'ProvisioningFailed', message);
   }
   const capacityBytes = requiredBytes > bytes ? requiredBytes : BigInt(bytes);
   return { kind: 'provision', request: { name: `pvc-${claim.uid}`, claim, storageClass, cluster, capacityBytes } };
+}
+
+/** A Dataset that no agent has listed yet has no cluster in its status. */
+function clusterOf({ spec, status }: Dataset, clusters: readonly StorageCluster[]): StorageCluster | undefined {
+  const name = status?.cluster ?? spec.clusterRef?.name;
+  if (name === undefined) return clusters.length === 1 ? clusters[0] : undefined;
+  return clusters.find(({ metadata }) => metadata.name === name);
+}
+
+/** An autoscaler makes the first node only for a pod whose claim is bound, and only a node can list the origin. */
+function waitsForNodes(reason: string | undefined, { status }: StorageCluster): boolean {
+  return reason === 'AgentsUnavailable' && status?.nodesDesired === 0;
 }

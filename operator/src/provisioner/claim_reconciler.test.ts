@@ -4,6 +4,7 @@ import type { KubernetesClient, PersistentVolume, PersistentVolumeClaim } from '
 import type { Dataset } from '@hearth/common/resources';
 import { dataset, readyStatus } from '../dataset/testing/fixtures.ts';
 import { reconcileKey } from '../reconciler/index.ts';
+import { sampleCluster } from '../storage_cluster/testing/samples.ts';
 import { classView, pendingClaim } from './claim.ts';
 import { ClaimReconciler } from './claim_reconciler.ts';
 
@@ -55,6 +56,7 @@ describe('claims', () => {
       },
       storageClasses: { get: () => classView({ metadata: { name: 'hearth' }, provisioner: driver }) },
       datasets: { get: () => llama },
+      clusters: { all: () => [sampleCluster({}, { name: 'main' })] },
     });
   });
   const reconcile = () => reconcileKey(reconciler, () => pendingClaim(claim))('team/c', signal);

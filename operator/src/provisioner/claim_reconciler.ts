@@ -6,7 +6,7 @@ import {
   type PersistentVolume,
   type PersistentVolumeClaim,
 } from '@hearth/common/kubernetes';
-import type { Dataset } from '@hearth/common/resources';
+import type { Dataset, StorageCluster } from '@hearth/common/resources';
 import type { Source } from '../kubernetes/index.ts';
 import type { Reconciler } from '../reconciler/index.ts';
 import { type ClassView, type PendingClaim, pendingClaim } from './claim.ts';
@@ -18,9 +18,14 @@ export interface ClaimReconcilerOptions {
   events: Pick<EventRecorder, 'eventFor'>;
   storageClasses: Pick<Source<ClassView | undefined>, 'get'>;
   datasets: Pick<Source<Dataset>, 'get'>;
+  clusters: Pick<Source<StorageCluster>, 'all'>;
 }
 
-export type ObservedClaim = { storageClass: ClassView | undefined; dataset: Dataset | undefined };
+export type ObservedClaim = {
+  storageClass: ClassView | undefined;
+  dataset: Dataset | undefined;
+  clusters: readonly StorageCluster[];
+};
 
 type ClaimAction = Exclude<ClaimPlan, { kind: 'none' }>;
 
@@ -35,12 +40,13 @@ export class ClaimReconciler implements Reconciler<PendingClaim, ObservedClaim, 
   }
 
   async observe(claim: PendingClaim): Promise<ObservedClaim> {
-    const { storageClasses, datasets } = this.#options;
-    return { storageClass: storageClasses.get(claim.storageClass), dataset: datasets.get(datasetKey(claim) ?? '') };
+    const { storageClasses, datasets, clusters } = this.#options;
+    const dataset = datasets.get(datasetKey(claim) ?? '');
+    return { storageClass: storageClasses.get(claim.storageClass), dataset, clusters: clusters.all() };
   }
 
-  plan(claim: PendingClaim, { storageClass, dataset }: ObservedClaim): ClaimAction[] {
-    const plan = planClaim(claim, storageClass, dataset);
+  plan(claim: PendingClaim, { storageClass, dataset, clusters }: ObservedClaim): ClaimAction[] {
+    const plan = planClaim(claim, storageClass, dataset, clusters);
     return plan.kind === 'none' ? [] : [plan];
   }
 

@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { Logger } from '@hearth/common';
 import { type EventRecorder, type KubernetesClient, ownKey, runController, watch } from '@hearth/common/kubernetes';
-import type { Dataset } from '@hearth/common/resources';
+import type { Dataset, StorageCluster } from '@hearth/common/resources';
 import type { Source } from '../kubernetes/index.ts';
 import { findCondition, reconcileKey } from '../reconciler/index.ts';
 import type { ClassView, PendingClaim } from './claim.ts';
@@ -14,6 +14,7 @@ export interface ProvisionerOptions {
   storageClasses: Source<ClassView | undefined>;
   volumes: Source<VolumeView | undefined>;
   datasets: Source<Dataset>;
+  clusters: Source<StorageCluster>;
   events: Pick<EventRecorder, 'eventFor'>;
   logger: Logger;
 }
@@ -24,7 +25,7 @@ export async function runProvisioner(options: ProvisionerOptions, signal: AbortS
 }
 
 async function runClaimController(options: ProvisionerOptions, signal: AbortSignal): Promise<void> {
-  const { claims, storageClasses, datasets, logger } = options;
+  const { claims, storageClasses, datasets, clusters, logger } = options;
   const reconciler = new ClaimReconciler(options);
   const keysWhere = (concerned: (claim: PendingClaim) => boolean) =>
     claims.keys().filter((key) => {
@@ -43,6 +44,9 @@ async function runClaimController(options: ProvisionerOptions, signal: AbortSign
       watch(storageClasses, (name) => keysWhere((claim) => claim.storageClass === name)),
       watch(datasets, (key, before, after) =>
         isDeepStrictEqual(awaitedOf(before), awaitedOf(after)) ? [] : keysWhere((claim) => datasetKey(claim) === key),
+      ),
+      watch(clusters, (_name, before, after) =>
+        before?.status?.nodesDesired === after?.status?.nodesDesired ? [] : keysWhere(() => true),
       ),
     ],
     first: () => claims.keys(),

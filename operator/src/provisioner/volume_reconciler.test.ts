@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict';
 import type { KubernetesClient, PersistentVolume } from '@hearth/common/kubernetes';
 import { dataset, readyStatus } from '../dataset/testing/fixtures.ts';
+import { volumeTerms } from '../kubernetes/index.ts';
 import { reconcileKey } from '../reconciler/index.ts';
+import { sampleCluster } from '../storage_cluster/testing/samples.ts';
 import { classView, pendingClaim } from './claim.ts';
 import { planClaim } from './claim_plan.ts';
 import {
@@ -113,7 +115,8 @@ const storageClass = classView({
   reclaimPolicy: 'Retain',
   mountOptions: ['noatime'],
 });
-const plan = planClaim(claim, storageClass, dataset({}, readyStatus({ bytes: 3 * 2 ** 30 })));
+const main = sampleCluster({}, { name: 'main' });
+const plan = planClaim(claim, storageClass, dataset({}, readyStatus({ bytes: 3 * 2 ** 30 })), [main]);
 assert.ok(plan.kind === 'provision');
 const volumeContext = { cluster: 'main', datasetNamespace: 'team', dataset: 'llama' };
 const object = persistentVolume(plan.request);
@@ -132,13 +135,7 @@ describe('PersistentVolume of a claim', () => {
       mountOptions: ['noatime'],
       claimRef: { apiVersion: 'v1', kind: 'PersistentVolumeClaim', namespace: 'team', name: 'c', uid: 'u-1' },
       csi: { driver, volumeHandle: 'pvc-u-1', volumeAttributes: volumeContext },
-      nodeAffinity: {
-        required: {
-          nodeSelectorTerms: [
-            { matchExpressions: [{ key: 'cluster.csi.hearth.storage/main', operator: 'In', values: ['true'] }] },
-          ],
-        },
-      },
+      nodeAffinity: { required: { nodeSelectorTerms: volumeTerms(main) } },
     });
   });
 

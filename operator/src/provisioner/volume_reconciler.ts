@@ -2,7 +2,7 @@ import { type KubernetesClient, kinds, type PersistentVolume } from '@hearth/com
 import { agentTopologyKey, clusterTopologyKey, topologyValue } from '@hearth/common/names';
 import { clusterLabel, driverName, finalizerName, registeredName } from '@hearth/common/resources';
 import { type Uses, usesOfVolume } from '../dataset/index.ts';
-import { labelsOfOperator } from '../kubernetes/index.ts';
+import { labelsOfOperator, volumeTerms } from '../kubernetes/index.ts';
 import { hasFinalizer, type Reconciler, removeFinalizer } from '../reconciler/index.ts';
 import type { VolumeRequest } from './claim_plan.ts';
 
@@ -105,14 +105,19 @@ type VolumeNodeAffinity = NonNullable<NonNullable<PersistentVolume['spec']>['nod
 /** Pure. The PersistentVolume of a claim, the only record of the volume and the same for every attempt. */
 export function persistentVolume(request: VolumeRequest): PersistentVolume {
   const { name, claim, storageClass, cluster, capacityBytes } = request;
-  const volumeAttributes = { cluster, datasetNamespace: claim.namespace, dataset: claim.source?.name ?? '' };
+  const { name: clusterName } = cluster.metadata;
+  const volumeAttributes = {
+    cluster: clusterName,
+    datasetNamespace: claim.namespace,
+    dataset: claim.source?.name ?? '',
+  };
   return {
     apiVersion: 'v1',
     kind: 'PersistentVolume',
     metadata: {
       name,
       annotations: { [provisionedByAnnotation]: driverName },
-      labels: { ...labelsOfOperator('volume'), [clusterLabel]: cluster },
+      labels: { ...labelsOfOperator('volume'), [clusterLabel]: clusterName },
     },
     spec: {
       capacity: { storage: quantity(capacityBytes) },
@@ -130,7 +135,7 @@ export function persistentVolume(request: VolumeRequest): PersistentVolume {
         uid: claim.uid,
       },
       csi: { driver: driverName, volumeHandle: name, volumeAttributes },
-      nodeAffinity: affinityToCluster(cluster),
+      nodeAffinity: { required: { nodeSelectorTerms: volumeTerms(cluster) } },
     },
   };
 }

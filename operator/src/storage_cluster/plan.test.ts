@@ -128,10 +128,13 @@ describe('plan of a StorageCluster', () => {
       return { type, object: copy };
     }) as Observation['owned'];
 
-  it('places agents by the label of their group only when all nodes have it, so that none ends under its readers', () => {
+  it('places agents by the label of their nodes only when all nodes have it, so that none ends under its readers', () => {
     const owned = sets(objects, (set) => {
       Object.assign(set.metadata ?? {}, { annotations: { [specHashAnnotation]: 'of the release before' } });
-      Object.assign(set.spec?.template.spec ?? {}, { nodeSelector: { 'kubernetes.io/os': 'linux' } });
+      Object.assign(set.spec?.template.spec ?? {}, {
+        nodeSelector: { 'kubernetes.io/os': 'linux' },
+        affinity: undefined,
+      });
     });
     assert.deepEqual(plan(observation({ owned, unlabelled: true })), []);
     const names = ['holder', 'agent'].map((name) => `apply DaemonSet hearth-models-all-${name}`);

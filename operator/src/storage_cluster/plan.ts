@@ -1,4 +1,5 @@
 import { type DaemonSet, type KubernetesObject, kinds, type ResourceType } from '@hearth/common/kubernetes';
+import { agentsLabelPrefix } from '@hearth/common/names';
 import { nodeGroupLabel, specHashAnnotation } from '@hearth/common/resources';
 import type { AgentEndpoint, ClientIdentity } from '../agents/index.ts';
 import type { PlannedSecret } from '../certificates/index.ts';
@@ -35,10 +36,9 @@ export function plan(observation: Observation): Action[] {
     if (foreign.includes(key) || isCurrent(one.object, found)) continue;
     // A later pass replaces a terminating object.
     if (found !== undefined && (isTerminating(found) || found === lost?.object)) continue;
-    // The previous release selected nodes by the group's labels; a new selector would end agents on unlabelled nodes.
+    // The previous release selected nodes by the group's labels; a new selector could end agents on unlabelled nodes.
     const isSet = one.type.kind === kinds.DaemonSet.kind;
-    const isMoved = isSet && found !== undefined && nodeSelectorOf(found) !== nodeSelectorOf(one.object);
-    if (isMoved && observation.unlabelled) continue;
+    if (isSet && found !== undefined && !isPlacedByLabel(found) && observation.unlabelled) continue;
     actions.push({ kind: 'apply', desired: one });
   }
   if (store !== undefined) {
@@ -61,8 +61,10 @@ export function keyOf(type: ResourceType, object: KubernetesObject): string {
 
 const isTerminating = (object: KubernetesObject): boolean => object.metadata?.deletionTimestamp !== undefined;
 
-const nodeSelectorOf = (object: KubernetesObject) =>
-  JSON.stringify((object as DaemonSet).spec?.template.spec?.nodeSelector);
+function isPlacedByLabel(object: KubernetesObject): boolean {
+  const { nodeSelector, affinity } = (object as DaemonSet).spec?.template.spec ?? {};
+  return JSON.stringify([nodeSelector, affinity]).includes(agentsLabelPrefix);
+}
 
 /** True for a removed group while nodes have its label, since pods mount volumes there. */
 function isOnNodes({ metadata }: KubernetesObject, { labelledGroups }: Observation): boolean {

@@ -13,11 +13,13 @@ import {
   agentTopologyKey,
   clusterTopologyKey,
   clusterTopologyPrefix,
+  noAgents,
   topologyValue,
 } from '@hearth/common/names';
 import type { StorageCluster } from '@hearth/common/resources';
 import {
   agentsOn,
+  isAnchored,
   mountingPods,
   type NodeFacts,
   namedPods,
@@ -29,7 +31,7 @@ import { type ControllerParts, type Reconciler, reconcileKey } from '../reconcil
 
 export interface NodeLabelsOptions {
   api: Pick<KubernetesClient, 'patch' | 'list'>;
-  clusters: Pick<Source<StorageCluster>, 'get'>;
+  clusters: Pick<Source<StorageCluster>, 'get' | 'all'>;
   events: Pick<EventRecorder, 'eventFor'>;
   logger: Logger;
 }
@@ -75,7 +77,7 @@ export class NodeLabelsReconciler implements Reconciler<NodeFacts, ObservedNode,
 
   plan({ name, labels }: NodeFacts, { place, stale, pods }: ObservedNode): NodeLabelsAction[] {
     const actions: NodeLabelsAction[] = [];
-    const changes = labelChanges(labels, place, pods.length > 0);
+    const changes = labelChanges(labels, place, pods.length > 0, this.#options.clusters.all());
     if (changes !== undefined) actions.push({ kind: 'label', labels: changes });
     const cluster = this.#options.clusters.get(stale[0]?.cluster ?? '');
     // During a deletion the condition Ready names these pods.
@@ -134,10 +136,16 @@ type Labels = Readonly<Record<string, string>>;
 /**
  * Pure. The changes by which the node runs agents of its node group and uses volumes of its StorageCluster alone;
  * undefined for none. `place` is undefined outside of all StorageClusters. `inUse`: pods mount volumes through the
- * agent of a former group, so that agent stays and no other starts. The kubelet adds topology labels when csi-node
+ * agent of a former group, so that agent stays and no other starts. `clusters`: all of them. Those whose agents were
+ * here, or come by themselves, get the label that keeps them out. The kubelet adds topology labels when csi-node
  * registers, and never removes them.
  */
-export function labelChanges(labels: Labels, place: Place | undefined, inUse: boolean): LabelChanges | undefined {
+export function labelChanges(
+  labels: Labels,
+  place: Place | undefined,
+  inUse: boolean,
+  clusters: readonly StorageCluster[],
+): LabelChanges | undefined {
   const wanted: Record<string, string> = {};
   if (inUse) for (const { cluster, group } of agentsOn(labels)) wanted[agentsLabel(cluster)] = group;
   else if (place !== undefined) wanted[agentsLabel(place.cluster)] = place.group;
@@ -145,6 +153,10 @@ export function labelChanges(labels: Labels, place: Place | undefined, inUse: bo
   if (place !== undefined && agentsLabel(place.cluster) in wanted) {
     wanted[agentTopologyKey] = topologyValue;
     wanted[clusterTopologyKey(place.cluster)] = topologyValue;
+  }
+  for (const cluster of clusters) {
+    const key = agentsLabel(cluster.metadata.name);
+    if (!(key in wanted) && (key in labels || isAnchored(cluster, labels))) wanted[key] = noAgents;
   }
   const stale = Object.keys(labels).filter((key) => isOurs(key) && !(key in wanted));
   const missing = Object.entries(wanted).filter(([key, value]) => labels[key] !== value);
@@ -154,7 +166,7 @@ export function labelChanges(labels: Labels, place: Place | undefined, inUse: bo
 
 /** Pure. A merge patch that removes our labels; undefined without any. */
 export function withoutTopologyLabels(labels: Labels | undefined): object | undefined {
-  const changes = labelChanges(labels ?? {}, undefined, false);
+  const changes = labelChanges(labels ?? {}, undefined, false, []);
   return changes && { metadata: { labels: changes } };
 }
 

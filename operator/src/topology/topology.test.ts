@@ -7,13 +7,15 @@ import { type NodeFacts, placeNodes } from '../kubernetes/index.ts';
 import { reconcileKey } from '../reconciler/index.ts';
 import { sampleCluster, sampleNode } from '../storage_cluster/testing/samples.ts';
 import { NodeGroupsReconciler, nodeGroupsText } from './node_groups.ts';
-import { labelChanges, NodeLabelsReconciler, withoutTopologyLabels } from './node_labels_reconciler.ts';
+import { labelChanges as changesIn, NodeLabelsReconciler, withoutTopologyLabels } from './node_labels_reconciler.ts';
 
 const signal = new AbortController().signal;
 const cacheDirectories = [{ path: '/var/cache/hearth' }];
 const gpuGroup = { name: 'gpu', nodeSelector: { gpu: 'h200', hearth: 'yes' }, cacheDirectories };
 const topology = { 'csi.hearth.storage/agent': 'true', 'cluster.csi.hearth.storage/models': 'true' };
 const ofModels = { ...topology, 'agents.hearth.storage/models': 'gpu' };
+type Changes = Parameters<typeof changesIn>;
+const labelChanges = (labels: Changes[0], place: Changes[1], inUse: Changes[2]) => changesIn(labels, place, inUse, []);
 const gone = (labels: object) => Object.fromEntries(Object.keys(labels).map((key) => [key, null]));
 
 describe('labels of a node', () => {
@@ -47,6 +49,27 @@ describe('labels of a node', () => {
     });
   });
 
+  it('keep out agents that were on the node, or would come by themselves', () => {
+    const gpu = sampleCluster({ nodeGroups: [gpuGroup] });
+    const all = sampleCluster({}, { name: 'all' });
+    const changes = (labels: Record<string, string>, ...rest: [typeof models | undefined, boolean]) =>
+      changesIn({ 'kubernetes.io/os': 'linux', ...labels }, ...rest, [gpu, all]);
+    const selected = { gpu: 'h200', hearth: 'yes' };
+    const without = { 'agents.hearth.storage/all': 'None' };
+    assert.deepEqual(changes({}, undefined, false), without, 'as for a taint');
+    assert.deepEqual(changes(selected, models, false), { ...without, ...ofModels });
+    assert.equal(changes({ ...selected, ...without, ...ofModels }, models, false), undefined);
+    const left = { ...gone(topology), 'agents.hearth.storage/models': 'None' };
+    assert.deepEqual(
+      changes({ ...without, ...ofModels }, undefined, false),
+      left,
+      'volumes may still name the selector',
+    );
+    const other = { cluster: 'all', group: 'all' };
+    assert.deepEqual(changes({ ...selected, ...ofModels }, other, true), { ...gone(topology), ...without });
+    assert.deepEqual(changesIn({ gpu: 'h200', ...without }, undefined, false, []), gone(without), 'it was deleted');
+  });
+
   describe('follow the selection of the StorageCluster', () => {
     const selected = { gpu: 'h200', hearth: 'yes' };
     let cluster: StorageCluster | undefined;
@@ -71,7 +94,10 @@ describe('labels of a node', () => {
               return undefined as never;
             },
           },
-          clusters: { get: (name) => (name === cluster?.metadata.name ? cluster : undefined) },
+          clusters: {
+            get: (name) => (name === cluster?.metadata.name ? cluster : undefined),
+            all: () => (cluster === undefined ? [] : [cluster]),
+          },
           events: {
             eventFor: (_kind, _object, type, reason, message) => void told.push(`${type} ${reason} ${message}`),
           },
@@ -106,7 +132,8 @@ describe('labels of a node', () => {
       left({ ...selected, ...ofModels });
       assert.deepEqual((await pass()).patches, []);
       left({ gpu: 'h200', ...ofModels });
-      assert.deepEqual((await pass()).patches, [{ metadata: { labels: gone(ofModels) } }]);
+      const labels = { ...gone(topology), 'agents.hearth.storage/models': 'None' };
+      assert.deepEqual((await pass()).patches, [{ metadata: { labels } }]);
     });
 
     it('and keep the agent until no pod mounts a volume of the StorageCluster, and tell of it once', async () => {
@@ -126,7 +153,7 @@ describe('labels of a node', () => {
       assert.equal(told.length, 1);
       await api.delete(kinds.Pod, 'reads', 'team');
       assert.deepEqual(await pass(), {
-        patches: [{ metadata: { labels: { 'agents.hearth.storage/models': null } } }],
+        patches: [{ metadata: { labels: { 'agents.hearth.storage/models': 'None' } } }],
         again: undefined,
       });
     });

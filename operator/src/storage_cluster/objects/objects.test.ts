@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import type { ConfigMap, DaemonSet, KubernetesObject, Service, StatefulSet } from '@hearth/common/kubernetes';
-import { specHashAnnotation } from '@hearth/common/resources';
+import { type NodeGroup, specHashAnnotation } from '@hearth/common/resources';
+import { daemonTerms } from '../../kubernetes/index.ts';
 import { environment, sampleCluster } from '../testing/samples.ts';
 import { type DesiredInput, desired } from './desired.ts';
 
@@ -96,7 +97,6 @@ describe('objects of a StorageCluster', () => {
     };
     const cluster = sampleCluster({ nodeGroups: [group], origins: { directoryPrefixes: ['/mnt/models', '/srv'] } });
     const { pod, container, mounts } = podOf(build({ cluster }).agent);
-    assert.deepEqual(pod.nodeSelector, { 'kubernetes.io/os': 'linux', 'agents.hearth.storage/models': 'all' });
     assert.deepEqual(container.resources, { limits: { memory: '8Gi', cpu: '4' } });
     assert.equal(pod.priorityClassName, 'mine');
     assert.deepEqual(mountAt(mounts, '/srv'), {
@@ -230,29 +230,27 @@ describe('objects of a StorageCluster', () => {
     assert.ok(mounts.some((mount) => mount.mountPropagation === 'Bidirectional'));
   });
 
-  it('place agents and holders by the label of their group, with its tolerations, whatever it selects', () => {
+  it('place agents and holders by the labels of their nodes, with the tolerations of their group', () => {
     const of = (group: object) => {
       const cluster = sampleCluster({ nodeGroups: [{ name: 'all', cacheDirectories: [{ path: '/c' }], ...group }] });
       const { agent, holder } = build({ cluster });
       const [ofAgent, ofHolder] = [agent, holder].map((set) => {
         const { affinity, nodeSelector, tolerations } = podOf(set).pod;
-        assert.equal(affinity, undefined);
-        return { nodeSelector, tolerations };
+        const { nodeSelectorTerms } = affinity?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution ?? {};
+        assert.deepEqual(nodeSelectorTerms, daemonTerms(cluster, cluster.spec.nodeGroups[0] as NodeGroup));
+        assert.deepEqual(nodeSelector, { 'kubernetes.io/os': 'linux' });
+        return tolerations;
       });
       assert.deepEqual(ofAgent, ofHolder);
       return ofAgent;
     };
-    const nodeSelector = { 'kubernetes.io/os': 'linux', 'agents.hearth.storage/models': 'all' };
-    assert.deepEqual(of({}), { nodeSelector, tolerations: [{ operator: 'Exists' }] });
+    assert.deepEqual(of({}), [{ operator: 'Exists' }]);
     const tolerations = [{ key: 'dedicated', value: 'ml', effect: 'NoSchedule' }];
     const passing = ['hearth.storage/agent-not-ready', 'ToBeDeletedByClusterAutoscaler', 'karpenter.sh/disrupted'];
-    assert.deepEqual(of({ nodeSelector: { gpu: 'yes' }, tolerations }), {
-      nodeSelector,
-      tolerations: [
-        { key: 'dedicated', operator: 'Equal', value: 'ml', effect: 'NoSchedule' },
-        ...passing.map((key) => ({ key, operator: 'Exists' })),
-      ],
-    });
+    assert.deepEqual(of({ nodeSelector: { gpu: 'yes' }, tolerations }), [
+      { key: 'dedicated', operator: 'Equal', value: 'ml', effect: 'NoSchedule' },
+      ...passing.map((key) => ({ key, operator: 'Exists' })),
+    ]);
   });
 
   it('have the labels, variables, accounts and places that the values of the chart give them', () => {

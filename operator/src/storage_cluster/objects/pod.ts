@@ -1,7 +1,6 @@
 import { type DaemonSet, kinds, type Pod } from '@hearth/common/kubernetes';
-import { agentsLabel } from '@hearth/common/names';
 import type { NodeGroup } from '@hearth/common/resources';
-import { tolerationsOf } from '../../kubernetes/index.ts';
+import { daemonTerms, tolerationsOf } from '../../kubernetes/index.ts';
 import type { PodSettings } from '../environment.ts';
 import { labelsOf, selectorOf } from '../names.ts';
 import { type BuildInput, type DesiredObject, desiredObject } from './desired_object.ts';
@@ -37,8 +36,12 @@ export function nodeDaemonSet(
       // Only `hearth explain` in an agent's pod calls the API server.
       automountServiceAccountToken: settings.mountsToken ?? false,
       enableServiceLinks: false,
-      // Former nodes of the group keep the label until their pods are gone.
-      nodeSelector: { 'kubernetes.io/os': 'linux', [agentsLabel(cluster.metadata.name)]: group.name },
+      nodeSelector: { 'kubernetes.io/os': 'linux' },
+      affinity: {
+        nodeAffinity: {
+          requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms: daemonTerms(cluster, group) },
+        },
+      },
       tolerations: tolerationsOf(group),
       priorityClassName: group.priorityClassName,
       ...pullSecrets(environment.imagePullSecrets),
