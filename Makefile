@@ -6,7 +6,7 @@ STAMP := build/.setup
 # The last file that `npm run generate` writes; `npm install` runs it, too.
 GENERATED := csi-driver/src/generated/kubelet/pluginregistration/api.ts
 
-.PHONY: help run test test-all test-slow smoke test-unit test-native test-asan test-tsan test-upgrade test-rdma test-fio fuzz lint lint-commits tidy verify e2e cluster cluster-down image bench bench-quick bench-pods soak check-gpu wheel kubectl-hearth release test-python build setup generate format clean
+.PHONY: help run test test-all test-slow smoke test-unit test-native test-asan test-tsan test-upgrade test-rdma test-fio test-autoscalers fuzz lint lint-commits tidy verify e2e cluster cluster-down image bench bench-quick bench-pods soak check-gpu wheel kubectl-hearth release test-python build setup generate format clean
 
 help: ## List the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
@@ -55,6 +55,9 @@ release: $(GENERATED) ## Everything of a release into build/dist, image and char
 
 test-python: $(GENERATED) ## The wheel in a fresh virtual environment, without compilers
 	@$(NODE) scripts/test/main.ts python
+
+test-autoscalers: $(GENERATED) ## Karpenter's and the scheduler's own packages judge objects of the operator
+	@$(NODE) scripts/test/main.ts autoscalers
 
 test-fio: build ## fio reads through libgd2fs and compares what it reads; fetches fio's headers by apt
 	@$(NODE) scripts/test/main.ts fio

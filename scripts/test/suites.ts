@@ -181,6 +181,11 @@ export const suites: Record<string, Suite> = {
     run: async (run) => step('clients/fio', await run('clients/fio/test.sh', [])),
     minutes: 10,
   },
+  autoscalers: {
+    title: 'Karpenter and the scheduler on objects of the operator',
+    run: async (run) => step('e2e/autoscalers', await run('e2e/autoscalers/test.sh', [])),
+    minutes: 20,
+  },
   rdma: { title: 'RDMA on a kernel in an emulated machine', run: rdmaTests, minutes: 30 },
   soak: { title: 'Soak', run: soak, minutes: 30 },
 };
@@ -191,6 +196,6 @@ export const plans: Record<string, string[]> = {
   'test-slow': ['programs', 'slow-native', 'slow'],
   all: [
     ...['programs', 'smoke', 'native', 'unit', 'lint', 'verify', 'slow-native', 'slow', 'tidy'],
-    ...['e2e', 'upgrade', 'python', 'fio', 'rdma', 'fuzz', 'asan', 'tsan', 'soak'],
+    ...['e2e', 'autoscalers', 'upgrade', 'python', 'fio', 'rdma', 'fuzz', 'asan', 'tsan', 'soak'],
   ],
 };
