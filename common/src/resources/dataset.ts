@@ -200,8 +200,11 @@ export const datasetSpecSchema = z
       ),
     lastCopy: z
       .enum(['Drop', 'Move'])
-      .default('Drop')
-      .describe('Move: before a drain the operator copies bytes that no other node holds to another node.'),
+      .default('Move')
+      .describe(
+        'Move: before a node goes the operator copies bytes that no other node holds to another node. Drop: they are fetched ' +
+          'from the origin again.',
+      ),
   })
   .meta(
     rules(

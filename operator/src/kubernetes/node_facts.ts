@@ -11,7 +11,7 @@ export interface NodeFacts {
   ready: boolean;
   taints: readonly Taint[];
   tainted: boolean;
-  /** True for a cordoned node, or one that an autoscaler is removing. */
+  /** True for a node that is cordoned, being deleted, or being removed by an autoscaler. */
   leaving: boolean;
   zone: string;
   rack: string;
@@ -39,7 +39,9 @@ export function nodeFacts(node: Node): NodeFacts {
     taints: hardTaints(node.spec?.taints ?? []).map(({ key, value, effect }) => ({ key, value, effect })),
     tainted: node.spec?.taints?.some(({ key }) => key === startupTaintKey) ?? false,
     leaving:
-      node.spec?.unschedulable === true || (node.spec?.taints?.some(({ key }) => leavingTaints.includes(key)) ?? false),
+      node.spec?.unschedulable === true ||
+      node.metadata?.deletionTimestamp !== undefined ||
+      (node.spec?.taints?.some(({ key }) => leavingTaints.includes(key)) ?? false),
     ...placeOf(labels),
   };
 }

@@ -83,6 +83,20 @@ describe('placement of nodes', () => {
     }
   });
 
+  it('keeps a node whose agent runs when a taint comes, and has it drain when pods may not stay', () => {
+    const place = (labels: Record<string, string>, effect: string, fields: object = {}) => {
+      const one = cluster('c', '2026-01-01T00:00:00Z', { ...group('all'), tolerations: [], ...fields });
+      const node = sampleNode('n', { labels, taints: [taint('maintenance', effect)] });
+      return placeNodes([one], [node]).places.get('n');
+    };
+    const runs = { 'agents.hearth.storage/c': 'all' };
+    assert.equal(place({}, 'NoSchedule'), undefined);
+    assert.deepEqual(place(runs, 'NoSchedule'), { cluster: 'c', group: 'all' });
+    assert.deepEqual(place(runs, 'NoExecute'), { cluster: 'c', group: 'all', draining: true });
+    assert.deepEqual(place(runs, 'NoExecute', { tolerations: undefined }), { cluster: 'c', group: 'all' });
+    assert.equal(place({ 'agents.hearth.storage/c': 'other' }, 'NoSchedule'), undefined);
+  });
+
   it('takes nodes whose labels satisfy one of the terms of a group', () => {
     const inZone = { matchExpressions: [{ key: 'zone', operator: 'In', values: ['a', 'b'] }] };
     const large = {

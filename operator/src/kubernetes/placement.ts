@@ -1,13 +1,14 @@
-import type { KubernetesObject, Pod, Reflector } from '@hearth/common/kubernetes';
-import { agentsLabelPrefix, noAgents } from '@hearth/common/names';
+import type { KubernetesObject, Reflector } from '@hearth/common/kubernetes';
+import { agentsLabel, agentsLabelPrefix, noAgents } from '@hearth/common/names';
 import { type NodeGroup, type StorageCluster, startupTaintKey } from '@hearth/common/resources';
 import { hasLabels, leavingTaints, type NodeFacts } from './node_facts.ts';
-import { type Expression, expressionHolds, isTolerated } from './node_matching.ts';
+import { type Expression, expressionHolds, isTolerated, type Taint } from './node_matching.ts';
 
 /** The part of a reflector that a controller reads. */
 export type Source<P> = Pick<Reflector<KubernetesObject, P>, 'get' | 'all' | 'keys' | 'onChange' | 'synced'>;
 
-export type Place = { cluster: string; group: string };
+/** `draining`: the group tolerates no longer that pods run there, so the node leaves when its bytes and pods have. */
+export type Place = { cluster: string; group: string; draining?: true };
 
 export type PlacementConflict = { node: string; group: string; takenBy: Place };
 
@@ -30,9 +31,17 @@ export function placeNodes(clusters: readonly StorageCluster[], nodes: readonly 
     const own: PlacementConflict[] = [];
     for (const group of spec.nodeGroups) {
       for (const node of nodes) {
-        if (!selects(group, node)) continue;
+        const runs = node.labels[agentsLabel(cluster)] === group.name;
+        if (!selects(group, node, runs)) continue;
         const takenBy = places.get(node.name);
-        if (takenBy === undefined) places.set(node.name, { cluster, group: group.name });
+        const draining =
+          runs &&
+          !tolerates(
+            group,
+            node.taints.filter(({ effect }) => effect === 'NoExecute'),
+          );
+        const place = { cluster, group: group.name, ...(draining ? { draining } : {}) };
+        if (takenBy === undefined) places.set(node.name, place);
         else own.push({ node: node.name, group: group.name, takenBy });
       }
     }
@@ -100,8 +109,6 @@ export class Placements {
   }
 }
 
-type PodToleration = NonNullable<NonNullable<Pod['spec']>['tolerations']>[number];
-
 /** Virtual nodes, of the virtual kubelet and AWS Fargate, cannot run agents. */
 export const noVirtualNode: readonly Expression[] = [
   { key: 'type', operator: 'NotIn', values: ['virtual-kubelet'] },
@@ -118,32 +125,24 @@ const reserved = new Set([...controlPlaneKeys, 'virtual-kubelet.io/provider']);
 const temporaryTaints = new Set([startupTaintKey, ...leavingTaints]);
 const conditionTaintPrefix = 'node.kubernetes.io/';
 
-function selects(group: NodeGroup, node: Pick<NodeFacts, 'labels' | 'taints'>): boolean {
+/** `runs`: the node runs an agent of the group. A taint that comes later ends none: bytes and readers would be lost. */
+function selects(group: NodeGroup, node: Pick<NodeFacts, 'labels' | 'taints'>, runs: boolean): boolean {
   const { labels } = node;
   const holds = (one: Expression) => expressionHolds(one, labels[one.key]);
   if (labels['kubernetes.io/os'] !== 'linux' || !hasLabels(node, group.nodeSelector)) return false;
   if (!noVirtualNode.every(holds)) return false;
   const terms = termsOf(group);
   if (terms.length > 0 && !terms.some(({ matchExpressions }) => matchExpressions.every(holds))) return false;
-  const { tolerations } = group;
-  const taints = node.taints.filter(({ key }) => !temporaryTaints.has(key) && !key.startsWith(conditionTaintPrefix));
-  if (tolerations === undefined) return !taints.some(({ key }) => reserved.has(key));
-  return taints.every((taint) => isTolerated(taint, tolerations));
+  return runs || tolerates(group, node.taints);
+}
+
+function tolerates({ tolerations }: NodeGroup, taints: readonly Taint[]): boolean {
+  const lasting = taints.filter(({ key }) => !temporaryTaints.has(key) && !key.startsWith(conditionTaintPrefix));
+  if (tolerations === undefined) return !lasting.some(({ key }) => reserved.has(key));
+  return lasting.every((taint) => isTolerated(taint, tolerations));
 }
 
 /** Alternatives beside the node selector; empty without any. */
 export function termsOf({ affinity }: NodeGroup): readonly { matchExpressions: readonly Expression[] }[] {
   return affinity?.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution?.nodeSelectorTerms ?? [];
-}
-
-/** Kubernetes adds tolerations of node conditions to DaemonSet pods. */
-export function tolerationsOf({ tolerations }: NodeGroup): PodToleration[] {
-  if (tolerations === undefined) return [{ operator: 'Exists' }];
-  const own = tolerations.map(({ key, operator, value, effect }) => ({
-    ...(key === undefined ? {} : { key }),
-    operator,
-    ...(value === undefined ? {} : { value }),
-    ...(effect === undefined ? {} : { effect }),
-  }));
-  return [...own, ...[...temporaryTaints].map((key) => ({ key, operator: 'Exists' }))];
 }

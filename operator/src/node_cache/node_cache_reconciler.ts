@@ -170,7 +170,8 @@ export async function runNodeCacheController(parts: ControllerParts, signal: Abo
   const { agents, clusters, nodes, caches, datasets, placements, logger } = parts;
   const placeOf = (node: string) => placements.placeOf(node);
   const now = () => epochMs(systemClock);
-  const reconciler = new NodeCacheReconciler({ ...parts, placeOf, kept: new KeptCopies(parts), now });
+  const kept = new KeptCopies({ ...parts, placeOf });
+  const reconciler = new NodeCacheReconciler({ ...parts, placeOf, kept, now });
   const all = () => new Set([...nodes.keys(), ...caches.keys()]);
   await runController({
     name: 'nodecaches',
@@ -192,7 +193,9 @@ export async function runNodeCacheController(parts: ControllerParts, signal: Abo
         agents,
         (cluster, before, after) =>
           placements.nodesOf(cluster).filter((node) => {
-            return nodes.get(node)?.leaving || !sameFigures(before?.nodes.get(node), after?.nodes.get(node));
+            return (
+              kept.condition(node, after) !== undefined || !sameFigures(before?.nodes.get(node), after?.nodes.get(node))
+            );
           }),
         () => writePauseMs * (0.5 + systemClock.random() / 2),
       ),

@@ -5,6 +5,7 @@ import type { Node } from '@hearth/common/kubernetes';
 import type { Dataset as DatasetObject } from '@hearth/common/resources';
 import type { Agents, ClusterStatus } from '../agents/index.ts';
 import { nodeStatus } from '../agents/testing/fake_agent.ts';
+import type { Place } from '../kubernetes/index.ts';
 import { reconcileKey } from '../reconciler/index.ts';
 import { sampleCluster, sampleNode } from '../storage_cluster/testing/samples.ts';
 import { copyState, requestCopy } from './copy.ts';
@@ -173,8 +174,9 @@ describe('NodeReconciler with bytes', () => {
     const nodes = new Map([['n1', sampleNode('n1', node)]]);
     const kept = { metadata: { namespace: 'team', name: 'a' }, spec: { lastCopy: 'Move' } } as DatasetObject;
     const sources = { all: () => [...nodes.values()], get: (name: string) => nodes.get(name) };
-    const keeper = new KeptCopies({ datasets: { all: () => [kept] }, nodes: sources });
-    const state = { status: seen };
+    const state = { status: seen, place: { cluster: 'models', group: 'all' } as Place };
+    const placeOf = () => state.place;
+    const keeper = new KeptCopies({ datasets: { all: () => [kept] }, nodes: sources, placeOf });
     const call = async (_name: string, { dataset: name, nodes: on }: CreateWarmJobRequest) => {
       done.push(`warm ${name} on ${on}`);
       return {};
@@ -184,7 +186,7 @@ describe('NodeReconciler with bytes', () => {
       agents: { get: () => ({ ...state, call }) } as unknown as Agents,
       clusters: { get: () => sampleCluster(spec) } as never,
       kept: keeper,
-      placeOf: () => ({ cluster: 'models', group: 'all' }),
+      placeOf,
       events: { eventFor: (_type, _object, kind, reason, message) => void done.push(`${kind} ${reason}: ${message}`) },
       now: () => now,
     });
@@ -236,6 +238,17 @@ describe('NodeReconciler with bytes', () => {
     assert.deepEqual(done, [
       'Normal LastCopiesMoved: Every Dataset that keeps its last copy has one on a node that stays',
     ]);
+  });
+
+  it('moves last copies off a node that may run no pods any longer', async () => {
+    const seen = status([dataset('team.a', { n1: 100 })], [{}, {}]);
+    const { reconcile, keeper, done, state } = setUp({}, seen);
+    await reconcile('n1', signal);
+    assert.deepEqual(done, [], 'it stays');
+    state.place = { cluster: 'models', group: 'all', draining: true };
+    await reconcile('n1', signal);
+    assert.equal(done[0], 'warm team.a on n2');
+    assert.equal(keeper.condition('n1', seen)?.reason, 'Moving');
   });
 
   it('says what is in the way of a last copy', async () => {

@@ -1,13 +1,14 @@
 import type { Dataset as AgentDataset, NodeStatus } from '@hearth/common/generated/hearth/v1/control.ts';
 import { type Dataset, registeredName } from '@hearth/common/resources';
 import type { ClusterStatus } from '../agents/index.ts';
-import type { NodeFacts, Source } from '../kubernetes/index.ts';
+import type { NodeFacts, Place, Source } from '../kubernetes/index.ts';
 import { type ConditionState, condition } from '../reconciler/index.ts';
 import { isComplete } from './copy.ts';
 
 export interface KeptCopiesOptions {
   datasets: Pick<Source<Dataset>, 'all'>;
   nodes: Pick<Source<NodeFacts>, 'all' | 'get'>;
+  placeOf: (node: string) => Place | undefined;
 }
 
 /** The copies that `lastCopy: Move` protects from the loss of their node. */
@@ -18,6 +19,10 @@ export class KeptCopies {
     this.#options = options;
   }
 
+  leaves({ name, leaving }: NodeFacts): boolean {
+    return leaving || this.#options.placeOf(name)?.draining === true;
+  }
+
   /** Complete copies on this node, as if it were leaving, without another copy on a staying node. */
   on(node: string, status: Pick<ClusterStatus, 'nodes' | 'datasets'>): LastCopy[] {
     const { datasets, nodes } = this.#options;
@@ -26,13 +31,14 @@ export class KeptCopies {
       .filter(({ spec, metadata }) => spec.lastCopy === 'Move' && metadata.deletionTimestamp === undefined)
       .map(({ metadata }) => registeredName(metadata.namespace ?? '', metadata.name));
     if (wanted.length === 0) return [];
-    const leaving = new Set([node, ...nodes.all().flatMap((one) => (one.leaving ? [one.name] : []))]);
+    const leaving = new Set([node, ...nodes.all().flatMap((one) => (this.leaves(one) ? [one.name] : []))]);
     return lastCopies(node, wanted, leaving, status);
   }
 
   /** A condition of a leaving node's NodeCache that tools can wait for; undefined for staying nodes. */
   condition(node: string, status: ClusterStatus | undefined): ConditionState | undefined {
-    if (this.#options.nodes.get(node)?.leaving !== true) return undefined;
+    const facts = this.#options.nodes.get(node);
+    if (facts === undefined || !this.leaves(facts)) return undefined;
     const type = 'LastCopiesMoved';
     if (status?.connected !== true)
       return condition(type, 'Unknown', 'NoAgentAnswers', 'No agent of the cluster answers');

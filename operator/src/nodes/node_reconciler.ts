@@ -21,7 +21,7 @@ export interface NodeReconcilerOptions {
   api: Pick<KubernetesClient, 'get' | 'patch'>;
   agents: Pick<Agents, 'get'>;
   clusters: Pick<Source<StorageCluster>, 'get'>;
-  kept: Pick<KeptCopies, 'on'>;
+  kept: Pick<KeptCopies, 'on' | 'leaves'>;
   placeOf: (node: string) => Place | undefined;
   events: Pick<EventRecorder, 'eventFor'>;
   now: () => number;
@@ -45,13 +45,14 @@ export class NodeReconciler implements Reconciler<NodeFacts, ObservedNode, NodeA
     if (after === undefined) this.#reported.delete(name);
   }
 
-  async observe({ name, leaving }: NodeFacts): Promise<ObservedNode> {
+  async observe(node: NodeFacts): Promise<ObservedNode> {
+    const { name } = node;
     const { agents, clusters, kept, placeOf, now } = this.#options;
     const place = placeOf(name);
     const cluster = place && clusters.get(place.cluster);
     const known = cluster && agents.get(cluster.metadata.name)?.status;
     const status = known?.connected === true ? known : undefined;
-    const copies = leaving && status !== undefined ? kept.on(name, status) : undefined;
+    const copies = kept.leaves(node) && status !== undefined ? kept.on(name, status) : undefined;
     const reported = this.#reported.get(name) ?? {};
     // A node that leaves again is reported again.
     if (cluster !== undefined && copies === undefined) delete reported.leave;
@@ -115,7 +116,15 @@ export async function runNodeController(parts: ControllerParts, signal: AbortSig
   const { agents, clusters, nodes, datasets, placements, logger } = parts;
   const placeOf = (node: string) => placements.placeOf(node);
   const now = () => epochMs(systemClock);
-  const reconciler = new NodeReconciler({ ...parts, kept: new KeptCopies(parts), placeOf, now });
+  const kept = new KeptCopies({ ...parts, placeOf });
+  const reconciler = new NodeReconciler({ ...parts, kept, placeOf, now });
+  const isDue = (node: NodeFacts | undefined, agent: NodeStatus | undefined) => {
+    if (node === undefined) return false;
+    return (
+      kept.leaves(node) ||
+      (agent?.ready === true && (node.tainted || agent.zone !== node.zone || agent.rack !== node.rack))
+    );
+  };
   await runController({
     name: 'nodes',
     workers: 4,
@@ -135,10 +144,4 @@ export async function runNodeController(parts: ControllerParts, signal: AbortSig
     logger,
     signal,
   });
-}
-
-function isDue(node: NodeFacts | undefined, agent: NodeStatus | undefined): boolean {
-  if (node?.leaving === true) return true;
-  if (node === undefined || agent?.ready !== true) return false;
-  return node.tainted || agent.zone !== node.zone || agent.rack !== node.rack;
 }

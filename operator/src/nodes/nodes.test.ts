@@ -96,7 +96,7 @@ describe('NodeReconciler', () => {
       },
       agents,
       clusters: source<StorageCluster>(cluster),
-      kept: { on: () => [] },
+      kept: { on: () => [], leaves: () => false },
       placeOf: () => ({ cluster: 'models', group: 'all' }),
       events: { eventFor: (type, _object, kind, reason) => void events.push(`${type.kind} ${kind} ${reason}`) },
       now: () => clock.now,

@@ -27,6 +27,7 @@ import {
   type Source,
   staleAgents,
 } from '../kubernetes/index.ts';
+import { KeptCopies } from '../nodes/index.ts';
 import { type ControllerParts, type Reconciler, reconcileKey } from '../reconciler/index.ts';
 
 export interface NodeLabelsOptions {
@@ -34,6 +35,9 @@ export interface NodeLabelsOptions {
   clusters: Pick<Source<StorageCluster>, 'get' | 'all'>;
   events: Pick<EventRecorder, 'eventFor'>;
   logger: Logger;
+  placeOf: (node: string) => Place | undefined;
+  /** True while copies that only this node has are on their way to others, or may have to be. */
+  movesCopies: (node: string, cluster: string) => boolean;
 }
 
 export interface ObservedNode {
@@ -42,6 +46,7 @@ export interface ObservedNode {
   stale: readonly Place[];
   /** `NAMESPACE/NAME on NODE` of pods that read through these agents. */
   pods: readonly string[];
+  movesCopies: boolean;
 }
 
 export type NodeLabelsAction =
@@ -57,27 +62,28 @@ const recheckMs = 10_000;
  */
 export class NodeLabelsReconciler implements Reconciler<NodeFacts, ObservedNode, NodeLabelsAction> {
   readonly #options: NodeLabelsOptions;
-  readonly #placeOf: (node: string) => Place | undefined;
   readonly #reported = new Map<string, string>();
 
-  constructor(options: NodeLabelsOptions, placeOf: (node: string) => Place | undefined) {
+  constructor(options: NodeLabelsOptions) {
     this.#options = options;
-    this.#placeOf = placeOf;
   }
 
   async observe({ name, labels }: NodeFacts, signal: AbortSignal): Promise<ObservedNode> {
-    const { api, clusters } = this.#options;
-    const place = this.#placeOf(name);
+    const { api, clusters, placeOf, movesCopies } = this.#options;
+    const found = placeOf(name);
+    // A node that drains takes no new volumes, like one that has left.
+    const place = found?.draining ? undefined : found;
     const stale = staleAgents(labels, place).filter(({ cluster }) => clusters.get(cluster) !== undefined);
-    if (stale.length === 0) return { place, stale, pods: [] };
+    if (stale.length === 0) return { place, stale, pods: [], movesCopies: false };
     const isOfStale = (cluster: string | undefined) =>
       cluster === undefined || stale.some((one) => one.cluster === cluster);
-    return { place, stale, pods: (await mountingPods(api, signal, isOfStale, name)).sort() };
+    const pods = (await mountingPods(api, signal, isOfStale, name)).sort();
+    return { place, stale, pods, movesCopies: found?.draining === true && movesCopies(name, found.cluster) };
   }
 
-  plan({ name, labels }: NodeFacts, { place, stale, pods }: ObservedNode): NodeLabelsAction[] {
+  plan({ name, labels }: NodeFacts, { place, stale, pods, movesCopies }: ObservedNode): NodeLabelsAction[] {
     const actions: NodeLabelsAction[] = [];
-    const changes = labelChanges(labels, place, pods.length > 0, this.#options.clusters.all());
+    const changes = labelChanges(labels, place, pods.length > 0 || movesCopies, this.#options.clusters.all());
     if (changes !== undefined) actions.push({ kind: 'label', labels: changes });
     const cluster = this.#options.clusters.get(stale[0]?.cluster ?? '');
     // During a deletion the condition Ready names these pods.
@@ -87,10 +93,9 @@ export class NodeLabelsReconciler implements Reconciler<NodeFacts, ObservedNode,
     return actions;
   }
 
-  requeueAfterMs({ name }: NodeFacts, { pods }: ObservedNode): number | undefined {
-    if (pods.length > 0) return recheckMs;
-    this.#reported.delete(name);
-    return undefined;
+  requeueAfterMs({ name }: NodeFacts, { pods, movesCopies }: ObservedNode): number | undefined {
+    if (pods.length === 0) this.#reported.delete(name);
+    return pods.length > 0 || movesCopies ? recheckMs : undefined;
   }
 
   async apply(action: NodeLabelsAction, { name }: NodeFacts, signal: AbortSignal): Promise<void> {
@@ -108,8 +113,14 @@ export class NodeLabelsReconciler implements Reconciler<NodeFacts, ObservedNode,
 }
 
 export async function runNodeLabelsController(parts: ControllerParts, signal: AbortSignal): Promise<void> {
-  const { clusters, nodes, placements, logger } = parts;
-  const reconciler = new NodeLabelsReconciler(parts, (node) => placements.placeOf(node));
+  const { agents, clusters, datasets, nodes, placements, logger } = parts;
+  const placeOf = (node: string) => placements.placeOf(node);
+  const kept = new KeptCopies({ ...parts, placeOf });
+  const movesCopies = (node: string, cluster: string) => {
+    const status = agents.get(cluster)?.status;
+    return status === undefined || kept.on(node, status).some(({ target }) => target !== undefined);
+  };
+  const reconciler = new NodeLabelsReconciler({ ...parts, placeOf, movesCopies });
   await runController({
     name: 'node-labels',
     workers: 4,
@@ -117,6 +128,7 @@ export async function runNodeLabelsController(parts: ControllerParts, signal: Ab
       watch(nodes, (name, before, after) => (placementOf(before) === placementOf(after) ? [] : [name])),
       watch(clusters, (_name, before, after) => (hasNewSpec(before, after) ? nodes.keys() : [])),
     ],
+    reads: [datasets],
     first: () => nodes.keys(),
     reconcile: reconcileKey(reconciler, (name) => nodes.get(name)),
     logger,

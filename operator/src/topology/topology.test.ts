@@ -77,6 +77,7 @@ describe('labels of a node', () => {
     let api: MemoryApi;
     let told: string[];
     let failure: HearthError | undefined;
+    let moves: boolean;
     let reconcile: (key: string, by: AbortSignal) => Promise<{ requeueAfterMs?: number | undefined } | undefined>;
     beforeEach(() => {
       cluster = sampleCluster({ nodeGroups: [gpuGroup] });
@@ -84,27 +85,27 @@ describe('labels of a node', () => {
       api = new MemoryApi();
       told = [];
       failure = undefined;
-      const reconciler = new NodeLabelsReconciler(
-        {
-          api: {
-            list: (type) => api.list(type),
-            patch: async (...args) => {
-              if (failure !== undefined) throw failure;
-              patches.push(args[3]);
-              return undefined as never;
-            },
+      moves = false;
+      const reconciler = new NodeLabelsReconciler({
+        api: {
+          list: (type) => api.list(type),
+          patch: async (...args) => {
+            if (failure !== undefined) throw failure;
+            patches.push(args[3]);
+            return undefined as never;
           },
-          clusters: {
-            get: (name) => (name === cluster?.metadata.name ? cluster : undefined),
-            all: () => (cluster === undefined ? [] : [cluster]),
-          },
-          events: {
-            eventFor: (_kind, _object, type, reason, message) => void told.push(`${type} ${reason} ${message}`),
-          },
-          logger: silentLogger,
         },
-        (name) => placeNodes(cluster === undefined ? [] : [cluster], [node]).places.get(name),
-      );
+        clusters: {
+          get: (name) => (name === cluster?.metadata.name ? cluster : undefined),
+          all: () => (cluster === undefined ? [] : [cluster]),
+        },
+        events: {
+          eventFor: (_kind, _object, type, reason, message) => void told.push(`${type} ${reason} ${message}`),
+        },
+        logger: silentLogger,
+        placeOf: (name) => placeNodes(cluster === undefined ? [] : [cluster], [node]).places.get(name),
+        movesCopies: () => moves,
+      });
       reconcile = reconcileKey(reconciler, () => node);
       patches.length = 0;
     });
@@ -156,6 +157,22 @@ describe('labels of a node', () => {
         patches: [{ metadata: { labels: { 'agents.hearth.storage/models': 'None' } } }],
         again: undefined,
       });
+    });
+
+    it('and drain a node that may run no pods any longer: no new volumes, then readers and last copies, then the agent', async () => {
+      cluster = sampleCluster({ nodeGroups: [{ ...gpuGroup, tolerations: [] }] });
+      const taints = [{ key: 'maintenance', effect: 'NoExecute' }];
+      node = sampleNode('n1', { labels: { ...selected, ...ofModels }, taints });
+      moves = true;
+      await reader('reads');
+      assert.deepEqual(await pass(), { patches: [{ metadata: { labels: gone(topology) } }], again: 10_000 });
+      const agents = { 'agents.hearth.storage/models': 'gpu' };
+      node = sampleNode('n1', { labels: { ...selected, ...agents }, taints });
+      await api.delete(kinds.Pod, 'reads', 'team');
+      assert.deepEqual(await pass(), { patches: [], again: 10_000 }, 'copies move');
+      moves = false;
+      const labels = { 'agents.hearth.storage/models': 'None' };
+      assert.deepEqual(await pass(), { patches: [{ metadata: { labels } }], again: undefined });
     });
 
     it('and keep nothing for a StorageCluster that has gone, and its agents while it goes', async () => {

@@ -1,6 +1,6 @@
 import { type DaemonSet, kinds, type Pod } from '@hearth/common/kubernetes';
 import type { NodeGroup } from '@hearth/common/resources';
-import { daemonTerms, tolerationsOf } from '../../kubernetes/index.ts';
+import { daemonTerms } from '../../kubernetes/index.ts';
 import type { PodSettings } from '../environment.ts';
 import { labelsOf, selectorOf } from '../names.ts';
 import { type BuildInput, type DesiredObject, desiredObject } from './desired_object.ts';
@@ -42,7 +42,8 @@ export function nodeDaemonSet(
           requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms: daemonTerms(cluster, group) },
         },
       },
-      tolerations: tolerationsOf(group),
+      // Taints are input of the operator's placement: none that comes later ends an agent before its node has drained.
+      tolerations: [{ operator: 'Exists' }],
       priorityClassName: group.priorityClassName,
       ...pullSecrets(environment.imagePullSecrets),
       ...pod,
