@@ -6,6 +6,7 @@ import { needsPrograms, root, tools } from '@hearth/common/testing';
 import { Chart, chartFolder, flags, type Manifest, podSpecs, someRegistry } from '@hearth/common/testing/kubernetes';
 import { parse } from 'yaml';
 import { readConfiguration } from '../../csi-driver/src/configuration.ts';
+import { type Expression, expressionHolds, isTolerated } from '../../operator/src/kubernetes/index.ts';
 import { readEnvironment } from '../../operator/src/storage_cluster/environment.ts';
 import { desired } from '../../operator/src/storage_cluster/objects/index.ts';
 import {
@@ -182,6 +183,7 @@ describe('chart', () => {
           nodeSelector: { pool: 'system' },
           tolerations: oddValues['operator.tolerations'],
           affinity: {},
+          anyUser: false,
           resources: { requests: { cpu: '50m', memory: '128Mi' }, limits: { memory: '1Gi' } },
           priorityClassName: 'system-cluster-critical',
         },
@@ -250,9 +252,68 @@ describe('chart', () => {
       fsGroupPolicy: 'None',
       storageCapacity: false,
       requiresRepublish: false,
+      seLinuxMount: false,
       volumeLifecycleModes: ['Persistent', 'Ephemeral'],
     });
-    assert.equal(driver.metadata.labels?.['security.kubernetes.io/csi-ephemeral-volume-profile'], 'restricted');
+    for (const platform of ['kubernetes', 'openshift']) {
+      const label = `security.${platform}.io/csi-ephemeral-volume-profile`;
+      assert.equal(driver.metadata.labels?.[label], 'restricted', 'for inline volumes');
+    }
+  });
+
+  it('leaves users to OpenShift, and binds to its privileged constraints those who mount', async () => {
+    const users = ['runAsUser', 'runAsGroup', 'fsGroup'];
+    for (const enabled of [true, false]) {
+      const objects = await chart.template({ 'openshift.enabled': enabled });
+      const bindings = objects.filter(
+        ({ kind, metadata }) => kind === 'RoleBinding' && metadata.name === 'hearth-privileged',
+      );
+      assert.deepEqual(
+        bindings.map(({ roleRef, subjects }) => [roleRef.name, ...subjects.map(({ name }: { name: string }) => name)]),
+        enabled ? [['system:openshift:scc:privileged', 'hearth-csi-node', 'hearth-agent', 'hearth-holder']] : [],
+      );
+      const restricted = [...podSpecs(objects).values()].filter(
+        ({ securityContext }) => securityContext?.runAsNonRoot === true,
+      );
+      assert.equal(restricted.length, 3, 'operator, clean-up and self-test');
+      for (const { securityContext } of restricted) {
+        assert.deepEqual(
+          users.filter((user) => user in securityContext),
+          enabled ? [] : users,
+        );
+      }
+      const { env } = find(objects, 'Deployment', 'hearth-operator').spec.template.spec.containers[0];
+      const settings = env.find(({ name }: { name: string }) => name === 'HEARTH_POD_SETTINGS').value;
+      assert.equal(JSON.parse(settings).etcd.anyUser, enabled);
+    }
+  });
+
+  it('counts pods of critical classes, which GKE asks for', async () => {
+    const quota = find(await chart.template(), 'ResourceQuota', 'hearth-critical-pods');
+    const [scope] = quota.spec.scopeSelector.matchExpressions;
+    assert.deepEqual(scope, {
+      scopeName: 'PriorityClass',
+      operator: 'In',
+      values: ['system-node-critical', 'system-cluster-critical'],
+    });
+    const without = await chart.template({ 'criticalPods.quota': false });
+    assert.ok(!without.some(({ kind }) => kind === 'ResourceQuota'));
+  });
+
+  it('runs csi-node where pods with volumes run, and on no virtual node', async () => {
+    const { tolerations, affinity } = find(await chart.template(), 'DaemonSet', 'hearth-csi-node').spec.template.spec;
+    const isTolerant = (key: string, effect = 'NoSchedule') => isTolerated({ key, effect }, tolerations);
+    for (const key of ['nvidia.com/gpu', 'hearth.storage/agent-not-ready', 'karpenter.sh/disrupted'])
+      assert.ok(isTolerant(key), key);
+    for (const key of ['node-role.kubernetes.io/control-plane', 'eks.amazonaws.com/compute-type'])
+      assert.ok(!isTolerant(key), key);
+    assert.ok(isTolerant('maintenance', 'NoExecute'), 'it unmounts for pods that are evicted');
+    const [term] = affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms;
+    const runsOn = (labels: Record<string, string>) =>
+      term.matchExpressions.every((one: Expression) => expressionHolds(one, labels[one.key]));
+    assert.ok(runsOn({}));
+    assert.ok(!runsOn({ 'eks.amazonaws.com/compute-type': 'fargate' }));
+    assert.ok(!runsOn({ type: 'virtual-kubelet' }));
   });
 
   it('has monitors that choose pods and ports of the chart and of the operator', async () => {
@@ -337,7 +398,7 @@ describe('chart', () => {
     assert.deepEqual([test.spec.tolerations, test.metadata.annotations?.c], [[], '1']);
 
     const node = find(objects, 'DaemonSet', 'hearth-csi-node').spec.template.spec;
-    assert.deepEqual(node.affinity, { nodeAffinity: {} });
+    assert.deepEqual(node.affinity, oddValues['csiNode.affinity']);
     assert.equal(node.containers[0].env.at(-1).valueFrom.fieldRef.fieldPath, 'status.hostIP');
     const kubelet = node.volumes.find((one: { name: string }) => one.name === 'kubelet');
     assert.equal(kubelet.hostPath.path, '/opt/k0s/kubelet');

@@ -23,7 +23,13 @@ export const oddValues = {
   'webhook.excludedNamespaces': ['no', 'kube-system'],
   'csiNode.maxUnavailable': 1,
   'csiNode.tolerations': [],
-  'csiNode.affinity': { nodeAffinity: {} },
+  'csiNode.affinity': {
+    nodeAffinity: {
+      requiredDuringSchedulingIgnoredDuringExecution: {
+        nodeSelectorTerms: [{ matchExpressions: [{ key: 'pool', operator: 'In', values: ['gpu'] }] }],
+      },
+    },
+  },
   'csiNode.extraEnv': [{ name: 'NODE_IP', valueFrom: { fieldRef: { fieldPath: 'status.hostIP' } } }],
   'csiNode.serviceAccount.annotations': { 'example.com/role': 'node' },
   'agent.podLabels': { 'azure.workload.identity/use': 'true' },

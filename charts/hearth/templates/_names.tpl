@@ -41,12 +41,19 @@ imagePullSecrets:
 {{- end }}
 {{- end }}
 
-{{/* What the restricted level of pod security asks of a pod and of a container. */}}
+{{/* "true" on OpenShift, else empty. */}}
+{{- define "hearth.openshift" -}}
+{{- kindIs "invalid" .Values.openshift.enabled | ternary (.Capabilities.APIVersions.Has "security.openshift.io/v1") .Values.openshift.enabled | ternary "true" "" }}
+{{- end }}
+
+{{/* What the restricted level of pod security asks of a pod and of a container. OpenShift's restricted-v2 chooses the user. */}}
 {{- define "hearth.restrictedPod" -}}
 runAsNonRoot: true
+{{- if not (include "hearth.openshift" .) }}
 runAsUser: 65532
 runAsGroup: 65532
 fsGroup: 65532
+{{- end }}
 seccompProfile: { type: RuntimeDefault }
 {{- end }}
 

@@ -34,7 +34,7 @@ automountServiceAccountToken: false
 {{- if eq $component "etcd" }}
 {{- $tolerations := kindIs "invalid" $values.tolerations | ternary $.Values.operator.tolerations $values.tolerations }}
 {{- $nodeSelector := kindIs "invalid" $values.nodeSelector | ternary $.Values.operator.nodeSelector $values.nodeSelector }}
-{{- $one = merge $one (dict "tolerations" $tolerations "nodeSelector" $nodeSelector "affinity" $values.affinity "resources" $values.resources "priorityClassName" $values.priorityClassName) }}
+{{- $one = merge $one (dict "anyUser" (include "hearth.openshift" $ | not | not) "tolerations" $tolerations "nodeSelector" $nodeSelector "affinity" $values.affinity "resources" $values.resources "priorityClassName" $values.priorityClassName) }}
 {{- end }}
 {{- $_ := set $settings $component $one }}
 {{- end }}

@@ -76,6 +76,7 @@ class World {
       at(`${target}/agent`).map(({ device }) => device),
       [`plain ${this.clients}`],
     );
+    assert.ok(this.mounts.shared.has(this.clients), 'with SELinux too');
   }
 
   async checkNothing(): Promise<void> {

@@ -128,6 +128,7 @@ export class ClientAccess {
     // An older agent passes no descriptors; its clients read over the network.
     if ((await mountAtTarget(mounts, inside)) !== undefined || !(await isFolder(source))) return;
     await mounts.makeTarget(inside);
+    await mounts.shareSockets(source);
     await mounts.bind(source, inside, { noexec: true });
   }
 

@@ -1,5 +1,6 @@
 export {
   type FolderEntry,
+  hasLabels,
   isBarrier,
   isReadOnly,
   isRestricted,

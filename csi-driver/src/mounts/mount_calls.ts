@@ -24,10 +24,15 @@ export interface MountCalls {
   bar(target: string): Promise<void>;
   /** True when the FUSE mount has lost its server, which is final; false when it does not answer in time. */
   isDead(path: string): Promise<boolean>;
-  /** Like `bind`, through an overlay without a writable layer, which stays read-only for good. */
+  /**
+   * Like `bind`, through an overlay without a writable layer, which stays read-only for good. With SELinux all of it has
+   * a label that every container may read.
+   */
   overlay(source: string, target: string, restrictions: Restrictions): Promise<void>;
   /** Mounts a tmpfs of at most 1 MiB, without programs and devices. `group` as in `replace`. */
   memory(target: string, group: number | undefined): Promise<void>;
+  /** Lets every container use the sockets in a directory of the node; needed with SELinux alone. */
+  shareSockets(directory: string): Promise<void>;
   /** Replaces entries in a target of `memory` by rename(2), readable by the group, or by all. Follows no links. */
   replace(target: string, entries: readonly FolderEntry[], group: number | undefined): Promise<void>;
   space(target: string): Promise<Space>;
@@ -85,6 +90,14 @@ export const barrierType = 'fuse.hearth-lost';
 /** True for a mount that fails every access, at its root too, with ENOTCONN, so that no container starts with it. */
 export function isBarrier({ type }: MountEntry): boolean {
   return type === barrierType;
+}
+
+/**
+ * True for a mount whose files have SELinux labels of their own (`seclabel`, security/selinux/hooks.c). Container runtimes
+ * give such a volume the label of one pod, or fail, since it is read-only.
+ */
+export function hasLabels(entry: MountEntry): boolean {
+  return entry.superOptions.includes('seclabel');
 }
 
 export function isReadOnly(entry: MountEntry): boolean {

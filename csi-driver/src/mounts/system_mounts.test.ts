@@ -20,9 +20,18 @@ import { silentLogger } from '@hearth/common';
 import { FrozenFuse, needsRoot, TemporaryFolder, until } from '@hearth/common/testing';
 import { runChild } from './child.ts';
 import { isBarrier, isReadOnly, isWriteProtected, mountAt, parseMountInfo } from './mount_calls.ts';
-import { SystemMounts } from './system_mounts.ts';
+import { labelOption, SystemMounts } from './system_mounts.ts';
 
 const free = { noexec: false };
+
+describe('the label of mounts', () => {
+  const table = (options: string) => parseMountInfo(Buffer.from(`22 1 0:21 / / rw - xfs /dev/vda1 ${options}\n`));
+
+  it('is one that every container may read where SELinux labels files, and none elsewhere', () => {
+    assert.deepEqual(labelOption(table('rw,seclabel,attr2')), ['context="system_u:object_r:container_file_t:s0"']);
+    assert.deepEqual(labelOption(table('rw,attr2')), []);
+  });
+});
 
 describe('SystemMounts', () => {
   let folder: TemporaryFolder;

@@ -7,6 +7,7 @@ import { type ChildOutcome, runChild } from './child.ts';
 import {
   barrierType,
   type FolderEntry,
+  hasLabels,
   type MountCalls,
   type MountEntry,
   mountAt,
@@ -96,7 +97,8 @@ export class SystemMounts implements MountCalls {
     await using folder = await this.#present(target);
     await using empty = await this.#temporaryMount('hearth-layer-', emptyLayer);
     await folder.withDescriptor(async (descriptor) => {
-      const options = `${optionsOf(restrictions)},lowerdir=${source}:${empty.path}`;
+      const layers = `lowerdir=${source}:${empty.path}`;
+      const options = [optionsOf(restrictions), ...labelOption(await this.table()), layers].join(',');
       const args = ['--types', 'overlay', '--options', options, 'hearth', '/proc/self/fd/3/.'];
       await this.#mount(target, args, descriptor);
     });
@@ -105,10 +107,17 @@ export class SystemMounts implements MountCalls {
   async memory(target: string, group: number | undefined): Promise<void> {
     await using folder = await this.#present(target);
     const owner = group === undefined ? 'mode=0755' : `mode=0750,gid=${group}`;
-    const options = `nosuid,nodev,noexec,size=1m,nr_inodes=64,${owner}`;
+    const label = labelOption(await this.table());
+    const options = ['nosuid,nodev,noexec,size=1m,nr_inodes=64', ...label, owner].join(',');
     await folder.withDescriptor(async (descriptor) => {
       await this.#mount(target, ['--types', 'tmpfs', '--options', options, 'hearth', '/proc/self/fd/3/.'], descriptor);
     });
+  }
+
+  async shareSockets(directory: string): Promise<void> {
+    if (!(await this.table()).some(hasLabels)) return;
+    const outcome = await runChild('chcon', ['--recursive', sharedLabel, directory], this.#options);
+    if (outcome.code !== 0) throw failure('chcon', directory, outcome);
   }
 
   async replace(target: string, entries: readonly FolderEntry[], group: number | undefined): Promise<void> {
@@ -203,6 +212,14 @@ export class SystemMounts implements MountCalls {
   async #umount(args: string[], path: string): Promise<ChildOutcome> {
     return await runChild('umount', [...plainOptions, ...args, path], this.#options);
   }
+}
+
+/** Files that every container may use: without categories, which keep containers from each other's files. */
+const sharedLabel = 'system_u:object_r:container_file_t:s0';
+
+/** Pure. A kernel without SELinux refuses the option. */
+export function labelOption(table: readonly MountEntry[]): string[] {
+  return table.some(hasLabels) ? [`context="${sharedLabel}"`] : [];
 }
 
 function optionsOf({ noexec }: Restrictions): string {

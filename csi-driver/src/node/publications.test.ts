@@ -274,6 +274,15 @@ for (const each of kinds)
       await world.check(target);
     });
 
+    it('gives files with SELinux labels a label of their own, in a mount that no runtime labels', async () => {
+      const world = newWorld();
+      for (const entry of world.mounts.entries) entry.superOptions = ['rw', 'seclabel'];
+      await world.publications().publish(publication({ readOnly: true }), signal);
+      const [mounted] = world.mounts.entries.filter(({ mountPoint }) => mountPoint === target);
+      assert.ok(mounted?.device.startsWith('over '), mounted?.device);
+      assert.ok(!mounted?.superOptions.includes('seclabel'));
+    });
+
     it('refuses a path of the agent that is not mounted here, or not below its folder', async () => {
       const world = newWorld();
       world.mounts.reboot();

@@ -3,6 +3,7 @@ import type { PublishedVolume } from '@hearth/common/generated/hearth/v1/control
 import type { NodeAgent, NodeAgents } from '../agent/index.ts';
 import { CsiError, failedPrecondition } from '../csi_error.ts';
 import {
+  hasLabels,
   isBarrier,
   isReadOnly,
   isRestricted,
@@ -225,7 +226,7 @@ export class Publications {
  * writable, runc (since 1.2) clears the flag on its own bind mount, so that root could write into the cache.
  */
 function isSafe(mount: MountEntry, { readOnly }: Publication): boolean {
-  return readOnly || isWriteProtected(mount);
+  return !hasLabels(mount) && (readOnly || isWriteProtected(mount));
 }
 
 function recordOf(

@@ -11,6 +11,7 @@ import {
 export class FakeMounts implements MountCalls {
   readonly entries: MountEntry[] = [];
   readonly folders = new Set<string>();
+  readonly shared = new Set<string>();
   /** Devices whose server is gone. */
   readonly dead = new Set<string>();
   /** Folders of the machine itself, which are bound without being mount points. */
@@ -55,6 +56,10 @@ export class FakeMounts implements MountCalls {
   async bindOver(source: string, target: string, restrictions: Restrictions): Promise<void> {
     if (this.#top(target) === undefined) throw new Error(`${target} is not mounted`);
     await this.bind(source, target, restrictions);
+  }
+
+  async shareSockets(directory: string): Promise<void> {
+    this.shared.add(directory);
   }
 
   async bar(target: string): Promise<void> {

@@ -18,6 +18,8 @@ type Spec = NonNullable<Pod['spec']>;
 export interface PodSettings {
   serviceAccountName?: string;
   mountsToken?: boolean;
+  /** Whoever admits the pods chooses their user. */
+  anyUser?: boolean;
   podLabels: Readonly<Record<string, string>>;
   podAnnotations: Readonly<Record<string, string>>;
   extraEnv: NonNullable<Spec['containers'][number]['env']>;

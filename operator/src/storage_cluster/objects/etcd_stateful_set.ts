@@ -44,9 +44,7 @@ export function etcdStatefulSet(input: BuildInput, addresses: readonly string[])
       ...(addresses.length > 0 ? { hostAliases: hostAliases(name, environment.namespace, addresses) } : {}),
       securityContext: {
         runAsNonRoot: true,
-        runAsUser: user,
-        runAsGroup: user,
-        fsGroup: user,
+        ...(settings.anyUser ? {} : { runAsUser: user, runAsGroup: user, fsGroup: user }),
         seccompProfile: { type: 'RuntimeDefault' },
       },
       containers: [

@@ -279,6 +279,12 @@ describe('objects of a StorageCluster', () => {
     assert.deepEqual(pod.nodeSelector, { 'kubernetes.io/os': 'linux', pool: 'system' });
     assert.deepEqual([pod.affinity, pod.priorityClassName], [{ nodeAffinity: {} }, 'mine']);
     assert.deepEqual(container.resources, resources);
+    assert.equal(pod.securityContext?.runAsUser, 65_532);
+    const chosen = build({
+      environment: { ...environment, pods: { ...pods, etcd: { ...etcdSettings, anyUser: true } } },
+    });
+    const { runAsNonRoot, runAsUser, fsGroup } = podOf(chosen.etcd).pod.securityContext ?? {};
+    assert.deepEqual([runAsNonRoot, runAsUser, fsGroup], [true, undefined, undefined]);
   });
 
   it('wait with agents until the store has an address, but not with holders', () => {
