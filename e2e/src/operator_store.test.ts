@@ -153,6 +153,28 @@ describe('what the operator gives its pods', () => {
     const dataOf = (index: number, replicas: number) => join(folder, `data-${index}-of-${replicas}`);
     const logOf = (index: number, replicas: number) => join(folder, `log-${index}-of-${replicas}`);
 
+    it('listens on IPv6 and IPv4 alike', async function () {
+      if (process.getuid?.() !== 0) skip(this, 'network namespaces need root');
+      const etcd = await unlessUnavailable(this, () => tool('etcd'));
+      const { texts } = await planCertificates({ cluster: 'models', peers: [] }, {}, new Date());
+      const tls = writeSecret('etcd-families', texts.etcd);
+      const args = etcdArguments('models', namespace, 'token', 1).map((flag) =>
+        flag
+          .replaceAll('$(POD_NAME)', memberName(0))
+          .replaceAll('/etc/etcd/tls', tls)
+          .replaceAll('/var/lib/etcd', join(folder, 'data-families')),
+      );
+      const words = ['--net', 'sh', '-c', 'ip link set lo up && exec "$@"', 'sh', etcd, ...args];
+      const member = new DaemonProcess('unshare', words, { log: join(folder, 'log-families') });
+      members.push(member);
+      // proc_net_tcp(5): the address :: in state listen, with ports in hexadecimal digits. Its sockets take IPv4, too.
+      const everywhere = (port: number) => `${'0'.repeat(32)}:${port.toString(16).toUpperCase().padStart(4, '0')}`;
+      await until('all ports', () => {
+        const sockets = readFileSync(`/proc/${member.pid}/net/tcp6`, 'utf8');
+        return [2379, 2380, 2381].every((port) => sockets.includes(`${everywhere(port)} ${'0'.repeat(32)}:0000 0A`));
+      });
+    });
+
     it('says so when a member comes back without its data', async function () {
       if (process.getuid?.() !== 0) skip(this, 'a file /etc/hosts for the members alone needs root');
       const etcd = await unlessUnavailable(this, () => tool('etcd'));

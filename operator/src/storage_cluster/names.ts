@@ -51,6 +51,9 @@ export const etcdPeerName = (cluster: string, namespace: string, member: string)
 
 const clientPort = 2379;
 
+/** An address as the host of a URL. */
+export const hostOf = (address: string) => (address.includes(':') ? `[${address}]` : address);
+
 /**
  * The agents' URL of the store: `etcd://HOST:PORT,.../CLUSTER?...`. Undefined while the Service of our etcd has no
  * address. Avoids DNS, which pods on the host network may lack.
@@ -70,8 +73,7 @@ export function storeAddress(cluster: StorageCluster, serviceAddress: string | u
     if (serviceAddress === undefined) return undefined;
     const parameters = files(agentPaths.certificates);
     parameters.set('serverName', etcdName(name));
-    const host = serviceAddress.includes(':') ? `[${serviceAddress}]` : serviceAddress;
-    return address(`${host}:${clientPort}`, parameters);
+    return address(`${hostOf(serviceAddress)}:${clientPort}`, parameters);
   }
   const hosts = endpoints.map((endpoint) => endpoint.replace(/^https?:\/\//, '')).join(',');
   if (endpoints[0]?.startsWith('http:')) return address(hosts, new URLSearchParams());

@@ -16,7 +16,15 @@ import {
   staleAgents,
 } from '../kubernetes/index.ts';
 import type { Environment } from './environment.ts';
-import { etcdMemberName, etcdPeerName, etcdServiceName, etcdSetName, secretName, storeAddress } from './names.ts';
+import {
+  etcdMemberName,
+  etcdPeerName,
+  etcdServiceName,
+  etcdSetName,
+  hostOf,
+  secretName,
+  storeAddress,
+} from './names.ts';
 import { type DesiredObject, desired } from './objects/index.ts';
 import type { Observation, StoreState } from './observation.ts';
 import { clusterOf, type OwnedObjects, type OwnedSources } from './owned_objects.ts';
@@ -165,7 +173,7 @@ export class Observer {
     const troubles = pods.flatMap(({ component, trouble }) => (component === 'etcd' && trouble ? [trouble] : []));
     const none = { reason: 'NoPod', message: 'The store has no pod yet' };
     return {
-      endpoints: [`https://${serviceAddress}:2379`],
+      endpoints: serviceAddress === undefined ? [] : [`https://${hostOf(serviceAddress)}:2379`],
       ready,
       trouble: ready ? undefined : (troubles[0] ?? none),
       memberLost: troubles.some(({ message }) => message.includes(memberLostWords)),
@@ -183,10 +191,7 @@ function nodesOf(cluster: string, { places }: Placement, nodes: readonly NodeFac
 function agentEndpoints(pods: readonly PodState[]): AgentEndpoint[] {
   return pods
     .filter(({ running, deleting, hostAddress, node }) => running && !deleting && hostAddress !== '' && node !== '')
-    .map(({ node, hostAddress }) => {
-      const host = hostAddress.includes(':') ? `[${hostAddress}]` : hostAddress;
-      return { node, address: `${host}:${controlPort}` };
-    })
+    .map(({ node, hostAddress }) => ({ node, address: `${hostOf(hostAddress)}:${controlPort}` }))
     .sort((a, b) => (a.node < b.node ? -1 : 1));
 }
 
