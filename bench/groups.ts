@@ -20,6 +20,7 @@ import { remoteReads } from './rows/remote.ts';
 import { smallCold } from './rows/small_cold.ts';
 import { smallFiles } from './rows/small_files.ts';
 import { spreading } from './rows/spread.ts';
+import { storeWrites } from './rows/store_writes.ts';
 import { storms } from './rows/storm.ts';
 import { transport } from './rows/transport.ts';
 import { warmDirectory } from './rows/warm_directory.ts';
@@ -49,6 +50,7 @@ const all: readonly Group[] = [
   transport,
   limits,
   planner,
+  storeWrites,
   hitRatio,
   gates,
   idleOperator,

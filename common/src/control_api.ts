@@ -17,6 +17,7 @@ export const controlFeatures: Readonly<Record<string, string>> = {
   advice: 'hearth advise skips the agent',
   mirrors: 'Datasets with mirrors wait until the agent is upgraded',
   'client-tokens': 'pods with a volume of clientAccess wait until the agent is upgraded',
+  'node-reports': 'all agents write their figures to the store until the agent is upgraded',
   'hub-layout': 'Datasets with the layout of a hub cache wait until the agent is upgraded',
 };
 

@@ -13,6 +13,8 @@ export interface Member {
   /** Addresses of the control API and of health; empty when other agents cannot reach them. */
   control: string;
   health: string;
+  /** Unix socket of the control API, for agents that share a machine and its store; empty: none that others can open. */
+  socket: string;
   zone: string;
   rack: string;
   version: string;
@@ -45,8 +47,10 @@ export interface Timings {
   divisionMs: number;
   /** Interval of attempts to become coordinator. */
   electionMs: number;
-  /** Interval of publishing statistics. */
+  /** Interval of reading this agent's statistics. */
   statisticsMs: number;
+  /** Interval of writing them to the store while an agent of an earlier release is a member. */
+  earlierReleasesMs: number;
   /** Interval of publishing the last use of datasets. */
   lastUseMs: number;
   /** Time that ended warm jobs are kept for people to look at. */
@@ -76,6 +80,7 @@ export const defaultTimings: Timings = {
   divisionMs: 2_000,
   electionMs: 2_000,
   statisticsMs: 2_000,
+  earlierReleasesMs: 10_000,
   lastUseMs: 60_000,
   endedJobMs: 24 * 3_600_000,
   goneGraceMs: 60_000,

@@ -101,6 +101,6 @@ export class AgentClient {
   }
 
   #explained(error: unknown): Promise<unknown> {
-    return explainUnknownCall(error, () => this.call('getStatus', {}), 'this command');
+    return explainUnknownCall(error, () => this.call('getStatus', { recordsOnly: true }), 'this command');
   }
 }

@@ -49,11 +49,11 @@ async function namesOf(session: Session, subject: DynamicSubject): Promise<strin
   return await session.withAgent(async (agent) => {
     switch (subject) {
       case 'datasets':
-        return (await agent.call('listDatasets', {})).datasets.map((dataset) => dataset.name);
+        return (await agent.call('listDatasets', { recordsOnly: true })).datasets.map((dataset) => dataset.name);
       case 'jobs':
         return (await agent.call('listWarmJobs', {})).jobs.map((job) => job.name);
       case 'nodes':
-        return (await agent.call('getStatus', {})).nodes.map((node) => node.node);
+        return (await agent.call('getStatus', { recordsOnly: true })).nodes.map((node) => node.node);
       case 'mounts':
         return (await agent.call('listMounts', {})).mounts.map((mount) => mount.target);
     }

@@ -135,7 +135,12 @@ function printNodes(session: Session, nodes: NodeStatus[]): void {
       },
       { title: 'UP', value: (node) => formatSeconds(node.uptimeSeconds), align: 'right', dispensable: 7 },
       { title: 'VERSION', value: (node) => node.version, dispensable: 8 },
-      { title: 'REASON', value: (node) => node.reason, flexible: true, omitEmpty: true },
+      {
+        title: 'REASON',
+        value: (node) => [node.reason, node.figuresMissing].filter(Boolean).join('; '),
+        flexible: true,
+        omitEmpty: true,
+      },
     ],
     nodes,
   );

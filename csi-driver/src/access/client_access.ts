@@ -144,7 +144,8 @@ async function checkDatasets(agent: NodeAgent, choice: AccessChoice, signal: Abo
   const { namespace } = choice;
   for (const dataset of choice.datasets) {
     try {
-      await agent.control.call('getDataset', { name: registeredName({ namespace, dataset }) }, { signal });
+      const request = { name: registeredName({ namespace, dataset }), recordsOnly: true };
+      await agent.control.call('getDataset', request, { signal });
     } catch (thrown) {
       const what = `clients of StorageCluster ${agent.cluster} cannot read Dataset ${namespace}/${dataset}`;
       const error = HearthError.from(thrown).within(what);

@@ -39,7 +39,7 @@ export class SocketCalls implements ControlCalls {
     try {
       return await this.#send(client, name, request, signal);
     } catch (error) {
-      const status = () => this.#send(client, 'getStatus', {}, signal);
+      const status = () => this.#send(client, 'getStatus', { recordsOnly: true }, signal);
       throw await explainUnknownCall(error, status, 'the CSI driver');
     } finally {
       client.close();

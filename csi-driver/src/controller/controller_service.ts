@@ -98,7 +98,7 @@ export class ControllerService {
   }
 
   async #ownCluster(signal: AbortSignal): Promise<string> {
-    this.#cluster ??= (await this.#control.call('getStatus', {}, { signal })).cluster;
+    this.#cluster ??= (await this.#control.call('getStatus', { recordsOnly: true }, { signal })).cluster;
     return this.#cluster;
   }
 
@@ -110,7 +110,7 @@ export class ControllerService {
 
   async #size(choice: DatasetChoice, cluster: string, signal: AbortSignal): Promise<bigint> {
     const what = `Dataset ${choice.namespace}/${choice.dataset}`;
-    const request = { name: registeredName(choice) };
+    const request = { name: registeredName(choice), recordsOnly: true };
     const found = await this.#control.call('getDataset', request, { signal }).catch(ignoring('NotFound'));
     if (found === undefined) {
       throw new CsiError(

@@ -17,7 +17,7 @@ import { HolderWatch, Mounts } from '../mounts/index.ts';
 import type { Peers } from '../peers/index.ts';
 import { Pins } from '../pins/index.ts';
 import { Requests } from '../requests/index.ts';
-import { StatisticsPublisher } from '../statistics/index.ts';
+import { ClusterStatistics, EarlierReleases, OwnStatistics } from '../statistics/index.ts';
 import { Usage } from '../usage/index.ts';
 import { VolumeMounts, VolumeRegistry } from '../volumes/index.ts';
 import { WarmCoordinator, WarmExecutor, WarmJobs, WarmTables } from '../warm/index.ts';
@@ -32,8 +32,8 @@ export interface AgentParts {
   volumes: string | undefined;
   /** Probes the machine's capabilities. */
   probe: ProbeMachine;
-  /** Undefined: other agents cannot be called. The caller closes it. */
-  peers: Peers | undefined;
+  /** The caller closes it. */
+  peers: Peers;
 }
 
 /**
@@ -54,7 +54,10 @@ export class Agent {
   readonly requests: Requests;
   readonly capabilities: Capabilities;
   readonly holderWatch: HolderWatch;
-  readonly statistics: StatisticsPublisher;
+  /** Figures of this agent, and of all. */
+  readonly statistics: OwnStatistics;
+  readonly clusterStatistics: ClusterStatistics;
+  readonly #earlierReleases: EarlierReleases;
   readonly mounts: Mounts;
   readonly volumes: VolumeRegistry;
   readonly volumeMounts: VolumeMounts;
@@ -86,11 +89,17 @@ export class Agent {
     this.pins = new Pins(context, this.keeper);
     this.capabilities = new Capabilities(probe, context.timings.probeMs, logger, clock);
     this.holderWatch = new HolderWatch(context, holder);
-    this.statistics = new StatisticsPublisher(context, this.datasets, this.pins, () => [
+    this.statistics = new OwnStatistics(context, this.datasets, this.pins, () => [
       ...this.capabilities.all(),
       ...this.holderWatch.capabilities(),
       ...this.volumeMounts.capabilities(),
     ]);
+    this.clusterStatistics = new ClusterStatistics({
+      ...context,
+      own: () => this.statistics.current,
+      ask: (node, datasets, signal) => peers.report(node, datasets, signal),
+    });
+    this.#earlierReleases = new EarlierReleases(context, this.statistics);
     this.mounts = new Mounts(context, this.datasets, this.keeper);
     this.volumes = new VolumeRegistry(store);
     this.volumeMounts = new VolumeMounts(
@@ -106,9 +115,7 @@ export class Agent {
     });
     this.usage = new Usage(context, this.datasets, this.keeper);
     this.warmTables = new WarmTables(store, logger, clock);
-    this.warmJobs = new WarmJobs(context, this.warmTables, this.datasets, this.keeper, (node) =>
-      this.statistics.of(node),
-    );
+    this.warmJobs = new WarmJobs(context, this.warmTables, this.datasets, this.keeper, this.clusterStatistics);
     this.advice = new Advice(context, {
       datasets: this.datasets,
       keeper,
@@ -131,7 +138,7 @@ export class Agent {
     await this.pins.restore(signal);
     await this.mounts.resume(signal);
     await this.volumeMounts.start();
-    await this.statistics.ready(signal);
+    await Promise.all([this.statistics.ready(), this.clusterStatistics.ready(signal)]);
     this.#executor = new WarmExecutor(this.context, this.warmTables, this.keeper, this.pins);
   }
 
@@ -160,13 +167,14 @@ export class Agent {
     }
   }
 
-  /** Calls the listener when this agent's status may have changed; returns a function that unsubscribes. */
+  /** Calls the listener when records behind the status may have changed; returns a function that unsubscribes. */
   onStatusChange(listener: () => void): () => void {
     const { jobsMirror, progressMirror, divisionsMirror } = this.warmTables;
     const sources = [this.datasets.mirror, this.datasets.resolvingMirror, jobsMirror, progressMirror, divisionsMirror];
-    const ends = [...sources, this.statistics, this.context.members, this.mounts].map((one) => one.onChange(listener));
+    const ends = [...sources, this.context.members, this.mounts].map((one) => one.onChange(listener));
+    const endStored = this.clusterStatistics.onStored(listener);
     return () => {
-      for (const end of ends) end();
+      for (const end of [...ends, endStored]) end();
     };
   }
 
@@ -182,7 +190,9 @@ export class Agent {
     await Promise.all([this.capabilities.close(), this.holderWatch.close()]);
     this.#clientNames.close();
     await this.#lostManifests.close();
-    await Promise.all([this.statistics.close(), this.usage.close(), this.pins.close(), this.keeper.close()]);
+    await this.#earlierReleases.close();
+    await Promise.all([this.statistics.close(), this.clusterStatistics.close()]);
+    await Promise.all([this.usage.close(), this.pins.close(), this.keeper.close()]);
     await Promise.all([this.warmTables.close(), this.datasets.close()]);
   }
 

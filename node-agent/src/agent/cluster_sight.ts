@@ -2,7 +2,7 @@ import type { Clock } from '@hearth/common';
 import type { Members } from '../context.ts';
 import type { DatasetTables } from '../datasets/index.ts';
 import type { SeenMount } from '../mounts/index.ts';
-import type { NodeStatistics } from '../statistics/index.ts';
+import type { ClusterStatistics } from '../statistics/index.ts';
 import type { UsageRecord } from '../usage/index.ts';
 import type { SeenJob } from '../warm/index.ts';
 import type { Agent } from './agent.ts';
@@ -13,17 +13,17 @@ export interface ClusterSight {
   clock: Clock;
   members: Members;
   datasets: Pick<DatasetTables, 'all'>;
-  statistics: { of(node: string): NodeStatistics | undefined; all(): NodeStatistics[] };
+  statistics: Pick<ClusterStatistics, 'gather' | 'stored'>;
   usage: { of(dataset: string): UsageRecord | undefined };
   jobs(): SeenJob[];
   /** Mounts of this agent. */
   mounts(): Promise<SeenMount[]>;
-  /** Calls the listener when the view may have changed; returns a function that unsubscribes. */
+  /** Calls the listener when the view, apart from figures of other agents, may have changed; returns a function that unsubscribes. */
   onStatusChange(listener: () => void): () => void;
 }
 
 export function sightOf(agent: Agent): ClusterSight {
-  const { context, datasets, statistics, usage, warmJobs, mounts } = agent;
+  const { context, datasets, clusterStatistics: statistics, usage, warmJobs, mounts } = agent;
   return {
     node: context.node,
     clock: context.clock,

@@ -14,7 +14,7 @@ const maxPauseMs = 30_000;
 export class CredentialSharing {
   readonly #cache: CredentialCache;
   readonly #tables: DatasetTables;
-  readonly #peers: Peers | undefined;
+  readonly #peers: Peers;
   readonly #logger: Logger;
   readonly #clock: Clock;
   readonly #stop = new AbortController();
@@ -23,8 +23,7 @@ export class CredentialSharing {
   readonly #running = new Map<string, Promise<void>>();
   readonly #off: (() => void)[];
 
-  /** `peers` undefined: no connection to other agents. */
-  constructor(cache: CredentialCache, tables: DatasetTables, peers: Peers | undefined, logger: Logger, clock: Clock) {
+  constructor(cache: CredentialCache, tables: DatasetTables, peers: Peers, logger: Logger, clock: Clock) {
     this.#cache = cache;
     this.#tables = tables;
     this.#peers = peers;
@@ -56,7 +55,7 @@ export class CredentialSharing {
         present === undefined || present.credentialed === credentialed ? undefined : { ...present, credentialed },
       { signal },
     );
-    const sent = (this.#peers?.names() ?? []).map((node) => this.#send(node, dataset));
+    const sent = this.#peers.names().map((node) => this.#send(node, dataset));
     await Promise.all(sent);
   }
 
@@ -85,7 +84,7 @@ export class CredentialSharing {
       await this.#pause(failures);
       const unsent = this.#unsent.get(node);
       // An agent that went away asks by itself when it is back.
-      const away = this.#peers?.names().includes(node) !== true;
+      const away = this.#peers.names().includes(node) === false;
       if (this.#stop.signal.aborted || unsent === undefined || away) break;
       await Promise.all([...unsent].map((dataset) => this.#sendOnce(node, dataset)));
     }
@@ -95,7 +94,7 @@ export class CredentialSharing {
   async #sendOnce(node: string, dataset: string): Promise<boolean> {
     const credentials = this.#cache.has(dataset) ? this.#cache.of(dataset) : undefined;
     try {
-      await this.#peers?.setCredentials(node, { dataset, credentials });
+      await this.#peers.setCredentials(node, { dataset, credentials });
     } catch (thrown) {
       this.#logger.warn('failed to send changed credentials to an agent', {
         agent: node,
@@ -111,7 +110,7 @@ export class CredentialSharing {
   }
 
   #fetchMissing(): void {
-    if (this.#peers === undefined) return;
+    if (this.#peers.names().length === 0) return;
     const missing = this.#tables.mirror.values().some((dataset) => this.#cache.awaits(dataset.name));
     if (missing) this.#begin('fetch', () => this.#fetchUntilHere());
   }
@@ -129,10 +128,10 @@ export class CredentialSharing {
   async #fetch(dataset: string): Promise<void> {
     /** From an agent without support for mirrors: used only when no other agent has more. */
     let ofSource: Credentials | undefined;
-    for (const node of this.#peers?.names() ?? []) {
+    for (const node of this.#peers.names()) {
       if (!this.#cache.awaits(dataset) || this.#stop.signal.aborted) return;
       try {
-        const answer = await this.#peers?.getCredentials(node, { dataset });
+        const answer = await this.#peers.getCredentials(node, { dataset });
         if (answer?.known !== true || answer.credentials === undefined || isEmpty(answer.credentials)) continue;
         if (this.#lacksThoseOfMirrors(dataset, answer.credentials)) {
           ofSource = answer.credentials;

@@ -1,8 +1,9 @@
 import { type Clock, HearthError, type Logger, within } from '@hearth/common';
 import type { Members } from '../context.ts';
 import { DatasetTables } from '../datasets/index.ts';
+import type { Peers } from '../peers/index.ts';
 import { Mirror, RecordTable } from '../records/index.ts';
-import { statisticsSchema } from '../statistics/index.ts';
+import { ClusterStatistics } from '../statistics/index.ts';
 import type { Store } from '../store/index.ts';
 import { usageSchema } from '../usage/index.ts';
 import { WarmTables } from '../warm/index.ts';
@@ -17,6 +18,8 @@ export interface StandbyAgentOptions {
   /** The current reason why the agent does not serve. */
   reason: () => string;
   goneGraceMs: number;
+  /** The caller closes it. */
+  peers: Peers;
 }
 
 /** Time that a caller waits for the store's first answer, ms. */
@@ -45,9 +48,9 @@ export class StandbyAgent {
 
   /** Throws `Unavailable` while the store does not answer, because a partial view of the cluster would mislead. */
   async sight(signal: AbortSignal): Promise<ClusterSight> {
-    const { node, store, members, logger, clock, goneGraceMs } = this.#options;
+    const { node, store, members, clock, goneGraceMs } = this.#options;
     if (this.#closed) throw new HearthError('Unavailable', 'the agent has started to serve; try again');
-    this.#tables ??= new Tables(store, logger, clock);
+    this.#tables ??= new Tables(this.#options);
     const tables = this.#tables;
     try {
       await tables.ready(within(clock, answerMs, signal));
@@ -62,13 +65,14 @@ export class StandbyAgent {
       clock,
       members,
       datasets,
-      statistics: { of: (name) => statistics.get(name), all: () => statistics.values() },
+      statistics,
       usage,
       jobs: () =>
         warm.jobsMirror.values().map((job) => ({ job, view: warm.view(job, members.caching(), goneGraceMs) })),
       mounts: async () => [],
       onStatusChange: (listener) => {
         const ends = [...tables.mirrors(), members].map((one) => one.onChange(listener));
+        ends.push(statistics.onStored(listener));
         return () => {
           for (const end of ends) end();
         };
@@ -86,13 +90,20 @@ export class StandbyAgent {
 class Tables {
   readonly datasets: DatasetTables;
   readonly warm: WarmTables;
-  readonly statistics;
+  readonly statistics: ClusterStatistics;
   readonly #usage;
 
-  constructor(store: Store, logger: Logger, clock: Clock) {
+  constructor({ node, store, members, logger, clock, peers }: StandbyAgentOptions) {
     this.datasets = new DatasetTables(store, logger, clock);
     this.warm = new WarmTables(store, logger, clock);
-    this.statistics = new Mirror(new RecordTable(store, 'stats/', statisticsSchema), logger);
+    this.statistics = new ClusterStatistics({
+      node,
+      store,
+      members,
+      logger,
+      own: () => undefined,
+      ask: (...asked) => peers.report(...asked),
+    });
     this.#usage = new Mirror(new RecordTable(store, 'usage/', usageSchema), logger);
   }
 
@@ -101,9 +112,9 @@ class Tables {
   }
 
   mirrors(): { onChange(listener: () => void): () => void }[] {
-    const { datasets, warm, statistics } = this;
+    const { datasets, warm } = this;
     const ofJobs = [warm.jobsMirror, warm.progressMirror, warm.divisionsMirror];
-    return [datasets.mirror, datasets.resolvingMirror, ...ofJobs, statistics];
+    return [datasets.mirror, datasets.resolvingMirror, ...ofJobs];
   }
 
   async ready(signal: AbortSignal): Promise<void> {

@@ -26,7 +26,7 @@ function secondsUntil(milliseconds: number | undefined, since: number): number {
 /** State of a dataset beyond its record. */
 export interface DatasetSight {
   resolving: ResolvingRecord | undefined;
-  nodes: readonly NodeStatistics[];
+  nodes: Iterable<NodeStatistics>;
   usage: UsageRecord | undefined;
   /** Milliseconds since the epoch. */
   now: number;
@@ -34,7 +34,7 @@ export interface DatasetSight {
 
 export function datasetMessage(dataset: DatasetRecord, { resolving, nodes, usage, now }: DatasetSight): Dataset {
   const { name, source, manifest, revision, files, bytes, state, message, warnings, createdAt } = dataset;
-  const residency = nodes.flatMap((node): DatasetResidency[] => {
+  const residency = [...nodes].flatMap((node): DatasetResidency[] => {
     const here = node.residency[name];
     if (here === undefined) return [];
     const { residentBytes, completeFiles, pinned, dataPath, reason, sourcesAside = [] } = here;
@@ -146,8 +146,12 @@ export function mountMessage(mount: SeenMount): MountRecord {
   return { target, dataset, manifest, dataPath, reason, readsServed, bytesServed, passthroughOpens, daemonOpens };
 }
 
-/** `statistics` undefined: the agent has not published any yet. */
-export function nodeMessage(member: Member, statistics: NodeStatistics | undefined, now: number): NodeStatus {
+/** `missing`: reason why the figures are unknown; empty when they are known or the agent has none. */
+export function nodeMessage(
+  member: Member,
+  statistics: NodeStatistics | undefined,
+  { missing, now }: { missing: string; now: number },
+): NodeStatus {
   const seconds = statistics === undefined ? 0 : Math.max(0, Math.floor((now - statistics.startedAt) / 1000));
   return {
     ...member,
@@ -169,5 +173,6 @@ export function nodeMessage(member: Member, statistics: NodeStatistics | undefin
     residentBytes: Object.fromEntries(
       Object.entries(statistics?.residency ?? {}).map(([name, { residentBytes }]) => [name, residentBytes]),
     ),
+    figuresMissing: missing,
   };
 }

@@ -5,6 +5,7 @@ import type {
   Dataset,
   Entry,
   GetDatasetRequest,
+  ListDatasetsRequest,
   ListDatasetsResponse,
   ListEntriesRequest,
   RemoveDatasetRequest,
@@ -14,6 +15,7 @@ import type { Agent } from '../agent/index.ts';
 import { isEmpty } from '../credentials/index.ts';
 import { entryPages, type ListingProgress } from '../datasets/index.ts';
 import { hasOwn, mirrorsOf, type Source } from '../origins/index.ts';
+import type { NodeStatistics } from '../statistics/index.ts';
 import { datasetMessage, resolvingMessage } from './convert.ts';
 
 /**
@@ -63,22 +65,28 @@ export class DatasetCalls {
       yield progressMessage(latest);
     }
     const { dataset, unchanged } = await adding;
-    yield { ...progressMessage(latest), dataset: this.#message(dataset), unchanged };
+    yield { ...progressMessage(latest), dataset: this.#message(dataset, this.#own()), unchanged };
   }
 
-  async listDatasets(): Promise<ListDatasetsResponse> {
+  async listDatasets({ recordsOnly }: ListDatasetsRequest, signal: AbortSignal): Promise<ListDatasetsResponse> {
+    const all = this.#agent.clusterStatistics;
+    const { statistics } = recordsOnly ? all.stored() : await all.gather({}, signal);
+    const nodes = [...statistics.values()];
     const datasets = this.#agent.datasets.all().flatMap(({ dataset, resolving }): Dataset[] => {
-      if (dataset !== undefined) return [this.#message(dataset)];
+      if (dataset !== undefined) return [this.#message(dataset, nodes)];
       return resolving === undefined ? [] : [resolvingMessage(resolving)];
     });
     return { datasets };
   }
 
-  async getDataset({ name }: GetDatasetRequest): Promise<Dataset> {
+  async getDataset({ name, recordsOnly }: GetDatasetRequest, signal: AbortSignal): Promise<Dataset> {
     const resolving = this.#agent.datasets.resolvingMirror.get(name);
     const present = await this.#agent.datasets.datasets.read(name);
     if (present === undefined && resolving !== undefined) return resolvingMessage(resolving);
-    return this.#message(await this.#agent.datasets.get(name));
+    const dataset = await this.#agent.datasets.get(name);
+    const all = this.#agent.clusterStatistics;
+    const { statistics } = recordsOnly ? all.stored() : await all.gather({ datasets: [name] }, signal);
+    return this.#message(dataset, [...statistics.values()]);
   }
 
   async removeDataset(
@@ -105,11 +113,16 @@ export class DatasetCalls {
     }
   }
 
-  #message(dataset: Parameters<typeof datasetMessage>[0]): Dataset {
+  #own(): NodeStatistics[] {
+    const { current } = this.#agent.statistics;
+    return current === undefined ? [] : [current];
+  }
+
+  #message(dataset: Parameters<typeof datasetMessage>[0], nodes: readonly NodeStatistics[]): Dataset {
     const resolving = this.#agent.datasets.resolvingMirror.get(dataset.name);
     const usage = this.#agent.usage.of(dataset.name);
     const now = epochMs(this.#agent.context.clock);
-    return datasetMessage(dataset, { resolving, nodes: this.#agent.statistics.all(), usage, now });
+    return datasetMessage(dataset, { resolving, nodes, usage, now });
   }
 }
 

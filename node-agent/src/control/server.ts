@@ -12,6 +12,7 @@ import { DatasetCalls, type PrepareSource } from './dataset_calls.ts';
 import { FileCalls } from './file_calls.ts';
 import { Handlers } from './handlers.ts';
 import { NodeCalls } from './node_calls.ts';
+import { watchNode } from './node_reports.ts';
 import { PinCalls } from './pin_calls.ts';
 import { standbyCalls } from './standby_calls.ts';
 import { StatusCalls } from './status_calls.ts';
@@ -118,12 +119,15 @@ function agentCalls(agent: Agent, options: ControlOptions, handlers: Handlers): 
   const advice = new AdviceCalls(agent);
   const tokens = new TokenCalls(agent, options);
   return {
-    getStatus: handlers.unary('GetStatus', () => status.getStatus()),
+    getStatus: handlers.unary('GetStatus', (request, signal) => status.getStatus(request, signal)),
     watchStatus: handlers.streaming('WatchStatus', (request, signal) => status.watchStatus(request, signal)),
+    watchNode: handlers.streaming('WatchNode', (request, signal) =>
+      watchNode(agent.statistics.history, request, signal, agent.context.clock),
+    ),
     configureNode: handlers.unary('ConfigureNode', (request) => status.configureNode(request)),
     addDataset: handlers.streaming('AddDataset', (request, signal) => datasets.addDataset(request, signal)),
-    listDatasets: handlers.unary('ListDatasets', () => datasets.listDatasets()),
-    getDataset: handlers.unary('GetDataset', (request) => datasets.getDataset(request)),
+    listDatasets: handlers.unary('ListDatasets', (request, signal) => datasets.listDatasets(request, signal)),
+    getDataset: handlers.unary('GetDataset', (request, signal) => datasets.getDataset(request, signal)),
     removeDataset: handlers.unary('RemoveDataset', (request, signal) => datasets.removeDataset(request, signal)),
     listEntries: handlers.streaming('ListEntries', (request, signal) => datasets.listEntries(request, signal)),
     setCredentials: handlers.unary('SetCredentials', (request, signal, caller) =>

@@ -18,7 +18,9 @@ export function standbyCalls(standby: StandbyAgent, cluster: string, handlers: H
   ]);
   const calls = async (signal: AbortSignal) => new StatusCalls(await standby.sight(signal), cluster);
   const answering: Pick<ControlServer, 'getStatus' | 'watchStatus' | 'configureNode'> = {
-    getStatus: handlers.unary('GetStatus', async (_request, signal) => await (await calls(signal)).getStatus()),
+    getStatus: handlers.unary('GetStatus', async (request, signal) => {
+      return await (await calls(signal)).getStatus(request, signal);
+    }),
     watchStatus: handlers.streaming('WatchStatus', async function* (request, signal) {
       yield* (await calls(signal)).watchStatus(request, signal);
     }),

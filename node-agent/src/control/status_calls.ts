@@ -2,6 +2,7 @@ import { controlApi, epochMs } from '@hearth/common';
 import type {
   ConfigureNodeRequest,
   ConfigureNodeResponse,
+  GetStatusRequest,
   GetStatusResponse,
   WatchStatusRequest,
 } from '@hearth/common/generated/hearth/v1/control.ts';
@@ -22,16 +23,23 @@ export class StatusCalls {
     this.#cluster = cluster;
   }
 
-  async getStatus(): Promise<GetStatusResponse> {
-    const { node, clock, members, statistics, usage, datasets, jobs, mounts } = this.#sight;
+  async getStatus({ recordsOnly }: GetStatusRequest, signal: AbortSignal): Promise<GetStatusResponse> {
+    const { node, clock, members, usage, datasets, jobs, mounts } = this.#sight;
+    const all = this.#sight.statistics;
+    const { statistics, missing } = recordsOnly ? all.stored() : await all.gather({}, signal);
     const now = epochMs(clock);
     return {
       cluster: this.#cluster,
       node,
-      nodes: members.all().map((member) => nodeMessage(member, statistics.of(member.node), now)),
+      nodes: members.all().map((member) => {
+        const { node: name } = member;
+        return nodeMessage(member, statistics.get(name), { missing: missing.get(name) ?? '', now });
+      }),
       datasets: datasets.all().flatMap(({ dataset, resolving }) => {
         if (dataset !== undefined) {
-          return [datasetMessage(dataset, { resolving, nodes: statistics.all(), usage: usage.of(dataset.name), now })];
+          return [
+            datasetMessage(dataset, { resolving, nodes: statistics.values(), usage: usage.of(dataset.name), now }),
+          ];
         }
         return resolving === undefined ? [] : [resolvingMessage(resolving)];
       }),
@@ -44,7 +52,7 @@ export class StatusCalls {
 
   watchStatus({ intervalMs }: WatchStatusRequest, signal: AbortSignal): AsyncGenerator<GetStatusResponse> {
     const source = {
-      status: () => this.getStatus(),
+      status: () => this.getStatus({ recordsOnly: false }, signal),
       onChange: (listener: () => void) => this.#sight.onStatusChange(listener),
     };
     return watchStatus(source, Math.max(minWatchMs, intervalMs || defaultWatchMs), signal, this.#sight.clock);

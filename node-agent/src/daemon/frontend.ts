@@ -10,6 +10,7 @@ import { ControlApi } from '../control/index.ts';
 import { AgentMetrics, HealthServer } from '../health/index.ts';
 import { Membership } from '../membership/index.ts';
 import type { Environment } from '../origins/index.ts';
+import { AgentPeers, type Peers } from '../peers/index.ts';
 import { Session } from '../records/index.ts';
 import { openStore, type Store } from '../store/index.ts';
 import { TlsFiles } from '../tls/index.ts';
@@ -34,8 +35,7 @@ export interface Frontend {
   readonly store: Store;
   readonly session: Session;
   readonly members: Membership;
-  /** TLS files of the control API over TCP; undefined without one. */
-  readonly files: TlsFiles | undefined;
+  readonly peers: Peers;
   /** Addresses with their bound ports. */
   readonly health: string;
   readonly control: string | undefined;
@@ -82,15 +82,21 @@ export async function startFrontend(options: FrontendOptions, stack: Closing): P
   const takeoverMs = (timings.leaseSeconds + 2) * 1000;
   const place = { zone: config.zone, rack: config.rack };
   const state = { ready: false, reason: 'the agent is opening its cache' };
-  const addresses = { wire: [], control: '', health: healthAddress };
+  // An SQLite store is that of one machine, whose agents reach each other's sockets.
+  const socket = config.store.startsWith('sqlite:') ? config.control.socket : '';
+  const addresses = { wire: [], control: '', health: healthAddress, socket };
   const api = { apiVersion: controlApi.apiVersion, apiFeatures: [...controlApi.apiFeatures] };
   const self = { node, incarnation, installation: '', ...addresses, ...place, version, ...api, ...state };
   const members = new Membership({ store, session, logger, clock, takeoverMs, self });
   membership = members;
   stack.push('membership', () => members.close());
 
+  const peers = new AgentPeers({ node, cluster, members, files });
+  stack.push('connections to other agents', async () => peers.close());
+
   const reason = () => reasons().join('; ');
-  const standby = new StandbyAgent({ node, store, members, logger, clock, reason, goneGraceMs: timings.goneGraceMs });
+  const { goneGraceMs } = timings;
+  const standby = new StandbyAgent({ node, store, members, logger, clock, reason, goneGraceMs, peers });
   stack.push('view of the cluster', () => standby.close());
   const tcp =
     files === undefined || config.control.listen === undefined ? {} : { tcp: { listen: config.control.listen, files } };
@@ -117,7 +123,7 @@ export async function startFrontend(options: FrontendOptions, stack: Closing): P
     stack.push('control API', closeControl);
     await standby.close();
   };
-  const opened = { incarnation, listen, store, session, members, files };
+  const opened = { incarnation, listen, store, session, members, peers };
   return { ...opened, health: healthAddress, control: control.tcpAddress, serve };
 }
 

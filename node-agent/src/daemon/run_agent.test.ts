@@ -56,6 +56,8 @@ describe('runAgent', () => {
     const [a, b] = await Promise.all([start('a'), start('b')]);
     await until(async () => (await statusOf('a')).nodes.filter((node) => node.ready).length === 2);
     await until(() => (fabric.engines.get('a')?.peers.filter((peer) => peer.ready).length ?? 0) === 2);
+    // Over the socket of b, as both share this machine's store.
+    await until(async () => (await statusOf('a')).nodes.every(({ budgetBytes }) => budgetBytes > 0n));
     assert.equal((await fetch(`http://${a.running.health}/readyz`)).status, 200);
     await mkdir(data);
     await writeFile(join(data, 'x.bin'), 'hello');

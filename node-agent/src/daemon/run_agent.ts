@@ -5,7 +5,6 @@ import { CacheCheck, CacheWatch } from '../cache/index.ts';
 import { machineProbe } from '../capabilities/index.ts';
 import type { AgentConfig } from '../config/index.ts';
 import { type AgentContext, defaultTimings, type Timings } from '../context.ts';
-import { TlsPeers } from '../peers/index.ts';
 import { advertisedAddresses } from './addresses.ts';
 import { Closing } from './closing.ts';
 import { ClusterView } from './cluster_view.ts';
@@ -80,13 +79,13 @@ async function startAgent(
 ): Promise<RunningAgent> {
   const { cacheLookMs = defaultCacheLookMs, timings = defaultTimings, clock = systemClock } = options;
   const environment = options.environment ?? process.env;
-  const { node, cluster } = config;
+  const { node } = config;
   const patient = config.onStartFailure === 'wait';
   const beginning = patient ? options.signal : within(clock, startDeadlineMs, options.signal);
   let agent: Agent | undefined;
 
   const presence = await startFrontend({ config, environment, timings, logger, clock }, stack);
-  const { incarnation, listen, store, session, members, files } = presence;
+  const { incarnation, listen, store, session, members, peers } = presence;
 
   const check = new CacheCheck(config);
   const opener = new EngineOpener({
@@ -121,8 +120,6 @@ async function startAgent(
   const { maxEntries } = config.origins;
   const listing = { entries: maxEntries, nameBytes: nameBytesAnEntry * maxEntries };
   const context: AgentContext = { node, store, engine, session, members, logger, clock, timings, listing };
-  const peers = files === undefined ? undefined : new TlsPeers({ node, cluster, members, files });
-  stack.push('connections to other agents', async () => peers?.close());
   agent = new Agent(context, {
     openOrigin: originOpener(config, environment, clock),
     holder: config.holder.socket,

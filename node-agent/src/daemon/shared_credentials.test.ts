@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { Writable } from 'node:stream';
 import { credentials as channel, type ServiceError } from '@grpc/grpc-js';
 import { createLogger } from '@hearth/common';
-import { ControlClient } from '@hearth/common/generated/hearth/v1/control.ts';
+import { ControlClient, type GetStatusResponse } from '@hearth/common/generated/hearth/v1/control.ts';
 import { Authority, type KeyPair, until } from '@hearth/common/testing';
 import { type ScriptedServer, sendFile, startServer } from '@hearth/common/testing/origins';
 import { FakeEngine, revisionKey } from '../testing/fake_engine.ts';
@@ -166,7 +166,10 @@ describe('agents with credentials of datasets', () => {
     }
     const text = (value: unknown) =>
       JSON.stringify(value, (_, one) => (typeof one === 'bigint' ? one.toString() : one));
-    seen.status = text(await call((answer) => client.getStatus({}, answer)));
+    const status = await call<GetStatusResponse>((answer) => client.getStatus({}, answer));
+    const missing = status.nodes.map(({ figuresMissing }) => figuresMissing);
+    assert.deepEqual(missing, ['', ''], 'agents ask each other over TLS');
+    seen.status = text(status);
     seen.dataset = text(await call((answer) => client.getDataset({ name: 'd' }, answer)));
     const { entries } = await a.running.agent.context.store.range('');
     seen.store = text(entries);

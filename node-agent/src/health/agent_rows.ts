@@ -20,7 +20,7 @@ export const agentRows: readonly MetricRow[] = [
     'dataset_resident_bytes',
     'Bytes of a dataset in the cache of this agent.',
     ({ agent }) =>
-      Object.entries(agent.statistics.of(agent.context.node)?.residency ?? {}).map(([name, { residentBytes }]) => [
+      Object.entries(agent.statistics.current?.residency ?? {}).map(([name, { residentBytes }]) => [
         [name],
         Number(residentBytes),
       ]),

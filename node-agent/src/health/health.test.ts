@@ -37,7 +37,7 @@ describe('health', () => {
   it('returns every metric of the table at each scrape', async () => {
     const request = { source: directorySource, include: [], exclude: [] };
     await cluster.agent('a').resolution.add('d', request, () => {}, AbortSignal.timeout(300_000));
-    await until(() => cluster.agent('a').statistics.of('a')?.residency.d !== undefined);
+    await until(() => cluster.agent('a').statistics.current?.residency.d !== undefined);
     for (let scrape = 0; scrape < 2; scrape++) {
       const answer = await fetch(`${url}/metrics`);
       assert.match(answer.headers.get('content-type') ?? '', /text\/plain/);

@@ -28,6 +28,8 @@ export const nodeRecord = z.object({
   /** Reachable addresses of the control API and of health; empty when other agents cannot reach them. */
   control: text.default(''),
   health: text.default(''),
+  /** Unix socket of the control API, for agents of the same machine; empty: they cannot open it. */
+  socket: text.default(''),
   zone: text.default(''),
   rack: text.default(''),
   version: text.default(''),

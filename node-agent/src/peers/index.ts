@@ -1,1 +1,1 @@
-export { type Peers, TlsPeers } from './peers.ts';
+export { AgentPeers, type Peers } from './peers.ts';

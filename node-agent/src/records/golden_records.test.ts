@@ -33,8 +33,19 @@ const goldens: Record<string, Golden> = {
   [nodePrefix]: {
     schema: nodeRecord,
     whole:
-      '{"format":1,"node":"n","incarnation":"i","installation":"x","wire":[{"host":"10.0.0.1","port":7527}],"control":"c:1","health":"h:1","zone":"z","rack":"r","version":"0.1.0","apiVersion":1,"apiFeatures":["f"],"ready":true,"reason":""}',
-    optional: ['installation', 'control', 'health', 'zone', 'rack', 'version', 'apiVersion', 'apiFeatures', 'reason'],
+      '{"format":1,"node":"n","incarnation":"i","installation":"x","wire":[{"host":"10.0.0.1","port":7527}],"control":"c:1","health":"h:1","socket":"/s","zone":"z","rack":"r","version":"0.1.0","apiVersion":1,"apiFeatures":["f"],"ready":true,"reason":""}',
+    optional: [
+      'installation',
+      'control',
+      'health',
+      'socket',
+      'zone',
+      'rack',
+      'version',
+      'apiVersion',
+      'apiFeatures',
+      'reason',
+    ],
   },
   'stats/': {
     schema: statisticsSchema,

@@ -46,7 +46,7 @@ describe('reads over RDMA', () => {
       const slow = { counts: [0, 0, 0, 0, 2], seconds: 0.00002 };
       engine.peerRdma.set('c', read({ rails: [rail({ failures: 1n, retries: 2n, pauses: 3n, latency: slow })] }));
       engine.peerRdma.set('d', read({ port: '', reason: 'this agent uses no RDMA', requests: 0n, bytesReceived: 0n }));
-      const seen = () => cluster.agent('b').statistics.of('a');
+      const seen = () => cluster.agent('a').statistics.current;
       await until(() => seen()?.rdma !== undefined);
       const { rdma, capabilities } = seen() ?? {};
       assert.deepEqual(rdma?.ports.slice(0, 1), [

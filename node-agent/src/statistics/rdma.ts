@@ -5,7 +5,7 @@ import type { NodeRdma } from './record.ts';
 
 type Engine = Pick<Statistics, 'rdma' | 'peers'>;
 
-/** Maximum length of a reason, because each node writes the record every few seconds. */
+/** Maximum length of a reason, because every report of the node contains it. */
 const maxReasonLength = 500;
 
 /** RDMA reads by and from this agent; undefined when RDMA is off. */

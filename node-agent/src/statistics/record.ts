@@ -1,5 +1,7 @@
 import { z } from 'zod';
-import { unsigned } from '../records/index.ts';
+import type { Member } from '../context.ts';
+import { RecordTable, unsigned } from '../records/index.ts';
+import type { Store } from '../store/index.ts';
 
 const datasetResidencySchema = z.object({
   residentBytes: unsigned,
@@ -50,7 +52,10 @@ const rdmaSchema = z.object({
 });
 export type NodeRdma = z.output<typeof rdmaSchema>;
 
-/** `stats/<node>`, leased: an agent's published state, written every few seconds when changed. */
+/**
+ * An agent's figures. Agents of releases without the feature `node-reports` write them to `stats/<node>`, leased, and so
+ * does every agent while such an agent is a member (earlier_releases.ts).
+ */
 export const statisticsSchema = z.object({
   node: z.string(),
   budgetBytes: unsigned,
@@ -81,3 +86,12 @@ export const statisticsSchema = z.object({
   residency: z.record(z.string(), datasetResidencySchema),
 });
 export type NodeStatistics = z.output<typeof statisticsSchema>;
+
+export function statisticsTable(store: Store) {
+  return new RecordTable(store, 'stats/', statisticsSchema);
+}
+
+/** True for an agent of an earlier release, which keeps its figures in the store and cannot be asked for them. */
+export function lacksReports({ apiFeatures }: Pick<Member, 'apiFeatures'>): boolean {
+  return !apiFeatures.includes('node-reports');
+}

@@ -21,6 +21,7 @@ export const testTimings: Timings = {
   divisionMs: 150,
   electionMs: 60,
   statisticsMs: 60,
+  earlierReleasesMs: 60,
   lastUseMs: 100,
   endedJobMs: 3_600_000,
   goneGraceMs: 600,
@@ -87,9 +88,15 @@ export class TestCluster {
     this.timings = { ...testTimings, ...timings };
   }
 
-  static async start(names: string[], rows: ManifestRow[], timings: Partial<Timings> = {}): Promise<TestCluster> {
+  /** `open`: opens the store of all agents, given a folder that the cluster removes at its end. */
+  static async start(
+    names: string[],
+    rows: ManifestRow[],
+    timings: Partial<Timings> = {},
+    open: (folder: string) => Promise<Store> = (folder) => openStore(`sqlite:${join(folder, 'store.sqlite')}`),
+  ): Promise<TestCluster> {
     const folder = await mkdtemp(join(tmpdir(), 'hearth-agents-'));
-    const cluster = new TestCluster(folder, await openStore(`sqlite:${join(folder, 'store.sqlite')}`), rows, timings);
+    const cluster = new TestCluster(folder, await open(folder), rows, timings);
     for (const name of names) await cluster.add(name);
     return cluster;
   }
@@ -205,6 +212,10 @@ export class TestCluster {
         const cache = reach(node).credentials;
         return { known: cache.has(dataset), credentials: cache.has(dataset) ? cache.of(dataset) : undefined };
       },
+      report: async (node, datasets) => {
+        const only = datasets.length === 0 ? undefined : new Set(datasets);
+        return reach(node).statistics.history.since(undefined, only);
+      },
       close: () => {},
     };
   }
@@ -228,7 +239,7 @@ export class TestCluster {
 
   #memberOf(node: string): Member {
     const apiFeatures = this.earlierReleases.has(node) ? [] : [...controlApi.apiFeatures];
-    const addresses = { wire: this.wires.get(node) ?? [], control: '', health: '', zone: 'z', rack: '' };
+    const addresses = { wire: this.wires.get(node) ?? [], control: '', health: '', socket: '', zone: 'z', rack: '' };
     return { node, ready: true, reason: '', ...addresses, version: '0.1.0', apiVersion: 1, apiFeatures };
   }
 

@@ -9,7 +9,7 @@ import {
   type ManifestKeeper,
 } from '../datasets/index.ts';
 import { checkOwner } from '../pins/index.ts';
-import type { NodeStatistics } from '../statistics/index.ts';
+import type { ClusterStatistics } from '../statistics/index.ts';
 import { type Candidate, chooseReplicas } from './choice.ts';
 import type { WarmJobRecord } from './record.ts';
 import { hasEnded, type JobView } from './state.ts';
@@ -55,14 +55,14 @@ export class WarmJobs {
   readonly #tables: WarmTables;
   readonly #datasets: DatasetTables;
   readonly #keeper: ManifestKeeper;
-  readonly #statistics: (node: string) => NodeStatistics | undefined;
+  readonly #statistics: Pick<ClusterStatistics, 'gather'>;
 
   constructor(
     context: AgentContext,
     tables: WarmTables,
     datasets: DatasetTables,
     keeper: ManifestKeeper,
-    statistics: (node: string) => NodeStatistics | undefined,
+    statistics: Pick<ClusterStatistics, 'gather'>,
   ) {
     this.#context = context;
     this.#tables = tables;
@@ -92,7 +92,7 @@ export class WarmJobs {
       dataset: dataset.name,
       manifest: revision.manifest,
       paths,
-      nodes: request.replicas === 0 ? candidates : this.#chooseNodes(candidates, request, bytes),
+      nodes: request.replicas === 0 ? candidates : await this.#chooseNodes(candidates, request, bytes, signal),
       pin,
       pinOwner,
       priority,
@@ -222,11 +222,18 @@ export class WarmJobs {
     throw new HearthError('NotFound', `there is no agent ${unknown.join(', ')}; hearth status lists all agents`);
   }
 
-  #chooseNodes(nodes: readonly string[], request: WarmRequest, bytes: bigint): string[] {
+  /** An agent whose figures are unknown counts as one without room. */
+  async #chooseNodes(
+    nodes: readonly string[],
+    request: WarmRequest,
+    bytes: bigint,
+    signal: AbortSignal,
+  ): Promise<string[]> {
+    const { statistics } = await this.#statistics.gather({ nodes, datasets: [request.dataset] }, signal);
     const candidates = nodes.map((node): Candidate => {
-      const statistics = this.#statistics(node);
-      const residentBytes = statistics?.residency[request.dataset]?.residentBytes ?? 0n;
-      const availableBytes = (statistics?.budgetBytes ?? 0n) - (statistics?.pinnedBytes ?? 0n);
+      const known = statistics.get(node);
+      const residentBytes = known?.residency[request.dataset]?.residentBytes ?? 0n;
+      const availableBytes = (known?.budgetBytes ?? 0n) - (known?.pinnedBytes ?? 0n);
       return { node, residentBytes: residentBytes < bytes ? residentBytes : bytes, availableBytes };
     });
     return chooseReplicas(candidates, request.replicas, bytes);

@@ -72,7 +72,7 @@ describe('warm jobs', () => {
     await start();
     await cluster.agent('a').warmJobs.create(warm({ name: 'first', nodes: ['c'] }), soon());
     await ended('a', 'first');
-    await until(() => (cluster.agent('a').statistics.of('c')?.residency.d?.residentBytes ?? 0n) === total);
+    await until(() => (cluster.agent('c').statistics.current?.residency.d?.residentBytes ?? 0n) === total);
     const { job } = await cluster.agent('a').warmJobs.create(warm({ name: 'second', replicas: 1 }), soon());
     assert.deepEqual(job.nodes, ['c']);
     await assert.rejects(cluster.agent('a').warmJobs.create(warm({ replicas: 4 }), soon()), { code: 'Unavailable' });

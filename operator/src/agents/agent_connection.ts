@@ -106,7 +106,7 @@ export class AgentConnection {
   }
 
   #explained(error: HearthError, signal: AbortSignal): Promise<unknown> {
-    const status = () => this.call('getStatus', {}, this.#connectMs, signal);
+    const status = () => this.call('getStatus', { recordsOnly: true }, this.#connectMs, signal);
     return explainUnknownCall(error, status, 'the operator');
   }
 

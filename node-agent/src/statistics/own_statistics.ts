@@ -5,31 +5,25 @@ import type { AgentContext } from '../context.ts';
 import type { DatasetRecord, DatasetTables } from '../datasets/index.ts';
 import { mirrorsOf } from '../origins/index.ts';
 import type { Pins } from '../pins/index.ts';
-import { Mirror, RecordTable } from '../records/index.ts';
 import { arenaCapability } from './arena_capability.ts';
 import { limitsCapability } from './limits_capability.ts';
 import { memoryFilesCapability } from './memory_files_capability.ts';
 import { rdmaCapability, rdmaOf } from './rdma.ts';
-import { type NodeResidency, type NodeStatistics, statisticsSchema } from './record.ts';
+import type { NodeResidency, NodeStatistics } from './record.ts';
+import { ReportHistory } from './report_history.ts';
 
-/**
- * Publishes this agent's state and mirrors that of other agents. Writes on changes and after a lost lease, one write at
- * a time.
- */
-export class StatisticsPublisher {
+/** This agent's figures, read from the engine in every interval and kept in memory for those who ask. */
+export class OwnStatistics {
+  readonly history = new ReportHistory();
   readonly #context: AgentContext;
   readonly #datasets: DatasetTables;
   readonly #pins: Pins;
   readonly #capabilities: () => Capability[];
-  readonly #table;
-  readonly #mirror;
   readonly #turns: RecurringWork;
-  readonly #offLost: () => void;
   readonly #startedAt: number;
   #residency = new Map<string, Residency>();
   /** Inputs of the residency; counting reads whole manifests, so it runs only when these change. */
   #residencyOf = '';
-  #written = '';
 
   constructor(context: AgentContext, datasets: DatasetTables, pins: Pins, capabilities: () => Capability[]) {
     this.#context = context;
@@ -37,54 +31,35 @@ export class StatisticsPublisher {
     this.#pins = pins;
     this.#capabilities = capabilities;
     this.#startedAt = epochMs(context.clock);
-    this.#table = new RecordTable(context.store, 'stats/', statisticsSchema);
-    this.#mirror = new Mirror(this.#table, context.logger);
-    this.#offLost = context.session.onLost(() => {
-      this.#written = '';
-    });
-    this.#turns = new RecurringWork(context.clock, context.timings.statisticsMs, () => this.#publishQuietly());
+    this.#turns = new RecurringWork(context.clock, context.timings.statisticsMs, () => this.#readQuietly());
     this.#turns.begin();
   }
 
-  async ready(signal: AbortSignal): Promise<void> {
-    await this.#mirror.ready(signal);
+  /** Resolves after the first reading, even if it failed. */
+  async ready(): Promise<void> {
     await this.#turns.settled();
   }
 
-  of(node: string): NodeStatistics | undefined {
-    return this.#mirror.get(node);
-  }
-
-  all(): NodeStatistics[] {
-    return this.#mirror.values();
-  }
-
-  /** Returns a function that unsubscribes. */
-  onChange(listener: () => void): () => void {
-    return this.#mirror.onChange(listener);
+  /** Undefined until the engine has answered once. */
+  get current(): NodeStatistics | undefined {
+    return this.history.current;
   }
 
   async close(): Promise<void> {
-    this.#offLost();
     await this.#turns.close();
-    await this.#mirror.close();
   }
 
-  #publishQuietly(): Promise<void> {
-    return this.#publish().catch((thrown) =>
-      this.#context.logger.debug('failed to publish statistics', { error: HearthError.from(thrown) }),
+  #readQuietly(): Promise<void> {
+    return this.#read().catch((thrown) =>
+      this.#context.logger.debug('failed to read statistics', { error: HearthError.from(thrown) }),
     );
   }
 
-  async #publish(): Promise<void> {
-    const { node, engine, session } = this.#context;
+  async #read(): Promise<void> {
+    const { engine } = this.#context;
     const [statistics, mounts] = await Promise.all([engine.statistics(), engine.mounts()]);
     await this.#countResidency(statistics, mounts);
-    const record = this.#record(statistics, mounts);
-    const text = this.#table.encode(record);
-    if (text === this.#written) return;
-    await this.#table.put(node, record, { lease: await session.lease() });
-    this.#written = text;
+    this.history.note(this.#record(statistics, mounts));
   }
 
   async #countResidency(statistics: Statistics, mounts: readonly MountInfo[]): Promise<void> {
@@ -153,7 +128,7 @@ export class StatisticsPublisher {
   }
 }
 
-/** Maximum length of a reason, because each node writes it every few seconds. */
+/** Maximum length of a reason, so that many datasets fit into one message. */
 const maxReasonLength = 300;
 
 /** Sources that are currently put aside in favour of others. */
