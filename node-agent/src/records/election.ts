@@ -14,7 +14,8 @@ export interface ElectionOptions {
 
 /**
  * Elects one leader among agents: the leader holds a key under its session's lease. `write` compares that key in the
- * same transaction, so a leader that was suspended and replaced cannot write any more.
+ * same transaction, so a leader that was suspended and replaced cannot write any more. Between elections every agent
+ * waits for the end of the key by a watch, so that a thousand agents ask the store for nothing.
  */
 export class Election {
   readonly #store: Store;
@@ -66,7 +67,8 @@ export class Election {
     const signal = this.#stop.signal;
     while (!signal.aborted) {
       try {
-        await this.#campaign(signal);
+        const revision = await this.#campaign(signal);
+        if (revision !== undefined) await this.#untilChanged(revision, signal);
       } catch (thrown) {
         if (signal.aborted) return;
         this.#logger.debug('failed to take part in the election', { error: HearthError.from(thrown) });
@@ -75,14 +77,14 @@ export class Election {
     }
   }
 
-  /** Takes the key when it is free, and detects a loss of the key other than by the lease. */
-  async #campaign(signal: AbortSignal): Promise<void> {
+  /** Takes the key when it is free. Returns the revision of the key, its owner's or the own; undefined: ask again. */
+  async #campaign(signal: AbortSignal): Promise<number | undefined> {
     const lease = await this.#session.lease(signal);
     const present = await this.#store.get(this.#key, { signal });
     if (present !== undefined) {
       // The key may be ours although the answer to the writing transaction was lost.
       this.#wonAt = present.lease === lease ? present.createRevision : undefined;
-      return;
+      return present.modRevision;
     }
     this.#wonAt = undefined;
     const put: Operation = { kind: 'put', key: this.#key, value: JSON.stringify({ node: this.#node }), lease };
@@ -90,8 +92,16 @@ export class Election {
       { compare: [{ key: this.#key, exists: false }], success: [put] },
       { signal },
     );
-    if (!result.succeeded) return;
+    if (!result.succeeded) return undefined;
     this.#wonAt = result.revision;
     this.#logger.info('this agent was elected leader of the agents', { key: this.#key });
+    return result.revision;
+  }
+
+  /** Waits for a change of the key after `revision`, or until the store cannot tell. */
+  async #untilChanged(revision: number, signal: AbortSignal): Promise<void> {
+    for await (const item of this.#store.watch(this.#key, revision + 1, { signal })) {
+      if (item.kind === 'compacted' || item.events.length > 0) return;
+    }
   }
 }
