@@ -8,6 +8,7 @@ import type {
 } from '@hearth/common/generated/hearth/v1/control.ts';
 import type { ClusterSight } from '../agent/index.ts';
 import { datasetMessage, jobMessage, mountMessage, nodeMessage, resolvingMessage } from './convert.ts';
+import { watchChanges } from './status_changes.ts';
 import { watchStatus } from './status_stream.ts';
 
 const defaultWatchMs = 2_000;
@@ -47,15 +48,18 @@ export class StatusCalls {
       mounts: (await mounts()).map(mountMessage),
       apiVersion: controlApi.apiVersion,
       apiFeatures: [...controlApi.apiFeatures],
+      changes: undefined,
     };
   }
 
-  watchStatus({ intervalMs }: WatchStatusRequest, signal: AbortSignal): AsyncGenerator<GetStatusResponse> {
+  watchStatus({ intervalMs, changesMs }: WatchStatusRequest, signal: AbortSignal): AsyncGenerator<GetStatusResponse> {
     const source = {
-      status: () => this.getStatus({ recordsOnly: false }, signal),
+      status: () => this.getStatus({ recordsOnly: changesMs !== undefined }, signal),
       onChange: (listener: () => void) => this.#sight.onStatusChange(listener),
     };
-    return watchStatus(source, Math.max(minWatchMs, intervalMs || defaultWatchMs), signal, this.#sight.clock);
+    const { clock } = this.#sight;
+    if (changesMs !== undefined) return watchChanges(source, Math.max(minWatchMs, changesMs), signal, clock);
+    return watchStatus(source, Math.max(minWatchMs, intervalMs || defaultWatchMs), signal, clock);
   }
 
   async configureNode({ zone, rack }: ConfigureNodeRequest): Promise<ConfigureNodeResponse> {

@@ -7,9 +7,12 @@ import {
   type ResponseOf,
   type StreamName,
 } from '@hearth/common';
+import type { GetStatusResponse } from '@hearth/common/generated/hearth/v1/control.ts';
 import { type Clock, sleep } from '@hearth/common/kubernetes';
 import { AgentConnection, type AgentEndpoint, type ClientIdentity, isRetryableElsewhere } from './agent_connection.ts';
-import { type CallOptions, type ClusterAgents, type ClusterStatus, clusterStatus, statusIntervalMs } from './agents.ts';
+import { type CallOptions, type ClusterAgents, type ClusterStatus, statusIntervalMs } from './agents.ts';
+import { NodeReports } from './node_reports.ts';
+import { StatusAssembly } from './status_assembly.ts';
 
 const callDeadlineMs = 10_000;
 const streamDeadlineMs = 60_000;
@@ -18,6 +21,11 @@ const firstPauseMs = 250;
 const longestPauseMs = 10_000;
 /** A status stream without messages for this time moves to another agent, ms. */
 const maxSilenceMs = 120_000;
+/** Minimum time between two messages about records, and between two statuses for the listeners, ms. */
+const recordsIntervalMs = 1_000;
+const publishMs = 500;
+/** Time that the first status waits for the agents' own reports, ms: without them every cache seems empty. */
+const firstReportsMs = 3_000;
 
 export interface AgentPoolOptions {
   cluster: string;
@@ -27,7 +35,10 @@ export interface AgentPoolOptions {
   onStatus: (before: ClusterStatus | undefined, after: ClusterStatus | undefined) => void;
 }
 
-/** Connections to one cluster's agents, and a status stream that moves between agents with growing pauses. */
+/**
+ * Connections to one cluster's agents. The status comes from a stream of records, which moves between agents with growing
+ * pauses, and from a stream of each agent about itself.
+ */
 export class AgentPool implements ClusterAgents {
   readonly cluster: string;
   readonly #options: AgentPoolOptions;
@@ -42,12 +53,31 @@ export class AgentPool implements ClusterAgents {
   #preferred: string | undefined;
   #wake: AbortController = new AbortController();
   #following: Promise<void> | undefined;
+  readonly #assembly = new StatusAssembly();
+  readonly #reports: NodeReports;
+  #publishing: Promise<void> | undefined;
+  #publishedAt: number | undefined;
+  #connected = false;
 
   constructor(options: AgentPoolOptions) {
     this.cluster = options.cluster;
     this.#logger = options.logger.child({ cluster: options.cluster });
     this.#options = options;
     this.#clock = options.clock;
+    this.#reports = new NodeReports({
+      clock: options.clock,
+      connection: (endpoint) => this.#connection(endpoint),
+      known: (node) => this.#assembly.markOf(node),
+      onReport: (node, parts) => {
+        this.#assembly.applyReport(node, parts);
+        this.#publishSoon();
+      },
+      onFailure: (node, error) => {
+        this.#logger.debug('lost the reports of an agent', { node, error });
+        this.#assembly.failed(node, error.message);
+        this.#publishSoon();
+      },
+    });
   }
 
   get status(): ClusterStatus | undefined {
@@ -136,6 +166,8 @@ export class AgentPool implements ClusterAgents {
   async close(): Promise<void> {
     this.#ending.abort(new HearthError('Cancelled', `the agents of cluster ${this.cluster} are no longer wanted`));
     await this.#following;
+    await this.#reports.close();
+    await this.#publishing;
     for (const connection of this.#connections.values()) connection.close();
     this.#connections.clear();
     this.#notify(undefined);
@@ -189,11 +221,11 @@ export class AgentPool implements ClusterAgents {
       try {
         const candidates = this.#candidates({});
         endpoint = candidates.find(({ node }) => node !== failed) ?? (candidates[0] as AgentEndpoint);
-        for await (const message of this.#messages(endpoint)) {
+        for await (const parts of this.#messages(endpoint)) {
+          this.#take(parts);
           failures = 0;
           this.#trouble = undefined;
           this.#preferred = endpoint.node;
-          this.#notify(clusterStatus(message, this.#clock.now()));
         }
       } catch (thrown) {
         if (this.#ending.signal.aborted) return;
@@ -206,22 +238,62 @@ export class AgentPool implements ClusterAgents {
       if (failed === this.#preferred) this.#preferred = undefined;
       failures++;
       // One restart does not make the state unknown: another agent gets a chance first.
+      if (failures > 1) this.#connected = false;
       if (failures > 1 && this.#status?.connected === true) this.#notify({ ...this.#status, connected: false });
       await this.#pause(failures);
     }
   }
 
-  async *#messages(endpoint: AgentEndpoint) {
+  /** Takes all parts of a message about records. */
+  #take(parts: readonly GetStatusResponse[]): void {
+    for (const part of parts) this.#assembly.applyRecords(part, this.#clock.now());
+    this.#connected = true;
+    const reporting = new Set(parts[0]?.changes === undefined ? [] : this.#assembly.reporting());
+    const endpoints = this.#endpoints.filter(({ node }) => reporting.has(node));
+    this.#reports.follow(endpoints, statusIntervalMs(endpoints.length));
+    if (endpoints.length === 0) this.#publish();
+    else this.#publishSoon();
+  }
+
+  /** Makes one status of all that comes within a while. */
+  #publishSoon(): void {
+    this.#publishing ??= this.#wait().then(() => {
+      this.#publishing = undefined;
+      if (!this.#ending.signal.aborted) this.#publish();
+    });
+  }
+
+  async #wait(): Promise<void> {
+    const signal = this.#ending.signal;
+    const last = this.#publishedAt;
+    if (last !== undefined) return await sleep(this.#clock, last + publishMs - this.#clock.now(), signal);
+    const enough = new AbortController();
+    void this.#reports.settled().then(() => enough.abort());
+    await sleep(this.#clock, firstReportsMs, AbortSignal.any([signal, enough.signal]));
+  }
+
+  #publish(): void {
+    const status = this.#assembly.build();
+    if (status === undefined) return;
+    this.#publishedAt = this.#clock.now();
+    this.#notify({ ...status, connected: this.#connected });
+  }
+
+  async *#messages(endpoint: AgentEndpoint): AsyncGenerator<GetStatusResponse[]> {
     const silence = new AbortController();
     const signal = AbortSignal.any([this.#ending.signal, silence.signal]);
     const startTimer = () => this.#clock.schedule(maxSilenceMs, () => silence.abort());
     let cancelTimer = startTimer();
     try {
-      const request = { intervalMs: statusIntervalMs(this.#endpoints.length) };
-      for await (const message of this.#connection(endpoint).stream('watchStatus', request, undefined, signal)) {
+      const request = { intervalMs: statusIntervalMs(this.#endpoints.length), changesMs: recordsIntervalMs };
+      let parts: GetStatusResponse[] = [];
+      for await (const part of this.#connection(endpoint).stream('watchStatus', request, undefined, signal)) {
         cancelTimer();
         cancelTimer = startTimer();
-        yield message;
+        parts.push(part);
+        if (part.changes?.more === true) continue;
+        yield parts;
+        parts = [];
       }
     } finally {
       cancelTimer();

@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict';
-import { HearthError, silentLogger } from '@hearth/common';
+import { controlApi, HearthError, silentLogger } from '@hearth/common';
 import {
   AddDatasetProgress,
   Dataset,
   GetStatusResponse,
+  NodeReport,
   NodeStatus,
   VerifyRequest,
 } from '@hearth/common/generated/hearth/v1/control.ts';
@@ -102,6 +103,37 @@ describe('agents of a cluster', () => {
     other?.publish({ nodes: [nodeStatus('b')] });
     await until('recovery', () => models.status?.connected === true);
     assert.equal(models.trouble, undefined);
+  });
+
+  it('report for themselves, and go on where a lost stream ended', async () => {
+    const reports = (node: string): Answers => ({
+      watchNode: async function* ({ known }) {
+        const sequence = (known?.sequence ?? 0n) + 1n;
+        const mark = { incarnation: node, sequence };
+        const more = known === undefined;
+        yield NodeReport.fromPartial({ mark, whole: more, more, figures: { budgetBytes: sequence } });
+        if (more) yield NodeReport.fromPartial({ mark, datasets: [{ dataset: 'ns.d', residentBytes: 5n }] });
+        await new Promise(() => undefined);
+      },
+    });
+    const [a, b] = [await start('a', reports('a')), await start('b', reports('b'))];
+    const wire = [{ host: '10.0.0.1', port: 7527 }];
+    const nodes = ['a', 'b'].map((node) => nodeStatus(node, { wire, apiFeatures: [...controlApi.apiFeatures] }));
+    const changes = { whole: true, more: false, nodesGone: [], datasetsGone: [], jobsGone: [] };
+    const heard: number[] = [];
+    directory.onChange((_cluster, _before, after) => heard.push(after?.datasets.get('ns.d')?.residency.length ?? -1));
+    for (const agent of [a, b]) agent.publish({ nodes, datasets: [Dataset.fromPartial({ name: 'ns.d' })], changes });
+    const models = connect([a, b]);
+    await until('a status', () => models.status !== undefined);
+    assert.deepEqual(heard[0], 2, 'the first status waits for the reports');
+    assert.deepEqual(models.status?.nodes.get('b')?.residentBytes, { 'ns.d': 5n });
+
+    b.kill();
+    await until('the loss', () => models.status?.nodes.get('b')?.figuresMissing !== '');
+    assert.equal(models.status?.nodes.get('b')?.budgetBytes, 1n, 'what was known stays');
+    await b.restart();
+    await until('the next report', () => models.status?.nodes.get('b')?.budgetBytes === 2n);
+    assert.deepEqual(models.status?.nodes.get('b')?.residentBytes, { 'ns.d': 5n });
   });
 
   it('are not believed when their API is too far from ours', async () => {

@@ -1,15 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
-import {
-  apiDifference,
-  apiDifferences,
-  type CallName,
-  HearthError,
-  type RequestOf,
-  type ResponseOf,
-  type StreamName,
-  understandsApi,
-} from '@hearth/common';
-import type { Dataset, GetStatusResponse, NodeStatus, WarmJob } from '@hearth/common/generated/hearth/v1/control.ts';
+import type { CallName, RequestOf, ResponseOf, StreamName } from '@hearth/common';
+import type { Dataset, NodeStatus, WarmJob } from '@hearth/common/generated/hearth/v1/control.ts';
 
 export interface CallOptions {
   signal: AbortSignal;
@@ -22,7 +13,7 @@ export interface CallOptions {
 }
 
 export interface ClusterStatus {
-  /** By `Clock.now`, ms. */
+  /** When records last came, by `Clock.now`, ms. */
   receivedAt: number;
   /** False while no agent answers; the rest is the last report. */
   connected: boolean;
@@ -62,22 +53,6 @@ export interface Agents {
   get(cluster: string): ClusterAgents | undefined;
   /** Called after each report; `after` is undefined for a removed cluster. Returns an unsubscriber. */
   onChange(listener: StatusListener): () => void;
-}
-
-const client = 'the operator';
-
-/** Indexes a report by name. Throws `Unsupported` for an incompatible API. */
-export function clusterStatus(message: GetStatusResponse, receivedAt: number): ClusterStatus {
-  if (!understandsApi(message))
-    throw new HearthError('Unsupported', apiDifference(message, `the agent on ${message.node}`, client) ?? '');
-  return {
-    receivedAt,
-    connected: true,
-    nodes: new Map(message.nodes.map((node) => [node.node, node])),
-    datasets: new Map(message.datasets.map((dataset) => [dataset.name, dataset])),
-    jobs: new Map(message.jobs.map((job) => [job.name, job])),
-    apiDifferences: apiDifferences(message, client),
-  };
 }
 
 export function nodesWithout({ nodes }: Pick<ClusterStatus, 'nodes'>, feature: string): string[] {

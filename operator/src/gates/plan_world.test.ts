@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { GetStatusResponse } from '@hearth/common/generated/hearth/v1/control.ts';
-import { clusterStatus } from '../agents/agents.ts';
+import { clusterStatus } from '../agents/testing/cluster_status.ts';
 import { nodeStatus } from '../agents/testing/fake_agent.ts';
 import { agentDataset, residency } from '../dataset/testing/fixtures.ts';
 import { plannedNodes } from './plan_world.ts';

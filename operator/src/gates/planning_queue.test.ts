@@ -4,8 +4,8 @@ import { GetStatusResponse } from '@hearth/common/generated/hearth/v1/control.ts
 import type { ChangeListener } from '@hearth/common/kubernetes';
 import { TestClock } from '@hearth/common/kubernetes/testing';
 import { gate } from '@hearth/common/resources';
-import { clusterStatus } from '../agents/agents.ts';
 import type { ClusterStatus, StatusListener } from '../agents/index.ts';
+import { clusterStatus } from '../agents/testing/cluster_status.ts';
 import { nodeStatus } from '../agents/testing/fake_agent.ts';
 import type { Source } from '../kubernetes/index.ts';
 import type { GroupPlan, PlanInput, RunningPod } from '../planner/index.ts';

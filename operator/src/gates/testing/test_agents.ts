@@ -1,6 +1,6 @@
 import { GetStatusResponse, type NodeStatus } from '@hearth/common/generated/hearth/v1/control.ts';
-import { clusterStatus } from '../../agents/agents.ts';
 import type { Agents, ClusterAgents, ClusterStatus, StatusListener } from '../../agents/index.ts';
+import { clusterStatus } from '../../agents/testing/cluster_status.ts';
 import { nodeStatus } from '../../agents/testing/fake_agent.ts';
 import { agentDataset } from '../../dataset/testing/fixtures.ts';
 
