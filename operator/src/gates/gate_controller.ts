@@ -68,6 +68,7 @@ export class GateController {
       reads: [nodes],
       first: () => {
         for (const key of pods.keys()) this.#groups.update(key, undefined, pods.get(key)?.member);
+        this.#statuses.loaded();
         return preloads.keys();
       },
       reconcile: async (key, work) => {

@@ -239,6 +239,22 @@ describe('gated pods on a real API server', () => {
     replica = await cluster.leader('third');
   });
 
+  it('start without the plan that was deleted while no leader was there', async () => {
+    await cluster.dataset(model, { mode: 'Wait' });
+    await cluster.apply(podObject('withdrawn', { datasets: [model] }));
+    const name = planOf(await cluster.pod('withdrawn'));
+    await until('a plan', () => cluster.preload(name));
+    await cluster.event('withdrawn', /GateWaiting/);
+    await replica.stop();
+    await cluster.kubectl('delete', '--wait=false', 'cachepreload', name);
+    replica = await cluster.leader('after-deletion');
+    await cluster.released('withdrawn');
+    await cluster.event('withdrawn', /Normal GateWithdrawn/);
+    await until('it goes', async () => (await cluster.preload(name)) === undefined);
+    await elapse(1_000, 'another plan would be made');
+    assert.equal(await cluster.preload(name), undefined);
+  });
+
   it('find their plan again with the next leader, in its spec alone', async () => {
     await cluster.dataset(model, { mode: 'Wait' });
     await cluster.apply(podObject('web', { datasets: [model] }));

@@ -36,8 +36,6 @@ export type GroupAction =
 export interface GroupState {
   /** Uids of pods with open gates that the watch still shows as gated. */
   readonly open: Set<string>;
-  /** The last deletion of its CachePreload, ms since the epoch; older pods do not wait for a new one. */
-  withdrawnAt?: number | undefined;
   /** Clock time; undefined while the group has pods. */
   emptySince?: number | undefined;
   reported?: string | undefined;

@@ -4,7 +4,7 @@ import { type NodeReadiness, plannedNodesOf } from '../preload/index.ts';
 import { type GroupAction, type GroupState, plannedReasons, type Releasing } from './group_action.ts';
 import { describeUnready, type GroupFacts, isOutdated, whyUnplannable } from './group_facts.ts';
 import { isOfGate, newPreload, nodesChange, preloadChange } from './group_preload.ts';
-import { type GatedMember, isStray } from './groups.ts';
+import { type GatedMember, isStray, isWithdrawn } from './groups.ts';
 import type { Plan } from './plan.ts';
 import type { Wanted } from './planning_queue.ts';
 import { waitOrRelease } from './wait_or_release.ts';
@@ -96,7 +96,7 @@ function waitingOf(observed: ObservedGroup, facts: GroupFacts): GroupAction[] {
   if (preload !== undefined && !isOfGate(preload)) {
     return release(observed, withoutPlan(`CachePreload ${splitKey(key).name} belongs to another owner`));
   }
-  if (isWithdrawn(pods, state.withdrawnAt)) {
+  if (preload !== undefined && isWithdrawn(pods, preload.metadata.deletionTimestamp)) {
     return release(observed, releaseFreely('Withdrawn', 'starts, as its CachePreload was deleted'));
   }
   // The deletion starts another pass, which creates a new one.
@@ -159,12 +159,6 @@ function withoutPlan(why: string): Releasing {
 
 function releaseFreely(reason: Releasing['reason'], message: string): Releasing {
   return { kind: 'release', reason, message, affinity: () => undefined };
-}
-
-/** Pods created after the deletion wait again. Creation times have whole seconds. */
-function isWithdrawn(pods: readonly GatedMember[], withdrawnAt: number | undefined): boolean {
-  if (withdrawnAt === undefined) return false;
-  return pods.every(({ createdAt }) => createdAt < Math.floor(withdrawnAt / 1000) * 1000);
 }
 
 function preloadOf({ key, pods, preload }: ObservedGroup, { gate, datasets }: GroupFacts): GroupAction[] {

@@ -87,11 +87,4 @@ describe('GroupReconciler', () => {
     await clock.advance(500);
     assert.equal((await reconciler.observe(key)).emptyMs, 500);
   });
-
-  it('remembers the deletion of a CachePreload until there is another one', async () => {
-    reconciler.preloadChanged(key, preload, undefined);
-    assert.equal((await reconciler.observe(key)).state.withdrawnAt, clock.date().getTime());
-    reconciler.preloadChanged(key, undefined, { ...preload, metadata: { ...preload.metadata, uid: 'next' } });
-    assert.equal((await reconciler.observe(key)).state.withdrawnAt, undefined);
-  });
 });

@@ -82,14 +82,7 @@ export class GroupReconciler implements Reconciler<string, ObservedGroup, GroupA
   preloadChanged(key: string, before: CachePreload | undefined, after: CachePreload | undefined): string[] {
     const known = after ?? before;
     if (known === undefined || !isOfGate(known)) return [];
-    const deleted = after === undefined ? this.#options.clock.date().toISOString() : after.metadata.deletionTimestamp;
     const state = this.#state(key);
-    if (deleted !== undefined) {
-      const at = Date.parse(known.metadata.deletionTimestamp ?? deleted);
-      state.withdrawnAt = Math.min(at, state.withdrawnAt ?? at);
-    } else if (before === undefined || before.metadata.uid !== after?.metadata.uid) {
-      state.withdrawnAt = undefined;
-    }
     if (after === undefined) {
       state.nodesRefused = undefined;
       state.nodesWrittenAt = undefined;

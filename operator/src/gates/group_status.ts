@@ -1,6 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import type { PodGroupStatus, PodGroupStatuses } from '../preload/index.ts';
-import type { Groups } from './groups.ts';
+import { type Groups, isWithdrawn } from './groups.ts';
 import type { PlanningQueue } from './planning_queue.ts';
 
 /** The nodes and the pods of each group, for the status of its CachePreload. */
@@ -10,6 +10,7 @@ export class GroupStatuses implements PodGroupStatuses {
   readonly #reasons = new Map<string, string>();
   readonly #reported = new Map<string, PodGroupStatus | undefined>();
   readonly #listeners = new Set<(key: string) => void>();
+  #isLoaded = false;
 
   constructor(groups: Groups, planning: Pick<PlanningQueue, 'lastPlan'>) {
     this.#groups = groups;
@@ -36,6 +37,15 @@ export class GroupStatuses implements PodGroupStatuses {
   #pods(key: string) {
     const members = this.#groups.members(key);
     return { members, plan: this.#planning.lastPlan(key), unbound: members.some(({ node }) => node === '') };
+  }
+
+  /** All pods are in `groups` from now on. */
+  loaded(): void {
+    this.#isLoaded = true;
+  }
+
+  holds(key: string, deletionTimestamp: string): boolean {
+    return !this.#isLoaded || isWithdrawn(this.#groups.gated(key), deletionTimestamp);
   }
 
   onChange = (listener: (key: string) => void): (() => void) => {

@@ -60,3 +60,13 @@ export function isStray(key: string): boolean {
 export function groupKey({ namespace, name, preload }: Member): string {
   return `${namespace}/${preload === '' ? strayMark + name : preload}`;
 }
+
+/**
+ * True when pods wait for a CachePreload that was deleted after the creation of each of them: they start without it.
+ * Pods created after the deletion wait for a new one. Both times have whole seconds.
+ */
+export function isWithdrawn(pods: readonly Member[], deletionTimestamp: string | undefined): boolean {
+  if (deletionTimestamp === undefined || pods.length === 0) return false;
+  const deletedAt = Date.parse(deletionTimestamp);
+  return pods.every(({ createdAt }) => createdAt < deletedAt);
+}

@@ -43,6 +43,7 @@ describe('controller of CachePreloads', () => {
   let jobs: Map<string, WarmJob>;
   let preloads: Known<CachePreload>;
   let status: ClusterStatus | undefined;
+  let held: boolean;
   let known: boolean;
   let listed: () => void;
   let patched: { metadata: { finalizers?: string[] } }[];
@@ -86,7 +87,7 @@ describe('controller of CachePreloads', () => {
         datasets: new Known({ 'ns/d': dataset }) as never,
         clusters: new Known({ main: sampleCluster({}) }) as never,
         nodes: new Known() as never,
-        podGroups: { of: () => undefined, onChange: () => () => undefined },
+        podGroups: { of: () => undefined, holds: () => held, onChange: () => () => undefined },
         readiness: new ReadinessCache(),
         events: { eventFor: () => undefined },
         logger: silentLogger,
@@ -100,6 +101,7 @@ describe('controller of CachePreloads', () => {
     calls = [];
     patched = [];
     known = true;
+    held = false;
     listed = () => undefined;
     preloads = new Known();
     jobs = new Map([[jobName, WarmJob.fromPartial({ name: jobName, state: 'Running' })]]);
@@ -142,5 +144,18 @@ describe('controller of CachePreloads', () => {
     preloads.put(objectKey(going), { ...going, metadata: { ...going.metadata, generation: 2 } });
     await until('it goes', () => patched.length === 1);
     assert.deepEqual(calls, ['cancelWarmJob', 'releasePins']);
+  });
+
+  it('keeps one that is deleted until the pods that waited for it have started', async () => {
+    const made = preloadObject({ placement: { gatedPods: {} as never } });
+    const metadata = { ...made.metadata, finalizers: [finalizerName], deletionTimestamp: '2026-05-01T12:00:00Z' };
+    const going = { ...made, metadata };
+    preloads = new Known<CachePreload>({ [objectKey(going)]: going });
+    held = true;
+    start(600_000);
+    await until('its pins are released', () => calls.filter((call) => call === 'releasePins').length >= 2);
+    assert.equal(patched.length, 0);
+    held = false;
+    await until('it goes', () => patched.length === 1);
   });
 });

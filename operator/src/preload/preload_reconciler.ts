@@ -19,7 +19,7 @@ export interface PreloadReconcilerOptions {
   isCluster(name: string): boolean;
   dataset(key: string): Dataset | undefined;
   nodesOf(cluster: string): readonly ObservedNode[];
-  podGroups: Pick<PodGroupStatuses, 'of'>;
+  podGroups: Pick<PodGroupStatuses, 'of' | 'holds'>;
   measures: MeasureCache;
   events: Pick<EventRecorder, 'eventFor'>;
   readiness: Pick<ReadinessCache, 'set'>;
@@ -32,6 +32,9 @@ export interface PreloadReconcilerOptions {
 type PassAction = { kind: 'publish'; readiness: ReadonlyMap<string, NodeReadiness> | undefined } | PreloadAction;
 
 const cleanUpRetryMs = 5_000;
+/** Pods start within moments, ms. */
+const heldRetryMs = 250;
+
 const withoutAgents: Pick<ObservedPreload, 'agents' | 'jobs' | 'pins' | 'pinTroubles' | 'nodes'> = {
   agents: undefined,
   jobs: [],
@@ -151,7 +154,10 @@ export class PreloadReconciler implements ObjectReconciler<CachePreload, Observe
     this.#options.readiness.set(objectKey(preload), readinessOf(preload, await this.observe(preload, signal)));
   }
 
-  /** Cancels its jobs and releases its pins. Ends after `removalTimeoutMs` without agents. */
+  /**
+   * Cancels its jobs and releases its pins; ends after `removalTimeoutMs` without agents. That of a group of pods stays
+   * until they have started, as its deletion is known from the object alone.
+   */
   async cleanUp(preload: CachePreload, signal: AbortSignal): Promise<CleanUpResult> {
     const uid = preload.metadata.uid ?? '';
     this.#options.readiness.set(objectKey(preload), undefined);
@@ -168,6 +174,8 @@ export class PreloadReconciler implements ObjectReconciler<CachePreload, Observe
       const words = `the operator could not reach agents (${message}); the operator removes jobs and pins when an agent answers`;
       events.eventFor(cachePreloads, preload, 'Warning', 'RemovedWithoutAgents', words);
     }
+    if (this.#isHeld(preload))
+      return { waitingFor: 'the pods that waited for it to start', requeueAfterMs: heldRetryMs };
     this.forget(objectKey(preload), preload);
     return 'done';
   }
@@ -176,6 +184,12 @@ export class PreloadReconciler implements ObjectReconciler<CachePreload, Observe
     this.#retries.delete(key);
     this.#written.forget(key);
     this.#unreachable.delete(metadata.uid ?? '');
+  }
+
+  #isHeld({ metadata, spec }: CachePreload): boolean {
+    const { deletionTimestamp } = metadata;
+    if (spec.placement.gatedPods === undefined || deletionTimestamp === undefined) return false;
+    return this.#options.podGroups.holds(objectKey({ metadata }), deletionTimestamp);
   }
 
   async #remove(preload: CachePreload, uid: string, signal: AbortSignal): Promise<void> {

@@ -15,6 +15,11 @@ export interface PodGroupStatus {
 export interface PodGroupStatuses {
   /** Undefined after a start; the status then keeps its figures. */
   of(key: string): PodGroupStatus | undefined;
+  /**
+   * True while a CachePreload deleted at this time must stay: pods that waited for it have not started yet, and a leader
+   * that did not see the deletion would make another one for them. Also true until the pods are known.
+   */
+  holds(key: string, deletionTimestamp: string): boolean;
   /** Called when `of` would answer otherwise. */
   onChange(listener: (key: string) => void): () => void;
 }

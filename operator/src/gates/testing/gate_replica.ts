@@ -115,6 +115,7 @@ export class GateReplica {
       readiness,
       metrics: metrics.gates,
     });
+    readiness.podGroups = gates.podGroups;
     await gates.run(term);
   }
 }

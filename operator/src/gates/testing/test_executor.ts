@@ -1,13 +1,17 @@
 import { type KubernetesApi, kinds, type Reflector } from '@hearth/common/kubernetes';
 import type { CachePreload } from '@hearth/common/resources';
-import { type NodeReadiness, plannedNodesOf, type Readiness } from '../../preload/index.ts';
+import { until } from '@hearth/common/testing';
+import { type NodeReadiness, type PodGroupStatuses, plannedNodesOf, type Readiness } from '../../preload/index.ts';
 import type { TestAgents } from './test_agents.ts';
 
-/** Says of each CachePreload what the agents hold of it, and pins it at once; brings nothing, and keeps none from going. */
+/** Says of each CachePreload what the agents hold of it, and pins it at once; brings nothing. */
 export class TestExecutor implements Readiness {
   readonly #agents: TestAgents;
   readonly #preloads: Pick<Reflector<CachePreload>, 'get' | 'keys' | 'onChange'>;
   readonly #listeners = new Set<(key: string) => void>();
+
+  /** Of the gates, which keep CachePreloads from going. */
+  podGroups: Pick<PodGroupStatuses, 'holds'> | undefined;
 
   constructor(
     api: KubernetesApi,
@@ -17,10 +21,12 @@ export class TestExecutor implements Readiness {
     this.#agents = agents;
     this.#preloads = preloads;
     preloads.onChange((key, _before, after) => {
-      if (after?.metadata.deletionTimestamp !== undefined && after.metadata.finalizers !== undefined) {
+      const { deletionTimestamp, finalizers, name, namespace } = after?.metadata ?? {};
+      if (name !== undefined && deletionTimestamp !== undefined && finalizers !== undefined) {
         const patch = { metadata: { finalizers: null } };
-        const { name, namespace } = after.metadata;
-        void api.patch(kinds.CachePreload, name, namespace, patch, { kind: 'merge' }).catch(() => undefined);
+        void until('no pod waits for it', () => this.podGroups?.holds(key, deletionTimestamp) === false)
+          .then(() => api.patch(kinds.CachePreload, name, namespace, patch, { kind: 'merge' }))
+          .catch(() => undefined);
       }
       this.#tell(key);
     });

@@ -191,6 +191,7 @@ interface AgentStatus {
 /** The reports of the gates on the pods of a CachePreload; a test writes the plan. */
 const waitingPods: PodGroupStatuses = {
   of: (): PodGroupStatus => ({ reason: 'a test says so', waiting: 1, released: 0 }),
+  holds: () => false,
   onChange: () => () => undefined,
 };
 
