@@ -1,4 +1,6 @@
+import type { ErrorCode } from '@hearth/common';
 import { type CachePreload, type Dataset, type Gate, parseDuration } from '@hearth/common/resources';
+import type { AwaitedReason } from '../dataset/index.ts';
 import { chooseGate, strictest } from './gate_choice.ts';
 import type { GatedMember } from './groups.ts';
 import { type Known, type Missing, podDatasets } from './pod_datasets.ts';
@@ -10,9 +12,10 @@ export interface GroupFacts {
   /** Keys of Datasets that some volume mounts in a revision other than the present one. */
   former: ReadonlySet<string>;
   foreign: ReadonlySet<string>;
-  /** Creation of the oldest pod, and the end of its gate, milliseconds since the epoch. */
+  /** Creation of the oldest pod, milliseconds since the epoch. */
   since: number;
-  until: number;
+  /** Time that the gate gives the bytes. */
+  timeoutMs: number;
   /** Every object that was read, as `kind key`. */
   objects: ReadonlySet<string>;
 }
@@ -50,7 +53,7 @@ export function groupFacts(pods: readonly GatedMember[], known: Known): GroupFac
     former,
     foreign,
     since,
-    until: since + (parseDuration(gate.timeout) ?? 0),
+    timeoutMs: parseDuration(gate.timeout) ?? 0,
     objects,
   };
 }
@@ -80,6 +83,30 @@ export function describeUnready(datasets: ReadonlyMap<string, Dataset>): string 
       return `Dataset ${key} is not ready${why === undefined ? '' : `: ${why}`}`;
     })
     .join('; ');
+}
+
+/** Reasons of a Dataset that only a person can remove: a refusal, or what its origin says of the spec. */
+const hopeless: ReadonlySet<string> = new Set<ErrorCode | AwaitedReason>([
+  'ClusterAmbiguous',
+  'ClusterChanged',
+  'DirectoryNotAllowed',
+  'SecretForbidden',
+  'SecretKeyMissing',
+  'InvalidArgument',
+  'NotFound',
+  'PermissionDenied',
+  'Unauthenticated',
+  'Unsupported',
+]);
+
+/** Why a Dataset cannot become ready by waiting, as the end of a sentence; undefined when all can. */
+export function whyHopeless(datasets: ReadonlyMap<string, Dataset>): string | undefined {
+  for (const [key, { metadata, status }] of datasets) {
+    const ready = status?.conditions?.find(({ type }) => type === 'Ready');
+    if (ready?.status !== 'False' || ready.observedGeneration !== metadata.generation) continue;
+    if (hopeless.has(ready.reason)) return `Dataset ${key} cannot become ready: ${ready.message}`;
+  }
+  return undefined;
 }
 
 /** True when the status describes other revisions or Datasets than the pods will mount. */

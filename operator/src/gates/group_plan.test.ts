@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import type { CachePreload, Dataset } from '@hearth/common/resources';
+import { clockAnnotation } from './gate_clock.ts';
 import type { GroupAction } from './group_action.ts';
 import { describeUnready, groupFacts } from './group_facts.ts';
 import { type ObservedGroup, planGroup } from './group_plan.ts';
@@ -103,6 +104,38 @@ describe('plan for a group with pods that wait', () => {
   it('waits for the watch where its CachePreload is going', () => {
     const later = [member('b', Date.parse(going.metadata.deletionTimestamp ?? ''))];
     assert.ok(!words({ preload: going, pods: later }).some((word) => /^(release|create)/.test(word)));
+  });
+
+  it('lets its time stand while others hold all pods, and releases only those that are free when it is over', () => {
+    const held = member('h');
+    held.gated = { ...held.gated, spec: { containers: [], ...held.gated.spec, schedulingGates: [{ name: 'kueue' }] } };
+    const late = { now: created + 20 * minute };
+    const waits = find('wait', { ...late, pods: [held] });
+    assert.match(waits?.message ?? '', /; the time of the gate does not run, as kueue holds the pod$/);
+    assert.equal(
+      find('createPreload', { ...late, pods: [held] })?.object.metadata.annotations?.[clockAnnotation],
+      'held',
+    );
+    assert.ok(find('patchPreload', { ...late, pods: [held], preload }));
+    const release = find('release', { ...late, pods: [held, member('f')], preload });
+    assert.deepEqual([release?.reason, release?.pods.map(({ name }) => name)], ['TimedOut', ['f']]);
+  });
+
+  it('releases at once when a Dataset cannot become ready, but not those that may be made with the pods', () => {
+    const condition = { type: 'Ready', status: 'False', reason: 'NotFound', message: 'there is no such repo' } as const;
+    const conditions = [{ ...condition, observedGeneration: 2, lastTransitionTime: '' }];
+    const metadata = { ...model.metadata, generation: 2 };
+    const wrong = { ...model, metadata, status: { conditions } };
+    const now = created + 5_000;
+    assert.equal(
+      find('release', { datasets: [wrong], now } as never)?.message,
+      'starts without waiting, as Dataset team/llama cannot become ready: there is no such repo',
+    );
+    assert.ok(!words({ datasets: [wrong], now: now - 1 }).includes('release NoPlan'));
+    const corrected = { ...wrong, metadata: { ...metadata, generation: 3 } };
+    assert.ok(!words({ datasets: [corrected], now }).includes('release NoPlan'), 'it is not assessed yet');
+    const away = { ...wrong, status: { conditions: [{ ...conditions[0], reason: 'AgentsUnavailable' }] } };
+    assert.ok(!words({ datasets: [away as never], now }).includes('release NoPlan'), 'it may become ready');
   });
 
   it('releases when the API server refuses its CachePreload, or the nodes of its plan', () => {

@@ -1,8 +1,9 @@
 import { splitKey } from '@hearth/common/kubernetes';
 import type { CachePreload } from '@hearth/common/resources';
 import { type NodeReadiness, plannedNodesOf } from '../preload/index.ts';
+import { clockAnnotation, foreignGates, type GateClock, gateClock, isHeld } from './gate_clock.ts';
 import { type GroupAction, type GroupState, plannedReasons, type Releasing } from './group_action.ts';
-import { describeUnready, type GroupFacts, isOutdated, whyUnplannable } from './group_facts.ts';
+import { describeUnready, type GroupFacts, isOutdated, whyHopeless, whyUnplannable } from './group_facts.ts';
 import { isOfGate, newPreload, nodesChange, preloadChange } from './group_preload.ts';
 import { type GatedMember, isStray, isWithdrawn } from './groups.ts';
 import type { Plan } from './plan.ts';
@@ -45,13 +46,14 @@ const msPerNode = 10;
 const minPauseMs = 1_000;
 
 export function planGroup(observed: ObservedGroup): GroupAction[] {
-  const { facts, now } = observed;
+  const { facts, now, pods, preload } = observed;
   if (facts === undefined) return [...nodesOf(observed), ...restOf(observed)];
+  const clock = gateClock(pods, facts.timeoutMs, preload, now);
   return [
     { kind: 'follow', objects: facts.objects },
-    ...requeueAt(facts.until, now),
+    ...(clock.until === undefined ? [] : requeueAt(clock.until, now)),
     ...nodesOf(observed),
-    ...waitingOf(observed, facts),
+    ...waitingOf(observed, facts, clock),
   ];
 }
 
@@ -80,7 +82,7 @@ function nodesOf({ preload, nodes, isHolding, nodesAgeMs }: ObservedGroup): Grou
   return [!isHolding && left > 0 ? { kind: 'requeueAfter', ms: left } : { kind: 'writeNodes', change }];
 }
 
-function waitingOf(observed: ObservedGroup, facts: GroupFacts): GroupAction[] {
+function waitingOf(observed: ObservedGroup, facts: GroupFacts, clock: GateClock): GroupAction[] {
   const { key, now, preload, pods, state } = observed;
   if (isStray(key)) return release(observed, withoutPlan('somebody gave it the gate by hand'));
   const provisional = facts.since + provisionalMs;
@@ -91,8 +93,13 @@ function waitingOf(observed: ObservedGroup, facts: GroupFacts): GroupAction[] {
   if (facts.gate.mode === 'Off') return release(observed, releaseFreely('Off', 'starts, as its gate is Off now'));
   const why = whyUnplannable(facts);
   if (why !== undefined) return release(observed, withoutPlan(why));
-  // After the timeout the group uses its present plan.
-  if (now >= facts.until) return followPlan(observed, facts, true);
+  const hopeless = whyHopeless(facts.datasets);
+  if (hopeless !== undefined && now < provisional) return requeueAt(provisional, now);
+  if (hopeless !== undefined) return release(observed, withoutPlan(hopeless));
+  // After the timeout the group uses its present plan. Pods that others hold have not begun to wait.
+  if (clock.until !== undefined && now >= clock.until) {
+    return followPlan({ ...observed, pods: pods.filter((pod) => !isHeld(pod)) }, facts, true);
+  }
   if (preload !== undefined && !isOfGate(preload)) {
     return release(observed, withoutPlan(`CachePreload ${splitKey(key).name} belongs to another owner`));
   }
@@ -106,7 +113,7 @@ function waitingOf(observed: ObservedGroup, facts: GroupFacts): GroupAction[] {
   }
   const { wanted } = observed;
   return [
-    ...preloadOf(observed, facts),
+    ...preloadOf(observed, facts, clock),
     ...(wanted === undefined ? [] : [{ kind: 'choose' as const, wanted }]),
     ...followPlan(observed, facts, false),
   ];
@@ -126,7 +133,14 @@ function followPlan(observed: ObservedGroup, facts: GroupFacts, overdue: boolean
     formerNodes: preload === undefined ? [] : formerNodes(preload),
     hostname,
   });
-  return decision.kind === 'wait' ? wait(observed, decision.message) : release(observed, decision);
+  return decision.kind === 'wait' ? wait(observed, decision.message + holders(observed)) : release(observed, decision);
+}
+
+/** Of pods that others hold, all of them: the end of a sentence. */
+function holders({ pods }: ObservedGroup): string {
+  if (!pods.every(isHeld)) return '';
+  const names = new Set(pods.flatMap(({ gated }) => foreignGates(gated)));
+  return `; the time of the gate does not run, as ${[...names].sort().join(', ')} holds the pod`;
 }
 
 /** Pods get an event after a moment, and again when the message changes in more than its figures. */
@@ -161,14 +175,22 @@ function releaseFreely(reason: Releasing['reason'], message: string): Releasing 
   return { kind: 'release', reason, message, affinity: () => undefined };
 }
 
-function preloadOf({ key, pods, preload }: ObservedGroup, { gate, datasets }: GroupFacts): GroupAction[] {
+function preloadOf(
+  { key, pods, preload }: ObservedGroup,
+  { gate, datasets }: GroupFacts,
+  { mark }: GateClock,
+): GroupAction[] {
   const names = Array.from(datasets.values(), ({ metadata }) => metadata.name);
+  const marks = mark === undefined ? {} : { [clockAnnotation]: mark };
   if (preload === undefined) {
     const { namespace = '', name } = splitKey(key);
-    return [{ kind: 'createPreload', object: newPreload({ namespace, name }, pods, gate, names) }];
+    return [{ kind: 'createPreload', object: newPreload({ namespace, name }, pods, gate, names, marks) }];
   }
   const change = preloadChange(preload, pods, gate, names);
-  return change === undefined ? [] : [{ kind: 'patchPreload', change }];
+  if (change !== undefined) return [{ kind: 'patchPreload', change }];
+  if (mark === undefined) return [];
+  const { uid } = preload.metadata;
+  return [{ kind: 'patchPreload', change: { metadata: { uid, annotations: marks } } }];
 }
 
 function formerNodes(preload: CachePreload): { name: string; percent: number }[] {

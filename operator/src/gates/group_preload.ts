@@ -24,6 +24,7 @@ export function newPreload(
   pods: readonly GatedMember[],
   gate: Gate,
   datasets: readonly string[],
+  annotations: Readonly<Record<string, string>> = {},
 ): CachePreload {
   const spec = specOf(pods, gate, datasets);
   return {
@@ -32,7 +33,7 @@ export function newPreload(
     metadata: {
       ...place,
       labels: labelsOfOperator(component),
-      annotations: { [specHashAnnotation]: hashOf(spec) },
+      annotations: { ...annotations, [specHashAnnotation]: hashOf(spec) },
       // Saves the executor a patch.
       finalizers: [finalizerName],
       ownerReferences: ownersOf(pods, []),
