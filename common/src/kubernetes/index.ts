@@ -22,5 +22,6 @@ export {
 } from './object.ts';
 export { claimedDataset, type DatasetName, datasetOfVolume, type PodVolume, podVolumes } from './pod_volumes.ts';
 export { type ChangeListener, Reflector, type ReflectorOptions } from './reflector.ts';
+export { TokenBucket } from './token_bucket.ts';
 export { hasNewSpec, ownKey, type Watched, watch } from './watch.ts';
 export { WorkQueue } from './work_queue.ts';

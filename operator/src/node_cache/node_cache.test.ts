@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { Dataset } from '@hearth/common/generated/hearth/v1/control.ts';
 import type { NodeCache } from '@hearth/common/resources';
+import { TestClock, until } from '@hearth/common/testing';
 import type { Agents, ClusterStatus } from '../agents/index.ts';
 import { nodeStatus } from '../agents/testing/fake_agent.ts';
 import type { Place } from '../kubernetes/index.ts';
@@ -92,7 +93,7 @@ describe('NodeCacheReconciler', () => {
         },
       },
       agents: { get: () => ({ status: state.status }) } as unknown as Agents,
-      caches: { get: () => state.cache } as never,
+      caches: { get: () => state.cache, keys: () => [] } as never,
       clusters: { get: (name: string) => (name === 'models' ? cluster : undefined) } as never,
       kept: { condition: () => state.leaving },
       placeOf: () => state.place,
@@ -100,6 +101,32 @@ describe('NodeCacheReconciler', () => {
     });
     return { reconcile: reconcileKey(reconciler, (node) => node), state, writes, tell };
   }
+
+  it('writes 50 times a second at most, for all nodes together', async () => {
+    const clock = new TestClock();
+    let written = 0;
+    const caches = Array.from({ length: 2_000 }, (_, index) => `n${index}`);
+    const reconciler = new NodeCacheReconciler({
+      api: { apply: async () => ({ metadata: {}, written: ++written }) as never, delete: async () => true },
+      agents: { get: () => undefined } as unknown as Agents,
+      caches: { get: () => undefined, keys: () => caches } as never,
+      clusters: { get: () => sampleCluster() } as never,
+      kept: { condition: () => undefined },
+      placeOf: () => ({ cluster: 'models', group: 'all' }),
+      now: () => 0,
+      clock,
+    });
+    const object = { metadata: {} };
+    const writes = Array.from({ length: 120 }, (_, index) =>
+      reconciler.apply({ kind: 'write', object, status: undefined }, `n${index}`, signal),
+    );
+    await until('a burst', () => written === 50);
+    await clock.advance(1_000);
+    await until('the rate', () => written === 100);
+    await clock.advance(1_000);
+    await Promise.all(writes);
+    assert.equal((await reconciler.observe('n1')).pauseMs, 40_000, 'figures of many nodes wait longer');
+  });
 
   it('reports whether a node that is to go may go', async () => {
     const { reconcile, state, tell } = setUp();
@@ -204,6 +231,7 @@ describe('plan for a NodeCache', () => {
       copies: undefined,
       startedAt: 0,
       writtenAt: 0,
+      pauseMs: 10_000,
       ...fields,
     });
 

@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
-import { epochMs, systemClock } from '@hearth/common';
+import { type Clock, epochMs, sleep, systemClock } from '@hearth/common';
 import type { NodeStatus } from '@hearth/common/generated/hearth/v1/control.ts';
 import {
   type Applied,
@@ -9,6 +9,7 @@ import {
   ownerReference,
   ownKey,
   runController,
+  TokenBucket,
   watch,
 } from '@hearth/common/kubernetes';
 import type { Condition, NodeCache, StorageCluster } from '@hearth/common/resources';
@@ -33,10 +34,13 @@ export interface NodeCacheReconcilerOptions {
   placeOf: (node: string) => Place | undefined;
   kept: Pick<KeptCopies, 'condition'>;
   now: () => number;
+  clock?: Clock;
 }
 
-/** The least time between two writes of figures; changed conditions are written at once, ms. */
+/** The least time between two writes of a node's figures; changed conditions are written at once, ms. */
 const writePauseMs = 10_000;
+/** Writes of all nodes together, so that a large cluster does not fill the API server's etcd. */
+const writeLimits = { ratePerSecond: 50, burst: 50 };
 /** A new leader gives agents this time before it reports that none answers, ms. */
 const timeoutMs = 30_000;
 
@@ -49,6 +53,8 @@ export interface ObservedNodeCache {
   /** Start of this operator and last write of the status, milliseconds since the epoch. */
   startedAt: number;
   writtenAt: number;
+  /** The least time between two writes of figures, ms. */
+  pauseMs: number;
 }
 
 export type NodeCacheAction =
@@ -65,9 +71,13 @@ export class NodeCacheReconciler implements Reconciler<string, ObservedNodeCache
   readonly #options: NodeCacheReconcilerOptions;
   readonly #writtenAt = new Map<string, number>();
   readonly #startedAt: number;
+  readonly #clock: Clock;
+  readonly #writes: TokenBucket;
 
   constructor(options: NodeCacheReconcilerOptions) {
     this.#options = options;
+    this.#clock = options.clock ?? systemClock;
+    this.#writes = new TokenBucket(writeLimits, this.#clock);
     this.#startedAt = options.now();
   }
 
@@ -85,6 +95,7 @@ export class NodeCacheReconciler implements Reconciler<string, ObservedNodeCache
       copies: kept.condition(node, status),
       startedAt: this.#startedAt,
       writtenAt: this.#writtenAt.get(node) ?? 0,
+      pauseMs: pauseOf(caches.keys().length),
     };
   }
 
@@ -95,17 +106,26 @@ export class NodeCacheReconciler implements Reconciler<string, ObservedNodeCache
       return;
     }
     const { object, status } = action;
+    if (object !== undefined) await this.#paced(signal);
     const cache = object === undefined ? caches.get(name) : await api.apply(kinds.NodeCache, object, { signal });
     if (cache === undefined || status === undefined) return;
+    await this.#paced(signal);
     this.#writtenAt.set(name, status.now);
     const written = { ...statusToWrite(cache, status), updatedAt: new Date(status.now).toISOString() };
     await api.apply(kinds.NodeCache, { metadata: { name }, status: written }, { subresource: 'status', signal });
+  }
+
+  /** Waits for this write's turn. */
+  async #paced(signal: AbortSignal): Promise<void> {
+    const waitMs = this.#writes.reserve();
+    if (waitMs > 0) await sleep(this.#clock, waitMs, signal);
+    signal.throwIfAborted();
   }
 }
 
 export function planNodeCache(
   node: string,
-  { now, cache, cluster, status, copies, startedAt, writtenAt }: ObservedNodeCache,
+  { now, cache, cluster, status, copies, startedAt, writtenAt, pauseMs }: ObservedNodeCache,
 ): { actions: NodeCacheAction[]; requeueAfterMs?: number } {
   if (cluster === undefined) return { actions: cache === undefined ? [] : [{ kind: 'delete' }] };
   const wanted = nodeCache(node, cluster);
@@ -118,9 +138,14 @@ export function planNodeCache(
   const states = copies === undefined ? [ready] : [ready, copies];
   const next = { figures: figuresNow(cache, status, agent), states, now };
   if (object === undefined && cache !== undefined && isWritten(cache, next)) return { actions: [] };
-  const wait = writtenAt + writePauseMs - now;
+  const wait = writtenAt + pauseMs - now;
   if (wait > 0 && !hasTransition(cache?.status?.conditions, states)) return { actions: creation, requeueAfterMs: wait };
   return { actions: [{ kind: 'write', object, status: next }] };
+}
+
+/** Nodes whose figures change all the time share the rate of all writes. */
+function pauseOf(nodes: number): number {
+  return Math.max(writePauseMs, (nodes * 1000) / writeLimits.ratePerSecond);
 }
 
 function figuresNow(
@@ -197,7 +222,7 @@ export async function runNodeCacheController(parts: ControllerParts, signal: Abo
               kept.condition(node, after) !== undefined || !sameFigures(before?.nodes.get(node), after?.nodes.get(node))
             );
           }),
-        () => writePauseMs * (0.5 + systemClock.random() / 2),
+        () => pauseOf(caches.keys().length) * (0.5 + systemClock.random() / 2),
       ),
     ],
     reads: [datasets],
