@@ -12,6 +12,7 @@ import { idleOperator } from './rows/idle_operator.ts';
 import { limits } from './rows/limits.ts';
 import { linkReads } from './rows/links.ts';
 import { loops } from './rows/loops.ts';
+import { manyAgents } from './rows/many_agents.ts';
 import { oneFile } from './rows/one_file.ts';
 import { countedOrigin } from './rows/origin_bytes.ts';
 import { planner } from './rows/planner.ts';
@@ -54,6 +55,7 @@ const all: readonly Group[] = [
   hitRatio,
   gates,
   idleOperator,
+  manyAgents,
 ];
 
 /** True when a row was asked for: by its id or a beginning of it. */

@@ -266,7 +266,7 @@ export class AgentPool implements ClusterAgents {
   async #wait(): Promise<void> {
     const signal = this.#ending.signal;
     const last = this.#publishedAt;
-    if (last !== undefined) return await sleep(this.#clock, last + publishMs - this.#clock.now(), signal);
+    if (last !== undefined) return await sleep(this.#clock, Math.max(0, last + publishMs - this.#clock.now()), signal);
     const enough = new AbortController();
     void this.#reports.settled().then(() => enough.abort());
     await sleep(this.#clock, firstReportsMs, AbortSignal.any([signal, enough.signal]));
