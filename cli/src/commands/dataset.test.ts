@@ -136,6 +136,7 @@ describe('hearth dataset', () => {
         {
           node: 'a',
           residentBytes: 3221225472,
+          memoryBytes: 2147483648,
           completeFiles: 4,
           pinned: true,
           dataPath: 'view',
@@ -145,6 +146,7 @@ describe('hearth dataset', () => {
         {
           node: 'b',
           residentBytes: 1073741824,
+          memoryBytes: 0,
           completeFiles: 1,
           pinned: false,
           dataPath: 'daemon',
@@ -163,6 +165,7 @@ describe('hearth dataset', () => {
     const { out } = await hearth(['dataset', 'show', 'llama']);
     assert.match(out, /^Source {4}hf:\/\/org\/llama@main$/m);
     assert.match(out, /^Size {6}3\.0 GiB \(3221225472 bytes\)$/m);
+    assert.match(out, /^a +3\.0 GiB +100% +4\/4 +2\.0 GiB +yes +view/m);
     assert.match(out, /^b +1\.0 GiB +33% +1\/4 +no +daemon +not complete$/m);
   });
 

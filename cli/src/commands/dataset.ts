@@ -207,6 +207,12 @@ async function showDataset(session: Session, dataset: Dataset): Promise<void> {
         align: 'right',
       },
       { title: 'FILES', value: (row) => `${row.completeFiles}/${dataset.files}`, align: 'right' },
+      {
+        title: 'MEMORY',
+        value: (row) => (row.memoryBytes === 0n ? '' : formatBytes(row.memoryBytes)),
+        align: 'right',
+        omitEmpty: true,
+      },
       { title: 'PINNED', value: (row) => (row.pinned ? 'yes' : 'no') },
       { title: 'DATA PATH', value: (row) => row.dataPath },
       { title: 'WHY NOT BETTER', value: (row) => row.reason, flexible: true, omitEmpty: true },

@@ -17,7 +17,7 @@ export const sampleDataset = (changes: Partial<Dataset> = {}): Dataset =>
     state: 'Ready',
     createdAt: '2026-01-02T03:04:05Z',
     residency: [
-      { node: 'a', residentBytes: 3n * gib, completeFiles: 4n, pinned: true, dataPath: 'view' },
+      { node: 'a', residentBytes: 3n * gib, memoryBytes: 2n * gib, completeFiles: 4n, pinned: true, dataPath: 'view' },
       { node: 'b', residentBytes: gib, completeFiles: 1n, dataPath: 'daemon', reason: 'not complete' },
     ],
     ...changes,

@@ -37,11 +37,12 @@ export function datasetMessage(dataset: DatasetRecord, { resolving, nodes, usage
   const residency = [...nodes].flatMap((node): DatasetResidency[] => {
     const here = node.residency[name];
     if (here === undefined) return [];
-    const { residentBytes, completeFiles, pinned, dataPath, reason, sourcesAside = [] } = here;
+    const { residentBytes, memoryBytes, completeFiles, pinned, dataPath, reason, sourcesAside = [] } = here;
     return [
       {
         node: node.node,
         residentBytes,
+        memoryBytes,
         completeFiles: BigInt(completeFiles),
         pinned,
         dataPath,

@@ -117,13 +117,15 @@ export class OwnStatistics {
       if (residency === undefined) return [];
       const pinned = this.#pins.of(name).some((pin) => pin.node === this.#context.node);
       const mount = mounts.find((one) => one.manifest === manifest);
-      const { residentBytes, completeFiles } = {
+      const { residentBytes, memoryBytes, completeFiles } = {
         residentBytes: residency.bytesResident,
+        memoryBytes: residency.bytesInMemory,
         completeFiles: residency.filesComplete,
       };
       const aside = sourcesAsideOf(this.#context.engine, dataset);
       const sourcesAside = aside.length === 0 ? {} : { sourcesAside: aside };
-      return [[name, { residentBytes, completeFiles, pinned, ...dataPathOf(residency, mount), ...sourcesAside }]];
+      const path = dataPathOf(residency, mount);
+      return [[name, { residentBytes, memoryBytes, completeFiles, pinned, ...path, ...sourcesAside }]];
     });
   }
 }
@@ -144,6 +146,9 @@ function sourcesAsideOf(engine: Engine, { name: dataset, manifest, source }: Dat
 function dataPathOf(residency: Residency, mount: MountInfo | undefined): { dataPath: string; reason: string } {
   const { filesComplete, filesTotal, viewPath } = residency;
   const incomplete = `${filesTotal - filesComplete} of ${filesTotal} files are incomplete on this node`;
+  // `hearth mount` prefers passthrough then, since a view reads the disk.
+  if (mount === undefined && residency.bytesInMemory > 0n)
+    return { dataPath: 'passthrough', reason: 'files of it are in memory, which a view does not read' };
   if (mount?.dataPath === 'view' || (mount === undefined && viewPath !== '')) return { dataPath: 'view', reason: '' };
   if (mount?.dataPath === 'through') return { dataPath: 'through', reason: mount.reason };
   if (filesComplete < filesTotal) return { dataPath: 'daemon', reason: incomplete };

@@ -5,6 +5,8 @@ import type { Store } from '../store/index.ts';
 
 const datasetResidencySchema = z.object({
   residentBytes: unsigned,
+  /** Of files that are whole in memory; agents of the previous release do not say. */
+  memoryBytes: unsigned.default(0n),
   completeFiles: z.int(),
   pinned: z.boolean(),
   dataPath: z.string(),

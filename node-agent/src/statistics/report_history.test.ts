@@ -6,6 +6,7 @@ import { ReportHistory } from './report_history.ts';
 
 const row = (residentBytes: bigint, fields: Partial<NodeResidency> = {}): NodeResidency => ({
   residentBytes,
+  memoryBytes: 0n,
   completeFiles: 1,
   pinned: false,
   dataPath: 'view',

@@ -74,6 +74,7 @@ export class ManyAgents {
     const row = (dataset: string) => ({
       dataset,
       residentBytes: BigInt(Math.floor(Math.random() * 2 ** 36)),
+      memoryBytes: 0n,
       completeFiles: 5n,
       pinned: false,
       dataPath: 'daemon',

@@ -63,7 +63,16 @@ export function agentDataset(fields: Partial<Omit<AgentDataset, 'source'>> = {})
 }
 
 export function residency(node: string, residentBytes: bigint): DatasetResidency {
-  return { node, residentBytes, completeFiles: 0n, pinned: false, dataPath: 'view', reason: '', sourcesAside: [] };
+  return {
+    node,
+    residentBytes,
+    memoryBytes: 0n,
+    completeFiles: 0n,
+    pinned: false,
+    dataPath: 'view',
+    reason: '',
+    sourcesAside: [],
+  };
 }
 
 /** A StorageCluster `main` whose agents answer and know nothing. */

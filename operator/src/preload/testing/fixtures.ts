@@ -65,6 +65,7 @@ export function observed({ nodes = {}, pinned = [], ...others }: Scene): Observe
     return {
       node,
       residentBytes: BigInt(resident),
+      memoryBytes: 0n,
       completeFiles: 0n,
       pinned: false,
       dataPath: '',
