@@ -134,7 +134,7 @@ Task<void> Engine::openMemoryFiles(std::uint64_t bytes, std::vector<ShardContext
     commons_.log(EngineEvent::Level::kWarn,
                  "files are read from the disk alone, as memory for them cannot be used: " + off);
   }
-  commons_.memoryFiles = std::make_unique<MemoryFiles>(std::move(off));
+  commons_.memoryFiles = std::make_unique<MemoryFiles>(std::move(off), bytes);
 }
 
 void Engine::createPools() {

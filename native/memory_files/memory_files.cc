@@ -38,7 +38,8 @@ std::uint64_t hugeBytesOf(const std::shared_ptr<CachedFile>& file) {
 
 }  // namespace
 
-MemoryFiles::MemoryFiles(std::string off) : off_(std::move(off)), room_(0) {}
+MemoryFiles::MemoryFiles(std::string off, std::uint64_t budgetBytes)
+    : off_(std::move(off)), room_(budgetBytes) {}
 
 MemoryFiles::MemoryFiles(MemoryFilesOptions options, std::vector<ShardContext> shards)
     : options_(std::move(options)), shards_(std::move(shards)), room_(options_.budgetBytes) {}

@@ -58,8 +58,8 @@ class MemoryFiles {
   // Files that stay open, each with a descriptor and a mapping.
   static constexpr std::size_t kMaxOpen = 1024;
 
-  // No memory files, for the reason `off`.
-  explicit MemoryFiles(std::string off);
+  // No memory files, though so much memory was asked for, for the reason `off`.
+  MemoryFiles(std::string off, std::uint64_t budgetBytes);
   // On the home shard, whose context is the first. Takes over the whole files that an earlier agent
   // has left; what it had not completed is removed. What `shards` refer to must remain live while
   // the result is used.

@@ -2,11 +2,12 @@ import type { Statistics } from '@hearth/engine';
 import type { Capability } from '../capabilities/index.ts';
 import { formatSize } from '../config/index.ts';
 
-/** Whole files in memory as a capability; ready when the agent can bring files there. Changes rarely. */
-export function memoryFilesCapability(files: Statistics['memoryFiles']): Capability {
+/** Whole files in memory as a capability; ready when the agent can bring files there, none without a budget. Changes rarely. */
+export function memoryFilesCapability(files: Statistics['memoryFiles']): Capability[] {
   const name = 'memory files';
-  if (files.off !== '') return { name, ready: false, reason: files.off };
+  if (files.budgetBytes === 0n) return [];
+  if (files.off !== '') return [{ name, ready: false, reason: files.off }];
   const pages =
     files.noHugePages === '' ? 'huge pages where a file is large enough' : `no huge pages: ${files.noHugePages}`;
-  return { name, ready: true, reason: `${formatSize(files.budgetBytes)}, ${pages}` };
+  return [{ name, ready: true, reason: `${formatSize(files.budgetBytes)}, ${pages}` }];
 }

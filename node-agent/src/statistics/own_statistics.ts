@@ -101,7 +101,7 @@ export class OwnStatistics {
       capabilities: [
         ...this.#capabilities(),
         arenaCapability(statistics.arena),
-        memoryFilesCapability(statistics.memoryFiles),
+        ...memoryFilesCapability(statistics.memoryFiles),
         ...limitsCapability(statistics.limits),
         ...rdmaCapability(rdma),
       ],
