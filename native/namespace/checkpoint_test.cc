@@ -10,7 +10,7 @@ namespace {
 
 using Step = CheckpointReader::Step;
 
-std::span<const std::byte> bytesOf(const std::string& text) {
+std::span<const std::byte> viewOf(const std::string& text) {
   return std::as_bytes(std::span(text));
 }
 
@@ -39,7 +39,7 @@ Bytes write(const std::vector<std::pair<std::string, std::string>>& items,
             const CheckpointHead& head = {1, 2}) {
   Bytes bytes;
   CheckpointWriter writer(head, bytes);
-  for (const auto& [key, value] : items) writer.add({bytesOf(key), bytesOf(value)});
+  for (const auto& [key, value] : items) writer.add({viewOf(key), viewOf(value)});
   writer.finish();
   return bytes;
 }
@@ -106,9 +106,9 @@ TEST(Checkpoint, AMergeKeepsWhatItDoesNotKnow) {
   const std::string unknown("\xb2x", 2), gone("\xb2y", 2);
   const Bytes old = write({{unknown, "1"}, {gone, "2"}}, {1, 6});
   RawRecord record{.kind = Parse::kGood, .epoch = 2, .number = 7};
-  record.changes.push_back({bytesOf(gone), std::nullopt});
+  record.changes.push_back({viewOf(gone), std::nullopt});
   const std::string added("\xb2z", 2), value("3");
-  record.changes.push_back({bytesOf(added), bytesOf(value)});
+  record.changes.push_back({viewOf(added), viewOf(value)});
   RecordsSince since;
   ASSERT_TRUE(since.add(record).ok());
   EXPECT_EQ(since.bytes(), 5u);
@@ -117,9 +117,9 @@ TEST(Checkpoint, AMergeKeepsWhatItDoesNotKnow) {
   EXPECT_EQ(merge.feed(old), Step::kEnd);
   EXPECT_EQ(merged, write({{unknown, "1"}, {added, "3"}}, {2, 7}));
   Namespace tree({});
-  EXPECT_TRUE(tree.load({bytesOf(unknown), bytesOf(value)}).ok());
+  EXPECT_TRUE(tree.load({viewOf(unknown), viewOf(value)}).ok());
   const std::string needed("\x32x", 2);
-  EXPECT_EQ(tree.load({bytesOf(needed), bytesOf(value)}).code(), ErrorCode::kUnsupported);
+  EXPECT_EQ(tree.load({viewOf(needed), viewOf(value)}).code(), ErrorCode::kUnsupported);
 }
 
 TEST(Checkpoint, AMergeTakesTheRecordsBehindTheOldOneOnly) {

@@ -18,7 +18,7 @@ using tree::Namespace;
 using tree::NamespaceOptions;
 using tree::Record;
 
-const NamespaceOptions kOptions{.store = {1}, .volume = {2}};
+const NamespaceOptions kCrashOptions{.store = {1}, .volume = {2}};
 // Sanitizers take their time: there the crash comes after every seventh operation only.
 constexpr std::uint64_t kStride = kSanitized ? 7 : 1;
 
@@ -73,7 +73,7 @@ class VolumeLogCrashTest : public testing::Test {
   }
   // Opens what a crash left; null when the disk goes away meanwhile.
   std::unique_ptr<VolumeLog> recover(CrashFileSystem& files, Namespace& into, History& history) {
-    auto opened = run(VolumeLog::open(*reactor, files, "/v", kOptions, into));
+    auto opened = run(VolumeLog::open(*reactor, files, "/v", kCrashOptions, into));
     if (!opened.ok()) {
       EXPECT_TRUE(files.crashed()) << opened.error().message;
       return nullptr;
@@ -82,7 +82,7 @@ class VolumeLogCrashTest : public testing::Test {
     EXPECT_GE(last, history.durable);
     EXPECT_LE(last, history.records.size());
     history.records.resize(last);
-    Namespace expected(kOptions);
+    Namespace expected(kCrashOptions);
     for (const Record& record : history.records) EXPECT_TRUE(expected.apply(record).ok());
     EXPECT_EQ(bytesOf(into), bytesOf(expected));
     // What the next leader has read stays.
@@ -90,7 +90,7 @@ class VolumeLogCrashTest : public testing::Test {
     return std::move(*opened);
   }
   void lead(CrashFileSystem& files, std::uint64_t seed, std::uint64_t epoch, History& history) {
-    Namespace tree(kOptions);
+    Namespace tree(kCrashOptions);
     const auto log = recover(files, tree, history);
     if (log != nullptr) run(live(*log, tree, files, seed, epoch, history));
   }
@@ -120,11 +120,11 @@ TEST_F(VolumeLogCrashTest, WhatWasDurableSurvivesACrashAtEveryInstant) {
       lead(*files, seed + 20, 3, history);
       if (at % 2 == 0) {
         files = files->killCopy();
-        Namespace killed(kOptions);
+        Namespace killed(kCrashOptions);
         ASSERT_NE(recover(*files, killed, history), nullptr);
       }
       files = files->crashCopy(at + 1);
-      Namespace tree(kOptions);
+      Namespace tree(kCrashOptions);
       ASSERT_NE(recover(*files, tree, history), nullptr);
       if (HasFailure() || !crashed) break;
     }
