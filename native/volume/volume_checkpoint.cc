@@ -15,12 +15,12 @@ Task<Status> VolumeLog::checkpoint() {
     co_return Error{ErrorCode::kInUse, folder_ + " is being checkpointed"};
   }
   checkpointing_ = true;
-  // Records from here on are in another segment.
   co_await beginWriting();
   std::vector<std::string> segments;
   for (const Segment& segment : segments_) segments.push_back(segment.name);
-  const Status written = co_await writePending();
+  const Status written = co_await writeGroup();
   Status done = written;
+  // Records from here on are in another segment.
   const std::uint64_t number = durable_;
   const bool nothing = number == checkpointed_;
   if (done.ok() && !nothing) done = co_await beginSegment(number + 1);

@@ -47,37 +47,36 @@ Task<Status> VolumeLog::durable(std::uint64_t number) {
                       "record " + std::to_string(number) + " was not appended to " + folder_};
     }
     co_await beginWriting();
-    Status result = co_await writePending();
+    Status result = co_await writeGroup();
     endWriting(result);
     if (!result.ok()) co_return result;
   }
   co_return Status();
 }
 
-Task<Status> VolumeLog::writePending() {
-  while (!pending_.empty()) {
-    Segment& segment = segments_.back();
-    std::size_t records = 0, bytes = 0;
-    for (const Pending& pending : pending_) {
-      if (bytes >= kMaxGroupBytes) break;
-      bytes += pending.bytes.size();
-      ++records;
-    }
-    // After an error the same records, or more, are written to the same place: nothing of the first
-    // attempt lies behind them.
-    std::vector<std::byte> group = encodeGroupHead(segment.bytes, bytes);
-    group.reserve(group.size() + bytes);
-    for (std::size_t i = 0; i < records; ++i) {
-      group.insert(group.end(), pending_[i].bytes.begin(), pending_[i].bytes.end());
-    }
-    Status done = co_await file_->writeAt(group, segment.bytes);
-    if (done.ok()) done = co_await file_->syncData();
-    if (!done.ok()) co_return done;
-    segment.bytes += group.size();
-    durable_ = pending_[records - 1].number;
-    pendingBytes_ -= bytes;
-    pending_.erase(pending_.begin(), pending_.begin() + static_cast<std::ptrdiff_t>(records));
+Task<Status> VolumeLog::writeGroup() {
+  Segment& segment = segments_.back();
+  std::size_t records = 0, bytes = 0;
+  for (const Pending& pending : pending_) {
+    if (bytes >= kMaxGroupBytes) break;
+    bytes += pending.bytes.size();
+    ++records;
   }
+  if (records == 0) co_return Status();
+  // After an error the same records, or more, are written to the same place: nothing of the first
+  // attempt lies behind them.
+  std::vector<std::byte> group = encodeGroupHead(segment.bytes, bytes);
+  group.reserve(group.size() + bytes);
+  for (std::size_t i = 0; i < records; ++i) {
+    group.insert(group.end(), pending_[i].bytes.begin(), pending_[i].bytes.end());
+  }
+  Status done = co_await file_->writeAt(group, segment.bytes);
+  if (done.ok()) done = co_await file_->syncData();
+  if (!done.ok()) co_return done;
+  segment.bytes += group.size();
+  durable_ = pending_[records - 1].number;
+  pendingBytes_ -= bytes;
+  pending_.erase(pending_.begin(), pending_.begin() + static_cast<std::ptrdiff_t>(records));
   co_return Status();
 }
 

@@ -47,8 +47,9 @@ class VolumeLog {
   // so it is always taken: the leader executes no change while accepts() is false.
   void append(const tree::Record& record);
   [[nodiscard]] bool accepts() const;
-  // Waits until this record, which was appended, is on the disk; writes all that are not in groups.
-  // After an error the record may be there or not, and stays to be written by the next call.
+  // Waits until this record, which was appended, is on the disk. Calls that wait share their
+  // writes: one of them writes a group of all that is pending, then one of the others. After an
+  // error the record may be there or not, and stays to be written by the next call.
   [[nodiscard]] Task<Status> durable(std::uint64_t number);
   [[nodiscard]] std::uint64_t durableRecord() const { return durable_; }
 
@@ -83,7 +84,8 @@ class VolumeLog {
   // Begins to write, and ends; one coroutine at a time does.
   [[nodiscard]] Task<void> beginWriting();
   void endWriting(Status result);
-  [[nodiscard]] Task<Status> writePending();
+  // Of what is pending, as one group.
+  [[nodiscard]] Task<Status> writeGroup();
   [[nodiscard]] Task<Status> beginSegment(std::uint64_t firstRecord);
 
   // volume_checkpoint.cc

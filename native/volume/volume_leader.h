@@ -1,0 +1,94 @@
+// The leader of a volume: executes changes in its tree, logs them, and answers when what it answers
+// is durable and its lease still runs. Changes of many clients share one sync of the log.
+//
+// What a change or query answers with kUnavailable, kOutOfSpace or kIoError may have been executed:
+// the client repeats the change under its id, here or at the next leader, and gets the answer of
+// the first. On one reactor's thread.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+#include "files/file_system.h"
+#include "namespace/namespace.h"
+#include "reactor/reactor.h"
+#include "reactor/synchronization.h"
+#include "volume/volume_log.h"
+
+namespace hearth {
+
+class VolumeLeader {
+ public:
+  struct Options {
+    std::string folder;  // of the log: VolumeLog::open
+    tree::NamespaceOptions tree;
+    std::uint64_t epoch = 0;  // that the store gave to this leader: Namespace::lead
+    // Whether the leader's lease runs now; asked after each answer was computed (R9).
+    std::function<bool()> leads;
+    // Nanoseconds since the epoch of Unix, for the times of inodes.
+    std::function<std::int64_t()> now;
+    std::uint64_t checkpointFromBytes = VolumeLog::kCheckpointFromBytes;
+  };
+
+  // Recovers the log and begins the term: its first record is durable. Errors of VolumeLog::open
+  // and Namespace::lead, and those of writing. Reactor and files outlive the result.
+  [[nodiscard]] static Task<Result<std::unique_ptr<VolumeLeader>>> begin(Reactor& reactor,
+                                                                         FileSystem& files,
+                                                                         Options options);
+  VolumeLeader(const VolumeLeader&) = delete;
+  VolumeLeader& operator=(const VolumeLeader&) = delete;
+
+  // The caller has checked that the request's client is the one that it speaks with. The time of
+  // the request is set here. Answers with a refusal below 16 were not executed.
+  [[nodiscard]] Task<Result<tree::Answer>> change(tree::Request request);
+  [[nodiscard]] Task<Result<tree::Answer>> decide(tree::LeaderChange change);
+
+  // What `ask(tree)` gives, when all that it may have seen is durable. A value: what points into
+  // the tree may be gone by then.
+  template <class Ask, class Value = std::invoke_result_t<Ask, const tree::Namespace&>>
+  [[nodiscard]] Task<Result<Value>> query(Ask ask) {
+    static_assert(!std::is_pointer_v<Value> && !std::is_reference_v<Value>);
+    Value value = ask(static_cast<const tree::Namespace&>(tree_));
+    const Status settled = co_await settle(tree_.lastRecord());
+    if (!settled.ok()) co_return settled.error();
+    co_return std::move(value);
+  }
+
+  // Refuses all that comes, and waits for a checkpoint that runs. Once, before it goes, when no
+  // call waits any more.
+  [[nodiscard]] Task<void> close();
+
+  [[nodiscard]] const VolumeLog& log() const { return *log_; }
+  // The error of the last checkpoint, if it failed: the log grows meanwhile, and changes are
+  // refused when it is full.
+  [[nodiscard]] const Status& checkpointError() const { return checkpointed_; }
+
+ private:
+  VolumeLeader(Reactor& reactor, Options options)
+      : options_(std::move(options)),
+        tree_(options_.tree),
+        checkpointAt_(options_.checkpointFromBytes),
+        running_(reactor) {}
+  // Until the record is durable; then whether the leader may still answer.
+  [[nodiscard]] Task<Status> settle(std::uint64_t record);
+  [[nodiscard]] Task<Result<tree::Answer>> finish(tree::Namespace::Outcome outcome);
+  // Before a change is executed. kUnavailable, or why the log cannot be written.
+  [[nodiscard]] Task<Status> admit();
+  [[nodiscard]] Status mayLead() const;
+  void beginCheckpoint();
+  [[nodiscard]] Task<void> runCheckpoint();
+
+  const Options options_;
+  tree::Namespace tree_;
+  std::unique_ptr<VolumeLog> log_;
+  bool checkpointing_ = false;
+  std::uint64_t checkpointAt_ = 0;  // bytes of log
+  Status checkpointed_;
+  Gate running_;
+};
+
+}  // namespace hearth
