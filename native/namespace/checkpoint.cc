@@ -39,7 +39,7 @@ std::string_view textOf(std::span<const std::byte> bytes) {
 
 std::span<const std::byte> bytesOf(std::string_view text) { return std::as_bytes(std::span(text)); }
 
-// What optional fields behind `in` make of it.
+// The fault that the optional fields behind `in` show, if any.
 std::optional<Step> faultOfRest(ByteReader& in) {
   OptionalFields fields(in);
   while (const auto field = fields.next()) {
@@ -83,7 +83,7 @@ void CheckpointWriter::finish() {
 }
 
 void CheckpointReader::feed(std::span<const std::byte> bytes) {
-  // What was read goes, unless the present block is in it.
+  // Blocks that were read go, unless the present one is among them.
   if (items_.empty()) {
     buffer_.erase(buffer_.begin(), buffer_.begin() + static_cast<std::ptrdiff_t>(at_));
     at_ = 0;

@@ -73,7 +73,7 @@ TEST(Checkpoint, ADamagedOneIsNotTakenForWhole) {
   EXPECT_EQ(read(write({{"a", "1"}, {"a", "2"}})).first, Step::kBad);
 }
 
-// What a checkpoint is stays readable: these bytes never change.
+// Every later release reads these bytes.
 TEST(Checkpoint, Bytes) {
   std::string hex;
   for (const std::byte byte : write({{"key", "value"}}, {3, 4})) {

@@ -89,7 +89,8 @@ class Execution {
   return {.inode = node.id, .content = node.version()};
 }
 
-// What each change does; an answer with an error makes the rest of `x` count for nothing.
+// Each change checks, then collects its puts and deletes in `x`; an answer with an error makes them
+// count for nothing.
 [[nodiscard]] Answer perform(Execution& x, const Create& change);
 [[nodiscard]] Answer perform(Execution& x, const MakeFolder& change);
 [[nodiscard]] Answer perform(Execution& x, const MakeSymlink& change);

@@ -38,7 +38,7 @@ class FlatIndex {
   void erase(std::uint64_t hash, std::uint32_t item) {
     std::size_t hole = home(markOf(hash));
     while (places_[hole].item != item) hole = next(hole);
-    // What follows moves up, unless it would come before its home.
+    // The items that follow move up, unless they would come before their home.
     for (std::size_t at = next(hole); places_[at].item != kNone; at = next(at)) {
       const std::size_t wanted = home(places_[at].mark);
       if (((at - wanted) & mask()) < ((at - hole) & mask())) continue;

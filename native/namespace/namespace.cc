@@ -9,7 +9,7 @@
 namespace hearth::tree {
 namespace {
 
-// The result, and the client's bound when it has grown. What the client has had goes.
+// The result, and the client's bound when it has grown. Results below the bound go.
 void keepResult(std::vector<KeyChange>& changes, const ChangeId& id, const KeptResult& result,
                 const Tree::ClientState& client, std::uint64_t bound) {
   changes.push_back({Key::of(id), result});

@@ -9,7 +9,7 @@
 //
 // A query sees what was executed, durable or not: a leader answers it when lastRecord() is durable.
 //
-// One thread at a time. What a query returns by pointer is valid until the next change.
+// One thread at a time. A pointer that a query returns is valid until the next change.
 #pragma once
 
 #include <cstdint>

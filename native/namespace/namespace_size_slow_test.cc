@@ -1,4 +1,4 @@
-// What a file costs in memory, and a look-up among many files. Prints the numbers that
+// The memory of a file, and the time of a look-up among many files. Prints the numbers that
 // docs/design/namespace.md gives.
 #include <gtest/gtest.h>
 #include <malloc.h>

@@ -26,8 +26,8 @@
 
 namespace hearth::tree {
 
-// What a store takes as one value. The longest record is a rename with a publish whose lists were
-// cut to pieces: see kMaxRuns, kMaxXattrBytes, kMaxKeptResults and kMaxCollected.
+// A store takes so many as one value. The longest record is a rename with a publish whose lists
+// were cut to pieces: see kMaxRuns, kMaxXattrBytes, kMaxKeptResults and kMaxCollected.
 inline constexpr std::size_t kMaxRecordBytes = 256 * 1024;
 inline constexpr std::size_t kHeaderBytes = 32;
 

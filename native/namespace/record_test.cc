@@ -64,7 +64,7 @@ TEST(Record, AllKindsOfKeysComeBack) {
   EXPECT_EQ(parsed.record, record);
 }
 
-// What is in a log stays readable: these bytes never change.
+// Every later release reads these bytes.
 TEST(Record, BytesOfAllKinds) {
   EXPECT_EQ(
       hexOf(bytesOf(recordOfAllKinds())),

@@ -17,7 +17,7 @@ bool succeeds(const Execution& x, const Session& session) {
          agent->current == x.client.incarnation;
 }
 
-// What was computed from `base` in an earlier session of the client is the content, or follows it.
+// The client's session file was computed from the content, or the content came from its session.
 bool mayAdopt(const Tree::Node& file, const OpenForWriting::Adoption& adopted) {
   return file.version() == adopted.base ||
          (file.content() != nullptr && file.version().session == adopted.session);
@@ -58,8 +58,8 @@ Answer publishError(const Execution& x, const Tree::Node& file, const Publish& p
   return fits ? Answer{} : failed(ENOSPC);
 }
 
-// What the old content named and the new one does not. Chunks of a session that goes on are never
-// garbage; when it ends, endSession() counts them.
+// Chunks that the old content named and the new one does not are garbage. Chunks of a session that
+// goes on are never garbage; when it ends, endSession() counts them.
 void dropReplaced(Execution& x, const Tree::Node& file, const Content& content) {
   const Content* const old = file.content();
   if (old == nullptr) return;

@@ -10,7 +10,7 @@
 namespace hearth::tree {
 namespace {
 
-// What an agent does with the file, step by step; after an error it stops.
+// An agent with its steps; after an error it stops.
 struct Writer {
   ClientId client;
   bool adopts = false;
@@ -25,7 +25,7 @@ struct Race {
   LedNamespace volume;
   InodeId file = kNoInode;
   std::vector<Writer> writers;
-  // Whose session it is, and who published last, as the answers say.
+  // As the answers say: the client that has the session, and the last publish.
   ClientId holder;
   ContentVersion published;
 

@@ -135,7 +135,7 @@ TEST_F(Sessions, ALaterStartOfTheAgentTakesASessionFileOver) {
   EXPECT_EQ(adopted.content, (ContentVersion{made.session, 1}));
   // All that the old session may have written besides, as far as ids go.
   EXPECT_EQ(volume.garbage(), (Runs{{made.session, 2, kAllChunks - 2, a.agent}}));
-  // What the old start sent late does not count, and it takes nothing back.
+  // Late requests of the old start do not count, and it takes nothing back.
   Publish late = LedNamespace::publishOf(a, made, 2);
   late.base = {made.session, 1};
   late.content.version.counter = 2;

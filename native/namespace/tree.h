@@ -65,7 +65,7 @@ class Tree {
   // kCorrupt: the change contradicts the tree.
   [[nodiscard]] Status apply(const KeyChange& change);
 
-  // What these return is valid until the next change; null: there is none.
+  // The pointers are valid until the next change; null: there is none.
   [[nodiscard]] const Node* find(InodeId inode) const;
   [[nodiscard]] const NamedEntry* find(InodeId folder, std::string_view name) const;
   [[nodiscard]] const Session* session(InodeId inode) const;

@@ -97,7 +97,7 @@ struct Inode {
   bool operator==(const Inode&) const = default;
 };
 
-// What a file was when it was published last. Chunk i of the file is the i-th of its runs.
+// A file as it was published last. Chunk i of the file is the i-th of its runs.
 struct Content {
   ContentVersion version;
   std::uint64_t length = 0;
@@ -169,7 +169,7 @@ inline constexpr std::uint8_t kOptionalKind = 0x80;
 using Value = std::variant<std::monostate, Volume, Agent, Client, KeptResult, Inode, Content,
                            Target, Entry, Xattr, Session, Garbage>;
 
-// Which fields say something depends on the kind; the others have their defaults.
+// The kind decides which fields say something; the others have their defaults.
 struct Key {
   KeyKind kind = KeyKind::kVolume;
   InodeId inode = kNoInode;  // kInode to kSession; the folder of an entry

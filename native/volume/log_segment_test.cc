@@ -63,7 +63,7 @@ struct LogSegment : testing::Test {
 
 using Numbers = std::vector<std::uint64_t>;
 
-// What is in a log stays readable: these bytes never change.
+// Every later release reads these bytes.
 TEST_F(LogSegment, Bytes) {
   EXPECT_EQ(hexOf(encodeSegmentHead(kHead)),
             "48525448564c4f470100000000000000010000000000000000000000000000000200000000000000000000"

@@ -41,7 +41,7 @@ Task<Status> VolumeLog::mergeUpTo(std::uint64_t number, std::vector<std::string>
   Status done = co_await writeMerged(**opened, std::move(*since));
   if (done.ok()) done = co_await (*opened)->syncData();
   if (done.ok()) done = co_await files_.rename(path(aside), path(name));
-  // What it replaces goes when it has its name for good.
+  // The files that it replaces go when it has its name for good.
   if (done.ok()) done = co_await files_.syncDirectory(folder_);
   if (!done.ok()) co_return done;
   if (checkpointed_ != 0) segments.push_back(checkpointName(checkpointed_));

@@ -25,7 +25,7 @@ Status VolumeLeader::mayLead() const {
 
 Task<Status> VolumeLeader::admit() {
   if (!log_->accepts()) {
-    // Whatever is in the way may be gone.
+    // The obstacle may be gone.
     beginCheckpoint();
     const Status written = co_await log_->durable(tree_.lastRecord());
     if (!written.ok()) co_return written;

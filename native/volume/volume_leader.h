@@ -1,9 +1,9 @@
 // The leader of a volume: executes changes in its tree, logs them, and answers when what it answers
 // is durable and its lease still runs. Changes of many clients share one sync of the log.
 //
-// What a change or query answers with kUnavailable, kOutOfSpace or kIoError may have been executed:
-// the client repeats the change under its id, here or at the next leader, and gets the answer of
-// the first. On one reactor's thread.
+// A change that fails with kUnavailable, kOutOfSpace or kIoError may have been executed: the client
+// repeats it under its id, here or at the next leader, and gets the answer of the first. On one
+// reactor's thread.
 #pragma once
 
 #include <cstdint>
@@ -47,8 +47,8 @@ class VolumeLeader {
   [[nodiscard]] Task<Result<tree::Answer>> change(tree::Request request);
   [[nodiscard]] Task<Result<tree::Answer>> decide(tree::LeaderChange change);
 
-  // What `ask(tree)` gives, when all that it may have seen is durable. A value: what points into
-  // the tree may be gone by then.
+  // The value of `ask(tree)`, when every record that it may have seen is durable. A pointer into
+  // the tree may be dead by then.
   template <class Ask, class Value = std::invoke_result_t<Ask, const tree::Namespace&>>
   [[nodiscard]] Task<Result<Value>> query(Ask ask) {
     static_assert(!std::is_pointer_v<Value> && !std::is_reference_v<Value>);

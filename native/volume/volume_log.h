@@ -32,9 +32,9 @@ class VolumeLog {
   static constexpr std::size_t kMostPendingBytes = std::size_t{32} << 20;
 
   // Opens or begins the log in `folder`, which exists and is used by nobody else, and brings
-  // `tree`, which is empty, to its last record. What a crash left behind is removed. kCorrupt: bits
-  // have rotted; kUnsupported: a later release wrote it; kConflict: it is of another store or
-  // volume. Then the folder is left as it is. Reactor and files outlive the result.
+  // `tree`, which is empty, to its last record. Files that a crash left behind are removed.
+  // kCorrupt: bits have rotted; kUnsupported: a later release wrote it; kConflict: it is of another
+  // store or volume. Then the folder is left as it is. Reactor and files outlive the result.
   [[nodiscard]] static Task<Result<std::unique_ptr<VolumeLog>>> open(Reactor& reactor,
                                                                      FileSystem& files,
                                                                      std::string folder,

@@ -22,7 +22,7 @@ const NamespaceOptions kCrashOptions{.store = {1}, .volume = {2}};
 // Sanitizers take their time: there the crash comes after every seventh operation only.
 constexpr std::uint64_t kStride = kSanitized ? 7 : 1;
 
-// What leaders have appended, and what of it was said to be durable.
+// The records that leaders have appended, and the last one that was said to be durable.
 struct History {
   std::vector<Record> records;
   std::uint64_t durable = 0;
@@ -85,7 +85,7 @@ class VolumeLogCrashTest : public testing::Test {
     Namespace expected(kCrashOptions);
     for (const Record& record : history.records) EXPECT_TRUE(expected.apply(record).ok());
     EXPECT_EQ(bytesOf(into), bytesOf(expected));
-    // What the next leader has read stays.
+    // Records that the next leader has read stay.
     history.durable = last;
     return std::move(*opened);
   }

@@ -62,7 +62,7 @@ Task<Status> VolumeLog::recover(tree::Namespace& tree) {
   if (durable_ != 0 && (volume.store != identity_.store || volume.volume != identity_.volume)) {
     co_return Error{ErrorCode::kConflict, folder_ + " has the log of another store or volume"};
   }
-  // After a kill the folder may not have been synced; what is believed now has its name for good.
+  // After a kill the folder may not have been synced; files that are believed now keep their names.
   Status done = co_await files_.syncDirectory(folder_);
   if (done.ok()) done = co_await removeFiles(std::move(gone));
   if (!done.ok()) co_return done;
@@ -138,8 +138,8 @@ Task<Status> VolumeLog::replay(tree::Namespace& tree, Segment& segment) {
   if (empty && segment.firstRecord <= tree.lastRecord()) co_return Status();
   Status kept;
   if (report->torn) kept = co_await (*opened)->truncate(report->goodBytes);
-  // What was cut off does not come back behind the next records, and what was read stays: after a
-  // kill, the last group may not have been synced.
+  // Bytes that were cut off do not come back behind the next records, and records that were read
+  // stay: after a kill, the last group may not have been synced.
   if (kept.ok()) kept = co_await (*opened)->syncData();
   if (!kept.ok()) co_return kept;
   segment.bytes = report->goodBytes;

@@ -19,7 +19,7 @@ class PlainModel : public PlainNodes {
     nodes[kRootInode] = root;
   }
 
-  // What the change has to answer; `actual` gives the ids of what it makes.
+  // The answer that the change has to give; `actual` has the ids of new inodes and sessions.
   Answer perform(const ClientId& client, std::int64_t nowNs, const ClientChange& change,
                  const Answer& actual) {
     client_ = client;
