@@ -114,6 +114,13 @@ struct RemoveXattr {
   std::string name;
 };
 
+// The client has a session file of an earlier session, computed from `base`. EIO with
+// kOtherVersion: the content comes from elsewhere.
+struct Adoption {
+  SessionId session = kNoSession;
+  ContentVersion base;
+};
+
 // Asks for the file's session (R1). The client that has it gets the same one again; a later
 // incarnation of its agent gets a new one, which ends the old. EBUSY with kHeld: another agent has
 // it.
@@ -126,12 +133,6 @@ struct OpenForWriting {
   bool writes = true;
   // The leader says: this session may be taken, for the lease of its holder has lapsed.
   SessionId lapsed = kNoSession;
-  // The client has a session file of an earlier session, computed from `base`. EIO with
-  // kOtherVersion: the content comes from elsewhere.
-  struct Adoption {
-    SessionId session = kNoSession;
-    ContentVersion base;
-  };
   std::optional<Adoption> adopts;
 };
 

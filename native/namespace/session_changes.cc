@@ -18,7 +18,7 @@ bool succeeds(const Execution& x, const Session& session) {
 }
 
 // The client's session file was computed from the content, or the content came from its session.
-bool mayAdopt(const Tree::Node& file, const OpenForWriting::Adoption& adopted) {
+bool mayAdopt(const Tree::Node& file, const Adoption& adopted) {
   return file.version() == adopted.base ||
          (file.content() != nullptr && file.version().session == adopted.session);
 }

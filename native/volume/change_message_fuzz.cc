@@ -1,0 +1,79 @@
+// Whatever a peer sends, a leader refuses the message or executes a change; a follower takes every
+// record that this makes, and has the same tree. A reply is refused or understood. Messages are
+// understood again after encoding them.
+#include <algorithm>
+#include <cstdint>
+#include <cstdlib>
+
+#include "volume/change_message.h"
+
+namespace {
+
+using hearth::ChangeMessage;
+using hearth::tree::Bytes;
+using hearth::tree::Namespace;
+
+void require(bool truth) {
+  if (!truth) std::abort();
+}
+
+Bytes checkpointOf(const Namespace& tree) {
+  Bytes bytes;
+  tree.checkpoint(bytes);
+  return bytes;
+}
+
+// A leader with two clients, and its follower.
+struct Cluster {
+  Namespace leader{{}}, follower{{}};
+  hearth::tree::ClientId clients[2];
+  std::uint64_t number = 0;
+
+  Cluster() {
+    take(*leader.lead(1, 0));
+    for (const char* const node : {"a", "b"}) {
+      auto joined = leader.decide(hearth::tree::Join{node, {1}}, 0);
+      take(*joined.log);
+      clients[node[0] - 'a'] = joined.answer.holder;
+    }
+  }
+  void take(const hearth::tree::Record& record) {
+    Bytes bytes;
+    hearth::tree::appendRecord(bytes, record);
+    const auto parsed = hearth::tree::parseRecord(bytes);
+    require(parsed.kind == hearth::tree::Parse::kGood && parsed.record == record);
+    require(follower.apply(parsed.record).ok());
+  }
+  void execute(const ChangeMessage& message) {
+    ++number;
+    auto outcome = leader.execute({.id = {clients[message.number % 2], number},
+                                   .epoch = 1,
+                                   .doneBelow = number,
+                                   .change = message.change});
+    require(outcome.log.has_value());
+    take(*outcome.log);
+  }
+};
+
+}  // namespace
+
+extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
+  auto input = std::as_bytes(std::span(data, size));
+  if (const auto reply = hearth::decodeReply(input)) {
+    const Bytes encoded = hearth::encode(*reply);
+    require(hearth::encode(*hearth::decodeReply(encoded)) == encoded);
+  }
+  Cluster cluster;
+  while (input.size() > 1) {
+    const std::size_t length =
+        std::min<std::size_t>(static_cast<std::size_t>(input[0]) * 2, input.size() - 1);
+    const auto message = hearth::decodeChange(input.subspan(1, length));
+    input = input.subspan(1 + length);
+    if (!message) continue;
+    const Bytes encoded = hearth::encode(*message);
+    require(hearth::encode(*hearth::decodeChange(encoded)) == encoded);
+    cluster.execute(*message);
+  }
+  require(checkpointOf(cluster.leader) == checkpointOf(cluster.follower));
+  return 0;
+}
