@@ -1,11 +1,12 @@
-// Whatever a peer sends, a leader refuses the message or executes a change; a follower takes every
-// record that this makes, and has the same tree. A reply is refused or understood. Messages are
-// understood again after encoding them.
+// Whatever a peer sends, a leader refuses the message, executes a change or answers a query; a
+// follower takes every record that this makes, and has the same tree. A reply is refused or
+// understood. Messages are understood again after encoding them.
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>
 
 #include "volume/change_message.h"
+#include "volume/query_message.h"
 
 namespace {
 
@@ -21,6 +22,14 @@ Bytes checkpointOf(const Namespace& tree) {
   Bytes bytes;
   tree.checkpoint(bytes);
   return bytes;
+}
+
+bool checkReply(std::span<const std::byte> body) {
+  const auto reply = hearth::decodeQueryReply(body);
+  if (!reply) return false;
+  const Bytes encoded = hearth::encode(*reply);
+  require(hearth::encode(*hearth::decodeQueryReply(encoded)) == encoded);
+  return true;
 }
 
 // A leader with two clients, and its follower.
@@ -63,16 +72,23 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     const Bytes encoded = hearth::encode(*reply);
     require(hearth::encode(*hearth::decodeReply(encoded)) == encoded);
   }
+  checkReply(input);
   Cluster cluster;
   while (input.size() > 1) {
     const std::size_t length =
         std::min<std::size_t>(static_cast<std::size_t>(input[0]) * 2, input.size() - 1);
-    const auto message = hearth::decodeChange(input.subspan(1, length));
+    const auto body = input.subspan(1, length);
+    const auto message = hearth::decodeChange(body);
     input = input.subspan(1 + length);
-    if (!message) continue;
-    const Bytes encoded = hearth::encode(*message);
-    require(hearth::encode(*hearth::decodeChange(encoded)) == encoded);
-    cluster.execute(*message);
+    if (message) {
+      const Bytes encoded = hearth::encode(*message);
+      require(hearth::encode(*hearth::decodeChange(encoded)) == encoded);
+      cluster.execute(*message);
+    } else if (const auto query = hearth::decodeQuery(body)) {
+      const Bytes encoded = hearth::encode(*query);
+      require(hearth::encode(*hearth::decodeQuery(encoded)) == encoded);
+      require(checkReply(hearth::encode(hearth::answerQuery(cluster.leader, query->query))));
+    }
   }
   require(checkpointOf(cluster.leader) == checkpointOf(cluster.follower));
   return 0;
