@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <new>
 
 #include "base/content_key.h"
 #include "reactor/blocking_call.h"
@@ -135,11 +136,17 @@ void AgentLink::end() {
 }
 
 void AgentLink::post(Task<void> task) {
+  std::function<void()> begin = [this, held = std::make_shared<Task<void>>(std::move(task))] {
+    gate_.spawn(count(*this, std::move(*held)));
+  };
   // Before the post: a thread that lends the reactor sees that something is under way.
   ++underWay_;
-  reactor().post([this, held = std::make_shared<Task<void>>(std::move(task))] {
-    gate_.spawn(count(*this, std::move(*held)));
-  });
+  try {
+    reactor().post(std::move(begin));
+  } catch (const std::bad_alloc&) {
+    --underWay_;
+    throw;
+  }
 }
 
 Task<void> AgentLink::count(AgentLink& link, Task<void> task) {

@@ -43,7 +43,8 @@ class AgentLink {
   [[nodiscard]] Reactor& reactor() { return lent_->reactor(); }
   // Any thread. What threads that wait for this link alone may run.
   [[nodiscard]] LentReactor& lent() { return *lent_; }
-  // Any thread: runs the task on this thread; dropped unstarted when the link has closed.
+  // Any thread: runs the task on this thread; dropped unstarted when the link has closed, and when
+  // this throws std::bad_alloc.
   void post(Task<void> task);
   // Any thread. Tasks that have not ended.
   [[nodiscard]] std::size_t underWay() const { return underWay_.load(); }

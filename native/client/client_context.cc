@@ -62,9 +62,8 @@ Result<std::shared_ptr<ClientContext>> ClientContext::connect(ClientOptions opti
   if (!token.ok()) return Error{ErrorCode::kUnauthenticated, token.error().message};
   std::shared_ptr<ClientContext> context(new ClientContext(std::move(options)));
   const Status started = context->start();
-  if (started.ok()) return context;
-  context->close();
-  return started.error();
+  if (!started.ok()) return started.error();
+  return context;
 }
 
 Status ClientContext::start() {
@@ -83,6 +82,7 @@ Status ClientContext::start() {
 }
 
 void ClientContext::close() {
+  if (std::exchange(closed_, true)) return;
   agents_.closing = true;
   {
     // No thread is submitting any more: the links may go.

@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <optional>
 #include <shared_mutex>
 #include <span>
@@ -17,6 +18,7 @@
 
 #include "client/agent_link.h"
 #include "client/client_options.h"
+#include "client/completion_status.h"
 #include "client/local_files.h"
 #include "client/request.h"
 
@@ -26,12 +28,12 @@ class ClientContext : public std::enable_shared_from_this<ClientContext> {
  public:
   // Blocks until an agent has answered. Errors as xfer_gd2fs_connect().
   [[nodiscard]] static Result<std::shared_ptr<ClientContext>> connect(ClientOptions options);
-  // After close().
-  ~ClientContext() = default;
+  // As close().
+  ~ClientContext() { close(); }
   ClientContext(const ClientContext&) = delete;
   ClientContext& operator=(const ClientContext&) = delete;
 
-  // Blocks until no request is in flight. Once. Completions stay in completions().
+  // Blocks until no request is in flight. Completions stay in completions(). One thread.
   void close();
   [[nodiscard]] const std::shared_ptr<CompletionQueue>& completions() const { return completions_; }
   // As CompletionQueue::take(); also after close().
@@ -117,6 +119,7 @@ class ClientContext : public std::enable_shared_from_this<ClientContext> {
   std::atomic<AgentLink*> quick_{nullptr};  // that the last request named, if it did
   std::shared_mutex submitting_;            // shared by threads that submit, which use links_
   std::mutex mutex_;
+  bool closed_ = false;
   std::map<std::uintptr_t, std::shared_ptr<IoMemory>> memory_;
   std::vector<std::shared_ptr<GpuMemory>> gpus_;  // that memory was registered of
   std::unordered_map<std::string, Known> known_;
@@ -128,13 +131,21 @@ int ClientContext::submit(void* id, Work work, LinkOf linkOf) {
   // A closing context is refused before the lock, so that its end does not wait for newcomers.
   if (agents_.closing.load()) return -EBADF;
   const std::shared_lock submitting(submitting_);
-  if (const int refused = completions_->admit(); refused != 0) return refused;
   auto request = std::make_shared<Request>(completions_, id, Clock::now() + options_.timeout);
   AgentLink* const named = linkOf();
   AgentLink& link = named != nullptr ? *named : nextLink();
+  Task<void> task = work(link, request);
+  // A completion follows from now on, also when memory is missing for the rest.
+  if (const int refused = request->admit(); refused != 0) return refused;
+  try {
+    link.post(std::move(task));
+  } catch (const std::bad_alloc&) {
+    request->fail(memoryStatus());
+    return 0;
+  }
+  request.reset();
   AgentLink* const before = quick_.exchange(named);
   if (before != nullptr && before != named) before->lent().takeBack();
-  link.post(work(link, std::move(request)));
   if (named != nullptr && link.lent().isLent()) sendOn(link);
   return 0;
 }

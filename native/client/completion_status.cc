@@ -56,4 +56,6 @@ std::uint16_t statusOf(ErrorCode code) {
 
 std::uint16_t requestStatus(int error) { return status(XFER_GD2FS_CLASS_REQUEST, error); }
 
+std::uint16_t memoryStatus() { return status(XFER_GD2FS_CLASS_CLUSTER, ENOMEM); }
+
 }  // namespace hearth::gd2fs

@@ -13,5 +13,7 @@ namespace hearth::gd2fs {
 [[nodiscard]] inline int errnoOf(ErrorCode code) { return statusOf(code) & 0xff; }
 // Of what no retry mends: the path names something that cannot be read as a file.
 [[nodiscard]] std::uint16_t requestStatus(int error);
+// Of a process that has no memory for the request: ENOMEM.
+[[nodiscard]] std::uint16_t memoryStatus();
 
 }  // namespace hearth::gd2fs

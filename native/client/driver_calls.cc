@@ -10,6 +10,7 @@
 #include <thread>
 #include <utility>
 
+#include "base/blocked_signals.h"
 #include "reactor/synchronization.h"
 
 namespace hearth::gd2fs {
@@ -47,6 +48,7 @@ class DriverCalls::Threads : public std::enable_shared_from_this<DriverCalls::Th
     work_.push_back(call);
     if (idle_ < work_.size()) {
       ++idle_;
+      const BlockedSignals blocked;
       std::thread([self = shared_from_this()] { self->loop(); }).detach();
     }
     changed_.notify_one();

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <iterator>
 
 namespace hearth::gd2fs {
 namespace {
@@ -27,12 +28,12 @@ int CompletionQueue::admit() {
   return 0;
 }
 
-void CompletionQueue::push(const xfer_gd2fs_completion& completion) {
+void CompletionQueue::push(std::list<xfer_gd2fs_completion> completion) noexcept {
   bool closing = false;
   {
     const std::lock_guard lock(mutex_);
     --inFlight_;
-    done_.push_back(completion);
+    done_.splice(done_.end(), completion);
     closing = closing_;
     for (LentReactor* const lent : running_)
       if (!lent->reactor().onThisThread()) lent->reactor().post([] {});
@@ -79,8 +80,9 @@ int CompletionQueue::take(std::span<xfer_gd2fs_completion> into, int timeoutMs, 
   }
   if (done_.empty()) return -EBADF;
   const std::size_t count = std::min(into.size(), done_.size());
-  std::copy_n(done_.begin(), count, into.begin());
-  done_.erase(done_.begin(), done_.begin() + static_cast<std::ptrdiff_t>(count));
+  const auto rest = std::next(done_.begin(), static_cast<std::ptrdiff_t>(count));
+  std::copy(done_.begin(), rest, into.begin());
+  done_.erase(done_.begin(), rest);
   // One notification may have woken us for completions of two.
   if (!done_.empty()) changed_.notify_one();
   return static_cast<int>(count);
@@ -107,11 +109,11 @@ std::shared_ptr<GpuMemory> Request::gpuOf(const MemoryRegion& region) const {
 Request::~Request() {
   // First: the program may deregister it as soon as it has the completion.
   memory_.clear();
-  xfer_gd2fs_completion completion{};
-  completion.id = id_;
+  if (!isAdmitted_) return;
+  xfer_gd2fs_completion& completion = completion_.front();
   completion.status = status_.load();
   completion.value = completion.status == 0 ? bytes_.load() : 0;
-  queue_->push(completion);
+  queue_->push(std::move(completion_));
 }
 
 }  // namespace hearth::gd2fs

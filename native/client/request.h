@@ -4,7 +4,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
-#include <deque>
+#include <list>
 #include <memory>
 #include <mutex>
 #include <span>
@@ -28,7 +28,8 @@ class CompletionQueue {
   // 0, and push() follows; -EAGAIN when there are too many requests, -EBADF when the queue is
   // closing.
   [[nodiscard]] int admit();
-  void push(const xfer_gd2fs_completion& completion);
+  // Takes the only element, and needs no memory.
+  void push(std::list<xfer_gd2fs_completion> completion) noexcept;
   // The number taken; 0 when none came in time. -EBADF when the queue is closing and nothing can
   // come any more. A negative timeout waits for ever. `lent`, which may be null, is what a thread
   // that waits runs where it can, instead of sleeping until another thread has.
@@ -51,7 +52,7 @@ class CompletionQueue {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::vector<LentReactor*> running_;  // by threads in take()
-  std::deque<xfer_gd2fs_completion> done_;
+  std::list<xfer_gd2fs_completion> done_;
   std::size_t inFlight_ = 0;
   bool closing_ = false;
 };
@@ -64,16 +65,23 @@ struct IoMemory {
 
 // Shared by all that work on it and, as the owner of the slices, by all that may write into its
 // memory: its destructor pushes the completion, so that there is one and nothing is written after
-// it. Any thread.
+// it. Any thread, once it is admitted.
 class Request {
  public:
-  // Admitted to the queue.
   Request(std::shared_ptr<CompletionQueue> queue, void* id, Clock::time_point deadline)
-      : deadline(deadline), queue_(std::move(queue)), id_(id) {}
+      : deadline(deadline), queue_(std::move(queue)) {
+    completion_.front().id = id;
+  }
   ~Request();
   Request(const Request&) = delete;
   Request& operator=(const Request&) = delete;
 
+  // Before others work on it: as CompletionQueue::admit(). Without it there is no completion.
+  [[nodiscard]] int admit() {
+    const int refused = queue_->admit();
+    isAdmitted_ = refused == 0;
+    return refused;
+  }
   void add(std::uint64_t bytes) { bytes_ += bytes; }
   // The first status stays.
   void fail(std::uint16_t status) {
@@ -90,7 +98,8 @@ class Request {
 
  private:
   const std::shared_ptr<CompletionQueue> queue_;
-  void* const id_;
+  bool isAdmitted_ = false;
+  std::list<xfer_gd2fs_completion> completion_{1};
   std::vector<std::shared_ptr<IoMemory>> memory_;
   std::atomic<std::uint64_t> bytes_{0};
   std::atomic<std::uint16_t> status_{0};

@@ -3,7 +3,8 @@
 // or SIGSEGV in the thread that touches it, which must not end the process. Any thread.
 //
 // The first call installs handlers for both signals, which pass on signals that are not of these
-// calls. A program that later installs its own handler without calling ours is on its own.
+// calls. A program that later installs its own handler without calling ours is on its own. A
+// library inside such a program had better install none (MemoryGuard).
 #pragma once
 
 #include <cstddef>
@@ -14,6 +15,16 @@
 #include "memory/memory_vector.h"
 
 namespace hearth {
+
+enum class MemoryGuard : std::uint8_t {
+  kHandlers,
+  // No handler is installed. Copies are made by process_vm_writev(2), which says what is not there;
+  // checksums touch the memory as the program itself does, so memory that goes in that moment ends
+  // the program by the signal.
+  kSystemCalls,
+};
+// Of this process, at first kHandlers. Before the first call of those below.
+void chooseMemoryGuard(MemoryGuard guard);
 
 // CRC32C of all of it, going on from `before`; nothing when a part is not there.
 [[nodiscard]] std::optional<std::uint32_t> checksumIfThere(std::span<const std::byte> bytes,

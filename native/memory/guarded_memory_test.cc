@@ -47,6 +47,21 @@ TEST_F(GuardedMemoryTest, MemoryThatHasGoneIsSaidEachTime) {
   EXPECT_TRUE(checksumIfThere(pages().first(kPage)));
 }
 
+TEST_F(GuardedMemoryTest, WithoutHandlersCopiesSayWhatHasGone) {
+  chooseMemoryGuard(MemoryGuard::kSystemCalls);
+  struct sigaction before {
+  }, after{};
+  sigaction(SIGSEGV, nullptr, &before);
+  EXPECT_TRUE(copyIfThere(pages(), bytes));
+  EXPECT_EQ(checksumIfThere(pages()), crc32c(bytes));
+  takeSecond();
+  EXPECT_FALSE(copyIfThere(pages(), bytes));
+  EXPECT_TRUE(copyIfThere(pages().first(kPage), std::span(bytes).first(kPage)));
+  sigaction(SIGSEGV, nullptr, &after);
+  EXPECT_EQ(before.sa_sigaction, after.sa_sigaction);
+  chooseMemoryGuard(MemoryGuard::kHandlers);
+}
+
 TEST_F(GuardedMemoryTest, PagesBehindTheEndOfTheirFileAreSaid) {
   const OwnedFd file(memfd_create("guarded", MFD_CLOEXEC));
   ASSERT_EQ(ftruncate(file.get(), kPage), 0);

@@ -5,6 +5,8 @@
 
 #include <utility>
 
+#include "base/blocked_signals.h"
+
 namespace hearth {
 
 ThreadPool::~ThreadPool() {
@@ -19,8 +21,10 @@ ThreadPool::~ThreadPool() {
 void ThreadPool::run(std::function<void()> function) {
   const std::lock_guard lock(mutex_);
   work_.push_back(std::move(function));
-  if (idle_ < work_.size() && threads_.size() < options_.threads)
+  if (idle_ < work_.size() && threads_.size() < options_.threads) {
+    const BlockedSignals blocked;
     threads_.emplace_back([this] { loop(); });
+  }
   changed_.notify_one();
 }
 

@@ -10,6 +10,7 @@ import os
 import pathlib
 import stat
 import threading
+import weakref
 from typing import Any
 
 from fsspec.spec import AbstractBufferedFile, AbstractFileSystem
@@ -37,6 +38,18 @@ def _access(name: str) -> str | None:
         return None
 
 
+# By id: two that are equal are two.
+_file_systems: weakref.WeakValueDictionary[int, "HearthFileSystem"] = weakref.WeakValueDictionary()
+
+
+def _after_fork() -> None:
+    for file_system in list(_file_systems.values()):
+        file_system._forked()
+
+
+os.register_at_fork(after_in_child=_after_fork)
+
+
 class HearthFileSystem(AbstractFileSystem):
     """Any thread, also several at once.
 
@@ -62,8 +75,25 @@ class HearthFileSystem(AbstractFileSystem):
         if not cpaddr:
             raise ValueError("cpaddr is missing: pass cpaddr= or set HEARTH_CPADDR to addresses of agents")
         cluster = cluster or os.environ.get("HEARTH_CLUSTER") or _access("cluster") or "hearth"
-        self._client = Client(cpaddr, dpaddrs, cluster, iothreads, 0, streams)
+        self._arguments = (cpaddr, dpaddrs, cluster, iothreads, 0, streams)
+        self._connecting = threading.Lock()
+        self._connected: Client | None = Client(*self._arguments)
         self._queues = threading.local()  # each thread waits for its own requests
+        _file_systems[id(self)] = self
+
+    @property
+    def _client(self) -> Client:
+        if self._connected is None:
+            with self._connecting:
+                if self._connected is None:
+                    self._connected = Client(*self._arguments)
+        return self._connected
+
+    def _forked(self) -> None:
+        """In a child of fork(2), as a worker of a DataLoader is: has none of its parent's threads, and connects anew."""
+        self._connecting = threading.Lock()
+        self._connected = None
+        self._queues = threading.local()
 
     def info(self, path: str, **_: Any) -> dict[str, Any]:
         path = self._strip_protocol(path)

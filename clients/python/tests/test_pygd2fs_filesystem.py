@@ -1,6 +1,7 @@
 """fsspec's hearth:// against a real agent; skipped without fsspec."""
 
 import errno
+import multiprocessing
 import os
 import pathlib
 import tempfile
@@ -96,6 +97,22 @@ class FileSystemTest(AgentTest):
         for thread in threads:
             thread.join()
         self.assertEqual(wrong, [])
+
+    def test_workers_of_fork_and_spawn_read(self):
+        for method in ("fork", "spawn"):
+            with self.subTest(method), multiprocessing.get_context(method).Pool(2) as pool:
+                self.assertEqual(pool.map(Reader(self.fs), [0, 5, 9]), [self.expected[at : at + 9] for at in (0, 5, 9)])
+        self.assertEqual(self.fs.cat_file(URL, 0, 9), self.expected[:9])
+
+
+class Reader:
+    """As a Dataset of PyTorch: its workers get it by fork, or pickled."""
+
+    def __init__(self, fs):
+        self.fs = fs
+
+    def __call__(self, begin):
+        return self.fs.cat_file(URL, begin, begin + 9)
 
 
 if __name__ == "__main__":

@@ -5,6 +5,7 @@
 
 #include <cerrno>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <map>
 #include <memory>
@@ -13,8 +14,11 @@
 #include <shared_mutex>
 #include <string_view>
 
+#include "base/blocked_signals.h"
+#include "client/abi/c_boundary.h"
 #include "client/client_context.h"
 #include "client/completion_status.h"
+#include "memory/guarded_memory.h"
 
 namespace hearth::gd2fs {
 namespace {
@@ -108,11 +112,22 @@ xfer_gd2fs_ctx* failed(int error) {
 
 using hearth::gd2fs::ClientContext;
 using hearth::gd2fs::Contexts;
+using hearth::gd2fs::orNegativeErrno;
+using hearth::gd2fs::orNull;
 
-extern "C" {
+namespace {
 
-xfer_gd2fs_ctx* xfer_gd2fs_connect(const xfer_gd2fs_options* options) {
+// Signals are the program's, unless it wants the library's handlers for memory that goes in flight.
+void chooseGuard() {
+  const char* const handlers = std::getenv("HEARTH_GUARD_MEMORY");
+  if (handlers == nullptr || std::string_view(handlers) != "1")
+    hearth::chooseMemoryGuard(hearth::MemoryGuard::kSystemCalls);
+}
+
+xfer_gd2fs_ctx* connectTo(const xfer_gd2fs_options* options) {
   if (options == nullptr) return hearth::gd2fs::failed(EINVAL);
+  static std::once_flag guardChosen;
+  std::call_once(guardChosen, chooseGuard);
   auto parsed = hearth::gd2fs::clientOptions(*options);
   auto context = parsed.ok() ? ClientContext::connect(std::move(*parsed))
                              : hearth::Result<std::shared_ptr<ClientContext>>(parsed.error());
@@ -121,15 +136,7 @@ xfer_gd2fs_ctx* xfer_gd2fs_connect(const xfer_gd2fs_options* options) {
   return hearth::gd2fs::failed(hearth::gd2fs::errnoOf(context.code()));
 }
 
-void xfer_gd2fs_close(xfer_gd2fs_ctx* ctx) {
-  const auto context = Contexts::all().remove(ctx);
-  if (context == nullptr) return;
-  context->close();
-  if (context->completions()->isOver()) Contexts::all().forget(ctx);
-}
-
-xfer_gd2fs_iomem* xfer_gd2fs_reg_iomem(xfer_gd2fs_ctx* ctx, void* addr, size_t len,
-                                       void* reserved) {
+xfer_gd2fs_iomem* registerMemory(xfer_gd2fs_ctx* ctx, void* addr, size_t len, void* reserved) {
   const auto context = Contexts::all().find(ctx);
   const bool sound = addr != nullptr && len != 0 && reserved == nullptr &&
                      len <= UINTPTR_MAX - reinterpret_cast<std::uintptr_t>(addr);
@@ -143,49 +150,7 @@ xfer_gd2fs_iomem* xfer_gd2fs_reg_iomem(xfer_gd2fs_ctx* ctx, void* addr, size_t l
   return nullptr;
 }
 
-int xfer_gd2fs_dereg_iomem(xfer_gd2fs_ctx* ctx, xfer_gd2fs_iomem* iomem) {
-  const auto context = Contexts::all().find(ctx);
-  if (context == nullptr) return -EBADF;
-  return context->deregisterMemory(reinterpret_cast<std::uintptr_t>(iomem));
-}
-
-int xfer_gd2fs_fstat(xfer_gd2fs_ctx* ctx, void* id, const char* path, xfer_gd2fs_stat* st) {
-  const auto context = Contexts::all().find(ctx);
-  return context == nullptr ? -EBADF : context->stat(id, path, st);
-}
-
-ssize_t xfer_gd2fs_preadv(xfer_gd2fs_ctx* ctx, void* id, const char* path, uint64_t off,
-                          const xfer_gd2fs_sge* sges, uint16_t nsge, uint16_t flags) {
-  const auto context = Contexts::all().find(ctx);
-  if (context == nullptr) return -EBADF;
-  if (sges == nullptr || flags != 0) return -EINVAL;
-  return context->read(id, path, off, {sges, nsge});
-}
-
-int xfer_gd2fs_create(xfer_gd2fs_ctx* ctx, void*, const char*, int, int) {
-  return Contexts::all().find(ctx) == nullptr ? -EBADF : -EROFS;
-}
-
-ssize_t xfer_gd2fs_pwritev(xfer_gd2fs_ctx* ctx, void*, const char*, uint64_t, const xfer_gd2fs_sge*,
-                           uint16_t, uint16_t) {
-  return Contexts::all().find(ctx) == nullptr ? -EBADF : -EROFS;
-}
-
-int xfer_gd2fs_list(xfer_gd2fs_ctx* ctx, void* id, const char* path, const char* after,
-                    xfer_gd2fs_dirent* entries, uint32_t max) {
-  const auto context = Contexts::all().find(ctx);
-  if (context == nullptr) return -EBADF;
-  if (entries == nullptr || max == 0) return -EINVAL;
-  return context->list(id, path, after, {entries, max});
-}
-
-int xfer_gd2fs_advise(xfer_gd2fs_ctx* ctx, void* id, const char* path, int advice, int scope) {
-  const auto context = Contexts::all().find(ctx);
-  return context == nullptr ? -EBADF : context->advise(id, path, advice, scope);
-}
-
-int xfer_gd2fs_wait(xfer_gd2fs_ctx* ctx, xfer_gd2fs_completion* completions, int max,
-                    int timeout_ms) {
+int waitFor(xfer_gd2fs_ctx* ctx, xfer_gd2fs_completion* completions, int max, int timeout_ms) {
   const auto context = Contexts::all().find(ctx);
   const auto queue = context != nullptr ? context->completions() : Contexts::all().completions(ctx);
   if (queue == nullptr) return -EBADF;
@@ -195,5 +160,83 @@ int xfer_gd2fs_wait(xfer_gd2fs_ctx* ctx, xfer_gd2fs_completion* completions, int
       context != nullptr ? context->wait(into, timeout_ms) : queue->take(into, timeout_ms);
   if (queue->isOver()) Contexts::all().forget(ctx);
   return taken;
+}
+
+// `call` of the context; -EBADF where there is none.
+template <class Call>
+int onContext(const xfer_gd2fs_ctx* ctx, Call call) {
+  return orNegativeErrno([&] {
+    const auto context = Contexts::all().find(ctx);
+    return context == nullptr ? -EBADF : call(*context);
+  });
+}
+
+}  // namespace
+
+extern "C" {
+
+xfer_gd2fs_ctx* xfer_gd2fs_connect(const xfer_gd2fs_options* options) {
+  const hearth::BlockedSignals blocked;  // for the threads that it starts
+  return orNull<xfer_gd2fs_ctx*>([&] { return connectTo(options); });
+}
+
+void xfer_gd2fs_close(xfer_gd2fs_ctx* ctx) {
+  (void)orNegativeErrno([&] {
+    const auto context = Contexts::all().remove(ctx);
+    if (context == nullptr) return 0;
+    context->close();
+    if (context->completions()->isOver()) Contexts::all().forget(ctx);
+    return 0;
+  });
+}
+
+xfer_gd2fs_iomem* xfer_gd2fs_reg_iomem(xfer_gd2fs_ctx* ctx, void* addr, size_t len,
+                                       void* reserved) {
+  return orNull<xfer_gd2fs_iomem*>([&] { return registerMemory(ctx, addr, len, reserved); });
+}
+
+int xfer_gd2fs_dereg_iomem(xfer_gd2fs_ctx* ctx, xfer_gd2fs_iomem* iomem) {
+  return onContext(ctx, [&](ClientContext& context) {
+    return context.deregisterMemory(reinterpret_cast<std::uintptr_t>(iomem));
+  });
+}
+
+int xfer_gd2fs_fstat(xfer_gd2fs_ctx* ctx, void* id, const char* path, xfer_gd2fs_stat* st) {
+  return onContext(ctx, [&](ClientContext& context) { return context.stat(id, path, st); });
+}
+
+ssize_t xfer_gd2fs_preadv(xfer_gd2fs_ctx* ctx, void* id, const char* path, uint64_t off,
+                          const xfer_gd2fs_sge* sges, uint16_t nsge, uint16_t flags) {
+  return onContext(ctx, [&](ClientContext& context) {
+    if (sges == nullptr || flags != 0) return -EINVAL;
+    return context.read(id, path, off, {sges, nsge});
+  });
+}
+
+int xfer_gd2fs_create(xfer_gd2fs_ctx* ctx, void*, const char*, int, int) {
+  return onContext(ctx, [](ClientContext&) { return -EROFS; });
+}
+
+ssize_t xfer_gd2fs_pwritev(xfer_gd2fs_ctx* ctx, void*, const char*, uint64_t, const xfer_gd2fs_sge*,
+                           uint16_t, uint16_t) {
+  return onContext(ctx, [](ClientContext&) { return -EROFS; });
+}
+
+int xfer_gd2fs_list(xfer_gd2fs_ctx* ctx, void* id, const char* path, const char* after,
+                    xfer_gd2fs_dirent* entries, uint32_t max) {
+  return onContext(ctx, [&](ClientContext& context) {
+    if (entries == nullptr || max == 0) return -EINVAL;
+    return context.list(id, path, after, {entries, max});
+  });
+}
+
+int xfer_gd2fs_advise(xfer_gd2fs_ctx* ctx, void* id, const char* path, int advice, int scope) {
+  return onContext(ctx,
+                   [&](ClientContext& context) { return context.advise(id, path, advice, scope); });
+}
+
+int xfer_gd2fs_wait(xfer_gd2fs_ctx* ctx, xfer_gd2fs_completion* completions, int max,
+                    int timeout_ms) {
+  return orNegativeErrno([&] { return waitFor(ctx, completions, max, timeout_ms); });
 }
 }

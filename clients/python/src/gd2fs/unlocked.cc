@@ -1,11 +1,19 @@
 #include "unlocked.h"
 
+#include <pthread.h>
+
+#include <atomic>
+
 namespace hearth::python {
 
-// Lives as long as the process, whose threads may outlive static objects.
+// Lives as long as the process, whose threads may outlive static objects. A child of fork(2) has
+// none of the threads that its parent counts, so it counts anew: its end would wait for ever.
 Unlocked::Shared& Unlocked::shared() {
-  static auto& all = *new Shared;
-  return all;
+  static std::atomic<Shared*> all = [] {
+    pthread_atfork(nullptr, nullptr, [] { all.store(new Shared); });
+    return new Shared;
+  }();
+  return *all.load();
 }
 
 Unlocked::Unlocked() {
