@@ -114,6 +114,12 @@ AgentLink::AgentLink(const ClientOptions& options, AgentList& agents,
   transport.shard = static_cast<std::uint32_t>(index);
   transport.shards = static_cast<std::uint32_t>(options.ioThreads);
   transport.streamsPerPeer = options.streams;
+  transport.localAddresses = options.nics;
+  // Threads begin with different NICs.
+  if (!options.nics.empty())
+    std::ranges::rotate(transport.localAddresses,
+                        transport.localAddresses.begin() +
+                            static_cast<std::ptrdiff_t>(index % options.nics.size()));
   transport_ = PeerTransport::create(lent_->reactor(), std::move(transport), handler_);
   transport_->setPeers(agents.agents);
 }

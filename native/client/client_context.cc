@@ -45,11 +45,13 @@ xfer_gd2fs_stat statOf(const ResolvedPath& resolved) {
 
 }  // namespace
 
-int ClientContext::checkPath(const char* path) {
+int ClientContext::locate(const char* path, std::string& located) const {
   if (path == nullptr) return -EINVAL;
-  const std::size_t length = strnlen(path, kMaxClientPathBytes + 1);
-  if (length > kMaxClientPathBytes) return -ENAMETOOLONG;
-  return checkClientPath({path, length}).ok() ? 0 : -EINVAL;
+  const std::string_view given(path, strnlen(path, kMaxClientPathBytes + 1));
+  if (!isOfDataset(given) && given.starts_with('/')) located = options_.root;
+  located += given;
+  if (located.size() > kMaxClientPathBytes) return -ENAMETOOLONG;
+  return checkClientPath(located).ok() ? 0 : -EINVAL;
 }
 
 ClientContext::ClientContext(ClientOptions options) : options_(std::move(options)) {
@@ -177,11 +179,29 @@ int ClientContext::deregisterMemory(std::uintptr_t memory) {
 }
 
 int ClientContext::stat(void* id, const char* path, xfer_gd2fs_stat* into) {
-  if (const int bad = checkPath(path); bad != 0) return bad;
+  std::string located;
+  if (const int bad = locate(path, located); bad != 0) return bad;
   if (into == nullptr) return -EINVAL;
   return submit(id, [&](AgentLink& link, std::shared_ptr<Request> request) {
-    return statOn(link, std::move(request), path, into);
+    return statOn(link, std::move(request), std::move(located), into);
   });
+}
+
+int ClientContext::create(void* id, const char* path) {
+  std::string located;
+  if (const int bad = locate(path, located); bad != 0) return bad;
+  return submit(id, [&](AgentLink& link, std::shared_ptr<Request> request) {
+    return createOn(link, std::move(request), std::move(located));
+  });
+}
+
+Task<void> ClientContext::createOn(AgentLink& link, std::shared_ptr<Request> request,
+                                   std::string path) {
+  Task<Result<ResolvedPath>> resolving = link.resolve(std::move(path), request->deadline);
+  const Result<ResolvedPath> resolved = co_await resolving;
+  if (resolved.ok()) co_return request->fail(statusOf(ErrorCode::kAlreadyExists));
+  request->fail(resolved.code() == ErrorCode::kNotFound ? requestStatus(EROFS)
+                                                        : statusOf(resolved.code()));
 }
 
 Task<void> ClientContext::statOn(AgentLink& link, std::shared_ptr<Request> request,

@@ -45,6 +45,7 @@ class ClientContext : public std::enable_shared_from_this<ClientContext> {
   [[nodiscard]] int deregisterMemory(std::uintptr_t memory);
 
   [[nodiscard]] int stat(void* id, const char* path, xfer_gd2fs_stat* into);
+  [[nodiscard]] int create(void* id, const char* path);
   [[nodiscard]] int read(void* id, const char* path, std::uint64_t offset,
                          std::span<const xfer_gd2fs_sge> sges);
   // In client_folders.cc, with advise(). `after` may be null.
@@ -61,8 +62,8 @@ class ClientContext : public std::enable_shared_from_this<ClientContext> {
     std::list<std::string>::iterator use;
   };
 
-  // 0 or a negative errno.
-  [[nodiscard]] static int checkPath(const char* path);
+  // The path of a dataset that a program's path stands for. 0 or a negative errno.
+  [[nodiscard]] int locate(const char* path, std::string& located) const;
   explicit ClientContext(ClientOptions options);
   [[nodiscard]] Status start();
   [[nodiscard]] AgentLink& nextLink() { return *links_[next_++ % links_.size()]; }
@@ -92,6 +93,7 @@ class ClientContext : public std::enable_shared_from_this<ClientContext> {
                                                            ResolvedPath resolved);
   static Task<void> statOn(AgentLink& link, std::shared_ptr<Request> request, std::string path,
                            xfer_gd2fs_stat* into);
+  static Task<void> createOn(AgentLink& link, std::shared_ptr<Request> request, std::string path);
   static Task<void> listOn(AgentLink& link, std::shared_ptr<Request> request, ListRequest asked,
                            std::span<xfer_gd2fs_dirent> into);
   static Task<void> adviseOn(ClientContext& context, AgentLink& link,

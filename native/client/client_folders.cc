@@ -22,10 +22,11 @@ xfer_gd2fs_dirent direntOf(const FolderPage::Entry& entry) {
 
 int ClientContext::list(void* id, const char* path, const char* after,
                         std::span<xfer_gd2fs_dirent> into) {
-  if (const int bad = checkPath(path); bad != 0) return bad;
+  std::string located;
+  if (const int bad = locate(path, located); bad != 0) return bad;
   const std::size_t length = after == nullptr ? 0 : strnlen(after, sizeof into.front().name);
   if (length == sizeof into.front().name) return -ENAMETOOLONG;
-  ListRequest asked{path, std::string(after == nullptr ? "" : after, length)};
+  ListRequest asked{std::move(located), std::string(after == nullptr ? "" : after, length)};
   return submit(id, [&](AgentLink& link, std::shared_ptr<Request> request) {
     return listOn(link, std::move(request), std::move(asked), into);
   });
@@ -56,12 +57,14 @@ Task<void> ClientContext::listOn(AgentLink& link, std::shared_ptr<Request> reque
 }
 
 int ClientContext::advise(void* id, const char* path, int advice, int scope) {
-  if (const int bad = checkPath(path); bad != 0) return bad;
+  std::string located;
+  if (const int bad = locate(path, located); bad != 0) return bad;
   const bool known = (advice == XFER_GD2FS_WILLNEED || advice == XFER_GD2FS_DONTNEED) &&
                      (scope == XFER_GD2FS_NODE || scope == XFER_GD2FS_CLUSTER);
   if (!known) return -EINVAL;
   AdviseRequest asked{
-      path, advice == XFER_GD2FS_WILLNEED ? ClientAdvice::kWillNeed : ClientAdvice::kDontNeed,
+      std::move(located),
+      advice == XFER_GD2FS_WILLNEED ? ClientAdvice::kWillNeed : ClientAdvice::kDontNeed,
       scope == XFER_GD2FS_NODE ? AdviceScope::kNode : AdviceScope::kCluster};
   return submit(id, [&](AgentLink& link, std::shared_ptr<Request> request) {
     return adviseOn(*this, link, std::move(request), std::move(asked));

@@ -1,14 +1,20 @@
 #include "client/client_options.h"
 
 #include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <charconv>
 #include <cstdlib>
+#include <cstring>
 #include <fstream>
 #include <iterator>
 #include <optional>
 #include <thread>
+
+#include "base/owned_fd.h"
 
 namespace hearth::gd2fs {
 namespace {
@@ -40,6 +46,13 @@ bool isAddress(const std::string& host) {
          inet_pton(AF_INET6, host.c_str(), &ignored) == 1;
 }
 
+bool isLoopback(const std::string& host) {
+  in_addr four{};
+  in6_addr six{};
+  if (inet_pton(AF_INET, host.c_str(), &four) == 1) return ntohl(four.s_addr) >> 24 == 127;
+  return inet_pton(AF_INET6, host.c_str(), &six) == 1 && IN6_IS_ADDR_LOOPBACK(&six);
+}
+
 std::optional<std::uint16_t> portOf(std::string_view text) {
   std::uint16_t port = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), port);
@@ -69,6 +82,24 @@ Result<PeerAddress> hostAndPort(std::string_view text) {
   if (!number) return invalid(whole + " has no valid port");
   address.port = *number;
   return address;
+}
+
+// Connections can come from there.
+Status checkLocal(const std::string& host) {
+  const bool isSix = host.find(':') != std::string::npos;
+  sockaddr_in four{};
+  sockaddr_in6 six{};
+  four.sin_family = AF_INET;
+  six.sin6_family = AF_INET6;
+  inet_pton(isSix ? AF_INET6 : AF_INET, host.c_str(),
+            isSix ? static_cast<void*>(&six.sin6_addr) : &four.sin_addr);
+  const OwnedFd socket(::socket(isSix ? AF_INET6 : AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  if (!socket) return errnoError(errno, "socket");
+  const int bound = isSix ? bind(socket.get(), reinterpret_cast<sockaddr*>(&six), sizeof six)
+                          : bind(socket.get(), reinterpret_cast<sockaddr*>(&four), sizeof four);
+  if (bound == 0) return {};
+  return invalid("dp_address has " + host + ", which is no address of this host (" +
+                 std::strerror(errno) + ")");
 }
 
 // Empty where it is not set.
@@ -110,6 +141,12 @@ Result<CapabilityToken> tokenOfFile(const std::string& path) {
 
 }  // namespace
 
+bool isOfDataset(std::string_view path) {
+  constexpr std::string_view kDatasets = "/dataset";
+  return path.starts_with(kDatasets) &&
+         (path.size() == kDatasets.size() || path[kDatasets.size()] == '/');
+}
+
 Result<std::vector<PeerAddress>> parseAgents(std::string_view list) {
   constexpr std::string_view kScheme = "gd2fs://";
   std::vector<PeerAddress> agents;
@@ -125,30 +162,39 @@ Result<std::vector<PeerAddress>> parseAgents(std::string_view list) {
   return agents;
 }
 
-Status checkNics(std::string_view list) {
-  bool tcp = list.empty();
-  Status parsed = forEachOf(list, [&](std::string_view part) -> Status {
-    const bool ofTcp = part.starts_with("tcp://");
-    if (!ofTcp && !part.starts_with("rdma://"))
+Result<ClientNics> parseNics(std::string_view list) {
+  ClientNics nics;
+  const Status parsed = forEachOf(list, [&](std::string_view part) -> Status {
+    const bool ofRdma = part.starts_with("rdma://");
+    if (!ofRdma && !part.starts_with("tcp://"))
       return invalid(std::string(part) + " is neither a tcp:// nor an rdma:// address");
-    tcp = tcp || ofTcp;
-    const Result<PeerAddress> address = hostAndPort(part.substr(part.find("//") + 2));
-    return address.ok() ? Status() : Status(address.error());
+    nics.rdma = nics.rdma || ofRdma;
+    Result<PeerAddress> address = hostAndPort(part.substr(part.find("//") + 2));
+    if (!address.ok()) return address.error();
+    if (!isLoopback(address->host)) nics.addresses.push_back(std::move(address->host));
+    return {};
   });
-  if (!parsed.ok()) return parsed;
-  if (!tcp)
-    return Error{ErrorCode::kUnsupported, "this build has no RDMA; list a tcp:// address as well"};
-  return {};
+  if (!parsed.ok()) return parsed.error();
+  return nics;
 }
 
 Result<ClientOptions> clientOptions(const xfer_gd2fs_options& given) {
   Result<std::vector<PeerAddress>> agents =
       parseAgents(setting(given.cp_address, "HEARTH_CPADDR", "addresses"));
   if (!agents.ok()) return agents.error();
-  const Status nics = checkNics(given.dp_address != nullptr ? given.dp_address : "");
+  Result<ClientNics> nics = parseNics(given.dp_address != nullptr ? given.dp_address : "");
   if (!nics.ok()) return nics.error();
   ClientOptions options;
   options.agents = std::move(*agents);
+  options.nics = std::move(nics->addresses);
+  for (const std::string& nic : options.nics)
+    if (Status local = checkLocal(nic); !local.ok()) return local.error();
+  if (nics->rdma)
+    options.warning = "this library has no RDMA; bytes come over TCP, also by rdma:// addresses";
+  options.root = setting(nullptr, "HEARTH_ROOT", "root");
+  while (options.root.ends_with('/')) options.root.pop_back();
+  if (!options.root.empty() && !isOfDataset(options.root))
+    return invalid("HEARTH_ROOT, " + options.root + ", does not begin with /dataset/");
   options.cluster = setting(given.cluster_id, "HEARTH_CLUSTER", "cluster");
   if (options.cluster.empty() || options.cluster.size() > kMaxNameBytes)
     return invalid("the cluster's name is missing or too long");

@@ -1,4 +1,4 @@
-// Options of a connection: addresses, counts, times. Pure: any thread.
+// Options of a connection: addresses, counts, times. Any thread.
 #pragma once
 
 #include <chrono>
@@ -21,13 +21,22 @@ struct ClientOptions {
   std::chrono::milliseconds timeout{60'000};
   std::function<Result<CapabilityToken>()> token;
   std::string agentSocket;  // of the agent of this node, which may not be there; empty: none
+  std::string root;  // in front of paths that begin otherwise than paths of datasets; may be empty
+  std::vector<std::string> nics;  // addresses that connections come from in turn; empty: any
+  std::string warning;            // of what is not as the program has asked for it; may be empty
 };
 
+// Whether a path names its dataset by itself.
+[[nodiscard]] bool isOfDataset(std::string_view path);
 // "gd2fs://10.0.0.1:7527,gd2fs://[fd00::1]" without a port: 7527. kInvalidArgument names what is
 // wrong.
 [[nodiscard]] Result<std::vector<PeerAddress>> parseAgents(std::string_view list);
-// "tcp://10.0.0.9,rdma://10.0.0.9": IP addresses of this host. kUnsupported when none is of TCP.
-[[nodiscard]] Status checkNics(std::string_view list);
+struct ClientNics {
+  std::vector<std::string> addresses;  // without loopback, which leads to no other host
+  bool rdma = false;                   // one is to be used by RDMA
+};
+// "tcp://10.0.0.9,rdma://10.0.0.9": IP addresses of this host.
+[[nodiscard]] Result<ClientNics> parseNics(std::string_view list);
 // Null where the program left one out. Addresses and cluster come from the environment then, or
 // from the files of a pod's volume, and so do the token and the agent's socket.
 [[nodiscard]] Result<ClientOptions> clientOptions(const xfer_gd2fs_options& given);

@@ -7,7 +7,7 @@
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   const std::string list(data, data + size);
-  static_cast<void>(hearth::gd2fs::checkNics(list));
+  static_cast<void>(hearth::gd2fs::parseNics(list));
   const auto agents = hearth::gd2fs::parseAgents(list);
   if (!agents.ok()) return 0;
   if (agents->empty()) std::abort();

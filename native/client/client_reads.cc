@@ -46,7 +46,8 @@ int ClientContext::gather(std::span<const xfer_gd2fs_sge> sges, std::vector<Memo
 
 int ClientContext::read(void* id, const char* path, std::uint64_t offset,
                         std::span<const xfer_gd2fs_sge> sges) {
-  if (const int bad = checkPath(path); bad != 0) return bad;
+  std::string located;
+  if (const int bad = locate(path, located); bad != 0) return bad;
   if (sges.empty()) return -EINVAL;
   std::vector<MemorySlice> slices;
   std::vector<std::shared_ptr<IoMemory>> memory;
@@ -62,10 +63,10 @@ int ClientContext::read(void* id, const char* path, std::uint64_t offset,
     request->use(std::move(memory));
     for (MemorySlice& slice : slices) slice.owner = request;
     MemoryVector into(std::move(slices));
-    return readOn(*this, link, std::move(request), path, offset, std::move(into));
+    return readOn(*this, link, std::move(request), std::move(located), offset, std::move(into));
   };
   const std::uint64_t size = std::numeric_limits<std::int64_t>::max() - offset - left;
-  return submit(id, work, [&] { return size <= kSmallBytes ? nearest(path) : nullptr; });
+  return submit(id, work, [&] { return size <= kSmallBytes ? nearest(located) : nullptr; });
 }
 
 AgentLink* ClientContext::nearest(const std::string& path) {

@@ -201,7 +201,8 @@ TEST_F(ReadsTest, SubmissionsThatCannotBeMadeAreRefusedAndYieldNoCompletion) {
   EXPECT_EQ(submit("/dataset/llm/\xff", 0, good), -EINVAL);
   EXPECT_EQ(submit(("/dataset/" + std::string(5000, 'a')).c_str(), 0, good), -ENAMETOOLONG);
   EXPECT_EQ(xfer_gd2fs_fstat(ctx, nullptr, file, nullptr), -EINVAL);
-  EXPECT_EQ(xfer_gd2fs_create(ctx, nullptr, file, 0, 0), -EROFS);
+  EXPECT_EQ(xfer_gd2fs_create(ctx, nullptr, file, 1, 0), -EINVAL);
+  EXPECT_EQ(xfer_gd2fs_create(ctx, nullptr, nullptr, 0, 0), -EINVAL);
   EXPECT_EQ(xfer_gd2fs_pwritev(ctx, nullptr, file, 0, &good, 1, 0), -EROFS);
   EXPECT_EQ(xfer_gd2fs_dereg_iomem(ctx, nullptr), -EINVAL);
   EXPECT_EQ(xfer_gd2fs_dereg_iomem(ctx, iomem), 0);

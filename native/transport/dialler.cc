@@ -1,5 +1,9 @@
 #include "transport/dialler.h"
 
+#include <netinet/in.h>
+
+#include <cerrno>
+
 #include "transport/handshake.h"
 
 namespace hearth {
@@ -37,12 +41,31 @@ class Dialler::Attempt {
   Reactor::Timer timer_;
 };
 
+Status Dialler::chooseLocalAddress(int socket, const SocketAddress& peer) {
+  const std::size_t count = options_.localAddresses.size();
+  for (std::size_t tried = 0; tried < count; ++tried) {
+    const std::string& host = options_.localAddresses[nextLocal_++ % count];
+    const Result<SocketAddress> local = socketAddress({.host = host, .port = 0});
+    if (!local.ok()) return local.error();
+    if (local->storage.ss_family != peer.storage.ss_family) continue;
+    // The port is chosen at the connect: as many connections as there are ports to each peer.
+    const int later = 1;
+    setsockopt(socket, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &later, sizeof later);
+    if (bind(socket, local->get(), local->size) != 0)
+      return errnoError(errno, "use the address " + host + " of this host");
+    return {};
+  }
+  return {};
+}
+
 Task<Status> Dialler::connectTo(Attempt& attempt, const PeerAddress& address) {
   const Result<SocketAddress> resolved = socketAddress(address);
   if (!resolved.ok()) co_return resolved.error();
   Result<Socket> opened = openSocket(*resolved);
   if (!opened.ok()) co_return opened.error();
   attempt.socket = std::move(*opened);
+  const Status local = chooseLocalAddress(attempt.socket.fd(), *resolved);
+  if (!local.ok()) co_return local;
   tuneConnection(attempt.socket.fd());
   auto connecting = reactor_.connect(attempt.socket.fd(), resolved->get(), resolved->size);
   attempt.connecting = &connecting.operation;

@@ -10,6 +10,7 @@
 #include "reactor/synchronization.h"
 #include "transport/client_connection.h"
 #include "transport/peer_transport.h"
+#include "transport/socket.h"
 
 namespace hearth {
 
@@ -32,11 +33,14 @@ class Dialler {
  private:
   class Attempt;
   [[nodiscard]] Task<Status> connectTo(Attempt& attempt, const PeerAddress& address);
+  // Has a connection to `peer` come from the next local address.
+  [[nodiscard]] Status chooseLocalAddress(int socket, const SocketAddress& peer);
 
   Reactor& reactor_;
   Gate& gate_;
   const TransportOptions& options_;
   std::set<Attempt*> attempts_;
+  std::size_t nextLocal_ = 0;
   bool closed_ = false;
 };
 

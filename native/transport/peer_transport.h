@@ -186,6 +186,9 @@ struct TransportOptions {
   Clock::duration idleProbe =
       std::chrono::seconds(5);  // liveness probe; two missed close the connection
   std::uint64_t openFiles = 0;  // of this process; 0: as RLIMIT_NOFILE says
+  // IP addresses of this host that connections come from, in turn, where the peer's is of the same
+  // family; empty: the kernel chooses.
+  std::vector<std::string> localAddresses = {};
   // RDMA ports for reads in both directions where the peer has some, too; each carries reads by its
   // measured bandwidth. The n-th port of an agent meets the n-th port of another, or one of those
   // that it has.

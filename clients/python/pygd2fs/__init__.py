@@ -85,7 +85,10 @@ class Client:
         return self._channel.register(addr, len)
 
     def DeregIOMEM(self, iomem: IOMEM) -> None:
-        """OSError with EBUSY while requests use it. An IOMEM that is forgotten deregisters itself."""
+        """Waits for requests that use it; the memory is not touched any more afterwards.
+
+        An IOMEM that is forgotten deregisters itself. OSError with EINVAL when it is not registered.
+        """
         self._channel.deregister(iomem)
 
     def Read(self, path: str, offset: int, sges: Sequence[SGE], flags: int = 0, desc: str = "") -> Request | None:
@@ -130,6 +133,10 @@ class Client:
         An empty list when none came in time or the client is closed.
         """
         return self._ended.wait(timeout)
+
+    def GetFd(self) -> int:
+        """A descriptor of the client's that is readable while Wait(0) has requests to return, and once it is closed."""
+        return self._ended.fileno()
 
     def _queue_of(self, loop: asyncio.AbstractEventLoop) -> _native.Queue:
         return self._queues.get(loop) or self._join(loop)

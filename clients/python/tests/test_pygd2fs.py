@@ -1,14 +1,17 @@
 """pygd2fs: synchronous calls, and memory of every kind."""
 
 import array
+import atexit
 import ctypes
 import errno
 import gc
 import os
+import select
 import signal
 import stat
 import threading
 import unittest
+from unittest import mock
 
 from gd2fs_agent import PATH, AgentTest
 
@@ -59,6 +62,51 @@ class Tensor:
         return new(ctypes.addressof(self.managed), b"dltensor", None)
 
 
+class PublishedProgramsTest(AgentTest):
+    """The calls of the published backends of SGLang and vLLM, in their order."""
+
+    def setUp(self):
+        super().setUp()
+        self.enterContext(mock.patch.dict(os.environ, {"HEARTH_ROOT": "/dataset/test"}))
+
+    def test_a_backend_with_an_event_loop(self):
+        client = pygd2fs.Client(self.address, "rdma://127.0.0.1", "test", iothreads=1, memthreads=1, streams=1)
+        self.addCleanup(client.close)
+        poll = select.poll()
+        poll.register(client.GetFd(), select.POLLIN)
+        length = 4096
+        handlers, done = {}, []
+        for offset in (0, 7, 4096):
+            memory = ctypes.create_string_buffer(length)
+            iomem = client.RegIOMEM(ctypes.addressof(memory), length)
+            sges = [pygd2fs.SGE(ctypes.addressof(memory), length, iomem)]
+            request = client.Read("/file", offset, sges, 0, "")
+            self.assertEqual(sum(sge.length for sge in sges), length)
+            handlers[request] = (offset, memory, iomem)
+        while handlers:
+            poll.poll()
+            while requests := client.Wait(0):
+                for request in requests:
+                    offset, memory, iomem = handlers.pop(request)
+                    client.DeregIOMEM(iomem)
+                    self.assertEqual((request.Status(), request.Value()), (0, length))
+                    self.assertEqual(memory.raw, self.expected[offset : offset + length])
+                    done.append(offset)
+        self.assertEqual(sorted(done), [0, 7, 4096])
+        self.assertIsNone(client.Write("/file", 0, sges, 0, ""))
+
+    def test_a_backend_that_waits(self):
+        client = pygd2fs.Client(self.address, "tcp://127.0.0.1", "test", iothreads=1, memthreads=1, streams=1)
+        self.addCleanup(client.close)
+        memory = ctypes.create_string_buffer(100)
+        iomem = client.RegIOMEM(ctypes.addressof(memory), len(memory))
+        request = client.Read("/file", 5, [pygd2fs.SGE(ctypes.addressof(memory), len(memory), iomem)], 0, "")
+        requests = client.Wait(-1)
+        self.assertEqual((len(requests), requests[0]), (1, request))
+        client.DeregIOMEM(iomem)
+        self.assertEqual(memory.raw, self.expected[5:105])
+
+
 class SynchronousTest(AgentTest):
     def test_reads_a_file(self):
         size = len(self.expected)
@@ -67,6 +115,17 @@ class SynchronousTest(AgentTest):
         self.assertIs(ended, request)
         self.assertEqual((request.Status(), request.Value(), request.desc), (0, size, "whole"))
         self.assertEqual(self.memory.raw, self.expected)
+
+    def test_a_descriptor_tells_when_to_wait(self):
+        poll = select.poll()
+        poll.register(self.client.GetFd(), select.POLLIN)
+        self.assertEqual(poll.poll(0), [])
+        handlers = {self.client.Read(PATH, 0, [self.sge(i, 1)], 0, ""): i for i in range(10)}
+        while handlers:
+            poll.poll()
+            for request in self.client.Wait(0):
+                del handlers[request]
+        self.assertEqual(poll.poll(0), [])
 
     def test_scatters_what_it_reads(self):
         parts = (self.sge(5000, 10), self.sge(0, 3), self.sge(100, 4000))
@@ -139,6 +198,28 @@ class SynchronousTest(AgentTest):
             killer.start()
             self.client.Wait(-1)
         killer.join()
+
+    def test_a_child_of_fork_ends_while_its_parent_waits(self):
+        waiting = threading.Event()
+
+        def wait():
+            waiting.set()
+            while self.client.Wait(-1):
+                pass
+
+        waiter = threading.Thread(target=wait)
+        waiter.start()
+        waiting.wait()
+        # The first wait for a child gives the other thread its turn to begin its wait.
+        for _ in range(3):
+            child = os.fork()
+            if child == 0:
+                # As the end of a program: exit(3) runs what atexit has.
+                atexit._run_exitfuncs()
+                os._exit(0)
+            self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), 0)
+        self.client.close()
+        waiter.join()
 
     def test_a_child_of_fork_has_no_client(self):
         request = self.client.Read(PATH, 0, [self.sge(0, 10)])

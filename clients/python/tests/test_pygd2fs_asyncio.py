@@ -82,6 +82,25 @@ class AsyncioTest(AgentTest):
 
         asyncio.run(run())
 
+    def test_memory_of_a_cancelled_read_is_deregistered_without_an_error(self):
+        async def read():
+            memory = ctypes.create_string_buffer(len(self.expected))
+            iomem = self.client.RegIOMEM(ctypes.addressof(memory), len(memory))
+            try:
+                await self.client.ReadAsync(PATH, 0, [pygd2fs.SGE(iomem.addr, iomem.length, iomem)])
+            finally:
+                self.client.DeregIOMEM(iomem)
+
+        async def run():
+            for _ in range(20):
+                task = asyncio.create_task(read())
+                await asyncio.sleep(0)
+                task.cancel()
+                with self.assertRaises(asyncio.CancelledError):
+                    await task
+
+        asyncio.run(run())
+
     def test_close_ends_what_is_awaited(self):
         async def run():
             reads = [asyncio.create_task(self.client.ReadAsync(PATH, 0, [self.sge(0, len(self.memory))])) for _ in range(50)]

@@ -102,6 +102,13 @@ void complain(const xfer_gd2fs_options& options, const Error& error) {
     std::fprintf(stderr, "libgd2fs: connect: %s\n", error.message.c_str());
 }
 
+// Says what the program does not get as it has asked for it.
+void warn(const xfer_gd2fs_options& options, const std::string& warning) {
+  const std::string_view level = options.log_level != nullptr ? options.log_level : "";
+  if (!warning.empty() && (level == "warn" || level == "info"))
+    std::fprintf(stderr, "libgd2fs: connect: %s\n", warning.c_str());
+}
+
 xfer_gd2fs_ctx* failed(int error) {
   errno = error;
   return nullptr;
@@ -129,6 +136,7 @@ xfer_gd2fs_ctx* connectTo(const xfer_gd2fs_options* options) {
   static std::once_flag guardChosen;
   std::call_once(guardChosen, chooseGuard);
   auto parsed = hearth::gd2fs::clientOptions(*options);
+  if (parsed.ok()) hearth::gd2fs::warn(*options, parsed->warning);
   auto context = parsed.ok() ? ClientContext::connect(std::move(*parsed))
                              : hearth::Result<std::shared_ptr<ClientContext>>(parsed.error());
   if (context.ok()) return Contexts::all().add(std::move(*context));
@@ -213,8 +221,9 @@ ssize_t xfer_gd2fs_preadv(xfer_gd2fs_ctx* ctx, void* id, const char* path, uint6
   });
 }
 
-int xfer_gd2fs_create(xfer_gd2fs_ctx* ctx, void*, const char*, int, int) {
-  return onContext(ctx, [](ClientContext&) { return -EROFS; });
+int xfer_gd2fs_create(xfer_gd2fs_ctx* ctx, void* id, const char* path, int flags, uint64_t) {
+  return onContext(
+      ctx, [&](ClientContext& context) { return flags != 0 ? -EINVAL : context.create(id, path); });
 }
 
 ssize_t xfer_gd2fs_pwritev(xfer_gd2fs_ctx* ctx, void*, const char*, uint64_t, const xfer_gd2fs_sge*,

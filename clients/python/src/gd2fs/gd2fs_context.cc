@@ -38,6 +38,19 @@ void Gd2fsContext::unlink(RequestObject& request) {
   const std::lock_guard lock(inFlight_);
   (request.previous != nullptr ? request.previous->next : first_) = request.next;
   if (request.next != nullptr) request.next->previous = request.previous;
+  ended_.notify_all();
+}
+
+// A program that deregisters memory lets go of it next, also when its read goes on, as that of a
+// ReadAsync() does that was cancelled.
+int Gd2fsContext::deregister(xfer_gd2fs_iomem* memory) {
+  int error = -xfer_gd2fs_dereg_iomem(context_, memory);
+  if (error != EBUSY) return error;
+  const Unlocked unlocked;
+  std::unique_lock lock(inFlight_);
+  // The library lets go of the memory before a request ends, and its end needs this lock.
+  while ((error = -xfer_gd2fs_dereg_iomem(context_, memory)) == EBUSY) ended_.wait(lock);
+  return error;
 }
 
 void Gd2fsContext::end(RequestObject& request) {

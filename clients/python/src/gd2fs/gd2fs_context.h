@@ -3,6 +3,7 @@
 
 #include <sys/types.h>
 
+#include <condition_variable>
 #include <mutex>
 #include <thread>
 
@@ -28,6 +29,9 @@ class Gd2fsContext {
   // one hold of the GIL.
   void begin(RequestObject& request);
   void revoke(RequestObject& request);
+  // Returns when no request uses the memory any more: 0 or an errno. With the GIL, which is
+  // released meanwhile.
+  [[nodiscard]] int deregister(xfer_gd2fs_iomem* memory);
   // Returns when every request has ended and is in its queue. Idempotent; with the GIL, which is
   // released meanwhile.
   void close();
@@ -40,6 +44,7 @@ class Gd2fsContext {
   xfer_gd2fs_ctx* const context_;
   const pid_t process_;
   std::mutex inFlight_;  // guards the list
+  std::condition_variable ended_;
   RequestObject* first_ = nullptr;
   std::mutex closing_;
   std::thread* taker_;  // null once joined; a child of fork(2) has none to join and leaves it

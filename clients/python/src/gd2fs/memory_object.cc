@@ -140,9 +140,9 @@ PyObject* registerMemory(PyObject* type, const std::shared_ptr<Gd2fsContext>& co
   return self.release();
 }
 
-bool deregisterMemory(MemoryObject& memory, const Gd2fsContext& context) {
+bool deregisterMemory(MemoryObject& memory, Gd2fsContext& context) {
   if (memory.handle == nullptr) return raiseErrno(EINVAL);
-  const int error = -xfer_gd2fs_dereg_iomem(context.handle(), memory.handle);
+  const int error = context.deregister(memory.handle);
   if (error != 0) return raiseErrno(error);
   memory.handle = nullptr;
   memory.lent.reset();

@@ -34,7 +34,8 @@ struct SgeObject {
 // None for all that is lent. Null with a Python exception set: OSError as xfer_gd2fs_reg_iomem().
 [[nodiscard]] PyObject* registerMemory(PyObject* type, const std::shared_ptr<Gd2fsContext>& context,
                                        PyObject* lender, PyObject* length);
-// False with an OSError set: EBUSY while requests use the memory, EINVAL when it is not registered.
-[[nodiscard]] bool deregisterMemory(MemoryObject& memory, const Gd2fsContext& context);
+// Waits for requests that use the memory, without the GIL. False with an OSError set: EINVAL when
+// it is not registered.
+[[nodiscard]] bool deregisterMemory(MemoryObject& memory, Gd2fsContext& context);
 
 }  // namespace hearth::python

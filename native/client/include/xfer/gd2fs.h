@@ -2,7 +2,9 @@
  * libgd2fs: files of a Hearth cluster, read into the caller's own memory by asynchronous vectored
  * calls. Clean in C89 and C++. docs/clients.md says more.
  *
- * Paths are /dataset/NAME/path/in/the/dataset, UTF-8, at most 4096 bytes.
+ * Paths are /dataset/NAME/path/in/the/dataset, UTF-8, at most 4096 bytes. Other paths, such as
+ * /weights.bin, lie below HEARTH_ROOT, such as /dataset/NAME, or below what the file `root` beside
+ * the token names.
  *
  * A call that submits returns 0, or a negative errno, and then no completion comes. Each accepted
  * request yields exactly one completion through xfer_gd2fs_wait(), in any order; memory of the
@@ -33,7 +35,8 @@ typedef struct xfer_gd2fs_options {
       *cp_address; /* of agents: "gd2fs://10.0.0.1:7527,gd2fs://[fd00::1]"; any may be down. NULL
                       or "": HEARTH_CPADDR, else the file `addresses` beside the token */
   const char
-      *dp_address; /* of this client's NICs: "tcp://10.0.0.9,..."; NULL: the kernel chooses */
+      *dp_address; /* of this client's NICs: "tcp://10.0.0.9,rdma://10.0.1.9,...", which
+                      connections use in turn; NULL, and loopback: the kernel chooses */
   const char
       *cluster_id; /* the cluster's name; NULL or "": HEARTH_CLUSTER, else the file `cluster` */
   unsigned iothread_count;    /* threads that move bytes; 0: as many as processors, at most 4 */
@@ -74,6 +77,8 @@ typedef struct xfer_gd2fs_completion {
 #define XFER_GD2FS_CLASS_ACCESS 2u  /* in the token */
 #define XFER_GD2FS_CLASS_CLUSTER 3u /* in the cluster or the network: a later try may succeed */
 #define XFER_GD2FS_CLASS_DATA 4u    /* in the bytes, or where they come from */
+/* What an agent says of the path, as EEXIST of one that exists. */
+#define XFER_GD2FS_STATUS_CLASS_SERVER XFER_GD2FS_CLASS_REQUEST
 
 /*
  * Waits for the first agent that answers, at most 10 s (`timeout` when that is less). NULL, and
@@ -115,8 +120,13 @@ int xfer_gd2fs_fstat(xfer_gd2fs_ctx *ctx, void *id, const char *path, xfer_gd2fs
 ssize_t xfer_gd2fs_preadv(xfer_gd2fs_ctx *ctx, void *id, const char *path, uint64_t off,
                           const xfer_gd2fs_sge *sges, uint16_t nsge, uint16_t flags);
 
+/*
+ * Makes a file of `size` bytes; `flags` is 0. A path that exists completes with EEXIST of
+ * XFER_GD2FS_STATUS_CLASS_SERVER. Datasets are read-only: any other completes with EROFS. 0, or a
+ * negative errno: as xfer_gd2fs_fstat().
+ */
+int xfer_gd2fs_create(xfer_gd2fs_ctx *ctx, void *id, const char *path, int flags, uint64_t size);
 /* Datasets are read-only: -EROFS, or -EBADF. */
-int xfer_gd2fs_create(xfer_gd2fs_ctx *ctx, void *id, const char *path, int mode, int flags);
 ssize_t xfer_gd2fs_pwritev(xfer_gd2fs_ctx *ctx, void *id, const char *path, uint64_t off,
                            const xfer_gd2fs_sge *sges, uint16_t nsge, uint16_t flags);
 
