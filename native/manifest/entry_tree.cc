@@ -59,7 +59,6 @@ std::optional<std::string> EntryTree::add(const ManifestRow& row) {
     const bool twice = node.state == State::kGiven;
     node.modifiedNs = twice ? std::max(node.modifiedNs, row.modifiedNs) : row.modifiedNs;
     node.state = State::kGiven;
-    if (twice) return "it is listed twice";
     return collision;
   }
   if (isDirectory) {
@@ -70,8 +69,24 @@ std::optional<std::string> EntryTree::add(const ManifestRow& row) {
     if (given) return "it is a file or link and also a directory";
     return collision;
   }
+  if (node.state == State::kGiven && equals(node, row)) {
+    node.modifiedNs = std::max(node.modifiedNs, row.modifiedNs);
+    return collision;
+  }
   node.state = State::kRefused;
-  return "it is listed twice";
+  return std::string(kTwoStates);
+}
+
+bool EntryTree::equals(const Node& node, const ManifestRow& row) {
+  if (node.kind != row.kind) return false;
+  const bool isFile = row.kind == EntryKind::kFile;
+  if (node.text != strings_.intern(isFile ? row.validator : row.symlinkTarget)) return false;
+  if (!isFile) return true;
+  const bool sameDigest = row.sourceDigest
+                              ? node.digest != 0 && digest(node.digest) == *row.sourceDigest
+                              : node.digest == 0;
+  return node.key == row.key.bytes && node.size == row.size &&
+         node.objectOffset == row.objectOffset && node.executable == row.executable && sameDigest;
 }
 
 void EntryTree::fill(Node& node, const ManifestRow& row) {

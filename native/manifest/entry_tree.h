@@ -42,7 +42,9 @@ class EntryTree {
   EntryTree();
 
   // Adds a row whose path and fields are usable by themselves. Why it, or the row that it collides
-  // with, is refused; nothing when all is well.
+  // with, is refused; nothing when all is well, as for a row that is there already. kTwoStates: a
+  // manifest without the entry would lack a file that the origin has.
+  static constexpr std::string_view kTwoStates = "it is listed twice, in two states";
   [[nodiscard]] std::optional<std::string> add(const ManifestRow& row);
 
   [[nodiscard]] std::size_t size() const { return nodes_.size(); }
@@ -65,6 +67,8 @@ class EntryTree {
   NodeId child(NodeId parent, std::string_view name);
   void grow();
   void fill(Node& node, const ManifestRow& row);
+  // But for the time of modification.
+  [[nodiscard]] bool equals(const Node& node, const ManifestRow& row);
 
   StringPool strings_;
   std::deque<Node> nodes_;

@@ -41,6 +41,7 @@ struct ManifestBuilder::State {
   EntryTree tree;
   std::vector<std::string> unusable;
   std::uint64_t unusableCount = 0;
+  std::vector<std::string> inTwoStates;
 
   void refuse(std::string_view path, std::string_view reason) {
     ++unusableCount;
@@ -60,6 +61,8 @@ void ManifestBuilder::add(ManifestRow row) {
     reason = "a manifest has room for 2 billion entries";
   }
   if (!reason) reason = state_->tree.add(row);
+  if (reason == EntryTree::kTwoStates && state_->inTwoStates.size() < kListed)
+    state_->inTwoStates.push_back(escaped(row.path));
   if (reason) state_->refuse(row.path, *reason);
 }
 
@@ -135,6 +138,12 @@ std::vector<std::byte> manifestBytes(EntryTree& tree, const EntryTree::Order& or
 }  // namespace
 
 Result<std::vector<std::byte>> ManifestBuilder::build() {
+  if (!state_->inTwoStates.empty()) {
+    std::string message = "the origin lists files twice, in two states: ";
+    for (const std::string& name : state_->inTwoStates) message += name + "; ";
+    return Error{ErrorCode::kInvalidArgument,
+                 message + "list it again when nothing writes to it, or correct its server"};
+  }
   if (state_->unusableCount > 0 && !state_->skipUnusable) {
     std::string message = std::to_string(state_->unusableCount) + " names cannot be used: ";
     for (const std::string& name : state_->unusable) message += name + "; ";
