@@ -16,6 +16,9 @@
 namespace hearth {
 namespace {
 
+// Code of the S3 API for a signature whose time is more than 15 minutes off.
+constexpr std::string_view kSkewed = "RequestTimeTooSkewed";
+
 // One read from the socket: the most that libcurl takes. Measured on loopback with 8 MiB requests:
 // 0.20 CPU s/GiB on one connection, against 0.34 with 128 KiB and 0.41 with 64 KiB
 // (origin_throughput_main.cc).
@@ -292,8 +295,16 @@ HttpOutcome HttpExchange::outcome() {
     Error error = plan_->error();
     const std::string words = refusalWords(withoutHeaderValues(refusal_, request_.headers));
     if (head_.status >= 400 && !words.empty()) error.message += " (" + words + ")";
-    if (errorCodeOf(refusal_) == "ExpiredToken" && request_.expiresAtMs != 0)
+    const std::string code = errorCodeOf(refusal_);
+    if (code == "ExpiredToken" && request_.expiresAtMs != 0)
       error.code = ErrorCode::kLocationExpired;
+    // The next location has the server's time, or somebody sets a clock.
+    if (code == kSkewed) {
+      error.code =
+          request_.expiresAtMs != 0 ? ErrorCode::kLocationExpired : ErrorCode::kUnavailable;
+      error.message = shown_ + ": the server refuses the time of the signature (" + words +
+                      "): its clock and that of the agents differ; set them (NTP)";
+    }
     HttpOutcome refused{.status = std::move(error)};
     refused.retryAfter = RetryPolicy::parseRetryAfter(head_.retryAfter, WallClock::now());
     return refused;

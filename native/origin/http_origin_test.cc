@@ -151,6 +151,21 @@ TEST_P(HttpOriginTest, MapsStatusesToErrors) {
   }
 }
 
+TEST_P(HttpOriginTest, BlamesTheClocksForASignatureOfAnotherTime) {
+  ScriptedServer server([](const auto&, auto& to) {
+    return answer(to, "403 Forbidden", {},
+                  "<Error><Code>RequestTimeTooSkewed</Code><Message>Too large.</Message></Error>");
+  });
+  options.attempts = 1;
+  Location location = at(server.url());
+  const auto refused = fetch(location, {}, 0, {10});
+  EXPECT_EQ(refused.status.code(), ErrorCode::kUnavailable);
+  EXPECT_NE(refused.status.error().message.find("set them (NTP)"), std::string::npos);
+  EXPECT_EQ(refused.status.error().message.find("credentials"), std::string::npos);
+  location.expiresAtMs = 4'000'000'000'000;
+  EXPECT_EQ(fetch(location, {}, 0, {10}).status.code(), ErrorCode::kLocationExpired);
+}
+
 TEST_P(HttpOriginTest, KnowsExpiredTokensAndExpiredLocations) {
   ScriptedServer server([](const auto&, auto& to) {
     return answer(to, "400 Bad Request", {}, "<?xml?><Error><Code>ExpiredToken</Code></Error>");
