@@ -30,10 +30,10 @@ class KernelOriginFile final : public OriginFile {
   KernelOriginFile(const KernelOriginFile&) = delete;
   KernelOriginFile& operator=(const KernelOriginFile&) = delete;
 
-  Result<FileInfo> info() override {
+  Result<OriginFileInfo> info() override {
     struct stat from {};
     if (fstat(descriptor_, &from) != 0) return errnoError(errno, "stat " + path_);
-    return fileInfoOf(from);
+    return OriginFileInfo{fileInfoOf(from), from.st_uid, from.st_gid};
   }
   Result<std::size_t> readAt(std::span<std::byte> into, std::uint64_t offset) override {
     return readFrom(descriptor_, into, offset, path_);

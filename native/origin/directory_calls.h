@@ -21,11 +21,16 @@
 
 namespace hearth {
 
+struct OriginFileInfo : FileInfo {
+  std::uint32_t user = 0;
+  std::uint32_t group = 0;
+};
+
 // One open regular file. Calls block; one thread at a time, except readAt.
 class OriginFile {
  public:
   virtual ~OriginFile() = default;
-  [[nodiscard]] virtual Result<FileInfo> info() = 0;
+  [[nodiscard]] virtual Result<OriginFileInfo> info() = 0;
   // Bytes read; fewer than asked only at the end of the file. Any number of threads.
   [[nodiscard]] virtual Result<std::size_t> readAt(std::span<std::byte> into,
                                                    std::uint64_t offset) = 0;

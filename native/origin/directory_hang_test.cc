@@ -49,7 +49,7 @@ class HangingFiles final : public OriginFiles {
   class Opened final : public OriginFile {
    public:
     explicit Opened(std::shared_ptr<Hang> hang) : hang_(std::move(hang)) {}
-    Result<FileInfo> info() override { return FileInfo{}; }
+    Result<OriginFileInfo> info() override { return OriginFileInfo{}; }
     Result<std::size_t> readAt(std::span<std::byte> into, std::uint64_t) override {
       if (hang_ != nullptr) hang_->wait();
       std::memset(into.data(), 'x', into.size());

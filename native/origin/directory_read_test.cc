@@ -1,3 +1,4 @@
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -43,8 +44,25 @@ class DirectoryReadTest : public OriginFixture {
     const auto ns = [](const timespec& time) {
       return std::to_string(static_cast<std::int64_t>(time.tv_sec) * 1'000'000'000 + time.tv_nsec);
     };
-    return {static_cast<std::uint64_t>(info.st_size),
-            "stat:" + ns(info.st_mtim) + ":" + ns(info.st_ctim)};
+    std::string validator = "stat:" + ns(info.st_mtim) + ":" + ns(info.st_ctim);
+    for (const std::uint64_t field : {std::uint64_t{info.st_ino}, std::uint64_t{info.st_nlink},
+                                      std::uint64_t{info.st_mode & 07777},
+                                      std::uint64_t{info.st_uid}, std::uint64_t{info.st_gid}}) {
+      validator += ":" + std::to_string(field);
+    }
+    return {static_cast<std::uint64_t>(info.st_size), validator};
+  }
+  // Changes the file's status until its time of change is another: a clock of the file system that
+  // ticks slowly gives two changes the same time.
+  void untilChanged(const std::function<void()>& change) const {
+    struct stat before {
+    }, now{};
+    ASSERT_EQ(stat(path.c_str(), &before), 0);
+    do {
+      change();
+      ASSERT_EQ(stat(path.c_str(), &now), 0);
+    } while (now.st_ctim.tv_sec == before.st_ctim.tv_sec &&
+             now.st_ctim.tv_nsec == before.st_ctim.tv_nsec);
   }
   std::string folder, path;
 };
@@ -79,6 +97,56 @@ TEST_P(DirectoryReadTest, NoticesThatTheFileHasChanged) {
   EXPECT_EQ(fetch(of(path), {}, kFile.size() - 5, {10}).status.code(), ErrorCode::kOriginChanged);
 }
 
+// As backups by hard links, and administrators, do it.
+TEST_P(DirectoryReadTest, ReadsAFileWhoseLinksModeOrOwnerAreOthers) {
+  const OriginExpectation before = listed();
+  untilChanged([this] {
+    std::filesystem::remove(folder + "/copy");
+    std::filesystem::create_hard_link(path, folder + "/copy");
+  });
+  EXPECT_TRUE(fetch(of(path), before, 0, {10}).status.ok());
+  std::filesystem::remove(folder + "/copy");
+  EXPECT_EQ(chmod(path.c_str(), 0400), 0);
+  EXPECT_TRUE(fetch(of(path), before, 0, {10}).status.ok());
+}
+
+TEST_P(DirectoryReadTest, NoticesAWriterWhoPutsTheTimeBack) {
+  const OriginExpectation before = listed();
+  struct stat info {};
+  ASSERT_EQ(stat(path.c_str(), &info), 0);
+  untilChanged([&] {
+    std::fstream(path, std::ios::in | std::ios::out | std::ios::binary) << "x";
+    const timespec times[] = {info.st_atim, info.st_mtim};
+    ASSERT_EQ(utimensat(AT_FDCWD, path.c_str(), times, 0), 0);
+  });
+  EXPECT_EQ(fetch(of(path), before, 0, {10}).status.code(), ErrorCode::kOriginChanged);
+}
+
+TEST_P(DirectoryReadTest, NoticesAnotherFileOfTheSameTime) {
+  const OriginExpectation before = listed();
+  struct stat info {};
+  ASSERT_EQ(stat(path.c_str(), &info), 0);
+  untilChanged([&] {
+    write(folder + "/other", kFile);
+    const timespec times[] = {info.st_atim, info.st_mtim};
+    ASSERT_EQ(utimensat(AT_FDCWD, (folder + "/other").c_str(), times, 0), 0);
+    std::filesystem::rename(folder + "/other", path);
+  });
+  const auto read = fetch(of(path), before, 0, {10});
+  EXPECT_EQ(read.status.code(), ErrorCode::kOriginChanged);
+  EXPECT_NE(read.status.error().message.find("another file is in its place"), std::string::npos);
+}
+
+TEST_P(DirectoryReadTest, KnowsTheValidatorsOfEarlierReleases) {
+  OriginExpectation now = listed();
+  std::size_t colon = 0;
+  for (int fields = 0; fields < 3; ++fields) colon = now.validator.find(':', colon + 1);
+  now.validator.resize(colon);
+  EXPECT_TRUE(fetch(of(path), now, 0, {10}).status.ok());
+  now.validator += ":1";
+  EXPECT_EQ(fetch(of(path), now, 0, {10}).status.code(), ErrorCode::kInvalidArgument);
+}
+
 // Files of the kernel; reads behind the first megabyte wait until they are let go.
 class LaterReadsWait final : public OriginFiles {
  public:
@@ -95,7 +163,7 @@ class LaterReadsWait final : public OriginFiles {
    public:
     Waiting(std::unique_ptr<OriginFile> file, std::shared_ptr<std::atomic<bool>> free)
         : file_(std::move(file)), free_(std::move(free)) {}
-    Result<FileInfo> info() override { return file_->info(); }
+    Result<OriginFileInfo> info() override { return file_->info(); }
     Result<std::size_t> readAt(std::span<std::byte> into, std::uint64_t offset) override {
       if (offset >= 1'000'000) free_->wait(false);
       return file_->readAt(into, offset);

@@ -1,6 +1,7 @@
 #include "origin/directory_transfer.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cstring>
 
 namespace hearth {
@@ -12,6 +13,44 @@ constexpr std::size_t kThreadsPerRead = 4;
 // still are in the processor's cache: a read that hangs and returns late writes to nobody else's
 // memory.
 constexpr std::size_t kBounceBytes = std::size_t{256} << 10;
+
+// Of a validator: "stat:" and the fields of struct stat of the listed file in this order. The last
+// five are not there in manifests of earlier releases.
+enum Listed : std::size_t { kModified, kChanged, kInode, kLinks, kMode, kUser, kGroup, kFields };
+constexpr std::size_t kFieldsBefore = kInode;
+
+std::optional<std::vector<std::int64_t>> listedFields(std::string_view validator) {
+  constexpr std::string_view kKind = "stat:";
+  if (!validator.starts_with(kKind)) return std::nullopt;
+  std::vector<std::int64_t> fields;
+  const char* at = validator.data() + kKind.size();
+  const char* const end = validator.data() + validator.size();
+  for (;;) {
+    const auto [rest, error] = std::from_chars(at, end, fields.emplace_back());
+    if (error != std::errc()) return std::nullopt;
+    if (rest == end) break;
+    if (*rest != ':') return std::nullopt;
+    at = rest + 1;
+  }
+  const bool known = fields.size() == kFieldsBefore || fields.size() == kFields;
+  return known ? std::optional(std::move(fields)) : std::nullopt;
+}
+
+// Why the file is not the listed one; nothing: it is. Another time of change alone comes from
+// links, the mode or the owner, if these are others than listed. If they are not, a writer may have
+// put the time of modification back (utimensat(2)).
+std::optional<std::string> difference(const std::vector<std::int64_t>& listed,
+                                      const OriginFileInfo& now) {
+  if (now.modifiedNs != listed[kModified]) return "its time of modification is another";
+  if (now.changedNs == listed[kChanged]) return std::nullopt;
+  if (listed.size() == kFieldsBefore) return "its time of change is another";
+  if (now.inode != static_cast<std::uint64_t>(listed[kInode]))
+    return "another file is in its place";
+  const bool isExplained = now.links != listed[kLinks] || now.mode != listed[kMode] ||
+                           now.user != listed[kUser] || now.group != listed[kGroup];
+  if (isExplained) return std::nullopt;
+  return "its time of change is another, and its links, mode and owner are not";
+}
 
 }  // namespace
 
@@ -96,7 +135,7 @@ void DirectoryTransfer::notify() {
   });
 }
 
-Status DirectoryTransfer::check(const FileInfo& info) const {
+Status DirectoryTransfer::check(const OriginFileInfo& info) const {
   const auto changed = [this](const std::string& what) {
     return Error{ErrorCode::kOriginChanged,
                  name_ + ": " + what +
@@ -108,18 +147,22 @@ Status DirectoryTransfer::check(const FileInfo& info) const {
     return changed("it has " + std::to_string(info.size) + " bytes instead of " +
                    std::to_string(expected.objectSize));
   }
-  const std::string now =
-      "stat:" + std::to_string(info.modifiedNs) + ":" + std::to_string(info.changedNs);
-  if (!expected.validator.empty() && expected.validator != now)
-    return changed("its times are others");
-  return {};
+  if (expected.validator.empty()) return {};
+  const auto listed = listedFields(expected.validator);
+  if (!listed) {
+    return Error{ErrorCode::kInvalidArgument,
+                 name_ + ": the manifest's validator of it is none that this agent knows (" +
+                     expected.validator + "); update the agent, or add the dataset again"};
+  }
+  const std::optional<std::string> other = difference(*listed, info);
+  return other ? Status(changed(*other)) : Status();
 }
 
 Status DirectoryTransfer::open() {
   // A writer of the directory may have put a link there since it was listed.
   Result<std::unique_ptr<OriginFile>> file = files_->open(source_.root, source_.path);
   if (!file.ok()) return file.error();
-  const Result<FileInfo> info = (*file)->info();
+  const Result<OriginFileInfo> info = (*file)->info();
   if (!info.ok()) return info.error();
   if (Status same = check(*info); !same.ok()) return same;
   std::uint64_t total = 0;
@@ -132,7 +175,7 @@ Status DirectoryTransfer::open() {
 }
 
 Status DirectoryTransfer::unchanged() const {
-  const Result<FileInfo> info = file_->info();
+  const Result<OriginFileInfo> info = file_->info();
   if (!info.ok()) return info.error();
   if (Status same = check(*info); !same.ok()) return same;
   if (info->size != opened_.size || info->modifiedNs != opened_.modifiedNs) {

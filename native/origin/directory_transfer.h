@@ -53,7 +53,7 @@ class DirectoryTransfer : public std::enable_shared_from_this<DirectoryTransfer>
   void work(Progress& tree);
   [[nodiscard]] Status open();
   [[nodiscard]] Status readPiece(std::size_t piece, std::span<std::byte> bounce, Progress& tree);
-  [[nodiscard]] Status check(const FileInfo& info) const;
+  [[nodiscard]] Status check(const OriginFileInfo& info) const;
   [[nodiscard]] Status unchanged() const;
   void notify();
 

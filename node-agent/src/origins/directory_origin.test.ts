@@ -63,7 +63,7 @@ describe('DirectoryOrigin', () => {
       kind: 'file',
       size: 5n,
       contentKey: directoryKey(join(root, 'a/b/weights.bin'), stats.mtimeNs, stats.ctimeNs, 5n),
-      validator: `stat:1700000000000000000:${stats.ctimeNs}`,
+      validator: `stat:1700000000000000000:${stats.ctimeNs}:${stats.ino}:${stats.nlink}:${stats.mode & 0o7777n}:${stats.uid}:${stats.gid}`,
       executable: false,
       modifiedAtNs: 1700000000000000000n,
     });

@@ -181,10 +181,15 @@ async function fileRow(full: string, path: string, stats: BigIntStats): Promise<
     kind: 'file',
     size: stats.size,
     contentKey: directoryKey(full, stats.mtimeNs, stats.ctimeNs, stats.size),
-    validator: `stat:${stats.mtimeNs}:${stats.ctimeNs}`,
+    validator: statValidator(stats),
     executable: (stats.mode & 0o111n) !== 0n,
     modifiedAtNs: stats.mtimeNs,
   };
+}
+
+/** With the fields by which the engine explains another time of change. */
+export function statValidator({ mtimeNs, ctimeNs, ino, nlink, mode, uid, gid }: BigIntStats): string {
+  return ['stat', mtimeNs, ctimeNs, ino, nlink, mode & 0o7777n, uid, gid].join(':');
 }
 
 /** `name`: path in the branch; `path`: path in the tree. */
