@@ -1,6 +1,7 @@
 import { isAbsolute, resolve } from 'node:path';
 import { HearthError } from '@hearth/common';
 import type { Source } from '@hearth/common/generated/hearth/v1/control.ts';
+import { parseDuration } from '@hearth/common/resources';
 
 /** Options of `dataset add` that belong to the source. */
 export interface SourceOptions {
@@ -11,6 +12,7 @@ export interface SourceOptions {
   allowPrivate?: boolean;
   unusableNames?: 'fail' | 'skip';
   allowWeakValidators?: boolean;
+  originWait?: string;
   mirror?: string[];
 }
 
@@ -52,6 +54,11 @@ export async function readSource(texts: string[], options: SourceOptions, direct
   const mirrors = (options.mirror ?? []).map((text) => parseSource(isLocal(text) ? resolve(directory, text) : text));
   if (mirrors.length > 0) source.mirrors = { sources: mirrors, credentialed: [], sourceHasNone: false };
   source.unusableNames = options.unusableNames === 'skip' ? 'Skip' : 'Fail';
+  if (options.originWait !== undefined) {
+    const ms = parseDuration(options.originWait);
+    if (ms === undefined) throw wrong('--origin-wait takes a time such as 30s, 10m or 1h');
+    source.originWaitSeconds = ms / 1000;
+  }
   return source;
 }
 

@@ -102,8 +102,18 @@ void EngineWrap::setMirrors(const Napi::CallbackInfo& info) {
   revision(info[0])->sources.setMirrors(mirrors);
 }
 
+void EngineWrap::setOriginWait(const Napi::CallbackInfo& info) {
+  revision(info[0])->absence.setBound(
+      std::chrono::milliseconds(convert::unsigned64(info[1], "originWait")));
+}
+
 Napi::Value EngineWrap::sources(const Napi::CallbackInfo& info) {
-  return convert::toJs(info.Env(), *revision(info[0])->sources.now());
+  const std::shared_ptr<Dataset> of = revision(info[0]);
+  const std::shared_ptr<const SourceSet> set = of->sources.now();
+  std::vector<SourceStatistics> statistics = set->choice.statistics(Clock::now());
+  std::string& aside = statistics.front().aside;
+  if (aside.empty()) aside = of->absence.words();
+  return convert::toJs(info.Env(), *set, statistics);
 }
 
 std::shared_ptr<LocationCache> EngineWrap::locations(const Napi::Value& of) const {

@@ -37,7 +37,8 @@ namespace hearth::convert {
 [[nodiscard]] Napi::Value toJs(Napi::Env env, const Evicted& evicted);
 [[nodiscard]] Napi::Value toJs(Napi::Env env, const Verified& verified);
 [[nodiscard]] Napi::Value toJs(Napi::Env env, const MountInfo& mount);
-[[nodiscard]] Napi::Value toJs(Napi::Env env, const SourceSet& set);
+[[nodiscard]] Napi::Value toJs(Napi::Env env, const SourceSet& set,
+                               const std::vector<SourceStatistics>& all);
 [[nodiscard]] Napi::Value toJs(Napi::Env env, const EngineStatistics& statistics);
 [[nodiscard]] Napi::Value toJs(Napi::Env env, const RdmaStatistics& rdma);
 [[nodiscard]] Napi::Value rdmaToJs(Napi::Env env, const PeerStatistics& peer);

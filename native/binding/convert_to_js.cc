@@ -301,8 +301,7 @@ Napi::Object clientsToJs(Napi::Env env, const ClientUse& clients) {
 
 }  // namespace
 
-Napi::Value toJs(Napi::Env env, const SourceSet& set) {
-  const std::vector<SourceStatistics> all = set.choice.statistics(Clock::now());
+Napi::Value toJs(Napi::Env env, const SourceSet& set, const std::vector<SourceStatistics>& all) {
   Napi::Array rows = Napi::Array::New(env);
   for (std::size_t source = 0; source < set.sources.size(); ++source) {
     Napi::Object row = Napi::Object::New(env);

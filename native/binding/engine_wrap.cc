@@ -37,6 +37,7 @@ Napi::Function EngineWrap::define(Napi::Env env) {
                          InstanceMethod<&EngineWrap::entries>("entries"),
                          InstanceMethod<&EngineWrap::entriesAt>("entriesAt"),
                          InstanceMethod<&EngineWrap::setMirrors>("setMirrors"),
+                         InstanceMethod<&EngineWrap::setOriginWait>("setOriginWait"),
                          InstanceMethod<&EngineWrap::sources>("sources"),
                          InstanceMethod<&EngineWrap::setOriginBase>("setOriginBase"),
                          InstanceMethod<&EngineWrap::setLocations>("setLocations"),
@@ -209,6 +210,7 @@ Napi::Value EngineWrap::warm(const Napi::CallbackInfo& info) {
   options.peerRateLimit = convert::unsigned64(from.Get("peerRateLimit"), "peerRateLimit");
   options.verify = convert::verification(convert::text(from, "verify"));
   if (from.Get("memory").ToBoolean().Value()) options.memory = MemoryRank::kMemory;
+  options.hasDeadline = from.Get("hasDeadline").ToBoolean();
   if (from.Has("advice"))
     advise(from.Get("advice").As<Napi::Object>(), engine(info.Env()), options);
   return settled(info.Env(), engine(info.Env()).warm(std::move(options)));

@@ -84,6 +84,7 @@ class EngineWrap final : public Napi::ObjectWrap<EngineWrap> {
   [[nodiscard]] Napi::Value rows(Napi::Env env, const Manifest& manifest,
                                  const std::vector<std::uint32_t>& indices) const;
   void setMirrors(const Napi::CallbackInfo& info);
+  void setOriginWait(const Napi::CallbackInfo& info);
   Napi::Value sources(const Napi::CallbackInfo& info);
   void setOriginBase(const Napi::CallbackInfo& info);
   void setLocations(const Napi::CallbackInfo& info);

@@ -12,6 +12,7 @@
 
 #include "dataset/dataset_sources.h"
 #include "dataset/folder_readers.h"
+#include "dataset/origin_absence.h"
 #include "dataset/origin_turns.h"
 #include "manifest/manifest.h"
 #include "origin/origin_client.h"
@@ -29,6 +30,7 @@ struct Dataset {
   DatasetSources sources;
   LocationCache& locations = sources.first();
   OriginTurns originTurns;
+  OriginAbsence absence;
   FolderReaders folderReaders;
   // Bytes that came in for readers and could not be kept, and when the last of them did.
   std::atomic<std::uint64_t> throughBytes{0};

@@ -2,8 +2,10 @@
 #include <gtest/gtest.h>
 
 #include <condition_variable>
+#include <future>
 #include <mutex>
 
+#include "engine/loopback_server.h"
 #include "engine/testing_cluster.h"
 #include "fetch/fetch_run.h"
 #include "fetch/fetcher.h"
@@ -197,6 +199,59 @@ TEST(StoppedAgent, IsWaitedForLongerWhenItAloneHoldsTheChunk) {
   }
   EXPECT_EQ(ofOne, alone);
   EXPECT_EQ(ofBoth, withOthers);
+}
+
+// Two agents wait for an origin that is away. The one that has the grant, or is the directory, when
+// the origin is back stands still.
+TEST(StoppedAgent, LeavesItsGrantsToReadersWhoWaitForTheOrigin) {
+  constexpr std::uint64_t kBytes = 2 * kChunkBytes;
+  const std::vector<char> bytes = pattern(kBytes, 1);
+  std::atomic<bool> away{true};
+  RangeServer server(kBytes, [&](int fd, std::uint64_t first, std::uint64_t last) {
+    RangeServer::send(fd, {bytes.data() + first, static_cast<std::size_t>(last - first + 1)});
+  });
+  server.refuse([&]() -> std::string {
+    if (!away) return "";
+    return "HTTP/1.1 503 Busy\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
+  });
+  Agent stopped("stopped"), reader("reader");
+  connect({&stopped, &reader});
+  // Several files, so that the stopped agent is the directory of some and not of others.
+  ManifestBuilder builder(false);
+  for (int i = 0; i < 4; ++i) {
+    ManifestRow row;
+    row.path = "file" + std::to_string(i);
+    row.size = kBytes;
+    row.validator = "etag:\"1\"";
+    row.key.bytes = Sha256::of(std::as_bytes(std::span(row.path)));
+    builder.add(std::move(row));
+  }
+  const std::vector<std::byte> manifest = *builder.build();
+  std::vector<std::future<Result<std::vector<std::byte>>>> reads;
+  std::vector<std::shared_ptr<Dataset>> datasets;
+  for (Agent* const agent : {&reader, &stopped}) {
+    const auto dataset = *agent->await(agent->engine().manifests().add(manifest));
+    dataset->locations.setBase(server.location());
+    datasets.push_back(dataset);
+    for (const std::uint32_t entry : filesOf(*dataset->manifest)) {
+      reads.push_back(std::async(std::launch::async, [agent, dataset, entry] {
+        return agent->await(agent->engine().contents().read(dataset, entry, 0, kBytes));
+      }));
+    }
+  }
+  for (const auto& dataset : datasets)
+    ASSERT_TRUE(eventually([&] { return !dataset->absence.words().empty(); }));
+  std::size_t read = 0;
+  {
+    const Stopped still(stopped);
+    away = false;
+    for (; read < reads.size() / 2; ++read) {
+      const auto got = reads[read].get();
+      ASSERT_TRUE(got.ok()) << got.error().message;
+      EXPECT_EQ(std::memcmp(got->data(), bytes.data(), bytes.size()), 0);
+    }
+  }
+  for (; read < reads.size(); ++read) EXPECT_TRUE(reads[read].get().ok());
 }
 
 }  // namespace

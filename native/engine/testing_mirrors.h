@@ -41,6 +41,7 @@ struct MirrorsTest : testing::Test {
     for (std::size_t at = 1; at < servers.size(); ++at)
       mirrors.push_back({.name = servers[at].url(), .sameTags = sameTags});
     dataset->sources.setMirrors(mirrors);
+    dataset->absence.setBound(originWait);
     for (std::size_t at = 0; at < servers.size(); ++at) {
       dataset->sources.locations(at)->setBase(servers[at].location());
     }
@@ -99,6 +100,7 @@ struct MirrorsTest : testing::Test {
   const std::vector<char> others = pattern(kMirrored, 2);
   std::atomic<bool> askedOfMirror{false};
   bool sameTags = true;  // of the mirrors
+  std::chrono::milliseconds originWait{0};
   mutable std::mutex mutex;
   std::vector<std::string> lines;
   std::deque<RangeServer> servers;

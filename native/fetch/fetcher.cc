@@ -68,6 +68,7 @@ Task<Status> Fetcher::ensure(std::shared_ptr<FileFetch> fetch, std::uint32_t fir
   if (ports_.refusals.refuses(fetch->key()))
     co_return DigestRefusals::error().within(fetch->reference.path());
   const std::shared_ptr<const Dataset> ours = fetch->reference.dataset;
+  OriginWait waiting(ports_, fetch->reference.dataset);
   for (bool alone = false;; alone = true) {
     const auto awaited = begin(fetch, first, end, options, alone);
     Status status;
@@ -89,7 +90,12 @@ Task<Status> Fetcher::ensure(std::shared_ptr<FileFetch> fetch, std::uint32_t fir
         status = flight->status;
       }
     }
-    if (!again || !status.ok()) co_return status;
+    if (!status.ok()) {
+      Task<bool> pausing =
+          waiting.again(status.error(), options.originWait, [&] { return !options.unwanted(); });
+      again = co_await pausing;
+    }
+    if (!again) co_return status;
     if (ports_.gate.closed()) co_return shuttingDown();
   }
 }
@@ -126,7 +132,9 @@ std::vector<std::shared_ptr<ChunkFlight>> Fetcher::begin(const std::shared_ptr<F
 }
 
 Task<Result<std::shared_ptr<LoadedChunk>>> Fetcher::arrive(std::shared_ptr<FileFetch> fetch,
-                                                           std::uint32_t chunk) {
+                                                           std::uint32_t chunk,
+                                                           StillWanted wanted) {
+  std::optional<OriginWait> waiting;
   for (bool alone = false; !ports_.gate.closed();) {
     if (ports_.refusals.refuses(fetch->key()))
       co_return DigestRefusals::error().within(fetch->reference.path());
@@ -146,7 +154,11 @@ Task<Result<std::shared_ptr<LoadedChunk>>> Fetcher::arrive(std::shared_ptr<FileF
     const bool missed = flight->status.code() == ErrorCode::kOutOfSpace;
     const bool again =
         alone || missed || flight->status.ok() || flight->abandoned || flight->forgone;
-    if (!again) co_return flight->status.error();
+    if (again) continue;
+    const std::shared_ptr<Dataset>& dataset = fetch->reference.dataset;
+    if (!waiting) waiting.emplace(ports_, dataset);
+    Task<bool> pausing = waiting->again(flight->status.error(), dataset->absence.bound(), wanted);
+    if (!co_await pausing) co_return flight->status.error();
   }
   co_return shuttingDown();
 }

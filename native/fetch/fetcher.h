@@ -11,6 +11,7 @@
 #include "fetch/fetch_ports.h"
 #include "fetch/file_fetch.h"
 #include "fetch/known_holders.h"
+#include "fetch/origin_wait.h"
 #include "fetch/peer_read_slot.h"
 #include "fetch/rate_limiter.h"
 #include "fetch/write_back.h"
@@ -32,6 +33,8 @@ struct FetchOptions {
   // The state that ensure() waits for.
   enum class Until { kInMemory, kStored };
   Until until = Until::kStored;
+  // For ensure(): how long it waits for an origin that is away.
+  Clock::duration originWait{};
   // Brings the chunks that it comes to next, without requests of their own; may be null.
   std::shared_ptr<OriginStream> stream;
 
@@ -67,9 +70,11 @@ class Fetcher {
                                     std::uint32_t end, FetchOptions options);
 
   // For a reader: ends when the chunk is in memory, even if it cannot be kept; null: the chunk is
-  // in the cache. Errors: those of OriginClient, and kUnavailable.
+  // in the cache. While the origin is away it waits for up to OriginAbsence::bound() of the
+  // dataset, as long as the read is `wanted`. Errors: those of OriginClient, and kUnavailable.
   [[nodiscard]] Task<Result<std::shared_ptr<LoadedChunk>>> arrive(std::shared_ptr<FileFetch> fetch,
-                                                                  std::uint32_t chunk);
+                                                                  std::uint32_t chunk,
+                                                                  StillWanted wanted = nullptr);
   // Starts fetching every missing chunk in [first, end). Returns the flights of all chunks that are
   // not in the cache. `alone`: does not join flights of other datasets that have not landed.
   std::vector<std::shared_ptr<ChunkFlight>> begin(const std::shared_ptr<FileFetch>& fetch,

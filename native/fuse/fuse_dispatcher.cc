@@ -324,8 +324,12 @@ void FuseDispatcher::readWhenThere(std::uint64_t unique, std::uint32_t entry,
     }
     self->parked_.askQueued();
   };
-  const ParkedReads::Ask ask = [file = std::move(file), offset, length, answered] {
-    file->read(offset, length, answered);
+  const auto wanted = [weak = weak_from_this(), unique] {
+    const auto self = weak.lock();
+    return self != nullptr && self->parked_.waits(unique);
+  };
+  const ParkedReads::Ask ask = [file = std::move(file), offset, length, answered, wanted] {
+    file->read(offset, length, answered, wanted);
   };
   switch (parked_.park(unique, ask)) {
     case ParkedReads::Parked::kInterrupted:

@@ -133,8 +133,10 @@ TEST_F(FuseWaitTest, AKillReachesAReaderByDirectIo) {
   source_->setNever(true);
   const Reader reader = startReader("slow", O_DIRECT);
   ASSERT_TRUE(eventually([&] { return source_->waiting() != 0; }));
+  EXPECT_EQ(source_->wanted(), 1U);
   kill(reader.pid, SIGKILL);
   EXPECT_TRUE(eventually([&] { return waitpid(reader.pid, nullptr, WNOHANG) == reader.pid; }));
+  EXPECT_EQ(source_->wanted(), 0U) << "the source need not wait for the bytes any longer";
 }
 
 // The origin hangs, and so many wait for it that the source is asked for no more.

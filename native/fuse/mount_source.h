@@ -48,9 +48,12 @@ class MountSource {
     [[nodiscard]] virtual Result<MappedBytes> tryRead(std::uint64_t offset,
                                                       std::uint32_t length) = 0;
     // The same after fetching what is missing, and reading what is on the disk. `answer` is called
-    // once, on any thread, possibly after this object has gone.
+    // once, on any thread, possibly after this object has gone. `wanted`, asked on any thread until
+    // then: false once no reader waits for the answer, so that the read ends its own waiting; null:
+    // always true.
     virtual void read(std::uint64_t offset, std::uint32_t length,
-                      std::function<void(Result<MappedBytes>)> answer) = 0;
+                      std::function<void(Result<MappedBytes>)> answer,
+                      std::function<bool()> wanted = nullptr) = 0;
     // Read-ahead hint: these bytes will be wanted soon.
     virtual void willNeed(std::uint64_t offset, std::uint64_t length) = 0;
     // A reader is close before these bytes: where they are resident they should be in memory.

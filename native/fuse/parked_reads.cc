@@ -82,6 +82,11 @@ bool ParkedReads::full() const {
   return asked_.size() >= limit_;
 }
 
+bool ParkedReads::waits(std::uint64_t unique) const {
+  const std::lock_guard lock(mutex_);
+  return parked_.contains(unique);
+}
+
 std::size_t ParkedReads::size() const {
   const std::lock_guard lock(mutex_);
   return parked_.size();

@@ -46,6 +46,8 @@ class ParkedReads {
   // Waits until nothing is parked or `limit` is over; later park() gives kClosed. Returns what is
   // left, which no other thread will answer. None is answering when it returns.
   [[nodiscard]] std::vector<std::uint64_t> close(std::chrono::milliseconds limit);
+  // True: the read is parked, and neither a signal nor the end of the session took it out.
+  [[nodiscard]] bool waits(std::uint64_t unique) const;
   [[nodiscard]] std::size_t size() const;
   [[nodiscard]] bool full() const;
 

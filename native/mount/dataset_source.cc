@@ -21,9 +21,10 @@ Task<Result<std::shared_ptr<FileFetch>>> openOnShard(MountShard& shard, FileRefe
 }
 
 Task<void> readOnShard(MountShard& shard, std::shared_ptr<FileFetch> fetch, std::uint64_t offset,
-                       std::uint32_t length, std::function<void(Result<MappedBytes>)> answer) {
+                       std::uint32_t length, std::function<void(Result<MappedBytes>)> answer,
+                       StillWanted wanted) {
   Task<Result<MappedBytes>> reading =
-      readOnDemand(shard.reactor, shard.fetcher, fetch, offset, length);
+      readOnDemand(shard.reactor, shard.fetcher, fetch, offset, length, std::move(wanted));
   Result<MappedBytes> bytes = co_await reading;
   const bool read = bytes.ok();
   // The kernel copies while it takes the answer, so the answer goes out on the thread where the
@@ -84,17 +85,19 @@ class DatasetSource::Opened final : public MountSource::OpenFile {
   }
 
   void read(std::uint64_t offset, std::uint32_t length,
-            std::function<void(Result<MappedBytes>)> answer) override {
+            std::function<void(Result<MappedBytes>)> answer,
+            std::function<bool()> wanted) override {
     if (offset >= size() || length == 0) return answer(MappedBytes{});
     isReader();
     length = cut(offset, length);
     ports_.demand.reads.fetch_add(1, std::memory_order_relaxed);
     ports_.demand.bytes.fetch_add(length, std::memory_order_relaxed);
     shard_.reactor.post([&shard = shard_, fetch = fetch_, offset, length,
-                         answer = std::move(answer), ended = endsSmallFile(offset, length)] {
+                         answer = std::move(answer), wanted = std::move(wanted),
+                         ended = endsSmallFile(offset, length)] {
       if (shard.gate.closed())
         return answer(Error{ErrorCode::kCancelled, "the agent is shutting down"});
-      shard.gate.spawn(readOnShard(shard, fetch, offset, length, answer));
+      shard.gate.spawn(readOnShard(shard, fetch, offset, length, answer, wanted));
       if (ended) lookAhead(shard, fetch);
     });
   }

@@ -24,18 +24,19 @@ Task<Result<MappedBytes>> readHere(Reactor& reactor, Fetcher& fetcher,
 
 Task<Result<MappedBytes>> readChunk(Reactor& reactor, Fetcher& fetcher,
                                     std::shared_ptr<FileFetch> fetch, std::uint64_t offset,
-                                    std::uint64_t length) {
+                                    std::uint64_t length, StillWanted wanted) {
   auto read = [&reactor, &fetcher, fetch, offset, length](std::shared_ptr<LoadedChunk> loaded) {
     return readHere(reactor, fetcher, fetch, offset, length, std::move(loaded));
   };
   const auto chunk = static_cast<std::uint32_t>(offset / kChunkBytes);
-  return readArrived(fetcher, std::move(fetch), chunk, std::move(read));
+  return readArrived(fetcher, std::move(fetch), chunk, std::move(read), std::move(wanted));
 }
 
 // Copies the bytes, so that no buffer is held while the rest of the read is waited for.
 Task<void> copyPart(Reactor& reactor, Fetcher& fetcher, std::shared_ptr<FileFetch> fetch,
-                    std::uint64_t offset, std::uint64_t length, Result<MappedBytes>& part) {
-  part = co_await readChunk(reactor, fetcher, std::move(fetch), offset, length);
+                    std::uint64_t offset, std::uint64_t length, StillWanted wanted,
+                    Result<MappedBytes>& part) {
+  part = co_await readChunk(reactor, fetcher, std::move(fetch), offset, length, std::move(wanted));
   if (part.ok()) part = copied(*part);
 }
 
@@ -43,10 +44,10 @@ Task<void> copyPart(Reactor& reactor, Fetcher& fetcher, std::shared_ptr<FileFetc
 
 Task<Result<MappedBytes>> readOnDemand(Reactor& reactor, Fetcher& fetcher,
                                        std::shared_ptr<FileFetch> fetch, std::uint64_t offset,
-                                       std::uint64_t length) {
+                                       std::uint64_t length, StillWanted wanted) {
   const std::uint64_t first = std::min(length, kChunkBytes - offset % kChunkBytes);
   if (first == length) {
-    co_return co_await readChunk(reactor, fetcher, fetch, offset, length);
+    co_return co_await readChunk(reactor, fetcher, fetch, offset, length, std::move(wanted));
   }
   const auto chunk = static_cast<std::uint32_t>(offset / kChunkBytes);
   FetchOptions options;
@@ -55,8 +56,8 @@ Task<Result<MappedBytes>> readOnDemand(Reactor& reactor, Fetcher& fetcher,
   Result<MappedBytes> start = MappedBytes{};
   Result<MappedBytes> rest = MappedBytes{};
   Gate parts(reactor);
-  parts.spawn(copyPart(reactor, fetcher, fetch, offset, first, start));
-  parts.spawn(copyPart(reactor, fetcher, fetch, offset + first, length - first, rest));
+  parts.spawn(copyPart(reactor, fetcher, fetch, offset, first, wanted, start));
+  parts.spawn(copyPart(reactor, fetcher, fetch, offset + first, length - first, wanted, rest));
   co_await parts.close();
   if (!start.ok()) co_return start;
   if (!rest.ok()) co_return rest;

@@ -10,10 +10,11 @@ namespace hearth {
 
 // On the key's shard, to which the arguments belong. Reads at most kChunkBytes from inside the
 // file. A waiting read holds no buffers: reads that each held one and waited for another could wait
-// for ever. Errors: those of Fetcher::arrive, and kCorrupt from a disk on which blocks go bad again
-// and again.
+// for ever. `wanted`: as for Fetcher::arrive. Errors: those of Fetcher::arrive, and kCorrupt from a
+// disk on which blocks go bad again and again.
 [[nodiscard]] Task<Result<MappedBytes>> readOnDemand(Reactor& reactor, Fetcher& fetcher,
                                                      std::shared_ptr<FileFetch> fetch,
-                                                     std::uint64_t offset, std::uint64_t length);
+                                                     std::uint64_t offset, std::uint64_t length,
+                                                     StillWanted wanted = nullptr);
 
 }  // namespace hearth

@@ -96,6 +96,9 @@ void WarmJob::fail(const Error& error) {
   const std::lock_guard lock(mutex_);
   if (!error_) error_ = error;
   failed_.store(true);
+  // Runs that wait for the origin are not wanted any more.
+  rate_->cancel();
+  peerRate_->cancel();
 }
 
 FetchOptions WarmJob::fetchOptions() const {
@@ -103,7 +106,9 @@ FetchOptions WarmJob::fetchOptions() const {
           .rank = options_.priority,
           .rate = rate_,
           .peerRate = peerRate_,
-          .counters = counters_};
+          .counters = counters_,
+          .originWait =
+              options_.hasDeadline ? Clock::duration::max() : options_.dataset->absence.bound()};
 }
 
 Task<void> WarmJob::run(std::shared_ptr<WarmJob> job, const WarmPorts& ports) {
@@ -342,9 +347,12 @@ Task<void> WarmJob::fetchRun(std::shared_ptr<WarmJob> job, const WarmShard& shar
   }
   if (ensured.ok()) {
     job->bytesReady_.fetch_add(bytes);
-  } else if (status.ok()) {
-    status = ensured;
+    co_return;
   }
+  if (status.ok()) status = ensured;
+  // At once: other runs may wait for the origin for a long time. An I/O error may be of a chunk
+  // that differs from its digest, which takeFile() looks at.
+  if (ensured.code() != ErrorCode::kIoError) job->fail(ensured.error());
 }
 
 Task<Status> WarmJob::verifyFile(std::shared_ptr<WarmJob> job, const WarmPorts& ports,

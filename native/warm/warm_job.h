@@ -30,6 +30,9 @@ struct WarmOptions {
   // kCluster: chunks that other agents hold, or will soon, are not brought here and count as ready;
   // nothing is verified. One that goes on another agent meanwhile is not noticed.
   WarmScope scope = WarmScope::kNode;
+  // The job waits for an origin that is away until somebody cancels it, as at its deadline. False:
+  // for as long as readers of the dataset wait.
+  bool hasDeadline = false;
   bool advised = false;                   // by WILLNEED, which the engine counts
   MemoryRank memory = MemoryRank::kWarm;  // of its files among those in memory
 };

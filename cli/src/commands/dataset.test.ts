@@ -74,6 +74,7 @@ describe('hearth dataset', () => {
             allowWeakValidators: false,
             unusableNames: 'Fail',
             mirrors: undefined,
+            originWaitSeconds: undefined,
           },
           include: ['*.{json,txt}'],
           exclude: ['*.bin'],
@@ -81,6 +82,14 @@ describe('hearth dataset', () => {
         },
       ],
     ]);
+  });
+
+  it('takes the time for which reads wait for the origin', async () => {
+    await hearth(['dataset', 'add', 'llama', '/m', '--origin-wait', '10m']);
+    const [[, request] = []] = agent.requests as [string, { source: { originWaitSeconds?: number } }][];
+    assert.equal(request?.source.originWaitSeconds, 600);
+    const refused = await hearth(['dataset', 'add', 'llama', '/m', '--origin-wait', 'long']);
+    assert.match(refused.err, /--origin-wait takes a time such as 30s, 10m or 1h/);
   });
 
   it('shows the listing on a terminal and clears it', async () => {

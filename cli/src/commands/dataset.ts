@@ -57,6 +57,7 @@ function addCommand(context: CommandContext): Command {
       '--allow-weak-validators',
       'accept files without digest and strong validator, whose changes Hearth may miss',
     )
+    .option('--origin-wait <time>', 'how long each read waits for an origin that is away (default: 5m)')
     .addHelpText(
       'after',
       examples(

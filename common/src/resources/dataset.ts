@@ -188,6 +188,17 @@ export const datasetSpecSchema = z
         'Treatment of files for which the origin gives neither a digest nor a strong validator. Agents could mix bytes of two ' +
           'states of such a file when it changes: web servers without strong ETag, hubs whose ETags are not git ids.',
       ),
+    reads: z
+      .object({
+        originWait: duration('0s', '24h')
+          .default('5m')
+          .describe(
+            'How long each read waits for an origin that is away, before it fails with an I/O error and ends programs that ' +
+              'map the file (SIGBUS). 0s: it does not wait. Preloads with a deadline wait until then.',
+          ),
+      })
+      .optional()
+      .describe('Treatment of reads. Absent: the defaults.'),
     refresh: z
       .object({ interval: duration('10s', '720h').describe('Time between two requests to the origin.') })
       .optional()

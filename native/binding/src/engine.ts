@@ -234,6 +234,8 @@ export interface Engine {
 
   /** The mirrors that the dataset has from now on; the same in the same order change nothing. */
   setMirrors(of: DatasetRevision, mirrors: MirrorPlace[]): void;
+  /** How long each read of the dataset waits for an origin that is away, milliseconds; 0: it does not wait. */
+  setOriginWait(of: DatasetRevision, ms: number): void;
   /** Findings about each source: the first one, and the mirrors in their order. */
   sources(of: DatasetRevision): SourceStatistics[];
   /** For sources whose every location is base + path: the engine then asks no questions. */

@@ -79,6 +79,7 @@ const stages: Record<string, () => Promise<Engine | undefined>> = {
       priority: 1,
       rateLimit: 0n,
       peerRateLimit: 0n,
+      hasDeadline: false,
       verify: 'none',
     });
     return engine;

@@ -177,6 +177,9 @@ class NativeEngine implements Engine {
   setMirrors(of: DatasetRevision, mirrors: MirrorPlace[]): void {
     callNow(() => this.#native.setMirrors(of, mirrors));
   }
+  setOriginWait(of: DatasetRevision, ms: number): void {
+    callNow(() => this.#native.setOriginWait(of, ms));
+  }
   sources(of: DatasetRevision): SourceStatistics[] {
     return callNow(() => this.#native.sources(of));
   }

@@ -16,6 +16,8 @@ export interface WarmOptions extends DatasetRevision {
   verify: 'none' | 'checksum' | 'digest';
   /** The files stay in memory before those of jobs that do not ask for it. */
   memory?: boolean;
+  /** The job waits for an origin that is away until it is cancelled; else for as long as reads of the dataset do. */
+  hasDeadline: boolean;
   /**
    * It is WILLNEED, and is counted. `agents`: for the cluster, with the names of all that bring their part: this agent's
    * is what it brings, without what others hold, and nothing is verified.

@@ -7,6 +7,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <cstring>
 #include <map>
@@ -77,6 +78,12 @@ class TestSource final : public MountSource {
       waiting.swap(waiting_);
     }
     for (const auto& answer : waiting) answer();
+  }
+  // Of the reads that wait or waited, those whose reader still waits.
+  std::size_t wanted() {
+    const std::lock_guard lock(mutex_);
+    return static_cast<std::size_t>(
+        std::ranges::count_if(wanted_, [](const auto& wanted) { return wanted(); }));
   }
   std::size_t waiting() {
     const std::lock_guard lock(mutex_);
@@ -190,7 +197,8 @@ class TestSource final : public MountSource {
       return MappedBytes{{mapping_->bytes + offset, length}, mapping_, {}, {}};
     }
     void read(std::uint64_t offset, std::uint32_t length,
-              std::function<void(Result<MappedBytes>)> answer) override {
+              std::function<void(Result<MappedBytes>)> answer,
+              std::function<bool()> wanted) override {
       // Not `this`: the answer may come after the file was closed.
       auto finish = [&owner = owner_, mapping = mapping_, offset, length,
                      answer = std::move(answer)] {
@@ -203,6 +211,7 @@ class TestSource final : public MountSource {
       const std::lock_guard lock(owner_.mutex_);
       if (owner_.never_) {
         owner_.waiting_.push_back(std::move(finish));
+        owner_.wanted_.push_back(std::move(wanted));
         return;
       }
       owner_.helpers_.emplace_back([finish = std::move(finish), delay = owner_.delay_.load()] {
@@ -251,6 +260,7 @@ class TestSource final : public MountSource {
   std::map<std::uint32_t, File> files_;
   std::map<std::uint32_t, std::uint64_t> withdrawn_;
   std::vector<std::function<void()>> waiting_;
+  std::vector<std::function<bool()>> wanted_;  // of these, and of those answered since
   std::vector<std::thread> helpers_;
   std::vector<Advised> advices_;
   std::vector<std::pair<std::uint32_t, ErrorCode>> failures_;

@@ -82,6 +82,26 @@ describe('datasets', () => {
     assert.equal((await cluster.agent('a').datasets.get('d')).source.mirrors, undefined);
   });
 
+  it('have every agent wait for their origin, five minutes or as asked when added again', async () => {
+    const { dataset } = await add('a', 'd');
+    const key = revisionKey({ manifest: dataset.manifest, dataset: 'd' });
+    const waits = (node: string) => cluster.engine(node).originWaits.get(key);
+    for (const node of ['a', 'b', 'c']) await until(`${node} waits`, () => waits(node) === 300_000);
+    const patient = { ...request, source: { ...directorySource, originWaitSeconds: 20 } };
+    const { unchanged } = await add('b', 'd', patient);
+    assert.equal(unchanged, true);
+    for (const node of ['a', 'b', 'c']) await until(`${node} waits for less`, () => waits(node) === 20_000);
+  });
+
+  it('say on which node reads wait for their origin', async () => {
+    const { dataset } = await add('a', 'd');
+    const source = { name: '', bytes: 0n, requests: 0n, failures: 0n, stragglers: 0n, unproved: 0n };
+    const key = revisionKey({ manifest: dataset.manifest, dataset: 'd' });
+    cluster.engine('b').sourceStatistics.set(key, [{ ...source, aside: 'reads wait for it' }]);
+    const seen = () => cluster.agent('c').statistics.of('b')?.residency.d?.sourcesAside ?? [];
+    await until('the others know it', () => seen().join() === 'the origin: reads wait for it');
+  });
+
   it('show progress to callers that wait for another agent', async () => {
     // The sequential listing takes longer than the other agent needs to start waiting.
     const files = 300;

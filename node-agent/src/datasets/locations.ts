@@ -14,6 +14,8 @@ const marginMs = 60_000;
 const refusedMs = 30_000;
 const maxCached = 100_000;
 const resolveDeadlineMs = 60_000;
+/** As long as a restart of an object store may take. */
+const defaultOriginWaitSeconds = 300;
 
 type Sourced = Required<RevisionSource>;
 
@@ -91,6 +93,10 @@ export class Locations {
       this.#engine.setMirrors(
         { manifest, dataset },
         mirrors.map((mirror) => ({ name: placeName(mirror), sameTags: comparesTags(record.source, mirror) })),
+      );
+      this.#engine.setOriginWait(
+        { manifest, dataset },
+        (record.source.originWaitSeconds ?? defaultOriginWaitSeconds) * 1000,
       );
     }
     let failed: HearthError | undefined;

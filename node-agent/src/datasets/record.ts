@@ -89,9 +89,10 @@ export interface DatasetRequest {
   exclude: readonly string[];
 }
 
-/** Mirrors may differ, because the listing does not depend on them. */
+/** Mirrors and the wait of reads may differ, because the listing does not depend on them. */
 function requestText({ source, include, exclude }: DatasetRequest): string {
-  return JSON.stringify([Source.toJSON({ ...source, mirrors: undefined }), include, exclude]);
+  const listed = { ...source, mirrors: undefined, originWaitSeconds: undefined };
+  return JSON.stringify([Source.toJSON(listed), include, exclude]);
 }
 
 /** Every agent reads the store's records and keeps them on disk, so they must not contain credentials. */

@@ -133,12 +133,12 @@ export class OwnStatistics {
 /** Maximum length of a reason, so that many datasets fit into one message. */
 const maxReasonLength = 300;
 
-/** Sources that are currently put aside in favour of others. */
+/** Sources that are currently put aside in favour of others, and an origin that reads wait for. */
 function sourcesAsideOf(engine: Engine, { name: dataset, manifest, source }: DatasetRecord): string[] {
-  if (mirrorsOf(source).length === 0) return [];
+  const first = mirrorsOf(source).length === 0 ? 'the origin' : 'the first source';
   return engine.sources({ manifest, dataset }).flatMap(({ name, aside }, index) => {
     if (aside === '') return [];
-    return [`${index === 0 ? 'the first source' : `the mirror ${name}`}: ${aside.slice(0, maxReasonLength)}`];
+    return [`${index === 0 ? first : `the mirror ${name}`}: ${aside.slice(0, maxReasonLength)}`];
   });
 }
 

@@ -50,6 +50,8 @@ export class FakeEngine implements Engine {
   /** By manifest, dataset and source: `revisionKey`. */
   readonly bases = new Map<string, Parameters<Engine['setOriginBase']>[1]>();
   readonly mirrors = new Map<string, MirrorPlace[]>();
+  /** Milliseconds. */
+  readonly originWaits = new Map<string, number>();
   readonly sourceStatistics = new Map<string, SourceStatistics[]>();
   /** Keyed like `bases`. */
   readonly locations = new Map<string, Map<number, Location>>();
@@ -198,6 +200,10 @@ export class FakeEngine implements Engine {
 
   setMirrors(of: DatasetRevision, mirrors: MirrorPlace[]): void {
     this.mirrors.set(revisionKey(of), mirrors);
+  }
+
+  setOriginWait(of: DatasetRevision, ms: number): void {
+    this.originWaits.set(revisionKey(of), ms);
   }
 
   sources(of: DatasetRevision): SourceStatistics[] {

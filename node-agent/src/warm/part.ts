@@ -146,6 +146,7 @@ export class WarmPart {
       peerRateLimit: this.job.peerRateLimit,
       verify,
       memory: readyWhen === 'memory',
+      hasDeadline: this.job.deadlineAt !== undefined,
       ...(advice === undefined ? {} : { advice: advice === 'cluster' ? { agents: nodes } : {} }),
     });
     this.#started = true;

@@ -4,6 +4,8 @@ import type { Dataset, DatasetStatus } from '@hearth/common/resources';
 const maxNodes = 500;
 const maxWarnings = 20;
 const longestWarning = 1024;
+/** Nodes named in a message. */
+const maxAway = 10;
 
 /** Figures that are constant for a revision. */
 export function figuresOf({ revision, manifest, files, bytes, warnings }: AgentDataset): Partial<DatasetStatus> & {
@@ -35,6 +37,12 @@ export function residencyOf({ bytes, residency }: AgentDataset) {
     nodes: nodes.filter((one) => one.percent === 100).length,
     residency: nodes.slice(0, maxNodes),
   };
+}
+
+/** What agents say about an origin without mirrors that is away; undefined while no read waits for it. */
+export function originAwayOn({ residency }: AgentDataset): string | undefined {
+  const away = residency.flatMap(({ node, sourcesAside }) => sourcesAside.map((one) => `on ${node}: ${one}`));
+  return away.length === 0 ? undefined : away.slice(0, maxAway).join('; ');
 }
 
 /** Rounded down, so only a complete copy reports 100. An empty Dataset is complete on nodes with a report. */

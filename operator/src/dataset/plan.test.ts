@@ -6,7 +6,7 @@ import { registrationOf } from './assessment.ts';
 import { plan, requeueAfterMs } from './plan.ts';
 import { choiceOf, credentialsDigest, noCredentials } from './registration.ts';
 import type { Attempt } from './resolutions.ts';
-import { agentDataset, dataset, now, observed, readyStatus, written } from './testing/fixtures.ts';
+import { agentDataset, dataset, now, observed, readyStatus, residency, written } from './testing/fixtures.ts';
 
 const token: Credentials = { ...noCredentials, token: 'hf_secret' };
 const fresh = dataset();
@@ -158,6 +158,25 @@ describe('plan for a Dataset', () => {
       { kind: 'event', type: 'Warning', reason: 'RefreshFailed', message: 'no route' },
     ]);
     assert.deepEqual(refreshed('False'), []);
+  });
+
+  it('tells once that reads wait for the origin, and once that they do not', () => {
+    const given = (...sourcesAside: string[]) => {
+      const present = agentDataset({ residency: [{ ...residency('n1', 1n), sourcesAside }] });
+      return observed({ agents: { connected: true, dataset: present } });
+    };
+    const told = (status: 'True' | 'False') => {
+      const conditions = [written('Registered', 'True', 'Registered'), written('OriginAnswers', status, 'x')];
+      return dataset({}, readyStatus({ conditions }));
+    };
+    assert.deepEqual(plan(dataset({}, readyStatus()), given('the origin: away')), [
+      { kind: 'event', type: 'Warning', reason: 'OriginAway', message: 'on n1: the origin: away' },
+    ]);
+    assert.deepEqual(plan(told('False'), given('the origin: away')), []);
+    assert.deepEqual(plan(told('False'), given()), [
+      { kind: 'event', type: 'Normal', reason: 'OriginAnswers', message: 'no read waits for the origin' },
+    ]);
+    assert.deepEqual(plan(told('True'), given()), []);
   });
 
   it('has agents forget credentials that the spec no longer names, and sends none where there are none', () => {

@@ -1,5 +1,6 @@
 import type { Dataset } from '@hearth/common/resources';
 import { type Assessed, assess } from './assessment.ts';
+import { originAwayOn } from './figures.ts';
 import { namedSecrets } from './named_secrets.ts';
 import type { ObservedDataset } from './observation.ts';
 import { credentialsDigest, noCredentials, type Registration, withoutMirrors } from './registration.ts';
@@ -54,7 +55,7 @@ function resendAt(sent: NonNullable<ObservedDataset['sent']>): number {
   return sent.at + (sent.refusal === undefined ? resendMs : refusedMs);
 }
 
-/** Events beside those of Ready: a new revision, and a failed refresh. */
+/** Events beside those of Ready: a new revision, a failed refresh, and an origin that reads wait for. */
 function eventsOf({ status, spec }: Dataset, { present, registered, failure }: Assessed): DatasetAction[] {
   if (!registered || present === undefined) return [];
   const actions: DatasetAction[] = [];
@@ -67,6 +68,14 @@ function eventsOf({ status, spec }: Dataset, { present, registered, failure }: A
   const refreshed = status?.conditions?.find((one) => one.type === 'Refreshed');
   if (spec.refresh !== undefined && failure !== undefined && refreshed?.status === 'True') {
     actions.push({ kind: 'event', type: 'Warning', reason: 'RefreshFailed', message: failure.message });
+  }
+  const answered = status?.conditions?.find((one) => one.type === 'OriginAnswers')?.status !== 'False';
+  const away = (spec.mirrors ?? []).length === 0 ? originAwayOn(present) : undefined;
+  if (answered && away !== undefined) {
+    actions.push({ kind: 'event', type: 'Warning', reason: 'OriginAway', message: away });
+  }
+  if (!answered && away === undefined) {
+    actions.push({ kind: 'event', type: 'Normal', reason: 'OriginAnswers', message: 'no read waits for the origin' });
   }
   return actions;
 }

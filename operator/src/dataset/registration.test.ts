@@ -42,6 +42,13 @@ describe('source of a Dataset', () => {
     assert.equal(refuseDirectory({ selfTest: {} }, []), undefined);
   });
 
+  it('has the time for which reads wait for it, where the spec gives one', () => {
+    const spec = { source: { selfTest: {} }, unusableNames: 'Fail', weakValidators: 'Refuse' } as const;
+    assert.equal(sourceOf({ ...spec, reads: { originWait: '2m' } }).originWaitSeconds, 120);
+    assert.equal(sourceOf({ ...spec, reads: { originWait: '0s' } }).originWaitSeconds, 0);
+    assert.equal(sourceOf(spec).originWaitSeconds, undefined);
+  });
+
   it('has the mirrors of the spec, in their order', () => {
     const mirrors = [{ directory: { path: '/data/copy' } }, { http: { urls: ['https://b.example/m/'] } }];
     const spec = { source: { selfTest: {} }, mirrors, unusableNames: 'Fail', weakValidators: 'Refuse' } as const;

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { HearthError } from '@hearth/common';
 import { Credentials, Source } from '@hearth/common/generated/hearth/v1/control.ts';
-import type { DatasetMirror, DatasetSource, DatasetSpec } from '@hearth/common/resources';
+import { type DatasetMirror, type DatasetSource, type DatasetSpec, parseDuration } from '@hearth/common/resources';
 
 export interface Registration {
   cluster: string;
@@ -34,7 +34,7 @@ export function credentialsDigest(credentials: Credentials | undefined): string 
 
 /** Private networks are allowed by the StorageCluster alone, through the agents' configuration. */
 export function sourceOf(
-  spec: Pick<DatasetSpec, 'source' | 'mirrors' | 'secretRef' | 'unusableNames' | 'weakValidators'>,
+  spec: Pick<DatasetSpec, 'source' | 'mirrors' | 'secretRef' | 'unusableNames' | 'weakValidators' | 'reads'>,
 ): Source {
   const { mirrors = [] } = spec;
   const credentialed = mirrors.flatMap(({ secretRef }, index) => (secretRef === undefined ? [] : [index]));
@@ -45,6 +45,7 @@ export function sourceOf(
     allowPrivate: false,
     unusableNames: spec.unusableNames,
     allowWeakValidators: spec.weakValidators === 'Allow',
+    ...(spec.reads === undefined ? {} : { originWaitSeconds: (parseDuration(spec.reads.originWait) ?? 0) / 1000 }),
   };
 }
 

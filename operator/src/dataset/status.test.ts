@@ -226,6 +226,26 @@ describe('status of a Dataset', () => {
     assert.equal(condition('AllSourcesUsed', dataset({}, readyStatus()), given()), undefined);
   });
 
+  it('says that reads wait for an origin that is away, and when it answers again', () => {
+    const away = 'the origin: reads wait for it since 2026-01-01T12:00:00Z, each for up to 300 s: refused';
+    const given = (...sourcesAside: string[]) => {
+      const present = agentDataset({ residency: [{ ...residency('n1', 1n), sourcesAside }] });
+      return observed({ agents: { connected: true, dataset: present } });
+    };
+    assert.equal(condition('OriginAnswers', dataset({}, readyStatus()), given()), undefined);
+    assert.deepEqual(condition('OriginAnswers', dataset({}, readyStatus()), given(away)), [
+      'False',
+      'OriginAway',
+      `on n1: ${away}`,
+    ]);
+    const told = dataset({}, readyStatus({ conditions: [written('OriginAnswers', 'False', 'OriginAway')] }));
+    assert.deepEqual(condition('OriginAnswers', told, given()), [
+      'True',
+      'OriginAnswers',
+      'no read waits for the origin',
+    ]);
+  });
+
   it('is Ready without the Secret of a mirror, and says which one is lacking', () => {
     const mirror = { s3: { bucket: 'copies', prefix: '', pathStyle: false }, secretRef: { name: 'copies' } };
     const mirrored = dataset({ mirrors: [mirror] }, readyStatus());

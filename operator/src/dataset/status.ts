@@ -3,7 +3,7 @@ import type { Dataset as AgentDataset } from '@hearth/common/generated/hearth/v1
 import type { Condition, Dataset, DatasetStatus } from '@hearth/common/resources';
 import { type ConditionState, condition, type DesiredStatus } from '../reconciler/index.ts';
 import { type Assessed, type Assessment, assess, conditionOf, isAwaited, secretLack } from './assessment.ts';
-import { figuresOf, residencyOf } from './figures.ts';
+import { figuresOf, originAwayOn, residencyOf } from './figures.ts';
 import { namedSecrets } from './named_secrets.ts';
 import type { ObservedDataset } from './observation.ts';
 
@@ -17,6 +17,7 @@ export function statusOf(dataset: Dataset, observed: ObservedDataset): DesiredSt
     ...credentialsCondition(dataset, assessment, observed),
     ...refreshedCondition(dataset, assessment),
     ...sourcesCondition(dataset, present),
+    ...originCondition(dataset, present),
   ];
   const refreshedAt = assessment.state === 'assessed' ? assessment.refreshedAt : undefined;
   const status: DesiredStatus<Dataset> = {
@@ -169,6 +170,17 @@ function sourcesCondition(dataset: Dataset, present: AgentDataset | undefined): 
   const aside = present.residency.flatMap(({ node, sourcesAside }) => sourcesAside.map((one) => `on ${node}: ${one}`));
   if (aside.length === 0) return [condition(type, 'True', 'Used', 'every node uses all sources')];
   return [condition(type, 'False', 'SourceAside', `agents read from other sources; ${aside.join('; ')}`)];
+}
+
+/** Given once an origin was away while reads waited for it. */
+function originCondition(dataset: Dataset, present: AgentDataset | undefined): ConditionState[] {
+  const type = 'OriginAnswers';
+  const before = conditionOf(dataset, type);
+  const unchanged = before === undefined ? [] : [before];
+  if ((dataset.spec.mirrors ?? []).length > 0 || present === undefined || present.manifest === '') return unchanged;
+  const away = originAwayOn(present);
+  if (away !== undefined) return [condition(type, 'False', 'OriginAway', away)];
+  return before === undefined ? [] : [condition(type, 'True', 'OriginAnswers', 'no read waits for the origin')];
 }
 
 function refreshedCondition(dataset: Dataset, assessment: Assessment): ConditionState[] {
