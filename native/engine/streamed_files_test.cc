@@ -180,5 +180,34 @@ TEST_F(StreamedFilesTest, ComesInRunsWhereOtherAgentsMayWantTheSame) {
   EXPECT_EQ(timesAsked(kWhole), 0u) << "they would show in the first bytes";
 }
 
+// The tag of the answer's head is that of the first half.
+TEST_F(StreamedFilesTest, ClaimsNothingOfAnObjectThatChangedMeanwhile) {
+  const std::vector<char> next = pattern(kSize, 2);
+  std::atomic<bool> changed{false};
+  serve([&](int fd, std::uint64_t first, std::uint64_t last) {
+    give(fd, first, last / 2);
+    changed = true;
+    RangeServer::send(fd, {next.data() + last / 2 + 1, static_cast<std::size_t>(last - last / 2)});
+  });
+  server->refuse([&]() -> std::string {
+    if (!changed) return "";
+    return "HTTP/1.1 412 Changed\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
+  });
+  Agent agent("agent", enoughForAll);
+  add(agent);
+  WarmOptions options;
+  options.job = "warm";
+  options.entries = {filesOf(*dataset->manifest).front()};
+  options.dataset = dataset;
+  ASSERT_TRUE(agent.engine().warm(std::move(options)).ok());
+  const WarmProgress progress = agent.awaitWarm();
+  EXPECT_EQ(progress.state, WarmState::kFailed);
+  ASSERT_TRUE(progress.error.has_value());
+  EXPECT_EQ(progress.error->code, ErrorCode::kOriginChanged) << progress.error->message;
+  EXPECT_GE(progress.originBytes, kSize / 2) << "the bytes came by the stream";
+  const ContentKey key = dataset->manifest->entry(filesOf(*dataset->manifest).front()).key;
+  EXPECT_EQ(agent.engine().commons().cache->residentBytes(key), 0U);
+}
+
 }  // namespace
 }  // namespace hearth::testing_cluster

@@ -45,6 +45,11 @@ Task<Status> Fetcher::fromOrigin(RunState& state, ChunkMask granted,
                    .dataset = file.dataset->id,
                    .entries = {file.about.index},
                    .message = status.error().message});
+    // What a stream brought before may be of either state; all of it came by that, or since.
+    if (state.options.stream != nullptr && !file.about.sourceDigest) {
+      shared.cache->discard();
+      shared.loaded.clear();
+    }
   }
   if (status.ok()) co_return status;
   const Error failed = status.error().within(file.path());

@@ -1,6 +1,9 @@
 #include "fetch/origin_stream.h"
 
+#include <array>
+
 #include "base/crc32c.h"
+#include "origin/tag_of_bytes.h"
 
 namespace hearth {
 
@@ -55,7 +58,9 @@ Task<void> OriginStream::run(std::shared_ptr<OriginStream> stream) {
     [[maybe_unused]] const Status ignored = co_await streaming;
   }
   // Behind the pieces that have arrived.
-  ports.reactor.post([stream] { stream->finish(); });
+  ports.reactor.post([stream] {
+    if (!stream->confirming_) stream->finish();
+  });
 }
 
 void OriginStream::check(std::size_t piece) {
@@ -65,7 +70,40 @@ void OriginStream::check(std::size_t piece) {
   });
 }
 
+bool OriginStream::mustConfirm() const {
+  const Part& part = *parts_.front();
+  const bool isLast =
+      next_ * kChunkBytes >= file_.about.size && parts_.size() == 1 && part.full + 1 == part.count;
+  return isLast && !file_.about.sourceDigest && !isGitBlobId(file_.about.validator);
+}
+
 void OriginStream::arrived(std::vector<std::uint32_t> checksums) {
+  if (!mustConfirm()) return give(std::move(checksums));
+  pause_.cancel();
+  confirming_ = true;
+  ports_.gate.spawn(confirm(shared_from_this(), std::move(checksums)));
+}
+
+Task<void> OriginStream::confirm(std::shared_ptr<OriginStream> stream,
+                                 std::vector<std::uint32_t> checksums) {
+  const FileReference& file = stream->file_;
+  Task<Result<Location>> finding = stream->set_->sources.front().locations->find(
+      stream->ports_.reactor, file.about.index, LocationCache::kAnswerTimeout);
+  Result<Location> location = co_await finding;
+  Status same = location.ok() ? Status() : Status(location.error());
+  if (same.ok()) {
+    std::array<std::byte, 1> first{};
+    OriginRange range{std::move(*location), file.expectation(), 0, {std::span(first)}};
+    Task<Status> asking = stream->ports_.lanes.fetch(
+        0, std::move(range), [](std::size_t, std::vector<std::uint32_t>) {}, nullptr);
+    same = co_await asking;
+  }
+  // Without the piece its run asks the origin, and reports the error.
+  if (same.ok()) stream->give(std::move(checksums));
+  stream->finish();
+}
+
+void OriginStream::give(std::vector<std::uint32_t> checksums) {
   const std::shared_ptr<Part> part = parts_.front();
   part->filled(part->full++, std::move(checksums));
   if (part->full == part->count) parts_.pop_front();

@@ -5,6 +5,10 @@
 // Losing a stream costs a request, never a file: runs that the stream does not serve ask the origin
 // by themselves, and report its errors. So a stream may end at any time: it does when a run came
 // from elsewhere, when none came for kLongestPause, and when its server is slow.
+//
+// A server may give the beginning of one state of an object and the end of the next under the first
+// one's tag. Where no digest would show that, the stream asks for the object once more before it
+// gives its last piece, and ends without that piece when the object is another one.
 #pragma once
 
 #include <cstdint>
@@ -64,10 +68,14 @@ class OriginStream : public std::enable_shared_from_this<OriginStream> {
 
   [[nodiscard]] static Task<void> run(std::shared_ptr<OriginStream> stream);
   // Lane's thread.
-  void give(std::vector<std::span<std::byte>> pieces);
   void check(std::size_t piece);
   // Shard's thread.
   void arrived(std::vector<std::uint32_t> checksums);
+  void give(std::vector<std::uint32_t> checksums);
+  // True: the piece that arrived is the last of the object, which nothing else proves.
+  [[nodiscard]] bool mustConfirm() const;
+  [[nodiscard]] static Task<void> confirm(std::shared_ptr<OriginStream> stream,
+                                          std::vector<std::uint32_t> checksums);
   void stop();
   void finish();
 
@@ -81,6 +89,7 @@ class OriginStream : public std::enable_shared_from_this<OriginStream> {
   bool begun_ = false;
   bool ending_ = false;
   bool over_ = false;  // no more bytes come
+  bool confirming_ = false;
   Event changed_;
   Reactor::Timer pause_;
 };
