@@ -176,10 +176,12 @@ Task<Result<std::shared_ptr<CachedFile>>> MemoryFiles::reserve(Wish wish) {
 
 Task<Status> MemoryFiles::publish(std::shared_ptr<CachedFile> file, Sha256Digest digest) {
   const std::uint64_t generation = file->generation();
-  Status done = co_await file->claimed();
-  if (done.ok()) done = co_await file->recordVerified(digest, generation);
-  if (done.ok()) room_.filled(file->key());
-  co_return done;
+  const Status claimed = co_await file->claimed();
+  if (!claimed.ok()) co_return claimed;
+  // Before the file is found: one that another fill gave up meanwhile has no room.
+  if (!room_.filled(file->key()))
+    co_return Error{ErrorCode::kConflict, "memory for the file was given up while it was filled"};
+  co_return co_await file->recordVerified(digest, generation);
 }
 
 Task<void> MemoryFiles::abandon(std::shared_ptr<CachedFile> file, Error why) {

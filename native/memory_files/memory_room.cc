@@ -51,12 +51,13 @@ MemoryRoom::Answer MemoryRoom::claim(const Claim& claim, const Keys& staying) {
   return {};
 }
 
-void MemoryRoom::filled(const ContentKey& key) {
+bool MemoryRoom::filled(const ContentKey& key) {
   const std::lock_guard lock(mutex_);
-  if (const auto known = files_.find(key); known != files_.end()) {
-    known->second.whole = true;
-    known->second.used = Clock::now();
-  }
+  const auto known = files_.find(key);
+  if (known == files_.end()) return false;
+  known->second.whole = true;
+  known->second.used = Clock::now();
+  return true;
 }
 
 void MemoryRoom::release(const ContentKey& key) {

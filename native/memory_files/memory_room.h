@@ -44,8 +44,8 @@ class MemoryRoom {
   // is named in vain. A key that has room keeps it, with the higher rank. `staying`: files that
   // cannot go now.
   [[nodiscard]] Answer claim(const Claim& claim, const Keys& staying);
-  // All of the file is in memory: from now on it may be evicted.
-  void filled(const ContentKey& key);
+  // All of the file is in memory: from now on it may be evicted. False: it has lost its room.
+  [[nodiscard]] bool filled(const ContentKey& key);
   // The file has gone, or was never filled.
   void release(const ContentKey& key);
   // The file of an earlier agent, which is whole.

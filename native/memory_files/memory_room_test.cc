@@ -30,7 +30,7 @@ class MemoryRoomTest : public ::testing::Test {
   // A whole file that was used last at second `used`.
   void fill(std::uint8_t key, MemoryRank rank, int used) {
     ASSERT_TRUE(claim(key, rank, 0).taken);
-    room_.filled(keyOf(key));
+    ASSERT_TRUE(room_.filled(keyOf(key)));
     room_.noteUse(keyOf(key), second(used));
   }
 

@@ -98,8 +98,8 @@ describe('datasets', () => {
     const source = { name: '', bytes: 0n, requests: 0n, failures: 0n, stragglers: 0n, unproved: 0n };
     const key = revisionKey({ manifest: dataset.manifest, dataset: 'd' });
     cluster.engine('b').sourceStatistics.set(key, [{ ...source, aside: 'reads wait for it' }]);
-    const seen = () => cluster.agent('c').statistics.of('b')?.residency.d?.sourcesAside ?? [];
-    await until('the others know it', () => seen().join() === 'the origin: reads wait for it');
+    const seen = () => cluster.agent('b').statistics.current?.residency.d?.sourcesAside ?? [];
+    await until('the node knows it', () => seen().join() === 'the origin: reads wait for it');
   });
 
   it('show progress to callers that wait for another agent', async () => {
