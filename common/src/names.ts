@@ -20,6 +20,11 @@ export const finalizerName = 'hearth.storage/finalizer';
 export const fieldManager = 'hearth-operator';
 /** Taint (NoSchedule) for registering nodes; the operator removes it when the agent is ready. */
 export const startupTaintKey = 'hearth.storage/agent-not-ready';
+/** The second one is known to every Cluster Autoscaler, by its prefix; managed ones take no flag for the first. */
+export const startupTaintKeys: readonly string[] = [
+  startupTaintKey,
+  'startup-taint.cluster-autoscaler.kubernetes.io/hearth-agent-not-ready',
+];
 /** Hash of the object as last applied, to detect drift and changes. */
 export const specHashAnnotation = 'hearth.storage/spec-hash';
 /** Annotation of a StorageCluster under deletion: `true` deletes it even while pods mount its volumes. */

@@ -1,5 +1,5 @@
 import type { Node } from '@hearth/common/kubernetes';
-import { placeOf, startupTaintKey } from '@hearth/common/resources';
+import { placeOf, startupTaintKeys } from '@hearth/common/resources';
 import { hardTaints, type Taint } from './node_matching.ts';
 
 /** The projection of a node. */
@@ -37,7 +37,7 @@ export function nodeFacts(node: Node): NodeFacts {
     createdAt: creationTimestamp,
     ready: ready?.status === 'True',
     taints: hardTaints(node.spec?.taints ?? []).map(({ key, value, effect }) => ({ key, value, effect })),
-    tainted: node.spec?.taints?.some(({ key }) => key === startupTaintKey) ?? false,
+    tainted: node.spec?.taints?.some(({ key }) => startupTaintKeys.includes(key)) ?? false,
     leaving:
       node.spec?.unschedulable === true ||
       node.metadata?.deletionTimestamp !== undefined ||

@@ -1,6 +1,6 @@
 import type { KubernetesObject, Reflector } from '@hearth/common/kubernetes';
 import { agentsLabel, agentsLabelPrefix, noAgents } from '@hearth/common/names';
-import { type NodeGroup, type StorageCluster, startupTaintKey } from '@hearth/common/resources';
+import { type NodeGroup, type StorageCluster, startupTaintKeys } from '@hearth/common/resources';
 import { hasLabels, leavingTaints, type NodeFacts } from './node_facts.ts';
 import { type Expression, expressionHolds, isTolerated, type Taint } from './node_matching.ts';
 
@@ -122,7 +122,7 @@ export const controlPlaneKeys = ['node-role.kubernetes.io/control-plane', 'node-
 const reserved = new Set([...controlPlaneKeys, 'virtual-kubelet.io/provider']);
 
 /** Temporary taints do not remove a cache. */
-const temporaryTaints = new Set([startupTaintKey, ...leavingTaints]);
+const temporaryTaints = new Set([...startupTaintKeys, ...leavingTaints]);
 const conditionTaintPrefix = 'node.kubernetes.io/';
 
 /** `runs`: the node runs an agent of the group. A taint that comes later ends none: bytes and readers would be lost. */

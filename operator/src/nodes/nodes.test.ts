@@ -72,6 +72,7 @@ describe('NodeReconciler', () => {
     const taints = [
       { key: 'gpu', effect: 'NoSchedule' },
       { key: 'hearth.storage/agent-not-ready', effect: 'NoSchedule' },
+      { key: 'startup-taint.cluster-autoscaler.kubernetes.io/hearth-agent-not-ready', effect: 'NoSchedule' },
     ];
     const clock = { now: created + minute };
     const source = <P>(value: P) => ({ get: () => value }) as never;

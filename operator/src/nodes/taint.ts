@@ -1,5 +1,5 @@
 import type { Node } from '@hearth/common/kubernetes';
-import { parseDuration, type StorageCluster, startupTaintKey } from '@hearth/common/resources';
+import { parseDuration, type StorageCluster, startupTaintKeys } from '@hearth/common/resources';
 import type { NodeFacts } from '../kubernetes/index.ts';
 
 export type TaintDecision = { kind: 'keep' } | { kind: 'wait'; ms: number } | { kind: 'remove'; late: boolean };
@@ -31,7 +31,7 @@ export function decideTaint(
 /** Pure. A merge patch for the observed version, since it replaces the whole list; undefined without the taint. */
 export function withoutStartupTaint({ metadata, spec }: Node): object | undefined {
   const taints = spec?.taints ?? [];
-  const others = taints.filter(({ key }) => key !== startupTaintKey);
+  const others = taints.filter(({ key }) => !startupTaintKeys.includes(key));
   if (others.length === taints.length) return undefined;
   const { uid, resourceVersion } = metadata ?? {};
   return { metadata: { uid, resourceVersion }, spec: { taints: others.length === 0 ? null : others } };

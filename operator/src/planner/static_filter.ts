@@ -1,4 +1,4 @@
-import { startupTaintKey } from '@hearth/common/resources';
+import { startupTaintKeys } from '@hearth/common/resources';
 import { hardTaints, isTolerated } from '../kubernetes/index.ts';
 import type { PlannedNode, PodGroup, Taint, Toleration } from './input.ts';
 import { NodeSet } from './node_set.ts';
@@ -112,7 +112,7 @@ export class StaticFilter {
       const now = this.#taints.map(({ all }) => refused(all).length === 0);
       // The operator removes the startup taint when the agent is ready.
       const ever = this.#taints.map(({ all, serves }) =>
-        refused(all).every(({ key }) => serves && key === startupTaintKey),
+        refused(all).every(({ key }) => serves && startupTaintKeys.includes(key)),
       );
       const taints = this.#taints.map(({ hard }) => refused(hard).length === 0);
       const where = (holds: boolean[]) =>

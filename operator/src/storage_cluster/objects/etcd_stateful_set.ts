@@ -1,5 +1,5 @@
 import { kinds, type PodDisruptionBudget, type StatefulSet } from '@hearth/common/kubernetes';
-import { startupTaintKey } from '@hearth/common/resources';
+import { startupTaintKeys } from '@hearth/common/resources';
 import type { PodSettings } from '../environment.ts';
 import {
   etcdMemberName,
@@ -35,8 +35,8 @@ export function etcdStatefulSet(input: BuildInput, addresses: readonly string[])
       automountServiceAccountToken: false,
       enableServiceLinks: false,
       nodeSelector: { 'kubernetes.io/os': 'linux', ...settings.nodeSelector },
-      // Agents, which remove the taint, become ready only with their store.
-      tolerations: [...(settings.tolerations ?? []), { key: startupTaintKey, operator: 'Exists' }],
+      // The operator removes the taint when agents are ready, which need their store.
+      tolerations: [...(settings.tolerations ?? []), ...startupTaintKeys.map((key) => ({ key, operator: 'Exists' }))],
       priorityClassName: settings.priorityClassName ?? 'system-cluster-critical',
       terminationGracePeriodSeconds: 30,
       ...affinity(settings, replicas > 1 ? apart(selectorOf(name, 'etcd')) : {}),

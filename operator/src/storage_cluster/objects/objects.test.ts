@@ -36,6 +36,11 @@ const podOf = (set: DaemonSet | StatefulSet | undefined) => {
 };
 const mountAt = (mounts: { mountPath: string }[], path: string) => mounts.find(({ mountPath }) => mountPath === path);
 
+const startup = [
+  'hearth.storage/agent-not-ready',
+  'startup-taint.cluster-autoscaler.kubernetes.io/hearth-agent-not-ready',
+].map((key) => ({ key, operator: 'Exists' }));
+
 describe('objects of a StorageCluster', () => {
   it('are the same for the same spec, named once, owned by it and chosen by their labels', () => {
     const { objects } = build();
@@ -275,7 +280,7 @@ describe('objects of a StorageCluster', () => {
       assert.deepEqual(container.env?.at(-1), { name: 'HTTPS_PROXY', value: `http://${component}` });
     }
     const { pod, container } = podOf(sets.etcd);
-    assert.deepEqual(pod.tolerations, [gpu, { key: 'hearth.storage/agent-not-ready', operator: 'Exists' }]);
+    assert.deepEqual(pod.tolerations, [gpu, ...startup]);
     assert.deepEqual(pod.nodeSelector, { 'kubernetes.io/os': 'linux', pool: 'system' });
     assert.deepEqual([pod.affinity, pod.priorityClassName], [{ nodeAffinity: {} }, 'mine']);
     assert.deepEqual(container.resources, resources);
@@ -298,7 +303,7 @@ describe('objects of a StorageCluster', () => {
     const { pod, container } = podOf(build().etcd);
     assert.equal(container.securityContext?.allowPrivilegeEscalation, false);
     assert.equal(pod.securityContext?.runAsNonRoot, true);
-    assert.deepEqual(pod.tolerations, [{ key: 'hearth.storage/agent-not-ready', operator: 'Exists' }]);
+    assert.deepEqual(pod.tolerations, startup);
     for (const flag of ['--client-cert-auth=true', '--peer-client-cert-auth=true']) {
       assert.ok(container.command?.includes(flag), flag);
     }
