@@ -288,6 +288,18 @@ describe('chart', () => {
     }
   });
 
+  it('gives agents a token, and rights to read, only where explain asks for them', async () => {
+    for (const explain of [true, false]) {
+      const objects = await chart.template({ 'rbac.explain': explain });
+      const named = objects.filter(({ metadata }) => metadata.name === 'hearth-explain').map(({ kind }) => kind);
+      assert.deepEqual(named, explain ? ['ClusterRole', 'ClusterRoleBinding'] : []);
+      const { env } = find(objects, 'Deployment', 'hearth-operator').spec.template.spec.containers[0];
+      const settings = env.find(({ name }: { name: string }) => name === 'HEARTH_POD_SETTINGS').value;
+      assert.equal(JSON.parse(settings).agent.mountsToken, explain);
+    }
+    assert.deepEqual(await chart.template(), await chart.template({ 'rbac.explain': false }));
+  });
+
   it('counts pods of critical classes, which GKE asks for', async () => {
     const quota = find(await chart.template(), 'ResourceQuota', 'hearth-critical-pods');
     const [scope] = quota.spec.scopeSelector.matchExpressions;

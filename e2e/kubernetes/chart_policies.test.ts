@@ -1,6 +1,17 @@
 import assert from 'node:assert/strict';
 import { until } from '@hearth/common/testing';
-import { Admission, type Answer, type Manifest, operatorUser } from '@hearth/common/testing/kubernetes';
+import {
+  Admission,
+  type Answer,
+  type Chart,
+  collectionPath,
+  type Manifest,
+  operatorUser,
+  releaseNamespace,
+} from '@hearth/common/testing/kubernetes';
+import { readEnvironment } from '../../operator/src/storage_cluster/environment.ts';
+import { desired } from '../../operator/src/storage_cluster/objects/index.ts';
+import { sampleCluster } from '../../operator/src/storage_cluster/testing/samples.ts';
 import { cleanupUser, InstalledChart } from './installed_chart.ts';
 
 describe('policies of the chart on an API server', () => {
@@ -215,4 +226,69 @@ describe('policies of the chart on an API server', () => {
     assert.equal((await hearth.ask('DELETE', path('taken'))).code, 200);
     assert.equal((await admin.merge(path('foreign'), { spec: { capacity: { storage: '2Gi' } } })).code, 200);
   });
+
+  it("holds the operator's DaemonSets and StatefulSets to those of StorageClusters and their programs", async () => {
+    const hearth = new Admission(installed.server.kubeconfig, operatorUser);
+    const sets = desired({
+      cluster: sampleCluster(),
+      environment: readEnvironment(await operatorVariables(installed.chart)),
+      store: 'etcd://x',
+      members: [],
+      startHash: 'h',
+    }).flatMap(({ object }) => (object.kind?.endsWith('Set') ? [object as unknown as Manifest] : []));
+    assert.equal(sets.length, 3);
+    const driver = `/apis/apps/v1/namespaces/${releaseNamespace}/daemonsets/hearth-csi-node`;
+    await policyActive('hearth-owned-sets', driver);
+    assert.equal((await hearth.ask('DELETE', driver)).code, 422, 'it is of the chart');
+    const make = (set: Manifest) => hearth.create(collectionPath(set), set, { dryRun: true });
+    for (const set of sets) {
+      const made = await make(set);
+      assert.equal(made.code, 201, JSON.stringify(made.causes));
+      const changed = async (what: string, change: (copy: Manifest) => void): Promise<void> => {
+        const copy = structuredClone(set);
+        change(copy);
+        assert.equal((await make(copy)).code, 422, what);
+      };
+      const pod = (copy: Manifest) => copy.spec.template.spec;
+      await changed('no owner', (copy) => void Object.assign(copy.metadata, { ownerReferences: [] }));
+      await changed('another program', (copy) => void (pod(copy).containers[0].command = ['sh', '-c', 'id']));
+      await changed('its entrypoint', (copy) => void delete pod(copy).containers[0].command);
+      await changed('another container', (copy) => void pod(copy).containers.push({ name: 'b', image: 'b:1' }));
+      await changed('a first container', (copy) => void (pod(copy).initContainers = [{ name: 'b', image: 'b:1' }]));
+      await changed('another account', (copy) => void (pod(copy).serviceAccountName = 'hearth-operator'));
+      await changed('processes of the node', (copy) => void (pod(copy).hostPID = true));
+    }
+  });
+
+  it('holds the operator to the authority of its webhook', async () => {
+    const hearth = new Admission(installed.server.kubeconfig, operatorUser);
+    const path = '/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/hearth-webhook';
+    await policyActive('hearth-webhook-updates', path);
+    const { webhooks } = (await admin.ask('GET', path)).body;
+    const write = (change: object) => hearth.merge(path, { webhooks: [{ ...webhooks[0], ...change }] });
+    const { clientConfig, rules } = webhooks[0];
+    const caBundle = Buffer.from('-----BEGIN CERTIFICATE-----').toString('base64');
+    for (const change of [
+      { rules: [{ ...rules[0], resources: ['secrets'] }] },
+      { failurePolicy: 'Fail' },
+      { namespaceSelector: {} },
+      { matchConditions: [] },
+      { clientConfig: { ...clientConfig, service: { ...clientConfig.service, name: 'other' } } },
+    ]) {
+      const { code, causes } = await write(change);
+      assert.equal(code, 422, JSON.stringify([change, causes]));
+    }
+    const more = await hearth.merge(path, { webhooks: [...webhooks, { ...webhooks[0], name: 'more.hearth.storage' }] });
+    assert.equal(more.code, 422, 'another webhook');
+    // The API server itself judges the text.
+    const named = JSON.stringify((await write({ clientConfig: { ...clientConfig, caBundle } })).causes);
+    assert.ok(!named.includes('hearth-webhook-updates'), named);
+  });
 });
+
+async function operatorVariables(chart: Chart): Promise<Record<string, string>> {
+  const deployment = (await chart.template()).find(({ kind }) => kind === 'Deployment');
+  const { env } = deployment?.spec.template.spec.containers[0] ?? {};
+  const given = env.map(({ name, value }: { name: string; value?: string }) => [name, value ?? releaseNamespace]);
+  return Object.fromEntries(given);
+}

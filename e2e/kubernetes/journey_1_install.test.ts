@@ -108,7 +108,6 @@ describe('from nothing to a pod with a model', () => {
     };
     const status = await hearth('status');
     for (const part of ['node1', 'node2', 'first.folder']) assert.ok(status.includes(part), status);
-    assert.match(await hearth('explain', 'pod/folder', '-n', 'first'), /first\/folder/);
     await hearth('pin', 'first.folder');
     await hearth('unpin', 'first.folder');
     await hearth('evict', 'first.folder', '--node', 'node1');

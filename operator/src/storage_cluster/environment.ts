@@ -16,7 +16,8 @@ type Spec = NonNullable<Pod['spec']>;
 
 /** The chart's values for the pods of a component; the builders choose defaults for absent ones. */
 export interface PodSettings {
-  serviceAccountName?: string;
+  /** The policy `hearth-owned-sets` of the chart admits `hearth-COMPONENT` alone. */
+  serviceAccountName: string;
   mountsToken?: boolean;
   /** Whoever admits the pods chooses their user. */
   anyUser?: boolean;
@@ -30,8 +31,14 @@ export interface PodSettings {
   priorityClassName?: string;
 }
 
-const none: PodSettings = { podLabels: {}, podAnnotations: {}, extraEnv: [] };
-export const plainPods: Environment['pods'] = { agent: none, holder: none, etcd: none };
+const plain = (component: string): PodSettings => {
+  return { serviceAccountName: `hearth-${component}`, podLabels: {}, podAnnotations: {}, extraEnv: [] };
+};
+export const plainPods: Environment['pods'] = {
+  agent: plain('agent'),
+  holder: plain('holder'),
+  etcd: plain('etcd'),
+};
 
 const missing = "is missing; the chart sets it in the operator's pod";
 const required = z.string(missing).min(1, missing);

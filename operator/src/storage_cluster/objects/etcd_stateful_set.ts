@@ -11,7 +11,7 @@ import {
   selectorOf,
 } from '../names.ts';
 import { type BuildInput, type DesiredObject, desiredObject } from './desired_object.ts';
-import { field, podMetadata, pullSecrets, serviceAccount } from './pod.ts';
+import { field, podMetadata, pullSecrets } from './pod.ts';
 
 const certificates = '/etc/etcd/tls';
 const dataFolder = '/var/lib/etcd';
@@ -31,7 +31,7 @@ export function etcdStatefulSet(input: BuildInput, addresses: readonly string[])
   const template = {
     metadata: podMetadata(settings, labels),
     spec: {
-      ...serviceAccount(settings),
+      serviceAccountName: settings.serviceAccountName,
       automountServiceAccountToken: false,
       enableServiceLinks: false,
       nodeSelector: { 'kubernetes.io/os': 'linux', ...settings.nodeSelector },

@@ -59,7 +59,6 @@ describe('objects of a StorageCluster', () => {
     const { agent, holder, etcd } = build();
     for (const set of [agent, holder, etcd]) {
       assert.equal(podOf(set).pod.automountServiceAccountToken, false);
-      assert.equal(podOf(set).pod.serviceAccountName, undefined);
     }
   });
 

@@ -32,7 +32,7 @@ export function nodeDaemonSet(
   const template = {
     metadata: podMetadata(settings, labels, annotations),
     spec: {
-      ...serviceAccount(settings),
+      serviceAccountName: settings.serviceAccountName,
       // Only `hearth explain` in an agent's pod calls the API server.
       automountServiceAccountToken: settings.mountsToken ?? false,
       enableServiceLinks: false,
@@ -78,10 +78,6 @@ export function podMetadata(
     labels: { ...podLabels, ...labels },
     ...(Object.keys(annotations).length === 0 ? {} : { annotations }),
   };
-}
-
-export function serviceAccount({ serviceAccountName }: PodSettings) {
-  return serviceAccountName === undefined ? {} : { serviceAccountName };
 }
 
 export function pullSecrets(names: readonly string[]) {
