@@ -58,6 +58,26 @@ export const clusterAlerts: readonly Alert[] = [
     stays: [{ series: 'etcd_server_has_leader{job="hearth-etcd",storage_cluster="main"}', values: '1x20' }],
   },
   {
+    name: 'HearthStoreFills',
+    severity: 'warning',
+    expression:
+      'max by (storage_cluster) (etcd_mvcc_db_total_size_in_bytes{job="hearth-etcd"} / etcd_server_quota_backend_bytes{job="hearth-etcd"}) > 0.5',
+    holds: '10m',
+    summary: 'The store of StorageCluster {{ $labels.storage_cluster }} uses more than half of its quota.',
+    meaning:
+      'At its quota etcd refuses all writes: new Datasets, warm jobs and mounts wait, and agents that restart cannot join. One agent deletes history from a quarter of the quota on, and frees a store that is full, as far as it reaches the members.',
+    action:
+      'The condition `StoreSpace` of the StorageCluster and the log of the agent that coordinates (`hearth_warm_coordinator`) say what it did. If the store is full: `kubectl exec` into each member and run `etcdctl defrag`, then `etcdctl alarm disarm` once. Records are a few megabytes: a store that fills again is a bug, and `etcdctl get --prefix --keys-only` shows which keys.',
+    fires: [
+      { series: 'etcd_mvcc_db_total_size_in_bytes{job="hearth-etcd",storage_cluster="main"}', values: '1200x20' },
+      { series: 'etcd_server_quota_backend_bytes{job="hearth-etcd",storage_cluster="main"}', values: '2000x20' },
+    ],
+    stays: [
+      { series: 'etcd_mvcc_db_total_size_in_bytes{job="hearth-etcd",storage_cluster="main"}', values: '800x20' },
+      { series: 'etcd_server_quota_backend_bytes{job="hearth-etcd",storage_cluster="main"}', values: '2000x20' },
+    ],
+  },
+  {
     name: 'HearthDirectoryBypassed',
     severity: 'warning',
     expression: growth('hearth_directory_bypassed_total', '15m', 'node'),

@@ -71,6 +71,8 @@ export interface Timings {
   seenMs: number;
   /** Mounts of an agent that was not seen for this time no longer count. */
   departedMs: number;
+  /** Interval of looking after the space of the store. */
+  storeLookMs: number;
   /** The listing of an origin fails when it lists nothing for this time. */
   listingMs: number;
 }
@@ -91,6 +93,7 @@ export const defaultTimings: Timings = {
   probeMs: 600_000,
   seenMs: 3_600_000,
   departedMs: 86_400_000,
+  storeLookMs: 60_000,
   listingMs: 600_000,
 };
 

@@ -18,6 +18,7 @@ import type { Peers } from '../peers/index.ts';
 import { Pins } from '../pins/index.ts';
 import { Requests } from '../requests/index.ts';
 import { ClusterStatistics, EarlierReleases, OwnStatistics } from '../statistics/index.ts';
+import { StoreGuard } from '../store/index.ts';
 import { Usage } from '../usage/index.ts';
 import { VolumeMounts, VolumeRegistry } from '../volumes/index.ts';
 import { WarmCoordinator, WarmExecutor, WarmJobs, WarmTables } from '../warm/index.ts';
@@ -34,6 +35,8 @@ export interface AgentParts {
   probe: ProbeMachine;
   /** The caller closes it. */
   peers: Peers;
+  /** True when the store's history may be deleted. */
+  storeMaintenance: boolean;
 }
 
 /**
@@ -65,11 +68,12 @@ export class Agent {
   readonly warmTables: WarmTables;
   readonly warmJobs: WarmJobs;
   readonly coordinator: WarmCoordinator;
+  readonly #storeGuard: StoreGuard;
   readonly removal: Removal;
   readonly advice: Advice;
   #executor: WarmExecutor | undefined;
 
-  constructor(context: AgentContext, { openOrigin, holder, volumes, probe, peers }: AgentParts) {
+  constructor(context: AgentContext, { openOrigin, holder, volumes, probe, peers, storeMaintenance }: AgentParts) {
     this.context = context;
     const { logger, store, clock } = context;
     this.datasets = new DatasetTables(store, logger, clock);
@@ -93,6 +97,7 @@ export class Agent {
       ...this.capabilities.all(),
       ...this.holderWatch.capabilities(),
       ...this.volumeMounts.capabilities(),
+      ...this.#storeGuard.capabilities(),
     ]);
     this.clusterStatistics = new ClusterStatistics({
       ...context,
@@ -124,6 +129,14 @@ export class Agent {
       jobs: this.warmJobs,
     });
     this.coordinator = new WarmCoordinator(context, this.warmTables);
+    this.#storeGuard = new StoreGuard({
+      store,
+      owned: storeMaintenance,
+      leading: () => this.coordinator.leading,
+      logger,
+      clock,
+      intervalMs: context.timings.storeLookMs,
+    });
     this.removal = new Removal(context, {
       tables: this.datasets,
       warm: this.warmTables,
@@ -181,6 +194,7 @@ export class Agent {
   /** Jobs and mounts continue after a restart, so close() does not end them. */
   async close(): Promise<void> {
     await this.#executor?.close();
+    await this.#storeGuard.close();
     await this.coordinator.close();
     await this.requests.close();
     await this.volumeMounts.close();

@@ -87,6 +87,16 @@ export const configSchema = z.strictObject({
     },
     (value) => (typeof value === 'string' && /^[A-Za-z0-9.-]{1,253}$/.test(value) ? value : undefined),
   ),
+  storeMaintenance: setting(
+    {
+      description:
+        'Delete history of the store when it grows, and free it when it is full: for an etcd that nothing else uses.',
+      allowed: 'true or false',
+      form: 'switch',
+    },
+    parseSwitch,
+    'false',
+  ),
   secretFile: optionalSetting(
     { description: 'File with the cluster secret, at least 16 bytes.', allowed: pathAllowed, form: 'text' },
     parsePath,

@@ -126,6 +126,7 @@ async function startAgent(
     volumes: config.volumes.directory,
     probe: machineProbe(config, environment),
     peers,
+    storeMaintenance: config.storeMaintenance,
   });
   const started = agent;
   stack.push('agent', () => started.close());

@@ -20,6 +20,7 @@ import {
   type AuthenticateResponse,
   KVClient,
   LeaseClient,
+  MaintenanceClient,
   type RangeResponse,
   WatchClient,
 } from './generated/etcd/rpc.ts';
@@ -31,6 +32,7 @@ export interface EtcdMember {
   readonly lease: LeaseClient;
   readonly watch: WatchClient;
   readonly auth: AuthClient;
+  readonly maintenance: MaintenanceClient;
   readonly channel: Channel;
 }
 
@@ -133,6 +135,21 @@ export class EtcdConnection {
     }
   }
 
+  /** Makes a call to every member, one after the other. Throws with the first that cannot be reached or fails. */
+  async each<T>(what: string, bounds: Bounds, attempt: Attempt<T>): Promise<T[]> {
+    const named = `${what} of ${this.description}`;
+    const results: T[] = [];
+    for (const member of [...this.#members]) {
+      const limitMs = Math.min(connectMs, bounds.remainingMs());
+      const state = await connectedState(member.channel, limitMs, bounds.signal, this.clock);
+      if (state !== connectivityState.READY) {
+        throw new HearthError('Unavailable', `${named}: the member ${member.endpoint} cannot be reached`);
+      }
+      results.push(await attempt(member, await this.#metadata(member, bounds.signal), bounds.signal));
+    }
+    return results;
+  }
+
   /** A connected member, preferably the last that worked. At the deadline throws the last member's error. */
   async #ready(named: string, bounds: Bounds): Promise<EtcdMember> {
     let said = 'no answer';
@@ -174,6 +191,7 @@ export class EtcdConnection {
       lease: new LeaseClient(endpoint, this.#credentials, shared),
       watch: new WatchClient(endpoint, this.#credentials, shared),
       auth: new AuthClient(endpoint, this.#credentials, shared),
+      maintenance: new MaintenanceClient(endpoint, this.#credentials, shared),
     };
   }
 

@@ -7,6 +7,7 @@ import { EtcdConnection } from './etcd_connection.ts';
 import { etcdError, isCompacted, isLeaseGone } from './etcd_error.ts';
 import { EtcdKeepAlive } from './etcd_keep_alive.ts';
 import { EtcdKeys, toRevision } from './etcd_keys.ts';
+import { EtcdMaintenance } from './etcd_maintenance.ts';
 import { fromTransaction, toTransaction } from './etcd_transaction.ts';
 import { unary } from './etcd_unary.ts';
 import { EtcdWatch } from './etcd_watch.ts';
@@ -18,6 +19,7 @@ import type {
   LeaseId,
   RangeResult,
   Store,
+  StoreMaintenance,
   StoreOptions,
   Transaction,
   TransactionResult,
@@ -35,11 +37,13 @@ export class EtcdStore implements Store {
   readonly #keys: EtcdKeys;
   readonly #keepAlive = new EtcdKeepAlive();
   readonly #life = new AbortController();
+  readonly maintenance: StoreMaintenance;
 
   private constructor(connection: EtcdConnection, keys: EtcdKeys) {
     this.#connection = connection;
     this.#keys = keys;
     this.description = connection.description;
+    this.maintenance = new EtcdMaintenance(connection, this.#life.signal);
   }
 
   /**

@@ -39,6 +39,7 @@ export interface SqliteStoreOptions {
  */
 export class SqliteStore implements Store {
   readonly description: string;
+  readonly maintenance = undefined;
   readonly #worker: Worker;
   readonly #time: Clock;
   readonly #life = new AbortController();

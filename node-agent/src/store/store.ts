@@ -123,9 +123,29 @@ export interface LeaseGrant {
   readonly ttlSeconds: number;
 }
 
+/** The space of a store with a quota. */
+export interface StoreSpace {
+  /** What counts for the quota. */
+  bytes: number;
+  quotaBytes: number;
+  /** The store refuses all writes until `reclaim`. */
+  full: boolean;
+}
+
+export interface StoreMaintenance {
+  space(options?: CallOptions): Promise<StoreSpace>;
+  /**
+   * Deletes all history, gives free space back and lets writes pass again. Servers answer nothing meanwhile, one after
+   * the other.
+   */
+  reclaim(options?: CallOptions): Promise<void>;
+}
+
 export interface Store {
   /** Kind and place of the store for messages, without secrets. */
   readonly description: string;
+  /** Undefined for a store without a quota. */
+  readonly maintenance: StoreMaintenance | undefined;
 
   get(key: string, options?: CallOptions): Promise<KeyValue | undefined>;
   /** All keys that begin with `prefix` (all keys for ''), at one revision. */

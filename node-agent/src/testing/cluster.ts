@@ -33,6 +33,7 @@ export const testTimings: Timings = {
   probeMs: 100,
   seenMs: 200,
   departedMs: 86_400_000,
+  storeLookMs: 60,
   listingMs: 600_000,
 };
 
@@ -151,6 +152,7 @@ export class TestCluster {
       volumes: this.volumesOf(name),
       probe: async () => this.probes,
       peers: this.#peers(name),
+      storeMaintenance: true,
     });
     this.agents.set(name, { agent, engine, store, session });
     await this.#changed();

@@ -18,6 +18,10 @@ export class CountingStore implements Store {
     return this.#below.description;
   }
 
+  get maintenance() {
+    return this.#below.maintenance;
+  }
+
   reset(): void {
     this.requests.clear();
     this.bytes = 0;

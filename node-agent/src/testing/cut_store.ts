@@ -15,6 +15,10 @@ export class CutStore implements Store {
     return this.#below.description;
   }
 
+  get maintenance() {
+    return this.#below.maintenance;
+  }
+
   /** Fails every further call and ends every watch; leases expire by themselves. */
   cut(): void {
     this.#life.abort();

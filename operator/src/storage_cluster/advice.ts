@@ -60,6 +60,11 @@ const advices: readonly Advice[] = [
     isLive: true,
   },
   {
+    type: 'StoreSpace',
+    holds: { reason: 'Enough', message: 'The store uses less than half of its quota' },
+    lacks: [{ capability: 'store-space', reason: 'Filling', message: 'report on the store' }],
+  },
+  {
     type: 'Rdma',
     holds: { reason: 'Ready', message: 'The nodes that are to read from each other by RDMA can' },
     lacks: [{ capability: 'rdma-reads', reason: 'NotUsed', message: 'read from others over TCP instead of RDMA' }],

@@ -137,6 +137,7 @@ describe('status of a StorageCluster', () => {
         ['Budgets', 'Unknown'],
         ['Holders', 'Unknown'],
         ['Volumes', 'Unknown'],
+        ['StoreSpace', 'Unknown'],
         ['ControlApi', 'True'],
       ],
     );

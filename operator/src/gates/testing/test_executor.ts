@@ -20,16 +20,11 @@ export class TestExecutor implements Readiness {
   ) {
     this.#agents = agents;
     this.#preloads = preloads;
-    preloads.onChange((key, _before, after) => {
-      const { deletionTimestamp, finalizers, name, namespace } = after?.metadata ?? {};
-      if (name !== undefined && deletionTimestamp !== undefined && finalizers !== undefined) {
-        const patch = { metadata: { finalizers: null } };
-        void until('no pod waits for it', () => this.podGroups?.holds(key, deletionTimestamp) === false)
-          .then(() => api.patch(kinds.CachePreload, name, namespace, patch, { kind: 'merge' }))
-          .catch(() => undefined);
-      }
+    preloads.onChange((key) => {
+      this.#letGo(api, key);
       this.#tell(key);
     });
+    for (const key of preloads.keys()) this.#letGo(api, key);
     agents.onChange(() => {
       for (const key of preloads.keys()) this.#tell(key);
     });
@@ -51,6 +46,16 @@ export class TestExecutor implements Readiness {
     this.#listeners.add(listener);
     return () => void this.#listeners.delete(listener);
   };
+
+  /** A deleted CachePreload goes when no pod waits for it. */
+  #letGo(api: KubernetesApi, key: string): void {
+    const { deletionTimestamp, finalizers, name, namespace } = this.#preloads.get(key)?.metadata ?? {};
+    if (name === undefined || deletionTimestamp === undefined || finalizers === undefined) return;
+    const patch = { metadata: { finalizers: null } };
+    void until('no pod waits for it', () => this.podGroups?.holds(key, deletionTimestamp) === false)
+      .then(() => api.patch(kinds.CachePreload, name, namespace, patch, { kind: 'merge' }))
+      .catch(() => undefined);
+  }
 
   #tell(key: string): void {
     for (const listener of this.#listeners) listener(key);

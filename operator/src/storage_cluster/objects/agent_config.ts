@@ -18,6 +18,8 @@ export function agentConfig(cluster: StorageCluster, group: NodeGroup, store: st
   const document = {
     cluster: name,
     store,
+    // An etcd that the spec names may have other users.
+    storeMaintenance: cluster.spec.store.endpoints === undefined,
     secretFile: `${secret}/secret`,
     wire: { networks: group.networks },
     cache: {
