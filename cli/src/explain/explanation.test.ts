@@ -278,6 +278,15 @@ describe('hearth explain', () => {
     Object.assign(dataset, before.dataset);
   });
 
+  it('says how much a pod would read from memory', async () => {
+    const dataset = objects['Dataset team/llama'] as { status: { residency: object[] } };
+    const before = structuredClone(dataset);
+    dataset.status.residency = [{ node: 'n2', residentBytes: 8 * gib, memoryBytes: 6 * gib, percent: 100 }];
+    const { out } = await hearth();
+    assert.match(out, /^n2 .* fuse .*6\.0 GiB are read from the node's memory, the rest from its disks$/m);
+    Object.assign(dataset, before);
+  });
+
   it('refuses other kinds, a missing kubeconfig and a missing pod', async () => {
     const other = await runCommand(['explain', 'service/web']);
     assert.equal(other.code, 2);

@@ -9,6 +9,7 @@ import {
   preloadGateName,
   type ReadyWhen,
 } from '@hearth/common/resources';
+import { formatBytes } from '../format/quantity.ts';
 import { keyOf, type PodFacts } from './facts.ts';
 
 export type PodState =
@@ -62,6 +63,8 @@ export interface ExplainedNode {
   /** `pod`: the pod runs there; `planned`: the pod's plan has chosen the node. */
   role: 'pod' | 'planned' | '';
   residentBytes: number;
+  /** Bytes of files that are whole in the node's memory, where pods read them. */
+  memoryBytes: number;
   /** Bytes stored or in memory on their way to disk, from the plan; undefined: the node is in no plan. */
   bytesInMemory: number | undefined;
   /** Times at which all bytes of the plan were in memory, and stored, RFC 3339; undefined: not yet, or unknown. */
@@ -193,9 +196,11 @@ function explainNodes({ pod, datasets, preload, nodeCache, withoutAgent }: PodFa
   const wanted = used.reduce((sum, { status }) => sum + (status?.bytes ?? 0), 0);
   const files = used.reduce((most, { status }) => Math.max(most, status?.files ?? 0), 0);
   const resident = new Map<string, number>();
+  const inMemory = new Map<string, number>();
   for (const { status } of used) {
-    for (const { node, residentBytes } of status?.residency ?? []) {
+    for (const { node, residentBytes, memoryBytes = 0 } of status?.residency ?? []) {
       resident.set(node, (resident.get(node) ?? 0) + residentBytes);
+      inMemory.set(node, (inMemory.get(node) ?? 0) + memoryBytes);
     }
   }
   const own = pod.spec?.nodeName;
@@ -207,11 +212,14 @@ function explainNodes({ pod, datasets, preload, nodeCache, withoutAgent }: PodFa
       const residentBytes = Math.min(resident.get(node) ?? 0, wanted);
       const complete = residentBytes === wanted;
       const row = planned.get(node);
+      const memoryBytes = Math.min(inMemory.get(node) ?? 0, residentBytes);
+      const linked = complete && files <= maxViewFiles && memoryBytes === 0;
       const unserved = withoutAgent && node === own;
       return {
         node,
         role: node === own ? 'pod' : row === undefined ? '' : 'planned',
         residentBytes,
+        memoryBytes,
         bytesInMemory: row?.bytesInMemory,
         inMemoryAt: row?.inMemoryAt,
         storedAt: row?.storedAt,
@@ -219,8 +227,10 @@ function explainNodes({ pod, datasets, preload, nodeCache, withoutAgent }: PodFa
         secondsToStored: row?.secondsToStored,
         missingBytes: wanted - residentBytes,
         percent: Math.floor((residentBytes / wanted) * 100),
-        dataPath: unserved ? 'none' : complete && files <= maxViewFiles ? 'view' : 'fuse',
-        message: unserved ? noAgent : pathMessage(complete, files, row, node === own ? nodeCache : undefined),
+        dataPath: unserved ? 'none' : linked ? 'view' : 'fuse',
+        message: unserved
+          ? noAgent
+          : pathMessage({ complete, files, memoryBytes }, row, node === own ? nodeCache : undefined),
       };
     })
     .sort((a, b) => rank(a) - rank(b) || b.residentBytes - a.residentBytes || (a.node < b.node ? -1 : 1));
@@ -233,18 +243,19 @@ function rank({ role }: ExplainedNode): number {
 }
 
 function pathMessage(
-  complete: boolean,
-  files: number,
+  { complete, files, memoryBytes }: { complete: boolean; files: number; memoryBytes: number },
   planned: PreloadedNode | undefined,
   cache: NodeCache | undefined,
 ): string {
   if (planned !== undefined && planned.message !== '') return planned.message;
-  if (complete && files <= maxViewFiles) return '';
+  if (complete && memoryBytes === 0 && files <= maxViewFiles) return '';
   const passthrough = cache?.status?.capabilities?.find(({ name }) => name === 'passthrough');
   if (passthrough?.ready === false) return `every read goes through the agent: ${passthrough.reason}`;
   if (!complete && planned?.inMemoryAt !== undefined) {
     return 'every byte is in memory: reads go through FUSE until all is stored';
   }
+  if (complete && memoryBytes > 0)
+    return `${formatBytes(memoryBytes)} are read from the node's memory, the rest from its disks`;
   if (complete) return `Hearth links no tree of more than ${maxViewFiles} files; reads are native all the same`;
   return 'resident files are read natively, missing files through the agent';
 }

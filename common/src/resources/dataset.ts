@@ -246,6 +246,9 @@ export const datasetSpecSchema = z
 const residency = z.object({
   node: objectName().describe('Name of the node.'),
   residentBytes: count().describe('Bytes of the present revision on the node.'),
+  memoryBytes: count()
+    .optional()
+    .describe("Bytes of files that are whole in the node's memory, where pods read them. Absent: none."),
   percent: percent().describe('Resident part of the revision in percent, rounded down: 100 is complete.'),
 });
 

@@ -25,9 +25,10 @@ export function figuresOf({ revision, manifest, files, bytes, warnings }: AgentD
 export function residencyOf({ bytes, residency }: AgentDataset) {
   const nodes = residency
     .filter(({ residentBytes }) => residentBytes > 0n)
-    .map(({ node, residentBytes }) => ({
+    .map(({ node, residentBytes, memoryBytes }) => ({
       node,
       residentBytes: count(residentBytes),
+      ...(memoryBytes === 0n ? {} : { memoryBytes: count(memoryBytes) }),
       percent: percentOf(residentBytes, bytes),
     }))
     .sort((a, b) => b.residentBytes - a.residentBytes || (a.node < b.node ? -1 : 1));
@@ -70,9 +71,10 @@ export function isSameReport(a: AgentDataset | undefined, b: AgentDataset | unde
     a.warnings.length === b.warnings.length &&
     a.warnings.every((warning, index) => warning === b.warnings[index]) &&
     a.residency.length === b.residency.length &&
-    a.residency.every(({ node, residentBytes, sourcesAside }, index) => {
+    a.residency.every(({ node, residentBytes, memoryBytes, sourcesAside }, index) => {
       const other = b.residency[index];
-      if (other?.residentBytes !== residentBytes || other.node !== node) return false;
+      if (other?.residentBytes !== residentBytes || other.memoryBytes !== memoryBytes || other.node !== node)
+        return false;
       return sourcesAside.length === 0
         ? other.sourcesAside.length === 0
         : sameSources(sourcesAside, other.sourcesAside);
