@@ -244,19 +244,23 @@ describe('policies of the chart on an API server', () => {
     for (const set of sets) {
       const made = await make(set);
       assert.equal(made.code, 201, JSON.stringify(made.causes));
-      const changed = async (what: string, change: (copy: Manifest) => void): Promise<void> => {
+      const changed = async (what: string, change: (copy: Manifest) => unknown): Promise<void> => {
         const copy = structuredClone(set);
         change(copy);
         assert.equal((await make(copy)).code, 422, what);
       };
       const pod = (copy: Manifest) => copy.spec.template.spec;
-      await changed('no owner', (copy) => void Object.assign(copy.metadata, { ownerReferences: [] }));
-      await changed('another program', (copy) => void (pod(copy).containers[0].command = ['sh', '-c', 'id']));
-      await changed('its entrypoint', (copy) => void delete pod(copy).containers[0].command);
-      await changed('another container', (copy) => void pod(copy).containers.push({ name: 'b', image: 'b:1' }));
-      await changed('a first container', (copy) => void (pod(copy).initContainers = [{ name: 'b', image: 'b:1' }]));
-      await changed('another account', (copy) => void (pod(copy).serviceAccountName = 'hearth-operator'));
-      await changed('processes of the node', (copy) => void (pod(copy).hostPID = true));
+      await changed('no owner', (copy) => Object.assign(copy.metadata, { ownerReferences: [] }));
+      await changed('another program', (copy) =>
+        Object.assign(pod(copy).containers[0], { command: ['sh', '-c', 'id'] }),
+      );
+      await changed('its entrypoint', (copy) => delete pod(copy).containers[0].command);
+      await changed('another container', (copy) => pod(copy).containers.push({ name: 'b', image: 'b:1' }));
+      await changed('a first container', (copy) =>
+        Object.assign(pod(copy), { initContainers: [{ name: 'b', image: 'b:1' }] }),
+      );
+      await changed('another account', (copy) => Object.assign(pod(copy), { serviceAccountName: 'hearth-operator' }));
+      await changed('processes of the node', (copy) => Object.assign(pod(copy), { hostPID: true }));
     }
   });
 
