@@ -18,6 +18,8 @@ using hearth::tree::Namespace;
 using hearth::tree::Parse;
 using Step = CheckpointReader::Step;
 
+constexpr std::uint64_t kEpoch = 1;
+
 void require(bool truth) {
   if (!truth) std::abort();
 }
@@ -43,9 +45,10 @@ void compare(const Namespace& tree) {
   require(before == after);
 }
 
-// Bytes as records of one log: each begins with its length in two bytes.
+// Bytes as records behind the first one of a log: before each is a byte for its length.
 void applyRecords(std::span<const std::byte> input) {
   Namespace tree({});
+  require(tree.lead(kEpoch, 0).ok());
   while (input.size() > 2) {
     const std::size_t wanted = hearth::tree::kHeaderBytes + static_cast<std::size_t>(input[0]) * 8;
     const std::size_t size = std::min(wanted, input.size() - 1);
@@ -55,6 +58,7 @@ void applyRecords(std::span<const std::byte> input) {
     bytes[8] = std::byte{1};
     bytes[9] = bytes[10] = bytes[11] = std::byte{0};
     const std::uint64_t number = tree.lastRecord() + 1;
+    std::memcpy(bytes.data() + 12, &kEpoch, 8);
     std::memcpy(bytes.data() + 20, &number, 8);
     seal(bytes);
     const auto parsed = hearth::tree::parseRecord(bytes);
