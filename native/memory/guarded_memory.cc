@@ -1,16 +1,25 @@
 #include "memory/guarded_memory.h"
 
+#include <fcntl.h>
 #include <setjmp.h>
 #include <signal.h>
-#include <sys/uio.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <atomic>
 #include <cerrno>
 #include <cstring>
 #include <mutex>
 
 #include "base/crc32c.h"
+#include "base/owned_fd.h"
+
+// Linux 5.14; the headers of older systems do not have it.
+#ifndef MADV_POPULATE_WRITE
+#define MADV_POPULATE_WRITE 23
+#endif
 
 namespace hearth {
 namespace {
@@ -77,16 +86,30 @@ bool guarded(Access access) {
   return true;
 }
 
-// False when the kernel says that memory is not there; nothing where it copies for nobody, as some
-// sandboxes have it.
-std::optional<bool> copyBySystemCall(std::span<std::byte> into, std::span<const std::byte> from) {
+// Nothing: the kernel does not say, as of mappings of devices and before Linux 5.14.
+std::optional<bool> canBeWritten(std::span<const std::byte> memory) {
+  static const auto page = static_cast<std::uintptr_t>(sysconf(_SC_PAGESIZE));
+  const auto begin = reinterpret_cast<std::uintptr_t>(memory.data()) & ~(page - 1);
+  const auto end = reinterpret_cast<std::uintptr_t>(memory.data()) + memory.size();
+  // NOLINTNEXTLINE(performance-no-int-to-ptr)
+  if (madvise(reinterpret_cast<void*>(begin), end - begin, MADV_POPULATE_WRITE) == 0) return true;
+  return errno == EINVAL || errno == EINTR ? std::nullopt : std::optional(false);
+}
+
+// By a pipe: the kernel writes to memory of any kind, and says when it cannot. Nothing without a
+// descriptor for it.
+std::optional<bool> copyByKernel(std::span<std::byte> into, std::span<const std::byte> from) {
+  constexpr std::size_t kPieceBytes = 16384;  // a new pipe takes as much at once
+  std::array<int, 2> ends{};
+  if (pipe2(ends.data(), O_CLOEXEC) != 0) return std::nullopt;
+  const OwnedFd out(ends[0]), in(ends[1]);
   while (!from.empty()) {
-    const iovec local{const_cast<std::byte*>(from.data()), from.size()};
-    const iovec remote{into.data(), from.size()};
-    const ssize_t copied = process_vm_writev(getpid(), &local, 1, &remote, 1, 0);
-    if (copied < 0) return errno == EFAULT ? std::optional(false) : std::nullopt;
-    into = into.subspan(static_cast<std::size_t>(copied));
-    from = from.subspan(static_cast<std::size_t>(copied));
+    const auto piece = from.first(std::min(from.size(), kPieceBytes));
+    if (write(in.get(), piece.data(), piece.size()) != static_cast<ssize_t>(piece.size()) ||
+        read(out.get(), into.data(), piece.size()) != static_cast<ssize_t>(piece.size()))
+      return false;
+    from = from.subspan(piece.size());
+    into = into.subspan(piece.size());
   }
   return true;
 }
@@ -114,7 +137,11 @@ std::optional<std::uint32_t> checksumIfThere(const MemoryVector& memory, std::ui
 bool copyIfThere(std::span<std::byte> into, std::span<const std::byte> from) {
   if (from.empty()) return true;
   if (chosen.load(std::memory_order_relaxed) == MemoryGuard::kSystemCalls) {
-    if (const std::optional<bool> copied = copyBySystemCall(into, from)) return *copied;
+    const std::optional<bool> writable = canBeWritten(into.first(from.size()));
+    if (writable == false) return false;
+    if (!writable) {
+      if (const std::optional<bool> copied = copyByKernel(into, from)) return *copied;
+    }
   }
   return guarded([&] { std::memcpy(into.data(), from.data(), from.size()); });
 }

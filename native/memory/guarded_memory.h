@@ -18,9 +18,10 @@ namespace hearth {
 
 enum class MemoryGuard : std::uint8_t {
   kHandlers,
-  // No handler is installed. Copies are made by process_vm_writev(2), which says what is not there;
-  // checksums touch the memory as the program itself does, so memory that goes in that moment ends
-  // the program by the signal.
+  // No handler is installed. The kernel is asked before a copy whether the memory can be written
+  // (madvise(2), MADV_POPULATE_WRITE), or makes the copy where it does not say. Memory that goes in
+  // the moment of a copy, or while its checksum is computed, ends the program by the signal, as the
+  // program's own access would.
   kSystemCalls,
 };
 // Of this process, at first kHandlers. Before the first call of those below.

@@ -57,6 +57,10 @@ TEST_F(GuardedMemoryTest, WithoutHandlersCopiesSayWhatHasGone) {
   takeSecond();
   EXPECT_FALSE(copyIfThere(pages(), bytes));
   EXPECT_TRUE(copyIfThere(pages().first(kPage), std::span(bytes).first(kPage)));
+  ASSERT_EQ(mprotect(start + kPage, kPage, PROT_READ), 0);
+  EXPECT_FALSE(copyIfThere(pages(), bytes));
+  ASSERT_EQ(munmap(start + kPage, kPage), 0);
+  EXPECT_FALSE(copyIfThere(pages(), bytes));
   sigaction(SIGSEGV, nullptr, &after);
   EXPECT_EQ(before.sa_sigaction, after.sa_sigaction);
   chooseMemoryGuard(MemoryGuard::kHandlers);
