@@ -5,12 +5,14 @@
 #include <optional>
 
 #include "base/byte_codec.h"
+#include "base/content_key.h"
 #include "base/optional_fields.h"
 
 namespace hearth {
 namespace {
 
 constexpr std::uint8_t kClaimsVersion = 1;
+constexpr std::uint16_t kNamespaceField = 1, kPodField = 2;
 constexpr std::string_view kTextPrefix = "hearth-token-1.";
 constexpr std::string_view kDigits =
     "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
@@ -69,6 +71,12 @@ Sha256Digest proofOf(ConnectionRole role, std::span<const std::byte> hello,
   return Sha256::hmac(std::as_bytes(std::span(key)), input);
 }
 
+void putTextField(ByteWriter& out, std::uint16_t tag, std::string_view text) {
+  std::vector<std::byte> value;
+  ByteWriter(value).text(text);
+  putField(out, tag, value);
+}
+
 Error badToken(std::string message) { return {ErrorCode::kInvalidArgument, std::move(message)}; }
 
 }  // namespace
@@ -95,10 +103,27 @@ Result<std::vector<std::byte>> encodeCapability(const Capability& capability) {
   out.u32(capability.rights);
   out.u16(static_cast<std::uint16_t>(std::min<std::size_t>(capability.datasets.size(), 0xffff)));
   for (const std::string& dataset : capability.datasets) out.text(dataset);
+  if (!capability.podNamespace.empty()) putTextField(out, kNamespaceField, capability.podNamespace);
+  if (!capability.pod.empty()) putTextField(out, kPodField, capability.pod);
   if (claims.size() > kMaxCapabilityBytes)
     return badToken("a token names more datasets than fit into 4096 bytes; make several tokens");
   return claims;
 }
+
+namespace {
+
+ClientIdentity identityOf(const Capability& capability) {
+  if (!capability.pod.empty())
+    return {capability.podNamespace, capability.podNamespace + "/" + capability.pod};
+  Capability same = capability;
+  same.expiresAtMs = 0;
+  const Result<std::vector<std::byte>> claims = encodeCapability(same);
+  // Claims that were decoded are short enough. No namespace begins so.
+  const std::string name = claims.ok() ? "/" + hexOf(Sha256::of(*claims)) : "/";
+  return {name, name};
+}
+
+}  // namespace
 
 Result<Capability> decodeCapability(std::span<const std::byte> claims) {
   if (claims.size() > kMaxCapabilityBytes) return badToken("a token is longer than 4096 bytes");
@@ -113,10 +138,22 @@ Result<Capability> decodeCapability(std::span<const std::byte> claims) {
   for (std::uint16_t i = 0; i < count && in.ok(); ++i) capability.datasets.push_back(in.text());
   if (!known || !in.ok()) return badToken("a token has the wrong shape");
   OptionalFields fields(in);
-  while (const auto field = fields.next()) {
-    if (field->mustUnderstand()) return badToken("a later release has made the token");
+  while (auto field = fields.next()) {
+    switch (field->tag & ~kMustUnderstand) {
+      case kNamespaceField:
+        capability.podNamespace = field->value.text();
+        break;
+      case kPodField:
+        capability.pod = field->value.text();
+        break;
+      default:
+        if (field->mustUnderstand()) return badToken("a later release has made the token");
+        continue;
+    }
+    if (!field->value.ok()) return badToken("a token has the wrong shape");
   }
   if (fields.malformed()) return badToken("a token has the wrong shape");
+  capability.client = identityOf(capability);
   return capability;
 }
 

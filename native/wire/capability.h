@@ -11,7 +11,8 @@
 // never crosses the network, and a client knows that it speaks to an agent of the cluster.
 //
 //   claims: u8 1, text cluster, text node, u64 expiresAtMs, u32 rights, u16 number of datasets, the
-//   datasets as texts; optional fields (base/optional_fields.h). Texts as in base/byte_codec.h.
+//   datasets as texts; optional fields (base/optional_fields.h): 1 text namespace, 2 text pod.
+//   Texts as in base/byte_codec.h.
 //
 // As text a token is "hearth-token-1." claims "." key, both in base64url without padding. Pure: any
 // thread. Decoders take bytes of unauthenticated clients.
@@ -37,12 +38,22 @@ enum class CapabilityRight : std::uint32_t {
 inline constexpr std::string_view kAnyDataset = "*";
 inline constexpr std::size_t kMaxCapabilityBytes = 4096;
 
+// Whose limits a client's use counts against. Tokens that a pod gets one after the other have the
+// same; those of no pod, all that grant the same.
+struct ClientIdentity {
+  std::string space;  // the namespace
+  std::string pod;    // unlike those of other namespaces
+  bool operator==(const ClientIdentity&) const = default;
+};
+
 struct Capability {
   std::string cluster;
   std::string node;               // whose agent alone takes it; empty: any
   std::uint64_t expiresAtMs = 0;  // since the epoch
   std::uint32_t rights = 0;       // CapabilityRight bits; bits that are not known grant nothing
   std::vector<std::string> datasets;
+  std::string podNamespace = {}, pod = {};  // whose token it is; empty: of no pod
+  ClientIdentity client = {};               // of what was decoded; follows from the rest
   bool operator==(const Capability&) const = default;
 
   [[nodiscard]] bool grants(CapabilityRight right, std::string_view dataset) const;

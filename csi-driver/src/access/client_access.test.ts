@@ -127,6 +127,8 @@ describe('ClientAccess', () => {
       rights: ['read'],
       lifeMs: 3_600_000n,
       node: '',
+      podNamespace: 'team',
+      podUid: 'u',
     });
     assert.equal((await world.access().space('csi-1', target))?.bytes, 1024n);
     assert.equal(await world.access().unpublish('csi-1', target), true);

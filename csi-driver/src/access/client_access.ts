@@ -157,8 +157,15 @@ async function checkDatasets(agent: NodeAgent, choice: AccessChoice, signal: Abo
 
 /** Valid on any node, since clients fail over to other agents. */
 async function tokenFiles(agent: NodeAgent, record: AccessRecord, signal: AbortSignal): Promise<FolderEntry[]> {
-  const { datasets, rights } = record;
-  const request = { datasets, rights, lifeMs: BigInt(tokenLifeMs), node: '' };
+  const { datasets, rights, pod } = record;
+  const request = {
+    datasets,
+    rights,
+    lifeMs: BigInt(tokenLifeMs),
+    node: '',
+    podNamespace: pod?.namespace ?? '',
+    podUid: pod?.uid ?? '',
+  };
   const { token, cluster, agents } = await agent.control.call('createToken', request, { signal });
   return [
     { name: 'token', text: token },

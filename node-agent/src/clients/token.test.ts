@@ -18,6 +18,12 @@ describe('tokens of clients', () => {
     assert.equal(makeToken(capability, secret), text);
   });
 
+  it('name their pod', () => {
+    const text =
+      'hearth-token-1.AQQAdGVzdAQAbm9kZQAAAAAAAABAAQAAAAIAAwBvbmUDAHR3bwEABgAEAHRlYW0CAAoACAByZWFkZXItMA.U-QpKw8NbhnysXzsfKUamTGK1ygIc937qdhSOjNK92I';
+    assert.equal(makeToken({ ...capability, pod: { namespace: 'team', uid: 'reader-0' } }, secret), text);
+  });
+
   it('are refused when too long', () => {
     const datasets = Array.from({ length: 200 }, (_, index) => `a-dataset-with-a-long-name-${index}`);
     assert.throws(() => makeToken({ ...capability, datasets }, secret), { code: 'InvalidArgument' });

@@ -11,6 +11,8 @@ export interface Capability {
   rights: readonly CapabilityRight[];
   /** Names; `*` means all datasets. */
   datasets: readonly string[];
+  /** Whose limits at agents its clients share; absent: those of all tokens that grant the same. */
+  pod?: { namespace: string; uid: string };
 }
 
 export type CapabilityRight = 'read' | 'advise';
@@ -28,7 +30,7 @@ export function makeToken(capability: Capability, secret: Uint8Array): string {
   return `hearth-token-1.${claims.toString('base64url')}.${key.toString('base64url')}`;
 }
 
-function claimsOf({ cluster, node, expiresAt, rights, datasets }: Capability): Buffer {
+function claimsOf({ cluster, node, expiresAt, rights, datasets, pod }: Capability): Buffer {
   const numbers = Buffer.alloc(14);
   numbers.writeBigUInt64LE(BigInt(expiresAt), 0);
   numbers.writeUInt32LE(
@@ -36,10 +38,19 @@ function claimsOf({ cluster, node, expiresAt, rights, datasets }: Capability): B
     8,
   );
   numbers.writeUInt16LE(datasets.length, 12);
-  const claims = Buffer.concat([Buffer.of(1), text(cluster), text(node), numbers, ...datasets.map(text)]);
+  const fields = pod === undefined ? [] : [field(1, text(pod.namespace)), field(2, text(pod.uid))];
+  const claims = Buffer.concat([Buffer.of(1), text(cluster), text(node), numbers, ...datasets.map(text), ...fields]);
   if (claims.length > maxTokenClaims)
     throw new HearthError('InvalidArgument', 'too many datasets for one token; create several tokens');
   return claims;
+}
+
+/** An optional field, as native/base/optional_fields.h has it. */
+function field(tag: number, value: Buffer): Buffer {
+  const head = Buffer.alloc(4);
+  head.writeUInt16LE(tag, 0);
+  head.writeUInt16LE(value.length, 2);
+  return Buffer.concat([head, value]);
 }
 
 function text(value: string): Buffer {

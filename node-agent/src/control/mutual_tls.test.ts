@@ -132,10 +132,9 @@ describe('control API over TCP', () => {
     const how = secure(authority.issue({ names: ['operator.test.hearth'] }));
     const client = new ControlClient(api.tcpAddress ?? '', how, { 'grpc.ssl_target_name_override': serverName });
     clients.push(client);
+    const request = { datasets: ['d'], rights: [], lifeMs: 60_000n, node: '', podNamespace: '', podUid: '' };
     const asking = new Promise((resolve, reject) =>
-      client.createToken({ datasets: ['d'], rights: [], lifeMs: 60_000n, node: '' }, (error, token) =>
-        error ? reject(error) : resolve(token),
-      ),
+      client.createToken(request, (error, token) => (error ? reject(error) : resolve(token))),
     );
     await assert.rejects(asking, { code: 7, details: /Unix socket only/ });
   });

@@ -6,7 +6,14 @@ import { TokenCalls } from './token_calls.ts';
 
 describe('tokens of clients by the control API', () => {
   const secret = Buffer.from('a secret of the cluster');
-  const asked = { datasets: ['team.one', 'team.two'], rights: [], lifeMs: 60_000n, node: '' };
+  const asked = {
+    datasets: ['team.one', 'team.two'],
+    rights: [],
+    lifeMs: 60_000n,
+    node: '',
+    podNamespace: '',
+    podUid: '',
+  };
   let cluster: TestCluster;
   let calls: TokenCalls;
   beforeEach(async () => {
@@ -31,6 +38,13 @@ describe('tokens of clients by the control API', () => {
     assert.equal(token, makeToken({ ...capability, rights: ['read', 'advise'] }, secret));
   });
 
+  it('name the pod that they are for', () => {
+    const { token, expiresAtMs } = calls.createToken({ ...asked, podNamespace: 'team', podUid: 'a-uid' });
+    const capability = { cluster: 'test', node: '', expiresAt: Number(expiresAtMs), rights: ['read'] as const };
+    const pod = { namespace: 'team', uid: 'a-uid' };
+    assert.equal(token, makeToken({ ...capability, datasets: asked.datasets, pod }, secret));
+  });
+
   it("list the agents that answer clients, the node's agent first", () => {
     const wire = (host: string) => [
       { host, port: 7527 },
@@ -52,6 +66,7 @@ describe('tokens of clients by the control API', () => {
       [{ datasets: ['*'] }, /cannot be the name of a dataset/],
       [{ rights: ['write'] }, /rights is "write"; it must be read, advise/],
       [{ lifeMs: 999n }, /life_ms is 999/],
+      [{ podUid: 'a-uid' }, /both or neither/],
       [{ lifeMs: 86_400_001n }, /life_ms/],
     ] as const) {
       const request = { ...asked, ...(bad as Partial<typeof asked>) };

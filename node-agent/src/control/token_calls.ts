@@ -25,10 +25,10 @@ export class TokenCalls {
 
   /**
    * Datasets need not exist, because a token may be renewed while one of its datasets is removed. Throws
-   * `InvalidArgument` for no dataset, for `*` (only holders of the secret may grant all datasets), and for a lifetime
-   * out of bounds.
+   * `InvalidArgument` for no dataset, for `*` (only holders of the secret may grant all datasets), for half a pod, and for
+   * a lifetime out of bounds.
    */
-  createToken({ datasets, rights, lifeMs, node }: CreateTokenRequest): ClientToken {
+  createToken({ datasets, rights, lifeMs, node, podNamespace, podUid }: CreateTokenRequest): ClientToken {
     if (datasets.length === 0) throw new HearthError('InvalidArgument', 'a token needs a dataset; name at least one');
     for (const dataset of datasets) checkName('dataset', dataset);
     if (lifeMs < minLifeMs || lifeMs > maxLifeMs) {
@@ -39,7 +39,11 @@ export class TokenCalls {
     );
     const cluster = this.#cluster;
     const expiresAt = Math.floor(epochMs(this.#agent.context.clock)) + Number(lifeMs);
-    const token = makeToken({ cluster, node, expiresAt, rights: granted, datasets }, this.#secret);
+    if ((podNamespace === '') !== (podUid === '')) {
+      throw new HearthError('InvalidArgument', 'a pod has a namespace and a uid; name both or neither');
+    }
+    const pod = podUid === '' ? {} : { pod: { namespace: podNamespace, uid: podUid } };
+    const token = makeToken({ cluster, node, expiresAt, rights: granted, datasets, ...pod }, this.#secret);
     return { token, expiresAtMs: BigInt(expiresAt), cluster, agents: this.#agents() };
   }
 
