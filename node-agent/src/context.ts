@@ -1,7 +1,7 @@
 import type { Clock, Logger } from '@hearth/common';
 import type { Address, Engine } from '@hearth/engine';
 import type { Session } from './records/index.ts';
-import type { Store } from './store/index.ts';
+import type { MeteredStore } from './store/index.ts';
 
 /** The record of one agent. */
 export interface Member {
@@ -107,7 +107,7 @@ export interface ListingLimits {
 /** The context shared by all components of the agent. */
 export interface AgentContext {
   node: string;
-  store: Store;
+  store: MeteredStore;
   engine: Engine;
   session: Session;
   members: Members;

@@ -12,7 +12,7 @@ import { Membership } from '../membership/index.ts';
 import type { Environment } from '../origins/index.ts';
 import { AgentPeers, type Peers } from '../peers/index.ts';
 import { Session } from '../records/index.ts';
-import { openStore, type Store } from '../store/index.ts';
+import { MeteredStore, openStore, type Store } from '../store/index.ts';
 import { TlsFiles } from '../tls/index.ts';
 import { advertisedAddresses, checkWirePorts, listeningAddresses } from './addresses.ts';
 import type { Closing } from './closing.ts';
@@ -32,7 +32,7 @@ export interface Frontend {
   readonly incarnation: string;
   /** Listening addresses of the engine. */
   readonly listen: readonly Address[];
-  readonly store: Store;
+  readonly store: MeteredStore;
   readonly session: Session;
   readonly members: Membership;
   readonly peers: Peers;
@@ -73,7 +73,7 @@ export async function startFrontend(options: FrontendOptions, stack: Closing): P
   const listen = listeningAddresses(config.wire.listen, config.wire.networks);
   await checkWirePorts(listen);
 
-  const store = await openConfiguredStore(config, logger, clock);
+  const store = new MeteredStore(await openConfiguredStore(config, logger, clock));
   stack.push('store', () => store.close());
   stack.onBegin(() => void skipUnresponsiveStore(store, logger));
   const session = new Session(store, logger, timings.leaseSeconds, clock);

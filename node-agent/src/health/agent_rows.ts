@@ -32,6 +32,20 @@ export const agentRows: readonly MetricRow[] = [
     'Datasets whose credentials this agent has not received since its start.',
     ({ agent }) => one(agent.datasets.mirror.values().filter(({ name }) => agent.credentials.awaits(name)).length),
   ),
+  row(
+    'counter',
+    'store_requests_total',
+    'Requests of this agent to the store.',
+    ({ agent }) => [...agent.context.store.traffic].map(([call, { requests }]) => [[call], requests]),
+    ['call'],
+  ),
+  row(
+    'counter',
+    'store_request_bytes_total',
+    'Bytes of keys, values and leases in requests of this agent to the store.',
+    ({ agent }) => [...agent.context.store.traffic].map(([call, { bytes }]) => [[call], bytes]),
+    ['call'],
+  ),
   row('gauge', 'warm_jobs_running', 'Warm jobs that run on this agent.', ({ agent }) => one(agent.runningParts)),
   row('gauge', 'warm_coordinator', '1 while this agent coordinates warm jobs.', ({ agent }) =>
     one(agent.coordinator.leading),

@@ -9,7 +9,7 @@ import type { Member, Members, Timings } from '../context.ts';
 import type { OpenOrigin } from '../datasets/index.ts';
 import type { Peers } from '../peers/index.ts';
 import { Session } from '../records/index.ts';
-import { type LeaseId, openStore, type Store } from '../store/index.ts';
+import { type LeaseId, MeteredStore, openStore, type Store } from '../store/index.ts';
 import { CutStore } from './cut_store.ts';
 import { FakeDisk } from './fake_disk.ts';
 import { FakeEngine } from './fake_engine.ts';
@@ -125,7 +125,8 @@ export class TestCluster {
 
   /** Starts an agent, on its previous disk if there is one. */
   async add(name: string): Promise<Agent> {
-    const store = new CutStore(this.#store);
+    const cut = new CutStore(this.#store);
+    const store = new MeteredStore(cut);
     const disk = this.disks.get(name) ?? new FakeDisk();
     this.disks.set(name, disk);
     let agent: Agent | undefined;
@@ -154,7 +155,7 @@ export class TestCluster {
       peers: this.#peers(name),
       storeMaintenance: true,
     });
-    this.agents.set(name, { agent, engine, store, session });
+    this.agents.set(name, { agent, engine, store: cut, session });
     await this.#changed();
     await agent.start(AbortSignal.timeout(300_000));
     return agent;

@@ -3,7 +3,6 @@ import { elapse, until } from '@hearth/common/testing';
 import { defaultTimings } from '../context.ts';
 import { openStore } from '../store/index.ts';
 import { TestCluster } from './cluster.ts';
-import { CountingStore } from './counting_store.ts';
 import { directorySource, fileRow } from './fake_origin.ts';
 
 const busyIntervalMs = 250;
@@ -37,11 +36,7 @@ export async function storeLoad({
   begun,
   ended,
 }: StoreLoadOptions): Promise<StoreLoad> {
-  let store: CountingStore | undefined;
-  const open = async (folder: string) => {
-    store = new CountingStore(await openStore(address ?? `sqlite:${join(folder, 'store.sqlite')}`));
-    return store;
-  };
+  const open = (folder: string) => openStore(address ?? `sqlite:${join(folder, 'store.sqlite')}`);
   const rows = [fileRow('model.bin', 1n << 40n)];
   const cluster = await TestCluster.start(['a'], rows, defaultTimings, open);
   let stop = () => {};
@@ -55,14 +50,19 @@ export async function storeLoad({
     const key = rows[0]?.contentKey ?? '';
     if (busy) stop = cluster.clock.every(busyIntervalMs, () => cluster.engine('a').addResident(key, 1n << 20n));
     await begun?.();
-    store?.reset();
+    const began = new Map([...agent.context.store.traffic].map(([call, counts]) => [call, { ...counts }]));
     const before = agent.statistics.history.sequence;
     await elapse(seconds * 1000, 'the load is counted over a time');
     if (busy && agent.statistics.history.sequence === before) throw new Error('the busy agent has counted nothing');
     await ended?.();
-    const calls = Object.fromEntries(store?.requests ?? []);
-    const requests = Object.values(calls).reduce((sum, one) => sum + one, 0);
-    return { bytes: (store?.bytes ?? 0) / seconds, requests: requests / seconds, calls };
+    const counted = [...agent.context.store.traffic].flatMap(([call, now]) => {
+      const before = began.get(call) ?? { requests: 0, bytes: 0 };
+      const requests = now.requests - before.requests;
+      return requests === 0 ? [] : [{ call, requests, bytes: now.bytes - before.bytes }];
+    });
+    const sum = (key: 'requests' | 'bytes') => counted.reduce((total, one) => total + one[key], 0) / seconds;
+    const calls = Object.fromEntries(counted.map(({ call, requests }) => [call, requests]));
+    return { bytes: sum('bytes'), requests: sum('requests'), calls };
   } finally {
     stop();
     await cluster.close();

@@ -1,14 +1,14 @@
-import type { CallOptions, LeaseId, Store, Transaction } from '../store/store.ts';
+import type { CallOptions, LeaseId, Store, Transaction } from './store.ts';
 
 const leaseBytes = 8;
 
-/** A store that counts what its users send, apart from the framing of the protocol. */
-export class CountingStore implements Store {
+/** Requests to a store by name of the call, and the bytes of their keys, values and leases, without framing. */
+export type StoreTraffic = ReadonlyMap<string, { requests: number; bytes: number }>;
+
+/** A store that counts what its users send. Closes the store below. */
+export class MeteredStore implements Store {
   readonly #below: Store;
-  /** By name of the call. */
-  readonly requests = new Map<string, number>();
-  /** Keys, values and leases of all requests. */
-  bytes = 0;
+  readonly #traffic = new Map<string, { requests: number; bytes: number }>();
 
   constructor(below: Store) {
     this.#below = below;
@@ -22,33 +22,33 @@ export class CountingStore implements Store {
     return this.#below.maintenance;
   }
 
-  reset(): void {
-    this.requests.clear();
-    this.bytes = 0;
+  /** Of the life of this object; grows. */
+  get traffic(): StoreTraffic {
+    return this.#traffic;
   }
 
   get(key: string, options?: CallOptions) {
-    this.#count('get', key.length);
+    this.#count('get', size(key));
     return this.#below.get(key, options);
   }
 
   range(prefix: string, options?: CallOptions) {
-    this.#count('range', prefix.length);
+    this.#count('range', size(prefix));
     return this.#below.range(prefix, options);
   }
 
   transact(transaction: Transaction, options?: CallOptions) {
-    this.#count('transact', JSON.stringify(transaction).length);
+    this.#count('transact', sizeOf(transaction));
     return this.#below.transact(transaction, options);
   }
 
   put(key: string, value: string, options?: CallOptions & { readonly lease?: LeaseId }) {
-    this.#count('put', key.length + value.length + leaseBytes);
+    this.#count('put', size(key) + size(value) + (options?.lease === undefined ? 0 : leaseBytes));
     return this.#below.put(key, value, options);
   }
 
   delete(key: string, options?: CallOptions) {
-    this.#count('delete', key.length);
+    this.#count('delete', size(key));
     return this.#below.delete(key, options);
   }
 
@@ -68,7 +68,7 @@ export class CountingStore implements Store {
   }
 
   watch(...asked: Parameters<Store['watch']>) {
-    this.#count('watch', asked[0].length);
+    this.#count('watch', size(asked[0]));
     return this.#below.watch(...asked);
   }
 
@@ -87,7 +87,19 @@ export class CountingStore implements Store {
   }
 
   #count(call: string, bytes: number): void {
-    this.requests.set(call, (this.requests.get(call) ?? 0) + 1);
-    this.bytes += bytes;
+    const { requests = 0, bytes: before = 0 } = this.#traffic.get(call) ?? {};
+    this.#traffic.set(call, { requests: requests + 1, bytes: before + bytes });
   }
+}
+
+const size = (text: string): number => Buffer.byteLength(text);
+
+function sizeOf({ compare, success, failure = [] }: Transaction): number {
+  const compared = compare.map((one) => size(one.key) + ('value' in one ? size(one.value) : 0));
+  const operations = [...success, ...failure].map((one) => {
+    if (one.kind === 'deletePrefix') return size(one.prefix);
+    if (one.kind === 'delete') return size(one.key);
+    return size(one.key) + size(one.value) + (one.lease === undefined ? 0 : leaseBytes);
+  });
+  return [...compared, ...operations].reduce((sum, bytes) => sum + bytes, 0);
 }
