@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
 import { HearthError } from '@hearth/common';
-import { KubernetesApi } from '@hearth/common/kubernetes';
+import { ElectionThread, KubernetesApi } from '@hearth/common/kubernetes';
 import { runOperator } from './operator/index.ts';
 import { runProcess } from './process.ts';
 import { readEnvironment } from './storage_cluster/index.ts';
@@ -34,6 +34,7 @@ async function run(logger: Parameters<typeof runOperator>[0]['logger'], signal: 
       environment,
       instance,
       identity: `${instance}_${randomUUID()}`,
+      elect: ({ clock: _, ...options }) => new ElectionThread({ ...options, userAgent: 'hearth-operator' }),
       grant: {
         clusterRole: 'hearth-secrets',
         serviceAccount: {

@@ -4,10 +4,11 @@ export { type Clock, sleep, systemClock } from '../clock.ts';
 export type * from './client.ts';
 export { type ControllerOptions, type ReconcileResult, runController } from './controller.ts';
 export { coreEvent, type EventType } from './core_event.ts';
+export { ElectionThread } from './election_thread.ts';
 export { EventRecorder } from './event_recorder.ts';
 export * from './kinds.ts';
 export { KubernetesApi, type KubernetesApiOptions } from './kubernetes_api.ts';
-export { LeaderElection } from './leader_election.ts';
+export { LeaderElection, type LeaderElectionOptions } from './leader_election.ts';
 export {
   apiVersionOf,
   type KubernetesObject,

@@ -1,6 +1,11 @@
 import { HearthError, type Logger } from '@hearth/common';
 import { HealthServer, listenFailure } from '@hearth/common/health';
-import { EventRecorder, type KubernetesClient, LeaderElection } from '@hearth/common/kubernetes';
+import {
+  EventRecorder,
+  type KubernetesClient,
+  LeaderElection,
+  type LeaderElectionOptions,
+} from '@hearth/common/kubernetes';
 import { AgentDirectory } from '../agents/index.ts';
 import { runDatasetController } from '../dataset/index.ts';
 import { Placements } from '../kubernetes/index.ts';
@@ -34,6 +39,8 @@ export interface OperatorOptions {
   onReady?: (running: RunningOperator) => void;
   /** Timing of the election, seconds; absent: the defaults of Kubernetes' controllers. */
   election?: { leaseSeconds?: number; renewSeconds?: number; retrySeconds?: number };
+  /** Makes the election. Absent: one in this thread, by `api`. */
+  elect?: (options: Omit<LeaderElectionOptions, 'api'>) => Pick<LeaderElection, 'run' | 'isLeader'>;
   deletionTimeoutMs?: number;
 }
 
@@ -65,8 +72,8 @@ export async function runOperator(options: OperatorOptions): Promise<void> {
   const reflectors = createReflectors({ api, namespace, webhook: options.webhook !== undefined, logger });
   const agents = new AgentDirectory(logger);
   const events = new EventRecorder({ api, component: 'hearth-operator', instance, logger });
-  const election = new LeaderElection({
-    api,
+  const elect = options.elect ?? ((given) => new LeaderElection({ ...given, api }));
+  const election = elect({
     namespace,
     name: leaseName,
     identity,
