@@ -117,6 +117,21 @@ const changeOrigin: Fault = {
   },
 };
 
+/** It goes away, comes back at 1 MB/s, and recovers. Reads wait for it meanwhile, and none fails. */
+const originAway: Fault = {
+  name: 'origin away',
+  async happen({ gate }, random) {
+    const awayMs = 2_000 + random() * 28_000;
+    await gate.close();
+    await sleep(awayMs);
+    gate.bytesPerSecond = 1_000_000;
+    await gate.open();
+    await sleep(5_000 + random() * 10_000);
+    gate.bytesPerSecond = undefined;
+    return `for ${(awayMs / 1000).toFixed(1)} s`;
+  },
+};
+
 /** Warmed while others read: more than fits, so that eviction goes on. */
 const warm: Fault = {
   name: 'file warmed',
@@ -147,6 +162,7 @@ export const faults: readonly Fault[] = [
   fillDisk,
   bitsFlipped,
   changeOrigin,
+  originAway,
   warm,
   verify,
 ];

@@ -2,7 +2,7 @@ import { mkdirSync, renameSync, truncateSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { root, run, until } from '@hearth/common/testing';
 import { Cluster } from '@hearth/common/testing/agents';
-import { Nginx } from '@hearth/common/testing/origins';
+import { Nginx, OriginGate } from '@hearth/common/testing/origins';
 
 export const readerProgram = join(root, 'build/release/bench/hearth_soak_reader');
 
@@ -30,8 +30,8 @@ const changingName = 'changing';
 const firstChanging = 1_000_000;
 
 /**
- * Four agents with a disk of their own each (a loop device, so that it can be filled), a holder, an nginx as origin and a
- * dataset of three times their budgets, mounted on each.
+ * Four agents with a disk of their own each (a loop device, so that it can be filled), a holder, an nginx behind a gate as
+ * origin and a dataset of three times their budgets, mounted on each.
  */
 export class Stage implements AsyncDisposable {
   readonly cluster: Cluster;
@@ -41,6 +41,7 @@ export class Stage implements AsyncDisposable {
   readonly #options: StageOptions;
   readonly #origin: string;
   #nginx: Nginx | undefined;
+  #gate: OriginGate | undefined;
 
   private constructor(cluster: Cluster, options: StageOptions) {
     this.cluster = cluster;
@@ -128,13 +129,19 @@ export class Stage implements AsyncDisposable {
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
+    await this.#gate?.close();
     await this.#nginx?.stop();
     await this.cluster.close(); // its disks too, which are mounted below its folder
   }
 
+  /** Of the origin. */
+  get gate(): OriginGate {
+    if (this.#gate === undefined) throw new Error('the origin does not run');
+    return this.#gate;
+  }
+
   get #url(): string {
-    if (this.#nginx === undefined) throw new Error('the origin does not run');
-    return this.#nginx.url;
+    return this.gate.url;
   }
 
   async #build(): Promise<void> {
@@ -144,6 +151,7 @@ export class Stage implements AsyncDisposable {
     for (const file of [...this.files, this.changing]) await this.#write(file, file.name);
     signal.throwIfAborted();
     this.#nginx = await Nginx.start(join(this.cluster.folder, 'nginx'), this.#origin);
+    this.#gate = await OriginGate.start(this.#nginx.url);
     for (const agent of agents) {
       signal.throwIfAborted();
       const disk = await this.#makeDisk(agent, Math.floor(budget * 1.3) + 64 * 2 ** 20);
