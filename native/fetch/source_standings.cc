@@ -89,6 +89,11 @@ Error SourceStandings::failure() const {
   Error error{ErrorCode::kUnavailable, "no source gives it"};
   const std::optional<Error>& first = all_[0].cause;
   if (first && first->code != ErrorCode::kCorrupt) error.code = first->code;
+  // Sources that answer with wrong bytes are not away: nobody waits for them.
+  const auto isWrong = [](const Standing& one) {
+    return one.cause && one.cause->code == ErrorCode::kCorrupt;
+  };
+  if (std::ranges::all_of(all_, isWrong)) error.code = ErrorCode::kCorrupt;
   const char* between = ": ";
   for (std::size_t source = 0; source < all_.size(); ++source) {
     if (!all_[source].cause) continue;
