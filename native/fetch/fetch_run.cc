@@ -9,6 +9,24 @@
 #include "fetch/source_request.h"
 
 namespace hearth {
+namespace {
+
+// Drops all that is here of a key, also what is still being written.
+Task<void> dropAll(KeyFetch& shared) {
+  // Chunks on their way to the cache file would be claimed after the others have been dropped.
+  std::vector<std::shared_ptr<ChunkFlight>> storing;
+  for (const auto& [chunk, flight] : shared.flights) {
+    if (flight->storing()) storing.push_back(flight);
+  }
+  const Clock::time_point until = Clock::now() + kPeerTimeout;
+  for (const std::shared_ptr<ChunkFlight>& flight : storing) {
+    [[maybe_unused]] const bool stored = co_await flight->ended.waitUntil(until);
+  }
+  shared.cache->discard();
+  shared.loaded.clear();
+}
+
+}  // namespace
 
 Task<Status> Fetcher::fromOrigin(RunState& state, ChunkMask granted,
                                  std::vector<ChunkBuffer> memory) {
@@ -47,8 +65,8 @@ Task<Status> Fetcher::fromOrigin(RunState& state, ChunkMask granted,
                    .message = status.error().message});
     // What a stream brought before may be of either state; all of it came by that, or since.
     if (state.options.stream != nullptr && !file.about.sourceDigest) {
-      shared.cache->discard();
-      shared.loaded.clear();
+      Task<void> dropping = dropAll(shared);
+      co_await dropping;
     }
   }
   if (status.ok()) co_return status;
