@@ -13,7 +13,7 @@ namespace {
 using namespace std::chrono_literals;
 using testing::HasSubstr;
 
-constexpr auto kBusy = "HTTP/1.1 503 Busy\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
+constexpr auto kServerBusy = "HTTP/1.1 503 Busy\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
 constexpr auto kMissing = "HTTP/1.1 404 Missing\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
 
 // One server, which gives `refusal` instead of bytes as long as there is one.
@@ -36,7 +36,7 @@ struct OriginAway : MirrorsTest {
     options.hasDeadline = hasDeadline;
     ASSERT_TRUE(agent.engine().warm(std::move(options)).ok());
   }
-  std::atomic<const char*> refusal{kBusy};
+  std::atomic<const char*> refusal{kServerBusy};
 };
 
 TEST_F(OriginAway, AReadWaitsUntilItIsBack) {

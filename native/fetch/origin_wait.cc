@@ -7,10 +7,10 @@ namespace hearth {
 namespace {
 
 // Between attempts, each of which asks the origin several times itself.
-constexpr auto kFirstPause = std::chrono::milliseconds(250);
-constexpr auto kLongestPause = std::chrono::seconds(3);
+constexpr auto kFirstWait = std::chrono::milliseconds(250);
+constexpr auto kLongestWait = std::chrono::seconds(3);
 // How often a read looks whether it is still wanted.
-constexpr auto kNap = std::chrono::milliseconds(50);
+constexpr auto kLookSoon = std::chrono::milliseconds(50);
 
 // The origin did not answer, or said that it cannot answer now; or no agent gave the bytes.
 bool isAway(ErrorCode code) {
@@ -28,7 +28,7 @@ OriginWait::~OriginWait() {
 
 void OriginWait::begin(const Error& failure) {
   since_ = Clock::now();
-  pauses_ = std::make_unique<RetryPolicy>(kFirstPause, kLongestPause, std::random_device()());
+  pauses_ = std::make_unique<RetryPolicy>(kFirstWait, kLongestWait, std::random_device()());
   if (!dataset_->absence.begin(failure)) return;
   log(ports_.events, EngineEvent::Level::kWarn, "reads wait for the origin, which is away",
       {{"dataset", dataset_->id}, {"error", failure.message}});
@@ -41,7 +41,7 @@ Task<bool> OriginWait::again(Error failure, Clock::duration bound, StillWanted w
   const Clock::time_point next = Clock::now() + pauses_->delay(++failures_, std::nullopt);
   for (Clock::time_point now = Clock::now(); now < next; now = Clock::now()) {
     if (ports_.gate.closed() || isOver(now) || (wanted && !wanted())) co_return false;
-    co_await ports_.reactor.sleep(std::min<Clock::duration>(next - now, kNap));
+    co_await ports_.reactor.sleep(std::min<Clock::duration>(next - now, kLookSoon));
   }
   co_return !ports_.gate.closed() && !isOver(Clock::now());
 }

@@ -16,8 +16,17 @@ constexpr std::size_t kBounceBytes = std::size_t{256} << 10;
 
 // Of a validator: "stat:" and the fields of struct stat of the listed file in this order. The last
 // five are not there in manifests of earlier releases.
-enum Listed : std::size_t { kModified, kChanged, kInode, kLinks, kMode, kUser, kGroup, kFields };
-constexpr std::size_t kFieldsBefore = kInode;
+enum ListedField : std::size_t {
+  kListedModified,
+  kListedChanged,
+  kListedInode,
+  kListedLinks,
+  kListedMode,
+  kListedUser,
+  kListedGroup,
+  kListedFields
+};
+constexpr std::size_t kFieldsBefore = kListedInode;
 
 std::optional<std::vector<std::int64_t>> listedFields(std::string_view validator) {
   constexpr std::string_view kKind = "stat:";
@@ -32,7 +41,7 @@ std::optional<std::vector<std::int64_t>> listedFields(std::string_view validator
     if (*rest != ':') return std::nullopt;
     at = rest + 1;
   }
-  const bool known = fields.size() == kFieldsBefore || fields.size() == kFields;
+  const bool known = fields.size() == kFieldsBefore || fields.size() == kListedFields;
   return known ? std::optional(std::move(fields)) : std::nullopt;
 }
 
@@ -41,13 +50,13 @@ std::optional<std::vector<std::int64_t>> listedFields(std::string_view validator
 // put the time of modification back (utimensat(2)).
 std::optional<std::string> difference(const std::vector<std::int64_t>& listed,
                                       const OriginFileInfo& now) {
-  if (now.modifiedNs != listed[kModified]) return "its time of modification is another";
-  if (now.changedNs == listed[kChanged]) return std::nullopt;
+  if (now.modifiedNs != listed[kListedModified]) return "its time of modification is another";
+  if (now.changedNs == listed[kListedChanged]) return std::nullopt;
   if (listed.size() == kFieldsBefore) return "its time of change is another";
-  if (now.inode != static_cast<std::uint64_t>(listed[kInode]))
+  if (now.inode != static_cast<std::uint64_t>(listed[kListedInode]))
     return "another file is in its place";
-  const bool isExplained = now.links != listed[kLinks] || now.mode != listed[kMode] ||
-                           now.user != listed[kUser] || now.group != listed[kGroup];
+  const bool isExplained = now.links != listed[kListedLinks] || now.mode != listed[kListedMode] ||
+                           now.user != listed[kListedUser] || now.group != listed[kListedGroup];
   if (isExplained) return std::nullopt;
   return "its time of change is another, and its links, mode and owner are not";
 }
