@@ -113,6 +113,10 @@ bool grant(Execution& x, InodeId file, Answer& answer) {
 void endSession(Execution& x, InodeId file, const Session& session, std::uint32_t used,
                 const Content* named) {
   x.remove(Key::of(KeyKind::kSession, file));
+  // A client may say less than what it has published.
+  for (const ChunkRun& run : named != nullptr ? named->runs : Runs{}) {
+    if (run.session == session.id) used = std::max(used, run.first + run.count);
+  }
   if (used == 0) return;
   Garbage garbage{.inode = file, .runs = {{session.id, 0, used, session.holder.agent}}};
   garbage.lessNamed = named != nullptr && named->listed;

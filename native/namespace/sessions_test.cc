@@ -124,6 +124,19 @@ TEST_F(Sessions, ChunksOfASessionThatGoesOnAreNoGarbage) {
   EXPECT_EQ(volume.tree.naming(made.inode, made.session, 1), Naming::kUnnamed);
 }
 
+TEST_F(Sessions, AClientThatSaysLessThanItPublishedLosesNoChunk) {
+  const Answer made = create(a, "f");
+  Publish change = LedNamespace::publishOf(a, made, 3, false);
+  EXPECT_EQ(volume.ask(a, change).error, 0);
+  volume.ask(a, Unlink{inRoot("f")});
+  change.usedChunks = 0;
+  change.ends = true;
+  EXPECT_EQ(volume.ask(a, change).error, 0);
+  EXPECT_EQ(volume.garbage(), Runs{});
+  EXPECT_EQ(volume.decide(Forget{made.inode}).error, 0);
+  EXPECT_EQ(volume.garbage(), (Runs{{made.session, 0, 3, a.agent}}));
+}
+
 TEST_F(Sessions, ALaterStartOfTheAgentTakesASessionFileOver) {
   const Answer made = create(a, "f");
   EXPECT_EQ(volume.ask(a, LedNamespace::publishOf(a, made, 2, false)).error, 0);

@@ -259,6 +259,10 @@ class PlainModel : public PlainNodes {
     PlainSession& session = sessions.at(node.session->id);
     session.ended = true;
     session.used = used;
+    for (const ChunkRun& chunk : node.chunks) {
+      const bool own = chunk.session == node.session->id;
+      if (own) session.used = std::max(session.used, chunk.first + 1);
+    }
     node.session.reset();
   }
   [[nodiscard]] bool has(const PlainNode& node, SessionId session) const {
