@@ -2,6 +2,8 @@ import { join } from 'node:path';
 import { root, run } from '../command.ts';
 import type { Group, Surroundings } from '../plan.ts';
 
+/** As operator/bin/hearth-operator. */
+const flags = ['--max-semi-space-size=4', '--optimize-for-size'];
 const limit = { residentMiB: 1024, cores: 0.5 };
 
 type Load = Record<keyof typeof limit, number>;
@@ -16,7 +18,8 @@ export const manyAgents: Group = {
     const loads = new Map<number, Promise<Load>>();
     const load = (index: number) => {
       const measured =
-        loads.get(index) ?? run(process.execPath, [program], 10 * 60_000).then((text) => JSON.parse(text) as Load);
+        loads.get(index) ??
+        run(process.execPath, [...flags, program], 10 * 60_000).then((text) => JSON.parse(text) as Load);
       loads.set(index, measured);
       return measured;
     };
