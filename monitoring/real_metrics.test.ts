@@ -10,7 +10,13 @@ import { PrometheusServer } from './testing/prometheus_server.ts';
 import { expand, panelsOf, seriesOfAlerts } from './testing/questions.ts';
 
 /** Metrics of programs and devices that there are none of here. */
-const elsewhere = new Set(['etcd_server_has_leader', 'hearth_operator_leader', 'hearth_rdma_port_active']);
+const elsewhere = new Set([
+  'etcd_mvcc_db_total_size_in_bytes',
+  'etcd_server_has_leader',
+  'etcd_server_quota_backend_bytes',
+  'hearth_operator_leader',
+  'hearth_rdma_port_active',
+]);
 /** Labels that the chart's monitors and Prometheus give to every series. */
 const ofEverySeries = new Set(['instance', 'job', 'node', 'storage_cluster', 'pod']);
 

@@ -89,11 +89,18 @@ Error SourceStandings::failure() const {
   Error error{ErrorCode::kUnavailable, "no source gives it"};
   const std::optional<Error>& first = all_[0].cause;
   if (first && first->code != ErrorCode::kCorrupt) error.code = first->code;
-  // Sources that answer with wrong bytes are not away: nobody waits for them.
-  const auto isWrong = [](const Standing& one) {
-    return one.cause && one.cause->code == ErrorCode::kCorrupt;
+  // Sources that answer, though with wrong bytes, are not away: nobody waits for them.
+  const auto any = [this](auto is) {
+    return std::ranges::any_of(
+        all_, [&](const Standing& one) { return one.cause && is(one.cause->code); });
   };
-  if (std::ranges::all_of(all_, isWrong)) error.code = ErrorCode::kCorrupt;
+  const auto isWrong = [](ErrorCode code) { return code == ErrorCode::kCorrupt; };
+  const auto isAway = [](ErrorCode code) {
+    return code == ErrorCode::kUnavailable || code == ErrorCode::kDeadlineExceeded ||
+           code == ErrorCode::kTryElsewhere;
+  };
+  if (error.code == ErrorCode::kUnavailable && any(isWrong) && !any(isAway))
+    error.code = ErrorCode::kCorrupt;
   const char* between = ": ";
   for (std::size_t source = 0; source < all_.size(); ++source) {
     if (!all_[source].cause) continue;

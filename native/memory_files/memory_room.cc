@@ -70,8 +70,8 @@ void MemoryRoom::release(const ContentKey& key) {
 
 void MemoryRoom::adopt(const ContentKey& key, std::uint64_t bytes, std::uint64_t hugeBytes) {
   const std::lock_guard lock(mutex_);
-  const File file{wholePages(bytes), std::min(hugeBytes, wholePages(bytes)),
-                  MemoryRank::kUse, true, Clock::now()};
+  const File file{wholePages(bytes), std::min(hugeBytes, wholePages(bytes)), MemoryRank::kUse, true,
+                  Clock::now()};
   if (files_.emplace(key, file).second) used_ += file.bytes;
 }
 

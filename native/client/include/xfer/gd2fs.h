@@ -34,9 +34,8 @@ typedef struct xfer_gd2fs_options {
   const char
       *cp_address; /* of agents: "gd2fs://10.0.0.1:7527,gd2fs://[fd00::1]"; any may be down. NULL
                       or "": HEARTH_CPADDR, else the file `addresses` beside the token */
-  const char
-      *dp_address; /* of this client's NICs: "tcp://10.0.0.9,rdma://10.0.1.9,...", which
-                      connections use in turn; NULL, and loopback: the kernel chooses */
+  const char *dp_address; /* of this client's NICs: "tcp://10.0.0.9,rdma://10.0.1.9,...", which
+                             connections use in turn; NULL, and loopback: the kernel chooses */
   const char
       *cluster_id; /* the cluster's name; NULL or "": HEARTH_CLUSTER, else the file `cluster` */
   unsigned iothread_count;    /* threads that move bytes; 0: as many as processors, at most 4 */
