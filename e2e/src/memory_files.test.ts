@@ -35,7 +35,7 @@ describe('files in memory', () => {
   after(async () => cluster?.close());
 
   const residency = async () => {
-    const { dataset } = await cluster.json<{ dataset: { residency: Residency[] } }>('a', 'dataset', 'show', 'd');
+    const dataset = await cluster.json<{ residency: Residency[] }>('a', 'dataset', 'show', 'd');
     return dataset.residency[0];
   };
   const inMemory = () => until('all of it is in memory', async () => (await residency())?.memoryBytes === bytes);
