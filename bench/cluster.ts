@@ -15,13 +15,13 @@ export interface ClusterOptions {
   filesBytes?: number | undefined;
 }
 
-/** Agents with a budget, and a mount holder, below one folder: on loopback, or each agent in a place of its own. */
 /** Of a warm job that has ended, in seconds since its creation. */
 interface Arrival {
   secondsToMemory: number;
   secondsToStored: number;
 }
 
+/** Agents with a budget, and a mount holder, below one folder: on loopback, or each agent in a place of its own. */
 export class Cluster {
   readonly nodes: string[];
   readonly #agents: Agents;
@@ -97,6 +97,11 @@ export class Cluster {
   /** Does something while the mount holder is stopped, as by a machine that has no time for it. */
   withoutHolder<T>(work: () => Promise<T>): Promise<T> {
     return this.#agents.withoutHolder(work);
+  }
+
+  /** To the process of an agent. */
+  signal(node: string, signal: 'SIGSTOP' | 'SIGCONT'): void {
+    process.kill(this.#agents.agent(node).pid, signal);
   }
 
   /** Drops a dataset's bytes on all nodes; an error when something stays, for then nothing would be cold. */

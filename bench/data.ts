@@ -22,6 +22,32 @@ export function makeFiles(folder: string, count: number, bytes: number): string[
   });
 }
 
+/** The same as safetensors files of random tensors, each of 8 MiB, by their names; a header comes to the bytes. */
+export function makeSafetensors(folder: string, count: number, bytes: number): string[] {
+  mkdirSync(folder, { recursive: true });
+  const tensor = Buffer.allocUnsafe(2 * piece);
+  const tensors = Math.floor(bytes / count / tensor.length);
+  return Array.from({ length: count }, (_, index) => {
+    const path = join(folder, `model-${index}.safetensors`);
+    const header: Record<string, object> = {};
+    for (let at = 0; at < tensors; ++at) {
+      const offsets = [at * tensor.length, (at + 1) * tensor.length];
+      // As 16-bit integers: no bit pattern of them is slow to add.
+      header[`layer${index}.${at}`] = { dtype: 'I16', shape: [tensor.length / 2], data_offsets: offsets };
+    }
+    const text = Buffer.from(JSON.stringify(header));
+    const padding = Buffer.alloc((8 - (text.length % 8)) % 8, ' ');
+    const length = Buffer.alloc(8);
+    length.writeBigUInt64LE(BigInt(text.length + padding.length));
+    const file = openSync(path, 'w');
+    writeSync(file, Buffer.concat([length, text, padding]));
+    for (let at = 0; at < tensors; ++at) writeSync(file, randomFillSync(tensor));
+    fsyncSync(file);
+    closeSync(file);
+    return path;
+  });
+}
+
 export function makeSmallFiles(folder: string, count: number, bytes: number): void {
   mkdirSync(folder, { recursive: true });
   const content = Buffer.allocUnsafe(bytes);

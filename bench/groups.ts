@@ -16,7 +16,7 @@ import { manyAgents } from './rows/many_agents.ts';
 import { oneFile } from './rows/one_file.ts';
 import { countedOrigin } from './rows/origin_bytes.ts';
 import { planner } from './rows/planner.ts';
-import { preloaded } from './rows/preloaded.ts';
+import { preloaded, preloadedLoad } from './rows/preloaded.ts';
 import { remoteReads } from './rows/remote.ts';
 import { smallCold } from './rows/small_cold.ts';
 import { smallFiles } from './rows/small_files.ts';
@@ -31,6 +31,7 @@ import { warmS3 } from './rows/warm_s3.ts';
 const all: readonly Group[] = [
   completeFile,
   preloaded,
+  preloadedLoad,
   smallFiles,
   smallCold,
   epoch,

@@ -1,5 +1,8 @@
-import { writeFileSync } from 'node:fs';
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { readdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { createInterface } from 'node:readline';
 import { root, run } from './command.ts';
 
 const program = join(root, 'build/release/bench/hearth_bench_reader');
@@ -9,6 +12,14 @@ const gib = 2 ** 30;
 export async function dropPageCache(): Promise<void> {
   await run('sync', []);
   writeFileSync('/proc/sys/vm/drop_caches', '1');
+}
+
+/** Bytes of all files below a folder that are in the page cache. */
+export async function cachedBytes(folder: string): Promise<number> {
+  const files = readdirSync(folder, { recursive: true, withFileTypes: true }).filter((each) => each.isFile());
+  const paths = files.map((file) => join(file.parentPath, file.name));
+  const lines = await run('fincore', ['--noheadings', '--raw', '--bytes', '--output', 'RES', ...paths]);
+  return lines.split('\n').reduce((sum, line) => sum + Number(line), 0);
 }
 
 async function read(args: string[]): Promise<{ bytes: number; seconds: number }> {
@@ -21,6 +32,26 @@ async function read(args: string[]): Promise<{ bytes: number; seconds: number }>
 export async function readFiles(mode: 'read' | 'mmap', files: string[]): Promise<number> {
   const { bytes, seconds } = await read([mode, ...files]);
   return bytes / gib / seconds;
+}
+
+/** GiB/s of files that a process has open before `between`, which may stop what serves the opens. */
+export async function readOpened(files: string[], between: () => Promise<void>): Promise<number> {
+  const reader = spawn(program, ['opened', ...files], { stdio: ['pipe', 'pipe', 'inherit'] });
+  const ended = once(reader, 'close');
+  const lines = createInterface(reader.stdout)[Symbol.asyncIterator]();
+  try {
+    if ((await lines.next()).value !== 'opened') throw new Error('hearth_bench_reader could not open its files');
+    await between();
+    reader.stdin.end('\n');
+    const [bytes, seconds] = String((await lines.next()).value)
+      .split(' ')
+      .map(Number);
+    if (!bytes || !seconds) throw new Error('hearth_bench_reader read nothing of its open files');
+    return bytes / gib / seconds;
+  } finally {
+    reader.kill();
+    await ended;
+  }
 }
 
 /** By several readers at once, each of which takes the next file. */

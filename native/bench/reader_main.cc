@@ -3,6 +3,8 @@
 // so that the start of a process is not in it.
 //
 //   read FILE...               whole files, one after the other, by read() of 1 MiB
+//   opened FILE...             the same of files that are all open before: prints a line when they
+//                              are, and begins when a line comes in
 //   parallel COUNT FILE...     the same by COUNT readers, each of which takes the next file
 //   direct COUNT FILE          one file past the page cache, by COUNT readers of 4 MiB at a time
 //   mmap FILE...               whole files through a shared mapping, every byte touched
@@ -72,8 +74,7 @@ struct Buffer {
   Buffer() { std::memset(memory.get(), 1, kReadBytes); }  // its page faults are not the file's
 };
 
-std::uint64_t readWhole(const std::string& path, Buffer& buffer) {
-  const OpenedFile file(path);
+std::uint64_t readToEnd(const OpenedFile& file, const std::string& path, Buffer& buffer) {
   std::uint64_t total = 0;
   for (;;) {
     const ssize_t count = read(file.fd(), buffer.memory.get(), kReadBytes);
@@ -81,6 +82,10 @@ std::uint64_t readWhole(const std::string& path, Buffer& buffer) {
     if (count == 0) return total;
     total += static_cast<std::uint64_t>(count);
   }
+}
+
+std::uint64_t readWhole(const std::string& path, Buffer& buffer) {
+  return readToEnd(OpenedFile(path), path, buffer);
 }
 
 std::uint64_t readParallel(std::size_t readers, std::span<const std::string> paths) {
@@ -179,7 +184,7 @@ std::vector<std::string> shuffledFilesBelow(const std::string& folder, std::uint
 
 int usage() {
   std::fputs(
-      "usage: hearth_bench_reader read|mmap FILE... | parallel COUNT FILE... | direct COUNT FILE | "
+      "usage: hearth_bench_reader read|opened|mmap FILE... | parallel COUNT FILE... | direct COUNT FILE | "
       "random COUNT SEED FILE | small FOLDER | shuffled SEED FOLDER\n",
       stderr);
   return 2;
@@ -196,8 +201,19 @@ int main(int argc, char** argv) {
   std::vector<std::string> shuffled;
   if (mode == "shuffled" && words.size() == 3)
     shuffled = shuffledFilesBelow(words[2], std::stoull(words[1]));
+  std::vector<std::unique_ptr<OpenedFile>> opened;
+  if (mode == "opened") {
+    for (std::size_t i = 1; i < words.size(); ++i)
+      opened.push_back(std::make_unique<OpenedFile>(words[i]));
+    std::puts("opened");
+    std::fflush(stdout);
+    while (std::getchar() != '\n' && std::feof(stdin) == 0) continue;
+  }
   const auto start = std::chrono::steady_clock::now();
-  if (mode == "read") {
+  if (mode == "opened") {
+    for (std::size_t i = 0; i < opened.size(); ++i)
+      bytes += readToEnd(*opened[i], words[i + 1], buffer);
+  } else if (mode == "read") {
     for (std::size_t i = 1; i < words.size(); ++i) bytes += readWhole(words[i], buffer);
   } else if (mode == "mmap") {
     for (std::size_t i = 1; i < words.size(); ++i) bytes += mapWhole(words[i]);

@@ -16,6 +16,9 @@ const cachedDataset = z.object({
   name: objectName(63).describe('Name of the Dataset.'),
   bytes: count().describe('Size of the present revision.'),
   residentBytes: count().describe('Bytes of the present revision on this node.'),
+  memoryBytes: count()
+    .optional()
+    .describe("Bytes of files that are whole in the node's memory, where pods read them. Absent: none."),
   percent: percent().describe('Resident part of the revision in percent, rounded down: 100 is complete.'),
 });
 

@@ -30,6 +30,13 @@ describe('configuration', () => {
     });
   }
 
+  it('takes less memory for chunks beside memory for whole files', async () => {
+    const { config } = await load('engine: { memoryBytes: 25% }');
+    assert.equal(config.engine.bufferBytes, 256n << 20n);
+    const both = await load('engine: { memoryBytes: 25%, bufferBytes: 1GiB }');
+    assert.equal(both.config.engine.bufferBytes, 1n << 30n);
+  });
+
   it('has defaults for everything but the secret', async () => {
     const { config, warnings } = await load('');
     assert.equal(config.cluster, 'hearth');

@@ -26,9 +26,10 @@ export const engineSection = z
       countBetween(1, 1024),
       '32',
     ),
-    bufferBytes: setting(
+    bufferBytes: optionalSetting(
       {
-        description: 'Memory for chunks, allocated at the start: fetched bytes land there before they are written.',
+        description:
+          'Memory for chunks, allocated at the start: fetched bytes land there before they are written. Absent: 512MiB; 256MiB beside memoryBytes, because whole files in memory serve readers then.',
         allowed: 'a size of at least 32MiB, for example 512MiB',
         form: 'text',
       },
@@ -36,7 +37,6 @@ export const engineSection = z
         const size = parseSize(value);
         return size !== undefined && size >= 32n << 20n ? size : undefined;
       },
-      '512MiB',
     ),
     memoryBytes: setting(
       {
@@ -97,3 +97,9 @@ export const engineSection = z
     ),
   })
   .prefault({});
+
+/** Bytes of memory for chunks where none are set. */
+export function defaultBufferBytes({ memoryBytes }: z.output<typeof engineSection>): bigint {
+  const keepsFiles = 'bytes' in memoryBytes ? memoryBytes.bytes > 0n : memoryBytes.basisPoints > 0;
+  return (keepsFiles ? 256n : 512n) << 20n;
+}

@@ -1,5 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import { HearthError } from '@hearth/common';
+import { defaultBufferBytes } from './engine_section.ts';
 import { type AgentConfig, configSchema, defaultNodeName, type ParsedConfig } from './schema.ts';
 import { type Given, type Layer, layerFromEnvironment, layerFromFile, layerFromFlags } from './sources.ts';
 
@@ -30,9 +31,14 @@ export async function loadConfig(input: ConfigInput): Promise<LoadedConfig> {
   const given: Layer = new Map([...(await readConfigFile(input)), ...variables, ...layerFromFlags(input.flags)]);
   const parsed = parse(given);
   checkTogether(parsed, given);
-  const { secret, secretFile, node, ...rest } = parsed;
+  const { secret, secretFile, node, engine, ...rest } = parsed;
   return {
-    config: { ...rest, node: node ?? defaultNodeName(), secret: await readSecret(secret, secretFile, given) },
+    config: {
+      ...rest,
+      engine: { ...engine, bufferBytes: engine.bufferBytes ?? defaultBufferBytes(engine) },
+      node: node ?? defaultNodeName(),
+      secret: await readSecret(secret, secretFile, given),
+    },
     warnings,
   };
 }

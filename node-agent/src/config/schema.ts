@@ -374,7 +374,8 @@ export const configSchema = z.strictObject({
 type Parsed = z.output<typeof configSchema>;
 
 /** A complete configuration: names resolved, secret read. */
-export type AgentConfig = Omit<Parsed, 'node' | 'secret' | 'secretFile'> & {
+export type AgentConfig = Omit<Parsed, 'engine' | 'node' | 'secret' | 'secretFile'> & {
+  engine: Parsed['engine'] & { bufferBytes: bigint };
   node: string;
   /** Never printed: `describeConfig` omits it. */
   secret: Uint8Array;

@@ -47,8 +47,11 @@ function cachedDatasets(agent: NodeStatus, status: ClusterStatus): CachedDataset
   return residentOf(agent).flatMap(([registered, residentBytes]) => {
     const split = splitRegisteredName(registered);
     if (split === undefined || residentBytes === 0) return [];
-    const bytes = Number(status.datasets.get(registered)?.bytes ?? 0n);
-    return [{ ...split, bytes, residentBytes, percent: percentOf(residentBytes, bytes) }];
+    const dataset = status.datasets.get(registered);
+    const bytes = Number(dataset?.bytes ?? 0n);
+    const memoryBytes = Number(dataset?.residency.find(({ node }) => node === agent.node)?.memoryBytes ?? 0n);
+    const inMemory = memoryBytes === 0 ? {} : { memoryBytes };
+    return [{ ...split, bytes, residentBytes, ...inMemory, percent: percentOf(residentBytes, bytes) }];
   });
 }
 

@@ -37,6 +37,17 @@ describe('figures of a node', () => {
     assert.deepEqual(figures.capabilities, [{ name: 'rdma', ready: false, reason: 'no device' }]);
   });
 
+  it('say how much of a dataset the node has in memory', () => {
+    const residency = [
+      { node: 'n1', residentBytes: 118n, memoryBytes: 100n },
+      { node: 'n2', residentBytes: 118n, memoryBytes: 118n },
+    ];
+    const dataset = Dataset.fromPartial({ name: 'ns.d', bytes: 118n, residency });
+    const whole = { datasets: new Map([['ns.d', dataset]]) } as unknown as ClusterStatus;
+    const agent = nodeStatus('n1', { residentBytes: { 'ns.d': 118n } });
+    assert.equal(figuresOf(agent, whole).datasets?.[0]?.memoryBytes, 100);
+  });
+
   it('leave out datasets that no custom resource stands for, and those without a byte', () => {
     const agent = nodeStatus('n1', { residentBytes: { selftest: 5n, 'ns.none': 0n, 'ns.some': 1n } });
     assert.deepEqual(
