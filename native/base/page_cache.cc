@@ -1,11 +1,15 @@
 #include "base/page_cache.h"
 
+#include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstddef>
+#include <vector>
 
 namespace hearth {
 namespace {
@@ -31,6 +35,28 @@ bool isByteCached(int file, std::uint64_t offset) {
   }
 }
 
+// Files of a FUSE mount that are open by passthrough have no pages of their own: the kernel reads
+// and maps a backing file, which cachestat(2) does not look at.
+bool isOnFuse(int file) {
+  constexpr long kFuseMagic = 0x65735546;
+  struct statfs about {};
+  return fstatfs(file, &about) == 0 && about.f_type == kFuseMagic;
+}
+
+// By a mapping, which has the pages of the backing file. mincore(2) calls all of them resident to
+// users that may not know, so only root believes it.
+bool arePagesMapped(int file, std::uint64_t first, std::uint64_t pages) {
+  if (geteuid() != 0) return false;
+  void* const data = mmap(nullptr, pages * kPageBytes, PROT_READ, MAP_SHARED, file,
+                          static_cast<off_t>(first * kPageBytes));
+  if (data == MAP_FAILED) return false;
+  std::vector<unsigned char> resident(pages);
+  const bool isKnown = mincore(data, pages * kPageBytes, resident.data()) == 0;
+  munmap(data, pages * kPageBytes);
+  return isKnown &&
+         std::ranges::all_of(resident, [](unsigned char page) { return (page & 1) != 0; });
+}
+
 }  // namespace
 
 bool arePagesCached(int file, std::uint64_t offset, std::uint64_t bytes) {
@@ -39,7 +65,9 @@ bool arePagesCached(int file, std::uint64_t offset, std::uint64_t bytes) {
   const std::uint64_t pages = (offset + bytes + kPageBytes - 1) / kPageBytes - first;
   const CacheRange range{offset, bytes};
   CacheStatistics statistics{};
-  if (syscall(kCachestat, file, &range, &statistics, 0U) == 0) return statistics.cached >= pages;
+  if (syscall(kCachestat, file, &range, &statistics, 0U) == 0) {
+    return statistics.cached >= pages || (isOnFuse(file) && arePagesMapped(file, first, pages));
+  }
   return isByteCached(file, offset) && isByteCached(file, offset + bytes - 1);
 }
 

@@ -6,7 +6,8 @@
 namespace hearth {
 
 // Reading the bytes waits for no disk. A guess where the kernel does not tell (before Linux 6.5,
-// and for files of other users): by the first and the last of them.
+// and for files of other users): by the first and the last of them. Of a FUSE mount with
+// passthrough only root learns that they are; others get false.
 [[nodiscard]] bool arePagesCached(int file, std::uint64_t offset, std::uint64_t bytes);
 
 }  // namespace hearth

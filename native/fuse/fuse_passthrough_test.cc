@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/clock.h"
+#include "base/page_cache.h"
 #include "base/testing/pod_attack.h"
 #include "fuse/hearth_ioctl.h"
 #include "fuse/testing/mount_fixture.h"
@@ -121,6 +122,15 @@ TEST_F(FusePassthroughTest, CompleteFilesAreNeverReadThroughUs) {
   munmap(mapped, kSize);
   EXPECT_EQ(operations(FUSE_READ), reads);
   EXPECT_EQ(statistics().passthroughOpens, opens + 2);
+}
+
+TEST_F(FusePassthroughTest, LoadersLearnThatTheKernelHasThePages) {
+  serveFiles(1);
+  if (!possible_) GTEST_SKIP() << session_->passthroughReason();
+  source_->setComplete("f0", true);
+  const OwnedFd file = openFile("f0");
+  EXPECT_EQ(readFrom(file).size(), kSize);
+  EXPECT_TRUE(arePagesCached(file.get(), 0, kSize));
 }
 
 TEST_F(FusePassthroughTest, APodCannotChangeWhatTheKernelReads) {
