@@ -8,27 +8,42 @@ import type { Measure } from '../../bench/result.ts';
 import { clusterName, type Journey, ofClaim } from '../kubernetes/journey.ts';
 import { mounts, PodReader } from './pod_reader.ts';
 
-const name = 'preloaded';
+interface Capability {
+  name: string;
+  ready: boolean;
+}
 
-/** Gives the node memory for whole files, which its holder takes when it is replaced. */
+const name = 'preloaded';
+const setOf = (part: string): string => `daemonset/hearth-${clusterName}-all-${part}`;
+
+/** Gives the node memory for whole files: its holder takes it when it is replaced, and the next agent uses it. */
 async function giveMemory(journey: Journey, bytes: number): Promise<void> {
   const [node] = journey.cluster.nodes;
   if (node === undefined) throw new Error('the cluster has no node');
   const inSystem = (...args: string[]) => ok(journey.cluster.kubectl(['-n', releaseNamespace, ...args]));
+  const generation = async (part: string): Promise<number> =>
+    Number(await inSystem('get', setOf(part), '-o', 'jsonpath={.metadata.generation}'));
+  const before = { holder: await generation('holder'), agent: await generation('agent') };
   const [group] = (await journey.get('storagecluster', clusterName))?.spec.nodeGroups ?? [];
   const engine = { ...group.engine, memory: `${Math.ceil(bytes / 2 ** 20)}Mi` };
   const patch = JSON.stringify({ spec: { nodeGroups: [{ ...group, engine }] } });
   await ok(journey.cluster.kubectl(['patch', 'storagecluster', clusterName, '--type=merge', '-p', patch]));
-  const [holder] = await journey.partOn('holder', node);
-  await until('the holder is to have memory', async () => {
-    const template = await inSystem('get', `daemonset/hearth-${clusterName}-all-holder`, '-o', 'json');
-    return JSON.parse(template).metadata.generation > 1;
-  });
-  await inSystem('delete', `pod/${holder?.metadata.name}`);
+  for (const part of ['holder', 'agent'] as const) {
+    await until(`the ${part} is to have memory`, async () => (await generation(part)) > before[part]);
+  }
+  await inSystem('rollout', 'status', setOf('agent'), '--timeout=300s');
+  for (const part of ['holder', 'agent']) {
+    const [pod] = await journey.partOn(part, node);
+    await inSystem('delete', `pod/${pod?.metadata.name}`);
+    await until(`another ${part} is ready`, async () => {
+      const [next] = await journey.partOn(part, node);
+      const ready = next?.status?.conditions?.find((one: { type: string }) => one.type === 'Ready');
+      return next?.metadata.name !== pod?.metadata.name && ready?.status === 'True';
+    });
+  }
   await until('the agent has memory for files', async () => {
     const cache = (await journey.get('nodecache', node.name))?.status;
-    const found = cache?.capabilities?.find((each: { name: string }) => each.name === 'memory files');
-    return found?.ready === true;
+    return cache?.capabilities?.some(({ name, ready }: Capability) => name === 'memory files' && ready);
   });
   await journey.ready(`storagecluster/${clusterName}`);
 }

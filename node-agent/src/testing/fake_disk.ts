@@ -11,6 +11,10 @@ export class FakeDisk {
   readonly mounts = new Map<string, MountInfo>();
   /** True when complete manifests can be mounted as views. */
   viewsPossible = false;
+  /** Of every manifest, in files that are whole in memory. */
+  bytesInMemory = 0n;
+  /** False: the kernel has no FUSE passthrough. */
+  passthrough = true;
   /** Error of the next mount. */
   mountFailure: HearthError | undefined;
   /** Called when mounts are taken over from the holder; throws to simulate a missing holder. */
@@ -35,7 +39,7 @@ export class FakeDisk {
     return {
       bytesTotal: files.reduce((sum, file) => sum + file.size, 0n),
       bytesResident: files.reduce((sum, file) => sum + this.residentOf(file.contentKey), 0n),
-      bytesInMemory: 0n,
+      bytesInMemory: this.bytesInMemory,
       filesTotal: files.length,
       filesComplete: complete,
       viewPath: '',
@@ -53,7 +57,7 @@ export class FakeDisk {
       target: options.target,
       manifest: options.manifest,
       source: options.source,
-      dataPath: view ? 'view' : options.dataPath === 'daemon' ? 'daemon' : 'fuse',
+      dataPath: view ? 'view' : options.dataPath === 'daemon' || !this.passthrough ? 'daemon' : 'fuse',
       reason: view ? '' : 'the fake engine has no views',
       readsServed: 0n,
       bytesServed: 0n,

@@ -74,6 +74,30 @@ describe('volume mounts', () => {
     assert.equal(targets().length, 2);
   });
 
+  it('are FUSE while some of a complete revision is in memory, unless the kernel has no passthrough', async () => {
+    const manifest = await add();
+    complete();
+    const { disk } = cluster.engine('a');
+    disk.bytesInMemory = 5n;
+    const memory = await publish();
+    assert.deepEqual(
+      [memory.path, memory.dataPath, memory.reason],
+      [
+        join(cluster.volumesOf('a'), 'mounts', manifest, 'fuse-d'),
+        'fuse',
+        'files of it are in memory, which a view does not read',
+      ],
+    );
+    disk.bytesInMemory = 0n;
+    assert.equal((await publish()).dataPath, 'view');
+    disk.bytesInMemory = 5n;
+    assert.equal((await publish()).path, memory.path, 'also beside a view');
+    await grace();
+    disk.passthrough = false;
+    for (let round = 0; round < 2; ++round) assert.equal((await publish()).dataPath, 'view');
+    assert.deepEqual(targets(), [join(cluster.volumesOf('a'), 'mounts', manifest, 'view')]);
+  });
+
   it('report why a complete revision is not a view', async () => {
     await add();
     complete();

@@ -53,6 +53,8 @@ export class VolumeMounts {
   readonly #remaking = new Set<string>();
   readonly #warned = new Set<string>();
   #capabilities: Capability[] = [];
+  /** A mount showed that this kernel has no FUSE passthrough, so views are faster than files in memory. */
+  #withoutPassthrough = false;
   /** Time that a mount stays without a record, ms. */
   #graceMs: number;
   #folder: PublishedFolder | undefined;
@@ -88,8 +90,8 @@ export class VolumeMounts {
   }
 
   /**
-   * Makes a revision readable and returns its path: the view when this node holds every file, else FUSE; reuses an
-   * existing mount. `manifest`: '' for the current revision, else a current or former revision of the dataset. The
+   * Makes a revision readable and returns its path: FUSE while some of it is in memory, which a view does not read, else
+   * the view when this node holds every file, else FUSE; reuses an existing mount. `manifest`: '' for the current revision, else a current or former revision of the dataset. The
    * mount stays while a record names its manifest, and for the grace without one. Throws `NotFound`, `Unsupported`
    * without a directory, errors of the engine.
    */
@@ -105,12 +107,13 @@ export class VolumeMounts {
     return await this.#inTurn(digest, async () => {
       signal.throwIfAborted();
       this.#touch(digest, name);
-      const { bytesTotal, filesTotal, filesComplete } = await this.#context.engine.residency(digest);
+      const { bytesTotal, filesTotal, filesComplete, bytesInMemory } = await this.#context.engine.residency(digest);
       const missing = filesTotal - filesComplete;
       // A complete revision no longer needs its origin.
       if (missing > 0 && manifest === '') await this.#tables.usable(name);
       const incomplete = missing === 0 ? '' : `${missing} of ${filesTotal} files are incomplete on this node`;
-      const { target, dataPath, reason } = await this.#mounted(name, digest, incomplete, signal);
+      const inMemory = bytesInMemory > 0n ? await this.#mountedMemory(name, digest, signal) : undefined;
+      const { target, dataPath, reason } = inMemory ?? (await this.#mounted(name, digest, incomplete, signal));
       this.#touch(digest, name);
       return { path: target, manifest: digest, dataPath, reason, bytes: bytesTotal, files: filesTotal };
     });
@@ -156,6 +159,20 @@ export class VolumeMounts {
       if (thrown.code === 'ENOENT') return;
       throw new HearthError('IoError', `${folder} cannot be closed to others: ${thrown.message}`);
     });
+  }
+
+  /** By passthrough onto files in memory; undefined where the kernel has no passthrough. */
+  async #mountedMemory(dataset: string, manifest: string, signal: AbortSignal): Promise<SeenMount | undefined> {
+    if (this.#withoutPassthrough) return undefined;
+    const path = this.#path(manifest, 'fuse', dataset);
+    const there = (await this.#mounts.list()).find(({ target }) => target === path);
+    const mount = there ?? (await this.#mount(dataset, manifest, 'fuse', signal));
+    if (mount.dataPath === 'fuse') {
+      return { ...mount, reason: 'files of it are in memory, which a view does not read' };
+    }
+    this.#withoutPassthrough = true;
+    if (there === undefined) await this.#mounts.unmount(mount.target);
+    return undefined;
   }
 
   /** `incomplete`: reason why there is no view; '' when this node holds every file. */
