@@ -114,6 +114,7 @@ Napi::Value toJs(Napi::Env env, const Residency& residency) {
   object.Set("bytesTotal", big(env, residency.bytesTotal));
   object.Set("bytesResident", big(env, residency.bytesResident));
   object.Set("bytesInMemory", big(env, residency.bytesInMemory));
+  object.Set("bytesComingToMemory", big(env, residency.bytesComingToMemory));
   object.Set("filesTotal", residency.filesTotal);
   object.Set("filesComplete", residency.filesComplete);
   object.Set("viewPath", residency.viewPath);

@@ -41,7 +41,11 @@ Task<Residency> ContentCalls::residency(std::shared_ptr<Dataset> dataset) {
       const std::uint64_t resident = cache.residentBytes(entry.key);
       residency.bytesResident += resident;
       if (resident == entry.size) ++residency.filesComplete;
-      if (memory.has(entry.key)) residency.bytesInMemory += entry.size;
+      if (memory.has(entry.key)) {
+        residency.bytesInMemory += entry.size;
+      } else if (memory.hasRoom(entry.key)) {
+        residency.bytesComingToMemory += entry.size;
+      }
     }
     return residency;
   };

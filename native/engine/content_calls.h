@@ -18,7 +18,8 @@ using EntryList = std::optional<std::vector<std::uint32_t>>;
 
 struct Residency {
   std::uint64_t bytesTotal = 0, bytesResident = 0;
-  std::uint64_t bytesInMemory = 0;  // of files that are whole there
+  std::uint64_t bytesInMemory = 0;        // of files that are whole there
+  std::uint64_t bytesComingToMemory = 0;  // of files that are being brought there
   std::uint32_t filesTotal = 0, filesComplete = 0;
   std::string viewPath;
 };

@@ -98,7 +98,7 @@ Task<Status> Engine::startServices(const EngineOptions& options) {
   // arena no more. A cache that cannot be opened leaves the arena with the holder.
   const Status memory = co_await home().offload([this, &options] { return openArena(options); });
   if (!memory.ok()) co_return memory;
-  co_await openMemoryFiles(options.memoryBytes, std::move(contexts));
+  co_await openMemoryFiles(options, std::move(contexts));
   createPools();
   Task<Status> openingRdma = openRdma(options);
   if (const Status rdma = co_await openingRdma; !rdma.ok()) co_return rdma;

@@ -46,6 +46,9 @@ struct EngineOptions {
   ArenaPageKind arenaPages = ArenaPageKind::kTransparent;
   // Socket of hearth-holder, which owns FUSE mounts and keeps the arena; empty: none.
   std::string holder;
+  // With memoryBytes the engine waits so long for a holder that starts beside it: memory files are
+  // the holder's, and an engine that began without them has none.
+  std::chrono::milliseconds holderTimeout{30'000};
   // Former agents' processes get so long to end; then the engine makes a new arena.
   std::chrono::milliseconds formerAgentsTimeout{10'000};
   ScrubOptions scrub;
@@ -147,9 +150,16 @@ class Engine {
   // Blocks; on a helper's thread.
   [[nodiscard]] Status openArena(const EngineOptions& options);
   // Home shard. Memory files are optional: where there are none, the log says why.
-  [[nodiscard]] Task<void> openMemoryFiles(std::uint64_t bytes, std::vector<ShardContext> shards);
-  // Blocks; on a helper's thread. The holder's folder of tmpfs.
+  [[nodiscard]] Task<void> openMemoryFiles(const EngineOptions& options,
+                                           std::vector<ShardContext> shards);
+  // These block; on a helper's thread. The holder's folder of tmpfs; an earlier agent's files are
+  // gone where they do not fit.
   [[nodiscard]] Result<MemoryFilesOptions> openMemoryFolder(std::uint64_t bytes);
+  // The same, while the holder is away up to the timeout.
+  [[nodiscard]] Result<MemoryFilesOptions> awaitMemoryFolder(std::uint64_t bytes,
+                                                             std::chrono::milliseconds timeout);
+  // Gives the memory of an earlier agent back.
+  void dropMemoryFolder();
   void createPools();
   [[nodiscard]] std::vector<std::vector<const ChunkSlot*>> slotParts(std::size_t fewest);
   // On the shard's thread.

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <span>
+#include <thread>
 #include <unordered_map>
 #include <utility>
 
@@ -12,6 +13,7 @@
 #include "fetch/fetcher.h"
 #include "fetch/memory_tier.h"
 #include "fetch/wanted_keys.h"
+#include "holder/touched_memory.h"
 #include "memory/aligned_mapping.h"
 #include "memory/memory_touch.h"
 #include "mount/holder_link.h"
@@ -30,6 +32,8 @@ constexpr std::uint64_t kClientsBytes = kChunkBytes / 2;
 constexpr std::size_t kSlotsAtOnce = 16;
 // Pause between tries while the holder that takes the room is away, or the machine is too busy.
 constexpr auto kCommitPause = std::chrono::milliseconds(200);
+// Pause between tries to reach a holder that starts.
+constexpr auto kHolderPause = std::chrono::milliseconds(200);
 // Pause between tries while there is no room: others may give theirs back, as a former agent does
 // at its end.
 constexpr auto kRoomPause = std::chrono::seconds(2);
@@ -87,6 +91,12 @@ Result<MemoryFilesOptions> Engine::openMemoryFolder(std::uint64_t bytes) {
   const std::shared_ptr<HolderClient> client = commons_.holder->client();
   if (client == nullptr) return HolderLink::notConnected();
   auto folder = client->openFolder(kMemoryFolder, bytes + MemoryFiles::kOverheadBytes);
+  if (folder.code() == ErrorCode::kOutOfSpace) {
+    // The files of an agent with a larger budget are copies of what the disks have.
+    if (const Status dropped = client->dropMemory(kMemoryFolder); !dropped.ok())
+      return dropped.error();
+    folder = client->openFolder(kMemoryFolder, bytes + MemoryFiles::kOverheadBytes);
+  }
   if (!folder.ok()) return folder.error();
   // Lets the next holder have the folder: this one has it already.
   if (const Status kept = commons_.holder->keep(folder->record, folder->descriptor); !kept.ok())
@@ -106,6 +116,12 @@ Result<MemoryFilesOptions> Engine::openMemoryFolder(std::uint64_t bytes) {
       if (!copy) return errnoError(errno, "copying a descriptor");
       return holder->touchFile(kMemoryFolder, copy, offset, length);
     }
+    const std::uint64_t room = memoryRoom();
+    if (room < length) {
+      return Error{ErrorCode::kOutOfSpace, "this agent may take " + std::to_string(room) +
+                                               " bytes of memory more; make engine.memoryBytes "
+                                               "smaller or raise the agent's limit"};
+    }
     const std::uint64_t pages = (length + kSmallPageBytes - 1) / kSmallPageBytes;
     const auto touched = touchMemory(file, offset, pages * kSmallPageBytes);
     if (!touched.ok()) return touched.error();
@@ -114,11 +130,31 @@ Result<MemoryFilesOptions> Engine::openMemoryFolder(std::uint64_t bytes) {
   return options;
 }
 
-Task<void> Engine::openMemoryFiles(std::uint64_t bytes, std::vector<ShardContext> shards) {
+void Engine::dropMemoryFolder() {
+  if (!commons_.holder->configured() || !commons_.holder->connect().ok()) return;
+  const std::shared_ptr<HolderClient> client = commons_.holder->client();
+  // kNotFound as a rule; else the memory stays until a later agent's start.
+  if (client != nullptr) (void)client->dropMemory(kMemoryFolder);
+}
+
+Result<MemoryFilesOptions> Engine::awaitMemoryFolder(std::uint64_t bytes,
+                                                     std::chrono::milliseconds timeout) {
+  const auto end = Clock::now() + timeout;
+  for (;;) {
+    auto folder = openMemoryFolder(bytes);
+    const bool absent = commons_.holder->configured() && folder.code() == ErrorCode::kUnavailable;
+    if (!absent || Clock::now() >= end) return folder;
+    std::this_thread::sleep_for(kHolderPause);
+  }
+}
+
+Task<void> Engine::openMemoryFiles(const EngineOptions& options, std::vector<ShardContext> shards) {
+  const std::uint64_t bytes = options.memoryBytes;
   std::string off = "engine.memoryBytes is 0";
+  if (bytes == 0) co_await home().offload([this] { return dropMemoryFolder(), 0; });
   if (bytes != 0) {
-    auto opening = [this, bytes] {
-      return std::make_shared<Result<MemoryFilesOptions>>(openMemoryFolder(bytes));
+    auto opening = [this, bytes, timeout = options.holderTimeout] {
+      return std::make_shared<Result<MemoryFilesOptions>>(awaitMemoryFolder(bytes, timeout));
     };
     const auto folder = co_await home().offload(opening);
     if (folder->ok()) {

@@ -39,10 +39,12 @@ class MemoryFilesTest : public ::testing::Test {
     holder_.stop();
     umount2(mnt().c_str(), MNT_DETACH);
   }
-  void startAgent(std::uint64_t memoryBytes = kBudget) {
-    const auto adjust = [this, memoryBytes](EngineOptions& options) {
+  void startAgent(std::uint64_t memoryBytes = kBudget,
+                  std::chrono::milliseconds holderTimeout = std::chrono::milliseconds(0)) {
+    const auto adjust = [this, memoryBytes, holderTimeout](EngineOptions& options) {
       options.holder = holder_.socket();
       options.memoryBytes = memoryBytes;
+      options.holderTimeout = holderTimeout;
       options.formerAgentsTimeout = std::chrono::milliseconds(100);
       options.scrub.bytesPerSecond = 0;
     };
@@ -50,8 +52,13 @@ class MemoryFilesTest : public ::testing::Test {
         "a", 4ull << 30, [](EngineEvent) {}, folder_.path("cache"), adjust);
     testing_cluster::connect({agent_.get()});
   }
-  void warm(const Origin& origin) {
-    agent_->beginWarm(agent_->add(origin));
+  void warm(const Origin& origin, MemoryRank rank = MemoryRank::kWarm) {
+    WarmOptions options;
+    options.job = "warm";
+    options.dataset = agent_->add(origin);
+    options.entries = filesOf(*options.dataset->manifest);
+    options.memory = rank;
+    ASSERT_TRUE(agent_->engine().warm(std::move(options)).ok());
     ASSERT_EQ(agent_->awaitWarm().state, WarmState::kSucceeded);
     ASSERT_TRUE(agent_->engine().cancelWarm("warm").ok());  // forgets it
   }
@@ -209,6 +216,52 @@ TEST_F(MemoryFilesTest, TheNextAgentFindsThem) {
   spoilDisk(origin_);
   mount(origin_);
   EXPECT_TRUE(read("model") == origin_.bytesOf("model"));
+}
+
+TEST_F(MemoryFilesTest, ASmallerBudgetBeginsAnewAndNoneGivesTheMemoryBack) {
+  startAgent(kBudget + (64u << 20));
+  warm(origin_);
+  mount(origin_);
+  const OwnedFd model(open((mnt() + "/model").c_str(), O_RDONLY | O_CLOEXEC));
+  agent_.reset();
+  startAgent(8u << 20);
+  EXPECT_EQ(use().off, "");
+  warm(origin_);
+  EXPECT_EQ(use().room.files, 1u) << use().failure;
+  std::string bytes(origin_.bytesOf("model").size(), '\0');
+  EXPECT_EQ(pread(model.get(), bytes.data(), bytes.size(), 0), std::ssize(bytes));
+  EXPECT_TRUE(bytes == origin_.bytesOf("model"));
+  agent_.reset();
+  startAgent(0);
+  const std::shared_ptr<HolderClient> holder = agent_->engine().commons().holder->client();
+  ASSERT_NE(holder, nullptr);
+  EXPECT_EQ(holder->dropMemory("files").code(), ErrorCode::kNotFound);
+}
+
+TEST_F(MemoryFilesTest, AnEngineWaitsForAHolderThatStartsBesideIt) {
+  holder_.stop();
+  std::thread later([this] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(300));
+    holder_.start(kTouchBytes);
+  });
+  startAgent(kBudget, std::chrono::minutes(1));
+  later.join();
+  EXPECT_EQ(use().off, "");
+}
+
+TEST_F(MemoryFilesTest, AHigherRankIsKeptForTheNextAgent) {
+  Origin other;
+  other.add("other", 30 << 20);
+  startAgent();
+  warm(origin_);
+  warm(origin_, MemoryRank::kMemory);
+  for (int agents = 0; agents < 2; ++agents) {
+    warm(other);
+    EXPECT_EQ(use().room.files, 2u) << "files of a lower rank took their room";
+    EXPECT_NE(use().failure, "");
+    agent_.reset();
+    startAgent();
+  }
 }
 
 TEST_F(MemoryFilesTest, TheNextHolderGetsThem) {

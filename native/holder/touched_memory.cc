@@ -82,6 +82,16 @@ std::uint64_t controlGroupRoom(const std::string& root) {
   return room;
 }
 
+std::uint64_t memoryRoom(const std::string& root) {
+  const std::uint64_t group = controlGroupRoom(root);
+  std::ifstream file(root + "/proc/meminfo");
+  std::string name, unit;
+  for (std::uint64_t kib = 0; file >> name >> kib && std::getline(file, unit);) {
+    if (name == "MemAvailable:") return std::min(group, kib << 10);
+  }
+  return group;
+}
+
 Result<ChildCalls::Running> beginTouch(ChildCalls& calls, const OwnedFd& memory,
                                        std::uint64_t offset, std::uint64_t bytes) {
   const auto page = pageBytesOf(memory.get());
@@ -93,7 +103,7 @@ Result<ChildCalls::Running> beginTouch(ChildCalls& calls, const OwnedFd& memory,
   const auto size = static_cast<std::uint64_t>(about.st_size);
   const auto there = static_cast<std::uint64_t>(about.st_blocks) * 512;
   const std::uint64_t missing = std::min(bytes, size - std::min(there, size));
-  const std::uint64_t room = controlGroupRoom();
+  const std::uint64_t room = memoryRoom();
   if (*page == kSmallPageBytes && missing != 0 && room < missing + kReserve) {
     return Error{ErrorCode::kOutOfSpace,
                  "the holder may take " + std::to_string(room) + " bytes of memory more, and " +

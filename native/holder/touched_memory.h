@@ -12,8 +12,8 @@
 namespace hearth {
 
 // Begins to take the room of [offset, offset + bytes) of `memory`, whole pages inside it. Of
-// ordinary pages no more than controlGroupRoom(): where that is passed the kernel ends processes,
-// and the holder with them. kOutOfSpace.
+// ordinary pages no more than memoryRoom(): where that is passed the kernel ends processes, and the
+// holder with them. kOutOfSpace.
 [[nodiscard]] Result<ChildCalls::Running> beginTouch(ChildCalls& calls, const OwnedFd& memory,
                                                      std::uint64_t offset, std::uint64_t bytes);
 // How much of it lies in pages of 2 MiB or more. kOutOfSpace, kInvalidArgument.
@@ -25,5 +25,7 @@ namespace hearth {
 // soon as their files have been read. `root` is put before /sys and /proc: tests bring a tree of
 // their own.
 [[nodiscard]] std::uint64_t controlGroupRoom(const std::string& root = {});
+// The same, and no more than the machine has (MemAvailable of proc_meminfo(5)).
+[[nodiscard]] std::uint64_t memoryRoom(const std::string& root = {});
 
 }  // namespace hearth

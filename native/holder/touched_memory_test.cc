@@ -160,6 +160,12 @@ TEST(ControlGroupRoom, IsThatOfTheNarrowestGroup) {
   put("/sys/fs/cgroup/memory.max", "50\n");
   put("/sys/fs/cgroup/memory.current", "80\n");
   EXPECT_EQ(controlGroupRoom(root), 0u);
+  EXPECT_EQ(memoryRoom(root), 0u);
+  put("/sys/fs/cgroup/memory.max", "max\n");
+  put("/proc/meminfo", "MemTotal: 100 kB\nMemFree: 1 kB\nMemAvailable: 2 kB\n");
+  put("/sys/fs/cgroup/pods/one/memory.max", "max\n");
+  put("/sys/fs/cgroup/pods/memory.max", "max\n");
+  EXPECT_EQ(memoryRoom(root), 2048u);
   fs::remove_all(root);
 }
 

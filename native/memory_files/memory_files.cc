@@ -17,6 +17,7 @@ namespace hearth {
 namespace {
 
 constexpr char kHugeBytes[] = "user.hearth.huge";
+constexpr char kRank[] = "user.hearth.rank";
 
 // The key of the cache file behind a descriptor, by its name in the kernel's table.
 std::optional<ContentKey> keyOf(int descriptor) {
@@ -34,6 +35,15 @@ std::uint64_t hugeBytesOf(const std::shared_ptr<CachedFile>& file) {
   const bool known = file != nullptr && ::getxattr(file->path().c_str(), kHugeBytes, &sum,
                                                    sizeof sum) == ssize_t{sizeof sum};
   return known ? sum : 0;
+}
+
+// As noteRank() has noted it.
+MemoryRank rankOf(const std::shared_ptr<CachedFile>& file) {
+  std::uint8_t rank = 0;
+  const bool known =
+      file != nullptr && ::getxattr(file->path().c_str(), kRank, &rank, sizeof rank) == 1;
+  return static_cast<MemoryRank>(
+      std::min(known ? rank : std::uint8_t{0}, static_cast<std::uint8_t>(MemoryRank::kMemory)));
 }
 
 }  // namespace
@@ -104,7 +114,8 @@ Task<Status> MemoryFiles::adopt() {
       0, Clock::time_point::max(), std::numeric_limits<std::ptrdiff_t>::max());
   for (const ContentKey& key : keys) {
     if (has(key)) {
-      room_.adopt(key, cache_->sizeOf(key), hugeBytesOf(cache_->find(key)));
+      const std::shared_ptr<CachedFile> file = cache_->find(key);
+      room_.adopt(key, cache_->sizeOf(key), hugeBytesOf(file), rankOf(file));
     } else if (const auto gone = co_await cache_->evict(key); !gone.ok()) {
       co_return gone.error();
     }
@@ -123,6 +134,16 @@ Task<void> MemoryFiles::close() {
 
 bool MemoryFiles::has(const ContentKey& key) const {
   return cache_ != nullptr && cache_->verifiedWhole(key);
+}
+
+void MemoryFiles::raise(const ContentKey& key, MemoryRank rank) {
+  noteRank(key, room_.raise(key, rank));
+}
+
+// A kernel without such attributes on tmpfs (before 6.6) loses the ranks with the agent.
+void MemoryFiles::noteRank(const ContentKey& key, MemoryRank rank) const {
+  const std::shared_ptr<CachedFile> file = cache_->find(key);
+  if (file != nullptr) (void)::setxattr(file->path().c_str(), kRank, &rank, sizeof rank, 0);
 }
 
 std::shared_ptr<CachedFile> MemoryFiles::find(const ContentKey& key) {
@@ -163,10 +184,12 @@ Task<Result<std::shared_ptr<CachedFile>>> MemoryFiles::reserve(Wish wish) {
   }
   if (!answer.taken) {
     refusedFiles_.fetch_add(1, std::memory_order_relaxed);
-    co_return Error{ErrorCode::kOutOfSpace,
-                    "memory has no room for a file of " + std::to_string(wish.size) +
-                        " bytes beside files that are in use or were wanted later; raise "
-                        "engine.memoryBytes"};
+    const Error refusal{ErrorCode::kOutOfSpace,
+                        "memory has no room for a file of " + std::to_string(wish.size) +
+                            " bytes beside files that are in use or were wanted later; raise "
+                            "engine.memoryBytes"};
+    noteFailure(refusal.message);
+    co_return refusal;
   }
   Result<std::shared_ptr<CachedFile>> file =
       co_await cache_->acquire(wish.key, wish.size, wish.executable);
@@ -181,7 +204,10 @@ Task<Status> MemoryFiles::publish(std::shared_ptr<CachedFile> file, Sha256Digest
   // Before the file is found: one that another fill gave up meanwhile has no room.
   if (!room_.filled(file->key()))
     co_return Error{ErrorCode::kConflict, "memory for the file was given up while it was filled"};
-  co_return co_await file->recordVerified(digest, generation);
+  noteRank(file->key(), room_.raise(file->key(), MemoryRank::kUse));
+  const Status recorded = co_await file->recordVerified(digest, generation);
+  if (recorded.ok()) noteFailure("");
+  co_return recorded;
 }
 
 Task<void> MemoryFiles::abandon(std::shared_ptr<CachedFile> file, Error why) {

@@ -45,7 +45,8 @@ struct MemoryFilesUse {
   std::uint64_t heldFiles = 0;     // that eviction left, because a program has them open or mapped
   std::uint64_t refusedFiles = 0;  // for which there was no room
   std::string off;                 // why there are no memory files; empty: there are
-  std::string failure;             // of the last file that could not be brought; empty: none
+  // Of the last file that could not be brought; empty: none since one was.
+  std::string failure;
   std::string noHugePages;
 };
 
@@ -75,6 +76,10 @@ class MemoryFiles {
   [[nodiscard]] const std::string& path() const { return options_.path; }
   // All of the file is in memory.
   [[nodiscard]] bool has(const ContentKey& key) const;
+  // All of the file is in memory, or it is being brought there.
+  [[nodiscard]] bool hasRoom(const ContentKey& key) const { return room_.has(key); }
+  // A file that is in memory is wanted with this rank, too.
+  void raise(const ContentKey& key, MemoryRank rank);
   // The file, which stays while the pointer lives; null unless all of it is in memory. Counts as a
   // use.
   [[nodiscard]] std::shared_ptr<CachedFile> find(const ContentKey& key);
@@ -117,6 +122,8 @@ class MemoryFiles {
   // A program has the file open or mapped, or the kernel cannot say. Blocks for a path look-up.
   [[nodiscard]] bool heldByPrograms(const ContentKey& key) const;
   void letGo(const ContentKey& key);
+  // Keeps the file's rank for the next agent.
+  void noteRank(const ContentKey& key, MemoryRank rank) const;
   void noteFailure(std::string message);
 
   const MemoryFilesOptions options_;

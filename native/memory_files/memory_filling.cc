@@ -50,7 +50,10 @@ Task<std::shared_ptr<MemoryFilling::Fill>> MemoryFilling::begin(std::shared_ptr<
   const ManifestEntry& about = fetch->reference.about;
   const ContentKey key = about.key;
   if (!ports_.files.enabled() || about.size < MemoryFiles::kFromBytes) co_return nullptr;
-  if (ports_.files.find(key) != nullptr) co_return nullptr;
+  if (ports_.files.find(key) != nullptr) {
+    ports_.files.raise(key, rank);
+    co_return nullptr;
+  }
   Task<Result<std::shared_ptr<CachedFile>>> reserving =
       ports_.files.reserve({key, about.size, about.executable, rank, since});
   Result<std::shared_ptr<CachedFile>> reserved = co_await reserving;

@@ -68,11 +68,24 @@ void MemoryRoom::release(const ContentKey& key) {
   files_.erase(known);
 }
 
-void MemoryRoom::adopt(const ContentKey& key, std::uint64_t bytes, std::uint64_t hugeBytes) {
+void MemoryRoom::adopt(const ContentKey& key, std::uint64_t bytes, std::uint64_t hugeBytes,
+                       MemoryRank rank) {
   const std::lock_guard lock(mutex_);
-  const File file{wholePages(bytes), std::min(hugeBytes, wholePages(bytes)), MemoryRank::kUse, true,
+  const File file{wholePages(bytes), std::min(hugeBytes, wholePages(bytes)), rank, true,
                   Clock::now()};
   if (files_.emplace(key, file).second) used_ += file.bytes;
+}
+
+MemoryRank MemoryRoom::raise(const ContentKey& key, MemoryRank rank) {
+  const std::lock_guard lock(mutex_);
+  const auto known = files_.find(key);
+  if (known == files_.end()) return rank;
+  return known->second.rank = std::max(known->second.rank, rank);
+}
+
+bool MemoryRoom::has(const ContentKey& key) const {
+  const std::lock_guard lock(mutex_);
+  return files_.contains(key);
 }
 
 void MemoryRoom::noteUse(const ContentKey& key, Clock::time_point at) {

@@ -49,7 +49,11 @@ class MemoryRoom {
   // The file has gone, or was never filled.
   void release(const ContentKey& key);
   // The file of an earlier agent, which is whole.
-  void adopt(const ContentKey& key, std::uint64_t bytes, std::uint64_t hugeBytes);
+  void adopt(const ContentKey& key, std::uint64_t bytes, std::uint64_t hugeBytes, MemoryRank rank);
+  // A file that has room gets this rank, unless it has a higher one. Returns its rank.
+  MemoryRank raise(const ContentKey& key, MemoryRank rank);
+  // The file is whole, or is being filled.
+  [[nodiscard]] bool has(const ContentKey& key) const;
 
   void noteUse(const ContentKey& key, Clock::time_point at);
   // So many more bytes of the file lie in huge pages. Returns their sum.

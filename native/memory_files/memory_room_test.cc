@@ -90,7 +90,7 @@ TEST_F(MemoryRoomTest, PassesOverFilesThatCannotGo) {
 
 TEST_F(MemoryRoomTest, AnAgentWithLessMemoryThanBeforeNamesTheExcess) {
   for (std::uint8_t key = 1; key <= 4; ++key) {
-    room_.adopt(keyOf(key), kFile, 0);
+    room_.adopt(keyOf(key), kFile, 0, MemoryRank::kUse);
     room_.noteUse(keyOf(key), second(1000 - int(key)));
   }
   EXPECT_THAT(room_.excess(), ElementsAre(keyOf(4)));

@@ -76,12 +76,12 @@ Task<Result<MountInfo>> Mounts::mount(MountOptions options) {
 }
 
 Task<bool> Mounts::isInMemory(std::shared_ptr<Dataset> dataset) {
-  if (ports_.memoryFiles.use().room.files == 0) co_return false;
+  if (ports_.memoryFiles.use().room.usedBytes == 0) co_return false;
   auto look = [dataset, &files = ports_.memoryFiles] {
     const Manifest& manifest = *dataset->manifest;
     for (std::uint32_t entry = 0; entry < manifest.totals().entries; ++entry) {
       const ManifestEntry about = manifest.entry(entry);
-      if (about.kind == EntryKind::kFile && files.has(about.key)) return true;
+      if (about.kind == EntryKind::kFile && files.hasRoom(about.key)) return true;
     }
     return false;
   };

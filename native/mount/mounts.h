@@ -58,7 +58,8 @@ class Mounts {
  private:
   struct Mounted;
 
-  // Some file of the dataset is whole in memory, which passthrough reads and a view does not.
+  // Some file of the dataset is in memory or being brought there: passthrough reads it, a view does
+  // not.
   [[nodiscard]] Task<bool> isInMemory(std::shared_ptr<Dataset> dataset);
   // By passthrough, for a dataset with files in memory. kUnsupported where the kernel has none.
   [[nodiscard]] Task<Result<MountInfo>> mountMemory(MountOptions options);

@@ -157,6 +157,8 @@ export interface Residency {
   bytesResident: bigint;
   /** Of files that are whole in memory, where mounts read them by passthrough. */
   bytesInMemory: bigint;
+  /** Of files that are being brought there. */
+  bytesComingToMemory: bigint;
   filesTotal: number;
   filesComplete: number;
   viewPath: string;

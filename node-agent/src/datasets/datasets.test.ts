@@ -270,6 +270,7 @@ describe('datasets', () => {
     }
     // The removal includes the kept bytes.
     await cluster.agent('c').removal.remove('new', { evict: false }, soon());
+    assert.ok(cluster.engine('c').advised.includes('memory'), 'what was in memory is not kept');
     for (const name of ['a', 'b', 'c']) await until(() => !cluster.engine(name).disk.manifests.has(dataset.manifest));
   });
 

@@ -1,3 +1,4 @@
+import { HearthError } from '@hearth/common';
 import type { Engine } from '@hearth/engine';
 import { chooseFiles, entryPages, type ManifestKeeper } from '../datasets/index.ts';
 import type { Pins } from '../pins/index.ts';
@@ -48,7 +49,11 @@ export async function execute(
       return;
     case 'drop':
       for (const pin of pins.of(dataset)) if (pin.node === node) await pins.unpin(dataset, pin.owner);
-      if (!request.evict || manifest === '') break;
+      if (manifest === '') break;
+      if (!request.evict) {
+        await forgetMemory(manifest, engine);
+        break;
+      }
       await keeper.opened(manifest, signal);
       await write(await evict(request, engine));
       return;
@@ -75,6 +80,16 @@ async function letGo({ dataset, manifest, paths, memoryOnly, keep }: RequestReco
     filesOpen: gone.inUse,
     filesPublished: gone.published,
   };
+}
+
+/** Files that nobody asks for by name any more must not keep others out of memory; the disk keeps them. */
+async function forgetMemory(manifest: string, engine: Engine): Promise<void> {
+  try {
+    await engine.letGo(manifest, undefined, 'memory');
+  } catch (thrown) {
+    // A manifest that this agent has not opened names no file of its memory.
+    if (HearthError.from(thrown).code !== 'NotFound') throw thrown;
+  }
 }
 
 async function without(

@@ -21,4 +21,9 @@ describe('memoryFilesCapability', () => {
     const small = memoryFilesCapability({ ...files, noHugePages: 'the kernel has none for tmpfs' });
     assert.equal(small[0]?.reason, '64GiB, no huge pages: the kernel has none for tmpfs');
   });
+
+  it('says why the last file could not be brought', () => {
+    const [found] = memoryFilesCapability({ ...noMemoryFiles, budgetBytes, off: '', failure: 'memory has no room' });
+    assert.match(found?.reason ?? '', /; the last file stayed on the disk: memory has no room$/);
+  });
 });

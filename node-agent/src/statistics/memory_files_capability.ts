@@ -9,5 +9,6 @@ export function memoryFilesCapability(files: Statistics['memoryFiles']): Capabil
   if (files.off !== '') return [{ name, ready: false, reason: files.off }];
   const pages =
     files.noHugePages === '' ? 'huge pages where a file is large enough' : `no huge pages: ${files.noHugePages}`;
-  return [{ name, ready: true, reason: `${formatSize(files.budgetBytes)}, ${pages}` }];
+  const failure = files.failure === '' ? '' : `; the last file stayed on the disk: ${files.failure}`;
+  return [{ name, ready: true, reason: `${formatSize(files.budgetBytes)}, ${pages}${failure}` }];
 }

@@ -66,8 +66,10 @@ export class OwnStatistics {
     const manifests = this.#datasets.mirror
       .values()
       .flatMap((dataset) => (dataset.manifest === '' ? [] : [dataset.manifest]));
-    const { residentBytes, contentKeys, evictedFiles, evictedBytes } = statistics;
-    const now = [residentBytes, contentKeys, evictedFiles, evictedBytes, mounts.length, ...manifests].join();
+    const { residentBytes, contentKeys, evictedFiles, evictedBytes, memoryFiles } = statistics;
+    const onDisk = [residentBytes, contentKeys, evictedFiles, evictedBytes];
+    const inMemory = [memoryFiles.files, memoryFiles.evictedFiles];
+    const now = [...onDisk, ...inMemory, mounts.length, ...manifests].join();
     if (now === this.#residencyOf) return;
     const counted = new Map<string, Residency>();
     let complete = true;
@@ -146,8 +148,9 @@ function sourcesAsideOf(engine: Engine, { name: dataset, manifest, source }: Dat
 function dataPathOf(residency: Residency, mount: MountInfo | undefined): { dataPath: string; reason: string } {
   const { filesComplete, filesTotal, viewPath } = residency;
   const incomplete = `${filesTotal - filesComplete} of ${filesTotal} files are incomplete on this node`;
-  // `hearth mount` prefers passthrough then, since a view reads the disk.
-  if (mount === undefined && residency.bytesInMemory > 0n)
+  // Mounts prefer passthrough then, since a view reads the disk.
+  const isReadable = filesComplete === filesTotal || residency.bytesInMemory === residency.bytesTotal;
+  if (residency.bytesInMemory > 0n && isReadable && (mount === undefined || mount.dataPath === 'fuse'))
     return { dataPath: 'passthrough', reason: 'files of it are in memory, which a view does not read' };
   if (mount?.dataPath === 'view' || (mount === undefined && viewPath !== '')) return { dataPath: 'view', reason: '' };
   if (mount?.dataPath === 'through') return { dataPath: 'through', reason: mount.reason };

@@ -40,6 +40,7 @@ export class FakeDisk {
       bytesTotal: files.reduce((sum, file) => sum + file.size, 0n),
       bytesResident: files.reduce((sum, file) => sum + this.residentOf(file.contentKey), 0n),
       bytesInMemory: this.bytesInMemory,
+      bytesComingToMemory: 0n,
       filesTotal: files.length,
       filesComplete: complete,
       viewPath: '',

@@ -107,13 +107,15 @@ export class VolumeMounts {
     return await this.#inTurn(digest, async () => {
       signal.throwIfAborted();
       this.#touch(digest, name);
-      const { bytesTotal, filesTotal, filesComplete, bytesInMemory } = await this.#context.engine.residency(digest);
+      const residency = await this.#context.engine.residency(digest);
+      const { bytesTotal, filesTotal, filesComplete, bytesInMemory, bytesComingToMemory } = residency;
       const missing = filesTotal - filesComplete;
       // A complete revision no longer needs its origin.
       if (missing > 0 && manifest === '') await this.#tables.usable(name);
       const incomplete = missing === 0 ? '' : `${missing} of ${filesTotal} files are incomplete on this node`;
-      const inMemory = bytesInMemory > 0n ? await this.#mountedMemory(name, digest, signal) : undefined;
-      const { target, dataPath, reason } = inMemory ?? (await this.#mounted(name, digest, incomplete, signal));
+      const usesMemory = missing === 0 && bytesInMemory + bytesComingToMemory > 0n;
+      const memory = usesMemory ? await this.#mountedMemory(name, digest, signal) : undefined;
+      const { target, dataPath, reason } = memory ?? (await this.#mounted(name, digest, incomplete, signal));
       this.#touch(digest, name);
       return { path: target, manifest: digest, dataPath, reason, bytes: bytesTotal, files: filesTotal };
     });
