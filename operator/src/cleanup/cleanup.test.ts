@@ -163,7 +163,7 @@ describe('the clean-up before an uninstallation', () => {
 
     it('names the first of many', async () => {
       for (let index = 0; index < 30; index++) podWith(`p${index}`, inline);
-      await assert.rejects(cluster.run(), { message: /team\/p9 on n1 and 20 more; / });
+      await assert.rejects(cluster.run(), { message: /team\/p17 on n1 and 20 more; / });
     });
 
     it('goes on when they mount those of others, have ended or were never on a node, and when it is forced', async () => {

@@ -4,12 +4,22 @@ import {
   type KubernetesClient,
   type KubernetesObject,
   kinds,
+  objectKey,
   type ResourceType,
   systemClock,
 } from '@hearth/common/kubernetes';
 import { driverName } from '@hearth/common/resources';
 import { isGated, releasePod } from '../gates/index.ts';
-import { all, deleteAll, mountingPods, namedPods, ownedSelector } from '../kubernetes/index.ts';
+import {
+  all,
+  claimedVolume,
+  deleteAll,
+  MountingPods,
+  namedPods,
+  ownedSelector,
+  pages,
+  podMounts,
+} from '../kubernetes/index.ts';
 import { withoutStartupTaint } from '../nodes/index.ts';
 import { hasFinalizer, removeFinalizer } from '../reconciler/index.ts';
 import { ownedTypes } from '../storage_cluster/index.ts';
@@ -162,7 +172,14 @@ async function openGates({ api, signal, logger }: CleanupOptions): Promise<void>
 
 /** Without csi-node the kubelet cannot unmount, so deleted pods would stay Terminating or leave their mounts behind. */
 async function refuseWhileMounted(api: Pick<KubernetesClient, 'list'>, signal: AbortSignal): Promise<void> {
-  const mounting = await mountingPods(api, signal);
+  const index = new MountingPods();
+  for await (const volumes of pages(api, kinds.PersistentVolume, {}, signal)) {
+    for (const one of volumes) index.volumeChanged(one.metadata?.name ?? '', undefined, claimedVolume(one));
+  }
+  for await (const pods of pages(api, kinds.Pod, {}, signal)) {
+    for (const one of pods) index.podChanged(objectKey(one), undefined, podMounts(one));
+  }
+  const mounting = index.on();
   if (mounting.length === 0) return;
   throw new HearthError(
     'InUse',

@@ -1,12 +1,14 @@
 import type { Pod } from '@hearth/common/kubernetes';
 import { preloadAnnotation, preloadGateName } from '@hearth/common/resources';
 import { type Uses, usesOfPod } from '../dataset/index.ts';
+import { type PodMounts, podMounts } from '../kubernetes/index.ts';
 import { type RunningPod, runningPod } from '../planner/index.ts';
 import { type AwaitingPod, awaitingPod } from '../waiting/index.ts';
 
 /** The projection of a pod, small since there may be hundreds of thousands. */
 export interface PodView {
   uses: Uses;
+  mounts?: PodMounts;
   awaiting?: AwaitingPod;
   running?: RunningPod;
   member?: Member;
@@ -52,8 +54,10 @@ export function podView(pod: Pod): PodView | undefined {
   const member = memberOf(pod);
   if (running === undefined && member === undefined && uses.size === 0) return undefined;
   const awaiting = uses.size === 0 ? undefined : awaitingPod(pod);
+  const mounts = podMounts(pod);
   return {
     uses,
+    ...(mounts === undefined ? {} : { mounts }),
     ...(awaiting === undefined ? {} : { awaiting }),
     ...(running === undefined ? {} : { running: compact(running) }),
     ...(member === undefined ? {} : { member }),

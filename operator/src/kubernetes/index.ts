@@ -2,7 +2,14 @@
 export { daemonTerms, isAnchored, type NodeTerm, volumeTerms } from './anchors.ts';
 export { Interests } from './interests.ts';
 export { all, deleteAll, pages } from './listing.ts';
-export { mountingPods, namedPods } from './mounting_pods.ts';
+export {
+  type ClaimedVolume,
+  claimedVolume,
+  MountingPods,
+  namedPods,
+  type PodMounts,
+  podMounts,
+} from './mounting_pods.ts';
 export { hasLabels, type NodeFacts, nodeFacts } from './node_facts.ts';
 export {
   type Expression,

@@ -8,7 +8,7 @@ import {
 } from '@hearth/common/kubernetes';
 import { AgentDirectory } from '../agents/index.ts';
 import { runDatasetController } from '../dataset/index.ts';
-import { Placements } from '../kubernetes/index.ts';
+import { MountingPods, Placements } from '../kubernetes/index.ts';
 import { runNodeCacheController } from '../node_cache/index.ts';
 import { runNodeController } from '../nodes/index.ts';
 import { runProvisioner } from '../provisioner/index.ts';
@@ -122,6 +122,7 @@ async function lead(options: OperatorOptions, held: Parts, term: AbortSignal): P
   const volumes = partOfSource(reflectors.volumes, ({ ours }) => ours);
   const pods = partOfSource(reflectors.pods, ({ uses }) => (uses.size === 0 ? undefined : uses));
   const awaiting = partOfSource(reflectors.pods, (pod) => pod.awaiting);
+  const mounts = partOfSource(reflectors.pods, (pod) => pod.mounts);
   const { configMaps, secrets } = reflectors;
   const owned = {
     DaemonSet: reflectors.daemonSets,
@@ -133,15 +134,17 @@ async function lead(options: OperatorOptions, held: Parts, term: AbortSignal): P
   };
   const { namespace } = environment;
   const placements = new Placements(clusters, nodes);
-  // Before the controllers, whose watches use placements.
+  const mounting = new MountingPods();
+  // Before the controllers, whose watches use both.
   const stopPlacements = placements.start();
+  const stopMounting = mounting.follow(mounts, volumes);
   const parts = { api, agents, clusters, datasets, caches, nodes, placements, events, logger };
   try {
     await Promise.all([
-      runStorageClusterController({ ...parts, environment, pods: ownPods, owned, deletionTimeoutMs }, term),
+      runStorageClusterController({ ...parts, environment, pods: ownPods, mounting, owned, deletionTimeoutMs }, term),
       runNodeCacheController(parts, term),
       runNodeController(parts, term),
-      runNodeLabelsController(parts, term),
+      runNodeLabelsController({ ...parts, mounting }, term),
       runNodeGroupsController({ ...parts, namespace, configMaps }, term),
       runReboundController({ ...parts, instance }, term),
       runDatasetController({ ...parts, volumes, pods, grant }, term),
@@ -156,6 +159,7 @@ async function lead(options: OperatorOptions, held: Parts, term: AbortSignal): P
     ]);
   } finally {
     stopPlacements();
+    stopMounting();
     // The next leader opens its own streams.
     await agents.close();
     logger.info('stopped leading');

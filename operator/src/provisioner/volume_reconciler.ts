@@ -2,7 +2,7 @@ import { type KubernetesClient, kinds, type PersistentVolume } from '@hearth/com
 import { agentTopologyKey, clusterTopologyKey, topologyValue } from '@hearth/common/names';
 import { clusterLabel, driverName, finalizerName, registeredName } from '@hearth/common/resources';
 import { type Uses, usesOfVolume } from '../dataset/index.ts';
-import { labelsOfOperator, volumeTerms } from '../kubernetes/index.ts';
+import { type ClaimedVolume, claimedVolume, labelsOfOperator, volumeTerms } from '../kubernetes/index.ts';
 import { hasFinalizer, type Reconciler, removeFinalizer } from '../reconciler/index.ts';
 import type { VolumeRequest } from './claim_plan.ts';
 
@@ -41,10 +41,9 @@ export class VolumeReconciler implements Reconciler<VolumeView, undefined, Volum
 }
 
 /** The projection of a PersistentVolume. Absent attributes are empty. */
-export interface VolumeView {
+export interface VolumeView extends ClaimedVolume {
   name: string;
   uid: string;
-  cluster: string;
   dataset: string;
   revision: string;
   phase: string;
@@ -61,18 +60,19 @@ export interface VolumeView {
 /** Undefined for other drivers. */
 export function volumeView(object: PersistentVolume): VolumeView | undefined {
   const { metadata, spec, status } = object;
-  if (spec?.csi?.driver !== driverName) return undefined;
-  const { cluster = '', datasetNamespace = '', dataset = '', revision = '' } = spec.csi.volumeAttributes ?? {};
+  const claimed = claimedVolume(object);
+  if (claimed === undefined) return undefined;
+  const { datasetNamespace = '', dataset = '', revision = '' } = spec?.csi?.volumeAttributes ?? {};
   return {
     name: metadata?.name ?? '',
     uid: metadata?.uid ?? '',
-    cluster,
+    ...claimed,
     dataset: registeredName(datasetNamespace, dataset),
     revision,
     phase: status?.phase ?? '',
-    reclaimPolicy: spec.persistentVolumeReclaimPolicy ?? 'Retain',
+    reclaimPolicy: spec?.persistentVolumeReclaimPolicy ?? 'Retain',
     provisioned: metadata?.annotations?.[provisionedByAnnotation] === driverName,
-    hasAffinity: spec.nodeAffinity !== undefined,
+    hasAffinity: spec?.nodeAffinity !== undefined,
     hasFinalizer: metadata?.finalizers?.includes(finalizerName) ?? false,
     deleting: metadata?.deletionTimestamp !== undefined,
     uses: usesOfVolume(object),

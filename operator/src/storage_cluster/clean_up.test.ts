@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import type { KubernetesObject, ResourceType } from '@hearth/common/kubernetes';
+import { claimedVolume, MountingPods, podMounts } from '../kubernetes/index.ts';
 import { cleanUp, keptByPods } from './clean_up.ts';
 import { labelsOf } from './names.ts';
 import { sampleCluster } from './testing/samples.ts';
@@ -106,21 +107,25 @@ describe('a StorageCluster whose volumes pods mount', () => {
     spec: { csi: { driver, volumeAttributes }, claimRef: { namespace: 'team', name } },
   });
   const ofClaim = (claimName: string) => ({ name: 'data', persistentVolumeClaim: { claimName } });
-  const holder = { metadata: { name: 'holder-1' }, spec: { nodeName: 'n1' } };
+  const holder = { cluster: 'models', node: 'n1' };
 
-  async function kept(pods: object[], options: { annotations?: Record<string, string>; own?: object[] } = {}) {
+  function kept(
+    pods: ReturnType<typeof pod>[],
+    options: { annotations?: Record<string, string>; own?: object[] } = {},
+  ) {
     const { annotations = {}, own = [holder] } = options;
     const volumes = [volumeOf('ours', { cluster: 'models' }), volumeOf('others', { cluster: 'other' })];
-    const list = async ({ kind }: { kind: string }, place: { labelSelector?: string }) => {
-      const items = kind === 'PersistentVolume' ? volumes : place.labelSelector === undefined ? pods : own;
-      return { items, resourceVersion: '1' };
-    };
+    const mounting = new MountingPods();
+    for (const [index, volume] of volumes.entries()) {
+      mounting.volumeChanged(`pv-${index}`, undefined, claimedVolume(volume as never));
+    }
+    for (const one of pods) mounting.podChanged(`team/${one.metadata.name}`, undefined, podMounts(one as never));
     const cluster = sampleCluster({}, { deletionTimestamp, annotations });
-    return await keptByPods({ api: { list } as never, namespace: 'hearth-system' }, cluster, signal);
+    return keptByPods({ all: () => own as never }, mounting, cluster);
   }
 
-  it('waits for them by name, and says how to go on', async () => {
-    const waits = await kept([
+  it('waits for them by name, and says how to go on', () => {
+    const waits = kept([
       pod('inline', 'n1', inline({ dataset: 'a' })),
       pod('named', 'n1', inline({ dataset: 'a', cluster: 'models' })),
       pod('claimed', 'n1', ofClaim('ours')),
@@ -135,7 +140,7 @@ describe('a StorageCluster whose volumes pods mount', () => {
     assert.match(waits.waitingFor, /kubectl annotate storagecluster models hearth\.storage\/force-deletion=true$/);
   });
 
-  it('does not wait for pods that lose nothing', async () => {
+  it('does not wait for pods that lose nothing', () => {
     const others = [
       pod('elsewhere', 'n2', inline({ dataset: 'a' })),
       pod('other-cluster', 'n1', inline({ dataset: 'a', cluster: 'other' })),
@@ -144,13 +149,13 @@ describe('a StorageCluster whose volumes pods mount', () => {
       pod('ended', 'n1', inline({ dataset: 'a' }), 'Succeeded'),
       pod('unscheduled', '', ofClaim('ours'), 'Pending'),
     ];
-    assert.equal(await kept(others), undefined);
-    assert.equal(await kept([pod('inline', 'n1', inline({ dataset: 'a' }))], { own: [] }), undefined);
+    assert.equal(kept(others), undefined);
+    assert.equal(kept([pod('inline', 'n1', inline({ dataset: 'a' }))], { own: [] }), undefined);
   });
 
-  it('goes when it is annotated', async () => {
+  it('goes when it is annotated', () => {
     const annotations = { 'hearth.storage/force-deletion': 'true' };
-    assert.equal(await kept([pod('inline', 'n1', inline({ dataset: 'a' }))], { annotations }), undefined);
-    assert.ok(await kept([pod('inline', 'n1', inline({ dataset: 'a' }))], { annotations: { other: 'true' } }));
+    assert.equal(kept([pod('inline', 'n1', inline({ dataset: 'a' }))], { annotations }), undefined);
+    assert.ok(kept([pod('inline', 'n1', inline({ dataset: 'a' }))], { annotations: { other: 'true' } }));
   });
 });

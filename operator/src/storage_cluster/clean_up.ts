@@ -1,10 +1,19 @@
 import { listed } from '@hearth/common';
 import { type EventRecorder, type KubernetesClient, kinds } from '@hearth/common/kubernetes';
 import { clusterLabel, forceDeletionAnnotation, type StorageCluster } from '@hearth/common/resources';
-import { all, componentLabel, deleteAll, mountingPods, namedPods, ownedSelector } from '../kubernetes/index.ts';
+import {
+  all,
+  componentLabel,
+  deleteAll,
+  type MountingPods,
+  namedPods,
+  ownedSelector,
+  type Source,
+} from '../kubernetes/index.ts';
 import type { CleanUpResult } from '../reconciler/index.ts';
 import type { Component } from './names.ts';
 import { ownedTypes } from './owned_objects.ts';
+import type { PodState } from './pod_state.ts';
 
 export interface CleanUpOptions {
   api: Pick<KubernetesClient, 'list' | 'delete'>;
@@ -24,19 +33,17 @@ const recheckMs = 10_000;
  * no pod does, or when the annotation forces the deletion. A volume without a cluster belongs to the cluster of the
  * pod's node.
  */
-export async function keptByPods(
-  { api, namespace }: Pick<CleanUpOptions, 'api' | 'namespace'>,
+export function keptByPods(
+  own: Pick<Source<PodState>, 'all'>,
+  mounting: Pick<MountingPods, 'on'>,
   { metadata }: StorageCluster,
-  signal: AbortSignal,
-): Promise<CleanUpResult | undefined> {
+): CleanUpResult | undefined {
   const { name } = metadata;
   if (metadata.annotations?.[forceDeletionAnnotation] === 'true') return undefined;
-  const own = await all(api, kinds.Pod, { namespace, labelSelector: ofCluster(name) }, signal);
-  const nodes = new Set(own.flatMap(({ spec }) => spec?.nodeName ?? []));
-  const isOfCluster = (cluster: string | undefined, node: string) => nodes.has(node) && (cluster ?? name) === name;
-  const pods = nodes.size === 0 ? [] : await mountingPods(api, signal, isOfCluster);
+  const nodes = new Set(own.all().flatMap(({ cluster, node }) => (cluster === name ? [node] : [])));
+  const pods = mounting.on(nodes, (of) => of === '' || of === name);
   if (pods.length === 0) return undefined;
-  const waitingFor = `Not deleted yet, because pods mount its volumes: ${namedPods(pods.sort())}; delete these pods, and the StorageCluster goes. To delete it now, with errors for all that these pods read: kubectl annotate storagecluster ${name} ${forceDeletionAnnotation}=true`;
+  const waitingFor = `Not deleted yet, because pods mount its volumes: ${namedPods(pods)}; delete these pods, and the StorageCluster goes. To delete it now, with errors for all that these pods read: kubectl annotate storagecluster ${name} ${forceDeletionAnnotation}=true`;
   return { waitingFor, reason: 'InUse', requeueAfterMs: recheckMs };
 }
 

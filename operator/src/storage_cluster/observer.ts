@@ -6,7 +6,7 @@ import type { AgentDirectory, AgentEndpoint } from '../agents/index.ts';
 import { agentName, planCertificates, type SecretRole } from '../certificates/index.ts';
 import {
   hashOf,
-  mountingPods,
+  type MountingPods,
   type NodeFacts,
   type Placement,
   placeNodes,
@@ -33,13 +33,14 @@ import type { PodState } from './pod_state.ts';
 import { nodeStates } from './status.ts';
 
 export interface ObserverOptions {
-  api: Pick<KubernetesClient, 'get' | 'list'>;
+  api: Pick<KubernetesClient, 'get'>;
   environment: Environment;
   agents: AgentDirectory;
   clusters: Source<StorageCluster>;
   nodes: Source<NodeFacts>;
   /** Pods of the operator's namespace with `ownedSelector`. */
   pods: Source<PodState>;
+  mounting: Pick<MountingPods, 'on'>;
   owned: OwnedObjects;
   now: () => Date;
 }
@@ -106,21 +107,20 @@ export class Observer {
       conflicts,
       unlabelled: ownNodes.some(({ facts, group }) => facts.labels[agentsLabel(name)] !== group),
       labelledGroups: new Set(nodes.all().flatMap(({ labels }) => labels[agentsLabel(name)] ?? [])),
-      keptBy: await this.#keptBy(name, placement, signal),
+      keptBy: this.#keptBy(name, placement),
       nodes: states,
       agents: { identity, endpoints, known: agents.isConfigured(name, identity, endpoints), trouble },
       status,
     };
   }
 
-  async #keptBy(cluster: string, { places }: Placement, signal: AbortSignal): Promise<string[]> {
-    const stale = this.#options.nodes
+  #keptBy(cluster: string, { places }: Placement): string[] {
+    const { nodes, mounting } = this.#options;
+    const stale = nodes
       .all()
       .filter(({ name, labels }) => staleAgents(labels, places.get(name)).some((one) => one.cluster === cluster));
-    if (stale.length === 0) return [];
-    const nodes = new Set(stale.map(({ name }) => name));
-    const isKept = (of: string | undefined, node: string) => nodes.has(node) && (of ?? cluster) === cluster;
-    return (await mountingPods(this.#options.api, signal, isKept)).sort();
+    const names = stale.map(({ name }) => name);
+    return mounting.on(names, (of) => of === '' || of === cluster);
   }
 
   /** Asks the API server for Secrets without the label, or the operator would issue a second authority. */

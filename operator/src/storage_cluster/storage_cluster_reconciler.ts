@@ -104,12 +104,12 @@ export class StorageClusterReconciler implements ObjectReconciler<StorageCluster
   }
 
   async cleanUp(cluster: StorageCluster, signal: AbortSignal): Promise<CleanUpResult> {
-    const { api, events, environment, agents, deletionTimeoutMs: timeoutMs, now } = this.#options;
+    const { api, events, environment, agents, pods, mounting, deletionTimeoutMs: timeoutMs, now } = this.#options;
     const { namespace } = environment;
     const { name, uid = '' } = cluster.metadata;
     const began = this.#removals;
     // Pods cannot stop a removal that has begun.
-    const kept = began.has(uid) ? undefined : await keptByPods({ api, namespace }, cluster, signal);
+    const kept = began.has(uid) ? undefined : keptByPods(pods, mounting, cluster);
     if (kept !== undefined) return kept;
     await agents.forget(name);
     const options = { api, events, namespace, now: () => now().getTime(), timeoutMs, began };

@@ -20,7 +20,7 @@ import type { StorageCluster } from '@hearth/common/resources';
 import {
   agentsOn,
   isAnchored,
-  mountingPods,
+  type MountingPods,
   type NodeFacts,
   namedPods,
   type Place,
@@ -31,8 +31,9 @@ import { KeptCopies } from '../nodes/index.ts';
 import { type ControllerParts, type Reconciler, reconcileKey } from '../reconciler/index.ts';
 
 export interface NodeLabelsOptions {
-  api: Pick<KubernetesClient, 'patch' | 'list'>;
+  api: Pick<KubernetesClient, 'patch'>;
   clusters: Pick<Source<StorageCluster>, 'get' | 'all'>;
+  mounting: Pick<MountingPods, 'on'>;
   events: Pick<EventRecorder, 'eventFor'>;
   logger: Logger;
   placeOf: (node: string) => Place | undefined;
@@ -68,16 +69,14 @@ export class NodeLabelsReconciler implements Reconciler<NodeFacts, ObservedNode,
     this.#options = options;
   }
 
-  async observe({ name, labels }: NodeFacts, signal: AbortSignal): Promise<ObservedNode> {
-    const { api, clusters, placeOf, movesCopies } = this.#options;
+  async observe({ name, labels }: NodeFacts): Promise<ObservedNode> {
+    const { mounting, clusters, placeOf, movesCopies } = this.#options;
     const found = placeOf(name);
     // A node that drains takes no new volumes, like one that has left.
     const place = found?.draining ? undefined : found;
     const stale = staleAgents(labels, place).filter(({ cluster }) => clusters.get(cluster) !== undefined);
     if (stale.length === 0) return { place, stale, pods: [], movesCopies: false };
-    const isOfStale = (cluster: string | undefined) =>
-      cluster === undefined || stale.some((one) => one.cluster === cluster);
-    const pods = (await mountingPods(api, signal, isOfStale, name)).sort();
+    const pods = mounting.on([name], (of) => of === '' || stale.some(({ cluster }) => cluster === of));
     return { place, stale, pods, movesCopies: found?.draining === true && movesCopies(name, found.cluster) };
   }
 
@@ -112,7 +111,10 @@ export class NodeLabelsReconciler implements Reconciler<NodeFacts, ObservedNode,
   }
 }
 
-export async function runNodeLabelsController(parts: ControllerParts, signal: AbortSignal): Promise<void> {
+export async function runNodeLabelsController(
+  parts: ControllerParts & { mounting: MountingPods },
+  signal: AbortSignal,
+): Promise<void> {
   const { agents, clusters, datasets, nodes, placements, logger } = parts;
   const placeOf = (node: string) => placements.placeOf(node);
   const kept = new KeptCopies({ ...parts, placeOf });

@@ -1,9 +1,8 @@
 import assert from 'node:assert/strict';
 import { HearthError, silentLogger } from '@hearth/common';
-import { type ConfigMap, kinds, type Pod } from '@hearth/common/kubernetes';
-import { MemoryApi } from '@hearth/common/kubernetes/testing';
+import type { ConfigMap, Pod } from '@hearth/common/kubernetes';
 import { driverName, type StorageCluster } from '@hearth/common/resources';
-import { type NodeFacts, placeNodes } from '../kubernetes/index.ts';
+import { MountingPods, type NodeFacts, placeNodes, podMounts } from '../kubernetes/index.ts';
 import { reconcileKey } from '../reconciler/index.ts';
 import { sampleCluster, sampleNode } from '../storage_cluster/testing/samples.ts';
 import { NodeGroupsReconciler, nodeGroupsText } from './node_groups.ts';
@@ -74,7 +73,7 @@ describe('labels of a node', () => {
     const selected = { gpu: 'h200', hearth: 'yes' };
     let cluster: StorageCluster | undefined;
     let node: NodeFacts;
-    let api: MemoryApi;
+    let mounting: MountingPods;
     let told: string[];
     let failure: HearthError | undefined;
     let moves: boolean;
@@ -82,19 +81,19 @@ describe('labels of a node', () => {
     beforeEach(() => {
       cluster = sampleCluster({ nodeGroups: [gpuGroup] });
       node = sampleNode('n1', { labels: { ...selected, ...ofModels } });
-      api = new MemoryApi();
+      mounting = new MountingPods();
       told = [];
       failure = undefined;
       moves = false;
       const reconciler = new NodeLabelsReconciler({
         api: {
-          list: (type) => api.list(type),
           patch: async (...args) => {
             if (failure !== undefined) throw failure;
             patches.push(args[3]);
             return undefined as never;
           },
         },
+        mounting,
         clusters: {
           get: (name) => (name === cluster?.metadata.name ? cluster : undefined),
           all: () => (cluster === undefined ? [] : [cluster]),
@@ -114,15 +113,16 @@ describe('labels of a node', () => {
       const result = await reconcile('n1', signal);
       return { patches: patches.splice(0), again: result?.requeueAfterMs };
     };
-    const reader = (name: string, attributes: object = { dataset: 'd' }) =>
-      api.create(kinds.Pod, {
-        metadata: { namespace: 'team', name },
+    const mounts = (volumeAttributes: object) =>
+      podMounts({
         spec: {
           nodeName: 'n1',
           containers: [],
-          volumes: [{ name: 'v', csi: { driver: driverName, volumeAttributes: attributes } }],
+          volumes: [{ name: 'v', csi: { driver: driverName, volumeAttributes } }],
         },
       } as Pod);
+    const reader = (name: string, attributes: object = { dataset: 'd' }) =>
+      mounting.podChanged(`team/${name}`, undefined, mounts(attributes));
     const left = (labels: object = { gpu: 'h200' }) => {
       node = sampleNode('n1', { labels: { ...labels } });
     };
@@ -138,8 +138,8 @@ describe('labels of a node', () => {
     });
 
     it('and keep the agent until no pod mounts a volume of the StorageCluster, and tell of it once', async () => {
-      await reader('reads');
-      await reader('elsewhere', { dataset: 'd', cluster: 'other' });
+      reader('reads');
+      reader('elsewhere', { dataset: 'd', cluster: 'other' });
       left({ gpu: 'h200', ...ofModels });
       const { patches: first, again } = await pass();
       assert.deepEqual(first, [{ metadata: { labels: gone(topology) } }]);
@@ -152,7 +152,7 @@ describe('labels of a node', () => {
       left({ gpu: 'h200', 'agents.hearth.storage/models': 'gpu' });
       assert.deepEqual(await pass(), { patches: [], again: 10_000 });
       assert.equal(told.length, 1);
-      await api.delete(kinds.Pod, 'reads', 'team');
+      mounting.podChanged('team/reads', mounts({}), undefined);
       assert.deepEqual(await pass(), {
         patches: [{ metadata: { labels: { 'agents.hearth.storage/models': 'None' } } }],
         again: undefined,
@@ -164,11 +164,11 @@ describe('labels of a node', () => {
       const taints = [{ key: 'maintenance', effect: 'NoExecute' }];
       node = sampleNode('n1', { labels: { ...selected, ...ofModels }, taints });
       moves = true;
-      await reader('reads');
+      reader('reads');
       assert.deepEqual(await pass(), { patches: [{ metadata: { labels: gone(topology) } }], again: 10_000 });
       const agents = { 'agents.hearth.storage/models': 'gpu' };
       node = sampleNode('n1', { labels: { ...selected, ...agents }, taints });
-      await api.delete(kinds.Pod, 'reads', 'team');
+      mounting.podChanged('team/reads', mounts({}), undefined);
       assert.deepEqual(await pass(), { patches: [], again: 10_000 }, 'copies move');
       moves = false;
       const labels = { 'agents.hearth.storage/models': 'None' };
@@ -176,7 +176,7 @@ describe('labels of a node', () => {
     });
 
     it('and keep nothing for a StorageCluster that has gone, and its agents while it goes', async () => {
-      await reader('reads');
+      reader('reads');
       cluster = sampleCluster({ nodeGroups: [gpuGroup] }, { deletionTimestamp: '2026-01-02T00:00:00Z' });
       assert.deepEqual((await pass()).patches, [{ metadata: { labels: gone(topology) } }]);
       assert.deepEqual(told, [], 'its own condition and event name them');
