@@ -82,7 +82,8 @@ export class LeaderElection {
     while (!signal.aborted) {
       const asked = this.#clock.now();
       if (await this.#try(this.#renewMs, signal)) return asked;
-      await sleep(this.#clock, this.#jittered(), signal);
+      // A lease that ends sooner is tried for at its end, not at the next turn.
+      await sleep(this.#clock, Math.min(this.#jittered(), this.#lock.expiresInMs || Number.POSITIVE_INFINITY), signal);
     }
     return undefined;
   }

@@ -35,12 +35,19 @@ export class LeaseLock {
     return !!this.holder && this.holder !== this.#options.identity;
   }
 
+  /** Until this replica may take the lease of another, ms; undefined when none holds it. */
+  get expiresInMs(): number | undefined {
+    if (!this.isHeldByOther) return undefined;
+    const seconds = this.#seen?.spec?.leaseDurationSeconds ?? this.#options.leaseSeconds;
+    return Math.max(0, this.#seenAt + seconds * 1000 - this.#options.clock.now());
+  }
+
   /**
    * Takes the lease if the lease is free or unchanged for its duration; renews it if this replica holds it. false:
    * another replica holds it. Throws the API's errors; Conflict when another replica was faster.
    */
   async acquire(signal: AbortSignal): Promise<boolean> {
-    const { api, name, namespace, identity, clock } = this.#options;
+    const { api, name, namespace, identity } = this.#options;
     if (this.#seen !== undefined && this.holder === identity) {
       try {
         return await this.#write(this.#seen, signal);
@@ -57,8 +64,7 @@ export class LeaseLock {
       return true;
     }
     if (lease.metadata?.resourceVersion !== this.#seen?.metadata?.resourceVersion) this.#see(lease);
-    const duration = (lease.spec?.leaseDurationSeconds ?? this.#options.leaseSeconds) * 1000;
-    if (this.isHeldByOther && clock.now() < this.#seenAt + duration) return false;
+    if ((this.expiresInMs ?? 0) > 0) return false;
     return await this.#write(lease, signal);
   }
 

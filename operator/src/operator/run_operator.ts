@@ -37,7 +37,7 @@ export interface OperatorOptions {
   logger: Logger;
   signal: AbortSignal;
   onReady?: (running: RunningOperator) => void;
-  /** Timing of the election, seconds; absent: the defaults of Kubernetes' controllers. */
+  /** Timing of the election, seconds; default: `electionTimes`. */
   election?: { leaseSeconds?: number; renewSeconds?: number; retrySeconds?: number };
   /** Makes the election. Absent: one in this thread, by `api`. */
   elect?: (options: Omit<LeaderElectionOptions, 'api'>) => Pick<LeaderElection, 'run' | 'isLeader'>;
@@ -63,6 +63,12 @@ export interface RunningOperator {
 const leaseName = 'hearth-operator';
 
 /**
+ * Gates open again within 5 s of the end of a leader, half a second of which is between two looks at its lease. Short times
+ * need renewals that wait for no other work, see ElectionThread.
+ */
+const electionTimes = { leaseSeconds: 4, renewSeconds: 3, retrySeconds: 0.5 };
+
+/**
  * Runs a replica until the signal aborts: watches from the start, and reconciles while it leads. Failures of the API
  * server do not end it.
  */
@@ -78,6 +84,7 @@ export async function runOperator(options: OperatorOptions): Promise<void> {
     name: leaseName,
     identity,
     logger,
+    ...electionTimes,
     ...options.election,
     onLeader: (leader) => logger.info('leader elected', { leader }),
   });
