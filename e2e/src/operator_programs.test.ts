@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { request } from 'node:https';
 import { join } from 'node:path';
 import { kinds } from '@hearth/common/kubernetes';
-import { freePort, root, run } from '@hearth/common/testing';
+import { freePort, root, run, until } from '@hearth/common/testing';
 import { OperatorProcess } from '@hearth/common/testing/kubernetes';
 import { namespace, OperatorFixture } from '../../operator/src/operator/testing/operator_fixture.ts';
 
@@ -51,10 +51,13 @@ describe('the programs of the operator', () => {
     await fixture.cluster('models');
     await fixture.expect('agents', kinds.DaemonSet, 'hearth-models-all-agent');
     assert.equal((await fetch(`${operator.url}/healthz`)).status, 200);
-    const metrics = await (await fetch(`${operator.url}/metrics`)).text();
+    const connected = /^hearth_operator_agents_connected\{cluster="models"\} 0$/m;
+    const metrics = await until('the agents are known', async () => {
+      const text = await (await fetch(`${operator.url}/metrics`)).text();
+      return connected.test(text) && text;
+    });
     assert.match(metrics, /^hearth_operator_leader 1$/m);
     assert.match(metrics, /^hearth_operator_objects\{reflector="clusters"\} 1$/m);
-    assert.match(metrics, /^hearth_operator_agents_connected\{cluster="models"\} 0$/m);
     const events = await fixture.api.list(kinds.CoreEvent, {});
     assert.ok(events.items.every(({ message }) => !/PRIVATE KEY|tls\.key/.test(message ?? '')));
     const ended = await operator.end('SIGTERM');

@@ -6,7 +6,7 @@ import type { Agents, ClusterAgents, ClusterStatus, StatusListener } from './age
 
 const defaultConnectMs = 5_000;
 
-/** The agents of every cluster, configured by the controller of StorageClusters. */
+/** The agents of every cluster, configured by `connectAgents`. */
 export class AgentDirectory implements Agents {
   readonly #options: Omit<AgentPoolOptions, 'cluster' | 'onStatus'>;
   readonly #pools = new Map<string, AgentPool>();
@@ -35,10 +35,6 @@ export class AgentDirectory implements Agents {
       this.#pools.set(cluster, pool);
     }
     pool.configure(identity, endpoints);
-  }
-
-  isConfigured(cluster: string, identity: ClientIdentity, endpoints: readonly AgentEndpoint[]): boolean {
-    return this.#pools.get(cluster)?.isConfigured(identity, endpoints) ?? false;
   }
 
   async forget(cluster: string): Promise<void> {

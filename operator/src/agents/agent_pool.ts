@@ -109,10 +109,6 @@ export class AgentPool implements ClusterAgents {
     this.#following ??= this.#follow();
   }
 
-  isConfigured(identity: ClientIdentity, endpoints: readonly AgentEndpoint[]): boolean {
-    return isDeepStrictEqual([this.#identity, this.#endpoints], [identity, endpoints]);
-  }
-
   async call<Name extends CallName>(
     name: Name,
     request: RequestOf<Name>,

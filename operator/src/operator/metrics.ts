@@ -29,7 +29,7 @@ export class OperatorMetrics {
     });
     new Gauge({
       name: 'hearth_operator_agents_connected',
-      help: '1 while an agent of the StorageCluster reports to the operator. Only on the leader.',
+      help: '1 while an agent of the StorageCluster reports to the operator.',
       labelNames: ['cluster'],
       registers,
       collect() {

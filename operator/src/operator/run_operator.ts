@@ -14,7 +14,7 @@ import { runNodeController } from '../nodes/index.ts';
 import { runProvisioner } from '../provisioner/index.ts';
 import { runReboundController } from '../rebound/index.ts';
 import type { SecretGrant } from '../secrets/index.ts';
-import { type Environment, runStorageClusterController } from '../storage_cluster/index.ts';
+import { connectAgents, type Environment, runStorageClusterController } from '../storage_cluster/index.ts';
 import { runNodeGroupsController, runNodeLabelsController } from '../topology/index.ts';
 import { runWaitingController } from '../waiting/index.ts';
 import { runWebhookController } from '../webhook/index.ts';
@@ -104,7 +104,16 @@ export async function runOperator(options: OperatorOptions): Promise<void> {
     await allSynced(reflectors, logger, signal);
     options.onReady?.({ port, webhookPort, isLeader, agents });
     logger.info('the operator is ready', { port });
-    await election.run((term) => lead(options, { reflectors, agents, events, preloading }, term), signal);
+    const { clusters, secrets, ownPods: pods } = reflectors;
+    const linked = new AbortController();
+    const links = { api, namespace, agents, clusters, secrets, pods, logger };
+    const connected = connectAgents(links, AbortSignal.any([signal, linked.signal]));
+    try {
+      await election.run((term) => lead(options, { reflectors, agents, events, preloading }, term), signal);
+    } finally {
+      linked.abort();
+      await connected;
+    }
     logger.info('the operator is shutting down');
   } finally {
     await events.close();
@@ -167,8 +176,6 @@ async function lead(options: OperatorOptions, held: Parts, term: AbortSignal): P
   } finally {
     stopPlacements();
     stopMounting();
-    // The next leader opens its own streams.
-    await agents.close();
     logger.info('stopped leading');
   }
 }

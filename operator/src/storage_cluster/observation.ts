@@ -1,6 +1,6 @@
 import type { KubernetesObject, ResourceType } from '@hearth/common/kubernetes';
 import type { NodeState } from '@hearth/common/resources';
-import type { AgentEndpoint, ClientIdentity, ClusterStatus } from '../agents/index.ts';
+import type { ClusterStatus } from '../agents/index.ts';
 import type { CertificatePlan, SecretRole } from '../certificates/index.ts';
 import type { PlacementConflict } from '../kubernetes/index.ts';
 import type { DesiredObject } from './objects/index.ts';
@@ -32,10 +32,8 @@ export interface Observation {
   keptBy: readonly string[];
   nodes: readonly NodeState[];
   agents: {
-    identity: ClientIdentity;
-    endpoints: readonly AgentEndpoint[];
-    /** True when the client of the agents has this configuration. */
-    known: boolean;
+    /** The number of agents that run. */
+    running: number;
     /** Why no agent answers; undefined when one does. */
     trouble: string | undefined;
   };

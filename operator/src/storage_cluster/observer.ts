@@ -1,9 +1,8 @@
-import { controlPort } from '@hearth/common';
 import { type KubernetesClient, kinds } from '@hearth/common/kubernetes';
 import { agentsLabel } from '@hearth/common/names';
 import type { StorageCluster } from '@hearth/common/resources';
-import type { AgentDirectory, AgentEndpoint } from '../agents/index.ts';
-import { agentName, planCertificates, type SecretRole } from '../certificates/index.ts';
+import type { AgentDirectory } from '../agents/index.ts';
+import { planCertificates, type SecretRole } from '../certificates/index.ts';
 import {
   hashOf,
   type MountingPods,
@@ -15,6 +14,7 @@ import {
   secretTexts,
   staleAgents,
 } from '../kubernetes/index.ts';
+import { agentEndpoints } from './agent_links.ts';
 import type { Environment } from './environment.ts';
 import {
   etcdMemberName,
@@ -81,14 +81,6 @@ export class Observer {
 
     const ownPods = pods.all().filter((pod) => pod.cluster === name);
     const agentPods = ownPods.filter(({ component }) => component === 'agent');
-    const { operator } = certificates.texts;
-    const identity = {
-      certificate: operator['tls.crt'] ?? '',
-      key: operator['tls.key'] ?? '',
-      authorities: operator['ca.crt'] ?? '',
-      serverName: agentName(name),
-    };
-    const endpoints = agentEndpoints(agentPods);
     const { status, trouble } = agents.get(name) ?? {};
     const { namespace } = environment;
     const ownNodes = nodesOf(name, placement, nodes.all());
@@ -109,7 +101,7 @@ export class Observer {
       labelledGroups: new Set(nodes.all().flatMap(({ labels }) => labels[agentsLabel(name)] ?? [])),
       keptBy: this.#keptBy(name, placement),
       nodes: states,
-      agents: { identity, endpoints, known: agents.isConfigured(name, identity, endpoints), trouble },
+      agents: { running: agentEndpoints(agentPods).length, trouble },
       status,
     };
   }
@@ -186,13 +178,6 @@ function nodesOf(cluster: string, { places }: Placement, nodes: readonly NodeFac
     const place = places.get(facts.name);
     return place?.cluster === cluster ? [{ facts, group: place.group }] : [];
   });
-}
-
-function agentEndpoints(pods: readonly PodState[]): AgentEndpoint[] {
-  return pods
-    .filter(({ running, deleting, hostAddress, node }) => running && !deleting && hostAddress !== '' && node !== '')
-    .map(({ node, hostAddress }) => ({ node, address: `${hostOf(hostAddress)}:${controlPort}` }))
-    .sort((a, b) => (a.node < b.node ? -1 : 1));
 }
 
 /** Objects of users that the spec refers to. */

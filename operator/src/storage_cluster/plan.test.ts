@@ -26,7 +26,7 @@ const observation = (fields: Partial<Observation> = {}): Observation =>
     unlabelled: false,
     labelledGroups: new Set(),
     store: { endpoints: [], ready: true, trouble: undefined, memberLost: false },
-    agents: { known: true, identity: {}, endpoints: [] },
+    agents: { running: 0, trouble: undefined },
     ...fields,
   }) as unknown as Observation;
 const describeActions = (actions: Action[]) => actions.map(describeAction);
@@ -41,8 +41,6 @@ function describeAction(action: Action): string {
       return `secret ${action.secret.role}`;
     case 'rebuildStore':
       return `rebuild ${action.set.metadata?.name}`;
-    case 'connect':
-      return 'connect';
   }
 }
 
@@ -182,11 +180,6 @@ describe('plan of a StorageCluster', () => {
     assert.deepEqual(describeActions(plan(observation({ store, owned: gone }))), [
       'apply StatefulSet hearth-models-etcd',
     ]);
-  });
-
-  it('connects to agents when they or the certificate have changed', () => {
-    const agents = { known: false, identity: {}, endpoints: [] } as unknown as Observation['agents'];
-    assert.deepEqual(describeActions(plan(observation({ agents }))), ['connect']);
   });
 });
 

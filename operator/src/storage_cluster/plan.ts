@@ -1,7 +1,6 @@
 import { type DaemonSet, type KubernetesObject, kinds, type ResourceType } from '@hearth/common/kubernetes';
 import { agentsLabelPrefix } from '@hearth/common/names';
 import { nodeGroupLabel, specHashAnnotation } from '@hearth/common/resources';
-import type { AgentEndpoint, ClientIdentity } from '../agents/index.ts';
 import type { PlannedSecret } from '../certificates/index.ts';
 import { amountOf } from '../planner/index.ts';
 import { mayBeRead } from './configurations.ts';
@@ -13,13 +12,11 @@ export type Action =
   | { kind: 'apply'; desired: DesiredObject }
   | { kind: 'delete'; type: ResourceType; name: string; uid: string | undefined }
   /** All members restart empty; agents and the operator restore the content. */
-  | { kind: 'rebuildStore'; set: KubernetesObject }
-  /** Configures the operator's client of the agents. Writes nothing. */
-  | { kind: 'connect'; identity: ClientIdentity; endpoints: readonly AgentEndpoint[] };
+  | { kind: 'rebuildStore'; set: KubernetesObject };
 
 /** Pure. Secrets precede the pods that mount them, and new objects the deletion of old ones. */
 export function plan(observation: Observation): Action[] {
-  const { certificates, secretVersions, desired, owned, foreign, store, agents } = observation;
+  const { certificates, secretVersions, desired, owned, foreign, store } = observation;
   const actions: Action[] = certificates.write.map((secret) => ({
     kind: 'secret',
     secret,
@@ -50,7 +47,6 @@ export function plan(observation: Observation): Action[] {
       actions.push({ kind: 'delete', type, name, uid });
     }
   }
-  if (!agents.known) actions.push({ kind: 'connect', identity: agents.identity, endpoints: agents.endpoints });
   return actions;
 }
 

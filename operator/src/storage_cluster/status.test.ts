@@ -113,7 +113,7 @@ describe('status of a StorageCluster', () => {
       store: { endpoints: ['https://10.96.0.7:2379'], ready: true, trouble: undefined, memberLost: false },
       conflicts: [],
       keptBy: [],
-      agents: { identity: {}, endpoints: [], known: true, trouble: undefined },
+      agents: { running: 0, trouble: undefined },
       nodes: [ready],
       status: told([nodeStatus('n1', { budgetBytes: 10n, usedBytes: 4n })]),
       ...fields,

@@ -38,11 +38,7 @@ export async function runStorageClusterController(
   const reconciler = new StorageClusterReconciler({ ...options, owned, now, deletionTimeoutMs });
   const known = (name: string) => (clusters.get(name) === undefined ? [] : [name]);
   const watches = [
-    watch(clusters, (name, _before, after) => {
-      if (after !== undefined) return [name];
-      void agents.forget(name);
-      return [];
-    }),
+    watch(clusters, (name, _before, after) => (after === undefined ? [] : [name])),
     // The placement of nodes depends on all StorageClusters.
     watch(clusters, (_name, before, after) => (hasNewSpec(before, after) ? clusters.keys() : []), gatherMs),
     watch(

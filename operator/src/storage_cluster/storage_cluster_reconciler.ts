@@ -55,7 +55,7 @@ export class StorageClusterReconciler implements ObjectReconciler<StorageCluster
   }
 
   async apply(action: Action, cluster: StorageCluster, signal: AbortSignal): Promise<void> {
-    const { api, agents, environment, events } = this.#options;
+    const { api, environment, events } = this.#options;
     switch (action.kind) {
       case 'secret': {
         const object = secretObject(cluster, environment, action.secret, action.resourceVersion);
@@ -85,9 +85,6 @@ export class StorageClusterReconciler implements ObjectReconciler<StorageCluster
         events.eventFor(kinds.StorageCluster, cluster, 'Warning', 'StoreRebuilt', message);
         return;
       }
-      case 'connect':
-        agents.configure(cluster.metadata.name, action.identity, action.endpoints);
-        return;
     }
   }
 
@@ -96,7 +93,7 @@ export class StorageClusterReconciler implements ObjectReconciler<StorageCluster
     const { origins, store } = cluster.spec;
     const referring = origins.certificateAuthorities !== undefined || store.secretRef !== undefined;
     // No change announces why agents do not answer, or that a pod is overdue.
-    const silent = agents.endpoints.length > 0 && status?.connected !== true;
+    const silent = agents.running > 0 && status?.connected !== true;
     const starting = nodes.some(({ reason }) => reason === startingReason);
     if (missing.length > 0 || silent || starting || keptBy.length > 0) return pendingMs;
     const renewal = certificates.renewAt.getTime() - now.getTime();
@@ -104,14 +101,13 @@ export class StorageClusterReconciler implements ObjectReconciler<StorageCluster
   }
 
   async cleanUp(cluster: StorageCluster, signal: AbortSignal): Promise<CleanUpResult> {
-    const { api, events, environment, agents, pods, mounting, deletionTimeoutMs: timeoutMs, now } = this.#options;
+    const { api, events, environment, pods, mounting, deletionTimeoutMs: timeoutMs, now } = this.#options;
     const { namespace } = environment;
-    const { name, uid = '' } = cluster.metadata;
+    const { uid = '' } = cluster.metadata;
     const began = this.#removals;
     // Pods cannot stop a removal that has begun.
     const kept = began.has(uid) ? undefined : keptByPods(pods, mounting, cluster);
     if (kept !== undefined) return kept;
-    await agents.forget(name);
     const options = { api, events, namespace, now: () => now().getTime(), timeoutMs, began };
     const result = await cleanUp(options, cluster, signal);
     if (result === 'done') began.delete(uid);
