@@ -6,7 +6,7 @@ STAMP := build/.setup
 # The last file that `npm run generate` writes; `npm install` runs it, too.
 GENERATED := csi-driver/src/generated/kubelet/pluginregistration/api.ts
 
-.PHONY: help run test test-all test-slow smoke test-unit test-native test-asan test-tsan test-upgrade test-rdma test-fio test-autoscalers fuzz lint lint-commits tidy verify e2e cluster cluster-down image bench bench-quick bench-pods soak check-gpu wheel kubectl-hearth release test-python build setup generate format clean
+.PHONY: help run test test-all test-slow smoke test-unit test-native test-asan test-tsan test-upgrade test-rdma test-fio test-autoscalers fuzz lint lint-commits tidy verify e2e cluster cluster-down image bench bench-quick bench-pods bench-scale soak check-gpu wheel kubectl-hearth release test-python build setup generate format clean
 
 help: ## List the targets
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | awk -F':.*## ' '{printf "  %-12s %s\n", $$1, $$2}'
@@ -97,6 +97,9 @@ bench-quick: build ## The same for 3 minutes: fewer rows, bytes and runs
 
 bench-pods: build ## Measure reads in pods against the node's disk, on a cluster; writes bench/results-pods.json
 	@$(NODE) e2e/bench/main.ts
+
+bench-scale: build ## Measure operator and store beside a thousand simulated agents; writes build/scale.json (SCALE_NODES)
+	@$(NODE) e2e/scale/main.ts
 
 soak: build ## Readers on four agents while everything goes wrong, for an hour (root; SOAK_SECONDS, SOAK_BYTES, SOAK_SEED)
 	@$(NODE) e2e/soak/main.ts

@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict';
+import { subscribe, unsubscribe } from 'node:diagnostics_channel';
 import { Writable } from 'node:stream';
 import { HearthError } from '../error.ts';
 import { createLogger, silentLogger } from '../logger.ts';
 import { settle, TestClock } from '../testing/test_clock.ts';
-import { type ControllerOptions, type ReconcileOutcome, runController } from './controller.ts';
+import { type ControllerOptions, type ReconcileOutcome, reconcileChannel, runController } from './controller.ts';
 import type { Watch } from './watch.ts';
 import { WorkQueue } from './work_queue.ts';
 
@@ -47,20 +48,20 @@ describe('runController', () => {
 
   it('retries after errors with growing delays, and resets them after a success', async () => {
     const outcomes: ReconcileOutcome[] = [];
+    const observe = (outcome: unknown) => void outcomes.push(outcome as ReconcileOutcome);
+    subscribe(reconcileChannel, observe);
     let failures = 3;
-    const ended = run(
-      async () => {
-        failures -= 1;
-        if (failures >= 0) throw new HearthError('Unavailable', 'not now');
-      },
-      { observe: (outcome) => outcomes.push(outcome) },
-    );
+    const ended = run(async () => {
+      failures -= 1;
+      if (failures >= 0) throw new HearthError('Unavailable', 'not now');
+    });
     queue.add('a');
     await clock.advance(1_000);
     assert.deepEqual(
       outcomes.map(({ result }) => result),
       ['error', 'error', 'error', 'success'],
     );
+    unsubscribe(reconcileChannel, observe);
     assert.equal(queue.retries('a'), 0);
     stop.abort();
     await ended;

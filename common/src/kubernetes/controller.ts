@@ -1,3 +1,4 @@
+import { channel } from 'node:diagnostics_channel';
 import { type Clock, sleep, systemClock } from '../clock.ts';
 import { HearthError } from '../error.ts';
 import type { Logger } from '../logger.ts';
@@ -9,7 +10,12 @@ export interface ReconcileResult {
   requeueAfterMs?: number | undefined;
 }
 
+/** The diagnostics channel on which each reconcile publishes its `ReconcileOutcome`. */
+export const reconcileChannel = 'hearth.reconcile';
+const reconciled = channel(reconcileChannel);
+
 export interface ReconcileOutcome {
+  controller: string;
   key: string;
   seconds: number;
   result: 'success' | 'requeue' | 'error';
@@ -37,8 +43,6 @@ export interface ControllerOptions {
   signal: AbortSignal;
   /** Maximum duration of one reconcile, after which its signal aborts. Default 300,000 ms. */
   timeoutMs?: number;
-  /** Called after each reconcile, for metrics. */
-  observe?: (outcome: ReconcileOutcome) => void;
   clock?: Clock;
 }
 
@@ -90,8 +94,12 @@ async function runWorkers(options: WithQueue): Promise<void> {
 
 /** Reconciles one key. The key stays in work until the reconcile ends, even if the worker stops waiting for it. */
 async function reconcileKey(key: string, options: WithQueue, logger: Logger): Promise<void> {
-  const { queue, reconcile, signal, timeoutMs = 300_000, observe, clock = systemClock } = options;
+  const { queue, reconcile, signal, timeoutMs = 300_000, clock = systemClock } = options;
   const started = clock.now();
+  const ended = (result: ReconcileOutcome['result']) => {
+    const seconds = (clock.now() - started) / 1000;
+    reconciled.publish({ controller: options.name, key, seconds, result } satisfies ReconcileOutcome);
+  };
   const ending = new AbortController();
   const end = () => ending.abort();
   signal.addEventListener('abort', end, { once: true });
@@ -103,7 +111,7 @@ async function reconcileKey(key: string, options: WithQueue, logger: Logger): Pr
       queue.forget(key);
       const again = result?.requeueAfterMs;
       if (again !== undefined) queue.addAfter(key, again * (0.9 + clock.random() / 5));
-      observe?.({ key, seconds: (clock.now() - started) / 1000, result: again === undefined ? 'success' : 'requeue' });
+      ended(again === undefined ? 'success' : 'requeue');
     } catch (thrown) {
       if (signal.aborted) return;
       const error = HearthError.from(thrown);
@@ -112,7 +120,7 @@ async function reconcileKey(key: string, options: WithQueue, logger: Logger): Pr
       if (error.code === 'Conflict') logger.debug('conflict while reconciling; retrying', fields);
       else logger.warn('failed to reconcile; retrying', fields);
       queue.addRateLimited(key);
-      observe?.({ key, seconds: (clock.now() - started) / 1000, result: 'error' });
+      ended('error');
     } finally {
       cancelTimeout();
       signal.removeEventListener('abort', end);

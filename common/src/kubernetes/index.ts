@@ -2,7 +2,13 @@
 
 export { type Clock, sleep, systemClock } from '../clock.ts';
 export type * from './client.ts';
-export { type ControllerOptions, type ReconcileResult, runController } from './controller.ts';
+export {
+  type ControllerOptions,
+  type ReconcileOutcome,
+  type ReconcileResult,
+  reconcileChannel,
+  runController,
+} from './controller.ts';
 export { coreEvent, type EventType } from './core_event.ts';
 export { ElectionThread } from './election_thread.ts';
 export { EventRecorder } from './event_recorder.ts';
