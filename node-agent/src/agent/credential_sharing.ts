@@ -34,7 +34,10 @@ export class CredentialSharing {
         for (const { id, before, after } of changes) {
           // An emptied store does not remove credentials, because its datasets come back.
           if (before !== undefined && after === undefined && !reread) cache.forget(id);
-          else if (before?.credentialed !== after?.credentialed) cache.touch(id);
+          else if (before?.credentialed !== after?.credentialed) {
+            if (after?.credentialed === false) cache.forget(id);
+            cache.touch(id);
+          }
         }
         this.#fetchMissing();
       }),
@@ -44,17 +47,19 @@ export class CredentialSharing {
 
   /**
    * Sets, or with empty credentials removes, the dataset's credentials here and at all agents. The dataset need not
-   * exist yet.
+   * exist yet. Where there were none, removing them asks no agent: a record without credentials has all forget them.
    */
   async set(dataset: string, credentials: Credentials, signal: AbortSignal): Promise<void> {
-    this.take(dataset, credentials);
     const credentialed = !isEmpty(credentials);
+    const concernsOthers = credentialed || this.#cache.isOwn(dataset);
+    this.take(dataset, credentials);
     await this.#tables.datasets.update(
       dataset,
       (present) =>
         present === undefined || present.credentialed === credentialed ? undefined : { ...present, credentialed },
       { signal },
     );
+    if (!concernsOthers) return;
     const sent = this.#peers.names().map((node) => this.#send(node, dataset));
     await Promise.all(sent);
   }

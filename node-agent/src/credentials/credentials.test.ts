@@ -40,6 +40,25 @@ describe('credentials of datasets', () => {
     assert.equal(cluster.agent('b').credentials.of('d'), undefined);
   });
 
+  it('ask no other agent where there never were any', async () => {
+    const asked: string[] = [];
+    for (const node of ['b', 'c']) cluster.agent(node).credentialSharing.take = () => void asked.push(node);
+    await set('');
+    await add();
+    await set('');
+    assert.deepEqual(asked, []);
+    await set('one');
+    await set('');
+    assert.deepEqual(asked, ['b', 'c', 'b', 'c']);
+  });
+
+  it('are forgotten where some were left when the dataset comes without them', async () => {
+    cluster.agent('b').credentialSharing.take('d', own('left from before'));
+    await set('');
+    await add();
+    await until(() => tokenOf('b') === undefined);
+  });
+
   it('reach agents that were unreachable at first', async () => {
     cluster.unreachable.add('c');
     await set('one');
