@@ -29,6 +29,8 @@ export const asList = { 'x-kubernetes-list-type': 'atomic' };
 
 /** Numbers of bytes, files and nodes; JSON numbers are exact up to this limit (8 PiB). */
 export const count = () => z.int().min(0).max(Number.MAX_SAFE_INTEGER);
+/** A sum over all nodes, which may be larger than JSON numbers are exact. */
+export const sum = () => z.number().min(0).max(1e18).meta({ type: 'integer', format: 'int64' });
 /** A duration in seconds. */
 export const seconds = () => z.number().min(0).max(1e9);
 export const percent = () => z.int().min(0).max(100);

@@ -11,6 +11,7 @@ import {
   network,
   objectName,
   rules,
+  sum,
 } from './fields.ts';
 import { conditionsSchema, type ObjectMeta, observedGeneration } from './metadata.ts';
 import { nodeGroup } from './node_group.ts';
@@ -173,8 +174,8 @@ export const storageClusterStatusSchema = z.object({
     .optional()
     .describe('Number of ready nodes that the node groups select: the number of agents that should serve now.'),
   nodesReady: count().optional().describe('Number of nodes whose agent serves.'),
-  capacityBytes: count().optional().describe('Sum of the budgets of all ready agents.'),
-  usedBytes: count().optional().describe('Bytes in the caches of all ready agents together.'),
+  capacityBytes: sum().optional().describe('Sum of the budgets of all ready agents.'),
+  usedBytes: sum().optional().describe('Bytes in the caches of all ready agents together.'),
   datasets: count().optional().describe('Number of Datasets of this cluster.'),
   nodes: z
     .array(nodeState)

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import type { NodeStatus } from '@hearth/common/generated/hearth/v1/control.ts';
-import type { NodeState } from '@hearth/common/resources';
+import { type NodeState, storageClusters } from '@hearth/common/resources';
 import type { ClusterStatus } from '../agents/index.ts';
 import { nodeStatus } from '../agents/testing/fake_agent.ts';
 import type { Observation } from './observation.ts';
@@ -294,6 +294,14 @@ describe('status of a StorageCluster', () => {
     const budgets = ['n1', 'gone'].map((node) => nodeStatus(node, { budgetBytes: 10n, usedBytes: 4n }));
     const status = clusterStatus(sampleCluster(), observed({ status: told(budgets) }));
     assert.deepEqual([status.capacityBytes, status.usedBytes], [10, 4]);
+  });
+
+  it('has room for the caches of a thousand nodes', () => {
+    const nodes = Array.from({ length: 1_000 }, (_, index) => ({ ...ready, name: `n${index}` }));
+    const agents = nodes.map(({ name }) => nodeStatus(name, { budgetBytes: 30n << 40n, usedBytes: 20n << 40n }));
+    const { capacityBytes, usedBytes } = clusterStatus(sampleCluster(), observed({ nodes, status: told(agents) }));
+    assert.ok((capacityBytes ?? 0) > Number.MAX_SAFE_INTEGER);
+    storageClusters.status.parse({ conditions: [], capacityBytes, usedBytes });
   });
 
   it('sums up what fails, in one sentence each', () => {
