@@ -1,0 +1,24 @@
+// Asks the leader of one volume, wherever it is: here, or on another agent. On the volume's
+// reactor.
+#pragma once
+
+#include "volume/change_message.h"
+#include "volume/query_message.h"
+#include "reactor/reactor.h"
+
+namespace hearth {
+
+class VolumeClient {
+ public:
+  virtual ~VolumeClient() = default;
+
+  // Each change gets the next number of this client, and is executed once (R10): it is sent again,
+  // to this leader or the next, until it is answered or the volume's deadline is over. Then the
+  // reply's error is ETIMEDOUT, and the change may still be executed.
+  [[nodiscard]] virtual Task<ChangeReply> change(tree::ClientChange change) = 0;
+  [[nodiscard]] virtual Task<QueryReply> query(VolumeQuery query) = 0;
+  // The node's name of an agent that a chunk run or a session names; empty: not known (any more).
+  [[nodiscard]] virtual Task<std::string> nodeOf(tree::AgentId agent) = 0;
+};
+
+}  // namespace hearth
