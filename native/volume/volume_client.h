@@ -2,9 +2,9 @@
 // reactor.
 #pragma once
 
+#include "reactor/reactor.h"
 #include "volume/change_message.h"
 #include "volume/query_message.h"
-#include "reactor/reactor.h"
 
 namespace hearth {
 
