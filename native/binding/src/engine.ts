@@ -10,6 +10,7 @@ import type { ManifestBuilder, ManifestEntry, ManifestInfo } from './manifests.t
 import type { RdmaOptions } from './rdma.ts';
 import type { MirrorPlace, RevisionSource, SourceStatistics } from './sources.ts';
 import type { Statistics } from './statistics.ts';
+import type { EngineVolumes } from './volumes.ts';
 import type { WarmOptions, WarmProgress } from './warm.ts';
 
 export interface Address {
@@ -206,7 +207,7 @@ export interface Probe {
   advice: string;
 }
 
-export interface Engine {
+export interface Engine extends EngineVolumes {
   /** Listening addresses with the real ports. */
   addresses(): Address[];
   /** Ends every native thread; afterwards no event comes. Idempotent. */

@@ -8,4 +8,5 @@ export { openEngine, PathFilter, ProxyChoice } from './native-engine.ts';
 export type * from './rdma.ts';
 export type * from './sources.ts';
 export type * from './statistics.ts';
+export type * from './volumes.ts';
 export type * from './warm.ts';

@@ -20,6 +20,7 @@ import type {
 import type { ManifestBuilder, ManifestEntry, ManifestInfo } from './manifests.ts';
 import type { MirrorPlace, RevisionSource, SourceStatistics } from './sources.ts';
 import type { Statistics } from './statistics.ts';
+import type { VolumeLease, VolumeOptions, VolumeStatistics } from './volumes.ts';
 import type { WarmOptions, WarmProgress } from './warm.ts';
 
 interface Addon {
@@ -248,6 +249,30 @@ class NativeEngine implements Engine {
   }
   holder(socket: string): Promise<HolderSight> {
     return call(() => this.#native.holder(socket));
+  }
+  setVolumes(volumes: VolumeOptions[]): Promise<void> {
+    return call(() => this.#native.setVolumes(volumes));
+  }
+  setVolumeLeader(id: string, leader: { node: string; epoch: bigint } | undefined): void {
+    callNow(() => this.#native.setVolumeLeader(id, leader));
+  }
+  leadVolume(lease: VolumeLease): Promise<void> {
+    return call(() => this.#native.leadVolume(lease));
+  }
+  extendVolumeLease(lease: VolumeLease): void {
+    callNow(() => this.#native.extendVolumeLease(lease));
+  }
+  resignVolume(id: string): Promise<void> {
+    return call(() => this.#native.resignVolume(id));
+  }
+  removeVolume(id: string): Promise<void> {
+    return call(() => this.#native.removeVolume(id));
+  }
+  mountVolume(options: { target: string; id: string; source: string }): Promise<void> {
+    return call(() => this.#native.mountVolume(options));
+  }
+  volumeStatistics(): Promise<VolumeStatistics[]> {
+    return call(() => this.#native.volumeStatistics());
   }
   statistics(): Promise<Statistics> {
     return call(() => this.#native.statistics());

@@ -2,6 +2,8 @@ import { HearthError } from '@hearth/common';
 import type { MountInfo, MountOptions, Residency } from '@hearth/engine';
 import { type FakeManifest, notFound } from './fake_fabric.ts';
 
+type Mounting = Pick<MountInfo, 'target' | 'manifest' | 'source' | 'dataPath' | 'reason'>;
+
 /** The state of a fake engine that survives its restart: the disk, and the holder's mounts. */
 export class FakeDisk {
   /** Time to open a manifest. */
@@ -9,6 +11,8 @@ export class FakeDisk {
   readonly manifests = new Map<string, FakeManifest>();
   readonly resident = new Map<string, bigint>();
   readonly mounts = new Map<string, MountInfo>();
+  /** The last epoch in the log of each volume that this disk has. */
+  readonly volumeLogs = new Map<string, bigint>();
   /** True when complete manifests can be mounted as views. */
   viewsPossible = false;
   /** Of every manifest, in files that are whole in memory. */
@@ -54,18 +58,20 @@ export class FakeDisk {
     const view = this.viewsPossible && filesComplete === filesTotal && ['auto', 'view'].includes(options.dataPath);
     if (options.dataPath === 'view' && !view)
       throw new HearthError('Unsupported', 'the fake engine makes no view of this');
-    const info: MountInfo = {
-      target: options.target,
-      manifest: options.manifest,
-      source: options.source,
-      dataPath: view ? 'view' : options.dataPath === 'daemon' || !this.passthrough ? 'daemon' : 'fuse',
-      reason: view ? '' : 'the fake engine has no views',
-      readsServed: 0n,
-      bytesServed: 0n,
-      passthroughOpens: 0n,
-      daemonOpens: 0n,
-    };
-    this.mounts.set(options.target, info);
+    const dataPath = view ? 'view' : options.dataPath === 'daemon' || !this.passthrough ? 'daemon' : 'fuse';
+    return this.#mounted({ ...options, dataPath, reason: view ? '' : 'the fake engine has no views' });
+  }
+
+  mountVolume({ target, source }: { target: string; source: string }): void {
+    if (this.mountFailure !== undefined) throw this.mountFailure;
+    if (this.mounts.has(target)) throw new HearthError('InUse', `${target} is mounted; unmount first`);
+    this.#mounted({ target, manifest: '', source, dataPath: 'fuse', reason: '' });
+  }
+
+  #mounted({ target, manifest, source, dataPath, reason }: Mounting): MountInfo {
+    const counts = { readsServed: 0n, bytesServed: 0n, passthroughOpens: 0n, daemonOpens: 0n };
+    const info: MountInfo = { target, manifest, source, dataPath, reason, ...counts };
+    this.mounts.set(target, info);
     return info;
   }
 }

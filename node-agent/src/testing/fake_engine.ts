@@ -29,10 +29,11 @@ import { FakeDisk } from './fake_disk.ts';
 import { type FakeFabric, notFound } from './fake_fabric.ts';
 import { FakeManifestBuilder } from './fake_manifest_builder.ts';
 import { fakeStatistics, freshArena, noMemoryFiles, rdmaOff } from './fake_statistics.ts';
+import { FakeVolumes } from './fake_volumes.ts';
 import { FakeWarm } from './fake_warm.ts';
 
 /** The engine's interface in memory: same states and errors; bytes are only counted. */
-export class FakeEngine implements Engine {
+export class FakeEngine extends FakeVolumes implements Engine {
   readonly fabric: FakeFabric;
   readonly disk: FakeDisk;
   /** Manifests opened by this process. */
@@ -81,6 +82,7 @@ export class FakeEngine implements Engine {
   closed = false;
 
   constructor(fabric: FakeFabric, options: EngineOptions, disk: FakeDisk = new FakeDisk()) {
+    super();
     if (disk.locked)
       throw new HearthError('InUse', 'the cache directory is locked by another agent; stop that one first');
     disk.locked = true;

@@ -1,0 +1,75 @@
+import { HearthError } from '@hearth/common';
+import type { EngineVolumes, VolumeLease, VolumeOptions, VolumeStatistics } from '@hearth/engine';
+import type { FakeDisk } from './fake_disk.ts';
+import { notFound } from './fake_fabric.ts';
+
+/** Writable volumes of a fake engine: leases and epochs, no files. */
+export abstract class FakeVolumes implements EngineVolumes {
+  abstract readonly disk: FakeDisk;
+  /** All volumes, by id. */
+  readonly volumes = new Map<string, VolumeOptions>();
+  readonly volumeLeaders = new Map<string, { node: string; epoch: bigint }>();
+  /** Terms of this agent, by volume. */
+  readonly leases = new Map<string, VolumeLease>();
+  /** Every epoch that this agent led, in order. */
+  readonly led: { id: string; epoch: bigint }[] = [];
+  /** Error of the next term. */
+  leadFailure: HearthError | undefined;
+  /** Figures by volume that differ from those of an empty volume. */
+  readonly volumeFigures = new Map<string, Partial<VolumeStatistics>>();
+
+  async setVolumes(volumes: VolumeOptions[]): Promise<void> {
+    this.volumes.clear();
+    for (const volume of volumes) this.volumes.set(volume.id, volume);
+    for (const id of [...this.leases.keys()]) if (!this.volumes.has(id)) this.leases.delete(id);
+  }
+
+  setVolumeLeader(id: string, leader: { node: string; epoch: bigint } | undefined): void {
+    if (leader === undefined) this.volumeLeaders.delete(id);
+    else this.volumeLeaders.set(id, leader);
+  }
+
+  async leadVolume(lease: VolumeLease): Promise<void> {
+    const { id, epoch } = lease;
+    if (!this.volumes.has(id)) throw notFound(`volume ${id}`);
+    if (this.leadFailure !== undefined) throw this.leadFailure;
+    const before = this.disk.volumeLogs.get(id) ?? 0n;
+    if (epoch <= before) throw new HearthError('Conflict', `the log has epoch ${before}, which is not below ${epoch}`);
+    this.disk.volumeLogs.set(id, epoch);
+    this.leases.set(id, lease);
+    this.led.push({ id, epoch });
+  }
+
+  extendVolumeLease(lease: VolumeLease): void {
+    if (this.leases.get(lease.id)?.epoch === lease.epoch) this.leases.set(lease.id, lease);
+  }
+
+  async resignVolume(id: string): Promise<void> {
+    this.leases.delete(id);
+  }
+
+  async removeVolume(id: string): Promise<void> {
+    if (this.volumes.has(id)) throw new HearthError('InUse', `volume ${id} is there`);
+    this.disk.volumeLogs.delete(id);
+  }
+
+  async mountVolume({ target, id, source }: { target: string; id: string; source: string }): Promise<void> {
+    if (!this.volumes.has(id)) throw notFound(`volume ${id}`);
+    this.disk.mountVolume({ target, source });
+  }
+
+  async volumeStatistics(): Promise<VolumeStatistics[]> {
+    return [...this.volumes.keys()].map((id) => ({
+      id,
+      leads: this.leases.has(id),
+      epoch: this.leases.get(id)?.epoch ?? 0n,
+      error: '',
+      bytes: 0n,
+      inodes: 0n,
+      sessions: 0,
+      sessionBytes: 0n,
+      operations: [],
+      ...this.volumeFigures.get(id),
+    }));
+  }
+}
