@@ -19,6 +19,9 @@ class VolumeClient {
   [[nodiscard]] virtual Task<QueryReply> query(VolumeQuery query) = 0;
   // The node's name of an agent that a chunk run or a session names; empty: not known (any more).
   [[nodiscard]] virtual Task<std::string> nodeOf(tree::AgentId agent) = 0;
+  // This node's agent, as the holder of the chunks that it publishes; kNoAgent: it could not join
+  // the volume by the deadline.
+  [[nodiscard]] virtual Task<tree::AgentId> self() = 0;
 };
 
 }  // namespace hearth

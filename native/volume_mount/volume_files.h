@@ -27,8 +27,9 @@ struct OpenedVolumeFile {
   std::int32_t error = 0;
   bool created = false;
   tree::Attributes attributes;  // `size` is the session file's while this node writes the file
-  // The session file, open for reading and writing and the caller's own: for FUSE passthrough of
-  // readers and writers of this node.
+  // The session file, open for reading alone and the caller's own: for FUSE passthrough of readers
+  // and writers of this node. The kernel opens it again with each program's flags; a descriptor for
+  // writing would keep the file from being sealed.
   OwnedFd session;
   // The content that was published last: whole and local (backing()), or read through the agent.
   // It stays readable while this object lives, also when the name is gone.
