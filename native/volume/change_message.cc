@@ -20,6 +20,19 @@ void visitHead(Io& io, ChangeMessage& it) {
 
 }  // namespace
 
+template <class Io>
+void visitFields(Io& io, JoinMessage& it) {
+  io(it.volume);
+  io(it.incarnation);
+  io(it.epoch);
+}
+
+std::vector<std::byte> encode(const JoinMessage& message) { return encodeFields(message); }
+
+std::optional<JoinMessage> decodeJoin(std::span<const std::byte> body) {
+  return decodeFields<JoinMessage>(body);
+}
+
 std::vector<std::byte> encode(const ChangeMessage& message) {
   ByteWriter out;
   FieldWriter write(out);

@@ -130,6 +130,17 @@ TEST(ChangeMessage, FieldsThatCannotBeAreRefused) {
   EXPECT_FALSE(decodeChange(encode(messageOf(many))));
 }
 
+TEST(JoinMessage, ComesBack) {
+  const Body body = encode(JoinMessage{{1}, {2}, 3});
+  const auto decoded = decodeJoin(body);
+  ASSERT_TRUE(decoded);
+  EXPECT_EQ(decoded->incarnation, tree::WideId{2});
+  EXPECT_EQ(encode(*decoded), body);
+  for (std::size_t size = 0; size < body.size(); ++size) {
+    ASSERT_FALSE(decodeJoin(std::span(body).first(size))) << size;
+  }
+}
+
 TEST(ChangeReply, ComesBack) {
   ChangeReply reply;
   reply.answer = {.error = 16, .refusal = tree::Refusal::kHeld, .created = true, .inode = kInode};

@@ -130,6 +130,25 @@ class FieldReader {
   return !fields.malformed();
 }
 
+// All fields of a body, as visitFields names them.
+template <class Body>
+[[nodiscard]] std::vector<std::byte> encodeFields(Body body) {
+  ByteWriter out;
+  FieldWriter write(out);
+  write.part(body);
+  return out.take();
+}
+// None: malformed, or of a later release and must be understood.
+template <class Body>
+[[nodiscard]] std::optional<Body> decodeFields(std::span<const std::byte> bytes) {
+  ByteReader in(bytes);
+  FieldReader read(in);
+  Body body;
+  read.part(body);
+  if (!finishBody(in, read)) return std::nullopt;
+  return body;
+}
+
 // The alternative of a variant with that index; false: there is none.
 template <class Variant, std::size_t... indices>
 bool emplaceAt(std::size_t index, Variant& into, std::index_sequence<indices...>) {

@@ -52,6 +52,10 @@ void visitFields(Io& io, ExistQuery& it) {
   io.list(it.names, kMaxAskedNames);
 }
 template <class Io>
+void visitFields(Io& io, AgentQuery& it) {
+  io(it.agent);
+}
+template <class Io>
 void visitFields(Io& io, ListedEntry& it) {
   io(it.name);
   io(it.cookie);

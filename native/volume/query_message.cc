@@ -73,6 +73,11 @@ QueryReply answer(const tree::Namespace& tree, const ExistQuery& query) {
   return reply;
 }
 
+QueryReply answer(const tree::Namespace& tree, const AgentQuery& query) {
+  const tree::Agent* const agent = tree.tree().agent(query.agent);
+  return agent == nullptr ? failure(ENOENT) : QueryReply{.text = agent->node};
+}
+
 template <class Io>
 void visitHead(Io& io, QueryMessage& it) {
   io(it.volume);

@@ -52,8 +52,12 @@ struct ExistQuery {
   tree::InodeId folder = tree::kNoInode;
   std::vector<std::string> names;
 };
+// The node's name of an agent.
+struct AgentQuery {
+  tree::AgentId agent = tree::kNoAgent;
+};
 using VolumeQuery = std::variant<LookUpQuery, AttributesQuery, OpenQuery, ListQuery, TargetQuery,
-                                 XattrQuery, XattrNamesQuery, UsageQuery, ExistQuery>;
+                                 XattrQuery, XattrNamesQuery, UsageQuery, ExistQuery, AgentQuery>;
 
 struct QueryMessage {
   tree::WideId volume{};
@@ -72,7 +76,7 @@ struct QueryReply {
   std::int32_t error = 0;                      // an errno
   std::optional<tree::Attributes> attributes;  // LookUp, Attributes, Open
   std::optional<tree::Content> content;        // Open, of a file that has one
-  std::string text;                            // Target, Xattr
+  std::string text;                            // Target, Xattr, Agent
   std::vector<std::string> names;              // XattrNames
   bool more = false;                           // List
   std::vector<ListedEntry> entries;            // List
@@ -86,7 +90,8 @@ struct QueryReply {
 [[nodiscard]] std::optional<QueryMessage> decodeQuery(std::span<const std::byte> body);
 [[nodiscard]] std::optional<QueryReply> decodeQueryReply(std::span<const std::byte> body);
 
-// Errors: ESTALE, ENOTDIR, ENOENT, ENAMETOOLONG; EISDIR (Open), EINVAL (Target), ENODATA (Xattr).
+// Errors: ESTALE, ENOTDIR, ENOENT, ENAMETOOLONG; EISDIR (Open), EINVAL (Target), ENODATA (Xattr);
+// ENOENT (Agent).
 [[nodiscard]] QueryReply answerQuery(const tree::Namespace& tree, const VolumeQuery& query);
 
 }  // namespace hearth

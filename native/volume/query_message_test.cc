@@ -15,9 +15,10 @@ using tree::inRoot;
 
 std::vector<VolumeQuery> allQueries() {
   const tree::InodeId inode{7};
-  return {LookUpQuery{inRoot("f")}, AttributesQuery{inode}, OpenQuery{inode, inRoot("f")},
-          ListQuery{inode, 8, 9},   TargetQuery{inode},     XattrQuery{inode, "user.x"},
-          XattrNamesQuery{inode},   UsageQuery{},           ExistQuery{inode, {"a", "b"}}};
+  return {LookUpQuery{inRoot("f")},    AttributesQuery{inode}, OpenQuery{inode, inRoot("f")},
+          ListQuery{inode, 8, 9},      TargetQuery{inode},     XattrQuery{inode, "user.x"},
+          XattrNamesQuery{inode},      UsageQuery{},           ExistQuery{inode, {"a", "b"}},
+          AgentQuery{tree::AgentId{3}}};
 }
 
 TEST(QueryMessage, EveryQueryComesBack) {
@@ -66,6 +67,8 @@ TEST_F(QueryAnswers, NamesAndFiles) {
   EXPECT_EQ(ask(ExistQuery{tree::kRootInode, {"e", "f"}}).exist, (std::vector{false, true}));
   EXPECT_EQ(ask(ExistQuery{file, {"e"}}).error, ENOTDIR);
   EXPECT_EQ(ask(UsageQuery{}).usage->bytes, 3u << 22);
+  EXPECT_EQ(ask(AgentQuery{client.agent}).text, "a");
+  EXPECT_EQ(ask(AgentQuery{tree::AgentId{9}}).error, ENOENT);
 }
 
 TEST_F(QueryAnswers, TargetsAndAttributes) {

@@ -2,12 +2,18 @@
 // reactor.
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include "reactor/reactor.h"
 #include "volume/change_message.h"
 #include "volume/query_message.h"
+#include "volume/upkeep_message.h"
 
 namespace hearth {
 
+// Errors of all calls: ETIMEDOUT when no leader has answered by the volume's deadline, ENOENT when
+// the volume was deleted, ESHUTDOWN when the engine closes.
 class VolumeClient {
  public:
   virtual ~VolumeClient() = default;
@@ -22,6 +28,10 @@ class VolumeClient {
   // This node's agent, as the holder of the chunks that it publishes; kNoAgent: it could not join
   // the volume by the deadline.
   [[nodiscard]] virtual Task<tree::AgentId> self() = 0;
+  // Tells the leader about unused orphans and collected garbage, and asks for others. For a loop
+  // that asks every second or so: with nothing to say it costs the leader next to nothing.
+  [[nodiscard]] virtual Task<UpkeepReply> upkeep(std::vector<tree::InodeId> unused,
+                                                 std::vector<tree::GarbageId> collected) = 0;
 };
 
 }  // namespace hearth
