@@ -7,6 +7,7 @@
 #include <span>
 #include <string_view>
 #include <variant>
+#include <vector>
 
 #include "base/result.h"
 #include "fuse/fuse_abi.h"
@@ -22,10 +23,39 @@ struct FuseXattrArgument {
   std::string_view name;   // empty for LISTXATTR
 };
 
+// A structure and the name behind it.
+template <class T>
+struct FuseNamed {
+  T in{};
+  std::string_view name;  // no zero byte, not empty
+};
+
+struct FuseRenameArgument {  // RENAME, RENAME2
+  std::uint64_t newFolder = 0;
+  std::uint32_t flags = 0;  // of renameat2(2)
+  std::string_view from, to;
+};
+
+struct FuseSymlinkArgument {
+  std::string_view name, target;
+};
+
+struct FuseSetXattrArgument {
+  std::uint32_t flags = 0;  // of setxattr(2)
+  std::string_view name, value;
+};
+
+struct FuseForgetArgument {  // FORGET, BATCH_FORGET
+  std::vector<fuse_forget_one> nodes;
+};
+
 using FuseArguments =
     std::variant<std::monostate, fuse_init_in, FuseNameArgument, fuse_getattr_in, FuseStatxIn,
                  fuse_access_in, fuse_open_in, fuse_read_in, fuse_release_in, FuseXattrArgument,
-                 fuse_ioctl_in, fuse_interrupt_in>;
+                 fuse_ioctl_in, fuse_interrupt_in, fuse_setattr_in, FuseNamed<fuse_mknod_in>,
+                 FuseNamed<fuse_mkdir_in>, FuseNamed<fuse_link_in>, FuseNamed<fuse_create_in>,
+                 FuseRenameArgument, FuseSymlinkArgument, FuseSetXattrArgument, fuse_flush_in,
+                 fuse_fsync_in, fuse_fallocate_in, FuseForgetArgument>;
 
 struct FuseRequest {
   std::uint32_t opcode = 0;
@@ -33,6 +63,7 @@ struct FuseRequest {
   bool resent = false;       // an earlier agent read it, and may have acted on it
   std::uint64_t node = 0;
   std::uint32_t thread = 0, user = 0;  // of who asks; callerOf() interprets them
+  std::uint32_t group = 0;
   FuseArguments arguments;  // monostate for operations that need none, or that we do not know
 };
 
