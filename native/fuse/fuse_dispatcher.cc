@@ -50,7 +50,7 @@ FuseDispatcher::FuseDispatcher(std::shared_ptr<MountSource> source, OwnedFd devi
       passthrough_(options_.passthrough),
       tree_(*source_, passthrough_),
       files_(*source_, device_, *counts_, counters_, passthrough_),
-      parked_(options_.maxParkedReads) {
+      reads_(device_, counters_, options_.readAhead, options_.maxParkedReads) {
   if (!options_.passthrough) files_.disablePassthrough("passthrough is turned off for this mount");
 }
 
@@ -65,26 +65,17 @@ void FuseDispatcher::resume(const std::optional<FuseNegotiated>& negotiated) {
 void FuseDispatcher::take(const FuseNegotiated& negotiated) {
   openlessDirectories_ = negotiated.openlessDirectories();
   canResend_ = negotiated.resend();
+  if (canResend_) reads_.leaveLate();
   if (!negotiated.passthrough()) {
     files_.disablePassthrough("this kernel has no FUSE passthrough; Linux 6.9 has");
   }
 }
 
 Status FuseDispatcher::initialise(const FuseRequest& request) {
-  const auto answered = negotiate(std::get<fuse_init_in>(request.arguments), options_.passthrough);
-  if (!answered) {
-    device_.replyError(request.unique, EPROTO);
-    return answered.error();
-  }
-  if (answered->out.minor != 0) {
-    if (options_.saveState) {
-      if (Status saved = options_.saveState(encodeNegotiated(answered->negotiated)); !saved) {
-        return saved.error().within("keep what FUSE_INIT negotiated");
-      }
-    }
-    take(answered->negotiated);
-  }
-  device_.replyWith(request.unique, answered->out);
+  const std::uint64_t wanted = kReadOnlyFlags | (options_.passthrough ? kFusePassthrough : 0);
+  const auto answered = answerInit(device_, request, wanted, options_.saveState);
+  if (!answered) return answered.error();
+  if (*answered) take(**answered);
   return {};
 }
 
@@ -284,96 +275,23 @@ void FuseDispatcher::read(const FuseRequest& request) {
     device_.replyError(request.unique, error);
     return;
   }
-  if (in.offset >= entry.size || in.size == 0) {
-    device_.reply(request.unique, {});
-    return;
-  }
-  const auto length =
-      static_cast<std::uint32_t>(std::min<std::uint64_t>(in.size, entry.size - in.offset));
-  const auto reading = files_.reading(entry);
-  if (!reading) {
-    answerRead(request.unique, entry.index, reading.error());
-    return;
-  }
-  ReadAhead::Wanted wanted;
-  {
-    const std::lock_guard lock((*reading)->mutex);
-    wanted = (*reading)->readAhead.observe(in.offset, length, entry.size, options_.readAhead);
-  }
-  const auto resident = (*reading)->file->tryRead(in.offset, length);
-  if (resident) {
-    answerRead(request.unique, entry.index, resident);
+  const FuseReads::Request wanted{
+      .unique = request.unique,
+      .offset = in.offset,
+      .length = in.size,
+      .owner = weak_from_this(),
+      .failed = [source = source_, index = entry.index](const Error& reason) {
+        source->failed(index, reason);
+      }};
+  if (const auto reading = files_.reading(entry)) {
+    reads_.read(wanted, *reading);
   } else {
-    readWhenThere(request.unique, entry.index, (*reading)->file, in.offset, length);
+    reads_.fail(wanted, reading.error());
   }
-  // After the answer: no reader waits for a hint.
-  if (wanted.fetch) (*reading)->file->willNeed(wanted.fetch->offset, wanted.fetch->length);
-  if (wanted.load) (*reading)->file->loadAhead(wanted.load->offset, wanted.load->length);
-}
-
-void FuseDispatcher::readWhenThere(std::uint64_t unique, std::uint32_t entry,
-                                   std::shared_ptr<MountSource::OpenFile> file,
-                                   std::uint64_t offset, std::uint32_t length) {
-  // Weak: a read that never ends must not keep the connection open after its session.
-  const auto answered = [weak = weak_from_this(), unique, entry](Result<MappedBytes> bytes) {
-    const auto self = weak.lock();
-    if (self == nullptr) return;
-    if (self->parked_.take(unique)) {
-      self->answerRead(unique, entry, bytes);
-      self->parked_.answered();
-    }
-    self->parked_.askQueued();
-  };
-  const auto wanted = [weak = weak_from_this(), unique] {
-    const auto self = weak.lock();
-    return self != nullptr && self->parked_.waits(unique);
-  };
-  const ParkedReads::Ask ask = [file = std::move(file), offset, length, answered, wanted] {
-    file->read(offset, length, answered, wanted);
-  };
-  switch (parked_.park(unique, ask)) {
-    case ParkedReads::Parked::kInterrupted:
-      ++counters_.interruptedReads;
-      device_.replyError(unique, EINTR);
-      return;
-    case ParkedReads::Parked::kClosed:
-      if (!canResend_) device_.replyError(unique, EIO);
-      return;
-    case ParkedReads::Parked::kTooMany:
-      answerRead(unique, entry,
-                 Error{ErrorCode::kUnavailable,
-                       "too many reads of the mount wait for their origin already; read again when "
-                       "it answers"});
-      return;
-    case ParkedReads::Parked::kQueued:
-      ++counters_.parkedReads;
-      return;
-    case ParkedReads::Parked::kAsk:
-      ++counters_.parkedReads;
-      ask();
-  }
-}
-
-void FuseDispatcher::answerRead(std::uint64_t unique, std::uint32_t entry,
-                                const Result<MappedBytes>& bytes) {
-  if (!bytes) {
-    ++counters_.failedReads;
-    source_->failed(entry, bytes.error());
-    device_.replyError(unique, readErrno(bytes.code()));
-    return;
-  }
-  // Counted before the answer, so that whoever got it finds it counted.
-  ++counters_.reads;
-  counters_.bytes += bytes->size();
-  device_.reply(unique, bytes->bytes, bytes->rest);
 }
 
 void FuseDispatcher::interrupt(const FuseRequest& request) {
-  const std::uint64_t unique = std::get<fuse_interrupt_in>(request.arguments).unique;
-  if (!parked_.interrupt(unique)) return;
-  ++counters_.interruptedReads;
-  device_.replyError(unique, EINTR);
-  parked_.answered();
+  reads_.interrupt(std::get<fuse_interrupt_in>(request.arguments).unique);
 }
 
 void FuseDispatcher::ioctl(const FuseRequest& request) {
@@ -395,10 +313,7 @@ void FuseDispatcher::ioctl(const FuseRequest& request) {
 }
 
 void FuseDispatcher::close(std::chrono::milliseconds limit, bool leave) {
-  const bool resent = leave && canResend_;
-  for (const std::uint64_t unique : parked_.close(limit)) {
-    if (!resent) device_.replyError(unique, EIO);
-  }
+  reads_.close(limit, leave && canResend_);
 }
 
 }  // namespace hearth

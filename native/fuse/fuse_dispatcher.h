@@ -14,13 +14,14 @@
 
 #include "fuse/fuse_device.h"
 #include "fuse/fuse_init.h"
+#include "fuse/fuse_reads.h"
 #include "fuse/fuse_request.h"
+#include "fuse/fuse_service.h"
 #include "fuse/fuse_statistics.h"
 #include "fuse/fuse_tree.h"
 #include "fuse/mount_source.h"
 #include "fuse/open_counts.h"
 #include "fuse/open_files.h"
-#include "fuse/parked_reads.h"
 
 namespace hearth {
 
@@ -32,24 +33,21 @@ struct FuseDispatcherOptions {
   std::function<Status(const std::string& state)> saveState;
 };
 
-class FuseDispatcher : public std::enable_shared_from_this<FuseDispatcher> {
+class FuseDispatcher final : public FuseService,
+                             public std::enable_shared_from_this<FuseDispatcher> {
  public:
   FuseDispatcher(std::shared_ptr<MountSource> source, OwnedFd device,
                  std::unique_ptr<OpenCounts> counts, FuseDispatcherOptions options);
 
-  // Takes over a connection that another agent has initialised; before the first request.
-  void resume(const std::optional<FuseNegotiated>& negotiated);
-  // One message of the kernel. An error ends the mount's service: the kernel is too old, or the
-  // state could not be kept.
-  [[nodiscard]] Status dispatch(std::span<const std::byte> message);
-  // Gives parked reads until `limit`. What is left is answered EIO, unless `leave` and the kernel
-  // can send it again to the next agent. Afterwards nothing is written to the device.
-  void close(std::chrono::milliseconds limit, bool leave);
+  void resume(const std::optional<FuseNegotiated>& negotiated) override;
+  [[nodiscard]] Status dispatch(std::span<const std::byte> message) override;
+  void close(std::chrono::milliseconds limit, bool leave) override;
 
-  [[nodiscard]] int descriptor() const { return device_.descriptor(); }
-  [[nodiscard]] FuseStatistics statistics() const { return counters_.snapshot(); }
-  // Why complete files are not opened by passthrough; empty when they are.
-  [[nodiscard]] std::string passthroughReason() const { return files_.passthroughReason(); }
+  [[nodiscard]] int descriptor() const override { return device_.descriptor(); }
+  [[nodiscard]] FuseStatistics statistics() const override { return counters_.snapshot(); }
+  [[nodiscard]] std::string passthroughReason() const override {
+    return files_.passthroughReason();
+  }
 
  private:
   [[nodiscard]] Status initialise(const FuseRequest& request);
@@ -60,10 +58,6 @@ class FuseDispatcher : public std::enable_shared_from_this<FuseDispatcher> {
   void openDirectory(const FuseRequest& request);
   void release(const FuseRequest& request);
   void read(const FuseRequest& request);
-  void readWhenThere(std::uint64_t unique, std::uint32_t entry,
-                     std::shared_ptr<MountSource::OpenFile> file, std::uint64_t offset,
-                     std::uint32_t length);
-  void answerRead(std::uint64_t unique, std::uint32_t entry, const Result<MappedBytes>& bytes);
   void interrupt(const FuseRequest& request);
   void ioctl(const FuseRequest& request);
   void take(const FuseNegotiated& negotiated);
@@ -80,7 +74,7 @@ class FuseDispatcher : public std::enable_shared_from_this<FuseDispatcher> {
   std::atomic<bool> canResend_{false};
   FuseTree tree_;
   OpenFiles files_;
-  ParkedReads parked_;
+  FuseReads reads_;
 };
 
 }  // namespace hearth

@@ -13,17 +13,9 @@ constexpr std::uint16_t kMaxPages = 256;
 constexpr std::uint16_t kMaxBackground = 64;
 constexpr std::uint32_t kStateVersion = 1;
 
-// The data are immutable: everything that lets the kernel cache or run in parallel is welcome, and
-// nothing that is about writing. Not FUSE_ASYNC_DIO: with it a reader by O_DIRECT waits where no
-// signal reaches it, not even SIGKILL.
-constexpr std::uint64_t kWanted =
-    FUSE_ASYNC_READ | FUSE_EXPORT_SUPPORT | FUSE_DO_READDIRPLUS | FUSE_READDIRPLUS_AUTO |
-    FUSE_PARALLEL_DIROPS | FUSE_MAX_PAGES | FUSE_CACHE_SYMLINKS | FUSE_NO_OPENDIR_SUPPORT |
-    FUSE_HAS_IOCTL_DIR | FUSE_INIT_EXT | FUSE_ABORT_ERROR | kFuseHasResend;
-
 }  // namespace
 
-Result<FuseInitAnswer> negotiate(const fuse_init_in& in, bool wantPassthrough) {
+Result<FuseInitAnswer> negotiate(const fuse_init_in& in, std::uint64_t wanted) {
   if (in.major < kMajor || (in.major == kMajor && in.minor < kOldestMinor)) {
     return Error{ErrorCode::kUnsupported, "this kernel speaks FUSE " + std::to_string(in.major) +
                                               "." + std::to_string(in.minor) +
@@ -36,7 +28,7 @@ Result<FuseInitAnswer> negotiate(const fuse_init_in& in, bool wantPassthrough) {
   if (in.major > kMajor) return answer;
   std::uint64_t offered = in.flags;
   if ((in.flags & FUSE_INIT_EXT) != 0) offered |= std::uint64_t{in.flags2} << 32;
-  const std::uint64_t flags = offered & (kWanted | (wantPassthrough ? kFusePassthrough : 0));
+  const std::uint64_t flags = offered & wanted;
 
   answer.negotiated = {in.minor, flags};
   FuseInitOut& out = answer.out;
@@ -47,7 +39,7 @@ Result<FuseInitAnswer> negotiate(const fuse_init_in& in, bool wantPassthrough) {
   out.flags2 = static_cast<std::uint32_t>(flags >> 32);
   out.maxBackground = kMaxBackground;
   out.congestionThreshold = kMaxBackground * 3 / 4;
-  out.maxWrite = 4096;  // read-only; the least the kernel takes
+  out.maxWrite = 4096;  // the least the kernel takes: no mount answers writes
   out.timeGranularity = 1;
   out.maxPages = kMaxPages;
   out.maxStackDepth = (flags & kFusePassthrough) != 0 ? 1 : 0;

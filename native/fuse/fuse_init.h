@@ -29,8 +29,23 @@ struct FuseInitAnswer {
   FuseNegotiated negotiated;
 };
 
-// kUnsupported for kernels before protocol 7.31 (Linux 5.4).
-[[nodiscard]] Result<FuseInitAnswer> negotiate(const fuse_init_in& in, bool wantPassthrough);
+// Immutable data: everything that lets the kernel cache or run in parallel is welcome, and nothing
+// that is about writing. Not FUSE_ASYNC_DIO: with it a reader by O_DIRECT waits where no signal
+// reaches it, not even SIGKILL.
+inline constexpr std::uint64_t kReadOnlyFlags =
+    FUSE_ASYNC_READ | FUSE_EXPORT_SUPPORT | FUSE_DO_READDIRPLUS | FUSE_READDIRPLUS_AUTO |
+    FUSE_PARALLEL_DIROPS | FUSE_MAX_PAGES | FUSE_CACHE_SYMLINKS | FUSE_NO_OPENDIR_SUPPORT |
+    FUSE_HAS_IOCTL_DIR | FUSE_INIT_EXT | FUSE_ABORT_ERROR | kFuseHasResend;
+// A tree that changes, also on other nodes. FUSE_HANDLE_KILLPRIV_V2: without it every write(2) asks
+// for security.capability. Not FUSE_WRITEBACK_CACHE, which forbids passthrough.
+inline constexpr std::uint64_t kWritableFlags =
+    FUSE_ASYNC_READ | FUSE_ATOMIC_O_TRUNC | FUSE_DO_READDIRPLUS | FUSE_READDIRPLUS_AUTO |
+    FUSE_PARALLEL_DIROPS | FUSE_MAX_PAGES | FUSE_CACHE_SYMLINKS | FUSE_HANDLE_KILLPRIV_V2 |
+    FUSE_INIT_EXT | FUSE_ABORT_ERROR | kFusePassthrough | kFuseHasResend;
+
+// `wanted`: flags of the protocol, as above. kUnsupported for kernels before protocol 7.31 (Linux
+// 5.4).
+[[nodiscard]] Result<FuseInitAnswer> negotiate(const fuse_init_in& in, std::uint64_t wanted);
 
 [[nodiscard]] std::string encodeNegotiated(const FuseNegotiated& negotiated);
 // Nothing for text that encodeNegotiated() does not make, the empty one included.

@@ -16,7 +16,7 @@ fuse_init_in kernel(std::uint32_t minor, std::uint64_t flags) {
 }
 
 TEST(FuseInit, TakesWhatTheKernelOffersAndWeWant) {
-  const auto answer = negotiate(kernel(41, ~0ULL), true);
+  const auto answer = negotiate(kernel(41, ~0ULL), kReadOnlyFlags | kFusePassthrough);
   ASSERT_TRUE(answer.ok());
   EXPECT_TRUE(answer->negotiated.passthrough());
   EXPECT_TRUE(answer->negotiated.resend());
@@ -27,24 +27,26 @@ TEST(FuseInit, TakesWhatTheKernelOffersAndWeWant) {
 }
 
 TEST(FuseInit, PassthroughCanBeTurnedOff) {
-  const auto answer = negotiate(kernel(41, ~0ULL), false);
+  const auto answer = negotiate(kernel(41, ~0ULL), kReadOnlyFlags);
   ASSERT_TRUE(answer.ok());
   EXPECT_FALSE(answer->negotiated.passthrough());
   EXPECT_EQ(answer->out.maxStackDepth, 0U);
 }
 
 TEST(FuseInit, IgnoresTheSecondWordWhereTheKernelHasNone) {
-  const auto answer = negotiate(kernel(35, ~std::uint64_t{FUSE_INIT_EXT}), true);
+  const auto answer =
+      negotiate(kernel(35, ~std::uint64_t{FUSE_INIT_EXT}), kReadOnlyFlags | kFusePassthrough);
   ASSERT_TRUE(answer.ok());
   EXPECT_FALSE(answer->negotiated.passthrough());
   EXPECT_EQ(answer->out.flags2, 0U);
 }
 
 TEST(FuseInit, RefusesOldKernels) {
-  EXPECT_EQ(negotiate(kernel(30, ~0ULL), true).code(), ErrorCode::kUnsupported);
+  EXPECT_EQ(negotiate(kernel(30, ~0ULL), kReadOnlyFlags | kFusePassthrough).code(),
+            ErrorCode::kUnsupported);
   fuse_init_in newer = kernel(0, 0);
   newer.major = 8;
-  const auto answer = negotiate(newer, true);
+  const auto answer = negotiate(newer, kReadOnlyFlags | kFusePassthrough);
   ASSERT_TRUE(answer.ok());
   EXPECT_EQ(answer->out.major, 7U);
 }

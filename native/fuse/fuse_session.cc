@@ -7,10 +7,14 @@
 #include <cerrno>
 #include <utility>
 
+#include "fuse/fuse_dispatcher.h"
+#include "fuse/open_counts.h"
+
 namespace hearth {
 namespace {
 
-// Holds any request that a read-only mount gets, and long lists of forgotten nodes.
+// Holds any request of a mount that takes no WRITE (the longest is SETXATTR, with 64 KiB), and long
+// lists of forgotten nodes.
 constexpr std::size_t kBufferBytes = 128 * 1024;
 
 Result<OwnedFd> createPoller(int device, int stop) {
@@ -33,9 +37,6 @@ Result<OwnedFd> createPoller(int device, int stop) {
 Result<std::unique_ptr<FuseSession>> FuseSession::start(OwnedFd device, const OwnedFd& openCounts,
                                                         std::shared_ptr<MountSource> source,
                                                         FuseSessionOptions options) {
-  if (options.threads == 0) {
-    return Error{ErrorCode::kInvalidArgument, "a FUSE session needs at least one thread"};
-  }
   auto counts = OpenCounts::map(openCounts);
   if (!counts) return counts.error();
   FuseDispatcherOptions dispatching;
@@ -43,17 +44,25 @@ Result<std::unique_ptr<FuseSession>> FuseSession::start(OwnedFd device, const Ow
   dispatching.readAhead = options.readAhead;
   dispatching.maxParkedReads = options.maxParkedReads;
   dispatching.saveState = options.saveState;
-  auto dispatcher = std::make_shared<FuseDispatcher>(std::move(source), std::move(device),
-                                                     std::move(*counts), std::move(dispatching));
-  std::unique_ptr<FuseSession> session(new FuseSession(dispatcher, std::move(options)));
+  return start(std::make_shared<FuseDispatcher>(std::move(source), std::move(device),
+                                                std::move(*counts), std::move(dispatching)),
+               std::move(options));
+}
+
+Result<std::unique_ptr<FuseSession>> FuseSession::start(std::shared_ptr<FuseService> service,
+                                                        FuseSessionOptions options) {
+  if (options.threads == 0) {
+    return Error{ErrorCode::kInvalidArgument, "a FUSE session needs at least one thread"};
+  }
+  std::unique_ptr<FuseSession> session(new FuseSession(service, std::move(options)));
   session->stop_.reset(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!session->stop_) return errnoError(errno, "create an eventfd");
   for (unsigned i = 0; i < session->options_.threads; ++i) {
-    auto poller = createPoller(dispatcher->descriptor(), session->stop_.get());
+    auto poller = createPoller(service->descriptor(), session->stop_.get());
     if (!poller) return poller.error();
     session->pollers_.push_back(std::move(*poller));
   }
-  if (session->options_.epoch > 1) dispatcher->resume(decodeNegotiated(session->options_.state));
+  if (session->options_.epoch > 1) service->resume(decodeNegotiated(session->options_.state));
   for (const OwnedFd& poller : session->pollers_) {
     session->threads_.emplace_back([self = session.get(), fd = poller.get()] { self->serve(fd); });
     pthread_setname_np(session->threads_.back().native_handle(), "hearth-fuse");
@@ -61,8 +70,8 @@ Result<std::unique_ptr<FuseSession>> FuseSession::start(OwnedFd device, const Ow
   return session;
 }
 
-FuseSession::FuseSession(std::shared_ptr<FuseDispatcher> dispatcher, FuseSessionOptions options)
-    : dispatcher_(std::move(dispatcher)), options_(std::move(options)) {}
+FuseSession::FuseSession(std::shared_ptr<FuseService> service, FuseSessionOptions options)
+    : service_(std::move(service)), options_(std::move(options)) {}
 
 FuseSession::~FuseSession() { close(std::chrono::milliseconds(0), true); }
 
@@ -70,7 +79,7 @@ void FuseSession::close(std::chrono::milliseconds timeout, bool handOver) {
   if (stopping_.exchange(true)) return;
   const std::uint64_t one = 1;
   [[maybe_unused]] const ssize_t written = write(stop_.get(), &one, sizeof one);
-  dispatcher_->close(timeout, handOver);
+  service_->close(timeout, handOver);
   for (std::thread& thread : threads_) thread.join();
 }
 
@@ -91,7 +100,7 @@ void FuseSession::serve(int poller) {
 }
 
 bool FuseSession::serveOne(std::span<std::byte> buffer, bool& empty) {
-  const ssize_t size = read(dispatcher_->descriptor(), buffer.data(), buffer.size());
+  const ssize_t size = read(service_->descriptor(), buffer.data(), buffer.size());
   const int error = size < 0 ? errno : 0;
   empty = error == EAGAIN;
   switch (error) {
@@ -112,8 +121,7 @@ bool FuseSession::serveOne(std::span<std::byte> buffer, bool& empty) {
       end(errnoError(error, "read requests from /dev/fuse"));
       return false;
   }
-  if (Status served = dispatcher_->dispatch(buffer.first(static_cast<std::size_t>(size)));
-      !served) {
+  if (Status served = service_->dispatch(buffer.first(static_cast<std::size_t>(size))); !served) {
     end(served.error());
     return false;
   }

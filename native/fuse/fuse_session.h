@@ -12,7 +12,7 @@
 
 #include "base/owned_fd.h"
 #include "base/result.h"
-#include "fuse/fuse_dispatcher.h"
+#include "fuse/fuse_service.h"
 #include "fuse/fuse_statistics.h"
 #include "fuse/mount_source.h"
 #include "fuse/read_ahead.h"
@@ -44,6 +44,9 @@ class FuseSession {
   [[nodiscard]] static Result<std::unique_ptr<FuseSession>> start(
       OwnedFd device, const OwnedFd& openCounts, std::shared_ptr<MountSource> source,
       FuseSessionOptions options);
+  // The same for another kind of mount: of `options` only threads, epoch, state and onEnd count.
+  [[nodiscard]] static Result<std::unique_ptr<FuseSession>> start(
+      std::shared_ptr<FuseService> service, FuseSessionOptions options);
   // As close() with no timeout.
   ~FuseSession();
 
@@ -53,18 +56,18 @@ class FuseSession {
   void close(std::chrono::milliseconds timeout, bool handOver);
 
   // Any thread.
-  [[nodiscard]] FuseStatistics statistics() const { return dispatcher_->statistics(); }
+  [[nodiscard]] FuseStatistics statistics() const { return service_->statistics(); }
   // Why complete files are not opened by passthrough; empty when they are.
-  [[nodiscard]] std::string passthroughReason() const { return dispatcher_->passthroughReason(); }
+  [[nodiscard]] std::string passthroughReason() const { return service_->passthroughReason(); }
 
  private:
-  FuseSession(std::shared_ptr<FuseDispatcher> dispatcher, FuseSessionOptions options);
+  FuseSession(std::shared_ptr<FuseService> service, FuseSessionOptions options);
   void serve(int poller);
   // False when the thread is to end.
   [[nodiscard]] bool serveOne(std::span<std::byte> buffer, bool& empty);
   void end(const Error& reason);
 
-  const std::shared_ptr<FuseDispatcher> dispatcher_;
+  const std::shared_ptr<FuseService> service_;
   const FuseSessionOptions options_;
   OwnedFd stop_;  // eventfd
   std::vector<OwnedFd> pollers_;

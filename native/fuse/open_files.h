@@ -25,11 +25,11 @@
 
 #include "base/result.h"
 #include "fuse/fuse_device.h"
+#include "fuse/fuse_reads.h"
 #include "fuse/fuse_statistics.h"
 #include "fuse/mount_source.h"
 #include "fuse/node_id.h"
 #include "fuse/open_counts.h"
-#include "fuse/read_ahead.h"
 
 namespace hearth {
 
@@ -47,13 +47,7 @@ struct OpenAnswer {
 
 class OpenFiles {
  public:
-  // State shared by the reads of one file.
-  struct Reading {
-    std::shared_ptr<MountSource::OpenFile> file;
-    std::uint64_t size = 0;
-    std::mutex mutex;  // of readAhead
-    ReadAhead readAhead;
-  };
+  using Reading = FuseReading;
 
   // `passthrough` is turned off, with the reason, when the kernel refuses the first backing file.
   // All of them must remain live while this object is used.
