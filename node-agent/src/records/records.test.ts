@@ -3,7 +3,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { silentLogger } from '@hearth/common';
-import { until } from '@hearth/common/testing';
+import { RunningClock, until } from '@hearth/common/testing';
 import { z } from 'zod';
 import { openStore, type Store } from '../store/index.ts';
 import { CutStore } from '../testing/cut_store.ts';
@@ -192,6 +192,24 @@ describe('records', () => {
     assert.equal(await table.read('leased'), undefined);
   });
 
+  it('certainly exist for nine tenths of their lease after the sending of its last renewal', async () => {
+    const boot = { now: () => 1_000, bootId: 'b' };
+    const clock = new RunningClock();
+    const session = new Session(store, silentLogger, leaseSeconds, clock, boot);
+    const lease = await session.lease();
+    assert.equal(session.certainUntil(lease), 1_000 + leaseSeconds * 900);
+    let renewals = 0;
+    session.onRenewed(() => renewals++);
+    boot.now = () => 3_000;
+    await clock.advance((leaseSeconds * 1000) / 3);
+    await until(() => renewals === 1);
+    assert.equal(session.certainUntil(lease), 3_000 + leaseSeconds * 900);
+    await store.revokeLease(lease);
+    assert.notEqual(await replaced(session, lease, clock), lease);
+    assert.equal(session.certainUntil(lease), 0);
+    await session.close();
+  });
+
   it('are written by the current leader only', async () => {
     const stores = [new CutStore(store), new CutStore(store)] as const;
     const sessions = stores.map((one) => new Session(one, silentLogger, leaseSeconds));
@@ -219,3 +237,14 @@ describe('records', () => {
     assert.equal(await store.get('leaders/test'), undefined);
   });
 });
+
+/** The lease that replaces a revoked one, which the session notices at its next renewal. */
+async function replaced(session: Session, revoked: string, clock: RunningClock): Promise<string> {
+  let lease = revoked;
+  session.onLost(() => {
+    lease = '';
+  });
+  await clock.advance((leaseSeconds * 1000) / 3);
+  await until(() => lease === '');
+  return await session.lease();
+}

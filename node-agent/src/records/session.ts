@@ -1,5 +1,5 @@
 import { type Clock, HearthError, type Logger, sleep, systemClock } from '@hearth/common';
-import type { LeaseId, Store } from '../store/index.ts';
+import { type BootClock, type LeaseId, openBootClock, type Store } from '../store/index.ts';
 
 const retryMs = 500;
 
@@ -12,19 +12,24 @@ export class Session {
   readonly #logger: Logger;
   readonly #ttlSeconds: number;
   readonly #clock: Clock;
+  readonly #bootClock: BootClock;
   readonly #stop = new AbortController();
   readonly #lostListeners = new Set<() => void>();
+  readonly #renewedListeners = new Set<() => void>();
   readonly #ended: Promise<void>;
   #lease: LeaseId | undefined;
   /** Clock time until which the lease is certainly alive. */
   #aliveUntil = 0;
+  /** The same of the boot clock, less a tenth of the lifetime. */
+  #certainUntil = 0;
   #granting: Promise<LeaseId> | undefined;
 
-  constructor(store: Store, logger: Logger, ttlSeconds = 10, clock: Clock = systemClock) {
+  constructor(store: Store, logger: Logger, ttlSeconds = 10, clock: Clock = systemClock, bootClock?: BootClock) {
     this.#store = store;
     this.#logger = logger;
     this.#ttlSeconds = ttlSeconds;
     this.#clock = clock;
+    this.#bootClock = bootClock ?? openBootClock();
     this.#ended = this.#keepAlive();
   }
 
@@ -40,6 +45,20 @@ export class Session {
   /** True while records of the lease cannot have vanished, measured from before the last keep-alive was sent. */
   get alive(): boolean {
     return this.#lease !== undefined && this.#clock.now() < this.#aliveUntil;
+  }
+
+  /**
+   * Milliseconds of CLOCK_BOOTTIME until which records of this lease certainly exist: from the sending of the last
+   * answered renewal, less a tenth of the lifetime, by which clocks may differ. 0 for an earlier lease.
+   */
+  certainUntil(lease: LeaseId): number {
+    return this.#lease === lease ? this.#certainUntil : 0;
+  }
+
+  /** Calls the listener when the lease was granted or renewed. Returns a function that unsubscribes. */
+  onRenewed(listener: () => void): () => void {
+    this.#renewedListeners.add(listener);
+    return () => void this.#renewedListeners.delete(listener);
   }
 
   /** Calls the listener when the lease and all its records are gone. Returns a function that unsubscribes. */
@@ -64,14 +83,24 @@ export class Session {
   }
 
   async #grant(signal: AbortSignal | undefined): Promise<LeaseId> {
-    const asked = this.#clock.now();
+    const asked = this.#now();
     const { lease, ttlSeconds } = await this.#store.grantLease(
       this.#ttlSeconds,
       signal === undefined ? {} : { signal },
     );
-    this.#aliveUntil = asked + ttlSeconds * 1000;
     this.#lease = lease;
+    this.#renewed(asked, ttlSeconds);
     return lease;
+  }
+
+  #now(): { monotonic: number; boot: number } {
+    return { monotonic: this.#clock.now(), boot: this.#bootClock.now() };
+  }
+
+  #renewed({ monotonic, boot }: { monotonic: number; boot: number }, seconds: number): void {
+    this.#aliveUntil = monotonic + seconds * 1000;
+    this.#certainUntil = boot + seconds * 900;
+    for (const listener of [...this.#renewedListeners]) listener();
   }
 
   async #keepAlive(): Promise<void> {
@@ -81,10 +110,10 @@ export class Session {
       await sleep(this.#clock, wait, signal);
       const lease = this.#lease;
       if (signal.aborted || lease === undefined) continue;
-      const asked = this.#clock.now();
+      const asked = this.#now();
       try {
         const seconds = await this.#store.keepAlive(lease, { signal, deadlineMs: this.#ttlSeconds * 1000 });
-        this.#aliveUntil = asked + seconds * 1000;
+        this.#renewed(asked, seconds);
       } catch (thrown) {
         const error = HearthError.from(thrown);
         if (signal.aborted) return;

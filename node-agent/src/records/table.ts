@@ -74,6 +74,13 @@ export class RecordTable<S extends z.ZodObject> {
     return { kind: 'put', key: this.key(id), value: this.encode(value), ...(lease === undefined ? {} : { lease }) };
   }
 
+  /** Replaces a record by `value` and keeps fields that a later release wrote; for a transaction that compares `present`. */
+  replaceOperation(present: KeyValue, value: z.output<S>): Operation {
+    const { record } = this.#parse(present);
+    const kept = unknownFields(record, Object.keys(this.#schema.shape));
+    return { kind: 'put', key: present.key, value: JSON.stringify({ ...this.#encoded(value), ...kept }) };
+  }
+
   async delete(id: string, options?: CallOptions): Promise<boolean> {
     return await this.store.delete(this.key(id), options);
   }
