@@ -15,6 +15,7 @@ import { statusCommand } from './commands/status.ts';
 import { tokenCommand } from './commands/token.ts';
 import { verifyCommand } from './commands/verify.ts';
 import { ownVersion, versionCommand } from './commands/version.ts';
+import { volumeCommand } from './commands/volume.ts';
 import { warmCommand } from './commands/warm.ts';
 import { withConventions, withOutputOptions } from './program_conventions.ts';
 import type { ProgramBuilder } from './run.ts';
@@ -49,6 +50,8 @@ function buildProgram(context: CommandContext): Command {
     .addCommand(unpinCommand(context))
     .addCommand(evictCommand(context))
     .addCommand(adviseCommand(context))
+    .commandsGroup('Writable volumes:')
+    .addCommand(volumeCommand(context))
     .commandsGroup('Mounts:')
     .addCommand(mountCommand(context))
     .addCommand(umountCommand(context))

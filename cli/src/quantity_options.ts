@@ -25,3 +25,9 @@ export function parseSecondsOption(text: string): bigint {
   }
   return BigInt(Math.ceil(milliseconds / 1000));
 }
+
+/** A whole number, at least one. */
+export function parseCountOption(text: string): bigint {
+  if (!/^[1-9]\d{0,17}$/.test(text)) throw new InvalidArgumentError('It must be a whole number of at least 1.');
+  return BigInt(text);
+}

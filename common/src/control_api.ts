@@ -19,6 +19,7 @@ export const controlFeatures: Readonly<Record<string, string>> = {
   'client-tokens': 'pods with a volume of clientAccess wait until the agent is upgraded',
   'node-reports': 'all agents write their figures to the store until the agent is upgraded',
   'hub-layout': 'Datasets with the layout of a hub cache wait until the agent is upgraded',
+  'writable-volumes': 'the agent has no writable volumes',
 };
 
 /** The API of this release: offered by its agents, used by its clients. */

@@ -107,6 +107,8 @@ export interface ListingLimits {
 /** The context shared by all components of the agent. */
 export interface AgentContext {
   node: string;
+  /** Permanent name of the first cache directory, which this agent alone has locked. */
+  installation: string;
   store: MeteredStore;
   engine: Engine;
   session: Session;

@@ -14,7 +14,7 @@ const nodeWith = (bytesReceived: bigint, peerBytesReceived: bigint, more: Partia
     ...more,
   });
 const statusOf = (node: NodeStatus) => ({
-  ...{ cluster: 'test', node: node.node, nodes: [node], datasets: [], jobs: [], mounts: [] },
+  ...{ cluster: 'test', node: node.node, nodes: [node], datasets: [], jobs: [], mounts: [], volumes: [] },
   ...{ apiVersion: 1, apiFeatures: [] },
 });
 

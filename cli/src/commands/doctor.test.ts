@@ -139,6 +139,7 @@ describe('hearth doctor', () => {
         datasets: [],
         jobs: [],
         mounts: [],
+        volumes: [],
         apiVersion: 1,
         apiFeatures: [],
       }),

@@ -7,8 +7,8 @@ import { act, type CommandContext, examples, type Session } from '../session.ts'
 
 export function mountCommand(context: CommandContext): Command {
   return new Command('mount')
-    .description('Mount a dataset on this node, read-only.')
-    .argument('<dataset>', 'name of the dataset')
+    .description('Mount a dataset on this node, read-only, or a writable volume.')
+    .argument('<dataset>', 'name of the dataset, or volume:NAME')
     .argument('<directory>', 'empty directory on this node')
     .addOption(
       new Option(
@@ -18,7 +18,10 @@ export function mountCommand(context: CommandContext): Command {
         .choices(['auto', 'view', 'fuse', 'daemon'])
         .default('auto'),
     )
-    .addHelpText('after', examples(context, 'mount llama /mnt/llama', 'mount llama /mnt/llama --data-path fuse'))
+    .addHelpText(
+      'after',
+      examples(context, 'mount llama /mnt/llama', 'mount llama /mnt/llama --data-path fuse', 'mount volume:kv /mnt/kv'),
+    )
     .action(
       act(context, async (session: Session, options: { dataPath: string }, dataset: string, directory: string) => {
         const target = resolve(session.terminal.directory, directory);
@@ -40,7 +43,7 @@ export function mountCommand(context: CommandContext): Command {
 export function umountCommand(context: CommandContext): Command {
   return new Command('umount')
     .alias('unmount')
-    .description('Unmount a dataset from this node.')
+    .description('Unmount a dataset or volume from this node.')
     .argument('<mount-point>', 'mount point')
     .addHelpText('after', examples(context, 'umount /mnt/llama'))
     .action(

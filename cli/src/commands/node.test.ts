@@ -37,6 +37,7 @@ describe('hearth commands', () => {
         datasets: [sampleDataset()],
         jobs: [sampleJob()],
         mounts: [sampleMount()],
+        volumes: [],
         apiVersion: 1,
         apiFeatures,
       }),

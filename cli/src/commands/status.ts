@@ -12,14 +12,15 @@ import { printDatasets } from './dataset.ts';
 import { printJobs } from './job.ts';
 import { printMounts } from './mount.ts';
 import { rdmaLines } from './status_rdma.ts';
+import { printVolumes } from './volume.ts';
 
 const barWidth = 12;
 const defaultWatchSeconds = 2;
 
-/** `hearth status`: nodes, datasets, jobs and mounts, once or periodically. */
+/** `hearth status`: nodes, datasets, jobs, volumes and mounts, once or periodically. */
 export function statusCommand(context: CommandContext): Command {
   return new Command('status')
-    .description('Show nodes with their capacity, datasets, warm jobs, and the mounts of this node.')
+    .description('Show nodes with their capacity, datasets, warm jobs, writable volumes, and the mounts of this node.')
     .option('--watch [seconds]', `refresh periodically (default: ${defaultWatchSeconds})`, watchSeconds)
     .addHelpText('after', examples(context, 'status', 'status --watch', 'status --watch 10 --json'))
     .action(
@@ -94,6 +95,10 @@ async function printStatus(session: Session, status: GetStatusResponse): Promise
   if (status.jobs.length > 0) {
     session.print('');
     printJobs(session, status.jobs);
+  }
+  if (status.volumes.length > 0) {
+    session.print('');
+    printVolumes(session, status.volumes);
   }
   if (status.mounts.length > 0) {
     session.print('');

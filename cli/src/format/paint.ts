@@ -32,6 +32,7 @@ export function toneOf(state: string): Tone {
     case 'cancelled':
     case 'degraded':
     case 'not ready':
+    case 'waiting':
       return 'warn';
     default:
       return 'plain';

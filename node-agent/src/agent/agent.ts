@@ -22,6 +22,7 @@ import { StoreGuard } from '../store/index.ts';
 import { Usage } from '../usage/index.ts';
 import { VolumeMounts, VolumeRegistry } from '../volumes/index.ts';
 import { WarmCoordinator, WarmExecutor, WarmJobs, WarmTables } from '../warm/index.ts';
+import { VolumeReconciler, volumeFigures, WritableVolumes, WritableVolumeTables } from '../writable_volumes/index.ts';
 import { CredentialSharing } from './credential_sharing.ts';
 import { Removal } from './dataset_removal.ts';
 
@@ -62,6 +63,9 @@ export class Agent {
   readonly clusterStatistics: ClusterStatistics;
   readonly #earlierReleases: EarlierReleases;
   readonly mounts: Mounts;
+  readonly writableVolumeTables: WritableVolumeTables;
+  readonly writableVolumes: WritableVolumes;
+  readonly volumeReconciler: VolumeReconciler;
   readonly volumes: VolumeRegistry;
   readonly volumeMounts: VolumeMounts;
   readonly usage: Usage;
@@ -93,12 +97,20 @@ export class Agent {
     this.pins = new Pins(context, this.keeper);
     this.capabilities = new Capabilities(probe, context.timings.probeMs, logger, clock);
     this.holderWatch = new HolderWatch(context, holder);
-    this.statistics = new OwnStatistics(context, this.datasets, this.pins, () => [
-      ...this.capabilities.all(),
-      ...this.holderWatch.capabilities(),
-      ...this.volumeMounts.capabilities(),
-      ...this.#storeGuard.capabilities(),
-    ]);
+    this.writableVolumeTables = new WritableVolumeTables(store, logger);
+    this.writableVolumes = new WritableVolumes(this.writableVolumeTables, clock);
+    this.volumeReconciler = new VolumeReconciler(context, this.writableVolumeTables);
+    this.statistics = new OwnStatistics(context, {
+      datasets: this.datasets,
+      pins: this.pins,
+      capabilities: () => [
+        ...this.capabilities.all(),
+        ...this.holderWatch.capabilities(),
+        ...this.volumeMounts.capabilities(),
+        ...this.#storeGuard.capabilities(),
+      ],
+      volumes: () => volumeFigures(context.engine, this.writableVolumeTables, this.volumeReconciler),
+    });
     this.clusterStatistics = new ClusterStatistics({
       ...context,
       own: () => this.statistics.current,
@@ -149,6 +161,9 @@ export class Agent {
     await Promise.all([this.datasets.ready(signal), this.warmTables.ready(signal)]);
     this.#clientNames.ready();
     await this.pins.restore(signal);
+    await this.writableVolumeTables.ready(signal);
+    // Mounts of volumes are taken over by an engine that knows the volumes.
+    await this.volumeReconciler.start();
     await this.mounts.resume(signal);
     await this.volumeMounts.start();
     await Promise.all([this.statistics.ready(), this.clusterStatistics.ready(signal)]);
@@ -184,7 +199,9 @@ export class Agent {
   onStatusChange(listener: () => void): () => void {
     const { jobsMirror, progressMirror, divisionsMirror } = this.warmTables;
     const sources = [this.datasets.mirror, this.datasets.resolvingMirror, jobsMirror, progressMirror, divisionsMirror];
-    const ends = [...sources, this.context.members, this.mounts].map((one) => one.onChange(listener));
+    const ends = [...sources, this.context.members, this.mounts, this.writableVolumeTables].map((one) =>
+      one.onChange(listener),
+    );
     const endStored = this.clusterStatistics.onStored(listener);
     return () => {
       for (const end of [...ends, endStored]) end();
@@ -199,6 +216,8 @@ export class Agent {
     await this.requests.close();
     await this.volumeMounts.close();
     await this.mounts.close();
+    await this.volumeReconciler.close();
+    await this.writableVolumeTables.close();
     await this.credentialSharing.close();
     this.locations.close();
     await Promise.all([this.capabilities.close(), this.holderWatch.close()]);

@@ -5,6 +5,7 @@ import type { SeenMount } from '../mounts/index.ts';
 import type { ClusterStatistics } from '../statistics/index.ts';
 import type { UsageRecord } from '../usage/index.ts';
 import type { SeenJob } from '../warm/index.ts';
+import type { WritableVolumeTables } from '../writable_volumes/index.ts';
 import type { Agent } from './agent.ts';
 
 /** One agent's view of the cluster. */
@@ -16,6 +17,7 @@ export interface ClusterSight {
   statistics: Pick<ClusterStatistics, 'gather' | 'stored'>;
   usage: { of(dataset: string): UsageRecord | undefined };
   jobs(): SeenJob[];
+  volumes: Pick<WritableVolumeTables, 'list' | 'leaderOf'>;
   /** Mounts of this agent. */
   mounts(): Promise<SeenMount[]>;
   /** Calls the listener when the view, apart from figures of other agents, may have changed; returns a function that unsubscribes. */
@@ -32,6 +34,7 @@ export function sightOf(agent: Agent): ClusterSight {
     statistics,
     usage,
     jobs: () => warmJobs.list(),
+    volumes: agent.writableVolumeTables,
     mounts: () => mounts.list(),
     onStatusChange: (listener) => agent.onStatusChange(listener),
   };

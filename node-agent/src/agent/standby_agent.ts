@@ -7,6 +7,7 @@ import { ClusterStatistics } from '../statistics/index.ts';
 import type { Store } from '../store/index.ts';
 import { usageSchema } from '../usage/index.ts';
 import { WarmTables } from '../warm/index.ts';
+import { WritableVolumeTables } from '../writable_volumes/index.ts';
 import type { ClusterSight } from './cluster_sight.ts';
 
 export interface StandbyAgentOptions {
@@ -59,7 +60,7 @@ export class StandbyAgent {
       const message = `${store.description} does not answer, so this agent does not know the cluster; the agent itself does not serve: ${this.reason}`;
       throw new HearthError('Unavailable', message, { cause: thrown });
     }
-    const { datasets, warm, statistics, usage } = tables;
+    const { datasets, warm, statistics, usage, volumes } = tables;
     return {
       node,
       clock,
@@ -70,8 +71,9 @@ export class StandbyAgent {
       jobs: () =>
         warm.jobsMirror.values().map((job) => ({ job, view: warm.view(job, members.caching(), goneGraceMs) })),
       mounts: async () => [],
+      volumes,
       onStatusChange: (listener) => {
-        const ends = [...tables.mirrors(), members].map((one) => one.onChange(listener));
+        const ends = [...tables.mirrors(), volumes, members].map((one) => one.onChange(listener));
         ends.push(statistics.onStored(listener));
         return () => {
           for (const end of ends) end();
@@ -91,6 +93,7 @@ class Tables {
   readonly datasets: DatasetTables;
   readonly warm: WarmTables;
   readonly statistics: ClusterStatistics;
+  readonly volumes: WritableVolumeTables;
   readonly #usage;
 
   constructor({ node, store, members, logger, clock, peers }: StandbyAgentOptions) {
@@ -104,6 +107,7 @@ class Tables {
       own: () => undefined,
       ask: (...asked) => peers.report(...asked),
     });
+    this.volumes = new WritableVolumeTables(store, logger);
     this.#usage = new Mirror(new RecordTable(store, 'usage/', usageSchema), logger);
   }
 
@@ -118,12 +122,12 @@ class Tables {
   }
 
   async ready(signal: AbortSignal): Promise<void> {
-    const { datasets, warm, statistics } = this;
-    await Promise.all([datasets, warm, statistics, this.#usage].map((one) => one.ready(signal)));
+    const { datasets, warm, statistics, volumes } = this;
+    await Promise.all([datasets, warm, statistics, volumes, this.#usage].map((one) => one.ready(signal)));
   }
 
   async close(): Promise<void> {
-    const { datasets, warm, statistics } = this;
-    await Promise.all([datasets, warm, statistics, this.#usage].map((one) => one.close()));
+    const { datasets, warm, statistics, volumes } = this;
+    await Promise.all([datasets, warm, statistics, volumes, this.#usage].map((one) => one.close()));
   }
 }

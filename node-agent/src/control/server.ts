@@ -19,6 +19,7 @@ import { StatusCalls } from './status_calls.ts';
 import { TokenCalls } from './token_calls.ts';
 import { VolumeCalls } from './volume_calls.ts';
 import { WarmCalls } from './warm_calls.ts';
+import { WritableVolumeCalls } from './writable_volume_calls.ts';
 
 export interface ControlOptions {
   socket: string;
@@ -116,6 +117,7 @@ function agentCalls(agent: Agent, options: ControlOptions, handlers: Handlers): 
   const files = new FileCalls(agent);
   const credentials = new CredentialCalls(agent, options.cluster);
   const volumes = new VolumeCalls(agent);
+  const writable = new WritableVolumeCalls(agent);
   const advice = new AdviceCalls(agent);
   const tokens = new TokenCalls(agent, options);
   return {
@@ -150,6 +152,10 @@ function agentCalls(agent: Agent, options: ControlOptions, handlers: Handlers): 
     getVolume: handlers.unary('GetVolume', (request, signal) => volumes.getVolume(request, signal)),
     listVolumes: handlers.unary('ListVolumes', (_request, signal) => volumes.listVolumes(signal)),
     deleteVolume: handlers.unary('DeleteVolume', (request, signal) => volumes.deleteVolume(request, signal)),
+    createWritableVolume: handlers.unary('CreateWritableVolume', (request, signal) => writable.create(request, signal)),
+    getWritableVolume: handlers.unary('GetWritableVolume', (request, signal) => writable.get(request, signal)),
+    listWritableVolumes: handlers.unary('ListWritableVolumes', (_request, signal) => writable.list(signal)),
+    deleteWritableVolume: handlers.unary('DeleteWritableVolume', (request, signal) => writable.delete(request, signal)),
     createToken: handlers.local('CreateToken', async (request) => tokens.createToken(request)),
     pin: handlers.unary('Pin', (request, signal) => pins.pin(request, signal)),
     unpin: handlers.unary('Unpin', (request, signal) => pins.unpin(request, signal)),

@@ -8,6 +8,7 @@ import type {
 } from '@hearth/common/generated/hearth/v1/control.ts';
 import type { ClusterSight } from '../agent/index.ts';
 import { datasetMessage, jobMessage, mountMessage, nodeMessage, resolvingMessage } from './convert.ts';
+import { writableVolumeMessage } from './convert_volume.ts';
 import { watchChanges } from './status_changes.ts';
 import { watchStatus } from './status_stream.ts';
 
@@ -25,7 +26,7 @@ export class StatusCalls {
   }
 
   async getStatus({ recordsOnly }: GetStatusRequest, signal: AbortSignal): Promise<GetStatusResponse> {
-    const { node, clock, members, usage, datasets, jobs, mounts } = this.#sight;
+    const { node, clock, members, usage, datasets, jobs, mounts, volumes } = this.#sight;
     const all = this.#sight.statistics;
     const { statistics, missing } = recordsOnly ? all.stored() : await all.gather({}, signal);
     const now = epochMs(clock);
@@ -46,6 +47,10 @@ export class StatusCalls {
       }),
       jobs: jobs().map(jobMessage),
       mounts: (await mounts()).map(mountMessage),
+      volumes: volumes.list().map((record) => {
+        const leader = volumes.leaderOf(record.id);
+        return writableVolumeMessage(record, { leader, members, nodes: [...statistics.values()] });
+      }),
       apiVersion: controlApi.apiVersion,
       apiFeatures: [...controlApi.apiFeatures],
       changes: undefined,

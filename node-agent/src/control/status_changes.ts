@@ -94,7 +94,7 @@ function differencesOf(kind: Kind, rows: readonly Row[], sent: Map<string, Uint8
 function partsOf(status: GetStatusResponse, differences: readonly Difference[], whole: boolean): GetStatusResponse[] {
   const { cluster, node, apiVersion, apiFeatures } = status;
   const empty = (): GetStatusResponse & { changes: NonNullable<GetStatusResponse['changes']> } => ({
-    ...{ cluster, node, apiVersion, apiFeatures, nodes: [], datasets: [], jobs: [], mounts: [] },
+    ...{ cluster, node, apiVersion, apiFeatures, nodes: [], datasets: [], jobs: [], mounts: [], volumes: [] },
     changes: { whole: false, more: true, nodesGone: [], datasetsGone: [], jobsGone: [] },
   });
   const parts = [empty()];

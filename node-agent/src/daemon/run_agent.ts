@@ -119,7 +119,18 @@ async function startAgent(
 
   const { maxEntries } = config.origins;
   const listing = { entries: maxEntries, nameBytes: nameBytesAnEntry * maxEntries };
-  const context: AgentContext = { node, store, engine, session, members, logger, clock, timings, listing };
+  const context: AgentContext = {
+    node,
+    installation,
+    store,
+    engine,
+    session,
+    members,
+    logger,
+    clock,
+    timings,
+    listing,
+  };
   agent = new Agent(context, {
     openOrigin: originOpener(config, environment, clock),
     holder: config.holder.socket,

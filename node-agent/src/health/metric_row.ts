@@ -1,4 +1,4 @@
-import type { Statistics } from '@hearth/engine';
+import type { Statistics, VolumeStatistics } from '@hearth/engine';
 import type { Agent } from '../agent/index.ts';
 
 interface Row<Kind extends string, Value> {
@@ -24,6 +24,7 @@ export type MetricRow = ValueRow | HistogramRow;
 /** One consistent reading of the engine and the agent. */
 export interface Seen {
   statistics: Statistics;
+  volumes: VolumeStatistics[];
   agent: Agent;
 }
 

@@ -12,6 +12,7 @@ import { originRows } from './origin_rows.ts';
 import { peerRows } from './peer_rows.ts';
 import { rdmaRows } from './rdma_rows.ts';
 import { sourceRows } from './source_rows.ts';
+import { volumeRows } from './volume_rows.ts';
 
 /** All metrics of an agent; docs/metrics.md is generated from this table. */
 export const metricRows: readonly MetricRow[] = [
@@ -235,6 +236,7 @@ export const metricRows: readonly MetricRow[] = [
   ...limitRows,
   ...arenaRows,
   ...memoryFilesRows,
+  ...volumeRows,
   row(
     'gauge',
     'longest_shard_queue',
@@ -254,8 +256,11 @@ export class AgentMetrics {
 
   /** Each scrape uses a new registry, because the engine does the counting. */
   async scrape(): Promise<{ contentType: string; text: string }> {
-    const statistics = await withFreeSpace(await this.#agent.context.engine.statistics());
-    const seen: Seen = { statistics, agent: this.#agent };
+    const { engine } = this.#agent.context;
+    const statistics = await withFreeSpace(await engine.statistics());
+    const hasVolumes = this.#agent.writableVolumeTables.list().length > 0;
+    const volumes = hasVolumes ? await engine.volumeStatistics() : [];
+    const seen: Seen = { statistics, volumes, agent: this.#agent };
     const registry = new Registry();
     for (const row of metricRows) {
       if (row.kind === 'histogram') {

@@ -33,6 +33,22 @@ describe('mounts', () => {
     assert.deepEqual([mount?.target, mount?.dataset, mount?.manifest], ['/mnt/d', 'd', mounted.manifest]);
   });
 
+  it('of writable volumes are taken over after a restart, and made again where agent and holder were lost', async () => {
+    const { writableVolumes, context } = cluster.agent('a');
+    const limits = { kind: 'scratch', maxBytes: 0n, maxFiles: 0n };
+    const volume = await writableVolumes.create({ name: 'kv', ...limits }, context);
+    await until(() => cluster.engine('a').volumes.has(volume.id));
+    const mounted = await cluster.agent('a').mounts.mountVolume(volume, '/mnt/kv');
+    assert.deepEqual([mounted.source, mounted.dataset, mounted.manifest], ['hearth:volume:kv', 'volume:kv', '']);
+    await assert.rejects(cluster.agent('a').mounts.mountVolume(volume, '/mnt/kv'), { code: 'InUse' });
+    await cluster.remove('a', 'crash');
+    await cluster.add('a');
+    const [mount] = await cluster.agent('a').mounts.list();
+    assert.deepEqual([mount?.target, mount?.dataset], ['/mnt/kv', 'volume:kv']);
+    await cluster.agent('a').mounts.unmount('/mnt/kv');
+    assert.deepEqual(await cluster.agent('b').mounts.of('volume:kv'), []);
+  });
+
   it('are refused for unknown datasets, and on targets in use', async () => {
     await assert.rejects(cluster.agent('a').mounts.mount('none', '/mnt/d', 'auto', soon()), { code: 'NotFound' });
     await cluster.agent('a').mounts.mount('d', '/mnt/d', 'auto', soon());

@@ -7,12 +7,15 @@ import { RecordTable } from '../records/index.ts';
 import { DepartedNodes } from './departed_nodes.ts';
 import { isHearthFuse, unmountForeign } from './kernel_mounts.ts';
 
-/** `mounts/<node>/<target, encoded>`: the dataset of an agent's mount; the holder owns the mount itself. */
+/** `mounts/<node>/<target, encoded>`: the dataset or volume of an agent's mount; the holder owns the mount itself. */
 export const mountSchema = z.object({
   node: z.string(),
   target: z.string(),
+  /** `volume:` and a name for a writable volume, which has no manifest. */
   dataset: z.string(),
   manifest: z.string(),
+  /** Id of the writable volume; absent: of a dataset. */
+  volume: z.string().optional(),
   /** Absent: `fuse` or `view`, whichever is possible. */
   dataPath: z.literal('daemon').optional(),
 });
@@ -20,6 +23,9 @@ export type MountRow = z.output<typeof mountSchema>;
 
 /** Marks mounts for the engine that takes over mounts of an earlier agent. */
 const sourcePrefix = 'hearth:';
+
+/** Before the names of writable volumes, where those of datasets may stand; dataset names have no colon. */
+export const volumePrefix = 'volume:';
 
 /** First pause between attempts to reach a holder. */
 const firstPauseMs = 100;
@@ -66,7 +72,8 @@ export class Mounts {
     const { entries } = await store.range(this.#table.key(`${node}/`), { signal });
     const rows = entries.map((entry) => this.#table.decode(entry).value);
     for (const row of rows) this.#inherited.set(row.target, row);
-    await Promise.all(rows.map((row) => this.#openQuietly(row, signal)));
+    const ofDatasets = rows.filter(({ volume }) => volume === undefined);
+    await Promise.all(ofDatasets.map((row) => this.#openQuietly(row, signal)));
     try {
       await this.#takeOver();
     } catch (thrown) {
@@ -151,11 +158,15 @@ export class Mounts {
   }
 
   /** `first`: skips the wait for the manifest, which the caller has tried to open. */
-  async #remount({ target, manifest, dataset, dataPath }: MountRow, first: boolean): Promise<void> {
+  async #remount({ target, manifest, dataset, volume, dataPath }: MountRow, first: boolean): Promise<void> {
     const { engine, logger } = this.#context;
-    if (!first) await this.#keeper.openedSoon(manifest, this.#stop.signal);
     const source = `${sourcePrefix}${dataset}`;
-    await engine.mount({ target, manifest, dataset, source, dataPath: dataPath ?? 'fuse' });
+    if (volume === undefined) {
+      if (!first) await this.#keeper.openedSoon(manifest, this.#stop.signal);
+      await engine.mount({ target, manifest, dataset, source, dataPath: dataPath ?? 'fuse' });
+    } else {
+      await engine.mountVolume({ target, id: volume, source });
+    }
     logger.warn('remounted a dead mount; programs have lost the files that were open in it', { target, dataset });
   }
 
@@ -193,16 +204,20 @@ export class Mounts {
       source,
       dataPath,
     });
-    try {
-      const daemon = dataPath === 'daemon' ? { dataPath } : {};
-      await this.#record({ node: this.#context.node, target, dataset, manifest, ...daemon });
-    } catch (thrown) {
-      // A restart would lose a mount without a record, so undo the mount.
-      this.#rows.delete(target);
-      await this.#context.engine.unmount(target);
-      throw thrown;
-    }
+    const daemon = dataPath === 'daemon' ? { dataPath } : {};
+    await this.#recordOrUndo({ node: this.#context.node, target, dataset, manifest, ...daemon });
     return { ...info, dataset };
+  }
+
+  /** Mounts a writable volume for reading and writing. Throws errors of the engine. */
+  async mountVolume({ id, name }: { id: string; name: string }, target: string): Promise<SeenMount> {
+    const { engine, node } = this.#context;
+    const dataset = `${volumePrefix}${name}`;
+    await engine.mountVolume({ target, id, source: `${sourcePrefix}${dataset}` });
+    await this.#recordOrUndo({ node, target, dataset, manifest: '', volume: id });
+    const info = (await this.list()).find((mount) => mount.target === target);
+    if (info === undefined) throw new HearthError('IoError', `the mount at ${target} ended as soon as it began`);
+    return info;
   }
 
   /** Records the dataset of a mount whose record was lost, or that now shows another dataset of the same files. */
@@ -287,6 +302,17 @@ export class Mounts {
       this.#context.logger.error('ignoring a malformed record', { error }),
     );
     return rows.map((row) => row.value);
+  }
+
+  /** A restart would lose a mount without a record. */
+  async #recordOrUndo(row: MountRow): Promise<void> {
+    try {
+      await this.#record(row);
+    } catch (thrown) {
+      this.#rows.delete(row.target);
+      await this.#context.engine.unmount(row.target);
+      throw thrown;
+    }
   }
 
   async #record(row: MountRow): Promise<void> {

@@ -13,6 +13,12 @@ import type { Store } from '../store/store.ts';
 import { usageSchema } from '../usage/record.ts';
 import { volumeSchema } from '../volumes/volume_registry.ts';
 import { warmDivisionSchema, warmJobSchema, warmProgressSchema } from '../warm/record.ts';
+import {
+  deletedVolumeSchema,
+  storeIdSchema,
+  volumeLeaderSchema,
+  writableVolumeSchema,
+} from '../writable_volumes/record.ts';
 import { RecordTable } from './table.ts';
 
 interface Golden {
@@ -26,6 +32,7 @@ interface Golden {
 const directory = '{"directory":{"path":"/d"}}';
 const mirrored =
   '{"directory":{"path":"/d"},"mirrors":{"sources":[{"s3":{"bucket":"b","prefix":"p","endpoint":"https://e"}}]}}';
+const hex = '0123456789abcdef'.repeat(2);
 const ended = '"errorCode":"NotFound","message":"m"';
 
 /** Stored records by key prefix. Every later release must read them. */
@@ -50,8 +57,8 @@ const goldens: Record<string, Golden> = {
   'stats/': {
     schema: statisticsSchema,
     whole:
-      '{"format":1,"node":"n","budgetBytes":"1","usedBytes":"2","freeBytes":"3","pinnedBytes":"4","originBytes":"5","peerBytesReceived":"6","peerBytesSent":"7","corruptBlocks":"8","startedAt":9,"capabilities":[{"name":"volumes","ready":false,"reason":"r","pods":[{"namespace":"s","name":"p","uid":"u","reboundAt":"t"}],"podsLeftOut":1}],"rdma":{"use":"auto","reason":"r","ports":[{"name":"mlx5_0/1","link":"InfiniBand","gid":"fe80::1","mtuBytes":4096,"bitsPerSecond":"10","active":true,"used":true,"bytesReceived":"11","bytesSent":"12","requests":"13","failures":"14","retries":"15","pauses":"16","medianMicroseconds":"17","p99Microseconds":"18","inMessages":true}],"refused":[{"port":"mlx5_1/1","reason":"down"}],"peers":1,"peersOverTcp":2,"peersReason":"r"},"residency":{"d":{"residentBytes":"9223372036854775808","memoryBytes":"19","completeFiles":1,"pinned":true,"dataPath":"view","reason":"","sourcesAside":["the first source: w"]}}}',
-    optional: ['capabilities', 'rdma'],
+      '{"format":1,"node":"n","budgetBytes":"1","usedBytes":"2","freeBytes":"3","pinnedBytes":"4","originBytes":"5","peerBytesReceived":"6","peerBytesSent":"7","corruptBlocks":"8","startedAt":9,"capabilities":[{"name":"volumes","ready":false,"reason":"r","pods":[{"namespace":"s","name":"p","uid":"u","reboundAt":"t"}],"podsLeftOut":1}],"rdma":{"use":"auto","reason":"r","ports":[{"name":"mlx5_0/1","link":"InfiniBand","gid":"fe80::1","mtuBytes":4096,"bitsPerSecond":"10","active":true,"used":true,"bytesReceived":"11","bytesSent":"12","requests":"13","failures":"14","retries":"15","pauses":"16","medianMicroseconds":"17","p99Microseconds":"18","inMessages":true}],"refused":[{"port":"mlx5_1/1","reason":"down"}],"peers":1,"peersOverTcp":2,"peersReason":"r"},"volumes":[{"id":"v","leads":true,"error":"e","bytes":"20","files":"21","sessions":22,"sessionBytes":"23"}],"residency":{"d":{"residentBytes":"9223372036854775808","memoryBytes":"19","completeFiles":1,"pinned":true,"dataPath":"view","reason":"","sourcesAside":["the first source: w"]}}}',
+    optional: ['capabilities', 'rdma', 'volumes'],
   },
   'usage/': { schema: usageSchema, whole: '{"format":1,"dataset":"d","usedAt":1,"uses":2.5}', optional: ['uses'] },
   'pins/': {
@@ -84,14 +91,24 @@ const goldens: Record<string, Golden> = {
   },
   'mounts/': {
     schema: mountSchema,
-    whole: '{"format":1,"node":"n","target":"/t","dataset":"d","manifest":"m","dataPath":"daemon"}',
-    optional: ['dataPath'],
+    whole: '{"format":1,"node":"n","target":"/t","dataset":"d","manifest":"m","volume":"v","dataPath":"daemon"}',
+    optional: ['volume', 'dataPath'],
   },
   'seen/': { schema: seenSchema, whole: '{"format":1,"node":"n","at":1}' },
   'volumes/': {
     schema: volumeSchema,
     whole: '{"format":1,"name":"v","dataset":"d","capacityBytes":"1","manifest":"m"}',
   },
+  'writable/volumes/': {
+    schema: writableVolumeSchema,
+    whole: `{"format":1,"name":"v","id":"${hex}","store":"${hex}","kind":"scratch","maxBytes":"1","maxFiles":"2","deadlineMs":10000,"createdAt":3,"epoch":4,"logInstallation":"i","logNode":"n"}`,
+  },
+  'writable/leaders/': {
+    schema: volumeLeaderSchema,
+    whole: `{"format":1,"id":"${hex}","node":"n","installation":"i","epoch":1}`,
+  },
+  'writable/deleted/': { schema: deletedVolumeSchema, whole: `{"format":1,"id":"${hex}","name":"v","deletedAt":1}` },
+  'writable/store/': { schema: storeIdSchema, whole: `{"format":1,"id":"${hex}"}` },
   'warm/jobs/': {
     schema: warmJobSchema,
     whole: `{"format":1,"name":"j","dataset":"d","manifest":"m","paths":["a"],"nodes":["n"],"pin":true,"pinOwner":"o","priority":1,"rateLimit":"2","peerRateLimit":"3","createdAt":4,"deadlineAt":5,"verify":"digest","readyWhen":"memory","advice":"cluster","cancelledAt":6,"end":{"state":"Failed",${ended},"at":7}}`,

@@ -8,5 +8,5 @@ export {
 export { EarlierReleases } from './earlier_releases.ts';
 export { OwnStatistics } from './own_statistics.ts';
 export { type RailTotals, railsByPort } from './rdma_rails.ts';
-export type { NodeStatistics } from './record.ts';
+export type { NodeStatistics, NodeVolume } from './record.ts';
 export type { ReportHistory } from './report_history.ts';

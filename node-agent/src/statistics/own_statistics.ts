@@ -9,8 +9,16 @@ import { arenaCapability } from './arena_capability.ts';
 import { limitsCapability } from './limits_capability.ts';
 import { memoryFilesCapability } from './memory_files_capability.ts';
 import { rdmaCapability, rdmaOf } from './rdma.ts';
-import type { NodeResidency, NodeStatistics } from './record.ts';
+import type { NodeResidency, NodeStatistics, NodeVolume } from './record.ts';
 import { ReportHistory } from './report_history.ts';
+
+/** Parts of the agent that its figures are about. */
+export interface OwnStatisticsSources {
+  datasets: DatasetTables;
+  pins: Pins;
+  capabilities: () => Capability[];
+  volumes: () => Promise<NodeVolume[]>;
+}
 
 /** This agent's figures, read from the engine in every interval and kept in memory for those who ask. */
 export class OwnStatistics {
@@ -19,14 +27,16 @@ export class OwnStatistics {
   readonly #datasets: DatasetTables;
   readonly #pins: Pins;
   readonly #capabilities: () => Capability[];
+  readonly #volumes: () => Promise<NodeVolume[]>;
   readonly #turns: RecurringWork;
   readonly #startedAt: number;
   #residency = new Map<string, Residency>();
   /** Inputs of the residency; counting reads whole manifests, so it runs only when these change. */
   #residencyOf = '';
 
-  constructor(context: AgentContext, datasets: DatasetTables, pins: Pins, capabilities: () => Capability[]) {
+  constructor(context: AgentContext, { datasets, pins, capabilities, volumes }: OwnStatisticsSources) {
     this.#context = context;
+    this.#volumes = volumes;
     this.#datasets = datasets;
     this.#pins = pins;
     this.#capabilities = capabilities;
@@ -57,9 +67,9 @@ export class OwnStatistics {
 
   async #read(): Promise<void> {
     const { engine } = this.#context;
-    const [statistics, mounts] = await Promise.all([engine.statistics(), engine.mounts()]);
+    const [statistics, mounts, volumes] = await Promise.all([engine.statistics(), engine.mounts(), this.#volumes()]);
     await this.#countResidency(statistics, mounts);
-    this.history.note(this.#record(statistics, mounts));
+    this.history.note(this.#record(statistics, mounts, volumes));
   }
 
   async #countResidency(statistics: Statistics, mounts: readonly MountInfo[]): Promise<void> {
@@ -85,7 +95,7 @@ export class OwnStatistics {
     this.#residencyOf = complete ? now : '';
   }
 
-  #record(statistics: Statistics, mounts: readonly MountInfo[]): NodeStatistics {
+  #record(statistics: Statistics, mounts: readonly MountInfo[], volumes: NodeVolume[]): NodeStatistics {
     const { directories } = statistics;
     const sum = (values: bigint[]) => values.reduce((a, b) => a + b, 0n);
     const rdma = rdmaOf(statistics);
@@ -108,6 +118,7 @@ export class OwnStatistics {
         ...rdmaCapability(rdma),
       ],
       ...(rdma === undefined ? {} : { rdma }),
+      volumes,
       residency: Object.fromEntries(this.#residencies(mounts)),
     };
   }

@@ -54,6 +54,18 @@ const rdmaSchema = z.object({
 });
 export type NodeRdma = z.output<typeof rdmaSchema>;
 
+/** Like VolumeFigures of the control API. */
+const volumeSchema = z.object({
+  id: z.string(),
+  leads: z.boolean(),
+  error: z.string(),
+  bytes: unsigned,
+  files: unsigned,
+  sessions: z.int(),
+  sessionBytes: unsigned,
+});
+export type NodeVolume = z.output<typeof volumeSchema>;
+
 /**
  * An agent's figures. Agents of releases without the feature `node-reports` write them to `stats/<node>`, leased, and so
  * does every agent while such an agent is a member (earlier_releases.ts).
@@ -84,6 +96,8 @@ export const statisticsSchema = z.object({
     .default([]),
   /** Absent: RDMA is off. */
   rdma: rdmaSchema.optional(),
+  /** Writable volumes whose log this agent has, or of which it has sessions. */
+  volumes: z.array(volumeSchema).default([]),
   /** By dataset. */
   residency: z.record(z.string(), datasetResidencySchema),
 });

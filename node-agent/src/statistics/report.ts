@@ -76,11 +76,12 @@ function datasetMessage({ dataset, residency }: { dataset: string; residency: No
 }
 
 function figuresMessage(statistics: NodeStatistics): NodeFigures {
-  const { node, residency, startedAt, capabilities, rdma, ...figures } = statistics;
+  const { node, residency, startedAt, capabilities, rdma, volumes, ...figures } = statistics;
   return {
     ...figures,
     startedAtMs: BigInt(Math.round(startedAt)),
     capabilities: capabilities.map((one) => ({ ...one, pods: one.pods ?? [], podsLeftOut: one.podsLeftOut ?? 0 })),
     rdma,
+    volumes: [...volumes],
   };
 }

@@ -26,6 +26,7 @@ const figures = (residency: Record<string, NodeResidency>, usedBytes = 0n): Node
   corruptBlocks: 0n,
   startedAt: 7,
   capabilities: [{ name: 'fuse', ready: true, reason: '' }],
+  volumes: [],
   residency,
 });
 

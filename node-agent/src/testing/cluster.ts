@@ -138,6 +138,7 @@ export class TestCluster {
     const session = new Session(store, silentLogger, this.timings.leaseSeconds, this.clock);
     const context = {
       node: name,
+      installation: `disk of ${name}`,
       store,
       engine,
       session,

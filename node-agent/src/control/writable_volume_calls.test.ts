@@ -1,0 +1,67 @@
+import assert from 'node:assert/strict';
+import { until } from '@hearth/common/testing';
+import { failsWith, TestControl } from './testing/test_control.ts';
+
+const request = { name: 'kv', kind: '', maxBytes: 10n << 30n, maxFiles: 5n };
+
+describe('control API for writable volumes', () => {
+  let control: TestControl;
+  let call: TestControl['call'];
+  beforeEach(async () => {
+    control = await TestControl.start();
+    call = control.call;
+  });
+  afterEach(() => control.close());
+
+  const ready = () => until(async () => (await call('getWritableVolume', { name: 'kv' })).state === 'Ready');
+
+  it('creates, shows, lists and deletes them', async () => {
+    const created = await call('createWritableVolume', request);
+    assert.deepEqual([created.kind, created.maxFiles, created.logNode], ['scratch', 5n, 'a']);
+    assert.equal((await call('createWritableVolume', request)).id, created.id);
+    await ready();
+    const { cluster } = control;
+    cluster.engine('a').volumeFigures.set(created.id, { bytes: 7n, inodes: 2n });
+    cluster.engine('b').volumeFigures.set(created.id, { sessions: 3, sessionBytes: 9n });
+    const shown = await until(async () => {
+      const volume = await call('getWritableVolume', { name: 'kv' });
+      return volume.usedBytes === 7n && volume.nodes.length > 0 ? volume : false;
+    });
+    assert.deepEqual([shown.leader, shown.epoch, shown.files], ['a', 1n, 2n]);
+    assert.deepEqual(shown.nodes, [{ node: 'b', sessions: 3, sessionBytes: 9n }]);
+    assert.deepEqual((await call('listWritableVolumes', {})).volumes, [shown]);
+    assert.deepEqual((await call('getStatus', {})).volumes, [shown]);
+    await call('deleteWritableVolume', { name: 'kv', force: false });
+    await assert.rejects(call('getWritableVolume', { name: 'kv' }), failsWith('NotFound', /no volume kv/));
+    assert.deepEqual((await call('listWritableVolumes', {})).volumes, []);
+  });
+
+  it('names the reason of a leader that cannot write', async () => {
+    const { id } = await call('createWritableVolume', request);
+    await ready();
+    control.cluster.engine('a').volumeFigures.set(id, { error: 'No space left on device' });
+    await until(async () => (await call('getWritableVolume', { name: 'kv' })).message === 'No space left on device');
+  });
+
+  it('mounts them, and refuses to delete them under their mounts', async () => {
+    await assert.rejects(
+      call('mount', { dataset: 'volume:kv', target: '/mnt/kv', dataPath: '' }),
+      failsWith('NotFound', /no volume kv/),
+    );
+    await control.cluster
+      .agent('b')
+      .writableVolumes.create({ ...request, kind: 'scratch' }, control.cluster.agent('b').context);
+    const mount = await call('mount', { dataset: 'volume:kv', target: '/mnt/kv', dataPath: 'auto' });
+    assert.deepEqual([mount.dataset, mount.manifest, mount.dataPath], ['volume:kv', '', 'fuse']);
+    await assert.rejects(
+      call('mount', { dataset: 'volume:kv', target: '/mnt/x', dataPath: 'view' }),
+      failsWith('InvalidArgument', /no data path view/),
+    );
+    await assert.rejects(
+      call('deleteWritableVolume', { name: 'kv', force: false }),
+      failsWith('InUse', /mounted on a at \/mnt\/kv; unmount it/),
+    );
+    await call('deleteWritableVolume', { name: 'kv', force: true });
+    await until(() => control.cluster.engine('a').volumes.size === 0);
+  });
+});

@@ -1,0 +1,77 @@
+import { HearthError } from '@hearth/common';
+import type {
+  CreateWritableVolumeRequest,
+  DeleteVolumeResponse,
+  DeleteWritableVolumeRequest,
+  GetVolumeRequest,
+  ListWritableVolumesResponse,
+  WritableVolume,
+} from '@hearth/common/generated/hearth/v1/control.ts';
+import type { Agent } from '../agent/index.ts';
+import { volumePrefix } from '../mounts/index.ts';
+import type { NodeStatistics } from '../statistics/index.ts';
+import type { WritableVolumeRecord } from '../writable_volumes/index.ts';
+import { writableVolumeMessage } from './convert_volume.ts';
+
+/** Writable volumes of the cluster. */
+export class WritableVolumeCalls {
+  readonly #agent: Agent;
+
+  constructor(agent: Agent) {
+    this.#agent = agent;
+  }
+
+  async create(request: CreateWritableVolumeRequest, signal: AbortSignal): Promise<WritableVolume> {
+    const { name, maxBytes, maxFiles } = request;
+    const { writableVolumes, context } = this.#agent;
+    const kind = request.kind || 'scratch';
+    return this.#message(
+      await writableVolumes.create({ name, kind, maxBytes, maxFiles }, context, { signal }),
+      new Map(),
+    );
+  }
+
+  async get({ name }: GetVolumeRequest, signal: AbortSignal): Promise<WritableVolume> {
+    const record = await this.#agent.writableVolumes.get(name, { signal });
+    return this.#message(record, await this.#figures(signal));
+  }
+
+  async list(signal: AbortSignal): Promise<ListWritableVolumesResponse> {
+    const records = await this.#agent.writableVolumes.list({ signal });
+    if (records.length === 0) return { volumes: [] };
+    const figures = await this.#figures(signal);
+    return { volumes: records.map((record) => this.#message(record, figures)) };
+  }
+
+  /** Throws `InUse` while the volume is mounted, unless `force`. */
+  async delete({ name, force }: DeleteWritableVolumeRequest, signal: AbortSignal): Promise<DeleteVolumeResponse> {
+    const { writableVolumes, mounts } = this.#agent;
+    await writableVolumes.get(name, { signal });
+    const users = force ? [] : await mounts.withoutDeparted(await mounts.of(`${volumePrefix}${name}`));
+    const [first] = users;
+    if (first !== undefined) {
+      const more = users.length === 1 ? '' : ` and at ${users.length - 1} more places`;
+      throw new HearthError(
+        'InUse',
+        `volume ${name} is mounted on ${first.node} at ${first.target}${more}; unmount it (hearth umount), or delete it with --force`,
+      );
+    }
+    await writableVolumes.delete(name, { signal });
+    return {};
+  }
+
+  /** Of all agents, without the residency of datasets, of which none has this name. */
+  async #figures(signal: AbortSignal): Promise<ReadonlyMap<string, NodeStatistics>> {
+    const { statistics } = await this.#agent.clusterStatistics.gather({ datasets: [''] }, signal);
+    return statistics;
+  }
+
+  #message(record: WritableVolumeRecord, nodes: ReadonlyMap<string, NodeStatistics>): WritableVolume {
+    const { writableVolumeTables, context } = this.#agent;
+    return writableVolumeMessage(record, {
+      leader: writableVolumeTables.leaderOf(record.id),
+      members: context.members,
+      nodes: [...nodes.values()],
+    });
+  }
+}

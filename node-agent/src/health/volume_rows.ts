@@ -1,0 +1,104 @@
+import type { VolumeStatistics } from '@hearth/engine';
+import { type MetricRow, row, type Seen, type ValueRow } from './metric_row.ts';
+
+type Operation = VolumeStatistics['operations'][number];
+
+const ofVolumes =
+  (read: (volume: VolumeStatistics) => bigint | number | boolean): ValueRow['read'] =>
+  (seen) =>
+    named(seen).map(([name, volume]) => [[name], Number(read(volume))]);
+
+const ofLeaders =
+  (read: (volume: VolumeStatistics) => bigint): ValueRow['read'] =>
+  (seen) =>
+    named(seen).flatMap(([name, volume]) => (volume.leads ? [[[name], Number(read(volume))]] : []));
+
+const ofOperations =
+  (read: (operation: Operation) => bigint | number): ValueRow['read'] =>
+  (seen) =>
+    named(seen).flatMap(([name, { operations }]) =>
+      operations.map((operation): [string[], number] => [[name, operation.name], Number(read(operation))]),
+    );
+
+/** Writable volumes. */
+export const volumeRows: readonly MetricRow[] = [
+  row(
+    'gauge',
+    'volume_leader',
+    '1 while this agent leads the writable volume.',
+    ofVolumes((volume) => volume.leads),
+    ['volume'],
+  ),
+  row(
+    'gauge',
+    'volume_epoch',
+    'Term of this agent as the leader of a writable volume.',
+    ofLeaders((volume) => volume.epoch),
+    ['volume'],
+  ),
+  row(
+    'gauge',
+    'volume_log_failed',
+    '1 while the log of a writable volume cannot be written.',
+    ofVolumes((volume) => volume.error !== ''),
+    ['volume'],
+  ),
+  row(
+    'gauge',
+    'volume_bytes',
+    'Bytes of published files, at the leader.',
+    ofLeaders((volume) => volume.bytes),
+    ['volume'],
+  ),
+  row(
+    'gauge',
+    'volume_files',
+    'Files, folders and links of a writable volume, at the leader.',
+    ofLeaders((volume) => volume.inodes),
+    ['volume'],
+  ),
+  row(
+    'gauge',
+    'volume_sessions',
+    'Session files of this node: files that are open for writing, or not sealed yet.',
+    ofVolumes((volume) => volume.sessions),
+    ['volume'],
+  ),
+  row(
+    'gauge',
+    'volume_session_bytes',
+    'Bytes of session files of this node.',
+    ofVolumes((volume) => volume.sessionBytes),
+    ['volume'],
+  ),
+  row(
+    'counter',
+    'volume_operations_total',
+    "Operations of this node's mounts of a writable volume.",
+    ofOperations((operation) => operation.count),
+    ['volume', 'operation'],
+  ),
+  row(
+    'counter',
+    'volume_operation_failures_total',
+    'Operations that ended with an error other than the absence of a name.',
+    ofOperations((operation) => operation.failed),
+    ['volume', 'operation'],
+  ),
+  row(
+    'counter',
+    'volume_operation_seconds_total',
+    'Time of these operations until their answers.',
+    ofOperations((operation) => operation.seconds),
+    ['volume', 'operation'],
+  ),
+];
+
+/** The volumes that the engine and this agent know, by name. */
+function named({ volumes, agent }: Seen): [name: string, volume: VolumeStatistics][] {
+  const names = new Map(agent.writableVolumeTables.list().map(({ id, name }) => [id, name]));
+  return volumes.flatMap((volume): [string, VolumeStatistics][] => {
+    const name = names.get(volume.id);
+    return name === undefined ? [] : [[name, volume]];
+  });
+}
