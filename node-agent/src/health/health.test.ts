@@ -49,6 +49,20 @@ describe('health', () => {
     }
   });
 
+  it('returns operations and leadership of writable volumes by name', async () => {
+    const { writableVolumes, context } = cluster.agent('a');
+    const limits = { kind: 'scratch', maxBytes: 0n, maxFiles: 0n };
+    const { id } = await writableVolumes.create({ name: 'kv', ...limits }, context);
+    await until(() => cluster.engine('a').leases.has(id));
+    const operations = [{ name: 'lookup', count: 7n, failed: 1n, seconds: 0.5 }];
+    cluster.engine('a').volumeFigures.set(id, { bytes: 9n, operations });
+    const text = await (await fetch(`${url}/metrics`)).text();
+    assert.ok(text.includes('hearth_volume_leader{volume="kv"} 1'), text);
+    assert.ok(text.includes('hearth_volume_bytes{volume="kv"} 9'));
+    assert.ok(text.includes('hearth_volume_operations_total{volume="kv",operation="lookup"} 7'));
+    assert.ok(text.includes('hearth_volume_operation_seconds_total{volume="kv",operation="lookup"} 0.5'));
+  });
+
   it('names an address in use', async () => {
     const port = Number(new URL(url).port);
     const second = new HealthServer(
