@@ -24,6 +24,7 @@ import { spreading } from './rows/spread.ts';
 import { storeWrites } from './rows/store_writes.ts';
 import { storms } from './rows/storm.ts';
 import { transport } from './rows/transport.ts';
+import { volumes } from './rows/volumes.ts';
 import { warmDirectory } from './rows/warm_directory.ts';
 import { warmS3 } from './rows/warm_s3.ts';
 
@@ -49,6 +50,7 @@ const all: readonly Group[] = [
   linkReads,
   findChunk,
   loops,
+  volumes,
   transport,
   limits,
   planner,

@@ -217,7 +217,7 @@ describe('runAgent', () => {
     await second.stop();
   });
 
-  it('reports the datasets of the cluster and refuses all other calls without a cache', async () => {
+  it('reports the datasets and volumes of the cluster and refuses all other calls without a cache', async () => {
     const shared = { 'cache-directories': `${join(folder, 'shared')}=1GiB` };
     const first = await start('a', shared);
     const data = join(folder, 'data');
@@ -227,10 +227,13 @@ describe('runAgent', () => {
     const source = { kind, allowPrivate: false, unusableNames: '', allowWeakValidators: false };
     const what = { source, include: [], exclude: [] };
     await first.running.agent.resolution.add('d', what, () => {}, AbortSignal.timeout(300_000));
+    const { writableVolumes, context } = first.running.agent;
+    await writableVolumes.create({ name: 'kv', kind: 'scratch', maxBytes: 0n, maxFiles: 0n }, context);
     const second = await startPatient('b', shared);
     await until(async () => /locked by another agent/.test((await second.ask('/readyz')).text));
-    const { datasets, mounts } = await statusOf('b');
-    assert.deepEqual([datasets.map(({ name }) => name), mounts], [['d'], []]);
+    await until(async () => (await statusOf('b')).volumes[0]?.leader === 'a');
+    const { datasets, mounts, volumes } = await statusOf('b');
+    assert.deepEqual([datasets.map(({ name }) => name), mounts, volumes.length], [['d'], [], 1]);
     const client = socketClient(folder, 'b');
     try {
       const listing = new Promise((resolve, reject) =>
