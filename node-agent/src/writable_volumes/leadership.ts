@@ -127,8 +127,9 @@ export class Leadership {
       this.#extend();
       logger.info('this agent leads a volume', { volume, epoch });
       await this.#tables.leadersMirror.waitFor(() => (this.#isOver(term) ? true : undefined), signal);
-      this.#reason = 'its lease ended: the store did not answer in time';
-      logger.warn('this agent leads a volume no longer, because its lease ended', { volume, epoch });
+      if (this.#tables.volumesMirror.get(volume)?.id !== this.#id) return;
+      this.#reason = 'the lease of its leader ended, because the store did not answer in time';
+      logger.warn('the lease of a volume ended; this agent leads it no longer', { volume, epoch });
     } finally {
       this.#term = undefined;
       await this.#resign(term);
