@@ -107,6 +107,30 @@ class DiskContentCache final : public ContentCache {
     }
   }
 
+  Task<Result<std::shared_ptr<CachedFile>>> adopt(FileToAdopt file) override {
+    const std::uint64_t blocks = (file.size + kBlockBytes - 1) / kBlockBytes;
+    if (file.size == 0 || file.size > kMaxFileBytes || file.blockChecksums.size() != blocks ||
+        file.directory >= core_->directories.size()) {
+      co_return Error{ErrorCode::kInvalidArgument,
+                      file.path + ": size, checksums or cache directory are not those of a file"};
+    }
+    CacheDirectory& directory = *core_->directories[file.directory];
+    const auto entry =
+        std::make_shared<CacheEntry>(file.key, file.size, directory, file.executable);
+    entry->scrubbedAt = Clock::now();
+    if (!core_->index.insert(entry)) {
+      co_return Error{ErrorCode::kAlreadyExists,
+                      "content key " + file.key.hex() + " is in the cache already"};
+    }
+    const std::shared_ptr<OpenCacheFile> opened = OpenCacheFile::open(*core_, entry);
+    const Status adopted =
+        co_await opened->adopt(std::move(file.path), std::move(file.blockChecksums));
+    if (!adopted.ok()) co_return adopted.error();
+    opened->touch();
+    std::shared_ptr<CachedFile> result = opened;
+    co_return std::move(result);
+  }
+
   std::shared_ptr<CachedFile> find(const ContentKey& key) override {
     const auto entry = core_->index.find(key);
     if (!entry || entry->charged == 0) return nullptr;

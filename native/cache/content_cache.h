@@ -154,6 +154,16 @@ struct CacheStatistics {
   std::vector<Directory> directories;
 };
 
+// A file that was written beside the cache's own, on the file system of one of its directories.
+struct FileToAdopt {
+  ContentKey key;
+  std::uint64_t size = 0;  // not 0
+  std::string path;
+  std::size_t directory = 0;  // the cache directory, by its number
+  bool executable = false;
+  std::vector<std::uint32_t> blockChecksums;  // CRC32C of each 64 KiB of all chunks, in order
+};
+
 // The result of evicting one key.
 enum class EvictOutcome : std::uint8_t { kEvicted, kAbsent, kPinned, kInUse, kPublished };
 
@@ -176,6 +186,12 @@ class ContentCache {
   [[nodiscard]] virtual Task<Result<std::shared_ptr<CachedFile>>> acquire(ContentKey key,
                                                                           std::uint64_t size,
                                                                           bool executable) = 0;
+  // On the key's shard. Takes in a whole file that nobody can write to any more, as it is: a hard
+  // link makes it the key's cache file, all of it is resident, and `path` keeps naming it. Its
+  // bytes are on the disk already, so they count against the budget whatever is left of that:
+  // others go for the next that is written. kInvalidArgument: its size and its checksums do not
+  // fit. kAlreadyExists: something of the key is here; errors of the directory's disk.
+  [[nodiscard]] virtual Task<Result<std::shared_ptr<CachedFile>>> adopt(FileToAdopt file) = 0;
   // On the key's shard. Nothing unless some of it is resident.
   [[nodiscard]] virtual std::shared_ptr<CachedFile> find(const ContentKey& key) = 0;
 

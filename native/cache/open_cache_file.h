@@ -66,6 +66,8 @@ class OpenCacheFile final : public CachedFile, public std::enable_shared_from_th
   // Own shard. An empty cache file is made at once: there will be no chunk to make it.
   // kOutOfSpace: there is no room of that kind.
   [[nodiscard]] Task<Status> makeEmpty(Evictor::Room room);
+  // Own shard, of an entry that nothing is here of. As ContentCache::adopt.
+  [[nodiscard]] Task<Status> adopt(std::string from, std::vector<std::uint32_t> blockChecksums);
   // Mode 0555 from now on. `files` is the calling shard's.
   [[nodiscard]] Task<Status> makeExecutable(FileSystem& files);
 

@@ -1,0 +1,36 @@
+// OpenCacheFile: files that others wrote, which become cache files as they are.
+#include "cache/open_cache_file.h"
+
+namespace hearth {
+
+Task<Status> OpenCacheFile::adopt(std::string from, std::vector<std::uint32_t> blockChecksums) {
+  const auto self = shared_from_this();
+  CacheDirectory& directory = entry_->directory;
+  // Through this descriptor the claims are synced; that of a reader will do.
+  Result<std::unique_ptr<File>> opened = co_await shard_.files.open(from, {});
+  if (!opened.ok()) co_return opened.error();
+  const std::shared_ptr<File> file = std::move(*opened);
+  Status done = co_await shard_.files.changeMode(from, entry_->executable ? 0555u : 0444u);
+  if (!done.ok()) co_return done;
+  done = co_await shard_.files.link(from, path());
+  if (done.code() == ErrorCode::kAlreadyExists) {
+    // Left by an unlink that failed; no record claims it.
+    done = co_await shard_.files.unlink(path());
+    if (done.ok()) done = co_await shard_.files.link(from, path());
+  }
+  if (!done.ok()) co_return done;
+  directory.budget().adopt(allocatedBytes(size()));
+  charge(allocatedBytes(size()));
+  directory.noteCreated(entry_);
+  std::span<const std::uint32_t> left = blockChecksums;
+  for (std::uint32_t chunk = 0; chunk < entry_->chunkCount(); ++chunk) {
+    const std::size_t blocks = blocksOf(entry_->chunkBytes(chunk));
+    entry_->beginWrite(chunk);
+    entry_->endWrite(chunk, left.first(blocks));
+    left = left.subspan(blocks);
+    directory.queueClaim({entry_, chunk, file, shardIndex_});
+  }
+  co_return Status();
+}
+
+}  // namespace hearth
