@@ -32,6 +32,9 @@ struct Dataset {
   OriginTurns originTurns;
   OriginAbsence absence;
   FolderReaders folderReaders;
+  // The node whose agent has all bytes, which no origin has; empty: an origin does. Set before the
+  // dataset is shared.
+  std::string holder;
   // Bytes that came in for readers and could not be kept, and when the last of them did.
   std::atomic<std::uint64_t> throughBytes{0};
   std::atomic<Clock::time_point> throughAt{Clock::time_point::min()};

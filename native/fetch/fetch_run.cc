@@ -11,6 +11,11 @@
 namespace hearth {
 namespace {
 
+// How long a request waits for a holder that does not have the bytes yet, and its pauses.
+constexpr Clock::duration kHolderTimeout = std::chrono::seconds(1);
+constexpr Clock::duration kFirstHolderPause = std::chrono::milliseconds(2);
+constexpr Clock::duration kLongestHolderPause = std::chrono::milliseconds(50);
+
 // Drops all that is here of a key, also what is still being written.
 Task<void> dropAll(KeyFetch& shared) {
   // Chunks on their way to the cache file would be claimed after the others have been dropped.
@@ -31,6 +36,8 @@ Task<void> dropAll(KeyFetch& shared) {
 Task<Status> Fetcher::fromOrigin(RunState& state, ChunkMask granted,
                                  std::vector<ChunkBuffer> memory) {
   const FileReference& file = state.fetch->reference;
+  if (!file.dataset->holder.empty())
+    co_return co_await fromHolder(state, granted, std::move(memory));
   if (auto refused = state.fetch->refusal.holds(file.dataset->locations)) co_return *refused;
   const std::uint64_t version = file.dataset->locations.version();
   // One request: up to the first chunk that is not ours.
@@ -73,6 +80,38 @@ Task<Status> Fetcher::fromOrigin(RunState& state, ChunkMask granted,
   const Error failed = status.error().within(file.path());
   state.fetch->refusal.note(failed, version);
   co_return failed;
+}
+
+Task<Status> Fetcher::fromHolder(RunState& state, ChunkMask granted,
+                                 std::vector<ChunkBuffer> memory) {
+  const FileReference& file = state.fetch->reference;
+  const Clock::time_point deadline = Clock::now() + kHolderTimeout;
+  Clock::duration pause = kFirstHolderPause;
+  for (;;) {
+    Gate reading(ports_.reactor);
+    std::vector<Status> statuses(state.chunks.count);
+    for (std::uint32_t at = 0; at < state.chunks.count; ++at) {
+      const std::uint32_t chunk = state.chunks.first + at;
+      if ((granted & state.missing() & bitOf(chunk)) == 0) continue;
+      std::optional<ChunkBuffer> buffer;
+      if (at < memory.size()) buffer = std::move(memory[at]);
+      reading.spawn(readPeer(state, chunk, file.dataset->holder, {.granted = true},
+                             std::move(buffer), statuses[at]));
+    }
+    memory.clear();
+    co_await reading.close();
+    const auto failed =
+        std::ranges::find_if(statuses, [](const Status& each) { return !each.ok(); });
+    if (failed == statuses.end()) co_return Status();
+    const bool again = failed->code() == ErrorCode::kTryElsewhere && !state.unwanted();
+    if (!again || ports_.gate.closed()) co_return failed->error().within(file.path());
+    if (Clock::now() + pause > deadline) {
+      co_return Error{ErrorCode::kUnavailable, file.dataset->holder + " does not have the bytes: " +
+                                                   failed->error().message};
+    }
+    co_await ports_.reactor.sleep(pause);
+    pause = std::min(2 * pause, kLongestHolderPause);
+  }
 }
 
 Task<Status> Fetcher::originRequest(RunState& state, SourceRequest& request, std::uint32_t first,
@@ -194,8 +233,8 @@ Task<void> Fetcher::readPeer(RunState& state, std::uint32_t chunk, std::string n
                              ReadTerms terms, std::optional<ChunkBuffer> memory, Status& status) {
   state.flight(chunk).fromPeer = true;
   if (!memory) {
-    Task<std::vector<ChunkBuffer>> acquiring =
-        ports_.ofPeers.acquire(*state.urgency, 1, state.options.rank);
+    BufferPool& pool = terms.granted ? ports_.ofOrigin : ports_.ofPeers;
+    Task<std::vector<ChunkBuffer>> acquiring = pool.acquire(*state.urgency, 1, state.options.rank);
     std::vector<ChunkBuffer> buffer = co_await acquiring;
     memory = std::move(buffer.front());
   }
@@ -224,7 +263,7 @@ Task<void> Fetcher::readPeer(RunState& state, std::uint32_t chunk, std::string n
   ports_.counters.peerBytes.fetch_add(size, std::memory_order_relaxed);
   if (state.options.counters)
     state.options.counters->peerBytes.fetch_add(size, std::memory_order_relaxed);
-  land(state, chunk, loaded, ports_.ofPeers);
+  land(state, chunk, loaded, terms.granted ? ports_.ofOrigin : ports_.ofPeers);
 }
 
 void Fetcher::land(RunState& state, std::uint32_t chunk, std::shared_ptr<LoadedChunk> loaded,

@@ -134,6 +134,9 @@ class Fetcher {
   // Fetches the granted chunks into `memory`, which has a buffer for each chunk of the run.
   Task<Status> fromOrigin(RunState& state, ChunkMask granted, std::vector<ChunkBuffer> memory);
   // `chunks`: memory for the chunks from `first` on.
+  // The same for a dataset whose holder has the bytes. Waits for a holder that is about to have
+  // them.
+  Task<Status> fromHolder(RunState& state, ChunkMask granted, std::vector<ChunkBuffer> memory);
   Task<Status> originRequest(RunState& state, SourceRequest& request, std::uint32_t first,
                              std::span<const std::shared_ptr<LoadedChunk>> chunks);
   // Waits until the first of the chunks on their way to another agent is there. `failure`: filled
@@ -147,6 +150,7 @@ class Fetcher {
   struct ReadTerms {
     bool others = false;    // other agents hold the chunk, too
     bool arriving = false;  // it is on its way to the agent from the origin
+    bool granted = false;   // read as from an origin, into memory for that
   };
   Task<void> readPeer(RunState& state, std::uint32_t chunk, std::string node, ReadTerms terms,
                       std::optional<ChunkBuffer> memory, Status& status);

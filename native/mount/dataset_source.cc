@@ -237,6 +237,17 @@ Result<std::shared_ptr<MountSource::OpenFile>> DatasetSource::openFile(std::uint
       std::make_shared<Opened>(ports_, EarlyFile{*fetch, nullptr}, allowPassthrough_));
 }
 
+Task<Result<std::shared_ptr<MountSource::OpenFile>>> DatasetSource::open(const MountPorts& ports,
+                                                                         FileReference file,
+                                                                         Reactor& back) {
+  MountShard& shard = ports.owner(file.about.key);
+  const Result<std::shared_ptr<FileFetch>> fetch = co_await openOnShard(shard, std::move(file));
+  co_await back.enter();
+  if (!fetch.ok()) co_return fetch.error();
+  co_return std::shared_ptr<OpenFile>(
+      std::make_shared<Opened>(ports, EarlyFile{*fetch, nullptr}, true));
+}
+
 void DatasetSource::failed(std::uint32_t entry, const Error& reason) {
   // The agent ends, and the kernel asks the next one again.
   if (reason.code == ErrorCode::kCancelled) return;

@@ -27,6 +27,11 @@ class DatasetSource final : public MountSource {
   }
   // Blocks for the shard that owns the file, at most for a few calls on the local disk.
   Result<std::shared_ptr<OpenFile>> openFile(std::uint32_t entry) override;
+  // The same of a file of which no mount serves the whole dataset, for coroutines; continues on
+  // `back`.
+  [[nodiscard]] static Task<Result<std::shared_ptr<OpenFile>>> open(const MountPorts& ports,
+                                                                    FileReference file,
+                                                                    Reactor& back);
   std::uint64_t withdrawn(std::uint32_t entry) override;
   std::string sourceName() const override { return name_; }
   std::uint64_t residentBytes(std::uint32_t entry) override;
