@@ -23,8 +23,8 @@ Error wrongRange() {
   return {ErrorCode::kInvalidArgument, "the range asked for lies outside one chunk of the file"};
 }
 
-bool isInsideChunk(const CachedFile& file, std::uint64_t offset, std::uint32_t length) {
-  return length != 0 && offset % kBlockBytes == 0 && offset + length <= file.size() &&
+bool isInsideChunk(std::uint64_t size, std::uint64_t offset, std::uint32_t length) {
+  return length != 0 && offset % kBlockBytes == 0 && offset + length <= size &&
          (offset + length - 1) / kChunkBytes == offset / kChunkBytes;
 }
 
@@ -46,7 +46,7 @@ bool addChecksums(BytesAnswer& answer, const std::vector<std::uint32_t>& ofChunk
 
 Result<BytesAnswer> fromMemoryFile(const std::shared_ptr<CachedFile>& file, std::uint64_t offset,
                                    std::uint32_t length) {
-  if (!isInsideChunk(*file, offset, length)) return wrongRange();
+  if (!isInsideChunk(file->size(), offset, length)) return wrongRange();
   const auto bytes = file->inPlace(offset, length);
   if (!bytes.ok()) return notHere();
   BytesAnswer answer;
@@ -106,8 +106,12 @@ Task<Result<BytesAnswer>> PeerService::readHere(Shard& owner, Reactor& answering
     co_return fromMemoryFile(copy, offset, length);
   const std::shared_ptr<KeyFetch> fetch = owner.wanted->find(key);
   const std::shared_ptr<CachedFile> file = owner.wanted->cached(key);
-  if (file == nullptr) co_return notHere();
-  if (!isInsideChunk(*file, offset, length)) co_return wrongRange();
+  if (file == nullptr) {
+    auto published = owner.commons.publishedFiles.find(key);
+    if (published == nullptr) co_return notHere();
+    co_return co_await readUnsealed(owner, std::move(published), offset, length);
+  }
+  if (!isInsideChunk(file->size(), offset, length)) co_return wrongRange();
   const auto chunk = static_cast<std::uint32_t>(offset / kChunkBytes);
   std::shared_ptr<LoadedChunk> loaded = fetch != nullptr ? fetch->storing(chunk) : nullptr;
   if (loaded == nullptr && !file->resident(chunk)) {
@@ -157,6 +161,21 @@ Task<Result<BytesAnswer>> PeerService::readHere(Shard& owner, Reactor& answering
   const std::vector<std::uint32_t> checksums =
       loaded != nullptr ? loaded->checksums : file->blockChecksums(chunk);
   if (!addChecksums(answer, checksums, *file, offset)) co_return notHere();
+  co_return answer;
+}
+
+Task<Result<BytesAnswer>> PeerService::readUnsealed(Shard& owner,
+                                                    std::shared_ptr<const PublishedFile> file,
+                                                    std::uint64_t offset, std::uint32_t length) {
+  if (!isInsideChunk(file->size, offset, length)) co_return wrongRange();
+  const auto copy = std::make_shared<std::vector<std::byte>>(length);
+  const Status read =
+      co_await owner.reactor->offload([&] { return readPublished(*file, offset, *copy); });
+  if (!read.ok()) co_return read.error();
+  BytesAnswer answer;
+  answer.bytes = *copy;
+  answer.keep = copy;
+  answer.blockChecksums = crc32cOfBlocks(*copy, kBlockBytes);
   co_return answer;
 }
 

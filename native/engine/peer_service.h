@@ -50,6 +50,10 @@ class PeerService final : public PeerHandler {
   static Task<Result<BytesAnswer>> readHere(Shard& owner, Reactor& answering, ContentKey key,
                                             std::uint64_t offset, std::uint32_t length,
                                             Interest interest);
+  // Of a published session file that is not sealed yet.
+  static Task<Result<BytesAnswer>> readUnsealed(Shard& owner,
+                                                std::shared_ptr<const PublishedFile> file,
+                                                std::uint64_t offset, std::uint32_t length);
   // Null: the chunk stays on the disk alone.
   static Task<std::shared_ptr<LoadedChunk>> loadChunk(Shard& owner,
                                                       std::shared_ptr<CachedFile> file,

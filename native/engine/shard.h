@@ -29,6 +29,7 @@
 #include "mount/mount_ports.h"
 #include "origin/origin_client.h"
 #include "reactor/synchronization.h"
+#include "sessions/published_files.h"
 #include "transport/peer_transport.h"
 #include "warm/warm_ports.h"
 
@@ -96,6 +97,7 @@ struct EngineCommons {
   WithdrawnBytes withdrawn;
   ThroughReads throughReads;
   ClientDatasets clientDatasets;
+  PublishedFiles publishedFiles;  // of volumes that this node writes
 
   [[nodiscard]] Shard& owner(const ContentKey& key) { return *shards[shardOf(key, shards.size())]; }
   void log(EngineEvent::Level level, std::string message,

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -52,6 +53,11 @@ class VolumeFiles {
   // Before any other call of an agent's first mount of the volume: adopts the session files that an
   // earlier agent left. Those that no handle in `writers` has open are published and sealed.
   [[nodiscard]] virtual Task<void> resume(std::vector<InheritedWriter> writers) = 0;
+
+  // A mount says of a file whether the kernel has it open: an open file stays when it has lost its
+  // last name. Asked on the reactor, of each mount until close(). Volumes that never remove files
+  // ignore it.
+  virtual void addOpenFiles([[maybe_unused]] std::function<bool(tree::InodeId)> isOpen) {}
 
   // Attributes and sizes of files that this node writes are those of their session files.
   [[nodiscard]] virtual Task<QueryReply> query(VolumeQuery query) = 0;

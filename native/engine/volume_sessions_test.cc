@@ -1,0 +1,368 @@
+// Files of a volume, written on one agent and read on another, with the engine's cache and network
+// and a leader in memory.
+#include "sessions/volume_sessions.h"
+
+#include <fcntl.h>
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+
+#include "engine/testing_cluster.h"
+#include "sessions/testing/tree_client.h"
+
+namespace hearth {
+namespace {
+
+using testing_cluster::Agent;
+using testing_cluster::connect;
+using testing_cluster::pattern;
+using testing_cluster::TemporaryFolder;
+using testing_support::SharedTree;
+using testing_support::TreeClient;
+using tree::inRoot;
+
+// One agent with its part of the volume.
+class Node {
+ public:
+  Node(SharedTree& tree, const std::string& name, const std::string& folder, std::uint8_t start = 1)
+      : folder_(folder),
+        agent_(
+            name, 4ull << 30, [](EngineEvent) {}, folder),
+        client_(tree, name, start) {}
+  ~Node() { stop(); }
+
+  void start() {
+    EngineCommons& commons = agent_.engine().commons();
+    sessions_ = std::make_unique<VolumeSessions>(
+        VolumeSessions::Ports{agent_.engine().home(), client_, *commons.mounting,
+                              commons.publishedFiles},
+        SessionOptions{.store = {1},
+                       .volume = {2},
+                       .id = "02",
+                       .name = "kv",
+                       .cacheDirectories = {folder_},
+                       .deadline = std::chrono::seconds(10),
+                       .keepsReplaced = {}});
+    const Status opened = agent_.await(sessions_->open());
+    EXPECT_TRUE(opened.ok()) << opened.error().message;
+  }
+  void stop() {
+    if (sessions_ != nullptr) run(sessions_->close());
+    sessions_.reset();
+    agent_.stop();
+  }
+  void run(Task<void> task) {
+    struct Wrap {
+      static Task<bool> run(Task<void> inner) {
+        co_await inner;
+        co_return true;
+      }
+    };
+    agent_.await(Wrap::run(std::move(task)));
+  }
+  template <class T>
+  T await(Task<T> task) {
+    return agent_.await(std::move(task));
+  }
+
+  [[nodiscard]] Agent& agent() { return agent_; }
+  [[nodiscard]] VolumeSessions& files() { return *sessions_; }
+  [[nodiscard]] TreeClient& client() { return client_; }
+  [[nodiscard]] SessionStatistics statistics() {
+    struct Wrap {
+      static Task<SessionStatistics> run(VolumeSessions& sessions) {
+        co_return sessions.statistics();
+      }
+    };
+    return await(Wrap::run(*sessions_));
+  }
+
+ private:
+  const std::string folder_;
+  Agent agent_;
+  TreeClient client_;
+  std::unique_ptr<VolumeSessions> sessions_;
+};
+
+// A program's descriptor of a session file, as the kernel opens it.
+OwnedFd writer(const OwnedFd& session) {
+  return OwnedFd(
+      ::open(("/proc/self/fd/" + std::to_string(session.get())).c_str(), O_RDWR | O_CLOEXEC));
+}
+
+void write(const OwnedFd& file, const std::vector<char>& bytes, off_t offset = 0) {
+  ASSERT_EQ(::pwrite(file.get(), bytes.data(), bytes.size(), offset),
+            static_cast<ssize_t>(bytes.size()));
+}
+
+std::vector<char> bytesIn(int descriptor, std::size_t size) {
+  std::vector<char> bytes(size);
+  const ssize_t got = ::pread(descriptor, bytes.data(), size, 0);
+  bytes.resize(got < 0 ? 0 : static_cast<std::size_t>(got));
+  return bytes;
+}
+
+// All bytes of an opened file, however they are read.
+std::vector<char> contentOf(OpenedVolumeFile& file) {
+  EXPECT_EQ(file.error, 0);
+  const std::size_t size = file.attributes.size;
+  if (file.session) return bytesIn(file.session.get(), size);
+  std::vector<char> bytes;
+  while (file.reading != nullptr && bytes.size() < size) {
+    std::mutex mutex;
+    std::condition_variable come;
+    std::optional<Result<MappedBytes>> answer;
+    const auto length =
+        static_cast<std::uint32_t>(std::min<std::uint64_t>(kChunkBytes, size - bytes.size()));
+    file.reading->read(bytes.size(), length, [&](Result<MappedBytes> got) {
+      const std::lock_guard lock(mutex);
+      answer.emplace(std::move(got));
+      come.notify_one();
+    });
+    std::unique_lock lock(mutex);
+    come.wait(lock, [&] { return answer.has_value(); });
+    EXPECT_TRUE(answer->ok()) << answer->error().message;
+    if (!answer->ok()) break;
+    for (const auto part : {(*answer)->bytes, (*answer)->rest}) {
+      const auto* const begin = reinterpret_cast<const char*>(part.data());
+      bytes.insert(bytes.end(), begin, begin + part.size());
+    }
+  }
+  return bytes;
+}
+
+class VolumeSessionsTest : public ::testing::Test {
+ protected:
+  void SetUp() override {
+    start();
+    connect({&a_->agent(), &b_->agent()});
+  }
+  void start(std::uint8_t incarnation = 1) {
+    a_ = std::make_unique<Node>(tree_, "a", folder_.path("a"), incarnation);
+    b_ = std::make_unique<Node>(tree_, "b", folder_.path("b"), incarnation);
+    a_->start();
+    b_->start();
+  }
+  static OpenedVolumeFile create(Node& node, const std::string& name) {
+    return node.await(
+        node.files().create({.place = inRoot(name), .mode = 0644, .opens = true}, false));
+  }
+  // Writes a whole file and closes it, as a program does.
+  static tree::InodeId put(Node& node, const std::string& name, const std::vector<char>& bytes) {
+    OpenedVolumeFile made = create(node, name);
+    EXPECT_EQ(made.error, 0);
+    OwnedFd file = writer(made.session);
+    write(file, bytes);
+    const tree::InodeId inode = made.attributes.id;
+    EXPECT_EQ(node.await(node.files().publish(inode)), 0);
+    file.reset();
+    node.run(node.files().closeWriter(inode));
+    return inode;
+  }
+  static OpenedVolumeFile open(Node& node, tree::InodeId inode) {
+    return node.await(node.files().openToRead(inode, std::nullopt));
+  }
+  static bool sealed(Node& node) {
+    return eventually([&] { return node.statistics().sessions == 0; });
+  }
+
+  TemporaryFolder folder_;
+  SharedTree tree_;
+  std::unique_ptr<Node> a_, b_;
+};
+
+TEST_F(VolumeSessionsTest, AnotherAgentReadsAFileThatWasClosed) {
+  const std::vector<char> bytes = pattern((9 << 20) + 12345, 1);
+  const tree::InodeId inode = put(*a_, "file", bytes);
+  ASSERT_TRUE(sealed(*a_));
+  OpenedVolumeFile here = open(*a_, inode);
+  ASSERT_NE(here.reading, nullptr);
+  EXPECT_TRUE(here.reading->backing().ok());
+  EXPECT_EQ(contentOf(here), bytes);
+  OpenedVolumeFile there = open(*b_, inode);
+  EXPECT_EQ(there.attributes.size, bytes.size());
+  EXPECT_EQ(contentOf(there), bytes);
+  EXPECT_EQ(there.version, here.version);
+}
+
+TEST_F(VolumeSessionsTest, AnotherAgentReadsAPublishedFileThatIsStillOpen) {
+  const std::vector<char> bytes = pattern((5 << 20) + 77, 2);
+  OpenedVolumeFile made = create(*a_, "file");
+  const OwnedFd file = writer(made.session);
+  write(file, bytes);
+  ASSERT_EQ(a_->await(a_->files().publish(made.attributes.id)), 0);
+  OpenedVolumeFile there = open(*b_, made.attributes.id);
+  EXPECT_EQ(contentOf(there), bytes);
+  // Processes of the node see what is written at once.
+  write(file, {'x'});
+  OpenedVolumeFile here = open(*a_, made.attributes.id);
+  EXPECT_EQ(contentOf(here).front(), 'x');
+  EXPECT_TRUE(here.session);
+}
+
+TEST_F(VolumeSessionsTest, AMappingThatOutlivesCloseIsPublishedWhenItEnds) {
+  std::vector<char> bytes = pattern(1 << 20, 3);
+  OpenedVolumeFile made = create(*a_, "file");
+  OwnedFd file = writer(made.session);
+  write(file, bytes);
+  void* const mapped =
+      ::mmap(nullptr, bytes.size(), PROT_READ | PROT_WRITE, MAP_SHARED, file.get(), 0);
+  ASSERT_NE(mapped, MAP_FAILED);
+  ASSERT_EQ(a_->await(a_->files().publish(made.attributes.id)), 0);
+  file.reset();
+  a_->run(a_->files().closeWriter(made.attributes.id));
+  static_cast<char*>(mapped)[5] = 'm';
+  bytes[5] = 'm';
+  EXPECT_EQ(a_->statistics().sessions, 1u);
+  ::munmap(mapped, bytes.size());
+  ASSERT_TRUE(sealed(*a_));
+  OpenedVolumeFile there = open(*b_, made.attributes.id);
+  EXPECT_EQ(contentOf(there), bytes);
+}
+
+TEST_F(VolumeSessionsTest, AReaderKeepsItsBytesWhenTheFileIsWrittenAgain) {
+  const std::vector<char> before = pattern((4 << 20) + 5, 4);
+  const tree::InodeId inode = put(*a_, "file", before);
+  ASSERT_TRUE(sealed(*a_));
+  OpenedVolumeFile old = open(*b_, inode);
+  OpenedVolumeFile again = a_->await(a_->files().openToWrite(inode, std::nullopt, false));
+  ASSERT_EQ(again.error, 0);
+  EXPECT_EQ(contentOf(again), before);
+  std::vector<char> after = before;
+  {
+    const OwnedFd file = writer(again.session);
+    write(file, {'n', 'e', 'w'});
+    std::copy_n("new", 3, after.begin());
+    ASSERT_EQ(a_->await(a_->files().publish(inode)), 0);
+  }
+  a_->run(a_->files().closeWriter(inode));
+  ASSERT_TRUE(sealed(*a_));
+  OpenedVolumeFile fresh = open(*b_, inode);
+  EXPECT_EQ(contentOf(fresh), after);
+  EXPECT_EQ(contentOf(old), before);
+}
+
+TEST_F(VolumeSessionsTest, AnotherAgentWritesOnceTheFirstHasClosed) {
+  const std::vector<char> bytes = pattern((6 << 20) + 1, 5);
+  OpenedVolumeFile made = create(*a_, "file");
+  const tree::InodeId inode = made.attributes.id;
+  OwnedFd file = writer(made.session);
+  write(file, bytes);
+  EXPECT_EQ(b_->await(b_->files().openToWrite(inode, std::nullopt, false)).error, EBUSY);
+  ASSERT_EQ(a_->await(a_->files().publish(inode)), 0);
+  file.reset();
+  a_->run(a_->files().closeWriter(inode));
+  // Brings the bytes from the other node.
+  OpenedVolumeFile taken = b_->await(b_->files().openToWrite(inode, std::nullopt, false));
+  ASSERT_EQ(taken.error, 0);
+  EXPECT_EQ(contentOf(taken), bytes);
+}
+
+TEST_F(VolumeSessionsTest, ARenameOfAnOpenFilePublishesIt) {
+  const std::vector<char> bytes = pattern(70000, 6);
+  OpenedVolumeFile made = create(*a_, "part");
+  const OwnedFd file = writer(made.session);
+  write(file, bytes);
+  const ChangeReply moved =
+      a_->await(a_->files().change(tree::Rename{inRoot("part"), inRoot("whole"), {}, {}}));
+  ASSERT_EQ(moved.answer.error, 0);
+  OpenedVolumeFile there = open(*b_, made.attributes.id);
+  EXPECT_EQ(contentOf(there), bytes);
+}
+
+TEST_F(VolumeSessionsTest, SizesAreCutAndStretched) {
+  std::vector<char> bytes = pattern(200000, 7);
+  const tree::InodeId inode = put(*a_, "file", bytes);
+  ASSERT_TRUE(sealed(*a_));
+  for (const std::size_t size : {std::size_t{150001}, std::size_t{300000}, std::size_t{0}}) {
+    bytes.resize(size);
+    const ChangeReply cut =
+        b_->await(b_->files().change(tree::SetAttributes{.inode = inode, .size = size}));
+    ASSERT_EQ(cut.answer.error, 0);
+    EXPECT_EQ(cut.attributes->size, size);
+    ASSERT_TRUE(sealed(*b_));
+    OpenedVolumeFile read = open(*a_, inode);
+    EXPECT_EQ(read.attributes.size, size);
+    EXPECT_EQ(contentOf(read), bytes);
+  }
+}
+
+TEST_F(VolumeSessionsTest, TheNextAgentGoesOnWithTheSessionAndKeepsWhatWasSealed) {
+  const std::vector<char> sealedBytes = pattern((5 << 20) + 9, 8), open1 = pattern(300000, 9);
+  const tree::InodeId first = put(*a_, "sealed", sealedBytes);
+  ASSERT_TRUE(sealed(*a_));
+  OpenedVolumeFile made = create(*a_, "open");
+  OpenedVolumeFile orphaned = create(*a_, "closed");
+  const OwnedFd file = writer(made.session);
+  write(file, open1);
+  write(writer(orphaned.session), open1);
+  a_.reset();
+  a_ = std::make_unique<Node>(tree_, "a", folder_.path("a"), std::uint8_t{2});
+  a_->start();
+  connect({&a_->agent(), &b_->agent()});
+  a_->run(a_->files().resume({{made.attributes.id, 1}}));
+  write(file, {'l', 'a', 't', 'e'}, 300000);
+  ASSERT_EQ(a_->await(a_->files().publish(made.attributes.id)), 0);
+  ASSERT_TRUE(eventually([&] { return a_->statistics().sessions == 1; }));
+  OpenedVolumeFile there = open(*b_, made.attributes.id);
+  EXPECT_EQ(contentOf(there).size(), open1.size() + 4);
+  OpenedVolumeFile closed = open(*b_, orphaned.attributes.id);
+  EXPECT_EQ(contentOf(closed), open1);
+  OpenedVolumeFile old = open(*b_, first);
+  EXPECT_EQ(contentOf(old), sealedBytes);
+}
+
+TEST_F(VolumeSessionsTest, AFileWithoutANameGoesWhenNobodyHasItOpen) {
+  const std::vector<char> bytes = pattern(3 << 20, 12);
+  const tree::InodeId inode = put(*a_, "file", bytes);
+  ASSERT_TRUE(sealed(*a_));
+  const std::string sealedFiles = folder_.path("a/volumes/02/sealed");
+  ASSERT_FALSE(std::filesystem::is_empty(sealedFiles));
+  std::optional<OpenedVolumeFile> here = open(*a_, inode);
+  ASSERT_EQ(a_->await(a_->files().change(tree::Unlink{inRoot("file")})).answer.error, 0);
+  EXPECT_EQ(contentOf(*here), bytes);
+  {
+    const std::lock_guard lock(tree_.mutex);
+    EXPECT_TRUE(tree_.led.tree.tree().orphans().contains(inode));
+  }
+  here.reset();
+  EXPECT_TRUE(eventually([&] {
+    const std::lock_guard lock(tree_.mutex);
+    return tree_.led.tree.tree().orphans().empty() && tree_.led.tree.tree().garbage().empty();
+  }));
+  EXPECT_TRUE(std::filesystem::is_empty(sealedFiles));
+  EXPECT_EQ(a_->agent().await(a_->agent().engine().statistics()).cache.residentBytes, 0u);
+}
+
+TEST_F(VolumeSessionsTest, AnUnlinkedFileThatIsWrittenLeavesNothing) {
+  OpenedVolumeFile made = create(*a_, "file");
+  const tree::InodeId inode = made.attributes.id;
+  OwnedFd file = writer(made.session);
+  ASSERT_EQ(a_->await(a_->files().change(tree::Unlink{inRoot("file")})).answer.error, 0);
+  write(file, pattern(100000, 13));
+  EXPECT_EQ(a_->await(a_->files().publish(inode)), 0);
+  file.reset();
+  a_->run(a_->files().closeWriter(inode));
+  ASSERT_TRUE(sealed(*a_));
+  EXPECT_TRUE(std::filesystem::is_empty(folder_.path("a/volumes/02/sealed")));
+}
+
+TEST_F(VolumeSessionsTest, OnlyOpenHandlesSeeWhatALostSessionWrites) {
+  OpenedVolumeFile made = create(*a_, "file");
+  const tree::InodeId inode = made.attributes.id;
+  OwnedFd file = writer(made.session);
+  write(file, pattern(1000, 10));
+  ASSERT_EQ(a_->await(a_->files().publish(inode)), 0);
+  const tree::SessionId held = made.version.session;
+  ASSERT_EQ(b_->await(b_->client().change(tree::OpenForWriting{.inode = inode, .lapsed = held}))
+                .answer.error,
+            0);
+  write(file, pattern(1000, 11));
+  EXPECT_EQ(a_->await(a_->files().publish(inode)), EIO);
+  EXPECT_EQ(open(*a_, inode).error, EIO);
+  file.reset();
+  a_->run(a_->files().closeWriter(inode));
+  ASSERT_TRUE(sealed(*a_));
+}
+
+}  // namespace
+}  // namespace hearth

@@ -1,0 +1,104 @@
+// VolumeSessions: changes of names and attributes, as far as they concern files that this node
+// writes.
+#include <cerrno>
+#include <type_traits>
+
+#include "sessions/turn.h"
+#include "sessions/volume_sessions.h"
+
+namespace hearth {
+namespace {
+
+ChangeReply failed(std::int32_t error) { return {.answer = {.error = error}, .attributes = {}}; }
+
+}  // namespace
+
+Task<ChangeReply> VolumeSessions::change(tree::ClientChange change) {
+  if (auto* const attributes = std::get_if<tree::SetAttributes>(&change))
+    co_return co_await setAttributes(*attributes);
+  if (auto* const link = std::get_if<tree::Link>(&change)) {
+    const tree::InodeId inode = link->inode;
+    co_return co_await changeNames(std::move(*link), inode);
+  }
+  if (auto* const rename = std::get_if<tree::Rename>(&change);
+      rename != nullptr && !files_.empty()) {
+    const QueryReply found = co_await ports_.client.query(LookUpQuery{rename->from});
+    if (found.error != 0 || !found.attributes)
+      co_return failed(found.error != 0 ? found.error : ENOENT);
+    co_return co_await changeNames(std::move(*rename), found.attributes->id);
+  }
+  ChangeReply reply = co_await ports_.client.change(std::move(change));
+  if (reply.attributes) adjust(*reply.attributes);
+  co_return reply;
+}
+
+template <class Change>
+Task<ChangeReply> VolumeSessions::changeNames(Change change, tree::InodeId inode) {
+  std::optional<Turn> turn;
+  std::optional<Prepared> prepared;
+  if (written(inode) != nullptr) turn.emplace(co_await turnOf(inode));
+  if (turn && turn->session() && !turn->session()->over && !turn->session()->ended) {
+    const WriteSession& session = *turn->session();
+    const Result<FileMark> mark = markOf(session.file.get());
+    if (!mark.ok()) co_return failed(EIO);
+    // A file that was never published gets a name only with its content.
+    if (session.changed(*mark) || session.base == tree::ContentVersion{}) {
+      Result<Prepared> ready = co_await prepare(*turn->file());
+      if (!ready.ok())
+        co_return failed(ready.code() == ErrorCode::kDeadlineExceeded ? ETIMEDOUT : EIO);
+      prepared = std::move(*ready);
+      change.publish = prepared->change;
+    }
+  }
+  ChangeReply reply = co_await ports_.client.change(std::move(change));
+  if (prepared && reply.answer.error == 0) {
+    published(*turn->session(), std::move(*prepared), reply.answer);
+  } else if (prepared) {
+    noteRefused(*turn->session(), reply.answer);
+  }
+  if (reply.attributes) adjust(*reply.attributes);
+  co_return reply;
+}
+
+Task<ChangeReply> VolumeSessions::setAttributes(tree::SetAttributes change) {
+  {
+    std::optional<Turn> turn;
+    if (written(change.inode) != nullptr) turn.emplace(co_await turnOf(change.inode));
+    if (turn && turn->session() && !turn->session()->ended) {
+      if (turn->session()->over) co_return failed(EIO);
+      auto apply = [path = turn->session()->path, change]() -> std::int32_t {
+        const std::int32_t error = change.size ? cutSessionFile(path, *change.size) : 0;
+        if (error != 0 || (!change.accessedNs && !change.modifiedNs)) return error;
+        return setTimes(path, change.accessedNs, change.modifiedNs).ok() ? 0 : EIO;
+      };
+      if (const std::int32_t error = co_await ports_.reactor.offload(apply); error != 0)
+        co_return failed(error);
+      change.size.reset();
+    }
+  }
+  ChangeReply reply = co_await ports_.client.change(change);
+  if (reply.answer.refusal == tree::Refusal::kNeedsSession && change.size) {
+    const std::int32_t error = co_await resize(change.inode, *change.size);
+    if (error != 0) co_return failed(error);
+    change.size.reset();
+    reply = co_await ports_.client.change(change);
+  }
+  if (reply.attributes) adjust(*reply.attributes);
+  co_return reply;
+}
+
+Task<std::int32_t> VolumeSessions::resize(tree::InodeId inode, std::uint64_t size) {
+  const OpenedVolumeFile file = co_await openToWrite(inode, std::nullopt, false);
+  if (file.error != 0) co_return file.error;
+  std::int32_t error = 0;
+  {
+    const Turn turn = co_await turnOf(inode);
+    auto cut = [path = turn.session()->path, size] { return cutSessionFile(path, size); };
+    error = co_await ports_.reactor.offload(cut);
+    if (error == 0) error = co_await publishHeld(*turn.file());
+  }
+  co_await closeWriter(inode);
+  co_return error;
+}
+
+}  // namespace hearth

@@ -1,0 +1,40 @@
+// Reads a whole file from the page cache, for its checksums and for a keyed hash of each chunk by
+// which a later reading finds out whether the file has changed (rule R3 of
+// docs/design/namespace.md). Several GiB/s of one thread; large files use several.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <vector>
+
+#include "base/result.h"
+#include "reactor/reactor.h"
+#include "reactor/thread_pool.h"
+
+namespace hearth {
+
+struct FileHash {
+  std::uint64_t length = 0;
+  std::vector<std::uint32_t> blockChecksums;  // CRC32C of each 64 KiB
+  std::vector<std::array<std::uint8_t, 16>> chunks;
+  [[nodiscard]] bool operator==(const FileHash&) const = default;
+};
+
+class FileHasher {
+ public:
+  // The key is drawn anew for each object, so hashes of two cannot be compared.
+  FileHasher();
+
+  // On `reactor`, where it continues. The first `length` bytes of an open file. kConflict: it is
+  // shorter by now.
+  [[nodiscard]] Task<Result<FileHash>> hash(Reactor& reactor, int descriptor, std::uint64_t length);
+
+ private:
+  struct Work;
+  static Task<void> share(Reactor& reactor, ThreadPool& pool, Work& work);
+
+  std::array<std::uint8_t, 16> key_{};
+  ThreadPool pool_;
+};
+
+}  // namespace hearth

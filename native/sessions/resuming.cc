@@ -1,0 +1,140 @@
+// VolumeSessions: files that an earlier agent of this node has left.
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+#include "sessions/turn.h"
+#include "sessions/volume_sessions.h"
+
+namespace hearth {
+namespace {
+
+constexpr Clock::duration kPause = std::chrono::milliseconds(100);
+
+Result<std::uint64_t> sizeOf(const std::string& path) {
+  struct stat about {};
+  if (::stat(path.c_str(), &about) != 0) return errnoError(errno, "stat of " + path);
+  return static_cast<std::uint64_t>(about.st_size);
+}
+
+}  // namespace
+
+Task<Status> VolumeSessions::open() {
+  for (std::size_t i = 0; i < options_.cacheDirectories.size(); ++i) {
+    const std::string folder = volumeFolder(options_.cacheDirectories[i], options_.id);
+    bool ran = false;
+    auto look = [folder, &ran]() -> Result<FoundFiles> {
+      const Status made = makeVolumeFolder(folder);
+      if (!made.ok()) return made.error();
+      removeAside(folder);
+      const Result<bool> known = ranSince(folder);
+      if (!known.ok()) return known.error();
+      ran = *known;
+      return findFiles(folder);
+    };
+    const Result<FoundFiles> found = co_await ports_.reactor.offload(look);
+    if (!found.ok()) co_return found.error();
+    for (const SealedName& name : found->sealed) {
+      ports_.mounting.cache.pin(name.key, owner_);
+      sealed_.insert_or_assign(name.session, SealedFile{name, i});
+      running_.spawn(restore(name, i, ran));
+    }
+  }
+  running_.spawn(upkeep());
+  co_return Status();
+}
+
+Task<void> VolumeSessions::restore(SealedName name, std::size_t directory, bool ran) {
+  const std::string path = pathOf(name, directory);
+  const Result<std::uint64_t> size =
+      co_await ports_.reactor.offload([path] { return sizeOf(path); });
+  ContentCache& cache = ports_.mounting.cache;
+  if (!size.ok() || cache.residentBytes(name.key) == *size) co_return;
+  // The residency log does not claim all of it: the agent was killed before it did.
+  if (!ran) {
+    log(ports_.mounting.events, EngineEvent::Level::kWarn,
+        "a file of a volume is lost: the machine stopped before all of it was on the disk",
+        {{"volume", options_.name}, {"file", path}});
+    cache.unpin(name.key, owner_);
+    sealed_.erase(name.session);
+    (void)co_await ports_.reactor.offload([path] { return ::unlink(path.c_str()); });
+    co_return;
+  }
+  auto open = [path] { return openSessionFile(path); };
+  const Result<OwnedFd> file = co_await ports_.reactor.offload(open);
+  if (!file.ok()) co_return;
+  Result<FileHash> hash = co_await hasher_.hash(ports_.reactor, file->get(), *size);
+  if (!hash.ok()) co_return;
+  co_await ports_.mounting.owner(name.key).reactor.enter();
+  cache.unpin(name.key, owner_);
+  (void)co_await cache.evict(name.key);
+  co_await ports_.reactor.enter();
+  const Status taken = co_await takeIn({name, directory}, *size, std::move(hash->blockChecksums));
+  if (taken.ok()) co_return;
+  log(ports_.mounting.events, EngineEvent::Level::kWarn,
+      "a file of a volume cannot be given to readers: " + taken.error().message,
+      {{"volume", options_.name}, {"file", path}});
+}
+
+Task<void> VolumeSessions::resume(std::vector<InheritedWriter> writers) {
+  for (std::size_t i = 0; i < options_.cacheDirectories.size(); ++i) {
+    const std::string folder = volumeFolder(options_.cacheDirectories[i], options_.id);
+    const Result<FoundFiles> found =
+        co_await ports_.reactor.offload([folder] { return findFiles(folder); });
+    if (!found.ok()) {
+      log(ports_.mounting.events, EngineEvent::Level::kError,
+          "files that were written are not taken over: " + found.error().message,
+          {{"volume", options_.name}});
+      continue;
+    }
+    for (const SessionName& name : found->sessions) {
+      const auto open = std::ranges::find(writers, name.inode, &InheritedWriter::inode);
+      co_await adoptSession(name, i, open == writers.end() ? 0 : open->handles);
+    }
+  }
+}
+
+Task<void> VolumeSessions::adoptSession(SessionName name, std::size_t directory,
+                                        std::uint32_t writers) {
+  const Turn turn = co_await turnOf(name.inode);
+  // A session of this agent goes on.
+  if (turn.session()) co_return;
+  const std::string path = pathOf(name, directory);
+  auto open = [path] { return openSessionFile(path); };
+  Result<OwnedFd> file = co_await ports_.reactor.offload(open);
+  if (!file.ok()) co_return;
+  WriteSession session{.id = name.session,
+                       .base = name.base,
+                       .directory = directory,
+                       .path = path,
+                       .file = std::move(*file),
+                       .writers = writers};
+  const tree::OpenForWriting ask{.inode = name.inode,
+                                 .adopts = tree::Adoption{name.session, name.base}};
+  tree::Answer answer;
+  do {
+    answer = (co_await ports_.client.change(ask)).answer;
+    if (answer.error == ETIMEDOUT && co_await closing_.waitUntil(Clock::now() + kPause)) co_return;
+  } while (answer.error == ETIMEDOUT);
+  if (answer.error != 0 || answer.session == tree::kNoSession) {
+    // Another node has the file, or it is gone: only open handles see what was written.
+    session.over = true;
+  } else {
+    const SessionName renamed{name.inode, answer.session, answer.content};
+    session.path = pathOf(renamed, directory);
+    auto rename = [path, to = session.path] { return renameFile(path, to); };
+    if (const Status done = co_await ports_.reactor.offload(rename); !done.ok()) {
+      log(ports_.mounting.events, EngineEvent::Level::kError, done.error().message,
+          {{"volume", options_.name}});
+      co_return;
+    }
+    session.id = renamed.session;
+    session.base = renamed.base;
+  }
+  turn.session().emplace(std::move(session));
+  if (writers == 0) beginSealing(turn.file());
+}
+
+}  // namespace hearth

@@ -1,0 +1,154 @@
+// VolumeSessions: sealing the file of a session that nobody can write to any more (rule R3 of
+// docs/design/namespace.md): its bytes are compared with what was published once more, the session
+// ends, and the file goes into the content cache as it is.
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+#include "directory/directory_client.h"
+#include "sessions/turn.h"
+#include "sessions/volume_sessions.h"
+
+namespace hearth {
+namespace {
+
+// The kernel closes a program's file a moment after the RELEASE, and mappings may live on for long.
+constexpr Clock::duration kFirstPause = std::chrono::milliseconds(1);
+constexpr Clock::duration kLongestPause = std::chrono::seconds(1);
+
+ChunkMask maskOf(std::uint32_t chunks) {
+  return chunks >= kChunksPerStripe ? ChunkMask{0xFFFF}
+                                    : static_cast<ChunkMask>((1u << chunks) - 1);
+}
+
+}  // namespace
+
+void VolumeSessions::beginSealing(const FilePtr& file) {
+  if (std::exchange(file->session->sealing, true)) return;
+  running_.spawn(seal(file));
+}
+
+Task<void> VolumeSessions::seal(FilePtr file) {
+  for (Clock::duration pause = kFirstPause;; pause = std::min(2 * pause, kLongestPause)) {
+    {
+      const Turn turn = co_await turnOf(file->inode);
+      if (turn.file() != file || !file->session) co_return;
+      if (file->session->writers != 0) {
+        file->session->sealing = false;
+        co_return;
+      }
+      if (co_await trySeal(*file)) co_return;
+    }
+    if (co_await closing_.waitUntil(Clock::now() + pause)) co_return;
+  }
+}
+
+Task<bool> VolumeSessions::trySeal(WrittenFile& file) {
+  WriteSession& session = *file.session;
+  if (!session.over && !session.ended) {
+    const Status free =
+        co_await ports_.reactor.offload([&session] { return noWriterLeft(session.file.get()); });
+    if (!free.ok()) {
+      if (free.code() != ErrorCode::kConflict) report(session, free.error().message);
+      co_return false;
+    }
+    const std::int32_t error = co_await endAtLeader(file);
+    if (error != 0 && !session.over) {
+      report(session, std::strerror(error));
+      co_return false;
+    }
+    session.ended = true;
+    ++endings_;
+  }
+  const Status settled = co_await settle(file);
+  if (!settled.ok()) report(session, settled.error().message);
+  co_return settled.ok();
+}
+
+Task<Status> VolumeSessions::settle(WrittenFile& file) {
+  const WriteSession& session = *file.session;
+  const bool keeps =
+      !session.over && !session.unnamed && session.published && session.published->hash.length != 0;
+  if (keeps) {
+    const PublishedContent& content = *session.published;
+    const SealedName name{session.id, content.first, content.key};
+    const std::string sealed = pathOf(name, session.directory);
+    auto move = [from = session.path, sealed] {
+      // After an adoption that failed it was moved already.
+      return ::access(sealed.c_str(), F_OK) == 0 ? Status() : renameFile(from, sealed);
+    };
+    Status done = co_await ports_.reactor.offload(move);
+    if (done.ok()) {
+      done = co_await takeIn({name, session.directory}, content.hash.length,
+                             content.hash.blockChecksums);
+    }
+    if (!done.ok()) co_return done;
+  } else {
+    auto remove = [path = session.path] { return ::unlink(path.c_str()) == 0 ? 0 : errno; };
+    (void)co_await ports_.reactor.offload(remove);
+  }
+  if (session.published) ports_.published.remove(session.published->key);
+  file.session.reset();
+  co_return Status();
+}
+
+Task<std::int32_t> VolumeSessions::endAtLeader(WrittenFile& file) {
+  WriteSession& session = *file.session;
+  const Result<FileMark> mark = markOf(session.file.get());
+  if (!mark.ok()) co_return EIO;
+  std::optional<Prepared> last;
+  if (!session.unnamed && (session.published || session.changed(*mark))) {
+    Result<Prepared> prepared = co_await prepare(file);
+    if (!prepared.ok()) co_return prepared.code() == ErrorCode::kDeadlineExceeded ? ETIMEDOUT : EIO;
+    const bool same = session.published && prepared->hash == session.published->hash;
+    if (!same) last = std::move(*prepared);
+  }
+  tree::ClientChange change = tree::EndSession{file.inode, session.id, session.usedChunks};
+  if (last) {
+    last->change.ends = true;
+    change = last->change;
+  }
+  const ChangeReply reply = co_await ports_.client.change(std::move(change));
+  if (reply.answer.error == 0 && last) published(session, std::move(*last), reply.answer);
+  // The file is gone everywhere.
+  if (reply.answer.error == ESTALE) session.unnamed = true;
+  // What was published stays when another agent has taken the session.
+  const bool lost = reply.answer.refusal == tree::Refusal::kSessionOver && !last;
+  if (reply.answer.error != 0 && !lost) noteRefused(session, reply.answer);
+  co_return reply.answer.error == ESTALE || lost ? 0 : reply.answer.error;
+}
+
+Task<Status> VolumeSessions::takeIn(SealedFile sealed, std::uint64_t size,
+                                    std::vector<std::uint32_t> blockChecksums) {
+  const ContentKey key = sealed.name.key;
+  FileToAdopt file{.key = key,
+                   .size = size,
+                   .path = pathOf(sealed.name, sealed.directory),
+                   .directory = sealed.directory,
+                   .blockChecksums = std::move(blockChecksums)};
+  // Before it is there: datasets must not evict the only copy.
+  ports_.mounting.cache.pin(key, owner_);
+  sealed_.insert_or_assign(sealed.name.session, sealed);
+  const WarmShard& owner = ports_.mounting.warming.owner(key);
+  co_await owner.reactor.enter();
+  Status done;
+  if (const auto adopted = co_await ports_.mounting.cache.adopt(std::move(file)); !adopted.ok())
+    done = adopted.error();
+  for (std::uint32_t chunk = 0; done.ok() && chunk < chunksIn(size); chunk += kChunksPerStripe) {
+    owner.directory.have(key, size, chunk / kChunksPerStripe, maskOf(chunksIn(size) - chunk));
+  }
+  co_await ports_.reactor.enter();
+  co_return done;
+}
+
+void VolumeSessions::report(WriteSession& session, std::string problem) const {
+  if (session.problem == problem) return;
+  log(ports_.mounting.events, EngineEvent::Level::kWarn,
+      "a file of a volume waits to be sealed: " + problem,
+      {{"volume", options_.name}, {"file", session.path}});
+  session.problem = std::move(problem);
+}
+
+}  // namespace hearth

@@ -1,0 +1,97 @@
+// The files of a volume's sessions on one node, in the node's cache directories:
+//
+//   <cache directory>/volumes/<volume>/<inode>-<session>-<base session>-<base counter>
+//   <cache directory>/volumes/<volume>/sealed/<session>-<first chunk>-<content key>
+//
+//   <cache directory>/volumes/<volume>/boot    the kernel's boot_id when an agent began last
+//
+// A session file is what its session writes, and is named after the content that it was computed
+// from. A sealed file is published, complete and never written again; the cache has it as a hard
+// link, and its name here says across restarts that this node has the volume's only copy. Numbers
+// are hexadecimal. Functions block for calls on the local disk; any thread.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/content_key.h"
+#include "base/owned_fd.h"
+#include "base/result.h"
+#include "namespace/ids.h"
+
+namespace hearth {
+
+struct SessionName {
+  tree::InodeId inode = tree::kNoInode;
+  tree::SessionId session = tree::kNoSession;
+  tree::ContentVersion base;
+  [[nodiscard]] bool operator==(const SessionName&) const = default;
+};
+[[nodiscard]] std::string textOf(const SessionName& name);
+[[nodiscard]] std::optional<SessionName> parseSessionName(std::string_view text);
+
+struct SealedName {
+  tree::SessionId session = tree::kNoSession;
+  std::uint32_t first = 0;
+  ContentKey key;
+  [[nodiscard]] bool operator==(const SealedName&) const = default;
+};
+[[nodiscard]] std::string textOf(const SealedName& name);
+[[nodiscard]] std::optional<SealedName> parseSealedName(std::string_view text);
+
+// Size and times of a session file. Two that are equal have nothing written between them by
+// write(2), truncation or a first store into a mapped page.
+struct FileMark {
+  std::uint64_t size = 0;
+  std::int64_t modifiedNs = 0;
+  std::int64_t changedNs = 0;
+  [[nodiscard]] bool operator==(const FileMark&) const = default;
+};
+[[nodiscard]] Result<FileMark> markOf(int descriptor);
+
+// "<cache directory>/volumes/<volume>"; makeVolumeFolder makes it and the folder of sealed files.
+[[nodiscard]] std::string volumeFolder(const std::string& cacheDirectory,
+                                       const std::string& volume);
+[[nodiscard]] Status makeVolumeFolder(const std::string& folder);
+[[nodiscard]] std::string sealedFolder(const std::string& volumeFolder);
+
+// The machine has run since this was called last for the folder: what was written then and never
+// synced is still there. Notes the present start of the machine in the folder.
+[[nodiscard]] Result<bool> ranSince(const std::string& volumeFolder);
+
+// A new file, open for reading alone: who writes is the kernel, for its programs.
+[[nodiscard]] Result<OwnedFd> makeSessionFile(const std::string& path);
+[[nodiscard]] Result<OwnedFd> openSessionFile(const std::string& path);
+// A name beside `path` for a file that is not whole yet; removed by removeAside().
+[[nodiscard]] std::string asideOf(const std::string& path);
+void removeAside(const std::string& volumeFolder);
+[[nodiscard]] Status renameFile(const std::string& from, const std::string& to);
+// Makes a file of the first bytes of another one of this node, shared with it where the file system
+// can.
+[[nodiscard]] Status copySessionFile(const std::string& path, int from, std::uint64_t length);
+[[nodiscard]] Status writeSessionFile(const std::string& path, std::uint64_t offset,
+                                      std::span<const std::byte> bytes);
+[[nodiscard]] Status setTimes(const std::string& path, std::optional<std::int64_t> accessedNs,
+                              std::optional<std::int64_t> modifiedNs);
+
+// An errno; 0: done.
+[[nodiscard]] std::int32_t cutSessionFile(const std::string& path, std::uint64_t size);
+[[nodiscard]] std::int32_t allocateIn(const std::string& path, std::uint32_t mode,
+                                      std::uint64_t offset, std::uint64_t length);
+
+// Nobody can write to the file any more: no descriptor for writing and no writable mapping is left
+// (F_SETLEASE, fcntl(2)). kConflict: somebody can; errors of file systems without leases.
+[[nodiscard]] Status noWriterLeft(int descriptor);
+
+struct FoundFiles {
+  std::vector<SessionName> sessions;
+  std::vector<SealedName> sealed;
+};
+// What is in a volume's folder; nothing in one that is not there. Other names are left alone.
+[[nodiscard]] Result<FoundFiles> findFiles(const std::string& volumeFolder);
+
+}  // namespace hearth

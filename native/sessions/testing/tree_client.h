@@ -1,0 +1,85 @@
+// A volume's leader in the same process, without a log or a network: the tree and its clients. For
+// tests.
+#pragma once
+
+#include <map>
+#include <mutex>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "namespace/testing/led_namespace.h"
+#include "volume/volume_client.h"
+
+namespace hearth::testing_support {
+
+// The tree of all clients. Any thread.
+struct SharedTree {
+  std::mutex mutex;
+  tree::LedNamespace led;
+  bool away = false;                                        // no leader answers
+  std::map<tree::InodeId, std::set<tree::AgentId>> unused;  // orphans, and who said so
+};
+
+class TreeClient final : public VolumeClient {
+ public:
+  TreeClient(SharedTree& tree, const std::string& node, std::uint8_t incarnation = 1)
+      : tree_(tree) {
+    const std::lock_guard lock(tree_.mutex);
+    client_ = tree_.led.join(node, incarnation);
+  }
+
+  Task<ChangeReply> change(tree::ClientChange change) override {
+    const std::lock_guard lock(tree_.mutex);
+    ChangeReply reply;
+    if (tree_.away) {
+      reply.answer.error = ETIMEDOUT;
+      co_return reply;
+    }
+    ++changes;
+    reply.answer = tree_.led.ask(client_, std::move(change));
+    if (reply.answer.inode != tree::kNoInode)
+      reply.attributes = tree_.led.tree.attributes(reply.answer.inode);
+    co_return reply;
+  }
+  Task<QueryReply> query(VolumeQuery query) override {
+    const std::lock_guard lock(tree_.mutex);
+    if (tree_.away) co_return QueryReply{.error = ETIMEDOUT};
+    co_return answerQuery(tree_.led.tree, query);
+  }
+  Task<std::string> nodeOf(tree::AgentId agent) override {
+    const std::lock_guard lock(tree_.mutex);
+    const tree::Agent* const known = tree_.led.tree.tree().agent(agent);
+    co_return known == nullptr ? std::string() : known->node;
+  }
+  Task<tree::AgentId> self() override { co_return client_.agent; }
+  // An orphan goes when all agents have said that it is unused.
+  Task<UpkeepReply> upkeep(std::vector<tree::InodeId> unused,
+                           std::vector<tree::GarbageId> collected) override {
+    const std::lock_guard lock(tree_.mutex);
+    UpkeepReply reply;
+    for (const tree::InodeId inode : unused) {
+      std::set<tree::AgentId>& agents = tree_.unused[inode];
+      agents.insert(client_.agent);
+      if (agents.size() == tree_.led.tree.tree().agents().size())
+        (void)tree_.led.decide(tree::Forget{inode});
+    }
+    if (!collected.empty()) (void)tree_.led.decide(tree::Collected{std::move(collected)});
+    for (const auto& [id, garbage] : tree_.led.tree.tree().garbage()) {
+      if (!garbage.runs.empty() && garbage.runs.front().holder == client_.agent)
+        reply.garbage.push_back({id, garbage});
+    }
+    for (const tree::InodeId inode : tree_.led.tree.tree().orphans()) {
+      if (!tree_.unused[inode].contains(client_.agent)) reply.orphans.push_back(inode);
+    }
+    co_return reply;
+  }
+
+  std::uint64_t changes = 0;
+
+ private:
+  SharedTree& tree_;
+  tree::ClientId client_;
+};
+
+}  // namespace hearth::testing_support

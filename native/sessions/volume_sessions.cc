@@ -1,0 +1,110 @@
+#include "sessions/volume_sessions.h"
+
+#include <fcntl.h>
+
+#include <cerrno>
+
+#include "sessions/turn.h"
+
+namespace hearth {
+
+VolumeSessions::VolumeSessions(Ports ports, SessionOptions options)
+    : ports_(ports),
+      options_(std::move(options)),
+      owner_("volume:" + options_.id),
+      closing_(ports.reactor),
+      running_(ports.reactor) {}
+
+VolumeSessions::~VolumeSessions() = default;
+
+Task<void> VolumeSessions::close() {
+  stop();
+  co_await running_.close();
+  for (const auto& [inode, file] : files_) {
+    if (file->session && file->session->published)
+      ports_.published.remove(file->session->published->key);
+  }
+}
+
+Task<VolumeSessions::Turn> VolumeSessions::turnOf(tree::InodeId inode) {
+  FilePtr& known = files_[inode];
+  if (known == nullptr) known = std::make_shared<WrittenFile>(ports_.reactor, inode);
+  const FilePtr file = known;
+  ++file->holders;
+  co_await file->turn.acquire(1);
+  co_return Turn(*this, file);
+}
+
+VolumeSessions::FilePtr VolumeSessions::written(tree::InodeId inode) const {
+  const auto found = files_.find(inode);
+  return found != files_.end() && found->second->session ? found->second : nullptr;
+}
+
+std::string VolumeSessions::pathOf(const SessionName& name, std::size_t directory) const {
+  return volumeFolder(options_.cacheDirectories[directory], options_.id) + "/" + textOf(name);
+}
+
+ContentKey VolumeSessions::keyOfRun(tree::SessionId session, std::uint32_t first,
+                                    std::uint64_t length) const {
+  return keyOf(ContentRun{options_.store, options_.volume, session, first, length});
+}
+
+Task<QueryReply> VolumeSessions::query(VolumeQuery query) {
+  QueryReply reply = co_await ports_.client.query(std::move(query));
+  if (reply.attributes) adjust(*reply.attributes);
+  for (ListedEntry& entry : reply.entries) adjust(entry.attributes);
+  co_return reply;
+}
+
+void VolumeSessions::adjust(tree::Attributes& attributes) const {
+  const FilePtr file = written(attributes.id);
+  if (file == nullptr || file->session->over) return;
+  const Result<FileMark> mark = markOf(file->session->file.get());
+  if (!mark.ok()) return;
+  attributes.size = mark->size;
+  attributes.inode.modifiedNs = mark->modifiedNs;
+  attributes.inode.changedNs = std::max(attributes.inode.changedNs, mark->changedNs);
+}
+
+Task<std::int32_t> VolumeSessions::sync(tree::InodeId inode) {
+  const FilePtr file = written(inode);
+  if (file == nullptr) co_return 0;  // published: sealing has no say in what fsync(2) promised
+  const OwnedFd descriptor(::fcntl(file->session->file.get(), F_DUPFD_CLOEXEC, 0));
+  if (!descriptor) co_return errno;
+  if (file->session->over) co_return EIO;
+  auto flush = [&descriptor] { return ::fsync(descriptor.get()) == 0 ? 0 : errno; };
+  co_return co_await ports_.reactor.offload(flush);
+}
+
+Task<std::int32_t> VolumeSessions::allocate(tree::InodeId inode, std::uint32_t mode,
+                                            std::uint64_t offset, std::uint64_t length) {
+  Turn turn = co_await turnOf(inode);
+  if (!turn.session() || turn.session()->ended) co_return EBADF;
+  auto call = [path = turn.session()->path, mode, offset, length] {
+    return allocateIn(path, mode, offset, length);
+  };
+  co_return co_await ports_.reactor.offload(call);
+}
+
+Task<void> VolumeSessions::closeWriter(tree::InodeId inode) {
+  const FilePtr file = written(inode);
+  if (file == nullptr || file->session->writers == 0) co_return;
+  if (--file->session->writers == 0) beginSealing(file);
+}
+
+void VolumeSessions::unpin() const {
+  for (const auto& [session, file] : sealed_) ports_.mounting.cache.unpin(file.name.key, owner_);
+}
+
+SessionStatistics VolumeSessions::statistics() const {
+  SessionStatistics sums;
+  for (const auto& [inode, file] : files_) {
+    if (!file->session) continue;
+    ++sums.sessions;
+    const Result<FileMark> mark = markOf(file->session->file.get());
+    if (mark.ok()) sums.sessionBytes += mark->size;
+  }
+  return sums;
+}
+
+}  // namespace hearth

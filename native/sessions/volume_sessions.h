@@ -1,0 +1,188 @@
+// One writable volume on this node: sessions, publishing, and reading what was published. What its
+// mounts ask (volume_mount/volume_files.h), answered with the leader's help
+// (volume/volume_client.h) and the content cache's. docs/design/sessions.md explains it.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "mount/mount_ports.h"
+#include "sessions/content_run.h"
+#include "sessions/published_files.h"
+#include "sessions/written_file.h"
+#include "volume/volume_client.h"
+#include "volume_mount/volume_files.h"
+
+namespace hearth {
+
+struct SessionOptions {
+  tree::WideId store{};
+  tree::WideId volume{};
+  std::string id;    // the volume's, as a name of folders
+  std::string name;  // for people
+  std::vector<std::string> cacheDirectories;
+  Clock::duration deadline{};  // of the volume
+  // Chunks that nothing names stay so long for readers of other nodes, who have an older content
+  // of a file open.
+  Clock::duration keepsReplaced = std::chrono::seconds(30);
+};
+
+struct SessionStatistics {
+  std::uint64_t sessions = 0;
+  std::uint64_t sessionBytes = 0;
+};
+
+class VolumeSessions final : public VolumeFiles {
+ public:
+  // All of these outlive the object. `reactor`: one of the shards'.
+  struct Ports {
+    Reactor& reactor;
+    VolumeClient& client;
+    const MountPorts& mounting;
+    PublishedFiles& published;
+  };
+  VolumeSessions(Ports ports, SessionOptions options);
+  ~VolumeSessions() override;
+  VolumeSessions(const VolumeSessions&) = delete;
+  VolumeSessions& operator=(const VolumeSessions&) = delete;
+
+  // On the reactor. Makes the volume's folders and takes back what an earlier agent had sealed.
+  // Errors of the cache directories' disks. Before all other calls.
+  [[nodiscard]] Task<Status> open();
+  // Ends what goes on in the background as soon as the calls to the leader that it waits for do.
+  void stop() { closing_.set(); }
+  // Waits for that: session files stay for the next agent. Once, before destruction.
+  [[nodiscard]] Task<void> close();
+
+  [[nodiscard]] Reactor& reactor() override { return ports_.reactor; }
+  [[nodiscard]] Task<void> resume(std::vector<InheritedWriter> writers) override;
+  void addOpenFiles(std::function<bool(tree::InodeId)> isOpen) override {
+    openFiles_.push_back(std::move(isOpen));
+  }
+  [[nodiscard]] Task<QueryReply> query(VolumeQuery query) override;
+  [[nodiscard]] Task<ChangeReply> change(tree::ClientChange change) override;
+  [[nodiscard]] Task<OpenedVolumeFile> openToRead(tree::InodeId inode,
+                                                  std::optional<tree::Place> place) override;
+  [[nodiscard]] Task<OpenedVolumeFile> openToWrite(tree::InodeId inode,
+                                                   std::optional<tree::Place> place,
+                                                   bool truncates) override;
+  [[nodiscard]] Task<OpenedVolumeFile> create(tree::Create create, bool truncates) override;
+  [[nodiscard]] Task<std::int32_t> publish(tree::InodeId inode) override;
+  [[nodiscard]] Task<std::int32_t> sync(tree::InodeId inode) override;
+  [[nodiscard]] Task<std::int32_t> allocate(tree::InodeId inode, std::uint32_t mode,
+                                            std::uint64_t offset, std::uint64_t length) override;
+  [[nodiscard]] Task<void> closeWriter(tree::InodeId inode) override;
+
+  [[nodiscard]] SessionStatistics statistics() const;
+  // The volume was deleted: eviction may take its sealed files.
+  void unpin() const;
+
+ private:
+  using FilePtr = std::shared_ptr<WrittenFile>;
+  // The turn of one file; released by the destructor.
+  class Turn;
+  struct SealedFile {
+    SealedName name;
+    std::size_t directory = 0;
+  };
+  // A publish that is about to be asked for.
+  struct Prepared {
+    tree::Publish change;
+    FileMark mark;
+    FileHash hash;
+  };
+
+  [[nodiscard]] Task<Turn> turnOf(tree::InodeId inode);
+  // The file that this node writes; null: none.
+  [[nodiscard]] FilePtr written(tree::InodeId inode) const;
+  [[nodiscard]] std::string pathOf(const SessionName& name, std::size_t directory) const;
+  [[nodiscard]] ContentKey keyOfRun(tree::SessionId session, std::uint32_t first,
+                                    std::uint64_t length) const;
+
+  // --- opening (opening.cc) ---
+  struct NewSessionFile {
+    std::size_t directory = 0;
+    std::string path;
+    OwnedFd file;
+  };
+  // Waits for a moment for another agent's session to end. EBUSY: it goes on.
+  [[nodiscard]] Task<ChangeReply> askForSession(tree::ClientChange ask);
+  // With the turn held, after the leader has granted `reply`'s session. Counts a writer.
+  [[nodiscard]] Task<OpenedVolumeFile> joinSession(WrittenFile& file, ChangeReply reply,
+                                                   bool truncates);
+  [[nodiscard]] Task<std::int32_t> renew(WriteSession& session, tree::InodeId inode,
+                                         tree::Answer answer);
+  [[nodiscard]] Task<std::int32_t> beginSession(WrittenFile& file, const ChangeReply& reply,
+                                                bool truncates);
+  [[nodiscard]] Task<Result<NewSessionFile>> copyContent(tree::Attributes about, SessionName name);
+  // Writes bytes of another node into a new file.
+  [[nodiscard]] Task<Status> bring(tree::ChunkRun run, std::uint64_t length, std::string path);
+  [[nodiscard]] OpenedVolumeFile opened(const WriteSession& session,
+                                        std::optional<tree::Attributes> about) const;
+  // The content of the attributes, through this node's cache.
+  [[nodiscard]] Task<OpenedVolumeFile> openContent(tree::Attributes about,
+                                                   std::optional<tree::Content> content);
+  [[nodiscard]] Task<Result<std::shared_ptr<MountSource::OpenFile>>> readerOf(tree::ChunkRun run,
+                                                                              std::uint64_t length);
+
+  // --- publishing (publishing.cc), each with the turn held ---
+  [[nodiscard]] Task<Result<Prepared>> prepare(const WrittenFile& file);
+  void published(WriteSession& session, Prepared prepared, const tree::Answer& answer);
+  // An errno; 0: done, or nothing has changed.
+  [[nodiscard]] Task<std::int32_t> publishHeld(WrittenFile& file);
+  void noteRefused(WriteSession& session, const tree::Answer& answer) const;
+
+  // --- sealing (sealing.cc) ---
+  void beginSealing(const FilePtr& file);
+  [[nodiscard]] Task<void> seal(FilePtr file);
+  // With the turn held. True: the session is gone, or must not be sealed now.
+  [[nodiscard]] Task<bool> trySeal(WrittenFile& file);
+  [[nodiscard]] Task<std::int32_t> endAtLeader(WrittenFile& file);
+  // Of a session that has ended or is over: moves its file into the cache, or removes it.
+  [[nodiscard]] Task<Status> settle(WrittenFile& file);
+  [[nodiscard]] Task<Status> takeIn(SealedFile sealed, std::uint64_t size,
+                                    std::vector<std::uint32_t> blockChecksums);
+  void report(WriteSession& session, std::string problem) const;
+
+  // --- changes (changes.cc) ---
+  [[nodiscard]] Task<ChangeReply> setAttributes(tree::SetAttributes change);
+  [[nodiscard]] Task<std::int32_t> resize(tree::InodeId inode, std::uint64_t size);
+  template <class Change>
+  [[nodiscard]] Task<ChangeReply> changeNames(Change change, tree::InodeId inode);
+  void adjust(tree::Attributes& attributes) const;
+
+  // --- what an earlier agent left (resuming.cc) ---
+  [[nodiscard]] Task<void> adoptSession(SessionName name, std::size_t directory,
+                                        std::uint32_t writers);
+  // `ran`: the machine has run since the file was written.
+  [[nodiscard]] Task<void> restore(SealedName name, std::size_t directory, bool ran);
+
+  // --- files and chunks that may go (upkeep.cc) ---
+  [[nodiscard]] std::string pathOf(const SealedName& name, std::size_t directory) const;
+  [[nodiscard]] Task<void> upkeep();
+  [[nodiscard]] bool isUsed(tree::InodeId inode) const;
+  // False: a reader has it open, or it is being sealed; later.
+  [[nodiscard]] Task<bool> collect(const tree::Garbage& garbage);
+
+  const Ports ports_;
+  const SessionOptions options_;
+  const std::string owner_;  // of pins
+  FileHasher hasher_;
+  std::map<tree::InodeId, FilePtr> files_;
+  std::vector<std::function<bool(tree::InodeId)>> openFiles_;
+  // Files that are read through the agent, by inode.
+  mutable std::multimap<tree::InodeId, std::weak_ptr<MountSource::OpenFile>> readers_;
+  // A session leaves one sealed file at most.
+  std::unordered_map<tree::SessionId, SealedFile> sealed_;
+  std::size_t sweepReadersAt_ = 1024;
+  std::uint64_t endings_ = 0;  // of sessions, so far
+  std::size_t nextDirectory_ = 0;
+  Event closing_;
+  Gate running_;
+};
+
+}  // namespace hearth
