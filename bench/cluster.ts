@@ -1,3 +1,4 @@
+import { join } from 'node:path';
 import { root, until } from '@hearth/common/testing';
 import { Cluster as Agents } from '@hearth/common/testing/agents';
 import { run } from './command.ts';
@@ -102,6 +103,20 @@ export class Cluster {
   /** To the process of an agent. */
   signal(node: string, signal: 'SIGSTOP' | 'SIGCONT'): void {
     process.kill(this.#agents.agent(node).pid, signal);
+  }
+
+  /** Does something while a node's agent does not run, and waits until it does again. */
+  async withoutAgent(node: string, work: () => Promise<void>): Promise<void> {
+    const agent = this.#agents.agent(node);
+    await agent.stop();
+    await work();
+    await agent.start();
+    await this.#agents.allReady();
+  }
+
+  /** The first cache directory of a node's agent. */
+  cacheOf(node: string): string {
+    return join(this.#agents.folder, `cache-${node}`);
   }
 
   /** Drops a dataset's bytes on all nodes; an error when something stays, for then nothing would be cold. */
