@@ -4,6 +4,9 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <functional>
+#include <iterator>
+#include <utility>
 
 #include "sessions/turn.h"
 #include "sessions/volume_sessions.h"
@@ -79,6 +82,11 @@ Task<void> VolumeSessions::restore(SealedName name, std::size_t directory, bool 
 }
 
 Task<void> VolumeSessions::resume(std::vector<InheritedWriter> writers) {
+  struct Left {
+    SessionName name;
+    std::size_t directory;
+  };
+  std::vector<Left> all;
   for (std::size_t i = 0; i < options_.cacheDirectories.size(); ++i) {
     const std::string folder = volumeFolder(options_.cacheDirectories[i], options_.id);
     const Result<FoundFiles> found =
@@ -89,10 +97,32 @@ Task<void> VolumeSessions::resume(std::vector<InheritedWriter> writers) {
           {{"volume", options_.name}});
       continue;
     }
-    for (const SessionName& name : found->sessions) {
-      const auto open = std::ranges::find(writers, name.inode, &InheritedWriter::inode);
-      co_await adoptSession(name, i, open == writers.end() ? 0 : open->handles);
+    for (const SessionName& name : found->sessions) all.push_back({name, i});
+  }
+  // The last session of a file first: what is left of others was given up.
+  std::ranges::sort(all, std::ranges::greater(),
+                    [](const Left& each) { return std::pair(each.name.inode, each.name.session); });
+  for (auto each = all.begin(); each != all.end(); ++each) {
+    if (each != all.begin() && std::prev(each)->name.inode == each->name.inode) {
+      auto remove = [path = pathOf(each->name, each->directory)] { return ::unlink(path.c_str()); };
+      if (!written(each->name.inode)) (void)co_await ports_.reactor.offload(remove);
+      continue;
     }
+    const auto open = std::ranges::find(writers, each->name.inode, &InheritedWriter::inode);
+    co_await adoptSession(each->name, each->directory, open == writers.end() ? 0 : open->handles);
+  }
+}
+
+Task<std::optional<tree::Answer>> VolumeSessions::askToAdopt(SessionName name) {
+  const tree::OpenForWriting ask{
+      .inode = name.inode, .place = {}, .adopts = tree::Adoption{name.session, name.base}};
+  for (;;) {
+    const tree::Answer answer = (co_await ports_.client.change(ask)).answer;
+    const bool final = answer.error == ESTALE || answer.refusal == tree::Refusal::kOtherVersion ||
+                       answer.refusal == tree::Refusal::kHeld;
+    if (final || (answer.error == 0 && answer.session != tree::kNoSession)) co_return answer;
+    if (answer.error == ENOENT || co_await closing_.waitUntil(Clock::now() + kPause))
+      co_return std::nullopt;
   }
 }
 
@@ -111,18 +141,14 @@ Task<void> VolumeSessions::adoptSession(SessionName name, std::size_t directory,
                        .path = path,
                        .file = std::move(*file),
                        .writers = writers};
-  const tree::OpenForWriting ask{.inode = name.inode,
-                                 .adopts = tree::Adoption{name.session, name.base}};
-  tree::Answer answer;
-  do {
-    answer = (co_await ports_.client.change(ask)).answer;
-    if (answer.error == ETIMEDOUT && co_await closing_.waitUntil(Clock::now() + kPause)) co_return;
-  } while (answer.error == ETIMEDOUT);
-  if (answer.error != 0 || answer.session == tree::kNoSession) {
+  // Without an answer the file stays for the next agent.
+  const std::optional<tree::Answer> answer = co_await askToAdopt(name);
+  if (!answer) co_return;
+  if (answer->error != 0) {
     // Another node has the file, or it is gone: only open handles see what was written.
     session.over = true;
   } else {
-    const SessionName renamed{name.inode, answer.session, answer.content};
+    const SessionName renamed{name.inode, answer->session, answer->content};
     session.path = pathOf(renamed, directory);
     auto rename = [path, to = session.path] { return renameFile(path, to); };
     if (const Status done = co_await ports_.reactor.offload(rename); !done.ok()) {

@@ -158,6 +158,8 @@ class VolumeSessions final : public VolumeFiles {
   // --- what an earlier agent left (resuming.cc) ---
   [[nodiscard]] Task<void> adoptSession(SessionName name, std::size_t directory,
                                         std::uint32_t writers);
+  // Nothing: no leader has answered, and the engine or the volume closes.
+  [[nodiscard]] Task<std::optional<tree::Answer>> askToAdopt(SessionName name);
   // `ran`: the machine has run since the file was written.
   [[nodiscard]] Task<void> restore(SealedName name, std::size_t directory, bool ran);
 
