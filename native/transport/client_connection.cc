@@ -79,6 +79,13 @@ Task<Outcome> ClientConnection::readManifest(Sha256Digest digest, std::uint64_t 
 }
 
 Task<Outcome> ClientConnection::call(ControlMessage& message, RequestTimeouts timeouts) {
+  const bool volumes = message.type >= kVolumeControlFirst && message.type <= kVolumeControlLast;
+  if (volumes && !has(features_, WireFeature::kVolumes)) {
+    co_return Outcome{
+        Error{ErrorCode::kUnsupported, account_->node + " runs a release of Hearth without "
+                                                        "volumes; upgrade it"},
+        true};
+  }
   Exchange exchange{.done = Event(reactor_), .request = ControlRequest{message.type, message.body}};
   co_await run(exchange, timeouts);
   if (exchange.outcome.status.ok()) message = std::move(exchange.message);

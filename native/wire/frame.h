@@ -75,12 +75,14 @@ enum class WireFeature : std::uint64_t {
   kRemoteMemory = 1u << 1,
   // The dialler may write: WriteRequest, WriteReady, WriteData, WriteAnswer, and the credit for it.
   kWrites = 1u << 2,
+  // The acceptor answers control messages about volumes (kVolumeControlFirst).
+  kVolumes = 1u << 3,
 };
 [[nodiscard]] constexpr bool has(std::uint64_t features, WireFeature feature) {
   return (features & static_cast<std::uint64_t>(feature)) != 0;
 }
-// Of this release. kWrites is offered beside them by who has a handler that takes writes: what is
-// not offered is refused before it costs anything.
+// Of this release. kWrites and kVolumes are offered beside them by who has a handler for them: what
+// is not offered is refused before it costs anything.
 inline constexpr std::uint64_t kWireFeatures =
     static_cast<std::uint64_t>(WireFeature::kPartialAnswers);
 inline constexpr std::uint64_t kWireFeaturesWithWrites =
@@ -321,6 +323,8 @@ inline constexpr std::uint16_t kDirectoryControlFirst =
 inline constexpr std::uint16_t kEngineControlFirst = 0x0100;  // to 0x01ff: the engine
 inline constexpr std::uint16_t kTransportControlFirst =
     0x0200;  // to 0x02ff: transport/rdma_shard.h
+inline constexpr std::uint16_t kVolumeControlFirst = 0x0300;
+inline constexpr std::uint16_t kVolumeControlLast = 0x03ff;  // volume/volume_control.h
 
 struct ControlRequest {
   static constexpr FrameType kType = FrameType::kControlRequest;

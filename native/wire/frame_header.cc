@@ -153,6 +153,7 @@ std::string namesOfFeatures(std::uint64_t features) {
       {WireFeature::kPartialAnswers, "partial-answers"},
       {WireFeature::kRemoteMemory, "remote-memory"},
       {WireFeature::kWrites, "writes"},
+      {WireFeature::kVolumes, "volumes"},
   };
   std::string names;
   for (const auto& [feature, name] : kNames) {
