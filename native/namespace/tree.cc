@@ -77,6 +77,15 @@ const Tree::NamedEntry* Tree::find(InodeId folder, std::string_view name) const 
 
 const Session* Tree::session(InodeId inode) const { return valueOf(sessions_, inode); }
 const Tree::ClientState* Tree::client(const ClientId& id) const { return valueOf(clients_, id); }
+std::vector<ClientId> Tree::clientsOf(AgentId agent) const {
+  std::vector<ClientId> found;
+  for (auto at = clients_.lower_bound({agent, {}}); at != clients_.end(); ++at) {
+    if (at->first.agent != agent) break;
+    found.push_back(at->first);
+  }
+  return found;
+}
+
 const Agent* Tree::agent(AgentId id) const { return valueOf(agents_, id); }
 
 const std::string* Tree::xattr(InodeId inode, const std::string& name) const {

@@ -18,6 +18,7 @@
 #include <unordered_map>
 #include <utility>
 #include <variant>
+#include <vector>
 
 #include "base/result.h"
 #include "namespace/flat_index.h"
@@ -71,6 +72,8 @@ class Tree {
   [[nodiscard]] const Session* session(InodeId inode) const;
   [[nodiscard]] const std::string* xattr(InodeId inode, const std::string& name) const;
   [[nodiscard]] const ClientState* client(const ClientId& id) const;
+  // All that have joined and not retired.
+  [[nodiscard]] std::vector<ClientId> clientsOf(AgentId agent) const;
   [[nodiscard]] const Agent* agent(AgentId id) const;
   [[nodiscard]] AgentId agentOf(const std::string& node) const;
 

@@ -18,13 +18,18 @@ constexpr std::size_t kLeastGroup = kGroupHeadBytes + tree::kHeaderBytes;
 constexpr std::size_t kMostGroup = kGroupHeadBytes + kMaxGroupBytes + tree::kMaxRecordBytes;
 constexpr std::size_t kScanBytes = std::size_t{1} << 20;
 
-// 0: not the head of a group that stands there.
-std::size_t groupAt(std::span<const std::byte> bytes, std::uint64_t offset) {
+struct GroupHead {
+  std::size_t size = 0;  // 0: not the head of a group that stands there
+  std::uint64_t synced = 0;
+};
+
+GroupHead groupAt(std::span<const std::byte> bytes, std::uint64_t offset) {
   ByteReader in(bytes.first(kGroupHeadBytes));
   const std::uint32_t checksum = in.u32();
   const std::uint32_t size = in.u32();
-  if (in.u64() != offset || size < kLeastGroup || size > kMostGroup) return 0;
-  return crc32c(bytes.subspan(4, kGroupHeadBytes - 4)) == checksum ? size : 0;
+  if (in.u64() != offset || size < kLeastGroup || size > kMostGroup) return {};
+  if (crc32c(bytes.subspan(4, kGroupHeadBytes - 4)) != checksum) return {};
+  return {size, in.u64()};
 }
 
 enum class HeadKind : std::uint8_t { kGood, kTorn, kLater };
@@ -70,15 +75,37 @@ Result<std::vector<std::span<const std::byte>>> recordsOf(std::span<const std::b
   return records;
 }
 
-// Whether a group begins behind `from`.
-Task<Result<bool>> groupBehind(File& file, std::uint64_t from, std::uint64_t size) {
+// Gives the records of the whole groups with which `window` begins, and moves the report behind
+// them.
+Status takeGroups(std::span<const std::byte> window, SegmentReport& report,
+                  const std::function<Status(std::span<const std::byte>)>& each,
+                  const std::string& path) {
+  while (window.size() >= kLeastGroup) {
+    const std::size_t group = groupAt(window, report.goodBytes).size;
+    if (group == 0 || group > window.size()) break;
+    const auto records = recordsOf(window.subspan(kGroupHeadBytes, group - kGroupHeadBytes),
+                                   report.lastRecord + 1, path);
+    if (!records.ok()) return records.error();
+    if (records->empty()) break;
+    for (const auto record : *records) {
+      if (Status taken = each(record); !taken.ok()) return taken;
+    }
+    report.lastRecord += records->size();
+    report.goodBytes += group;
+    window = window.subspan(group);
+  }
+  return {};
+}
+
+// Whether a group behind `from` says that the byte there had been synced.
+Task<Result<bool>> wasSynced(File& file, std::uint64_t from, std::uint64_t size) {
   Bytes bytes(kScanBytes);
   for (std::uint64_t at = from + 1; at + kGroupHeadBytes <= size;
        at += kScanBytes - kGroupHeadBytes + 1) {
     const auto read = co_await file.readAt(bytes, at);
     if (!read.ok()) co_return read.error();
     for (std::size_t i = 0; i + kGroupHeadBytes <= *read; ++i) {
-      if (groupAt(std::span(bytes).subspan(i), at + i) != 0) co_return true;
+      if (groupAt(std::span(bytes).subspan(i), at + i).synced > from) co_return true;
     }
   }
   co_return false;
@@ -100,10 +127,11 @@ Bytes encodeSegmentHead(const SegmentHead& head) {
   return bytes;
 }
 
-Bytes encodeGroupHead(std::uint64_t offset, std::size_t recordBytes) {
+Bytes encodeGroupHead(std::uint64_t offset, std::uint64_t synced, std::size_t recordBytes) {
   ByteWriter fields;
   fields.u32(static_cast<std::uint32_t>(kGroupHeadBytes + recordBytes));
   fields.u64(offset);
+  fields.u64(synced);
   const Bytes checked = fields.take();
   ByteWriter out;
   out.u32(crc32c(checked));
@@ -111,7 +139,7 @@ Bytes encodeGroupHead(std::uint64_t offset, std::size_t recordBytes) {
   return out.take();
 }
 
-Task<Result<SegmentReport>> readSegment(File& file, std::string path,
+Task<Result<SegmentReport>> readSegment(Background background, File& file, std::string path,
                                         std::function<Status(std::span<const std::byte>)> each) {
   const auto info = co_await file.info();
   if (!info.ok()) co_return info.error();
@@ -123,37 +151,27 @@ Task<Result<SegmentReport>> readSegment(File& file, std::string path,
   SegmentHead head;
   const HeadKind kind = decodeHead(std::span(bytes).first(*read), head);
   if (kind == HeadKind::kLater) co_return later(path);
-  std::uint64_t at = 0;
   if (kind == HeadKind::kGood) {
     report.head = head;
     report.lastRecord = head.firstRecord - 1;
-    at = kSegmentHeadBytes;
-    while (at + kLeastGroup <= size) {
-      bytes.resize(kGroupHeadBytes);
-      read = co_await file.readAt(bytes, at);
-      if (!read.ok()) co_return read.error();
-      const std::size_t group = *read == kGroupHeadBytes ? groupAt(bytes, at) : 0;
-      if (group == 0 || group > size - at) break;
-      bytes.resize(group - kGroupHeadBytes);
-      read = co_await file.readAt(bytes, at + kGroupHeadBytes);
-      if (!read.ok()) co_return read.error();
-      if (*read != bytes.size()) break;
-      const auto records = recordsOf(bytes, report.lastRecord + 1, path);
-      if (!records.ok()) co_return records.error();
-      if (records->empty()) break;
-      for (const auto record : *records) {
-        if (Status taken = each(record); !taken.ok()) co_return taken.error();
-      }
-      report.lastRecord += records->size();
-      at += group;
-    }
+    report.goodBytes = kSegmentHeadBytes;
   }
-  report.goodBytes = at;
-  report.torn = at < size;
+  for (bool more = report.head && size > kSegmentHeadBytes; more;) {
+    const std::uint64_t at = report.goodBytes;
+    bytes.resize(std::min<std::uint64_t>(size - at, kMostGroup));
+    read = co_await file.readAt(bytes, at);
+    if (!read.ok()) co_return read.error();
+    const std::span<const std::byte> window = std::span(bytes).first(*read);
+    const Status taken = co_await background.run(
+        [&report, &each, &path, window] { return takeGroups(window, report, each, path); });
+    if (!taken.ok()) co_return taken.error();
+    more = report.goodBytes != at && report.goodBytes < size;
+  }
+  report.torn = report.goodBytes < size;
   if (report.torn) {
-    const auto behind = co_await groupBehind(file, at, size);
-    if (!behind.ok()) co_return behind.error();
-    if (*behind) co_return rotten(path, at);
+    const auto synced = co_await wasSynced(file, report.goodBytes, size);
+    if (!synced.ok()) co_return synced.error();
+    if (*synced) co_return rotten(path, report.goodBytes);
   }
   co_return report;
 }

@@ -1,15 +1,15 @@
-// One file of a volume's log: a head, then groups of records. A group is written and synced in one
-// go, and begins with the place where it stands. So a damaged group with the beginning of another
-// one behind it had been synced, and bits have rotted; a damaged group at the end is a write that a
-// crash cut short, which nobody relied on.
+// One file of a volume's log: a head, then groups of records. A group is written in one go. It
+// begins with the place where it stands, and says how much of the file was synced before. So damage
+// that a later group calls synced is bits that have rotted; all other damage is a write that a
+// crash cut short, and ends the log.
 //
 // Little-endian. Head, 64 bytes:
 //   0  8 bytes "HRTHVLOG"     8  u32 version 1      12 u32 zero
 //   16 16 bytes store         32 16 bytes volume    48 u64 number of the first record
 //   56 u32 zero               60 u32 CRC32C of the 60 bytes before
-// Group, 16 bytes and its records (namespace/record.h):
-//   0  u32 CRC32C of the 12 bytes that follow       4  u32 bytes of the whole group
-//   8  u64 where in the file it stands
+// Group, 24 bytes and its records (namespace/record.h):
+//   0  u32 CRC32C of the 20 bytes that follow       4  u32 bytes of the whole group
+//   8  u64 where in the file it stands              16 u64 bytes of the file that were synced
 #pragma once
 
 #include <cstdint>
@@ -22,11 +22,12 @@
 #include "files/file_system.h"
 #include "namespace/ids.h"
 #include "namespace/record.h"
+#include "volume/background.h"
 
 namespace hearth {
 
 inline constexpr std::size_t kSegmentHeadBytes = 64;
-inline constexpr std::size_t kGroupHeadBytes = 16;
+inline constexpr std::size_t kGroupHeadBytes = 24;
 // Records of more bytes are several groups.
 inline constexpr std::size_t kMaxGroupBytes = std::size_t{4} << 20;
 
@@ -38,8 +39,10 @@ struct SegmentHead {
 };
 
 [[nodiscard]] std::vector<std::byte> encodeSegmentHead(const SegmentHead& head);
-// Of a group with `recordBytes` bytes of records that stands at `offset`.
-[[nodiscard]] std::vector<std::byte> encodeGroupHead(std::uint64_t offset, std::size_t recordBytes);
+// Of a group with `recordBytes` bytes of records that stands at `offset`, when the first `synced`
+// bytes of the file are durable.
+[[nodiscard]] std::vector<std::byte> encodeGroupHead(std::uint64_t offset, std::uint64_t synced,
+                                                     std::size_t recordBytes);
 
 struct SegmentReport {
   std::optional<SegmentHead> head;  // none: it was torn while the file was made, before any record
@@ -48,10 +51,11 @@ struct SegmentReport {
   bool torn = false;             // there are bytes behind goodBytes
 };
 
-// Gives the bytes of each record of whole groups to `each`, in order; their numbers have no gaps.
-// `path` is for messages. kCorrupt: bits have rotted. kUnsupported: a later release wrote it. Else
-// the file's error, or the first one of `each`. The file is not changed.
+// Gives the bytes of each record of whole groups to `each`, in order and in the background; their
+// numbers have no gaps. `path` is for messages. kCorrupt: bits have rotted. kUnsupported: a later
+// release wrote it. Else the file's error, or the first one of `each`. The file is not changed.
 [[nodiscard]] Task<Result<SegmentReport>> readSegment(
-    File& file, std::string path, std::function<Status(std::span<const std::byte>)> each);
+    Background background, File& file, std::string path,
+    std::function<Status(std::span<const std::byte>)> each);
 
 }  // namespace hearth

@@ -1,3 +1,5 @@
+#include <algorithm>
+#include <memory>
 #include <utility>
 
 #include "volume/log_names.h"
@@ -15,18 +17,29 @@ Task<Status> VolumeLog::checkpoint() {
     co_return Error{ErrorCode::kInUse, folder_ + " is being checkpointed"};
   }
   checkpointing_ = true;
+  const Status done = co_await replaceSegments();
+  checkpointing_ = false;
+  co_return done;
+}
+
+Task<Status> VolumeLog::replaceSegments() {
+  // Most of what is written, so that records wait for a short sync only.
+  if (Status synced = co_await syncWritten(); !synced.ok()) co_return synced;
   co_await beginWriting();
   std::vector<std::string> segments;
   for (const Segment& segment : segments_) segments.push_back(segment.name);
   const Status written = co_await writeGroup();
-  Status done = written;
+  // No segment follows one that a crash may cut.
+  Status done = written.ok() ? co_await syncWritten() : written;
   // Records from here on are in another segment.
   const std::uint64_t number = durable_;
   const bool nothing = number == checkpointed_;
   if (done.ok() && !nothing) done = co_await beginSegment(number + 1);
   endWriting(written);
+  const bool doubtful = !syncError_.ok();
   if (done.ok() && !nothing) done = co_await mergeUpTo(number, std::move(segments));
-  checkpointing_ = false;
+  // The checkpoint has what could not be synced, and nothing was accepted since.
+  if (done.ok() && doubtful) syncError_ = {};
   co_return done;
 }
 
@@ -60,7 +73,7 @@ Task<Result<tree::RecordsSince>> VolumeLog::recordsIn(std::vector<std::string> s
   for (const std::string& name : segments) {
     auto opened = co_await files_.open(path(name), {});
     if (!opened.ok()) co_return opened.error();
-    const auto report = co_await readSegment(**opened, path(name), add);
+    const auto report = co_await readSegment(background_, **opened, path(name), add);
     if (!report.ok()) co_return report.error();
   }
   co_return std::move(since);
@@ -69,31 +82,47 @@ Task<Result<tree::RecordsSince>> VolumeLog::recordsIn(std::vector<std::string> s
 Task<Status> VolumeLog::writeMerged(File& into, tree::RecordsSince since) {
   using Step = tree::CheckpointReader::Step;
   tree::Bytes merged;
-  tree::CheckpointMerge merge(std::move(since), merged);
+  auto merge = std::make_unique<tree::CheckpointMerge>(std::move(since), merged);
   std::uint64_t at = 0;
+  Step step = Step::kMore;
+  Status done;
   if (checkpointed_ == 0) {
-    const Step step = merge.finishWithoutOld();
-    if (step == Step::kEnd) co_return co_await into.writeAt(merged, 0);
+    step = co_await background_.run([&merge] { return merge->finishWithoutOld(); });
+    if (step == Step::kEnd) done = co_await appendTo(into, merged, at);
   } else {
     auto old = co_await files_.open(path(checkpointName(checkpointed_)), {});
     if (!old.ok()) co_return old.error();
     std::vector<std::byte> bytes(kMergeBytes);
-    Step step = Step::kMore;
-    for (std::uint64_t from = 0; step == Step::kMore;) {
+    for (std::uint64_t from = 0; step == Step::kMore && done.ok();) {
       const auto read = co_await (*old)->readAt(bytes, from);
       if (!read.ok()) co_return read.error();
       if (*read == 0) break;
       from += *read;
-      step = merge.feed(std::span(bytes).first(*read));
-      const Status written = co_await into.writeAt(merged, at);
-      if (!written.ok()) co_return written;
-      at += merged.size();
+      const auto piece = std::span<const std::byte>(bytes).first(*read);
+      step = co_await background_.run([&merge, piece] { return merge->feed(piece); });
+      done = co_await appendTo(into, merged, at);
       merged.clear();
     }
-    if (step == Step::kEnd) co_return Status();
   }
+  // It may have a million strings.
+  co_await background_.run([&merge] {
+    merge.reset();
+    return true;
+  });
+  if (!done.ok() || step == Step::kEnd) co_return done;
   co_return Error{ErrorCode::kCorrupt, path(checkpointName(checkpointed_)) +
                                            " and the records since do not fit together"};
+}
+
+Task<Status> VolumeLog::appendTo(File& into, std::span<const std::byte> bytes, std::uint64_t& at) {
+  while (!bytes.empty()) {
+    const auto piece = bytes.first(std::min(bytes.size(), kMergeBytes));
+    Status written = co_await into.writeAt(piece, at);
+    if (!written.ok()) co_return written;
+    at += piece.size();
+    bytes = bytes.subspan(piece.size());
+  }
+  co_return Status();
 }
 
 }  // namespace hearth

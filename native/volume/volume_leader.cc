@@ -1,60 +1,83 @@
 #include "volume/volume_leader.h"
 
+#include <cerrno>
+
 namespace hearth {
 
 Task<Result<std::unique_ptr<VolumeLeader>>> VolumeLeader::begin(Reactor& reactor, FileSystem& files,
                                                                 Options options) {
   std::unique_ptr<VolumeLeader> leader(new VolumeLeader(reactor, std::move(options)));
   const Options& asked = leader->options_;
-  auto log = co_await VolumeLog::open(reactor, files, asked.folder, asked.tree, leader->tree_);
+  auto log = co_await VolumeLog::open(reactor, files, asked.log, leader->tree_);
   if (!log.ok()) co_return log.error();
   leader->log_ = std::move(*log);
   const auto record = leader->tree_.lead(asked.epoch, asked.now());
-  if (!record.ok()) co_return record.error();
-  leader->log_->append(*record);
-  const Status written = co_await leader->log_->durable(record->number);
-  if (!written.ok()) co_return written.error();
-  co_return std::move(leader);
+  Status begun = record.ok() ? Status() : record.error();
+  if (begun.ok()) {
+    leader->log_->append(*record);
+    begun = co_await leader->log_->durable(record->number);
+  }
+  if (begun.ok()) co_return std::move(leader);
+  (void)co_await leader->close();
+  co_return begun.error();
 }
 
 Status VolumeLeader::mayLead() const {
   if (!running_.closed() && options_.leads()) return {};
   return Error{ErrorCode::kUnavailable,
-               options_.folder + ": this agent does not lead the volume, or not any more"};
+               options_.log.folder + ": this agent does not lead the volume, or not any more"};
 }
 
-Task<Status> VolumeLeader::admit() {
+Task<Result<tree::Answer>> VolumeLeader::admit() {
   if (!log_->accepts()) {
     // The obstacle may be gone.
-    beginCheckpoint();
+    if (log_->needsCheckpoint()) beginCheckpoint();
     const Status written = co_await log_->durable(tree_.lastRecord());
-    if (!written.ok()) co_return written;
+    const Status& failed = !written.ok() ? written : log_->syncError();
+    const Status& obstacle = failed.ok() ? checkpointed_ : failed;
+    if (!log_->accepts() && !obstacle.ok()) {
+      const bool full = obstacle.code() == ErrorCode::kOutOfSpace;
+      co_return tree::Answer{.error = full ? ENOSPC : EIO, .refusal = tree::Refusal::kLogFails};
+    }
     if (!log_->accepts()) {
-      const std::string full = options_.folder + ": the log of the volume is full";
-      if (!checkpointed_.ok()) co_return checkpointed_.error().within(full);
-      co_return Error{ErrorCode::kUnavailable, full + " until its checkpoint is written"};
+      co_return Error{
+          ErrorCode::kUnavailable,
+          options_.log.folder + ": the log of the volume is full until its checkpoint is written"};
     }
   }
-  co_return mayLead();
+  if (const Status leading = mayLead(); !leading.ok()) co_return leading.error();
+  co_return tree::Answer{};
 }
 
-Task<Result<tree::Answer>> VolumeLeader::change(tree::Request request) {
-  if (const Status admitted = co_await admit(); !admitted.ok()) co_return admitted.error();
+Task<Result<ChangeReply>> VolumeLeader::change(tree::Request request) {
+  const auto admitted = co_await admit();
+  if (!admitted.ok()) co_return admitted.error();
+  if (admitted->error != 0) co_return ChangeReply{.answer = *admitted};
   request.nowNs = options_.now();
   co_return co_await finish(tree_.execute(request));
 }
 
 Task<Result<tree::Answer>> VolumeLeader::decide(tree::LeaderChange change) {
-  if (const Status admitted = co_await admit(); !admitted.ok()) co_return admitted.error();
-  co_return co_await finish(tree_.decide(change, options_.now()));
+  const auto admitted = co_await admit();
+  if (!admitted.ok() || admitted->error != 0) co_return admitted;
+  const auto done = co_await finish(tree_.decide(change, options_.now()));
+  if (!done.ok()) co_return done.error();
+  co_return done->answer;
 }
 
-Task<Result<tree::Answer>> VolumeLeader::finish(tree::Namespace::Outcome outcome) {
+Task<Result<ChangeReply>> VolumeLeader::finish(tree::Namespace::Outcome outcome) {
   if (outcome.log) log_->append(*outcome.log);
   if (log_->logBytes() >= checkpointAt_) beginCheckpoint();
-  const Status settled = co_await settle(outcome.record);
+  ChangeReply reply{.answer = outcome.answer};
+  std::uint64_t seen = outcome.record;
+  if (outcome.answer.inode != tree::kNoInode) {
+    reply.attributes = tree_.attributes(outcome.answer.inode);
+    // Later records may have changed them since the first answer.
+    if (outcome.repeated) seen = tree_.lastRecord();
+  }
+  const Status settled = co_await settle(seen);
   if (!settled.ok()) co_return settled.error();
-  co_return outcome.answer;
+  co_return reply;
 }
 
 Task<Status> VolumeLeader::settle(std::uint64_t record) {
@@ -76,6 +99,9 @@ Task<void> VolumeLeader::runCheckpoint() {
   checkpointing_ = false;
 }
 
-Task<void> VolumeLeader::close() { co_await running_.close(); }
+Task<Status> VolumeLeader::close() {
+  co_await running_.close();
+  co_return co_await log_->close();
+}
 
 }  // namespace hearth

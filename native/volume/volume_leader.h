@@ -2,7 +2,8 @@
 // is durable and its lease still runs. Changes of many clients share one sync of the log.
 //
 // A change that fails with kUnavailable, kOutOfSpace or kIoError may have been executed: the client
-// repeats it under its id, here or at the next leader, and gets the answer of the first. On one
+// repeats it under its id, here or at the next leader, and gets the answer of the first. While the
+// log cannot be written, changes are refused (Refusal::kLogFails) before they are executed. On one
 // reactor's thread.
 #pragma once
 
@@ -17,6 +18,7 @@
 #include "namespace/namespace.h"
 #include "reactor/reactor.h"
 #include "reactor/synchronization.h"
+#include "volume/change_message.h"
 #include "volume/volume_log.h"
 
 namespace hearth {
@@ -24,8 +26,7 @@ namespace hearth {
 class VolumeLeader {
  public:
   struct Options {
-    std::string folder;  // of the log: VolumeLog::open
-    tree::NamespaceOptions tree;
+    VolumeLog::Options log;
     std::uint64_t epoch = 0;  // that the store gave to this leader: Namespace::lead
     // Whether the leader's lease runs now; asked after each answer was computed (R9).
     std::function<bool()> leads;
@@ -44,7 +45,7 @@ class VolumeLeader {
 
   // The caller has checked that the request's client is the one that it speaks with. The time of
   // the request is set here. Answers with a refusal below 16 were not executed.
-  [[nodiscard]] Task<Result<tree::Answer>> change(tree::Request request);
+  [[nodiscard]] Task<Result<ChangeReply>> change(tree::Request request);
   [[nodiscard]] Task<Result<tree::Answer>> decide(tree::LeaderChange change);
 
   // The value of `ask(tree)`, when every record that it may have seen is durable. A pointer into
@@ -58,9 +59,12 @@ class VolumeLeader {
     co_return std::move(value);
   }
 
-  // Refuses all that comes, and waits for a checkpoint that runs. Once, before it goes, when no
-  // call waits any more.
-  [[nodiscard]] Task<void> close();
+  // Refuses all that comes, waits for a checkpoint that runs, and syncs the log. Once, before it
+  // goes, when no call waits any more.
+  [[nodiscard]] Task<Status> close();
+
+  // What was executed, durable or not: for the leader's own decisions.
+  [[nodiscard]] const tree::Namespace& executed() const { return tree_; }
 
   [[nodiscard]] const VolumeLog& log() const { return *log_; }
   // The error of the last checkpoint, if it failed: the log grows meanwhile, and changes are
@@ -70,14 +74,15 @@ class VolumeLeader {
  private:
   VolumeLeader(Reactor& reactor, Options options)
       : options_(std::move(options)),
-        tree_(options_.tree),
+        tree_(options_.log.tree),
         checkpointAt_(options_.checkpointFromBytes),
         running_(reactor) {}
   // Until the record is durable; then whether the leader may still answer.
   [[nodiscard]] Task<Status> settle(std::uint64_t record);
-  [[nodiscard]] Task<Result<tree::Answer>> finish(tree::Namespace::Outcome outcome);
-  // Before a change is executed. kUnavailable, or why the log cannot be written.
-  [[nodiscard]] Task<Status> admit();
+  // Logs the outcome; the answer when it is durable.
+  [[nodiscard]] Task<Result<ChangeReply>> finish(tree::Namespace::Outcome outcome);
+  // Before a change is executed. A refusal where the log cannot be written.
+  [[nodiscard]] Task<Result<tree::Answer>> admit();
   [[nodiscard]] Status mayLead() const;
   void beginCheckpoint();
   [[nodiscard]] Task<void> runCheckpoint();

@@ -1,5 +1,6 @@
 #include "volume/volume_log.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "volume/log_names.h"
@@ -14,8 +15,11 @@ void VolumeLog::append(const tree::Record& record) {
 }
 
 bool VolumeLog::accepts() const {
-  return pendingBytes_ < kMostPendingBytes && logBytes() < kMostBytes;
+  const bool stuck = !lastWrite_.ok() && !pending_.empty();
+  return !stuck && pendingBytes_ < kMostPendingBytes && !needsCheckpoint();
 }
+
+bool VolumeLog::needsCheckpoint() const { return logBytes() >= kMostBytes || !syncError_.ok(); }
 
 std::uint64_t VolumeLog::logBytes() const {
   std::uint64_t bytes = 0;
@@ -65,19 +69,61 @@ Task<Status> VolumeLog::writeGroup() {
   if (records == 0) co_return Status();
   // After an error the same records, or more, are written to the same place: nothing of the first
   // attempt lies behind them.
-  std::vector<std::byte> group = encodeGroupHead(segment.bytes, bytes);
+  std::vector<std::byte> group = encodeGroupHead(segment.bytes, segment.synced, bytes);
   group.reserve(group.size() + bytes);
   for (std::size_t i = 0; i < records; ++i) {
     group.insert(group.end(), pending_[i].bytes.begin(), pending_[i].bytes.end());
   }
   Status done = co_await file_->writeAt(group, segment.bytes);
-  if (done.ok()) done = co_await file_->syncData();
+  if (done.ok() && durability_ == LogDurability::kSynced) done = co_await file_->syncData();
   if (!done.ok()) co_return done;
   segment.bytes += group.size();
   durable_ = pending_[records - 1].number;
+  if (durability_ == LogDurability::kSynced) {
+    segment.synced = segment.bytes;
+    synced_ = durable_;
+  } else {
+    beginSync();
+  }
   pendingBytes_ -= bytes;
   pending_.erase(pending_.begin(), pending_.begin() + static_cast<std::ptrdiff_t>(records));
   co_return Status();
+}
+
+Task<Status> VolumeLog::syncWritten() {
+  const Segment before = segments_.back();
+  const std::uint64_t number = durable_;
+  if (before.synced == before.bytes) co_return Status();
+  // A checkpoint may begin another segment meanwhile, and remove this one.
+  const std::shared_ptr<File> file = file_;
+  Status done = co_await file->syncData();
+  if (!done.ok()) {
+    syncError_ = done.error().within("sync " + path(before.name));
+    co_return syncError_;
+  }
+  for (Segment& segment : segments_) {
+    if (segment.firstRecord == before.firstRecord) segment.synced = before.bytes;
+  }
+  synced_ = std::max(synced_, number);
+  co_return Status();
+}
+
+void VolumeLog::beginSync() {
+  if (std::exchange(syncDue_, true)) return;
+  syncing_.spawn(syncInBackground());
+}
+
+Task<void> VolumeLog::syncInBackground() {
+  co_await closing_.waitUntil(Clock::now() + kSyncAfter);
+  syncDue_ = false;
+  // An error stays in syncError_.
+  (void)co_await syncWritten();
+}
+
+Task<Status> VolumeLog::close() {
+  closing_.set();
+  co_await syncing_.close();
+  co_return co_await syncWritten();
 }
 
 // The segment has its name for good before a record is in it.
@@ -96,7 +142,7 @@ Task<Status> VolumeLog::beginSegment(std::uint64_t firstRecord) {
   if (done.ok()) done = co_await files_.syncDirectory(folder_);
   if (!done.ok()) co_return done;
   file_ = std::move(*opened);
-  segments_.push_back({name, firstRecord, bytes.size()});
+  segments_.push_back({name, firstRecord, bytes.size(), bytes.size()});
   co_return Status();
 }
 

@@ -11,6 +11,7 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -18,12 +19,24 @@
 #include "namespace/namespace.h"
 #include "reactor/reactor.h"
 #include "reactor/synchronization.h"
+#include "volume/background.h"
 #include "volume/log_segment.h"
 
 namespace hearth {
 
+enum class LogDurability : std::uint8_t {
+  kSynced,   // a record is durable when it is on the disk
+  kWritten,  // when the kernel has it: it survives its process, and within a second the kernel
+};
+
 class VolumeLog {
  public:
+  struct Options {
+    std::string folder;
+    tree::NamespaceOptions tree;
+    LogDurability durability = LogDurability::kSynced;
+    ThreadPool* background = nullptr;  // for recovery and checkpoints; null: the reactor's helpers
+  };
   // The leader begins a checkpoint when so much was logged since the last one, and lets changes
   // wait when so much was.
   static constexpr std::uint64_t kCheckpointFromBytes = std::uint64_t{64} << 20;
@@ -31,14 +44,17 @@ class VolumeLog {
   // Records that are not durable yet.
   static constexpr std::size_t kMostPendingBytes = std::size_t{32} << 20;
 
-  // Opens or begins the log in `folder`, which exists and is used by nobody else, and brings
+  // How long after it was written a record of kWritten is synced at the latest, but for the time
+  // that this takes.
+  static constexpr Clock::duration kSyncAfter = std::chrono::milliseconds(500);
+
+  // Opens or begins the log in the folder, which exists and is used by nobody else, and brings
   // `tree`, which is empty, to its last record. Files that a crash left behind are removed.
   // kCorrupt: bits have rotted; kUnsupported: a later release wrote it; kConflict: it is of another
   // store or volume. Then the folder is left as it is. Reactor and files outlive the result.
   [[nodiscard]] static Task<Result<std::unique_ptr<VolumeLog>>> open(Reactor& reactor,
                                                                      FileSystem& files,
-                                                                     std::string folder,
-                                                                     tree::NamespaceOptions options,
+                                                                     Options options,
                                                                      tree::Namespace& tree);
   VolumeLog(const VolumeLog&) = delete;
   VolumeLog& operator=(const VolumeLog&) = delete;
@@ -47,11 +63,20 @@ class VolumeLog {
   // so it is always taken: the leader executes no change while accepts() is false.
   void append(const tree::Record& record);
   [[nodiscard]] bool accepts() const;
-  // Waits until this record, which was appended, is on the disk. Calls that wait share their
+  // It accepts nothing before a checkpoint was written.
+  [[nodiscard]] bool needsCheckpoint() const;
+  // Waits until this record, which was appended, is durable. Calls that wait share their
   // writes: one of them writes a group of all that is pending, then one of the others. After an
   // error the record may be there or not, and stays to be written by the next call.
   [[nodiscard]] Task<Status> durable(std::uint64_t number);
   [[nodiscard]] std::uint64_t durableRecord() const { return durable_; }
+  // The last record that a crash of the kernel leaves.
+  [[nodiscard]] std::uint64_t syncedRecord() const { return synced_; }
+  // Why records that wait could not be written.
+  [[nodiscard]] Status writeError() const { return pending_.empty() ? Status() : lastWrite_; }
+  // Why written records could not be synced; the log accepts nothing until a checkpoint has written
+  // them anew.
+  [[nodiscard]] const Status& syncError() const { return syncError_; }
 
   // Writes a checkpoint of all that is durable by then, and removes what it replaces. Records may
   // be appended meanwhile. kInUse: one is being written.
@@ -60,19 +85,30 @@ class VolumeLog {
   // Of the segments behind the last checkpoint.
   [[nodiscard]] std::uint64_t logBytes() const;
 
+  // Syncs what was written. Before a log of kWritten goes, when no other call waits.
+  [[nodiscard]] Task<Status> close();
+
  private:
   struct Segment {
     std::string name;
     std::uint64_t firstRecord = 0;
     std::uint64_t bytes = 0;
+    std::uint64_t synced = 0;  // of these
   };
   struct Pending {
     std::uint64_t number = 0;
     tree::Bytes bytes;
   };
 
-  VolumeLog(Reactor& reactor, FileSystem& files, std::string folder, SegmentHead identity)
-      : files_(files), folder_(std::move(folder)), identity_(identity), written_(reactor) {}
+  VolumeLog(Reactor& reactor, FileSystem& files, const Options& options)
+      : background_{reactor, options.background},
+        files_(files),
+        folder_(options.folder),
+        identity_{options.tree.store, options.tree.volume, 0},
+        durability_(options.durability),
+        written_(reactor),
+        closing_(reactor),
+        syncing_(reactor) {}
   [[nodiscard]] std::string path(const std::string& name) const { return folder_ + "/" + name; }
 
   // volume_recovery.cc
@@ -88,24 +124,39 @@ class VolumeLog {
   [[nodiscard]] Task<Status> writeGroup();
   [[nodiscard]] Task<Status> beginSegment(std::uint64_t firstRecord);
 
+  // Of the last segment, as far as it is written by then.
+  [[nodiscard]] Task<Status> syncWritten();
+  void beginSync();
+  [[nodiscard]] Task<void> syncInBackground();
+
   // volume_checkpoint.cc
+  [[nodiscard]] Task<Status> replaceSegments();
   [[nodiscard]] Task<Status> mergeUpTo(std::uint64_t number, std::vector<std::string> segments);
   [[nodiscard]] Task<Result<tree::RecordsSince>> recordsIn(std::vector<std::string> segments);
   [[nodiscard]] Task<Status> writeMerged(File& into, tree::RecordsSince since);
+  [[nodiscard]] static Task<Status> appendTo(File& into, std::span<const std::byte> bytes,
+                                             std::uint64_t& at);
 
+  const Background background_;
   FileSystem& files_;
   const std::string folder_;
   const SegmentHead identity_;
+  const LogDurability durability_;
   std::vector<Segment> segments_;  // in order; the last one is `file_`
-  std::unique_ptr<File> file_;
+  std::shared_ptr<File> file_;
   std::deque<Pending> pending_;
   std::size_t pendingBytes_ = 0;
   std::uint64_t durable_ = 0;
+  std::uint64_t synced_ = 0;
+  Status syncError_;
   std::uint64_t checkpointed_ = 0;
   bool writing_ = false;
   bool checkpointing_ = false;
   Status lastWrite_;
   Event written_;  // reset while one writes
+  bool syncDue_ = false;
+  Event closing_;
+  Gate syncing_;
 };
 
 }  // namespace hearth

@@ -37,8 +37,9 @@ class VolumeLogTest : public testing::Test {
   }
   Result<std::unique_ptr<VolumeLog>> open(FileSystem& from, Namespace& into,
                                           NamespaceOptions options = kOptions) {
-    return run(VolumeLog::open(*reactor, from, "/v", options, into));
+    return run(VolumeLog::open(*reactor, from, {"/v", options}, into));
   }
+  Task<void> sleep() { co_await reactor->sleep(std::chrono::milliseconds(10)); }
   // Appends what the volume has done since the last call.
   void appendTo(VolumeLog& log) {
     for (; appended < volume.log.size(); ++appended) log.append(volume.log[appended]);
@@ -89,6 +90,44 @@ TEST_F(VolumeLogTest, GivesTheTreeBack) {
   log.reset();
   expectReplayed(files);
   expectReplayed(*files.crashCopy(1));
+}
+
+TEST_F(VolumeLogTest, WrittenRecordsSurviveAKillAndAreSyncedInTheBackground) {
+  Namespace empty(kOptions);
+  const VolumeLog::Options options{"/v", kOptions, LogDurability::kWritten};
+  auto log = std::move(*run(VolumeLog::open(*reactor, files, options, empty)));
+  make(20);
+  appendTo(*log);
+  const std::uint64_t last = volume.tree.lastRecord();
+  EXPECT_TRUE(run(log->durable(last)).ok());
+  expectReplayed(*files.killCopy());
+  Namespace crashed(kOptions);
+  ASSERT_TRUE(open(*files.crashCopy(1), crashed).ok());
+  while (log->syncedRecord() != last) run(sleep());
+  expectReplayed(*files.crashCopy(1));
+  make(1);
+  appendTo(*log);
+  EXPECT_TRUE(run(log->durable(last + 1)).ok());
+  EXPECT_TRUE(run(log->close()).ok());
+  expectReplayed(*files.crashCopy(1));
+}
+
+// The kernel may have dropped the bytes of a failed sync, which a later sync does not tell.
+TEST_F(VolumeLogTest, AFailedSyncIsMendedByACheckpoint) {
+  Namespace empty(kOptions);
+  const VolumeLog::Options options{"/v", kOptions, LogDurability::kWritten};
+  auto log = std::move(*run(VolumeLog::open(*reactor, files, options, empty)));
+  make(3);
+  appendTo(*log);
+  files.inject(FileCall::kSync, 1, EIO);
+  EXPECT_TRUE(run(log->durable(volume.tree.lastRecord())).ok());
+  while (log->syncError().ok()) run(sleep());
+  EXPECT_FALSE(log->accepts());
+  EXPECT_TRUE(log->needsCheckpoint());
+  EXPECT_TRUE(run(log->checkpoint()).ok());
+  EXPECT_TRUE(log->accepts());
+  expectReplayed(*files.crashCopy(1));
+  EXPECT_TRUE(run(log->close()).ok());
 }
 
 TEST_F(VolumeLogTest, LongLogsAreSeveralGroups) {

@@ -12,11 +12,8 @@ constexpr std::size_t kLoadBytes = std::size_t{1} << 20;
 }  // namespace
 
 Task<Result<std::unique_ptr<VolumeLog>>> VolumeLog::open(Reactor& reactor, FileSystem& files,
-                                                         std::string folder,
-                                                         tree::NamespaceOptions options,
-                                                         tree::Namespace& tree) {
-  const SegmentHead identity{options.store, options.volume, 0};
-  std::unique_ptr<VolumeLog> log(new VolumeLog(reactor, files, std::move(folder), identity));
+                                                         Options options, tree::Namespace& tree) {
+  std::unique_ptr<VolumeLog> log(new VolumeLog(reactor, files, options));
   log->written_.set();
   const Status recovered = co_await log->recover(tree);
   if (!recovered.ok()) co_return recovered.error();
@@ -32,7 +29,7 @@ Task<Status> VolumeLog::recover(tree::Namespace& tree) {
     if (const auto last = numberIn(entry.name, kCheckpointPrefix)) {
       checkpointed_ = std::max(checkpointed_, *last);
     } else if (const auto first = numberIn(entry.name, kSegmentPrefix)) {
-      found.push_back({entry.name, *first, 0});
+      found.push_back({entry.name, *first, 0, 0});
     } else if (entry.name.ends_with(kAside)) {
       gone.push_back(entry.name);
     }
@@ -58,6 +55,7 @@ Task<Status> VolumeLog::recover(tree::Namespace& tree) {
     }
   }
   durable_ = tree.lastRecord();
+  synced_ = durable_;
   const tree::Volume& volume = tree.tree().volume();
   if (durable_ != 0 && (volume.store != identity_.store || volume.volume != identity_.volume)) {
     co_return Error{ErrorCode::kConflict, folder_ + " has the log of another store or volume"};
@@ -75,12 +73,19 @@ Task<Status> VolumeLog::loadCheckpoint(tree::Namespace& tree) {
   auto file = co_await files_.open(from, {});
   if (!file.ok()) co_return file.error();
   tree::CheckpointReader reader;
+  const auto load = [&reader, &tree]() -> Result<tree::CheckpointReader::Step> {
+    for (;;) {
+      const auto step = reader.next();
+      if (step != tree::CheckpointReader::Step::kItem) return step;
+      if (Status loaded = tree.load(reader.item()); !loaded.ok()) return loaded.error();
+    }
+  };
   std::vector<std::byte> bytes(kLoadBytes);
   for (std::uint64_t at = 0;;) {
-    const auto step = reader.next();
-    if (step == tree::CheckpointReader::Step::kItem) {
-      if (Status loaded = tree.load(reader.item()); !loaded.ok()) co_return loaded;
-    } else if (step == tree::CheckpointReader::Step::kMore) {
+    const auto loaded = co_await background_.run(load);
+    if (!loaded.ok()) co_return loaded.error();
+    const auto step = *loaded;
+    if (step == tree::CheckpointReader::Step::kMore) {
       const auto read = co_await (*file)->readAt(bytes, at);
       if (!read.ok()) co_return read.error();
       if (*read == 0) break;
@@ -117,7 +122,7 @@ Task<Status> VolumeLog::replay(tree::Namespace& tree, Segment& segment) {
     if (applied.ok()) return applied;
     return Error{ErrorCode::kCorrupt, applied.error().message};
   };
-  const auto report = co_await readSegment(**opened, from, apply);
+  const auto report = co_await readSegment(background_, **opened, from, apply);
   if (!report.ok()) co_return report.error();
   if (!report->head || report->head->firstRecord != segment.firstRecord) {
     // It was whole before it got its name.
@@ -143,6 +148,7 @@ Task<Status> VolumeLog::replay(tree::Namespace& tree, Segment& segment) {
   if (kept.ok()) kept = co_await (*opened)->syncData();
   if (!kept.ok()) co_return kept;
   segment.bytes = report->goodBytes;
+  segment.synced = segment.bytes;
   file_ = std::move(*opened);
   co_return Status();
 }
