@@ -73,7 +73,8 @@ class HeldBackFile final : public File {
   std::shared_ptr<DiskControl> disk_;
 };
 
-// Only cache files are held back, not the log and what is written at the start.
+// Only cache files and the logs of volumes are held back, not the log of the cache and what is
+// written at the start.
 class HeldBackFileSystem final : public FileSystem {
  public:
   // `reactor` must remain live while this object is used.
@@ -81,7 +82,8 @@ class HeldBackFileSystem final : public FileSystem {
       : reactor_(reactor), disk_(std::move(disk)), files_(reactor) {}
 
   Task<Result<std::unique_ptr<File>>> open(std::string path, OpenFlags flags) override {
-    const bool held = flags.write && path.find("/objects/") != std::string::npos;
+    const bool held = flags.write && (path.find("/objects/") != std::string::npos ||
+                                      path.find("/volumes/") != std::string::npos);
     Result<std::unique_ptr<File>> file = co_await files_.open(std::move(path), flags);
     if (!file.ok() || !held) co_return file;
     co_return std::unique_ptr<File>(

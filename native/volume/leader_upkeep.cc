@@ -1,0 +1,102 @@
+// What agents and the leader agree on in upkeep: orphans that nobody has open, and garbage.
+#include <algorithm>
+#include <cerrno>
+
+#include "volume/leader_service.h"
+
+namespace hearth {
+namespace {
+
+// Garbage that one reply brings; with its runs a reply stays below kMaxControlBytes.
+constexpr std::size_t kMaxRunsInReply = 16'384;
+
+bool holds(const tree::Garbage& garbage, tree::AgentId agent) {
+  return std::ranges::any_of(garbage.runs,
+                             [agent](const tree::ChunkRun& run) { return run.holder == agent; });
+}
+
+}  // namespace
+
+Task<Result<UpkeepReply>> LeaderService::upkeep(std::string node, UpkeepMessage message) {
+  const auto term = termOf(message.epoch);
+  if (!term.ok()) co_return term.error();
+  const Call call(*term);
+  const tree::AgentId agent = call.leader().executed().tree().agentOf(node);
+  if (agent == tree::kNoAgent) co_return UpkeepReply();
+  Status done = co_await forgetUnused(call.term(), std::move(message.unused), agent);
+  if (done.ok()) {
+    done = co_await forgetCollected(call.term(), std::move(message.collected), agent);
+  }
+  if (!done.ok()) co_return done.error();
+  co_return askFor(call.term(), agent);
+}
+
+Task<Status> LeaderService::forgetUnused(Term& term, std::vector<tree::InodeId> unused,
+                                         tree::AgentId by) {
+  const tree::Tree& tree = term.leader->executed().tree();
+  for (const tree::InodeId inode : unused) {
+    if (!tree.orphans().contains(inode)) continue;
+    std::set<tree::AgentId>& said = term.unused[inode];
+    said.insert(by);
+    const bool byAll = std::ranges::all_of(tree.agents(), [&](const auto& agent) {
+      return said.contains(agent.first) || ports_.isGone(agent.second.node);
+    });
+    if (!byAll) continue;
+    const auto forgotten = co_await term.leader->decide(tree::Forget{inode});
+    if (!forgotten.ok()) co_return forgotten.error();
+    if (forgotten->error == 0) term.unused.erase(inode);
+  }
+  co_return Status();
+}
+
+Task<Status> LeaderService::forgetCollected(Term& term, std::vector<tree::GarbageId> collected,
+                                            tree::AgentId by) {
+  const tree::Tree& tree = term.leader->executed().tree();
+  tree::Collected gone;
+  for (const tree::GarbageId& id : collected) {
+    const auto found = tree.garbage().find(id);
+    if (found == tree.garbage().end() || !holds(found->second, by)) continue;
+    std::set<tree::AgentId>& said = term.collected[id];
+    said.insert(by);
+    const bool byAll = std::ranges::all_of(found->second.runs, [&](const tree::ChunkRun& run) {
+      return run.holder == tree::kNoAgent || said.contains(run.holder);
+    });
+    if (byAll) gone.ids.push_back(id);
+  }
+  if (gone.ids.empty()) co_return Status();
+  const auto forgotten = co_await term.leader->decide(gone);
+  if (!forgotten.ok()) co_return forgotten.error();
+  for (const tree::GarbageId& id : gone.ids) term.collected.erase(id);
+  co_return Status();
+}
+
+UpkeepReply LeaderService::askFor(const Term& term, tree::AgentId agent) {
+  const tree::Tree& tree = term.leader->executed().tree();
+  const auto hasSaid = [agent](const auto& said, const auto& id) {
+    const auto found = said.find(id);
+    return found != said.end() && found->second.contains(agent);
+  };
+  UpkeepReply reply;
+  for (const tree::InodeId inode : tree.orphans()) {
+    if (hasSaid(term.unused, inode)) continue;
+    reply.more = reply.orphans.size() == kMaxUpkeepIds;
+    if (reply.more) break;
+    reply.orphans.push_back(inode);
+  }
+  std::size_t runs = 0;
+  for (const auto& [id, garbage] : tree.garbage()) {
+    // R11: of a record that nobody may lose any more.
+    if (id.record > term.leader->log().durableRecord()) break;
+    if (!holds(garbage, agent) || hasSaid(term.collected, id)) continue;
+    runs += garbage.runs.size();
+    if (reply.garbage.size() == kMaxUpkeepIds ||
+        (runs > kMaxRunsInReply && !reply.garbage.empty())) {
+      reply.more = true;
+      break;
+    }
+    reply.garbage.push_back({id, garbage});
+  }
+  return reply;
+}
+
+}  // namespace hearth
