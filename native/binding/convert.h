@@ -28,6 +28,10 @@ namespace hearth::convert {
 [[nodiscard]] RdmaOptions rdmaOptions(const Napi::Value& from);  // off when it is undefined
 [[nodiscard]] Verification verification(const std::string& name);
 [[nodiscard]] MountOptions::Path mountPath(const std::string& name);
+[[nodiscard]] tree::WideId wideId(const Napi::Value& from, const char* name);
+[[nodiscard]] std::vector<VolumeOptions> volumes(const Napi::Value& from);
+[[nodiscard]] std::optional<LeaderClient::Leader> volumeLeader(const Napi::Value& from);
+[[nodiscard]] VolumeLease volumeLease(const Napi::Value& from);
 
 // Making.
 [[nodiscard]] Napi::Value toJs(Napi::Env env, const Error& error);  // an Error with `code`
@@ -44,6 +48,7 @@ namespace hearth::convert {
 [[nodiscard]] Napi::Value rdmaToJs(Napi::Env env, const PeerStatistics& peer);
 [[nodiscard]] Napi::Value toJs(Napi::Env env, const std::vector<PeerAddress>& addresses);
 [[nodiscard]] Napi::Value toJs(Napi::Env env, const EngineEvent& event);
+[[nodiscard]] Napi::Value toJs(Napi::Env env, const VolumeStatistics& volume);
 // One row of Engine.entries().
 [[nodiscard]] Napi::Value entryToJs(Napi::Env env, const Manifest& manifest, std::uint32_t index,
                                     std::uint64_t residentBytes);

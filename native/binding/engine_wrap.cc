@@ -61,6 +61,13 @@ Napi::Function EngineWrap::define(Napi::Env env) {
                          InstanceMethod<&EngineWrap::mounts>("mounts"),
                          InstanceMethod<&EngineWrap::resumeMounts>("resumeMounts"),
                          InstanceMethod<&EngineWrap::holder>("holder"),
+                         InstanceMethod<&EngineWrap::setVolumes>("setVolumes"),
+                         InstanceMethod<&EngineWrap::setVolumeLeader>("setVolumeLeader"),
+                         InstanceMethod<&EngineWrap::leadVolume>("leadVolume"),
+                         InstanceMethod<&EngineWrap::extendVolumeLease>("extendVolumeLease"),
+                         InstanceMethod<&EngineWrap::resignVolume>("resignVolume"),
+                         InstanceMethod<&EngineWrap::removeVolume>("removeVolume"),
+                         InstanceMethod<&EngineWrap::volumeStatistics>("volumeStatistics"),
                          InstanceMethod<&EngineWrap::statistics>("statistics"),
                      });
 }

@@ -108,6 +108,13 @@ class EngineWrap final : public Napi::ObjectWrap<EngineWrap> {
   Napi::Value mounts(const Napi::CallbackInfo& info);
   Napi::Value resumeMounts(const Napi::CallbackInfo& info);
   Napi::Value holder(const Napi::CallbackInfo& info);
+  Napi::Value setVolumes(const Napi::CallbackInfo& info);
+  void setVolumeLeader(const Napi::CallbackInfo& info);
+  Napi::Value leadVolume(const Napi::CallbackInfo& info);
+  void extendVolumeLease(const Napi::CallbackInfo& info);
+  Napi::Value resignVolume(const Napi::CallbackInfo& info);
+  Napi::Value removeVolume(const Napi::CallbackInfo& info);
+  Napi::Value volumeStatistics(const Napi::CallbackInfo& info);
   Napi::Value statistics(const Napi::CallbackInfo& info);
 
   // Awaits `task` on the home shard; `toValue(env, value)` makes the promise's value on the

@@ -143,6 +143,11 @@ void Engine::createServices(const EngineOptions& options) {
   createMounting();
   commons_.advices = std::make_unique<ClientAdvices>(*commons_.mounting);
   mounts_ = std::make_unique<Mounts>(*commons_.mounting, *manifests_);
+  std::vector<std::string> folders;
+  for (const CacheDirectoryOptions& directory : options.cacheDirectories) {
+    folders.push_back(directory.path);
+  }
+  commons_.volumes = std::make_unique<VolumeCalls>(commons_, shard, std::move(folders));
   scrubber_ = std::make_unique<Scrubber>(*commons_.warming, *manifests_, options.scrub);
 }
 
@@ -205,6 +210,7 @@ Task<Status> Engine::startShard(const EngineOptions& options, Shard& shard) {
   transport.shard = static_cast<std::uint32_t>(shard.index);
   transport.shards = static_cast<std::uint32_t>(commons_.shards.size());
   transport.rdma = rdma_.inUse();
+  transport.offer.features |= static_cast<std::uint64_t>(WireFeature::kVolumes);
   for (const ArenaRegion& region : commons_.arena->regions())
     transport.arena.push_back(region.memory);
   shard.transport = options.transport(*shard.reactor, std::move(transport), *shard.peerService);
@@ -351,6 +357,7 @@ void Engine::close() {
   mounts_.reset();
   contents_.reset();
   manifests_.reset();
+  commons_.volumes.reset();
   commons_.warming.reset();
   commons_.cache.reset();
 }
@@ -368,6 +375,7 @@ Task<void> Engine::stopServices() {
     co_await listener->close();
   }
   if (localServer_ != nullptr) co_await localServer_->close();
+  if (commons_.volumes != nullptr) co_await commons_.volumes->close();
   if (commons_.cache != nullptr) commons_.cache->setClusterCopies(nullptr);
   leave_.stop();
   // Keeps chunks in memory where they are, for the next process.

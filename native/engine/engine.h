@@ -21,6 +21,7 @@
 #include "engine/local_files.h"
 #include "engine/rdma_ports.h"
 #include "engine/shard.h"
+#include "engine/volume_calls.h"
 #include "mount/mounts.h"
 #include "warm/scrubber.h"
 #include "warm/warm_job.h"
@@ -134,6 +135,7 @@ class Engine {
   [[nodiscard]] ManifestStore& manifests() { return *manifests_; }
   [[nodiscard]] ContentCalls& contents() { return *contents_; }
   [[nodiscard]] Mounts& mounts() { return *mounts_; }
+  [[nodiscard]] VolumeCalls& volumes() { return *commons_.volumes; }
 
   // Begins a job; kAlreadyExists when the name is taken.
   [[nodiscard]] Status warm(WarmOptions options);

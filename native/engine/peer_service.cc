@@ -8,6 +8,7 @@
 #include "directory/copy_releases.h"
 #include "directory/directory_service.h"
 #include "engine/lent_chunk.h"
+#include "engine/volume_calls.h"
 #include "fetch/fetcher.h"
 #include "fetch/memory_tier.h"
 
@@ -252,6 +253,10 @@ Task<Result<ControlMessage>> PeerService::onControl(std::string fromNode, Contro
   if (request.type == static_cast<std::uint16_t>(DirectoryMessage::kUpdates)) {
     Result<ControlMessage> answer = co_await onUpdates(std::move(fromNode), std::move(request));
     co_return answer;
+  }
+  if (request.type >= kVolumeControlFirst && request.type <= kVolumeControlLast) {
+    co_return co_await shard_.commons.volumes->onControl(*shard_.reactor, std::move(fromNode),
+                                                         std::move(request));
   }
   if (request.type == static_cast<std::uint16_t>(ClientMessage::kAdvise))
     co_return adviseHere(fromNode, request);

@@ -45,6 +45,7 @@ class FileVerifier;
 class HolderLink;
 class MemoryTier;
 class PeerService;
+class VolumeCalls;
 class WantedKeys;
 
 // Counters of the whole engine. Any thread.
@@ -91,6 +92,7 @@ struct EngineCommons {
   std::unique_ptr<WarmPorts> warming;
   std::unique_ptr<MountPorts> mounting;    // stays to the end, as files may still be open
   std::unique_ptr<ClientAdvices> advices;  // made with `mounting`
+  std::unique_ptr<VolumeCalls> volumes;    // made with `mounting`
   EngineCounters counters;
   FailedReads failedReads;
   DigestRefusals refusals;

@@ -1,0 +1,50 @@
+// Methods of the class `Engine` about writable volumes.
+#include "binding/engine_wrap.h"
+
+namespace hearth {
+namespace {
+
+Task<Status> setAll(Engine& engine, std::vector<VolumeOptions> volumes) {
+  co_await engine.volumes().set(std::move(volumes));
+  co_return Status();
+}
+
+}  // namespace
+
+Napi::Value EngineWrap::setVolumes(const Napi::CallbackInfo& info) {
+  return promise(info.Env(), setAll(engine(info.Env()), convert::volumes(info[0])));
+}
+
+void EngineWrap::setVolumeLeader(const Napi::CallbackInfo& info) {
+  engine(info.Env())
+      .volumes()
+      .setLeader(convert::wideId(info[0], "id"), convert::volumeLeader(info[1]));
+}
+
+Napi::Value EngineWrap::leadVolume(const Napi::CallbackInfo& info) {
+  return promise(info.Env(), engine(info.Env()).volumes().lead(convert::volumeLease(info[0])));
+}
+
+void EngineWrap::extendVolumeLease(const Napi::CallbackInfo& info) {
+  engine(info.Env()).volumes().extendLease(convert::volumeLease(info[0]));
+}
+
+Napi::Value EngineWrap::resignVolume(const Napi::CallbackInfo& info) {
+  return promise(info.Env(), engine(info.Env()).volumes().resign(convert::wideId(info[0], "id")));
+}
+
+Napi::Value EngineWrap::removeVolume(const Napi::CallbackInfo& info) {
+  return promise(info.Env(), engine(info.Env()).volumes().remove(convert::wideId(info[0], "id")));
+}
+
+Napi::Value EngineWrap::volumeStatistics(const Napi::CallbackInfo& info) {
+  return promise(info.Env(), engine(info.Env()).volumes().statistics(),
+                 [](Napi::Env env, const std::vector<VolumeStatistics>& volumes) {
+                   Napi::Array array = Napi::Array::New(env);
+                   for (const VolumeStatistics& volume : volumes)
+                     array.Set(array.Length(), convert::toJs(env, volume));
+                   return array;
+                 });
+}
+
+}  // namespace hearth

@@ -1,0 +1,102 @@
+// The agent's calls about writable volumes, and those of other agents to a volume's leader. Each
+// volume lives on one shard, by its id. Tasks are called and continue on the home shard's thread.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "engine/shard.h"
+#include "sessions/volume_sessions.h"
+#include "volume/leader_client.h"
+#include "volume/leader_service.h"
+
+namespace hearth {
+
+struct VolumeOptions {
+  tree::WideId id{};
+  tree::WideId store{};  // that has the volume's record
+  std::string name;
+  Clock::duration deadline{};  // of every operation of a mount
+  VolumeLimits limits;
+};
+
+struct VolumeLease {
+  tree::WideId id{};
+  std::uint64_t epoch = 0;
+  std::int64_t untilBootMs = 0;  // CLOCK_BOOTTIME
+};
+
+struct VolumeStatistics {
+  tree::WideId id{};
+  bool leads = false;
+  std::uint64_t epoch = 0;
+  std::string error;                             // why the leader's log cannot be written
+  tree::Usage usage{};                           // the leader's
+  std::uint64_t sessions = 0, sessionBytes = 0;  // session files of this node
+  std::vector<CallCount> operations;
+};
+
+// 32 hexadecimal digits.
+[[nodiscard]] std::string hexOf(const tree::WideId& id);
+
+// One volume on this agent; its parts are used on its shard's thread.
+struct Volume {
+  Volume(Shard& owner, VolumeOptions about, LeaderService::Ports ports, VolumeLog::Options log,
+         tree::WideId incarnation, std::vector<std::string> folders);
+  Shard& shard;
+  VolumeOptions options;
+  LeaderService service;
+  LeaderClient client;
+  VolumeSessions sessions;
+  bool opening = false;
+  std::optional<Status> opened;  // of `sessions`: why its folders cannot be used
+};
+
+class VolumeCalls {
+ public:
+  // Both outlive this. `folders`: the cache directories.
+  VolumeCalls(EngineCommons& commons, Shard& home, std::vector<std::string> folders);
+
+  // Opens volumes that are new, and closes those that are left out.
+  [[nodiscard]] Task<void> set(std::vector<VolumeOptions> volumes);
+  // Any thread. Nothing for a volume that is not known.
+  void setLeader(tree::WideId id, std::optional<LeaderClient::Leader> leader);
+  // kNotFound: the volume is not known; else errors of LeaderService::lead.
+  [[nodiscard]] Task<Status> lead(VolumeLease lease);
+  // Any thread.
+  void extendLease(VolumeLease lease);
+  [[nodiscard]] Task<Status> resign(tree::WideId id);
+  // Removes the log and the session files of a volume that is not known any more; kInUse: it is.
+  [[nodiscard]] Task<Status> remove(tree::WideId id);
+  [[nodiscard]] Task<std::vector<VolumeStatistics>> statistics();
+  // Closes all volumes: their mounts are gone.
+  [[nodiscard]] Task<void> close();
+
+  // For a mount, whose files they are until close(). kNotFound: the volume is not known; else why
+  // its folders cannot be used.
+  [[nodiscard]] Task<Result<std::shared_ptr<VolumeFiles>>> files(tree::WideId id);
+  // Any thread; null: it is not known.
+  [[nodiscard]] std::shared_ptr<Volume> find(const tree::WideId& id) const;
+  // A message of another agent, on the thread of `answering`, where it continues.
+  [[nodiscard]] Task<Result<ControlMessage>> onControl(Reactor& answering, std::string fromNode,
+                                                       ControlMessage request);
+
+ private:
+  [[nodiscard]] std::shared_ptr<Volume> open(VolumeOptions options);
+  // On the volume's shard.
+  [[nodiscard]] Task<void> openSessions(const std::shared_ptr<Volume>& volume);
+  [[nodiscard]] Task<void> closeVolume(std::shared_ptr<Volume> volume, std::int32_t error);
+  [[nodiscard]] std::vector<std::shared_ptr<Volume>> all() const;
+
+  EngineCommons& commons_;
+  Shard& home_;
+  const std::vector<std::string> folders_;
+  const tree::WideId incarnation_;
+  mutable std::mutex mutex_;  // guards the map
+  std::map<tree::WideId, std::shared_ptr<Volume>> volumes_;
+};
+
+}  // namespace hearth

@@ -1,0 +1,318 @@
+// Writable volumes on several engines: changes of all of them, in the tree of the one that leads.
+#include "engine/volume_calls.h"
+
+#include <gmock/gmock.h>
+
+#include <cerrno>
+#include <thread>
+
+#include "engine/testing_cluster.h"
+#include "files/testing/held_back_file_system.h"
+#include "volume/volume_control.h"
+
+namespace hearth::testing_cluster {
+namespace {
+
+using tree::Create;
+using tree::kRootInode;
+using tree::OpenForWriting;
+
+const tree::WideId kVolumeId{3}, kStoreId{4};
+constexpr std::int64_t kForEver = std::int64_t{1} << 60;
+
+tree::Place inTop(std::string name) { return {kRootInode, std::move(name)}; }
+Create exclusive(std::string name) { return {.place = inTop(std::move(name)), .exclusive = true}; }
+
+VolumeOptions volumeOptions() {
+  return {.id = kVolumeId,
+          .store = kStoreId,
+          .name = "kv",
+          .deadline = std::chrono::seconds(30),
+          .limits = {}};
+}
+
+// An agent and its side of the volume.
+struct Side {
+  explicit Side(std::string name, std::function<void(EngineOptions&)> adjust = {})
+      : agent(std::move(name), std::move(adjust)) {}
+  Agent agent;
+
+  [[nodiscard]] VolumeCalls& calls() { return agent.engine().volumes(); }
+  [[nodiscard]] std::shared_ptr<Volume> volume() { return calls().find(kVolumeId); }
+  void set(std::vector<VolumeOptions> volumes) {
+    const auto all = [](VolumeCalls& calls, std::vector<VolumeOptions> given) -> Task<bool> {
+      co_await calls.set(std::move(given));
+      co_return true;
+    };
+    agent.await(all(calls(), std::move(volumes)));
+  }
+  Status lead(std::uint64_t epoch, std::int64_t until = kForEver) {
+    return agent.await(calls().lead({kVolumeId, epoch, until}));
+  }
+  // On the volume's thread.
+  template <class T>
+  T await(Task<T> task) {
+    return runOn(*volume()->shard.reactor, std::move(task));
+  }
+  ChangeReply change(tree::ClientChange change) {
+    return await(volume()->client.change(std::move(change)));
+  }
+  QueryReply query(VolumeQuery query) { return await(volume()->client.query(std::move(query))); }
+  UpkeepReply upkeep(std::vector<tree::InodeId> unused = {},
+                     std::vector<tree::GarbageId> collected = {}) {
+    return await(volume()->client.upkeep(std::move(unused), std::move(collected)));
+  }
+  VolumeStatistics statistics() { return agent.await(calls().statistics()).at(0); }
+};
+
+struct VolumeCallsTest : testing::Test {
+  Side a{"a"}, b{"b"}, c{"c"};
+
+  VolumeCallsTest() {
+    connect({&a.agent, &b.agent, &c.agent});
+    for (Side* const side : {&a, &b, &c}) side->set({volumeOptions()});
+  }
+  void follow(std::optional<LeaderClient::Leader> leader) {
+    for (Side* const side : {&a, &b, &c}) side->calls().setLeader(kVolumeId, leader);
+  }
+  void begin(std::uint64_t epoch = 1) {
+    ASSERT_TRUE(a.lead(epoch).ok());
+    follow({{"a", epoch}});
+  }
+};
+
+TEST_F(VolumeCallsTest, AllAgentsSeeOneTree) {
+  begin();
+  const ChangeReply made = b.change(Create{.place = inTop("f"), .opens = true});
+  ASSERT_EQ(made.answer.error, 0);
+  EXPECT_NE(made.answer.session, tree::kNoSession);
+  for (Side* const side : {&a, &b, &c}) {
+    const QueryReply found = side->query(LookUpQuery{inTop("f")});
+    ASSERT_EQ(found.error, 0);
+    EXPECT_EQ(found.attributes->id, made.answer.inode);
+    EXPECT_EQ(side->query(LookUpQuery{inTop("g")}).error, ENOENT);
+  }
+  // Another agent asks for the file that b writes, and hears who has it.
+  const ChangeReply held = c.change(OpenForWriting{.inode = made.answer.inode});
+  EXPECT_EQ(held.answer.error, EBUSY);
+  EXPECT_EQ(c.await(c.volume()->client.nodeOf(held.answer.holder.agent)), "b");
+  EXPECT_EQ(b.await(b.volume()->client.self()), held.answer.holder.agent);
+  EXPECT_TRUE(a.statistics().leads);
+  EXPECT_EQ(a.statistics().usage.inodes, 2u);
+  EXPECT_FALSE(b.statistics().leads);
+}
+
+TEST_F(VolumeCallsTest, CallsWaitForALeader) {
+  std::thread asks([this] { EXPECT_EQ(b.change(exclusive("f")).answer.error, 0); });
+  begin();
+  asks.join();
+  EXPECT_EQ(c.query(LookUpQuery{inTop("f")}).error, 0);
+}
+
+// Each change is executed once, whatever terms end in the middle of it.
+TEST_F(VolumeCallsTest, ALeaderThatEndsInMidOperationLosesAndRepeatsNothing) {
+  begin();
+  std::atomic<bool> ending{false};
+  std::vector<std::thread> writers;
+  std::atomic<int> made{0};
+  for (Side* const side : {&a, &b, &c}) {
+    writers.emplace_back([&, side] {
+      for (int i = 0; !ending; ++i) {
+        const std::string name = side->agent.name() + std::to_string(i);
+        EXPECT_EQ(side->change(exclusive(name)).answer.error, 0) << name;
+        ++made;
+      }
+    });
+  }
+  for (std::uint64_t epoch = 2; epoch < 12; ++epoch) {
+    const int before = made;
+    eventually([&] { return made > before + 20; });
+    if (epoch % 2 == 0) EXPECT_TRUE(a.agent.await(a.calls().resign(kVolumeId)).ok());
+    begin(epoch);
+  }
+  ending = true;
+  for (std::thread& writer : writers) writer.join();
+  EXPECT_EQ(a.statistics().usage.inodes, 1u + static_cast<unsigned>(made));
+  EXPECT_EQ(a.lead(11).code(), ErrorCode::kConflict);
+}
+
+TEST_F(VolumeCallsTest, NothingIsAnsweredWhenTheLeaseIsOver) {
+  VolumeOptions soon = volumeOptions();
+  soon.deadline = std::chrono::milliseconds(300);
+  b.set({soon});
+  begin();
+  ASSERT_EQ(b.change(exclusive("f")).answer.error, 0);
+  a.calls().extendLease({kVolumeId, 1, 1});
+  eventually([&] { return !a.statistics().leads; });
+  EXPECT_EQ(b.query(LookUpQuery{inTop("f")}).error, ETIMEDOUT);
+  EXPECT_EQ(b.change(exclusive("g")).answer.error, ETIMEDOUT);
+  // The lease of another term changes nothing.
+  a.calls().extendLease({kVolumeId, 2, kForEver});
+  EXPECT_EQ(b.query(LookUpQuery{inTop("f")}).error, ETIMEDOUT);
+  a.calls().extendLease({kVolumeId, 1, kForEver});
+  b.set({volumeOptions()});
+  EXPECT_EQ(b.query(LookUpQuery{inTop("f")}).error, 0);
+  EXPECT_GE(b.statistics().operations.at(0).failed, 1u);
+}
+
+TEST_F(VolumeCallsTest, AVolumeThatIsDeletedEndsCalls) {
+  begin();
+  follow(std::nullopt);
+  const std::shared_ptr<Volume> volume = b.volume();
+  std::thread asks([&volume] {
+    const QueryReply reply = runOn(*volume->shard.reactor, volume->client.query(UsageQuery{}));
+    EXPECT_EQ(reply.error, ENOENT);
+  });
+  EXPECT_EQ(b.agent.await(b.calls().remove(kVolumeId)).code(), ErrorCode::kInUse);
+  b.set({});
+  asks.join();
+  a.set({});
+  EXPECT_EQ(a.lead(2).code(), ErrorCode::kNotFound);
+  EXPECT_TRUE(a.agent.await(a.calls().remove(kVolumeId)).ok());
+  // Another volume of that id begins empty.
+  a.set({volumeOptions()});
+  begin(1);
+  EXPECT_EQ(a.statistics().usage.inodes, 1u);
+}
+
+TEST_F(VolumeCallsTest, LimitsOfTheVolumeHold) {
+  VolumeOptions small = volumeOptions();
+  small.limits.maxInodes = 3;
+  a.set({small});
+  begin();
+  EXPECT_EQ(b.change(exclusive("f")).answer.error, 0);
+  EXPECT_EQ(b.change(exclusive("g")).answer.error, 0);
+  EXPECT_EQ(b.change(exclusive("h")).answer.error, ENOSPC);
+  small.limits.maxInodes = 4;
+  a.set({small});
+  EXPECT_EQ(b.change(exclusive("h")).answer.error, 0);
+}
+
+TEST_F(VolumeCallsTest, AFileOfAnAgentThatIsGoneCanBeWritten) {
+  begin();
+  const ChangeReply made = c.change(Create{.place = inTop("f"), .opens = true});
+  const OpenForWriting open{.inode = made.answer.inode};
+  EXPECT_EQ(b.change(open).answer.error, EBUSY);
+  connect({&a.agent, &b.agent});
+  const ChangeReply taken = b.change(open);
+  EXPECT_EQ(taken.answer.error, 0);
+  EXPECT_NE(taken.answer.session, made.answer.session);
+  connect({&a.agent, &b.agent, &c.agent});
+  EXPECT_EQ(c.change(open).answer.error, EBUSY);
+}
+
+// One publish of one chunk.
+tree::Publish publishOf(const ChangeReply& file, tree::AgentId holder) {
+  tree::Publish publish{.inode = file.answer.inode, .session = file.answer.session};
+  publish.content = {{file.answer.session, 1}, 5, false, {{file.answer.session, 0, 1, holder}}};
+  publish.usedChunks = 1;
+  publish.ends = true;
+  return publish;
+}
+
+TEST_F(VolumeCallsTest, OrphansGoWhenNoAgentHasThemOpenAndGarbageWhenItsHolderSaysSo) {
+  begin();
+  const ChangeReply made = b.change(Create{.place = inTop("f"), .opens = true});
+  const tree::AgentId holder = b.await(b.volume()->client.self());
+  ASSERT_EQ(b.change(publishOf(made, holder)).answer.error, 0);
+  ASSERT_NE(c.await(c.volume()->client.self()), tree::kNoAgent);
+  EXPECT_TRUE(b.upkeep().orphans.empty());
+  ASSERT_EQ(b.change(tree::Unlink{inTop("f")}).answer.error, 0);
+  const tree::InodeId orphan = made.answer.inode;
+  EXPECT_THAT(b.upkeep().orphans, testing::ElementsAre(orphan));
+  EXPECT_THAT(c.upkeep({orphan}).orphans, testing::IsEmpty());
+  // Agent b reads it still.
+  EXPECT_EQ(c.query(AttributesQuery{orphan}).error, 0);
+  const UpkeepReply left = b.upkeep({orphan});
+  EXPECT_EQ(c.query(AttributesQuery{orphan}).error, ESTALE);
+  ASSERT_EQ(left.garbage.size(), 1u);
+  EXPECT_EQ(left.garbage[0].garbage.runs.at(0).session, made.answer.session);
+  // Its chunks are not c's.
+  EXPECT_TRUE(c.upkeep({}, {left.garbage[0].id}).garbage.empty());
+  EXPECT_EQ(b.upkeep().garbage.size(), 1u);
+  EXPECT_TRUE(b.upkeep({}, {left.garbage[0].id}).garbage.empty());
+}
+
+// Sends the bytes from b, as a peer that has proved itself.
+ErrorCode sendTo(Side& from, const std::string& node, std::uint16_t type,
+                 std::vector<std::byte> body) {
+  Shard& shard = from.volume()->shard;
+  const auto result =
+      runOn(*shard.reactor, shard.transport->call(node, {type, std::move(body)},
+                                                  Clock::now() + std::chrono::seconds(10)));
+  return result.code();
+}
+
+TEST_F(VolumeCallsTest, HostileMessagesAreRefused) {
+  begin();
+  const auto typeOf = [](VolumeControl type) { return static_cast<std::uint16_t>(type); };
+  const std::vector<std::vector<std::byte>> bodies{
+      encode(JoinMessage{kVolumeId, {1}, 1}),
+      encode(ChangeMessage{kVolumeId, {1}, 1, 1, 1, exclusive("f")}),
+      encode(QueryMessage{kVolumeId, 1, LookUpQuery{inTop("f")}}),
+      encode(UpkeepMessage{kVolumeId, 1, {tree::InodeId{1}}, {{1, 2}}})};
+  for (const VolumeControl type : {VolumeControl::kJoin, VolumeControl::kChange,
+                                   VolumeControl::kQuery, VolumeControl::kUpkeep}) {
+    const std::size_t kind = typeOf(type) - kVolumeControlFirst;
+    EXPECT_EQ(sendTo(b, "a", typeOf(type), {}), ErrorCode::kProtocolError);
+    for (std::size_t size = 16; size < bodies[kind].size(); size += 3) {
+      auto cut = bodies[kind];
+      cut.resize(size);
+      EXPECT_EQ(sendTo(b, "a", typeOf(type), cut), ErrorCode::kProtocolError) << size;
+    }
+    auto other = bodies[kind];
+    other[0] ^= std::byte{1};
+    EXPECT_EQ(sendTo(b, "a", typeOf(type), other), ErrorCode::kUnavailable);
+    EXPECT_EQ(sendTo(b, "c", typeOf(type), bodies[kind]), ErrorCode::kUnavailable);
+    EXPECT_EQ(sendTo(b, "a", typeOf(type), bodies[kind]), ErrorCode::kOk);
+  }
+  EXPECT_EQ(sendTo(b, "a", kVolumeControlLast, bodies[0]), ErrorCode::kProtocolError);
+  EXPECT_EQ(b.change(exclusive("g")).answer.error, 0);
+}
+
+// Agents of the release before offer no volumes.
+TEST(VolumeRelease, AnAgentWithoutVolumesIsNotAsked) {
+  Side older("older", [](EngineOptions& options) {
+    options.transport = [](Reactor& reactor, TransportOptions with, PeerHandler& handler) {
+      with.offer.features = kWireFeatures;
+      return PeerTransport::create(reactor, std::move(with), handler);
+    };
+  });
+  Side b("b");
+  connect({&older.agent, &b.agent});
+  VolumeOptions soon = volumeOptions();
+  soon.deadline = std::chrono::milliseconds(300);
+  b.set({soon});
+  b.calls().setLeader(kVolumeId, {{"older", 1}});
+  EXPECT_EQ(sendTo(b, "older", kVolumeControlFirst, encode(JoinMessage{kVolumeId, {1}, 1})),
+            ErrorCode::kUnsupported);
+  EXPECT_EQ(b.change(exclusive("f")).answer.error, ETIMEDOUT);
+}
+
+TEST(VolumeDisk, ADiskThatFailsRefusesChangesUntilItIsMended) {
+  const auto disk = std::make_shared<testing_support::DiskControl>();
+  Side a("a", [disk](EngineOptions& options) {
+    options.files = [disk](Reactor& reactor) {
+      return std::make_unique<testing_support::HeldBackFileSystem>(reactor, disk);
+    };
+  });
+  VolumeOptions soon = volumeOptions();
+  soon.deadline = std::chrono::milliseconds(500);
+  a.set({soon});
+  ASSERT_TRUE(a.lead(1).ok());
+  a.calls().setLeader(kVolumeId, {{"a", 1}});
+  ASSERT_EQ(a.change(exclusive("f")).answer.error, 0);
+  disk->broken = true;
+  // The first one is executed before the log fails, and those behind it are not.
+  EXPECT_EQ(a.change(exclusive("g")).answer.error, EIO);
+  EXPECT_EQ(a.change(exclusive("h")).answer.error, EIO);
+  EXPECT_FALSE(a.statistics().error.empty());
+  disk->broken = false;
+  a.set({volumeOptions()});
+  EXPECT_EQ(a.change(exclusive("h")).answer.error, 0);
+  EXPECT_EQ(a.change(exclusive("g")).answer.error, EEXIST);
+  EXPECT_TRUE(a.statistics().error.empty());
+}
+
+}  // namespace
+}  // namespace hearth::testing_cluster
