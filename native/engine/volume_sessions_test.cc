@@ -333,6 +333,30 @@ TEST_F(VolumeSessionsTest, AFileWithoutANameGoesWhenNobodyHasItOpen) {
   EXPECT_EQ(a_->agent().await(a_->agent().engine().statistics()).cache.residentBytes, 0u);
 }
 
+TEST_F(VolumeSessionsTest, AfterTheMachineStoppedOnlyWhatWasSyncedIsThere) {
+  const std::vector<char> bytes = pattern(300000, 14);
+  const tree::InodeId lost = put(*a_, "lost", bytes), claimed = put(*a_, "claimed", bytes);
+  OpenedVolumeFile made = create(*a_, "synced");
+  const tree::InodeId synced = made.attributes.id;
+  write(writer(made.session), bytes);
+  EXPECT_EQ(a_->await(a_->files().sync(synced)), 0);
+  EXPECT_EQ(a_->await(a_->files().publish(synced)), 0);
+  a_->run(a_->files().closeWriter(synced));
+  ASSERT_TRUE(sealed(*a_));
+  EXPECT_EQ(a_->await(a_->files().sync(claimed)), 0);
+  a_.reset();
+  // As after a crash of the kernel: another start, and claims that were never written.
+  std::ofstream(folder_.path("a/volumes/02/boot")) << "another\n";
+  std::filesystem::remove(folder_.path("a/residency.log"));
+  a_ = std::make_unique<Node>(tree_, "a", folder_.path("a"), std::uint8_t{2});
+  a_->start();
+  OpenedVolumeFile read = open(*a_, synced);
+  EXPECT_EQ(contentOf(read), bytes);
+  const auto left = std::filesystem::directory_iterator(folder_.path("a/volumes/02/sealed"));
+  EXPECT_EQ(std::distance(begin(left), end(left)), 1);
+  EXPECT_NE(lost, claimed);
+}
+
 TEST_F(VolumeSessionsTest, AnUnlinkedFileThatIsWrittenLeavesNothing) {
   OpenedVolumeFile made = create(*a_, "file");
   const tree::InodeId inode = made.attributes.id;

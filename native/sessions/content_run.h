@@ -7,7 +7,7 @@
 #include <optional>
 
 #include "base/content_key.h"
-#include "namespace/values.h"
+#include "namespace/namespace.h"
 
 namespace hearth {
 

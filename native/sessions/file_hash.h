@@ -9,7 +9,6 @@
 
 #include "base/result.h"
 #include "reactor/reactor.h"
-#include "reactor/thread_pool.h"
 
 namespace hearth {
 

@@ -63,7 +63,8 @@ void VolumeSessions::published(WriteSession& session, Prepared prepared,
   session.usedChunks = prepared.change.usedChunks;
   session.unchanged.reset();
   const ContentKey key = keyOfRun(session.id, first, prepared.hash.length);
-  session.published = PublishedContent{prepared.mark, std::move(prepared.hash), first, key};
+  session.published =
+      PublishedContent{prepared.mark, std::move(prepared.hash), session.id, first, key};
   const FileHash& hash = session.published->hash;
   OwnedFd file(::fcntl(session.file.get(), F_DUPFD_CLOEXEC, 0));
   if (hash.length == 0 || !file) return;

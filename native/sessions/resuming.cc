@@ -25,6 +25,7 @@ Result<std::uint64_t> sizeOf(const std::string& path) {
 }  // namespace
 
 Task<Status> VolumeSessions::open() {
+  std::vector<SealedFile> sealed;
   for (std::size_t i = 0; i < options_.cacheDirectories.size(); ++i) {
     const std::string folder = volumeFolder(options_.cacheDirectories[i], options_.id);
     bool ran = false;
@@ -42,21 +43,34 @@ Task<Status> VolumeSessions::open() {
     for (const SealedName& name : found->sealed) {
       ports_.mounting.cache.pin(name.key, owner_);
       sealed_.insert_or_assign(name.session, SealedFile{name, i});
-      running_.spawn(restore(name, i, ran));
+      // What the machine lost goes before its new start is noted.
+      if (!ran) co_await restore({name, i}, ran);
+      if (ran) sealed.push_back({name, i});
     }
+    const Status noted = co_await ports_.reactor.offload([folder] { return noteRun(folder); });
+    if (!noted.ok()) co_return noted;
   }
+  running_.spawn(restoreAll(std::move(sealed)));
   running_.spawn(upkeep());
   co_return Status();
 }
 
-Task<void> VolumeSessions::restore(SealedName name, std::size_t directory, bool ran) {
+Task<void> VolumeSessions::restoreAll(std::vector<SealedFile> files) {
+  for (const SealedFile& each : files) {
+    if (closing_.isSet()) co_return;
+    co_await restore(each, true);
+  }
+}
+
+Task<void> VolumeSessions::restore(SealedFile file, bool ran) {
+  const auto [name, directory] = file;
   const std::string path = pathOf(name, directory);
   const Result<std::uint64_t> size =
       co_await ports_.reactor.offload([path] { return sizeOf(path); });
   ContentCache& cache = ports_.mounting.cache;
   if (!size.ok() || cache.residentBytes(name.key) == *size) co_return;
   // The residency log does not claim all of it: the agent was killed before it did.
-  if (!ran) {
+  if (!ran && !name.synced) {
     log(ports_.mounting.events, EngineEvent::Level::kWarn,
         "a file of a volume is lost: the machine stopped before all of it was on the disk",
         {{"volume", options_.name}, {"file", path}});
@@ -66,9 +80,9 @@ Task<void> VolumeSessions::restore(SealedName name, std::size_t directory, bool 
     co_return;
   }
   auto open = [path] { return openSessionFile(path); };
-  const Result<OwnedFd> file = co_await ports_.reactor.offload(open);
-  if (!file.ok()) co_return;
-  Result<FileHash> hash = co_await hasher_.hash(ports_.reactor, file->get(), *size);
+  const Result<OwnedFd> bytes = co_await ports_.reactor.offload(open);
+  if (!bytes.ok()) co_return;
+  Result<FileHash> hash = co_await hasher_.hash(ports_.reactor, bytes->get(), *size);
   if (!hash.ok()) co_return;
   co_await ports_.mounting.owner(name.key).reactor.enter();
   cache.unpin(name.key, owner_);

@@ -73,7 +73,8 @@ Task<Status> VolumeSessions::settle(WrittenFile& file) {
       !session.over && !session.unnamed && session.published && session.published->hash.length != 0;
   if (keeps) {
     const PublishedContent& content = *session.published;
-    const SealedName name{session.id, content.first, content.key};
+    const bool synced = session.synced && *session.synced == content.mark;
+    const SealedName name{content.session, content.first, content.key, synced};
     const std::string sealed = pathOf(name, session.directory);
     auto move = [from = session.path, sealed] {
       // After an adoption that failed it was moved already.

@@ -16,6 +16,16 @@ namespace hearth {
 namespace {
 
 constexpr std::string_view kAside = ".tmp-";
+constexpr std::string_view kSynced = "-synced";
+
+constexpr char kBootId[] = "/proc/sys/kernel/random/boot_id";
+
+std::string firstLineOf(const std::string& path) {
+  std::ifstream file(path);
+  std::string line;
+  std::getline(file, line);
+  return line;
+}
 
 std::string hexOfNumber(std::uint64_t number) {
   char digits[16];
@@ -96,15 +106,18 @@ std::optional<SessionName> parseSessionName(std::string_view text) {
 
 std::string textOf(const SealedName& name) {
   return hexOfNumber(static_cast<std::uint64_t>(name.session)) + "-" + hexOfNumber(name.first) +
-         "-" + name.key.hex();
+         "-" + name.key.hex() + (name.synced ? std::string(kSynced) : std::string());
 }
 
 std::optional<SealedName> parseSealedName(std::string_view text) {
   const std::string_view all = text;
   const auto session = takeNumber(text), first = takeNumber(text);
+  const bool synced = text.ends_with(kSynced);
+  if (synced) text.remove_suffix(kSynced.size());
   const auto key = ContentKey::parse(text);
   if (!session || !first || *first > 0xffffffff || !key) return std::nullopt;
-  const SealedName name{tree::SessionId{*session}, static_cast<std::uint32_t>(*first), *key};
+  const SealedName name{tree::SessionId{*session}, static_cast<std::uint32_t>(*first), *key,
+                        synced};
   return textOf(name) == all ? std::optional(name) : std::nullopt;
 }
 
@@ -129,21 +142,17 @@ Status makeVolumeFolder(const std::string& folder) {
 }
 
 Result<bool> ranSince(const std::string& volumeFolder) {
-  const auto lineOf = [](const std::string& path) {
-    std::ifstream file(path);
-    std::string line;
-    std::getline(file, line);
-    return line;
-  };
-  const std::string path = volumeFolder + "/boot";
-  const std::string before = lineOf(path), now = lineOf("/proc/sys/kernel/random/boot_id");
+  const std::string now = firstLineOf(kBootId);
   if (now.empty()) return Error{ErrorCode::kIoError, "the kernel's boot_id cannot be read"};
-  if (before == now) return true;
+  return firstLineOf(volumeFolder + "/boot") == now;
+}
+
+Status noteRun(const std::string& volumeFolder) {
+  const std::string path = volumeFolder + "/boot";
   std::ofstream file(path);
-  file << now << '\n';
+  file << firstLineOf(kBootId) << '\n';
   file.close();
-  if (!file) return Error{ErrorCode::kIoError, "writing " + path};
-  return false;
+  return file ? Status() : Error{ErrorCode::kIoError, "writing " + path};
 }
 
 Result<OwnedFd> makeSessionFile(const std::string& path) {

@@ -1,7 +1,7 @@
 // The files of a volume's sessions on one node, in the node's cache directories:
 //
 //   <cache directory>/volumes/<volume>/<inode>-<session>-<base session>-<base counter>
-//   <cache directory>/volumes/<volume>/sealed/<session>-<first chunk>-<content key>
+//   <cache directory>/volumes/<volume>/sealed/<session>-<first chunk>-<content key>[-synced]
 //
 //   <cache directory>/volumes/<volume>/boot    the kernel's boot_id when an agent began last
 //
@@ -38,6 +38,7 @@ struct SealedName {
   tree::SessionId session = tree::kNoSession;
   std::uint32_t first = 0;
   ContentKey key;
+  bool synced = false;  // fsync(2) was called when all of it had been written
   [[nodiscard]] bool operator==(const SealedName&) const = default;
 };
 [[nodiscard]] std::string textOf(const SealedName& name);
@@ -59,9 +60,10 @@ struct FileMark {
 [[nodiscard]] Status makeVolumeFolder(const std::string& folder);
 [[nodiscard]] std::string sealedFolder(const std::string& volumeFolder);
 
-// The machine has run since this was called last for the folder: what was written then and never
-// synced is still there. Notes the present start of the machine in the folder.
+// The machine has run since noteRun() was called last for the folder: what was written since then
+// and never synced is still there.
 [[nodiscard]] Result<bool> ranSince(const std::string& volumeFolder);
+[[nodiscard]] Status noteRun(const std::string& volumeFolder);
 
 // A new file, open for reading alone: who writes is the kernel, for its programs.
 [[nodiscard]] Result<OwnedFd> makeSessionFile(const std::string& path);

@@ -33,6 +33,8 @@ TEST_F(SessionFilesTest, NamesAreReadAsTheyWereWritten) {
   SealedName sealed{tree::SessionId{0x10000000007}, 12, {}};
   sealed.key.bytes.fill(0xab);
   EXPECT_EQ(parseSealedName(textOf(sealed)), sealed);
+  sealed.synced = true;
+  EXPECT_EQ(parseSealedName(textOf(sealed)), sealed);
 }
 
 TEST_F(SessionFilesTest, OtherNamesAreLeftAlone) {
@@ -44,6 +46,7 @@ TEST_F(SessionFilesTest, OtherNamesAreLeftAlone) {
   }
   EXPECT_EQ(parseSealedName("1-2-" + std::string(63, 'a')), std::nullopt);
   EXPECT_EQ(parseSealedName("1-2-" + std::string(64, 'A')), std::nullopt);
+  EXPECT_EQ(parseSealedName("1-2-" + std::string(64, 'a') + "-syncedx"), std::nullopt);
   std::ofstream(volume_ + "/1-2-3-4") << "x";
   removeAside(volume_);
   EXPECT_FALSE(std::filesystem::exists(volume_ + "/.tmp-1-2-3-4"));
@@ -62,10 +65,11 @@ TEST_F(SessionFilesTest, AFolderThatIsNotThereHasNoFiles) {
 
 TEST_F(SessionFilesTest, AStartOfTheMachineIsNoted) {
   EXPECT_FALSE(*ranSince(volume_));
+  ASSERT_TRUE(noteRun(volume_).ok());
   EXPECT_TRUE(*ranSince(volume_));
   std::ofstream(volume_ + "/boot") << "another\n";
   EXPECT_FALSE(*ranSince(volume_));
-  EXPECT_FALSE(ranSince(folder_ + "/none").ok());
+  EXPECT_FALSE(noteRun(folder_ + "/none").ok());
 }
 
 TEST_F(SessionFilesTest, DescriptorsAndMappingsForWritingAreSeen) {

@@ -67,13 +67,32 @@ void VolumeSessions::adjust(tree::Attributes& attributes) const {
 }
 
 Task<std::int32_t> VolumeSessions::sync(tree::InodeId inode) {
-  const FilePtr file = written(inode);
-  if (file == nullptr) co_return 0;  // published: sealing has no say in what fsync(2) promised
-  const OwnedFd descriptor(::fcntl(file->session->file.get(), F_DUPFD_CLOEXEC, 0));
-  if (!descriptor) co_return errno;
-  if (file->session->over) co_return EIO;
-  auto flush = [&descriptor] { return ::fsync(descriptor.get()) == 0 ? 0 : errno; };
-  co_return co_await ports_.reactor.offload(flush);
+  if (!files_.contains(inode)) co_return co_await syncSealed(inode);
+  const Turn turn = co_await turnOf(inode);
+  if (!turn.session()) co_return co_await syncSealed(inode);
+  WriteSession& session = *turn.session();
+  if (session.over) co_return EIO;
+  // Before the call: what is written meanwhile may not be durable.
+  const Result<FileMark> mark = markOf(session.file.get());
+  auto flush = [&session] { return ::fsync(session.file.get()) == 0 ? 0 : errno; };
+  const std::int32_t error = co_await ports_.reactor.offload(flush);
+  if (error == 0 && mark.ok()) session.synced = *mark;
+  co_return error;
+}
+
+Task<std::int32_t> VolumeSessions::syncSealed(tree::InodeId inode) {
+  const QueryReply reply = co_await ports_.client.query(OpenQuery{inode, std::nullopt});
+  if (reply.error != 0) co_return reply.error;
+  const auto run = reply.content ? soleRun(*reply.content) : std::nullopt;
+  // Other nodes have copies alone.
+  if (!run || !sealed_.contains(run->session)) co_return 0;
+  const ContentKey key = keyOfRun(run->session, run->first, reply.content->length);
+  co_await ports_.mounting.owner(key).reactor.enter();
+  Status claimed;
+  if (const std::shared_ptr<CachedFile> file = ports_.mounting.cache.find(key))
+    claimed = co_await file->claimed();
+  co_await ports_.reactor.enter();
+  co_return claimed.ok() ? 0 : EIO;
 }
 
 Task<std::int32_t> VolumeSessions::allocate(tree::InodeId inode, std::uint32_t mode,

@@ -96,6 +96,8 @@ class VolumeSessions final : public VolumeFiles {
     FileHash hash;
   };
 
+  // Of a file that this node does not write: its sealed file survives a crash of the kernel.
+  [[nodiscard]] Task<std::int32_t> syncSealed(tree::InodeId inode);
   [[nodiscard]] Task<Turn> turnOf(tree::InodeId inode);
   // The file that this node writes; null: none.
   [[nodiscard]] FilePtr written(tree::InodeId inode) const;
@@ -160,8 +162,9 @@ class VolumeSessions final : public VolumeFiles {
                                         std::uint32_t writers);
   // Nothing: no leader has answered, and the engine or the volume closes.
   [[nodiscard]] Task<std::optional<tree::Answer>> askToAdopt(SessionName name);
+  [[nodiscard]] Task<void> restoreAll(std::vector<SealedFile> files);
   // `ran`: the machine has run since the file was written.
-  [[nodiscard]] Task<void> restore(SealedName name, std::size_t directory, bool ran);
+  [[nodiscard]] Task<void> restore(SealedFile file, bool ran);
 
   // --- files and chunks that may go (upkeep.cc) ---
   [[nodiscard]] std::string pathOf(const SealedName& name, std::size_t directory) const;

@@ -10,7 +10,7 @@
 
 #include "base/content_key.h"
 #include "base/owned_fd.h"
-#include "namespace/values.h"
+#include "namespace/namespace.h"
 #include "reactor/synchronization.h"
 #include "sessions/file_hash.h"
 #include "sessions/session_files.h"
@@ -21,8 +21,9 @@ namespace hearth {
 struct PublishedContent {
   FileMark mark;  // of the session file, before it was read
   FileHash hash;
-  std::uint32_t first = 0;  // of its chunks
-  ContentKey key;           // nothing of an empty file has this key
+  tree::SessionId session = tree::kNoSession;  // that published it
+  std::uint32_t first = 0;                     // of its chunks
+  ContentKey key;                              // nothing of an empty file has this key
 };
 
 struct WriteSession {
@@ -37,8 +38,9 @@ struct WriteSession {
   // The session file as it holds `base`; nothing: what it holds was never published.
   std::optional<FileMark> unchanged;
   std::optional<PublishedContent> published;
-  bool sealing = false;  // a coroutine tries to seal it
-  bool ended = false;    // at the leader, and the sealed file is not in the cache yet
+  std::optional<FileMark> synced;  // what fsync(2) has made durable last
+  bool sealing = false;            // a coroutine tries to seal it
+  bool ended = false;              // at the leader, and the sealed file is not in the cache yet
   // The leader refused a publish (R2): nobody but open handles sees the file any more.
   bool over = false;
   bool unnamed = false;  // the last publish found the file without a name
