@@ -1,0 +1,210 @@
+#include "volume_mount/volume_service.h"
+
+#include <fcntl.h>
+
+#include <cerrno>
+#include <utility>
+
+#include "fuse/caller.h"
+#include "reactor/blocking_call.h"
+
+namespace hearth {
+namespace {
+
+// Compared, never interpreted.
+std::uint32_t processOf(const FuseRequest& request) {
+  return static_cast<std::uint32_t>(callerOf(request.thread, request.user));
+}
+
+bool opensForWriting(const FuseRequest& request) {
+  if (const auto* const create = std::get_if<FuseNamed<fuse_create_in>>(&request.arguments))
+    return (create->in.flags & (O_ACCMODE | O_TRUNC)) != 0;
+  return request.opcode == FUSE_OPEN &&
+         (std::get<fuse_open_in>(request.arguments).flags & (O_ACCMODE | O_TRUNC)) != 0;
+}
+
+}  // namespace
+
+Result<std::shared_ptr<VolumeService>> VolumeService::create(std::shared_ptr<VolumeFiles> files,
+                                                             OwnedFd device, const OwnedFd& memory,
+                                                             VolumeServiceOptions options) {
+  auto nodes = NodeTable::map(memory);
+  if (!nodes) return nodes.error();
+  std::shared_ptr<VolumeService> service(new VolumeService(std::move(files), std::move(device),
+                                                           std::move(*nodes), std::move(options)));
+  service->files_->reactor().post([files = service->files_, asked = service->asked_] {
+    files->addOpenFiles(
+        [asked](tree::InodeId inode) { return *asked != nullptr && (*asked)->isOpen(inode); });
+  });
+  return service;
+}
+
+Result<std::vector<InheritedWriter>> VolumeService::inherited(const OwnedFd& memory) {
+  const auto nodes = NodeTable::map(memory);
+  if (!nodes) return nodes.error();
+  std::vector<InheritedWriter> writers;
+  (*nodes)->each([&](VolumeNode& node) {
+    if (node.writers != 0) writers.push_back({node.inode, node.writers});
+  });
+  return writers;
+}
+
+VolumeService::VolumeService(std::shared_ptr<VolumeFiles> files, OwnedFd device,
+                             std::unique_ptr<NodeTable> nodes, VolumeServiceOptions options)
+    : files_(std::move(files)),
+      device_(std::move(device)),
+      options_(std::move(options)),
+      nodes_(std::move(nodes)),
+      asked_(std::make_shared<std::shared_ptr<NodeTable>>(nodes_)),
+      reads_(device_, counters_, options_.readAhead, options_.maxParkedReads),
+      opens_(device_, *nodes_, counters_),
+      answers_(device_),
+      requests_(*files_, opens_, *nodes_, answers_, reads_),
+      running_(files_->reactor()) {}
+
+void VolumeService::resume(const std::optional<FuseNegotiated>& negotiated) {
+  if (negotiated) take(*negotiated);
+  device_.resend();
+}
+
+void VolumeService::take(const FuseNegotiated& negotiated) {
+  canResend_ = negotiated.resend();
+  if (canResend_) reads_.leaveLate();
+  if (!negotiated.passthrough()) {
+    opens_.disablePassthrough("this kernel has no FUSE passthrough; Linux 6.9 has");
+  }
+}
+
+Status VolumeService::initialise(const FuseRequest& request) {
+  const auto answered = answerInit(device_, request, kWritableFlags, options_.saveState);
+  if (!answered) return answered.error();
+  if (*answered) take(**answered);
+  return {};
+}
+
+Status VolumeService::dispatch(std::span<const std::byte> message) {
+  const auto decoded = decodeFuseRequest(message);
+  if (!decoded) {
+    fuse_in_header header{};
+    if (decodeFuseHeader(message, header)) device_.replyError(header.unique, EINVAL);
+    return {};
+  }
+  counters_.operation(decoded->opcode);
+  if (decoded->opcode == FUSE_INIT) return initialise(*decoded);
+  if (!answerHere(*decoded)) post(message, *decoded);
+  return {};
+}
+
+bool VolumeService::answerHere(const FuseRequest& request) {
+  switch (request.opcode) {
+    case FUSE_READ:
+      read(request);
+      return true;
+    case FUSE_FORGET:
+    case FUSE_BATCH_FORGET:
+      forget(request);
+      return true;
+    case FUSE_INTERRUPT:
+      // Reads alone end early, as on every mount. Other requests end by the volume's deadline:
+      // their callers do not expect EINTR of local files, and signals are frequent (Go's SIGURG).
+      reads_.interrupt(std::get<fuse_interrupt_in>(request.arguments).unique);
+      return true;
+    case FUSE_OPENDIR:  // nothing to remember, and nothing to keep: other nodes change folders
+      device_.replyWith(request.unique, FuseOpenOut{});
+      return true;
+    case FUSE_RELEASEDIR:
+    case FUSE_FSYNCDIR:  // a change is in the leader's log when it is answered
+    case FUSE_DESTROY:
+      device_.reply(request.unique, {});
+      return true;
+    case FUSE_TMPFILE:
+      device_.replyError(request.unique, EOPNOTSUPP);
+      return true;
+    case FUSE_IOCTL:
+      device_.replyError(request.unique, ENOTTY);
+      return true;
+    case FUSE_LOOKUP:
+    case FUSE_GETATTR:
+    case FUSE_SETATTR:
+    case FUSE_READLINK:
+    case FUSE_SYMLINK:
+    case FUSE_MKNOD:
+    case FUSE_MKDIR:
+    case FUSE_UNLINK:
+    case FUSE_RMDIR:
+    case FUSE_RENAME:
+    case FUSE_RENAME2:
+    case FUSE_LINK:
+    case FUSE_CREATE:
+    case FUSE_OPEN:
+    case FUSE_FLUSH:
+    case FUSE_FSYNC:
+    case FUSE_FALLOCATE:
+    case FUSE_RELEASE:
+    case FUSE_STATFS:
+    case FUSE_SETXATTR:
+    case FUSE_GETXATTR:
+    case FUSE_LISTXATTR:
+    case FUSE_REMOVEXATTR:
+    case FUSE_READDIR:
+    case FUSE_READDIRPLUS:
+      return false;
+    default:
+      // The kernel asks no more, and does without: LSEEK, COPY_FILE_RANGE, STATX, ACCESS, POLL, ...
+      device_.replyError(request.unique, ENOSYS);
+      return true;
+  }
+}
+
+void VolumeService::read(const FuseRequest& request) {
+  const auto& in = std::get<fuse_read_in>(request.arguments);
+  FuseReads::Request wanted{.unique = request.unique,
+                            .offset = in.offset,
+                            .length = in.size,
+                            .owner = weak_from_this(),
+                            .failed = options_.readFailed};
+  if (const auto reading = opens_.reading(request.node)) return reads_.read(wanted, reading);
+  files_->reactor().post([self = shared_from_this(), wanted, node = request.node] {
+    self->running_.spawn(self->requests_.readInherited(wanted, node));
+  });
+}
+
+void VolumeService::forget(const FuseRequest& request) {
+  std::vector<fuse_forget_one> nodes = std::get<FuseForgetArgument>(request.arguments).nodes;
+  std::erase_if(nodes, [](const auto& one) { return (one.nodeid & kAlternativeNode) == 0; });
+  if (nodes.empty()) return;
+  files_->reactor().post([self = shared_from_this(), nodes = std::move(nodes)] {
+    for (const fuse_forget_one& one : nodes) self->opens_.forget(one.nodeid, one.nlookup);
+  });
+}
+
+void VolumeService::post(std::span<const std::byte> message, const FuseRequest& request) {
+  if (!answers_.begin(request.unique)) {
+    if (!canResend_) device_.replyError(request.unique, EIO);
+    return;
+  }
+  auto posted = std::make_shared<VolumeRequest>();
+  posted->message.assign(message.begin(), message.end());
+  // Again, so that names point into the copy.
+  posted->fuse = *decodeFuseRequest(posted->message);
+  if (request.opcode == FUSE_FLUSH || opensForWriting(request))
+    posted->process = processOf(request);
+  files_->reactor().post([self = shared_from_this(), posted = std::move(posted)]() mutable {
+    self->running_.spawn(self->requests_.serve(std::move(posted)));
+  });
+}
+
+Task<bool> VolumeService::finish(bool handsOver) {
+  co_await files_->reactor().enter();
+  co_await running_.close();
+  if (!handsOver) asked_->reset();
+  co_return true;
+}
+
+void VolumeService::close(std::chrono::milliseconds limit, bool leave) {
+  answers_.close(limit, leave && canResend_);
+  reads_.close(limit, leave && canResend_);
+  runOn(files_->reactor(), finish(leave));
+}
+
+}  // namespace hearth
