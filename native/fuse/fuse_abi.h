@@ -15,6 +15,7 @@ namespace hearth {
 // Initialisation flags: bits 0-31 travel in `flags`, 32-63 in `flags2`.
 inline constexpr std::uint64_t kFusePassthrough = 1ULL << 37;  // 7.40, Linux 6.9
 inline constexpr std::uint64_t kFuseHasResend = 1ULL << 39;    // 7.41, Linux 6.10
+inline constexpr std::uint64_t kFuseAllowIdmap = 1ULL << 40;   // 7.42, Linux 6.12
 
 inline constexpr std::uint32_t kFopenPassthrough = 1U << 7;  // 7.40, Linux 6.9
 inline constexpr std::int32_t kFuseNotifyResend = 7;         // 7.40, Linux 6.9

@@ -30,12 +30,13 @@ struct FuseInitAnswer {
 };
 
 // Immutable data: everything that lets the kernel cache or run in parallel is welcome, and nothing
-// that is about writing. Not FUSE_ASYNC_DIO: with it a reader by O_DIRECT waits where no signal
-// reaches it, not even SIGKILL.
+// that is about writing. FUSE_ALLOW_IDMAP lets container runtimes map ids for pods with a user
+// namespace; the kernel demands default_permissions for it, which the holder mounts with. Not
+// FUSE_ASYNC_DIO: with it a reader by O_DIRECT waits where no signal reaches it, not even SIGKILL.
 inline constexpr std::uint64_t kReadOnlyFlags =
     FUSE_ASYNC_READ | FUSE_EXPORT_SUPPORT | FUSE_DO_READDIRPLUS | FUSE_READDIRPLUS_AUTO |
     FUSE_PARALLEL_DIROPS | FUSE_MAX_PAGES | FUSE_CACHE_SYMLINKS | FUSE_NO_OPENDIR_SUPPORT |
-    FUSE_HAS_IOCTL_DIR | FUSE_INIT_EXT | FUSE_ABORT_ERROR | kFuseHasResend;
+    FUSE_HAS_IOCTL_DIR | FUSE_INIT_EXT | FUSE_ABORT_ERROR | kFuseHasResend | kFuseAllowIdmap;
 // A tree that changes, also on other nodes. FUSE_HANDLE_KILLPRIV_V2: without it every write(2) asks
 // for security.capability. Not FUSE_WRITEBACK_CACHE, which forbids passthrough.
 inline constexpr std::uint64_t kWritableFlags =

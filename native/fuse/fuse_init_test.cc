@@ -20,6 +20,7 @@ TEST(FuseInit, TakesWhatTheKernelOffersAndWeWant) {
   ASSERT_TRUE(answer.ok());
   EXPECT_TRUE(answer->negotiated.passthrough());
   EXPECT_TRUE(answer->negotiated.resend());
+  EXPECT_NE(answer->negotiated.flags & kFuseAllowIdmap, 0U);
   EXPECT_EQ(answer->out.maxPages, 256);
   EXPECT_EQ(answer->out.maxStackDepth, 1U);
   EXPECT_EQ(answer->out.flags & FUSE_WRITEBACK_CACHE, 0U);

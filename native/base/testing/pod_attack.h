@@ -62,14 +62,15 @@ inline bool becomePod(Pod pod) {
   return syscall(SYS_capset, &header, none.data()) == 0;
 }
 
-// The change that such a process can make to the file of `fd`, "" when all are refused. Blocks;
-// needs root.
-inline const char* changeMadeBy(Pod pod, int fd) {
+// The change to the file of `fd` that a process can make after `become`, which returns true when
+// the process is such a one; "" when all are refused. Blocks; needs root.
+template <typename Become>
+const char* changeMadeAfter(Become become, int fd) {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) return "no pipe: the test proves nothing";
   const pid_t child = fork();
   if (child == 0) {
-    const char* done = becomePod(pod) ? firstSuccess(fd) : "no container: the test proves nothing";
+    const char* done = become() ? firstSuccess(fd) : "no container: the test proves nothing";
     _exit(write(ends[1], &done, sizeof done) == sizeof done ? 0 : 1);
   }
   close(ends[1]);
@@ -79,6 +80,10 @@ inline const char* changeMadeBy(Pod pod, int fd) {
   close(ends[0]);
   if (child > 0) waitpid(child, nullptr, 0);
   return done;
+}
+
+inline const char* changeMadeBy(Pod pod, int fd) {
+  return changeMadeAfter([pod] { return becomePod(pod); }, fd);
 }
 
 }  // namespace hearth::pod_attack
