@@ -86,8 +86,8 @@ describe('the driver on a node', () => {
       assert.throws(() => writeFileSync(join(target(pod), 'new'), ''), { code: 'EROFS' });
     }
     assert.deepEqual(agent.requests, [
-      { dataset: 'team.model', manifest: '' },
-      { dataset: 'team.model', manifest: '' },
+      { dataset: 'team.model', manifest: '', mapsIds: false },
+      { dataset: 'team.model', manifest: '', mapsIds: false },
     ]);
     const record = JSON.parse(readFileSync(folder.file('state/c/published', `${recordId(target('1'))}.json`), 'utf8'));
     assert.deepEqual(record.pod, { namespace: 'team', name: 'reader-0', uid: '6a0e' });

@@ -6,7 +6,15 @@ import type { Configuration } from './configuration.ts';
 import { ControllerService } from './controller/index.ts';
 import { SystemMounts } from './mounts/index.ts';
 import { driverVersion } from './names.ts';
-import { LostMounts, NodeService, Publications, PublishedRecords, Rebinding, Topology } from './node/index.ts';
+import {
+  LostMounts,
+  NodeService,
+  PodUsers,
+  Publications,
+  PublishedRecords,
+  Rebinding,
+  Topology,
+} from './node/index.ts';
 import { reconcileRecords } from './records/index.ts';
 import { addCsiServices, CallHandlers, Identity, KubeletRegistration, SocketServer } from './server/index.ts';
 
@@ -21,6 +29,7 @@ const pace = {
   rebindMs: 3000,
   // The kubelet detects the end of a container within a second.
   lostMs: 250,
+  podUsersMs: 3000,
   topologyMs: 5000,
   accessMs: 5000,
   renewMs: 300_000,
@@ -35,6 +44,7 @@ export class Driver {
   readonly #renewal: AccessRenewal;
   readonly #rebinding: Rebinding;
   readonly #lostMounts: LostMounts;
+  readonly #podUsers: PodUsers;
   readonly #server: SocketServer;
   readonly #registration: KubeletRegistration | undefined;
   readonly #topology: Topology;
@@ -52,7 +62,8 @@ export class Driver {
     this.#accessRecords = new AccessRecords(stateDirectory, logger);
     const selection = selectionOf(configuration, logger);
     const agents = new NodeAgents({ stateDirectory, node, deadlineMs: pace.agentMs, ...selection });
-    const publications = new Publications({ agents, mounts: this.#mounts, records: this.#records, ...shared });
+    const mapsIds = (target: string) => this.#podUsers.mapsIds(target);
+    const publications = new Publications({ agents, mounts: this.#mounts, records: this.#records, mapsIds, ...shared });
     const access = new ClientAccess({ agents, mounts: this.#mounts, records: this.#accessRecords, ...shared });
     const handlers = new CallHandlers({ ...shared, deadlineMs: pace.callMs });
     const identity = new Identity({
@@ -61,7 +72,13 @@ export class Driver {
       ready: () => this.#reconciled,
     });
     // Created once, since it holds the locks.
-    const nodeService = new NodeService({ node, publications, access, clusters: () => agents.clusters() });
+    const nodeService = new NodeService({
+      node,
+      publications,
+      access,
+      clusters: () => agents.clusters(),
+      published: () => this.#podUsers.look(),
+    });
     this.#renewal = new AccessRenewal({
       records: this.#accessRecords,
       renew: (target) => nodeService.renewAccess(target, clock.timeout(pace.agentMs)),
@@ -83,6 +100,15 @@ export class Driver {
       mounts: this.#mounts,
       bar: (...mount) => nodeService.alone(mount[1], () => publications.bar(...mount)),
       everyMs: pace.lostMs,
+      ...shared,
+    });
+    this.#podUsers = new PodUsers({
+      kubeletDirectory,
+      records: this.#records,
+      mounts: this.#mounts,
+      makeMappable: (cluster, target) =>
+        nodeService.alone(target, () => publications.makeMappable(cluster, target, clock.timeout(pace.agentMs))),
+      everyMs: pace.podUsersMs,
       ...shared,
     });
     const services = { identity, node: nodeService, controller: this.#controller(agents) };
@@ -118,6 +144,7 @@ export class Driver {
     await this.#registration?.start();
     this.#rebinding.start();
     this.#lostMounts.start();
+    this.#podUsers.start('now');
     this.#renewal.start('now');
     this.#logger.info('the driver is ready', { node, socket, services, published: kept, removed });
   }
@@ -126,6 +153,7 @@ export class Driver {
   async close(): Promise<void> {
     await this.#renewal.close();
     await this.#lostMounts.close();
+    await this.#podUsers.close();
     await this.#rebinding.close();
     await this.#topology.close();
     await this.#registration?.close();

@@ -25,6 +25,11 @@ export abstract class PeriodicCheck {
     if (when === 'now') this.#checks.begin();
   }
 
+  /** Checks now, unless a check runs or none is started. */
+  look(): void {
+    this.#checks?.begin();
+  }
+
   async close(): Promise<void> {
     await this.#checks?.close();
   }

@@ -119,6 +119,21 @@ describe('volumes of pods, by the driver and a real agent', () => {
     await node.unpublish('next');
   });
 
+  it('of a pod with a user namespace get a mount whose ids a container runtime can map', async () => {
+    await node.publish('mapped', { dataset: 'model' });
+    assert.equal(record('mapped')?.dataPath, 'view');
+    node.giveUserNamespace('mapped');
+    const target = ` ${node.target('mapped')} `;
+    const mounts = () => readFileSync('/proc/self/mountinfo', 'utf8').split('\n');
+    await until('it is bound again', () =>
+      mounts().some((line) => line.includes(target) && / fuse.hearth /.test(line)),
+    );
+    verify('mapped', new Map(digests).set('weights', sha256(readFileSync(join(origin, 'weights')))));
+    assert.equal(record('mapped')?.dataPath, 'fuse');
+    await node.unpublish('mapped');
+    assert.ok(!mounts().some((line) => line.includes(target)));
+  });
+
   it('that lost agent and holder at once fail every look until they are bound again, and are read then', async () => {
     const lost = join(cluster.folder, 'lost');
     const sums = writeSample(lost, { 'weights.bin': 3 * MiB + 1, 'config.json': 777 });

@@ -1,4 +1,4 @@
-import { mkdirSync, readdirSync, readFileSync, symlinkSync } from 'node:fs';
+import { mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { type MethodDefinition, type ServiceError, status } from '@grpc/grpc-js';
 import { callSocket } from '@hearth/common/grpc/testing';
@@ -44,10 +44,10 @@ export class CsiNode {
   }
 
   async begin(): Promise<void> {
-    const { socket, podsFolder } = this;
+    const { socket } = this;
     const running = new DaemonProcess(join(root, 'csi-driver/bin/hearth-csi-node'), [
       ...['--node', 'node-1', '--services', 'all', '--endpoint', `unix://${socket}`],
-      ...['--state-directory', join(this.#folder, 'state'), '--kubelet-directory', podsFolder],
+      ...['--state-directory', join(this.#folder, 'state'), '--kubelet-directory', this.#folder],
       ...['--registration-directory', 'none', '--log-format', 'json'],
     ]);
     this.#process = running;
@@ -83,6 +83,12 @@ export class CsiNode {
       readonly: readOnly,
     });
     await this.#call(NodeService.nodePublishVolume, request);
+  }
+
+  /** As the kubelet does for a pod with `hostUsers: false` before it asks for the sandbox. */
+  giveUserNamespace(pod: string): void {
+    const map = [{ hostId: 65536, containerId: 0, length: 65536 }];
+    writeFileSync(join(this.podsFolder, pod, 'userns'), JSON.stringify({ uidMappings: map, gidMappings: map }));
   }
 
   async unpublish(pod: string): Promise<void> {

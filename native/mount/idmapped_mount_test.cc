@@ -13,12 +13,14 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <string>
 
 #include "base/testing/eventually.h"
 #include "base/testing/pod_attack.h"
+#include "base/testing/pod_users.h"
 #include "mount/view_mount.h"
 
 namespace hearth {
@@ -108,6 +110,16 @@ TEST_F(IdmappedMountTest, APodCannotChangeAFileThatItHasOpen) {
     }
   }
   EXPECT_EQ(content(path("view/file")), "bytes");
+}
+
+// So pods with a user namespace read through FUSE.
+TEST_F(IdmappedMountTest, NoContainerRuntimeCanMapItAgain) {
+  const OwnedFd users = pod_users::makeNamespace();
+  if (!users) GTEST_SKIP() << "needs user namespaces: " << strerror(errno);
+  const Status bound = bindIdmapped(path("view"), path("target"));
+  if (bound.code() == ErrorCode::kUnsupported) GTEST_SKIP() << bound.error().message;
+  ASSERT_TRUE(bound.ok()) << bound.error().message;
+  EXPECT_EQ(pod_users::bindMapped(path("target"), path("container"), users), EPERM);
 }
 
 TEST_F(IdmappedMountTest, BindsAView) {

@@ -31,7 +31,7 @@ describe('NodeAgents', () => {
   };
   const publish = async (signal = new AbortController().signal, by = agents) => {
     const { control } = await by.find('c');
-    return await control.call('publishVolume', { dataset: 'team.model', manifest: '' }, { signal });
+    return await control.call('publishVolume', { dataset: 'team.model', manifest: '', mapsIds: false }, { signal });
   };
 
   it('finds the agent of a cluster, or the only one', async () => {
@@ -44,7 +44,7 @@ describe('NodeAgents', () => {
       assert.deepEqual([cluster, directory], ['c', folder.file('c')]);
     }
     assert.deepEqual(await publish(), published('/p'));
-    assert.deepEqual(agent.requests, [{ dataset: 'team.model', manifest: '' }]);
+    assert.deepEqual(agent.requests, [{ dataset: 'team.model', manifest: '', mapsIds: false }]);
   });
 
   it('lists the clusters when it is not clear which is meant', async () => {

@@ -2,6 +2,7 @@ export {
   type FolderEntry,
   hasLabels,
   isBarrier,
+  isMappable,
   isReadOnly,
   isRestricted,
   isWriteProtected,

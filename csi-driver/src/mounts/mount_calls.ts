@@ -114,6 +114,14 @@ export function isWriteProtected(entry: MountEntry): boolean {
   return entry.superOptions.includes('ro') || entry.options.includes('idmapped');
 }
 
+/**
+ * True when a container runtime can map the ids of the mount, as it does for pods with `hostUsers: false`: the kernel
+ * maps no mount twice, and no overlay (fs/namespace.c, can_idmap_mount).
+ */
+export function isMappable(entry: MountEntry): boolean {
+  return entry.type !== 'overlay' && !entry.options.includes('idmapped');
+}
+
 /** Reads until two readings agree: before Linux 5.8 concurrent changes could hide entries of a large table. */
 export async function readMountTable(): Promise<MountEntry[]> {
   let last = await readFile('/proc/self/mountinfo');

@@ -23,6 +23,8 @@ export interface NodeServiceOptions {
   access: ClientAccess;
   /** StorageClusters with an agent or holder on this node. */
   clusters: () => Promise<string[]>;
+  /** Called after each publish. */
+  published?: () => void;
 }
 
 /** CSI's Node service. Calls may repeat in any order and after restarts. */
@@ -82,6 +84,7 @@ export class NodeService {
     const publication = { volume, target, choice, usage, readOnly: request.readonly, pod: podOf(context) };
     const keys = [targetKey(target), ...(usage.singleTarget ? [`volume ${volume}`] : [])];
     await this.#locks.hold(keys, () => this.#options.publications.publish(publication, signal));
+    this.#options.published?.();
     return {};
   }
 

@@ -1,10 +1,12 @@
 import { type Clock, HearthError, type Logger, systemClock } from '@hearth/common';
 import type { PublishedVolume } from '@hearth/common/generated/hearth/v1/control.ts';
+import { splitRegisteredName } from '@hearth/common/names';
 import type { NodeAgent, NodeAgents } from '../agent/index.ts';
 import { CsiError, failedPrecondition } from '../csi_error.ts';
 import {
   hasLabels,
   isBarrier,
+  isMappable,
   isReadOnly,
   isRestricted,
   isWriteProtected,
@@ -36,6 +38,8 @@ export interface PublicationsParts {
   agents: Pick<NodeAgents, 'find'>;
   mounts: MountCalls;
   records: Pick<PublishedRecords, 'find' | 'all' | 'write' | 'remove'>;
+  /** True when the pod of a target is known to have a user namespace of its own; absent: no pod has one. */
+  mapsIds?: (target: string) => Promise<boolean>;
   logger: Logger;
   clock?: Clock;
 }
@@ -65,17 +69,18 @@ export class Publications {
         `the mount of volume ${volume} died with the agent and the mount holder of this node; it is bound again when they are back: look at their pods`,
       );
     }
-    if (present !== undefined && record?.volume === volume && isSafe(present, publication)) {
+    const mapsIds = (await this.#parts.mapsIds?.(target)) ?? false;
+    const suits = (mount: MountEntry) => isSafe(mount, publication) && (!mapsIds || isMappable(mount));
+    if (present !== undefined && record?.volume === volume && suits(present)) {
       return await this.#restrict(target, usage, present);
     }
     if (present !== undefined && record !== undefined) checkVolume(record, volume);
     if (usage.singleTarget) await this.#checkSingleTarget(volume, target);
-    const { agent, published } = await this.#askAgent(publication, signal);
-    const source = await this.#visible(published, agent);
+    const { agent, published, source } = await this.#askAgent(publication.choice, mapsIds, signal);
     await records.write(agent.cluster, recordOf(publication, published, (clock ?? systemClock).date()));
     try {
       signal.throwIfAborted();
-      if (present === undefined || !showSame(present, source) || !isSafe(present, publication)) {
+      if (present === undefined || !showSame(present, source) || !suits(present)) {
         if (present !== undefined) await unmountAll(mounts, target);
         await mounts.makeTarget(target);
         if (isSafe(source, publication)) await mounts.bind(published.path, target, usage);
@@ -143,7 +148,7 @@ export class Publications {
     return true;
   }
 
-  async #bindOver(target: string, { source, layers }: Extract<Remedy, { kind: 'bind' }>, usage: Usage): Promise<void> {
+  async #bindOver(target: string, { source, layers }: Pick<Binding, 'source' | 'layers'>, usage: Usage): Promise<void> {
     const { mounts } = this.#parts;
     for (let stacked = layers; layers + 1 >= maxMounts && stacked > 1; stacked--) await mounts.unmount(target);
     await mounts.bindOver(source.mountPoint, target, usage);
@@ -156,6 +161,28 @@ export class Publications {
     }
   }
 
+  /**
+   * Binds the agent's FUSE mount over a mount whose ids a container runtime cannot map, once the pod turned out to have
+   * a user namespace. Steps: 1. update the record; 2. bind; 3. restrict. The target is always mounted in between, and
+   * the mounts alone tell the remaining steps. Returns false when nothing is to do.
+   */
+  async makeMappable(cluster: string, target: string, signal: AbortSignal): Promise<boolean> {
+    const { mounts, records, logger } = this.#parts;
+    const record = await records.find(target);
+    const path = record === undefined ? undefined : await mounts.resolve(target);
+    if (record === undefined || path === undefined) return false;
+    const layers = (await mounts.table()).filter((entry) => entry.mountPoint === path);
+    const present = mountAt(layers, path);
+    if (present === undefined || isMappable(present)) return false;
+    const { volume, pod, noexec = false } = record;
+    const { published, source } = await this.#askAgent(choiceOf(cluster, record), true, signal);
+    // The next look of `Rebinding` knows the mount by its device.
+    await records.write(cluster, { ...record, dataPath: published.dataPath, reboundTo: source.device });
+    await this.#bindOver(target, { source, layers: layers.length }, { singleTarget: false, noexec });
+    logger.info('bound a volume again for a pod with a user namespace', { volume, target, pod });
+    return true;
+  }
+
   /** The record of a mounted target; undefined unless this volume is mounted there. */
   async published(volume: string, target: string): Promise<PublishedRecord | undefined> {
     const record = await this.#parts.records.find(target);
@@ -163,11 +190,13 @@ export class Publications {
     return (await mountAtTarget(this.#parts.mounts, target)) === undefined ? undefined : record;
   }
 
-  async #askAgent({ choice }: Publication, signal: AbortSignal) {
+  /** Returns the agent's mount, and its entry in the table. */
+  async #askAgent(choice: DatasetChoice, mapsIds: boolean, signal: AbortSignal) {
     const agent = await this.#parts.agents.find(choice.cluster);
-    const request = { dataset: registeredName(choice), manifest: choice.revision };
+    const request = { dataset: registeredName(choice), manifest: choice.revision, mapsIds };
+    let published: PublishedVolume;
     try {
-      return { agent, published: await agent.control.call('publishVolume', request, { signal }) };
+      published = await agent.control.call('publishVolume', request, { signal });
     } catch (thrown) {
       const { namespace, dataset } = choice;
       const error = HearthError.from(thrown).within(
@@ -177,6 +206,11 @@ export class Publications {
       const advice = `kubectl describe dataset -n ${namespace} ${dataset} says more`;
       throw new HearthError(error.code, `${error.message}; ${advice}`, { cause: error });
     }
+    const source = await this.#visible(published, agent);
+    if (!mapsIds || isMappable(source)) return { agent, published, source };
+    throw failedPrecondition(
+      `the agent of StorageCluster ${agent.cluster} gives no mount whose ids can be mapped, which pods with hostUsers: false need; upgrade the agent`,
+    );
   }
 
   /** Without mount propagation the path would be an empty directory. */
@@ -221,12 +255,20 @@ export class Publications {
   }
 }
 
+type Binding = Extract<Remedy, { kind: 'bind' }>;
+
 /**
  * True when containers may use the mount as it is. Its flag does not suffice: for volumes that the kubelet mounts
  * writable, runc (since 1.2) clears the flag on its own bind mount, so that root could write into the cache.
  */
 function isSafe(mount: MountEntry, { readOnly }: Publication): boolean {
   return !hasLabels(mount) && (readOnly || isWriteProtected(mount));
+}
+
+/** The revision of a record. */
+function choiceOf(cluster: string, { dataset, manifest }: PublishedRecord): DatasetChoice {
+  const { namespace = '', name = dataset } = splitRegisteredName(dataset) ?? {};
+  return { cluster, namespace, dataset: name, revision: manifest };
 }
 
 function recordOf(

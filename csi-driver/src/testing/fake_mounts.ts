@@ -77,7 +77,7 @@ export class FakeMounts implements MountCalls {
     if (!this.folders.has(target)) throw new Error(`${target} is not there`);
     const from = this.#top(source);
     if (from === undefined) throw new Error(`${source} is not mounted`);
-    this.add(target, `over ${from.device}`, optionsOf(restrictions), ['ro']);
+    this.add(target, `over ${from.device}`, optionsOf(restrictions), ['ro'], 'overlay');
   }
 
   async memory(target: string): Promise<void> {

@@ -16,9 +16,9 @@ export class VolumeCalls {
     this.#agent = agent;
   }
 
-  async publishVolume({ dataset, manifest }: PublishVolumeRequest, signal: AbortSignal): Promise<PublishedVolume> {
-    this.#agent.usage.began(dataset);
-    const published = await this.#agent.volumeMounts.publish(dataset, manifest, signal);
+  async publishVolume(request: PublishVolumeRequest, signal: AbortSignal): Promise<PublishedVolume> {
+    this.#agent.usage.began(request.dataset);
+    const published = await this.#agent.volumeMounts.publish(request, signal);
     return { ...published, files: BigInt(published.files) };
   }
 

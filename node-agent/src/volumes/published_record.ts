@@ -39,6 +39,18 @@ export async function readPublished(folder: string): Promise<PublishedRecord[]> 
   return (await Promise.all(records)).filter((record) => record !== undefined);
 }
 
+/** A mount for pods. `dataset` undefined: shared by all datasets of the manifest. */
+export interface Target {
+  path: string;
+  manifest: string;
+  dataset: string | undefined;
+}
+
+/** True when a record names the mount. */
+export function isNamed({ manifest, dataset }: Target, records: readonly PublishedRecord[]): boolean {
+  return records.some((one) => one.manifest === manifest && (dataset === undefined || one.dataset === dataset));
+}
+
 /** The user of a published volume, for people. */
 export function userOf({ pod, volume = 'without a name' }: PublishedRecord): string {
   return pod === undefined ? `volume ${volume}` : `pod ${pod.namespace}/${pod.name}`;

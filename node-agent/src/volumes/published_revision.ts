@@ -1,6 +1,22 @@
 import { HearthError } from '@hearth/common';
 import type { DatasetTables } from '../datasets/index.ts';
 
+/** `manifest`: '' for the current revision. `mapsIds`: a container runtime maps the ids of the mount. */
+export interface Wanted {
+  dataset: string;
+  manifest: string;
+  mapsIds: boolean;
+}
+
+export interface Published {
+  path: string;
+  manifest: string;
+  dataPath: string;
+  reason: string;
+  bytes: bigint;
+  files: number;
+}
+
 /**
  * The manifest that a volume shows: the current revision for '', else `manifest`, which must be a current or former
  * revision of the dataset. Errors state the reason alone, because the publisher knows the next step: the listing's

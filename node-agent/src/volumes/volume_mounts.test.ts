@@ -22,8 +22,8 @@ describe('volume mounts', () => {
     const request = { source: directorySource, include: [], exclude: [] };
     return (await cluster.agent('a').resolution.add(name, request, () => {}, soon())).dataset.manifest;
   }
-  const publish = (manifest = '', dataset = 'd', node = 'a') =>
-    cluster.agent(node).volumeMounts.publish(dataset, manifest, soon());
+  const publish = (manifest = '', dataset = 'd', node = 'a', mapsIds = false) =>
+    cluster.agent(node).volumeMounts.publish({ dataset, manifest, mapsIds }, soon());
   const published = (node = 'a') => join(cluster.volumesOf(node), 'published');
   async function record(id: string, manifest: string, node = 'a', more = {}): Promise<void> {
     await mkdir(published(node), { recursive: true });
@@ -96,6 +96,24 @@ describe('volume mounts', () => {
     disk.passthrough = false;
     for (let round = 0; round < 2; ++round) assert.equal((await publish()).dataPath, 'view');
     assert.deepEqual(targets(), [join(cluster.volumesOf('a'), 'mounts', manifest, 'view')]);
+  });
+
+  it('are FUSE for a container runtime that maps ids, also where pods of this node read the view', async () => {
+    const manifest = await add();
+    complete();
+    const view = await publish();
+    const { path, dataPath, reason } = await publish('', 'd', 'a', true);
+    assert.deepEqual([path, dataPath], [join(cluster.volumesOf('a'), 'mounts', manifest, 'fuse-d'), 'fuse']);
+    assert.match(reason, /user namespace/);
+    assert.equal((await publish('', 'd', 'a', true)).path, path);
+    assert.equal((await publish()).path, view.path);
+    for (const [id, kind] of [
+      ['1', 'fuse'],
+      ['2', 'view'],
+    ])
+      await record(id ?? '', manifest, 'a', { dataPath: kind });
+    await grace();
+    assert.deepEqual(targets().sort(), [path, view.path].sort());
   });
 
   it('report why a complete revision is not a view', async () => {
@@ -391,7 +409,10 @@ describe('volume mounts', () => {
     const { context, datasets, keeper, mounts } = cluster.agent('a');
     const none = new VolumeMounts(context, { tables: datasets, keeper, mounts }, undefined);
     await none.start();
-    await assert.rejects(none.publish('d', '', soon()), { code: 'Unsupported', message: /volumes\.directory/ });
+    await assert.rejects(none.publish({ dataset: 'd', manifest: '', mapsIds: false }, soon()), {
+      code: 'Unsupported',
+      message: /volumes\.directory/,
+    });
     await none.close();
   });
 });

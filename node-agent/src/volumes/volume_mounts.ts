@@ -7,29 +7,13 @@ import type { DatasetTables, ManifestKeeper } from '../datasets/index.ts';
 import { isMounted, type Mounts, type SeenMount, unmountForeign } from '../mounts/index.ts';
 import { makeFolder, removeFolder } from './mount_folders.ts';
 import { PublishedFolder } from './published_folder.ts';
-import { type PublishedRecord, readPublished, userOf } from './published_record.ts';
-import { publishedRevision } from './published_revision.ts';
+import { isNamed, type PublishedRecord, readPublished, type Target, userOf } from './published_record.ts';
+import { type Published, publishedRevision, type Wanted } from './published_revision.ts';
 import { lostVolumes, volumesCapability } from './rebound_users.ts';
-
-export interface Published {
-  path: string;
-  manifest: string;
-  dataPath: string;
-  reason: string;
-  bytes: bigint;
-  files: number;
-}
 
 type Kind = 'view' | 'fuse';
 
 const fusePrefix = 'fuse-';
-
-/** A mount of this class, by path. `dataset` undefined: shared by all datasets of the manifest. */
-interface Target {
-  path: string;
-  manifest: string;
-  dataset: string | undefined;
-}
 
 /**
  * Mounts of revisions for pods, below `<directory>/mounts/<manifest>`: `view` needs no origin and serves all pods of
@@ -91,11 +75,12 @@ export class VolumeMounts {
 
   /**
    * Makes a revision readable and returns its path: FUSE while some of it is in memory, which a view does not read, else
-   * the view when this node holds every file, else FUSE; reuses an existing mount. `manifest`: '' for the current revision, else a current or former revision of the dataset. The
-   * mount stays while a record names its manifest, and for the grace without one. Throws `NotFound`, `Unsupported`
-   * without a directory, errors of the engine.
+   * the view when this node holds every file, else FUSE; reuses an existing mount. `manifest`: '' for the current
+   * revision, else a current or former revision of the dataset. `mapsIds`: FUSE in any case, since a container runtime
+   * cannot map the ids of a view. The mount stays while a record names its manifest, and for the grace without one.
+   * Throws `NotFound`, `Unsupported` without a directory, errors of the engine.
    */
-  async publish(name: string, manifest: string, signal: AbortSignal): Promise<Published> {
+  async publish({ dataset: name, manifest, mapsIds }: Wanted, signal: AbortSignal): Promise<Published> {
     if (this.#directory === undefined) {
       throw new HearthError(
         'Unsupported',
@@ -113,9 +98,11 @@ export class VolumeMounts {
       // A complete revision no longer needs its origin.
       if (missing > 0 && manifest === '') await this.#tables.usable(name);
       const incomplete = missing === 0 ? '' : `${missing} of ${filesTotal} files are incomplete on this node`;
-      const usesMemory = missing === 0 && bytesInMemory + bytesComingToMemory > 0n;
+      const usesMemory = !mapsIds && missing === 0 && bytesInMemory + bytesComingToMemory > 0n;
       const memory = usesMemory ? await this.#mountedMemory(name, digest, signal) : undefined;
-      const { target, dataPath, reason } = memory ?? (await this.#mounted(name, digest, incomplete, signal));
+      const { target, dataPath, reason } = mapsIds
+        ? await this.#fuse(name, digest, 'the ids of a view cannot be mapped for a user namespace', signal)
+        : (memory ?? (await this.#mounted(name, digest, incomplete, signal)));
       this.#touch(digest, name);
       return { path: target, manifest: digest, dataPath, reason, bytes: bytesTotal, files: filesTotal };
     });
@@ -166,8 +153,7 @@ export class VolumeMounts {
   /** By passthrough onto files in memory; undefined where the kernel has no passthrough. */
   async #mountedMemory(dataset: string, manifest: string, signal: AbortSignal): Promise<SeenMount | undefined> {
     if (this.#withoutPassthrough) return undefined;
-    const path = this.#path(manifest, 'fuse', dataset);
-    const there = (await this.#mounts.list()).find(({ target }) => target === path);
+    const there = await this.#present(dataset, manifest, 'fuse');
     const mount = there ?? (await this.#mount(dataset, manifest, 'fuse', signal));
     if (mount.dataPath === 'fuse') {
       return { ...mount, reason: 'files of it are in memory, which a view does not read' };
@@ -179,9 +165,7 @@ export class VolumeMounts {
 
   /** `incomplete`: reason why there is no view; '' when this node holds every file. */
   async #mounted(dataset: string, manifest: string, incomplete: string, signal: AbortSignal): Promise<SeenMount> {
-    const mounts = await this.#mounts.list();
-    const there = (kind: Kind) => mounts.find((mount) => mount.target === this.#path(manifest, kind, dataset));
-    const view = there('view');
+    const view = await this.#present(dataset, manifest, 'view');
     if (view !== undefined && (await isMounted(view.target))) return view;
     // A holder that ended, or another process, has detached the view.
     if (view !== undefined) await this.#mounts.unmount(view.target);
@@ -195,7 +179,18 @@ export class VolumeMounts {
         reason = error.message;
       }
     }
-    return { ...(there('fuse') ?? (await this.#mount(dataset, manifest, 'fuse', signal))), reason };
+    return await this.#fuse(dataset, manifest, reason, signal);
+  }
+
+  /** `reason`: why the mount is not a view. */
+  async #fuse(dataset: string, manifest: string, reason: string, signal: AbortSignal): Promise<SeenMount> {
+    const present = await this.#present(dataset, manifest, 'fuse');
+    return { ...(present ?? (await this.#mount(dataset, manifest, 'fuse', signal))), reason };
+  }
+
+  async #present(dataset: string, manifest: string, kind: Kind): Promise<SeenMount | undefined> {
+    const target = this.#path(manifest, kind, dataset);
+    return (await this.#mounts.list()).find((mount) => mount.target === target);
   }
 
   async #mount(dataset: string, manifest: string, kind: Kind, signal: AbortSignal): Promise<SeenMount> {
@@ -400,8 +395,4 @@ export class VolumeMounts {
       if (this.#turns.get(manifest) === settled) this.#turns.delete(manifest);
     }
   }
-}
-
-function isNamed({ manifest, dataset }: Target, records: readonly PublishedRecord[]): boolean {
-  return records.some((one) => one.manifest === manifest && (dataset === undefined || one.dataset === dataset));
 }
