@@ -77,10 +77,15 @@ struct StreamedFilesTest : testing::Test {
     expectRight(agent);
   }
 
+  // Cancels a job in the middle of its answers; returns the bytes that the agent keeps. `changes`:
+  // the objects are others by then.
+  [[nodiscard]] std::uint64_t keptOfACancelledJob(bool changes);
+
   const std::vector<char> bytes = pattern(kSize, 1);
   std::mutex mutex;
   Ranges asked;
   std::atomic<bool> released{false};
+  std::atomic<bool> changed{false};
   std::optional<RangeServer> server;
   std::shared_ptr<Dataset> dataset;
 };
@@ -182,6 +187,63 @@ TEST_F(StreamedFilesTest, ComesInRunsWhereOtherAgentsMayWantTheSame) {
   EXPECT_EQ(timesAsked(kWhole), 0u) << "they would show in the first bytes";
 }
 
+std::uint64_t StreamedFilesTest::keptOfACancelledJob(bool changes) {
+  serve([this](int fd, std::uint64_t first, std::uint64_t last) {
+    if (std::pair(first, last) != kWhole) return give(fd, first, last);
+    give(fd, 0, 4 * kChunkBytes - 1);
+    hold();
+  });
+  server->refuse([this]() -> std::string {
+    if (!changed) return "";
+    return "HTTP/1.1 412 Changed\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
+  });
+  Agent agent("agent", enoughForAll);
+  add(agent);
+  const auto kept = [&] {
+    std::uint64_t sum = 0;
+    for (const std::uint32_t entry : filesOf(*dataset->manifest))
+      sum += agent.engine().commons().cache->residentBytes(dataset->manifest->entry(entry).key);
+    return sum;
+  };
+  agent.beginWarm(dataset);
+  EXPECT_TRUE(eventually([&] { return kept() >= 4 * kChunkBytes; }));
+  changed = changes;
+  EXPECT_TRUE(agent.engine().cancelWarm("warm").ok());
+  released = true;
+  EXPECT_EQ(agent.awaitWarm().state, WarmState::kCancelled);
+  return kept();
+}
+
+TEST_F(StreamedFilesTest, KeepsWhatACancelledJobBrought) {
+  EXPECT_GE(keptOfACancelledJob(false), 4 * kChunkBytes);
+}
+
+TEST_F(StreamedFilesTest, KeepsNothingThatACancelledJobBroughtOfObjectsThatChanged) {
+  EXPECT_EQ(keptOfACancelledJob(true), 0U);
+}
+
+// The rest comes by ranges, which are refused.
+TEST_F(StreamedFilesTest, KeepsNothingOfAnObjectThatChangedWhenItsAnswerBrokeOff) {
+  serve([this](int fd, std::uint64_t first, std::uint64_t last) {
+    give(fd, first, std::pair(first, last) == kWhole ? 4 * kChunkBytes - 1 : last);
+    changed = true;
+  });
+  server->refuse([this]() -> std::string {
+    if (!changed) return "";
+    return "HTTP/1.1 412 Changed\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
+  });
+  Agent agent("agent", enoughForAll);
+  add(agent);
+  agent.beginWarm(dataset);
+  const WarmProgress progress = agent.awaitWarm();
+  ASSERT_EQ(progress.state, WarmState::kFailed);
+  EXPECT_EQ(progress.error->code, ErrorCode::kOriginChanged);
+  for (const std::uint32_t entry : filesOf(*dataset->manifest)) {
+    const ContentKey key = dataset->manifest->entry(entry).key;
+    EXPECT_EQ(agent.engine().commons().cache->residentBytes(key), 0U) << entry;
+  }
+}
+
 // Brings the first file by one request, run by run, as a warm job does.
 Task<Status> bringByStream(Engine& engine, std::shared_ptr<Dataset> of) {
   const FileReference file = FileReference::of(of, filesOf(*of->manifest).front());
@@ -208,7 +270,6 @@ Task<Status> bringByStream(Engine& engine, std::shared_ptr<Dataset> of) {
 // One answer has a half of each of two states, under the tag of the first one.
 TEST_F(StreamedFilesTest, KeepsNothingOfAnObjectThatChangedMeanwhile) {
   const std::vector<char> next = pattern(kSize, 2);
-  std::atomic<bool> changed{false};
   serve([&](int fd, std::uint64_t first, std::uint64_t last) {
     give(fd, first, last / 2);
     changed = true;

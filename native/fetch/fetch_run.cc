@@ -33,6 +33,27 @@ Task<void> dropAll(KeyFetch& shared) {
 
 }  // namespace
 
+void Fetcher::reportChanged(const FileReference& file, const Error& why) const {
+  ports_.events({.kind = EngineEvent::Kind::kOriginChanged,
+                 .manifest = file.dataset->manifest->digest(),
+                 .dataset = file.dataset->id,
+                 .entries = {file.about.index},
+                 .message = why.message});
+}
+
+Task<Status> Fetcher::prove(std::shared_ptr<FileFetch> fetch,
+                            std::shared_ptr<OriginStream> stream) {
+  if (!stream->isUnproved() || ports_.gate.closed()) co_return Status();
+  Task<Status> asking = OriginStream::askAgain(stream);
+  const Status same = co_await asking;
+  if (same.code() != ErrorCode::kOriginChanged) co_return Status();
+  const FileReference& file = fetch->reference;
+  reportChanged(file, same.error());
+  Task<void> dropping = dropAll(*fetch->shared);
+  co_await dropping;
+  co_return same.error().within(file.path());
+}
+
 Task<Status> Fetcher::fromOrigin(RunState& state, ChunkMask granted,
                                  std::vector<ChunkBuffer> memory) {
   const FileReference& file = state.fetch->reference;
@@ -65,11 +86,7 @@ Task<Status> Fetcher::fromOrigin(RunState& state, ChunkMask granted,
   if (--shared.requests == 0 && shared.noted != nullptr) shared.noted->set();
   if (request.firstLacks()) file.dataset->originLacksFiles.store(true);
   if (status.code() == ErrorCode::kOriginChanged) {
-    ports_.events({.kind = EngineEvent::Kind::kOriginChanged,
-                   .manifest = file.dataset->manifest->digest(),
-                   .dataset = file.dataset->id,
-                   .entries = {file.about.index},
-                   .message = status.error().message});
+    reportChanged(file, status.error());
     // What a stream brought before may be of either state; all of it came by that, or since.
     if (state.options.stream != nullptr && !file.about.sourceDigest) {
       Task<void> dropping = dropAll(shared);

@@ -114,6 +114,12 @@ class Fetcher {
   [[nodiscard]] bool mayStream(const FileFetch& fetch, std::uint64_t origin) const;
   // All of a file by one request, for FetchOptions::stream. Streams take the lanes in turn.
   [[nodiscard]] std::shared_ptr<OriginStream> stream(const FileFetch& fetch);
+  // After a stream of the file has ended, and all runs have that took from it: where nothing shows
+  // yet that all it gave is of one state, asks the origin. kOriginChanged: the object is another
+  // one now, and nothing is here any more of the file. Bytes of an origin that does not answer
+  // stay: who fetches the rest names the same state to it.
+  [[nodiscard]] Task<Status> prove(std::shared_ptr<FileFetch> fetch,
+                                   std::shared_ptr<OriginStream> stream);
 
   // Any thread. The node's limits on resources that it shares with others.
   [[nodiscard]] NodeLimits& limits() const { return ports_.limits; }
@@ -131,6 +137,7 @@ class Fetcher {
                  const FetchOptions& options);
   Task<void> run(std::shared_ptr<FileFetch> fetch, ChunkRun run, FetchOptions options,
                  std::shared_ptr<Urgency> urgency);
+  void reportChanged(const FileReference& file, const Error& why) const;
   // Fetches the granted chunks into `memory`, which has a buffer for each chunk of the run.
   Task<Status> fromOrigin(RunState& state, ChunkMask granted, std::vector<ChunkBuffer> memory);
   // `chunks`: memory for the chunks from `first` on.

@@ -6,6 +6,13 @@
 #include "origin/tag_of_bytes.h"
 
 namespace hearth {
+namespace {
+
+bool isProvedByDigest(const ManifestEntry& about) {
+  return about.sourceDigest || isGitBlobId(about.validator);
+}
+
+}  // namespace
 
 OriginStream::OriginStream(Ports ports, FileReference file, std::size_t lane)
     : ports_(ports),
@@ -74,7 +81,11 @@ bool OriginStream::mustConfirm() const {
   const Part& part = *parts_.front();
   const bool isLast =
       next_ * kChunkBytes >= file_.about.size && parts_.size() == 1 && part.full + 1 == part.count;
-  return isLast && !file_.about.sourceDigest && !isGitBlobId(file_.about.validator);
+  return isLast && !isProvedByDigest(file_.about);
+}
+
+bool OriginStream::isUnproved() const {
+  return given_ && !proved_ && !isProvedByDigest(file_.about);
 }
 
 void OriginStream::arrived(std::vector<std::uint32_t> checksums) {
@@ -86,25 +97,34 @@ void OriginStream::arrived(std::vector<std::uint32_t> checksums) {
 
 Task<void> OriginStream::confirm(std::shared_ptr<OriginStream> stream,
                                  std::vector<std::uint32_t> checksums) {
+  Task<Status> asking = askAgain(stream);
+  const Status same = co_await asking;
+  // Without the piece its run asks the origin, and reports the error.
+  if (same.ok()) {
+    stream->proved_ = true;
+    stream->give(std::move(checksums));
+  }
+  stream->finish();
+}
+
+Task<Status> OriginStream::askAgain(std::shared_ptr<OriginStream> stream) {
   const FileReference& file = stream->file_;
   Task<Result<Location>> finding = stream->set_->sources.front().locations->find(
       stream->ports_.reactor, file.about.index, LocationCache::kAnswerTimeout);
   Result<Location> location = co_await finding;
-  Status same = location.ok() ? Status() : Status(location.error());
-  if (same.ok()) {
-    std::array<std::byte, 1> first{};
-    OriginRange range{std::move(*location), file.expectation(), 0, {std::span(first)}};
-    Task<Status> asking = stream->ports_.lanes.fetch(
-        0, std::move(range), [](std::size_t, std::vector<std::uint32_t>) {}, nullptr);
-    same = co_await asking;
-  }
-  // Without the piece its run asks the origin, and reports the error.
-  if (same.ok()) stream->give(std::move(checksums));
-  stream->finish();
+  if (!location.ok()) co_return location.error();
+  location->elsewhere = std::make_shared<OriginElsewhere>();
+  location->elsewhere->left = kProofTime;
+  std::array<std::byte, 1> first{};
+  OriginRange range{std::move(*location), file.expectation(), 0, {std::span(first)}};
+  Task<Status> asking = stream->ports_.lanes.fetch(
+      0, std::move(range), [](std::size_t, std::vector<std::uint32_t>) {}, nullptr);
+  co_return co_await asking;
 }
 
 void OriginStream::give(std::vector<std::uint32_t> checksums) {
   const std::shared_ptr<Part> part = parts_.front();
+  given_ = true;
   part->filled(part->full++, std::move(checksums));
   if (part->full == part->count) parts_.pop_front();
   changed_.set();

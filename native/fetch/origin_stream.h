@@ -8,7 +8,8 @@
 //
 // A server may give the beginning of one state of an object and the end of the next under the first
 // one's tag. Where no digest would show that, the stream asks for the object once more before it
-// gives its last piece, and ends without that piece when the object is another one.
+// gives its last piece, and ends without that piece when the object is another one. The job of a
+// stream that ends before asks by Fetcher::prove().
 #pragma once
 
 #include <cstdint>
@@ -34,6 +35,7 @@ class OriginStream : public std::enable_shared_from_this<OriginStream> {
   // A stream that no run asks for so long ends. Shorter than servers keep a connection that takes
   // nothing, and than a transfer may stall (OriginOptions::stallTimeout).
   static constexpr auto kLongestPause = std::chrono::seconds(1);
+  static constexpr auto kProofTime = std::chrono::seconds(10);
 
   // Parts of the shard, all of which outlive the stream.
   struct Ports {
@@ -55,6 +57,11 @@ class OriginStream : public std::enable_shared_from_this<OriginStream> {
                                        ByteLanes::Filled filled);
   // Accepts no further run. Runs that wait for their bytes still get them.
   void end();
+  // True: the stream has given bytes, and nothing shows that all of them are of one state.
+  [[nodiscard]] bool isUnproved() const;
+  // Asks whether the object is the expected one still. Errors: those of OriginClient, after one
+  // attempt of at most kProofTime.
+  [[nodiscard]] static Task<Status> askAgain(std::shared_ptr<OriginStream> stream);
   // The first source gives the bytes.
   [[nodiscard]] const std::shared_ptr<const SourceSet>& sources() const { return set_; }
 
@@ -90,6 +97,8 @@ class OriginStream : public std::enable_shared_from_this<OriginStream> {
   bool ending_ = false;
   bool over_ = false;  // no more bytes come
   bool confirming_ = false;
+  bool given_ = false;   // any piece
+  bool proved_ = false;  // by the origin's word after the last piece came
   Event changed_;
   Reactor::Timer pause_;
 };

@@ -18,13 +18,6 @@ constexpr std::uint64_t kWindowRuns = 32;
 // Half a minute of looks at a chunk on its way to another agent; then the job leaves it to that
 // agent.
 constexpr int kLooks = 60;
-constexpr auto kLookAgain = std::chrono::milliseconds(500);
-
-// Objects that come by one request each at a time: as many requests as other runs make. With fewer
-// a server whose connections are slow would give less than it can.
-constexpr std::uint64_t kStreams = OriginTurns::kBytes / (kRunChunks * kChunkBytes);
-// Runs of each: while one is filled the next one gets its grant and its memory.
-constexpr std::uint64_t kStreamRuns = 2;
 
 // Of one file, for the cluster.
 struct Missing {
@@ -210,7 +203,8 @@ Task<Status> WarmJob::fetchFile(std::shared_ptr<WarmJob> job, const WarmShard& s
   job->bytesInMemory_.fetch_add(resident);
   Gate streaming(shard.reactor);
   Status status;
-  Task<std::uint32_t> beginning = streamFile(job, shard, fetch, streaming, status);
+  std::shared_ptr<OriginStream> stream;
+  Task<std::uint32_t> beginning = streamFile(job, shard, fetch, streaming, status, stream);
   const std::uint32_t streamed = co_await beginning;
   std::vector<ChunkRun> runs;
   for (std::uint32_t chunk = streamed; status.ok() && chunk < fetch->cache->chunkCount(); ++chunk) {
@@ -220,46 +214,15 @@ Task<Status> WarmJob::fetchFile(std::shared_ptr<WarmJob> job, const WarmShard& s
   Status rest = co_await fetching;
   co_await streaming.close();
   if (status.ok()) status = std::move(rest);
+  if (stream != nullptr) {
+    Task<Status> proving = shard.fetcher.prove(fetch, stream);
+    Status proved = co_await proving;
+    if (status.ok()) status = std::move(proved);
+  }
   if (!status.ok() || !fetch->cache->complete()) co_return status;
   status = co_await fetch->cache->claimed();
   if (status.ok()) job->filesReady_.fetch_add(1);
   co_return status;
-}
-
-bool WarmJob::streams(std::uint64_t size) const {
-  if (options_.rateLimit != 0) return false;
-  // The last streams are to end together: what is left for the others takes them as long.
-  return (kStreams - 1) * size <= bytesTotal_ - std::min(bytesTotal_, bytesInMemory_.load());
-}
-
-Task<std::uint32_t> WarmJob::streamFile(std::shared_ptr<WarmJob> job, const WarmShard& shard,
-                                        std::shared_ptr<FileFetch> fetch, Gate& running,
-                                        Status& status) {
-  const auto streams = [&] {
-    return !job->stopped() && job->streams(fetch->cache->size()) &&
-           shard.fetcher.mayStream(*fetch, job->counters_->originBytes.load());
-  };
-  if (!streams()) co_return 0;
-  OriginTurns::Turn turn = job->streams_.ask(shard.reactor, 1);
-  while (!turn.held() && !job->stopped()) co_await turn.wait(Clock::now() + kLookAgain);
-  if (!streams()) co_return 0;  // it may be otherwise by now
-  const std::shared_ptr<OriginStream> stream = shard.fetcher.stream(*fetch);
-  Semaphore window(shard.reactor, kStreamRuns);
-  const std::uint32_t count = fetch->cache->chunkCount();
-  std::uint32_t first = 0;
-  while (first < count) {
-    co_await window.acquire(1);
-    if (job->stopped() || !status.ok() || !stream->brings(first)) {
-      window.release(1);
-      break;
-    }
-    const ChunkRun run{first, std::min(kRunChunks, count - first)};
-    first = run.end();
-    running.spawn(fetchRun(job, shard, fetch, run, window, status, stream));
-  }
-  co_await window.acquire(kStreamRuns);  // all have come, or failed
-  stream->end();
-  co_return first;
 }
 
 Task<Status> WarmJob::fetchRuns(std::shared_ptr<WarmJob> job, const WarmShard& shard,

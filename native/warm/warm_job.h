@@ -69,6 +69,11 @@ class WarmJob {
   [[nodiscard]] const WarmOptions& options() const { return options_; }
 
  private:
+  // Objects that come by one request each at a time: as many requests as other runs make. With
+  // fewer a server whose connections are slow would give less than it can.
+  static constexpr std::uint64_t kStreams = OriginTurns::kBytes / (kRunChunks * kChunkBytes);
+  static constexpr auto kLookAgain = std::chrono::milliseconds(500);
+
   // The work under way on one shard.
   struct Windows;
 
@@ -86,9 +91,10 @@ class WarmJob {
                                    std::uint64_t& fetched);
   // Fetches the first chunks of a file that is not here by one request for all of it, run by run;
   // as far as that goes. Nothing of other files.
+  // `stream`: set where there was one, which the caller proves when `running` has ended.
   static Task<std::uint32_t> streamFile(std::shared_ptr<WarmJob> job, const WarmShard& shard,
                                         std::shared_ptr<FileFetch> fetch, Gate& running,
-                                        Status& status);
+                                        Status& status, std::shared_ptr<OriginStream>& stream);
   // Enough other bytes are to come that one request at a time may bring all of these.
   [[nodiscard]] bool streams(std::uint64_t size) const;
   static Task<Status> fetchFile(std::shared_ptr<WarmJob> job, const WarmShard& shard,
