@@ -135,6 +135,8 @@ TEST_P(HttpOriginTest, MapsStatusesToErrors) {
                                Case{"416 Range Not Satisfiable", false, ErrorCode::kOriginChanged},
                                Case{"400 Bad Request", false, ErrorCode::kProtocolError},
                                Case{"204 No Content", false, ErrorCode::kProtocolError},
+                               Case{"501 Not Implemented", false, ErrorCode::kProtocolError},
+                               Case{"505 Version Not Supported", false, ErrorCode::kProtocolError},
                                Case{"302 Found", false, ErrorCode::kProtocolError}}) {
     ScriptedServer server([&expected](const auto&, auto& to) {
       const bool bodiless = std::string_view(expected.status).starts_with("204");

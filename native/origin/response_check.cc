@@ -149,7 +149,9 @@ Error statusError(int status, const std::string& shown, bool expires) {
     default:
       break;
   }
-  if (status >= 500) return {ErrorCode::kUnavailable, answered + " (its own failure)"};
+  // Not 501 and 505: such a server never gives the object (RFC 9110 15.6), and nobody waits for it.
+  if (status >= 500 && status != 501 && status != 505)
+    return {ErrorCode::kUnavailable, answered + " (its own failure)"};
   return {ErrorCode::kProtocolError,
           answered + " to a ranged GET; check that the URL names a file"};
 }
