@@ -111,6 +111,42 @@ TEST(SafetensorsHeader, RefusesMoreThanTheFormatAllows) {
 }
 
 // The cases of these tests were tried with version 0.8.0 of the format's library.
+TEST(SafetensorsHeader, TakesFilesAsUsersMetThem) {
+  struct Taken {
+    const char* json;
+    std::uint64_t dataBytes;
+    std::size_t tensors;
+  };
+  constexpr Taken kTaken[] = {
+      {R"({})", 0, 0},
+      {R"({"__metadata__":{"key":"value"}})", 0, 0},
+      {R"({"__metadata__":{},"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}})", 1, 1},
+      {R"({"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},"__metadata__":{"format":"pt"}})", 1,
+       1},
+      {R"({"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}}                    )", 1, 1},
+      {R"( {"a":{"dtype":"U8","shape":[1],"data_offsets":[0,1]}})", 1, 1},
+      {R"({"a":{"dtype":"F32","shape":[0,7],"data_offsets":[0,0]},)"
+       R"("b":{"dtype":"F32","shape":[],"data_offsets":[0,4]}})",
+       4, 2},
+      {R"({"b":{"dtype":"F32","shape":[1],"data_offsets":[0,4]},)"
+       R"("a":{"dtype":"F32","shape":[0],"data_offsets":[4,4]}})",
+       4, 2},
+      {R"({"ключ":{"dtype":"U8","shape":[1],"data_offsets":[0,1]},)"
+       R"("a/b\\c\"\u0001":{"dtype":"U8","shape":[0],"data_offsets":[1,1]},)"
+       R"("":{"dtype":"U8","shape":[0],"data_offsets":[1,1]}})",
+       1, 3},
+      {R"({"a":{"dtype":"U8","shape":[3],"data_offsets":[0,3]},)"
+       R"("b":{"dtype":"F32","shape":[1],"data_offsets":[3,7]}})",
+       7, 2},
+      {R"({"a":{"dtype":"F4","shape":[2,16],"data_offsets":[0,16]}})", 16, 1},
+  };
+  for (const Taken& taken : kTaken) {
+    const auto header = parseSafetensorsHeader(taken.json, taken.dataBytes);
+    ASSERT_TRUE(header.ok()) << taken.json << ": " << header.error().message;
+    EXPECT_EQ(header->tensors.size(), taken.tensors) << taken.json;
+  }
+}
+
 TEST(SafetensorsHeader, TakesNullForNoMetadata) {
   const auto header = parseSafetensorsHeader(R"({"__metadata__": null})", 0);
   ASSERT_TRUE(header.ok()) << header.error().message;
