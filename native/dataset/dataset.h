@@ -16,6 +16,7 @@
 #include "dataset/origin_turns.h"
 #include "manifest/manifest.h"
 #include "origin/origin_client.h"
+#include "origin/touched_files.h"
 
 namespace hearth {
 
@@ -35,6 +36,7 @@ struct Dataset {
   // The node whose agent has all bytes, which no origin has; empty: an origin does. Set before the
   // dataset is shared.
   std::string holder;
+  const std::shared_ptr<TouchedFiles> touched = std::make_shared<TouchedFiles>();
   // Bytes that came in for readers and could not be kept, and when the last of them did.
   std::atomic<std::uint64_t> throughBytes{0};
   std::atomic<Clock::time_point> throughAt{Clock::time_point::min()};
@@ -59,7 +61,9 @@ struct FileReference {
   // Conditions under which the origin's object is still the one in the manifest.
   [[nodiscard]] OriginExpectation expectation() const {
     return {.objectSize = about.objectOffset == 0 ? about.size : 0,
-            .validator = std::string(about.validator)};
+            .validator = std::string(about.validator),
+            .touched = dataset->touched,
+            .file = about.index};
   }
   // For messages.
   [[nodiscard]] std::string path() const { return dataset->manifest->path(about.index); }

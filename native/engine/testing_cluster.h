@@ -87,6 +87,10 @@ class Origin {
       row.path = name;
       row.size = static_cast<std::uint64_t>(about.st_size);
       row.validator = "stat:" + ns(about.st_mtim) + ":" + ns(about.st_ctim);
+      for (const std::uint64_t field : {std::uint64_t{about.st_ino}, std::uint64_t{about.st_nlink},
+                                        std::uint64_t{about.st_mode & 07777},
+                                        std::uint64_t{about.st_uid}, std::uint64_t{about.st_gid}})
+        row.validator += ":" + std::to_string(field);
       const std::string identity = folder_.path(name) + row.validator;
       row.key.bytes = Sha256::of(std::as_bytes(std::span(identity)));
       builder.add(std::move(row));

@@ -79,7 +79,12 @@ Task<Status> Fetcher::fromOrigin(RunState& state, ChunkMask granted,
                         file, *state.fetch->shared->rounds);
   KeyFetch& shared = *state.fetch->shared;
   ++shared.requests;
-  const Status status = co_await originRequest(state, request, first, chunks);
+  Status status = co_await originRequest(state, request, first, chunks);
+  if (status.code() == ErrorCode::kOriginChanged) {
+    Task<Status> comparing = compareTouched(state.fetch, status.error());
+    status = co_await comparing;
+    if (status.ok()) status = co_await originRequest(state, request, first, chunks);
+  }
   // Without a digest nobody asks who gave the bytes.
   if (request.given() != 0 && file.about.sourceDigest)
     shared.rounds->gave(request.sources(), request.given());

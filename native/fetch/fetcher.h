@@ -138,6 +138,11 @@ class Fetcher {
   Task<void> run(std::shared_ptr<FileFetch> fetch, ChunkRun run, FetchOptions options,
                  std::shared_ptr<Urgency> urgency);
   void reportChanged(const FileReference& file, const Error& why) const;
+  // After the origin has said `changed` of a file: ok when that was its time of change alone, and
+  // all bytes that are here of the file are the origin's. Else `changed`, or the error that kept
+  // the bytes from being compared.
+  Task<Status> compareTouched(std::shared_ptr<FileFetch> fetch, Error changed);
+  Task<Status> equalsOrigin(std::shared_ptr<FileFetch> fetch, std::int64_t changedNs);
   // Fetches the granted chunks into `memory`, which has a buffer for each chunk of the run.
   Task<Status> fromOrigin(RunState& state, ChunkMask granted, std::vector<ChunkBuffer> memory);
   // `chunks`: memory for the chunks from `first` on.

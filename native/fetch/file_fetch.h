@@ -109,6 +109,9 @@ struct KeyFetch {
   int requests = 0;
   Event* noted = nullptr;
 
+  // Set when a comparison of what is here with the origin has ended; null: there is none.
+  std::shared_ptr<Event> comparing;
+
   // True: readers of any dataset read the file or are expected to.
   [[nodiscard]] bool awaited() const;
   // True: chunks are on their way into memory.

@@ -4,6 +4,8 @@
 #include <charconv>
 #include <cstring>
 
+#include "origin/touched_files.h"
+
 namespace hearth {
 namespace {
 
@@ -45,9 +47,16 @@ std::optional<std::vector<std::int64_t>> listedFields(std::string_view validator
   return known ? std::optional(std::move(fields)) : std::nullopt;
 }
 
+// True: size apart, the listed file, but with another time of change.
+bool isTouched(const std::vector<std::int64_t>& listed, const OriginFileInfo& now) {
+  return listed.size() == kListedFields && now.modifiedNs == listed[kListedModified] &&
+         now.inode == static_cast<std::uint64_t>(listed[kListedInode]) &&
+         now.changedNs != listed[kListedChanged];
+}
+
 // Why the file is not the listed one; nothing: it is. Another time of change alone comes from
-// links, the mode or the owner, if these are others than listed. If they are not, a writer may have
-// put the time of modification back (utimensat(2)).
+// links, the mode or the owner, if these are others than listed. If they are not, the bytes decide
+// (TouchedFiles).
 std::optional<std::string> difference(const std::vector<std::int64_t>& listed,
                                       const OriginFileInfo& now) {
   if (now.modifiedNs != listed[kListedModified]) return "its time of modification is another";
@@ -164,7 +173,12 @@ Status DirectoryTransfer::check(const OriginFileInfo& info) const {
                      expected.validator + "); update the agent, or add the dataset again"};
   }
   const std::optional<std::string> other = difference(*listed, info);
-  return other ? Status(changed(*other)) : Status();
+  if (!other) return {};
+  if (expected.touched != nullptr && isTouched(*listed, info)) {
+    if (expected.touched->isSame(expected.file, info.changedNs) == true) return {};
+    expected.touched->note(expected.file, info.changedNs);
+  }
+  return changed(*other);
 }
 
 Status DirectoryTransfer::open() {

@@ -20,6 +20,7 @@ namespace hearth {
 class DirectoryCalls;
 struct OriginElsewhere;
 class PieceSink;
+class TouchedFiles;
 
 // Where bytes can be read now. A bearer secret: never logged; error messages show scheme, host and
 // path only.
@@ -41,9 +42,13 @@ struct Location {
 struct OriginExpectation {
   std::uint64_t objectSize = 0;  // 0: not known
   // etag:"..." | compared-etag:"..." (asked for without If-Match) | modified:<HTTP date> |
-  // git:<blob id> (all of the file is read and compared, wherever it is) | stat:<mtimeNs>:<ctimeNs>
-  // | empty
+  // git:<blob id> (all of the file is read and compared, wherever it is) |
+  // stat:<mtimeNs>:<ctimeNs>[:<inode>:<links>:<mode>:<uid>:<gid>] | empty
   std::string validator;
+  // With stat: what is known of files whose time of change alone moved, and the number of this one
+  // there; null: nothing, so that such a file has changed.
+  std::shared_ptr<TouchedFiles> touched{};
+  std::uint32_t file = 0;
 };
 
 // How a fetch differs when there are other places that have the bytes: a failure that may pass ends
