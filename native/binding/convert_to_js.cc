@@ -145,7 +145,7 @@ Napi::Value toJs(Napi::Env env, const Verified& verified) {
 Napi::Value toJs(Napi::Env env, const MountInfo& mount) {
   Napi::Object object = Napi::Object::New(env);
   object.Set("target", mount.target);
-  object.Set("manifest", hexOf(mount.manifest));
+  object.Set("manifest", mount.volume ? std::string() : hexOf(mount.manifest));
   object.Set("source", mount.source);
   object.Set("dataPath", mount.dataPath);
   object.Set("reason", mount.reason);

@@ -62,6 +62,7 @@ Napi::Function EngineWrap::define(Napi::Env env) {
                          InstanceMethod<&EngineWrap::resumeMounts>("resumeMounts"),
                          InstanceMethod<&EngineWrap::holder>("holder"),
                          InstanceMethod<&EngineWrap::setVolumes>("setVolumes"),
+                         InstanceMethod<&EngineWrap::mountVolume>("mountVolume"),
                          InstanceMethod<&EngineWrap::setVolumeLeader>("setVolumeLeader"),
                          InstanceMethod<&EngineWrap::leadVolume>("leadVolume"),
                          InstanceMethod<&EngineWrap::extendVolumeLease>("extendVolumeLease"),

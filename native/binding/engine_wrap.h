@@ -109,6 +109,7 @@ class EngineWrap final : public Napi::ObjectWrap<EngineWrap> {
   Napi::Value resumeMounts(const Napi::CallbackInfo& info);
   Napi::Value holder(const Napi::CallbackInfo& info);
   Napi::Value setVolumes(const Napi::CallbackInfo& info);
+  Napi::Value mountVolume(const Napi::CallbackInfo& info);
   void setVolumeLeader(const Napi::CallbackInfo& info);
   Napi::Value leadVolume(const Napi::CallbackInfo& info);
   void extendVolumeLease(const Napi::CallbackInfo& info);

@@ -5,7 +5,7 @@ namespace hearth {
 namespace {
 
 Task<Status> setAll(Engine& engine, std::vector<VolumeOptions> volumes) {
-  co_await engine.volumes().set(std::move(volumes));
+  co_await engine.setVolumes(std::move(volumes));
   co_return Status();
 }
 
@@ -13,6 +13,15 @@ Task<Status> setAll(Engine& engine, std::vector<VolumeOptions> volumes) {
 
 Napi::Value EngineWrap::setVolumes(const Napi::CallbackInfo& info) {
   return promise(info.Env(), setAll(engine(info.Env()), convert::volumes(info[0])));
+}
+
+Napi::Value EngineWrap::mountVolume(const Napi::CallbackInfo& info) {
+  const auto from = info[0].As<Napi::Object>();
+  VolumeMountOptions options{.target = convert::text(from, "target"),
+                             .volume = convert::wideId(from.Get("id"), "id"),
+                             .source = convert::text(from, "source")};
+  return promise(info.Env(), engine(info.Env()).mounts().mountVolume(std::move(options)),
+                 [](Napi::Env env, const Result<MountInfo>&) { return env.Undefined(); });
 }
 
 void EngineWrap::setVolumeLeader(const Napi::CallbackInfo& info) {

@@ -125,6 +125,9 @@ class Engine {
   [[nodiscard]] std::vector<PeerAddress> addresses() const;
 
   [[nodiscard]] Task<void> setCluster(std::vector<ClusterMember> members);
+  // All writable volumes that there are: VolumeCalls::set, and serves their mounts that the agent
+  // before has left.
+  [[nodiscard]] Task<void> setVolumes(std::vector<VolumeOptions> volumes);
 
   // Any thread. Sets all datasets that clients may name in paths, as ClientDatasets::name.
   void nameDatasets(std::map<std::string, std::shared_ptr<Dataset>> datasets,

@@ -1,4 +1,4 @@
-// The engine when the cluster changes.
+// The engine when the cluster or its volumes change.
 #include "directory/directory_service.h"
 #include "engine/engine.h"
 
@@ -13,6 +13,13 @@ Task<void> Engine::setCluster(std::vector<ClusterMember> members) {
   // After the shards' views, by which a question finds other agents. Uses the shards' present view:
   // another call may have overtaken this one.
   leave_.setOthers(!commons_.shards.front()->view->readyOthers().empty());
+}
+
+Task<void> Engine::setVolumes(std::vector<VolumeOptions> volumes) {
+  std::vector<tree::WideId> ids;
+  for (const VolumeOptions& volume : volumes) ids.push_back(volume.id);
+  co_await commons_.volumes->set(std::move(volumes));
+  co_await mounts_->resumeVolumes(std::move(ids));
 }
 
 Task<void> Engine::setView(Shard& shard, std::shared_ptr<const ClusterView> view) {

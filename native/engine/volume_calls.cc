@@ -61,10 +61,9 @@ Volume::Volume(Shard& owner, VolumeOptions about, LeaderService::Ports ports,
                 .deadline = options.deadline}) {}
 
 VolumeCalls::VolumeCalls(EngineCommons& commons, Shard& home, std::vector<std::string> folders)
-    : commons_(commons),
-      home_(home),
-      folders_(std::move(folders)),
-      incarnation_(newIncarnation()) {}
+    : commons_(commons), home_(home), folders_(std::move(folders)), incarnation_(newIncarnation()) {
+  commons_.mounting->volumeFiles = [this](tree::WideId id) { return files(id); };
+}
 
 std::shared_ptr<Volume> VolumeCalls::find(const tree::WideId& id) const {
   const std::lock_guard lock(mutex_);

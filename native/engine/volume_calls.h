@@ -57,7 +57,7 @@ struct Volume {
 
 class VolumeCalls {
  public:
-  // Both outlive this. `folders`: the cache directories.
+  // Both outlive this. `folders`: the cache directories. Mounts get their files here from now on.
   VolumeCalls(EngineCommons& commons, Shard& home, std::vector<std::string> folders);
 
   // Opens volumes that are new, and closes those that are left out.

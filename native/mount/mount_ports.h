@@ -21,6 +21,7 @@
 #include "mount/prefetcher.h"
 #include "reactor/reactor.h"
 #include "reactor/synchronization.h"
+#include "volume_mount/volume_files.h"
 #include "warm/warm_ports.h"
 
 namespace hearth {
@@ -74,6 +75,9 @@ struct MountPorts {
   std::shared_ptr<HolderLink> holder;
   std::vector<std::unique_ptr<MountShard>> shards;  // the home shard is the first
   std::unique_ptr<EarlyFiles> earlyFiles = std::make_unique<EarlyFiles>();
+  // A writable volume's files, on the home shard's thread; kNotFound: it is not known here (yet).
+  // Empty: the engine has no volumes.
+  std::function<Task<Result<std::shared_ptr<VolumeFiles>>>(tree::WideId)> volumeFiles;
 
   [[nodiscard]] MountShard& home() const { return *shards.front(); }
   [[nodiscard]] MountShard& owner(const ContentKey& key) const {

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "base/sha256.h"
+#include "namespace/ids.h"
 
 namespace hearth {
 
@@ -16,6 +17,16 @@ struct MountRecord {
   [[nodiscard]] std::string dataset() const;
   bool operator==(const MountRecord&) const = default;
 };
+
+struct VolumeMountRecord {
+  tree::WideId volume{};
+  std::string source;  // "hearth:volume:" and the volume's name
+  bool operator==(const VolumeMountRecord&) const = default;
+};
+
+[[nodiscard]] std::string encodeVolumeMountRecord(const VolumeMountRecord& record);
+// Nothing for a mount of a dataset.
+[[nodiscard]] std::optional<VolumeMountRecord> decodeVolumeMountRecord(std::string_view blob);
 
 [[nodiscard]] std::string encodeMountRecord(const MountRecord& record);
 // Nothing for anything that encodeMountRecord() did not make.

@@ -24,5 +24,14 @@ TEST(MountRecord, RefusesWhatItDidNotWrite) {
   EXPECT_FALSE(decodeMountRecord(other)) << "another version";
 }
 
+TEST(MountRecord, AVolumesRecordIsNoDatasets) {
+  const VolumeMountRecord record{.volume = {1, 2, 3}, .source = "hearth:volume:kv"};
+  const std::string blob = encodeVolumeMountRecord(record);
+  EXPECT_EQ(decodeVolumeMountRecord(blob), record);
+  EXPECT_FALSE(decodeMountRecord(blob));
+  EXPECT_FALSE(decodeVolumeMountRecord(encodeMountRecord(MountRecord{.source = "hearth:x"})));
+  EXPECT_FALSE(decodeVolumeMountRecord(blob + "x"));
+}
+
 }  // namespace
 }  // namespace hearth

@@ -1,11 +1,13 @@
 #include "mount/mounts.h"
 
-#include "fuse/fuse_session.h"
+#include <algorithm>
+
 #include "holder/child_call.h"
 #include "holder/holder_client.h"
 #include "mount/dataset_source.h"
 #include "mount/holder_link.h"
 #include "mount/mount_record.h"
+#include "mount/mounted.h"
 #include "mount/view_mount.h"
 
 namespace hearth {
@@ -15,28 +17,6 @@ namespace {
 constexpr auto kHandOverTimeout = std::chrono::milliseconds(200);
 
 }  // namespace
-
-struct Mounts::Mounted {
-  MountInfo info;
-  bool view = false;
-  std::unique_ptr<FuseSession> session;  // FUSE only
-  std::shared_ptr<Dataset> dataset;      // of the session
-
-  [[nodiscard]] MountInfo now() const {
-    MountInfo result = info;
-    if (session == nullptr) return result;
-    const FuseStatistics statistics = session->statistics();
-    result.readsServed = statistics.reads;
-    result.bytesServed = statistics.bytes;
-    result.passthroughOpens = statistics.passthroughOpens;
-    result.daemonOpens = statistics.daemonOpens;
-    if (const std::string reason = session->passthroughReason(); !reason.empty()) {
-      result.dataPath = "daemon";
-      result.reason = reason;
-    }
-    return result;
-  }
-};
 
 Mounts::Mounts(const MountPorts& ports, ManifestStore& manifests,
                std::chrono::milliseconds callDeadline)
@@ -176,13 +156,18 @@ Task<Status> Mounts::connect() {
 Task<Status> Mounts::resumeOne(std::shared_ptr<HeldMount> held) {
   const std::string target = held->record.target;
   const auto record = decodeMountRecord(held->record.blob);
-  if (!record) {
+  const auto volume = decodeVolumeMountRecord(held->record.blob);
+  if (!record && !volume) {
     co_return Error{ErrorCode::kProtocolError,
                     target + " was mounted by another version; unmount it and mount it again"};
   }
   if (held->record.aborted) {
     co_return Error{ErrorCode::kUnavailable,
                     target + " was aborted after the agent had been away too long; unmount it"};
+  }
+  if (volume) {
+    waiting_[target] = {{target, volume->volume, volume->source}, std::move(held)};
+    co_return Status();
   }
   const Result<std::shared_ptr<Dataset>> dataset = co_await manifests_.open(record->manifest);
   if (!dataset.ok()) co_return dataset.error().within(target);
@@ -239,21 +224,26 @@ Task<Status> Mounts::unmountAtHolder(std::string target, bool force) {
   co_return unmounted;
 }
 
+FuseSessionOptions Mounts::sessionOf(const HeldMount& held) {
+  FuseSessionOptions session;
+  session.epoch = held.record.epoch;
+  session.state = held.record.state;
+  session.saveState = [link = link_, target = held.record.target](const std::string& state) {
+    return link->saveState(target, state);
+  };
+  session.onEnd = [this, target = held.record.target](const Error& why) {
+    home_.reactor.post([this, target, why] { ended(target, why); });
+  };
+  return session;
+}
+
 Task<Result<MountInfo>> Mounts::serve(MountOptions options, std::shared_ptr<HeldMount> held,
                                       std::string reason) {
   const bool passthrough = options.path != MountOptions::Path::kDaemon;
   auto source =
       std::make_shared<DatasetSource>(ports_, options.dataset, options.source, passthrough);
-  FuseSessionOptions session;
+  FuseSessionOptions session = sessionOf(*held);
   session.passthrough = passthrough;
-  session.epoch = held->record.epoch;
-  session.state = held->record.state;
-  session.saveState = [link = link_, target = options.target](const std::string& state) {
-    return link->saveState(target, state);
-  };
-  session.onEnd = [this, target = options.target](const Error& why) {
-    home_.reactor.post([this, target, why] { ended(target, why); });
-  };
   auto start = [held, source, link = link_, session = std::move(session)]() mutable {
     // Before the session, whose first act is to save its state.
     if (const Status kept = link->serve(*held); !kept) {
@@ -304,6 +294,7 @@ Task<void> Mounts::closeSession(std::shared_ptr<FuseSession> session, bool handO
 
 Task<Status> Mounts::unmount(std::string target) {
   const auto found = mounted_.find(target);
+  waiting_.erase(target);
   if (found == mounted_.end() && link_->client() != nullptr) {
     // This agent does not serve the mount (aborted, or of another version), but the holder has it
     // for us.
@@ -334,6 +325,13 @@ Task<Status> Mounts::unmount(std::string target) {
 
 std::vector<MountInfo> Mounts::list() const {
   std::vector<MountInfo> mounts;
+  for (const auto& [target, waiting] : waiting_) {
+    mounts.push_back({.target = target,
+                      .source = waiting.options.source,
+                      .volume = waiting.options.volume,
+                      .dataPath = "fuse",
+                      .reason = "waits until this agent knows the volume"});
+  }
   for (const auto& [target, mounted] : mounted_) {
     mounts.push_back(mounted->now());
     if (mounted->dataset == nullptr || !ThroughReads::lately(*mounted->dataset)) continue;
@@ -350,8 +348,17 @@ Task<Result<std::vector<std::string>>> Mounts::resume() {
   if (!adopted.ok()) co_return adopted.error();
   const Status connected = co_await connect();
   if (!connected.ok()) co_return connected.error();
+  std::vector<tree::WideId> volumes;
   std::vector<std::string> targets;
-  for (const auto& [target, mounted] : mounted_) targets.push_back(target);
+  for (const auto& [target, waiting] : waiting_) {
+    volumes.push_back(waiting.options.volume);
+    targets.push_back(target);
+  }
+  co_await resumeVolumes(std::move(volumes));
+  for (const auto& [target, mounted] : mounted_) {
+    if (std::find(targets.begin(), targets.end(), target) == targets.end())
+      targets.push_back(target);
+  }
   co_return targets;
 }
 

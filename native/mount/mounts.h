@@ -5,6 +5,7 @@
 #include <chrono>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,7 @@ namespace hearth {
 class ChildCalls;
 class HolderLink;
 class FuseSession;
+struct FuseSessionOptions;
 struct HeldMount;
 
 struct MountOptions {
@@ -26,9 +28,16 @@ struct MountOptions {
   Path path = Path::kAuto;
 };
 
+struct VolumeMountOptions {
+  std::string target;  // absolute path of an empty directory
+  tree::WideId volume{};
+  std::string source;  // shown by mount(8)
+};
+
 struct MountInfo {
   std::string target, source;
   Sha256Digest manifest{};
+  std::optional<tree::WideId> volume;  // a writable volume, which has no manifest
   // "view", "fuse" (passthrough for complete files) or "daemon"; list() also says "through" when
   // the cache could not keep what readers needed lately.
   std::string dataPath;
@@ -46,6 +55,12 @@ class Mounts {
 
   // Mounting the same twice gives the same mount; kInUse when the target serves something else.
   [[nodiscard]] Task<Result<MountInfo>> mount(MountOptions options);
+  // Mounts a writable volume; the same twice is one mount. kInUse, kNotFound: no such volume is
+  // known here, and errors of MountPorts::volumeFiles.
+  [[nodiscard]] Task<Result<MountInfo>> mountVolume(VolumeMountOptions options);
+  // These volumes are known now: takes back what the earlier agent left of them, and serves their
+  // mounts that the holder has for us, whose requests have waited in the kernel.
+  [[nodiscard]] Task<void> resumeVolumes(std::vector<tree::WideId> volumes);
   // kInUse while files are open there; kNotFound when the mount is not ours.
   [[nodiscard]] Task<Status> unmount(std::string target);
   [[nodiscard]] std::vector<MountInfo> list() const;
@@ -73,6 +88,27 @@ class Mounts {
   [[nodiscard]] Task<Status> resumeOne(std::shared_ptr<HeldMount> held);
   [[nodiscard]] Task<Result<MountInfo>> serve(MountOptions options, std::shared_ptr<HeldMount> held,
                                               std::string reason);
+  // The session's settings of a mount that the holder has, but for what its kind needs.
+  [[nodiscard]] FuseSessionOptions sessionOf(const HeldMount& held);
+
+  // --- volumes (volume_mounts.cc) ---
+  struct WaitingMount {
+    VolumeMountOptions options;
+    std::shared_ptr<HeldMount> held;
+  };
+  struct ResumedVolume {
+    std::weak_ptr<VolumeFiles> files;
+    std::shared_ptr<Event> done;
+  };
+  // Once for each object, before its first mount; with the writers of all mounts that wait.
+  [[nodiscard]] Task<Status> resumeFiles(tree::WideId id, std::shared_ptr<VolumeFiles> files);
+  [[nodiscard]] Task<Status> serveWaiting(tree::WideId id, std::shared_ptr<VolumeFiles> files);
+  [[nodiscard]] Task<Result<MountInfo>> serveVolume(VolumeMountOptions options,
+                                                    std::shared_ptr<HeldMount> held,
+                                                    std::shared_ptr<VolumeFiles> files);
+  // The mount that there is at the target; kInUse: of something else.
+  [[nodiscard]] Result<std::optional<MountInfo>> mountedVolume(const VolumeMountOptions& options);
+
   [[nodiscard]] Task<Status> unmountAtHolder(std::string target, bool force);
   void ended(const std::string& target, const Error& why);
   Task<void> closeSession(std::shared_ptr<FuseSession> session, bool handOver);
@@ -83,7 +119,9 @@ class Mounts {
   const std::shared_ptr<HolderLink> link_;   // its calls block
   const std::shared_ptr<ChildCalls> calls_;  // of mount(2) and its like
   std::map<std::string, std::unique_ptr<Mounted>> mounted_;
-  bool passthroughRefused_ = false;  // by this kernel
+  bool passthroughRefused_ = false;              // by this kernel
+  std::map<std::string, WaitingMount> waiting_;  // for their volumes to be known, by target
+  std::map<tree::WideId, ResumedVolume> resumedVolumes_;
   // Runs calls that block, up to their deadline, while a file system or the holder does not answer:
   // opens on the shard wait for the reactor's own helpers. The last member: the others live until
   // its threads have ended.
