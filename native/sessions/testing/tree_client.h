@@ -37,7 +37,9 @@ class TreeClient final : public VolumeClient {
       co_return reply;
     }
     ++changes;
-    reply.answer = tree_.led.ask(client_, std::move(change));
+    tree::Request request = tree_.led.request(client_, std::move(change));
+    request.doneBelow = request.id.number;
+    reply.answer = tree_.led.execute(std::move(request));
     if (reply.answer.inode != tree::kNoInode)
       reply.attributes = tree_.led.tree.attributes(reply.answer.inode);
     co_return reply;
