@@ -1,3 +1,4 @@
+#include <map>
 #include <utility>
 
 #include "fuse/fuse_session.h"
@@ -81,7 +82,7 @@ Task<Status> Mounts::resumeFiles(tree::WideId id, std::shared_ptr<VolumeFiles> f
   }
   const auto done = std::make_shared<Event>(home_.reactor);
   resumed = {files, done};
-  std::vector<InheritedWriter> writers;
+  std::map<tree::InodeId, std::uint32_t> handles;  // of all mounts of the volume
   Status failed;
   for (const auto& [target, waiting] : waiting_) {
     if (waiting.options.volume != id) continue;
@@ -90,8 +91,10 @@ Task<Status> Mounts::resumeFiles(tree::WideId id, std::shared_ptr<VolumeFiles> f
       failed = inherited.error().within(target);
       continue;
     }
-    writers.insert(writers.end(), inherited->begin(), inherited->end());
+    for (const InheritedWriter& writer : *inherited) handles[writer.inode] += writer.handles;
   }
+  std::vector<InheritedWriter> writers;
+  for (const auto& [inode, count] : handles) writers.push_back({inode, count});
   co_await files->reactor().enter();
   co_await files->resume(std::move(writers));
   co_await home_.reactor.enter();

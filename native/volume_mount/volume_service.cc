@@ -197,7 +197,16 @@ void VolumeService::post(std::span<const std::byte> message, const FuseRequest& 
 Task<bool> VolumeService::finish(bool handsOver) {
   co_await files_->reactor().enter();
   co_await running_.close();
-  if (!handsOver) asked_->reset();
+  if (handsOver) co_return true;
+  asked_->reset();
+  // No RELEASE comes any more. A program that still writes keeps its file from being sealed.
+  std::vector<InheritedWriter> left;
+  nodes_->each([&](VolumeNode& node) {
+    if (node.writers != 0) left.push_back({node.inode, std::exchange(node.writers, 0)});
+  });
+  for (const InheritedWriter& writer : left) {
+    for (std::uint32_t i = 0; i < writer.handles; ++i) co_await files_->closeWriter(writer.inode);
+  }
   co_return true;
 }
 

@@ -60,6 +60,21 @@ TEST_F(VolumeTakeover, AReaderWhoseVersionTheNextAgentCannotGetSeesAnError) {
   EXPECT_EQ(bytesOf(at(b_, "file")), "other");
 }
 
+TEST_F(VolumeTakeover, FilesOfAConnectionThatHasEndedAreClosed) {
+  const OwnedFd writer(open(at(a_, "file").c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644));
+  ASSERT_TRUE(writer);
+  ASSERT_EQ(write(writer.get(), "bytes", 5), 5);
+  const ino_t inode = statOf(at(a_, "file")).st_ino;
+  EXPECT_EQ(writersOf(a_, inode), 1U);
+  a_.session->close(std::chrono::milliseconds(0), false);
+  EXPECT_EQ(writersOf(a_, inode), 0U);
+  EXPECT_EQ(bytesOf(at(b_, "file")), "bytes");
+  a_.session.reset();
+  a_.service.reset();
+  a_.client.reset();
+  serve(a_);  // for the last close, which asks an agent
+}
+
 TEST_F(VolumeTakeover, AlternativeNodesKeepTheirInode) {
   writeFile(at(a_, "file"), "first");
   const OwnedFd reader(open(at(a_, "file").c_str(), O_RDONLY | O_CLOEXEC));
