@@ -7,6 +7,7 @@
 
 #include "volume/change_message.h"
 #include "volume/query_message.h"
+#include "volume/upkeep_message.h"
 
 namespace {
 
@@ -22,6 +23,15 @@ Bytes checkpointOf(const Namespace& tree) {
   Bytes bytes;
   tree.checkpoint(bytes);
   return bytes;
+}
+
+// What is understood is understood again after encoding it.
+template <class Decode>
+void checkAgain(std::span<const std::byte> body, Decode decode) {
+  const auto message = decode(body);
+  if (!message) return;
+  const Bytes encoded = hearth::encode(*message);
+  require(hearth::encode(*decode(encoded)) == encoded);
 }
 
 bool checkReply(std::span<const std::byte> body) {
@@ -73,6 +83,9 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
     require(hearth::encode(*hearth::decodeReply(encoded)) == encoded);
   }
   checkReply(input);
+  checkAgain(input, hearth::decodeJoin);
+  checkAgain(input, hearth::decodeUpkeep);
+  checkAgain(input, hearth::decodeUpkeepReply);
   Cluster cluster;
   while (input.size() > 1) {
     const std::size_t length =
