@@ -1,5 +1,4 @@
-// Writable volumes on several engines: changes of all of them, in the tree of
-// the one that leads.
+// Writable volumes on several engines: changes of all of them, in the tree of the one that leads.
 #include "engine/volume_calls.h"
 
 #include <gmock/gmock.h>
@@ -35,18 +34,18 @@ VolumeOptions volumeOptions() {
 
 // An agent and its side of the volume.
 struct Side {
-  explicit Side(std::string name, std::function<void(EngineOptions &)> adjust = {})
+  explicit Side(std::string name, std::function<void(EngineOptions&)> adjust = {})
       : agent(std::move(name), std::move(adjust)) {}
   // With this cache directory.
-  Side(std::string name, const std::string &folder)
+  Side(std::string name, const std::string& folder)
       : agent(
             std::move(name), 4ull << 30, [](EngineEvent) {}, folder) {}
   Agent agent;
 
-  [[nodiscard]] VolumeCalls &calls() { return agent.engine().volumes(); }
+  [[nodiscard]] VolumeCalls& calls() { return agent.engine().volumes(); }
   [[nodiscard]] std::shared_ptr<Volume> volume() { return calls().find(kVolumeId); }
   void set(std::vector<VolumeOptions> volumes) {
-    const auto all = [](VolumeCalls &calls, std::vector<VolumeOptions> given) -> Task<bool> {
+    const auto all = [](VolumeCalls& calls, std::vector<VolumeOptions> given) -> Task<bool> {
       co_await calls.set(std::move(given));
       co_return true;
     };
@@ -76,10 +75,10 @@ struct VolumeCallsTest : testing::Test {
 
   VolumeCallsTest() {
     connect({&a.agent, &b.agent, &c.agent});
-    for (Side *const side : {&a, &b, &c}) side->set({volumeOptions()});
+    for (Side* const side : {&a, &b, &c}) side->set({volumeOptions()});
   }
   void follow(std::optional<LeaderClient::Leader> leader) {
-    for (Side *const side : {&a, &b, &c}) side->calls().setLeader(kVolumeId, leader);
+    for (Side* const side : {&a, &b, &c}) side->calls().setLeader(kVolumeId, leader);
   }
   void begin(std::uint64_t epoch = 1) {
     ASSERT_TRUE(a.lead(epoch).ok());
@@ -92,7 +91,7 @@ TEST_F(VolumeCallsTest, AllAgentsSeeOneTree) {
   const ChangeReply made = b.change(Create{.place = inTop("f"), .opens = true});
   ASSERT_EQ(made.answer.error, 0);
   EXPECT_NE(made.answer.session, tree::kNoSession);
-  for (Side *const side : {&a, &b, &c}) {
+  for (Side* const side : {&a, &b, &c}) {
     const QueryReply found = side->query(LookUpQuery{inTop("f")});
     ASSERT_EQ(found.error, 0);
     EXPECT_EQ(found.attributes->id, made.answer.inode);
@@ -121,7 +120,7 @@ TEST_F(VolumeCallsTest, ALeaderThatEndsInMidOperationLosesAndRepeatsNothing) {
   std::atomic<bool> ending{false};
   std::vector<std::thread> writers;
   std::atomic<int> made{0};
-  for (Side *const side : {&a, &b, &c}) {
+  for (Side* const side : {&a, &b, &c}) {
     writers.emplace_back([&, side] {
       for (int i = 0; !ending; ++i) {
         const std::string name = side->agent.name() + std::to_string(i);
@@ -137,17 +136,16 @@ TEST_F(VolumeCallsTest, ALeaderThatEndsInMidOperationLosesAndRepeatsNothing) {
     begin(epoch);
   }
   ending = true;
-  for (std::thread &writer : writers) writer.join();
+  for (std::thread& writer : writers) writer.join();
   EXPECT_EQ(a.statistics().usage.inodes, 1u + static_cast<unsigned>(made));
   EXPECT_EQ(a.lead(11).code(), ErrorCode::kConflict);
 }
 
-// A leader that is killed while it writes has lost no change that it had
-// answered.
+// A leader that is killed while it writes has lost no change that it had answered.
 TEST(VolumeKill, ALeaderThatIsKilledLeavesAllThatItHasAnswered) {
   const TemporaryFolder folder;
   const std::string cache = folder.path("cache"), answered = folder.path("answered");
-  AgentBefore before([&](const std::function<void()> &live) {
+  AgentBefore before([&](const std::function<void()>& live) {
     Side a("a", cache);
     a.set({volumeOptions()});
     EXPECT_TRUE(a.lead(1).ok());
@@ -248,7 +246,7 @@ TEST_F(VolumeCallsTest, AFileOfAnAgentThatIsGoneCanBeWritten) {
 }
 
 // One publish of one chunk.
-tree::Publish publishOf(const ChangeReply &file, tree::AgentId holder) {
+tree::Publish publishOf(const ChangeReply& file, tree::AgentId holder) {
   tree::Publish publish{.inode = file.answer.inode, .session = file.answer.session};
   publish.content = {{file.answer.session, 1}, 5, false, {{file.answer.session, 0, 1, holder}}};
   publish.usedChunks = 1;
@@ -280,9 +278,9 @@ TEST_F(VolumeCallsTest, OrphansGoWhenNoAgentHasThemOpenAndGarbageWhenItsHolderSa
 }
 
 // Sends the bytes from b, as a peer that has proved itself.
-ErrorCode sendTo(Side &from, const std::string &node, std::uint16_t type,
+ErrorCode sendTo(Side& from, const std::string& node, std::uint16_t type,
                  std::vector<std::byte> body) {
-  Shard &shard = from.volume()->shard;
+  Shard& shard = from.volume()->shard;
   const auto result =
       runOn(*shard.reactor, shard.transport->call(node, {type, std::move(body)},
                                                   Clock::now() + std::chrono::seconds(10)));
@@ -318,8 +316,8 @@ TEST_F(VolumeCallsTest, HostileMessagesAreRefused) {
 
 // Agents of the release before offer no volumes.
 TEST(VolumeRelease, AnAgentWithoutVolumesIsNotAsked) {
-  Side older("older", [](EngineOptions &options) {
-    options.transport = [](Reactor &reactor, TransportOptions with, PeerHandler &handler) {
+  Side older("older", [](EngineOptions& options) {
+    options.transport = [](Reactor& reactor, TransportOptions with, PeerHandler& handler) {
       with.offer.features = kWireFeatures;
       return PeerTransport::create(reactor, std::move(with), handler);
     };
@@ -337,8 +335,8 @@ TEST(VolumeRelease, AnAgentWithoutVolumesIsNotAsked) {
 
 TEST(VolumeDisk, ADiskThatFailsRefusesChangesUntilItIsMended) {
   const auto disk = std::make_shared<testing_support::DiskControl>();
-  Side a("a", [disk](EngineOptions &options) {
-    options.files = [disk](Reactor &reactor) {
+  Side a("a", [disk](EngineOptions& options) {
+    options.files = [disk](Reactor& reactor) {
       return std::make_unique<testing_support::HeldBackFileSystem>(reactor, disk);
     };
   });
@@ -349,8 +347,7 @@ TEST(VolumeDisk, ADiskThatFailsRefusesChangesUntilItIsMended) {
   a.calls().setLeader(kVolumeId, {{"a", 1}});
   ASSERT_EQ(a.change(exclusive("f")).answer.error, 0);
   disk->broken = true;
-  // The first one is executed before the log fails, and those behind it are
-  // not.
+  // The first one is executed before the log fails, and those behind it are not.
   EXPECT_EQ(a.change(exclusive("g")).answer.error, EIO);
   EXPECT_EQ(a.change(exclusive("h")).answer.error, EIO);
   EXPECT_FALSE(a.statistics().error.empty());
