@@ -241,6 +241,10 @@ TEST_F(VolumeCallsTest, AFileOfAnAgentThatIsGoneCanBeWritten) {
   const ChangeReply taken = b.change(open);
   EXPECT_EQ(taken.answer.error, 0);
   EXPECT_NE(taken.answer.session, made.answer.session);
+  const Create create{.place = inTop("g"), .opens = true};
+  EXPECT_EQ(b.change(create).answer.error, 0);
+  connect({&a.agent, &c.agent});
+  EXPECT_EQ(c.change(create).answer.error, 0);
   connect({&a.agent, &b.agent, &c.agent});
   EXPECT_EQ(c.change(open).answer.error, EBUSY);
 }

@@ -167,12 +167,24 @@ Task<void> LeaderService::retireOlder(std::shared_ptr<Term> term, tree::ClientId
 }
 
 void LeaderService::markLapsed(const tree::Namespace& tree, tree::ClientChange& change) const {
-  auto* const open = std::get_if<tree::OpenForWriting>(&change);
-  if (open == nullptr) return;
-  const tree::Session* const session = tree.session(open->inode);
+  if (const auto* const create = std::get_if<tree::Create>(&change)) {
+    const tree::Found found = tree.lookUp(create->place.folder, create->place.name);
+    if (!create->opens || create->exclusive || lapsedOf(tree, found.inode) == tree::kNoSession) {
+      return;
+    }
+    // Of a file that is there it is an open.
+    change = tree::OpenForWriting{.inode = found.inode, .place = create->place, .writes = false};
+  }
+  if (auto* const open = std::get_if<tree::OpenForWriting>(&change)) {
+    open->lapsed = lapsedOf(tree, open->inode);
+  }
+}
+
+tree::SessionId LeaderService::lapsedOf(const tree::Namespace& tree, tree::InodeId file) const {
+  const tree::Session* const session = tree.session(file);
   const tree::Agent* const holder =
       session == nullptr ? nullptr : tree.tree().agent(session->holder.agent);
-  if (holder != nullptr && ports_.isGone(holder->node)) open->lapsed = session->id;
+  return holder != nullptr && ports_.isGone(holder->node) ? session->id : tree::kNoSession;
 }
 
 Task<Result<ChangeReply>> LeaderService::change(std::string node, ChangeMessage message) {

@@ -113,6 +113,8 @@ class LeaderService {
   [[nodiscard]] Task<Status> makeFolder();
   // Names in the open the session that may be taken, if its holder is gone (R1).
   void markLapsed(const tree::Namespace& tree, tree::ClientChange& change) const;
+  // The file's session, if its holder is gone.
+  [[nodiscard]] tree::SessionId lapsedOf(const tree::Namespace& tree, tree::InodeId file) const;
   [[nodiscard]] Task<void> retireOlder(std::shared_ptr<Term> term, tree::ClientId joined,
                                        tree::WideId before);
   [[nodiscard]] Task<void> applyLimits(std::shared_ptr<Term> term);
