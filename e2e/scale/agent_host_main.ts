@@ -24,6 +24,8 @@ async function start(node: string, address: string, zone: string): Promise<void>
     'control-client-authorities': join(certificates, 'ca.crt'),
     'health-listen': `${address}:0`,
     'wire-listen': `${address}:0`,
+    // As in a pod.
+    'on-start-failure': 'wait',
   });
   const agent = startAgent(config, {
     engineFactory: async (given) => new SimulatedEngine(given, manifests, share),
