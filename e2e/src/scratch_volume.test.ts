@@ -1,6 +1,9 @@
 import assert from 'node:assert/strict';
+import { type ChildProcessByStdio, spawn } from 'node:child_process';
+import { once } from 'node:events';
 import {
   closeSync,
+  mkdirSync,
   openSync,
   readdirSync,
   readFileSync,
@@ -10,11 +13,14 @@ import {
   writeSync,
 } from 'node:fs';
 import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+import type { Readable, Writable } from 'node:stream';
 import { MiB, needsMounts, sha256, until } from '@hearth/common/testing';
 import { Cluster } from '@hearth/common/testing/agents';
 
 interface Volume {
   state: string;
+  epoch: number;
   usedBytes: number;
 }
 
@@ -36,6 +42,10 @@ describe('a scratch volume', () => {
     await cluster.json('b', 'mount', 'volume:kv', b);
   });
   after(async () => cluster?.close());
+  const restart = async (agent: string) => {
+    await cluster.agent(agent).kill();
+    await cluster.agent(agent).start();
+  };
 
   const volume = () => cluster.json<Volume>('b', 'volume', 'show', 'kv');
 
@@ -71,4 +81,99 @@ describe('a scratch volume', () => {
     writeFileSync(join(b, 'one writer'), 'now mine');
     assert.equal(readFileSync(join(a, 'one writer'), 'utf8'), 'now mine');
   });
+
+  for (const writing of ['a', 'b']) {
+    it(`loses nothing when agent ${writing}, which writes, is killed and started again`, async () => {
+      const [mount, other] = writing === 'a' ? [a, b] : [b, a];
+      writeFileSync(join(mount, `published by ${writing}`), Buffer.alloc(MiB, 'p'));
+      await using writer = await Writer.open(join(mount, `open by ${writing}`));
+      await writer.write('x', 5 * MiB);
+      const { epoch } = await volume();
+      await cluster.agent(writing).kill();
+      await writer.write('y', MiB);
+      await cluster.agent(writing).start();
+      await writer.close();
+      const expected = Buffer.concat([Buffer.alloc(5 * MiB, 'x'), Buffer.alloc(MiB, 'y')]);
+      assert.equal(sha256(readFileSync(join(other, `open by ${writing}`))), sha256(expected));
+      assert.equal(sha256(readFileSync(join(other, `published by ${writing}`))), sha256(Buffer.alloc(MiB, 'p')));
+      if (writing === 'a') assert.ok((await volume()).epoch > epoch, 'the next agent leads in a new term');
+    });
+  }
+
+  it('keeps every file that a program has renamed while the agent that leads is killed again and again', async () => {
+    const count = 40;
+    const script = `
+      const fs = require('node:fs');
+      const [folder, count] = process.argv.slice(1);
+      const again = (work) => { for (;;) try { return work(); } catch (error) { if (error.code !== 'ETIMEDOUT') throw error; } };
+      for (let i = 0; i < Number(count); ++i) {
+        again(() => fs.writeFileSync(folder + '/new', String(i).repeat(100_000)));
+        again(() => { if (fs.existsSync(folder + '/new')) fs.renameSync(folder + '/new', folder + '/file ' + i); });
+        console.log(i);
+      }`;
+    mkdirSync(join(a, 'renamed'));
+    const program = spawn(process.execPath, ['-e', script, join(a, 'renamed'), String(count)], {
+      stdio: ['ignore', 'pipe', 'inherit'],
+    });
+    const ended = once(program, 'close');
+    let done = 0;
+    createInterface(program.stdout).on('line', () => done++);
+    for (const before of [5, 15, 25]) {
+      await until(`${before} files are there`, () => done >= before);
+      await restart('a');
+    }
+    assert.deepEqual(await ended, [0, null]);
+    for (let i = 0; i < count; ++i) {
+      assert.equal(readFileSync(join(b, 'renamed', `file ${i}`), 'utf8'), String(i).repeat(100_000));
+    }
+    assert.equal(readdirSync(join(b, 'renamed')).length, count);
+  });
 });
+
+/**
+ * A process of its own that has a file open for writing: a fork of the test closes the file in its child, and would wait
+ * for the agent that it is about to start.
+ */
+class Writer {
+  readonly #process: ChildProcessByStdio<Writable, Readable, null>;
+  readonly #lines: AsyncIterator<string>;
+
+  private constructor(path: string) {
+    const script = `
+      const fs = require('node:fs');
+      const file = fs.openSync(process.argv[1], 'w');
+      console.log('opened');
+      require('node:readline').createInterface(process.stdin).on('line', (line) => {
+        const [text, count] = line.split(' ');
+        if (text === 'close') fs.closeSync(file); else fs.writeSync(file, Buffer.alloc(Number(count), text));
+        console.log('done');
+      });`;
+    this.#process = spawn(process.execPath, ['-e', script, path], { stdio: ['pipe', 'pipe', 'inherit'] });
+    this.#lines = createInterface(this.#process.stdout)[Symbol.asyncIterator]();
+  }
+
+  static async open(path: string): Promise<Writer> {
+    const writer = new Writer(path);
+    assert.equal((await writer.#lines.next()).value, 'opened');
+    return writer;
+  }
+
+  write(text: string, count: number): Promise<void> {
+    return this.#ask(`${text} ${count}`);
+  }
+
+  close(): Promise<void> {
+    return this.#ask('close');
+  }
+
+  async #ask(line: string): Promise<void> {
+    this.#process.stdin.write(`${line}\n`);
+    assert.equal((await this.#lines.next()).value, 'done');
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    const ended = once(this.#process, 'close');
+    this.#process.stdin.end();
+    await ended;
+  }
+}

@@ -184,7 +184,8 @@ std::vector<std::string> shuffledFilesBelow(const std::string& folder, std::uint
 
 int usage() {
   std::fputs(
-      "usage: hearth_bench_reader read|opened|mmap FILE... | parallel COUNT FILE... | direct COUNT FILE | "
+      "usage: hearth_bench_reader read|opened|mmap FILE... | parallel COUNT FILE... | direct COUNT "
+      "FILE | "
       "random COUNT SEED FILE | small FOLDER | shuffled SEED FOLDER\n",
       stderr);
   return 2;
