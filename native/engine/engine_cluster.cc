@@ -19,7 +19,9 @@ Task<void> Engine::setVolumes(std::vector<VolumeOptions> volumes) {
   std::vector<tree::WideId> ids;
   for (const VolumeOptions& volume : volumes) ids.push_back(volume.id);
   co_await commons_.volumes->set(std::move(volumes));
-  co_await mounts_->resumeVolumes(std::move(ids));
+  // Not awaited: a session is taken over with the help of the leader, whom the agent names after
+  // this.
+  commons_.shards.front()->gate->spawn(mounts_->resumeVolumes(std::move(ids)));
 }
 
 Task<void> Engine::setView(Shard& shard, std::shared_ptr<const ClusterView> view) {
