@@ -88,7 +88,7 @@ class Preloaded {
 }
 
 async function reads(around: Surroundings): Promise<void> {
-  const native = makeFiles(join(around.directory, 'preloaded-model'), parts, around.bytes / parts);
+  const native = makeFiles(join(around.directory, 'preloaded-model'), parts, around.bytes);
   const preloaded = await Preloaded.start(around, 'model', native);
   const second = async (mode: 'read' | 'mmap'): Promise<number> => {
     await dropPageCache();
