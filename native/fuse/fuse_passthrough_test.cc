@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "base/page_cache.h"
+#include "memory/page_cache.h"
 #include "base/testing/pod_attack.h"
 #include "fuse/hearth_ioctl.h"
 #include "fuse/testing/mount_fixture.h"

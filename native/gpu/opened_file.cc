@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <cerrno>
 
-#include "base/page_cache.h"
+#include "memory/page_cache.h"
 
 namespace hearth {
 namespace {

@@ -3,21 +3,16 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "memory/aligned_mapping.h"
 
 namespace hearth {
 namespace {
 
 // MADV_POPULATE_READ of Linux 5.14; before, pages come when they are touched.
 constexpr int kPopulateRead = 22;
-
-struct Unmapping {
-  void* data;
-  std::uint64_t bytes;
-  Unmapping(void* mapped, std::uint64_t size) : data(mapped), bytes(size) {}
-  Unmapping(const Unmapping&) = delete;
-  Unmapping& operator=(const Unmapping&) = delete;
-  ~Unmapping() { munmap(data, bytes); }
-};
 
 }  // namespace
 
@@ -31,11 +26,11 @@ std::optional<MappedFile> mapCachedFile(const FilePlan& plan) {
   const bool isCached = std::ranges::all_of(
       plan.reads, [&](const PlannedRead& read) { return file.isCached(read.offset, read.size); });
   if (!isCached) return std::nullopt;
-  void* const data = mmap(nullptr, file.bytes(), PROT_READ | PROT_WRITE,
-                          MAP_PRIVATE | MAP_NORESERVE, file.descriptor(), 0);
-  if (data == MAP_FAILED) return std::nullopt;
-  const auto owner = std::make_shared<Unmapping>(data, file.bytes());
-  const std::span<std::byte> bytes(static_cast<std::byte*>(data), file.bytes());
+  auto mapping = AlignedMapping::map(file.descriptor(), 0, file.bytes(), PROT_READ | PROT_WRITE,
+                                     MAP_PRIVATE | MAP_NORESERVE);
+  if (!mapping.ok()) return std::nullopt;
+  const auto owner = std::make_shared<AlignedMapping>(std::move(*mapping));
+  const std::span<std::byte> bytes(owner->data(), file.bytes());
   for (const PlannedRead& read : plan.reads) {
     const std::uint64_t begin = read.offset / kDirectReadAlignment * kDirectReadAlignment;
     madvise(bytes.data() + begin, read.offset + read.size - begin, kPopulateRead);

@@ -10,7 +10,7 @@
 #include <unordered_map>
 
 #include "base/crc32c.h"
-#include "base/page_cache.h"
+#include "memory/page_cache.h"
 
 namespace hearth {
 namespace {

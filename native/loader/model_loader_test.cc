@@ -100,6 +100,10 @@ TEST_F(ModelLoaderTest, MapsFilesOfThePageCache) {
   for (const LoadedTensor& tensor : model->tensors) {
     EXPECT_EQ(textOf(tensor), data_.substr(tensor.entry->begin, tensor.entry->bytes()));
   }
+  // The file begins where the kernel can map huge pages of it as such.
+  constexpr std::uintptr_t kHugePage = 2 << 20, kDataOffset = 512;
+  EXPECT_EQ(reinterpret_cast<std::uintptr_t>(model->tensors[0].bytes().data()) % kHugePage,
+            kDataOffset);
   // Writes go to the process's own pages.
   model->tensors[0].bytes()[0] ^= std::byte{0xFF};
   EXPECT_EQ(textOf((*load({path})).tensors[0]), data_.substr(0, 100));

@@ -55,6 +55,21 @@ Result<AlignedMapping> AlignedMapping::map(int file, std::uint64_t offset, std::
   return AlignedMapping(static_cast<std::byte*>(data), whole);
 }
 
+Result<AlignedMapping> AlignedMapping::map(int file, std::uint64_t offset, std::uint64_t bytes,
+                                           int protection, int flags) {
+  const std::uint64_t whole = (bytes + kSmallPageBytes - 1) / kSmallPageBytes * kSmallPageBytes;
+  std::byte* const place = reserve(whole, kTransparentPageBytes, offset);
+  if (place == nullptr) return mappingError(bytes);
+  void* const data =
+      ::mmap(place, whole, protection, flags | MAP_FIXED, file, static_cast<off_t>(offset));
+  if (data == MAP_FAILED) {
+    const Error error = mappingError(bytes);
+    ::munmap(place, whole);
+    return error;
+  }
+  return AlignedMapping(place, whole);
+}
+
 AlignedMapping::~AlignedMapping() {
   if (data_ != nullptr) ::munmap(data_, bytes_);
 }

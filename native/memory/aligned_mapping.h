@@ -17,15 +17,20 @@ inline constexpr std::uint64_t kTransparentPageBytes = std::uint64_t{2} << 20;
   return (page - reinterpret_cast<std::uintptr_t>(address) % page) % page;
 }
 
-// A shared mapping of a part of a file whose pages of 2 MiB lie at multiples of 2 MiB here too:
-// else no large page of the file is one of the mapping's. Unmapped when it goes.
+// A mapping of a part of a file whose pages of 2 MiB lie at multiples of 2 MiB here too: else no
+// large page of the file is one of the mapping's. Unmapped when it goes.
 class AlignedMapping {
  public:
-  // `offset` is on a page of the file's; of huge pages (MFD_HUGETLB) whole ones are mapped, and
-  // unless `untouched` the kernel sets those aside that the file lacks; with it, pages that are not
-  // there must be touched by touchMemory() first. kOutOfSpace, and what mmap(2) answers.
+  // Shared, for reading and writing. `offset` is on a page of the file's; of huge pages
+  // (MFD_HUGETLB) whole ones are mapped, and unless `untouched` the kernel sets those aside that
+  // the file lacks; with it, pages that are not there must be touched by touchMemory() first.
+  // kOutOfSpace, and what mmap(2) answers.
   [[nodiscard]] static Result<AlignedMapping> map(int file, std::uint64_t offset,
                                                   std::uint64_t bytes, bool untouched);
+  // Of any file with small pages, with protection and flags as for mmap(2), which does not align
+  // files of FUSE itself. Errors as above.
+  [[nodiscard]] static Result<AlignedMapping> map(int file, std::uint64_t offset,
+                                                  std::uint64_t bytes, int protection, int flags);
   AlignedMapping(AlignedMapping&& other) noexcept
       : data_(std::exchange(other.data_, nullptr)), bytes_(other.bytes_) {}
   AlignedMapping& operator=(AlignedMapping&&) = delete;

@@ -1,4 +1,4 @@
-#include "base/page_cache.h"
+#include "memory/page_cache.h"
 
 #include <sys/mman.h>
 #include <sys/syscall.h>
@@ -11,10 +11,10 @@
 #include <cstddef>
 #include <vector>
 
+#include "memory/aligned_mapping.h"
+
 namespace hearth {
 namespace {
-
-constexpr std::uint64_t kPageBytes = 4096;
 
 // cachestat(2) of Linux 6.5, which the headers of Debian 12 lack.
 constexpr long kCachestat = 451;
@@ -43,30 +43,45 @@ bool isOnFuse(int file) {
   return fstatfs(file, &about) == 0 && about.f_type == kFuseMagic;
 }
 
-// By a mapping, which has the pages of the backing file. mincore(2) calls all of them resident to
-// users that may not know, so only root believes it.
-bool arePagesMapped(int file, std::uint64_t first, std::uint64_t pages) {
-  if (geteuid() != 0) return false;
-  void* const data = mmap(nullptr, pages * kPageBytes, PROT_READ, MAP_SHARED, file,
-                          static_cast<off_t>(first * kPageBytes));
-  if (data == MAP_FAILED) return false;
+// MADV_POPULATE_READ of Linux 5.14.
+constexpr int kPopulateRead = 22;
+
+bool areResident(std::byte* data, std::uint64_t pages) {
   std::vector<unsigned char> resident(pages);
-  const bool isKnown = mincore(data, pages * kPageBytes, resident.data()) == 0;
-  munmap(data, pages * kPageBytes);
-  return isKnown &&
+  return mincore(data, pages * kSmallPageBytes, resident.data()) == 0 &&
          std::ranges::all_of(resident, [](unsigned char page) { return (page & 1) != 0; });
+}
+
+// By a mapping, which has the pages of the backing file. mincore(2) calls all of them resident to
+// users that may not know, so only root believes it. Mapping the first page of a huge page maps all
+// of it, which spares mincore(2) a search for each of its 512 pages.
+bool arePagesMapped(int file, std::uint64_t offset, std::uint64_t bytes) {
+  if (geteuid() != 0) return false;
+  const std::uint64_t begin = offset / kSmallPageBytes * kSmallPageBytes, end = offset + bytes;
+  const auto mapping = AlignedMapping::map(file, begin, end - begin, PROT_READ, MAP_SHARED);
+  if (!mapping.ok()) return false;
+  for (std::uint64_t at = begin; at < end;) {
+    const std::uint64_t next =
+        std::min(end, (at / kTransparentPageBytes + 1) * kTransparentPageBytes);
+    std::byte* const data = mapping->data() + (at - begin);
+    if (!areResident(data, 1)) return false;
+    madvise(data, kSmallPageBytes, kPopulateRead);
+    if (!areResident(data, (next - at + kSmallPageBytes - 1) / kSmallPageBytes)) return false;
+    at = next;
+  }
+  return true;
 }
 
 }  // namespace
 
 bool arePagesCached(int file, std::uint64_t offset, std::uint64_t bytes) {
   if (bytes == 0) return true;
-  const std::uint64_t first = offset / kPageBytes;
-  const std::uint64_t pages = (offset + bytes + kPageBytes - 1) / kPageBytes - first;
+  const std::uint64_t first = offset / kSmallPageBytes;
+  const std::uint64_t pages = (offset + bytes + kSmallPageBytes - 1) / kSmallPageBytes - first;
   const CacheRange range{offset, bytes};
   CacheStatistics statistics{};
   if (syscall(kCachestat, file, &range, &statistics, 0U) == 0) {
-    return statistics.cached >= pages || (isOnFuse(file) && arePagesMapped(file, first, pages));
+    return statistics.cached >= pages || (isOnFuse(file) && arePagesMapped(file, offset, bytes));
   }
   return isByteCached(file, offset) && isByteCached(file, offset + bytes - 1);
 }

@@ -1,4 +1,4 @@
-#include "base/page_cache.h"
+#include "memory/page_cache.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
