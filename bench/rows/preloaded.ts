@@ -4,6 +4,7 @@ import { basename, join } from 'node:path';
 import { Cluster } from '../cluster.ts';
 import { root, run } from '../command.ts';
 import { makeFiles, makeSafetensors } from '../data.ts';
+import { whileHostKeepsMemory } from '../host_memory.ts';
 import type { Group, Surroundings } from '../plan.ts';
 import { cachedBytes, dropPageCache, readFiles, readOpened } from '../reader.ts';
 
@@ -167,7 +168,16 @@ async function loads(around: Surroundings): Promise<void> {
 }
 
 /** First reads after a warm job, by the mount that `hearth mount` chooses, against second ones of the native file system. */
-export const preloaded: Group = { ids: ['preloaded-'], ownOnly: true, measure: reads };
+export const preloaded: Group = {
+  ids: ['preloaded-'],
+  ownOnly: true,
+  measure: (around) => whileHostKeepsMemory(() => reads(around)),
+};
 
 /** Needs a Python environment with other loaders. */
-export const preloadedLoad: Group = { ids: ['load-preloaded'], long: true, ownOnly: true, measure: loads };
+export const preloadedLoad: Group = {
+  ids: ['load-preloaded'],
+  long: true,
+  ownOnly: true,
+  measure: (around) => whileHostKeepsMemory(() => loads(around)),
+};
