@@ -105,6 +105,11 @@ bool ModelFile::isCached(std::uint64_t offset, std::uint64_t size) const {
   return arePagesCached(file_.get(), offset, size);
 }
 
+bool ModelFile::populateCached(const AlignedMapping& mapping, std::uint64_t offset,
+                               std::uint64_t size) const {
+  return populateCachedPages(file_.get(), mapping, offset, size);
+}
+
 Result<std::uint64_t> ModelFile::readDirect(std::byte* into, std::uint64_t offset,
                                             std::uint64_t size) const {
   const std::uint64_t whole =

@@ -15,6 +15,7 @@
 #include "base/owned_fd.h"
 #include "base/result.h"
 #include "loader/safetensors_header.h"
+#include "memory/aligned_mapping.h"
 
 namespace hearth {
 
@@ -53,6 +54,9 @@ class ModelFile {
 
   // The bytes are in the page cache.
   [[nodiscard]] bool isCached(std::uint64_t offset, std::uint64_t size) const;
+  // The same, and maps them; `mapping` is of the whole file.
+  [[nodiscard]] bool populateCached(const AlignedMapping& mapping, std::uint64_t offset,
+                                    std::uint64_t size) const;
   // Of the file through the page cache; it lives as long as this object.
   [[nodiscard]] int descriptor() const { return file_.get(); }
 

@@ -43,7 +43,7 @@ bool isOnFuse(int file) {
   return fstatfs(file, &about) == 0 && about.f_type == kFuseMagic;
 }
 
-// MADV_POPULATE_READ of Linux 5.14.
+// MADV_POPULATE_READ of Linux 5.14; before, pages come when they are touched.
 constexpr int kPopulateRead = 22;
 
 bool areResident(std::byte* data, std::uint64_t pages) {
@@ -52,38 +52,61 @@ bool areResident(std::byte* data, std::uint64_t pages) {
          std::ranges::all_of(resident, [](unsigned char page) { return (page & 1) != 0; });
 }
 
-// By a mapping, which has the pages of the backing file. mincore(2) calls all of them resident to
-// users that may not know, so only root believes it. Mapping the first page of a huge page maps all
-// of it, which spares mincore(2) a search for each of its 512 pages.
-bool arePagesMapped(int file, std::uint64_t offset, std::uint64_t bytes) {
-  if (geteuid() != 0) return false;
-  const std::uint64_t begin = offset / kSmallPageBytes * kSmallPageBytes, end = offset + bytes;
-  const auto mapping = AlignedMapping::map(file, begin, end - begin, PROT_READ, MAP_SHARED);
-  if (!mapping.ok()) return false;
-  for (std::uint64_t at = begin; at < end;) {
-    const std::uint64_t next =
-        std::min(end, (at / kTransparentPageBytes + 1) * kTransparentPageBytes);
-    std::byte* const data = mapping->data() + (at - begin);
-    if (!areResident(data, 1)) return false;
-    madvise(data, kSmallPageBytes, kPopulateRead);
-    if (!areResident(data, (next - at + kSmallPageBytes - 1) / kSmallPageBytes)) return false;
-    at = next;
-  }
-  return true;
-}
+enum class Cached { kAll, kNotAll, kOnlyMappingsTell };
 
-}  // namespace
-
-bool arePagesCached(int file, std::uint64_t offset, std::uint64_t bytes) {
-  if (bytes == 0) return true;
+Cached lookUp(int file, std::uint64_t offset, std::uint64_t bytes) {
   const std::uint64_t first = offset / kSmallPageBytes;
   const std::uint64_t pages = (offset + bytes + kSmallPageBytes - 1) / kSmallPageBytes - first;
   const CacheRange range{offset, bytes};
   CacheStatistics statistics{};
   if (syscall(kCachestat, file, &range, &statistics, 0U) == 0) {
-    return statistics.cached >= pages || (isOnFuse(file) && arePagesMapped(file, offset, bytes));
+    if (statistics.cached >= pages) return Cached::kAll;
+    // mincore(2) calls all pages resident to users that may not know.
+    return isOnFuse(file) && geteuid() == 0 ? Cached::kOnlyMappingsTell : Cached::kNotAll;
   }
-  return isByteCached(file, offset) && isByteCached(file, offset + bytes - 1);
+  const bool isGuessed = isByteCached(file, offset) && isByteCached(file, offset + bytes - 1);
+  return isGuessed ? Cached::kAll : Cached::kNotAll;
+}
+
+// Of a mapping, which has the pages of the backing file. Mapping the first page of a huge page maps
+// all of it, which spares mincore(2) a search for each of its 512 pages. `at` is a page of the
+// file, and `data` where it is mapped.
+bool areMappedPagesCached(std::byte* data, std::uint64_t at, std::uint64_t end) {
+  while (at < end) {
+    const std::uint64_t next =
+        std::min(end, (at / kTransparentPageBytes + 1) * kTransparentPageBytes);
+    if (!areResident(data, 1)) return false;
+    madvise(data, kSmallPageBytes, kPopulateRead);
+    if (!areResident(data, (next - at + kSmallPageBytes - 1) / kSmallPageBytes)) return false;
+    data += next - at;
+    at = next;
+  }
+  return true;
+}
+
+std::uint64_t pageOf(std::uint64_t offset) { return offset / kSmallPageBytes * kSmallPageBytes; }
+
+}  // namespace
+
+bool arePagesCached(int file, std::uint64_t offset, std::uint64_t bytes) {
+  if (bytes == 0) return true;
+  const Cached cached = lookUp(file, offset, bytes);
+  if (cached != Cached::kOnlyMappingsTell) return cached == Cached::kAll;
+  const std::uint64_t begin = pageOf(offset), end = offset + bytes;
+  const auto mapping = AlignedMapping::map(file, begin, end - begin, PROT_READ, MAP_SHARED);
+  return mapping.ok() && areMappedPagesCached(mapping->data(), begin, end);
+}
+
+bool populateCachedPages(int file, const AlignedMapping& mapping, std::uint64_t offset,
+                         std::uint64_t bytes) {
+  if (bytes == 0) return true;
+  const Cached cached = lookUp(file, offset, bytes);
+  const std::uint64_t begin = pageOf(offset), end = offset + bytes;
+  std::byte* const data = mapping.data() + begin;
+  if (cached == Cached::kNotAll) return false;
+  if (cached == Cached::kOnlyMappingsTell && !areMappedPagesCached(data, begin, end)) return false;
+  madvise(data, end - begin, kPopulateRead);
+  return true;
 }
 
 }  // namespace hearth
