@@ -139,6 +139,8 @@ Napi::Value toJs(Napi::Env env, const Verified& verified) {
   object.Set("sha256", hexOf(verified.sha256));
   object.Set("originBytes", big(env, verified.originBytes));
   object.Set("peerBytes", big(env, verified.peerBytes));
+  object.Set("repairedBlocks", big(env, verified.repairedBlocks));
+  object.Set("repaired", verified.repaired);
   return object;
 }
 

@@ -39,6 +39,15 @@ struct CacheDirectoryOptions {
   std::uint64_t freeFloorBytes = 0;  // the file system is never filled beyond this much free space
 };
 
+// A scrub as its caller follows it, on the file's shard; each part may be missing.
+struct ScrubWatch {
+  std::atomic<std::uint64_t>* checked = nullptr;  // grows by the bytes found good, as they are
+  // Awaited before so many bytes are read; false ends the scrub early.
+  std::function<Task<bool>(std::uint64_t bytes)> pace;
+  // Told of each bad block, by its number in the file.
+  std::function<void(std::uint64_t block)> bad;
+};
+
 class CachedFile {
  public:
   virtual ~CachedFile() = default;
@@ -125,12 +134,8 @@ class CachedFile {
   [[nodiscard]] virtual Task<Status> recordVerified(Sha256Digest digest,
                                                     std::uint64_t generation) = 0;
   // Own shard. Reads every resident block from disk (past the page cache where possible) and checks
-  // it; bad chunks become absent. Bytes checked and found good; `checked` grows by them as they
-  // are; null: not counted. `pace` is awaited, on this shard, before so many bytes are read, and
-  // ends it early with false; null: they are read at once.
-  using Pace = std::function<Task<bool>(std::uint64_t bytes)>;
-  [[nodiscard]] virtual Task<Result<std::uint64_t>> scrub(std::atomic<std::uint64_t>* checked,
-                                                          Pace pace) = 0;
+  // it; bad chunks become absent. Bytes checked and found good.
+  [[nodiscard]] virtual Task<Result<std::uint64_t>> scrub(ScrubWatch watch) = 0;
   // Own shard. The same for one chunk: how many of its blocks are bad, 0 when it is not resident.
   [[nodiscard]] virtual Task<Result<std::uint32_t>> scrubChunk(std::uint32_t chunk) = 0;
 };

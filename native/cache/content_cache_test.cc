@@ -211,9 +211,9 @@ TEST_F(ContentCacheTest, AScrubFindsWhatIsNotRead) {
   const std::uint64_t size = kChunkBytes + 200001;
   ASSERT_TRUE(put(keyOf(1), size).ok());
   const auto file = cache->find(keyOf(1));
-  EXPECT_EQ(*shards.run(shardOfKey(keyOf(1)), file->scrub(nullptr, nullptr)), size);
+  EXPECT_EQ(*shards.run(shardOfKey(keyOf(1)), file->scrub({})), size);
   overwrite(file->path(), size - 9);
-  const auto checked = shards.run(shardOfKey(keyOf(1)), file->scrub(nullptr, nullptr));
+  const auto checked = shards.run(shardOfKey(keyOf(1)), file->scrub({}));
   ASSERT_TRUE(checked.ok());
   EXPECT_EQ(*checked, size - 200001 % kBlockBytes);
   EXPECT_TRUE(file->resident(0));

@@ -55,8 +55,7 @@ class OpenCacheFile final : public CachedFile, public std::enable_shared_from_th
   bool verifiedWhole() const override { return entry_->verified(); }
   std::uint64_t generation() const override { return entry_->generation(); }
   Task<Status> recordVerified(Sha256Digest digest, std::uint64_t generation) override;
-  Task<Result<std::uint64_t>> scrub(std::atomic<std::uint64_t>* checked, Pace pace) override;
-
+  Task<Result<std::uint64_t>> scrub(ScrubWatch watch) override;
   Task<Result<std::uint32_t>> scrubChunk(std::uint32_t chunk) override;
 
   [[nodiscard]] CacheEntry& entry() { return *entry_; }
@@ -76,8 +75,7 @@ class OpenCacheFile final : public CachedFile, public std::enable_shared_from_th
   struct Scrub {
     std::uint32_t next = 0;
     std::uint64_t good = 0;
-    std::atomic<std::uint64_t>* checked;
-    Pace pace;
+    ScrubWatch watch;
   };
   // Takes chunk after chunk until none is left; several of these share the scrub.
   static Task<void> scrubChunks(OpenCacheFile& self, File& file, Scrub& scrub);

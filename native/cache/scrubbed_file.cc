@@ -30,12 +30,12 @@ struct ScrubBuffer {
 
 }  // namespace
 
-Task<Result<std::uint64_t>> OpenCacheFile::scrub(std::atomic<std::uint64_t>* checked, Pace pace) {
+Task<Result<std::uint64_t>> OpenCacheFile::scrub(ScrubWatch watch) {
   const auto self = shared_from_this();
   if (entry_->residentBytes() == 0) co_return std::uint64_t{0};
   const auto file = co_await shard_.files.open(path(), {.direct = true});
   if (!file.ok()) co_return file.error();
-  Scrub scrub{.checked = checked, .pace = std::move(pace)};
+  Scrub scrub{.watch = std::move(watch)};
   Gate readers(shard_.reactor);
   for (std::uint32_t i = 0; i < kScrubReads; ++i) readers.spawn(scrubChunks(*this, **file, scrub));
   co_await readers.close();
@@ -51,7 +51,7 @@ Task<Result<std::uint32_t>> OpenCacheFile::scrubChunk(std::uint32_t chunk) {
   const auto file = co_await shard_.files.open(path(), {.direct = true});
   if (!file.ok()) co_return file.error();
   const ScrubBuffer buffer(size());
-  Scrub scrub{.checked = nullptr, .pace = nullptr};
+  Scrub scrub{.watch = {}};
   const std::uint32_t bad = co_await checkChunk(**file, chunk, buffer.bytes, scrub);
   co_return bad;
 }
@@ -113,8 +113,8 @@ Task<void> OpenCacheFile::scrubChunks(OpenCacheFile& self, File& file, Scrub& sc
   while (scrub.next < entry.chunkCount()) {
     const std::uint32_t chunk = scrub.next++;
     if (!entry.resident(chunk)) continue;
-    if (scrub.pace) {
-      Task<bool> pacing = scrub.pace(entry.chunkBytes(chunk));
+    if (scrub.watch.pace) {
+      Task<bool> pacing = scrub.watch.pace(entry.chunkBytes(chunk));
       if (!co_await pacing) co_return;
     }
     [[maybe_unused]] const std::uint32_t bad =
@@ -135,8 +135,10 @@ Task<std::uint32_t> OpenCacheFile::checkChunk(File& file, std::uint32_t chunk,
                                                      entry_->blockChecksum(chunk, block);
     bad += good ? 0 : 1;
     if (good) scrub.good += blockLength;
-    if (good && scrub.checked != nullptr) scrub.checked->fetch_add(blockLength);
-    if (!good && entry_->resident(chunk)) spoil(chunk);
+    if (good && scrub.watch.checked != nullptr) scrub.watch.checked->fetch_add(blockLength);
+    if (good) continue;
+    if (scrub.watch.bad) scrub.watch.bad(std::uint64_t{chunk} * kBlocksPerChunk + block);
+    if (entry_->resident(chunk)) spoil(chunk);
   }
   co_return bad;
 }

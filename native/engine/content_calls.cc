@@ -6,12 +6,15 @@
 #include "fetch/memory_tier.h"
 #include "mount/demand_read.h"
 #include "warm/file_digest.h"
+#include "warm/file_repair.h"
 #include "warm/file_verifier.h"
 
 namespace hearth {
 namespace {
 
 constexpr std::uint64_t kLargestRead = 16u << 20;
+// Of a file that goes on changing below its hash: its disk or memory is broken.
+constexpr int kMostHashes = 4;
 
 Result<FileReference> fileAt(std::shared_ptr<Dataset> dataset, std::uint32_t entry) {
   if (entry >= dataset->manifest->totals().entries) {
@@ -183,44 +186,76 @@ Task<Result<Verified>> ContentCalls::verify(std::shared_ptr<Dataset> dataset, st
   Shard& owner = commons_.owner(file->about.key);
   co_await owner.reactor->enter();
   const std::string path = file->path();
-  const Result<Verified> verified = co_await verifyHere(owner, std::move(*file), withOrigin);
+  BadBlocks bad;
+  Task<Result<Verified>> verifying = verifyHere(owner, std::move(*file), withOrigin, bad);
+  const Result<Verified> verified = co_await verifying;
   co_await home_.reactor->enter();
-  if (!verified.ok()) co_return verified.error().within(path);
-  co_return verified;
+  if (verified.ok()) co_return verified;
+  const std::string found = bad.text();
+  const std::string what = found.empty() ? path : path + ": " + found + " changed on the disk";
+  co_return verified.error().within(what);
 }
 
-Task<Result<Verified>> ContentCalls::verifyHere(Shard& owner, FileReference file, bool withOrigin) {
+// Where the page cache has other bytes than the disk, hashing finds them.
+Task<Result<Sha256Digest>> ContentCalls::checkedDigest(Shard& owner,
+                                                       std::shared_ptr<FileFetch> fetch,
+                                                       FetchOptions options, BadBlocks& bad) {
+  for (int tried = 0;; ++tried) {
+    RepairOptions repair{.fetch = options, .checked = nullptr};
+    Task<Status> checking = checkAndRepair({*owner.reactor, *owner.fetcher, *owner.filling}, fetch,
+                                           std::move(repair), bad);
+    const Status checked = co_await checking;
+    if (!checked.ok()) co_return checked.error();
+    const std::uint64_t generation = fetch->cache->generation();
+    Task<Result<Sha256Digest>> hashing = digestOf(*owner.reactor, owner.commons.wholeFiles,
+                                                  owner.commons.limits->disk, fetch->cache);
+    const Result<Sha256Digest> digest = co_await hashing;
+    Status done = digest.ok() ? Status() : Status(digest.error());
+    if (digest.ok() && fetch->reference.about.sourceDigest == *digest &&
+        !fetch->cache->verifiedWhole()) {
+      done = co_await fetch->cache->recordVerified(*digest, generation);
+    }
+    if (done.ok()) co_return digest;
+    const bool changed = done.code() == ErrorCode::kCorrupt ||
+                         done.code() == ErrorCode::kNotFound || done.code() == ErrorCode::kConflict;
+    if (!changed || tried == kMostHashes) co_return done.error();
+  }
+}
+
+Task<Result<Verified>> ContentCalls::verifyHere(Shard& owner, FileReference file, bool withOrigin,
+                                                BadBlocks& bad) {
   const Result<std::shared_ptr<FileFetch>> opened = co_await owner.fetcher->open(std::move(file));
   if (!opened.ok()) co_return opened.error();
   const std::shared_ptr<FileFetch> fetch = *opened;
   const auto counters = std::make_shared<FetchCounters>();
-  FetchOptions options{.priority = Priority::kBackground, .rate = {}, .counters = counters};
-  Task<Status> ensuring =
-      owner.fetcher->ensure(fetch, 0, fetch->cache->chunkCount(), std::move(options));
+  const FetchOptions options{.priority = Priority::kBackground, .rate = {}, .counters = counters};
+  Task<Status> ensuring = owner.fetcher->ensure(fetch, 0, fetch->cache->chunkCount(), options);
   const Status ensured = co_await ensuring;
   if (!ensured.ok()) co_return ensured.error();
-  const std::uint64_t generation = fetch->cache->generation();
-  Task<Result<Sha256Digest>> hashing =
-      digestOf(*owner.reactor, owner.commons.wholeFiles, owner.commons.limits->disk, fetch->cache);
-  const Result<Sha256Digest> digest = co_await hashing;
+  Task<Result<Sha256Digest>> checking = checkedDigest(owner, fetch, options, bad);
+  const Result<Sha256Digest> digest = co_await checking;
   if (!digest.ok()) co_return digest.error();
   const std::optional<Sha256Digest> expected = fetch->reference.about.sourceDigest;
   if (expected && *expected != *digest) {
     co_return Error{ErrorCode::kCorrupt,
                     "the SHA-256 of the cached bytes differs from the origin's digest"};
   }
-  if (expected && !fetch->cache->verifiedWhole()) {
-    [[maybe_unused]] const Status recorded =
-        co_await fetch->cache->recordVerified(*digest, generation);  // else it is compared again
-  }
+  const std::uint64_t inMemory = co_await owner.filling->check(fetch);
   if (withOrigin) {
     Task<Result<std::uint64_t>> comparing = compareWithOrigin(
         *owner.reactor, *owner.origin, *owner.originBuffers, *owner.commons.limits, fetch);
     const Result<std::uint64_t> compared = co_await comparing;
     if (!compared.ok()) co_return compared.error();
   }
-  co_return Verified{fetch->cache->size(), *digest, counters->originBytes.load(),
-                     counters->peerBytes.load()};
+  Verified verified{fetch->cache->size(), *digest, counters->originBytes.load(),
+                    counters->peerBytes.load()};
+  verified.repairedBlocks = bad.count() + inMemory;
+  verified.repaired = bad.text();
+  if (inMemory != 0) {
+    verified.repaired += (verified.repaired.empty() ? "" : ", and ") + std::to_string(inMemory) +
+                         " in the copy in memory";
+  }
+  co_return verified;
 }
 
 Task<Status> ContentCalls::compareHere(Shard& owner, FileReference file) {

@@ -10,6 +10,7 @@
 #include "engine/shard.h"
 #include "fetch/fetcher.h"
 #include "manifest/manifest_walk.h"
+#include "warm/bad_blocks.h"
 
 namespace hearth {
 
@@ -36,6 +37,9 @@ struct Verified {
   std::uint64_t bytes = 0;
   Sha256Digest sha256{};
   std::uint64_t originBytes = 0, peerBytes = 0;  // fetched for this call
+  // That were bad on the disk, or in the file's copy in memory, and were repaired; and their names.
+  std::uint64_t repairedBlocks = 0;
+  std::string repaired;  // empty: none
 };
 
 class ContentCalls {
@@ -56,8 +60,10 @@ class ContentCalls {
   [[nodiscard]] Task<bool> letGoOfFile(std::shared_ptr<Dataset> dataset, std::uint32_t entry,
                                        LetGo what);
   void setLastUse(const Dataset& dataset, std::int64_t usedAtMs);
-  // Fetches missing chunks, checks every block, hashes, and compares with the origin's digest where
-  // it is known and, when asked, with the origin's bytes. kCorrupt when anything differs.
+  // Fetches missing chunks, checks every block on the disk and repairs bad ones in place, hashes,
+  // and compares with the origin's digest where it is known and, when asked, with the origin's
+  // bytes. kCorrupt when anything differs. Errors name the blocks that were bad; a file whose
+  // repair failed is not served as a whole.
   [[nodiscard]] Task<Result<Verified>> verify(std::shared_ptr<Dataset> dataset, std::uint32_t entry,
                                               bool withOrigin);
   // Builds the view of a complete dataset, after all comparisons with digests have ended. Errors as
@@ -74,7 +80,13 @@ class ContentCalls {
                                   std::uint64_t offset, MemoryVector into);
 
  private:
-  static Task<Result<Verified>> verifyHere(Shard& owner, FileReference file, bool withOrigin);
+  // `bad` gets the blocks that were bad on the disk, also before an error.
+  static Task<Result<Verified>> verifyHere(Shard& owner, FileReference file, bool withOrigin,
+                                           BadBlocks& bad);
+  // The digest of a file whose every block was checked, and repaired where that was needed;
+  // recorded where it is the origin's.
+  static Task<Result<Sha256Digest>> checkedDigest(Shard& owner, std::shared_ptr<FileFetch> fetch,
+                                                  FetchOptions options, BadBlocks& bad);
   static Task<Status> compareHere(Shard& owner, FileReference file);
   static Task<Result<std::vector<std::byte>>> readHere(Shard& owner, FileReference file,
                                                        std::uint64_t offset, std::uint64_t length);

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "cache/verified_read.h"
+
 namespace hearth {
 namespace {
 
@@ -131,6 +133,35 @@ Task<void> MemoryFilling::readIn(std::shared_ptr<FileFetch> fetch, std::shared_p
   }
   if (!done.ok() && fill->failure.ok()) fill->failure = done;
   buffers_.release(1);
+}
+
+Task<bool> MemoryFilling::restore(std::shared_ptr<FileFetch> fetch, std::uint32_t chunk) {
+  const std::shared_ptr<CachedFile> copy = ports_.files.find(fetch->key());
+  if (copy == nullptr) co_return false;
+  Task<Result<std::span<const std::byte>>> reading =
+      readVerified(ports_.reactor, copy, fetch->chunkOffset(chunk), fetch->chunkSize(chunk));
+  const Result<std::span<const std::byte>> bytes = co_await reading;
+  if (!bytes.ok()) co_return false;
+  const std::vector<std::uint32_t> checksums = copy->blockChecksums(chunk);
+  const Status written = co_await fetch->cache->writeChunk(chunk, *bytes, checksums);
+  co_return written.ok();
+}
+
+Task<std::uint64_t> MemoryFilling::check(std::shared_ptr<FileFetch> fetch) {
+  const std::shared_ptr<CachedFile> copy = ports_.files.find(fetch->key());
+  if (copy == nullptr) co_return 0;
+  std::uint64_t bad = 0;
+  ScrubWatch watch;
+  watch.bad = [&bad](std::uint64_t) { ++bad; };
+  [[maybe_unused]] const Result<std::uint64_t> scrubbed = co_await copy->scrub(std::move(watch));
+  if (copy->complete()) co_return bad;
+  // A copy that has lost a chunk is filled as one that has not got it yet.
+  Task<std::shared_ptr<Fill>> beginning = begin(fetch, MemoryRank::kUse, Clock::now());
+  if (std::shared_ptr<Fill> fill = co_await beginning) {
+    const auto wanted = [&gate = ports_.gate] { return !gate.closed(); };
+    co_await finish(fetch, std::move(fill), wanted);
+  }
+  co_return bad;
 }
 
 // The cache file may have lost a chunk, or got another one, since its bytes were copied.

@@ -50,6 +50,14 @@ class MemoryFilling final : public FileObserver {
   // memory in the background, where there is room.
   void noteOpen(const std::shared_ptr<FileFetch>& fetch);
 
+  // Writes an absent chunk of the cache file again from the file's copy in memory. False: there is
+  // no copy, its chunk is bad, too, or the disk refuses it.
+  [[nodiscard]] Task<bool> restore(std::shared_ptr<FileFetch> fetch, std::uint32_t chunk);
+  // Reads every block of the file's copy in memory, and copies bad chunks from the cache file
+  // again, which has just been checked. A copy that cannot be repaired is given up. Blocks that
+  // were bad.
+  [[nodiscard]] Task<std::uint64_t> check(std::shared_ptr<FileFetch> fetch);
+
   void opened(const std::shared_ptr<FileFetch>&) override {}
   void stored(const std::shared_ptr<FileFetch>& fetch, std::uint32_t chunk,
               const std::shared_ptr<LoadedChunk>& loaded) override;

@@ -54,9 +54,7 @@ class HeldBackFile final : public CachedFile {
   std::uint64_t generation() const override { return 1; }
   void discard() override {}
   Task<Status> recordVerified(Sha256Digest, std::uint64_t) override { co_return Status(); }
-  Task<Result<std::uint64_t>> scrub(std::atomic<std::uint64_t>*, Pace) override {
-    co_return std::uint64_t{0};
-  }
+  Task<Result<std::uint64_t>> scrub(ScrubWatch) override { co_return std::uint64_t{0}; }
   Task<Result<std::uint32_t>> scrubChunk(std::uint32_t) override { co_return 0u; }
 
  private:

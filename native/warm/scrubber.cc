@@ -206,6 +206,7 @@ Task<Status> Scrubber::fetchAgain(const WarmShard& owner, const FileReference& f
                                   std::uint32_t chunk) {
   const Result<std::shared_ptr<FileFetch>> opened = co_await owner.fetcher.open(file);
   if (!opened.ok()) co_return opened.error();
+  if (co_await owner.memory.restore(*opened, chunk)) co_return Status();
   FetchOptions options{.priority = Priority::kBackground, .rate = {}, .counters = {}};
   co_return co_await owner.fetcher.ensure(*opened, chunk, chunk + 1, std::move(options));
 }

@@ -4,6 +4,7 @@
 
 #include "fetch/origin_stream.h"
 #include "warm/file_digest.h"
+#include "warm/file_repair.h"
 
 namespace hearth {
 namespace {
@@ -322,35 +323,21 @@ Task<Status> WarmJob::verifyFile(std::shared_ptr<WarmJob> job, const WarmPorts& 
                                  const WarmShard& shard, std::shared_ptr<FileFetch> fetch) {
   const std::optional<Sha256Digest> expected = fetch->reference.about.sourceDigest;
   const bool hashed = job->options_.verify == Verification::kDigest && expected.has_value();
-  // The last look at a byte is the one that counts.
-  std::atomic<std::uint64_t>* const counted = hashed ? nullptr : &job->bytesVerified_;
-  BandwidthLimiter& disk = shard.fetcher.limits().disk;
   const auto wanted = [job] { return !job->stopped(); };
-  const CachedFile::Pace pace = [&disk, &shard, wanted](std::uint64_t bytes) {
-    return disk.passWhile(shard.reactor, bytes, Priority::kBackground, wanted);
-  };
-  const Result<std::uint64_t> scrubbed = co_await fetch->cache->scrub(counted, pace);
-  if (!scrubbed.ok()) co_return scrubbed.error().within(fetch->reference.path());
+  // The last look at a byte is the one that counts.
+  RepairOptions options{.fetch = job->fetchOptions(),
+                        .checked = hashed ? nullptr : &job->bytesVerified_};
+  options.fetch.wanted = wanted;
+  BadBlocks bad;
+  Task<Status> checking =
+      checkAndRepair({shard.reactor, shard.fetcher, shard.memory}, fetch, std::move(options), bad);
+  const Status checked = co_await checking;
   if (job->stopped()) co_return Status();
-  if (!fetch->cache->complete()) {
-    // Bad blocks were dropped; one more copy is fetched and must be good.
-    if (counted != nullptr) counted->fetch_sub(*scrubbed);
-    Task<Status> repairing =
-        shard.fetcher.ensure(fetch, 0, fetch->cache->chunkCount(), job->fetchOptions());
-    const Status repaired = co_await repairing;
-    if (!repaired.ok()) co_return repaired;
-    const Result<std::uint64_t> rescrubbed = co_await fetch->cache->scrub(counted, pace);
-    if (job->stopped()) co_return Status();
-    if (!rescrubbed.ok() || !fetch->cache->complete()) {
-      co_return Error{ErrorCode::kCorrupt,
-                      fetch->reference.path() +
-                          ": blocks of the cache file are bad again after a repair; check the "
-                          "disk of the cache directory"};
-    }
-  }
+  if (!checked.ok()) co_return checked.error().within(fetch->reference.path());
   if (hashed) {
     Task<Result<Sha256Digest>> hashing =
-        digestOf(shard.reactor, ports.wholeFiles, disk, fetch->cache, &job->bytesVerified_, wanted);
+        digestOf(shard.reactor, ports.wholeFiles, shard.fetcher.limits().disk, fetch->cache,
+                 &job->bytesVerified_, wanted);
     const Result<Sha256Digest> digest = co_await hashing;
     if (!digest.ok()) co_return digest.error().within(fetch->reference.path());
     if (*digest != *expected) {

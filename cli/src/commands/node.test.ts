@@ -65,6 +65,7 @@ describe('hearth commands', () => {
         yield sampleFile();
         if (dataset === 'bad')
           yield sampleFile({ path: 'config.json', bytes: 5n, ok: false, message: 'byte 3 differs' });
+        if (dataset === 'damaged') yield sampleFile({ path: 'config.json', repairedBlocks: 3n, message: 'blocks 1-3' });
       },
       *read({ offset, length }) {
         const all = Buffer.from('0123456789');
@@ -196,7 +197,7 @@ describe('hearth commands', () => {
     const { code, out } = await hearth(['verify', 'llama', '--origin']);
     assert.equal(code, 0);
     assert.deepEqual(out.split('\n'), [
-      'ok     3.0 GiB  cdcdcdcdcdcd  view         local 3.0 GiB       model.safetensors',
+      'ok          3.0 GiB  cdcdcdcdcdcd  view         local 3.0 GiB       model.safetensors',
       '1 file, 3.0 GiB: all match (local 3.0 GiB)',
       '',
     ]);
@@ -207,7 +208,16 @@ describe('hearth commands', () => {
     const outcome = await hearth(['verify', 'bad', '--summary']);
     assert.equal(outcome.code, 11);
     assert.match(outcome.out, /^BAD .* config\.json {2}byte 3 differs\n2 files, 3\.0 GiB: 1 do not match/);
-    assert.match(outcome.err, /^hearth: 1 of 2 files of bad do not match; evict them/);
+    assert.match(outcome.err, /^hearth: 1 of 2 files of bad do not match; check the disks/);
+  });
+
+  it('verify names what was repaired, and is content', async () => {
+    const { code, out } = await hearth(['verify', 'damaged', '--summary']);
+    assert.equal(code, 0);
+    assert.match(
+      out,
+      /^repaired .* config\.json {2}blocks 1-3\n2 files, 6\.0 GiB: all match, 3 blocks of 1 file repaired/,
+    );
   });
 
   it('verify prints JSON, one line a file and a summary', async () => {
@@ -222,9 +232,19 @@ describe('hearth commands', () => {
       peerBytes: 0,
       localBytes: 3221225472,
       dataPath: 'view',
+      repairedBlocks: 0,
     });
     assert.deepEqual(last, {
-      summary: { files: 1, bytes: 3221225472, mismatches: 0, originBytes: 0, peerBytes: 0, localBytes: 3221225472 },
+      summary: {
+        files: 1,
+        bytes: 3221225472,
+        mismatches: 0,
+        repairedFiles: 0,
+        repairedBlocks: 0,
+        originBytes: 0,
+        peerBytes: 0,
+        localBytes: 3221225472,
+      },
     });
   });
 

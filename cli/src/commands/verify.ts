@@ -16,6 +16,8 @@ interface Totals {
   files: bigint;
   bytes: bigint;
   mismatches: bigint;
+  repairedFiles: bigint;
+  repairedBlocks: bigint;
   originBytes: bigint;
   peerBytes: bigint;
   localBytes: bigint;
@@ -24,18 +26,27 @@ interface Totals {
 export function verifyCommand(context: CommandContext): Command {
   return new Command('verify')
     .description(
-      'Read every file of a dataset through this node and compare checksums. The exit code is not 0 when a file differs.',
+      'Read every file of a dataset through this node, compare checksums and repair blocks that have changed on the disk. The exit code is not 0 when a file is not right at the end.',
     )
     .argument('<dataset>', 'name of the dataset')
     .argument('[paths...]', 'globs of files (default: all files)')
     .option('--origin', 'also compare with the origin, which reads all bytes again')
-    .option('--summary', 'list only files that do not match, and the totals')
+    .option('--summary', 'list only files that do not match or were repaired, and the totals')
     .addHelpText('after', examples(context, 'verify llama', 'verify llama --origin --summary', 'verify llama --json'))
     .action(act(context, run));
 }
 
 async function run(session: Session, options: Options, dataset: string, paths: string[]): Promise<undefined> {
-  const totals: Totals = { files: 0n, bytes: 0n, mismatches: 0n, originBytes: 0n, peerBytes: 0n, localBytes: 0n };
+  const totals: Totals = {
+    files: 0n,
+    bytes: 0n,
+    mismatches: 0n,
+    repairedFiles: 0n,
+    repairedBlocks: 0n,
+    originBytes: 0n,
+    peerBytes: 0n,
+    localBytes: 0n,
+  };
   const region = new LiveRegion(session.terminal);
   const request = { dataset, paths, mode: options.origin === true ? 'origin' : 'cache' };
   try {
@@ -44,7 +55,8 @@ async function run(session: Session, options: Options, dataset: string, paths: s
         add(totals, file);
         region.clear();
         if (session.json) session.printJson(file);
-        else if (!file.ok || options.summary !== true) session.print(fileLine(session, file));
+        else if (!file.ok || file.repairedBlocks > 0n || options.summary !== true)
+          session.print(fileLine(session, file));
         if (!session.json) region.draw([cut(`Verified ${totalsText(totals)}`, session.terminal.columns())]);
       }
     });
@@ -62,7 +74,7 @@ async function run(session: Session, options: Options, dataset: string, paths: s
   if (totals.mismatches > 0n) {
     throw new HearthError(
       'Corrupt',
-      `${totals.mismatches} of ${formatCount(totals.files, 'file')} of ${dataset} do not match; evict them to fetch them again, or add the dataset again if its origin has changed`,
+      `${totals.mismatches} of ${formatCount(totals.files, 'file')} of ${dataset} do not match; check the disks and the origin, and verify again, or add the dataset again if its origin has changed`,
     );
   }
 }
@@ -71,6 +83,8 @@ function add(totals: Totals, file: VerifiedFile): void {
   totals.files += 1n;
   totals.bytes += file.bytes;
   totals.mismatches += file.ok ? 0n : 1n;
+  totals.repairedFiles += file.repairedBlocks > 0n ? 1n : 0n;
+  totals.repairedBlocks += file.repairedBlocks;
   totals.originBytes += file.originBytes;
   totals.peerBytes += file.peerBytes;
   totals.localBytes += file.localBytes;
@@ -92,12 +106,17 @@ function sourcesText(bytes: Pick<Totals, 'originBytes' | 'peerBytes' | 'localByt
 function totalsText(totals: Totals): string {
   const sources = sourcesText(totals);
   const match = totals.mismatches === 0n ? 'all match' : `${totals.mismatches} do not match`;
-  return `${formatCount(totals.files, 'file')}, ${formatBytes(totals.bytes)}: ${match}${sources === '' ? '' : ` (${sources})`}`;
+  const repaired =
+    totals.repairedBlocks === 0n
+      ? ''
+      : `, ${formatCount(totals.repairedBlocks, 'block')} of ${formatCount(totals.repairedFiles, 'file')} repaired`;
+  return `${formatCount(totals.files, 'file')}, ${formatBytes(totals.bytes)}: ${match}${repaired}${sources === '' ? '' : ` (${sources})`}`;
 }
 
 /** Fixed column widths, because each line is written as soon as its file is verified. */
 function fileLine(session: Session, file: VerifiedFile): string {
-  const state = paint((file.ok ? 'ok' : 'BAD').padEnd(3), file.ok ? 'good' : 'bad', session.terminal.colour);
+  const word = !file.ok ? 'BAD' : file.repairedBlocks > 0n ? 'repaired' : 'ok';
+  const state = paint(word.padEnd(8), file.ok ? 'good' : 'bad', session.terminal.colour);
   const words = [
     formatBytes(file.bytes).padStart(10),
     file.sha256.slice(0, 12).padEnd(12),

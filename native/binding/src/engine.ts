@@ -196,6 +196,10 @@ export interface VerifyResult {
   /** Bytes of this file fetched for the verification, by source. */
   originBytes: bigint;
   peerBytes: bigint;
+  /** Blocks that were bad on this node and were repaired. */
+  repairedBlocks: bigint;
+  /** Names of these blocks: `blocks 5, 144-145`. */
+  repaired: string;
 }
 
 /** One row of `hearth doctor`. */

@@ -46,6 +46,12 @@ describe('files and volumes by the control API', () => {
         ['b/d.txt', true, 0n],
       ],
     );
+    cluster.engine('a').badBlocks.add('a.bin');
+    const repaired = await collect<VerifiedFile>(client.verify({ dataset: 'd', paths: ['a.bin'], mode: '' }));
+    assert.deepEqual(
+      repaired.map(({ ok, repairedBlocks, message }) => [ok, repairedBlocks, message]),
+      [[true, 1n, 'block 0 had changed and were repaired']],
+    );
     const whole = Buffer.concat(
       (await collect(client.read({ dataset: 'd', path: 'a.bin', offset: 0n, length: 0n }))).map((chunk) => chunk.data),
     );

@@ -94,28 +94,32 @@ export class FileCalls {
   ): Promise<VerifiedFile> {
     const base = { path: entry.path, dataPath };
     try {
-      const { bytes, sha256, originBytes, peerBytes } = await this.#agent.context.engine.verify(of, entry.index, mode);
+      const verified = await this.#agent.context.engine.verify(of, entry.index, mode);
+      const { bytes, sha256, originBytes, peerBytes, repairedBlocks } = verified;
       const differs = entry.sourceDigest !== '' && entry.sourceDigest !== sha256;
       const short = bytes !== entry.size;
-      const message = differs
+      const mismatch = differs
         ? `its SHA-256 differs from the origin's ${entry.sourceDigest}`
         : short
           ? `it has ${bytes} of ${entry.size} bytes`
           : '';
+      const repair = repairedBlocks > 0n ? `${verified.repaired} had changed and were repaired` : '';
       const localBytes = bytes - originBytes - peerBytes;
       return {
         ...base,
         bytes,
         sha256,
-        ok: message === '',
-        message,
+        ok: mismatch === '',
+        message: mismatch || repair,
+        repairedBlocks,
         originBytes,
         peerBytes,
         localBytes: localBytes > 0n ? localBytes : 0n,
       };
     } catch (thrown) {
       const { message } = HearthError.from(thrown);
-      return { ...base, bytes: 0n, sha256: '', ok: false, message, originBytes: 0n, peerBytes: 0n, localBytes: 0n };
+      const none = { bytes: 0n, sha256: '', repairedBlocks: 0n, originBytes: 0n, peerBytes: 0n, localBytes: 0n };
+      return { ...base, ...none, ok: false, message };
     }
   }
 }

@@ -36,6 +36,8 @@ import { FakeWarm } from './fake_warm.ts';
 export class FakeEngine extends FakeVolumes implements Engine {
   readonly fabric: FakeFabric;
   readonly disk: FakeDisk;
+  /** Paths of files whose first block is bad, until they are verified. */
+  readonly badBlocks = new Set<string>();
   /** Manifests opened by this process. */
   readonly #opened = new Set<string>();
   readonly options: EngineOptions;
@@ -309,7 +311,14 @@ export class FakeEngine extends FakeVolumes implements Engine {
     const size = file?.size ?? 0n;
     const missing = size - this.residentOf(file?.contentKey ?? '');
     if (file !== undefined) this.addResident(file.contentKey, missing);
-    return { bytes: size, sha256: file?.sourceDigest || sha256(file?.path ?? ''), originBytes: missing, peerBytes: 0n };
+    return {
+      bytes: size,
+      sha256: file?.sourceDigest || sha256(file?.path ?? ''),
+      originBytes: missing,
+      peerBytes: 0n,
+      repairedBlocks: this.badBlocks.delete(file?.path ?? '') ? 1n : 0n,
+      repaired: 'block 0',
+    };
   }
 
   /** Byte number i of every file is i modulo 256. */
