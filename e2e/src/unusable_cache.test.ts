@@ -3,7 +3,7 @@ import { existsSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { isDeepStrictEqual } from 'node:util';
 import { kinds } from '@hearth/common/kubernetes';
-import { type DaemonProcess, run, skip, until } from '@hearth/common/testing';
+import { type DaemonProcess, MiB, run, skip, until, writeSample } from '@hearth/common/testing';
 import { type AgentProcess, type AgentSettings, Cluster } from '@hearth/common/testing/agents';
 import type { Context } from 'mocha';
 import { namespace, OperatorFixture } from '../../operator/src/operator/testing/operator_fixture.ts';
@@ -128,6 +128,37 @@ describe('agents whose cache cannot be used', () => {
       );
     });
     await Promise.all(agents.map(({ agent }) => agent.stop()));
+  });
+
+  it('store on the other of two disks while one is read-only at the start', async function () {
+    const bad = await memory(this, cluster, 'bad-disk', 'size=512m,ro');
+    const good = await memory(this, cluster, 'good-disk', 'size=256m');
+    // The one that fails has more room.
+    const directories = `${bad}=400MiB:0%,${good}=128MiB:0%`;
+    const { health, agent } = await launch(cluster, 'two', { cacheDirectories: directories });
+    await until('it serves', async () => (await health('/readyz'))?.status === 200);
+    const disks = async () =>
+      (await statusOf('two', 'two'))?.capabilities.find(({ name }) => name === 'cache-directories');
+    const failing = await until('it says which disk fails', async () => {
+      const found = await disks();
+      return found?.ready === false && found;
+    });
+    assert.match(failing.reason, /bad-disk takes no new files: .*Read-only file system/);
+    const metrics = (await health('/metrics'))?.text ?? '';
+    assert.match(metrics, /^hearth_cache_directory_failing\{directory=".*bad-disk"\} 1$/m);
+    assert.match(metrics, /^hearth_cache_directory_failing\{directory=".*good-disk"\} 0$/m);
+
+    const warmed = async (name: string) => {
+      const origin = join(cluster.folder, `origin-${name}`);
+      writeSample(origin, { model: 24 * MiB });
+      await cluster.json('two', 'dataset', 'add', name, origin);
+      await cluster.json('two', 'warm', name, '--node', 'two');
+    };
+    await warmed('one');
+    await run('mount', ['-o', 'remount,rw', bad]);
+    await until('the disk is used again', async () => (await disks())?.ready === true);
+    await warmed('two');
+    await agent.stop();
   });
 
   it('leave the room of a kubelet alone', async function () {

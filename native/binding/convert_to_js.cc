@@ -170,6 +170,7 @@ void addCache(Napi::Object object, const CacheStatistics& cache) {
     row.Set("usedBytes", big(env, directory.usedBytes));
     row.Set("freeFloorBytes", big(env, directory.freeFloorBytes));
     row.Set("fileSystemFreeBytes", big(env, directory.fileSystemFreeBytes));
+    row.Set("failure", directory.failure);
     directories.Set(directories.Length(), row);
   }
   object.Set("directories", directories);

@@ -1,6 +1,7 @@
 #include "cache/cache_directory.h"
 
 #include <algorithm>
+#include <limits>
 #include <unordered_map>
 
 #include "cache/directory_layout.h"
@@ -13,6 +14,9 @@ namespace {
 constexpr std::size_t kSyncsPerShard = 32;
 // Limit of files deleted in one step, so that a caller waits for a bounded number.
 constexpr std::size_t kForgottenTogether = 64;
+// Written to find out whether a disk that failed takes writes again.
+constexpr std::string_view kTrialName = "trial";
+
 }  // namespace
 
 // Files to sync, each once, by shard.
@@ -43,13 +47,15 @@ CacheDirectory::CacheDirectory(CacheDirectoryOptions options, std::vector<ShardC
       asCopies_(index, *this, EvictionCandidates::Order::kAsCopies),
       background_(shards_[home].reactor),
       commitTimer_(shards_[home].reactor),
-      retractTimer_(shards_[home].reactor) {}
+      retractTimer_(shards_[home].reactor),
+      retryTimer_(shards_[home].reactor) {}
 
 std::string CacheDirectory::objectPath(const ContentKey& key) const {
   return options_.path + "/objects/" + folderName(key.bytes[0]) + "/" + key.hex();
 }
 
 Task<Status> CacheDirectory::takeLock() {
+  if (lock_ != nullptr) co_return Status();
   const Status made = co_await makeLayout(home().files, path());
   if (!made.ok()) co_return made;
   auto locked = co_await lockDirectory(home().files, path());
@@ -62,6 +68,7 @@ Task<void> CacheDirectory::close(Reactor& back) {
   co_await home().reactor.enter();
   commitTimer_.cancel();
   retractTimer_.cancel();
+  retryTimer_.cancel();
   co_await background_.close();
   if (log_) {
     co_await commits_.acquire(1);
@@ -125,6 +132,39 @@ Task<void> CacheDirectory::commitInBackground(CacheDirectory& directory) {
   }
 }
 
+bool CacheDirectory::isFull() const {
+  const bool refused = refusal_.applies(kChunkBytes) && refusal_.outOfSpace();
+  return refused && !refusal_.isStale(Clock::now()) && budget_.deficit(kChunkBytes) != 0;
+}
+
+void CacheDirectory::noteFailed(const Error& why) {
+  if (!health_.failed(why) || !isOpen()) return;
+  home().reactor.post([weak = weak_from_this()] {
+    if (const auto self = weak.lock()) self->tryLater();
+  });
+}
+
+void CacheDirectory::tryLater() {
+  if (background_.closed()) return;
+  retryTimer_.start(Clock::now() + tuning_.retryDisk,
+                    [this] { background_.spawn(tryWriting(*this)); });
+}
+
+Task<void> CacheDirectory::tryWriting(CacheDirectory& directory) {
+  FileSystem& files = directory.home().files;
+  Status works = co_await replaceFile(files, directory.path(), std::string(kTrialName),
+                                      std::vector<std::byte>(kAllocationBytes));
+  if (works.ok()) works = co_await files.unlink(directory.path() + "/" + std::string(kTrialName));
+  // A full disk works.
+  if (works.ok() || works.code() == ErrorCode::kOutOfSpace) {
+    directory.health_.works();
+    directory.refusal_.stored(std::numeric_limits<std::uint64_t>::max());
+  } else {
+    directory.health_.failed(works.error());
+    directory.tryLater();
+  }
+}
+
 Task<Status> CacheDirectory::withLog(Task<Status> work, Reactor& back) {
   co_await home().reactor.enter();
   co_await commits_.acquire(1);
@@ -177,6 +217,7 @@ Task<Status> CacheDirectory::commitLocked(Status* unsynced) {
     } else {
       // The kernel may have dropped the pages that it could not write, and reports that only once.
       claim.entry->spoil(claim.chunk);
+      noteFailed(synced.error());
       if (unsynced != nullptr) *unsynced = synced;
     }
   }
@@ -186,6 +227,7 @@ Task<Status> CacheDirectory::commitLocked(Status* unsynced) {
     batch.folders.reset();
   }
   if (!claimed.ok()) {
+    if (claimed.code() != ErrorCode::kOutOfSpace) noteFailed(claimed.error());
     queue_.restore(std::move(good), batch.folders);
     co_return claimed;
   }

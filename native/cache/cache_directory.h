@@ -15,6 +15,7 @@
 #include "cache/claim_queue.h"
 #include "cache/content_cache.h"
 #include "cache/directory_recovery.h"
+#include "cache/disk_health.h"
 #include "cache/eviction_candidates.h"
 #include "cache/key_index.h"
 #include "cache/recent_refusal.h"
@@ -39,11 +40,14 @@ class CacheDirectory : public std::enable_shared_from_this<CacheDirectory> {
                  KeyIndex& index, CacheTuning tuning);
 
   // Home, first. Makes what is missing in the directory and locks it; kInUse names the process that
-  // has it.
+  // has it. Nothing is done when it is locked by this object.
   [[nodiscard]] Task<Status> takeLock();
   // Home, next. Tries what the file system can do, replays the log into the index and removes what
   // no record claims, except files for which `keep` is true (they stay, with nothing resident).
+  // After an error none of its files is in the index, and it may be tried again.
   [[nodiscard]] Task<Status> open(std::function<bool(const ContentKey&)> keep);
+  // Any thread. open() has succeeded.
+  [[nodiscard]] bool isOpen() const { return open_.load(std::memory_order_acquire); }
   // Any shard, once. Commits, ends background work and releases the lock. Continues on `back`.
   [[nodiscard]] Task<void> close(Reactor& back);
 
@@ -54,6 +58,14 @@ class CacheDirectory : public std::enable_shared_from_this<CacheDirectory> {
   // Any thread, after open().
   [[nodiscard]] const DirectoryRecovery& recovery() const { return recovery_; }
   [[nodiscard]] RecentRefusal& refusal() { return refusal_; }
+  // Any thread. New files may lie here: it is open, its disk takes writes, and it has not just
+  // refused a chunk for want of room that no eviction could make.
+  [[nodiscard]] bool accepts() const { return isOpen() && !health_.failing() && !isFull(); }
+  // Any thread. Why its disk takes no writes; empty: it does.
+  [[nodiscard]] std::string failure() const { return health_.failure(); }
+  // Any thread. Its disk refused a write, for another reason than want of room. One that is open is
+  // tried in the background until it takes a write again.
+  void noteFailed(const Error& why);
   [[nodiscard]] const ShardContext& home() const { return shards_[home_]; }
   // Any thread. Queues the claim of a written chunk; it is committed in the background.
   void queueClaim(PendingClaim claim);
@@ -118,6 +130,11 @@ class CacheDirectory : public std::enable_shared_from_this<CacheDirectory> {
   // Parts of open().
   void restore(const ObjectFile& object, const ResidencyImage& image);
   [[nodiscard]] Task<Status> settleLog(const std::vector<ContentKey>& dropped);
+  [[nodiscard]] bool isFull() const;
+  [[nodiscard]] Task<Status> replay(std::function<bool(const ContentKey&)> keep);
+  void forgetEntries();
+  void tryLater();
+  static Task<void> tryWriting(CacheDirectory& directory);
   void schedule();
   void commitLater();
   static Task<void> commitInBackground(CacheDirectory& directory);
@@ -129,6 +146,8 @@ class CacheDirectory : public std::enable_shared_from_this<CacheDirectory> {
   const CacheTuning tuning_;
   SpaceBudget budget_;
   DirectoryRecovery recovery_;
+  std::atomic<bool> open_{false};
+  DiskHealth health_;
   RecentRefusal refusal_;
   ClaimQueue queue_;
   RetractionQueue retractions_;
@@ -143,6 +162,7 @@ class CacheDirectory : public std::enable_shared_from_this<CacheDirectory> {
   Gate background_;
   Reactor::Timer commitTimer_;
   Reactor::Timer retractTimer_;
+  Reactor::Timer retryTimer_;  // while its disk fails
   std::unique_ptr<File> lock_;
   std::unique_ptr<ResidencyLog> log_;
   bool committingInBackground_ = false;

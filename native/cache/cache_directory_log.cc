@@ -14,6 +14,28 @@ constexpr std::size_t kEncodeBytes = std::size_t{1} << 20;
 }  // namespace
 
 Task<Status> CacheDirectory::open(std::function<bool(const ContentKey&)> keep) {
+  const Status opened = co_await replay(std::move(keep));
+  if (opened.ok()) {
+    health_.works();
+    open_.store(true, std::memory_order_release);
+  } else {
+    forgetEntries();
+    log_.reset();
+  }
+  co_return opened;
+}
+
+void CacheDirectory::forgetEntries() {
+  for (const std::shared_ptr<CacheEntry>& entry : index_.entries()) {
+    if (&entry->directory != this) continue;
+    budget_.release(entry->charged);
+    index_.erase(entry);
+  }
+  recovery_ = {};
+  liveLogBytes_ = 0;
+}
+
+Task<Status> CacheDirectory::replay(std::function<bool(const ContentKey&)> keep) {
   FileSystem& files = home().files;
   const Status supported = co_await checkFeatures(files, path());
   if (!supported.ok()) co_return supported;

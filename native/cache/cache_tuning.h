@@ -18,6 +18,8 @@ struct CacheTuning {
   // Writers wait for a commit when this much is unclaimed: each claim may hold a file open.
   std::uint64_t mostBytes = std::uint64_t{256} << 20;
   std::size_t mostClaims = 512;
+  // A directory whose disk failed is tried again so often.
+  Clock::duration retryDisk = std::chrono::seconds(1);
   // The log is compacted when it is longer than this and more than half of it is dead.
   std::uint64_t compactFromBytes = std::uint64_t{1} << 20;
 };

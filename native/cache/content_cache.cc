@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cassert>
 #include <chrono>
+#include <optional>
+#include <tuple>
 
 #include "base/clock.h"
 #include "cache/cache_core.h"
@@ -34,38 +36,45 @@ void noteRecovery(std::vector<std::string>& notes, const std::string& path,
 
 class DiskContentCache final : public ContentCache {
  public:
-  explicit DiskContentCache(std::shared_ptr<CacheCore> core) : core_(std::move(core)) {}
+  DiskContentCache(std::shared_ptr<CacheCore> core, const CacheTuning& tuning)
+      : core_(std::move(core)),
+        retryDisk_(tuning.retryDisk),
+        closing_(shard().reactor),
+        reopening_(shard().reactor) {}
 
   Task<Status> open() {
+    std::optional<Error> failure;  // the first
+    std::vector<std::shared_ptr<CacheDirectory>> locked;
     for (const auto& directory : core_->directories) {
-      co_await directory->home().reactor.enter();
-      const Status locked = co_await directory->takeLock();
-      co_await shard().reactor.enter();
-      if (!locked.ok()) co_return locked;
+      const Status done = co_await lock(*directory);
+      // An agent that has one of the directories is about to end.
+      if (done.code() == ErrorCode::kInUse) co_return done;
+      if (done.ok()) locked.push_back(directory);
+      if (!done.ok() && !failure) failure = done.error();
     }
-    const Status recovered = co_await core_->views.recover();
-    if (!recovered.ok()) co_return recovered;
-    for (const auto& directory : core_->directories) {
-      co_await directory->home().reactor.enter();
-      std::function<bool(const ContentKey&)> keep = [this](const ContentKey& key) {
-        return core_->views.publishes(key);
-      };
-      const Status opened = co_await directory->open(std::move(keep));
-      co_await shard().reactor.enter();
-      if (!opened.ok()) co_return opened;
+    // All names under which views are published are known before any view is swept.
+    for (const auto& directory : locked) {
+      const Status done = co_await core_->views.readPublished(*directory);
+      if (!done.ok() && !failure) failure = done.error();
     }
-    const Status swept = co_await core_->views.removeBroken();
-    if (!swept.ok()) co_return swept;
-    std::vector<ContentKey> doubtful;
-    for (const auto& directory : core_->directories) {
-      const auto& keys = directory->recovery().doubtful;
-      doubtful.insert(doubtful.end(), keys.begin(), keys.end());
+    bool any = false;
+    for (const auto& directory : locked) {
+      const Status done = co_await openLocked(*directory);
+      any = any || done.ok();
+      if (!done.ok() && !failure) failure = done.error();
     }
-    core_->examiner.start(std::move(doubtful));
+    if (!any) co_return *failure;
+    if (failure) reopening_.spawn(reopen());
+    const auto first =
+        std::ranges::find_if(core_->directories, &CacheDirectory::isOpen,
+                             [](const auto& each) -> CacheDirectory& { return *each; });
+    manifests_ = (*first)->path() + "/manifests";
     co_return Status();
   }
 
   Task<void> close() override {
+    closing_.set();
+    co_await reopening_.close();
     co_await core_->examiner.close();
     for (const auto& directory : core_->directories) co_await directory->close(shard().reactor);
   }
@@ -80,8 +89,9 @@ class DiskContentCache final : public ContentCache {
     const ShardContext& here = core_->shards[shardOf(key, core_->shards.size())];
     for (;;) {
       std::shared_ptr<CacheEntry> entry = core_->index.find(key);
+      if (entry && isMisplaced(*entry) && core_->index.abandon(entry)) continue;
       if (!entry) {
-        entry = std::make_shared<CacheEntry>(key, size, roomiest(), executable);
+        entry = std::make_shared<CacheEntry>(key, size, roomiest(size), executable);
         entry->scrubbedAt = Clock::now();
         if (!core_->index.insert(entry)) continue;
       }
@@ -181,9 +191,7 @@ class DiskContentCache final : public ContentCache {
     const auto entry = core_->index.find(key);
     return entry && entry->verified();
   }
-  std::string manifestDirectory() const override {
-    return core_->directories[0]->path() + "/manifests";
-  }
+  std::string manifestDirectory() const override { return manifests_; }
 
   Task<Result<std::string>> buildView(std::shared_ptr<const Manifest> manifest) override {
     return core_->views.build(std::move(manifest));
@@ -206,8 +214,9 @@ class DiskContentCache final : public ContentCache {
 
   std::vector<std::string> recoveryNotes() const override {
     std::vector<std::string> notes;
-    for (const auto& directory : core_->directories)
-      noteRecovery(notes, directory->path(), directory->recovery());
+    for (const auto& directory : core_->directories) {
+      if (directory->isOpen()) noteRecovery(notes, directory->path(), directory->recovery());
+    }
     return notes;
   }
 
@@ -229,27 +238,88 @@ class DiskContentCache final : public ContentCache {
     sums.unaskedCopies = core_->counters.unaskedCopies;
     sums.lastCopiesKept = core_->counters.lastCopiesKept;
     for (const auto& directory : core_->directories) {
-      sums.lostLogBytes += directory->recovery().replay.lostBytes;
+      if (directory->isOpen()) sums.lostLogBytes += directory->recovery().replay.lostBytes;
       SpaceBudget& budget = directory->budget();
       sums.directories.push_back({.path = directory->path(),
                                   .budgetBytes = budget.budgetBytes(),
                                   .usedBytes = budget.usedBytes(),
                                   .freeFloorBytes = budget.freeFloorBytes(),
-                                  .fileSystemFreeBytes = budget.freeBytes()});
+                                  .fileSystemFreeBytes = budget.freeBytes(),
+                                  .failure = directory->failure()});
     }
     return sums;
   }
 
  private:
   [[nodiscard]] const ShardContext& shard() const { return core_->shards[0]; }
-  [[nodiscard]] CacheDirectory& roomiest() const {
-    const auto less = [](const auto& a, const auto& b) {
-      return a->budget().expectedFree() < b->budget().expectedFree();
+
+  // The directory for a file of `size` bytes. Files are shared out in proportion to the budgets of
+  // the directories that accept them and have room; when none accepts, of all that are open.
+  [[nodiscard]] CacheDirectory& roomiest(std::uint64_t size) const {
+    const auto rank = [size](const std::shared_ptr<CacheDirectory>& each) {
+      const auto bytes = static_cast<std::int64_t>(allocatedBytes(size));
+      const auto budget = static_cast<std::int64_t>(each->budget().budgetBytes());
+      const std::int64_t free = each->budget().expectedFree();
+      const double share =
+          static_cast<double>(free) / static_cast<double>(std::max<std::int64_t>(1, budget));
+      return std::tuple(each->accepts(), each->isOpen(), bytes <= budget, bytes <= free, share);
     };
-    return **std::max_element(core_->directories.begin(), core_->directories.end(), less);
+    return **std::ranges::max_element(core_->directories, {}, rank);
+  }
+  // As CachedFile::misplaced.
+  [[nodiscard]] bool isMisplaced(const CacheEntry& entry) const {
+    const bool stored = entry.charged != 0 && entry.fullyClaimed();
+    return !entry.directory.accepts() && !stored && roomiest(entry.size).accepts();
+  }
+
+  Task<Status> lock(CacheDirectory& directory) {
+    co_await directory.home().reactor.enter();
+    const Status locked = co_await directory.takeLock();
+    co_await shard().reactor.enter();
+    if (!locked.ok()) directory.noteFailed(locked.error());
+    co_return locked;
+  }
+
+  // A directory that is locked, after its published names were read.
+  Task<Status> openLocked(CacheDirectory& directory) {
+    Status done = co_await core_->views.recover(directory);
+    if (done.ok()) {
+      co_await directory.home().reactor.enter();
+      std::function<bool(const ContentKey&)> keep = [this](const ContentKey& key) {
+        return core_->views.publishes(key);
+      };
+      done = co_await directory.open(std::move(keep));
+      co_await shard().reactor.enter();
+    }
+    if (done.ok()) done = co_await core_->views.removeBroken(directory);
+    if (done.ok()) {
+      core_->examiner.start(directory.recovery().doubtful);
+    } else {
+      directory.noteFailed(done.error());
+    }
+    co_return done;
+  }
+
+  // Opens directories that failed at the start, as soon as their disks let it.
+  Task<void> reopen() {
+    for (bool all = false; !all;) {
+      if (co_await closing_.waitUntil(Clock::now() + retryDisk_)) co_return;
+      all = true;
+      for (const auto& directory : core_->directories) {
+        if (directory->isOpen()) continue;
+        Status done = co_await lock(*directory);
+        if (done.ok()) done = co_await core_->views.readPublished(*directory);
+        if (done.ok()) done = co_await openLocked(*directory);
+        all = all && done.ok();
+      }
+    }
   }
 
   const std::shared_ptr<CacheCore> core_;
+  const Clock::duration retryDisk_;
+  Event closing_;
+  Gate reopening_;
+  std::string manifests_;  // set by open()
 };
 
 }  // namespace
@@ -279,7 +349,7 @@ Task<Result<std::unique_ptr<ContentCache>>> openContentCache(
     core->directories.push_back(std::make_shared<CacheDirectory>(
         directories[i], core->shards, i % core->shards.size(), core->index, tuning));
   }
-  auto cache = std::make_unique<DiskContentCache>(core);
+  auto cache = std::make_unique<DiskContentCache>(core, tuning);
   const Status opened = co_await cache->open();
   if (!opened.ok()) {
     co_await cache->close();

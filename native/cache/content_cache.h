@@ -109,6 +109,10 @@ class CachedFile {
   // directory refuses it, but for one caller in a while, who finds out whether it still does.
   [[nodiscard]] virtual bool worthStoring([[maybe_unused]] std::uint32_t chunk) { return true; }
 
+  // Any thread. The rest of the file cannot be stored, as the disk of its directory fails, and
+  // another directory accepts files: who acquires it when nobody has it any more gets it there.
+  [[nodiscard]] virtual bool misplaced() const { return false; }
+
   // Own shard. Writes a whole chunk (the last may be short), makes it resident and queues its claim
   // in the residency log. Reserves room first, evicting others if needed: kOutOfSpace when nothing
   // may go. `blockChecksums`: CRC32C of each 64 KiB of `data`, already compared with what was
@@ -155,6 +159,7 @@ struct CacheStatistics {
   struct Directory {
     std::string path;
     std::uint64_t budgetBytes = 0, usedBytes = 0, freeFloorBytes = 0, fileSystemFreeBytes = 0;
+    std::string failure;  // why no new files go there; empty: they do
   };
   std::vector<Directory> directories;
 };
@@ -176,8 +181,9 @@ class ContentCache {
  public:
   // Locks the directories (kInUse: another agent, with its process id where known), checks what the
   // file system can do (links, sparse files, mmap; kUnsupported with the reason), replays the logs,
-  // deletes what no record claims, and compacts. Runs on the reactor of shards[0]. What `shards`
-  // refer to must remain live while the result is used.
+  // deletes what no record claims, and compacts. A directory whose disk fails is left out, tried
+  // again in the background, and shows in the statistics; an error: none can be used. Runs on the
+  // reactor of shards[0]. What `shards` refer to must remain live while the result is used.
   [[nodiscard]] static Task<Result<std::unique_ptr<ContentCache>>> open(
       std::vector<CacheDirectoryOptions> directories, std::vector<ShardContext> shards);
   virtual ~ContentCache() = default;
@@ -231,7 +237,8 @@ class ContentCache {
   // Any thread. As CachedFile::verifiedWhole, without acquiring it.
   [[nodiscard]] virtual bool verifiedWhole(const ContentKey& key) const = 0;
 
-  // Directory for manifests and views; views must be on the file system of the files they link.
+  // The first directory that open() could use has the manifests; views must be on the file system
+  // of the files they link.
   [[nodiscard]] virtual std::string manifestDirectory() const = 0;
 
   // On shards[0]. Links every file of a complete manifest as a tree `views/<digest>`, built aside

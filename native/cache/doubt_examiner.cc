@@ -8,7 +8,7 @@ namespace hearth {
 DoubtExaminer::DoubtExaminer(CacheCore& core) : core_(core), running_(core.shards[0].reactor) {}
 
 void DoubtExaminer::start(std::vector<ContentKey> keys) {
-  left_ = keys.size();
+  left_ += keys.size();
   if (!keys.empty()) running_.spawn(run(*this, std::move(keys)));
 }
 

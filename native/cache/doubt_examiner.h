@@ -17,7 +17,7 @@ class DoubtExaminer {
   // `core` must remain live while this object is used.
   explicit DoubtExaminer(CacheCore& core);
 
-  // shards[0]. Once.
+  // shards[0], before close().
   void start(std::vector<ContentKey> keys);
   // shards[0]. Stops after the chunk in hand; what is left is in doubt at the next start.
   [[nodiscard]] Task<void> close();

@@ -65,8 +65,7 @@ Task<Status> Evictor::makeRoom(CacheDirectory& directory, std::uint64_t bytes, I
       continue;
     }
     if (!refreshed) {
-      const Status known = co_await core_.views.refresh(directory.home().reactor);
-      if (!known.ok()) co_return known;
+      co_await core_.views.refresh(directory.home().reactor);
       refreshed = true;
       continue;
     }
@@ -323,10 +322,8 @@ Task<Result<EvictOutcome>> Evictor::evict(ContentKey key, Reactor& back) {
   co_await directory.home().reactor.enter();
   co_await directory.evictions().acquire(1);
   Result<EvictOutcome> outcome = EvictOutcome::kEvicted;
-  const Status known = co_await core_.views.refresh(directory.home().reactor);
-  if (!known.ok()) {
-    outcome = known.error();
-  } else if (core_.views.publishes(key)) {
+  co_await core_.views.refresh(directory.home().reactor);
+  if (core_.views.publishes(key)) {
     outcome = EvictOutcome::kPublished;
   } else {
     outcome = core_.index.beginEviction(entry);

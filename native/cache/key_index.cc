@@ -48,6 +48,14 @@ void KeyIndex::detach(const std::shared_ptr<CacheEntry>& entry) {
   if (contains(part.entries, entry)) part.entries.erase(entry->key);
 }
 
+bool KeyIndex::abandon(const std::shared_ptr<CacheEntry>& entry) {
+  Part& part = partOf(entry->key);
+  const std::lock_guard guard(part.mutex);
+  if (entry->evicting || !entry->open.expired() || !contains(part.entries, entry)) return false;
+  part.entries.erase(entry->key);
+  return true;
+}
+
 EvictOutcome KeyIndex::beginEviction(const std::shared_ptr<CacheEntry>& entry) {
   Part& part = partOf(entry->key);
   const std::lock_guard guard(part.mutex);

@@ -35,6 +35,10 @@ class KeyIndex {
   // The last user of an entry has gone: forgets the entry when it has nothing on the disk.
   void detach(const std::shared_ptr<CacheEntry>& entry);
 
+  // Forgets an entry that nobody has open, whatever of it is on the disk. False: it is in use, or
+  // going.
+  bool abandon(const std::shared_ptr<CacheEntry>& entry);
+
   // Marks an entry as going. kEvicted: done, it cannot be opened now; else why not (kAbsent,
   // kPinned, kInUse).
   [[nodiscard]] EvictOutcome beginEviction(const std::shared_ptr<CacheEntry>& entry);

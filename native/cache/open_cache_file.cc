@@ -168,6 +168,14 @@ bool OpenCacheFile::refuses(std::uint32_t chunk) const {
   return !directory.refusal().outOfSpace() || directory.budget().deficit(room) != 0;
 }
 
+bool OpenCacheFile::misplaced() const {
+  const bool elsewhere =
+      std::ranges::any_of(core_->directories, &CacheDirectory::accepts,
+                          [](const auto& each) -> CacheDirectory& { return *each; });
+  const bool stored = entry_->charged != 0 && entry_->fullyClaimed();
+  return elsewhere && !entry_->directory.accepts() && !stored;
+}
+
 bool OpenCacheFile::worthStoring(std::uint32_t chunk) {
   return !refuses(chunk) || entry_->directory.refusal().retry(Clock::now());
 }
@@ -175,6 +183,7 @@ bool OpenCacheFile::worthStoring(std::uint32_t chunk) {
 void OpenCacheFile::noteStored(std::uint64_t bytes, const Status& done) {
   CacheDirectory& directory = entry_->directory;
   if (done.ok()) return directory.refusal().stored(bytes);
+  if (done.code() != ErrorCode::kOutOfSpace) directory.noteFailed(done.error());
   const bool full = directory.budget().deficit(allocatedBytes(bytes)) != 0;
   directory.refusal().refused(bytes, full, Clock::now());
 }

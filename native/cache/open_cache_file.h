@@ -47,6 +47,7 @@ class OpenCacheFile final : public CachedFile, public std::enable_shared_from_th
   void touch() override { entry_->touch(wallClockMs()); }
   bool refuses(std::uint32_t chunk) const override;
   bool worthStoring(std::uint32_t chunk) override;
+  bool misplaced() const override;
   Task<Status> writeChunk(std::uint32_t chunk, std::span<const std::byte> data,
                           std::span<const std::uint32_t> blockChecksums) override;
   Task<Status> claimed() override;

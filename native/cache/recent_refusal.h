@@ -13,6 +13,7 @@ namespace hearth {
 class RecentRefusal {
  public:
   static constexpr Clock::duration kPause = std::chrono::milliseconds(500);
+  static constexpr Clock::duration kStale = std::chrono::seconds(5);
 
   // `bytes` were not stored. `full`: there was no room for them; else the disk failed.
   void refused(std::uint64_t bytes, bool full, Clock::time_point now) {
@@ -36,6 +37,11 @@ class RecentRefusal {
   [[nodiscard]] bool applies(std::uint64_t bytes) const {
     return retryAt_.load(std::memory_order_acquire) != 0 &&
            bytes > fit_.load(std::memory_order_relaxed);
+  }
+  // Nobody has refused or stored for so long that the disk may have room again.
+  [[nodiscard]] bool isStale(Clock::time_point now) const {
+    const Clock::time_point due(Clock::duration(retryAt_.load(std::memory_order_acquire)));
+    return now > due + kStale;
   }
   [[nodiscard]] bool outOfSpace() const { return full_.load(std::memory_order_relaxed); }
   // True for one caller in each kPause: it tries again.

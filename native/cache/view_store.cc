@@ -41,6 +41,10 @@ std::optional<std::vector<ContentKey>> decodeKeys(std::span<const std::byte> byt
   return keys;
 }
 
+std::string publishedFolder(const CacheDirectory& directory) {
+  return directory.path() + "/published";
+}
+
 Error notWhole(const View& view) {
   return {ErrorCode::kNotFound,
           "the view at " + view.path +
@@ -66,8 +70,11 @@ struct ViewStore::Plan {
 
 ViewStore::ViewStore(CacheCore& core) : core_(core), changes_(core.shards[0].reactor, 1) {}
 
-std::string ViewStore::publishedFolder() const {
-  return core_.directories[0]->path() + "/published";
+CacheDirectory& ViewStore::forRecords() const {
+  const auto accepting =
+      std::ranges::find_if(core_.directories, &CacheDirectory::accepts,
+                           [](const auto& each) -> CacheDirectory& { return *each; });
+  return accepting == core_.directories.end() ? *core_.directories.front() : **accepting;
 }
 
 std::string ViewStore::path(const Sha256Digest& digest) const {
@@ -82,17 +89,7 @@ bool ViewStore::whole(const View& view) const {
   });
 }
 
-Task<Status> ViewStore::recover() {
-  const Status published = co_await readPublished();
-  if (!published.ok()) co_return published;
-  for (const auto& directory : core_.directories) {
-    const Status recovered = co_await recoverIn(*directory);
-    if (!recovered.ok()) co_return recovered;
-  }
-  co_return Status();
-}
-
-Task<Status> ViewStore::recoverIn(CacheDirectory& directory) {
+Task<Status> ViewStore::recover(CacheDirectory& directory) {
   FileSystem& files = core_.shards[0].files;
   const std::string folder = directory.path() + "/views";
   const auto entries = co_await files.list(folder, ListDetail::kKinds);
@@ -121,9 +118,10 @@ Task<Status> ViewStore::recoverIn(CacheDirectory& directory) {
   co_return Status();
 }
 
-Task<Status> ViewStore::removeBroken() {
+Task<Status> ViewStore::removeBroken(const CacheDirectory& directory) {
   for (const Sha256Digest& digest : catalog_.digests()) {
     const auto view = catalog_.find(digest);
+    if (!view->path.starts_with(directory.path() + "/views/")) continue;
     if (whole(*view)) {
       (void)catalog_.markWhole(digest, catalog_.breaks());
     } else if (!catalog_.publisherOf(digest)) {
@@ -134,15 +132,15 @@ Task<Status> ViewStore::removeBroken() {
   co_return Status();
 }
 
-Task<Status> ViewStore::readPublished() {
+Task<Status> ViewStore::readPublished(CacheDirectory& directory) {
   FileSystem& files = core_.shards[0].files;
-  const auto entries = co_await files.list(publishedFolder(), ListDetail::kKinds);
+  const std::string folder = publishedFolder(directory);
+  const auto entries = co_await files.list(folder, ListDetail::kKinds);
   if (!entries.ok()) co_return entries.error();
   std::map<std::string, Sha256Digest> names;
   for (const DirectoryEntry& entry : *entries) {
     if (entry.name.starts_with('.') || entry.info.kind != FileInfo::Kind::kFile) continue;
-    const auto bytes =
-        co_await readFile(files, publishedFolder() + "/" + entry.name, kMaxPublishBytes);
+    const auto bytes = co_await readFile(files, folder + "/" + entry.name, kMaxPublishBytes);
     if (bytes.code() == ErrorCode::kNotFound || bytes.code() == ErrorCode::kInvalidArgument)
       continue;
     if (!bytes.ok()) co_return bytes.error();
@@ -150,17 +148,26 @@ Task<Status> ViewStore::readPublished() {
     const auto digest = ContentKey::parse(text.substr(0, 64));
     if (digest) names.emplace(entry.name, digest->bytes);
   }
-  catalog_.replacePublished(std::move(names));
+  publishedIn_[&directory] = std::move(names);
+  std::map<std::string, Sha256Digest> all;
+  for (const auto& [where, published] : publishedIn_)
+    all.insert(published.begin(), published.end());
+  catalog_.replacePublished(std::move(all));
   co_return Status();
 }
 
-Task<Status> ViewStore::refresh(Reactor& back) {
+Task<void> ViewStore::readPublished() {
+  for (const auto& directory : core_.directories) {
+    if (directory->isOpen()) (void)co_await readPublished(*directory);
+  }
+}
+
+Task<void> ViewStore::refresh(Reactor& back) {
   co_await core_.shards[0].reactor.enter();
   co_await changes_.acquire(1);
-  Status done = co_await readPublished();
+  co_await readPublished();
   changes_.release(1);
   co_await back.enter();
-  co_return done;
 }
 
 Result<ViewStore::Plan> ViewStore::plan(const Manifest& manifest) const {
@@ -198,7 +205,7 @@ Result<ViewStore::Plan> ViewStore::plan(const Manifest& manifest) const {
     if (entry.size != 0) made.keys.push_back(entry.key);
     made.files.push_back(file);
   }
-  if (made.directory == nullptr) made.directory = core_.directories[0].get();
+  if (made.directory == nullptr) made.directory = &forRecords();
   std::sort(made.keys.begin(), made.keys.end());
   made.keys.erase(std::unique(made.keys.begin(), made.keys.end()), made.keys.end());
   return made;
@@ -306,8 +313,8 @@ Task<Status> ViewStore::write(const Manifest& manifest, const Plan& plan) {
 Task<Status> ViewStore::remove(Sha256Digest digest, Reactor& back) {
   co_await core_.shards[0].reactor.enter();
   co_await changes_.acquire(1);
-  Status done = co_await readPublished();
-  if (done.ok()) done = co_await removeLocked(digest);
+  co_await readPublished();
+  const Status done = co_await removeLocked(digest);
   changes_.release(1);
   co_await back.enter();
   co_return done;
@@ -341,35 +348,51 @@ Task<Status> ViewStore::publish(std::string name, Sha256Digest digest) {
   const Status usable = checkPublishName(name);
   if (!usable.ok()) co_return usable;
   co_await changes_.acquire(1);
-  Status done = co_await readPublished();
+  co_await readPublished();
+  Status done;
   const auto already = catalog_.publishedAs(name);
-  if (done.ok() && already && *already != digest) {
+  if (already && *already != digest) {
     done = Error{ErrorCode::kAlreadyExists,
                  name + " publishes another revision already; unpublish it first"};
   } else if (const auto view = catalog_.find(digest); view && !view->whole && !already) {
     done = notWhole(*view);
-  } else if (done.ok() && !already) {
+  } else if (!already) {
+    CacheDirectory& directory = forRecords();
     const std::string text = hexOf(digest) + "\n";
     const auto bytes = std::as_bytes(std::span(text));
     std::vector<std::byte> contents(bytes.begin(), bytes.end());
-    done =
-        co_await replaceFile(core_.shards[0].files, publishedFolder(), name, std::move(contents));
-    if (done.ok()) catalog_.publish(name, digest);
+    done = co_await replaceFile(core_.shards[0].files, publishedFolder(directory), name,
+                                std::move(contents));
+    if (done.ok()) {
+      publishedIn_[&directory][name] = digest;
+      catalog_.publish(name, digest);
+    }
   }
   changes_.release(1);
   co_return done;
+}
+
+Task<Status> ViewStore::unpublishIn(CacheDirectory& directory, const std::string& name) {
+  FileSystem& files = core_.shards[0].files;
+  const std::string folder = publishedFolder(directory);
+  const Status unlinked = co_await files.unlink(folder + "/" + name);
+  // A directory whose disk fails, and has nothing of that name, does not matter.
+  if (!unlinked.ok() && !publishedIn_[&directory].contains(name)) co_return Status();
+  if (!unlinked.ok() && unlinked.code() != ErrorCode::kNotFound) co_return unlinked;
+  publishedIn_[&directory].erase(name);
+  co_return co_await files.syncDirectory(folder);
 }
 
 Task<Status> ViewStore::unpublish(std::string name) {
   const Status usable = checkPublishName(name);
   if (!usable.ok()) co_return usable;
   co_await changes_.acquire(1);
-  Status done = co_await core_.shards[0].files.unlink(publishedFolder() + "/" + name);
-  if (done.code() == ErrorCode::kNotFound) done = Status();
-  if (done.ok()) {
-    catalog_.unpublish(name);
-    done = co_await core_.shards[0].files.syncDirectory(publishedFolder());
+  Status done;
+  for (const auto& directory : core_.directories) {
+    if (!directory->isOpen() || !done.ok()) continue;
+    done = co_await unpublishIn(*directory, name);
   }
+  if (done.ok()) catalog_.unpublish(name);
   changes_.release(1);
   co_return done;
 }

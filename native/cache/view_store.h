@@ -33,11 +33,13 @@ class ViewStore {
   // `core` must remain live while this object is used.
   explicit ViewStore(CacheCore& core);
 
-  // shards[0], once the directories are locked: sweeps leftovers, reads key lists and publishes.
-  [[nodiscard]] Task<Status> recover();
-  // shards[0], once the index is filled: removes the views that are not whole, unless they are
-  // published.
-  [[nodiscard]] Task<Status> removeBroken();
+  // shards[0]. What the directory, which is locked, has published.
+  [[nodiscard]] Task<Status> readPublished(CacheDirectory& directory);
+  // shards[0], before the directory's log is replayed: sweeps leftovers and reads key lists.
+  [[nodiscard]] Task<Status> recover(CacheDirectory& directory);
+  // shards[0], once the directory's log is replayed: removes its views that are not whole, unless
+  // they are published.
+  [[nodiscard]] Task<Status> removeBroken(const CacheDirectory& directory);
 
   // shards[0].
   [[nodiscard]] Task<Result<std::string>> build(std::shared_ptr<const Manifest> manifest);
@@ -47,7 +49,7 @@ class ViewStore {
   // kInUse, naming a publisher; a view that is not there is no error.
   [[nodiscard]] Task<Status> remove(Sha256Digest digest, Reactor& back);
   // Reads published/ again: others write there too.
-  [[nodiscard]] Task<Status> refresh(Reactor& back);
+  [[nodiscard]] Task<void> refresh(Reactor& back);
 
   // Any thread. A chunk of the key was found bad: the views that link it are not handed out until
   // build() finds it repaired. Who has them mounted sees the repair, which is in the same inode.
@@ -66,8 +68,9 @@ class ViewStore {
 
  private:
   struct Plan;
-  [[nodiscard]] Task<Status> readPublished();
-  [[nodiscard]] Task<Status> recoverIn(CacheDirectory& directory);
+  // A directory that cannot be read has what it had.
+  [[nodiscard]] Task<void> readPublished();
+  [[nodiscard]] Task<Status> unpublishIn(CacheDirectory& directory, const std::string& name);
   [[nodiscard]] Task<Status> removeLocked(Sha256Digest digest);
   [[nodiscard]] Task<Result<std::string>> buildLocked(std::shared_ptr<const Manifest> manifest);
   [[nodiscard]] Task<Status> makeExecutable(const Manifest& manifest, const Plan& plan);
@@ -76,11 +79,14 @@ class ViewStore {
   [[nodiscard]] Task<Result<std::string>> offerAgain(Sha256Digest digest, View view);
   [[nodiscard]] Result<Plan> plan(const Manifest& manifest) const;
   [[nodiscard]] bool whole(const View& view) const;
-  [[nodiscard]] std::string publishedFolder() const;
+  // The first directory that accepts files.
+  [[nodiscard]] CacheDirectory& forRecords() const;
 
   CacheCore& core_;
   Semaphore changes_;
   ViewCatalog catalog_;
+  // shards[0], with `changes_`. By directory; an entry for each that is locked.
+  std::map<const CacheDirectory*, std::map<std::string, Sha256Digest>> publishedIn_;
 };
 
 }  // namespace hearth

@@ -19,6 +19,8 @@ constexpr std::uint64_t kWindowRuns = 32;
 // Half a minute of looks at a chunk on its way to another agent; then the job leaves it to that
 // agent.
 constexpr int kLooks = 60;
+// Disks that a file is tried on.
+constexpr int kPlaces = 4;
 
 // Of one file, for the cluster.
 struct Missing {
@@ -152,28 +154,59 @@ Task<void> WarmJob::onShard(std::shared_ptr<WarmJob> job, const WarmPorts& ports
 
 Task<void> WarmJob::takeFile(std::shared_ptr<WarmJob> job, const WarmPorts& ports,
                              const WarmShard& shard, std::uint32_t entry, Windows& windows) {
-  Task<Result<std::shared_ptr<FileFetch>>> opening =
-      shard.fetcher.open(FileReference::of(job->options_.dataset, entry));
-  const Result<std::shared_ptr<FileFetch>> opened = co_await opening;
-  Status status = opened.ok() ? Status() : Status(opened.error());
-  if (opened.ok()) {
-    const bool here = (*opened)->cache->complete();
-    Task<std::shared_ptr<MemoryFilling::Fill>> beginning =
-        shard.memory.begin(*opened, job->options_.memory, job->began_);
-    const std::shared_ptr<MemoryFilling::Fill> fill = co_await beginning;
-    status = co_await fetchFile(job, shard, *opened, windows);
-    // A chunk that differs from its digest is dropped, perhaps while it is claimed.
-    const bool came = status.ok() || status.code() == ErrorCode::kIoError;
-    const bool compares = (job->options_.verify != Verification::kNone && !here) || fill;
-    if (came && !job->stopped())
-      status = co_await checkFile(job, ports, shard, *opened, windows, {compares, status});
-    if (fill != nullptr) {
-      const auto wanted = [job, good = status.ok()] { return good && !job->stopped(); };
-      co_await shard.memory.finish(*opened, fill, wanted);
-    }
+  Status status;
+  bool misplaced = false;
+  for (int tries = 0; tries < kPlaces; ++tries) {
+    Task<Status> trying = tryFile(job, ports, shard, entry, windows, misplaced);
+    status = co_await trying;
+    if (!misplaced || job->stopped()) break;
+    // Writes of the file that are under way still have it.
+    co_await shard.reactor.sleep(kLookAgain);
   }
   if (!status.ok()) job->fail(status.error());
   windows.files.release(1);
+}
+
+void WarmJob::count(FileProgress& file, std::uint64_t ready, std::uint64_t inMemory) {
+  file.ready += ready;
+  file.inMemory += inMemory;
+  bytesReady_.fetch_add(ready);
+  bytesInMemory_.fetch_add(inMemory);
+}
+
+void WarmJob::uncount(const FileProgress& file) {
+  bytesReady_.fetch_sub(file.ready);
+  bytesInMemory_.fetch_sub(file.inMemory);
+}
+
+Task<Status> WarmJob::tryFile(std::shared_ptr<WarmJob> job, const WarmPorts& ports,
+                              const WarmShard& shard, std::uint32_t entry, Windows& windows,
+                              bool& misplaced) {
+  misplaced = false;
+  Task<Result<std::shared_ptr<FileFetch>>> opening =
+      shard.fetcher.open(FileReference::of(job->options_.dataset, entry));
+  const Result<std::shared_ptr<FileFetch>> opened = co_await opening;
+  if (!opened.ok()) co_return opened.error();
+  const std::shared_ptr<FileFetch> fetch = *opened;
+  const bool here = fetch->cache->complete();
+  Task<std::shared_ptr<MemoryFilling::Fill>> beginning =
+      shard.memory.begin(fetch, job->options_.memory, job->began_);
+  const std::shared_ptr<MemoryFilling::Fill> fill = co_await beginning;
+  FileProgress file;
+  Task<Status> fetching = fetchFile(job, shard, fetch, windows, file);
+  Status status = co_await fetching;
+  misplaced = !status.ok() && fetch->cache->misplaced();
+  // A chunk that differs from its digest is dropped, perhaps while it is claimed.
+  const bool came = status.ok() || (status.code() == ErrorCode::kIoError && !misplaced);
+  const bool compares = (job->options_.verify != Verification::kNone && !here) || fill;
+  if (came && !job->stopped())
+    status = co_await checkFile(job, ports, shard, fetch, windows, {compares, status});
+  if (fill != nullptr) {
+    const auto wanted = [job, good = status.ok()] { return good && !job->stopped(); };
+    co_await shard.memory.finish(fetch, fill, wanted);
+  }
+  if (misplaced) job->uncount(file);
+  co_return status;
 }
 
 Task<Status> WarmJob::checkFile(std::shared_ptr<WarmJob> job, const WarmPorts& ports,
@@ -197,24 +230,24 @@ Task<Status> WarmJob::checkFile(std::shared_ptr<WarmJob> job, const WarmPorts& p
 }
 
 Task<Status> WarmJob::fetchFile(std::shared_ptr<WarmJob> job, const WarmShard& shard,
-                                std::shared_ptr<FileFetch> fetch, Windows& windows) {
+                                std::shared_ptr<FileFetch> fetch, Windows& windows,
+                                FileProgress& file) {
   fetch->counters = job->counters_;
   const std::uint64_t resident = fetch->cache->residentBytes();
-  job->bytesReady_.fetch_add(resident);
-  job->bytesInMemory_.fetch_add(resident);
+  job->count(file, resident, resident);
   Gate streaming(shard.reactor);
-  Status status;
   std::shared_ptr<OriginStream> stream;
-  Task<std::uint32_t> beginning = streamFile(job, shard, fetch, streaming, status, stream);
+  Task<std::uint32_t> beginning = streamFile(job, shard, fetch, streaming, file, stream);
   const std::uint32_t streamed = co_await beginning;
   std::vector<ChunkRun> runs;
-  for (std::uint32_t chunk = streamed; status.ok() && chunk < fetch->cache->chunkCount(); ++chunk) {
+  for (std::uint32_t chunk = streamed; file.status.ok() && chunk < fetch->cache->chunkCount();
+       ++chunk) {
     if (!fetch->cache->resident(chunk)) addToRuns(runs, chunk);
   }
-  Task<Status> fetching = fetchRuns(job, shard, fetch, std::move(runs), windows);
-  Status rest = co_await fetching;
+  Task<void> fetching = fetchRuns(job, shard, fetch, std::move(runs), windows, file);
+  co_await fetching;
   co_await streaming.close();
-  if (status.ok()) status = std::move(rest);
+  Status status = file.status;
   if (stream != nullptr) {
     Task<Status> proving = shard.fetcher.prove(fetch, stream);
     Status proved = co_await proving;
@@ -226,21 +259,19 @@ Task<Status> WarmJob::fetchFile(std::shared_ptr<WarmJob> job, const WarmShard& s
   co_return status;
 }
 
-Task<Status> WarmJob::fetchRuns(std::shared_ptr<WarmJob> job, const WarmShard& shard,
-                                std::shared_ptr<FileFetch> fetch, std::vector<ChunkRun> runs,
-                                Windows& windows) {
-  Status status;
+Task<void> WarmJob::fetchRuns(std::shared_ptr<WarmJob> job, const WarmShard& shard,
+                              std::shared_ptr<FileFetch> fetch, std::vector<ChunkRun> runs,
+                              Windows& windows, FileProgress& file) {
   Gate running(shard.reactor);
   for (const ChunkRun& run : runs) {
     co_await windows.runs.acquire(1);
-    if (job->stopped() || !status.ok()) {
+    if (job->stopped() || !file.status.ok()) {
       windows.runs.release(1);
       break;
     }
-    running.spawn(fetchRun(job, shard, fetch, run, windows.runs, status, nullptr));
+    running.spawn(fetchRun(job, shard, fetch, run, windows.runs, file, nullptr));
   }
   co_await running.close();
-  co_return status;
 }
 
 Task<void> WarmJob::takeMissing(std::shared_ptr<WarmJob> job, const WarmPorts& ports,
@@ -281,8 +312,10 @@ Task<Status> WarmJob::bringMissing(std::shared_ptr<WarmJob> job, const WarmPorts
       for (std::uint32_t chunk = run.first; chunk < run.end(); ++chunk)
         fetched += (*opened)->chunkSize(chunk);
     }
-    Task<Status> fetching = fetchRuns(job, shard, *opened, missing.runs, windows);
-    Status status = co_await fetching;
+    FileProgress file;
+    Task<void> fetching = fetchRuns(job, shard, *opened, missing.runs, windows, file);
+    co_await fetching;
+    Status status = file.status;
     if (status.ok() && !job->stopped()) status = co_await (*opened)->cache->claimed();
     if (!status.ok()) co_return status;
   }
@@ -293,7 +326,7 @@ Task<Status> WarmJob::bringMissing(std::shared_ptr<WarmJob> job, const WarmPorts
 // until memory is full.
 Task<void> WarmJob::fetchRun(std::shared_ptr<WarmJob> job, const WarmShard& shard,
                              std::shared_ptr<FileFetch> fetch, ChunkRun run, Semaphore& window,
-                             Status& status, std::shared_ptr<OriginStream> stream) {
+                             FileProgress& file, std::shared_ptr<OriginStream> stream) {
   FetchOptions options = job->fetchOptions();
   options.stream = stream;
   options.until = FetchOptions::Until::kInMemory;
@@ -306,17 +339,18 @@ Task<void> WarmJob::fetchRun(std::shared_ptr<WarmJob> job, const WarmShard& shar
   for (std::uint32_t chunk = run.first; chunk < run.end(); ++chunk)
     bytes += fetch->chunkSize(chunk);
   if (ensured.ok()) {
-    job->bytesInMemory_.fetch_add(bytes);
+    job->count(file, 0, bytes);
     ensured = co_await shard.fetcher.ensure(fetch, run.first, run.end(), job->fetchOptions());
   }
   if (ensured.ok()) {
-    job->bytesReady_.fetch_add(bytes);
+    job->count(file, bytes, 0);
     co_return;
   }
-  if (status.ok()) status = ensured;
+  if (file.status.ok()) file.status = ensured;
   // At once: other runs may wait for the origin for a long time. An I/O error may be of a chunk
   // that differs from its digest, which takeFile() looks at.
-  if (ensured.code() != ErrorCode::kIoError) job->fail(ensured.error());
+  if (ensured.code() != ErrorCode::kIoError && !fetch->cache->misplaced())
+    job->fail(ensured.error());
 }
 
 Task<Status> WarmJob::verifyFile(std::shared_ptr<WarmJob> job, const WarmPorts& ports,

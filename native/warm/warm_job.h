@@ -79,9 +79,19 @@ class WarmJob {
 
   static Task<void> onShard(std::shared_ptr<WarmJob> job, const WarmPorts& ports,
                             const WarmShard& shard);
-  // Fetches a file, verifies it while others are fetched, and brings it to memory.
+  // How far fetching a file has come, as the job has counted it.
+  struct FileProgress {
+    Status status;
+    std::uint64_t ready = 0, inMemory = 0;  // bytes
+  };
+  // Fetches a file, verifies it while others are fetched, and brings it to memory. Where the disk
+  // that gets it fails, another one does.
   static Task<void> takeFile(std::shared_ptr<WarmJob> job, const WarmPorts& ports,
                              const WarmShard& shard, std::uint32_t entry, Windows& windows);
+  // `misplaced`: it failed for its disk, and has another one the next time.
+  static Task<Status> tryFile(std::shared_ptr<WarmJob> job, const WarmPorts& ports,
+                              const WarmShard& shard, std::uint32_t entry, Windows& windows,
+                              bool& misplaced);
   // Of a job for the cluster: fetches of a file what no agent holds.
   static Task<void> takeMissing(std::shared_ptr<WarmJob> job, const WarmPorts& ports,
                                 const WarmShard& shard, std::uint32_t entry, Windows& windows);
@@ -94,19 +104,20 @@ class WarmJob {
   // `stream`: set where there was one, which the caller proves when `running` has ended.
   static Task<std::uint32_t> streamFile(std::shared_ptr<WarmJob> job, const WarmShard& shard,
                                         std::shared_ptr<FileFetch> fetch, Gate& running,
-                                        Status& status, std::shared_ptr<OriginStream>& stream);
+                                        FileProgress& file, std::shared_ptr<OriginStream>& stream);
   // Enough other bytes are to come that one request at a time may bring all of these.
   [[nodiscard]] bool streams(std::uint64_t size) const;
   static Task<Status> fetchFile(std::shared_ptr<WarmJob> job, const WarmShard& shard,
-                                std::shared_ptr<FileFetch> fetch, Windows& windows);
+                                std::shared_ptr<FileFetch> fetch, Windows& windows,
+                                FileProgress& file);
   // Ends when all have ended, also those of others after an error.
-  static Task<Status> fetchRuns(std::shared_ptr<WarmJob> job, const WarmShard& shard,
-                                std::shared_ptr<FileFetch> fetch, std::vector<ChunkRun> runs,
-                                Windows& windows);
+  static Task<void> fetchRuns(std::shared_ptr<WarmJob> job, const WarmShard& shard,
+                              std::shared_ptr<FileFetch> fetch, std::vector<ChunkRun> runs,
+                              Windows& windows, FileProgress& file);
   // `window`: has a unit for it until the bytes are in memory.
   static Task<void> fetchRun(std::shared_ptr<WarmJob> job, const WarmShard& shard,
                              std::shared_ptr<FileFetch> fetch, ChunkRun run, Semaphore& window,
-                             Status& status, std::shared_ptr<OriginStream> stream);
+                             FileProgress& file, std::shared_ptr<OriginStream> stream);
   // How a file has come, and whether it is to be compared with its digest.
   struct Came {
     bool compares = false;
@@ -123,6 +134,9 @@ class WarmJob {
                                                      const WarmShard& shard) const;
   [[nodiscard]] bool stopped() const { return cancelled_.load() || failed_.load(); }
   void fail(const Error& error);
+  void count(FileProgress& file, std::uint64_t ready, std::uint64_t inMemory);
+  // What was counted of the file is gone.
+  void uncount(const FileProgress& file);
   [[nodiscard]] FetchOptions fetchOptions() const;
 
   const WarmOptions options_;

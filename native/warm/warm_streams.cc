@@ -18,7 +18,7 @@ bool WarmJob::streams(std::uint64_t size) const {
 
 Task<std::uint32_t> WarmJob::streamFile(std::shared_ptr<WarmJob> job, const WarmShard& shard,
                                         std::shared_ptr<FileFetch> fetch, Gate& running,
-                                        Status& status, std::shared_ptr<OriginStream>& stream) {
+                                        FileProgress& file, std::shared_ptr<OriginStream>& stream) {
   const auto streams = [&] {
     return !job->stopped() && job->streams(fetch->cache->size()) &&
            shard.fetcher.mayStream(*fetch, job->counters_->originBytes.load());
@@ -33,13 +33,13 @@ Task<std::uint32_t> WarmJob::streamFile(std::shared_ptr<WarmJob> job, const Warm
   std::uint32_t first = 0;
   while (first < count) {
     co_await window.acquire(1);
-    if (job->stopped() || !status.ok() || !stream->brings(first)) {
+    if (job->stopped() || !file.status.ok() || !stream->brings(first)) {
       window.release(1);
       break;
     }
     const ChunkRun run{first, std::min(kRunChunks, count - first)};
     first = run.end();
-    running.spawn(fetchRun(job, shard, fetch, run, window, status, stream));
+    running.spawn(fetchRun(job, shard, fetch, run, window, file, stream));
   }
   co_await window.acquire(kStreamRuns);  // all have come, or failed
   stream->end();

@@ -11,6 +11,8 @@ export interface DirectoryStatistics {
   usedBytes: bigint;
   freeFloorBytes: bigint;
   fileSystemFreeBytes: bigint;
+  /** Why no new files are stored there; empty: they are. */
+  failure: string;
 }
 
 export interface Statistics {

@@ -30,13 +30,36 @@ describe('cache directories', () => {
   async function check(one: CacheDirectory, kubelet?: string) {
     const checked = new CacheCheck({ cache: { directories: [one] }, kubelet: { directory: kubelet } });
     await checked.prepare();
-    return await checked.run();
+    return (await checked.run()).directories;
   }
 
   it('are created and measured', async () => {
-    const [measured] = await check(directory({ path: join(folder, 'deep', 'er') }));
+    const half = { basisPoints: 5000 };
+    const [measured] = await check(directory({ path: join(folder, 'deep', 'er'), freeFloor: half }));
     assert.equal(measured?.budgetBytes, 64n * MiB);
-    assert.equal(measured.fileSystemBytes, size);
+    assert.equal(measured.freeFloorBytes, size / 2n);
+  });
+
+  it('do not fail for one that cannot be used', async () => {
+    await writeFile(join(folder, 'no-folder'), '');
+    const bad = join(folder, 'no-folder', 'x');
+    const checked = new CacheCheck({
+      cache: { directories: [directory({ path: bad }), directory()] },
+      kubelet: { directory: undefined },
+    });
+    await checked.prepare();
+    const { directories, failures } = await checked.run();
+    assert.deepEqual(
+      directories.map(({ path, budgetBytes }) => [path, budgetBytes]),
+      [
+        [bad, 0n],
+        [join(folder, 'cache'), 64n * MiB],
+      ],
+    );
+    assert.deepEqual(
+      failures.map(({ path }) => path),
+      [bad],
+    );
   });
 
   it('are refused when they cannot be created or are too small', async () => {
@@ -85,7 +108,8 @@ describe('cache directories', () => {
       kubelet: { directory: undefined },
     });
     const clock = new TestClock();
-    const watch = new CacheWatch(checked, 30_000, silentLogger, (reason) => reported.push(reason), clock);
+    const refused = async () => [];
+    const watch = new CacheWatch(checked, refused, 30_000, silentLogger, (reason) => reported.push(reason), clock);
     await rm(path, { recursive: true });
     await clock.advance(29_000);
     assert.deepEqual(reported, []);

@@ -1,6 +1,12 @@
 import { access, constants, mkdir, stat } from 'node:fs/promises';
 import { HearthError } from '@hearth/common';
-import { type AgentConfig, type MeasuredDirectory, measureCacheDirectories } from '../config/index.ts';
+import type { CacheDirectoryOptions } from '@hearth/engine';
+import {
+  type AgentConfig,
+  type CacheDirectory,
+  type MeasuredDirectory,
+  measureCacheDirectory,
+} from '../config/index.ts';
 import { sizeText } from './size_text.ts';
 
 export type CacheCheckConfig = Pick<AgentConfig, 'cache' | 'kubelet'>;
@@ -13,6 +19,19 @@ const minBytes = 16n << 20n;
  */
 const kubeletFreePercent = 20n;
 
+/** What a check has found of the directories. */
+export interface CheckedCache {
+  /** All directories. The budget of one that cannot be measured is 0. */
+  directories: CacheDirectoryOptions[];
+  /** Directories that cannot be used now; at least one other can. */
+  failures: DirectoryFailure[];
+}
+
+export interface DirectoryFailure {
+  path: string;
+  reason: string;
+}
+
 /** Checks cache directories as far as possible without an engine. */
 export class CacheCheck {
   readonly #config: CacheCheckConfig;
@@ -21,25 +40,51 @@ export class CacheCheck {
     this.#config = config;
   }
 
-  /** Creates missing directories. */
+  /** Creates missing directories. Throws `PermissionDenied` when none can be used. */
   async prepare(): Promise<void> {
-    for (const { path } of this.#config.cache.directories) await make(path);
+    const failures = await this.#failuresOf(({ path }) => make(path));
+    this.#throwIfNone(failures);
   }
 
   /**
-   * All directories with their sizes in bytes. Throws `PermissionDenied` or `IoError` for directories that cannot be
-   * created or written, `OutOfSpace` for too small ones, `InvalidArgument` for budgets that take the kubelet's room.
+   * All directories with their sizes in bytes. When none can be used it throws `PermissionDenied` or `IoError` of one
+   * that cannot be created or written. Throws `OutOfSpace` for too small ones, and `InvalidArgument` for budgets that
+   * take the kubelet's room.
    */
-  async run(): Promise<MeasuredDirectory[]> {
+  async run(): Promise<CheckedCache> {
     const { cache, kubelet } = this.#config;
-    for (const { path } of cache.directories) await checkWritable(path);
-    const measured = await measureCacheDirectories(cache.directories);
+    const measured = new Map<string, MeasuredDirectory>();
+    const failures = await this.#failuresOf(async (directory) => {
+      measured.set(directory.path, await measureCacheDirectory(directory));
+      await checkWritable(directory.path);
+    });
+    this.#throwIfNone(failures);
     const kubeletDevice = kubelet.directory === undefined ? undefined : await deviceOf(kubelet.directory);
-    for (const directory of measured) {
+    for (const directory of measured.values()) {
+      if (failures.has(directory.path)) continue;
       checkSize(directory);
       if (directory.device === kubeletDevice) checkKubeletsRoom(directory);
     }
-    return measured;
+    return {
+      directories: cache.directories.map(({ path }) => {
+        const { budgetBytes, freeFloorBytes } = measured.get(path) ?? { budgetBytes: 0n, freeFloorBytes: 0n };
+        return { path, budgetBytes, freeFloorBytes };
+      }),
+      failures: [...failures].map(([path, { message }]) => ({ path, reason: message })),
+    };
+  }
+
+  async #failuresOf(work: (directory: CacheDirectory) => Promise<void>): Promise<Map<string, HearthError>> {
+    const failures = new Map<string, HearthError>();
+    for (const directory of this.#config.cache.directories) {
+      await work(directory).catch((thrown) => failures.set(directory.path, HearthError.from(thrown)));
+    }
+    return failures;
+  }
+
+  #throwIfNone(failures: ReadonlyMap<string, HearthError>): void {
+    const [first] = failures.values();
+    if (first !== undefined && failures.size === this.#config.cache.directories.length) throw first;
   }
 }
 

@@ -1,27 +1,31 @@
 import { type Clock, HearthError, type Logger, RecurringWork, systemClock } from '@hearth/common';
-import type { CacheCheck } from './cache_check.ts';
+import type { CacheCheck, DirectoryFailure } from './cache_check.ts';
 
 /** Periodically checks the cache directories of a serving agent, because disks fail and are repaired while it runs. */
 export class CacheWatch {
   readonly #check: CacheCheck;
+  readonly #refusals: () => Promise<DirectoryFailure[]>;
   readonly #logger: Logger;
   readonly #notify: (reason: string | undefined) => void;
   readonly #looks: RecurringWork;
   #reason: string | undefined;
+  #failing = new Map<string, string>();
   #closed = false;
 
   /**
-   * Calls `notify` once for each change: with the reason when the directories become unusable, with undefined when they
-   * recover.
+   * Calls `notify` once for each change: with the reason when no directory is usable, with undefined when one is again.
+   * Logs each directory that fails and recovers; `refusals` are those of which the engine says so.
    */
   constructor(
     check: CacheCheck,
+    refusals: () => Promise<DirectoryFailure[]>,
     everyMs: number,
     logger: Logger,
     notify: (reason: string | undefined) => void,
     clock: Clock = systemClock,
   ) {
     this.#check = check;
+    this.#refusals = refusals;
     this.#logger = logger;
     this.#notify = notify;
     this.#looks = new RecurringWork(clock, everyMs, () => this.#look());
@@ -34,14 +38,28 @@ export class CacheWatch {
   }
 
   async #look(): Promise<void> {
-    const reason = await this.#check.run().then(
-      () => undefined,
-      (thrown) => HearthError.from(thrown).message,
+    const checked = await this.#check.run().then(
+      ({ failures }) => ({ failures, reason: undefined }),
+      (thrown) => ({ failures: [], reason: HearthError.from(thrown).message }),
     );
-    if (this.#closed || reason === this.#reason) return;
-    this.#reason = reason;
-    if (reason === undefined) this.#logger.info('the cache is usable again');
-    else this.#logger.error('lost the use of the cache', { reason });
-    this.#notify(reason);
+    const refusals = await this.#refusals().catch(() => []);
+    if (this.#closed) return;
+    if (checked.reason === undefined) this.#noteDirectories([...refusals, ...checked.failures]);
+    if (checked.reason === this.#reason) return;
+    this.#reason = checked.reason;
+    if (checked.reason === undefined) this.#logger.info('the cache is usable again');
+    else this.#logger.error('lost the use of the cache', { reason: checked.reason });
+    this.#notify(checked.reason);
+  }
+
+  #noteDirectories(failures: readonly DirectoryFailure[]): void {
+    const failing = new Map(failures.map(({ path, reason }) => [path, reason]));
+    for (const [path, reason] of failing) {
+      if (!this.#failing.has(path)) this.#logger.error('a cache directory takes no new files', { path, reason });
+    }
+    for (const path of this.#failing.keys()) {
+      if (!failing.has(path)) this.#logger.info('a cache directory takes new files again', { path });
+    }
+    this.#failing = failing;
   }
 }

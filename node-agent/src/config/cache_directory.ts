@@ -54,18 +54,19 @@ export interface MeasuredDirectory extends CacheDirectoryOptions {
 
 /** Resolves budgets and floors to bytes. */
 export async function measureCacheDirectories(directories: readonly CacheDirectory[]): Promise<MeasuredDirectory[]> {
-  return await Promise.all(
-    directories.map(async ({ path, budget, freeFloor }) => {
-      const { fileSystemBytes, device } = await fileSystemOf(path);
-      return {
-        path,
-        budgetBytes: resolveAmount(budget, fileSystemBytes),
-        freeFloorBytes: resolveAmount(freeFloor, fileSystemBytes),
-        fileSystemBytes,
-        device,
-      };
-    }),
-  );
+  return await Promise.all(directories.map(measureCacheDirectory));
+}
+
+/** Throws `IoError` when the file system does not answer. */
+export async function measureCacheDirectory({ path, budget, freeFloor }: CacheDirectory): Promise<MeasuredDirectory> {
+  const { fileSystemBytes, device } = await fileSystemOf(path);
+  return {
+    path,
+    budgetBytes: resolveAmount(budget, fileSystemBytes),
+    freeFloorBytes: resolveAmount(freeFloor, fileSystemBytes),
+    fileSystemBytes,
+    device,
+  };
 }
 
 /** The file system of the path or of its nearest existing parent. */

@@ -1,4 +1,9 @@
-export { type CacheDirectory, type MeasuredDirectory, measureCacheDirectories } from './cache_directory.ts';
+export {
+  type CacheDirectory,
+  type MeasuredDirectory,
+  measureCacheDirectories,
+  measureCacheDirectory,
+} from './cache_directory.ts';
 export { describeConfig } from './describe.ts';
 export { type Endpoint, formatEndpoint, listenError } from './endpoint.ts';
 export { engineLimits } from './limits_section.ts';

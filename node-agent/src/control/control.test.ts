@@ -195,6 +195,7 @@ describe('control API', () => {
         ['budget', false],
         ['volumes', true],
         ['arena', true],
+        ['cache-directories', true],
       ],
     );
     assert.match(b?.capabilities[3]?.reason ?? '', /not probed/);

@@ -32,7 +32,7 @@ export interface OpeningOptions {
 
 export interface OpenedEngine {
   engine: Engine;
-  /** Name of the cache directory that the engine has locked. */
+  /** Name of the first cache directory that the engine uses. */
   installation: string;
 }
 
@@ -73,18 +73,14 @@ export class EngineOpener {
   async #try(onEvent: (event: EngineEvent) => void): Promise<OpenedEngine> {
     const { config, environment, incarnation, listen, check, logger, factory } = this.#options;
     await check.prepare();
-    const directories = await check.run();
+    const { directories } = await check.run();
     const engine = await factory({
       node: config.node,
       incarnation,
       cluster: config.cluster,
       secret: config.secret,
       listen: [...listen],
-      cacheDirectories: directories.map(({ path, budgetBytes, freeFloorBytes }) => ({
-        path,
-        budgetBytes,
-        freeFloorBytes,
-      })),
+      cacheDirectories: directories,
       shards: config.engine.shards,
       originConnections: config.engine.originConnections,
       bufferBytes: config.engine.bufferBytes,
@@ -109,7 +105,9 @@ export class EngineOpener {
       },
     });
     try {
-      return { engine, installation: await installationOf(config.cache.directories[0]?.path ?? '') };
+      const { directories: opened } = await engine.statistics();
+      const usable = opened.find(({ failure }) => failure === '') ?? opened[0];
+      return { engine, installation: await installationOf(usable?.path ?? '') };
     } catch (thrown) {
       await engine.close();
       throw thrown;

@@ -1,7 +1,7 @@
 import { type Clock, createLogger, HearthError, type Logger, systemClock, within } from '@hearth/common';
 import type { Engine, EngineOptions } from '@hearth/engine';
 import { Agent } from '../agent/index.ts';
-import { CacheCheck, CacheWatch } from '../cache/index.ts';
+import { CacheCheck, CacheWatch, type DirectoryFailure } from '../cache/index.ts';
 import { machineProbe } from '../capabilities/index.ts';
 import type { AgentConfig } from '../config/index.ts';
 import { type AgentContext, defaultTimings, type Timings } from '../context.ts';
@@ -145,10 +145,16 @@ async function startAgent(
 
   await presence.serve(agent);
   const noteCache = (trouble: string | undefined) => members.setReady(trouble === undefined, trouble ?? '');
-  const watch = new CacheWatch(check, cacheLookMs, logger, noteCache, clock);
+  const watch = new CacheWatch(check, () => refusedDirectories(engine), cacheLookMs, logger, noteCache, clock);
   stack.push('check of the cache', async () => watch.close());
   members.setReady(true, '');
   return { agent, health: presence.health, control: presence.control };
+}
+
+/** Directories of which the engine says that they take no new files. */
+async function refusedDirectories(engine: Engine): Promise<DirectoryFailure[]> {
+  const { directories } = await engine.statistics();
+  return directories.flatMap(({ path, failure }) => (failure === '' ? [] : [{ path, reason: failure }]));
 }
 
 function aborted(signal: AbortSignal): Promise<void> {

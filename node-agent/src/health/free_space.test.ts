@@ -5,7 +5,7 @@ import { withFreeSpace } from './free_space.ts';
 
 describe('free space of cache directories', () => {
   const of = async (path: string, fileSystemFreeBytes: bigint) => {
-    const directory = { path, budgetBytes: 1n, usedBytes: 0n, freeFloorBytes: 0n, fileSystemFreeBytes };
+    const directory = { path, budgetBytes: 1n, usedBytes: 0n, freeFloorBytes: 0n, fileSystemFreeBytes, failure: '' };
     const { directories } = await withFreeSpace({ directories: [directory] } as unknown as Statistics);
     return directories[0]?.fileSystemFreeBytes;
   };

@@ -34,7 +34,7 @@ export const ofEngine =
   ({ statistics }) =>
     one(read(statistics));
 export const ofDirectories =
-  (read: (directory: Statistics['directories'][number]) => bigint): ValueRow['read'] =>
+  (read: (directory: Statistics['directories'][number]) => bigint | boolean): ValueRow['read'] =>
   ({ statistics }) =>
     statistics.directories.map((directory) => [[directory.path], Number(read(directory))]);
 

@@ -59,6 +59,13 @@ export const metricRows: readonly MetricRow[] = [
   ),
   row(
     'gauge',
+    'cache_directory_failing',
+    '1: a cache directory takes no new files, because its disk fails; the log of the agent says why.',
+    ofDirectories((d) => d.failure !== ''),
+    ['directory'],
+  ),
+  row(
+    'gauge',
     'content_keys',
     'Files in the cache, complete or not.',
     ofEngine((s) => s.contentKeys),

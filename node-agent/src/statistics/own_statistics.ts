@@ -6,6 +6,7 @@ import type { DatasetRecord, DatasetTables } from '../datasets/index.ts';
 import { mirrorsOf } from '../origins/index.ts';
 import type { Pins } from '../pins/index.ts';
 import { arenaCapability } from './arena_capability.ts';
+import { directoriesCapability } from './directories_capability.ts';
 import { limitsCapability } from './limits_capability.ts';
 import { memoryFilesCapability } from './memory_files_capability.ts';
 import { rdmaCapability, rdmaOf } from './rdma.ts';
@@ -115,6 +116,7 @@ export class OwnStatistics {
         arenaCapability(statistics.arena),
         ...memoryFilesCapability(statistics.memoryFiles),
         ...limitsCapability(statistics.limits),
+        directoriesCapability(directories),
         ...rdmaCapability(rdma),
       ],
       ...(rdma === undefined ? {} : { rdma }),

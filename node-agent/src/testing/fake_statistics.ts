@@ -102,6 +102,7 @@ export function fakeStatistics(engine: FakeEngine): Statistics {
       ...directory,
       usedBytes: resident,
       fileSystemFreeBytes: directory.budgetBytes,
+      failure: '',
     })),
     contentKeys: engine.disk.resident.size,
     residentBytes: resident,

@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
+import type { NodeStatus } from '@hearth/common/generated/hearth/v1/control.ts';
 import type { Condition, NodeState } from '@hearth/common/resources';
 import type { ClusterStatus } from '../agents/index.ts';
 import { nodeStatus } from '../agents/testing/fake_agent.ts';
-import { adviceConditions } from './advice.ts';
+import { adviceConditions, announcedConditions } from './advice.ts';
 import { sampleCluster } from './testing/samples.ts';
 
 describe('the condition Volumes', () => {
@@ -59,6 +60,32 @@ describe('the condition Volumes', () => {
   it('stays as it is written while an operator that has just begun has heard of no agent', () => {
     assert.deepEqual(condition(undefined, [node('n1')]), { status: 'True', reason: 'Alive', message: 'as before' });
     assert.equal(condition(undefined, [node('n1')], []).reason, 'NotSeen');
+  });
+});
+
+describe('the condition Disks', () => {
+  const disks = (...reasons: string[]) => {
+    const nodes = reasons.map((reason, index): [string, NodeStatus] => {
+      const capability = { name: 'cache-directories', ready: reason === '', reason, pods: [], podsLeftOut: 0 };
+      return [`n${index}`, nodeStatus(`n${index}`, { capabilities: [capability] })];
+    });
+    const status = {
+      receivedAt: 0,
+      connected: true,
+      nodes: new Map(nodes),
+      datasets: new Map(),
+      jobs: new Map(),
+      apiDifferences: [],
+    };
+    return adviceConditions({ status, nodes: [] }, sampleCluster()).find(({ type }) => type === 'Disks');
+  };
+
+  it('names nodes with a directory that takes no new files, and is announced', () => {
+    assert.equal(disks('', '')?.status, 'True');
+    const failing = disks('', '/b takes no new files: Read-only file system');
+    assert.deepEqual([failing?.status, failing?.reason], ['False', 'Failing']);
+    assert.match(failing?.message ?? '', /^1 of 2 nodes have .*: n1: \/b takes no new files: Read-only file system$/);
+    assert.ok(announcedConditions.includes('Disks'));
   });
 });
 

@@ -17,7 +17,7 @@ interface Advice {
 }
 
 /** Changes of these conditions also cause events. */
-export const announcedConditions = ['Rdma'];
+export const announcedConditions = ['Rdma', 'Disks'];
 
 type Lack = { capability: string; reason: string; message: string };
 
@@ -37,6 +37,17 @@ const advices: readonly Advice[] = [
     type: 'Budgets',
     holds: { reason: 'Fit', message: 'The disks of all nodes hold the budgets' },
     lacks: [{ capability: 'budget', reason: 'LargerThanDisk', message: 'have smaller disks than their budget says' }],
+  },
+  {
+    type: 'Disks',
+    holds: { reason: 'Working', message: 'All cache directories take new files' },
+    lacks: [
+      {
+        capability: 'cache-directories',
+        reason: 'Failing',
+        message: 'have a cache directory whose disk fails (files go to the others)',
+      },
+    ],
   },
   {
     type: 'Holders',

@@ -135,6 +135,7 @@ describe('status of a StorageCluster', () => {
         ['NodesReleased', 'True'],
         ['DataPath', 'Unknown'],
         ['Budgets', 'Unknown'],
+        ['Disks', 'Unknown'],
         ['Holders', 'Unknown'],
         ['Volumes', 'Unknown'],
         ['StoreSpace', 'Unknown'],

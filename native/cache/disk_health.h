@@ -1,0 +1,39 @@
+// Whether the disk of a cache directory takes writes. Any thread.
+#pragma once
+
+#include <atomic>
+#include <mutex>
+#include <string>
+
+#include "base/result.h"
+
+namespace hearth {
+
+class DiskHealth {
+ public:
+  // The disk failed, for another reason than want of room. True: it is the first failure since it
+  // worked.
+  bool failed(const Error& why) {
+    const std::lock_guard lock(mutex_);
+    why_ = why.message;
+    return !failing_.exchange(true);
+  }
+  void works() {
+    const std::lock_guard lock(mutex_);
+    why_.clear();
+    failing_ = false;
+  }
+  [[nodiscard]] bool failing() const { return failing_.load(std::memory_order_acquire); }
+  // Why it fails; empty: it works.
+  [[nodiscard]] std::string failure() const {
+    const std::lock_guard lock(mutex_);
+    return why_;
+  }
+
+ private:
+  mutable std::mutex mutex_;  // guards why_
+  std::string why_;
+  std::atomic<bool> failing_{false};
+};
+
+}  // namespace hearth
