@@ -18,6 +18,8 @@ export const authorityLifeMs = 3650 * day;
 export const leafLifeMs = 90 * day;
 /** Clocks differ, so a certificate is valid from a little before its creation. */
 const clockSkewMs = 60 * 60 * 1000;
+/** Between a new authority in the bundles of all peers and the first leaf that it signs. */
+const overlapMs = day;
 
 const keyAlgorithm = { name: 'ECDSA', namedCurve: 'P-256' } as const;
 const signingAlgorithm = { name: 'ECDSA', hash: 'SHA-256' } as const;
@@ -26,7 +28,8 @@ const signingAlgorithm = { name: 'ECDSA', hash: 'SHA-256' } as const;
 export async function createAuthority(commonName: string, now: Date): Promise<CertificateAndKey> {
   const keys = await webcrypto.subtle.generateKey(keyAlgorithm, true, ['sign', 'verify']);
   const certificate = await x509.X509CertificateGenerator.createSelfSigned({
-    name: [{ CN: [commonName] }],
+    // OpenSSL takes the first authority of the issuer's name, so authorities in one bundle need different names.
+    name: [{ CN: [commonName] }, { OU: [now.toISOString()] }],
     keys,
     signingAlgorithm,
     notBefore: new Date(now.getTime() - clockSkewMs),
@@ -97,8 +100,8 @@ export function expiryTime(certificate: string): Date | undefined {
   return parse(certificate)?.validToDate;
 }
 
-/** Why the authority is unusable, as the end of a sentence; undefined when it is usable. */
-export function authorityFault(authority: Partial<CertificateAndKey>, now: Date): string | undefined {
+/** Why the authority must be replaced, as the end of a sentence; undefined when it is good. */
+function authorityFault(authority: Partial<CertificateAndKey>, now: Date): string | undefined {
   const certificate = parse(authority.certificate);
   if (certificate === undefined) return 'there was none';
   if (!certificate.ca) return 'it is not an authority';
@@ -133,6 +136,61 @@ export function unexpired(bundle: string, now: Date): string[] {
       const expiry = expiryTime(block);
       return expiry !== undefined && expiry.getTime() > now.getTime();
     });
+}
+
+/** Authorities that a bundle trusts, the one that signs first. */
+export interface Trust {
+  bundle: string[];
+  authority: CertificateAndKey;
+  /** Why the Secret of the authority must be written, as the end of a sentence; undefined when it is current. */
+  reason: string | undefined;
+}
+
+/** Replaces an unusable or ageing authority. Former ones stay in the bundle until they expire. */
+export async function renewTrust(
+  commonName: string,
+  observed: { bundle: string | undefined; key: string | undefined },
+  now: Date,
+): Promise<Trust> {
+  const bundle = unexpired(observed.bundle ?? '', now);
+  const authority = { certificate: bundle[0] ?? '', key: observed.key ?? '' };
+  const fault = authorityFault(authority, now);
+  if (fault === undefined) {
+    const reason = bundle.join('') === observed.bundle ? undefined : 'a former authority in it has expired';
+    return { bundle, authority, reason };
+  }
+  const made = await createAuthority(commonName, now);
+  return { bundle: [made.certificate, ...bundle], authority: made, reason: `a new authority was needed: ${fault}` };
+}
+
+/**
+ * Issues a leaf instead of a missing, damaged, ageing or foreign one. While peers may not trust the first authority yet
+ * (`trusted` is false), a valid leaf of a former one stays, however old.
+ */
+export async function renewLeaf(
+  { bundle, authority }: Trust,
+  leaf: CertificateAndKey,
+  request: LeafRequest,
+  trusted: boolean,
+  now: Date,
+): Promise<{ leaf: CertificateAndKey; reason: string | undefined }> {
+  if (!trusted && bundle.some((certificate) => isValid(leaf, certificate, request, now))) {
+    return { leaf, reason: undefined };
+  }
+  const reason = leafFault(leaf, authority, request, now);
+  return { leaf: reason === undefined ? leaf : await issueLeaf(authority, request, now), reason };
+}
+
+/** True for an unexpired leaf of this authority, however old. */
+function isValid(leaf: CertificateAndKey, certificate: string, request: LeafRequest, now: Date): boolean {
+  const epoch = new Date(0);
+  if ((expiryTime(leaf.certificate) ?? epoch) <= now) return false;
+  return leafFault(leaf, { certificate, key: '' }, request, epoch) === undefined;
+}
+
+/** From then on every peer trusts the authority: an ample multiple of the time in which pods see a changed Secret. */
+export function trustedFrom(authority: string): Date {
+  return new Date((parse(authority)?.validFromDate.getTime() ?? 0) + clockSkewMs + overlapMs);
 }
 
 function ageFault(certificate: X509Certificate, now: Date): string | undefined {

@@ -1,9 +1,10 @@
 import assert from 'node:assert/strict';
 import { X509Certificate } from 'node:crypto';
-import { connect, createServer, type TLSSocket } from 'node:tls';
+import type { AddressInfo } from 'node:net';
+import { connect, createServer, type Server } from 'node:tls';
 import type { SecretTexts } from '../kubernetes/index.ts';
-import { authorityLifeMs, leafLifeMs } from './authority.ts';
-import { agentName, planCertificates, type SecretRole } from './cluster_certificates.ts';
+import { authorityLifeMs, createAuthority, issueLeaf, leafLifeMs } from './authority.ts';
+import { agentName, etcdName, operatorName, planCertificates, type SecretRole } from './cluster_certificates.ts';
 
 const models = { cluster: 'models', peers: ['*.peers.ns.svc'] };
 const now = new Date('2026-03-01T12:00:00Z');
@@ -81,46 +82,102 @@ describe('certificates of a cluster', () => {
     const late = after(authorityLifeMs * 0.7);
     const plan = await planCertificates(models, first, late);
     assert.deepEqual(rolesOf(plan), ['ca', 'agent', 'operator', 'etcd']);
-    const certificates = (text = '') => text.match(/BEGIN CERTIFICATE/g)?.length;
-    assert.equal(certificates(plan.texts.agent['ca.crt']), 2);
+    assert.equal(plan.authorities.length, 2);
+    assert.equal(plan.texts.agent['ca.crt'], plan.authorities.join(''));
     assert.deepEqual(rolesOf(await planCertificates(models, plan.texts, late)), []);
     const ended = await planCertificates(models, plan.texts, after(authorityLifeMs + 1));
-    assert.equal(certificates(ended.texts.agent['ca.crt']), 1);
+    assert.equal(ended.authorities.length, 1);
+    assert.equal(ended.texts.agent['ca.crt'], ended.authorities[0]);
     assert.ok(!ended.write.some(({ reason }) => reason.includes('another authority')));
   });
 
   it('work in mutual TLS, and only with each other', async () => {
     const texts = (await planCertificates(models, {}, new Date())).texts;
     const stranger = (await planCertificates(models, {}, new Date())).texts;
-    const { agent } = texts;
-    const server = createServer({
-      key: agent['tls.key'],
-      cert: agent['tls.crt'],
-      ca: agent['ca.crt'],
-      requestCert: true,
-      rejectUnauthorized: true,
-    });
+    const trusting = (ca: string | undefined) => ({ ...texts.operator, 'ca.crt': ca ?? '' });
+    await using server = await TlsServer.start(texts.agent);
+    assert.equal(await server.answer(texts.operator, agentName('models')), 'hello');
+    await assert.rejects(
+      server.answer({ ...stranger.operator, 'ca.crt': texts.ca['ca.crt'] ?? '' }, agentName('models')),
+    );
+    await assert.rejects(server.answer(trusting(stranger.ca['ca.crt']), agentName('models')));
+    await assert.rejects(server.answer(texts.operator, agentName('other')));
+  });
+
+  it('work in mutual TLS before, while and after peers learn of a new authority', async () => {
+    // TLS checks validity by the clock of the machine, so the change of authority begins two days ago.
+    const began = new Date(Date.now() - 2 * 86_400_000);
+    const old = await agedAuthority(began);
+    const renewed = await planCertificates(models, old, began);
+    assert.equal(renewed.texts.agent['tls.crt'], old.agent['tls.crt'], 'the former authority signs on');
+    const soon = new Date(began.getTime() + 60_000);
+    assert.deepEqual(rolesOf(await planCertificates(models, renewed.texts, soon)), [], 'nothing is written again');
+    assert.ok(renewed.renewAt > soon);
+    const signed = await planCertificates(models, renewed.texts, renewed.renewAt);
+    assert.deepEqual(rolesOf(signed), ['agent', 'operator', 'etcd']);
+
+    // Each step meets itself, and the step before or after it.
+    const steps = [old, renewed.texts, signed.texts];
+    for (const [index, { agent }] of steps.entries()) {
+      await using server = await TlsServer.start(agent);
+      for (const { operator } of steps.slice(Math.max(0, index - 1), index + 2)) {
+        assert.equal(await server.answer(operator, agentName('models')), 'hello');
+      }
+    }
+    await using ahead = await TlsServer.start(signed.texts.agent);
+    await assert.rejects(ahead.answer(old.operator, agentName('models')), 'the overlap is needed');
+  });
+});
+
+/** Secrets of a cluster whose authority is old, and whose leaves are as old as `at`. */
+async function agedAuthority(at: Date): Promise<Record<SecretRole, SecretTexts>> {
+  const authority = await createAuthority('Hearth cluster models', new Date(at.getTime() - authorityLifeMs * 0.7));
+  const ca = { 'ca.crt': authority.certificate, 'ca.key': authority.key };
+  const leaf = async (names: string[], server: boolean): Promise<SecretTexts> => {
+    const { certificate, key } = await issueLeaf(authority, { commonName: names[0] ?? '', names, server }, at);
+    return { 'tls.crt': certificate, 'tls.key': key, 'ca.crt': authority.certificate };
+  };
+  return {
+    ca,
+    agent: await leaf([agentName('models')], true),
+    operator: await leaf([operatorName('models')], false),
+    etcd: await leaf([etcdName('models'), ...models.peers], true),
+    secret: { secret: 'x'.repeat(32) },
+  };
+}
+
+/** Says hello to clients with a certificate that it trusts. */
+class TlsServer implements AsyncDisposable {
+  readonly #server: Server;
+
+  private constructor(server: Server) {
+    this.#server = server;
+  }
+
+  static async start(texts: SecretTexts): Promise<TlsServer> {
+    const server = createServer({ ...credentialsOf(texts), requestCert: true, rejectUnauthorized: true });
     server.on('secureConnection', (socket) => socket.on('error', () => undefined).end('hello'));
     server.on('tlsClientError', () => undefined);
     await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
-    const address = server.address();
-    const port = typeof address === 'object' ? (address?.port ?? 0) : 0;
-    const talk = (client: SecretTexts, ca: string | undefined, servername: string) =>
-      new Promise<string>((resolve, reject) => {
-        const credentials = { key: client['tls.key'], cert: client['tls.crt'], ca };
-        const socket: TLSSocket = connect({ port, host: '127.0.0.1', servername, ...credentials });
-        socket.setTimeout(300_000, () => socket.destroy(new Error('no answer')));
-        let text = '';
-        socket.on('data', (data) => (text += data));
-        socket.on('error', reject).on('end', () => (text === '' ? reject(new Error('refused')) : resolve(text)));
-      });
-    try {
-      assert.equal(await talk(texts.operator, texts.operator['ca.crt'], agentName('models')), 'hello');
-      await assert.rejects(talk(stranger.operator, texts.operator['ca.crt'], agentName('models')));
-      await assert.rejects(talk(texts.operator, stranger.operator['ca.crt'], agentName('models')));
-      await assert.rejects(talk(texts.operator, texts.operator['ca.crt'], agentName('other')));
-    } finally {
-      server.close();
-    }
-  });
-});
+    return new TlsServer(server);
+  }
+
+  answer(client: SecretTexts, servername: string): Promise<string> {
+    const { port } = this.#server.address() as AddressInfo;
+    return new Promise<string>((resolve, reject) => {
+      const socket = connect({ port, host: '127.0.0.1', servername, ...credentialsOf(client) });
+      socket.setTimeout(300_000, () => socket.destroy(new Error('no answer')));
+      let text = '';
+      socket.on('data', (data) => (text += data));
+      socket.on('error', reject).on('end', () => (text === '' ? reject(new Error('refused')) : resolve(text)));
+    });
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    this.#server.close();
+  }
+}
+
+function credentialsOf(texts: SecretTexts) {
+  return { key: texts['tls.key'], cert: texts['tls.crt'], ca: texts['ca.crt'] };
+}

@@ -1,16 +1,6 @@
 import { randomBytes } from 'node:crypto';
 import type { SecretTexts } from '../kubernetes/index.ts';
-import {
-  authorityFault,
-  type CertificateAndKey,
-  createAuthority,
-  expiryTime,
-  issueLeaf,
-  type LeafRequest,
-  leafFault,
-  renewalTime,
-  unexpired,
-} from './authority.ts';
+import { expiryTime, type LeafRequest, renewalTime, renewLeaf, renewTrust, trustedFrom } from './authority.ts';
 
 export type SecretRole = 'ca' | 'agent' | 'operator' | 'etcd' | 'secret';
 
@@ -26,6 +16,8 @@ export interface CertificatePlan {
   write: PlannedSecret[];
   /** The contents of every role after all writes. */
   texts: Record<SecretRole, SecretTexts>;
+  /** Authorities that peers trust, PEM; the first one signs, or is about to. */
+  authorities: readonly string[];
   renewAt: Date;
   expiresAt: Date;
 }
@@ -54,7 +46,10 @@ function leafRequest(role: (typeof leafRoles)[number], { cluster, peers }: Certi
   }
 }
 
-/** Replaces missing, damaged, expiring or foreign certificates. A former authority stays trusted until it expires. */
+/**
+ * Replaces missing, damaged, ageing or foreign certificates. A new authority joins the bundles a day before it signs
+ * leaves, and former ones stay in them until they expire, so peers trust one another in every step.
+ */
 export async function planCertificates(
   subject: CertificateSubject,
   observed: Partial<Record<SecretRole, SecretTexts>>,
@@ -67,27 +62,21 @@ export async function planCertificates(
     texts[secret.role] = secret.texts;
   };
 
-  const before = observed.ca?.['ca.crt'] ?? '';
-  let bundle = unexpired(before, now);
-  let authority: CertificateAndKey = { certificate: bundle[0] ?? '', key: observed.ca?.['ca.key'] ?? '' };
-  const fault = authorityFault(authority, now);
-  if (fault !== undefined) {
-    authority = await createAuthority(`Hearth cluster ${subject.cluster}`, now);
-    bundle = [authority.certificate, ...bundle];
-  }
-  const authorities = bundle.join('');
-  if (fault !== undefined || authorities !== before) {
-    const reason = fault ?? 'a former authority in it has expired';
-    put({ role: 'ca', type: 'Opaque', texts: { 'ca.crt': authorities, 'ca.key': authority.key }, reason });
+  const held = { bundle: observed.ca?.['ca.crt'], key: observed.ca?.['ca.key'] };
+  const trust = await renewTrust(`Hearth cluster ${subject.cluster}`, held, now);
+  const authorities = trust.bundle.join('');
+  if (trust.reason !== undefined) {
+    const ca = { 'ca.crt': authorities, 'ca.key': trust.authority.key };
+    put({ role: 'ca', type: 'Opaque', texts: ca, reason: trust.reason });
   }
 
+  const overlapEnd = trustedFrom(trust.authority.certificate);
+  const trusted = trust.bundle.length === 1 || now >= overlapEnd;
   for (const role of leafRoles) {
-    const request = leafRequest(role, subject);
     const had = observed[role];
-    let leaf: CertificateAndKey = { certificate: had?.['tls.crt'] ?? '', key: had?.['tls.key'] ?? '' };
-    let reason = leafFault(leaf, authority, request, now);
-    if (reason !== undefined) leaf = await issueLeaf(authority, request, now);
-    else if (had?.['ca.crt'] !== authorities) reason = 'the authorities have changed';
+    const present = { certificate: had?.['tls.crt'] ?? '', key: had?.['tls.key'] ?? '' };
+    const { leaf, reason: fault } = await renewLeaf(trust, present, leafRequest(role, subject), trusted, now);
+    const reason = fault ?? (had?.['ca.crt'] === authorities ? undefined : 'the authorities have changed');
     if (reason === undefined) continue;
     const made = { 'tls.crt': leaf.certificate, 'tls.key': leaf.key, 'ca.crt': authorities };
     put({ role, type: 'kubernetes.io/tls', texts: made, reason });
@@ -99,11 +88,12 @@ export async function planCertificates(
   }
 
   const complete = texts as Record<SecretRole, SecretTexts>;
-  const certificates = [authority.certificate, ...leafRoles.map((role) => complete[role]['tls.crt'] ?? '')];
+  const certificates = [trust.authority.certificate, ...leafRoles.map((role) => complete[role]['tls.crt'] ?? '')];
   return {
     write,
     texts: complete,
-    renewAt: earliest(certificates.map(renewalTime), now),
+    authorities: trust.bundle,
+    renewAt: trusted ? earliest(certificates.map(renewalTime), now) : overlapEnd,
     expiresAt: earliest(certificates.map(expiryTime), now),
   };
 }

@@ -77,7 +77,9 @@ export class Observer {
       signal,
     );
     const startHash = hashOf([certificates.texts.secret, originAuthorities]);
-    const objects = desired({ cluster, environment, store, members, startHash });
+    const { authorities } = certificates;
+    const trustHash = authorities.length > 1 ? hashOf(authorities) : undefined;
+    const objects = desired({ cluster, environment, store, members, startHash, trustHash });
 
     const ownPods = pods.all().filter((pod) => pod.cluster === name);
     const agentPods = ownPods.filter(({ component }) => component === 'agent');

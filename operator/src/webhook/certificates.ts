@@ -1,14 +1,4 @@
-import {
-  authorityFault,
-  type CertificateAndKey,
-  createAuthority,
-  expiryTime,
-  issueLeaf,
-  type LeafRequest,
-  leafFault,
-  renewalTime,
-  unexpired,
-} from '../certificates/index.ts';
+import { renewalTime, renewLeaf, renewTrust, unexpired } from '../certificates/index.ts';
 import type { SecretTexts } from '../kubernetes/index.ts';
 
 export interface WebhookCertificates {
@@ -33,28 +23,13 @@ export async function planWebhookCertificates(
   trusted: string,
   now: Date,
 ): Promise<WebhookCertificates> {
-  const reasons: string[] = [];
-  const before = observed['ca.crt'] ?? '';
-  let bundle = unexpired(before, now);
-  let authority: CertificateAndKey = { certificate: bundle[0] ?? '', key: observed['ca.key'] ?? '' };
-  const fault = authorityFault(authority, now);
-  if (fault !== undefined) {
-    authority = await createAuthority('Hearth webhook', now);
-    bundle = [authority.certificate, ...bundle];
-    reasons.push(`a new authority was needed: ${fault}`);
-  } else if (bundle.join('') !== before) {
-    reasons.push('a former authority in it has expired');
-  }
-
+  const trust = await renewTrust('Hearth webhook', { bundle: observed['ca.crt'], key: observed['ca.key'] }, now);
+  const { authority, bundle } = trust;
   const request = { commonName: name, names: [name], server: true };
-  let leaf: CertificateAndKey = { certificate: observed['tls.crt'] ?? '', key: observed['tls.key'] ?? '' };
+  const present = { certificate: observed['tls.crt'] ?? '', key: observed['tls.key'] ?? '' };
   const known = unexpired(trusted, now).includes(authority.certificate);
-  const keepsLeaf = !known && bundle.some((certificate) => isGood(leaf, certificate, request, now));
-  const leafReason = keepsLeaf ? undefined : leafFault(leaf, authority, request, now);
-  if (leafReason !== undefined) {
-    leaf = await issueLeaf(authority, request, now);
-    reasons.push(`a new certificate was needed: ${leafReason}`);
-  }
+  const { leaf, reason } = await renewLeaf(trust, present, request, known, now);
+  const reasons = [trust.reason ?? [], reason === undefined ? [] : `a new certificate was needed: ${reason}`].flat();
 
   const renewals = [authority.certificate, leaf.certificate].map((one) => renewalTime(one)?.getTime() ?? 0);
   const next = known ? Math.min(...renewals) : now.getTime() + soonMs;
@@ -63,11 +38,4 @@ export async function planWebhookCertificates(
     reason: reasons.length === 0 ? undefined : reasons.join('; '),
     renewAt: new Date(next),
   };
-}
-
-/** True for an unexpired certificate of this authority, however old. */
-function isGood(leaf: CertificateAndKey, authority: string, request: LeafRequest, now: Date): boolean {
-  const epoch = new Date(0);
-  if ((expiryTime(leaf.certificate) ?? epoch) <= now) return false;
-  return leafFault(leaf, { certificate: authority, key: '' }, request, epoch) === undefined;
 }

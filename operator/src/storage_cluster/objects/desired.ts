@@ -14,6 +14,8 @@ export interface DesiredInput extends BuildInput {
   members: readonly string[] | undefined;
   /** Hash of the secret and the authorities of origins, which agents read at their start. */
   startHash: string;
+  /** Hash of the authorities while there are several: etcd reads them at its start only. */
+  trustHash?: string | undefined;
 }
 
 /** All objects but Secrets, dependencies first. */
@@ -24,7 +26,7 @@ export function desired(input: DesiredInput): DesiredObject[] {
     const { replicas = 1 } = spec.store.etcd ?? {};
     objects.push(etcdService(input), etcdPeers(input));
     for (let index = 0; replicas > 1 && index < replicas; index++) objects.push(etcdMember(input, index));
-    if (input.members !== undefined) objects.push(etcdStatefulSet(input, input.members));
+    if (input.members !== undefined) objects.push(etcdStatefulSet(input, input.members, input.trustHash));
     objects.push(etcdDisruptionBudget(input));
   }
   objects.push(agentService(input));

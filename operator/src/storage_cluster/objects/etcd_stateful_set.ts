@@ -19,9 +19,13 @@ const user = 65_532;
 
 /**
  * etcd for a cluster without external endpoints: mutual TLS on all ports but metrics. All data can be rebuilt.
- * `addresses`: the members' Services, in order; empty for one member.
+ * `addresses`: the members' Services, in order; empty for one member. A new `trustHash` replaces the pods one by one.
  */
-export function etcdStatefulSet(input: BuildInput, addresses: readonly string[]): DesiredObject<StatefulSet> {
+export function etcdStatefulSet(
+  input: BuildInput,
+  addresses: readonly string[],
+  trustHash: string | undefined,
+): DesiredObject<StatefulSet> {
   const { cluster, environment } = input;
   const { name } = cluster.metadata;
   const { replicas = 1, storage = { emptyDir: {} } } = cluster.spec.store.etcd ?? {};
@@ -29,7 +33,7 @@ export function etcdStatefulSet(input: BuildInput, addresses: readonly string[])
   const settings = environment.pods.etcd;
   const onVolume = storage.size !== undefined;
   const template = {
-    metadata: podMetadata(settings, labels),
+    metadata: podMetadata(settings, labels, trustHash === undefined ? {} : { 'hearth.storage/trust-hash': trustHash }),
     spec: {
       serviceAccountName: settings.serviceAccountName,
       automountServiceAccountToken: false,

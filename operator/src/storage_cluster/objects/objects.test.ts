@@ -310,6 +310,13 @@ describe('objects of a StorageCluster', () => {
     assert.ok(container.command?.includes('--initial-cluster=hearth-models-etcd-0=https://127.0.0.1:2380'));
   });
 
+  it('replace the members of etcd when the authorities that they trust change, and in no upgrade', () => {
+    const templates = [undefined, 'two'].map((trustHash) => podOf(build({ trustHash }).etcd).template);
+    assert.deepEqual(templates[0], podOf(build().etcd).template);
+    assert.equal(templates[0]?.annotations, undefined);
+    assert.notDeepEqual(templates[1], templates[0]);
+  });
+
   it('give three members names, room between them and volumes when asked', () => {
     const storage = { size: '8Gi', storageClassName: 'fast' };
     const cluster = sampleCluster({ store: { etcd: { replicas: 3, storage } } });
