@@ -44,7 +44,7 @@ export const rights: Right[] = [
   [operator, 'create', 'hearth.storage/cachepreloads', 'models', true],
   [operator, 'patch', 'hearth.storage/cachepreloads/status', 'models', true],
   [operator, 'get', 'hearth.storage/datasets/status', 'models', false],
-  [operator, 'get', 'hearth.storage/nodecaches', '', false],
+  [operator, 'get', 'hearth.storage/nodecaches', '', true],
   [operator, 'get', 'pods', 'default', true],
   [operator, 'patch', 'pods', 'default', true],
   [operator, 'update', 'pods', 'default', false],

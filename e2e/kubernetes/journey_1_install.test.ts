@@ -125,6 +125,9 @@ describe('from nothing to a pod with a model', () => {
       async () => (await outside('dataset', 'ls')) === (await hearth('dataset', 'ls')),
     );
     assert.match(await outside('explain', 'pod/folder', '-n', 'first'), /first\/folder/);
+    const operator = ['exec', '-n', releaseNamespace, 'deployment/hearth-operator', '--', 'hearth'];
+    const explained = await ok(journey().cluster.kubectl([...operator, 'explain', 'pod/folder', '-n', 'first']));
+    assert.match(explained, /first\/folder/);
     assert.match(await outside('status'), /^node1 +ready /m);
     const activities = JSON.parse(await outside('top', '--json')) as {
       node: string;

@@ -55,7 +55,6 @@ export const oddValues = {
   },
   'metrics.dashboards': { enabled: true, namespace: 'models', labels: { grafana: 'here' } },
   'rbac.aggregate': false,
-  'rbac.explain': false,
   'test.cluster': 'main',
   'test.tolerations': [],
   'test.podAnnotations': { c: '1' },

@@ -28,9 +28,6 @@ automountServiceAccountToken: false
 {{- range $component := list "agent" "holder" "etcd" }}
 {{- $values := index $.Values $component }}
 {{- $one := dict "serviceAccountName" (printf "hearth-%s" $component) "podLabels" $values.podLabels "podAnnotations" $values.podAnnotations "extraEnv" $values.extraEnv }}
-{{- if eq $component "agent" }}
-{{- $_ := set $one "mountsToken" $.Values.rbac.explain }}
-{{- end }}
 {{- if eq $component "etcd" }}
 {{- $tolerations := kindIs "invalid" $values.tolerations | ternary $.Values.operator.tolerations $values.tolerations }}
 {{- $nodeSelector := kindIs "invalid" $values.nodeSelector | ternary $.Values.operator.nodeSelector $values.nodeSelector }}

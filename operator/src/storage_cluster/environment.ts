@@ -18,7 +18,6 @@ type Spec = NonNullable<Pod['spec']>;
 export interface PodSettings {
   /** The policy `hearth-owned-sets` of the chart admits `hearth-COMPONENT` alone. */
   serviceAccountName: string;
-  mountsToken?: boolean;
   /** Whoever admits the pods chooses their user. */
   anyUser?: boolean;
   podLabels: Readonly<Record<string, string>>;

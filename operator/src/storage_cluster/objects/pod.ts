@@ -33,8 +33,7 @@ export function nodeDaemonSet(
     metadata: podMetadata(settings, labels, annotations),
     spec: {
       serviceAccountName: settings.serviceAccountName,
-      // Only `hearth explain` in an agent's pod calls the API server.
-      automountServiceAccountToken: settings.mountsToken ?? false,
+      automountServiceAccountToken: false,
       enableServiceLinks: false,
       nodeSelector: { 'kubernetes.io/os': 'linux' },
       affinity: {
