@@ -91,7 +91,7 @@ describe('the driver on a node', () => {
     ]);
     const record = JSON.parse(readFileSync(folder.file('state/c/published', `${recordId(target('1'))}.json`), 'utf8'));
     assert.deepEqual(record.pod, { namespace: 'team', name: 'reader-0', uid: '6a0e' });
-    assert.equal((await stats('1')).usage[0]?.total, 12_345_678_901_234n);
+    assert.equal((await stats('1')).usage[0]?.used, 12_345_678_901_234n);
     for (const pod of ['1', '1', '2']) await unpublish(pod);
     assert.deepEqual(recordNames(), []);
     assert.equal(existsSync(target('1')), false);
@@ -103,7 +103,7 @@ describe('the driver on a node', () => {
     await publish('1');
     agent.stop();
     assert.equal(read('1'), 'bytes of a');
-    assert.equal((await stats('1')).usage[1]?.total, 7n);
+    assert.equal((await stats('1')).usage[1]?.used, 7n);
     await publish('1');
     await assert.rejects(publish('2'), {
       code: status.FAILED_PRECONDITION,
@@ -124,7 +124,7 @@ describe('the driver on a node', () => {
     await driver?.close();
     await start();
     assert.equal(recordNames().length, 1);
-    assert.equal((await stats('1')).usage[0]?.total, 12_345_678_901_234n);
+    assert.equal((await stats('1')).usage[0]?.used, 12_345_678_901_234n);
     await driver?.close();
     // Power takes every mount and leaves the records.
     execFileSync('umount', [target('1')]);

@@ -239,12 +239,12 @@ describe('NodeService', () => {
     await first;
   });
 
-  it('gives sizes of the manifest, all of them in use', async () => {
+  it('gives sizes of the manifest, and no capacity that could be used up', async () => {
     publications.record = { bytes: 2n ** 63n - 1n, files: 12n, manifest: manifest('a') };
     const { usage } = await service.nodeGetVolumeStats({ volumeId: 'v', volumePath: target, stagingTargetPath: '' });
     assert.deepEqual(usage, [
-      { unit: 1, total: 2n ** 63n - 1n, used: 2n ** 63n - 1n, available: 0n },
-      { unit: 2, total: 12n, used: 12n, available: 0n },
+      { unit: 1, total: 0n, used: 2n ** 63n - 1n, available: 0n },
+      { unit: 2, total: 0n, used: 12n, available: 0n },
     ]);
     publications.record = undefined;
     for (const volumePath of [target, 'some/path']) {

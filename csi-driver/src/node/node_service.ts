@@ -110,7 +110,10 @@ export class NodeService {
     return await this.#locks.hold([targetKey(target)], work);
   }
 
-  /** Takes figures from the record: a call to the file system would hang without its agent. */
+  /**
+   * Takes figures from the record: a call to the file system would hang without its agent. Files of a Dataset have no
+   * capacity (the fields are optional in CSI): nothing fills up, and alerts would take a volume without room for a full one.
+   */
   async nodeGetVolumeStats(request: csi.NodeGetVolumeStatsRequest): Promise<csi.NodeGetVolumeStatsResponse> {
     const volume = checkVolume(request.volumeId);
     if (request.volumePath === '') throw invalidArgument('the volume path is missing');
@@ -119,7 +122,7 @@ export class NodeService {
     const space = target === undefined ? undefined : await access.space(volume, target);
     if (space !== undefined) {
       const { bytes, bytesFree, files, filesFree } = space;
-      return { usage: [used(Unit.BYTES, bytes, bytesFree), used(Unit.INODES, files, filesFree)] };
+      return { usage: [figures(Unit.BYTES, bytes - bytesFree, bytes), figures(Unit.INODES, files - filesFree, files)] };
     }
     const published = target === undefined ? undefined : await publications.published(volume, target);
     if (published === undefined) {
@@ -128,7 +131,7 @@ export class NodeService {
         `volume ${volume} is not published at ${request.volumePath} on node ${this.#options.node}`,
       );
     }
-    return { usage: [used(Unit.BYTES, published.bytes, 0n), used(Unit.INODES, published.files, 0n)] };
+    return { usage: [figures(Unit.BYTES, published.bytes), figures(Unit.INODES, published.files)] };
   }
 
   async #publishAccess(
@@ -162,8 +165,8 @@ function podOf(context: Record<string, string>): PublishedRecord['pod'] | undefi
   return { namespace, name, uid };
 }
 
-function used(unit: csi.VolumeUsage_Unit, total: bigint, available: bigint) {
-  return { unit, total, used: total - available, available };
+function figures(unit: csi.VolumeUsage_Unit, used: bigint, total?: bigint) {
+  return { unit, total: total ?? 0n, used, available: total === undefined ? 0n : total - used };
 }
 
 function targetKey(target: string): string {
