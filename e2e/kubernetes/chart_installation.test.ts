@@ -7,6 +7,7 @@ import {
   type Answer,
   type Chart,
   chartFolder,
+  cleanupUser,
   collectionPath,
   flags,
   type Manifest,
@@ -17,7 +18,7 @@ import {
 } from '@hearth/common/testing/kubernetes';
 import { parseAllDocuments } from 'yaml';
 import { type Right, rights } from './chart_rights.ts';
-import { cleanupUser, InstalledChart } from './installed_chart.ts';
+import { InstalledChart } from './installed_chart.ts';
 import { oddValues } from './odd_values.ts';
 
 const withoutRight = ([user, verb, path, namespace]: Right): Right => [user, verb, path, namespace, false];

@@ -4,6 +4,7 @@ import {
   Admission,
   type Answer,
   type Chart,
+  cleanupUser,
   collectionPath,
   type Manifest,
   operatorUser,
@@ -12,7 +13,7 @@ import {
 import { readEnvironment } from '../../operator/src/storage_cluster/environment.ts';
 import { desired } from '../../operator/src/storage_cluster/objects/index.ts';
 import { sampleCluster } from '../../operator/src/storage_cluster/testing/samples.ts';
-import { cleanupUser, InstalledChart } from './installed_chart.ts';
+import { InstalledChart } from './installed_chart.ts';
 
 describe('policies of the chart on an API server', () => {
   let installed: InstalledChart;

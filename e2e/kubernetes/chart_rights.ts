@@ -1,5 +1,4 @@
-import { operatorUser as operator, releaseNamespace } from '@hearth/common/testing/kubernetes';
-import { cleanupUser as cleanup } from './installed_chart.ts';
+import { cleanupUser as cleanup, operatorUser as operator, releaseNamespace } from '@hearth/common/testing/kubernetes';
 
 /** Resources are `group/resource/subresource=name`, all but the resource if there is one. */
 export type Right = [user: string, verb: string, resource: string, namespace: string, allowed: boolean];

@@ -15,8 +15,6 @@ import {
 } from '@hearth/common/testing/kubernetes';
 import type { Context } from 'mocha';
 
-export const cleanupUser = `system:serviceaccount:${releaseNamespace}:hearth-cleanup`;
-
 /** An API server on which helm has installed the chart, for Datasets whose Secrets are in the namespace `models`. */
 export class InstalledChart {
   readonly server: TestApiServer;

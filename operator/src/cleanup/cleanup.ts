@@ -1,10 +1,11 @@
-import { HearthError, ignoring, type Logger } from '@hearth/common';
+import { HearthError, type Logger } from '@hearth/common';
 import {
   type Clock,
   type KubernetesClient,
   type KubernetesObject,
   kinds,
   objectKey,
+  type PersistentVolume,
   type ResourceType,
   systemClock,
 } from '@hearth/common/kubernetes';
@@ -81,19 +82,19 @@ async function deleteClusters({ api, logger, signal }: CleanupOptions): Promise<
 async function removeRest(options: CleanupOptions, deadline: number): Promise<void> {
   const { api, namespace, deadlineMs, signal, clock = systemClock } = options;
   await openGates(options);
-  const withFinalizers = [kinds.StorageCluster, kinds.NodeCache, kinds.Dataset, kinds.CachePreload] as ResourceType[];
-  for (const type of withFinalizers) {
-    for (const object of await all(api, type, {}, signal)) await dropFinalizer(api, type, object, signal);
-  }
-  for (const volume of await all(api, kinds.PersistentVolume, {}, signal)) {
-    if (volume.spec?.csi?.driver === driverName) await dropFinalizer(api, kinds.PersistentVolume, volume, signal);
-  }
-  await cleanNodes(options);
   await api.delete(kinds.Lease, operatorName, namespace, { signal });
 
   let left: string[] = [];
   const gone = await until(options, Math.max(pauseMs, deadline - clock.now()), async () => {
     left = [];
+    for await (const { name, remove } of leftovers(options)) {
+      await remove.catch((thrown) => {
+        const { code } = HearthError.from(thrown);
+        // Somebody, such as a kubelet, has changed the object since it was read; the next pass reads it again.
+        if (code === 'Conflict') left.push(name);
+        else if (code !== 'NotFound') throw thrown;
+      });
+    }
     for (const type of ownedTypes)
       left.push(...(await deleteAll(api, type, { namespace, labelSelector: ownedSelector }, signal)));
     left.push(...(await deleteAll(api, kinds.NodeCache, {}, signal)));
@@ -138,25 +139,23 @@ async function stopOperator(options: CleanupOptions): Promise<() => Promise<void
   return startAgain;
 }
 
-async function dropFinalizer<T extends KubernetesObject>(
-  api: CleanupOptions['api'],
-  type: ResourceType<T>,
-  object: T,
-  signal: AbortSignal,
-): Promise<void> {
-  if (hasFinalizer(object)) await removeFinalizer(api, type, object, signal).catch(ignoring('NotFound'));
-}
-
-/** Removes startup taints and topology labels, which no operator maintains any longer. */
-async function cleanNodes({ api, signal, logger }: CleanupOptions): Promise<void> {
+/** Finalizers, startup taints and topology labels, which no operator maintains any longer. */
+async function* leftovers({ api, signal }: CleanupOptions): AsyncGenerator<{ name: string; remove: Promise<unknown> }> {
+  const types = [kinds.StorageCluster, kinds.NodeCache, kinds.Dataset, kinds.CachePreload, kinds.PersistentVolume];
+  for (const type of types as ResourceType<KubernetesObject & Pick<PersistentVolume, 'spec'>>[]) {
+    for (const object of await all(api, type, {}, signal)) {
+      const foreign = type.kind === kinds.PersistentVolume.kind && object.spec?.csi?.driver !== driverName;
+      if (foreign || !hasFinalizer(object)) continue;
+      yield { name: `${type.kind} ${objectKey(object)}`, remove: removeFinalizer(api, type, object, signal) };
+    }
+  }
   for (const node of await all(api, kinds.Node, {}, signal)) {
     const { name = '', labels } = node.metadata ?? {};
-    const untainted = withoutStartupTaint(node);
-    for (const patch of [untainted, withoutTopologyLabels(labels)]) {
+    // The taint first: its patch is for the version that was read.
+    for (const patch of [withoutStartupTaint(node), withoutTopologyLabels(labels)]) {
       if (patch === undefined) continue;
-      await api.patch(kinds.Node, name, undefined, patch, { kind: 'merge', signal }).catch(ignoring('NotFound'));
+      yield { name: `Node ${name}`, remove: api.patch(kinds.Node, name, undefined, patch, { kind: 'merge', signal }) };
     }
-    if (untainted !== undefined) logger.info('removed a startup taint', { node: name });
   }
 }
 

@@ -11,6 +11,7 @@ import { Chart, type Manifest, releaseNamespace } from './chart.ts';
 import { apiOf } from './kubeconfig.ts';
 
 export const operatorUser = `system:serviceaccount:${releaseNamespace}:hearth-operator`;
+export const cleanupUser = `system:serviceaccount:${releaseNamespace}:hearth-cleanup`;
 const operatorGroups = ['system:serviceaccounts', `system:serviceaccounts:${releaseNamespace}`, 'system:authenticated'];
 
 /** Kinds of the chart that an API server without controllers accepts and that affect the operator. */

@@ -11,7 +11,7 @@ export {
   releaseNamespace,
   someRegistry,
 } from './chart.ts';
-export { ChartServer, operatorUser } from './chart_server.ts';
+export { ChartServer, cleanupUser, operatorUser } from './chart_server.ts';
 export { ControllerManager } from './controller_manager.ts';
 export { apiOf, writeKubeconfig } from './kubeconfig.ts';
 export { OperatorProcess } from './operator_process.ts';
