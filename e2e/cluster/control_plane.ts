@@ -19,7 +19,8 @@ export class ControlPlane {
   constructor(machine: Machine, network: Network, programs: Record<string, string>, logs: string) {
     this.machine = machine;
     this.network = network;
-    this.url = `https://${network.controlAddress}:6443`;
+    const host = network.family === 'IPv6' ? `[${network.controlAddress}]` : network.controlAddress;
+    this.url = `https://${host}:6443`;
     this.authority = Authority.open(join(machine.folder, 'pki'));
     this.#programs = programs;
     this.#logs = logs;
@@ -54,7 +55,7 @@ export class ControlPlane {
     await startKubeProxy(this.machine, {
       program: this.#programs['kube-proxy'] as string,
       kubeconfig: this.kubeconfig('kube-proxy'),
-      podRange: this.network.podRange,
+      network: this.network,
       // The control plane is no node; any will do.
       node: 'node1',
       logPath: join(this.#logs, 'control.kube-proxy.log'),

@@ -1,5 +1,6 @@
 import { dirname, join } from 'node:path';
 import type { Machine } from './machine/machine.ts';
+import type { Network } from './network.ts';
 import { writeSettings } from './settings.ts';
 
 /**
@@ -8,7 +9,7 @@ import { writeSettings } from './settings.ts';
  */
 export async function startKubeProxy(
   machine: Machine,
-  options: { program: string; kubeconfig: string; node: string; podRange: string; logPath: string },
+  options: { program: string; kubeconfig: string; node: string; network: Network; logPath: string },
 ): Promise<void> {
   const config = writeSettings(join(machine.folder, 'kube-proxy.json'), {
     apiVersion: 'kubeproxy.config.k8s.io/v1alpha1',
@@ -16,7 +17,9 @@ export async function startKubeProxy(
     mode: 'nftables',
     hostnameOverride: options.node,
     clientConnection: { kubeconfig: options.kubeconfig },
-    clusterCIDR: options.podRange,
+    clusterCIDR: options.network.podRange,
+    // The family of a machine that has no Node object, as the control plane's.
+    bindAddress: options.network.family === 'IPv6' ? '::' : '0.0.0.0',
     detectLocalMode: 'ClusterCIDR',
     healthzBindAddress: '127.0.0.1:10256',
     metricsBindAddress: '127.0.0.1:10249',

@@ -62,7 +62,7 @@ export class ClusterNode {
     await startKubeProxy(this.machine, {
       program: this.#programs['kube-proxy'] as string,
       kubeconfig: this.#plane.kubeconfig('kube-proxy'),
-      podRange: network.podRange,
+      network,
       node: this.name,
       logPath: this.#log('kube-proxy'),
     });
@@ -146,7 +146,7 @@ export class ClusterNode {
           ipam: {
             type: 'host-local',
             ranges: [[{ subnet: this.#plane.network.podRangeOf(this.number) }]],
-            routes: [{ dst: '0.0.0.0/0' }],
+            routes: [{ dst: this.#plane.network.defaultRange }],
           },
         },
       ],

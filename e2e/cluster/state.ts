@@ -4,7 +4,7 @@ import { mountPointsBelow, must, run } from '@hearth/common/testing';
 import { lock } from '../../scripts/tools/lock.ts';
 import { hierarchies, removeControlGroup } from './machine/cgroups.ts';
 import { Machine } from './machine/machine.ts';
-import { deviceName, maximumClusters } from './network.ts';
+import { deviceName, type Family, maximumClusters } from './network.ts';
 import { identify, isAlive, type ProcessIdentity } from './process_identity.ts';
 
 /** The record of a cluster, written before anything of the cluster is made, so that all of it can be removed. */
@@ -12,6 +12,7 @@ export interface ClusterRecord {
   name: string;
   /** See Network. */
   index: number;
+  family: Family;
   nodes: number;
   /** The cluster is for this process alone and is rubbish once that has ended; a cluster for people has none. */
   owner?: ProcessIdentity;
@@ -38,7 +39,12 @@ export function clusterNames(): string[] {
 }
 
 /** Reserves a name and a range of addresses. */
-export async function reserve(name: string, nodes: number, owned: boolean): Promise<ClusterRecord> {
+export async function reserve(
+  name: string,
+  nodes: number,
+  owned: boolean,
+  family: Family = 'IPv4',
+): Promise<ClusterRecord> {
   if (!/^[a-z0-9]([a-z0-9-]{0,30}[a-z0-9])?$/.test(name)) throw new Error(`${name} cannot be the name of a cluster`);
   mkdirSync(clustersFolder, { recursive: true });
   await using _ = await lock(join(clustersFolder, '.lock'));
@@ -48,7 +54,7 @@ export async function reserve(name: string, nodes: number, owned: boolean): Prom
   while (used.has(index) || existsSync(`/sys/class/net/${deviceName(index)}`)) index++;
   if (index >= maximumClusters) throw new Error(`there are ${maximumClusters} clusters already`);
   const owner = owned ? identify(process.pid) : undefined;
-  const record = { name, index, nodes, ...(owner ? { owner } : {}) };
+  const record = { name, index, family, nodes, ...(owner ? { owner } : {}) };
   mkdirSync(join(folderOf(name), 'logs'), { recursive: true });
   writeFileSync(join(folderOf(name), 'cluster.json'), JSON.stringify(record));
   return record;

@@ -55,7 +55,7 @@ describe('the first page, from an empty cluster to an engine that answers', () =
     symlinkSync(join(root, 'charts'), join(folder, 'charts'));
     cpSync(join(root, 'examples'), join(folder, 'examples'), { recursive: true });
     change('examples/engine.yaml', /^( +)repo: .*$/m, `$&\n$1endpoint: ${hub.url}`);
-    const networks = `  origins: { allowedNetworks: ["${cluster.network.hostAddress}/32"] }`;
+    const networks = `  origins: { allowedNetworks: ["${cluster.network.hostRange}"] }`;
     change('examples/storagecluster.yaml', /^spec:$/m, `$&\n${networks}`);
   }
 

@@ -42,7 +42,7 @@ export class Journey {
     const object = parseDocument(readFileSync(join(root, 'examples/storagecluster.yaml'), 'utf8')).toJS() as Manifest;
     object.spec.origins = {
       directoryPrefixes: [this.shared],
-      allowedNetworks: [`${this.cluster.network.hostAddress}/32`],
+      allowedNetworks: [this.cluster.network.hostRange],
     };
     return object;
   }
@@ -229,14 +229,14 @@ export async function installChart(cluster: KubernetesCluster): Promise<void> {
 }
 
 /** Installs the chart and makes the StorageCluster, if they are not there; waits until all of it is ready. */
-export async function install(journey: Journey): Promise<void> {
+export async function install(journey: Journey, storageCluster = journey.storageCluster): Promise<void> {
   const { cluster } = journey;
   mkdirSync(journey.shared, { recursive: true });
   if (!installed.has(cluster)) {
     await installChart(cluster);
     installed.add(cluster);
   }
-  if (!(await journey.get('storagecluster', clusterName))) await journey.apply(journey.storageCluster);
+  if (!(await journey.get('storagecluster', clusterName))) await journey.apply(storageCluster);
   await journey.ready(`storagecluster/${clusterName}`);
 }
 

@@ -5,9 +5,9 @@ import { Network } from '../network.ts';
 import { type ClusterRecord, controlGroupOf, folderOf } from '../state.ts';
 
 /** Traces that one cluster could leave on the host, by kind; other clusters may run beside it. */
-export async function traces({ name, index }: ClusterRecord): Promise<Record<string, string[]>> {
+export async function traces({ name, index, family }: ClusterRecord): Promise<Record<string, string[]>> {
   const folder = folderOf(name);
-  const network = new Network(index);
+  const network = new Network(index, family);
   const lines = (text: string) => text.split('\n').filter((line) => line !== '');
   const ranges = [network.nodeRange, network.podRange, network.serviceRange];
   return {
@@ -22,7 +22,9 @@ export async function traces({ name, index }: ClusterRecord): Promise<Record<str
       readdirSync(hierarchy).filter((group) => group.startsWith(controlGroupOf(name, ''))),
     ),
     devices: readdirSync('/sys/class/net').filter((device) => device === network.device),
-    routes: lines(await must('ip', 'route')).filter((line) => ranges.some((range) => line.startsWith(range))),
+    routes: lines((await must('ip', '-4', 'route')) + (await must('ip', '-6', 'route'))).filter((line) =>
+      ranges.some((range) => line.startsWith(range)),
+    ),
     folders: [folder].filter(existsSync),
   };
 }

@@ -1,5 +1,5 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { type AddressInfo, isIPv6 } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { sha256 } from '../sample.ts';
 
@@ -38,7 +38,8 @@ export class FileOrigin implements AsyncDisposable {
   /** Serves a file, only to clients with `token` if given; returns its URL. */
   add(path: string, bytes: Buffer, token?: string): string {
     this.#files.set(`/${path}`, { bytes, tag: `"${sha256(bytes)}"`, token });
-    return `http://${this.#address.address}:${this.#address.port}/${path}`;
+    const { address, port } = this.#address;
+    return `http://${isIPv6(address) ? `[${address}]` : address}:${port}/${path}`;
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
