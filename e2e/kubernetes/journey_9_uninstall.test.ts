@@ -1,7 +1,9 @@
 import assert from 'node:assert/strict';
-import { writeFileSync } from 'node:fs';
-import { bytesOf, MiB, ok, sha256, until } from '@hearth/common/testing';
+import { readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { bytesOf, MiB, ok, root, run, sha256, TemporaryFolder, until } from '@hearth/common/testing';
 import { chartFolder, releaseNamespace } from '@hearth/common/testing/kubernetes';
+import { parseAllDocuments } from 'yaml';
 import { hearthImageName } from '../cluster/images/hearth_image.ts';
 import { chartValues } from '../cluster/usage.ts';
 import { clusterName, inline, installChart, ofClaim, useJourney } from './journey.ts';
@@ -19,6 +21,31 @@ describe('upgrade and uninstallation', function () {
     const uids = '{range .items[*]}{.metadata.uid}{"\\n"}{end}';
     const text = await ok(journey().cluster.kubectl([...place, 'get', 'pods', ...select, '-o', `jsonpath=${uids}`]));
     return text.trim().split('\n').sort();
+  }
+
+  /** Only the definitions and what users made are left in Kubernetes. */
+  async function nothingIsLeft(): Promise<void> {
+    const kinds =
+      'pods,deployments,daemonsets,statefulsets,jobs,services,configmaps,secrets,serviceaccounts,roles,rolebindings,' +
+      'clusterroles,clusterrolebindings,csidrivers,storageclasses,poddisruptionbudgets,leases,' +
+      'mutatingwebhookconfigurations,validatingadmissionpolicies,validatingadmissionpolicybindings,persistentvolumes';
+    const left = async () => {
+      const lines = await ok(journey().cluster.kubectl(['get', kinds, '-A', '-o', 'name']));
+      return lines.split('\n').filter((one) => one.includes('hearth'));
+    };
+    await until('nothing is left', async () => (await left()).length === 0).catch(async () => {
+      assert.deepEqual(await left(), []);
+    });
+    const own = await ok(journey().cluster.kubectl(['get', 'crds', '-o', 'name']));
+    assert.equal(own.match(/hearth\.storage/g)?.length, 4);
+    for (const kind of ['storageclusters', 'nodecaches']) {
+      assert.equal(await ok(journey().cluster.kubectl(['get', kind, '-o', 'name'])), '');
+    }
+    const dataset = await journey().get('dataset', 'whole');
+    assert.ok(dataset, 'Datasets are of users');
+    assert.deepEqual((dataset.metadata as { finalizers?: string[] }).finalizers ?? [], []);
+    const labels = await ok(journey().cluster.kubectl(['get', 'nodes', '-o', 'jsonpath={.items[*].metadata.labels}']));
+    assert.doesNotMatch(labels, /hearth\.storage/);
   }
 
   it('is upgraded, agents and all, under pods that read', async () => {
@@ -108,25 +135,7 @@ describe('upgrade and uninstallation', function () {
       });
     }
     await ok(journey().cluster.helm(['uninstall', 'hearth', ...place, '--timeout', '8m']));
-    const kinds =
-      'pods,deployments,daemonsets,statefulsets,jobs,services,configmaps,secrets,serviceaccounts,roles,rolebindings,' +
-      'clusterroles,clusterrolebindings,csidrivers,storageclasses,poddisruptionbudgets,leases,' +
-      'validatingadmissionpolicies,validatingadmissionpolicybindings,persistentvolumes';
-    const left = async () => {
-      const lines = await ok(journey().cluster.kubectl(['get', kinds, '-A', '-o', 'name']));
-      return lines.split('\n').filter((one) => one.includes('hearth'));
-    };
-    await until('nothing is left', async () => (await left()).length === 0).catch(async () => {
-      assert.deepEqual(await left(), []);
-    });
-    const own = await ok(journey().cluster.kubectl(['get', 'crds', '-o', 'name']));
-    assert.equal(own.match(/hearth\.storage/g)?.length, 4);
-    for (const kind of ['storageclusters', 'nodecaches']) {
-      assert.equal(await ok(journey().cluster.kubectl(['get', kind, '-o', 'name'])), '');
-    }
-    const dataset = await journey().get('dataset', 'whole');
-    assert.ok(dataset, 'Datasets are of users');
-    assert.deepEqual((dataset.metadata as { finalizers?: string[] }).finalizers ?? [], []);
+    await nothingIsLeft();
     for (const { machine } of journey().cluster.nodes) {
       const mounts = (await machine.must('cat', '/proc/self/mountinfo')).split('\n');
       const ours = mounts.filter((line) => / \/var\/(lib|cache)\/hearth|kubernetes\.io~csi| - fuse[ .]/.test(line));
@@ -169,5 +178,32 @@ describe('upgrade and uninstallation', function () {
       );
     }
     await ok(cluster.helm(['uninstall', 'hearth', ...place, '--timeout', '8m']));
+  });
+
+  it('leaves nothing where no hook of Helm runs, once the clean-up was run by hand', async () => {
+    const { cluster } = journey();
+    await installChart(cluster);
+    await journey().apply(journey().storageCluster);
+    await journey().ready('dataset/whole');
+    // As Argo CD deletes an application, all at once. The definitions have the policy to be kept.
+    const objects = parseAllDocuments(await ok(cluster.helm(['get', 'manifest', 'hearth', ...place])));
+    const deleted = objects.filter((one) => one.get('kind') !== 'CustomResourceDefinition').map(String);
+    await ok(cluster.kubectl(['delete', '--wait=false', '-f', '-'], { input: deleted.join('---\n') }));
+    await ok(cluster.kubectl([...place, 'delete', 'secret', '-l', 'owner=helm']));
+    await until('the operator has gone', async () => (await uidsOf('operator')).join('') === '');
+
+    const text = readFileSync(join(root, 'docs/install.md'), 'utf8');
+    const block = /^helm template hearth charts\/hearth [^`]*/m.exec(text)?.[0] ?? '';
+    const set = (await chartValues()).join(' ');
+    const folder = new TemporaryFolder('cleanup');
+    symlinkSync(join(root, 'charts'), folder.file('charts'));
+    const script = [
+      `cd '${folder.path}'`,
+      `export KUBECONFIG='${cluster.kubeconfig}' PATH='${cluster.programFolders.join(':')}':"$PATH"`,
+      block.replace('--values VALUES.yaml', set),
+    ];
+    await ok(run('sh', ['-ec', script.join('\n')], { timeoutMs: 480_000 }));
+    folder.remove();
+    await nothingIsLeft();
   });
 });
