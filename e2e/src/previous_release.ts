@@ -13,19 +13,27 @@ export const baseline = {
   apiFeatures: [] as readonly string[],
 } as const;
 
-export interface PreviousRelease {
-  /** Its checkout, built. */
-  folder: string;
+export interface PreviousCommit {
   name: string;
   commit: string;
 }
 
-/**
- * The previous release: by its tag or commit, from the history of a clone, kept in the cache outside of it
- * (`HEARTH_CACHE`). `HEARTH_PREVIOUS` names another commit, which must be there. Without the history of the baseline:
- * why it is missing.
- */
+export interface PreviousRelease extends PreviousCommit {
+  /** Its checkout, built. */
+  folder: string;
+}
+
+/** The previous release, built; kept in the cache outside of the clone (`HEARTH_CACHE`). Else as `findPreviousCommit`. */
 export async function findPreviousRelease(clone = root): Promise<PreviousRelease | { missing: string }> {
+  const found = await findPreviousCommit(clone);
+  return 'missing' in found ? found : { ...found, folder: await builtRelease(found.commit, clone) };
+}
+
+/**
+ * The previous release: by its tag or commit, from the history of a clone. `HEARTH_PREVIOUS` names another commit, which
+ * must be there. Without the history of the baseline: why it is missing.
+ */
+export async function findPreviousCommit(clone = root): Promise<PreviousCommit | { missing: string }> {
   const named = process.env.HEARTH_PREVIOUS;
   const revision = named ?? baseline.commit;
   const commit = await commitOf(revision, clone);
@@ -36,9 +44,5 @@ export async function findPreviousRelease(clone = root): Promise<PreviousRelease
   }
   if (commit === (await commitOf('HEAD', clone)))
     throw new Error(`the previous release ${revision} is this one; HEARTH_PREVIOUS must name an earlier commit`);
-  return {
-    folder: await builtRelease(commit, clone),
-    name: named ?? `${baseline.release}, ${commit.slice(0, 12)}`,
-    commit,
-  };
+  return { name: named ?? `${baseline.release}, ${commit.slice(0, 12)}`, commit };
 }

@@ -1,4 +1,5 @@
 import {
+  cpSync,
   existsSync,
   mkdirSync,
   readdirSync,
@@ -18,8 +19,9 @@ import { buildSettings } from './build_settings.ts';
 import { Buildah } from './buildah.ts';
 import { ImageSources } from './image_sources.ts';
 
-/** The image of this checkout, as pods name it. */
+/** The image of this checkout, and of another commit, as pods name them. */
 export const hearthImageName = 'local/hearth:dev';
+export const previousImageName = 'local/hearth:previous';
 
 export interface HearthImage {
   /** Path of a docker-archive. */
@@ -59,15 +61,41 @@ export function hearthVersion(): string {
   return JSON.parse(readFileSync(join(root, 'package.json'), 'utf8')).version;
 }
 
-async function buildUnlessKept(): Promise<HearthImage> {
+/**
+ * Builds the Dockerfile of a commit of the clone, unless the archive of before is there; its path. The chart of the commit
+ * is put into `charts`, which is replaced.
+ */
+export async function previousImage(commit: string, charts: string): Promise<string> {
+  const folder = imageFolder();
+  await using _ = await lock(join(folder, '.lock'));
+  const sources = join(folder, 'sources');
+  const archive = join(folder, `previous-${commit.slice(0, 12)}.tar`);
+  for (const path of [sources, charts]) rmSync(path, { recursive: true, force: true });
+  try {
+    mkdirSync(sources, { recursive: true });
+    await must('sh', '-ec', `git -C "$1" archive "$2" | tar -x -C "$3"`, 'sh', root, commit, sources);
+    cpSync(join(sources, 'charts'), charts, { recursive: true });
+    if (!existsSync(archive)) await build(folder, sources, archive, previousImageName);
+  } finally {
+    rmSync(sources, { recursive: true, force: true });
+  }
+  return archive;
+}
+
+function imageFolder(): string {
   const folder = join(cacheFolder, 'hearth-image');
   mkdirSync(folder, { recursive: true });
+  return folder;
+}
+
+async function buildUnlessKept(): Promise<HearthImage> {
+  const folder = imageFolder();
   await using _ = await lock(join(folder, '.lock'));
   using sources = await ImageSources.copy(root, join(folder, 'sources'));
   const archive = join(folder, `hearth-${sources.digest}.tar`);
   const record = `${archive}.size`;
   if (!existsSync(archive) || !existsSync(record)) {
-    await build(folder, sources.folder, archive);
+    await build(folder, sources.folder, archive, hearthImageName);
     const compressed = await must('sh', '-c', 'gzip -c "$1" | wc -c', 'sh', archive);
     writeFileSync(record, compressed.trim());
     removeOld(folder);
@@ -77,22 +105,23 @@ async function buildUnlessKept(): Promise<HearthImage> {
   return { archive, compressedBytes: Number(readFileSync(record, 'utf8')) };
 }
 
-async function build(folder: string, sources: string, archive: string): Promise<void> {
-  console.error('building the image local/hearth:dev (some minutes the first time)');
+async function build(folder: string, sources: string, archive: string, name: string): Promise<void> {
+  console.error(`building the image ${name} (some minutes the first time)`);
   const store = new Buildah(folder);
   await store.tidy(storeLimitBytes);
   await ensureBaseImages(store);
-  await store.build(sources, 'localhost/hearth', {
+  const own = `localhost/${name.replace(/^local\//, '')}`;
+  await store.build(sources, own, {
     args: { NODE_VERSION: nodeVersion() },
     volumes: buildSettings(folder),
   });
   rmSync(`${archive}.new`, { force: true });
-  await store.save('localhost/hearth', `${archive}.new`, hearthImageName);
+  await store.save(own, `${archive}.new`, name);
   renameSync(`${archive}.new`, archive);
 }
 
 function removeOld(folder: string): void {
-  const archives = readdirSync(folder).filter((name) => name.endsWith('.tar'));
+  const archives = readdirSync(folder).filter((name) => /^hearth-.*\.tar$/.test(name));
   const age = (name: string) => statSync(join(folder, name)).mtimeMs;
   for (const name of archives.sort((a, b) => age(b) - age(a)).slice(kept + 1)) {
     rmSync(join(folder, name));
