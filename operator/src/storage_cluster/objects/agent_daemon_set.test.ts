@@ -26,7 +26,8 @@ function build(pods: Environment['pods'] = plainPods, spec: object = {}) {
 describe("an agent's pod", () => {
   it('has the account that the chart names, and neither it nor a holder has a token', () => {
     const { agent, holder } = build({ ...plainPods, agent: { ...plainPods.agent, serviceAccountName: 'reader' } });
-    assert.equal(agent.serviceAccountName, 'reader');
+    // A release that names no account, applied after a rollback, takes off what this one has applied, and nothing else.
+    assert.deepEqual([agent.serviceAccountName, agent.serviceAccount], ['reader', 'reader']);
     for (const pod of [agent, holder]) assert.equal(pod.automountServiceAccountToken, false);
   });
 

@@ -11,7 +11,7 @@ import {
   selectorOf,
 } from '../names.ts';
 import { type BuildInput, type DesiredObject, desiredObject } from './desired_object.ts';
-import { field, podMetadata, pullSecrets } from './pod.ts';
+import { account, field, podMetadata, pullSecrets } from './pod.ts';
 
 const certificates = '/etc/etcd/tls';
 const dataFolder = '/var/lib/etcd';
@@ -35,7 +35,7 @@ export function etcdStatefulSet(
   const template = {
     metadata: podMetadata(settings, labels, trustHash === undefined ? {} : { 'hearth.storage/trust-hash': trustHash }),
     spec: {
-      serviceAccountName: settings.serviceAccountName,
+      ...account(settings),
       automountServiceAccountToken: false,
       enableServiceLinks: false,
       nodeSelector: { 'kubernetes.io/os': 'linux', ...settings.nodeSelector },

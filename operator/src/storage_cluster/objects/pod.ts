@@ -32,7 +32,7 @@ export function nodeDaemonSet(
   const template = {
     metadata: podMetadata(settings, labels, annotations),
     spec: {
-      serviceAccountName: settings.serviceAccountName,
+      ...account(settings),
       automountServiceAccountToken: false,
       enableServiceLinks: false,
       nodeSelector: { 'kubernetes.io/os': 'linux' },
@@ -77,6 +77,14 @@ export function podMetadata(
     labels: { ...podLabels, ...labels },
     ...(Object.keys(annotations).length === 0 ? {} : { annotations }),
   };
+}
+
+/**
+ * Both names of the field: Kubernetes fills in the deprecated one, which then keeps the account when a release that names
+ * none applies the object again, as 0.1.0 does after a rollback, whose chart deletes the account.
+ */
+export function account({ serviceAccountName }: PodSettings) {
+  return { serviceAccountName, serviceAccount: serviceAccountName };
 }
 
 export function pullSecrets(names: readonly string[]) {
