@@ -43,8 +43,8 @@ class FailingDisk : public testing::Test {
 
 TEST_F(FailingDisk, AJobEndsOnTheOther) {
   const auto agent = agentOnTwoDisks();
-  faults->setReadOnly(true);
   const auto dataset = agent->add(origin);
+  faults->setReadOnly(true);
   agent->beginWarm(dataset);
   const WarmProgress progress = agent->awaitWarm();
   ASSERT_EQ(progress.state, WarmState::kSucceeded)
