@@ -1,6 +1,7 @@
 // Reads of files that the agent of the same node has whole: by a descriptor, without its network.
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -19,6 +20,7 @@ namespace hearth::testing_client {
 namespace {
 
 constexpr std::uint64_t kSameNodeBytes = 2 * kChunkBytes + 4321;
+constexpr std::uint64_t kCacheBudget = 64u << 20;
 
 struct SameNodeTest : ClientTest {
   SameNodeTest() {
@@ -44,6 +46,10 @@ struct SameNodeTest : ClientTest {
     ASSERT_EQ(done.status, 0u) << XFER_GD2FS_STATUS_CODE(done.status);
     EXPECT_EQ(memory.substr(0, done.value), expected.substr(offset, size)) << offset;
   }
+  // Files that were evicted.
+  std::uint64_t evict() {
+    return agent->await(agent->engine().contents().evict(dataset, std::nullopt)).filesFreed;
+  }
   // Of the requests that come over the network.
   std::uint64_t bytesSent() {
     std::uint64_t sent = 0;
@@ -51,13 +57,13 @@ struct SameNodeTest : ClientTest {
       if (peer.node == "clients") sent += peer.bytesSent;
     return sent;
   }
-  // Of cache files, in this process, where the agent is as well.
+  // That lead to the file, in this process, where the agent is as well.
   [[nodiscard]] std::size_t openDescriptors() const {
     std::size_t count = 0;
     for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
-      std::error_code gone;
-      const std::string target = std::filesystem::read_symlink(entry.path(), gone).string();
-      if (target.find("/objects/") != std::string::npos) ++count;
+      struct stat about {};
+      if (stat(entry.path().c_str(), &about) == 0 && about.st_size == off_t{kSameNodeBytes})
+        ++count;
     }
     return count;
   }
@@ -66,7 +72,7 @@ struct SameNodeTest : ClientTest {
   Origin origin;
   std::string expected;
   std::unique_ptr<Agent> agent = std::make_unique<Agent>(
-      "agent", 4ull << 30, [](EngineEvent) {}, cache.path(),
+      "agent", kCacheBudget, [](EngineEvent) {}, cache.path(),
       [this](EngineOptions& options) { options.clientSocket = folder.path("agent.sock"); });
   std::shared_ptr<Dataset> dataset;
 };
@@ -115,10 +121,6 @@ TEST_F(SameNodeTest, ADescriptorIsGivenBackWhenTheContextEnds) {
   warm();
   open(addressOf(*agent));
   expectRead(0, kSameNodeBytes);
-  const auto evict = [&] {
-    const Evicted evicted = agent->await(agent->engine().contents().evict(dataset, std::nullopt));
-    return evicted.filesFreed;
-  };
   EXPECT_EQ(evict(), 0u) << "a client reads it";
   xfer_gd2fs_close(std::exchange(ctx, nullptr));
   EXPECT_TRUE(eventually([&] { return evict() == 1; }));
@@ -181,6 +183,24 @@ struct LocalLinkTest : SameNodeTest {
   Result<LocalLink::Answer> ask(const std::string& path) {
     return runOn(*reactor, askOnce(*link, path));
   }
+  void hangUp() {
+    ended = false;
+    runOn(*reactor, end(*link));
+    EXPECT_TRUE(eventually([&] { return ended.load(); }));
+  }
+  static Task<bool> end(LocalLink& link) {
+    link.end();
+    co_return true;
+  }
+  // Returns when the agent has heard it.
+  void giveBack(const LocalLink::Answer& answer) {
+    runOn(*reactor, sayGivenBack(*link, answer.number));
+    EXPECT_EQ(ask("/dataset/llm/none").code(), ErrorCode::kNotFound);
+  }
+  static Task<bool> sayGivenBack(LocalLink& link, std::uint64_t number) {
+    link.giveBack(number);
+    co_return true;
+  }
   static Task<Result<LocalLink::Answer>> askOnce(LocalLink& link, std::string path) {
     ControlMessage open{static_cast<std::uint16_t>(ClientMessage::kOpen), encodePath(path)};
     co_return co_await link.ask(std::move(open), Clock::now() + std::chrono::seconds(60));
@@ -230,6 +250,52 @@ TEST_F(LocalLinkTest, APodCannotChangeWhatItIsPassed) {
   EXPECT_EQ(pread(passed->descriptor.get(), bytes.data(), kSameNodeBytes, 0),
             static_cast<ssize_t>(kSameNodeBytes));
   EXPECT_TRUE(bytes == expected);
+}
+
+TEST_F(LocalLinkTest, AFileThatAProgramKeepsOpenIsNotEvicted) {
+  warm();
+  ASSERT_EQ(dial(capabilityOf({"llm"})), ErrorCode::kOk);
+  Result<LocalLink::Answer> passed = ask("/dataset/llm/model");
+  ASSERT_TRUE(passed.ok()) << passed.error().message;
+  giveBack(*passed);
+  EXPECT_EQ(evict(), 0u) << "it says so, and has a descriptor";
+  OwnedFd copy(dup(passed->descriptor.get()));
+  passed->descriptor.reset();
+  runOn(*reactor, close(*this));
+  EXPECT_TRUE(eventually([&] { return ended.load(); }));
+  EXPECT_EQ(evict(), 0u) << "its connection has ended";
+  copy.reset();
+  EXPECT_TRUE(eventually([&] { return evict() == 1; }));
+}
+
+// Open, say that it was given back, open again: without an end, the disk would be full of files
+// that nobody else knows of.
+TEST_F(LocalLinkTest, APodHasNoMoreFilesOpenThanItsPartOfTheCache) {
+  warm();
+  Capability capability = capabilityOf({"llm"});
+  capability.podNamespace = "a";
+  capability.pod = "greedy";
+  ASSERT_EQ(dial(capability), ErrorCode::kOk);
+  std::vector<OwnedFd> kept;
+  Result<LocalLink::Answer> passed = ask("/dataset/llm/model");
+  while (passed.ok() && kept.size() * kSameNodeBytes < kCacheBudget) {
+    giveBack(*passed);
+    kept.push_back(std::move(passed->descriptor));
+    passed = ask("/dataset/llm/model");
+  }
+  EXPECT_EQ(passed.code(), ErrorCode::kUnavailable);
+  EXPECT_LE(kept.size() * kSameNodeBytes, kCacheBudget / 4 * 3);
+  hangUp();
+  capability.pod = "other";
+  ASSERT_EQ(dial(capability), ErrorCode::kOk);
+  EXPECT_EQ(ask("/dataset/llm/model").code(), ErrorCode::kUnavailable) << "of its namespace";
+  hangUp();
+  capability.podNamespace = "b";
+  ASSERT_EQ(dial(capability), ErrorCode::kOk);
+  EXPECT_TRUE(ask("/dataset/llm/model").ok());
+  kept.clear();
+  hangUp();
+  EXPECT_TRUE(eventually([&] { return evict() == 1; }));
 }
 
 TEST_F(LocalLinkTest, TheConnectionEndsWithItsToken) {

@@ -30,7 +30,7 @@ Task<Result<BytesAnswer>> PeerService::onClientRead(std::shared_ptr<const Capabi
                                                     std::uint32_t length, Interest interest) {
   std::optional<FileReference> file = shard_.commons.clientDatasets.opened(*client, key);
   if (!file) co_return Error{ErrorCode::kTryElsewhere, "the client has not resolved the file here"};
-  Task<ClientTransit::Pass> entering = shard_.clientTransit->enter(length);
+  Task<ClientTransit::Pass> entering = shard_.clientTransit->enter(client->client, length);
   ClientTransit::Pass pass = co_await entering;
   if (!interest.lives()) co_return Error{ErrorCode::kCancelled, "the client has not waited"};
   Task<Result<BytesAnswer>> reading = onRead({}, key, offset, length, interest);

@@ -1,14 +1,20 @@
 // Bounds the bytes on their way to the clients of one shard, from before they are looked for until
 // they are sent: however many clients ask, and however slowly they take their answers, mounts and
-// peers keep the rest of the node's memory. On the shard's thread.
+// peers keep the rest of the node's memory, and each pod and namespace leaves room for the others.
+// On the shard's thread.
 #pragma once
 
-#include <algorithm>
 #include <cstdint>
+#include <deque>
+#include <list>
+#include <map>
 #include <memory>
+#include <string>
+#include <utility>
 
 #include "reactor/synchronization.h"
 #include "reactor/task.h"
+#include "transport/client_shares.h"
 
 namespace hearth {
 
@@ -34,30 +40,35 @@ class ClientTransit {
   ClientTransit(Reactor& reactor, std::uint64_t limitBytes)
       : state_(std::make_shared<State>(reactor, limitBytes)) {}
 
-  // First come, first served. A caller that asks for more than the limit waits until nothing else
-  // is on its way.
-  [[nodiscard]] Task<Pass> enter(std::uint64_t bytes) {
-    const std::shared_ptr<State> state = state_;
-    const std::uint64_t taken = std::min(bytes, state->limitBytes);
-    if (!state->free.tryAcquire(taken)) {
-      ++state->waited;
-      co_await state->free.acquire(taken);
-    }
-    const auto leave = [state, taken](const void*) { state->free.release(taken); };
-    co_return Pass(state.get(), leave);
-  }
-  [[nodiscard]] ClientUse use() const {
-    const std::uint64_t free = state_->free.available();
-    return {state_->limitBytes, state_->limitBytes - free, state_->free.waiting(), state_->waited};
-  }
+  // Reads of one pod in their order; pods that wait take turns. A caller that asks for more than a
+  // pod may have waits until nothing else of its pod is on its way.
+  [[nodiscard]] Task<Pass> enter(ClientIdentity client, std::uint64_t bytes);
+  [[nodiscard]] ClientUse use() const;
 
  private:
-  struct State {
-    State(Reactor& reactor, std::uint64_t bytes) : free(reactor, bytes), limitBytes(bytes) {}
-    Semaphore free;
-    const std::uint64_t limitBytes;
-    std::uint64_t waited = 0;
+  struct Waiter {
+    Waiter(Reactor& reactor, std::uint64_t wanted) : bytes(wanted), entered(reactor) {}
+    const std::uint64_t bytes;
+    ClientShares::Share share;
+    Event entered;
   };
+  struct Pod {
+    explicit Pod(ClientIdentity who) : client(std::move(who)) {}
+    const ClientIdentity client;
+    std::deque<Waiter*> waiters;  // never empty
+  };
+  struct State {
+    State(Reactor& used, std::uint64_t bytes)
+        : reactor(used), shares(ClientLimits::shared(bytes)) {}
+    Reactor& reactor;
+    ClientShares shares;
+    std::list<Pod> pods;  // that wait; the next turn is the first one's
+    std::map<std::string, std::list<Pod>::iterator> byName;
+    std::uint64_t waiting = 0, waited = 0;
+  };
+  static void admit(State& state);
+  static Pass passOf(const std::shared_ptr<State>& state, ClientShares::Share share);
+
   const std::shared_ptr<State> state_;
 };
 

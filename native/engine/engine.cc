@@ -180,8 +180,9 @@ Task<Status> Engine::serveClientsOfThisNode(const EngineOptions& options) {
   std::vector<CacheDirectoryOptions> directories = options.cacheDirectories;
   if (commons_.memoryFiles->enabled()) directories.push_back({commons_.memoryFiles->path(), 0, 0});
   co_await localFiles_.passFrom(std::move(directories));
-  LocalServerOptions local{options.clientSocket, options.node, options.incarnation, options.cluster,
-                           options.secret};
+  LocalServerOptions local{options.clientSocket, options.node,
+                           options.incarnation,  options.cluster,
+                           options.secret,       LocalFiles::openBytes(options.cacheDirectories)};
   auto server = LocalServer::listen(home(), std::move(local), localFiles_);
   if (!server.ok()) co_return server.error();
   localServer_ = std::move(*server);

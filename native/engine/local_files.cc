@@ -6,21 +6,82 @@
 
 namespace hearth {
 
-Task<void> LocalFiles::passFrom(std::vector<CacheDirectoryOptions> directories) {
-  for (const CacheDirectoryOptions& directory : directories) {
-    auto mount = [objects = directory.path + "/objects"] {
-      return std::make_shared<Result<ReadOnlyFolder>>(ReadOnlyFolder::of(objects));
-    };
-    const auto folder = co_await commons_.shards.front()->reactor->offload(mount);
-    if (folder->ok()) {
-      folders_.push_back(std::move(**folder));
-      continue;
-    }
-    commons_.log(EngineEvent::Level::kWarn,
-                 "clients of this node read files of " + directory.path +
-                     " over the network: no read-only descriptors can be passed, since " +
-                     folder->error().message);
+// A file that a client has: it stays in the cache and in memory.
+class LocalFiles::Passed final : public PassedFile {
+ public:
+  Passed(Reactor& reactor, std::shared_ptr<PassedMounts> mounts, std::shared_ptr<FileFetch> fetch,
+         std::shared_ptr<CachedFile> copy)
+      : reactor_(reactor),
+        mounts_(std::move(mounts)),
+        fetch_(std::move(fetch)),
+        copy_(std::move(copy)) {}
+  ~Passed() override {
+    if (number_ != 0) mounts_->forget(number_);
   }
+  Passed(const Passed&) = delete;
+  Passed& operator=(const Passed&) = delete;
+
+  Task<bool> isOpen() override {
+    auto look = [mounts = mounts_, number = number_] { return mounts->isOpen(number); };
+    const bool open = co_await reactor_.offload(look);
+    if (!open) number_ = 0;
+    co_return open;
+  }
+  [[nodiscard]] std::uint64_t size() const override { return fetch_->cache->size(); }
+
+  // kTryElsewhere where it cannot be passed. Blocks for system calls.
+  [[nodiscard]] Result<OwnedFd> open() {
+    Result<OwnedFd> descriptor = Error{ErrorCode::kTryElsewhere, "the file is not in memory"};
+    if (copy_ != nullptr) descriptor = open(*copy_);
+    if (!descriptor.ok() && servableWhole(*fetch_)) descriptor = open(*fetch_->cache);
+    return descriptor;
+  }
+
+ private:
+  [[nodiscard]] Result<OwnedFd> open(const CachedFile& file) {
+    const std::string path = file.path();
+    if (mounts_ == nullptr || !mounts_->contains(path))
+      return Error{ErrorCode::kTryElsewhere,
+                   "this agent cannot pass the file in a way that keeps its bytes from changes"};
+    Result<PassedMounts::Passed> passed = mounts_->open(path);
+    if (!passed.ok()) return passed.error();
+    number_ = passed->number;
+    return std::move(passed->descriptor);
+  }
+
+  Reactor& reactor_;
+  const std::shared_ptr<PassedMounts> mounts_;
+  const std::shared_ptr<FileFetch> fetch_;
+  const std::shared_ptr<CachedFile> copy_;  // in memory, which the client reads if it can; or null
+  std::uint64_t number_ = 0;                // of the mount; 0: none, or none any more
+};
+
+Task<void> LocalFiles::passFrom(std::vector<CacheDirectoryOptions> directories) {
+  Reactor& home = *commons_.shards.front()->reactor;
+  const auto warn = [this](const std::string& files, const Error& reason) {
+    commons_.log(EngineEvent::Level::kWarn,
+                 "clients of this node read " + files +
+                     " over the network: no read-only descriptors can be passed, since " +
+                     reason.message);
+  };
+  auto make = [] {
+    return std::make_shared<Result<std::unique_ptr<PassedMounts>>>(PassedMounts::create());
+  };
+  const auto made = co_await home.offload(make);
+  if (!made->ok()) co_return warn("all files", made->error());
+  const std::shared_ptr<PassedMounts> mounts = std::move(**made);
+  for (const CacheDirectoryOptions& directory : directories) {
+    auto add = [mounts, objects = directory.path + "/objects"] { return mounts->add(objects); };
+    const Status added = co_await home.offload(add);
+    if (!added.ok()) warn("files of " + directory.path, added.error());
+  }
+  mounts_ = mounts;
+}
+
+ClientLimits LocalFiles::openBytes(const std::vector<CacheDirectoryOptions>& directories) {
+  std::uint64_t budget = 0;
+  for (const CacheDirectoryOptions& directory : directories) budget += directory.budgetBytes;
+  return {budget - budget / 8, budget - budget / 4, budget - budget / 4};
 }
 
 Task<Result<LocalAnswer>> LocalFiles::onLocalRequest(std::shared_ptr<const Capability> client,
@@ -56,35 +117,20 @@ Task<Result<LocalAnswer>> LocalFiles::onLocalRequest(std::shared_ptr<const Capab
 Task<Result<LocalAnswer>> LocalFiles::openHere(Shard& owner, FileReference file) {
   const Result<std::shared_ptr<FileFetch>> opened = co_await owner.fetcher->open(std::move(file));
   if (!opened.ok()) co_return opened.error();
-  const auto passed = std::make_shared<Passed>();
-  passed->fetch = *opened;
-  passed->copy = owner.commons.memoryFiles->find((*opened)->key());
-  if (passed->copy == nullptr && !servableWhole(**opened))
+  std::shared_ptr<CachedFile> copy = owner.commons.memoryFiles->find((*opened)->key());
+  if (copy == nullptr && !servableWhole(**opened))
     co_return Error{ErrorCode::kTryElsewhere,
                     "the file is not whole on this node, or not yet compared with its digest"};
-  auto open = [this, passed] {
-    Result<OwnedFd> descriptor = Error{ErrorCode::kTryElsewhere, "the file is not in memory"};
-    if (passed->copy != nullptr) descriptor = openForClient(*passed->copy);
-    if (!descriptor.ok() && servableWhole(*passed->fetch))
-      descriptor = openForClient(*passed->fetch->cache);
-    return std::make_shared<Result<OwnedFd>>(std::move(descriptor));
-  };
+  Reactor& home = *commons_.shards.front()->reactor;
+  const auto passed = std::make_shared<Passed>(home, mounts_, *opened, std::move(copy));
+  auto open = [passed] { return std::make_shared<Result<OwnedFd>>(passed->open()); };
   const std::shared_ptr<Result<OwnedFd>> descriptor = co_await owner.reactor->offload(open);
   if (!descriptor->ok()) co_return descriptor->error();
   (*opened)->cache->touch();
   LocalAnswer answer;
   answer.descriptor = std::move(**descriptor);
-  answer.keep = passed;
+  answer.file = passed;
   co_return answer;
-}
-
-Result<OwnedFd> LocalFiles::openForClient(const CachedFile& file) const {
-  const std::string path = file.path();
-  for (const ReadOnlyFolder& folder : folders_) {
-    if (folder.contains(path)) return folder.open(path);
-  }
-  return Error{ErrorCode::kTryElsewhere,
-               "this agent cannot pass the file in a way that keeps its bytes from changes"};
 }
 
 }  // namespace hearth

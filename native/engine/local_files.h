@@ -4,7 +4,7 @@
 
 #include <vector>
 
-#include "engine/read_only_folder.h"
+#include "engine/passed_mounts.h"
 #include "engine/shard.h"
 #include "transport/local_server.h"
 
@@ -18,25 +18,23 @@ class LocalFiles final : public LocalHandler {
   // On the home shard, before the first request: files of these directories may be passed. Logs of
   // which none can be.
   [[nodiscard]] Task<void> passFrom(std::vector<CacheDirectoryOptions> directories);
+  // How much of the directories clients may have open, which cannot be evicted: a pod has room for
+  // its models, and beside it there is room for mounts, warm jobs and other pods.
+  [[nodiscard]] static ClientLimits openBytes(
+      const std::vector<CacheDirectoryOptions>& directories);
 
   // kTryElsewhere for a file that is not complete here, or not yet compared with its digest, or
   // that lies in no directory of which files can be passed: the client reads it over the network. A
-  // passed file is in use until it is given back.
+  // passed file is in use until nobody has it open.
   Task<Result<LocalAnswer>> onLocalRequest(std::shared_ptr<const Capability> client,
                                            ControlMessage request) override;
 
  private:
-  // What a client has of a file until it gives it back: it stays in the cache and in memory.
-  struct Passed {
-    std::shared_ptr<FileFetch> fetch;
-    std::shared_ptr<CachedFile> copy;  // in memory, which the client reads if it can; or null
-  };
+  class Passed;
   [[nodiscard]] Task<Result<LocalAnswer>> openHere(Shard& owner, FileReference file);
-  // A descriptor that a client may have. Blocks for a path look-up; any thread.
-  [[nodiscard]] Result<OwnedFd> openForClient(const CachedFile& file) const;
 
   EngineCommons& commons_;
-  std::vector<ReadOnlyFolder> folders_;
+  std::shared_ptr<PassedMounts> mounts_;  // null: no file can be passed
 };
 
 }  // namespace hearth

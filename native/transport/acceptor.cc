@@ -19,6 +19,13 @@ void sendTooMany(int fd) {
   sendAtOnce(fd, encodeFrame(Refuse{reason.code, reason.message}));
 }
 
+// The rest is for agents.
+ClientLimits clientConnectionLimits(std::size_t connections) {
+  ClientLimits limits = ClientLimits::shared(connections - connections / 4);
+  limits.ofPod = std::min<std::uint64_t>(limits.ofPod, kConnectionsPerPod);
+  return limits;
+}
+
 }  // namespace
 
 Acceptor::Acceptor(Reactor& reactor, Gate& gate, const TransportOptions& options,
@@ -33,6 +40,8 @@ Acceptor::Acceptor(Reactor& reactor, Gate& gate, const TransportOptions& options
       unknownHosts_(limits.unauthenticated,
                     std::min(limits.unauthenticated, kMaxUnauthenticatedPerHost)),
       agentHosts_(std::numeric_limits<std::size_t>::max(), kMaxUnauthenticatedPerHost),
+      clientConnections_(clientConnectionLimits(limits.connections)),
+      clientRequests_(ClientLimits::shared(kClientRequestMemory)),
       closing_(reactor) {}
 
 void Acceptor::reject(const std::string& host, const Error& reason) {
@@ -94,16 +103,25 @@ Task<void> Acceptor::authenticate(Acceptor& acceptor, Socket socket, std::string
   slot.reset();
 }
 
+std::string Acceptor::whoHasTooMany(Agreed& with) {
+  if (with.client) {
+    const ClientIdentity& client = with.client->client;
+    with.share = clientConnections_.take(client, 1);
+    if (!with.share) return holderOf(clientConnections_.bound(client, 1));
+  }
+  const std::size_t ofNode = connectionsOf(with.node);
+  if (!with.client && ofNode >= kConnectionsPerNode) return with.node + " has";
+  return connections_.size() >= limits_.connections ? "there are" : "";
+}
+
 void Acceptor::serve(Socket socket, FrameReader reader, Agreed with) {
-  const bool ofNode = connectionsOf(with.node) >= kConnectionsPerNode;
-  if (ofNode || connections_.size() >= limits_.connections) {
-    const Error reason{ErrorCode::kUnavailable,
-                       (ofNode ? with.node + " has" : std::string("there are")) +
-                           " too many connections to this agent"};
+  if (const std::string holder = whoHasTooMany(with); !holder.empty()) {
+    const Error reason{ErrorCode::kUnavailable, holder + " too many connections to this agent"};
     sendAtOnce(socket.fd(), encodeFrame(Goodbye{reason.code, reason.message}));
     return reject(with.node, reason);
   }
-  std::shared_ptr<PeerStatistics> account = accountOf_(with.client ? "clients" : with.node);
+  const bool ofClient = with.client != nullptr;
+  std::shared_ptr<PeerStatistics> account = accountOf_(ofClient ? "clients" : with.node);
   auto connection = std::make_shared<ServerConnection>(
       reactor_, gate_, Channel{std::move(socket), std::move(reader), std::move(account)},
       options_.idleProbe, std::move(with),
@@ -112,6 +130,7 @@ void Acceptor::serve(Socket socket, FrameReader reader, Agreed with) {
       handler_, writeOrder_);
   connections_.push_back(connection);
   connection->useRdma(rdma_);
+  if (ofClient) connection->limitRequests(clientRequests_);
   connection->start();
   connection->giveCredit();
 }

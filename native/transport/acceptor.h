@@ -10,6 +10,7 @@
 
 #include "reactor/reactor.h"
 #include "reactor/synchronization.h"
+#include "transport/client_shares.h"
 #include "transport/handshake_limiter.h"
 #include "transport/peer_transport.h"
 #include "transport/server_connection.h"
@@ -47,6 +48,8 @@ class Acceptor {
   static Task<void> authenticate(Acceptor& acceptor, Socket socket, std::string host,
                                  std::shared_ptr<HandshakeLimiter::Slot> slot);
   void serve(Socket socket, FrameReader reader, Agreed with);
+  // Whose connections are as many as may be: "a has". Empty: nobody's, and a client has its share.
+  [[nodiscard]] std::string whoHasTooMany(Agreed& with);
   void reject(const std::string& host, const Error& reason);
 
   Reactor& reactor_;
@@ -59,6 +62,7 @@ class Acceptor {
   AccountOf accountOf_;
   std::set<std::string> agents_;  // hosts
   HandshakeLimiter unknownHosts_, agentHosts_;
+  ClientShares clientConnections_, clientRequests_;
   std::set<int> handshaking_;  // descriptors in a handshake
   std::vector<std::weak_ptr<ServerConnection>> connections_;
   Event closing_;

@@ -179,6 +179,9 @@ void Connection::probe() {
         {ErrorCode::kUnavailable,
          "the other side has taken nothing of what it is sent for " + lasting(stuckProbes_)});
   }
+  if (pace_ && pace_->isTooSlow(Clock::now(), now.acknowledged, now.unsent)) {
+    return fail({ErrorCode::kUnavailable, "the other side takes its answers too slowly"});
+  }
   if (silentProbes_ > 0) queue_.push({.frame = encodeEmptyFrame(FrameType::kPing, 0)});
   count();
   probeTimer_.start(Clock::now() + probeInterval_, [this] { probe(); });

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "base/result.h"
@@ -12,6 +13,7 @@
 #include "transport/frame_reader.h"
 #include "transport/limits.h"
 #include "transport/peer_transport.h"
+#include "transport/send_pace.h"
 #include "transport/send_queue.h"
 #include "transport/socket.h"
 
@@ -70,6 +72,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   [[nodiscard]] static std::uint32_t blockChecksum(const MemoryVector& memory, std::uint64_t offset,
                                                    std::size_t size);
   [[nodiscard]] TcpProgress tcp() const { return tcpProgress(socket_.fd()); }
+  // From now on the connection ends when the other side takes its answers more slowly.
+  void expectPace(const SendPace& pace) { pace_.emplace(pace); }
   // The size of slices to be sent from now on.
   [[nodiscard]] std::uint32_t sliceBytes();
 
@@ -92,6 +96,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   Reactor::Timer probeTimer_;
   TcpProgress progress_;
   std::uint32_t sliceBytes_ = kSliceToSendBytes;
+  std::optional<SendPace> pace_;
   int silentProbes_ = 0;  // probes in a row since when nothing has moved
   int stuckProbes_ = 0;   // probes in a row since when nothing was taken of what is to be sent
   int coroutines_ = 0;

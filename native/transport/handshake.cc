@@ -111,7 +111,7 @@ Result<Proof> answerToAgent(const Proof& proof, std::span<const std::byte> hello
   return proveSecret(ConnectionRole::kAcceptor, hello, challenge, self.secret);
 }
 
-// The same for a client. Puts its capability and name into `agreed`; no agent has such a name.
+// The same for a client. Puts its capability and who it is into `agreed`; no agent has such a name.
 Result<Proof> answerToClient(const Proof& proof, std::span<const std::byte> hello,
                              std::span<const std::byte> challenge, LocalIdentity self,
                              Agreed& agreed) {
@@ -124,7 +124,8 @@ Result<Proof> answerToClient(const Proof& proof, std::span<const std::byte> hell
     return Error{ErrorCode::kUnauthenticated,
                  "the client's token is for the agent of another node"};
   agreed.client = std::make_shared<const Capability>(std::move(*capability));
-  agreed.node = "client:" + agreed.node;
+  // Not the name that the client gives itself: it could have as many as it likes.
+  agreed.node = "client:" + agreed.client->client.pod;
   return proveCapability(ConnectionRole::kAcceptor, hello, challenge, *token);
 }
 

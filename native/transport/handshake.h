@@ -34,7 +34,8 @@ struct Agreed {
   std::uint16_t version = kWireVersion;
   std::uint64_t features = 0;
   std::shared_ptr<const Capability> client =
-      nullptr;  // proved by the dialler; null: it is an agent
+      nullptr;                                  // proved by the dialler; null: it is an agent
+  std::shared_ptr<const void> share = nullptr;  // of what clients share, while the connection lives
 };
 
 // Plays the dialler on a connected socket. Returns the side that answered, after both have proved

@@ -49,6 +49,17 @@ inline constexpr std::size_t kMaxUnauthenticatedPerHost = 64;
 // are still being executed. Few descriptors allow fewer (socket_limits.h).
 inline constexpr std::size_t kConnections = 16384;
 inline constexpr std::size_t kConnectionsPerNode = 256;
+// Those of clients with the token of one pod, and memory of one shard for what clients have asked
+// for: of all clients, of which a pod has half (client_shares.h). A request counts as the frames of
+// coroutines that it needs; a longer answer to a control message counts whole until it is sent.
+inline constexpr std::size_t kConnectionsPerPod = 512;
+inline constexpr std::uint64_t kClientRequestMemory = std::uint64_t{128} << 20;
+inline constexpr std::uint64_t kReadRequestMemory = 4u << 10;
+inline constexpr std::uint64_t kControlRequestMemory = 16u << 10;
+// A client that keeps answers waiting takes at least so much of them, between so many probes, or
+// loses its connection: one that wants a chunk has it in about a minute.
+inline constexpr std::uint64_t kSlowestClient = std::uint64_t{64} << 10;  // bytes a second
+inline constexpr int kClientPaceProbes = 2;
 // Accepted sockets on their way to a shard.
 inline constexpr std::size_t kArriving = 1024;
 // A listener's connections whose preface has not come, in all and from one address, and how long it

@@ -8,12 +8,16 @@
 #include <cerrno>
 #include <cstdio>
 #include <map>
+#include <set>
+#include <vector>
 
+#include "transport/client_shares.h"
 #include "transport/frame_reader.h"
 #include "transport/handshake.h"
 #include "transport/handshake_limiter.h"
 #include "transport/limits.h"
 #include "transport/local_socket.h"
+#include "transport/socket_limits.h"
 
 namespace hearth {
 namespace {
@@ -21,6 +25,11 @@ namespace {
 constexpr int kLocalBacklog = 128;
 constexpr auto kLocalAcceptPause = std::chrono::milliseconds(100);
 constexpr auto kLocalHandshakeTimeout = std::chrono::seconds(3);
+// A client that does not take its answer within that time loses its connection.
+constexpr auto kLocalSendTimeout = std::chrono::seconds(5);
+// Between two looks at files that were given back and are open.
+constexpr auto kLetGoPause = std::chrono::milliseconds(200);
+constexpr int kLetGoPauseFactor = 20;  // of the time that a look takes
 // How long to wait before the next look at a token's end: clocks are set, and timers have a limit.
 constexpr auto kLongestExpiryWait = std::chrono::hours(1);
 
@@ -61,28 +70,43 @@ class UnixServer final : public LocalServer {
         handler_(handler),
         socket_(std::move(socket)),
         limiter_(kHalfOpen, kHalfOpenPerHost),
+        limits_(localLimits(openFileLimit(), {kMaxConnections, kMaxFilesInAll})),
+        connections_(ClientLimits::shared(limits_.connections)),
+        openFiles_(ClientLimits::shared(limits_.files)),
+        openBytes_(options_.openBytes),
         gate_(reactor),
-        closing_(reactor) {
+        closing_(reactor),
+        anyGivenBack_(reactor) {
     gate_.spawn(acceptAll(*this));
+    gate_.spawn(letGo(*this));
   }
 
   Task<void> close() override {
     closing_.set();
+    anyGivenBack_.set();
     unlink(options_.path.c_str());
     shutdown(socket_.get(), SHUT_RDWR);  // ends the accept
     for (const int fd : open_) shutdown(fd, SHUT_RDWR);
     co_await gate_.close();
+    givenBack_.clear();
     socket_.reset();
   }
 
  private:
-  using Kept = std::map<std::uint64_t, std::shared_ptr<const void>>;  // by request
+  // A file, and its shares of what clients may have open.
+  struct OpenFile {
+    std::shared_ptr<PassedFile> file;
+    ClientShares::Share place, bytes;
+  };
   // State of one open connection.
   struct Session {
     Session(UnixServer& server, OwnedFd connected) : server(server), socket(std::move(connected)) {
       server.open_.insert(fd());
     }
-    ~Session() { server.open_.erase(fd()); }
+    ~Session() {
+      for (auto& [number, file] : files) server.giveBack(std::move(file));
+      server.open_.erase(fd());
+    }
     Session(const Session&) = delete;
     Session& operator=(const Session&) = delete;
     [[nodiscard]] int fd() const { return socket.get(); }
@@ -90,7 +114,8 @@ class UnixServer final : public LocalServer {
     UnixServer& server;
     OwnedFd socket;
     std::shared_ptr<HandshakeLimiter::Slot> slot;
-    Kept kept;
+    ClientShares::Share place;
+    std::map<std::uint64_t, OpenFile> files;  // by request
   };
 
   static Task<void> acceptAll(UnixServer& server) {
@@ -107,7 +132,8 @@ class UnixServer final : public LocalServer {
   }
 
   void admit(OwnedFd socket) {
-    if (closing_.isSet() || open_.size() >= kMaxConnections) return;
+    // Clients that have proved nothing yet take no room from those that have.
+    if (closing_.isSet() || open_.size() >= limits_.connections + kHalfOpen) return;
     const int fd = socket.get();
     auto session = std::make_unique<Session>(*this, std::move(socket));
     session->slot = limiter_.enter(userOf(fd), Clock::now(), [fd] { shutdown(fd, SHUT_RDWR); });
@@ -129,13 +155,15 @@ class UnixServer final : public LocalServer {
     if (agreed.code() == ErrorCode::kUnauthenticated) session->slot->fail(Clock::now());
     session->slot.reset();
     if (!agreed.ok() || agreed->client == nullptr || server.closing_.isSet()) co_return;
+    session->place = server.connections_.take(agreed->client->client, 1);
+    if (!session->place) co_return;
     server.endAtExpiry(timer, fd, agreed->client);
     for (;;) {
       const Result<Frame> frame = co_await nextFrame(reader);
       if (!frame.ok() || agreed->client->expired()) co_return;
       const std::uint64_t number = frame->header.requestId;
       if (frame->header.type == FrameType::kCancel) {
-        session->kept.erase(number);
+        if (auto file = session->files.extract(number)) server.giveBack(std::move(file.mapped()));
         continue;
       }
       if (frame->header.type != FrameType::kControlRequest) co_return;
@@ -151,13 +179,21 @@ class UnixServer final : public LocalServer {
                              std::shared_ptr<const Capability> client, std::uint64_t number,
                              ControlRequest request) {
     ControlMessage message{request.type, std::move(request.body)};
-    Result<LocalAnswer> result =
-        Error{ErrorCode::kUnavailable, "the client has too many files open; give some back"};
-    if (session.kept.size() < kMaxKept) {
+    Result<LocalAnswer> result = tooManyFiles("the client has");
+    OpenFile file;
+    if (session.files.size() < kMaxFiles) {
       Task<Result<LocalAnswer>> handling =
-          server.handler_.onLocalRequest(std::move(client), std::move(message));
+          server.handler_.onLocalRequest(client, std::move(message));
       result = co_await handling;
       co_await server.reactor_.enter();
+    }
+    if (result.ok() && result->file != nullptr) {
+      file.file = std::move(result->file);
+      const Status fits = server.takeShares(client->client, file);
+      if (!fits.ok()) {
+        result = fits.error();
+        server.giveBack(std::move(file));
+      }
     }
     ControlAnswer answer;
     if (result.ok()) {
@@ -171,13 +207,56 @@ class UnixServer final : public LocalServer {
     const OwnedFd passed = result.ok() ? std::move(result->descriptor) : OwnedFd();
     DescriptorMessage sending(frame, passed.get());
     if (!passed) sending.get()->msg_controllen = 0;
+    Reactor::Timer late(server.reactor_);
+    late.start(Clock::now() + kLocalSendTimeout, [fd = session.fd()] { shutdown(fd, SHUT_RDWR); });
     const std::int32_t sent =
         co_await server.reactor_.sendMessage(session.fd(), sending.get(), MSG_NOSIGNAL);
+    // Also of a client that has gone: its descriptor may be on the way to another process.
+    if (file.file != nullptr) session.files.insert_or_assign(number, std::move(file));
     if (sent <= 0) co_return Error{ErrorCode::kUnavailable, "the client has gone"};
-    if (result.ok() && result->keep != nullptr)
-      session.kept.insert_or_assign(number, std::move(result->keep));
     const auto rest = std::span(frame).subspan(static_cast<std::size_t>(sent));
     co_return co_await sendAll(server.reactor_, session.fd(), {rest.begin(), rest.end()});
+  }
+
+  static Error tooManyFiles(const std::string& holder) {
+    return {ErrorCode::kUnavailable, holder + " too many files open; give some back"};
+  }
+
+  Status takeShares(const ClientIdentity& client, OpenFile& file) {
+    const std::uint64_t size = file.file->size();
+    file.place = openFiles_.take(client, 1);
+    if (!file.place) return tooManyFiles(holderOf(openFiles_.bound(client, 1)));
+    file.bytes = openBytes_.take(client, size);
+    if (!file.bytes) return tooManyFiles(holderOf(openBytes_.bound(client, size)));
+    return {};
+  }
+
+  void giveBack(OpenFile file) {
+    if (file.file == nullptr) return;
+    givenBack_.push_back(std::move(file));
+    anyGivenBack_.set();
+  }
+
+  // Lets go of files that were given back as soon as nobody has them open. A client that goes on
+  // using one costs a look now and then, a twentieth of one thread's time at most.
+  static Task<void> letGo(UnixServer& server) {
+    while (!server.closing_.isSet()) {
+      co_await server.anyGivenBack_.wait();
+      const Clock::time_point begun = Clock::now();
+      std::vector<OpenFile> files = std::exchange(server.givenBack_, {});
+      server.anyGivenBack_.reset();
+      for (OpenFile& file : files) {
+        if (server.closing_.isSet()) co_return;
+        Task<bool> looking = file.file->isOpen();
+        const bool open = co_await looking;
+        co_await server.reactor_.enter();
+        if (open) server.giveBack(std::move(file));
+        file = {};
+      }
+      const Clock::duration pause =
+          std::max<Clock::duration>(kLetGoPause, kLetGoPauseFactor * (Clock::now() - begun));
+      if (!server.givenBack_.empty()) co_await server.closing_.waitUntil(Clock::now() + pause);
+    }
   }
 
   // A client whose token has expired has no use for its descriptors.
@@ -201,9 +280,12 @@ class UnixServer final : public LocalServer {
   LocalHandler& handler_;
   OwnedFd socket_;
   HandshakeLimiter limiter_;
+  const LocalLimits limits_;
+  ClientShares connections_, openFiles_, openBytes_;
+  std::vector<OpenFile> givenBack_;  // that may be open
   std::set<int> open_;
   Gate gate_;
-  Event closing_;
+  Event closing_, anyGivenBack_;
 };
 
 }  // namespace

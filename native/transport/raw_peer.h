@@ -14,6 +14,7 @@
 #include "transport/socket.h"
 #include "transport/test_node.h"
 #include "wire/authentication.h"
+#include "wire/capability.h"
 
 namespace hearth {
 
@@ -100,14 +101,23 @@ class RawPeer {
     const std::optional<Got> challenge = frame();
     if (!challenge || challenge->header.type != FrameType::kChallenge) return std::nullopt;
     const auto helloBody = std::span(hello).subspan(kFrameHeaderBytes);
-    const auto proofOf = [&](ConnectionRole role) {
-      return proveSecret(role, helloBody, challenge->body, secret);
-    };
-    if (!send(encodeFrame(proofOf(ConnectionRole::kDialler)))) return std::nullopt;
-    const std::optional<Proof> proof = expect<Proof>();
-    if (!proof || !sameProof(*proof, proofOf(ConnectionRole::kAcceptor))) return std::nullopt;
-    if (!expect<Credit>()) return std::nullopt;
+    const bool proved = prove(
+        [&](ConnectionRole role) { return proveSecret(role, helloBody, challenge->body, secret); });
+    if (!proved || !expect<Credit>()) return std::nullopt;
     return *decodeBody<Challenge>(challenge->body);
+  }
+  // Plays a client of that name up to the acceptor's proof; a Credit or a Goodbye follows.
+  bool joinAsClient(const CapabilityToken& token, const std::string& name) {
+    Hello hello{"test", name, "1", randomNonce()};
+    hello.proofKinds = bitOf(ProofKind::kCapability);
+    const std::vector<std::byte> frame = encodeFrame(hello);
+    if (!send(encodeFrame(Preface{0, 1})) || !send(frame)) return false;
+    const std::optional<Got> challenge = this->frame();
+    if (!challenge || challenge->header.type != FrameType::kChallenge) return false;
+    return prove([&](ConnectionRole role) {
+      return proveCapability(role, std::span(frame).subspan(kFrameHeaderBytes), challenge->body,
+                             token);
+    });
   }
   // Plays the acceptor, as node `node`, up to and including the credit.
   bool welcome(const std::string& node, Credit credit = {1 << 26, 100}) {
@@ -128,6 +138,12 @@ class RawPeer {
   [[nodiscard]] int fd() const { return socket_.fd(); }
 
  private:
+  template <class ProofOf>
+  bool prove(ProofOf proofOf) {
+    if (!send(encodeFrame(proofOf(ConnectionRole::kDialler)))) return false;
+    const std::optional<Proof> proof = expect<Proof>();
+    return proof && sameProof(*proof, proofOf(ConnectionRole::kAcceptor));
+  }
   void setDeadline() {
     const timeval time{std::chrono::seconds(kHang).count(), 0};
     setsockopt(socket_.fd(), SOL_SOCKET, SO_RCVTIMEO, &time, sizeof time);

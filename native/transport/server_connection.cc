@@ -28,7 +28,9 @@ ServerConnection::ServerConnection(Reactor& reactor, Gate& gate, Channel channel
       with_(std::move(with)),
       limit_(limit),
       handler_(handler),
-      order_(order) {}
+      order_(order) {
+  if (with_.client) expectPace(SendPace(kSlowestClient, kClientPaceProbes * probeInterval));
+}
 
 ServerConnection::Self ServerConnection::self() {
   return std::static_pointer_cast<ServerConnection>(shared_from_this());
@@ -75,8 +77,26 @@ Result<bool> ServerConnection::onRequest(const Frame& frame) {
   Serving serving{answerTo(Request::kType), costOf(*request), requestClass, interest};
   const Status admitted = admit(requestId, std::move(serving));
   if (!admitted.ok()) return admitted.error();
-  gate_.spawn(serve(self(), requestId, std::move(*request), std::move(interest)));
+  Share share;
+  if (requests_ != nullptr) {
+    const std::uint64_t memory =
+        Request::kType == FrameType::kReadRequest ? kReadRequestMemory : kControlRequestMemory;
+    share = requests_->take(with_.client->client, memory);
+    if (!share) {
+      refuse(requestId, answerTo(Request::kType), memory);
+      return false;
+    }
+  }
+  gate_.spawn(serve(self(), requestId, std::move(*request), std::move(interest), std::move(share)));
   return false;
+}
+
+void ServerConnection::refuse(std::uint64_t requestId, FrameType answer, std::uint64_t memory) {
+  const ClientShares::Bound bound = requests_->bound(with_.client->client, memory);
+  const Error reason{ErrorCode::kUnavailable,
+                     holderOf(bound) + " too many requests under way at this agent"};
+  queue(requestId, answer == FrameType::kReadAnswer ? errorFrame<ReadAnswer>(requestId, reason)
+                                                    : errorFrame<ControlAnswer>(requestId, reason));
 }
 
 Status ServerConnection::allow(FrameType type) const {
@@ -134,7 +154,7 @@ void ServerConnection::cancel(std::uint64_t requestId) {
 }
 
 Task<void> ServerConnection::serve(Self self, std::uint64_t requestId, ReadRequest request,
-                                   Interest interest) {
+                                   Interest interest, Share) {
   Task<Result<BytesAnswer>> reading =
       self->with_.client ? self->handler_.onClientRead(self->with_.client, request.key,
                                                        request.offset, request.length, interest)
@@ -146,7 +166,7 @@ Task<void> ServerConnection::serve(Self self, std::uint64_t requestId, ReadReque
 }
 
 Task<void> ServerConnection::serve(Self self, std::uint64_t requestId, ManifestRequest request,
-                                   Interest) {
+                                   Interest, Share) {
   Result<BytesAnswer> result = co_await self->handler_.onReadManifest(
       self->with_.node, request.digest, request.offset, request.length);
   co_await self->reactor_.enter();
@@ -154,7 +174,7 @@ Task<void> ServerConnection::serve(Self self, std::uint64_t requestId, ManifestR
 }
 
 Task<void> ServerConnection::serve(Self self, std::uint64_t requestId, ControlRequest request,
-                                   Interest) {
+                                   Interest, Share share) {
   ControlMessage message{request.type, std::move(request.body)};
   Result<ControlMessage> result = message;
   if (message.type == kRdmaConnect) {
@@ -166,17 +186,28 @@ Task<void> ServerConnection::serve(Self self, std::uint64_t requestId, ControlRe
     result = co_await handling;
     co_await self->reactor_.enter();
   }
-  if (!result.ok()) {
-    self->queue(requestId, errorFrame<ControlAnswer>(requestId, result.error()));
-  } else if (result->body.size() > kMaxControlBytes) {
-    const Error error{ErrorCode::kInternal, "the answer is longer than a control frame may be"};
-    self->queue(requestId, errorFrame<ControlAnswer>(requestId, error));
-  } else {
-    ControlAnswer answer;
-    answer.type = result->type;
-    answer.body = std::move(result->body);
-    self->queue(requestId, encodeFrame(answer, requestId));
+  self->answerControl(requestId, std::move(result), std::move(share));
+}
+
+void ServerConnection::answerControl(std::uint64_t requestId, Result<ControlMessage> result,
+                                     Share share) {
+  const auto failWith = [&](const Error& error) {
+    queue(requestId, errorFrame<ControlAnswer>(requestId, error), share);
+  };
+  if (!result.ok()) return failWith(result.error());
+  if (result->body.size() > kMaxControlBytes)
+    return failWith({ErrorCode::kInternal, "the answer is longer than a control frame may be"});
+  if (share && result->body.size() > kControlRequestMemory) {
+    const ClientIdentity& client = with_.client->client;
+    const std::uint64_t bytes = result->body.size();
+    share.reset();  // in its place comes one of the answer's size
+    share = requests_->take(client, bytes);
+    if (!share) return refuse(requestId, FrameType::kControlAnswer, bytes);
   }
+  ControlAnswer answer;
+  answer.type = result->type;
+  answer.body = std::move(result->body);
+  queue(requestId, encodeFrame(answer, requestId), std::move(share));
 }
 
 Result<ControlMessage> ServerConnection::connectRdma(const ControlMessage& request) {
@@ -287,8 +318,9 @@ void ServerConnection::answerData(std::uint64_t requestId, Result<BytesAnswer> r
   if (size <= kSmallTransferBytes && serving_.size() == 1) reactor_.expectSoon();
 }
 
-void ServerConnection::queue(std::uint64_t requestId, std::vector<std::byte> frame) {
-  if (alive()) queue_.push({.frame = std::move(frame), .requestId = requestId});
+void ServerConnection::queue(std::uint64_t requestId, std::vector<std::byte> frame, Share share) {
+  if (alive())
+    queue_.push({.frame = std::move(frame), .keep = std::move(share), .requestId = requestId});
 }
 
 // From the first byte of an answer on the asker may count the request as answered and ask again.

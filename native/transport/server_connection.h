@@ -9,6 +9,7 @@
 #include <memory>
 #include <string>
 
+#include "transport/client_shares.h"
 #include "transport/connection.h"
 #include "transport/handshake.h"
 #include "transport/rdma_responder.h"
@@ -27,6 +28,8 @@ class ServerConnection final : public Connection {
   void giveCredit();
   // Call before start(): the other side gets endpoints of `shards`, one for each port.
   void useRdma(std::span<RdmaShard* const> shards) { rdma_ = shards; }
+  // Call before start(), for a client: its requests count there.
+  void limitRequests(ClientShares& requests) { requests_ = &requests; }
   [[nodiscard]] const std::string& node() const { return with_.node; }
   [[nodiscard]] const std::string& incarnation() const { return with_.incarnation; }
 
@@ -62,18 +65,23 @@ class ServerConnection final : public Connection {
   // Ok unless a client may not send such a frame, or its capability no longer holds.
   [[nodiscard]] Status allow(FrameType type) const;
   [[nodiscard]] Status admit(std::uint64_t requestId, Serving serving);
+  // Answers that the client has too many requests under way for one of that size.
+  void refuse(std::uint64_t requestId, FrameType answer, std::uint64_t memory);
   void cancel(std::uint64_t requestId);
   using Self = std::shared_ptr<ServerConnection>;
   [[nodiscard]] Self self();
   // Takes the request in and starts serve().
   template <class Request>
   [[nodiscard]] Result<bool> onRequest(const Frame& frame);
+  // `share`: of the memory for requests of clients; kept until nothing of the request is left.
+  using Share = ClientShares::Share;
   static Task<void> serve(Self self, std::uint64_t requestId, ReadRequest request,
-                          Interest interest);
+                          Interest interest, Share share);
   static Task<void> serve(Self self, std::uint64_t requestId, ManifestRequest request,
-                          Interest interest);
+                          Interest interest, Share share);
   static Task<void> serve(Self self, std::uint64_t requestId, ControlRequest request,
-                          Interest interest);
+                          Interest interest, Share share);
+  void answerControl(std::uint64_t requestId, Result<ControlMessage> result, Share share);
   // Makes an endpoint in place of the one that the asker's port may have. The answer has its
   // address.
   [[nodiscard]] Result<ControlMessage> connectRdma(const ControlMessage& request);
@@ -81,7 +89,7 @@ class ServerConnection final : public Connection {
   static Task<void> keep(Self self, std::uint32_t port, std::shared_ptr<RdmaResponder> responder);
   // Writes: server_writes.cc.
   static Task<void> serve(Self self, std::uint64_t requestId, WriteRequest request,
-                          Interest interest);
+                          Interest interest, Share share);
   [[nodiscard]] Result<bool> onWriteData(const Frame& frame);
   // Returns how the write ended. Afterwards nothing writes into its memory.
   [[nodiscard]] Task<Status> receiveWrite(std::uint64_t requestId, WriteRequest request,
@@ -97,12 +105,13 @@ class ServerConnection final : public Connection {
   template <class Answer>
   void answerData(std::uint64_t requestId, Result<BytesAnswer> result, std::uint32_t shortest,
                   std::uint32_t longest);
-  void queue(std::uint64_t requestId, std::vector<std::byte> frame);
+  void queue(std::uint64_t requestId, std::vector<std::byte> frame, Share share = nullptr);
 
   Agreed with_;
   const Credit limit_;
   PeerHandler& handler_;
   WriteOrder& order_;
+  ClientShares* requests_ = nullptr;
   std::span<RdmaShard* const> rdma_;
   std::map<std::uint32_t, std::shared_ptr<RdmaResponder>> responders_;  // by the asker's port
   std::map<std::uint64_t, Serving> serving_;  // by request id; until the answer begins to be sent

@@ -9,7 +9,7 @@
 namespace hearth {
 
 Task<void> ServerConnection::serve(Self self, std::uint64_t requestId, WriteRequest request,
-                                   Interest interest) {
+                                   Interest interest, Share) {
   const Status status = co_await self->receiveWrite(requestId, std::move(request), interest);
   WriteAnswer answer;
   if (!status.ok()) answer = {status.code(), status.error().message};

@@ -1,5 +1,6 @@
-// Bounds the accepted sockets of a transport: all shards together hold at most half of the
-// descriptors that the process may have, so that files and origins always find one. Pure.
+// Bounds the descriptors that others make this process hold, so that mounts, cache files and
+// origins always find one: sockets of a transport's shards take half of those that the process may
+// have, connections and files of programs of the same node three eighths.
 #pragma once
 
 #include <algorithm>
@@ -24,5 +25,17 @@ struct SocketLimits {
   };
   return {part(4, kArriving), part(4, kMaxUnauthenticated), part(2, kConnections)};
 }
+
+// Bounds of the socket for programs of this node (local_server.h).
+struct LocalLimits {
+  std::uint64_t connections, files;
+};
+[[nodiscard]] constexpr LocalLimits localLimits(std::uint64_t openFiles, LocalLimits most) {
+  return {std::clamp<std::uint64_t>(openFiles / 8, 1, most.connections),
+          std::clamp<std::uint64_t>(openFiles / 4, 1, most.files)};
+}
+
+// Descriptors that this process may have: RLIMIT_NOFILE.
+[[nodiscard]] std::uint64_t openFileLimit();
 
 }  // namespace hearth

@@ -1,7 +1,5 @@
 #include "transport/tcp_transport.h"
 
-#include <sys/resource.h>
-
 #include <algorithm>
 
 #include "transport/limits.h"
@@ -13,13 +11,7 @@ namespace {
 Error shuttingDown() { return {ErrorCode::kCancelled, "this agent is shutting down"}; }
 
 SocketLimits limitsFor(const TransportOptions& options) {
-  rlimit files{};
-  if (options.openFiles != 0) {
-    files.rlim_cur = options.openFiles;
-  } else if (getrlimit(RLIMIT_NOFILE, &files) != 0) {
-    files.rlim_cur = 1024;  // the default of every system
-  }
-  return socketLimits(files.rlim_cur, options.shards);
+  return socketLimits(options.openFiles != 0 ? options.openFiles : openFileLimit(), options.shards);
 }
 
 // One try of a request on one connection.

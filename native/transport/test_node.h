@@ -111,6 +111,17 @@ class TestHandler final : public PeerHandler {
         std::span<const std::byte>(manifest).subspan(begin, size);
     co_return BytesAnswer{bytes, crc32cOfBlocks(bytes, kBlockBytes), {}};
   }
+  Task<Result<BytesAnswer>> onClientRead(std::shared_ptr<const Capability>, ContentKey key,
+                                         std::uint64_t offset, std::uint32_t length,
+                                         Interest interest) override {
+    return onRead("client", key, offset, length, std::move(interest));
+  }
+  // Answers with as many bytes as the type says, in KiB.
+  Task<Result<ControlMessage>> onClientControl(std::shared_ptr<const Capability>,
+                                               ControlMessage request) override {
+    request.body.resize(std::size_t{request.type} << 10);
+    co_return request;
+  }
   // Answers with the same body and the next type; type 99 fails.
   Task<Result<ControlMessage>> onControl(std::string fromNode, ControlMessage request) override {
     lastAsker = fromNode;
