@@ -53,20 +53,29 @@ std::string clientName() {
 class AgentLink::Turns {
  public:
   Turns(AgentLink& link, Clock::time_point deadline, bool once)
-      : link_(link), deadline_(deadline), once_(once), agent_(link.agents_.preferred.load()) {}
+      : link_(link),
+        deadline_(deadline),
+        once_(once),
+        agents_(link.agentsNow()),
+        agent_(link.agents_.preferred.load() % agents_->size()) {}
 
-  [[nodiscard]] const std::string& agent() const { return link_.agents_.agents[agent_].node; }
+  [[nodiscard]] const std::string& agent() const { return (*agents_)[agent_].node; }
   [[nodiscard]] RequestTimeouts timeouts() const { return {deadline_, kSilence}; }
   // After a failure: whether to ask again.
   [[nodiscard]] Task<bool> again(Error error) {
-    const std::size_t count = link_.agents_.agents.size();
+    const std::size_t count = agents_->size();
     if (link_.agents_.closing.load() || !maySucceedLater(error.code)) co_return false;
     refused_ = error.code == ErrorCode::kUnauthenticated ? refused_ + 1 : 0;
     ++failures_;
+    hasFailed_ = true;
     // A connection whose token has expired is dialled once more, with the token of then.
     if (refused_ > count || (once_ && failures_ >= count)) co_return false;
     agent_ = (agent_ + 1) % count;
-    if (failures_ % count == 0) {
+    if (failures_ >= count) {
+      failures_ = 0;
+      link_.agents_.lookAgain();
+      agents_ = link_.agentsNow();
+      agent_ %= agents_->size();
       co_await link_.reactor().sleep(
           std::min(pause_, std::max(deadline_ - Clock::now(), Clock::duration::zero())));
       pause_ = std::min(pause_ * 2, kLongestPause);
@@ -75,15 +84,18 @@ class AgentLink::Turns {
   }
   // The agent has answered: requests to come begin with it.
   void answered() {
-    if (failures_ != 0) link_.agents_.preferred = agent_;
+    if (hasFailed_) link_.agents_.preferred = agent_;
   }
 
  private:
   AgentLink& link_;
   const Clock::time_point deadline_;
   const bool once_;
+  std::shared_ptr<const AgentList::Agents> agents_;
   std::size_t agent_;
-  std::size_t failures_ = 0, refused_ = 0;
+  std::size_t failures_ = 0;  // since all of them were asked
+  std::size_t refused_ = 0;   // in a row
+  bool hasFailed_ = false;
   Clock::duration pause_ = kFirstPause;
 };
 
@@ -121,7 +133,14 @@ AgentLink::AgentLink(const ClientOptions& options, AgentList& agents,
                         transport.localAddresses.begin() +
                             static_cast<std::ptrdiff_t>(index % options.nics.size()));
   transport_ = PeerTransport::create(lent_->reactor(), std::move(transport), handler_);
-  transport_->setPeers(agents.agents);
+  static_cast<void>(agentsNow());
+}
+
+std::shared_ptr<const AgentList::Agents> AgentLink::agentsNow() {
+  std::shared_ptr<const AgentList::Agents> now = agents_.now();
+  if (now != known_) transport_->setPeers(*now);
+  known_ = now;
+  return now;
 }
 
 Result<std::unique_ptr<AgentLink>> AgentLink::start(const ClientOptions& options, AgentList& agents,

@@ -8,6 +8,7 @@
 #include <thread>
 #include <vector>
 
+#include "client/agent_list.h"
 #include "client/client_options.h"
 #include "client/request.h"
 #include "reactor/lent_reactor.h"
@@ -17,13 +18,6 @@
 #include "wire/client_message.h"
 
 namespace hearth::gd2fs {
-
-// Knowledge of the agents that all threads of a client share. Any thread.
-struct AgentList {
-  std::vector<PeerIdentity> agents;  // named by their addresses; of no incarnation
-  std::atomic<std::size_t> preferred{0};
-  std::atomic<bool> closing{false};
-};
 
 // A file as the program asked for it.
 struct FileOfAgent {
@@ -76,6 +70,8 @@ class AgentLink {
   [[nodiscard]] Task<Status> readOnce(const FileOfAgent& file, const std::string& agent,
                                       std::uint64_t offset, const MemoryVector& into,
                                       RequestTimeouts timeouts);
+  // The agents of now; connections to others end.
+  [[nodiscard]] std::shared_ptr<const AgentList::Agents> agentsNow();
   [[nodiscard]] Task<bool> closeHere();
   static Task<void> count(AgentLink& link, Task<void> task);
 
@@ -95,6 +91,7 @@ class AgentLink {
   Gate gate_;
   Semaphore parts_, lanes_;
   std::unique_ptr<PeerTransport> transport_;
+  std::shared_ptr<const AgentList::Agents> known_;  // that the transport has
   std::thread thread_;
 };
 

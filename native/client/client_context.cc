@@ -20,10 +20,6 @@ std::uintptr_t nextNumber() {
   return last += 16;
 }
 
-std::string nameOf(const PeerAddress& address) {
-  return "[" + address.host + "]:" + std::to_string(address.port);
-}
-
 xfer_gd2fs_stat statOf(const ResolvedPath& resolved) {
   xfer_gd2fs_stat into{};
   into.size = resolved.size;
@@ -54,10 +50,8 @@ int ClientContext::locate(const char* path, std::string& located) const {
   return checkClientPath(located).ok() ? 0 : -EINVAL;
 }
 
-ClientContext::ClientContext(ClientOptions options) : options_(std::move(options)) {
-  for (const PeerAddress& address : options_.agents)
-    agents_.agents.push_back({nameOf(address), {}, {address}});
-}
+ClientContext::ClientContext(ClientOptions options)
+    : options_(std::move(options)), agents_(options_.agents, options_.findAgents) {}
 
 Result<std::shared_ptr<ClientContext>> ClientContext::connect(ClientOptions options) {
   const Result<CapabilityToken> token = options.token();

@@ -122,13 +122,25 @@ std::string textOfFile(const std::string& path, std::size_t most) {
   return text;
 }
 
-// As the program gives it, else the environment, else the pod's volume, without the line's end.
-std::string setting(const char* given, const char* variable, const char* file) {
-  std::string value = given != nullptr ? given : "";
-  if (value.empty()) value = environment(variable);
-  if (value.empty()) value = textOfFile(accessFile(file), kLongestSetting);
+bool isMissing(const char* given) { return given == nullptr || *given == '\0'; }
+
+std::string withoutLineEnd(std::string value) {
   while (!value.empty() && value.back() == '\n') value.pop_back();
   return value;
+}
+
+// As the program gives it, else the environment, else the pod's volume, without the line's end.
+std::string setting(const char* given, const char* variable, const char* file) {
+  std::string value = isMissing(given) ? environment(variable) : given;
+  if (value.empty()) value = textOfFile(accessFile(file), kLongestSetting);
+  return withoutLineEnd(std::move(value));
+}
+
+// None where the file is missing or has other text.
+std::vector<PeerAddress> agentsOfFile(const std::string& path) {
+  Result<std::vector<PeerAddress>> agents =
+      parseAgents(withoutLineEnd(textOfFile(path, kLongestSetting)));
+  return agents.ok() ? std::move(*agents) : std::vector<PeerAddress>();
 }
 
 Result<CapabilityToken> tokenOfFile(const std::string& path) {
@@ -186,6 +198,8 @@ Result<ClientOptions> clientOptions(const xfer_gd2fs_options& given) {
   if (!nics.ok()) return nics.error();
   ClientOptions options;
   options.agents = std::move(*agents);
+  if (isMissing(given.cp_address) && environment("HEARTH_CPADDR").empty())
+    options.findAgents = [file = accessFile("addresses")] { return agentsOfFile(file); };
   options.nics = std::move(nics->addresses);
   for (const std::string& nic : options.nics)
     if (Status local = checkLocal(nic); !local.ok()) return local.error();

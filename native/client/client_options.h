@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/result.h"
+#include "client/agent_list.h"
 #include "client/include/xfer/gd2fs.h"
 #include "transport/peer_transport.h"
 
@@ -16,6 +17,8 @@ namespace hearth::gd2fs {
 struct ClientOptions {
   std::string cluster;
   std::vector<PeerAddress> agents;
+  // Reads them again where they came from a file; empty where they did not.
+  AgentList::Find findAgents = {};
   std::size_t ioThreads = 1;
   std::uint32_t streams = 1;
   std::chrono::milliseconds timeout{60'000};

@@ -183,6 +183,24 @@ TEST_F(PodVolumeTest, WhatTheProgramOrTheEnvironmentGivesGoesBeforeTheFiles) {
   EXPECT_EQ(connectWith("gd2fs://127.0.0.1:1", nullptr), EHOSTUNREACH);
 }
 
+TEST_F(PodVolumeTest, AProgramLearnsOfAgentsThatComeWhileItRuns) {
+  write("addresses", addressOf(agent));
+  ASSERT_EQ(connectWith(nullptr, nullptr), 0);
+  EXPECT_EQ(codeOf("/dataset/ours/model"), 0u);
+  Agent next("next");
+  next.engine().nameDatasets({{"ours", next.add(ours)}});
+  agent.stop();
+  write("addresses", addressOf(next));
+  EXPECT_EQ(codeOf("/dataset/ours/model"), 0u);
+}
+
+TEST_F(PodVolumeTest, AProgramAsksItsAgentsAlsoWhileTheFileIsUnreadable) {
+  write("addresses", "gd2fs://127.0.0.1:1," + addressOf(agent));
+  ASSERT_EQ(connectWith(nullptr, nullptr), 0);
+  write("addresses", "no list");
+  EXPECT_EQ(codeOf("/dataset/ours/model"), 0u);
+}
+
 TEST_F(PodVolumeTest, WithoutFilesBothOptionsAreRequired) {
   const std::string good = addressOf(agent);
   std::filesystem::remove(volume.path("addresses"));
