@@ -9,6 +9,7 @@
 #include "engine/testing_agent_before.h"
 #include "engine/testing_cluster.h"
 #include "files/testing/held_back_file_system.h"
+#include "volume/testing/kept_request.h"
 #include "volume/volume_control.h"
 
 namespace hearth::testing_cluster {
@@ -197,6 +198,46 @@ TEST_F(VolumeCallsTest, NothingIsAnsweredWhenTheLeaseIsOver) {
   b.set({volumeOptions()});
   EXPECT_EQ(b.query(LookUpQuery{inTop("f")}).error, 0);
   EXPECT_GE(b.statistics().operations.at(0).failed, 1u);
+}
+
+TEST_F(VolumeCallsTest, TheNextStartOfAnAgentGetsTheAnswersOfItsRequests) {
+  begin();
+  using testing_support::KeptRequest;
+  LeaderClient& client = b.volume()->client;
+  auto waiting = std::make_shared<KeptRequest>(), answered = std::make_shared<KeptRequest>();
+  ASSERT_EQ(b.await(client.change(exclusive("waiting"), waiting)).answer.error, 0);
+  ASSERT_EQ(b.await(client.change(exclusive("answered"), answered)).answer.error, 0);
+  EXPECT_EQ(b.change(exclusive("other")).answer.error, 0);
+
+  const Shard& shard = b.volume()->shard;
+  LeaderClient next(*shard.reactor, *shard.transport, b.volume()->service,
+                    {kVolumeId, {9}, "b", std::chrono::seconds(30)});
+  next.setLeader({{"a", 1}});
+  const auto again = b.await(next.answerTo(*waiting->asked));
+  ASSERT_TRUE(again.has_value());
+  EXPECT_EQ(again->answer.error, 0);
+  EXPECT_TRUE(again->answer.created);
+  // The start before changes nothing more, so one that never came never will.
+  EXPECT_FALSE(b.await(next.answerTo({waiting->asked->incarnation, 100})).has_value());
+  EXPECT_EQ(b.change(exclusive("late")).answer.refusal, tree::Refusal::kSuperseded);
+  EXPECT_EQ(c.query(LookUpQuery{inTop("late")}).error, ENOENT);
+
+  // An answer that nobody waits for is not kept.
+  const AskedChange had = *answered->asked;
+  waiting.reset();
+  answered.reset();
+  LeaderClient last(*shard.reactor, *shard.transport, b.volume()->service,
+                    {kVolumeId, {10}, "b", std::chrono::seconds(30)});
+  last.setLeader({{"a", 1}});
+  const auto forgotten = b.await(last.answerTo(had));
+  ASSERT_TRUE(forgotten.has_value());
+  EXPECT_EQ(forgotten->answer.error, EIO);
+  const auto close = [](LeaderClient& one, LeaderClient& other) -> Task<bool> {
+    co_await one.close(ESHUTDOWN);
+    co_await other.close(ESHUTDOWN);
+    co_return true;
+  };
+  b.await(close(next, last));
 }
 
 TEST_F(VolumeCallsTest, AVolumeThatIsDeletedEndsCalls) {

@@ -8,6 +8,7 @@
 
 #include "engine/testing_cluster.h"
 #include "sessions/testing/tree_client.h"
+#include "volume/testing/kept_request.h"
 
 namespace hearth {
 namespace {
@@ -16,6 +17,7 @@ using testing_cluster::Agent;
 using testing_cluster::connect;
 using testing_cluster::pattern;
 using testing_cluster::TemporaryFolder;
+using testing_support::KeptRequest;
 using testing_support::SharedTree;
 using testing_support::TreeClient;
 using tree::inRoot;
@@ -331,6 +333,42 @@ TEST_F(VolumeSessionsTest, AFileWithoutANameGoesWhenNobodyHasItOpen) {
   }));
   EXPECT_TRUE(std::filesystem::is_empty(sealedFiles));
   EXPECT_EQ(a_->agent().await(a_->agent().engine().statistics()).cache.residentBytes, 0u);
+}
+
+TEST_F(VolumeSessionsTest, ARequestThatTheNextAgentGetsAgainIsExecutedOnce) {
+  const std::vector<tree::ClientChange> changes{
+      tree::MakeFolder{.place = inRoot("folder")},
+      tree::Create{.place = inRoot("file"), .exclusive = true},
+      tree::Rename{inRoot("file"), inRoot("moved"), {}, {}}, tree::Unlink{inRoot("moved")},
+      tree::RemoveFolder{inRoot("folder")}};
+  std::vector<std::shared_ptr<KeptRequest>> sent;
+  for (const tree::ClientChange& change : changes) {
+    sent.push_back(std::make_shared<KeptRequest>());
+    ASSERT_EQ(a_->await(a_->files().change(change, sent.back())).answer.error, 0);
+  }
+  const tree::Create open{.place = inRoot("open"), .mode = 0644, .exclusive = true, .opens = true};
+  const auto opening = std::make_shared<KeptRequest>();
+  const OpenedVolumeFile first = a_->await(a_->files().create(open, false, opening));
+  ASSERT_EQ(first.error, 0);
+  a_.reset();
+  a_ = std::make_unique<Node>(tree_, "a", folder_.path("a"), std::uint8_t{2});
+  a_->start();
+  a_->run(a_->files().resume({}));
+  for (std::size_t i = 0; i < changes.size(); ++i) {
+    const auto again = std::make_shared<KeptRequest>(sent[i]->asked);
+    EXPECT_EQ(a_->await(a_->files().change(changes[i], again)).answer.error, 0) << i;
+    EXPECT_FALSE(again->asked.has_value()) << i;
+  }
+  const auto reopening = std::make_shared<KeptRequest>(opening->asked);
+  const OpenedVolumeFile second = a_->await(a_->files().create(open, false, reopening));
+  EXPECT_EQ(second.error, 0);
+  EXPECT_EQ(second.attributes.id, first.attributes.id);
+  EXPECT_TRUE(second.session);
+  // One that never came is executed now.
+  const AskedChange lost{opening->asked->incarnation, opening->asked->number + 1};
+  const auto late = std::make_shared<KeptRequest>(lost);
+  EXPECT_EQ(a_->await(a_->files().change(changes[0], late)).answer.error, 0);
+  EXPECT_TRUE(late->asked.has_value());
 }
 
 TEST_F(VolumeSessionsTest, AfterTheMachineStoppedOnlyWhatWasSyncedIsThere) {

@@ -97,6 +97,9 @@ Namespace::Outcome Namespace::execute(const Request& request) {
     return {.answer = kept->second.answer, .record = kept->second.record, .repeated = true};
   }
   if (change - bound >= kMaxKeptResults) return {.answer = failed(EIO, Refusal::kTooFar)};
+  if (tree_.agent(request.id.client.agent)->current != request.id.client.incarnation) {
+    return {.answer = failed(EIO, Refusal::kSuperseded)};
+  }
 
   Record record{epoch(), lastRecord_ + 1, {}};
   Execution x(tree_, options_, record.number, lastCounter_, request.nowNs, request.id.client);

@@ -110,7 +110,8 @@ class Namespace {
   // Begins a leader's term; its first record, which makes the root in an empty tree. The epoch is
   // the store's, and higher than every earlier one: kConflict; above kMaxEpoch: kUnsupported.
   [[nodiscard]] Result<Record> lead(std::uint64_t epoch, std::int64_t nowNs);
-  // After lead(). Every change once (R10): one with a known id is answered as it was.
+  // After lead(). Every change once (R10): one with a known id is answered as it was. Of earlier
+  // starts of an agent nothing more is executed, so the next one learns for certain what was.
   [[nodiscard]] Outcome execute(const Request& request);
   // After lead(). The leader's own changes have no ids.
   [[nodiscard]] Outcome decide(const LeaderChange& change, std::int64_t nowNs);

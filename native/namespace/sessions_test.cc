@@ -148,12 +148,12 @@ TEST_F(Sessions, ALaterStartOfTheAgentTakesASessionFileOver) {
   EXPECT_EQ(adopted.content, (ContentVersion{made.session, 1}));
   // All that the old session may have written besides, as far as ids go.
   EXPECT_EQ(volume.garbage(), (Runs{{made.session, 2, kAllChunks - 2, a.agent}}));
-  // Late requests of the old start do not count, and it takes nothing back.
+  // Late requests of the old start are not executed.
   Publish late = LedNamespace::publishOf(a, made, 2);
   late.base = {made.session, 1};
   late.content.version.counter = 2;
-  EXPECT_EQ(volume.ask(a, late).refusal, Refusal::kSessionOver);
-  EXPECT_EQ(open(a, made.inode).refusal, Refusal::kHeld);
+  EXPECT_EQ(volume.ask(a, late).refusal, Refusal::kSuperseded);
+  EXPECT_EQ(open(a, made.inode).refusal, Refusal::kSuperseded);
 }
 
 TEST_F(Sessions, ASessionFileIsAdoptedAsLongAsNobodyElsePublished) {

@@ -57,6 +57,7 @@ enum class Refusal : std::uint8_t {
   kForgotten = 3,      // the client has had this answer
   kTooFar = 4,         // more than kMaxKeptResults changes without answers
   kLogFails = 5,       // the leader cannot write its log
+  kSuperseded = 6,     // a later start of the agent has joined
   // Answered with a record:
   kHeld = 16,          // another client has the file's session: Answer::holder
   kUnpublished = 17,   // R4: the file has a session and no content yet

@@ -13,27 +13,38 @@ ChangeReply failed(std::int32_t error) { return {.answer = {.error = error}, .at
 
 }  // namespace
 
-Task<ChangeReply> VolumeSessions::change(tree::ClientChange change) {
+Task<std::optional<ChangeReply>> VolumeSessions::earlierAnswer(std::shared_ptr<RequestNote> note) {
+  const auto earlier = note == nullptr ? std::nullopt : note->earlier();
+  if (!earlier) co_return std::nullopt;
+  std::optional<ChangeReply> reply = co_await ports_.client.answerTo(*earlier);
+  if (reply && reply->attributes) adjust(*reply->attributes);
+  co_return reply;
+}
+
+Task<ChangeReply> VolumeSessions::change(tree::ClientChange change,
+                                         std::shared_ptr<RequestNote> note) {
+  if (const auto answered = co_await earlierAnswer(note)) co_return *answered;
   if (auto* const attributes = std::get_if<tree::SetAttributes>(&change))
     co_return co_await setAttributes(*attributes);
   if (auto* const link = std::get_if<tree::Link>(&change)) {
     const tree::InodeId inode = link->inode;
-    co_return co_await changeNames(std::move(*link), inode);
+    co_return co_await changeNames(std::move(*link), inode, std::move(note));
   }
   if (auto* const rename = std::get_if<tree::Rename>(&change);
       rename != nullptr && !files_.empty()) {
     const QueryReply found = co_await ports_.client.query(LookUpQuery{rename->from});
     if (found.error != 0 || !found.attributes)
       co_return failed(found.error != 0 ? found.error : ENOENT);
-    co_return co_await changeNames(std::move(*rename), found.attributes->id);
+    co_return co_await changeNames(std::move(*rename), found.attributes->id, std::move(note));
   }
-  ChangeReply reply = co_await ports_.client.change(std::move(change));
+  ChangeReply reply = co_await ports_.client.change(std::move(change), std::move(note));
   if (reply.attributes) adjust(*reply.attributes);
   co_return reply;
 }
 
 template <class Change>
-Task<ChangeReply> VolumeSessions::changeNames(Change change, tree::InodeId inode) {
+Task<ChangeReply> VolumeSessions::changeNames(Change change, tree::InodeId inode,
+                                              std::shared_ptr<RequestNote> note) {
   std::optional<Turn> turn;
   std::optional<Prepared> prepared;
   if (written(inode) != nullptr) turn.emplace(co_await turnOf(inode));
@@ -50,7 +61,7 @@ Task<ChangeReply> VolumeSessions::changeNames(Change change, tree::InodeId inode
       change.publish = prepared->change;
     }
   }
-  ChangeReply reply = co_await ports_.client.change(std::move(change));
+  ChangeReply reply = co_await ports_.client.change(std::move(change), std::move(note));
   if (prepared && reply.answer.error == 0) {
     published(*turn->session(), std::move(*prepared), reply.answer);
   } else if (prepared) {

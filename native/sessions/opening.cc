@@ -54,10 +54,11 @@ Task<Result<MappedBytes>> readPiece(Reactor& reactor, MountSource::OpenFile& fil
 
 }  // namespace
 
-Task<ChangeReply> VolumeSessions::askForSession(tree::ClientChange ask) {
+Task<ChangeReply> VolumeSessions::askForSession(tree::ClientChange ask,
+                                                std::shared_ptr<RequestNote> note) {
   const Clock::time_point until = Clock::now() + std::min(kBusyFor, options_.deadline);
   for (Clock::duration pause = kFirstPause;; pause = std::min(2 * pause, kLongestPause)) {
-    ChangeReply reply = co_await ports_.client.change(ask);
+    ChangeReply reply = co_await ports_.client.change(ask, note);
     const tree::Answer& answer = reply.answer;
     // An empty file that another agent has is opened without a session, which is asked for later.
     const bool busy = answer.refusal == tree::Refusal::kHeld ||
@@ -105,9 +106,16 @@ Task<OpenedVolumeFile> VolumeSessions::openToWrite(tree::InodeId inode,
   co_return co_await joinSession(*turn.file(), std::move(reply), truncates);
 }
 
-Task<OpenedVolumeFile> VolumeSessions::create(tree::Create create, bool truncates) {
+Task<OpenedVolumeFile> VolumeSessions::create(tree::Create create, bool truncates,
+                                              std::shared_ptr<RequestNote> note) {
+  if (const auto answered = co_await earlierAnswer(note)) {
+    const tree::Answer& answer = answered->answer;
+    if (answer.error != 0 && answer.error != EBUSY) co_return failed(answer.error);
+    // The session was the earlier agent's.
+    if (answer.created) co_return co_await openToWrite(answer.inode, std::nullopt, truncates);
+  }
   const std::uint64_t endings = endings_;
-  ChangeReply reply = co_await askForSession(std::move(create));
+  ChangeReply reply = co_await askForSession(std::move(create), std::move(note));
   if (reply.answer.error != 0) co_return failed(reply.answer.error);
   const bool created = reply.answer.created;
   const Turn turn = co_await turnOf(reply.answer.inode);

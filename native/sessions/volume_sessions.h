@@ -64,13 +64,15 @@ class VolumeSessions final : public VolumeFiles {
     openFiles_.push_back(std::move(isOpen));
   }
   [[nodiscard]] Task<QueryReply> query(VolumeQuery query) override;
-  [[nodiscard]] Task<ChangeReply> change(tree::ClientChange change) override;
+  [[nodiscard]] Task<ChangeReply> change(tree::ClientChange change,
+                                         std::shared_ptr<RequestNote> note = nullptr) override;
   [[nodiscard]] Task<OpenedVolumeFile> openToRead(tree::InodeId inode,
                                                   std::optional<tree::Place> place) override;
   [[nodiscard]] Task<OpenedVolumeFile> openToWrite(tree::InodeId inode,
                                                    std::optional<tree::Place> place,
                                                    bool truncates) override;
-  [[nodiscard]] Task<OpenedVolumeFile> create(tree::Create create, bool truncates) override;
+  [[nodiscard]] Task<OpenedVolumeFile> create(tree::Create create, bool truncates,
+                                              std::shared_ptr<RequestNote> note = nullptr) override;
   [[nodiscard]] Task<std::int32_t> publish(tree::InodeId inode) override;
   [[nodiscard]] Task<std::int32_t> sync(tree::InodeId inode) override;
   [[nodiscard]] Task<std::int32_t> allocate(tree::InodeId inode, std::uint32_t mode,
@@ -112,7 +114,8 @@ class VolumeSessions final : public VolumeFiles {
     OwnedFd file;
   };
   // Waits for a moment for another agent's session to end. EBUSY: it goes on.
-  [[nodiscard]] Task<ChangeReply> askForSession(tree::ClientChange ask);
+  [[nodiscard]] Task<ChangeReply> askForSession(tree::ClientChange ask,
+                                                std::shared_ptr<RequestNote> note = nullptr);
   // With the turn held, after the leader has granted `reply`'s session. Counts a writer.
   [[nodiscard]] Task<OpenedVolumeFile> joinSession(WrittenFile& file, ChangeReply reply,
                                                    bool truncates);
@@ -154,7 +157,10 @@ class VolumeSessions final : public VolumeFiles {
   [[nodiscard]] Task<ChangeReply> setAttributes(tree::SetAttributes change);
   [[nodiscard]] Task<std::int32_t> resize(tree::InodeId inode, std::uint64_t size);
   template <class Change>
-  [[nodiscard]] Task<ChangeReply> changeNames(Change change, tree::InodeId inode);
+  [[nodiscard]] Task<ChangeReply> changeNames(Change change, tree::InodeId inode,
+                                              std::shared_ptr<RequestNote> note);
+  // Of the change that an earlier agent has asked for on behalf of the same request.
+  [[nodiscard]] Task<std::optional<ChangeReply>> earlierAnswer(std::shared_ptr<RequestNote> note);
   void adjust(tree::Attributes& attributes) const;
 
   // --- what an earlier agent left (resuming.cc) ---

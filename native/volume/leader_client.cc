@@ -197,15 +197,17 @@ Task<tree::AgentId> LeaderClient::self() {
   co_return self_;
 }
 
-Task<ChangeReply> LeaderClient::change(tree::ClientChange change) {
+Task<ChangeReply> LeaderClient::change(tree::ClientChange change,
+                                       std::shared_ptr<RequestNote> note) {
   const Inside inside(*this);
   const Clock::time_point begun = Clock::now();
-  ChangeReply reply = co_await numbered(change);
+  ChangeReply reply = co_await numbered(change, std::move(note));
   counts_.changes[change.index()].add(begun, reply.answer.error);
   co_return reply;
 }
 
-Task<ChangeReply> LeaderClient::numbered(const tree::ClientChange& change) {
+Task<ChangeReply> LeaderClient::numbered(const tree::ClientChange& change,
+                                         std::shared_ptr<RequestNote> note) {
   const Tries tries = this->tries();
   // The leader keeps no more answers than that.
   while (!unanswered_.empty() && last_ + 1 - *unanswered_.begin() >= tree::kMaxKeptResults) {
@@ -214,11 +216,43 @@ Task<ChangeReply> LeaderClient::numbered(const tree::ClientChange& change) {
     if (!inTime || closed_) co_return ChangeReply{.answer = {.error = lateError()}};
   }
   const std::uint64_t number = ++last_;
+  if (note != nullptr && !note->keep({options_.incarnation, number}))
+    co_return ChangeReply{.answer = {.error = ENFILE}};
   unanswered_.insert(number);
   ChangeReply reply = co_await repeat(number, change, tries);
+  if (note == nullptr) {
+    forget(number);
+  } else {
+    note->onAnswered([this, number] { forget(number); });
+  }
+  co_return reply;
+}
+
+void LeaderClient::forget(std::uint64_t number) {
   unanswered_.erase(number);
   answered_.set();
-  co_return reply;
+}
+
+Task<std::optional<ChangeReply>> LeaderClient::answerTo(AskedChange earlier) {
+  const Inside inside(*this);
+  Tries tries = this->tries();
+  // A start that has joined keeps the ones before it from changing anything more; so the leader
+  // looks for an answer, and never executes this.
+  const tree::ClientChange none = tree::EndSession{};
+  for (;;) {
+    const auto leader = co_await awaitLeader(tries);
+    if (!leader) break;
+    if (joined_ || co_await join(*leader, tries)) {
+      const ChangeMessage message{
+          options_.volume, earlier.incarnation, leader->epoch, earlier.number, 0, none};
+      const auto reply = co_await send(*leader, message, tries);
+      const tree::Refusal refusal = reply.ok() ? reply->answer.refusal : tree::Refusal::kNone;
+      if (refusal == tree::Refusal::kSuperseded) co_return std::nullopt;
+      if (reply.ok() && refusal != tree::Refusal::kNotLeading) co_return *reply;
+    }
+    if (const bool again = co_await pause(tries, *leader); !again) break;
+  }
+  co_return ChangeReply{.answer = {.error = lateError()}};
 }
 
 Task<ChangeReply> LeaderClient::repeat(std::uint64_t number, const tree::ClientChange& change,

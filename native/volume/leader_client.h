@@ -50,7 +50,9 @@ class LeaderClient final : public VolumeClient {
   [[nodiscard]] Task<void> close(std::int32_t error);
   [[nodiscard]] const CallCounts& counts() const { return counts_; }
 
-  [[nodiscard]] Task<ChangeReply> change(tree::ClientChange change) override;
+  [[nodiscard]] Task<ChangeReply> change(tree::ClientChange change,
+                                         std::shared_ptr<RequestNote> note = nullptr) override;
+  [[nodiscard]] Task<std::optional<ChangeReply>> answerTo(AskedChange earlier) override;
   [[nodiscard]] Task<QueryReply> query(VolumeQuery query) override;
   [[nodiscard]] Task<std::string> nodeOf(tree::AgentId agent) override;
   [[nodiscard]] Task<tree::AgentId> self() override;
@@ -89,7 +91,9 @@ class LeaderClient final : public VolumeClient {
   template <class Message>
   [[nodiscard]] auto ask(Message message) -> Task<std::optional<typename Exchange<Message>::Reply>>;
   [[nodiscard]] Task<bool> join(const Leader& leader, const Tries& tries);
-  [[nodiscard]] Task<ChangeReply> numbered(const tree::ClientChange& change);
+  [[nodiscard]] Task<ChangeReply> numbered(const tree::ClientChange& change,
+                                           std::shared_ptr<RequestNote> note);
+  void forget(std::uint64_t number);
   [[nodiscard]] Task<ChangeReply> repeat(std::uint64_t number, const tree::ClientChange& change,
                                          Tries tries);
 

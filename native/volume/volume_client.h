@@ -2,12 +2,15 @@
 // reactor.
 #pragma once
 
+#include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "reactor/reactor.h"
 #include "volume/change_message.h"
 #include "volume/query_message.h"
+#include "volume/request_note.h"
 #include "volume/upkeep_message.h"
 
 namespace hearth {
@@ -20,8 +23,13 @@ class VolumeClient {
 
   // Each change gets the next number of this client, and is executed once (R10): it is sent again,
   // to this leader or the next, until it is answered or the volume's deadline is over. Then the
-  // reply's error is ETIMEDOUT, and the change may still be executed.
-  [[nodiscard]] virtual Task<ChangeReply> change(tree::ClientChange change) = 0;
+  // reply's error is ETIMEDOUT, and the change may still be executed. With a note the leader keeps
+  // the answer until the note goes.
+  [[nodiscard]] virtual Task<ChangeReply> change(tree::ClientChange change,
+                                                 std::shared_ptr<RequestNote> note = nullptr) = 0;
+  // The answer that a change of an earlier start of this agent got. Nothing: it was not executed,
+  // and never will be. EIO: the leader does not know any more.
+  [[nodiscard]] virtual Task<std::optional<ChangeReply>> answerTo(AskedChange earlier) = 0;
   [[nodiscard]] virtual Task<QueryReply> query(VolumeQuery query) = 0;
   // The node's name of an agent that a chunk run or a session names; empty: not known (any more).
   [[nodiscard]] virtual Task<std::string> nodeOf(tree::AgentId agent) = 0;

@@ -147,7 +147,8 @@ Task<void> VolumeRequests::setXattr(Request request) {
   std::int32_t error = inodeOf(fuse, change.inode);
   if (error == 0 && !keepsXattr(change.name)) error = EOPNOTSUPP;
   if (error != 0) co_return fail(fuse, error);
-  const ChangeReply reply = co_await files_.change(std::move(change));
+  const std::shared_ptr<RequestNote> note = noteOf(fuse);
+  const ChangeReply reply = co_await files_.change(std::move(change), note);
   fail(fuse, reply.answer.error);
 }
 
@@ -158,7 +159,8 @@ Task<void> VolumeRequests::removeXattr(Request request) {
   std::int32_t error = inodeOf(fuse, change.inode);
   if (error == 0 && !keepsXattr(change.name)) error = EOPNOTSUPP;
   if (error != 0) co_return fail(fuse, error);
-  const ChangeReply reply = co_await files_.change(std::move(change));
+  const std::shared_ptr<RequestNote> note = noteOf(fuse);
+  const ChangeReply reply = co_await files_.change(std::move(change), note);
   fail(fuse, reply.answer.error);
 }
 

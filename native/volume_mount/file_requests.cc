@@ -58,11 +58,16 @@ Task<void> VolumeRequests::create(Request request) {
   create.place.name = argument.name;
   if (const std::int32_t error = inodeOf(fuse, create.place.folder); error != 0)
     co_return fail(fuse, error);
+  if (isCounted(fuse)) {
+    const QueryReply made = co_await files_.query(LookUpQuery{create.place});
+    if (made.attributes && answerCounted(*request, *made.attributes, writes)) co_return;
+  }
+  const std::shared_ptr<RequestNote> note = noteOf(fuse);
   OpenedVolumeFile opened;
   if (writes) {
-    opened = co_await files_.create(std::move(create), (flags & O_TRUNC) != 0);
+    opened = co_await files_.create(std::move(create), (flags & O_TRUNC) != 0, note);
   } else {
-    const ChangeReply made = co_await files_.change(std::move(create));
+    const ChangeReply made = co_await files_.change(std::move(create), note);
     opened.error = made.answer.error;
     if (opened.error == 0) opened = co_await files_.openToRead(made.answer.inode, std::nullopt);
   }
@@ -80,6 +85,21 @@ Task<void> VolumeRequests::create(Request request) {
   nodes_.setCounted(numberOf(fuse));
   const fuse_entry_out entry = entryAnswer(node, opened.attributes);
   answerOpen(*request, node, &entry, answer, writes);
+}
+
+bool VolumeRequests::answerCounted(const VolumeRequest& request, const tree::Attributes& about,
+                                   bool writes) {
+  const std::uint64_t node = opens_.lookUp(about);
+  const VolumeNode* const known = nodes_.find(node);
+  const bool open = known != nullptr && known->opens != 0;
+  if (open) {
+    const fuse_entry_out entry = entryAnswer(node, about);
+    answerOpen(request, node, &entry,
+               {.passthrough = known->backingId != 0, .backingId = known->backingId}, writes);
+  } else if (node != 0) {
+    opens_.forget(node, 1);
+  }
+  return open;
 }
 
 Task<void> VolumeRequests::open(Request request) {

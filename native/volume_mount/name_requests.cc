@@ -54,7 +54,8 @@ Task<void> VolumeRequests::lookUp(Request request) {
 }
 
 Task<void> VolumeRequests::answerMade(Request request, tree::ClientChange change) {
-  const ChangeReply reply = co_await files_.change(std::move(change));
+  const std::shared_ptr<RequestNote> note = noteOf(request->fuse);
+  const ChangeReply reply = co_await files_.change(std::move(change), note);
   if (reply.answer.error != 0) co_return fail(request->fuse, reply.answer.error);
   answerEntry(request->fuse, reply.attributes);
 }
@@ -120,7 +121,8 @@ Task<void> VolumeRequests::remove(Request request) {
   } else {
     change = tree::RemoveFolder{std::move(place)};
   }
-  const ChangeReply reply = co_await files_.change(std::move(change));
+  const std::shared_ptr<RequestNote> note = noteOf(fuse);
+  const ChangeReply reply = co_await files_.change(std::move(change), note);
   fail(fuse, reply.answer.error);
 }
 
@@ -146,7 +148,8 @@ Task<void> VolumeRequests::rename(Request request) {
       error = EINVAL;
   }
   if (error != 0) co_return fail(fuse, error);
-  const ChangeReply reply = co_await files_.change(std::move(rename));
+  const std::shared_ptr<RequestNote> note = noteOf(fuse);
+  const ChangeReply reply = co_await files_.change(std::move(rename), note);
   fail(fuse, reply.answer.error);
 }
 

@@ -13,8 +13,8 @@
 namespace hearth {
 namespace {
 
-constexpr std::uint64_t kTableMagic = 0x31444f4e54524148;  // "HARTNOD1"
-constexpr std::size_t kMinTableBytes = 4096;
+constexpr std::uint64_t kTableMagic = 0x32444f4e54524148;  // "HARTNOD2"
+constexpr std::size_t kJournalBytes = ChangeJournal::kEntries * sizeof(JournalEntry);
 
 }  // namespace
 
@@ -31,7 +31,7 @@ Result<std::unique_ptr<NodeTable>> NodeTable::map(const OwnedFd& memory) {
   struct stat info {};
   if (fstat(memory.get(), &info) != 0) return errnoError(errno, "size of the table of open nodes");
   const auto size = static_cast<std::size_t>(info.st_size);
-  if (size < kMinTableBytes)
+  if (size < kMinBytes)
     return Error{ErrorCode::kProtocolError, "the memory for open nodes is too small"};
   void* const mapped = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_SHARED, memory.get(), 0);
   if (mapped == MAP_FAILED) return errnoError(errno, "map the table of open nodes");
@@ -60,8 +60,12 @@ NodeTable::NodeTable(void* memory, std::size_t size)
     : memory_(memory),
       size_(size),
       header_(static_cast<Header*>(memory)),
-      slots_(reinterpret_cast<VolumeNode*>(static_cast<std::byte*>(memory) + sizeof(Header)),
-             (size - sizeof(Header)) / sizeof(VolumeNode)) {}
+      slots_(reinterpret_cast<VolumeNode*>(static_cast<std::byte*>(memory) + sizeof(Header) +
+                                           kJournalBytes),
+             (size - sizeof(Header) - kJournalBytes) / sizeof(VolumeNode)),
+      journal_(std::span(
+          reinterpret_cast<JournalEntry*>(static_cast<std::byte*>(memory) + sizeof(Header)),
+          ChangeJournal::kEntries)) {}
 
 NodeTable::~NodeTable() { munmap(memory_, size_); }
 

@@ -9,7 +9,8 @@
 // the next agent, which gets an unanswered request again, knows whether it is counted.
 //
 // Layout, of the machine's byte order: magic u64, last alternative id u64, request counted last
-// u64, zero u64; then VolumeNode slots, free where `node` is 0. One thread at a time.
+// u64, zero u64; then the entries of the change journal, and VolumeNode slots, free where `node` is
+// 0. One thread at a time.
 #pragma once
 
 #include <cstddef>
@@ -25,6 +26,7 @@
 #include "base/owned_fd.h"
 #include "base/result.h"
 #include "namespace/ids.h"
+#include "volume_mount/change_journal.h"
 
 namespace hearth {
 
@@ -49,8 +51,10 @@ struct VolumeNode {
 
 class NodeTable {
  public:
-  // Maps the whole of `memory`, at least a page; a fresh one is all zeros. kProtocolError when it
-  // holds something else.
+  static constexpr std::size_t kMinBytes = 4096 + ChangeJournal::kEntries * sizeof(JournalEntry);
+
+  // Maps the whole of `memory`, at least kMinBytes; a fresh one is all zeros. kProtocolError when
+  // it holds something else.
   [[nodiscard]] static Result<std::unique_ptr<NodeTable>> map(const OwnedFd& memory);
   ~NodeTable();
   NodeTable(const NodeTable&) = delete;
@@ -76,6 +80,7 @@ class NodeTable {
   // A request is counted; before any other one is.
   void setCounted(std::uint64_t unique);
   [[nodiscard]] std::uint64_t counted() const;
+  [[nodiscard]] ChangeJournal& journal() { return journal_; }
 
  private:
   struct Header;
@@ -89,6 +94,7 @@ class NodeTable {
   const std::size_t size_;
   Header* const header_;
   const std::span<VolumeNode> slots_;
+  ChangeJournal journal_;
   std::vector<VolumeNode*> free_;
   std::unordered_map<std::uint64_t, VolumeNode*> nodes_;
   std::set<std::pair<tree::InodeId, std::uint64_t>> alternatives_;

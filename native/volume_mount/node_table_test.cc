@@ -7,7 +7,7 @@
 namespace hearth {
 namespace {
 
-OwnedFd tableMemory(off_t bytes = 4096) {
+OwnedFd tableMemory(off_t bytes = NodeTable::kMinBytes) {
   OwnedFd memory(memfd_create("nodes", MFD_CLOEXEC));
   EXPECT_EQ(ftruncate(memory.get(), bytes), 0);
   return memory;

@@ -30,11 +30,17 @@ void VolumeAnswers::close(std::chrono::milliseconds limit, bool leave) {
   std::unique_lock lock(mutex_);
   changed_.wait_for(lock, limit, [&] { return pending_.empty(); });
   closed_ = true;
+  left_ = leave;
   for (const std::uint64_t unique : pending_) {
     if (!leave) device_.replyError(unique, EIO);
   }
   pending_.clear();
   changed_.notify_all();
+}
+
+bool VolumeAnswers::left() const {
+  const std::lock_guard lock(mutex_);
+  return left_;
 }
 
 }  // namespace hearth

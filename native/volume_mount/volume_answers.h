@@ -37,13 +37,16 @@ class VolumeAnswers {
   // Waits until nothing is pending or `limit` is over. Answers EIO to the rest, unless `leave`.
   // Later replies write nothing.
   void close(std::chrono::milliseconds limit, bool leave);
+  // Requests that are not answered are the next agent's.
+  [[nodiscard]] bool left() const;
 
  private:
   FuseDevice& device_;
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::unordered_set<std::uint64_t> pending_;
   bool closed_ = false;
+  bool left_ = false;
 };
 
 }  // namespace hearth

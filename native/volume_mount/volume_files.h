@@ -19,6 +19,7 @@
 #include "reactor/reactor.h"
 #include "volume/change_message.h"
 #include "volume/query_message.h"
+#include "volume/request_note.h"
 
 namespace hearth {
 
@@ -64,8 +65,10 @@ class VolumeFiles {
   // Changes of names and attributes but for Create with `opens`, OpenForWriting, Publish and
   // EndSession, which the calls below make. A rename or link of a file that this node writes
   // publishes it in the same record (R4). SetAttributes with a size goes to the session file, which
-  // it opens for as long as it takes.
-  [[nodiscard]] virtual Task<ChangeReply> change(tree::ClientChange change) = 0;
+  // it opens for as long as it takes. With a note, whose earlier() is asked first, a change that
+  // cannot be made twice is made once (R10).
+  [[nodiscard]] virtual Task<ChangeReply> change(tree::ClientChange change,
+                                                 std::shared_ptr<RequestNote> note = nullptr) = 0;
 
   // `place`: the name by which the kernel came; ESTALE when it means another inode now (R9).
   [[nodiscard]] virtual Task<OpenedVolumeFile> openToRead(tree::InodeId inode,
@@ -75,7 +78,8 @@ class VolumeFiles {
                                                            std::optional<tree::Place> place,
                                                            bool truncates) = 0;
   // Of `create.opens`: opens the file for writing, and counts a writer until closeWriter().
-  [[nodiscard]] virtual Task<OpenedVolumeFile> create(tree::Create create, bool truncates) = 0;
+  [[nodiscard]] virtual Task<OpenedVolumeFile> create(
+      tree::Create create, bool truncates, std::shared_ptr<RequestNote> note = nullptr) = 0;
 
   // The process that opened a handle for writing closes it: publishes what has changed. Later
   // look-ups and opens on every node see it. 0 at once when nothing has changed.

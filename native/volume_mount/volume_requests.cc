@@ -3,6 +3,36 @@
 #include <cerrno>
 
 namespace hearth {
+namespace {
+
+class JournalNote final : public RequestNote {
+ public:
+  JournalNote(ChangeJournal& journal, const VolumeAnswers& answers, const FuseRequest& request)
+      : journal_(journal),
+        answers_(answers),
+        unique_(request.unique & ~kFuseUniqueResend),
+        earlier_(request.resent ? journal.find(unique_) : std::nullopt) {}
+  ~JournalNote() override {
+    // The next agent asks for the change.
+    if (answers_.left()) return;
+    journal_.drop(unique_);
+    release();
+  }
+  std::optional<AskedChange> earlier() const override { return earlier_; }
+  bool keep(const AskedChange& asked) override { return journal_.keep(unique_, asked); }
+
+ private:
+  ChangeJournal& journal_;
+  const VolumeAnswers& answers_;
+  const std::uint64_t unique_;
+  const std::optional<AskedChange> earlier_;
+};
+
+}  // namespace
+
+std::shared_ptr<RequestNote> VolumeRequests::noteOf(const FuseRequest& request) {
+  return std::make_shared<JournalNote>(nodes_.journal(), answers_, request);
+}
 
 std::int32_t VolumeRequests::inodeOf(const FuseRequest& request, tree::InodeId& inode) {
   inode = opens_.inodeOf(request.node);

@@ -48,6 +48,8 @@ class VolumeRequests {
   [[nodiscard]] Task<void> remove(Request request);
   [[nodiscard]] Task<void> rename(Request request);
   [[nodiscard]] Task<void> answerMade(Request request, tree::ClientChange change);
+  // For a change that cannot be made twice; goes when the request is answered.
+  [[nodiscard]] std::shared_ptr<RequestNote> noteOf(const FuseRequest& request);
   void answerEntry(const FuseRequest& request, const std::optional<tree::Attributes>& attributes);
 
   // attribute_requests.cc
@@ -75,6 +77,9 @@ class VolumeRequests {
   [[nodiscard]] Task<void> release(Request request);
   // The request was counted by an earlier agent, which did not answer it.
   [[nodiscard]] bool isCounted(const FuseRequest& request) const;
+  // Of a create that was counted. False: the file is not open any more.
+  [[nodiscard]] bool answerCounted(const VolumeRequest& request, const tree::Attributes& about,
+                                   bool writes);
   void answerOpen(const VolumeRequest& request, std::uint64_t node, const fuse_entry_out* entry,
                   const VolumeOpenAnswer& opened, bool writes);
 

@@ -28,6 +28,9 @@ class PlainModel : public PlainNodes {
     return std::visit([&](const auto& asked) { return does(asked); }, change);
   }
   void join(const ClientId& client) { current[client.agent] = client.incarnation; }
+  bool isCurrent(const ClientId& client) const {
+    return current.at(client.agent) == client.incarnation;
+  }
   void forget(InodeId inode) {
     PlainNode& node = nodes.at(inode);
     if (node.session) end(node, kAllChunks);

@@ -100,7 +100,7 @@ class RandomVolume {
     }
     takeOffice();
   }
-  // The next incarnation of the node's agent, which may go on sending what the last one sent.
+  // The next incarnation of the node's agent, which may repeat what the last one has sent.
   void join(const std::string& node) {
     WideId incarnation{};
     incarnation[0] = ++incarnations_;
@@ -144,6 +144,7 @@ class RandomVolume {
     Request request{.id = {agent.client, agent.next++}, .epoch = epoch_, .nowNs = now_};
     request.doneBelow = agent.doneBelow;
     request.change = requests_.change(agent.client);
+    if (!model_.isCurrent(agent.client)) return expectRefused(request, Refusal::kSuperseded);
     const auto outcome = leader_->execute(request);
     ASSERT_TRUE(outcome.log);
     ASSERT_FALSE(outcome.repeated);

@@ -29,7 +29,8 @@ class TreeClient final : public VolumeClient {
     client_ = tree_.led.join(node, incarnation);
   }
 
-  Task<ChangeReply> change(tree::ClientChange change) override {
+  Task<ChangeReply> change(tree::ClientChange change,
+                           std::shared_ptr<RequestNote> note = nullptr) override {
     const std::lock_guard lock(tree_.mutex);
     ChangeReply reply;
     if (tree_.away) {
@@ -38,11 +39,20 @@ class TreeClient final : public VolumeClient {
     }
     ++changes;
     tree::Request request = tree_.led.request(client_, std::move(change));
-    request.doneBelow = request.id.number;
+    if (note == nullptr) request.doneBelow = request.id.number;
+    if (note != nullptr) EXPECT_TRUE(note->keep({client_.incarnation, request.id.number}));
     reply.answer = tree_.led.execute(std::move(request));
     if (reply.answer.inode != tree::kNoInode)
       reply.attributes = tree_.led.tree.attributes(reply.answer.inode);
     co_return reply;
+  }
+  Task<std::optional<ChangeReply>> answerTo(AskedChange earlier) override {
+    const std::lock_guard lock(tree_.mutex);
+    tree::Request request = tree_.led.request({client_.agent, earlier.incarnation}, {});
+    request.id.number = earlier.number;
+    const tree::Answer answer = tree_.led.execute(std::move(request));
+    if (answer.refusal == tree::Refusal::kSuperseded) co_return std::nullopt;
+    co_return ChangeReply{.answer = answer};
   }
   Task<QueryReply> query(VolumeQuery query) override {
     const std::lock_guard lock(tree_.mutex);

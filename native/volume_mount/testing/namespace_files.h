@@ -103,7 +103,9 @@ class NamespaceFiles final : public VolumeFiles {
     co_return reply;
   }
 
-  Task<ChangeReply> change(tree::ClientChange change) override {
+  Task<ChangeReply> change(tree::ClientChange change,
+                           std::shared_ptr<RequestNote> note = nullptr) override {
+    if (const auto answered = earlier(note)) co_return replyTo(*answered);
     if (auto* const rename = std::get_if<tree::Rename>(&change)) {
       const auto from = volume_.led.tree.lookUp(rename->from.folder, rename->from.name);
       if (sessions_.contains(from.inode)) rename->publish = makePublish(from.inode, false);
@@ -120,7 +122,7 @@ class NamespaceFiles final : public VolumeFiles {
       end(set->inode);
       if (error != 0) co_return ChangeReply{.answer = {.error = error}};
     }
-    co_return replyTo(ask(std::move(change)));
+    co_return replyTo(ask(std::move(change), note));
   }
 
   Task<OpenedVolumeFile> openToRead(tree::InodeId inode, std::optional<tree::Place>) override {
@@ -146,8 +148,10 @@ class NamespaceFiles final : public VolumeFiles {
     co_return write(inode, truncates);
   }
 
-  Task<OpenedVolumeFile> create(tree::Create create, bool truncates) override {
-    const tree::Answer made = ask(std::move(create));
+  Task<OpenedVolumeFile> create(tree::Create create, bool truncates,
+                                std::shared_ptr<RequestNote> note = nullptr) override {
+    const auto answered = earlier(note);
+    const tree::Answer made = answered ? *answered : ask(std::move(create), note);
     if (made.error != 0) co_return OpenedVolumeFile{.error = made.error};
     OpenedVolumeFile opened = write(made.inode, truncates);
     opened.created = made.created;
@@ -205,10 +209,21 @@ class NamespaceFiles final : public VolumeFiles {
     std::uint32_t writers = 0;
   };
 
-  tree::Answer ask(tree::ClientChange change) {
+  tree::Answer ask(tree::ClientChange change, std::shared_ptr<RequestNote> note = nullptr) {
     tree::Request request = volume_.led.request(client_, std::move(change));
-    request.doneBelow = request.id.number;
+    // The answers of the last requests are kept.
+    request.doneBelow = request.id.number - std::min<std::uint64_t>(request.id.number, 500);
+    if (note != nullptr) EXPECT_TRUE(note->keep({client_.incarnation, request.id.number}));
     return volume_.led.execute(std::move(request));
+  }
+  std::optional<tree::Answer> earlier(const std::shared_ptr<RequestNote>& note) {
+    const auto asked = note == nullptr ? std::nullopt : note->earlier();
+    if (!asked) return std::nullopt;
+    tree::Request request = volume_.led.request({client_.agent, asked->incarnation}, {});
+    request.id.number = asked->number;
+    const tree::Answer answer = volume_.led.execute(std::move(request));
+    if (answer.refusal == tree::Refusal::kSuperseded) return std::nullopt;
+    return answer;
   }
   [[nodiscard]] std::string path(tree::InodeId inode) const {
     return volume_.folder / (node_ + "-" + std::to_string(static_cast<std::uint64_t>(inode)));
