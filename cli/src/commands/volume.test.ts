@@ -46,9 +46,10 @@ describe('hearth volume', () => {
   });
 
   it('creates a volume with limits', async () => {
-    const { code, out } = await hearth('create', 'kv', '--kind', 'scratch', '--size', '10Gi', '--files', '5');
+    const limits = ['--size', '10Gi', '--files', '5', '--deadline', '1m'];
+    const { code, out } = await hearth('create', 'kv', '--kind', 'scratch', ...limits);
     assert.deepEqual([code, out], [0, 'Volume kv: scratch, at most 10.0 GiB, at most 5 files\n']);
-    const request = { name: 'kv', kind: 'scratch', maxBytes: 10n * gib, maxFiles: 5n };
+    const request = { name: 'kv', kind: 'scratch', maxBytes: 10n * gib, maxFiles: 5n, deadlineMs: 60_000n };
     assert.deepEqual(agent.requests, [['createWritableVolume', request]]);
     assert.equal((await hearth('create', 'kv')).out, 'Volume kv: scratch, no limit of bytes\n');
     assert.equal((await hearth('create', 'kv', '--kind', 'durable')).code, 2);
@@ -71,7 +72,7 @@ describe('hearth volume', () => {
   it('shows one volume, and its usage', async () => {
     const { out } = await hearth('show', 'kv');
     assert.match(out, /^Volume {3}kv \(scratch\)\nState {4}Ready\nUsed {5}1\.0 GiB in 12 files; at most 10\.0 GiB\n/);
-    assert.match(out, /Leader {3}a, epoch 3\nLog {6}on a\n/);
+    assert.match(out, /Leader {3}a, epoch 3\nDeadline 10 s\nLog {6}on a\n/);
     assert.match(out, /b {12}2 {2}512\.0 MiB/);
     const { out: usage } = await hearth('du', 'kv');
     assert.match(usage, /^kv {8}1\.0 GiB {2}10\.0 GiB {2}10% {6}512\.0 MiB {5}12 {10}-$/m);

@@ -1,8 +1,8 @@
 import type { WritableVolume } from '@hearth/common/generated/hearth/v1/control.ts';
 import { Command, Option } from 'commander';
 import { printable, toneOf } from '../format/paint.ts';
-import { formatBytes, formatCount, formatPercent, fractionOf } from '../format/quantity.ts';
-import { parseCountOption, parseSizeOption } from '../quantity_options.ts';
+import { formatBytes, formatCount, formatPercent, formatSeconds, fractionOf } from '../format/quantity.ts';
+import { parseCountOption, parseSecondsOption, parseSizeOption } from '../quantity_options.ts';
 import { act, type CommandContext, examples, type Session } from '../session.ts';
 
 export function volumeCommand(context: CommandContext): Command {
@@ -19,6 +19,7 @@ interface CreateOptions {
   kind: string;
   size: bigint;
   files: bigint;
+  deadline: bigint;
 }
 
 function createCommand(context: CommandContext): Command {
@@ -32,10 +33,16 @@ function createCommand(context: CommandContext): Command {
     .addOption(new Option('--kind <kind>', 'how its bytes are kept').choices(['scratch']).default('scratch'))
     .option('--size <bytes>', 'limit of its published files, such as 10Gi (default: none)', parseSizeOption, 0n)
     .option('--files <count>', 'limit of files, folders and links (default: none)', parseCountOption, 0n)
+    .option(
+      '--deadline <time>',
+      'operations that wait for an agent to lead the volume fail after it (default: 10s)',
+      parseSecondsOption,
+      0n,
+    )
     .addHelpText('after', examples(context, 'volume create kv --size 10Gi', 'mount volume:kv /mnt/kv'))
     .action(
-      act(context, async (session: Session, { kind, size, files }: CreateOptions, name: string) => {
-        const request = { name, kind, maxBytes: size, maxFiles: files };
+      act(context, async (session: Session, { kind, size, files, deadline }: CreateOptions, name: string) => {
+        const request = { name, kind, maxBytes: size, maxFiles: files, deadlineMs: deadline * 1000n };
         const volume = await session.withAgent((agent) => agent.call('createWritableVolume', request));
         if (session.json) session.printJson(volume);
         else session.print(`Volume ${printable(volume.name)}: ${volume.kind}, ${limitText(volume)}`);
@@ -100,6 +107,7 @@ function printVolume(session: Session, volume: WritableVolume): void {
     `State    ${printable(volume.state)}${volume.message === '' ? '' : `: ${printable(volume.message)}`}`,
     `Used     ${usageText(volume)}`,
     `Leader   ${printable(leader)}`,
+    `Deadline ${formatSeconds(volume.deadlineMs / 1000n)}`,
     `Log      on ${printable(volume.logNode)}`,
     `Created  ${printable(volume.createdAt)}`,
     `Id       ${printable(volume.id)}`,

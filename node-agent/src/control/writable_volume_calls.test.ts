@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { until } from '@hearth/common/testing';
 import { failsWith, TestControl } from './testing/test_control.ts';
 
-const request = { name: 'kv', kind: '', maxBytes: 10n << 30n, maxFiles: 5n };
+const request = { name: 'kv', kind: '', maxBytes: 10n << 30n, maxFiles: 5n, deadlineMs: 60_000n };
 
 describe('control API for writable volumes', () => {
   let control: TestControl;
@@ -17,7 +17,8 @@ describe('control API for writable volumes', () => {
 
   it('creates, shows, lists and deletes them', async () => {
     const created = await call('createWritableVolume', request);
-    assert.deepEqual([created.kind, created.maxFiles, created.logNode], ['scratch', 5n, 'a']);
+    const { kind, maxFiles, deadlineMs, logNode } = created;
+    assert.deepEqual([kind, maxFiles, deadlineMs, logNode], ['scratch', 5n, 60_000n, 'a']);
     assert.equal((await call('createWritableVolume', request)).id, created.id);
     await ready();
     const { cluster } = control;
@@ -50,7 +51,7 @@ describe('control API for writable volumes', () => {
     );
     await control.cluster
       .agent('b')
-      .writableVolumes.create({ ...request, kind: 'scratch' }, control.cluster.agent('b').context);
+      .writableVolumes.create({ ...request, kind: 'scratch', deadlineMs: 60_000 }, control.cluster.agent('b').context);
     const mount = await call('mount', { dataset: 'volume:kv', target: '/mnt/kv', dataPath: 'auto' });
     assert.deepEqual([mount.dataset, mount.manifest, mount.dataPath], ['volume:kv', '', 'fuse']);
     await assert.rejects(

@@ -22,11 +22,13 @@ export class WritableVolumeCalls {
   }
 
   async create(request: CreateWritableVolumeRequest, signal: AbortSignal): Promise<WritableVolume> {
-    const { name, maxBytes, maxFiles } = request;
+    const { name, maxBytes, maxFiles, deadlineMs } = request;
     const { writableVolumes, context } = this.#agent;
     const kind = request.kind || 'scratch';
     return this.#message(
-      await writableVolumes.create({ name, kind, maxBytes, maxFiles }, context, { signal }),
+      await writableVolumes.create({ name, kind, maxBytes, maxFiles, deadlineMs: Number(deadlineMs) }, context, {
+        signal,
+      }),
       new Map(),
     );
   }

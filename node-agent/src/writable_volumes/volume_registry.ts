@@ -6,7 +6,6 @@ import type { CallOptions, Operation } from '../store/index.ts';
 import type { WritableVolumeRecord } from './record.ts';
 import type { WritableVolumeTables } from './tables.ts';
 
-/** Every operation of a mount of a scratch volume ends within this time. */
 const scratchDeadlineMs = 10_000;
 
 export interface NewVolume {
@@ -15,6 +14,8 @@ export interface NewVolume {
   /** 0: no limit. */
   maxBytes: bigint;
   maxFiles: bigint;
+  /** Every operation of a mount ends within this time; none or 0: 10 seconds. */
+  deadlineMs?: number;
 }
 
 /** The place of a new volume's log. */
@@ -36,6 +37,7 @@ export class WritableVolumes {
   /** Idempotent for an equal volume; throws `AlreadyExists` when the name belongs to a volume with other limits. */
   async create(volume: NewVolume, log: LogPlace, options?: CallOptions): Promise<WritableVolumeRecord> {
     const { name, kind, maxBytes, maxFiles } = volume;
+    const deadlineMs = volume.deadlineMs || scratchDeadlineMs;
     checkName('volume', name);
     if (kind !== 'scratch') {
       throw new HearthError('InvalidArgument', `"${kind}" is no kind of volume; this release has scratch volumes`);
@@ -47,7 +49,7 @@ export class WritableVolumes {
       kind,
       maxBytes,
       maxFiles,
-      deadlineMs: scratchDeadlineMs,
+      deadlineMs,
       createdAt: epochMs(this.#clock),
       epoch: 0,
       logInstallation: log.installation,
@@ -58,10 +60,11 @@ export class WritableVolumes {
       (present) => (present === undefined ? created : undefined),
       options,
     );
-    if (record?.kind === kind && record.maxBytes === maxBytes && record.maxFiles === maxFiles) return record;
+    const limits = record?.maxBytes === maxBytes && record.maxFiles === maxFiles && record.deadlineMs === deadlineMs;
+    if (record?.kind === kind && limits) return record;
     throw new HearthError(
       'AlreadyExists',
-      `volume ${name} was created with ${record?.maxBytes} bytes and ${record?.maxFiles} files as its limits; choose another name, or delete it first`,
+      `volume ${name} was created with ${record?.maxBytes} bytes and ${record?.maxFiles} files as its limits and a deadline of ${record?.deadlineMs} ms; choose another name, or delete it first`,
     );
   }
 
