@@ -97,16 +97,21 @@ Status takeGroups(std::span<const std::byte> window, SegmentReport& report,
   return {};
 }
 
-// Whether a group behind `from` says that the byte there had been synced.
-Task<Result<bool>> wasSynced(File& file, std::uint64_t from, std::uint64_t size) {
+// True: a group behind `from` says that the byte there had been synced.
+Task<Result<bool>> wasSynced(Background background, File& file, std::uint64_t from,
+                             std::uint64_t size) {
   Bytes bytes(kScanBytes);
   for (std::uint64_t at = from + 1; at + kGroupHeadBytes <= size;
        at += kScanBytes - kGroupHeadBytes + 1) {
     const auto read = co_await file.readAt(bytes, at);
     if (!read.ok()) co_return read.error();
-    for (std::size_t i = 0; i + kGroupHeadBytes <= *read; ++i) {
-      if (groupAt(std::span(bytes).subspan(i), at + i).synced > from) co_return true;
-    }
+    const auto search = [&bytes, at, from, count = *read] {
+      for (std::size_t i = 0; i + kGroupHeadBytes <= count; ++i) {
+        if (groupAt(std::span(bytes).subspan(i), at + i).synced > from) return true;
+      }
+      return false;
+    };
+    if (co_await background.run(search)) co_return true;
   }
   co_return false;
 }
@@ -169,7 +174,7 @@ Task<Result<SegmentReport>> readSegment(Background background, File& file, std::
   }
   report.torn = report.goodBytes < size;
   if (report.torn) {
-    const auto synced = co_await wasSynced(file, report.goodBytes, size);
+    const auto synced = co_await wasSynced(background, file, report.goodBytes, size);
     if (!synced.ok()) co_return synced.error();
     if (*synced) co_return rotten(path, report.goodBytes);
   }

@@ -31,10 +31,12 @@ Task<Status> VolumeLog::replaceSegments() {
   const Status written = co_await writeGroup();
   // No segment follows one that a crash may cut.
   Status done = written.ok() ? co_await syncWritten() : written;
+  if (done.ok()) done = co_await cutReserve();
   // Records from here on are in another segment.
   const std::uint64_t number = durable_;
   const bool nothing = number == checkpointed_;
   if (done.ok() && !nothing) done = co_await beginSegment(number + 1);
+  if (done.ok()) co_await writeReserve();
   endWriting(written);
   const bool doubtful = !syncError_.ok();
   if (done.ok() && !nothing) done = co_await mergeUpTo(number, std::move(segments));

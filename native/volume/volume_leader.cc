@@ -32,7 +32,8 @@ Task<Result<tree::Answer>> VolumeLeader::admit() {
   if (!log_->accepts()) {
     // The obstacle may be gone.
     if (log_->needsCheckpoint()) beginCheckpoint();
-    const Status written = co_await log_->durable(tree_.lastRecord());
+    Status written = co_await log_->durable(tree_.lastRecord());
+    if (written.ok()) written = co_await log_->reserve();
     const Status& failed = !written.ok() ? written : log_->syncError();
     const Status& obstacle = failed.ok() ? checkpointed_ : failed;
     if (!log_->accepts() && !obstacle.ok()) {

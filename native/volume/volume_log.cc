@@ -16,7 +16,42 @@ void VolumeLog::append(const tree::Record& record) {
 
 bool VolumeLog::accepts() const {
   const bool stuck = !lastWrite_.ok() && !pending_.empty();
-  return !stuck && pendingBytes_ < kMostPendingBytes && !needsCheckpoint();
+  return !stuck && pendingBytes_ < kMostPendingBytes && !needsCheckpoint() && hasRoom();
+}
+
+bool VolumeLog::hasRoom() const {
+  // Each group that is written has a head.
+  const std::uint64_t heads = (pendingBytes_ / kMaxGroupBytes + 2) * kGroupHeadBytes;
+  const std::uint64_t wanted = pendingBytes_ + tree::kMaxRecordBytes + heads;
+  return segments_.back().bytes + wanted <= fileBytes_;
+}
+
+Status VolumeLog::writeError() const {
+  if (!pending_.empty() && !lastWrite_.ok()) return lastWrite_;
+  return hasRoom() ? Status() : reserveError_;
+}
+
+Task<Status> VolumeLog::reserve() {
+  if (hasRoom()) co_return Status();
+  const Status before = lastWrite_;
+  co_await beginWriting();
+  co_await writeReserve();
+  endWriting(before);
+  co_return reserveError_;
+}
+
+Task<void> VolumeLog::writeReserve() {
+  const std::uint64_t end = segments_.back().bytes + kReservedBytes;
+  if (fileBytes_ >= end - kReservedBytes / 2) co_return;
+  const std::vector<std::byte> zeros(end - fileBytes_);
+  reserveError_ = co_await file_->writeAt(zeros, fileBytes_);
+  if (reserveError_.ok()) fileBytes_ = end;
+}
+
+Task<Status> VolumeLog::cutReserve() {
+  Status cut = co_await file_->truncate(segments_.back().bytes);
+  if (cut.ok()) fileBytes_ = segments_.back().bytes;
+  co_return cut;
 }
 
 bool VolumeLog::needsCheckpoint() const { return logBytes() >= kMostBytes || !syncError_.ok(); }
@@ -52,6 +87,7 @@ Task<Status> VolumeLog::durable(std::uint64_t number) {
     }
     co_await beginWriting();
     Status result = co_await writeGroup();
+    if (result.ok()) co_await writeReserve();
     endWriting(result);
     if (!result.ok()) co_return result;
   }
@@ -78,6 +114,7 @@ Task<Status> VolumeLog::writeGroup() {
   if (done.ok() && durability_ == LogDurability::kSynced) done = co_await file_->syncData();
   if (!done.ok()) co_return done;
   segment.bytes += group.size();
+  fileBytes_ = std::max(fileBytes_, segment.bytes);
   durable_ = pending_[records - 1].number;
   if (durability_ == LogDurability::kSynced) {
     segment.synced = segment.bytes;
@@ -143,6 +180,7 @@ Task<Status> VolumeLog::beginSegment(std::uint64_t firstRecord) {
   if (!done.ok()) co_return done;
   file_ = std::move(*opened);
   segments_.push_back({name, firstRecord, bytes.size(), bytes.size()});
+  fileBytes_ = bytes.size();
   co_return Status();
 }
 

@@ -43,6 +43,9 @@ class VolumeLog {
   static constexpr std::uint64_t kMostBytes = std::uint64_t{256} << 20;
   // Records that are not durable yet.
   static constexpr std::size_t kMostPendingBytes = std::size_t{32} << 20;
+  // Zeros behind the last record keep this much of the disk for records to come: a change is
+  // executed only when its record can be written.
+  static constexpr std::uint64_t kReservedBytes = std::uint64_t{1} << 20;
 
   // How long after it was written a record of kWritten is synced at the latest, but for the time
   // that this takes.
@@ -72,8 +75,10 @@ class VolumeLog {
   [[nodiscard]] std::uint64_t durableRecord() const { return durable_; }
   // The last record that a crash of the kernel leaves.
   [[nodiscard]] std::uint64_t syncedRecord() const { return synced_; }
-  // Why records that wait could not be written.
-  [[nodiscard]] Status writeError() const { return pending_.empty() ? Status() : lastWrite_; }
+  // Makes room on the disk for records to come; does nothing while there is enough.
+  [[nodiscard]] Task<Status> reserve();
+  // Why records that wait could not be written, or would not be.
+  [[nodiscard]] Status writeError() const;
   // Why written records could not be synced; the log accepts nothing until a checkpoint has written
   // them anew.
   [[nodiscard]] const Status& syncError() const { return syncError_; }
@@ -123,6 +128,12 @@ class VolumeLog {
   // Of what is pending, as one group.
   [[nodiscard]] Task<Status> writeGroup();
   [[nodiscard]] Task<Status> beginSegment(std::uint64_t firstRecord);
+  // The disk has room for one more record behind those that are pending.
+  [[nodiscard]] bool hasRoom() const;
+  // Behind the last segment's groups, while no other call writes.
+  [[nodiscard]] Task<void> writeReserve();
+  // Before another segment follows the last one.
+  [[nodiscard]] Task<Status> cutReserve();
 
   // Of the last segment, as far as it is written by then.
   [[nodiscard]] Task<Status> syncWritten();
@@ -146,6 +157,8 @@ class VolumeLog {
   std::shared_ptr<File> file_;
   std::deque<Pending> pending_;
   std::size_t pendingBytes_ = 0;
+  std::uint64_t fileBytes_ = 0;  // of the last segment, with what is reserved
+  Status reserveError_;
   std::uint64_t durable_ = 0;
   std::uint64_t synced_ = 0;
   Status syncError_;

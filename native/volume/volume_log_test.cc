@@ -166,6 +166,27 @@ TEST_F(VolumeLogTest, ACheckpointReplacesTheSegmentsBeforeIt) {
   expectReplayed(files);
 }
 
+TEST_F(VolumeLogTest, AcceptsNoRecordThatTheDiskHasNoRoomFor) {
+  Namespace empty(kOptions);
+  auto log = std::move(*open(files, empty));
+  make(5);
+  appendTo(*log);
+  // The records fit, and no more does.
+  files.inject(FileCall::kWrite, 2, ENOSPC);
+  EXPECT_TRUE(run(log->durable(3)).ok());
+  EXPECT_FALSE(log->accepts());
+  EXPECT_EQ(log->writeError().code(), ErrorCode::kOutOfSpace);
+  files.inject(FileCall::kWrite, 1, ENOSPC);
+  EXPECT_EQ(run(log->reserve()).code(), ErrorCode::kOutOfSpace);
+  EXPECT_TRUE(run(log->reserve()).ok());
+  EXPECT_TRUE(log->accepts());
+  EXPECT_TRUE(log->writeError().ok());
+  // The room that is left is cut off when the log is opened again.
+  log.reset();
+  expectReplayed(files);
+  expectReplayed(*files.crashCopy(1));
+}
+
 TEST_F(VolumeLogTest, AFullDiskLeavesTheRecordsToBeWrittenLater) {
   Namespace empty(kOptions);
   auto log = std::move(*open(files, empty));

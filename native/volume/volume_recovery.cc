@@ -149,6 +149,7 @@ Task<Status> VolumeLog::replay(tree::Namespace& tree, Segment& segment) {
   if (!kept.ok()) co_return kept;
   segment.bytes = report->goodBytes;
   segment.synced = segment.bytes;
+  fileBytes_ = segment.bytes;
   file_ = std::move(*opened);
   co_return Status();
 }
