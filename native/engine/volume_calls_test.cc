@@ -64,9 +64,8 @@ struct Side {
     return await(volume()->client.change(std::move(change)));
   }
   QueryReply query(VolumeQuery query) { return await(volume()->client.query(std::move(query))); }
-  UpkeepReply upkeep(std::vector<tree::InodeId> unused = {},
-                     std::vector<tree::GarbageId> collected = {}) {
-    return await(volume()->client.upkeep(std::move(unused), std::move(collected)));
+  UpkeepReply upkeep(Released released = {}) {
+    return await(volume()->client.upkeep(std::move(released)));
   }
   VolumeStatistics statistics() { return agent.await(calls().statistics()).at(0); }
 };
@@ -309,17 +308,42 @@ TEST_F(VolumeCallsTest, OrphansGoWhenNoAgentHasThemOpenAndGarbageWhenItsHolderSa
   ASSERT_EQ(b.change(tree::Unlink{inTop("f")}).answer.error, 0);
   const tree::InodeId orphan = made.answer.inode;
   EXPECT_THAT(b.upkeep().orphans, testing::ElementsAre(orphan));
-  EXPECT_THAT(c.upkeep({orphan}).orphans, testing::IsEmpty());
+  EXPECT_THAT(c.upkeep({.unused = {orphan}}).orphans, testing::IsEmpty());
   // Agent b reads it still.
   EXPECT_EQ(c.query(AttributesQuery{orphan}).error, 0);
-  const UpkeepReply left = b.upkeep({orphan});
+  const UpkeepReply left = b.upkeep({.unused = {orphan}});
   EXPECT_EQ(c.query(AttributesQuery{orphan}).error, ESTALE);
   ASSERT_EQ(left.garbage.size(), 1u);
+  EXPECT_TRUE(left.garbage[0].mayGo);
   EXPECT_EQ(left.garbage[0].garbage.runs.at(0).session, made.answer.session);
   // Its chunks are not c's.
-  EXPECT_TRUE(c.upkeep({}, {left.garbage[0].id}).garbage.empty());
+  EXPECT_TRUE(c.upkeep({.collected = {left.garbage[0].id}}).garbage.empty());
   EXPECT_EQ(b.upkeep().garbage.size(), 1u);
-  EXPECT_TRUE(b.upkeep({}, {left.garbage[0].id}).garbage.empty());
+  EXPECT_TRUE(b.upkeep({.collected = {left.garbage[0].id}}).garbage.empty());
+}
+
+TEST_F(VolumeCallsTest, ReplacedChunksGoWhenNoAgentReadsThem) {
+  begin();
+  const ChangeReply made = b.change(Create{.place = inTop("f"), .opens = true});
+  const tree::AgentId holder = b.await(b.volume()->client.self());
+  ASSERT_EQ(b.change(publishOf(made, holder)).answer.error, 0);
+  ASSERT_NE(c.await(c.volume()->client.self()), tree::kNoAgent);
+  const ChangeReply again = b.change(OpenForWriting{.inode = made.answer.inode});
+  tree::Publish second = publishOf(again, holder);
+  second.base = again.answer.content;
+  ASSERT_EQ(b.change(second).answer.error, 0);
+  const UpkeepReply named = b.upkeep();
+  ASSERT_EQ(named.garbage.size(), 1u);
+  EXPECT_FALSE(named.garbage[0].mayGo);
+  const tree::GarbageId id = named.garbage[0].id;
+  // Agent c reads it still, and b may not collect it.
+  EXPECT_TRUE(b.upkeep({.unread = {id}, .collected = {id}}).garbage.empty());
+  ASSERT_EQ(c.upkeep().garbage.size(), 1u);
+  EXPECT_TRUE(c.upkeep({.unread = {id}}).garbage.empty());
+  const UpkeepReply unread = b.upkeep();
+  ASSERT_EQ(unread.garbage.size(), 1u);
+  EXPECT_TRUE(unread.garbage[0].mayGo);
+  EXPECT_TRUE(b.upkeep({.collected = {id}}).garbage.empty());
 }
 
 // Sends the bytes from b, as a peer that has proved itself.
@@ -339,7 +363,7 @@ TEST_F(VolumeCallsTest, HostileMessagesAreRefused) {
       encode(JoinMessage{kVolumeId, {1}, 1}),
       encode(ChangeMessage{kVolumeId, {1}, 1, 1, 1, exclusive("f")}),
       encode(QueryMessage{kVolumeId, 1, LookUpQuery{inTop("f")}}),
-      encode(UpkeepMessage{kVolumeId, 1, {tree::InodeId{1}}, {{1, 2}}})};
+      encode(UpkeepMessage{kVolumeId, 1, {{tree::InodeId{1}}, {{1, 1}}, {{1, 2}}}})};
   for (const VolumeControl type : {VolumeControl::kJoin, VolumeControl::kChange,
                                    VolumeControl::kQuery, VolumeControl::kUpkeep}) {
     const std::size_t kind = typeOf(type) - kVolumeControlFirst;

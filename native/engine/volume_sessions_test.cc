@@ -42,8 +42,7 @@ class Node {
                        .id = "02",
                        .name = "kv",
                        .cacheDirectories = {folder_},
-                       .deadline = std::chrono::seconds(10),
-                       .keepsReplaced = {}});
+                       .deadline = std::chrono::seconds(10)});
     const Status opened = agent_.await(sessions_->open());
     EXPECT_TRUE(opened.ok()) << opened.error().message;
   }
@@ -241,6 +240,11 @@ TEST_F(VolumeSessionsTest, AReaderKeepsItsBytesWhenTheFileIsWrittenAgain) {
   OpenedVolumeFile fresh = open(*b_, inode);
   EXPECT_EQ(contentOf(fresh), after);
   EXPECT_EQ(contentOf(old), before);
+  old = {};
+  EXPECT_TRUE(eventually([&] {
+    const std::lock_guard lock(tree_.mutex);
+    return tree_.led.tree.tree().garbage().empty();
+  }));
 }
 
 TEST_F(VolumeSessionsTest, AnotherAgentWritesOnceTheFirstHasClosed) {
@@ -333,6 +337,30 @@ TEST_F(VolumeSessionsTest, AFileWithoutANameGoesWhenNobodyHasItOpen) {
   }));
   EXPECT_TRUE(std::filesystem::is_empty(sealedFiles));
   EXPECT_EQ(a_->agent().await(a_->agent().engine().statistics()).cache.residentBytes, 0u);
+}
+
+TEST_F(VolumeSessionsTest, AReaderKeepsAFileWhoseWritersAgentIsKilledBeforeItIsSealed) {
+  const std::vector<char> bytes = pattern((5 << 20) + 3, 15);
+  OpenedVolumeFile made = create(*a_, "file");
+  const tree::InodeId inode = made.attributes.id;
+  OwnedFd file = writer(made.session);
+  write(file, bytes);
+  ASSERT_EQ(a_->await(a_->files().publish(inode)), 0);
+  OpenedVolumeFile there = open(*b_, inode);
+  ASSERT_EQ(there.error, 0);
+  a_.reset();
+  a_ = std::make_unique<Node>(tree_, "a", folder_.path("a"), std::uint8_t{2});
+  connect({&a_->agent(), &b_->agent()});
+  a_->start();
+  a_->run(a_->files().resume({{inode, 1}}));
+  EXPECT_EQ(contentOf(there), bytes);
+  // Sealed as what was published, it is the same content.
+  file.reset();
+  a_->run(a_->files().closeWriter(inode));
+  ASSERT_TRUE(sealed(*a_));
+  OpenedVolumeFile again = open(*b_, inode);
+  EXPECT_EQ(again.version, there.version);
+  EXPECT_EQ(contentOf(again), bytes);
 }
 
 TEST_F(VolumeSessionsTest, ARequestThatTheNextAgentGetsAgainIsExecutedOnce) {

@@ -59,6 +59,7 @@ Task<ChangeReply> VolumeSessions::changeNames(Change change, tree::InodeId inode
         co_return failed(ready.code() == ErrorCode::kDeadlineExceeded ? ETIMEDOUT : EIO);
       prepared = std::move(*ready);
       change.publish = prepared->change;
+      co_await notePublish(*prepared);
     }
   }
   ChangeReply reply = co_await ports_.client.change(std::move(change), std::move(note));

@@ -24,11 +24,11 @@ namespace {
 constexpr std::size_t kPieceBytes = 256u << 10;
 constexpr std::size_t kMaxThreads = 4;
 
-// GMAC (NIST SP 800-38D: AES-GCM that only authenticates) under one key, with one nonce: nobody
+// GMAC (NIST SP 800-38D: AES-GCM that only authenticates) under one key, with one nonce: root alone
 // sees a tag, and equal tags mean equal chunks but for a chance of 2^-100 or less.
 class ChunkMac {
  public:
-  explicit ChunkMac(const std::array<std::uint8_t, 16>& key) : context_(EVP_CIPHER_CTX_new()) {
+  explicit ChunkMac(const HashKey& key) : context_(EVP_CIPHER_CTX_new()) {
     EVP_EncryptInit_ex(context_.get(), EVP_aes_128_gcm(), nullptr, key.data(), kNonce.data());
   }
   void begin() { EVP_EncryptInit_ex(context_.get(), nullptr, nullptr, nullptr, kNonce.data()); }
@@ -38,8 +38,8 @@ class ChunkMac {
                       reinterpret_cast<const std::uint8_t*>(bytes.data()),
                       static_cast<int>(bytes.size()));
   }
-  [[nodiscard]] std::array<std::uint8_t, 16> end() {
-    std::array<std::uint8_t, 16> tag{};
+  [[nodiscard]] ChunkHash end() {
+    ChunkHash tag{};
     int count = 0;
     EVP_EncryptFinal_ex(context_.get(), tag.data(), &count);
     EVP_CIPHER_CTX_ctrl(context_.get(), EVP_CTRL_GCM_GET_TAG, static_cast<int>(tag.size()),
@@ -59,7 +59,7 @@ class ChunkMac {
 
 struct FileHasher::Work {
   int descriptor = -1;
-  const std::array<std::uint8_t, 16>& key;
+  const HashKey& key;
   FileHash hash;
   std::atomic<std::uint32_t> next{0};
   std::atomic<int> error{0};
@@ -106,12 +106,17 @@ struct FileHasher::Work {
   }
 };
 
-FileHasher::FileHasher()
-    : pool_({.threads =
-                 std::clamp<std::size_t>(std::thread::hardware_concurrency(), 1, kMaxThreads)}) {
+HashKey newHashKey() {
+  HashKey key{};
   // Up to 256 bytes are never cut short (getrandom(2)).
-  if (getrandom(key_.data(), key_.size(), 0) != static_cast<ssize_t>(key_.size())) std::abort();
+  if (getrandom(key.data(), key.size(), 0) != static_cast<ssize_t>(key.size())) std::abort();
+  return key;
 }
+
+FileHasher::FileHasher()
+    : key_(newHashKey()),
+      pool_({.threads =
+                 std::clamp<std::size_t>(std::thread::hardware_concurrency(), 1, kMaxThreads)}) {}
 
 Task<void> FileHasher::share(Reactor& reactor, ThreadPool& pool, Work& work) {
   auto run = [&work] {

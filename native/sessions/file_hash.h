@@ -12,17 +12,22 @@
 
 namespace hearth {
 
+using ChunkHash = std::array<std::uint8_t, 16>;
+using HashKey = std::array<std::uint8_t, 16>;
+[[nodiscard]] HashKey newHashKey();
+
 struct FileHash {
   std::uint64_t length = 0;
   std::vector<std::uint32_t> blockChecksums;  // CRC32C of each 64 KiB
-  std::vector<std::array<std::uint8_t, 16>> chunks;
+  std::vector<ChunkHash> chunks;
   [[nodiscard]] bool operator==(const FileHash&) const = default;
 };
 
 class FileHasher {
  public:
-  // The key is drawn anew for each object, so hashes of two cannot be compared.
+  // Hashes of one key can be compared; `key` is a new one at first.
   FileHasher();
+  void setKey(const HashKey& key) { key_ = key; }
 
   // On `reactor`, where it continues. The first `length` bytes of an open file. kConflict: it is
   // shorter by now.
@@ -32,7 +37,7 @@ class FileHasher {
   struct Work;
   static Task<void> share(Reactor& reactor, ThreadPool& pool, Work& work);
 
-  std::array<std::uint8_t, 16> key_{};
+  HashKey key_;
   ThreadPool pool_;
 };
 

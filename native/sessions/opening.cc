@@ -86,7 +86,15 @@ Task<OpenedVolumeFile> VolumeSessions::openToRead(tree::InodeId inode,
                                                   std::optional<tree::Place> place) {
   std::optional<Turn> turn;
   if (files_.contains(inode)) turn.emplace(co_await turnOf(inode));
+  // The chunks that the leader answers with may be garbage by the time the answer is here.
+  const auto opening = opening_.insert(inode);
   QueryReply reply = co_await ports_.client.query(OpenQuery{inode, std::move(place)});
+  OpenedVolumeFile file = co_await openAnswered(turn, std::move(reply));
+  opening_.erase(opening);
+  co_return file;
+}
+
+Task<OpenedVolumeFile> VolumeSessions::openAnswered(std::optional<Turn>& turn, QueryReply reply) {
   if (reply.error != 0) co_return failed(reply.error);
   if (turn && turn->session()) {
     if (turn->session()->over) co_return failed(EIO);
@@ -285,10 +293,10 @@ Task<OpenedVolumeFile> VolumeSessions::openContent(tree::Attributes about,
   }
   file.reading = std::move(*reader);
   if (readers_.size() >= sweepReadersAt_) {
-    std::erase_if(readers_, [](const auto& each) { return each.second.expired(); });
+    std::erase_if(readers_, [](const auto& each) { return each.second.file.expired(); });
     sweepReadersAt_ = std::max<std::size_t>(1024, 2 * readers_.size());
   }
-  readers_.emplace(about.id, file.reading);
+  readers_.emplace(about.id, Reader{run->session, file.reading});
   co_return file;
 }
 

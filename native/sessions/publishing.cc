@@ -49,6 +49,33 @@ Task<Result<VolumeSessions::Prepared>> VolumeSessions::prepare(const WrittenFile
   co_return std::move(prepared);
 }
 
+Task<void> VolumeSessions::notePublish(const Prepared& prepared) {
+  const tree::Publish& change = prepared.change;
+  PublishRecord record{.version = change.content.version,
+                       .length = prepared.hash.length,
+                       .chunks = prepared.hash.chunks};
+  if (!change.content.runs.empty()) record.first = change.content.runs.front().first;
+  if (publishes_ == nullptr || record.chunks.empty()) co_return;
+  co_await publishesTurn_.acquire(1);
+  auto add = [&] { return publishes_->add(std::move(record)); };
+  const Status added = co_await ports_.reactor.offload(add);
+  publishesTurn_.release(1);
+  if (added.ok()) co_return;
+  log(ports_.mounting.events, EngineEvent::Level::kWarn,
+      "readers of other nodes may lose a file if this agent is killed now: " +
+          added.error().message,
+      {{"volume", options_.name}});
+}
+
+void VolumeSessions::servePublished(const WriteSession& session) {
+  const FileHash& hash = session.published->hash;
+  OwnedFd file(::fcntl(session.file.get(), F_DUPFD_CLOEXEC, 0));
+  if (hash.length == 0 || !file) return;
+  ports_.published.add(session.published->key,
+                       std::make_shared<const PublishedFile>(
+                           PublishedFile{std::move(file), hash.length, hash.blockChecksums}));
+}
+
 void VolumeSessions::published(WriteSession& session, Prepared prepared,
                                const tree::Answer& answer) {
   if (answer.content != prepared.change.content.version) {
@@ -65,11 +92,7 @@ void VolumeSessions::published(WriteSession& session, Prepared prepared,
   const ContentKey key = keyOfRun(session.id, first, prepared.hash.length);
   session.published =
       PublishedContent{prepared.mark, std::move(prepared.hash), session.id, first, key};
-  const FileHash& hash = session.published->hash;
-  OwnedFd file(::fcntl(session.file.get(), F_DUPFD_CLOEXEC, 0));
-  if (hash.length == 0 || !file) return;
-  ports_.published.add(key, std::make_shared<const PublishedFile>(
-                                PublishedFile{std::move(file), hash.length, hash.blockChecksums}));
+  servePublished(session);
 }
 
 void VolumeSessions::noteRefused(WriteSession& session, const tree::Answer& answer) const {
@@ -93,6 +116,7 @@ Task<std::int32_t> VolumeSessions::publishHeld(WrittenFile& file) {
   if (begins || !session.changed(*mark)) co_return 0;
   Result<Prepared> prepared = co_await prepare(file);
   if (!prepared.ok()) co_return prepared.code() == ErrorCode::kDeadlineExceeded ? ETIMEDOUT : EIO;
+  co_await notePublish(*prepared);
   const ChangeReply reply = co_await ports_.client.change(prepared->change);
   if (reply.answer.error == 0) {
     published(session, std::move(*prepared), reply.answer);

@@ -43,13 +43,22 @@ Task<Status> VolumeSessions::open() {
     for (const SealedName& name : found->sealed) {
       ports_.mounting.cache.pin(name.key, owner_);
       sealed_.insert_or_assign(name.session, SealedFile{name, i});
-      // What the machine lost goes before its new start is noted.
+      // Files that the machine has lost go before its new start is noted.
       if (!ran) co_await restore({name, i}, ran);
       if (ran) sealed.push_back({name, i});
     }
     const Status noted = co_await ports_.reactor.offload([folder] { return noteRun(folder); });
     if (!noted.ok()) co_return noted;
   }
+  const std::string log =
+      volumeFolder(options_.cacheDirectories.front(), options_.id) + "/published";
+  auto begin = [log] {
+    return std::make_shared<Result<std::unique_ptr<PublishLog>>>(PublishLog::open(log));
+  };
+  const auto begun = co_await ports_.reactor.offload(begin);
+  if (!begun->ok()) co_return begun->error();
+  publishes_ = std::move(**begun);
+  hasher_.setKey(publishes_->key());
   running_.spawn(restoreAll(std::move(sealed)));
   running_.spawn(upkeep());
   co_return Status();
@@ -140,6 +149,20 @@ Task<std::optional<tree::Answer>> VolumeSessions::askToAdopt(SessionName name) {
   }
 }
 
+Task<void> VolumeSessions::recognise(WriteSession& session, tree::ContentVersion content) {
+  const PublishRecord* const known = publishes_->find(content);
+  if (known == nullptr) co_return;
+  const PublishRecord record = *known;
+  const Result<FileMark> mark = markOf(session.file.get());
+  if (!mark.ok() || mark->size != record.length) co_return;
+  Result<FileHash> hash = co_await hasher_.hash(ports_.reactor, session.file.get(), record.length);
+  // It was written to since.
+  if (!hash.ok() || hash->chunks != record.chunks) co_return;
+  const ContentKey key = keyOfRun(content.session, record.first, record.length);
+  session.published = PublishedContent{*mark, std::move(*hash), content.session, record.first, key};
+  servePublished(session);
+}
+
 Task<void> VolumeSessions::adoptSession(SessionName name, std::size_t directory,
                                         std::uint32_t writers) {
   const Turn turn = co_await turnOf(name.inode);
@@ -172,6 +195,7 @@ Task<void> VolumeSessions::adoptSession(SessionName name, std::size_t directory,
     }
     session.id = renamed.session;
     session.base = renamed.base;
+    co_await recognise(session, answer->content);
   }
   turn.session().emplace(std::move(session));
   if (writers == 0) beginSealing(turn.file());

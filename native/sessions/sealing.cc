@@ -90,7 +90,12 @@ Task<Status> VolumeSessions::settle(WrittenFile& file) {
     auto remove = [path = session.path] { return ::unlink(path.c_str()) == 0 ? 0 : errno; };
     (void)co_await ports_.reactor.offload(remove);
   }
-  if (session.published) ports_.published.remove(session.published->key);
+  if (session.published) {
+    ports_.published.remove(session.published->key);
+    co_await publishesTurn_.acquire(1);
+    if (publishes_ != nullptr) publishes_->drop(session.published->session);
+    publishesTurn_.release(1);
+  }
   file.session.reset();
   co_return Status();
 }
@@ -105,6 +110,7 @@ Task<std::int32_t> VolumeSessions::endAtLeader(WrittenFile& file) {
     if (!prepared.ok()) co_return prepared.code() == ErrorCode::kDeadlineExceeded ? ETIMEDOUT : EIO;
     const bool same = session.published && prepared->hash == session.published->hash;
     if (!same) last = std::move(*prepared);
+    if (last) co_await notePublish(*last);
   }
   tree::ClientChange change = tree::EndSession{file.inode, session.id, session.usedChunks};
   if (last) {
@@ -115,7 +121,7 @@ Task<std::int32_t> VolumeSessions::endAtLeader(WrittenFile& file) {
   if (reply.answer.error == 0 && last) published(session, std::move(*last), reply.answer);
   // The file is gone everywhere.
   if (reply.answer.error == ESTALE) session.unnamed = true;
-  // What was published stays when another agent has taken the session.
+  // Published content stays when another agent has taken the session.
   const bool lost = reply.answer.refusal == tree::Refusal::kSessionOver && !last;
   if (reply.answer.error != 0 && !lost) noteRefused(session, reply.answer);
   co_return reply.answer.error == ESTALE || lost ? 0 : reply.answer.error;

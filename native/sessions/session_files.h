@@ -93,7 +93,7 @@ struct FoundFiles {
   std::vector<SessionName> sessions;
   std::vector<SealedName> sealed;
 };
-// What is in a volume's folder; nothing in one that is not there. Other names are left alone.
+// Files in a volume's folder; none of one that is not there. Other names are left alone.
 [[nodiscard]] Result<FoundFiles> findFiles(const std::string& volumeFolder);
 
 }  // namespace hearth

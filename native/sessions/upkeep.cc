@@ -1,9 +1,10 @@
-// VolumeSessions: files without names that nobody has open, and chunks that nothing names (rule R11
-// of docs/design/namespace.md). The leader says which these are; this agent says when they are
-// gone.
+// VolumeSessions: files without names, and chunks that nothing names (rule R11 of
+// docs/design/namespace.md). The leader names them; this agent says when no process of its node has
+// them open, and when they are gone.
 #include <unistd.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "sessions/turn.h"
 #include "sessions/volume_sessions.h"
@@ -21,42 +22,49 @@ std::string VolumeSessions::pathOf(const SealedName& name, std::size_t directory
 }
 
 Task<void> VolumeSessions::upkeep() {
-  std::vector<tree::InodeId> unused;
-  std::vector<tree::GarbageId> collected;
-  std::map<tree::GarbageId, Clock::time_point> seen;
+  Released released;
   for (bool soon = false; soon || !co_await closing_.waitUntil(Clock::now() + kPause);) {
-    const UpkeepReply reply = co_await ports_.client.upkeep(unused, collected);
+    // The leader names again whatever it has not heard.
+    const UpkeepReply reply = co_await ports_.client.upkeep(std::exchange(released, {}));
     soon = false;
-    // What the leader has not heard is asked for again.
-    unused.clear();
-    collected.clear();
     if (reply.error != 0) continue;
     for (const tree::InodeId inode : reply.orphans) {
-      if (!isUsed(inode)) unused.push_back(inode);
+      if (!isUsed(inode)) released.unused.push_back(inode);
     }
-    std::map<tree::GarbageId, Clock::time_point> still;
     for (const NamedGarbage& each : reply.garbage) {
       if (closing_.isSet()) co_return;
-      const auto known = seen.find(each.id);
-      const Clock::time_point since = known == seen.end() ? Clock::now() : known->second;
-      const bool due = Clock::now() - since >= options_.keepsReplaced;
-      if (due && co_await collect(each.garbage)) {
-        collected.push_back(each.id);
-      } else {
-        still.emplace(each.id, since);
-      }
+      if (!each.mayGo && !isRead(each.garbage)) released.unread.push_back(each.id);
+      if (each.mayGo && co_await collect(each.garbage)) released.collected.push_back(each.id);
     }
-    seen = std::move(still);
-    soon = reply.more && (!unused.empty() || !collected.empty());
+    soon = reply.more &&
+           (!released.unused.empty() || !released.unread.empty() || !released.collected.empty());
   }
 }
 
 bool VolumeSessions::isUsed(tree::InodeId inode) const {
-  if (files_.contains(inode)) return true;
+  if (files_.contains(inode) || opening_.contains(inode)) return true;
   const auto [first, last] = readers_.equal_range(inode);
   const bool read =
-      std::any_of(first, last, [](const auto& each) { return !each.second.expired(); });
-  return read || std::ranges::any_of(openFiles_, [inode](const auto& open) { return open(inode); });
+      std::any_of(first, last, [](const auto& each) { return !each.second.file.expired(); });
+  return read || std::ranges::any_of(openFiles_, [inode](const auto& open) {
+           return open(inode, tree::kNoSession);
+         });
+}
+
+bool VolumeSessions::isRead(const tree::Garbage& garbage) const {
+  if (opening_.contains(garbage.inode)) return true;
+  const auto names = [&](tree::SessionId session) {
+    return std::ranges::any_of(
+        garbage.runs, [session](const tree::ChunkRun& run) { return run.session == session; });
+  };
+  const auto [first, last] = readers_.equal_range(garbage.inode);
+  const bool read = std::any_of(first, last, [&](const auto& each) {
+    return names(each.second.session) && !each.second.file.expired();
+  });
+  return read || std::ranges::any_of(garbage.runs, [&](const tree::ChunkRun& run) {
+           return std::ranges::any_of(
+               openFiles_, [&](const auto& open) { return open(garbage.inode, run.session); });
+         });
 }
 
 Task<bool> VolumeSessions::collect(const tree::Garbage& garbage) {

@@ -12,6 +12,7 @@ VolumeSessions::VolumeSessions(Ports ports, SessionOptions options)
     : ports_(ports),
       options_(std::move(options)),
       owner_("volume:" + options_.id),
+      publishesTurn_(ports.reactor, 1),
       closing_(ports.reactor),
       running_(ports.reactor) {}
 

@@ -6,12 +6,14 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
 #include "mount/mount_ports.h"
 #include "sessions/content_run.h"
+#include "sessions/publish_log.h"
 #include "sessions/published_files.h"
 #include "sessions/written_file.h"
 #include "volume/volume_client.h"
@@ -26,9 +28,6 @@ struct SessionOptions {
   std::string name;  // for people
   std::vector<std::string> cacheDirectories;
   Clock::duration deadline{};  // of the volume
-  // Chunks that nothing names stay so long for readers of other nodes, who have an older content
-  // of a file open.
-  Clock::duration keepsReplaced = std::chrono::seconds(30);
 };
 
 struct SessionStatistics {
@@ -60,9 +59,7 @@ class VolumeSessions final : public VolumeFiles {
 
   [[nodiscard]] Reactor& reactor() override { return ports_.reactor; }
   [[nodiscard]] Task<void> resume(std::vector<InheritedWriter> writers) override;
-  void addOpenFiles(std::function<bool(tree::InodeId)> isOpen) override {
-    openFiles_.push_back(std::move(isOpen));
-  }
+  void addOpenFiles(IsOpen isOpen) override { openFiles_.push_back(std::move(isOpen)); }
   [[nodiscard]] Task<QueryReply> query(VolumeQuery query) override;
   [[nodiscard]] Task<ChangeReply> change(tree::ClientChange change,
                                          std::shared_ptr<RequestNote> note = nullptr) override;
@@ -128,6 +125,7 @@ class VolumeSessions final : public VolumeFiles {
   [[nodiscard]] Task<Status> bring(tree::ChunkRun run, std::uint64_t length, std::string path);
   [[nodiscard]] OpenedVolumeFile opened(const WriteSession& session,
                                         std::optional<tree::Attributes> about) const;
+  [[nodiscard]] Task<OpenedVolumeFile> openAnswered(std::optional<Turn>& turn, QueryReply reply);
   // The content of the attributes, through this node's cache.
   [[nodiscard]] Task<OpenedVolumeFile> openContent(tree::Attributes about,
                                                    std::optional<tree::Content> content);
@@ -136,7 +134,11 @@ class VolumeSessions final : public VolumeFiles {
 
   // --- publishing (publishing.cc), each with the turn held ---
   [[nodiscard]] Task<Result<Prepared>> prepare(const WrittenFile& file);
+  // Before the leader is asked: the next agent may have to know the bytes.
+  [[nodiscard]] Task<void> notePublish(const Prepared& prepared);
   void published(WriteSession& session, Prepared prepared, const tree::Answer& answer);
+  // Gives the session file to readers of other nodes, as `session.published` says.
+  void servePublished(const WriteSession& session);
   // An errno; 0: done, or nothing has changed.
   [[nodiscard]] Task<std::int32_t> publishHeld(WrittenFile& file);
   void noteRefused(WriteSession& session, const tree::Answer& answer) const;
@@ -163,9 +165,12 @@ class VolumeSessions final : public VolumeFiles {
   [[nodiscard]] Task<std::optional<ChangeReply>> earlierAnswer(std::shared_ptr<RequestNote> note);
   void adjust(tree::Attributes& attributes) const;
 
-  // --- what an earlier agent left (resuming.cc) ---
+  // --- files that an earlier agent left (resuming.cc) ---
   [[nodiscard]] Task<void> adoptSession(SessionName name, std::size_t directory,
                                         std::uint32_t writers);
+  // The session file has the bytes of `content`, which the earlier agent published: readers of
+  // other nodes get them from now on.
+  [[nodiscard]] Task<void> recognise(WriteSession& session, tree::ContentVersion content);
   // Nothing: no leader has answered, and the engine or the volume closes.
   [[nodiscard]] Task<std::optional<tree::Answer>> askToAdopt(SessionName name);
   [[nodiscard]] Task<void> restoreAll(std::vector<SealedFile> files);
@@ -176,6 +181,8 @@ class VolumeSessions final : public VolumeFiles {
   [[nodiscard]] std::string pathOf(const SealedName& name, std::size_t directory) const;
   [[nodiscard]] Task<void> upkeep();
   [[nodiscard]] bool isUsed(tree::InodeId inode) const;
+  // Some process has the chunks open, or is opening the file.
+  [[nodiscard]] bool isRead(const tree::Garbage& garbage) const;
   // False: a reader has it open, or it is being sealed; later.
   [[nodiscard]] Task<bool> collect(const tree::Garbage& garbage);
 
@@ -183,10 +190,19 @@ class VolumeSessions final : public VolumeFiles {
   const SessionOptions options_;
   const std::string owner_;  // of pins
   FileHasher hasher_;
+  // Null when it cannot be written. One call at a time.
+  std::unique_ptr<PublishLog> publishes_;
+  Semaphore publishesTurn_;
   std::map<tree::InodeId, FilePtr> files_;
-  std::vector<std::function<bool(tree::InodeId)>> openFiles_;
-  // Files that are read through the agent, by inode.
-  mutable std::multimap<tree::InodeId, std::weak_ptr<MountSource::OpenFile>> readers_;
+  std::vector<IsOpen> openFiles_;
+  // Contents that were opened, by inode.
+  struct Reader {
+    tree::SessionId session = tree::kNoSession;  // that wrote the chunks
+    std::weak_ptr<MountSource::OpenFile> file;
+  };
+  std::multimap<tree::InodeId, Reader> readers_;
+  // Opens that the leader may have answered already; once for each.
+  std::multiset<tree::InodeId> opening_;
   // A session leaves one sealed file at most.
   std::unordered_map<tree::SessionId, SealedFile> sealed_;
   std::size_t sweepReadersAt_ = 1024;

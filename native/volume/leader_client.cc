@@ -11,6 +11,15 @@ namespace {
 
 constexpr Clock::duration kLongestPause = std::chrono::milliseconds(250);
 
+// A message and its answer: on the wire, and where this agent leads.
+template <class Answer, VolumeControl type, auto ask, auto decode>
+struct ExchangeAs {
+  using Reply = Answer;
+  static constexpr VolumeControl kType = type;
+  static constexpr auto kAsk = ask;
+  static constexpr auto kDecode = decode;
+};
+
 }  // namespace
 
 class LeaderClient::Inside {
@@ -37,33 +46,17 @@ struct LeaderClient::Asked {
 };
 
 template <>
-struct LeaderClient::Exchange<JoinMessage> {
-  using Reply = ChangeReply;
-  static constexpr VolumeControl kType = VolumeControl::kJoin;
-  static constexpr auto kAsk = &LeaderService::join;
-  static constexpr auto kDecode = decodeReply;
-};
+struct LeaderClient::Exchange<JoinMessage>
+    : ExchangeAs<ChangeReply, VolumeControl::kJoin, &LeaderService::join, decodeReply> {};
 template <>
-struct LeaderClient::Exchange<ChangeMessage> {
-  using Reply = ChangeReply;
-  static constexpr VolumeControl kType = VolumeControl::kChange;
-  static constexpr auto kAsk = &LeaderService::change;
-  static constexpr auto kDecode = decodeReply;
-};
+struct LeaderClient::Exchange<ChangeMessage>
+    : ExchangeAs<ChangeReply, VolumeControl::kChange, &LeaderService::change, decodeReply> {};
 template <>
-struct LeaderClient::Exchange<QueryMessage> {
-  using Reply = QueryReply;
-  static constexpr VolumeControl kType = VolumeControl::kQuery;
-  static constexpr auto kAsk = &LeaderService::query;
-  static constexpr auto kDecode = decodeQueryReply;
-};
+struct LeaderClient::Exchange<QueryMessage>
+    : ExchangeAs<QueryReply, VolumeControl::kQuery, &LeaderService::query, decodeQueryReply> {};
 template <>
-struct LeaderClient::Exchange<UpkeepMessage> {
-  using Reply = UpkeepReply;
-  static constexpr VolumeControl kType = VolumeControl::kUpkeep;
-  static constexpr auto kAsk = &LeaderService::upkeep;
-  static constexpr auto kDecode = decodeUpkeepReply;
-};
+struct LeaderClient::Exchange<UpkeepMessage>
+    : ExchangeAs<UpkeepReply, VolumeControl::kUpkeep, &LeaderService::upkeep, decodeUpkeepReply> {};
 
 LeaderClient::LeaderClient(Reactor& reactor, PeerTransport& transport, LeaderService& here,
                            Options options)
@@ -161,11 +154,10 @@ Task<QueryReply> LeaderClient::query(VolumeQuery query) {
   co_return reply;
 }
 
-Task<UpkeepReply> LeaderClient::upkeep(std::vector<tree::InodeId> unused,
-                                       std::vector<tree::GarbageId> collected) {
+Task<UpkeepReply> LeaderClient::upkeep(Released released) {
   const Inside inside(*this);
-  auto answer = co_await ask(UpkeepMessage{
-      .volume = options_.volume, .unused = std::move(unused), .collected = std::move(collected)});
+  auto answer =
+      co_await ask(UpkeepMessage{.volume = options_.volume, .released = std::move(released)});
   co_return answer ? std::move(*answer) : UpkeepReply{.error = lateError()};
 }
 

@@ -56,8 +56,7 @@ class LeaderClient final : public VolumeClient {
   [[nodiscard]] Task<QueryReply> query(VolumeQuery query) override;
   [[nodiscard]] Task<std::string> nodeOf(tree::AgentId agent) override;
   [[nodiscard]] Task<tree::AgentId> self() override;
-  [[nodiscard]] Task<UpkeepReply> upkeep(std::vector<tree::InodeId> unused,
-                                         std::vector<tree::GarbageId> collected) override;
+  [[nodiscard]] Task<UpkeepReply> upkeep(Released released) override;
 
  private:
   // The tries of one call.

@@ -83,9 +83,9 @@ class LeaderService {
     std::unique_ptr<VolumeLeader> leader;
     std::size_t inside = 0;
     Event idle;  // nobody is inside
-    // What agents have said in upkeep.
+    // As agents have said in upkeep.
     std::map<tree::InodeId, std::set<tree::AgentId>> unused;
-    std::map<tree::GarbageId, std::set<tree::AgentId>> collected;
+    std::map<tree::GarbageId, std::set<tree::AgentId>> unread, collected;
   };
   // A call that uses a term, which does not end meanwhile.
   class Call {
@@ -123,7 +123,11 @@ class LeaderService {
                                           tree::AgentId by);
   [[nodiscard]] Task<Status> forgetCollected(Term& term, std::vector<tree::GarbageId> collected,
                                              tree::AgentId by);
-  [[nodiscard]] static UpkeepReply askFor(const Term& term, tree::AgentId agent);
+  [[nodiscard]] UpkeepReply askFor(const Term& term, tree::AgentId agent) const;
+  // Every agent that has joined and is still there is in the set.
+  [[nodiscard]] bool haveAllSaid(const tree::Tree& tree, const std::set<tree::AgentId>& said) const;
+  [[nodiscard]] bool mayGo(const Term& term, const tree::GarbageId& id,
+                           const tree::Garbage& garbage) const;
 
   const Ports ports_;
   const VolumeLog::Options log_;

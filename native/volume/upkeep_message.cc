@@ -27,14 +27,16 @@ void visitFields(Io& io, tree::Garbage& it) {
 template <class Io>
 void visitFields(Io& io, NamedGarbage& it) {
   io.part(it.id);
+  io(it.mayGo);
   io.part(it.garbage);
 }
 template <class Io>
 void visitFields(Io& io, UpkeepMessage& it) {
   io(it.volume);
   io(it.epoch);
-  io.list(it.unused, kMaxUpkeepIds);
-  io.list(it.collected, kMaxUpkeepIds);
+  io.list(it.released.unused, kMaxUpkeepIds);
+  io.list(it.released.unread, kMaxUpkeepIds);
+  io.list(it.released.collected, kMaxUpkeepIds);
 }
 template <class Io>
 void visitFields(Io& io, UpkeepReply& it) {

@@ -16,18 +16,26 @@ namespace hearth {
 // Of one message.
 inline constexpr std::size_t kMaxUpkeepIds = 4096;
 
+// Files and chunks of an earlier reply that an agent has released. It says so once in a leader's
+// term.
+struct Released {
+  // Orphans that no process of its node has open, and none is opening.
+  std::vector<tree::InodeId> unused;
+  // Garbage whose chunks no process of its node has open to read, and none is opening.
+  std::vector<tree::GarbageId> unread;
+  // Garbage of which it has no chunk any more.
+  std::vector<tree::GarbageId> collected;
+};
+
 struct UpkeepMessage {
   tree::WideId volume{};
   std::uint64_t epoch = 0;
-  // Orphans of an earlier reply that no process of this agent has open, and none is opening. Each
-  // is named once for a leader's term.
-  std::vector<tree::InodeId> unused;
-  // Garbage of an earlier reply of which this agent has no chunk any more.
-  std::vector<tree::GarbageId> collected;
+  Released released;
 };
 
 struct NamedGarbage {
   tree::GarbageId id;
+  bool mayGo = false;  // no agent reads the chunks; otherwise this one says when it does not
   tree::Garbage garbage;
 };
 
@@ -35,7 +43,8 @@ struct UpkeepReply {
   std::int32_t error = 0;  // an errno
   // Inodes without names that this agent has not said to be unused.
   std::vector<tree::InodeId> orphans;
-  // Durable garbage with chunks that this agent wrote, and has not said to be collected.
+  // Durable garbage that this agent has not said to be unread; and that may go, has chunks that
+  // this agent wrote, and that it has not said to be collected.
   std::vector<NamedGarbage> garbage;
   bool more = false;  // there are others: ask again when these are done
 };

@@ -22,18 +22,18 @@ void expectComesBack(const Body& body, Decode decode) {
 }
 
 TEST(UpkeepMessage, ComesBack) {
-  const UpkeepMessage message{{1}, 2, {InodeId{3}, InodeId{4}}, {{5, 6}, {7, 8}}};
+  const UpkeepMessage message{{1}, 2, {{InodeId{3}, InodeId{4}}, {{5, 6}}, {{7, 8}, {9, 10}}}};
   expectComesBack(message, decodeUpkeep);
-  EXPECT_EQ(decodeUpkeep(encode(message))->collected, message.collected);
+  EXPECT_EQ(decodeUpkeep(encode(message))->released.collected, message.released.collected);
   UpkeepMessage many;
-  many.unused.resize(kMaxUpkeepIds + 1);
+  many.released.unused.resize(kMaxUpkeepIds + 1);
   EXPECT_FALSE(decodeUpkeep(encode(many)));
 }
 
 TEST(UpkeepReply, ComesBack) {
   UpkeepReply reply{.error = 5, .orphans = {InodeId{3}}, .more = true};
   const tree::ChunkRun run{SessionId{11}, 12, 13, AgentId{14}};
-  reply.garbage = {{{9, 1}, {InodeId{10}, true, false, {run, run}}}, {{9, 2}, {}}};
+  reply.garbage = {{{9, 1}, true, {InodeId{10}, true, false, {run, run}}}, {{9, 2}, false, {}}};
   expectComesBack(reply, decodeUpkeepReply);
   EXPECT_EQ(decodeUpkeepReply(encode(reply))->garbage[0].garbage, reply.garbage[0].garbage);
   reply.error = -1;

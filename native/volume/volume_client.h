@@ -36,10 +36,9 @@ class VolumeClient {
   // This node's agent, as the holder of the chunks that it publishes; kNoAgent: it could not join
   // the volume by the deadline.
   [[nodiscard]] virtual Task<tree::AgentId> self() = 0;
-  // Tells the leader about unused orphans and collected garbage, and asks for others. For a loop
-  // that asks every second or so: with nothing to say it costs the leader next to nothing.
-  [[nodiscard]] virtual Task<UpkeepReply> upkeep(std::vector<tree::InodeId> unused,
-                                                 std::vector<tree::GarbageId> collected) = 0;
+  // Tells the leader about orphans and garbage, and asks for others. For a loop that asks every
+  // second or so: with nothing to say it costs the leader next to nothing.
+  [[nodiscard]] virtual Task<UpkeepReply> upkeep(Released released) = 0;
 };
 
 }  // namespace hearth

@@ -29,7 +29,7 @@ std::int64_t wallClock() {
                      static_cast<std::uint32_t>(now.tv_nsec));
 }
 
-// What chown(2), and truncate(2) without CAP_FSETID, leave of a file's mode. With
+// A file's mode after chown(2), or truncate(2) without CAP_FSETID. With
 // FUSE_HANDLE_KILLPRIV_V2 it is the server's task.
 std::uint16_t withoutSetIds(std::uint16_t mode) {
   std::uint32_t left = mode & ~static_cast<std::uint32_t>(S_ISUID);

@@ -120,10 +120,11 @@ std::vector<VolumeNode*> NodeTable::nodesOf(tree::InodeId inode) {
   return all;
 }
 
-bool NodeTable::isOpen(tree::InodeId inode) {
+bool NodeTable::isOpen(tree::InodeId inode, tree::SessionId session) {
   const std::vector<VolumeNode*> nodes = nodesOf(inode);
-  return std::any_of(nodes.begin(), nodes.end(),
-                     [](const VolumeNode* node) { return node->opens != 0; });
+  return std::any_of(nodes.begin(), nodes.end(), [session](const VolumeNode* node) {
+    return node->opens != 0 && (session == tree::kNoSession || node->session == session);
+  });
 }
 
 void NodeTable::dropUnused(tree::InodeId inode) {

@@ -74,8 +74,8 @@ class NodeTable {
   // newest one stays while another is open: the look-up that it was made for may be on its way.
   void dropUnused(tree::InodeId inode);
   void each(const std::function<void(VolumeNode&)>& visit);
-  // By any of its nodes.
-  [[nodiscard]] bool isOpen(tree::InodeId inode);
+  // By any of its nodes; with a session, of the chunks that this one wrote.
+  [[nodiscard]] bool isOpen(tree::InodeId inode, tree::SessionId session = tree::kNoSession);
 
   // A request is counted; before any other one is.
   void setCounted(std::uint64_t unique);

@@ -55,10 +55,11 @@ class VolumeFiles {
   // earlier agent left. Those that no handle in `writers` has open are published and sealed.
   [[nodiscard]] virtual Task<void> resume(std::vector<InheritedWriter> writers) = 0;
 
-  // A mount says of a file whether the kernel has it open: an open file stays when it has lost its
-  // last name. Asked on the reactor, of each mount until close(). Volumes that never remove files
-  // ignore it.
-  virtual void addOpenFiles([[maybe_unused]] std::function<bool(tree::InodeId)> isOpen) {}
+  // True while the kernel has a file open; with a session, the chunks that this one wrote. Asked on
+  // the reactor, of each mount until close(): an open file stays when it has lost its last name,
+  // and its chunks when it has others now. Volumes that never remove files ignore it.
+  using IsOpen = std::function<bool(tree::InodeId, tree::SessionId)>;
+  virtual void addOpenFiles([[maybe_unused]] IsOpen isOpen) {}
 
   // Attributes and sizes of files that this node writes are those of their session files.
   [[nodiscard]] virtual Task<QueryReply> query(VolumeQuery query) = 0;

@@ -33,8 +33,9 @@ Result<std::shared_ptr<VolumeService>> VolumeService::create(std::shared_ptr<Vol
   std::shared_ptr<VolumeService> service(new VolumeService(std::move(files), std::move(device),
                                                            std::move(*nodes), std::move(options)));
   service->files_->reactor().post([files = service->files_, asked = service->asked_] {
-    files->addOpenFiles(
-        [asked](tree::InodeId inode) { return *asked != nullptr && (*asked)->isOpen(inode); });
+    files->addOpenFiles([asked](tree::InodeId inode, tree::SessionId session) {
+      return *asked != nullptr && (*asked)->isOpen(inode, session);
+    });
   });
   return service;
 }

@@ -18,7 +18,8 @@ struct SharedTree {
   std::mutex mutex;
   tree::LedNamespace led;
   bool away = false;                                        // no leader answers
-  std::map<tree::InodeId, std::set<tree::AgentId>> unused;  // orphans, and who said so
+  std::map<tree::InodeId, std::set<tree::AgentId>> unused;  // orphans, and the agents that said so
+  std::map<tree::GarbageId, std::set<tree::AgentId>> unread;  // garbage
 };
 
 class TreeClient final : public VolumeClient {
@@ -66,20 +67,25 @@ class TreeClient final : public VolumeClient {
   }
   Task<tree::AgentId> self() override { co_return client_.agent; }
   // An orphan goes when all agents have said that it is unused.
-  Task<UpkeepReply> upkeep(std::vector<tree::InodeId> unused,
-                           std::vector<tree::GarbageId> collected) override {
+  // Garbage may go when they have said that it is unread.
+  Task<UpkeepReply> upkeep(Released released) override {
     const std::lock_guard lock(tree_.mutex);
     UpkeepReply reply;
-    for (const tree::InodeId inode : unused) {
+    const std::size_t all = tree_.led.tree.tree().agents().size();
+    for (const tree::InodeId inode : released.unused) {
       std::set<tree::AgentId>& agents = tree_.unused[inode];
       agents.insert(client_.agent);
-      if (agents.size() == tree_.led.tree.tree().agents().size())
-        (void)tree_.led.decide(tree::Forget{inode});
+      if (agents.size() == all) (void)tree_.led.decide(tree::Forget{inode});
     }
-    if (!collected.empty()) (void)tree_.led.decide(tree::Collected{std::move(collected)});
+    for (const tree::GarbageId& id : released.unread) tree_.unread[id].insert(client_.agent);
+    if (!released.collected.empty())
+      (void)tree_.led.decide(tree::Collected{std::move(released.collected)});
     for (const auto& [id, garbage] : tree_.led.tree.tree().garbage()) {
-      if (!garbage.runs.empty() && garbage.runs.front().holder == client_.agent)
-        reply.garbage.push_back({id, garbage});
+      const std::set<tree::AgentId>& said = tree_.unread[id];
+      const bool mayGo = said.size() == all;
+      const bool mine = garbage.runs.front().holder == client_.agent;
+      if (mayGo ? mine : !said.contains(client_.agent))
+        reply.garbage.push_back({id, mayGo, garbage});
     }
     for (const tree::InodeId inode : tree_.led.tree.tree().orphans()) {
       if (!tree_.unused[inode].contains(client_.agent)) reply.orphans.push_back(inode);

@@ -181,14 +181,12 @@ class NamespaceFiles final : public VolumeFiles {
     co_return;
   }
 
-  void addOpenFiles(std::function<bool(tree::InodeId)> isOpen) override {
-    openFiles_.push_back(std::move(isOpen));
-  }
+  void addOpenFiles(IsOpen isOpen) override { openFiles_.push_back(std::move(isOpen)); }
 
   // On the reactor.
   [[nodiscard]] bool isOpen(tree::InodeId inode) const {
     return std::any_of(openFiles_.begin(), openFiles_.end(),
-                       [&](const auto& asks) { return asks(inode); });
+                       [&](const auto& asks) { return asks(inode, tree::kNoSession); });
   }
   [[nodiscard]] std::uint32_t writersOf(tree::InodeId inode) const {
     const auto writing = sessions_.find(inode);
@@ -301,7 +299,7 @@ class NamespaceFiles final : public VolumeFiles {
   const std::string node_;
   const tree::ClientId client_;
   std::map<tree::InodeId, Writing> sessions_;
-  std::vector<std::function<bool(tree::InodeId)>> openFiles_;
+  std::vector<IsOpen> openFiles_;
 };
 
 }  // namespace hearth::volume_testing
