@@ -236,8 +236,13 @@ Task<Status> Fetcher::DirectRead::fromAgent(const Part& part, const std::string&
 Task<Status> Fetcher::DirectRead::readFrom(const std::string& node, const Part& part, bool others) {
   const std::uint64_t before = part.offset % kBlockBytes;
   std::vector<std::uint32_t> checksums;
-  const RequestTimeouts timeouts(Clock::now() + kPeerTimeout,
-                                 others ? Clock::duration(kSilenceWithOthers) : kSilenceAlone);
+  PeerStandings& standings = fetcher_.peerStandings_;
+  const Clock::time_point began = Clock::now();
+  if (others && standings.leavesOut(node, began))
+    co_return Error{ErrorCode::kUnavailable, node + " has given no chunk lately; others have it"};
+  const RequestTimeouts timeouts(
+      began + (others ? standings.patience() : Clock::duration(kPeerTimeout)),
+      others ? Clock::duration(kSilenceWithOthers) : kSilenceAlone);
   Attempt attempt(ports_.reactor, part.into, before);
   Status read;
   {
@@ -252,9 +257,11 @@ Task<Status> Fetcher::DirectRead::readFrom(const std::string& node, const Part& 
     read = co_await reading;
   }
   if (read.ok()) {
+    standings.gave(node, Clock::now() - began, Clock::now());
     ports_.counters.peerBytes.fetch_add(part.into.size(), std::memory_order_relaxed);
     co_return read;
   }
+  if (others && read.code() == ErrorCode::kDeadlineExceeded) standings.late(node, Clock::now());
   // Late bytes of this attempt would overwrite those of the next agent.
   attempt.memory = {};
   co_await attempt.released->waitUntil(Clock::now() + kReleaseTimeout);

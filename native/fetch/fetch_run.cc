@@ -251,8 +251,52 @@ Task<void> Fetcher::readPart(std::uint32_t chunk, PeerRange range,
   status = co_await ports_.lanes.read(chunk, std::move(range), checksums);
 }
 
+struct Fetcher::PeerRead {
+  PeerRead(Reactor& reactor, RunState& state) : run(state.shared_from_this()), ended(reactor) {}
+
+  const std::shared_ptr<RunState> run;
+  std::uint32_t chunk = 0;
+  std::string node;
+  ReadTerms terms;
+  std::shared_ptr<LoadedChunk> loaded;
+  Status status;
+  Event ended;
+
+  // The chunk has come from elsewhere, or its run has ended without it.
+  [[nodiscard]] bool isOver() const {
+    const ChunkFlight& flight = run->flight(chunk);
+    return flight.landed.isSet() || flight.ended.isSet();
+  }
+};
+
+Task<void> Fetcher::carryOut(std::shared_ptr<PeerRead> read, PeerRange range) {
+  const Clock::time_point began = Clock::now();
+  Task<Status> reading =
+      readRange(read->chunk, std::move(range), read->terms.arriving, read->loaded->checksums);
+  read->status = co_await reading;
+  if (read->status.ok()) {
+    if (!read->terms.arriving) peerStandings_.gave(read->node, Clock::now() - began, Clock::now());
+    RunState& state = *read->run;
+    const std::uint64_t size = read->loaded->bytes.size();
+    ports_.counters.peerBytes.fetch_add(size, std::memory_order_relaxed);
+    if (state.options.counters)
+      state.options.counters->peerBytes.fetch_add(size, std::memory_order_relaxed);
+    if (!read->isOver()) {
+      state.fetch->shared->rounds->gaveOthers();
+      land(state, read->chunk, read->loaded,
+           read->terms.granted ? ports_.ofOrigin : ports_.ofPeers);
+    }
+  }
+  read->loaded.reset();
+  read->ended.set();
+}
+
 Task<void> Fetcher::readPeer(RunState& state, std::uint32_t chunk, std::string node,
                              ReadTerms terms, std::optional<ChunkBuffer> memory, Status& status) {
+  if (terms.others && peerStandings_.leavesOut(node, Clock::now())) {
+    status = Error{ErrorCode::kUnavailable, node + " has given no chunk lately; others have it"};
+    co_return;
+  }
   state.flight(chunk).fromPeer = true;
   if (!memory) {
     BufferPool& pool = terms.granted ? ports_.ofOrigin : ports_.ofPeers;
@@ -260,32 +304,39 @@ Task<void> Fetcher::readPeer(RunState& state, std::uint32_t chunk, std::string n
     std::vector<ChunkBuffer> buffer = co_await acquiring;
     memory = std::move(buffer.front());
   }
-  const auto loaded = loadInto(ports_.reactor, *std::exchange(memory, std::nullopt),
-                               static_cast<std::size_t>(state.fetch->chunkSize(chunk)));
-  const std::uint64_t size = loaded->bytes.size();
+  const auto read = std::make_shared<PeerRead>(ports_.reactor, state);
+  read->chunk = chunk;
+  read->node = node;
+  read->terms = terms;
+  read->loaded = loadInto(ports_.reactor, *std::exchange(memory, std::nullopt),
+                          static_cast<std::size_t>(state.fetch->chunkSize(chunk)));
   const RequestTimeouts timeouts(
       Clock::now() + kPeerTimeout,
       terms.others ? Clock::duration(kSilenceWithOthers) : kSilenceAlone);
   PeerRange range{
-      .node = std::move(node),
+      .node = node,
       .key = state.fetch->key(),
       .offset = state.fetch->chunkOffset(chunk),
-      .into = loaded->buffer.slice(size, loaded),
+      .into = read->loaded->buffer.slice(read->loaded->bytes.size(), read->loaded),
       .timeouts = timeouts,
       .requestClass = state.demand() ? RequestClass::kDemand : RequestClass::kWarm,
   };
-  Task<Status> reading = readRange(chunk, std::move(range), terms.arriving, loaded->checksums);
-  status = co_await reading;
-  if (!status.ok()) {
-    state.flight(chunk).fromPeer = false;
-    state.flight(chunk).leave();
-    co_return;
+  if (!terms.others || ports_.gate.closed()) {
+    Task<void> carrying = carryOut(read, std::move(range));
+    co_await carrying;
+  } else {
+    ports_.gate.spawn(carryOut(read, std::move(range)));
+    const bool inTime = co_await read->ended.waitUntil(Clock::now() + peerStandings_.patience());
+    if (!inTime && !read->ended.isSet()) {
+      peerStandings_.late(node, Clock::now());
+      read->status = Error{ErrorCode::kDeadlineExceeded,
+                           node + " takes long to give a chunk; another agent is asked for it"};
+    }
   }
-  state.fetch->shared->rounds->gaveOthers();
-  ports_.counters.peerBytes.fetch_add(size, std::memory_order_relaxed);
-  if (state.options.counters)
-    state.options.counters->peerBytes.fetch_add(size, std::memory_order_relaxed);
-  land(state, chunk, loaded, terms.granted ? ports_.ofOrigin : ports_.ofPeers);
+  status = read->status;
+  if (status.ok() || read->isOver()) co_return;
+  state.flight(chunk).fromPeer = false;
+  state.flight(chunk).leave();
 }
 
 void Fetcher::land(RunState& state, std::uint32_t chunk, std::shared_ptr<LoadedChunk> loaded,

@@ -34,8 +34,13 @@ inline constexpr std::size_t kArrivingBytes = std::size_t{512} << 10;
   return {ErrorCode::kCancelled, "the engine is shutting down"};
 }
 
-// One run on its way. Lives in run()'s frame.
-struct Fetcher::RunState {
+// One run on its way. Lives until run() has ended, and for as long as bytes may come into memory
+// that it has given.
+struct Fetcher::RunState : std::enable_shared_from_this<Fetcher::RunState> {
+  RunState(std::shared_ptr<FileFetch> of, ChunkRun run, FetchOptions asked,
+           std::shared_ptr<Urgency> how)
+      : fetch(std::move(of)), chunks(run), options(std::move(asked)), urgency(std::move(how)) {}
+
   std::shared_ptr<FileFetch> fetch;
   ChunkRun chunks;
   FetchOptions options;

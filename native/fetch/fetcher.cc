@@ -235,12 +235,13 @@ void Fetcher::startRuns(const std::shared_ptr<FileFetch>& fetch, const std::vect
 Task<void> Fetcher::run(std::shared_ptr<FileFetch> fetch, ChunkRun chunks, FetchOptions options,
                         std::shared_ptr<Urgency> urgency) {
   if (options.counters == nullptr) options.counters = fetch->counters;
-  RunState state{std::move(fetch), chunks, std::move(options), std::move(urgency), {}};
+  const auto state =
+      std::make_shared<RunState>(std::move(fetch), chunks, std::move(options), std::move(urgency));
   for (std::uint32_t chunk = chunks.first; chunk < chunks.end(); ++chunk) {
-    state.flights.push_back(state.fetch->flights.at(chunk));
+    state->flights.push_back(state->fetch->flights.at(chunk));
   }
-  RunExecutor executor(*this, state);
-  state.end(co_await executor.run());
+  RunExecutor executor(*this, *state);
+  state->end(co_await executor.run());
 }
 
 }  // namespace hearth

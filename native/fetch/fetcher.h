@@ -13,6 +13,7 @@
 #include "fetch/known_holders.h"
 #include "fetch/origin_wait.h"
 #include "fetch/peer_read_slot.h"
+#include "fetch/peer_standings.h"
 #include "fetch/rate_limiter.h"
 #include "fetch/write_back.h"
 
@@ -164,8 +165,13 @@ class Fetcher {
     bool arriving = false;  // it is on its way to the agent from the origin
     bool granted = false;   // read as from an origin, into memory for that
   };
+  // Where other agents hold the chunk, too, it ends with kDeadlineExceeded when the bytes do not
+  // come soon; they may still come, and are then taken in if no other agent has given them.
   Task<void> readPeer(RunState& state, std::uint32_t chunk, std::string node, ReadTerms terms,
                       std::optional<ChunkBuffer> memory, Status& status);
+  // One read of a whole chunk from another agent.
+  struct PeerRead;
+  Task<void> carryOut(std::shared_ptr<PeerRead> read, PeerRange range);
   // Reads the range of one chunk at once, or in pieces where the chunk is `arriving` at the peer.
   Task<Status> readRange(std::uint32_t chunk, PeerRange range, bool arriving,
                          std::vector<std::uint32_t>& checksums);
@@ -182,6 +188,7 @@ class Fetcher {
   // Background reads from peers. Few, so that fetches from the origin keep their part of the link:
   // an agent that fetched less than the others would give less to them, too.
   PeerReadSlots peerReadSlots_;
+  PeerStandings peerStandings_;
   DirectReadSlots directReadSlots_;
   KnownHolders knownHolders_;
   CacheLoads cacheLoads_{ports_};
