@@ -86,6 +86,9 @@ Task<OpenedVolumeFile> VolumeSessions::openToRead(tree::InodeId inode,
                                                   std::optional<tree::Place> place) {
   std::optional<Turn> turn;
   if (files_.contains(inode)) turn.emplace(co_await turnOf(inode));
+  // The leader asks only agents that have joined what they read.
+  const bool joined = co_await ports_.client.self() != tree::kNoAgent;
+  if (!joined && !closing_.isSet()) co_return failed(ETIMEDOUT);
   // The chunks that the leader answers with may be garbage by the time the answer is here.
   const auto opening = opening_.insert(inode);
   QueryReply reply = co_await ports_.client.query(OpenQuery{inode, std::move(place)});
