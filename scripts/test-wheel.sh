@@ -16,7 +16,7 @@ tar -xzf "$fresh"/ucm-source/*.tar.gz -C "$fresh/ucm-source" --strip-components=
 export HEARTH_UCM_SOURCE=$fresh/ucm-source
 python3 -m venv "$fresh"
 export PATH=$fresh/bin
-wheels=(build/wheels/hearth-*.whl)
+wheels=(build/wheels/hearth_storage-*.whl)
 pip install --quiet --disable-pip-version-check --only-binary :all: "${wheels[0]}" safetensors fsspec
 # Without torch, which its tests replace.
 pip install --quiet --disable-pip-version-check --only-binary :all: --no-deps fastsafetensors

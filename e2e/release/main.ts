@@ -1,6 +1,8 @@
 // A release of this checkout in a folder (build/dist), as root: node e2e/release/main.ts [FOLDER]
 //   kubectl-hearth, kubectl-hearth-PLATFORM   the plug-in of kubectl, as a script and as executables
 //   hearth-VERSION.tgz                        the chart
+//   hearth_storage-VERSION-*.whl              the Python packages, for the platform of this machine
+//   libgd2fs-VERSION-PLATFORM.tar.gz          the library for programs, with its header, for the same platform
 //   image                                     an OCI layout: the image, for amd64 and arm64
 //   *.spdx.json                               what the images and the plug-in hold
 //   SHA256SUMS                                of all these; image/index.json names the rest of the image by digests
@@ -13,6 +15,7 @@ import { makeKubectlPrograms } from '../../cli/executables/programs.ts';
 import { tools } from '../../scripts/tools/build.ts';
 import { hearthVersion } from '../cluster/images/hearth_image.ts';
 import { writeReleaseImage } from '../cluster/images/release_image.ts';
+import { makeClientPackages } from './clients.ts';
 import { publish } from './publish.ts';
 import { writeImageBoms, writeProgramBom } from './sbom.ts';
 
@@ -26,12 +29,13 @@ async function release(): Promise<void> {
   mkdirSync(folder, { recursive: true });
 
   const programs = await makeKubectlPrograms(folder);
+  const clients = await makeClientPackages(version, folder);
   await output(helm, ['package', join(root, 'charts/hearth'), '--destination', folder]);
   const chart = join(folder, `hearth-${version}.tgz`);
   const layout = join(folder, 'image');
   const digest = await writeReleaseImage(layout);
   const boms = [...(await writeImageBoms(syft, layout, folder)), await writeProgramBom(version, folder)];
-  await writeChecksums(folder, [...programs, chart, join(layout, 'index.json'), ...boms]);
+  await writeChecksums(folder, [...programs, ...clients, chart, join(layout, 'index.json'), ...boms]);
   console.log(`Hearth ${version} is in ${folder}; the image is ${digest}`);
 
   const { REGISTRY: registry, REGISTRY_PLAIN: plain } = process.env;
