@@ -99,7 +99,7 @@ export class CsiNode {
   async sizes(pod: string): Promise<(bigint | undefined)[]> {
     const request = { volumeId: `csi-${pod}`, volumePath: this.target(pod), stagingTargetPath: '' };
     const { usage } = await this.#call(NodeService.nodeGetVolumeStats, request);
-    return usage.map(({ total }) => total);
+    return usage.map(({ used }) => used);
   }
 
   /** Records of what is published, by pod. */

@@ -11,10 +11,10 @@
 #include <vector>
 
 #include "base/clock.h"
-#include "memory/page_cache.h"
 #include "base/testing/pod_attack.h"
 #include "fuse/hearth_ioctl.h"
 #include "fuse/testing/mount_fixture.h"
+#include "memory/page_cache.h"
 
 namespace hearth::fuse_testing {
 namespace {
