@@ -11,6 +11,11 @@ namespace {
 
 ChangeReply failed(std::int32_t error) { return {.answer = {.error = error}, .attributes = {}}; }
 
+bool isPublished(const WriteSession& session) {
+  const Result<FileMark> mark = markOf(session.file.get());
+  return mark.ok() && !session.changed(*mark) && session.base != tree::ContentVersion{};
+}
+
 }  // namespace
 
 Task<std::optional<ChangeReply>> VolumeSessions::earlierAnswer(std::shared_ptr<RequestNote> note) {
@@ -47,7 +52,9 @@ Task<ChangeReply> VolumeSessions::changeNames(Change change, tree::InodeId inode
                                               std::shared_ptr<RequestNote> note) {
   std::optional<Turn> turn;
   std::optional<Prepared> prepared;
-  if (written(inode) != nullptr) turn.emplace(co_await turnOf(inode));
+  // The turn of a file whose content is published may be its sealing's, which takes long.
+  if (const FilePtr file = written(inode); file != nullptr && !isPublished(*file->session))
+    turn.emplace(co_await turnOf(inode));
   if (turn && turn->session() && !turn->session()->over && !turn->session()->ended) {
     const WriteSession& session = *turn->session();
     const Result<FileMark> mark = markOf(session.file.get());
@@ -59,7 +66,7 @@ Task<ChangeReply> VolumeSessions::changeNames(Change change, tree::InodeId inode
         co_return failed(ready.code() == ErrorCode::kDeadlineExceeded ? ETIMEDOUT : EIO);
       prepared = std::move(*ready);
       change.publish = prepared->change;
-      co_await notePublish(*prepared);
+      if (!co_await notePublish(change.publish->content, *prepared->hash)) prepared->hash.reset();
     }
   }
   ChangeReply reply = co_await ports_.client.change(std::move(change), std::move(note));
@@ -78,6 +85,7 @@ Task<ChangeReply> VolumeSessions::setAttributes(tree::SetAttributes change) {
     if (written(change.inode) != nullptr) turn.emplace(co_await turnOf(change.inode));
     if (turn && turn->session() && !turn->session()->ended) {
       if (turn->session()->over) co_return failed(EIO);
+      if (change.size) co_await readContent(*turn->file());
       auto apply = [path = turn->session()->path, change]() -> std::int32_t {
         const std::int32_t error = change.size ? cutSessionFile(path, *change.size) : 0;
         if (error != 0 || (!change.accessedNs && !change.modifiedNs)) return error;
@@ -105,6 +113,7 @@ Task<std::int32_t> VolumeSessions::resize(tree::InodeId inode, std::uint64_t siz
   std::int32_t error = 0;
   {
     const Turn turn = co_await turnOf(inode);
+    co_await readContent(*turn.file());
     auto cut = [path = turn.session()->path, size] { return cutSessionFile(path, size); };
     error = co_await ports_.reactor.offload(cut);
     if (error == 0) error = co_await publishHeld(*turn.file());

@@ -1,6 +1,7 @@
 #include "sessions/file_hash.h"
 
 #include <openssl/evp.h>
+#include <sched.h>
 #include <sys/random.h>
 #include <unistd.h>
 
@@ -23,6 +24,12 @@ namespace {
 // Stays in the processor's cache between the copy from the page cache and the two sums.
 constexpr std::size_t kPieceBytes = 256u << 10;
 constexpr std::size_t kMaxThreads = 4;
+// A program that closes file after file must not wait for the reading of those before.
+constexpr int kQuiet = 10;
+
+std::size_t threadsToUse() {
+  return std::clamp<std::size_t>(std::thread::hardware_concurrency(), 1, kMaxThreads);
+}
 
 // GMAC (NIST SP 800-38D: AES-GCM that only authenticates) under one key, with one nonce: root alone
 // sees a tag, and equal tags mean equal chunks but for a chance of 2^-100 or less.
@@ -58,12 +65,28 @@ class ChunkMac {
 }  // namespace
 
 struct FileHasher::Work {
-  int descriptor = -1;
+  Work(int file, const HashKey& by, bool hashes) : descriptor(file), key(by), keyed(hashes) {}
+
+  const int descriptor;
   const HashKey& key;
+  const bool keyed;
   FileHash hash;
   std::atomic<std::uint32_t> next{0};
   std::atomic<int> error{0};
   std::atomic<bool> shrunk{false};
+
+  void setLength(std::uint64_t length) {
+    hash.length = length;
+    hash.blockChecksums.resize((length + kBlockBytes - 1) / kBlockBytes);
+    if (keyed) hash.chunks.resize(chunks());
+  }
+  [[nodiscard]] std::size_t chunks() const {
+    return static_cast<std::size_t>((hash.length + kChunkBytes - 1) / kChunkBytes);
+  }
+  // Chunks that no thread has taken yet.
+  [[nodiscard]] std::size_t left() const {
+    return chunks() - std::min<std::size_t>(chunks(), next);
+  }
 
   // Takes chunk after chunk until none is left. Blocks.
   void run() {
@@ -71,7 +94,7 @@ struct FileHasher::Work {
     std::vector<std::byte> piece(kPieceBytes);
     while (error == 0 && !shrunk) {
       const std::uint32_t chunk = next.fetch_add(1);
-      if (chunk >= hash.chunks.size() || !one(chunk, mac, piece)) return;
+      if (chunk >= chunks() || !one(chunk, mac, piece)) return;
     }
   }
 
@@ -86,9 +109,11 @@ struct FileHasher::Work {
       const std::vector<std::uint32_t> sums = crc32cOfBlocks(bytes, kBlockBytes);
       std::ranges::copy(
           sums, hash.blockChecksums.begin() + static_cast<std::ptrdiff_t>(at / kBlockBytes));
-      mac.add(bytes);
+      if (keyed) mac.add(bytes);
+      // The kernel lets a thread go on for milliseconds although one of a lower niceness waits.
+      if (!keyed) ::sched_yield();
     }
-    hash.chunks[chunk] = mac.end();
+    if (keyed) hash.chunks[chunk] = mac.end();
     return true;
   }
   [[nodiscard]] bool read(std::span<std::byte> into, std::uint64_t offset) {
@@ -115,8 +140,8 @@ HashKey newHashKey() {
 
 FileHasher::FileHasher()
     : key_(newHashKey()),
-      pool_({.threads =
-                 std::clamp<std::size_t>(std::thread::hardware_concurrency(), 1, kMaxThreads)}) {}
+      pool_({.threads = threadsToUse()}),
+      quiet_({.threads = threadsToUse(), .niceness = kQuiet}) {}
 
 Task<void> FileHasher::share(Reactor& reactor, ThreadPool& pool, Work& work) {
   auto run = [&work] {
@@ -127,13 +152,31 @@ Task<void> FileHasher::share(Reactor& reactor, ThreadPool& pool, Work& work) {
 }
 
 Task<Result<FileHash>> FileHasher::hash(Reactor& reactor, int descriptor, std::uint64_t length) {
-  const auto chunks = static_cast<std::size_t>((length + kChunkBytes - 1) / kChunkBytes);
-  Work work{.descriptor = descriptor, .key = key_, .hash = {.length = length}};
-  work.hash.blockChecksums.resize((length + kBlockBytes - 1) / kBlockBytes);
-  work.hash.chunks.resize(chunks);
+  Work work(descriptor, key_, true);
+  work.setLength(length);
+  co_return co_await finish(reactor, pool_, work);
+}
+
+Task<Result<FileHash>> FileHasher::checksums(Reactor& reactor, int descriptor,
+                                             std::function<Result<std::uint64_t>()> begin) {
+  Work work(descriptor, key_, false);
+  // A small file costs one hand-over to another thread.
+  const auto first = [&]() -> Status {
+    const Result<std::uint64_t> length = begin();
+    if (!length.ok()) return length.error();
+    work.setLength(*length);
+    if (work.chunks() <= 1) work.run();
+    return {};
+  };
+  if (const Status begun = co_await reactor.offload(quiet_, first); !begun.ok())
+    co_return begun.error();
+  co_return co_await finish(reactor, quiet_, work);
+}
+
+Task<Result<FileHash>> FileHasher::finish(Reactor& reactor, ThreadPool& pool, Work& work) {
   Gate shares(reactor);
-  for (std::size_t i = 0; i < std::min(chunks, kMaxThreads); ++i)
-    shares.spawn(share(reactor, pool_, work));
+  for (std::size_t i = 0; i < std::min(work.left(), kMaxThreads); ++i)
+    shares.spawn(share(reactor, pool, work));
   co_await shares.close();
   if (work.error != 0) co_return errnoError(work.error, "reading a session file");
   if (work.shrunk)

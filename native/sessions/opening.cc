@@ -154,6 +154,7 @@ Task<OpenedVolumeFile> VolumeSessions::joinSession(WrittenFile& file, ChangeRepl
     const std::int32_t error = co_await renew(*file.session, file.inode, reply.answer);
     if (error != 0) co_return failed(error);
   }
+  if (file.session) co_await readContent(file);
   if (!file.session) {
     const std::int32_t error = co_await beginSession(file, reply, truncates);
     if (error != 0) co_return failed(error);

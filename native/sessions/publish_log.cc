@@ -82,6 +82,7 @@ Status PublishLog::read() {
   // Without its key the records are of no use.
   if (!in.ok() || magic != kPublishMagic) {
     key_ = newHashKey();
+    begun_ = true;
     return {};
   }
   bytes = bytes.subspan(sizeof magic + key_.size());
@@ -113,6 +114,11 @@ Status PublishLog::rewrite() {
 const PublishRecord* PublishLog::find(const tree::ContentVersion& version) const {
   const auto found = records_.find(version.session);
   return found != records_.end() && found->second.version == version ? &found->second : nullptr;
+}
+
+bool PublishLog::isUnread(const tree::ContentVersion& version) const {
+  const auto found = records_.find(version.session);
+  return !begun_ && (found == records_.end() || found->second.version.counter < version.counter);
 }
 
 Status PublishLog::add(PublishRecord record) {

@@ -38,6 +38,9 @@ class PublishLog {
 
   [[nodiscard]] const HashKey& key() const { return key_; }
   [[nodiscard]] const PublishRecord* find(const tree::ContentVersion& version) const;
+  // True: `version` has no record, and had none when its session published it last. A log that was
+  // begun anew cannot say so.
+  [[nodiscard]] bool isUnread(const tree::ContentVersion& version) const;
   // In place of the session's last record. It survives this process, not the kernel.
   [[nodiscard]] Status add(PublishRecord record);
   // The session has no file any more.
@@ -51,6 +54,7 @@ class PublishLog {
 
   const std::string path_;
   HashKey key_{};
+  bool begun_ = false;  // anew, with its own key
   OwnedFd file_;
   std::uint64_t bytes_ = 0;
   std::uint64_t rewriteAt_ = 0;

@@ -13,6 +13,9 @@ namespace {
 // A program that cuts the file while it is read would have it read again and again.
 constexpr int kReadings = 5;
 
+// The kernel releases a file right after its close, and then it is sealed.
+constexpr Clock::duration kReadWithin = std::chrono::milliseconds(5);
+
 }  // namespace
 
 Task<std::int32_t> VolumeSessions::publish(tree::InodeId inode) {
@@ -21,21 +24,13 @@ Task<std::int32_t> VolumeSessions::publish(tree::InodeId inode) {
   co_return turn.session() ? co_await publishHeld(*turn.file()) : 0;
 }
 
-Task<Result<VolumeSessions::Prepared>> VolumeSessions::prepare(const WrittenFile& file) {
+Task<Result<VolumeSessions::Prepared>> VolumeSessions::describe(const WrittenFile& file,
+                                                                FileMark mark) {
   const WriteSession& session = *file.session;
   const tree::AgentId self = co_await ports_.client.self();
   if (self == tree::kNoAgent)
     co_return Error{ErrorCode::kDeadlineExceeded, "no leader of the volume answers"};
-  FileMark mark;
-  Result<FileHash> hash = Error{ErrorCode::kConflict, ""};
-  for (int i = 0; i < kReadings && hash.code() == ErrorCode::kConflict; ++i) {
-    const Result<FileMark> now = markOf(session.file.get());
-    if (!now.ok()) co_return now.error();
-    mark = *now;
-    hash = co_await hasher_.hash(ports_.reactor, session.file.get(), mark.size);
-  }
-  if (!hash.ok()) co_return hash.error();
-  Prepared prepared{.mark = mark, .hash = std::move(*hash)};
+  Prepared prepared{.change = {}, .mark = mark, .hash = {}};
   tree::Publish& change = prepared.change;
   change.inode = file.inode;
   change.session = session.id;
@@ -49,26 +44,61 @@ Task<Result<VolumeSessions::Prepared>> VolumeSessions::prepare(const WrittenFile
   co_return std::move(prepared);
 }
 
-Task<void> VolumeSessions::notePublish(const Prepared& prepared) {
-  const tree::Publish& change = prepared.change;
-  PublishRecord record{.version = change.content.version,
-                       .length = prepared.hash.length,
-                       .chunks = prepared.hash.chunks};
-  if (!change.content.runs.empty()) record.first = change.content.runs.front().first;
-  if (publishes_ == nullptr || record.chunks.empty()) co_return;
+Task<Result<VolumeSessions::Prepared>> VolumeSessions::prepare(const WrittenFile& file) {
+  const int descriptor = file.session->file.get();
+  FileMark mark;
+  Result<FileHash> hash = Error{ErrorCode::kConflict, ""};
+  for (int i = 0; i < kReadings && hash.code() == ErrorCode::kConflict; ++i) {
+    const Result<FileMark> now = markOf(descriptor);
+    if (!now.ok()) co_return now.error();
+    mark = *now;
+    hash = co_await hasher_.hash(ports_.reactor, descriptor, mark.size);
+  }
+  if (!hash.ok()) co_return hash.error();
+  Result<Prepared> prepared = co_await describe(file, mark);
+  if (prepared.ok()) prepared->hash = std::move(*hash);
+  co_return prepared;
+}
+
+Task<Result<VolumeSessions::Prepared>> VolumeSessions::prepareLast(const WrittenFile& file) {
+  const int descriptor = file.session->file.get();
+  FileMark mark;
+  const auto begin = [&]() -> Result<std::uint64_t> {
+    if (const Status free = noWriterLeft(descriptor); !free.ok()) return free.error();
+    const Result<FileMark> now = markOf(descriptor);
+    if (!now.ok()) return now.error();
+    mark = *now;
+    return mark.size;
+  };
+  Result<FileHash> sums = co_await hasher_.checksums(ports_.reactor, descriptor, begin);
+  if (!sums.ok()) co_return sums.error();
+  Result<Prepared> prepared = co_await describe(file, mark);
+  if (prepared.ok()) prepared->hash = std::move(*sums);
+  co_return prepared;
+}
+
+Task<bool> VolumeSessions::notePublish(const tree::Content& content, const FileHash& hash) {
+  if (hash.chunks.empty()) co_return true;
+  if (publishes_ == nullptr) co_return false;
+  PublishRecord record{.version = content.version,
+                       .first = content.runs.front().first,
+                       .length = hash.length,
+                       .chunks = hash.chunks};
   co_await publishesTurn_.acquire(1);
   auto add = [&] { return publishes_->add(std::move(record)); };
   const Status added = co_await ports_.reactor.offload(add);
   publishesTurn_.release(1);
-  if (added.ok()) co_return;
+  if (added.ok()) co_return true;
   log(ports_.mounting.events, EngineEvent::Level::kWarn,
       "readers of other nodes may lose a file if this agent is killed now: " +
           added.error().message,
       {{"volume", options_.name}});
+  co_return false;
 }
 
 void VolumeSessions::servePublished(const WriteSession& session) {
-  const FileHash& hash = session.published->hash;
+  if (!session.published->hash) return;
+  const FileHash& hash = *session.published->hash;
   OwnedFd file(::fcntl(session.file.get(), F_DUPFD_CLOEXEC, 0));
   if (hash.length == 0 || !file) return;
   ports_.published.add(session.published->key,
@@ -89,10 +119,38 @@ void VolumeSessions::published(WriteSession& session, Prepared prepared,
   session.publishes = answer.content.counter;
   session.usedChunks = prepared.change.usedChunks;
   session.unchanged.reset();
-  const ContentKey key = keyOfRun(session.id, first, prepared.hash.length);
+  const std::uint64_t length = prepared.change.content.length;
+  const ContentKey key = keyOfRun(session.id, first, length);
   session.published =
-      PublishedContent{prepared.mark, std::move(prepared.hash), session.id, first, key};
+      PublishedContent{prepared.mark, length, std::move(prepared.hash), session.id, first, key};
   servePublished(session);
+}
+
+Task<void> VolumeSessions::readContent(WrittenFile& file) {
+  WriteSession& session = *file.session;
+  if (!session.published || session.published->hash || session.over) co_return;
+  PublishedContent& content = *session.published;
+  Result<FileHash> hash = co_await hasher_.hash(ports_.reactor, session.file.get(), content.length);
+  // A file that was cut meanwhile is published anew.
+  if (!hash.ok()) co_return;
+  const tree::Content named{
+      .version = session.base,
+      .length = content.length,
+      .runs = {{content.session, content.first, chunksIn(content.length), tree::kNoAgent}}};
+  // Without the note the next agent would take other bytes for these.
+  if (!co_await notePublish(named, *hash)) co_return;
+  content.hash = std::move(*hash);
+  servePublished(session);
+}
+
+Task<void> VolumeSessions::readContentSoon(FilePtr file, tree::ContentVersion version) {
+  const auto waits = [&] {
+    const auto& session = file->session;
+    return session && session->base == version && session->published && !session->published->hash;
+  };
+  if (co_await closing_.waitUntil(Clock::now() + kReadWithin) || !waits()) co_return;
+  const Turn turn = co_await turnOf(file->inode);
+  if (turn.file() == file && waits()) co_await readContent(*file);
 }
 
 void VolumeSessions::noteRefused(WriteSession& session, const tree::Answer& answer) const {
@@ -114,12 +172,18 @@ Task<std::int32_t> VolumeSessions::publishHeld(WrittenFile& file) {
   // A shell's `>` flushes an empty file before anything writes to it.
   const bool begins = !session.published && mark->size == 0 && session.writers != 0;
   if (begins || !session.changed(*mark)) co_return 0;
-  Result<Prepared> prepared = co_await prepare(file);
+  // While nobody else can write to the file, it is read when it is sealed. Its bytes are the
+  // content's whenever they are read first, for no reader gets one before.
+  const bool readLater = session.writers == 1;
+  Result<Prepared> prepared = readLater ? co_await describe(file, *mark) : co_await prepare(file);
   if (!prepared.ok()) co_return prepared.code() == ErrorCode::kDeadlineExceeded ? ETIMEDOUT : EIO;
-  co_await notePublish(*prepared);
+  if (prepared->hash && !co_await notePublish(prepared->change.content, *prepared->hash))
+    prepared->hash.reset();
   const ChangeReply reply = co_await ports_.client.change(prepared->change);
   if (reply.answer.error == 0) {
     published(session, std::move(*prepared), reply.answer);
+    const bool unread = session.published && !session.published->hash;
+    if (unread) running_.spawn(readContentSoon(files_.at(file.inode), session.base));
   } else {
     noteRefused(session, reply.answer);
   }

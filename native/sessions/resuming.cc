@@ -149,6 +149,20 @@ Task<std::optional<tree::Answer>> VolumeSessions::askToAdopt(SessionName name) {
   }
 }
 
+Task<void> VolumeSessions::recogniseUnread(WrittenFile& file, tree::ContentVersion content) {
+  const QueryReply asked = co_await ports_.client.query(OpenQuery{file.inode, std::nullopt});
+  const auto run = asked.content ? soleRun(*asked.content) : std::nullopt;
+  WriteSession& session = *file.session;
+  const Result<FileMark> mark = markOf(session.file.get());
+  if (!run || asked.content->version != content || !mark.ok()) co_return;
+  const std::uint64_t length = asked.content->length;
+  if (mark->size != length) co_return;
+  session.published =
+      PublishedContent{*mark,        length,     std::nullopt,
+                       run->session, run->first, keyOfRun(run->session, run->first, length)};
+  co_await readContent(file);
+}
+
 Task<void> VolumeSessions::recognise(WriteSession& session, tree::ContentVersion content) {
   const PublishRecord* const known = publishes_->find(content);
   if (known == nullptr) co_return;
@@ -159,7 +173,8 @@ Task<void> VolumeSessions::recognise(WriteSession& session, tree::ContentVersion
   // It was written to since.
   if (!hash.ok() || hash->chunks != record.chunks) co_return;
   const ContentKey key = keyOfRun(content.session, record.first, record.length);
-  session.published = PublishedContent{*mark, std::move(*hash), content.session, record.first, key};
+  session.published =
+      PublishedContent{*mark, record.length, std::move(*hash), content.session, record.first, key};
   servePublished(session);
 }
 
@@ -198,6 +213,9 @@ Task<void> VolumeSessions::adoptSession(SessionName name, std::size_t directory,
     co_await recognise(session, answer->content);
   }
   turn.session().emplace(std::move(session));
+  const bool unread = answer->error == 0 && answer->content.session == name.session &&
+                      publishes_->isUnread(answer->content);
+  if (unread) co_await recogniseUnread(*turn.file(), answer->content);
   if (writers == 0) beginSealing(turn.file());
 }
 

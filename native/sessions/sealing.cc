@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 
 #include "directory/directory_client.h"
 #include "sessions/turn.h"
@@ -48,15 +47,9 @@ Task<void> VolumeSessions::seal(FilePtr file) {
 Task<bool> VolumeSessions::trySeal(WrittenFile& file) {
   WriteSession& session = *file.session;
   if (!session.over && !session.ended) {
-    const Status free =
-        co_await ports_.reactor.offload([&session] { return noWriterLeft(session.file.get()); });
-    if (!free.ok()) {
-      if (free.code() != ErrorCode::kConflict) report(session, free.error().message);
-      co_return false;
-    }
-    const std::int32_t error = co_await endAtLeader(file);
-    if (error != 0 && !session.over) {
-      report(session, std::strerror(error));
+    const Status ended = co_await endSession(file);
+    if (!ended.ok() && !session.over) {
+      if (ended.code() != ErrorCode::kConflict) report(session, ended.error().message);
       co_return false;
     }
     session.ended = true;
@@ -70,7 +63,7 @@ Task<bool> VolumeSessions::trySeal(WrittenFile& file) {
 Task<Status> VolumeSessions::settle(WrittenFile& file) {
   const WriteSession& session = *file.session;
   const bool keeps =
-      !session.over && !session.unnamed && session.published && session.published->hash.length != 0;
+      !session.over && !session.unnamed && session.published && session.published->length != 0;
   if (keeps) {
     const PublishedContent& content = *session.published;
     const bool synced = session.synced && *session.synced == content.mark;
@@ -82,8 +75,8 @@ Task<Status> VolumeSessions::settle(WrittenFile& file) {
     };
     Status done = co_await ports_.reactor.offload(move);
     if (done.ok()) {
-      done = co_await takeIn({name, session.directory}, content.hash.length,
-                             content.hash.blockChecksums);
+      done =
+          co_await takeIn({name, session.directory}, content.length, content.hash->blockChecksums);
     }
     if (!done.ok()) co_return done;
   } else {
@@ -100,18 +93,34 @@ Task<Status> VolumeSessions::settle(WrittenFile& file) {
   co_return Status();
 }
 
-Task<std::int32_t> VolumeSessions::endAtLeader(WrittenFile& file) {
+Task<Status> VolumeSessions::endSession(WrittenFile& file) {
   WriteSession& session = *file.session;
-  const Result<FileMark> mark = markOf(session.file.get());
-  if (!mark.ok()) co_return EIO;
+  // Nobody has bytes of it, so the ones that are read now are its own.
+  const bool unread = !session.published || !session.published->hash;
   std::optional<Prepared> last;
-  if (!session.unnamed && (session.published || session.changed(*mark))) {
-    Result<Prepared> prepared = co_await prepare(file);
-    if (!prepared.ok()) co_return prepared.code() == ErrorCode::kDeadlineExceeded ? ETIMEDOUT : EIO;
-    const bool same = session.published && prepared->hash == session.published->hash;
-    if (!same) last = std::move(*prepared);
-    if (last) co_await notePublish(*last);
+  // The reading of unread content looks for writers itself.
+  if (!unread || !session.published || session.unnamed) {
+    const Status free =
+        co_await ports_.reactor.offload([&session] { return noWriterLeft(session.file.get()); });
+    if (!free.ok()) co_return free;
   }
+  const Result<FileMark> mark = markOf(session.file.get());
+  if (!mark.ok()) co_return mark.error();
+  if (!session.unnamed && (session.published || session.changed(*mark))) {
+    Result<Prepared> prepared = co_await (unread ? prepareLast(file) : prepare(file));
+    if (!prepared.ok()) co_return prepared.error();
+    const bool same = session.published && (unread ? prepared->mark == session.published->mark
+                                                   : prepared->hash == session.published->hash);
+    if (unread && same) session.published->hash = std::move(prepared->hash);
+    if (!same) last = std::move(*prepared);
+    if (last && !unread) (void)co_await notePublish(last->change.content, *last->hash);
+  }
+  const std::int32_t error = co_await endAtLeader(file, std::move(last));
+  co_return error == 0 ? Status() : errnoError(error, "ending the session of " + session.path);
+}
+
+Task<std::int32_t> VolumeSessions::endAtLeader(WrittenFile& file, std::optional<Prepared> last) {
+  WriteSession& session = *file.session;
   tree::ClientChange change = tree::EndSession{file.inode, session.id, session.usedChunks};
   if (last) {
     last->change.ends = true;

@@ -100,6 +100,7 @@ Task<std::int32_t> VolumeSessions::allocate(tree::InodeId inode, std::uint32_t m
                                             std::uint64_t offset, std::uint64_t length) {
   Turn turn = co_await turnOf(inode);
   if (!turn.session() || turn.session()->ended) co_return EBADF;
+  co_await readContent(*turn.file());
   auto call = [path = turn.session()->path, mode, offset, length] {
     return allocateIn(path, mode, offset, length);
   };

@@ -92,7 +92,7 @@ class VolumeSessions final : public VolumeFiles {
   struct Prepared {
     tree::Publish change;
     FileMark mark;
-    FileHash hash;
+    std::optional<FileHash> hash;  // nothing: the session file is read later
   };
 
   // Of a file that this node does not write: its sealed file survives a crash of the kernel.
@@ -134,11 +134,21 @@ class VolumeSessions final : public VolumeFiles {
 
   // --- publishing (publishing.cc), each with the turn held ---
   [[nodiscard]] Task<Result<Prepared>> prepare(const WrittenFile& file);
-  // Before the leader is asked: the next agent may have to know the bytes.
-  [[nodiscard]] Task<void> notePublish(const Prepared& prepared);
+  // For a file that is to be sealed: nothing will be compared with its bytes. kConflict: it is open
+  // for writing.
+  [[nodiscard]] Task<Result<Prepared>> prepareLast(const WrittenFile& file);
+  // The publish of the whole session file as `mark` shows it.
+  [[nodiscard]] Task<Result<Prepared>> describe(const WrittenFile& file, FileMark mark);
+  // Before a byte leaves this node: the next agent may have to know them. False: not written.
+  [[nodiscard]] Task<bool> notePublish(const tree::Content& content, const FileHash& hash);
   void published(WriteSession& session, Prepared prepared, const tree::Answer& answer);
   // Gives the session file to readers of other nodes, as `session.published` says.
   void servePublished(const WriteSession& session);
+  // Reads what was published before it was read, and gives it to readers of other nodes. Before
+  // anybody may write to the file again.
+  [[nodiscard]] Task<void> readContent(WrittenFile& file);
+  // The same, unless the file is sealed in a moment. Takes the turn itself.
+  [[nodiscard]] Task<void> readContentSoon(FilePtr file, tree::ContentVersion version);
   // An errno; 0: done, or nothing has changed.
   [[nodiscard]] Task<std::int32_t> publishHeld(WrittenFile& file);
   void noteRefused(WriteSession& session, const tree::Answer& answer) const;
@@ -148,7 +158,10 @@ class VolumeSessions final : public VolumeFiles {
   [[nodiscard]] Task<void> seal(FilePtr file);
   // With the turn held. True: the session is gone, or must not be sealed now.
   [[nodiscard]] Task<bool> trySeal(WrittenFile& file);
-  [[nodiscard]] Task<std::int32_t> endAtLeader(WrittenFile& file);
+  // Ends the session, with a last publish if that is needed. kConflict: the file is open for
+  // writing.
+  [[nodiscard]] Task<Status> endSession(WrittenFile& file);
+  [[nodiscard]] Task<std::int32_t> endAtLeader(WrittenFile& file, std::optional<Prepared> last);
   // Of a session that has ended or is over: moves its file into the cache, or removes it.
   [[nodiscard]] Task<Status> settle(WrittenFile& file);
   [[nodiscard]] Task<Status> takeIn(SealedFile sealed, std::uint64_t size,
@@ -171,6 +184,9 @@ class VolumeSessions final : public VolumeFiles {
   // The session file has the bytes of `content`, which the earlier agent published: readers of
   // other nodes get them from now on.
   [[nodiscard]] Task<void> recognise(WriteSession& session, tree::ContentVersion content);
+  // The same for content that the earlier agent published before it was read: no reader has a byte
+  // of it, so those of the session file now are its own.
+  [[nodiscard]] Task<void> recogniseUnread(WrittenFile& file, tree::ContentVersion content);
   // Nothing: no leader has answered, and the engine or the volume closes.
   [[nodiscard]] Task<std::optional<tree::Answer>> askToAdopt(SessionName name);
   [[nodiscard]] Task<void> restoreAll(std::vector<SealedFile> files);

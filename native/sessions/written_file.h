@@ -19,8 +19,10 @@ namespace hearth {
 
 // The content that a session has published last.
 struct PublishedContent {
-  FileMark mark;  // of the session file, before it was read
-  FileHash hash;
+  FileMark mark;             // of the session file, before it was read
+  std::uint64_t length = 0;  // of the content, in bytes
+  // Nothing until the session file was read: no byte has left this node.
+  std::optional<FileHash> hash;
   tree::SessionId session = tree::kNoSession;  // that published it
   std::uint32_t first = 0;                     // of its chunks
   ContentKey key;                              // nothing of an empty file has this key
