@@ -21,15 +21,16 @@ Task<Status> OpenCacheFile::adopt(std::string from, std::vector<std::uint32_t> b
   if (!done.ok()) co_return done;
   directory.budget().adopt(allocatedBytes(size()));
   charge(allocatedBytes(size()));
-  directory.noteCreated(entry_);
+  std::vector<PendingClaim> claims;
   std::span<const std::uint32_t> left = blockChecksums;
   for (std::uint32_t chunk = 0; chunk < entry_->chunkCount(); ++chunk) {
     const std::size_t blocks = blocksOf(entry_->chunkBytes(chunk));
     entry_->beginWrite(chunk);
     entry_->endWrite(chunk, left.first(blocks));
     left = left.subspan(blocks);
-    directory.queueClaim({entry_, chunk, file, shardIndex_});
+    claims.push_back({entry_, chunk, file, shardIndex_});
   }
+  directory.deferClaims(entry_, std::move(claims));
   co_return Status();
 }
 

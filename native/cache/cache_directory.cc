@@ -48,7 +48,8 @@ CacheDirectory::CacheDirectory(CacheDirectoryOptions options, std::vector<ShardC
       background_(shards_[home].reactor),
       commitTimer_(shards_[home].reactor),
       retractTimer_(shards_[home].reactor),
-      retryTimer_(shards_[home].reactor) {}
+      retryTimer_(shards_[home].reactor),
+      deferTimer_(shards_[home].reactor) {}
 
 std::string CacheDirectory::objectPath(const ContentKey& key) const {
   return options_.path + "/objects/" + folderName(key.bytes[0]) + "/" + key.hex();
@@ -69,9 +70,11 @@ Task<void> CacheDirectory::close(Reactor& back) {
   commitTimer_.cancel();
   retractTimer_.cancel();
   retryTimer_.cancel();
+  deferTimer_.cancel();
   co_await background_.close();
   if (log_) {
     co_await commits_.acquire(1);
+    queue_.release();
     // The next open removes claims that cannot be written now.
     (void)co_await commitLocked(nullptr);
     commits_.release(1);
@@ -93,6 +96,25 @@ void CacheDirectory::queueClaim(PendingClaim claim) {
   if (scheduled_.exchange(true) && !full) return;
   home().reactor.post([weak = weak_from_this()] {
     if (const auto self = weak.lock()) self->schedule();
+  });
+}
+
+void CacheDirectory::deferClaims(const std::shared_ptr<CacheEntry>& entry,
+                                 std::vector<PendingClaim> claims) {
+  byUse_.noteMade(entry);
+  asCopies_.noteMade(entry);
+  const std::size_t waiting = queue_.addDeferred(std::move(claims), entry->key.bytes[0]);
+  const bool full = waiting >= tuning_.mostDeferred;
+  if (waiting > 1 && !full) return;
+  home().reactor.post([weak = weak_from_this(), full] {
+    const auto self = weak.lock();
+    if (self == nullptr || self->background_.closed()) return;
+    const auto release = [directory = self.get()] {
+      directory->queue_.release();
+      directory->schedule();
+    };
+    if (full) return release();
+    self->deferTimer_.start(Clock::now() + self->tuning_.deferClaims, release);
   });
 }
 
@@ -175,6 +197,7 @@ Task<Status> CacheDirectory::withLog(Task<Status> work, Reactor& back) {
 }
 
 Task<Status> CacheDirectory::commit(Reactor& back, Status* unsynced) {
+  queue_.release();
   return withLog(commitLocked(unsynced), back);
 }
 

@@ -69,6 +69,9 @@ class CacheDirectory : public std::enable_shared_from_this<CacheDirectory> {
   [[nodiscard]] const ShardContext& home() const { return shards_[home_]; }
   // Any thread. Queues the claim of a written chunk; it is committed in the background.
   void queueClaim(PendingClaim claim);
+  // The claims of a whole new file of this entry, within CacheTuning::deferClaims, or with the next
+  // commit() before.
+  void deferClaims(const std::shared_ptr<CacheEntry>& entry, std::vector<PendingClaim> claims);
   // Any thread. A chunk was found bad and spoiled: the log gets it at once, in the background, and
   // again until that succeeds.
   void queueRetraction(std::shared_ptr<CacheEntry> entry, std::uint32_t chunk);
@@ -163,6 +166,7 @@ class CacheDirectory : public std::enable_shared_from_this<CacheDirectory> {
   Reactor::Timer commitTimer_;
   Reactor::Timer retractTimer_;
   Reactor::Timer retryTimer_;  // while its disk fails
+  Reactor::Timer deferTimer_;
   std::unique_ptr<File> lock_;
   std::unique_ptr<ResidencyLog> log_;
   bool committingInBackground_ = false;

@@ -15,6 +15,10 @@ struct CacheTuning {
   std::uint64_t commitBytes = std::uint64_t{64} << 20;
   std::size_t commitClaims = 256;
   Clock::duration commitDelay = std::chrono::milliseconds(500);
+  // Files that others wrote are claimed so long after they were taken in: they may be gone by then,
+  // and a burst of them leaves the disk to their writer.
+  Clock::duration deferClaims = std::chrono::seconds(5);
+  std::size_t mostDeferred = 4096;  // files, which stay open meanwhile
   // Writers wait for a commit when this much is unclaimed: each claim may hold a file open.
   std::uint64_t mostBytes = std::uint64_t{256} << 20;
   std::size_t mostClaims = 512;

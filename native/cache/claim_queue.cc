@@ -1,5 +1,6 @@
 #include "cache/claim_queue.h"
 
+#include <iterator>
 #include <unordered_set>
 #include <utility>
 
@@ -10,6 +11,25 @@ ClaimQueue::Backlog ClaimQueue::add(PendingClaim claim) {
   bytes_ += claim.entry->chunkBytes(claim.chunk);
   claims_.push_back(std::move(claim));
   return {bytes_, claims_.size()};
+}
+
+std::size_t ClaimQueue::addDeferred(std::vector<PendingClaim> claims, std::size_t folder) {
+  const std::lock_guard guard(mutex_);
+  deferred_.insert(deferred_.end(), std::make_move_iterator(claims.begin()),
+                   std::make_move_iterator(claims.end()));
+  deferredFolders_.set(folder);
+  return ++deferredFiles_;
+}
+
+void ClaimQueue::release() {
+  const std::lock_guard guard(mutex_);
+  for (PendingClaim& claim : deferred_) {
+    bytes_ += claim.entry->chunkBytes(claim.chunk);
+    claims_.push_back(std::move(claim));
+  }
+  deferred_.clear();
+  deferredFiles_ = 0;
+  folders_ |= std::exchange(deferredFolders_, {});
 }
 
 void ClaimQueue::restore(std::vector<PendingClaim> claims, const FolderSet& folders) {
@@ -25,6 +45,8 @@ void ClaimQueue::forget(std::span<const std::shared_ptr<CacheEntry>> entries) {
   std::unordered_set<const CacheEntry*> gone;
   for (const auto& entry : entries) gone.insert(entry.get());
   const std::lock_guard guard(mutex_);
+  std::erase_if(deferred_,
+                [&](const PendingClaim& claim) { return gone.contains(claim.entry.get()); });
   std::erase_if(claims_, [&](const PendingClaim& claim) {
     if (!gone.contains(claim.entry.get())) return false;
     bytes_ -= claim.entry->chunkBytes(claim.chunk);

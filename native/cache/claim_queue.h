@@ -33,6 +33,10 @@ class ClaimQueue {
 
   // The backlog with the new claim in it.
   Backlog add(PendingClaim claim);
+  // Claims of a file whose loss its owner bears: not in the backlog before release(). How many such
+  // files wait.
+  std::size_t addDeferred(std::vector<PendingClaim> claims, std::size_t folder);
+  void release();
   // Puts back what could not be claimed this time.
   void restore(std::vector<PendingClaim> claims, const FolderSet& folders);
   // Forgets the claims of keys that are evicted.
@@ -52,6 +56,9 @@ class ClaimQueue {
   std::vector<PendingClaim> claims_;
   std::uint64_t bytes_ = 0;
   FolderSet folders_;
+  std::vector<PendingClaim> deferred_;
+  FolderSet deferredFolders_;
+  std::size_t deferredFiles_ = 0;
 };
 
 }  // namespace hearth
