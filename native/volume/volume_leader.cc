@@ -15,6 +15,7 @@ Task<Result<std::unique_ptr<VolumeLeader>>> VolumeLeader::begin(Reactor& reactor
   Status begun = record.ok() ? Status() : record.error();
   if (begun.ok()) {
     leader->log_->append(*record);
+    leader->lastVisible_ = record->number;
     begun = co_await leader->log_->durable(record->number);
   }
   if (begun.ok()) co_return std::move(leader);
@@ -55,19 +56,23 @@ Task<Result<ChangeReply>> VolumeLeader::change(tree::Request request) {
   if (!admitted.ok()) co_return admitted.error();
   if (admitted->error != 0) co_return ChangeReply{.answer = *admitted};
   request.nowNs = options_.now();
-  co_return co_await finish(tree_.execute(request));
+  const bool endsOnly = std::holds_alternative<tree::EndSession>(request.change);
+  co_return co_await finish(tree_.execute(request), endsOnly);
 }
 
 Task<Result<tree::Answer>> VolumeLeader::decide(tree::LeaderChange change) {
   const auto admitted = co_await admit();
   if (!admitted.ok() || admitted->error != 0) co_return admitted;
-  const auto done = co_await finish(tree_.decide(change, options_.now()));
+  const auto done = co_await finish(tree_.decide(change, options_.now()), false);
   if (!done.ok()) co_return done.error();
   co_return done->answer;
 }
 
-Task<Result<ChangeReply>> VolumeLeader::finish(tree::Namespace::Outcome outcome) {
-  if (outcome.log) log_->append(*outcome.log);
+Task<Result<ChangeReply>> VolumeLeader::finish(tree::Namespace::Outcome outcome, bool endsOnly) {
+  if (outcome.log) {
+    log_->append(*outcome.log);
+    if (!endsOnly) lastVisible_ = outcome.log->number;
+  }
   if (log_->logBytes() >= checkpointAt_) beginCheckpoint();
   ChangeReply reply{.answer = outcome.answer};
   std::uint64_t seen = outcome.record;

@@ -48,13 +48,14 @@ class VolumeLeader {
   [[nodiscard]] Task<Result<ChangeReply>> change(tree::Request request);
   [[nodiscard]] Task<Result<tree::Answer>> decide(tree::LeaderChange change);
 
-  // The value of `ask(tree)`, when every record that it may have seen is durable. A pointer into
-  // the tree may be dead by then.
+  // The value of `ask(tree)`, when every record that it may have seen is durable: the end of a
+  // session alone changes no name, attribute or content. A pointer into the tree may be dead by
+  // then.
   template <class Ask, class Value = std::invoke_result_t<Ask, const tree::Namespace&>>
   [[nodiscard]] Task<Result<Value>> query(Ask ask) {
     static_assert(!std::is_pointer_v<Value> && !std::is_reference_v<Value>);
     Value value = ask(static_cast<const tree::Namespace&>(tree_));
-    const Status settled = co_await settle(tree_.lastRecord());
+    const Status settled = co_await settle(lastVisible_);
     if (!settled.ok()) co_return settled.error();
     co_return std::move(value);
   }
@@ -80,7 +81,7 @@ class VolumeLeader {
   // Until the record is durable; then whether the leader may still answer.
   [[nodiscard]] Task<Status> settle(std::uint64_t record);
   // Logs the outcome; the answer when it is durable.
-  [[nodiscard]] Task<Result<ChangeReply>> finish(tree::Namespace::Outcome outcome);
+  [[nodiscard]] Task<Result<ChangeReply>> finish(tree::Namespace::Outcome outcome, bool endsOnly);
   // Before a change is executed. A refusal where the log cannot be written.
   [[nodiscard]] Task<Result<tree::Answer>> admit();
   [[nodiscard]] Status mayLead() const;
@@ -90,6 +91,7 @@ class VolumeLeader {
   const Options options_;
   tree::Namespace tree_;
   std::unique_ptr<VolumeLog> log_;
+  std::uint64_t lastVisible_ = 0;  // record
   bool checkpointing_ = false;
   std::uint64_t checkpointAt_ = 0;  // bytes of log
   Status checkpointed_;
