@@ -56,12 +56,6 @@ tree::SetAttributes changeOf(const fuse_setattr_in& in) {
   return change;
 }
 
-// Capabilities and labels have no place in a volume: its mounts are nosuid. The kernel asks for
-// security.capability at the first write to each file, so the answer must not need the leader.
-bool keepsXattr(std::string_view name) {
-  return name.starts_with("user.") || name.starts_with("trusted.");
-}
-
 }  // namespace
 
 Task<void> VolumeRequests::getAttributes(Request request) {
@@ -115,10 +109,8 @@ Task<void> VolumeRequests::getXattr(Request request) {
   const FuseRequest& fuse = request->fuse;
   XattrQuery query;
   query.name = std::get<FuseXattrArgument>(fuse.arguments).name;
-  std::int32_t error = inodeOf(fuse, query.inode);
-  if (error == 0 && !keepsXattr(query.name))
-    error = query.name.starts_with("security.") ? ENODATA : EOPNOTSUPP;
-  if (error != 0) co_return fail(fuse, error);
+  if (const std::int32_t error = inodeOf(fuse, query.inode); error != 0)
+    co_return fail(fuse, error);
   const QueryReply reply = co_await files_.query(std::move(query));
   if (reply.error != 0) co_return fail(fuse, reply.error);
   answerText(fuse, reply.text);

@@ -24,6 +24,10 @@ std::uint64_t secondsKept(const tree::Attributes& attributes) {
 
 }  // namespace
 
+bool keepsXattr(std::string_view name) {
+  return name.starts_with("user.") || name.starts_with("trusted.");
+}
+
 std::uint32_t typeOf(tree::Kind kind) {
   switch (kind) {
     case tree::Kind::kFile:

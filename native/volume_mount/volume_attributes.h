@@ -19,6 +19,9 @@ namespace hearth {
 [[nodiscard]] fuse_attr_out attributesAnswer(const tree::Attributes& attributes);
 [[nodiscard]] fuse_entry_out entryAnswer(std::uint64_t node, const tree::Attributes& attributes);
 
+// Capabilities and labels have no place in a volume: its mounts are nosuid.
+[[nodiscard]] bool keepsXattr(std::string_view name);
+
 struct DirectoryRecord {
   std::string_view name;
   std::uint64_t inode = 0;

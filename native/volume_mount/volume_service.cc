@@ -7,6 +7,7 @@
 
 #include "fuse/caller.h"
 #include "reactor/blocking_call.h"
+#include "volume_mount/volume_attributes.h"
 
 namespace hearth {
 namespace {
@@ -118,6 +119,8 @@ bool VolumeService::answerHere(const FuseRequest& request) {
     case FUSE_DESTROY:
       device_.reply(request.unique, {});
       return true;
+    case FUSE_GETXATTR:
+      return refuseXattr(request);
     case FUSE_TMPFILE:
       device_.replyError(request.unique, EOPNOTSUPP);
       return true;
@@ -144,7 +147,6 @@ bool VolumeService::answerHere(const FuseRequest& request) {
     case FUSE_RELEASE:
     case FUSE_STATFS:
     case FUSE_SETXATTR:
-    case FUSE_GETXATTR:
     case FUSE_LISTXATTR:
     case FUSE_REMOVEXATTR:
     case FUSE_READDIR:
@@ -155,6 +157,14 @@ bool VolumeService::answerHere(const FuseRequest& request) {
       device_.replyError(request.unique, ENOSYS);
       return true;
   }
+}
+
+// The kernel asks for security.capability before the first write to each file.
+bool VolumeService::refuseXattr(const FuseRequest& request) {
+  const std::string_view name = std::get<FuseXattrArgument>(request.arguments).name;
+  if (keepsXattr(name)) return false;
+  device_.replyError(request.unique, name.starts_with("security.") ? ENODATA : EOPNOTSUPP);
+  return true;
 }
 
 void VolumeService::read(const FuseRequest& request) {
@@ -191,6 +201,8 @@ void VolumeService::post(std::span<const std::byte> message, const FuseRequest& 
   if (request.opcode == FUSE_FLUSH || opensForWriting(request))
     posted->process = processOf(request);
   files_->reactor().post([self = shared_from_this(), posted = std::move(posted)]() mutable {
+    // The log's answer, and then the program's next request: open, write, close and rename.
+    self->files_->reactor().expectSoon();
     self->running_.spawn(self->requests_.serve(std::move(posted)));
   });
 }

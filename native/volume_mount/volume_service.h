@@ -57,6 +57,8 @@ class VolumeService final : public FuseService, public std::enable_shared_from_t
   void take(const FuseNegotiated& negotiated);
   // Of the session's threads: true when that was all.
   [[nodiscard]] bool answerHere(const FuseRequest& request);
+  // False: of an attribute that volumes keep.
+  [[nodiscard]] bool refuseXattr(const FuseRequest& request);
   void read(const FuseRequest& request);
   void forget(const FuseRequest& request);
   [[nodiscard]] Task<bool> finish(bool handsOver);
