@@ -74,12 +74,22 @@ describe('a scratch volume', () => {
   });
 
   it('refuses a second node that opens a file for writing', () => {
-    const writer = openSync(join(a, 'one writer'), 'w');
-    writeSync(writer, 'mine');
+    writeFileSync(join(a, 'one writer'), 'mine');
+    const writer = openSync(join(a, 'one writer'), 'r+');
     assert.throws(() => openSync(join(b, 'one writer'), 'r+'), { code: 'EBUSY' });
     closeSync(writer);
     writeFileSync(join(b, 'one writer'), 'now mine');
     assert.equal(readFileSync(join(a, 'one writer'), 'utf8'), 'now mine');
+  });
+
+  it('opens an empty file that the other node has open, as lock files are', () => {
+    const first = openSync(join(a, 'lock'), 'a+');
+    const second = openSync(join(b, 'lock'), 'w+');
+    assert.throws(() => writeSync(second, 'b'), { code: 'EBUSY' });
+    closeSync(first);
+    writeSync(second, 'pid of b');
+    closeSync(second);
+    assert.equal(readFileSync(join(a, 'lock'), 'utf8'), 'pid of b');
   });
 
   for (const writing of ['a', 'b']) {

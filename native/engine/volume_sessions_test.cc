@@ -253,7 +253,8 @@ TEST_F(VolumeSessionsTest, AnotherAgentWritesOnceTheFirstHasClosed) {
   const tree::InodeId inode = made.attributes.id;
   OwnedFd file = writer(made.session);
   write(file, bytes);
-  EXPECT_EQ(b_->await(b_->files().openToWrite(inode, std::nullopt, false)).error, EBUSY);
+  EXPECT_TRUE(b_->await(b_->files().openToWrite(inode, std::nullopt, false)).idle);
+  EXPECT_EQ(b_->await(b_->files().write(inode, 0, std::as_bytes(std::span("b", 1)))), EBUSY);
   ASSERT_EQ(a_->await(a_->files().publish(inode)), 0);
   file.reset();
   a_->run(a_->files().closeWriter(inode));

@@ -79,6 +79,12 @@ void FuseReads::answer(const Request& request, const Result<MappedBytes>& bytes)
   device_.reply(request.unique, bytes->bytes, bytes->rest);
 }
 
+void FuseReads::reply(const Request& request, std::span<const std::byte> bytes) {
+  ++counters_.reads;
+  counters_.bytes += bytes.size();
+  device_.reply(request.unique, bytes);
+}
+
 void FuseReads::fail(const Request& request, const Error& reason) {
   ++counters_.failedReads;
   request.failed(reason);

@@ -45,6 +45,8 @@ class FuseReads {
   // Answers the read now or later, by whoever brings the bytes.
   void read(const Request& request, const std::shared_ptr<FuseReading>& reading);
   // Answers a read whose file cannot be opened.
+  // Bytes that the caller has read; none at the end of the file.
+  void reply(const Request& request, std::span<const std::byte> bytes);
   void fail(const Request& request, const Error& reason);
   // A signal for a read. False: no parked read has this number.
   bool interrupt(std::uint64_t unique);

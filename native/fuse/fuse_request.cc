@@ -115,6 +115,15 @@ Status takeSetXattr(std::span<const std::byte> body, FuseRequest& request) {
   return {};
 }
 
+Status takeWrite(std::span<const std::byte> body, FuseRequest& request) {
+  FuseWriteArgument argument{};
+  if (!take(body, argument.in)) return malformed(request.opcode, "its body is too short");
+  if (body.size() != argument.in.size) return malformed(request.opcode, "its bytes are cut off");
+  argument.bytes = body;
+  request.arguments = argument;
+  return {};
+}
+
 Status takeForget(std::span<const std::byte> body, FuseRequest& request) {
   FuseForgetArgument argument;
   if (request.opcode == FUSE_FORGET) {
@@ -160,6 +169,8 @@ Status takeChange(std::span<const std::byte> body, FuseRequest& request) {
       return takeStructure<fuse_flush_in>(body, request);
     case FUSE_FSYNC:
       return takeStructure<fuse_fsync_in>(body, request);
+    case FUSE_WRITE:
+      return takeWrite(body, request);
     case FUSE_FALLOCATE:
       return takeStructure<fuse_fallocate_in>(body, request);
     default:

@@ -45,6 +45,11 @@ struct FuseSetXattrArgument {
   std::string_view name, value;
 };
 
+struct FuseWriteArgument {
+  fuse_write_in in;
+  std::span<const std::byte> bytes;
+};
+
 struct FuseForgetArgument {  // FORGET, BATCH_FORGET
   std::vector<fuse_forget_one> nodes;
 };
@@ -55,7 +60,7 @@ using FuseArguments =
                  fuse_ioctl_in, fuse_interrupt_in, fuse_setattr_in, FuseNamed<fuse_mknod_in>,
                  FuseNamed<fuse_mkdir_in>, FuseNamed<fuse_link_in>, FuseNamed<fuse_create_in>,
                  FuseRenameArgument, FuseSymlinkArgument, FuseSetXattrArgument, fuse_flush_in,
-                 fuse_fsync_in, fuse_fallocate_in, FuseForgetArgument>;
+                 fuse_fsync_in, fuse_fallocate_in, FuseWriteArgument, FuseForgetArgument>;
 
 struct FuseRequest {
   std::uint32_t opcode = 0;

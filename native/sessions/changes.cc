@@ -98,7 +98,10 @@ Task<ChangeReply> VolumeSessions::setAttributes(tree::SetAttributes change) {
   }
   ChangeReply reply = co_await ports_.client.change(change);
   if (reply.answer.refusal == tree::Refusal::kNeedsSession && change.size) {
-    const std::int32_t error = co_await resize(change.inode, *change.size);
+    const auto cut = [size = *change.size](const std::string& path) {
+      return cutSessionFile(path, size);
+    };
+    const std::int32_t error = co_await changeBytes(change.inode, cut);
     if (error != 0) co_return failed(error);
     change.size.reset();
     reply = co_await ports_.client.change(change);
@@ -107,19 +110,32 @@ Task<ChangeReply> VolumeSessions::setAttributes(tree::SetAttributes change) {
   co_return reply;
 }
 
-Task<std::int32_t> VolumeSessions::resize(tree::InodeId inode, std::uint64_t size) {
+Task<std::int32_t> VolumeSessions::changeBytes(
+    tree::InodeId inode, std::function<std::int32_t(const std::string& path)> change) {
   const OpenedVolumeFile file = co_await openToWrite(inode, std::nullopt, false);
   if (file.error != 0) co_return file.error;
+  if (file.idle) co_return EBUSY;
   std::int32_t error = 0;
   {
     const Turn turn = co_await turnOf(inode);
     co_await readContent(*turn.file());
-    auto cut = [path = turn.session()->path, size] { return cutSessionFile(path, size); };
-    error = co_await ports_.reactor.offload(cut);
+    auto apply = [path = turn.session()->path, &change] { return change(path); };
+    error = co_await ports_.reactor.offload(apply);
     if (error == 0) error = co_await publishHeld(*turn.file());
   }
   co_await closeWriter(inode);
   co_return error;
+}
+
+Task<std::int32_t> VolumeSessions::write(tree::InodeId inode, std::optional<std::uint64_t> offset,
+                                         std::span<const std::byte> bytes) {
+  const auto append = [offset, bytes](const std::string& path) -> std::int32_t {
+    const Result<std::uint64_t> at = offset ? Result<std::uint64_t>(*offset) : sizeOfFile(path);
+    const Status written = at.ok() ? writeSessionFile(path, *at, bytes) : at.error();
+    if (written.ok()) return 0;
+    return written.code() == ErrorCode::kOutOfSpace ? ENOSPC : EIO;
+  };
+  co_return co_await changeBytes(inode, append);
 }
 
 }  // namespace hearth

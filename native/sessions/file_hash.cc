@@ -1,7 +1,6 @@
 #include "sessions/file_hash.h"
 
 #include <openssl/evp.h>
-#include <sched.h>
 #include <sys/random.h>
 #include <unistd.h>
 
@@ -24,12 +23,6 @@ namespace {
 // Stays in the processor's cache between the copy from the page cache and the two sums.
 constexpr std::size_t kPieceBytes = 256u << 10;
 constexpr std::size_t kMaxThreads = 4;
-// A program that closes file after file must not wait for the reading of those before.
-constexpr int kQuiet = 10;
-
-std::size_t threadsToUse() {
-  return std::clamp<std::size_t>(std::thread::hardware_concurrency(), 1, kMaxThreads);
-}
 
 // GMAC (NIST SP 800-38D: AES-GCM that only authenticates) under one key, with one nonce: root alone
 // sees a tag, and equal tags mean equal chunks but for a chance of 2^-100 or less.
@@ -110,8 +103,6 @@ struct FileHasher::Work {
       std::ranges::copy(
           sums, hash.blockChecksums.begin() + static_cast<std::ptrdiff_t>(at / kBlockBytes));
       if (keyed) mac.add(bytes);
-      // The kernel lets a thread go on for milliseconds although one of a lower niceness waits.
-      if (!keyed) ::sched_yield();
     }
     if (keyed) hash.chunks[chunk] = mac.end();
     return true;
@@ -140,8 +131,8 @@ HashKey newHashKey() {
 
 FileHasher::FileHasher()
     : key_(newHashKey()),
-      pool_({.threads = threadsToUse()}),
-      quiet_({.threads = threadsToUse(), .niceness = kQuiet}) {}
+      pool_({.threads =
+                 std::clamp<std::size_t>(std::thread::hardware_concurrency(), 1, kMaxThreads)}) {}
 
 Task<void> FileHasher::share(Reactor& reactor, ThreadPool& pool, Work& work) {
   auto run = [&work] {
@@ -154,7 +145,7 @@ Task<void> FileHasher::share(Reactor& reactor, ThreadPool& pool, Work& work) {
 Task<Result<FileHash>> FileHasher::hash(Reactor& reactor, int descriptor, std::uint64_t length) {
   Work work(descriptor, key_, true);
   work.setLength(length);
-  co_return co_await finish(reactor, pool_, work);
+  co_return co_await finish(reactor, work);
 }
 
 Task<Result<FileHash>> FileHasher::checksums(Reactor& reactor, int descriptor,
@@ -168,15 +159,15 @@ Task<Result<FileHash>> FileHasher::checksums(Reactor& reactor, int descriptor,
     if (work.chunks() <= 1) work.run();
     return {};
   };
-  if (const Status begun = co_await reactor.offload(quiet_, first); !begun.ok())
+  if (const Status begun = co_await reactor.offload(pool_, first); !begun.ok())
     co_return begun.error();
-  co_return co_await finish(reactor, quiet_, work);
+  co_return co_await finish(reactor, work);
 }
 
-Task<Result<FileHash>> FileHasher::finish(Reactor& reactor, ThreadPool& pool, Work& work) {
+Task<Result<FileHash>> FileHasher::finish(Reactor& reactor, Work& work) {
   Gate shares(reactor);
   for (std::size_t i = 0; i < std::min(work.left(), kMaxThreads); ++i)
-    shares.spawn(share(reactor, pool, work));
+    shares.spawn(share(reactor, pool_, work));
   co_await shares.close();
   if (work.error != 0) co_return errnoError(work.error, "reading a session file");
   if (work.shrunk)

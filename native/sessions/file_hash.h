@@ -34,18 +34,17 @@ class FileHasher {
   // shorter by now.
   [[nodiscard]] Task<Result<FileHash>> hash(Reactor& reactor, int descriptor, std::uint64_t length);
   // The same without the chunks' hashes, in less than half of the time, of all that the file has
-  // when `begin`, which may block, has succeeded; else its error. Gives way to all other work.
+  // when `begin`, which may block, has succeeded; else its error.
   [[nodiscard]] Task<Result<FileHash>> checksums(Reactor& reactor, int descriptor,
                                                  std::function<Result<std::uint64_t>()> begin);
 
  private:
   struct Work;
   static Task<void> share(Reactor& reactor, ThreadPool& pool, Work& work);
-  static Task<Result<FileHash>> finish(Reactor& reactor, ThreadPool& pool, Work& work);
+  [[nodiscard]] Task<Result<FileHash>> finish(Reactor& reactor, Work& work);
 
   HashKey key_;
   ThreadPool pool_;
-  ThreadPool quiet_;
 };
 
 }  // namespace hearth

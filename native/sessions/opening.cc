@@ -12,6 +12,8 @@ namespace {
 
 // The RELEASE of another agent's last writer may be on its way (rule R1).
 constexpr Clock::duration kBusyFor = std::chrono::seconds(1);
+// Of an empty file: then the program keeps it open there, as programs do with lock files.
+constexpr Clock::duration kIdleAfter = std::chrono::milliseconds(100);
 constexpr Clock::duration kFirstPause = std::chrono::milliseconds(2);
 constexpr Clock::duration kLongestPause = std::chrono::milliseconds(100);
 
@@ -56,18 +58,26 @@ Task<Result<MappedBytes>> readPiece(Reactor& reactor, MountSource::OpenFile& fil
 
 Task<ChangeReply> VolumeSessions::askForSession(tree::ClientChange ask,
                                                 std::shared_ptr<RequestNote> note) {
-  const Clock::time_point until = Clock::now() + std::min(kBusyFor, options_.deadline);
+  const Clock::time_point begun = Clock::now();
+  const Clock::time_point until = begun + std::min(kBusyFor, options_.deadline);
   for (Clock::duration pause = kFirstPause;; pause = std::min(2 * pause, kLongestPause)) {
     ChangeReply reply = co_await ports_.client.change(ask, note);
     const tree::Answer& answer = reply.answer;
-    // An empty file that another agent has is opened without a session, which is asked for later.
-    const bool busy = answer.refusal == tree::Refusal::kHeld ||
-                      (answer.error == 0 && answer.session == tree::kNoSession);
-    if (!busy) co_return reply;
-    reply.answer.error = EBUSY;
+    const bool none = answer.error == 0 && answer.session == tree::kNoSession;
+    if (answer.refusal != tree::Refusal::kHeld && !none) co_return reply;
+    if (none && Clock::now() - begun > kIdleAfter) co_return reply;
     if (Clock::now() + pause > until || co_await closing_.waitUntil(Clock::now() + pause))
       co_return reply;
   }
+}
+
+OpenedVolumeFile VolumeSessions::idle(const ChangeReply& reply) {
+  if (!reply.attributes) return failed(ESTALE);
+  OpenedVolumeFile file;
+  file.idle = true;
+  file.attributes = *reply.attributes;
+  file.version = file.attributes.content;
+  return file;
 }
 
 OpenedVolumeFile VolumeSessions::opened(const WriteSession& session,
@@ -112,8 +122,9 @@ Task<OpenedVolumeFile> VolumeSessions::openToWrite(tree::InodeId inode,
                                                    bool truncates) {
   const Turn turn = co_await turnOf(inode);
   ChangeReply reply = co_await askForSession(
-      tree::OpenForWriting{.inode = inode, .place = std::move(place), .writes = true});
+      tree::OpenForWriting{.inode = inode, .place = std::move(place), .writes = false});
   if (reply.answer.error != 0) co_return failed(reply.answer.error);
+  if (reply.answer.session == tree::kNoSession) co_return idle(reply);
   co_return co_await joinSession(*turn.file(), std::move(reply), truncates);
 }
 
@@ -128,6 +139,7 @@ Task<OpenedVolumeFile> VolumeSessions::create(tree::Create create, bool truncate
   const std::uint64_t endings = endings_;
   ChangeReply reply = co_await askForSession(std::move(create), std::move(note));
   if (reply.answer.error != 0) co_return failed(reply.answer.error);
+  if (reply.answer.session == tree::kNoSession) co_return idle(reply);
   const bool created = reply.answer.created;
   const Turn turn = co_await turnOf(reply.answer.inode);
   // The session may have been shared and ended before this turn came.

@@ -1,5 +1,4 @@
 // VolumeSessions: files that an earlier agent of this node has left.
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -15,12 +14,6 @@ namespace hearth {
 namespace {
 
 constexpr Clock::duration kPause = std::chrono::milliseconds(100);
-
-Result<std::uint64_t> sizeOf(const std::string& path) {
-  struct stat about {};
-  if (::stat(path.c_str(), &about) != 0) return errnoError(errno, "stat of " + path);
-  return static_cast<std::uint64_t>(about.st_size);
-}
 
 }  // namespace
 
@@ -75,7 +68,7 @@ Task<void> VolumeSessions::restore(SealedFile file, bool ran) {
   const auto [name, directory] = file;
   const std::string path = pathOf(name, directory);
   const Result<std::uint64_t> size =
-      co_await ports_.reactor.offload([path] { return sizeOf(path); });
+      co_await ports_.reactor.offload([path] { return sizeOfFile(path); });
   ContentCache& cache = ports_.mounting.cache;
   if (!size.ok() || cache.residentBytes(name.key) == *size) co_return;
   // The residency log does not claim all of it: the agent was killed before it did.

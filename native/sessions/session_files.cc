@@ -202,6 +202,12 @@ Status writeSessionFile(const std::string& path, std::uint64_t offset,
   return {};
 }
 
+Result<std::uint64_t> sizeOfFile(const std::string& path) {
+  struct stat about {};
+  if (::stat(path.c_str(), &about) != 0) return errnoError(errno, "stat of " + path);
+  return static_cast<std::uint64_t>(about.st_size);
+}
+
 Status setTimes(const std::string& path, std::optional<std::int64_t> accessedNs,
                 std::optional<std::int64_t> modifiedNs) {
   const timespec times[2] = {timeOf(accessedNs), timeOf(modifiedNs)};

@@ -77,6 +77,8 @@ void removeAside(const std::string& volumeFolder);
 [[nodiscard]] Status copySessionFile(const std::string& path, int from, std::uint64_t length);
 [[nodiscard]] Status writeSessionFile(const std::string& path, std::uint64_t offset,
                                       std::span<const std::byte> bytes);
+// In bytes.
+[[nodiscard]] Result<std::uint64_t> sizeOfFile(const std::string& path);
 [[nodiscard]] Status setTimes(const std::string& path, std::optional<std::int64_t> accessedNs,
                               std::optional<std::int64_t> modifiedNs);
 

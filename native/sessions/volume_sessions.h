@@ -70,6 +70,8 @@ class VolumeSessions final : public VolumeFiles {
                                                    bool truncates) override;
   [[nodiscard]] Task<OpenedVolumeFile> create(tree::Create create, bool truncates,
                                               std::shared_ptr<RequestNote> note = nullptr) override;
+  [[nodiscard]] Task<std::int32_t> write(tree::InodeId inode, std::optional<std::uint64_t> offset,
+                                         std::span<const std::byte> bytes) override;
   [[nodiscard]] Task<std::int32_t> publish(tree::InodeId inode) override;
   [[nodiscard]] Task<std::int32_t> sync(tree::InodeId inode) override;
   [[nodiscard]] Task<std::int32_t> allocate(tree::InodeId inode, std::uint32_t mode,
@@ -110,9 +112,14 @@ class VolumeSessions final : public VolumeFiles {
     std::string path;
     OwnedFd file;
   };
-  // Waits for a moment for another agent's session to end. EBUSY: it goes on.
+  // Waits for a moment for another agent's session to end. EBUSY: it goes on; of an empty file
+  // `ask` may get an answer without a session then.
   [[nodiscard]] Task<ChangeReply> askForSession(tree::ClientChange ask,
                                                 std::shared_ptr<RequestNote> note = nullptr);
+  [[nodiscard]] static OpenedVolumeFile idle(const ChangeReply& reply);
+  // Opens the file, applies `change` to its session file on a helper, publishes and closes.
+  [[nodiscard]] Task<std::int32_t> changeBytes(
+      tree::InodeId inode, std::function<std::int32_t(const std::string& path)> change);
   // With the turn held, after the leader has granted `reply`'s session. Counts a writer.
   [[nodiscard]] Task<OpenedVolumeFile> joinSession(WrittenFile& file, ChangeReply reply,
                                                    bool truncates);
@@ -170,7 +177,6 @@ class VolumeSessions final : public VolumeFiles {
 
   // --- changes (changes.cc) ---
   [[nodiscard]] Task<ChangeReply> setAttributes(tree::SetAttributes change);
-  [[nodiscard]] Task<std::int32_t> resize(tree::InodeId inode, std::uint64_t size);
   template <class Change>
   [[nodiscard]] Task<ChangeReply> changeNames(Change change, tree::InodeId inode,
                                               std::shared_ptr<RequestNote> note);

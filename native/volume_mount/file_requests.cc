@@ -1,4 +1,5 @@
 #include <fcntl.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
@@ -26,12 +27,14 @@ bool VolumeRequests::isCounted(const FuseRequest& request) const {
 
 void VolumeRequests::answerOpen(const VolumeRequest& request, std::uint64_t node,
                                 const fuse_entry_out* entry, const VolumeOpenAnswer& opened,
-                                bool writes) {
-  const VolumeHandle handle{opened.passthrough, writes, writes ? request.process : 0};
+                                bool writes, bool idle) {
+  const VolumeHandle handle{opened.passthrough, writes, writes ? request.process : 0, idle};
   FuseOpenOut out{};
   out.handle = handle.encode();
   out.backingId = opened.backingId;
   if (opened.passthrough) out.openFlags |= kFopenPassthrough;
+  // Each write and read comes to the agent.
+  if (idle) out.openFlags |= FOPEN_DIRECT_IO;
   // Only the close of a file that was written publishes.
   if (!writes) out.openFlags |= FOPEN_NOFLUSH;
   std::vector<std::byte> body(entry == nullptr ? 0 : sizeof *entry);
@@ -74,17 +77,18 @@ Task<void> VolumeRequests::create(Request request) {
   if (opened.error != 0) co_return fail(fuse, opened.error);
   const tree::InodeId inode = opened.attributes.id;
   const std::uint64_t node = opens_.lookUp(opened.attributes);
+  const bool counts = writes && !opened.idle;
   const VolumeOpenAnswer answer =
-      node == 0 ? VolumeOpenAnswer{.error = ENFILE} : opens_.open(node, opened, writes);
+      node == 0 ? VolumeOpenAnswer{.error = ENFILE} : opens_.open(node, opened, counts);
   if (answer.error != 0) {
     opens_.forget(node, 1);
     fail(fuse, answer.error);
-    if (writes) co_await files_.closeWriter(inode);
+    if (counts) co_await files_.closeWriter(inode);
     co_return;
   }
   nodes_.setCounted(numberOf(fuse));
   const fuse_entry_out entry = entryAnswer(node, opened.attributes);
-  answerOpen(*request, node, &entry, answer, writes);
+  answerOpen(*request, node, &entry, answer, counts, opened.idle);
 }
 
 bool VolumeRequests::answerCounted(const VolumeRequest& request, const tree::Attributes& about,
@@ -128,14 +132,41 @@ Task<void> VolumeRequests::openFile(Request request, tree::InodeId inode, std::u
     opened = co_await files_.openToRead(inode, std::nullopt);
   }
   if (opened.error != 0) co_return fail(fuse, opened.error);
-  const VolumeOpenAnswer answer = opens_.open(fuse.node, opened, writes);
+  const bool counts = writes && !opened.idle;
+  const VolumeOpenAnswer answer = opens_.open(fuse.node, opened, counts);
   if (answer.error != 0) {
     fail(fuse, answer.error);
-    if (writes) co_await files_.closeWriter(inode);
+    if (counts) co_await files_.closeWriter(inode);
     co_return;
   }
   nodes_.setCounted(numberOf(fuse));
-  answerOpen(*request, fuse.node, nullptr, answer, writes);
+  answerOpen(*request, fuse.node, nullptr, answer, counts, opened.idle);
+}
+
+Task<void> VolumeRequests::write(Request request) {
+  const FuseRequest& fuse = request->fuse;
+  const auto& argument = std::get<FuseWriteArgument>(fuse.arguments);
+  tree::InodeId inode = tree::kNoInode;
+  std::int32_t error = inodeOf(fuse, inode);
+  if (error == 0 && !handleOf(argument.in.fh).idle) error = EBADF;
+  std::optional<std::uint64_t> offset;
+  if ((argument.in.flags & O_APPEND) == 0) offset = argument.in.offset;
+  if (error == 0) error = co_await files_.write(inode, offset, argument.bytes);
+  if (error != 0) co_return fail(fuse, error);
+  answers_.replyWith(fuse.unique, fuse_write_out{.size = argument.in.size, .padding = 0});
+}
+
+Task<void> VolumeRequests::readIdle(FuseReads::Request read, std::uint64_t node) {
+  const OpenedVolumeFile opened = co_await files_.openToRead(opens_.inodeOf(node), std::nullopt);
+  if (opened.error != 0)
+    co_return reads_.fail(read, errnoError(opened.error, "open a file that another node has"));
+  if (!opened.session) co_return reads_.read(read, OpenVolumeFiles::readingOf(opened));
+  // Another program of this node writes the file; the kernel has its bytes.
+  std::vector<std::byte> bytes(read.length);
+  const ssize_t count =
+      ::pread(opened.session.get(), bytes.data(), bytes.size(), static_cast<off_t>(read.offset));
+  if (count < 0) co_return reads_.fail(read, errnoError(errno, "read a session file"));
+  reads_.reply(read, std::span(bytes).first(static_cast<std::size_t>(count)));
 }
 
 // Each close of each copy of a descriptor flushes: of dup, fork and exec, too. The copies of other

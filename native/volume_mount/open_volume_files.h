@@ -30,12 +30,15 @@ struct VolumeHandle {
   bool passthrough = false;
   bool writes = false;
   std::uint32_t process = 0;  // that opened it; see callerOf()
+  bool idle = false;          // OpenedVolumeFile::idle
 
   [[nodiscard]] std::uint64_t encode() const {
-    return std::uint64_t{process} << 32 | (writes ? 2U : 0U) | (passthrough ? 1U : 0U);
+    return std::uint64_t{process} << 32 | (idle ? 4U : 0U) | (writes ? 2U : 0U) |
+           (passthrough ? 1U : 0U);
   }
   [[nodiscard]] static VolumeHandle decode(std::uint64_t handle) {
-    return {(handle & 1) != 0, (handle & 2) != 0, static_cast<std::uint32_t>(handle >> 32)};
+    return {(handle & 1) != 0, (handle & 2) != 0, static_cast<std::uint32_t>(handle >> 32),
+            (handle & 4) != 0};
   }
 };
 
@@ -78,6 +81,8 @@ class OpenVolumeFiles {
   // The file to read; null: this agent has not opened the node. Any thread.
   [[nodiscard]] std::shared_ptr<FuseReading> reading(std::uint64_t node) const;
 
+  [[nodiscard]] static std::shared_ptr<FuseReading> readingOf(const OpenedVolumeFile& opened);
+
   // Why files cannot be opened by passthrough; empty while they can. Any thread.
   [[nodiscard]] std::string passthroughReason() const;
   void disablePassthrough(const std::string& reason);
@@ -99,7 +104,6 @@ class OpenVolumeFiles {
   [[nodiscard]] std::int32_t giveWay(std::uint64_t node);
   [[nodiscard]] std::int32_t openFirst(VolumeNode& node, const OpenedVolumeFile& opened,
                                        const Backing& backing);
-  [[nodiscard]] static std::shared_ptr<FuseReading> readingOf(const OpenedVolumeFile& opened);
 
   FuseDevice& device_;
   NodeTable& nodes_;

@@ -10,6 +10,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -28,6 +29,9 @@ namespace hearth {
 struct OpenedVolumeFile {
   std::int32_t error = 0;
   bool created = false;
+  // Opened for writing, and another agent has the file, which is empty: no writer was counted, and
+  // write() asks for the session (R1). Lock files are opened like this.
+  bool idle = false;
   tree::Attributes attributes;  // `size` is the session file's while this node writes the file
   // The session file, open for reading alone and the caller's own: for FUSE passthrough of readers
   // and writers of this node. The kernel opens it again with each program's flags; a descriptor for
@@ -74,13 +78,20 @@ class VolumeFiles {
   // `place`: the name by which the kernel came; ESTALE when it means another inode now (R9).
   [[nodiscard]] virtual Task<OpenedVolumeFile> openToRead(tree::InodeId inode,
                                                           std::optional<tree::Place> place) = 0;
-  // EBUSY: another agent writes the file. Counts a writer until closeWriter().
+  // EBUSY: another agent writes the file. Counts a writer until closeWriter(), unless the file is
+  // idle.
   [[nodiscard]] virtual Task<OpenedVolumeFile> openToWrite(tree::InodeId inode,
                                                            std::optional<tree::Place> place,
                                                            bool truncates) = 0;
-  // Of `create.opens`: opens the file for writing, and counts a writer until closeWriter().
+  // Of `create.opens`: opens the file for writing, as openToWrite().
   [[nodiscard]] virtual Task<OpenedVolumeFile> create(
       tree::Create create, bool truncates, std::shared_ptr<RequestNote> note = nullptr) = 0;
+
+  // A write of a handle that was opened idle: all of the bytes are written and published, or an
+  // errno; EBUSY: another agent writes the file. No offset: at the end.
+  [[nodiscard]] virtual Task<std::int32_t> write(tree::InodeId inode,
+                                                 std::optional<std::uint64_t> offset,
+                                                 std::span<const std::byte> bytes) = 0;
 
   // The process that opened a handle for writing closes it: publishes what has changed. Later
   // look-ups and opens on every node see it. 0 at once when nothing has changed.

@@ -60,8 +60,26 @@ TEST_F(VolumeMount, ReadersOfTheWritingNodeSeeWritesAtOnce) {
   munmap(mapped, 3);
 }
 
+TEST_F(VolumeMount, AnEmptyFileThatANodeHasOpenOpensOnTheOtherAndIsWrittenWhenItIsClosed) {
+  OwnedFd first(open(at(a_, "lock").c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0644));
+  const OwnedFd second(open(at(b_, "lock").c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
+  ASSERT_TRUE(first && second) << strerror(errno);
+  EXPECT_EQ(pwrite(second.get(), "b", 1, 0), -1);
+  EXPECT_EQ(errno, EBUSY);
+  EXPECT_EQ(readAt(second, 10), "");
+  first.reset();
+  // The kernel releases a file after its close.
+  ASSERT_TRUE(eventually([&] { return pwrite(second.get(), "pid 1", 5, 0) == 5; }));
+  EXPECT_EQ(readAt(second, 10), "pid 1");
+  EXPECT_EQ(bytesOf(at(a_, "lock")), "pid 1");
+  const OwnedFd end(open(at(b_, "lock").c_str(), O_WRONLY | O_APPEND | O_CLOEXEC));
+  EXPECT_EQ(write(end.get(), "2", 1), 1);
+  EXPECT_EQ(readAt(second, 10), "pid 12");
+}
+
 TEST_F(VolumeMount, AFileThatANodeWritesIsBusyOnTheOther) {
-  const OwnedFd writer(open(at(a_, "busy").c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0644));
+  writeFile(at(a_, "busy"), "published");
+  const OwnedFd writer(open(at(a_, "busy").c_str(), O_WRONLY | O_CLOEXEC));
   ASSERT_TRUE(writer);
   EXPECT_EQ(open(at(b_, "busy").c_str(), O_WRONLY | O_CLOEXEC), -1);
   EXPECT_EQ(errno, EBUSY);

@@ -67,6 +67,8 @@ Task<void> VolumeRequests::serve(Request request) {
       return create(std::move(request));
     case FUSE_OPEN:
       return open(std::move(request));
+    case FUSE_WRITE:
+      return write(std::move(request));
     case FUSE_FLUSH:
       return flush(std::move(request));
     case FUSE_FSYNC:

@@ -37,6 +37,8 @@ class VolumeRequests {
   // `read` says how it is answered.
   [[nodiscard]] Task<void> serve(Request request);
   [[nodiscard]] Task<void> readInherited(FuseReads::Request read, std::uint64_t node);
+  // READ of a handle that was opened idle: of the file as it is now.
+  [[nodiscard]] Task<void> readIdle(FuseReads::Request read, std::uint64_t node);
 
  private:
   // name_requests.cc
@@ -71,6 +73,7 @@ class VolumeRequests {
   [[nodiscard]] Task<void> create(Request request);
   [[nodiscard]] Task<void> open(Request request);
   [[nodiscard]] Task<void> openFile(Request request, tree::InodeId inode, std::uint32_t flags);
+  [[nodiscard]] Task<void> write(Request request);
   [[nodiscard]] Task<void> flush(Request request);
   [[nodiscard]] Task<void> synchronise(Request request);
   [[nodiscard]] Task<void> allocate(Request request);
@@ -81,7 +84,7 @@ class VolumeRequests {
   [[nodiscard]] bool answerCounted(const VolumeRequest& request, const tree::Attributes& about,
                                    bool writes);
   void answerOpen(const VolumeRequest& request, std::uint64_t node, const fuse_entry_out* entry,
-                  const VolumeOpenAnswer& opened, bool writes);
+                  const VolumeOpenAnswer& opened, bool writes, bool idle = false);
 
   // 0, or ESTALE for a node that this mount has not given out.
   [[nodiscard]] std::int32_t inodeOf(const FuseRequest& request, tree::InodeId& inode);

@@ -141,6 +141,7 @@ bool VolumeService::answerHere(const FuseRequest& request) {
     case FUSE_LINK:
     case FUSE_CREATE:
     case FUSE_OPEN:
+    case FUSE_WRITE:
     case FUSE_FLUSH:
     case FUSE_FSYNC:
     case FUSE_FALLOCATE:
@@ -174,6 +175,11 @@ void VolumeService::read(const FuseRequest& request) {
                             .length = in.size,
                             .owner = weak_from_this(),
                             .failed = options_.readFailed};
+  if (VolumeHandle::decode(in.fh).idle) {
+    return files_->reactor().post([self = shared_from_this(), wanted, node = request.node] {
+      self->running_.spawn(self->requests_.readIdle(wanted, node));
+    });
+  }
   if (const auto reading = opens_.reading(request.node)) return reads_.read(wanted, reading);
   files_->reactor().post([self = shared_from_this(), wanted, node = request.node] {
     self->running_.spawn(self->requests_.readInherited(wanted, node));

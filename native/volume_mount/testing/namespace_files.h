@@ -158,6 +158,19 @@ class NamespaceFiles final : public VolumeFiles {
     co_return opened;
   }
 
+  Task<std::int32_t> write(tree::InodeId inode, std::optional<std::uint64_t> offset,
+                           std::span<const std::byte> bytes) override {
+    const OpenedVolumeFile opened = write(inode, false);
+    if (opened.idle || opened.error != 0) co_return opened.error != 0 ? opened.error : EBUSY;
+    const OwnedFd file(open(path(inode).c_str(), O_WRONLY | O_CLOEXEC));
+    const std::uint64_t at = offset.value_or(sizeOf(path(inode)));
+    std::int32_t error = 0;
+    if (pwrite(file.get(), bytes.data(), bytes.size(), static_cast<off_t>(at)) < 0) error = errno;
+    if (error == 0) error = publishNow(inode, false);
+    end(inode);
+    co_return error;
+  }
+
   Task<std::int32_t> publish(tree::InodeId inode) override {
     ++publishes;
     if (const std::int32_t error = publishError; error != 0) co_return error;
@@ -239,8 +252,14 @@ class NamespaceFiles final : public VolumeFiles {
   }
 
   OpenedVolumeFile write(tree::InodeId inode, bool truncates) {
-    const auto granted = ask(tree::OpenForWriting{.inode = inode});
+    const auto granted = ask(tree::OpenForWriting{.inode = inode, .writes = false});
     if (granted.error != 0) return {.error = granted.error};
+    if (granted.session == tree::kNoSession) {
+      OpenedVolumeFile opened;
+      opened.idle = true;
+      opened.attributes = *volume_.led.tree.attributes(inode);
+      return opened;
+    }
     Writing& writing = sessions_[inode];
     if (writing.session != granted.session) {
       writing = {.session = granted.session, .base = granted.content};
