@@ -25,8 +25,6 @@ namespace {
 constexpr int kLocalBacklog = 128;
 constexpr auto kLocalAcceptPause = std::chrono::milliseconds(100);
 constexpr auto kLocalHandshakeTimeout = std::chrono::seconds(3);
-// A client that does not take its answer within that time loses its connection.
-constexpr auto kLocalSendTimeout = std::chrono::seconds(5);
 // Between two looks at files that were given back and are open.
 constexpr auto kLetGoPause = std::chrono::milliseconds(200);
 constexpr int kLetGoPauseFactor = 20;  // of the time that a look takes
@@ -119,13 +117,14 @@ class UnixServer final : public LocalServer {
   };
 
   static Task<void> acceptAll(UnixServer& server) {
-    while (!server.closing_.isSet()) {
+    for (;;) {
+      // A shutdown wakes poll(2) alone: accept(2) on a Unix socket goes on to say EAGAIN.
+      co_await server.reactor_.poll(server.socket_.get(), POLLIN);
+      if (server.closing_.isSet()) co_return;
       const std::int32_t result = co_await server.reactor_.accept(server.socket_.get());
       if (result >= 0) {
         server.admit(OwnedFd(result));
-      } else if (result == -EAGAIN) {
-        co_await server.reactor_.poll(server.socket_.get(), POLLIN);
-      } else if (result != -ECONNABORTED && result != -EINTR) {
+      } else if (result != -EAGAIN && result != -ECONNABORTED && result != -EINTR) {
         co_await server.closing_.waitUntil(Clock::now() + kLocalAcceptPause);
       }
     }
@@ -208,7 +207,8 @@ class UnixServer final : public LocalServer {
     DescriptorMessage sending(frame, passed.get());
     if (!passed) sending.get()->msg_controllen = 0;
     Reactor::Timer late(server.reactor_);
-    late.start(Clock::now() + kLocalSendTimeout, [fd = session.fd()] { shutdown(fd, SHUT_RDWR); });
+    late.start(Clock::now() + server.options_.sendTimeout,
+               [fd = session.fd()] { shutdown(fd, SHUT_RDWR); });
     const std::int32_t sent =
         co_await server.reactor_.sendMessage(session.fd(), sending.get(), MSG_NOSIGNAL);
     // Also of a client that has gone: its descriptor may be on the way to another process.

@@ -6,12 +6,14 @@
 // the reactor's thread.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "base/clock.h"
 #include "base/owned_fd.h"
 #include "base/result.h"
 #include "reactor/reactor.h"
@@ -54,6 +56,8 @@ struct LocalServerOptions {
   std::string node, incarnation, cluster;
   std::vector<std::byte> secret;
   ClientLimits openBytes;  // of files that clients have open at a time
+  // A client that does not take its answer within that time loses its connection.
+  Clock::duration sendTimeout = std::chrono::seconds(5);
 };
 
 class LocalServer {
