@@ -10,6 +10,7 @@ Task<void> Engine::setCluster(std::vector<ClusterMember> members) {
     co_await setView(*shard, view);
   }
   co_await home().enter();
+  for (const std::unique_ptr<Listener>& listener : listeners_) listener->setPeers(view->others());
   // After the shards' views, by which a question finds other agents. Uses the shards' present view:
   // another call may have overtaken this one.
   leave_.setOthers(!commons_.shards.front()->view->readyOthers().empty());

@@ -63,7 +63,7 @@ inline constexpr int kClientPaceProbes = 2;
 // Accepted sockets on their way to a shard.
 inline constexpr std::size_t kArriving = 1024;
 // A listener's connections whose preface has not come, in all and from one address, and how long it
-// may take.
+// may take. The total does not include the known addresses of agents.
 inline constexpr std::size_t kHalfOpen = 256;
 inline constexpr std::size_t kHalfOpenPerHost = 64;
 inline constexpr Clock::duration kPrefaceTimeout = std::chrono::seconds(3);

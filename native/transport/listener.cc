@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cerrno>
+#include <limits>
 
 #include "transport/handshake.h"
 #include "transport/limits.h"
@@ -56,7 +57,8 @@ TcpListener::TcpListener(Reactor& reactor, Socket socket, Adopt adopt)
       adopt_(std::move(adopt)),
       address_(localAddress(socket_.fd())),
       gate_(reactor),
-      limiter_(kHalfOpen, kHalfOpenPerHost),
+      unknownHosts_(kHalfOpen, kHalfOpenPerHost),
+      agentHosts_(std::numeric_limits<std::size_t>::max(), kHalfOpenPerHost),
       closing_(reactor) {
   gate_.spawn(acceptAll(*this));
 }
@@ -80,8 +82,11 @@ Task<void> TcpListener::acceptAll(TcpListener& listener) {
 
 void TcpListener::admit(Socket socket) {
   const int fd = socket.fd();
+  const std::string host = plainHost(remoteAddress(fd).host);
+  const bool ofAgent = agents_.contains(host);
+  HandshakeLimiter& limiter = ofAgent ? agentHosts_ : unknownHosts_;
   std::shared_ptr<HandshakeLimiter::Slot> slot =
-      limiter_.enter(sourceOf(fd), Clock::now(), [fd] { shutdown(fd, SHUT_RDWR); });
+      limiter.enter(ofAgent ? host : sourceOf(fd), Clock::now(), [fd] { shutdown(fd, SHUT_RDWR); });
   if (slot) gate_.spawn(readPreface(*this, std::move(socket), std::move(slot)));
 }
 

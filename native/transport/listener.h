@@ -4,6 +4,8 @@
 #include <functional>
 #include <memory>
 #include <set>
+#include <string>
+#include <vector>
 
 #include "reactor/synchronization.h"
 #include "transport/handshake_limiter.h"
@@ -18,6 +20,7 @@ class TcpListener final : public Listener {
   // `reactor` must remain live while this object is used.
   TcpListener(Reactor& reactor, Socket socket, Adopt adopt);
 
+  void setPeers(const std::vector<PeerIdentity>& peers) override { agents_ = hostsOf(peers); }
   PeerAddress address() const override { return address_; }
   Task<void> close() override;
 
@@ -32,7 +35,8 @@ class TcpListener final : public Listener {
   Adopt adopt_;
   PeerAddress address_;
   Gate gate_;
-  HandshakeLimiter limiter_;
+  std::set<std::string> agents_;  // hosts
+  HandshakeLimiter unknownHosts_, agentHosts_;
   std::set<int> halfOpen_;  // descriptors whose preface has not come
   Event closing_;
 };

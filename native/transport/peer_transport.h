@@ -304,7 +304,10 @@ class Listener {
   // of shards. `reactor` must remain live while the result is used.
   [[nodiscard]] static Result<std::unique_ptr<Listener>> create(
       Reactor& reactor, PeerAddress address, std::function<void(std::uint32_t, int)> adopt);
-  virtual ~Listener() = default;                          // after close()
+  virtual ~Listener() = default;  // after close()
+  // On the reactor's thread. Replaces the set of known peers: connections from their addresses have
+  // places of their own until their preface has come.
+  virtual void setPeers(const std::vector<PeerIdentity>& peers) = 0;
   [[nodiscard]] virtual PeerAddress address() const = 0;  // with the real port
   [[nodiscard]] virtual Task<void> close() = 0;
 };

@@ -78,6 +78,14 @@ std::string plainHost(const std::string& host) {
   return addressFrom(address->storage, address->size).host;
 }
 
+std::set<std::string> hostsOf(const std::vector<PeerIdentity>& peers) {
+  std::set<std::string> hosts;
+  for (const PeerIdentity& peer : peers) {
+    for (const PeerAddress& address : peer.addresses) hosts.insert(plainHost(address.host));
+  }
+  return hosts;
+}
+
 std::string sourceOf(int fd) {
   sockaddr_storage storage{};
   socklen_t size = sizeof storage;

@@ -6,9 +6,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <set>
 #include <span>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "base/result.h"
 #include "transport/peer_transport.h"
@@ -55,6 +57,8 @@ struct SocketAddress {
 // One spelling for each address: as the kernel writes it, with IPv4 addresses never in IPv6 form.
 // Other text stays as it is.
 [[nodiscard]] std::string plainHost(const std::string& host);
+// The hosts of all addresses of these peers, so spelt.
+[[nodiscard]] std::set<std::string> hostsOf(const std::vector<PeerIdentity>& peers);
 // The host that a connection comes from, for counting: its IPv4 address, or the first 64 bits of
 // its IPv6 address, below which a host has as many addresses as it likes. "" when the connection
 // has gone.

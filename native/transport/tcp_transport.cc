@@ -91,11 +91,7 @@ Result<std::shared_ptr<Peer>> TcpTransport::peerOf(const std::string& node) cons
 
 void TcpTransport::setPeers(std::vector<PeerIdentity> peers) {
   if (closed_) return;
-  std::set<std::string> hosts;
-  for (const PeerIdentity& identity : peers) {
-    for (const PeerAddress& address : identity.addresses) hosts.insert(plainHost(address.host));
-  }
-  acceptor_.setAgents(std::move(hosts));
+  acceptor_.setAgents(hostsOf(peers));
   std::map<std::string, std::shared_ptr<Peer>> known;
   known.swap(peers_);
   for (PeerIdentity& identity : peers) {

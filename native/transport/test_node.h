@@ -216,7 +216,10 @@ class TestNode {
     return peer;
   }
   void setPeers(std::vector<PeerIdentity> peers) {
-    post([&] { transport->setPeers(peers); });
+    post([&] {
+      for (const auto& listener : listeners) listener->setPeers(peers);
+      transport->setPeers(peers);
+    });
   }
   Status read(const std::string& node, Behaviour behaviour, std::uint64_t offset,
               std::span<std::byte> into, Clock::duration timeout = kHang) {

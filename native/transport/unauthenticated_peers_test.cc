@@ -79,6 +79,20 @@ TEST_P(UnauthenticatedPeersTest, ManyHostsWithHalfOpenConnectionsKeepNoOtherOut)
   expectServing(address(), "127.0.1.1");
 }
 
+// So many hosts hold their connection open that each has but one, before and after the agent comes.
+TEST_P(UnauthenticatedPeersTest, AnAgentWhosePrefaceHasNotComeKeepsItsPlace) {
+  start();
+  node->setPeers({{"known", "1", {{"127.0.0.9", 7527}}}});
+  RawPeer agent(address(), "127.0.0.9");
+  std::vector<std::unique_ptr<RawPeer>> silent;
+  for (std::size_t i = 0; i < kHalfOpen + 10; ++i) {
+    const std::string from = "127.1." + std::to_string(i / 200) + "." + std::to_string(1 + i % 200);
+    silent.push_back(std::make_unique<RawPeer>(address(), from));
+  }
+  EXPECT_TRUE(silent.front()->closed()) << "it has made a place";
+  EXPECT_TRUE(agent.join("known"));
+}
+
 // As many diallers as there are places each fail their proof.
 TEST_P(UnauthenticatedPeersTest, HostsThatFailTheirProofsKeepNoOtherOut) {
   TransportOptions options = TestNode::optionsOf("asked");
