@@ -172,6 +172,23 @@ int ClientContext::deregisterMemory(std::uintptr_t memory) {
   return 0;
 }
 
+int ClientContext::drain(std::uintptr_t memory, int timeoutMs) {
+  std::shared_ptr<MemoryUses> uses;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = memory_.find(memory);
+    if (found == memory_.end()) return -EINVAL;
+    uses = found->second->uses;
+  }
+  const Clock::time_point deadline = timeoutMs < 0
+                                         ? Clock::time_point::max()
+                                         : Clock::now() + std::chrono::milliseconds(timeoutMs);
+  // This thread runs no link: one that is lent has to go back to its own.
+  const CompletionQueue::Waiting waiting(*completions_);
+  if (AgentLink* const quick = quick_.load()) quick->lent().takeBack();
+  return uses->awaitEnd(deadline) ? 0 : -ETIMEDOUT;
+}
+
 int ClientContext::stat(void* id, const char* path, xfer_gd2fs_stat* into) {
   std::string located;
   if (const int bad = locate(path, located); bad != 0) return bad;

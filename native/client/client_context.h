@@ -43,6 +43,8 @@ class ClientContext : public std::enable_shared_from_this<ClientContext> {
   // memory of a GPU and ends elsewhere.
   [[nodiscard]] Result<std::uintptr_t> registerMemory(std::uintptr_t address, std::size_t size);
   [[nodiscard]] int deregisterMemory(std::uintptr_t memory);
+  // As xfer_gd2fs_drain().
+  [[nodiscard]] int drain(std::uintptr_t memory, int timeoutMs);
 
   [[nodiscard]] int stat(void* id, const char* path, xfer_gd2fs_stat* into);
   [[nodiscard]] int create(void* id, const char* path);

@@ -191,6 +191,7 @@ struct Copy {
   std::shared_ptr<GpuMemory> gpu;  // null: of the host
   std::span<const std::byte> from;
   MemorySlice into;  // without its owner, the request, which is not to wait for a call that hangs
+  MemoryUses::Use use;
 };
 
 std::vector<Copy> copiesOf(const Request& request, const GpuMemory::Lane& lane,
@@ -200,8 +201,11 @@ std::vector<Copy> copiesOf(const Request& request, const GpuMemory::Lane& lane,
   for (const MemorySlice& slice : into.slices()) {
     const auto from = left.first(static_cast<std::size_t>(slice.size));
     left = left.subspan(from.size());
-    copies.push_back(
-        {request.gpuOf(*slice.region), from, {slice.region, slice.offset, slice.size}});
+    const IoMemory& memory = request.memoryOf(*slice.region);
+    copies.push_back({memory.gpu,
+                      from,
+                      {slice.region, slice.offset, slice.size},
+                      MemoryUses::begin(memory.uses)});
   }
   return copies;
 }
@@ -222,7 +226,7 @@ Task<Status> ClientContext::readBounced(ClientContext& context, AgentLink& link,
   const Request& request = *part.request;
   const auto isOfGpu = [](const MemorySlice& slice) { return !slice.region->isHost(); };
   const std::shared_ptr<GpuMemory> gpu =
-      request.gpuOf(*std::ranges::find_if(part.into.slices(), isOfGpu)->region);
+      request.memoryOf(*std::ranges::find_if(part.into.slices(), isOfGpu)->region).gpu;
   co_await link.lanes().acquire(1);
   const PlaceReturn place(link.lanes());
   const auto taken = std::make_shared<std::shared_ptr<GpuMemory::Lane>>();
@@ -258,7 +262,9 @@ Task<Status> ClientContext::readBounced(ClientContext& context, AgentLink& link,
     return {};
   };
   Task<Status> copying = gpu->calls().run(link.reactor(), request.deadline, std::move(toGpus));
-  co_return co_await copying;
+  const Status copied = co_await copying;
+  if (copied.code() == ErrorCode::kDeadlineExceeded) part.request->leaveUnquiescent();
+  co_return copied;
 }
 
 }  // namespace hearth::gd2fs

@@ -5,20 +5,6 @@
 #include <iterator>
 
 namespace hearth::gd2fs {
-namespace {
-
-class WaitingEnd {
- public:
-  explicit WaitingEnd(std::atomic<std::size_t>& waiting) : waiting_(waiting) {}
-  ~WaitingEnd() { --waiting_; }
-  WaitingEnd(const WaitingEnd&) = delete;
-  WaitingEnd& operator=(const WaitingEnd&) = delete;
-
- private:
-  std::atomic<std::size_t>& waiting_;
-};
-
-}  // namespace
 
 int CompletionQueue::admit() {
   const std::lock_guard lock(mutex_);
@@ -65,8 +51,7 @@ int CompletionQueue::take(std::span<xfer_gd2fs_completion> into, int timeoutMs, 
                                          ? Clock::time_point::max()
                                          : Clock::now() + std::chrono::milliseconds(timeoutMs);
   // Before a reactor is asked for: who has the reactor meanwhile sees that we wait.
-  ++waiting_;
-  const WaitingEnd end(waiting_);
+  const Waiting waiting(*this);
   std::unique_lock lock(mutex_);
   if (lent != nullptr && !hasEnded() && inFlight_ == 1) lent->ask();
   while (!hasEnded()) {
@@ -99,11 +84,16 @@ bool CompletionQueue::isOver() {
   return closing_ && inFlight_ == 0 && done_.empty();
 }
 
-std::shared_ptr<GpuMemory> Request::gpuOf(const MemoryRegion& region) const {
-  const auto found = std::ranges::find_if(memory_, [&](const std::shared_ptr<IoMemory>& memory) {
+void Request::use(std::vector<std::shared_ptr<IoMemory>> memory) {
+  memory_ = std::move(memory);
+  for (const std::shared_ptr<IoMemory>& each : memory_)
+    uses_.push_back(MemoryUses::begin(each->uses));
+}
+
+const IoMemory& Request::memoryOf(const MemoryRegion& region) const {
+  return **std::ranges::find_if(memory_, [&](const std::shared_ptr<IoMemory>& memory) {
     return memory->region.get() == &region;
   });
-  return found == memory_.end() ? nullptr : (*found)->gpu;
 }
 
 Request::~Request() {
@@ -113,6 +103,7 @@ Request::~Request() {
   xfer_gd2fs_completion& completion = completion_.front();
   completion.status = status_.load();
   completion.value = completion.status == 0 ? bytes_.load() : 0;
+  completion.reserved[0] = isQuiescent_ ? 0 : XFER_GD2FS_NOT_QUIESCENT;
   queue_->push(std::move(completion_));
 }
 

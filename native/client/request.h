@@ -14,6 +14,7 @@
 #include "base/result.h"
 #include "client/gpu_memory.h"
 #include "client/include/xfer/gd2fs.h"
+#include "client/memory_uses.h"
 #include "memory/memory_vector.h"
 #include "reactor/lent_reactor.h"
 
@@ -35,6 +36,17 @@ class CompletionQueue {
   // that waits runs where it can, instead of sleeping until another thread has.
   [[nodiscard]] int take(std::span<xfer_gd2fs_completion> into, int timeoutMs,
                          LentReactor* lent = nullptr);
+  // Counts a thread that waits for requests otherwise, as long as it lives, as one in take().
+  class Waiting {
+   public:
+    explicit Waiting(CompletionQueue& queue) : waiting_(queue.waiting_) { ++waiting_; }
+    ~Waiting() { --waiting_; }
+    Waiting(const Waiting&) = delete;
+    Waiting& operator=(const Waiting&) = delete;
+
+   private:
+    std::atomic<std::size_t>& waiting_;
+  };
   // Threads in take().
   [[nodiscard]] std::size_t waiting() const { return waiting_.load(); }
   // Nothing is admitted any more; waiters end when all has been taken.
@@ -61,6 +73,7 @@ class CompletionQueue {
 struct IoMemory {
   const std::shared_ptr<MemoryRegion> region;
   const std::shared_ptr<GpuMemory> gpu;  // null: of the host
+  const std::shared_ptr<MemoryUses> uses = std::make_shared<MemoryUses>();
 };
 
 // Shared by all that work on it and, as the owner of the slices, by all that may write into its
@@ -90,9 +103,11 @@ class Request {
   }
   [[nodiscard]] bool failed() const { return status_.load() != 0; }
   // Not deregistered before the completion.
-  void use(std::vector<std::shared_ptr<IoMemory>> memory) { memory_ = std::move(memory); }
-  // Whose a region of that memory is; null: the host's.
-  [[nodiscard]] std::shared_ptr<GpuMemory> gpuOf(const MemoryRegion& region) const;
+  void use(std::vector<std::shared_ptr<IoMemory>> memory);
+  // The memory of a region in it.
+  [[nodiscard]] const IoMemory& memoryOf(const MemoryRegion& region) const;
+  // A call that was given up may write into that memory after the completion, which says so.
+  void leaveUnquiescent() { isQuiescent_ = false; }
 
   const Clock::time_point deadline;
 
@@ -100,7 +115,10 @@ class Request {
   const std::shared_ptr<CompletionQueue> queue_;
   bool isAdmitted_ = false;
   std::list<xfer_gd2fs_completion> completion_{1};
+  // Ends behind the completion: who waits for the end of all uses finds the completion.
+  std::vector<MemoryUses::Use> uses_;
   std::vector<std::shared_ptr<IoMemory>> memory_;
+  std::atomic<bool> isQuiescent_{true};
   std::atomic<std::uint64_t> bytes_{0};
   std::atomic<std::uint16_t> status_{0};
 };

@@ -225,6 +225,34 @@ TEST_F(ClosingTest, WhatIsSubmittedMeanwhileIsRefusedOrEndsOnce) {
   EXPECT_EQ(drain(ctx), accepted);
 }
 
+TEST_F(FailuresTest, DrainingWaitsForTheRequestsThatUseTheMemory) {
+  Agent agent("agent", [this](EngineOptions& given) {
+    if (port != 0) given.listen = {{"127.0.0.1", port}};
+  });
+  serve(agent);
+  port = agent.engine().addresses().front().port;
+  open(addressOf(agent));
+  std::vector<char> bytes(kModelBytes);
+  xfer_gd2fs_iomem* const iomem = xfer_gd2fs_reg_iomem(ctx, bytes.data(), kModelBytes, nullptr);
+  const xfer_gd2fs_sge sge{bytes.data(), kModelBytes, iomem};
+  EXPECT_EQ(xfer_gd2fs_drain(ctx, iomem, -1), 0);
+  agent.stop();
+  ASSERT_EQ(xfer_gd2fs_preadv(ctx, nullptr, path.c_str(), 0, &sge, 1, 0), 0);
+  EXPECT_EQ(xfer_gd2fs_drain(ctx, iomem, 20), -ETIMEDOUT);
+  agent.start();
+  serve(agent);
+  EXPECT_EQ(xfer_gd2fs_drain(ctx, iomem, -1), 0);
+  xfer_gd2fs_completion done{};
+  ASSERT_EQ(xfer_gd2fs_wait(ctx, &done, 1, 0), 1) << "the completion has come before";
+  EXPECT_EQ(done.status, 0u);
+  EXPECT_TRUE(XFER_GD2FS_IS_QUIESCENT(done));
+  EXPECT_TRUE(std::ranges::equal(bytes, expected));
+  EXPECT_EQ(xfer_gd2fs_dereg_iomem(ctx, iomem), 0);
+  EXPECT_EQ(xfer_gd2fs_drain(ctx, iomem, -1), -EINVAL);
+  xfer_gd2fs_close(ctx);
+  EXPECT_EQ(xfer_gd2fs_drain(std::exchange(ctx, nullptr), iomem, -1), -EBADF);
+}
+
 TEST_F(FailuresTest, AChildIsRefusedItsParentsContext) {
   Agent agent("agent");
   serve(agent);

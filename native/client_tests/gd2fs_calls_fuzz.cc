@@ -131,7 +131,7 @@ class Program {
   void step() {
     Connected none;
     Connected& on = connected_.empty() ? none : connected_[input_.number() % connected_.size()];
-    switch (input_.number() % 10) {
+    switch (input_.number() % 11) {
       case 0:
         if (connected_.size() < 3) connect("test");
         break;
@@ -159,6 +159,9 @@ class Program {
         break;
       case 8:
         take(on, input_.number() % 2 == 0 ? 0 : -1);
+        break;
+      case 9:
+        drain(on, input_.number() % 2 == 0 ? 0 : -1);
         break;
       default:
         read(on);
@@ -198,6 +201,11 @@ class Program {
     xfer_gd2fs_iomem* const iomem = memoryOf(on);
     const int result = xfer_gd2fs_dereg_iomem(on.ctx, iomem);
     require(result == 0 || result == -EBUSY || result == -EINVAL || result == -EBADF);
+  }
+  void drain(const Connected& on, int timeoutMs) {
+    const int result = xfer_gd2fs_drain(on.ctx, memoryOf(on), timeoutMs);
+    require(result == 0 || result == -EINVAL || result == -EBADF ||
+            (result == -ETIMEDOUT && timeoutMs == 0));
   }
   void noteSubmission(Connected& on, std::unique_ptr<Asked> asked, ssize_t result) {
     require(result <= 0);

@@ -155,6 +155,32 @@ TEST_F(GpuMemoryTest, MemoryThatWasFreedFailsTheRead) {
   EXPECT_EQ(XFER_GD2FS_STATUS_CODE(readInto({sge}, 0).status), static_cast<unsigned>(EFAULT));
 }
 
+// The driver may write into the GPU's memory after the read has failed.
+TEST_F(GpuMemoryTest, AReadThatIsGivenUpSaysThatItsMemoryIsNotQuiescent) {
+  xfer_gd2fs_close(ctx);
+  xfer_gd2fs_options given = options(addressOf(agent));
+  given.timeout = 300;
+  ctx = xfer_gd2fs_connect(&given);
+  ASSERT_NE(ctx, nullptr);
+  const std::uint64_t address = gpu.allocate(8192);
+  const xfer_gd2fs_sge sge = sgeOf(address, 8192);
+  const xfer_gd2fs_completion done = readInto({sge}, 0);
+  EXPECT_EQ(done.status, 0u);
+  EXPECT_TRUE(XFER_GD2FS_IS_QUIESCENT(done));
+  EXPECT_EQ(xfer_gd2fs_drain(ctx, sge.iomem, -1), 0);
+  GpuProgram::control<void(const char*)>("fakeGpuHang")("cuEventSynchronize");
+  const xfer_gd2fs_completion late = readInto({sge}, 0);
+  EXPECT_EQ(XFER_GD2FS_STATUS_CODE(late.status), static_cast<unsigned>(ETIMEDOUT));
+  EXPECT_FALSE(XFER_GD2FS_IS_QUIESCENT(late));
+  EXPECT_EQ(xfer_gd2fs_drain(ctx, sge.iomem, 50), -ETIMEDOUT);
+  std::string host(8192, '\0');
+  const xfer_gd2fs_sge ofHost = sgeOf(reinterpret_cast<std::uintptr_t>(host.data()), host.size());
+  EXPECT_EQ(xfer_gd2fs_drain(ctx, ofHost.iomem, -1), 0) << "other memory";
+  GpuProgram::control<void()>("fakeGpuRelease")();
+  EXPECT_EQ(xfer_gd2fs_drain(ctx, sge.iomem, -1), 0);
+  gpu.free(address);
+}
+
 // The driver may still read pinned memory, and write to the GPU's, when the context is closed.
 TEST_F(GpuMemoryTest, CloseDoesNotWaitForACallOfTheDriverThatHangs) {
   xfer_gd2fs_close(ctx);

@@ -209,6 +209,12 @@ int xfer_gd2fs_dereg_iomem(xfer_gd2fs_ctx* ctx, xfer_gd2fs_iomem* iomem) {
   });
 }
 
+int xfer_gd2fs_drain(xfer_gd2fs_ctx* ctx, xfer_gd2fs_iomem* iomem, int timeout_ms) {
+  return onContext(ctx, [&](ClientContext& context) {
+    return context.drain(reinterpret_cast<std::uintptr_t>(iomem), timeout_ms);
+  });
+}
+
 int xfer_gd2fs_fstat(xfer_gd2fs_ctx* ctx, void* id, const char* path, xfer_gd2fs_stat* st) {
   return onContext(ctx, [&](ClientContext& context) { return context.stat(id, path, st); });
 }

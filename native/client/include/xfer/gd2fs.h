@@ -8,7 +8,8 @@
  *
  * A call that submits returns 0, or a negative errno, and then no completion comes. Each accepted
  * request yields exactly one completion through xfer_gd2fs_wait(), in any order; memory of the
- * caller is not touched any more when it has come. All calls are for any thread, also at once. A
+ * caller is not touched any more when it has come, unless it is marked XFER_GD2FS_NOT_QUIESCENT:
+ * then xfer_gd2fs_drain() waits for that. All calls are for any thread, also at once. A
  * child of fork(2) cannot use contexts of its parent: -EBADF.
  *
  * A client proves itself by a token (hearth token), which is read again for each connection: the
@@ -60,12 +61,21 @@ typedef struct xfer_gd2fs_stat {
 } xfer_gd2fs_stat;
 
 typedef struct xfer_gd2fs_completion {
-  void *id;        /* of the request, as it was given */
-  uint64_t value;  /* bytes that were read: fewer than asked for at the file's end; entries that
-                      were listed; 0 on failure */
-  uint16_t status; /* 0, or XFER_GD2FS_STATUS_CODE and XFER_GD2FS_STATUS_CLASS of the failure */
-  uint8_t reserved[6];
+  void *id;            /* of the request, as it was given */
+  uint64_t value;      /* bytes that were read: fewer than asked for at the file's end; entries that
+                          were listed; 0 on failure */
+  uint16_t status;     /* 0, or XFER_GD2FS_STATUS_CODE and XFER_GD2FS_STATUS_CLASS of the failure */
+  uint8_t reserved[6]; /* the first one: XFER_GD2FS_NOT_QUIESCENT, since 1.2; zeros */
 } xfer_gd2fs_completion;
+
+/*
+ * Whether the request may go on to write into its memory: of a failed read into memory of a GPU
+ * whose driver has not returned from a copy in time. A program that finds this set does not use the
+ * memory otherwise before xfer_gd2fs_drain() has returned 0.
+ */
+#define XFER_GD2FS_NOT_QUIESCENT 1u
+#define XFER_GD2FS_IS_QUIESCENT(completion) \
+  (((completion).reserved[0] & XFER_GD2FS_NOT_QUIESCENT) == 0)
 
 /* 0, or the errno that says why the request failed. */
 #define XFER_GD2FS_STATUS_CODE(status) ((unsigned)(status)&0xffu)
@@ -103,6 +113,13 @@ xfer_gd2fs_iomem *xfer_gd2fs_reg_iomem(xfer_gd2fs_ctx *ctx, void *addr, size_t l
 
 /* 0; -EBUSY while requests use it, -EINVAL when it is not registered, -EBADF. */
 int xfer_gd2fs_dereg_iomem(xfer_gd2fs_ctx *ctx, xfer_gd2fs_iomem *iomem);
+
+/*
+ * Waits until nothing touches the memory of `iomem` any more: neither requests in flight nor those
+ * whose completion is not quiescent; for `timeout_ms`, for ever with -1. Completions stay to be
+ * taken. 0, or -ETIMEDOUT; -EINVAL when it is not registered, -EBADF. Since 1.2.
+ */
+int xfer_gd2fs_drain(xfer_gd2fs_ctx *ctx, xfer_gd2fs_iomem *iomem, int timeout_ms);
 
 /*
  * What is at the path goes into *st, which stays valid until the completion. 0, or -EINVAL,
