@@ -1,12 +1,14 @@
 """A UCM store on directories: UCM loads UcmHearthStore by ucm_connector_module_path.
 
 A block is a file in one of the storage_backends, chosen by its hash. A block becomes visible under its name when all
-of its shards are dumped; until then its file has another name. Memory is named by address, so tensors must stay where
+of its shards are dumped; until then its file has a name that no other process has. When one of its shards fails, that
+file is deleted, and the block has to be dumped anew. Memory is named by address, so tensors must stay where
 they are until wait() has returned.
 """
 
 import errno
 import os
+import secrets
 import threading
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -23,6 +25,16 @@ _DEFAULT_THREADS = 32
 _DEFAULT_TIMEOUT_MS = 30_000
 
 
+@dataclass(eq=False)
+class _Attempt:
+    """One try to dump a whole block, into a file of its own; guarded by the store's lock."""
+
+    path: Path
+    shards: set[int] = field(default_factory=set)  # that are dumped
+    tasks: int = 0  # that may write into the file
+    failed: bool = False
+
+
 @dataclass
 class HearthTask(Task):
     """A batch of transfers, and for each transfer its block."""
@@ -31,6 +43,7 @@ class HearthTask(Task):
     blocks: list[bytes]
     is_dump: bool
     shards: dict[bytes, set[int]] = field(default_factory=dict)
+    attempts: dict[bytes, _Attempt] = field(default_factory=dict)  # of a dump
     failures: dict[bytes, str] = field(default_factory=dict)  # of blocks that never began
 
 
@@ -52,7 +65,8 @@ class UcmHearthStore(UcmKVStoreBaseV1):
     storage past host memory where the machine has such a way and it is faster. False moves them by way of the host.
     tensor_size_list or tensor_size: bytes of each tensor of a shard; shard_size: bytes of one shard, by default the
     sum; block_size: bytes of one block, by default one shard.
-    stream_number (32) transfers run side by side; timeout_ms (30000) ends every wait.
+    stream_number (32) transfers run side by side; wait() cancels a task after timeout_ms (30000), and waits as long
+    again for the transfers that have begun.
     """
 
     def __init__(self, config: dict[str, object]) -> None:
@@ -81,7 +95,7 @@ class UcmHearthStore(UcmKVStoreBaseV1):
             int(config.get("stream_number", _DEFAULT_THREADS)), bool(config.get("useDirect", False)), self._device
         )
         self._lock = threading.Lock()  # guards the one below
-        self._dumped: dict[bytes, set[int]] = defaultdict(set)  # shards of blocks that are not published
+        self._attempts: dict[bytes, _Attempt] = {}  # of blocks that are not published
 
     def cc_store(self) -> int:
         """0: UCM's own pipelines in C++ cannot stack on this store."""
@@ -132,19 +146,28 @@ class UcmHearthStore(UcmKVStoreBaseV1):
     def wait(self, task: Task) -> None:
         """Returns when the task has ended, and publishes blocks whose dump is complete.
 
-        Raises BlocksFailedError for those that failed, and HearthError with the code DeadlineExceeded after
-        timeout_ms: then the task still uses its memory, and wait() may be called again.
+        After timeout_ms it cancels what has not begun and waits for the rest. Raises BlocksFailedError for blocks that
+        failed or were cancelled: the task uses its memory no more. Raises HearthError with the code DeadlineExceeded
+        when transfers that have begun do not end for timeout_ms more: the task then still uses its memory, and wait()
+        may be called again.
         """
         assert isinstance(task, HearthTask)
         failures = dict(task.failures)
-        for transfer, code, message in self._transfers.wait(task.batch, self._timeout_ms):
+        for transfer, code, message in self._drain(task.batch):
             failures.setdefault(task.blocks[transfer], f"{code}: {message}")
-        if task.is_dump:
-            for block, shards in task.shards.items():
-                if block not in failures:
-                    self._finish_shards(block, shards, failures)
+        for block, attempt in task.attempts.items():
+            self._finish(block, attempt, task.shards[block], failures)
         if failures:
             raise BlocksFailedError(failures)
+
+    def _drain(self, batch: int) -> list[tuple[int, str, str]]:
+        try:
+            return self._transfers.wait(batch, self._timeout_ms)
+        except HearthError as error:
+            if error.code != "DeadlineExceeded":
+                raise
+        self._transfers.cancel(batch)
+        return self._transfers.wait(batch, self._timeout_ms)
 
     def check(self, task: Task) -> bool:
         assert isinstance(task, HearthTask)
@@ -170,60 +193,88 @@ class UcmHearthStore(UcmKVStoreBaseV1):
     ) -> HearthTask:
         if self._shard_bytes == 0:
             raise HearthError("shard_size is not configured: this store, of a scheduler, only looks blocks up")
-        transfers, blocks = [], []
-        shards: dict[bytes, set[int]] = defaultdict(set)
-        paths: dict[bytes, str] = {}
-        failures: dict[bytes, str] = {}
-        for block, shard, parts in zip(block_ids, shard_index, places, strict=True):
-            offset = shard * self._shard_bytes
-            end = offset + sum(size for _, size, _ in parts)
-            if shard < 0 or end > offset + self._shard_bytes or end > self._block_bytes:
-                raise HearthError(f"shard {shard} of {end - offset} bytes does not fit blocks of {self._block_bytes}")
-            shards[block].add(shard)
-            if block not in paths:
-                paths[block] = str(self._unpublished(block) if is_dump else self._path(block))
-                if is_dump and (failure := self._create(block)):
-                    failures[block] = failure
-            if block in failures:
+        # All are checked before the first file is created.
+        rows = [
+            (block, shard, self._offset_of(shard, parts), parts)
+            for block, shard, parts in zip(block_ids, shard_index, places, strict=True)
+        ]
+        task = HearthTask(0, [], is_dump, defaultdict(set))
+        transfers = []
+        for block, shard, offset, parts in rows:
+            task.shards[block].add(shard)
+            if is_dump and block not in task.attempts and block not in task.failures:
+                self._attempt(block, task)
+            if block in task.failures:
                 continue
+            path = str(task.attempts[block].path if is_dump else self._path(block))
             for address, size, is_on_device in parts:
-                transfers.append((paths[block], offset, address, size, is_on_device))
-                blocks.append(block)
+                transfers.append((path, offset, address, size, is_on_device))
+                task.blocks.append(block)
                 offset += size
-        return HearthTask(self._transfers.begin(is_dump, transfers, event), blocks, is_dump, dict(shards), failures)
-
-    def _create(self, block: bytes) -> str | None:
-        """Creates the unpublished file of a block with its full size; returns why it could not."""
-        path = self._unpublished(block)
         try:
-            with open(path, "ab") as file:
-                if os.fstat(file.fileno()).st_size != self._block_bytes:
-                    os.posix_fallocate(file.fileno(), 0, self._block_bytes)
+            task.batch = self._transfers.begin(is_dump, transfers, event)
+        except BaseException:
+            for block, attempt in task.attempts.items():
+                self._finish(block, attempt, set(), {block: "not begun"})
+            raise
+        return task
+
+    def _offset_of(self, shard: int, parts: list[Place]) -> int:
+        offset = shard * self._shard_bytes
+        size = sum(size for _, size, _ in parts)
+        if shard < 0 or size > self._shard_bytes or offset + size > self._block_bytes:
+            raise HearthError(f"shard {shard} of {size} bytes does not fit blocks of {self._block_bytes}")
+        return offset
+
+    def _attempt(self, block: bytes, task: HearthTask) -> None:
+        """Joins the present attempt to dump the block, or begins one; a failure goes into the task."""
+        with self._lock:
+            attempt = self._attempts.get(block)
+            if attempt is None:
+                attempt = _Attempt(self._path(block).with_suffix(f".{secrets.token_hex(16)}.part"))
+                if failure := self._create(attempt.path):
+                    task.failures[block] = failure
+                    return
+                self._attempts[block] = attempt
+            attempt.tasks += 1
+            task.attempts[block] = attempt
+
+    def _create(self, path: Path) -> str | None:
+        """Creates the file with the full size of a block; returns why it could not."""
+        try:
+            with open(path, "xb") as file:
+                os.posix_fallocate(file.fileno(), 0, self._block_bytes)
         except OSError as error:
             code = "OutOfSpace" if error.errno in (errno.ENOSPC, errno.EDQUOT) else "IoError"
-            try:
-                path.unlink(missing_ok=True)
-            except OSError:
-                pass  # The directory is gone, and the file with it.
+            _unlink(path)
             return f"{code}: create {path}: {error.strerror}; free space in or remount {path.parent}"
         return None
 
-    def _finish_shards(self, block: bytes, shards: set[int], failures: dict[bytes, str]) -> None:
+    def _finish(self, block: bytes, attempt: _Attempt, shards: set[int], failures: dict[bytes, str]) -> None:
+        """Ends a task's part in the attempt. The last task publishes the block, or deletes what has failed."""
         with self._lock:
-            self._dumped[block] |= shards
-            if len(self._dumped[block]) * self._shard_bytes < self._block_bytes:
+            attempt.tasks -= 1
+            attempt.shards |= shards
+            attempt.failed = attempt.failed or block in failures
+            is_over = attempt.failed or len(attempt.shards) * self._shard_bytes >= self._block_bytes
+            # A later dump begins another attempt.
+            if is_over and self._attempts.get(block) is attempt:
+                del self._attempts[block]
+            if attempt.failed:
+                failures.setdefault(block, "Cancelled: another task failed to dump a part of this block")
+            if not is_over or attempt.tasks > 0:
                 return
-            del self._dumped[block]
+        if attempt.failed:
+            _unlink(attempt.path)
+            return
         try:
-            self._unpublished(block).rename(self._path(block))
+            attempt.path.rename(self._path(block))
         except OSError as error:
             failures[block] = f"IoError: {error}"
+            _unlink(attempt.path)
 
     def _path(self, block: bytes) -> Path:
         return self._roots[block[-1] % len(self._roots)] / block.hex()
-
-    def _unpublished(self, block: bytes) -> Path:
-        return self._path(block).with_suffix(f".{os.getpid()}.part")
 
     def _sized(self, addresses: Sequence[Sequence[int]]) -> Iterable[list[Place]]:
         is_on_device = self._device != "cpu"
@@ -246,3 +297,10 @@ class UcmHearthStore(UcmKVStoreBaseV1):
         if is_on_device and f"{device.type}:{device.index or 0}" != self._device:
             raise HearthError(f"a tensor is on {device}, this store serves {self._device}; configure its device_id")
         return (tensor.data_ptr(), tensor.numel() * tensor.element_size(), is_on_device)
+
+
+def _unlink(path: Path) -> None:
+    try:
+        path.unlink(missing_ok=True)
+    except OSError:
+        pass  # The directory is gone, and the file with it.

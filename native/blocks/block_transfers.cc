@@ -26,11 +26,7 @@ BlockTransfers::~BlockTransfers() {
   {
     const std::lock_guard lock(mutex_);
     stopping_ = true;
-    for (const Job& job : queue_) {
-      end(*job.state, job.transfer,
-          Error{ErrorCode::kCancelled, job.state->transfers[job.transfer].path +
-                                           ": the store was closed before this transfer began"});
-    }
+    for (const Job& job : queue_) cancelJob(job, "the store was closed");
     queue_.clear();
     hasWork_.notify_all();
   }
@@ -89,6 +85,24 @@ Status BlockTransfers::move(const State& state, const BlockTransfer& transfer) c
 void BlockTransfers::end(State& state, std::size_t transfer, Status status) {
   if (!status) state.failures.push_back({transfer, status.error()});
   if (++state.ended == state.transfers.size()) hasEnded_.notify_all();
+}
+
+void BlockTransfers::cancelJob(const Job& job, const char* reason) {
+  end(*job.state, job.transfer,
+      Error{ErrorCode::kCancelled, job.state->transfers[job.transfer].path + ": " + reason +
+                                       " before this transfer began"});
+}
+
+Status BlockTransfers::cancel(Batch batch) {
+  const std::lock_guard lock(mutex_);
+  const auto found = batches_.find(batch);
+  if (found == batches_.end()) return Error{ErrorCode::kNotFound, "no such batch of transfers"};
+  std::erase_if(queue_, [&](const Job& job) {
+    const bool isOfBatch = job.state == found->second;
+    if (isOfBatch) cancelJob(job, "its batch was cancelled");
+    return isOfBatch;
+  });
+  return {};
 }
 
 Result<bool> BlockTransfers::isDone(Batch batch) const {

@@ -70,6 +70,10 @@ class BlockTransfers {
   // True when the batch has ended. kNotFound: no such batch, or wait() has taken its answer.
   [[nodiscard]] Result<bool> isDone(Batch batch) const;
 
+  // Ends the batch's transfers that have not begun with kCancelled. The batch ends when those that
+  // have begun have ended, whose memory is in use until then. kNotFound: as isDone().
+  [[nodiscard]] Status cancel(Batch batch);
+
   // Blocks until the batch has ended and returns the transfers that failed, in their order; the
   // batch is forgotten. kDeadlineExceeded: it has not ended in time, and its memory is still in
   // use; wait again. kNotFound: as isDone().
@@ -91,7 +95,9 @@ class BlockTransfers {
   BlockTransfers(const Options& options, std::shared_ptr<DeviceBlocks> device);
   void work();
   [[nodiscard]] Status move(const State& state, const BlockTransfer& transfer) const;
+  // Both with the mutex held.
   void end(State& state, std::size_t transfer, Status status);
+  void cancelJob(const Job& job, const char* reason);
 
   const bool direct_;
   const std::shared_ptr<DeviceBlocks> device_;  // null without a GPU

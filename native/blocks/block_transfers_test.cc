@@ -136,6 +136,31 @@ TEST_P(BlockTransfersTest, AWaitEndsWhenTheStorageHangs) {
   EXPECT_EQ((*late)[0].error.code, ErrorCode::kCorrupt);
 }
 
+TEST_P(BlockTransfersTest, ACancelledBatchEndsWithTheTransfersThatHaveBegun) {
+  const std::string pipe = folder_ + "/pipe";
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  const auto opened = open(1);
+  BlockTransfers& transfers = *opened;
+  const std::string path = create("whole");
+  const auto hanging =
+      transfers.begin(Direction::kLoad, {{pipe, 0, block(0), 100}, {path, 0, block(1), 100}});
+  const auto other = transfers.begin(Direction::kLoad, {{path, 0, block(2), kBlockBytes}});
+  // Opens when the first transfer reads from it.
+  std::ofstream writer(pipe);
+  ASSERT_TRUE(transfers.cancel(hanging).ok());
+  EXPECT_EQ(transfers.wait(hanging, std::chrono::milliseconds(1)).code(),
+            ErrorCode::kDeadlineExceeded)
+      << "one has begun";
+  writer.close();
+  const auto ended = transfers.wait(hanging, kLong);
+  ASSERT_TRUE(ended.ok());
+  ASSERT_EQ(ended->size(), 2U);
+  EXPECT_EQ((*ended)[0].error.code, ErrorCode::kCorrupt);
+  EXPECT_EQ((*ended)[1].error.code, ErrorCode::kCancelled);
+  EXPECT_TRUE(transfers.wait(other, kLong)->empty()) << "another batch";
+  EXPECT_EQ(transfers.cancel(hanging).code(), ErrorCode::kNotFound);
+}
+
 TEST_P(BlockTransfersTest, HasNoGpuUnlessItGotOne) {
   const auto transfers = open(1);
   const BlockTransfer onDevice{create("block"), 0, block(0), kBlockBytes, true};

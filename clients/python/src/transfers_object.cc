@@ -121,6 +121,14 @@ PyObject* isDone(PyObject* self, PyObject* batch) {
   return PyBool_FromLong(*done ? 1 : 0);
 }
 
+PyObject* cancel(PyObject* self, PyObject* batch) {
+  const unsigned long long number = PyLong_AsUnsignedLongLong(batch);
+  if (PyErr_Occurred() != nullptr) return nullptr;
+  const Status cancelled = transfersOf(self).cancel(number);
+  if (!cancelled) return raiseAs(hearthError, cancelled.error());
+  Py_RETURN_NONE;
+}
+
 PyObject* wait(PyObject* self, PyObject* arguments) {
   unsigned long long batch = 0, milliseconds = 0;
   if (PyArg_ParseTuple(arguments, "KK", &batch, &milliseconds) == 0) return nullptr;
@@ -154,6 +162,9 @@ PyObject* makeTransfersType(PyObject* module, PyObject* error) {
       {"enroll", enroll, METH_VARARGS,
        "enroll(address, nbytes): memory of the GPU that many transfers will lie in"},
       {"is_done", isDone, METH_O, "is_done(batch) -> bool"},
+      {"cancel", cancel, METH_O,
+       "cancel(batch): ends transfers that have not begun; wait() returns when the others have "
+       "ended"},
       {"wait", wait, METH_VARARGS,
        "wait(batch, milliseconds) -> [(transfer, code, message)] of those that failed"},
       {}};

@@ -131,6 +131,64 @@ class StoreContract:
             self.store.wait(self.store.dump(block, [0], self.tensors(1)))
         self.assertIn("No such file", raised.exception.failures[block[0]])
 
+    def parts(self) -> list[Path]:
+        return [path for folder in self.folders for path in folder.glob("*.part")]
+
+    def test_two_stores_never_write_into_one_file(self) -> None:
+        # As in two containers, whose processes have the same number.
+        block = self.blocks(1)
+        other = store_module.UcmHearthStore(self.config)
+        rows = self.tensors(8)
+        first = self.store.dump(block * 2, [0, 1], rows[:2])
+        second = other.dump(block * 4, [0, 1, 2, 3], rows[4:])
+        self.assertEqual(len(self.parts()), 2)
+        other.wait(second)
+        self.assertEqual(self.store.lookup(block), [True])
+        self.store.wait(first)
+        self.store.wait(self.store.dump(block * 2, [2, 3], rows[2:4]))
+        self.assertEqual(self.parts(), [])
+        loaded = self.tensors(4)
+        self.store.wait(self.store.load(block * 4, [0, 1, 2, 3], loaded))
+        np.testing.assert_array_equal(loaded[3][1].array, rows[3][1].array)
+
+    def test_a_failed_attempt_publishes_nothing_and_the_next_one_begins_anew(self) -> None:
+        block = self.blocks(1)
+        rows = self.tensors(4)
+        self.store.wait(self.store.dump(block, [0], rows[:1]))
+        [part] = self.parts()
+        os.truncate(part, SHARD)  # The next shards do not fit.
+        with self.assertRaises(store_module.BlocksFailedError):
+            self.store.wait(self.store.dump(block, [1], rows[1:2]))
+        self.assertEqual(self.parts(), [])
+        self.store.wait(self.store.dump(block * 3, [1, 2, 3], rows[1:]))
+        self.assertEqual(self.store.lookup(block), [False], "the first shard went with the first attempt")
+        self.store.wait(self.store.dump(block, [0], rows[:1]))
+        self.assertEqual(self.store.lookup(block), [True])
+
+    def test_a_task_that_is_late_is_cancelled_and_drained(self) -> None:
+        # Sizes that are not of pages keep O_DIRECT away, whose open does not wait for a pipe's writer alone.
+        sizes = {"tensor_size_list": [100], "shard_size": 100, "block_size": 400}
+        store = store_module.UcmHearthStore({**self.config, **sizes, "stream_number": 1, "timeout_ms": 50})
+        hanging, waiting = self.blocks(2)
+        pipe = self.folders[hanging[-1] % 2] / hanging.hex()
+        os.mkfifo(pipe)
+        self.addCleanup(pipe.unlink)
+        memory = self.tensors(1)[0]
+        address = memory[0].data_ptr()
+        task = store.load_data([hanging], [0], [[address]])
+        with self.assertRaises(HearthError) as raised:
+            store.wait(task)
+        self.assertEqual(raised.exception.code, "DeadlineExceeded")
+        behind = store.dump_data([waiting], [0], [[address]])
+        with self.assertRaises(store_module.BlocksFailedError) as cancelled:
+            store.wait(behind)
+        self.assertIn("Cancelled", cancelled.exception.failures[waiting])
+        self.assertEqual(self.parts(), [])
+        os.close(os.open(pipe, os.O_WRONLY))
+        with self.assertRaises(store_module.BlocksFailedError) as late:
+            store.wait(task)
+        self.assertEqual(late.exception.failures.keys(), {hanging})
+
     def test_a_wait_takes_the_answer(self) -> None:
         task = self.store.load([], [], [])
         self.assertTrue(self.store.check(task))
