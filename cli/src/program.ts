@@ -11,6 +11,7 @@ import { jobCommand, jobsCommand } from './commands/job.ts';
 import { lsCommand } from './commands/ls.ts';
 import { mountCommand, mountsCommand, umountCommand } from './commands/mount.ts';
 import { evictCommand, pinCommand, unpinCommand } from './commands/placement.ts';
+import { revocationCommand } from './commands/revocation.ts';
 import { statusCommand } from './commands/status.ts';
 import { tokenCommand } from './commands/token.ts';
 import { verifyCommand } from './commands/verify.ts';
@@ -64,6 +65,7 @@ function buildProgram(context: CommandContext): Command {
     .addCommand(doctorCommand(context))
     .addCommand(benchCommand(context))
     .addCommand(tokenCommand(context))
+    .addCommand(revocationCommand(context))
     .commandsGroup('Other:')
     .helpCommand('help [command]', 'Show help of a command.')
     .addCommand(completionCommand(context, () => program))

@@ -28,7 +28,7 @@ describe('control API of another release', () => {
 
   it('of the same version without features names the loss', () => {
     assert.deepEqual(differences(firstVersion), [
-      'the agent on n1 lacks features of the control API (rebound-times: the agent reports a pod only once even if its mounts die again; node-api: differences of the API of other agents stay unknown; memory-ready: the agent does not report bytes in memory, and bytes are ready only when stored; advice: hearth advise skips the agent; mirrors: Datasets with mirrors wait until the agent is upgraded; client-tokens: pods with a volume of clientAccess wait until the agent is upgraded; node-reports: all agents write their figures to the store until the agent is upgraded; hub-layout: Datasets with the layout of a hub cache wait until the agent is upgraded; writable-volumes: the agent has no writable volumes); upgrade the agent',
+      'the agent on n1 lacks features of the control API (rebound-times: the agent reports a pod only once even if its mounts die again; node-api: differences of the API of other agents stay unknown; memory-ready: the agent does not report bytes in memory, and bytes are ready only when stored; advice: hearth advise skips the agent; mirrors: Datasets with mirrors wait until the agent is upgraded; client-tokens: pods with a volume of clientAccess wait until the agent is upgraded; node-reports: all agents write their figures to the store until the agent is upgraded; hub-layout: Datasets with the layout of a hub cache wait until the agent is upgraded; writable-volumes: the agent has no writable volumes; token-revocation: revoked tokens are valid at the agent until they expire); upgrade the agent',
     ]);
   });
 
@@ -59,7 +59,7 @@ describe('control API of another release', () => {
       nodes: [node('a', all), node('b', ['rebound-times'])],
     };
     assert.deepEqual(apiDifferences(status, 'this command'), [
-      'the agent on b lacks features of the control API (node-api: differences of the API of other agents stay unknown; memory-ready: the agent does not report bytes in memory, and bytes are ready only when stored; advice: hearth advise skips the agent; mirrors: Datasets with mirrors wait until the agent is upgraded; client-tokens: pods with a volume of clientAccess wait until the agent is upgraded; node-reports: all agents write their figures to the store until the agent is upgraded; hub-layout: Datasets with the layout of a hub cache wait until the agent is upgraded; writable-volumes: the agent has no writable volumes); upgrade the agent',
+      'the agent on b lacks features of the control API (node-api: differences of the API of other agents stay unknown; memory-ready: the agent does not report bytes in memory, and bytes are ready only when stored; advice: hearth advise skips the agent; mirrors: Datasets with mirrors wait until the agent is upgraded; client-tokens: pods with a volume of clientAccess wait until the agent is upgraded; node-reports: all agents write their figures to the store until the agent is upgraded; hub-layout: Datasets with the layout of a hub cache wait until the agent is upgraded; writable-volumes: the agent has no writable volumes; token-revocation: revoked tokens are valid at the agent until they expire); upgrade the agent',
     ]);
     assert.deepEqual(apiDifferences({ ...status, nodes: [] }, 'this command'), []);
   });

@@ -20,6 +20,7 @@ export const controlFeatures: Readonly<Record<string, string>> = {
   'node-reports': 'all agents write their figures to the store until the agent is upgraded',
   'hub-layout': 'Datasets with the layout of a hub cache wait until the agent is upgraded',
   'writable-volumes': 'the agent has no writable volumes',
+  'token-revocation': 'revoked tokens are valid at the agent until they expire',
 };
 
 /** The API of this release: offered by its agents, used by its clients. */

@@ -148,8 +148,9 @@ describe('the choice of client access', () => {
     assert.equal(requestsAccess(inlineContext), false);
     const chosen = { cluster: undefined, namespace: 'team', datasets: ['model', 'words'], rights: ['read'] };
     assert.deepEqual(accessChosenByPod(context), chosen);
-    const more = { ...context, cluster: 'c', rights: 'read,advise' };
-    assert.deepEqual(accessChosenByPod(more), { ...chosen, cluster: 'c', rights: ['read', 'advise'] });
+    const more = { ...context, cluster: 'c', rights: 'read,advise,advise-cluster' };
+    const rights = ['read', 'advise', 'advise-cluster'];
+    assert.deepEqual(accessChosenByPod(more), { ...chosen, cluster: 'c', rights });
   });
 
   it('refuses all Datasets, those of other namespaces, rights that there are not, and what is misspelt', () => {

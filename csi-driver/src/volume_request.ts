@@ -17,7 +17,9 @@ export interface AccessChoice extends Pick<DatasetChoice, 'cluster' | 'namespace
   datasets: string[];
   rights: AccessRight[];
 }
-export type AccessRight = 'read' | 'advise';
+/** What each grants: CreateTokenRequest in proto/hearth/v1/control.proto. */
+export const accessRights = ['read', 'advise', 'advise-cluster'] as const;
+export type AccessRight = (typeof accessRights)[number];
 
 const foreignKeys = /^(?:csi\.storage\.k8s\.io|storage\.kubernetes\.io)\//;
 const podNamespaceKey = 'csi.storage.k8s.io/pod.namespace';
@@ -57,8 +59,9 @@ export function accessChosenByPod(attributes: Record<string, string>): AccessCho
   const datasets = listOf(required(own, accessNames.datasets));
   for (const dataset of datasets) checked(accessNames.datasets, dataset, subdomain, 'names of Datasets, with commas');
   const rights = listOf(own[accessNames.rights] ?? 'read').map((right): AccessRight => {
-    if (right === 'read' || right === 'advise') return right;
-    throw invalidArgument(`the attribute ${accessNames.rights} must be read, or read,advise`);
+    const known = accessRights.find((one) => one === right);
+    if (known !== undefined) return known;
+    throw invalidArgument(`the attribute ${accessNames.rights} must be a list of ${accessRights.join(', ')}`);
   });
   return { cluster: clusterOf(own), namespace: podNamespace(attributes), datasets, rights };
 }

@@ -30,6 +30,7 @@ Napi::Function EngineWrap::define(Napi::Env env) {
                          InstanceMethod<&EngineWrap::close>("close"),
                          InstanceMethod<&EngineWrap::setCluster>("setCluster"),
                          InstanceMethod<&EngineWrap::nameDatasets>("nameDatasets"),
+                         InstanceMethod<&EngineWrap::setRevokedTokens>("setRevokedTokens"),
                          InstanceMethod<&EngineWrap::finishManifest>("finishManifest"),
                          InstanceMethod<&EngineWrap::openManifest>("openManifest"),
                          InstanceMethod<&EngineWrap::removeManifest>("removeManifest"),
@@ -192,6 +193,22 @@ Napi::Value EngineWrap::setCluster(const Napi::CallbackInfo& info) {
   };
   return promise(info.Env(),
                  Wrap::run(engine(info.Env()), convert::members(info[0].As<Napi::Array>())));
+}
+
+Napi::Value EngineWrap::setRevokedTokens(const Napi::CallbackInfo& info) {
+  struct Wrap {
+    static Task<Status> run(Engine& engine, RevokedTokens tokens) {
+      co_await engine.setRevokedTokens(std::move(tokens));
+      co_return Status();
+    }
+  };
+  const auto from = info[0].As<Napi::Object>();
+  const auto names = [&](const char* field) {
+    const std::vector<std::string> list = convert::texts(from.Get(field), field);
+    return std::set<std::string>(list.begin(), list.end());
+  };
+  return promise(info.Env(), Wrap::run(engine(info.Env()),
+                                       {names("tokens"), names("pods"), names("namespaces")}));
 }
 
 void EngineWrap::nameDatasets(const Napi::CallbackInfo& info) {

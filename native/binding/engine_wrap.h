@@ -74,6 +74,7 @@ class EngineWrap final : public Napi::ObjectWrap<EngineWrap> {
   Napi::Value addresses(const Napi::CallbackInfo& info);
   Napi::Value close(const Napi::CallbackInfo& info);
   Napi::Value setCluster(const Napi::CallbackInfo& info);
+  Napi::Value setRevokedTokens(const Napi::CallbackInfo& info);
   void nameDatasets(const Napi::CallbackInfo& info);
   Napi::Value finishManifest(const Napi::CallbackInfo& info);
   Napi::Value openManifest(const Napi::CallbackInfo& info);

@@ -78,7 +78,8 @@ struct AdviseTest : ClientTest {
     origin.add("sub/b", kBytes);
     origin.add("more", kBytes);
     Capability capability = capabilityOf({"llm"});
-    capability.rights |= static_cast<std::uint32_t>(CapabilityRight::kAdvise);
+    capability.rights |= static_cast<std::uint32_t>(CapabilityRight::kAdvise) |
+                         static_cast<std::uint32_t>(CapabilityRight::kAdviseCluster);
     useToken(capability);
     connect({&agent, &other});
     for (Agent* const each : {&agent, &other}) {
@@ -119,6 +120,46 @@ TEST_F(AdviseTest, ForTheClusterReachesAllNodes) {
   ASSERT_EQ(other.awaitWarm().state, WarmState::kSucceeded);
   EXPECT_EQ(advise("/dataset/llm/sub", XFER_GD2FS_DONTNEED, XFER_GD2FS_CLUSTER), 0u);
   EXPECT_TRUE(eventually([&] { return resident(0) == 0 && resident(1) == kBytes; }));
+}
+
+TEST_F(AdviseTest, ForOneNodeAndForTheClusterAreTwoRights) {
+  const auto reconnect = [&](CapabilityRight right) {
+    Capability capability = capabilityOf({"llm"});
+    capability.rights |= static_cast<std::uint32_t>(right);
+    useToken(capability);
+    xfer_gd2fs_close(std::exchange(ctx, nullptr));
+    open(addressOf(agent));
+  };
+  const char* const path = "/dataset/llm/sub/a";
+  reconnect(CapabilityRight::kAdvise);
+  EXPECT_EQ(advise(path, XFER_GD2FS_DONTNEED, XFER_GD2FS_NODE), 0u);
+  for (const int advice : {XFER_GD2FS_WILLNEED, XFER_GD2FS_DONTNEED})
+    EXPECT_EQ(advise(path, advice, XFER_GD2FS_CLUSTER), static_cast<unsigned>(EACCES));
+  reconnect(CapabilityRight::kAdviseCluster);
+  EXPECT_EQ(advise(path, XFER_GD2FS_DONTNEED, XFER_GD2FS_CLUSTER), 0u);
+  EXPECT_EQ(advise(path, XFER_GD2FS_DONTNEED, XFER_GD2FS_NODE), static_cast<unsigned>(EACCES));
+}
+
+TEST_F(AdviseTest, IsNotForANodeWhereTheProgramDoesNotRun) {
+  Capability capability = capabilityOf({"llm"});
+  capability.rights |= static_cast<std::uint32_t>(CapabilityRight::kAdvise);
+  capability.nodes = {"other", "agent"};
+  useToken(capability);
+  xfer_gd2fs_close(std::exchange(ctx, nullptr));
+  xfer_gd2fs_options given = options(addressOf(agent));
+  given.timeout = 500;
+  ctx = xfer_gd2fs_connect(&given);
+  ASSERT_NE(ctx, nullptr);
+  ASSERT_EQ(
+      xfer_gd2fs_advise(ctx, nullptr, "/dataset/llm/sub", XFER_GD2FS_WILLNEED, XFER_GD2FS_NODE), 0);
+  EXPECT_EQ(XFER_GD2FS_STATUS_CLASS(next().status), XFER_GD2FS_CLASS_CLUSTER);
+  EXPECT_EQ(resident(0), 0u);
+  // The library finds the program's own agent.
+  xfer_gd2fs_close(std::exchange(ctx, nullptr));
+  open(addressOf(agent) + "," + addressOf(other));
+  EXPECT_EQ(advise("/dataset/llm/sub", XFER_GD2FS_WILLNEED, XFER_GD2FS_NODE), 0u);
+  EXPECT_TRUE(eventually([&] { return resident(1) == 2 * kBytes; }));
+  EXPECT_EQ(resident(0), 0u);
 }
 
 TEST_F(AdviseTest, NeedsItsRight) {

@@ -298,6 +298,25 @@ TEST_F(LocalLinkTest, APodHasNoMoreFilesOpenThanItsPartOfTheCache) {
   EXPECT_TRUE(eventually([&] { return evict() == 1; }));
 }
 
+TEST_F(LocalLinkTest, ATokenOfAnotherNodeIsRefused) {
+  Capability capability = capabilityOf({"llm"});
+  capability.nodes = {"other", "agent"};
+  EXPECT_EQ(dial(capability), ErrorCode::kUnauthenticated);
+  capability.nodes = {"agent", "other"};
+  EXPECT_EQ(dial(capability), ErrorCode::kOk);
+}
+
+TEST_F(LocalLinkTest, TheConnectionOfARevokedTokenEnds) {
+  Capability capability = capabilityOf({"llm"});
+  capability.podNamespace = "team";
+  capability.pod = "a-uid";
+  ASSERT_EQ(dial(capability), ErrorCode::kOk);
+  agent->await(revoke(agent->engine(), {.namespaces = {"team"}}));
+  EXPECT_TRUE(eventually([&] { return ended.load(); }));
+  EXPECT_EQ(dial(capability), ErrorCode::kUnauthenticated);
+  EXPECT_EQ(dial(capabilityOf({"llm"})), ErrorCode::kOk) << "of no pod";
+}
+
 TEST_F(LocalLinkTest, TheConnectionEndsWithItsToken) {
   Capability capability = capabilityOf({"llm"});
   capability.expiresAtMs = msFromNow(std::chrono::milliseconds(300));

@@ -178,7 +178,8 @@ struct SurvivorsTest : ClientTest {
       origin.add(std::string("folder/") + name, kBlockBytes);
     origin.write();
     Capability capability = capabilityOf({"llm"});
-    capability.rights |= static_cast<std::uint32_t>(CapabilityRight::kAdvise);
+    capability.rights |= static_cast<std::uint32_t>(CapabilityRight::kAdvise) |
+                         static_cast<std::uint32_t>(CapabilityRight::kAdviseCluster);
     useToken(capability);
     for (int i = 0; i < 3; ++i) {
       agents.push_back(std::make_unique<AgentProcess>(origin, "agent-" + std::to_string(i),

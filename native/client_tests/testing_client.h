@@ -44,6 +44,12 @@ inline std::string addressOf(Agent& agent) {
   return "gd2fs://" + address.host + ":" + std::to_string(address.port);
 }
 
+// Awaited on the agent: its connections know of it then.
+inline Task<bool> revoke(Engine& engine, RevokedTokens tokens) {
+  co_await engine.setRevokedTokens(std::move(tokens));
+  co_return true;
+}
+
 struct ClientTest : testing::Test {
   ~ClientTest() override {
     xfer_gd2fs_close(ctx);

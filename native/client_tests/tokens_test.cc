@@ -72,6 +72,30 @@ TEST_F(TokensTest, ThatAreForgedExpiredOrOfAnotherClusterAreRefused) {
   EXPECT_EQ(refusal(), EACCES);
 }
 
+TEST_F(TokensTest, OfOtherNodesAreRefused) {
+  Capability ofOthers = capabilityOf({"ours"});
+  ofOthers.nodes = {"home", "other"};
+  useToken(ofOthers);
+  EXPECT_EQ(refusal(), EACCES);
+  ofOthers.nodes = {"home", "agent"};
+  useToken(ofOthers);
+  open(addressOf(agent));
+  EXPECT_EQ(codeOf("/dataset/ours/model"), 0u);
+}
+
+TEST_F(TokensTest, ThatAreRevokedEndReadsOfProgramsThatHaveThem) {
+  Capability ofPod = capabilityOf({"ours"});
+  ofPod.podNamespace = "team";
+  ofPod.pod = "a-uid";
+  useToken(ofPod);
+  open(addressOf(agent));
+  EXPECT_EQ(codeOf("/dataset/ours/model"), 0u);
+  agent.await(revoke(agent.engine(), {.pods = {"team/a-uid"}}));
+  EXPECT_EQ(codeOf("/dataset/ours/model"), static_cast<unsigned>(EACCES));
+  agent.await(revoke(agent.engine(), {}));
+  EXPECT_TRUE(eventually([&] { return codeOf("/dataset/ours/model") == 0; }));
+}
+
 TEST_F(TokensTest, OfAFileAreReadAgainWhenTheFormerHasExpired) {
   const TemporaryFolder folder;
   const auto write = [&](const Capability& capability) {

@@ -112,13 +112,18 @@ Result<ControlMessage> PeerService::resolve(const Capability& client,
 Task<Result<ControlMessage>> PeerService::advise(const Capability& client, ControlMessage request) {
   const Result<AdviseRequest> asked = decodeAdviseRequest(request.body);
   if (!asked.ok()) co_return asked.error();
+  const bool forAll = asked->scope == AdviceScope::kCluster;
+  const CapabilityRight right = forAll ? CapabilityRight::kAdviseCluster : CapabilityRight::kAdvise;
   const Result<NamedEntry> found =
-      shard_.commons.clientDatasets.resolve(client, CapabilityRight::kAdvise, asked->path);
+      shard_.commons.clientDatasets.resolve(client, right, asked->path);
   if (!found.ok()) co_return found.error();
+  // The client asks its own agent again when that is back.
+  if (!forAll && !client.isOf(shard_.commons.self))
+    co_return Error{ErrorCode::kUnavailable, "the token grants advice to its own node alone"};
   const Status begun = shard_.commons.advices->advise(*found, *asked, readerOf(client));
   if (!begun.ok()) co_return begun.error();
   // One agent can bring bytes that no agent has, but each agent lets go of its own.
-  if (asked->scope == AdviceScope::kCluster && asked->advice == ClientAdvice::kDontNeed) {
+  if (forAll && asked->advice == ClientAdvice::kDontNeed) {
     const Status passedOn = co_await passOn(*asked);
     if (!passedOn.ok()) co_return passedOn.error();
   }

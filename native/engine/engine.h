@@ -129,6 +129,10 @@ class Engine {
   // before has left.
   [[nodiscard]] Task<void> setVolumes(std::vector<VolumeOptions> volumes);
 
+  // Refuses these tokens from now on, and ends the connections of their clients; replaces the
+  // former list.
+  [[nodiscard]] Task<void> setRevokedTokens(RevokedTokens tokens);
+
   // Any thread. Sets all datasets that clients may name in paths, as ClientDatasets::name.
   void nameDatasets(std::map<std::string, std::shared_ptr<Dataset>> datasets,
                     std::set<std::string> awaited = {}) {

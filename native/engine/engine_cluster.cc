@@ -16,6 +16,16 @@ Task<void> Engine::setCluster(std::vector<ClusterMember> members) {
   leave_.setOthers(!commons_.shards.front()->view->readyOthers().empty());
 }
 
+Task<void> Engine::setRevokedTokens(RevokedTokens tokens) {
+  const auto list = std::make_shared<const RevokedTokens>(std::move(tokens));
+  for (const std::unique_ptr<Shard>& shard : commons_.shards) {
+    co_await shard->reactor->enter();
+    shard->transport->setRevoked(list);
+  }
+  co_await home().enter();
+  if (localServer_ != nullptr) localServer_->setRevoked(list);
+}
+
 Task<void> Engine::setVolumes(std::vector<VolumeOptions> volumes) {
   std::vector<tree::WideId> ids;
   for (const VolumeOptions& volume : volumes) ids.push_back(volume.id);

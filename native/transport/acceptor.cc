@@ -81,8 +81,9 @@ Task<void> Acceptor::authenticate(Acceptor& acceptor, Socket socket, std::string
     shutdown(fd, SHUT_RDWR);
   });
   FrameReader reader(reactor, fd);
-  const LocalIdentity self{options.cluster, options.node, options.incarnation, options.secret,
-                           options.offer};
+  LocalIdentity self{options.cluster, options.node, options.incarnation, options.secret,
+                     options.offer};
+  self.revoked = acceptor.revoked_;
   Result<Agreed> agreed = co_await acceptHandshake(reactor, fd, reader, self);
   timer.cancel();
   acceptor.handshaking_.erase(fd);
@@ -92,6 +93,11 @@ Task<void> Acceptor::authenticate(Acceptor& acceptor, Socket socket, std::string
   }
   if (slot->revoked()) agreed = tooMany();
   if (late) agreed = Error{ErrorCode::kUnavailable, "the handshake did not end in time"};
+  // Again: the list may have come during the handshake.
+  if (agreed.ok() && agreed->client) {
+    const Status taken = checkClient(*agreed->client, options.node, false, acceptor.revoked_.get());
+    if (!taken.ok()) agreed = taken.error();
+  }
   if (agreed.ok()) {
     slot.reset();
     acceptor.serve(std::move(socket), std::move(reader), std::move(*agreed));
@@ -148,6 +154,16 @@ void Acceptor::dismiss(const std::function<bool(const ServerConnection&)>& unwan
     const std::shared_ptr<ServerConnection> connection = entry.lock();
     if (connection && unwanted(*connection)) connection->part(reason);
   }
+}
+
+void Acceptor::setRevoked(std::shared_ptr<const RevokedTokens> tokens) {
+  revoked_ = std::move(tokens);
+  if (revoked_ == nullptr) return;
+  dismiss(
+      [this](const ServerConnection& connection) {
+        return connection.client() != nullptr && revoked_->covers(*connection.client());
+      },
+      {ErrorCode::kUnauthenticated, "the client's token was revoked"});
 }
 
 void Acceptor::close(const Error& reason) {

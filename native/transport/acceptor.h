@@ -29,6 +29,7 @@ class Acceptor {
   // `hosts`: the agents of the cluster, in the spelling of plainHost(). Connections from there have
   // places of their own until they have proved who they are.
   void setAgents(std::set<std::string> hosts) { agents_ = std::move(hosts); }
+  void setRevoked(std::shared_ptr<const RevokedTokens> tokens);
   // Later connections give endpoints of `shards`, one for each port. The shards must outlive them.
   void useRdma(std::span<RdmaShard* const> shards) { rdma_ = shards; }
   // Takes over a socket whose preface has been read.
@@ -61,6 +62,7 @@ class Acceptor {
   WriteOrder writeOrder_;
   AccountOf accountOf_;
   std::set<std::string> agents_;  // hosts
+  std::shared_ptr<const RevokedTokens> revoked_;
   HandshakeLimiter unknownHosts_, agentHosts_;
   ClientShares clientConnections_, clientRequests_;
   std::set<int> handshaking_;  // descriptors in a handshake

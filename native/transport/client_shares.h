@@ -1,6 +1,6 @@
-// What clients share of an agent: all of them, those of one namespace and one pod may have so many
-// units of something at a time. Counts by what a client's token proves, so a client that connects
-// under many names has one share. On one thread.
+// Limits the units of a resource that all clients, the clients of one namespace and those of one
+// pod have at a time. Counts by the identity that a client's token proves, so a client that
+// connects under many names has one share. On one thread.
 #pragma once
 
 #include <cstdint>

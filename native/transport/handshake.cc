@@ -120,9 +120,9 @@ Result<Proof> answerToClient(const Proof& proof, std::span<const std::byte> hell
   if (!token.ok()) return token.error();
   Result<Capability> capability = decodeCapability(token->claims);
   if (!capability.ok()) return capability.error();
-  if (!capability->node.empty() && capability->node != self.node)
-    return Error{ErrorCode::kUnauthenticated,
-                 "the client's token is for the agent of another node"};
+  const Status taken =
+      checkClient(*capability, self.node, self.diallerIsOfThisNode, self.revoked.get());
+  if (!taken.ok()) return taken.error();
   agreed.client = std::make_shared<const Capability>(std::move(*capability));
   // Not the name that the client gives itself: it could have as many as it likes.
   agreed.node = "client:" + agreed.client->client.pod;
@@ -169,6 +169,19 @@ Task<Status> sendAll(Reactor& reactor, int fd, std::vector<std::byte> bytes) {
     rest = rest.subspan(static_cast<std::size_t>(result));
   }
   co_return Status();
+}
+
+Status checkClient(const Capability& client, std::string_view node, bool clientIsOfThisNode,
+                   const RevokedTokens* revoked) {
+  const auto refused = [](std::string why) {
+    return Error{ErrorCode::kUnauthenticated, std::move(why)};
+  };
+  if (!client.isFor(node)) return refused("the client's token is for the agents of other nodes");
+  if (clientIsOfThisNode && !client.isOf(node))
+    return refused("the client's token is for programs of another node");
+  if (revoked != nullptr && revoked->covers(client))
+    return refused("the client's token was revoked");
+  return {};
 }
 
 Task<Result<Agreed>> dialHandshake(Reactor& reactor, int fd, FrameReader& reader,

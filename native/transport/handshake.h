@@ -15,6 +15,7 @@
 #include "transport/frame_reader.h"
 #include "wire/capability.h"
 #include "wire/frame.h"
+#include "wire/revoked_tokens.h"
 
 namespace hearth {
 
@@ -26,6 +27,9 @@ struct LocalIdentity {
   std::span<const std::byte> secret;
   const WireOffer& offer;
   const CapabilityToken* token = nullptr;  // a dialling client proves its token, not the secret
+  // Of an acceptor: tokens to refuse; null: none.
+  std::shared_ptr<const RevokedTokens> revoked = nullptr;
+  bool diallerIsOfThisNode = false;
 };
 
 // The identity of the other side, and the terms on which both sides agree.
@@ -44,6 +48,11 @@ struct Agreed {
 // agent; kUnavailable: closed, or refused because it is busy.
 [[nodiscard]] Task<Result<Agreed>> dialHandshake(Reactor& reactor, int fd, FrameReader& reader,
                                                  LocalIdentity self, Preface preface);
+
+// kUnauthenticated unless the agent of the node takes the client's token. `clientIsOfThisNode`: the
+// client runs there. `revoked` may be null.
+[[nodiscard]] Status checkClient(const Capability& client, std::string_view node,
+                                 bool clientIsOfThisNode, const RevokedTokens* revoked);
 
 // Plays the acceptor, after the preface. Sends a Refuse to a side that fails. The same codes.
 [[nodiscard]] Task<Result<Agreed>> acceptHandshake(Reactor& reactor, int fd, FrameReader& reader,

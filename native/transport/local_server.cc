@@ -79,6 +79,13 @@ class UnixServer final : public LocalServer {
     gate_.spawn(letGo(*this));
   }
 
+  void setRevoked(std::shared_ptr<const RevokedTokens> tokens) override {
+    revoked_ = std::move(tokens);
+    for (const auto& [fd, client] : clients_) {
+      if (revoked_ != nullptr && revoked_->covers(*client)) shutdown(fd, SHUT_RDWR);
+    }
+  }
+
   Task<void> close() override {
     closing_.set();
     anyGivenBack_.set();
@@ -104,6 +111,7 @@ class UnixServer final : public LocalServer {
     ~Session() {
       for (auto& [number, file] : files) server.giveBack(std::move(file));
       server.open_.erase(fd());
+      server.clients_.erase(fd());
     }
     Session(const Session&) = delete;
     Session& operator=(const Session&) = delete;
@@ -145,8 +153,10 @@ class UnixServer final : public LocalServer {
     Reactor::Timer timer(server.reactor_);
     timer.start(Clock::now() + kLocalHandshakeTimeout, [fd] { shutdown(fd, SHUT_RDWR); });
     const WireOffer offer;
-    const LocalIdentity self{server.options_.cluster, server.options_.node,
-                             server.options_.incarnation, server.options_.secret, offer};
+    LocalIdentity self{server.options_.cluster, server.options_.node, server.options_.incarnation,
+                       server.options_.secret, offer};
+    self.revoked = server.revoked_;
+    self.diallerIsOfThisNode = true;
     const Status preface = co_await readPrefaceFrame(reader);
     if (!preface.ok()) co_return;
     const Result<Agreed> agreed = co_await acceptHandshake(server.reactor_, fd, reader, self);
@@ -154,6 +164,9 @@ class UnixServer final : public LocalServer {
     if (agreed.code() == ErrorCode::kUnauthenticated) session->slot->fail(Clock::now());
     session->slot.reset();
     if (!agreed.ok() || agreed->client == nullptr || server.closing_.isSet()) co_return;
+    // Again: the list may have come during the handshake.
+    if (!checkClient(*agreed->client, self.node, true, server.revoked_.get()).ok()) co_return;
+    server.clients_.emplace(fd, agreed->client);
     session->place = server.connections_.take(agreed->client->client, 1);
     if (!session->place) co_return;
     server.endAtExpiry(timer, fd, agreed->client);
@@ -284,6 +297,8 @@ class UnixServer final : public LocalServer {
   ClientShares connections_, openFiles_, openBytes_;
   std::vector<OpenFile> givenBack_;  // that may be open
   std::set<int> open_;
+  std::map<int, std::shared_ptr<const Capability>> clients_;  // that have proved their token
+  std::shared_ptr<const RevokedTokens> revoked_;
   Gate gate_;
   Event closing_, anyGivenBack_;
 };

@@ -21,6 +21,7 @@
 #include "transport/client_shares.h"
 #include "transport/peer_transport.h"
 #include "wire/capability.h"
+#include "wire/revoked_tokens.h"
 
 namespace hearth {
 
@@ -77,6 +78,9 @@ class LocalServer {
                                                                    LocalHandler& handler);
   virtual ~LocalServer() = default;  // after close()
 
+  // Refuses these tokens from now on, and ends the connections of their clients. On the reactor's
+  // thread.
+  virtual void setRevoked(std::shared_ptr<const RevokedTokens> tokens) = 0;
   // Ends all connections, lets go of all files, and removes the socket.
   [[nodiscard]] virtual Task<void> close() = 0;
 };

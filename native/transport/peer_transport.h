@@ -22,6 +22,7 @@
 #include "transport/rail_statistics.h"
 #include "wire/capability.h"
 #include "wire/frame.h"
+#include "wire/revoked_tokens.h"
 
 namespace hearth {
 
@@ -240,6 +241,8 @@ class PeerTransport {
 
   // Replaces the set of known peers, and closes connections to peers that are gone.
   virtual void setPeers(std::vector<PeerIdentity> peers) = 0;
+  // Refuses these tokens from now on, and ends the connections of their clients.
+  virtual void setRevoked(std::shared_ptr<const RevokedTokens> /*tokens*/) {}
   // Any thread. Takes over an accepted, connected socket (from a Listener of any shard) whose
   // preface has been read. Closes the socket when the transport has gone.
   virtual void adopt(int socket) = 0;

@@ -32,6 +32,7 @@ class ServerConnection final : public Connection {
   void limitRequests(ClientShares& requests) { requests_ = &requests; }
   [[nodiscard]] const std::string& node() const { return with_.node; }
   [[nodiscard]] const std::string& incarnation() const { return with_.incarnation; }
+  [[nodiscard]] const Capability* client() const { return with_.client.get(); }  // null: an agent
 
  private:
   struct Serving {

@@ -127,6 +127,10 @@ void TcpTransport::setPeers(std::vector<PeerIdentity> peers) {
   });
 }
 
+void TcpTransport::setRevoked(std::shared_ptr<const RevokedTokens> tokens) {
+  if (!closed_) acceptor_.setRevoked(std::move(tokens));
+}
+
 void TcpTransport::adopt(int fd) {
   // A shared pointer, because std::function wants copies; the last owner closes the socket.
   auto socket = std::make_shared<Socket>(fd);

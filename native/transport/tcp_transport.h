@@ -24,6 +24,7 @@ class TcpTransport final : public PeerTransport {
   TcpTransport(Reactor& reactor, TransportOptions options, PeerHandler& handler);
 
   void setPeers(std::vector<PeerIdentity> peers) override;
+  void setRevoked(std::shared_ptr<const RevokedTokens> tokens) override;
   void adopt(int socket) override;
   [[nodiscard]] bool reaches(const std::string& node) override;
   [[nodiscard]] bool lives(const std::string& node, Clock::duration silence) override;

@@ -12,7 +12,7 @@ namespace hearth {
 namespace {
 
 constexpr std::uint8_t kClaimsVersion = 1;
-constexpr std::uint16_t kNamespaceField = 1, kPodField = 2;
+constexpr std::uint16_t kNamespaceField = 1, kPodField = 2, kNodesField = 3;
 constexpr std::string_view kTextPrefix = "hearth-token-1.";
 constexpr std::string_view kDigits =
     "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
@@ -77,6 +77,14 @@ void putTextField(ByteWriter& out, std::uint16_t tag, std::string_view text) {
   putField(out, tag, value);
 }
 
+void putNodesField(ByteWriter& out, const std::vector<std::string>& nodes) {
+  std::vector<std::byte> value;
+  ByteWriter names(value);
+  names.u16(static_cast<std::uint16_t>(std::min<std::size_t>(nodes.size(), 0xffff)));
+  for (const std::string& node : nodes) names.text(node);
+  putField(out, kNodesField, value);
+}
+
 Error badToken(std::string message) { return {ErrorCode::kInvalidArgument, std::move(message)}; }
 
 }  // namespace
@@ -85,6 +93,15 @@ bool Capability::grants(CapabilityRight right, std::string_view dataset) const {
   if ((rights & static_cast<std::uint32_t>(right)) == 0) return false;
   return std::ranges::any_of(
       datasets, [&](const std::string& each) { return each == dataset || each == kAnyDataset; });
+}
+
+bool Capability::isFor(std::string_view agentNode) const {
+  if (!node.empty() && node != agentNode) return false;
+  return nodes.empty() || std::ranges::find(nodes, agentNode) != nodes.end();
+}
+
+bool Capability::isOf(std::string_view programNode) const {
+  return isFor(programNode) && (nodes.empty() || nodes.front() == programNode);
 }
 
 bool Capability::expired() const {
@@ -105,6 +122,7 @@ Result<std::vector<std::byte>> encodeCapability(const Capability& capability) {
   for (const std::string& dataset : capability.datasets) out.text(dataset);
   if (!capability.podNamespace.empty()) putTextField(out, kNamespaceField, capability.podNamespace);
   if (!capability.pod.empty()) putTextField(out, kPodField, capability.pod);
+  if (!capability.nodes.empty()) putNodesField(out, capability.nodes);
   if (claims.size() > kMaxCapabilityBytes)
     return badToken("a token names more datasets than fit into 4096 bytes; make several tokens");
   return claims;
@@ -117,6 +135,7 @@ ClientIdentity identityOf(const Capability& capability) {
     return {capability.podNamespace, capability.podNamespace + "/" + capability.pod};
   Capability same = capability;
   same.expiresAtMs = 0;
+  same.nodes = {};
   const Result<std::vector<std::byte>> claims = encodeCapability(same);
   // Claims that were decoded are short enough. No namespace begins so.
   const std::string name = claims.ok() ? "/" + hexOf(Sha256::of(*claims)) : "/";
@@ -146,6 +165,10 @@ Result<Capability> decodeCapability(std::span<const std::byte> claims) {
       case kPodField:
         capability.pod = field->value.text();
         break;
+      case kNodesField:
+        for (std::uint16_t left = field->value.u16(); left > 0 && field->value.ok(); --left)
+          capability.nodes.push_back(field->value.text());
+        break;
       default:
         if (field->mustUnderstand()) return badToken("a later release has made the token");
         continue;
@@ -154,6 +177,7 @@ Result<Capability> decodeCapability(std::span<const std::byte> claims) {
   }
   if (fields.malformed()) return badToken("a token has the wrong shape");
   capability.client = identityOf(capability);
+  capability.id = hexOf(Sha256::of(claims));
   return capability;
 }
 

@@ -11,8 +11,8 @@
 // never crosses the network, and a client knows that it speaks to an agent of the cluster.
 //
 //   claims: u8 1, text cluster, text node, u64 expiresAtMs, u32 rights, u16 number of datasets, the
-//   datasets as texts; optional fields (base/optional_fields.h): 1 text namespace, 2 text pod.
-//   Texts as in base/byte_codec.h.
+//   datasets as texts; optional fields (base/optional_fields.h): 1 text namespace, 2 text pod,
+//   3 nodes (u16 number, texts). Texts as in base/byte_codec.h.
 //
 // As text a token is "hearth-token-1." claims "." key, both in base64url without padding. Pure: any
 // thread. Decoders take bytes of unauthenticated clients.
@@ -31,7 +31,8 @@ namespace hearth {
 
 enum class CapabilityRight : std::uint32_t {
   kRead = 1u << 0,
-  kAdvise = 1u << 1,  // WILLNEED and DONTNEED
+  kAdvise = 1u << 1,         // WILLNEED and DONTNEED for one node
+  kAdviseCluster = 1u << 2,  // the same for all nodes
 };
 
 // In place of a name in Capability::datasets: all datasets of the cluster.
@@ -53,10 +54,18 @@ struct Capability {
   std::uint32_t rights = 0;       // CapabilityRight bits; bits that are not known grant nothing
   std::vector<std::string> datasets;
   std::string podNamespace = {}, pod = {};  // whose token it is; empty: of no pod
-  ClientIdentity client = {};               // of what was decoded; follows from the rest
+  // Whose agents alone take it, the node of its programs first; empty: any, for programs of any.
+  std::vector<std::string> nodes = {};
+  // Of what was decoded: who uses it, and SHA-256 of the claims in hexadecimal digits.
+  ClientIdentity client = {};
+  std::string id = {};
   bool operator==(const Capability&) const = default;
 
   [[nodiscard]] bool grants(CapabilityRight right, std::string_view dataset) const;
+  // The agent of that node takes it.
+  [[nodiscard]] bool isFor(std::string_view agentNode) const;
+  // Programs of that node may use it.
+  [[nodiscard]] bool isOf(std::string_view programNode) const;
   [[nodiscard]] bool expired() const;  // by the wall clock
 };
 

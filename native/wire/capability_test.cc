@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "wire/revoked_tokens.h"
+
 namespace hearth {
 namespace {
 
@@ -21,6 +23,7 @@ Capability decoded(const Capability& made) {
   EXPECT_TRUE(read.ok());
   Capability same = *read;
   same.client = {};
+  same.id = {};
   EXPECT_EQ(same, made);
   return *read;
 }
@@ -33,7 +36,18 @@ Capability capability() {
           .datasets = {"one", "two"}};
 }
 
+// Of a pod.
+Capability ofNodes(std::vector<std::string> nodes) {
+  Capability made = capability();
+  made.node = "";
+  made.podNamespace = "team";
+  made.pod = "reader-0";
+  made.nodes = std::move(nodes);
+  return made;
+}
+
 TEST(Capability, IsTheSameWhenDecoded) {
+  decoded(ofNodes({"node", "other"}));
   decoded(capability());
   const auto claims = encodeCapability(capability());
   ASSERT_TRUE(claims.ok());
@@ -46,6 +60,9 @@ TEST(Capability, NamesItsPod) {
   ofPod.podNamespace = "team";
   ofPod.pod = "reader-0";
   EXPECT_EQ(decoded(ofPod).client, (ClientIdentity{"team", "team/reader-0"}));
+  // node-agent/src/clients/token.test.ts expects the same id.
+  EXPECT_EQ(decoded(capability()).id,
+            "27ffa7c3af7027d21953af95b41a0886dad568d9ba62e7f1e635308f009bba4c");
   // A token that replaces another one is the same client's.
   Capability later = capability();
   later.expiresAtMs += 1;
@@ -63,6 +80,39 @@ TEST(CapabilityToken, OfAPodHasAStableText) {
             "hearth-token-1."
             "AQQAdGVzdAQAbm9kZQAAAAAAAABAAQAAAAIAAwBvbmUDAHR3bwEABgAEAHRlYW0CAAoACAByZWFkZXItMA.U-"
             "QpKw8NbhnysXzsfKUamTGK1ygIc937qdhSOjNK92I");
+}
+
+// The text is also in node-agent/src/clients/token.test.ts.
+TEST(CapabilityToken, OfAPodOfANodeHasAStableText) {
+  EXPECT_EQ(textOf(*signCapability(ofNodes({"node", "other"}), kSecret)),
+            "hearth-token-1.AQQAdGVzdAAAAAAAAAAAAEABAAAAAgADAG9uZQMAdHdvAQAGAAQAdGV"
+            "hbQIACgAIAHJlYWRlci0wAwAPAAIABABub2RlBQBvdGhlcg.X9EH8MiqZiSHHpf2gpxCvfCK6QZkx4cAR_"
+            "LoguLYQrE");
+}
+
+TEST(Capability, IsForTheAgentsThatItNames) {
+  const Capability some = ofNodes({"home", "other"});
+  EXPECT_TRUE(some.isFor("home") && some.isFor("other"));
+  EXPECT_FALSE(some.isFor("third") || some.isFor(""));
+  EXPECT_TRUE(some.isOf("home"));
+  EXPECT_FALSE(some.isOf("other") || some.isOf("third"));
+  Capability any = ofNodes({});
+  any.node = "";
+  EXPECT_TRUE(any.isFor("third") && any.isOf("third"));
+  any.node = "home";
+  EXPECT_TRUE(any.isFor("home") && any.isOf("home"));
+  EXPECT_FALSE(any.isFor("third") || any.isOf("third"));
+}
+
+TEST(RevokedTokens, CoverATokenAPodAndANamespace) {
+  const Capability revoked = decoded(ofNodes({"home"})), plain = decoded(capability());
+  EXPECT_FALSE(RevokedTokens().covers(revoked));
+  EXPECT_TRUE((RevokedTokens{.tokens = {revoked.id}}.covers(revoked)));
+  EXPECT_TRUE((RevokedTokens{.pods = {"team/reader-0"}}.covers(revoked)));
+  EXPECT_TRUE((RevokedTokens{.namespaces = {"team"}}.covers(revoked)));
+  const RevokedTokens others{.tokens = {revoked.id}, .pods = {"/"}, .namespaces = {""}};
+  EXPECT_FALSE(others.covers(plain)) << "a token of no pod";
+  EXPECT_FALSE((RevokedTokens{.pods = {"team/reader-1"}, .namespaces = {"tea"}}.covers(revoked)));
 }
 
 TEST(Capability, GrantsWhatItNames) {

@@ -1,4 +1,5 @@
 import { parseDuration } from '@hearth/node-agent/quantity';
+import type { CapabilityRight } from '@hearth/node-agent/token';
 import { Command, InvalidArgumentError, Option } from 'commander';
 import { act, type CommandContext, examples, type Session } from '../session.ts';
 
@@ -6,10 +7,10 @@ interface Options {
   config?: string;
   for: number;
   node: string;
-  right: ('read' | 'advise')[];
+  right: CapabilityRight[];
 }
 
-/** Anyone with the token may use it, so a token should not outlive its purpose by much. */
+/** As agents have it, which forget revoked tokens of that age. */
 const maxLifeMs = 30 * 24 * 60 * 60 * 1000;
 
 /** `hearth token`: creates a capability for clients of libgd2fs on a machine that has the cluster secret. */
@@ -23,7 +24,11 @@ export function tokenCommand(context: CommandContext): Command {
     .argument('<dataset...>', 'datasets that the token grants, or "*" for all')
     .option('--for <time>', 'validity, at most 30d', parseLife, 60 * 60 * 1000)
     .option('--node <name>', 'only the agent of this node accepts the token (default: any agent)', '')
-    .addOption(new Option('--right <rights...>', 'what it grants').choices(['read', 'advise']).default(['read']))
+    .addOption(
+      new Option('--right <rights...>', 'what it grants')
+        .choices(['read', 'advise', 'advise-cluster'])
+        .default(['read']),
+    )
     .option('--config <file>', 'configuration file of the agent (default: $HEARTH_CONFIG, else /etc/hearth/agent.yaml)')
     .addHelpText('after', examples(context, 'token llama-3 > /run/inference/token', 'token --for 12h "*"'))
     .action(act(context, run));

@@ -16,6 +16,23 @@ import {
 import { conditionsSchema, type ObjectMeta, observedGeneration } from './metadata.ts';
 import { nodeGroup } from './node_group.ts';
 
+const clients = z.object({
+  adviseNamespaces: z
+    .array(labelName())
+    .max(256)
+    .default([])
+    .meta(asSet)
+    .describe(
+      'Namespaces whose pods may have the right advise: they fill the cache of their node ahead, and let go of files there.',
+    ),
+  adviseClusterNamespaces: z
+    .array(labelName())
+    .max(256)
+    .default([])
+    .meta(asSet)
+    .describe('Namespaces whose pods may have the right advise-cluster: the same for all nodes.'),
+});
+
 const origins = z.object({
   directoryPrefixes: z
     .array(absolutePath())
@@ -121,6 +138,9 @@ export const storageClusterSpecSchema = z.object({
       maxEntries: 2_000_000,
     })
     .describe('Limits on the sources of Datasets.'),
+  clients: clients
+    .default({ adviseNamespaces: [], adviseClusterNamespaces: [] })
+    .describe('What pods with clientAccess may do beyond reading.'),
   startupTaint: z
     .object({
       enabled: z.boolean().default(true).describe('Makes the operator remove the taint.'),

@@ -24,6 +24,7 @@ class World {
   readonly logged: string[] = [];
   agents = ['gd2fs://10.0.0.1:7527', 'gd2fs://10.0.0.2:7527'];
   isAgentDown = false;
+  readonly granted = new Set(['read', 'advise']);
   tokens = 0;
 
   constructor() {
@@ -41,6 +42,9 @@ class World {
       const call = async (name: string, request: { name: string }) => {
         this.asked.push({ name, request });
         if (name === 'createToken') {
+          const { rights } = request as unknown as { rights: string[] };
+          if (rights.some((right) => !this.granted.has(right)))
+            throw new HearthError('PermissionDenied', 'pods of the namespace may not advise');
           return { token: `hearth-token-1.${++this.tokens}`, expiresAtMs: 0n, cluster: 'c', agents: this.agents };
         }
         if (this.datasets.has(request.name)) return {};
@@ -158,6 +162,34 @@ describe('ClientAccess', () => {
     world.isAgentDown = true;
     await assert.rejects(renew(world.access()), /the agent is down/);
     world.checkPublished(2);
+  });
+
+  it('refuses rights that the administrator does not grant, and keeps reading when they are taken back', async () => {
+    const world = newWorld();
+    const lastRights = () => world.asked.map(({ request }) => (request as { rights?: string[] }).rights).at(-1);
+    const advising = (rights: AccessPublication['choice']['rights']) =>
+      publication({ choice: { ...publication().choice, rights } });
+    await assert.rejects(world.access().publish(advising(['read', 'advise-cluster']), signal), {
+      code: 'PermissionDenied',
+    });
+    await world.checkNothing();
+    await world.access().publish(advising(['read', 'advise']), signal);
+    world.granted.delete('advise');
+    await renew(world.access());
+    world.checkPublished(2);
+    assert.deepEqual(lastRights(), ['read']);
+    assert.match(world.logged.join('\n'), /may only read from now on/);
+    world.granted.add('advise');
+    await renew(world.access());
+    assert.deepEqual(lastRights(), ['read', 'advise']);
+  });
+
+  it('refuses a volume of no pod', async () => {
+    const world = newWorld();
+    await assert.rejects(world.access().publish(publication({ pod: undefined }), signal), {
+      status: 'FAILED_PRECONDITION',
+    });
+    await world.checkNothing();
   });
 
   it('renews nothing for a folder that has gone, or is another one when the token has come', async () => {

@@ -13,7 +13,7 @@ import {
   unmountAll,
 } from '../mounts/index.ts';
 import { checkVolume, isOfAnother, RecordFiles, recordId, rollBack } from '../records/index.ts';
-import { type AccessChoice, registeredName } from '../volume_request.ts';
+import { type AccessChoice, accessRights, registeredName } from '../volume_request.ts';
 
 export interface AccessPublication {
   volume: string;
@@ -62,6 +62,12 @@ export class ClientAccess {
     const { volume, target, choice, readOnly } = publication;
     if (!readOnly)
       throw new CsiError('INVALID_ARGUMENT', 'a volume of clientAccess must have readOnly: true in the pod');
+    if (publication.pod === undefined) {
+      throw new CsiError(
+        'FAILED_PRECONDITION',
+        'the kubelet does not name the pod; set podInfoOnMount: true in the CSIDriver object',
+      );
+    }
     const before = await records.find(target);
     if (before !== undefined) checkVolume(before, volume);
     const agent = await agents.find(choice.cluster);
@@ -95,7 +101,20 @@ export class ClientAccess {
     const found = await this.#parts.records.locate(target);
     if (found === undefined) return undefined;
     const agent = await this.#parts.agents.find(found.cluster);
-    return { agent, record: found.record, files: await tokenFiles(agent, found.record, signal) };
+    return { agent, record: found.record, files: await this.#renewedFiles(agent, found.record, signal) };
+  }
+
+  /** An administrator may have taken the grant of other rights back: the pod then keeps reading. */
+  async #renewedFiles(agent: NodeAgent, record: AccessRecord, signal: AbortSignal): Promise<FolderEntry[]> {
+    try {
+      return await tokenFiles(agent, record, signal);
+    } catch (thrown) {
+      const error = HearthError.from(thrown);
+      const reads = record.rights.filter((right) => right === 'read');
+      if (error.code !== 'PermissionDenied' || reads.length === 0 || reads.length === record.rights.length) throw error;
+      this.#parts.logger.warn('a pod may only read from now on', { target: record.target, error });
+      return await tokenFiles(agent, { ...record, rights: reads }, signal);
+    }
   }
 
   /** Replaces the files, unless the target was removed or published again. */
@@ -155,9 +174,11 @@ async function checkDatasets(agent: NodeAgent, choice: AccessChoice, signal: Abo
   }
 }
 
-/** Valid on any node, since clients fail over to other agents. */
+/** Valid at the agents that it lists, since clients fail over to other agents. */
 async function tokenFiles(agent: NodeAgent, record: AccessRecord, signal: AbortSignal): Promise<FolderEntry[]> {
-  const { datasets, rights, pod } = record;
+  const { datasets, pod } = record;
+  // Agents trust callers that name no pod; records of an earlier release may name none.
+  const rights = pod === undefined ? ['read'] : record.rights;
   const request = {
     datasets,
     rights,
@@ -205,7 +226,7 @@ const accessSchema = z.object({
   volume: z.string(),
   target: z.string(),
   datasets: z.array(z.string()),
-  rights: z.array(z.enum(['read', 'advise'])),
+  rights: z.array(z.enum(accessRights)),
   /** The group of readers; absent: every user of the pod. */
   group: z.number().optional(),
   pod: z.object({ namespace: z.string(), name: z.string(), uid: z.string() }).optional(),

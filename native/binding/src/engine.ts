@@ -211,6 +211,16 @@ export interface Probe {
   advice: string;
 }
 
+/** Tokens of clients that agents refuse before they expire. */
+export interface RevokedTokens {
+  /** SHA-256 of their claims in hexadecimal digits. */
+  tokens: string[];
+  /** `NAMESPACE/UID`: all tokens of these pods. */
+  pods: string[];
+  /** All tokens of all pods in these namespaces. */
+  namespaces: string[];
+}
+
 export interface Engine extends EngineVolumes {
   /** Listening addresses with the real ports. */
   addresses(): Address[];
@@ -223,6 +233,8 @@ export interface Engine extends EngineVolumes {
    * be: until then clients ask again. Before the first call they do so for every name.
    */
   nameDatasets(revisions: DatasetRevision[], awaited: string[]): void;
+  /** Refuses these tokens of clients, and ends their connections; replaces the former list. */
+  setRevokedTokens(tokens: RevokedTokens): Promise<void>;
 
   createManifestBuilder(options: { skipUnusable: boolean }): ManifestBuilder;
   /** Writes the manifest under its digest; the builder is spent. */

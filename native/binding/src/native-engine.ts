@@ -15,6 +15,7 @@ import type {
   Peer,
   ProxyOptions,
   Residency,
+  RevokedTokens,
   VerifyResult,
 } from './engine.ts';
 import type { ManifestBuilder, ManifestEntry, ManifestInfo } from './manifests.ts';
@@ -150,6 +151,9 @@ class NativeEngine implements Engine {
   }
   nameDatasets(revisions: DatasetRevision[], awaited: string[]): void {
     callNow(() => this.#native.nameDatasets(revisions, awaited));
+  }
+  setRevokedTokens(tokens: RevokedTokens): Promise<void> {
+    return call(() => this.#native.setRevokedTokens(tokens));
   }
   createManifestBuilder(options: { skipUnusable: boolean }): ManifestBuilder {
     return new this.#addon.ManifestBuilder(options.skipUnusable);

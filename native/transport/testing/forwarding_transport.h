@@ -13,6 +13,9 @@ class ForwardingTransport : public PeerTransport {
   explicit ForwardingTransport(std::unique_ptr<PeerTransport> inner) : inner_(std::move(inner)) {}
 
   void setPeers(std::vector<PeerIdentity> peers) override { inner_->setPeers(std::move(peers)); }
+  void setRevoked(std::shared_ptr<const RevokedTokens> tokens) override {
+    inner_->setRevoked(std::move(tokens));
+  }
   void adopt(int socket) override { inner_->adopt(socket); }
   bool reaches(const std::string& node) override { return inner_->reaches(node); }
   bool lives(const std::string& node, Clock::duration silence) override {

@@ -1,6 +1,7 @@
 import type { EngineEvent } from '@hearth/engine';
 import { Advice } from '../advice/index.ts';
 import { Capabilities, type ProbeMachine } from '../capabilities/index.ts';
+import { Revocations } from '../clients/index.ts';
 import type { AgentContext } from '../context.ts';
 import { CredentialCache } from '../credentials/index.ts';
 import {
@@ -52,6 +53,7 @@ export class Agent {
   readonly locations: Locations;
   readonly keeper: ManifestKeeper;
   readonly #clientNames: ClientNames;
+  readonly revocations: Revocations;
   readonly resolution: Resolution;
   readonly #lostManifests: LostManifests;
   readonly pins: Pins;
@@ -86,6 +88,7 @@ export class Agent {
     this.locations = new Locations(context, this.datasets, openOrigin, this.credentials);
     this.keeper = new ManifestKeeper(context, this.datasets, this.locations);
     this.#clientNames = new ClientNames(context, this.datasets, this.keeper);
+    this.revocations = new Revocations(context);
     this.credentials.onChange((dataset) => this.keeper.credentialsChanged(dataset));
     this.resolution = new Resolution(context, this.datasets, {
       open: openOrigin,
@@ -129,6 +132,7 @@ export class Agent {
     this.datasets.onEmptied(() => {
       this.#quietly('failed to write the records of mounts again', this.mounts.rewrite());
       this.#quietly('failed to write the records of pins again', this.pins.rewrite());
+      this.#quietly('failed to write the revocations of tokens again', this.revocations.rewrite());
     });
     this.usage = new Usage(context, this.datasets, this.keeper);
     this.warmTables = new WarmTables(store, logger, clock);
@@ -158,7 +162,8 @@ export class Agent {
   }
 
   async start(signal: AbortSignal): Promise<void> {
-    await Promise.all([this.datasets.ready(signal), this.warmTables.ready(signal)]);
+    // Clients can read nothing before their names are known.
+    await Promise.all([this.datasets.ready(signal), this.warmTables.ready(signal), this.revocations.ready(signal)]);
     this.#clientNames.ready();
     await this.pins.restore(signal);
     await this.writableVolumeTables.ready(signal);
@@ -226,7 +231,7 @@ export class Agent {
     await this.#earlierReleases.close();
     await Promise.all([this.statistics.close(), this.clusterStatistics.close()]);
     await Promise.all([this.usage.close(), this.pins.close(), this.keeper.close()]);
-    await Promise.all([this.warmTables.close(), this.datasets.close()]);
+    await Promise.all([this.warmTables.close(), this.revocations.close(), this.datasets.close()]);
   }
 
   /** Manifests of revisions that are in use or must be kept. */

@@ -231,6 +231,25 @@ export const configSchema = z.strictObject({
         },
         parsePath,
       ),
+      adviseNamespaces: setting(
+        {
+          description:
+            'Namespaces whose pods may advise which bytes their own node needs, by the right `advise` of their tokens.',
+          allowed: 'names of namespaces',
+          form: 'list',
+        },
+        listOf(parseBeginning),
+        '',
+      ),
+      adviseClusterNamespaces: setting(
+        {
+          description: 'The same for all nodes, by the right `advise-cluster`.',
+          allowed: 'names of namespaces',
+          form: 'list',
+        },
+        listOf(parseBeginning),
+        '',
+      ),
     })
     .prefault({}),
   volumes: z

@@ -14,9 +14,10 @@ import { Handlers } from './handlers.ts';
 import { NodeCalls } from './node_calls.ts';
 import { watchNode } from './node_reports.ts';
 import { PinCalls } from './pin_calls.ts';
+import { RevocationCalls } from './revocation_calls.ts';
 import { standbyCalls } from './standby_calls.ts';
 import { StatusCalls } from './status_calls.ts';
-import { TokenCalls } from './token_calls.ts';
+import { type AdviceGrants, TokenCalls } from './token_calls.ts';
 import { VolumeCalls } from './volume_calls.ts';
 import { WarmCalls } from './warm_calls.ts';
 import { WritableVolumeCalls } from './writable_volume_calls.ts';
@@ -28,6 +29,8 @@ export interface ControlOptions {
   cluster: string;
   /** The cluster secret, which signs client tokens and appears in no answer. */
   secret: Uint8Array;
+  /** Advice that pods may give through their tokens; default: none. */
+  grants?: AdviceGrants;
   prepare: PrepareSource;
   clock?: Clock;
 }
@@ -120,6 +123,7 @@ function agentCalls(agent: Agent, options: ControlOptions, handlers: Handlers): 
   const writable = new WritableVolumeCalls(agent);
   const advice = new AdviceCalls(agent);
   const tokens = new TokenCalls(agent, options);
+  const revocations = new RevocationCalls(agent);
   return {
     getStatus: handlers.unary('GetStatus', (request, signal) => status.getStatus(request, signal)),
     watchStatus: handlers.streaming('WatchStatus', (request, signal) => status.watchStatus(request, signal)),
@@ -157,6 +161,9 @@ function agentCalls(agent: Agent, options: ControlOptions, handlers: Handlers): 
     listWritableVolumes: handlers.unary('ListWritableVolumes', (_request, signal) => writable.list(signal)),
     deleteWritableVolume: handlers.unary('DeleteWritableVolume', (request, signal) => writable.delete(request, signal)),
     createToken: handlers.local('CreateToken', async (request) => tokens.createToken(request)),
+    revokeTokens: handlers.unary('RevokeTokens', (request, signal) => revocations.revoke(request, signal)),
+    permitTokens: handlers.unary('PermitTokens', (request, signal) => revocations.permit(request, signal)),
+    listRevocations: handlers.unary('ListRevocations', (_request, signal) => revocations.list(signal)),
     pin: handlers.unary('Pin', (request, signal) => pins.pin(request, signal)),
     unpin: handlers.unary('Unpin', (request, signal) => pins.unpin(request, signal)),
     listPins: handlers.unary('ListPins', (request, signal) => pins.listPins(request, signal)),

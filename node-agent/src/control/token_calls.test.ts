@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { epochMs } from '@hearth/common';
+import { until } from '@hearth/common/testing';
 import { makeToken } from '../clients/index.ts';
 import { TestCluster } from '../testing/cluster.ts';
 import { TokenCalls } from './token_calls.ts';
@@ -18,7 +19,8 @@ describe('tokens of clients by the control API', () => {
   let calls: TokenCalls;
   beforeEach(async () => {
     cluster = await TestCluster.start(['a', 'b', 'c'], []);
-    calls = new TokenCalls(cluster.agent('b'), { cluster: 'test', secret });
+    const grants = { adviseNamespaces: ['team', 'near'], adviseClusterNamespaces: ['team'] };
+    calls = new TokenCalls(cluster.agent('b'), { cluster: 'test', secret, grants });
   });
   afterEach(() => cluster.close());
 
@@ -42,7 +44,60 @@ describe('tokens of clients by the control API', () => {
     const { token, expiresAtMs } = calls.createToken({ ...asked, podNamespace: 'team', podUid: 'a-uid' });
     const capability = { cluster: 'test', node: '', expiresAt: Number(expiresAtMs), rights: ['read'] as const };
     const pod = { namespace: 'team', uid: 'a-uid' };
-    assert.equal(token, makeToken({ ...capability, datasets: asked.datasets, pod }, secret));
+    assert.equal(token, makeToken({ ...capability, datasets: asked.datasets, pod, nodes: ['b'] }, secret));
+  });
+
+  it('of a pod are for the agents in their list alone, the node of the pod first', () => {
+    for (const [node, host] of [
+      ['a', '192.0.2.1'],
+      ['b', '192.0.2.2'],
+    ] as const) {
+      cluster.wires.set(node, [{ host, port: 7527 }]);
+    }
+    const pod = { namespace: 'team', uid: 'a-uid' };
+    const { token, expiresAtMs } = calls.createToken({ ...asked, podNamespace: pod.namespace, podUid: pod.uid });
+    const capability = { cluster: 'test', node: '', expiresAt: Number(expiresAtMs), rights: ['read'] as const };
+    const { datasets } = asked;
+    assert.equal(token, makeToken({ ...capability, datasets, pod, nodes: ['b', 'a'] }, secret));
+  });
+
+  it('let a pod advise where an administrator lets its namespace', () => {
+    const create = (podNamespace: string, rights: string[]) =>
+      calls.createToken({ ...asked, podNamespace, podUid: 'a-uid', rights });
+    create('team', ['read', 'advise', 'advise-cluster']);
+    create('near', ['read', 'advise']);
+    for (const [namespace, right, setting] of [
+      ['near', 'advise-cluster', /clients\.adviseClusterNamespaces/],
+      ['other', 'advise', /clients\.adviseNamespaces/],
+    ] as const) {
+      assert.throws(() => create(namespace, ['read', right]), { code: 'PermissionDenied', message: setting });
+    }
+    assert.throws(
+      () =>
+        new TokenCalls(cluster.agent('b'), { cluster: 'test', secret }).createToken({
+          ...asked,
+          podNamespace: 'team',
+          podUid: 'a-uid',
+          rights: ['advise'],
+        }),
+      { code: 'PermissionDenied' },
+    );
+  });
+
+  it('are refused to a pod whose tokens are revoked', async () => {
+    const { revocations } = cluster.agent('b');
+    await revocations.revoke('pod', 'team/a-uid');
+    await revocations.revoke('namespace', 'spies');
+    await until(() => cluster.engine('b').revoked.namespaces.length > 0);
+    const create = (podNamespace: string, podUid: string) => calls.createToken({ ...asked, podNamespace, podUid });
+    for (const [namespace, uid] of [
+      ['team', 'a-uid'],
+      ['spies', 'b-uid'],
+    ] as const) {
+      assert.throws(() => create(namespace, uid), { code: 'Unauthenticated', message: /hearth revocation ls/ });
+    }
+    create('team', 'b-uid');
+    create('other', 'a-uid');
   });
 
   it("list the agents that answer clients, the node's agent first", () => {
@@ -64,7 +119,7 @@ describe('tokens of clients by the control API', () => {
     for (const [bad, message] of [
       [{ datasets: [] }, /at least one/],
       [{ datasets: ['*'] }, /cannot be the name of a dataset/],
-      [{ rights: ['write'] }, /rights is "write"; it must be read, advise/],
+      [{ rights: ['write'] }, /rights is "write"; it must be read, advise, advise-cluster/],
       [{ lifeMs: 999n }, /life_ms is 999/],
       [{ podUid: 'a-uid' }, /both or neither/],
       [{ lifeMs: 86_400_001n }, /life_ms/],

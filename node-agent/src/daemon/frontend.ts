@@ -105,6 +105,7 @@ export async function startFrontend(options: FrontendOptions, stack: Closing): P
     socket: config.control.socket,
     cluster,
     secret: config.secret,
+    grants: config.clients,
     prepare,
     clock,
     ...tcp,

@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { z } from 'zod';
+import { revocationSchema } from '../clients/record.ts';
 import { datasetSchema, resolvingSchema, revisionSchema } from '../datasets/record.ts';
 import { nodePrefix, nodeRecord } from '../membership/record.ts';
 import { seenSchema } from '../mounts/departed_nodes.ts';
@@ -93,6 +94,10 @@ const goldens: Record<string, Golden> = {
     schema: mountSchema,
     whole: '{"format":1,"node":"n","target":"/t","dataset":"d","manifest":"m","volume":"v","dataPath":"daemon"}',
     optional: ['volume', 'dataPath'],
+  },
+  'revocations/': {
+    schema: revocationSchema,
+    whole: '{"format":1,"kind":"pod","name":"s/u","revokedAt":1}',
   },
   'seen/': { schema: seenSchema, whole: '{"format":1,"node":"n","at":1}' },
   'volumes/': {

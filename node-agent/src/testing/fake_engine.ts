@@ -19,6 +19,7 @@ import type {
   RdmaPeerStatistics,
   Residency,
   RevisionSource,
+  RevokedTokens,
   SourceStatistics,
   Statistics,
   VerifyResult,
@@ -43,6 +44,7 @@ export class FakeEngine extends FakeVolumes implements Engine {
   readonly options: EngineOptions;
   /** The revisions that clients may name. */
   named: DatasetRevision[] = [];
+  revoked: RevokedTokens = { tokens: [], pods: [], namespaces: [] };
   /** Names that clients wait for; undefined: all. */
   awaited: string[] | undefined;
   readonly warms = new Map<string, FakeWarm>();
@@ -144,6 +146,10 @@ export class FakeEngine extends FakeVolumes implements Engine {
     for (const { manifest } of revisions) if (!this.#opened.has(manifest)) throw notFound(`open manifest ${manifest}`);
     this.named = revisions;
     this.awaited = awaited;
+  }
+
+  async setRevokedTokens(tokens: RevokedTokens): Promise<void> {
+    this.revoked = tokens;
   }
 
   createManifestBuilder({ skipUnusable }: { skipUnusable: boolean }): ManifestBuilder {

@@ -36,7 +36,7 @@ export function agentConfig(cluster: StorageCluster, group: NodeGroup, store: st
       clientAuthorities: `${certificates}/ca.crt`,
     },
     holder: { socket: holderSocket(name) },
-    clients: { socket: clientsSocket(name) },
+    clients: { socket: clientsSocket(name), ...cluster.spec.clients },
     volumes: { directory: nodeFolder(name) },
     kubelet: { directory: temporary },
     engine: {

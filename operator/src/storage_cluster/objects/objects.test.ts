@@ -121,6 +121,17 @@ describe('objects of a StorageCluster', () => {
     assert.deepEqual(listed({ nodeIdentity: { namespaces: ['team', 'other'] } }), ['team.', 'other.']);
   });
 
+  it('let pods advise in the namespaces that are listed, and in none by default', () => {
+    const granted = (spec: object) => {
+      const [config = ''] = Object.values(build({ cluster: sampleCluster(spec) }).configuration?.data ?? {});
+      const { adviseNamespaces, adviseClusterNamespaces } = JSON.parse(config).clients;
+      return [adviseNamespaces, adviseClusterNamespaces];
+    };
+    assert.deepEqual(granted({}), [[], []]);
+    const clients = { adviseNamespaces: ['team', 'other'], adviseClusterNamespaces: ['team'] };
+    assert.deepEqual(granted({ clients }), [['team', 'other'], ['team']]);
+  });
+
   it('scrub as fast and list as much as the StorageCluster says, by default as agents do by themselves', () => {
     const settings = (spec: object = {}) => {
       const [config = ''] = Object.values(build({ cluster: sampleCluster(spec) }).configuration?.data ?? {});
