@@ -90,6 +90,41 @@ TEST_F(AttacksTest, TenThousandConnectionsUnderRandomNames) {
   EXPECT_GE(beside, 0.8 * alone);
 }
 
+TEST_F(AttacksTest, TokensOfAnotherNodeOfAnotherNamespaceAndRevoked) {
+  agent.await(revoke(agent.engine(), {.pods = {"revoked/revoked"}}));
+  Capability ofAnotherNode = ofPod("attacker"), ofAnotherNamespace = ofPod("attacker");
+  ofAnotherNode.nodes = {"elsewhere"};
+  ofAnotherNamespace.datasets = {"theirs"};
+  std::vector<CapabilityToken> tokens;
+  for (const Capability& each : {ofAnotherNode, ofPod("revoked"), ofAnotherNamespace})
+    tokens.push_back(*signCapability(each, kSecret));
+  ControlRequest resolve;
+  resolve.type = static_cast<std::uint16_t>(ClientMessage::kResolve);
+  resolve.body = encodePath("/dataset/llm/model");
+  const double alone = speed();
+  std::atomic<bool> over{false};
+  std::atomic<int> refused{0}, taken{0};
+  std::thread attacking([&] {
+    for (std::size_t i = 0; !over; ++i) {
+      RawPeer peer(agent.engine().addresses().front());
+      if (!peer.joinAsClient(tokens[i % tokens.size()], "attacker")) {
+        ++refused;
+        continue;
+      }
+      const bool asked = peer.expect<Credit>() && peer.send(encodeFrame(resolve, 1));
+      const auto answer = asked ? peer.expect<ControlAnswer>() : std::nullopt;
+      ++(answer && answer->code == ErrorCode::kPermissionDenied ? refused : taken);
+    }
+  });
+  const double beside = speed();
+  over = true;
+  attacking.join();
+  EXPECT_EQ(taken, 0);
+  EXPECT_GT(refused, 0);
+  RecordProperty("kept", std::to_string(beside / alone));
+  EXPECT_GE(beside, 0.8 * alone);
+}
+
 TEST_F(AttacksTest, ReadersThatTrickle) {
   const double alone = speed();
   const ContentKey key = keyOfModel();
