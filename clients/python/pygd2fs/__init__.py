@@ -127,6 +127,14 @@ class Client:
             return None
         return await future
 
+    async def ListAsync(self, path: str, after: str, limit: int) -> Request | None:
+        """As ReadAsync(); Request.Entries() has at most `limit` entries of the folder whose names come after `after`."""
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[Request] = loop.create_future()
+        if self._channel.list(path, after, limit, "", self._queue_of(loop), future) is None:
+            return None
+        return await future
+
     def Wait(self, timeout: int = -1) -> list[Request]:
         """Requests of Read(), Write() and Stat() that have ended; waits `timeout` ms for the first, for ever with -1.
 

@@ -1,41 +1,38 @@
 """fsspec's file system "hearth": hearth://DATASET/path, read through pygd2fs.
 
-    fsspec.open("hearth://llama-3/config.json", cpaddr="gd2fs://10.0.0.1:7527", cluster="hearth")
+    fsspec.open("hearth://default.llama-3/config.json")
 
-Read-only.
+Read-only. In a pod with a volume of client access nothing needs to be said; elsewhere, where agents and token are.
 """
 
+import asyncio
+import datetime
 import errno
 import os
-import pathlib
 import stat
 import threading
 import weakref
 from typing import Any
 
-from fsspec.spec import AbstractBufferedFile, AbstractFileSystem
+from fsspec.asyn import AbstractAsyncStreamedFile, AsyncFileSystem, get_loop, sync
+from fsspec.callbacks import DEFAULT_CALLBACK, Callback
+from fsspec.spec import AbstractBufferedFile
 
-from pygd2fs import SGE, Client, InspectStatus, Request, _native
+from pygd2fs import SGE, Client, InspectStatus, Request
+from pygd2fs.token import granted_datasets
 
 _PREFIX = "/dataset/"
-# Where pods mount a volume with clientAccess.
-_ACCESS = pathlib.Path("/var/run/hearth")
-
-
 # Entries of a folder that one request asks for.
 _PAGE = 1024
+# A file of fewer bytes comes by one request, without one for its size before.
+_FIRST_BYTES = 1 << 20
+# Of a file that is copied: bytes of a request, and requests at the same time.
+_PART_BYTES = 16 << 20
+_PARTS = 4
 
 
 def _kind(mode: int) -> str:
     return {stat.S_IFDIR: "directory", stat.S_IFLNK: "link"}.get(stat.S_IFMT(mode), "file")
-
-
-def _access(name: str) -> str | None:
-    """Text of a file of the pod's volume; None where there is no such volume."""
-    try:
-        return (_ACCESS / name).read_text()
-    except OSError:
-        return None
 
 
 # By id: two that are equal are two.
@@ -47,14 +44,16 @@ def _after_fork() -> None:
         file_system._forked()
 
 
+# After fsspec's own, which forgets the thread of its loop.
 os.register_at_fork(after_in_child=_after_fork)
 
 
-class HearthFileSystem(AbstractFileSystem):
-    """Any thread, also several at once.
+class HearthFileSystem(AsyncFileSystem):
+    """Any thread, also several at once; any event loop with asynchronous=True. Requests of one call run side by side.
 
-    cpaddr: addresses of agents, by default those in HEARTH_CPADDR, else those of the pod's volume at /var/run/hearth.
-    cluster: the cluster's name, by default that in HEARTH_CLUSTER, of the pod's volume, or "hearth". dpaddrs, iothreads, streams: as pygd2fs.Client() takes them.
+    cpaddr: addresses of agents. cluster: the cluster's name. Without them, and always for the token, libgd2fs looks
+    where xfer/gd2fs.h says: in HEARTH_CPADDR, HEARTH_CLUSTER and the pod's volume, /var/run/hearth or
+    HEARTH_CLIENT_ACCESS. dpaddrs, iothreads, streams: as pygd2fs.Client() takes them. OSError when no agent answers.
     """
 
     protocol = "hearth"
@@ -63,22 +62,17 @@ class HearthFileSystem(AbstractFileSystem):
 
     def __init__(
         self,
-        cpaddr: str | None = None,
-        cluster: str | None = None,
+        cpaddr: str = "",
+        cluster: str = "",
         dpaddrs: str = "",
         iothreads: int = 0,
         streams: int = 0,
         **options: Any,
     ) -> None:
         super().__init__(**options)
-        cpaddr = cpaddr or os.environ.get("HEARTH_CPADDR") or _access("addresses")
-        if not cpaddr:
-            raise ValueError("cpaddr is missing: pass cpaddr= or set HEARTH_CPADDR to addresses of agents")
-        cluster = cluster or os.environ.get("HEARTH_CLUSTER") or _access("cluster") or "hearth"
         self._arguments = (cpaddr, dpaddrs, cluster, iothreads, 0, streams)
         self._connecting = threading.Lock()
         self._connected: Client | None = Client(*self._arguments)
-        self._queues = threading.local()  # each thread waits for its own requests
         _file_systems[id(self)] = self
 
     @property
@@ -89,35 +83,54 @@ class HearthFileSystem(AbstractFileSystem):
                     self._connected = Client(*self._arguments)
         return self._connected
 
+    @property
+    def loop(self) -> asyncio.AbstractEventLoop | None:
+        if self._loop is None and not self.asynchronous:
+            self._loop = get_loop()
+        return self._loop
+
     def _forked(self) -> None:
         """In a child of fork(2), as a worker of a DataLoader is: has none of its parent's threads, and connects anew."""
         self._connecting = threading.Lock()
         self._connected = None
-        self._queues = threading.local()
+        self._loop = None
+        self._pid = os.getpid()
 
-    def info(self, path: str, **_: Any) -> dict[str, Any]:
+    async def _info(self, path: str, **_: Any) -> dict[str, Any]:
         path = self._strip_protocol(path)
-        request = self._ended(self._client._channel.stat(_PREFIX + path, "", self._queue(), None), path)
+        if not path:
+            return {"name": "", "size": 0, "type": "directory"}
+        request = _ended(await self._client.StatAsync(_PREFIX + path), path)
         size, mtime_ns, mode = request.Stat()
         return {"name": path, "size": size, "type": _kind(mode), "mtime": mtime_ns / 1e9, "mode": mode}
 
-    def modified(self, path: str) -> Any:
-        import datetime
+    def modified(self, path: str) -> datetime.datetime:
+        return datetime.datetime.fromtimestamp(self.info(path)["mtime"], tz=datetime.timezone.utc)
 
-        return datetime.datetime.fromtimestamp(self.info(path)["mtime"], tz=datetime.UTC)
-
-    def ls(self, path: str, detail: bool = True, **_: Any) -> list[Any]:
-        info = self.info(path)
-        entries = self._entries(info["name"]) if info["type"] == "directory" else [info]
+    async def _ls(self, path: str, detail: bool = True, **_: Any) -> list[Any]:
+        info = await self._info(path)
+        if not info["name"]:
+            entries = await self._datasets()
+        elif info["type"] == "directory":
+            entries = await self._entries(info["name"])
+        else:
+            entries = [info]
         return entries if detail else [entry["name"] for entry in entries]
 
-    def _entries(self, path: str) -> list[dict[str, Any]]:
+    async def _datasets(self) -> list[dict[str, Any]]:
+        """Those that the token grants and the cluster has."""
+        found = await asyncio.gather(*map(self._info, granted_datasets()), return_exceptions=True)
+        for each in found:
+            if isinstance(each, BaseException) and not isinstance(each, FileNotFoundError):
+                raise each
+        return [each for each in found if not isinstance(each, BaseException)]
+
+    async def _entries(self, path: str) -> list[dict[str, Any]]:
         """All entries of a folder, in the order of their names' bytes."""
         entries: list[dict[str, Any]] = []
         after = ""
         while True:
-            request = self._ended(self._client._channel.list(_PREFIX + path, after, _PAGE, "", self._queue(), None), path)
-            page = request.Entries()
+            page = _ended(await self._client.ListAsync(_PREFIX + path, after, _PAGE), path).Entries()
             entries += [
                 {"name": f"{path}/{name}", "size": size, "type": _kind(mode), "mode": mode} for name, size, mode in page
             ]
@@ -125,57 +138,79 @@ class HearthFileSystem(AbstractFileSystem):
                 return entries
             after = page[-1][0]
 
-    def cat_file(self, path: str, start: int | None = None, end: int | None = None, **_: Any) -> bytes:
+    async def _cat_file(self, path: str, start: int | None = None, end: int | None = None, **_: Any) -> bytes:
         path = self._strip_protocol(path)
-        size = self.info(path)["size"] if end is None or end < 0 or (start or 0) < 0 else None
-        begin = self._from_start(start, size, 0)
-        stop = self._from_start(end, size, size)
-        return bytes(self._read(path, begin, max(stop - begin, 0)))
+        begin = start or 0
+        if begin < 0 or (end is not None and end < 0):
+            begin, stop, _step = slice(start, end).indices((await self._info(path))["size"])
+            return bytes(await self._read(path, begin, stop - begin))
+        wanted = _FIRST_BYTES if end is None else end - begin
+        first = await self._read(path, begin, min(wanted, _FIRST_BYTES))
+        if len(first) < _FIRST_BYTES or (end is not None and wanted <= _FIRST_BYTES):
+            return bytes(first)
+        size = (await self._info(path))["size"]
+        stop = size if end is None else min(end, size)
+        rest = await self._read(path, begin + len(first), stop - begin - len(first))
+        return b"".join((first, rest))
+
+    async def _get_file(self, rpath: str, lpath: str, callback: Callback = DEFAULT_CALLBACK, **_: Any) -> None:
+        info = await self._info(rpath)
+        if info["type"] == "directory":
+            os.makedirs(lpath, exist_ok=True)
+            return
+        size = info["size"]
+        callback.set_size(size)
+        with open(lpath, "wb") as file:
+            for begin in range(0, size, _PARTS * _PART_BYTES):
+                offsets = range(begin, min(begin + _PARTS * _PART_BYTES, size), _PART_BYTES)
+                parts = [self._read(info["name"], at, min(_PART_BYTES, size - at)) for at in offsets]
+                for part in await asyncio.gather(*parts):
+                    callback.relative_update(file.write(part))
 
     def _open(self, path: str, mode: str = "rb", **options: Any) -> "HearthFile":
-        if mode != "rb":
-            raise OSError(errno.EROFS, f"{path}: datasets are read-only")
+        _check_mode(path, mode)
         options.setdefault("cache_type", "readahead")
         return HearthFile(self, path, mode, **options)
 
-    @staticmethod
-    def _from_start(offset: int | None, size: int | None, default: int | None) -> int:
-        value = default if offset is None else offset
-        assert value is not None
-        if value < 0:
-            assert size is not None
-            return max(size + value, 0)
-        return value
+    async def open_async(self, path: str, mode: str = "rb", **options: Any) -> "HearthStreamedFile":
+        _check_mode(path, mode)
+        info = await self._info(path)
+        return HearthStreamedFile(self, info["name"], mode, size=info["size"], cache_type="none", **options)
 
-    def _read(self, path: str, offset: int, length: int) -> memoryview:
+    async def _read(self, path: str, offset: int, length: int) -> memoryview:
         """Fewer bytes only at the end of the file."""
-        if length == 0:
+        if length <= 0:
             return memoryview(b"")
         memory = bytearray(length)
         iomem = self._client.RegIOMEM(memory)
-        sges = [SGE(iomem.addr, length, iomem)]
-        submitted = self._client._channel.read(_PREFIX + path, offset, sges, 0, "", self._queue(), None)
-        return memoryview(memory)[: self._ended(submitted, path).Value()]
+        request = await self._client.ReadAsync(_PREFIX + path, offset, [SGE(iomem.addr, length, iomem)])
+        return memoryview(memory)[: _ended(request, path).Value()]
 
-    def _queue(self) -> _native.Queue:
-        if not hasattr(self._queues, "queue"):
-            self._queues.queue = _native.Queue()
-        return self._queues.queue
 
-    def _ended(self, request: Request | None, path: str) -> Request:
-        """Waits for the only request of this thread; OSError when it failed."""
-        if request is None:
-            raise OSError(errno.EINVAL, f"{path}: the request is refused; the path may be too long, or the client closed")
-        while request not in self._queue().wait(-1):
-            pass  # of a request whose wait was interrupted
-        code = InspectStatus(request.Status())[3]
-        if code:
-            raise OSError(code, os.strerror(code), path)
-        return request
+def _check_mode(path: str, mode: str) -> None:
+    if mode != "rb":
+        raise OSError(errno.EROFS, f"{path}: datasets are read-only")
+
+
+def _ended(request: Request | None, path: str) -> Request:
+    """OSError when it failed."""
+    if request is None:
+        raise OSError(errno.EINVAL, f"{path}: the request is refused; the path may be too long, or the client closed")
+    code = InspectStatus(request.Status())[3]
+    if code:
+        raise OSError(code, os.strerror(code), path)
+    return request
 
 
 class HearthFile(AbstractBufferedFile):
     """A file that is read in blocks, as fsspec caches them."""
 
     def _fetch_range(self, start: int, end: int) -> bytes:
-        return bytes(self.fs._read(self.path, start, end - start))
+        return bytes(sync(self.fs.loop, self.fs._read, self.path, start, end - start))
+
+
+class HearthStreamedFile(AbstractAsyncStreamedFile):
+    """A file that is read on an event loop, without a cache."""
+
+    async def _fetch_range(self, start: int, end: int) -> bytes:
+        return bytes(await self.fs._read(self.path, start, end - start))

@@ -24,7 +24,8 @@ class AgentTest(unittest.TestCase):
         cls.agent = subprocess.Popen(
             [os.environ["HEARTH_GD2FS_SERVE"]], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
         )
-        cls.address, os.environ["HEARTH_TOKEN"], file = (cls.agent.stdout.readline().strip() for _ in range(3))
+        cls.address, cls.token, file = (cls.agent.stdout.readline().strip() for _ in range(3))
+        os.environ["HEARTH_TOKEN"] = cls.token
         cls.expected = pathlib.Path(file).read_bytes()
 
     @classmethod
