@@ -52,12 +52,12 @@ FilePlan planFile(const std::shared_ptr<const ModelFile>& file, const NameSet* w
         last->offset % kDirectReadAlignment == last->inMemory % kDirectReadAlignment &&
         begin <= pageUp(last->offset + last->size);
     if (continues) {
-      plan.tensors.push_back({&tensor, last->inMemory + (begin - last->offset)});
+      plan.tensors.push_back({{file, &tensor}, last->inMemory + (begin - last->offset)});
       last->size = std::max(last->size, begin + tensor.bytes() - last->offset);
     } else {
       const std::uint64_t before = isPlaced ? begin - pageDown(begin) : 0;
       plan.reads.push_back({begin - before, plan.memoryBytes, before + tensor.bytes()});
-      plan.tensors.push_back({&tensor, plan.memoryBytes + before});
+      plan.tensors.push_back({{file, &tensor}, plan.memoryBytes + before});
     }
     plan.memoryBytes = pageUp(plan.reads.back().inMemory + plan.reads.back().size);
   }
@@ -70,6 +70,7 @@ std::uint64_t LoadPlan::readBytes() const {
   std::uint64_t bytes = 0;
   for (const FilePlan& file : files) {
     for (const PlannedRead& read : file.reads) bytes += read.size;
+    for (const RowRead& rows : file.rows) bytes += rows.bytes();
   }
   return bytes;
 }

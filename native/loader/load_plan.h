@@ -11,6 +11,7 @@
 
 #include "base/result.h"
 #include "loader/model_file.h"
+#include "loader/row_read.h"
 
 namespace hearth {
 
@@ -22,7 +23,7 @@ struct PlannedRead {
 };
 
 struct PlacedTensor {
-  const TensorEntry* entry = nullptr;  // of the file's header
+  std::shared_ptr<const TensorEntry> entry;
   std::uint64_t inMemory = 0;
 };
 
@@ -32,6 +33,7 @@ struct FilePlan {
   std::shared_ptr<const ModelFile> file;
   std::uint64_t memoryBytes = 0;  // a multiple of kDirectReadAlignment
   std::vector<PlannedRead> reads;
+  std::vector<RowRead> rows;  // besides the reads
   std::vector<PlacedTensor> tensors;
 };
 

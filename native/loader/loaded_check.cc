@@ -17,15 +17,28 @@ using LoadedPart =
 // Equal: the bytes of the file are those that were loaded.
 Result<bool> equals(const FilePlan& plan, const LoadedPart& loadedPart) {
   std::vector<std::byte> part;
-  for (const PlannedRead& read : plan.reads) {
-    for (std::uint64_t done = 0; done < read.size; done += part.size()) {
-      part.resize(std::min<std::uint64_t>(kPartBytes, read.size - done));
-      if (Status again = plan.file->read(part.data(), read.offset + done, part.size()); !again) {
+  const auto isEqual = [&](std::uint64_t offset, std::uint64_t inMemory,
+                           std::uint64_t size) -> Result<bool> {
+    for (std::uint64_t done = 0; done < size; done += part.size()) {
+      part.resize(std::min<std::uint64_t>(kPartBytes, size - done));
+      if (Status again = plan.file->read(part.data(), offset + done, part.size()); !again) {
         return again.error();
       }
-      const auto loaded = loadedPart(read.inMemory + done, part.size());
+      const auto loaded = loadedPart(inMemory + done, part.size());
       if (!loaded) return loaded.error();
       if (std::memcmp(part.data(), loaded->data(), part.size()) != 0) return false;
+    }
+    return true;
+  };
+  for (const PlannedRead& read : plan.reads) {
+    const Result<bool> same = isEqual(read.offset, read.inMemory, read.size);
+    if (!same || !*same) return same;
+  }
+  for (const RowRead& rows : plan.rows) {
+    for (std::uint64_t row = 0; row < rows.rows; ++row) {
+      const Result<bool> same = isEqual(rows.offset + row * rows.stride,
+                                        rows.inMemory + row * rows.rowBytes, rows.rowBytes);
+      if (!same || !*same) return same;
     }
   }
   return true;

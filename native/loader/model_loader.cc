@@ -9,6 +9,7 @@
 #include "loader/loaded_check.h"
 #include "loader/mapped_file.h"
 #include "loader/shared_load.h"
+#include "loader/slice_load.h"
 
 namespace hearth {
 namespace {
@@ -75,7 +76,7 @@ std::uint64_t hostMemoryBytes() {
 Status checkRoom(const LoadPlan& plan) {
   std::uint64_t needed = 0;
   for (const FilePlan& file : plan.files) {
-    if (!file.reads.empty()) needed += file.memoryBytes;
+    if (!file.reads.empty() || !file.rows.empty()) needed += file.memoryBytes;
   }
   const std::uint64_t most = hostMemoryBytes();
   if (needed <= most) return {};
@@ -113,9 +114,9 @@ Memories mapCached(LoadPlan& plan) {
 }
 
 // Memory for each file of the plan with all of its bytes in it.
-Result<Memories> readAll(LoadPlan& plan, const std::shared_ptr<Device>& device,
-                         const LoadOptions& options) {
-  if (options.place && options.place->ranks != 1) {
+Result<Memories> readAll(LoadPlan& plan, std::span<const std::shared_ptr<const ModelFile>> files,
+                         const std::shared_ptr<Device>& device, const LoadOptions& options) {
+  if (!options.slices && options.place && options.place->ranks != 1) {
     if (const Status room = checkRoom(plan); !room) return room.error();
     return loadTogether(plan, *options.place, device, options.read);
   }
@@ -126,8 +127,15 @@ Result<Memories> readAll(LoadPlan& plan, const std::shared_ptr<Device>& device,
   }
   Result<Memories> memories = allocateFor(plan, std::move(mapped), device.get());
   if (!memories) return memories;
-  const Status read = device ? readToDevice(plan, *memories, device, options.read)
-                             : readToHost(plan, *memories, options.read);
+  Status read;
+  if (options.slices) {
+    read = loadSlices(plan, files, *memories, options.place.value_or(RankPlace{}), device,
+                      options.read);
+  } else if (device) {
+    read = readToDevice(plan, *memories, device, options.read);
+  } else {
+    read = readToHost(plan, *memories, options.read);
+  }
   if (!read) return read.error();
   return memories;
 }
@@ -191,6 +199,9 @@ Status readModelFile(const std::string& path, const std::optional<ModelLayout>& 
 }
 
 Result<LoadedModel> loadModel(std::span<const std::string> paths, const LoadOptions& options) {
+  if (options.slices && options.mapsCachedFiles) {
+    return Error{ErrorCode::kInvalidArgument, "slices are copied; load them without mapping files"};
+  }
   std::shared_ptr<Device> device;
   if (options.device != "cpu") {
     auto opened = openDevice(options.device);
@@ -199,17 +210,18 @@ Result<LoadedModel> loadModel(std::span<const std::string> paths, const LoadOpti
   }
   const auto files = openAll(paths);
   if (!files) return files.error();
-  Result<LoadPlan> plan = planLoad(*files, options.names);
+  Result<LoadPlan> plan = options.slices ? planSlices(*files, options.names, *options.slices)
+                                         : planLoad(*files, options.names);
   if (!plan) return plan.error();
   LoadedModel model{.plan = std::move(*plan)};
-  const Result<Memories> memories = readAll(model.plan, device, options);
+  const Result<Memories> memories = readAll(model.plan, *files, device, options);
   if (!memories) return memories.error();
   for (std::size_t i = 0; i < model.plan.files.size(); ++i) {
     const FilePlan& file = model.plan.files[i];
     const std::uint64_t address = (*memories)[i] ? (*memories)[i]->address() : 0;
     if (const Status same = checkLoaded(file, address, device); !same) return same.error();
     for (const PlacedTensor& tensor : file.tensors) {
-      model.tensors.push_back({tensor.entry, (*memories)[i], tensor.inMemory});
+      model.tensors.push_back({tensor.entry.get(), (*memories)[i], tensor.inMemory});
     }
   }
   return model;

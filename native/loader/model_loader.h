@@ -14,6 +14,7 @@
 #include "loader/load_plan.h"
 #include "loader/node_ranks.h"
 #include "loader/parallel_read.h"
+#include "loader/slice_plan.h"
 #include "memory/memory_region.h"
 
 namespace hearth {
@@ -21,6 +22,11 @@ namespace hearth {
 struct LoadOptions {
   // Only these tensors; all of them without.
   std::optional<std::vector<std::string>> names;
+  // Of these tensors only parts, which lie in memory without gaps; `names` and the others as ever.
+  // Ranks of `place` may then want different names and slices of the same files, and read each byte
+  // that one of them wants once between them. Rows with less than 64 KiB between them are read with
+  // the bytes between. Not together with `mapsCachedFiles`.
+  std::optional<TensorSlices> slices;
   // As openDevice() names it. Into a GPU bytes go by DeviceFiles, which `read.threads` and
   // `read.chunkBytes` do not concern.
   std::string device = "cpu";
@@ -35,7 +41,7 @@ struct LoadOptions {
 };
 
 struct LoadedTensor {
-  const TensorEntry* entry = nullptr;  // lives for as long as the LoadedModel
+  const TensorEntry* entry = nullptr;  // lives for as long as the LoadedModel; of a part, its own
   // Memory of the tensor's file, shared by all tensors of it.
   std::shared_ptr<MemoryRegion> memory;
   std::uint64_t inMemory = 0;

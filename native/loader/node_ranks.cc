@@ -119,9 +119,13 @@ Result<std::unique_ptr<NodeRanks>> NodeRanks::meet(const RankPlace& place, std::
 Result<std::unique_ptr<NodeRanks>> NodeRanks::lead(const RankPlace& place, std::uint64_t agreed,
                                                    std::uint64_t memoryBytes) {
   const RankDeadline deadline = std::chrono::steady_clock::now() + place.timeout;
+  auto memory = makeMemory(memoryBytes);
+  if (place.ranks == 1) {
+    if (!memory) return memory.error();
+    return std::unique_ptr<NodeRanks>(new NodeRanks(place, std::move(*memory), {}));
+  }
   const auto listener = listenForRanks(place.group);
   if (!listener) return listener.error();
-  auto memory = makeMemory(memoryBytes);
   Status verdict = memory.ok() ? Status() : Status(memory.error());
   const Hello mine{.ranks = place.ranks, .agreed = agreed};
   std::vector<bool> isHere(place.ranks);
@@ -177,7 +181,12 @@ Result<std::unique_ptr<NodeRanks>> NodeRanks::join(const RankPlace& place, std::
   }
 }
 
-Status NodeRanks::finish(const Status& mine) {
+Status NodeRanks::agree(const Status& mine) { return agreeOn(mine, false); }
+
+Status NodeRanks::finish(const Status& mine) { return agreeOn(mine, true); }
+
+Status NodeRanks::agreeOn(const Status& mine, bool seals) {
+  if (place_.ranks == 1 && !mine) return mine;
   const RankDeadline deadline = std::chrono::steady_clock::now() + place_.timeout;
   Verdict packet = Verdict::of(mine ? mine : Status(mine.error().within(nameOf(place_.rank))));
   if (place_.rank != 0) {
@@ -195,7 +204,7 @@ Status NodeRanks::finish(const Status& mine) {
     const Status status = told ? theirs.status() : Status(told.error().within(nameOf(peer.rank)));
     if (all.ok()) all = status;
   }
-  if (all.ok()) all = seal(memory_);
+  if (all.ok() && seals) all = seal(memory_);
   packet = Verdict::of(all);
   for (const Peer& peer : peers_) static_cast<void>(sendPacket(peer.socket.get(), bytesOf(packet)));
   return all;

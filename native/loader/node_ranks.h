@@ -28,7 +28,7 @@ class NodeRanks {
  public:
   // Blocks until all ranks are here. `agreed`, a hash of what they load, must be equal for all:
   // kInvalidArgument for each when it is not, or when two have the same rank. kDeadlineExceeded
-  // names the ranks that are missing; kUnavailable: a rank has ended.
+  // names the ranks that are missing; kUnavailable: a rank has ended. One rank of one meets nobody.
   [[nodiscard]] static Result<std::unique_ptr<NodeRanks>> meet(const RankPlace& place,
                                                                std::uint64_t agreed,
                                                                std::uint64_t memoryBytes);
@@ -37,14 +37,19 @@ class NodeRanks {
   // the same for all ranks. The kernel frees it with the last descriptor and mapping.
   [[nodiscard]] const OwnedFd& memory() const { return memory_; }
 
-  // Tells the other ranks how this one fared and blocks until all have told. OK: all of them are
-  // well, and nobody can change the memory any more, whatever descriptors he has. Otherwise the
-  // first failure, by rank, with its code and the rank in its message; errors also as meet().
+  // Tells the other ranks how this one fares and blocks until all have told. OK: all of them are
+  // well, and each sees what the others have written to the memory before. Otherwise the first
+  // failure, by rank, with its code and the rank in its message; errors also as meet(). All ranks
+  // call it as often.
+  [[nodiscard]] Status agree(const Status& mine);
+
+  // The same at the end. OK: nobody can change the memory any more, whatever descriptors he has.
   // Called once, when this rank has no writable shared mapping of the memory any more: kInUse for
   // all while one has.
   [[nodiscard]] Status finish(const Status& mine);
 
  private:
+  [[nodiscard]] Status agreeOn(const Status& mine, bool seals);
   struct Peer {
     unsigned rank = 0;
     OwnedFd socket;

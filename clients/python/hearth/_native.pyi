@@ -32,6 +32,7 @@ def load(
     progress: Callable[[int, int], object] | None,
     mapped: bool,
     place: tuple[int, int, str, int],
+    slices: Iterable[tuple[str, int, int, int]] | None,
     /,
 ) -> list[Tensor]: ...
 def read_into(

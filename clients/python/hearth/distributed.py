@@ -10,6 +10,7 @@ from typing import Any
 
 from hearth._native import HearthError
 from hearth.dtypes import torch_dtype
+from hearth.errors import hearth_error
 from hearth.safetensors import Path, TensorInfo, inspect_safetensors, load_safetensors
 
 
@@ -66,7 +67,7 @@ def _wanted(found: dict[str, TensorInfo], names: list[str] | None) -> list[Tenso
         return list(found.values())
     for name in names:
         if name not in found:
-            raise _error("NotFound", f"no file has the tensor {name!r}")
+            raise hearth_error("NotFound", f"no file has the tensor {name!r}")
     chosen = set(names)
     return [info for info in found.values() if info.name in chosen]
 
@@ -88,13 +89,7 @@ def _agree(dist: Any, group: Any, failure: tuple[str, str] | None, wanted: list[
     dist.all_gather_object(answers, (failure, digest), group=group)
     for rank, (theirs, _) in enumerate(answers):
         if theirs is not None:
-            raise _error(theirs[0], f"rank {rank}: {theirs[1]}")
+            raise hearth_error(theirs[0], f"rank {rank}: {theirs[1]}")
     for rank, (_, theirs) in enumerate(answers):
         if theirs != digest:
-            raise _error("InvalidArgument", f"rank {rank} loads other tensors than rank {dist.get_rank(group)}")
-
-
-def _error(code: str, message: str) -> HearthError:
-    error = HearthError(message)
-    error.code = code
-    return error
+            raise hearth_error("InvalidArgument", f"rank {rank} loads other tensors than rank {dist.get_rank(group)}")

@@ -6,6 +6,7 @@ from typing import Any, Protocol
 import numpy
 
 from hearth._native import HearthError, Tensor
+from hearth.errors import hearth_error
 
 _NUMPY = {
     "BOOL": "bool",
@@ -123,6 +124,4 @@ def _module(name: str, why: str) -> Any:
 
 
 def _unsupported(message: str) -> HearthError:
-    error = HearthError(message)
-    error.code = "Unsupported"
-    return error
+    return hearth_error("Unsupported", message)

@@ -1,12 +1,14 @@
 """Safetensors files: which tensors they have, and loading them."""
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from os import PathLike, fspath
 from typing import Any, Literal
 
 from hearth import _native, dtypes
+from hearth.errors import hearth_error
+from hearth.model_index import shards_of
 
 Path = str | PathLike[str]
 Framework = Literal["numpy", "torch", "hearth"]
@@ -24,7 +26,7 @@ class TensorInfo:
 
 
 def inspect_safetensors(paths: Path | Iterable[Path]) -> dict[str, TensorInfo]:
-    """Returns the tensors of the files by name. Reads only the headers."""
+    """Returns the tensors of the files by name. Reads only the headers; follows indexes as load_safetensors() does."""
     found = {}
     for path in _paths(paths):
         tensors, _ = _native.inspect(path)
@@ -37,6 +39,7 @@ def load_safetensors(
     *,
     device: str = "cpu",
     names: Iterable[str] | None = None,
+    slices: Mapping[str, tuple[int, int, int]] | None = None,
     framework: Framework = "numpy",
     progress: Callable[[int, int], object] | None = None,
     threads: int = 0,
@@ -49,8 +52,13 @@ def load_safetensors(
 ) -> dict[str, Any]:
     """Returns the tensors of safetensors files by name, in their final memory; each byte is read once.
 
+    paths: files; an index, `model.safetensors.index.json`, stands for the files that it names.
     device: "cpu" or "cuda:N"; to a GPU the bytes go directly or by pinned memory, whichever is faster.
     names: only these tensors. Without, all of them.
+    slices: by name (dimension, begin, end): of these tensors only that range of one dimension, without gaps in memory.
+        Everything is then read through the page cache: processes of a node that want different slices read each byte
+        once between them, without knowing of each other. Rows with less than 64 KiB between them are read with what
+        is between. Not together with mapped or world_size.
     framework: "numpy" arrays, "torch" tensors (by DLPack; needs torch), or "hearth" for `hearth.Tensor`.
         A NumPy array of BF16 or FP8 needs the package ml-dtypes.
     progress: called with the bytes that are loaded and the bytes to load, on this thread, at most every 50 ms
@@ -67,32 +75,26 @@ def load_safetensors(
 
     Raises HearthError; `code` is "NotFound" (file or name), "Corrupt" (malformed or truncated file),
     "Unsupported" (unknown dtype, device), "OriginChanged" (written or replaced during the load), "OutOfSpace"
-    (memory), "IoError"; with ranks also "DeadlineExceeded", "Unavailable" (a rank has ended) and "InvalidArgument"
+    (memory), "IoError", "InvalidArgument" (a slice leaves its tensor); with ranks also "DeadlineExceeded", "Unavailable" (a rank has ended) and "InvalidArgument"
     (ranks load different things). Either all tensors are whole or none is returned.
     """
     if device != "cpu" and framework == "numpy":
-        raise _error("Unsupported", f"NumPy has no memory on {device}; use framework='torch' or framework='hearth'")
+        raise hearth_error("Unsupported", f"NumPy has no memory on {device}; use framework='torch' or framework='hearth'")
     convert = dtypes.converter(framework)
     paths = _paths(paths)
     names = None if names is None else list(names)
     # A dtype that the framework lacks is found before anything is read.
-    wanted = None if names is None else set(names)
+    wanted = None if names is None else {*names, *(slices or ())}
     for path in paths:
         for name, dtype, _, _ in _native.inspect(path)[0]:
             if wanted is None or name in wanted:
                 convert.check(name, dtype)
     place = (rank, world_size, group or os.environ.get("MASTER_PORT", ""), round(rank_timeout * 1000))
-    tensors = _native.load(paths, names, device, threads, chunk_bytes, progress, mapped, place)
+    parts = None if slices is None else [(name, *part) for name, part in slices.items()]
+    tensors = _native.load(paths, names, device, threads, chunk_bytes, progress, mapped, place, parts)
     return {tensor.name: convert(tensor) for tensor in tensors}
 
 
 def _paths(paths: Path | Iterable[Path]) -> list[str]:
-    if isinstance(paths, str | PathLike):
-        return [fspath(paths)]
-    return [fspath(path) for path in paths]
-
-
-def _error(code: str, message: str) -> _native.HearthError:
-    error = _native.HearthError(message)
-    error.code = code
-    return error
+    given = [paths] if isinstance(paths, str | PathLike) else paths
+    return [shard for path in given for shard in shards_of(fspath(path))]

@@ -62,6 +62,24 @@ std::optional<std::vector<std::string>> listOf(PyObject* iterable,
   return items;
 }
 
+// Of items (name, dimension, begin, end). Empty with a Python exception set.
+std::optional<TensorSlices> slicesOf(PyObject* iterable) {
+  const Object iterator(PyObject_GetIter(iterable));
+  if (!iterator) return std::nullopt;
+  TensorSlices slices;
+  while (const Object item{PyIter_Next(iterator.get())}) {
+    const char* name = nullptr;
+    Py_ssize_t nameBytes = 0;
+    unsigned long long dimension = 0, begin = 0, end = 0;
+    if (PyArg_Parse(item.get(), "(s#KKK)", &name, &nameBytes, &dimension, &begin, &end) == 0) {
+      return std::nullopt;
+    }
+    slices[std::string(name, static_cast<std::size_t>(nameBytes))] = {dimension, begin, end};
+  }
+  if (PyErr_Occurred() != nullptr) return std::nullopt;
+  return slices;
+}
+
 // Calls a Python function during a load, and looks for signals.
 class Progress {
  public:
@@ -102,15 +120,16 @@ int deviceIndex(std::string_view device) {
 }
 
 PyObject* load(PyObject* module, PyObject* arguments) {
-  PyObject *pathList = nullptr, *nameList = nullptr, *function = nullptr;
+  PyObject *pathList = nullptr, *nameList = nullptr, *function = nullptr, *sliceList = nullptr;
   unsigned int threads = 0;
   unsigned long long chunkBytes = 0;
   const char *device = nullptr, *group = nullptr;
   unsigned int rank = 0, ranks = 1;
   int isMapped = 0;
   unsigned long long timeout = 0;
-  if (PyArg_ParseTuple(arguments, "OOsIKOp(IIsK)", &pathList, &nameList, &device, &threads,
-                       &chunkBytes, &function, &isMapped, &rank, &ranks, &group, &timeout) == 0) {
+  if (PyArg_ParseTuple(arguments, "OOsIKOp(IIsK)O", &pathList, &nameList, &device, &threads,
+                       &chunkBytes, &function, &isMapped, &rank, &ranks, &group, &timeout,
+                       &sliceList) == 0) {
     return nullptr;
   }
   const auto paths = listOf(pathList, pathOf);
@@ -119,6 +138,10 @@ PyObject* load(PyObject* module, PyObject* arguments) {
   if (nameList != Py_None) {
     options.names = listOf(nameList, textIn);
     if (!options.names) return nullptr;
+  }
+  if (sliceList != Py_None) {
+    options.slices = slicesOf(sliceList);
+    if (!options.slices) return nullptr;
   }
   options.device = device;
   options.mapsCachedFiles = isMapped != 0;
@@ -290,7 +313,7 @@ int clearModule(PyObject* module) {
 PyMethodDef methods[] = {
     {"load", load, METH_VARARGS,
      "load(paths, names, device, threads, chunk_bytes, progress, mapped, (rank, ranks, group, "
-     "timeout_ms)) "
+     "timeout_ms), [(name, dimension, begin, end)] or None) "
      "-> list[Tensor]"},
     {"read_into", readInto, METH_VARARGS,
      "read_into(path, (data_offset, file_bytes, [(name, dtype, shape, begin, end)]), [(offset, "

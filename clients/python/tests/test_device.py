@@ -16,15 +16,17 @@ FAKE_GPU = os.environ.get("HEARTH_FAKE_GPU", "")
 
 @unittest.skipUnless(FAKE_GPU, "HEARTH_FAKE_GPU names no library")
 class LoadIntoDevice(unittest.TestCase):
-    def test_tensors_are_there_byte_for_byte(self) -> None:
+    def setUp(self) -> None:
         os.environ["HEARTH_CUDA_LIBRARY"] = FAKE_GPU
         os.environ["HEARTH_CUFILE_LIBRARY"] = FAKE_GPU
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.path = Path(folder.name) / "model.safetensors"
         random = np.random.default_rng(3)
-        tensors = {f"w{i}": random.standard_normal((300 + i, 70), dtype=np.float32) for i in range(5)}
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder) / "model.safetensors"
-            save_file(tensors, path)
-            loaded = hearth.load_safetensors(path, device="cuda:0", framework="hearth")
+        self.tensors = {f"w{i}": random.standard_normal((300 + i, 70), dtype=np.float32) for i in range(5)}
+        save_file(self.tensors, self.path)
+
+    def assert_there(self, loaded: dict[str, hearth.Tensor], tensors: dict[str, np.ndarray]) -> None:
         cuda = ctypes.CDLL(FAKE_GPU)
         context, stream = ctypes.c_void_p(), ctypes.c_void_p()
         self.assertEqual(cuda.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0), 0)
@@ -39,5 +41,16 @@ class LoadIntoDevice(unittest.TestCase):
             self.assertEqual(cuda.cuMemcpyDtoHAsync_v2(pinned, ctypes.c_uint64(tensor.data_ptr), size, stream), 0)
             self.assertEqual(cuda.cuStreamSynchronize(stream), 0)
             self.assertEqual(ctypes.string_at(pinned, tensor.nbytes), expected.tobytes())
+
+    def test_tensors_are_there_byte_for_byte(self) -> None:
+        loaded = hearth.load_safetensors(self.path, device="cuda:0", framework="hearth")
+        self.assert_there(loaded, self.tensors)
         with self.assertRaises(BufferError):
             memoryview(loaded["w0"])
+
+    def test_slices_are_there_without_gaps(self) -> None:
+        slices = {"w0": (0, 100, 200), "w1": (1, 13, 57), "w2": (1, 0, 70)}
+        loaded = hearth.load_safetensors(self.path, slices=slices, device="cuda:0", framework="hearth")
+        rows, columns = self.tensors["w0"][100:200], self.tensors["w1"][:, 13:57]
+        self.assertEqual((loaded["w0"].shape, loaded["w1"].shape), (rows.shape, columns.shape))
+        self.assert_there(loaded, self.tensors | {"w0": rows, "w1": columns})

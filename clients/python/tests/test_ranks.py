@@ -36,6 +36,32 @@ for name in sorted(weights):
 print(after - before, digest.hexdigest())
 """
 
+# The same with slices, of which each rank has another: rows of the tensors named a, columns of those named b.
+SLICING_RANK = """
+import hashlib, sys
+import hearth
+
+def bytes_read():
+    with open("/proc/self/io") as file:
+        return int(file.readline().split()[1])
+
+rank, ranks, group, *paths = sys.argv[1:]
+rank, ranks = int(rank), int(ranks)
+slices = {}
+for name, info in hearth.inspect_safetensors(paths).items():
+    dimension = 0 if name.startswith("a") else 1
+    size = info.shape[dimension]
+    slices[name] = (dimension, size * rank // ranks, size * (rank + 1) // ranks)
+bytes_read()
+before = bytes_read()
+weights = hearth.load_safetensors(paths, slices=slices, rank=rank, world_size=ranks, group=group)
+after = bytes_read()
+digest = hashlib.sha256()
+for name in sorted(weights):
+    digest.update(name.encode() + weights[name].tobytes())
+print(after - before, digest.hexdigest())
+"""
+
 DYING_RANK = """
 import os, sys
 import hearth
@@ -87,6 +113,37 @@ class Ranks(unittest.TestCase):
         self.assertLess(sum(read), data + slack)
         for count in read:
             self.assertLess(count, data / RANKS + slack)
+
+    def test_ranks_that_want_slices_read_each_byte_once(self) -> None:
+        random = np.random.default_rng(12)
+        tensors = {f"{cut}{i}": random.integers(0, 2**16, (1000 + i, 777), np.uint16) for cut in "ab" for i in range(3)}
+        path = self.paths[0].with_name("matrices.safetensors")
+        save_file(tensors, path)
+        for ranks in (1, 2, 4):
+            with self.subTest(ranks):
+                group = f"{self.group}-{ranks}"
+                started = [
+                    self.run_python(SLICING_RANK, str(rank), str(ranks), group, str(path)) for rank in range(ranks)
+                ]
+                read = 0
+                for rank, process in enumerate(started):
+                    out, errors = process.communicate()
+                    self.assertEqual(process.returncode, 0, errors)
+                    count, digest = out.split()
+                    read += int(count)
+                    self.assertEqual(digest, self.digest_of_slices(tensors, rank, ranks))
+                # Each rank reads the header and /proc/self/io itself.
+                self.assertLess(read, path.stat().st_size + ranks * 16 * 1024)
+
+    @staticmethod
+    def digest_of_slices(tensors: dict[str, np.ndarray], rank: int, ranks: int) -> str:
+        digest = hashlib.sha256()
+        for name in sorted(tensors):
+            dimension = 0 if name.startswith("a") else 1
+            size = tensors[name].shape[dimension]
+            part = np.take(tensors[name], range(size * rank // ranks, size * (rank + 1) // ranks), dimension)
+            digest.update(name.encode() + part.tobytes())
+        return digest.hexdigest()
 
     def test_a_rank_that_dies_ends_the_load_of_all(self) -> None:
         first, second = self.start(0), self.start(1)

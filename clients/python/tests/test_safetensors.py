@@ -52,6 +52,52 @@ class LoadSafetensors(unittest.TestCase):
             self.assertEqual(loaded[name].shape, expected.shape)
             np.testing.assert_array_equal(loaded[name], expected)
 
+    def test_slices_are_those_of_the_arrays(self) -> None:
+        slices = {"w2": (0, 10, 31), "w5": (1, 3, 30), "half": (0, 4, 4), "empty": (1, 0, 2)}
+        loaded = hearth.load_safetensors(self.path, slices=slices)
+        self.assertEqual(loaded.keys(), self.tensors.keys())
+        expected = self.tensors | {
+            "w2": self.tensors["w2"][10:31],
+            "w5": self.tensors["w5"][:, 3:30],
+            "half": self.tensors["half"][4:4],
+            "empty": self.tensors["empty"][:, :2],
+        }
+        for name, array in loaded.items():
+            self.assertTrue(array.flags.c_contiguous and array.flags.writeable)
+            np.testing.assert_array_equal(array, expected[name], strict=True)
+        some = hearth.load_safetensors(self.path, names=["scalar"], slices={"w1": (1, 0, 1)})
+        self.assertEqual(some.keys(), {"scalar", "w1"})
+
+    def test_slices_that_leave_their_tensors_are_refused(self) -> None:
+        for part in ((2, 0, 1), (0, 0, 1000), (1, 5, 4)):
+            self.assertIn("'w0'", self.assert_fails("InvalidArgument", self.path, slices={"w0": part}))
+        self.assert_fails("NotFound", self.path, slices={"none": (0, 0, 1)})
+        self.assert_fails("InvalidArgument", self.path, slices={}, mapped=True)
+
+    def write_index(self, weights: dict[str, str]) -> Path:
+        index = self.folder / "model.safetensors.index.json"
+        index.write_text(json.dumps({"metadata": {"total_size": 0}, "weight_map": weights}))
+        return index
+
+    def test_an_index_stands_for_its_files(self) -> None:
+        save_file({"more": np.arange(5)}, self.folder / "more.safetensors")
+        index = self.write_index(dict.fromkeys(self.tensors, "model.safetensors") | {"more": "more.safetensors"})
+        loaded = hearth.load_safetensors(index)
+        self.assertEqual(loaded.keys(), {*self.tensors, "more"})
+        np.testing.assert_array_equal(loaded["w3"], self.tensors["w3"])
+        self.assertEqual(hearth.inspect_safetensors([index])["more"].path, str(self.folder / "more.safetensors"))
+
+    def test_an_index_that_does_not_fit_its_files_is_refused(self) -> None:
+        self.assertIn("'w99'", self.assert_fails("NotFound", self.write_index({"w99": "model.safetensors"})))
+        for shard in ("../model.safetensors", "/model.safetensors"):
+            self.assert_fails("Corrupt", self.write_index({"w0": shard}))
+        index = self.folder / "model.safetensors.index.json"
+        for text in ("[]", "{", "{}", '{"weight_map": {"a": 1}}', '{"weight_map": []}'):
+            index.write_text(text)
+            self.assert_fails("Corrupt", index)
+        index.unlink()
+        self.assert_fails("NotFound", index)
+
     def test_arrays_can_be_written_and_outlive_the_others(self) -> None:
         array = hearth.load_safetensors(self.path)["w3"]
         array += 1

@@ -1,0 +1,227 @@
+#include "loader/slice_load.h"
+
+#include <algorithm>
+#include <cstring>
+#include <thread>
+#include <utility>
+
+#include "loader/slice_schedule.h"
+#include "loader/slice_sink.h"
+
+namespace hearth {
+namespace {
+
+using Files = std::span<const std::shared_ptr<const ModelFile>>;
+
+// Ranks meet once a window, which takes far less time than to fill it.
+constexpr std::uint64_t kWindowBytes = std::uint64_t{32} << 20;
+// What one thread reads of a window at once: all ranks together have enough reads under way.
+constexpr std::uint64_t kWindowChunkBytes = std::uint64_t{1} << 20;
+
+// The memory that all ranks see: two windows, and behind them what each rank wants.
+struct SharedLayout {
+  std::uint64_t wantedOfRank = 0;  // the greatest number
+  unsigned ranks = 1;
+
+  [[nodiscard]] std::uint64_t bytes() const {
+    return 2 * kWindowBytes + ranks * wantedOfRank * sizeof(WantedRows);
+  }
+};
+
+class SharedMemory {
+ public:
+  static Result<SharedMemory> map(const OwnedFd& memory, const SharedLayout& layout) {
+    auto region = MemoryRegion::map(memory.get(), 0, layout.bytes());
+    if (!region) return region.error();
+    return SharedMemory(std::move(*region), layout);
+  }
+  [[nodiscard]] std::byte* window(std::size_t number) const {
+    return region_->bytes().data() + number % 2 * kWindowBytes;
+  }
+  void tell(unsigned rank, std::span<const WantedRows> wanted) const {
+    std::memcpy(wantedOf(rank), wanted.data(), wanted.size_bytes());
+  }
+  // Entries that a rank has not told are empty.
+  [[nodiscard]] std::vector<std::vector<WantedRows>> all() const {
+    std::vector<std::vector<WantedRows>> all(layout_.ranks);
+    for (unsigned rank = 0; rank < layout_.ranks; ++rank) {
+      all[rank].resize(layout_.wantedOfRank);
+      std::memcpy(all[rank].data(), wantedOf(rank), layout_.wantedOfRank * sizeof(WantedRows));
+      std::erase_if(all[rank], [](const WantedRows& rows) { return rows.rows.bytes() == 0; });
+    }
+    return all;
+  }
+
+ private:
+  SharedMemory(std::shared_ptr<MemoryRegion> region, const SharedLayout& layout)
+      : region_(std::move(region)), layout_(layout) {}
+  [[nodiscard]] std::byte* wantedOf(unsigned rank) const {
+    return region_->bytes().data() + 2 * kWindowBytes +
+           rank * layout_.wantedOfRank * sizeof(WantedRows);
+  }
+
+  std::shared_ptr<MemoryRegion> region_;
+  SharedLayout layout_;
+};
+
+std::vector<WantedRows> wantedBy(const LoadPlan& plan, Files files) {
+  std::vector<WantedRows> wanted;
+  for (const FilePlan& file : plan.files) {
+    const auto index =
+        static_cast<std::uint64_t>(std::ranges::find(files, file.file) - files.begin());
+    for (const RowRead& rows : file.rows) wanted.push_back({index, rows});
+  }
+  return wanted;
+}
+
+std::uint64_t hashOf(Files files, bool isOnDevice) {
+  std::uint64_t hash = isOnDevice ? 0xCBF29CE484222325 : 0x84222325CBF29CE4;  // FNV-1a of words
+  for (const auto& file : files) {
+    for (const std::uint64_t word : file->identity()) hash = (hash ^ word) * 0x100000001B3;
+  }
+  return hash;
+}
+
+class SliceLoad {
+ public:
+  SliceLoad(Files files, const std::vector<std::shared_ptr<MemoryRegion>>& memories,
+            SliceSchedule schedule, const SharedMemory& shared, const RankPlace& place,
+            SliceSink& sink, const ReadOptions& options, std::uint64_t total)
+      : files_(files),
+        memories_(memories),
+        schedule_(std::move(schedule)),
+        windows_(windowsOf(schedule_.shared, kWindowBytes)),
+        shared_(shared),
+        place_(place),
+        sink_(sink),
+        options_(options),
+        total_(total) {}
+
+  Status run(NodeRanks& ranks) {
+    Status mine = readOwn();
+    if (mine.ok() && !windows_.empty()) mine = readShare(0);
+    for (std::size_t number = 0; number < windows_.size(); ++number) {
+      // All have read their shares of this window, and have taken from the one before, whose memory
+      // the next one gets.
+      if (Status all = ranks.agree(mine); !all) return all;
+      Status next;
+      {
+        const std::jthread reader([&] {
+          if (number + 1 < windows_.size()) next = readShare(number + 1);
+        });
+        mine = take(number);
+      }
+      if (mine.ok()) mine = std::move(next);
+    }
+    if (mine.ok()) mine = sink_.finish();
+    return ranks.agree(mine);
+  }
+
+ private:
+  Status readOwn() {
+    std::vector<FilePlan> plans;
+    for (const WantedRows& each : schedule_.own) {
+      const RowRead& rows = each.rows;
+      planOf(each.file, plans).reads.push_back({rows.offset, rows.inMemory, rows.rowBytes});
+    }
+    std::vector<FileDestination> destinations;
+    for (const FilePlan& plan : plans) {
+      destinations.push_back({&plan, memories_[indexOf(plan)]->bytes().data()});
+    }
+    ReadOptions options = options_;
+    std::uint64_t before = 0;
+    options.progress = [&](std::uint64_t done, std::uint64_t) {
+      return report(done - std::exchange(before, done)).ok();
+    };
+    return readInParallel(destinations, options);
+  }
+
+  Status readShare(std::size_t number) const {
+    std::vector<FilePlan> plans;
+    for (const auto& [range, inWindow] : shareOf(windows_[number], place_.rank, place_.ranks)) {
+      planOf(range.file, plans).reads.push_back({range.offset, inWindow, range.size});
+    }
+    std::vector<FileDestination> destinations;
+    for (const FilePlan& plan : plans) destinations.push_back({&plan, shared_.window(number)});
+    return readInParallel(destinations,
+                          {.threads = options_.threads, .chunkBytes = kWindowChunkBytes});
+  }
+
+  Status take(std::size_t number) {
+    if (Status ready = sink_.begin(); !ready) return ready;
+    std::uint64_t taken = 0;
+    for (const auto& [range, inWindow] : windows_[number]) {
+      auto wanted = std::ranges::partition_point(schedule_.taken, [&](const WantedRows& each) {
+        return std::pair(each.file, each.rows.end()) <= std::pair(range.file, range.offset);
+      });
+      for (; wanted != schedule_.taken.end() && wanted->file == range.file &&
+             wanted->rows.offset < range.offset + range.size;
+           ++wanted) {
+        const RowRange in = rangeOf(wanted->rows, range.offset, range.size);
+        if (in.size == 0) continue;
+        copyRows(wanted->rows, range.offset, range.size, shared_.window(number) + inWindow,
+                 sink_.place(range.file, in.begin, in.size));
+        taken += in.size;
+      }
+    }
+    if (Status sent = sink_.end(); !sent) return sent;
+    return report(taken);
+  }
+
+  Status report(std::uint64_t bytes) {
+    done_ += bytes;
+    if (bytes == 0 || !options_.progress || options_.progress(done_, total_)) return {};
+    return Error{ErrorCode::kCancelled, "the load was cancelled"};
+  }
+
+  // Appended when the file has none yet; ranges come by file.
+  FilePlan& planOf(std::uint64_t file, std::vector<FilePlan>& plans) const {
+    if (plans.empty() || plans.back().file != files_[file]) {
+      plans.push_back({.file = files_[file]});
+    }
+    return plans.back();
+  }
+  std::size_t indexOf(const FilePlan& plan) const {
+    return static_cast<std::size_t>(std::ranges::find(files_, plan.file) - files_.begin());
+  }
+
+  const Files files_;
+  const std::vector<std::shared_ptr<MemoryRegion>>& memories_;  // of each file
+  const SliceSchedule schedule_;
+  const std::vector<SliceWindow> windows_;
+  const SharedMemory& shared_;
+  const RankPlace& place_;
+  SliceSink& sink_;
+  const ReadOptions& options_;
+  const std::uint64_t total_;
+  std::uint64_t done_ = 0;
+};
+
+}  // namespace
+
+Status loadSlices(const LoadPlan& plan, Files files,
+                  const std::vector<std::shared_ptr<MemoryRegion>>& memories,
+                  const RankPlace& place, const std::shared_ptr<Device>& device,
+                  const ReadOptions& options) {
+  SharedLayout layout{.ranks = place.ranks};
+  for (const auto& file : files) layout.wantedOfRank += file->header().tensors.size();
+  const auto ranks = NodeRanks::meet(place, hashOf(files, device != nullptr), layout.bytes());
+  if (!ranks) return ranks.error();
+  std::vector<std::shared_ptr<MemoryRegion>> ofFiles(files.size());
+  for (std::size_t i = 0; i < plan.files.size(); ++i) {
+    ofFiles[std::ranges::find(files, plan.files[i].file) - files.begin()] = memories[i];
+  }
+  const auto shared = SharedMemory::map((*ranks)->memory(), layout);
+  const auto sink = SliceSink::open(ofFiles, device, kWindowBytes);
+  const Status mine = !shared ? Status(shared.error()) : sink ? Status() : Status(sink.error());
+  if (mine.ok()) shared->tell(place.rank, wantedBy(plan, files));
+  if (Status all = (*ranks)->agree(mine); !all) return all;
+  std::vector<std::uint64_t> fileBytes;
+  for (const auto& file : files) fileBytes.push_back(file->bytes());
+  SliceSchedule schedule = scheduleSlices(shared->all(), fileBytes, place.rank, device == nullptr);
+  return SliceLoad(files, ofFiles, std::move(schedule), *shared, place, **sink, options,
+                   plan.readBytes())
+      .run(**ranks);
+}
+
+}  // namespace hearth
