@@ -13,7 +13,7 @@ for rival in safetensors torch fastsafetensors instanttensor runai-model-streame
 done
 if [[ -z ${HEARTH_WHEEL-} ]]; then
   scripts/build-wheel.sh
-  wheels=(build/wheels/hearth_storage-*.whl)
+  wheels=(build/wheels/hearth_storage-*-abi3-*.whl)
   HEARTH_WHEEL=${wheels[0]}
 fi
 "${pip[@]}" install --force-reinstall --no-deps "$HEARTH_WHEEL"

@@ -1,7 +1,10 @@
 #!/usr/bin/env bash
-# Installs the wheel into a fresh virtual environment, in which no compiler can be found, and runs its tests there.
+# Installs the wheels into fresh virtual environments, in which no compiler can be found, and runs their tests there: with the
+# Pythons of images of today, or those that PYTHONS names.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+pythons=()
+for version in ${PYTHONS-3.10 3.12}; do pythons+=("$(scripts/find-python.sh "$version")"); done
 scripts/build-wheel.sh
 scripts/build-native.sh release fake_gpu hearth_gd2fs_serve
 export HEARTH_GD2FS_SERVE=$PWD/build/release/client_tests/hearth_gd2fs_serve
@@ -14,15 +17,25 @@ build/python-tools/bin/pip download --quiet --disable-pip-version-check --no-dep
   --no-binary :all: --dest "$fresh/ucm-source" uc-manager==0.5.0
 tar -xzf "$fresh"/ucm-source/*.tar.gz -C "$fresh/ucm-source" --strip-components=1
 export HEARTH_UCM_SOURCE=$fresh/ucm-source
-python3 -m venv "$fresh"
-export PATH=$fresh/bin
-wheels=(build/wheels/hearth_storage-*.whl)
-pip install --quiet --disable-pip-version-check --only-binary :all: "${wheels[0]}" safetensors fsspec
-# Without torch, which its tests replace.
-pip install --quiet --disable-pip-version-check --only-binary :all: --no-deps fastsafetensors
-# Away from the sources, so that only what the wheel holds is imported.
 root=$PWD
-cd "$fresh"
-for tests in clients/python/tests integrations/ucm/tests; do
-  python -m unittest discover --start-directory "$root/$tests" --top-level-directory "$root/$tests"
+system=$PATH
+for python in "${pythons[@]}"; do
+  version=$("$python" -c 'import sys; print(f"{sys.version_info[0]}.{sys.version_info[1]}")')
+  echo "Python $version"
+  environment=$fresh/$version
+  "$python" -m venv "$environment"
+  export PATH=$environment/bin
+  wheel=$root/build/wheels/hearth_storage-*-abi3-*.whl
+  if [[ $version == 3.10 ]]; then wheel=$root/build/wheels/hearth_storage-*-cp310-*.whl; fi
+  # shellcheck disable=SC2086 # a pattern
+  pip install --quiet --disable-pip-version-check --only-binary :all: $wheel safetensors fsspec
+  # Without torch, which its tests replace.
+  pip install --quiet --disable-pip-version-check --only-binary :all: --no-deps fastsafetensors
+  # Away from the sources, so that only what the wheel holds is imported.
+  cd "$fresh"
+  for tests in clients/python/tests integrations/ucm/tests; do
+    python -m unittest discover --start-directory "$root/$tests" --top-level-directory "$root/$tests"
+  done
+  cd "$root"
+  PATH=$system
 done

@@ -1,4 +1,4 @@
-// CPython's stable interface (PEP 384) of 3.11, and owned objects.
+// CPython's interface, the stable one (PEP 384) from 3.11 on, and owned objects.
 #pragma once
 
 #define PY_SSIZE_T_CLEAN

@@ -67,7 +67,9 @@ class PublishedProgramsTest(AgentTest):
 
     def setUp(self):
         super().setUp()
-        self.enterContext(mock.patch.dict(os.environ, {"HEARTH_ROOT": "/dataset/test"}))
+        root = mock.patch.dict(os.environ, {"HEARTH_ROOT": "/dataset/test"})
+        root.start()
+        self.addCleanup(root.stop)
 
     def test_a_backend_with_an_event_loop(self):
         client = pygd2fs.Client(self.address, "rdma://127.0.0.1", "test", iothreads=1, memthreads=1, streams=1)
