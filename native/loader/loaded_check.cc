@@ -21,7 +21,7 @@ Result<bool> equals(const FilePlan& plan, const LoadedPart& loadedPart) {
                            std::uint64_t size) -> Result<bool> {
     for (std::uint64_t done = 0; done < size; done += part.size()) {
       part.resize(std::min<std::uint64_t>(kPartBytes, size - done));
-      if (Status again = plan.file->read(part.data(), offset + done, part.size()); !again) {
+      if (Status again = plan.file->readThrough(part.data(), offset + done, part.size()); !again) {
         return again.error();
       }
       const auto loaded = loadedPart(inMemory + done, part.size());

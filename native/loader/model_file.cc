@@ -75,7 +75,8 @@ Status ModelFile::readHeader() {
     return Error{ErrorCode::kCorrupt,
                  "shorter than the 8 bytes that a safetensors file begins with"};
   }
-  if (Status read = this->read(reinterpret_cast<std::byte*>(&length), 0, sizeof length); !read) {
+  // A variable may lie at the beginning of a page, to which others would be read, too.
+  if (Status read = readThrough(reinterpret_cast<std::byte*>(&length), 0, sizeof length); !read) {
     return read;
   }
   if (length > kMaxHeaderBytes || length > bytes_ - kHeaderLengthBytes) {
@@ -96,7 +97,7 @@ Status ModelFile::readHeader() {
 Result<std::string> ModelFile::headerText() const {
   std::string json(dataOffset_ - kHeaderLengthBytes, '\0');
   const Status read =
-      this->read(reinterpret_cast<std::byte*>(json.data()), kHeaderLengthBytes, json.size());
+      readThrough(reinterpret_cast<std::byte*>(json.data()), kHeaderLengthBytes, json.size());
   if (!read) return read.error();
   return json;
 }
@@ -137,7 +138,11 @@ Status ModelFile::read(std::byte* into, std::uint64_t offset, std::uint64_t size
     if (!direct) return direct.error();
     done = *direct;
   }
-  while (done < size) {
+  return readThrough(into + done, offset + done, size - done);
+}
+
+Status ModelFile::readThrough(std::byte* into, std::uint64_t offset, std::uint64_t size) const {
+  for (std::uint64_t done = 0; done < size;) {
     const ssize_t got =
         pread(file_.get(), into + done, size - done, static_cast<off_t>(offset + done));
     if (got < 0 && errno == EINTR) continue;

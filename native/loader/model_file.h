@@ -52,6 +52,9 @@ class ModelFile {
   // kDirectReadAlignment must be the caller's. kOriginChanged: the file has become shorter.
   [[nodiscard]] Status read(std::byte* into, std::uint64_t offset, std::uint64_t size) const;
 
+  // The same through the page cache, and into no byte behind `size`.
+  [[nodiscard]] Status readThrough(std::byte* into, std::uint64_t offset, std::uint64_t size) const;
+
   // The bytes are in the page cache.
   [[nodiscard]] bool isCached(std::uint64_t offset, std::uint64_t size) const;
   // The same, and maps them; `mapping` is of the whole file.

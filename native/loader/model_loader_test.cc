@@ -92,6 +92,23 @@ TEST_F(ModelLoaderTest, AlignsTensorsThatTheirFileDoesNot) {
   }
 }
 
+TEST_F(ModelLoaderTest, ReadsThroughThePageCacheOnlyWhatIsAskedFor) {
+  const std::string path =
+      folder_.write("model", "{" + byteTensor("t", 0, 9'000) + "}", patternBytes(9'000, 1));
+  const OwnedFd file(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  const auto model = ModelFile::open(path);
+  ASSERT_TRUE(model.ok());
+  ASSERT_EQ(fsync(file.get()), 0);
+  ASSERT_EQ(posix_fadvise(file.get(), 0, 0, POSIX_FADV_DONTNEED), 0);
+  const auto memory = MemoryRegion::allocate(2 * kDirectReadAlignment);
+  ASSERT_TRUE(memory.ok());
+  const std::span<std::byte> bytes = (*memory)->bytes();
+  ASSERT_TRUE((*model)->readThrough(bytes.data(), 0, 8).ok());
+  EXPECT_NE(bytes[0], std::byte{0});
+  EXPECT_TRUE(
+      std::ranges::all_of(bytes.subspan(8), [](std::byte each) { return each == std::byte{0}; }));
+}
+
 TEST_F(ModelLoaderTest, MapsFilesOfThePageCache) {
   const std::string path = writeModel("1", "", 15);
   const auto model = load({path}, {.mapsCachedFiles = true});
