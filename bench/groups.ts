@@ -11,6 +11,7 @@ import { hitRatio } from './rows/hit_ratio.ts';
 import { idleOperator } from './rows/idle_operator.ts';
 import { limits } from './rows/limits.ts';
 import { linkReads } from './rows/links.ts';
+import { loadSlices } from './rows/load_slices.ts';
 import { loops } from './rows/loops.ts';
 import { manyAgents } from './rows/many_agents.ts';
 import { oneFile } from './rows/one_file.ts';
@@ -33,6 +34,7 @@ const all: readonly Group[] = [
   completeFile,
   preloaded,
   preloadedLoad,
+  loadSlices,
   smallFiles,
   smallCold,
   epoch,
