@@ -4,7 +4,7 @@ import { agentRows } from './agent_rows.ts';
 import { arenaRows } from './arena_rows.ts';
 import { copyRows } from './copy_rows.ts';
 import { CountedHistogram } from './counted_histogram.ts';
-import { withFreeSpace } from './free_space.ts';
+import { FreeSpace } from './free_space.ts';
 import { limitRows } from './limit_rows.ts';
 import { memoryFilesRows } from './memory_files_rows.ts';
 import { type MetricRow, ofDirectories, ofEngine, row, type Seen } from './metric_row.ts';
@@ -256,6 +256,7 @@ export const metricRows: readonly MetricRow[] = [
 /** The metrics of an agent in the Prometheus text format, read at each scrape. */
 export class AgentMetrics {
   readonly #agent: Agent;
+  readonly #freeSpace = new FreeSpace();
 
   constructor(agent: Agent) {
     this.#agent = agent;
@@ -264,7 +265,7 @@ export class AgentMetrics {
   /** Each scrape uses a new registry, because the engine does the counting. */
   async scrape(): Promise<{ contentType: string; text: string }> {
     const { engine } = this.#agent.context;
-    const statistics = await withFreeSpace(await engine.statistics());
+    const statistics = await this.#freeSpace.replaceIn(await engine.statistics());
     const hasVolumes = this.#agent.writableVolumeTables.list().length > 0;
     const volumes = hasVolumes ? await engine.volumeStatistics() : [];
     const seen: Seen = { statistics, volumes, agent: this.#agent };
