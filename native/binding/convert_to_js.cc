@@ -171,6 +171,11 @@ void addCache(Napi::Object object, const CacheStatistics& cache) {
     row.Set("freeFloorBytes", big(env, directory.freeFloorBytes));
     row.Set("fileSystemFreeBytes", big(env, directory.fileSystemFreeBytes));
     row.Set("failure", directory.failure);
+    Napi::Array waiting = Napi::Array::New(env);
+    for (const CacheStatistics::Directory::Waiting& file : directory.waiting)
+      waiting.Set(waiting.Length(), file.name.empty() ? file.key.hex() : file.name);
+    row.Set("waiting", waiting);
+    row.Set("waitingFiles", static_cast<double>(directory.waitingFiles));
     directories.Set(directories.Length(), row);
   }
   object.Set("directories", directories);

@@ -12,6 +12,7 @@
 #include "cache/evictor.h"
 #include "cache/key_index.h"
 #include "cache/view_store.h"
+#include "files/watched_file_system.h"
 
 namespace hearth {
 
@@ -29,16 +30,22 @@ struct CacheCounters {
 [[nodiscard]] std::int64_t wallClockMs();
 
 struct CacheCore : std::enable_shared_from_this<CacheCore> {
-  explicit CacheCore(std::vector<ShardContext> contexts)
-      : shards(std::move(contexts)),
+  // `disks`: of the directories that lie on disks.
+  explicit CacheCore(const std::vector<ShardContext>& contexts,
+                     const std::vector<std::shared_ptr<DiskWatch>>& disks = {})
+      : files(watched(contexts, disks)),
+        shards(withFiles(contexts, files)),
         index(shards.size()),
         views(*this),
         evictor(*this),
         examiner(*this) {}
 
   // The shard whose thread this is; callers of "any shard" functions are on one.
-  [[nodiscard]] const ShardContext& here() const;
+  [[nodiscard]] const ShardContext& here() const { return shards[indexHere()]; }
+  [[nodiscard]] WatchedFileSystem& filesHere() const { return *files[indexHere()]; }
 
+  // By shard. No wait for a call of them outlasts a disk that hangs.
+  const std::vector<std::unique_ptr<WatchedFileSystem>> files;
   const std::vector<ShardContext> shards;
   KeyIndex index;
   std::vector<std::shared_ptr<CacheDirectory>> directories;
@@ -47,6 +54,25 @@ struct CacheCore : std::enable_shared_from_this<CacheCore> {
   ViewStore views;
   Evictor evictor;
   DoubtExaminer examiner;
+
+ private:
+  [[nodiscard]] std::size_t indexHere() const;
+  static std::vector<std::unique_ptr<WatchedFileSystem>> watched(
+      const std::vector<ShardContext>& contexts,
+      const std::vector<std::shared_ptr<DiskWatch>>& disks) {
+    std::vector<std::unique_ptr<WatchedFileSystem>> all;
+    for (const ShardContext& shard : contexts)
+      all.push_back(std::make_unique<WatchedFileSystem>(shard.reactor, shard.files, disks));
+    return all;
+  }
+  static std::vector<ShardContext> withFiles(
+      const std::vector<ShardContext>& contexts,
+      const std::vector<std::unique_ptr<WatchedFileSystem>>& files) {
+    std::vector<ShardContext> all;
+    for (std::size_t i = 0; i < contexts.size(); ++i)
+      all.push_back({contexts[i].reactor, *files[i]});
+    return all;
+  }
 };
 
 }  // namespace hearth

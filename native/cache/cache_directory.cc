@@ -34,12 +34,19 @@ struct CacheDirectory::SyncBatch {
 };
 
 CacheDirectory::CacheDirectory(CacheDirectoryOptions options, std::vector<ShardContext> shards,
-                               std::size_t home, KeyIndex& index, CacheTuning tuning)
+                               std::size_t home, KeyIndex& index, CacheTuning tuning,
+                               CacheDisk disk)
     : options_(std::move(options)),
       shards_(std::move(shards)),
       home_(home),
       index_(index),
       tuning_(tuning),
+      disk_(std::move(disk)),
+      trialFiles_(disk_.watch == nullptr ? nullptr
+                                         : std::make_unique<WatchedFileSystem>(
+                                               shards_[home].reactor, *disk_.files,
+                                               std::vector<std::shared_ptr<DiskWatch>>{disk_.watch},
+                                               WatchedFileSystem::Purpose::kTrial)),
       budget_(options_.budgetBytes, options_.freeFloorBytes),
       commits_(shards_[home].reactor, 1),
       evictions_(shards_[home].reactor, 1),
@@ -49,10 +56,23 @@ CacheDirectory::CacheDirectory(CacheDirectoryOptions options, std::vector<ShardC
       commitTimer_(shards_[home].reactor),
       retractTimer_(shards_[home].reactor),
       retryTimer_(shards_[home].reactor),
-      deferTimer_(shards_[home].reactor) {}
+      deferTimer_(shards_[home].reactor) {
+  if (disk_.watch != nullptr) disk_.watch->setStall(std::max(options_.stall, tuning_.stallAtOpen));
+}
 
 std::string CacheDirectory::objectPath(const ContentKey& key) const {
   return options_.path + "/objects/" + folderName(key.bytes[0]) + "/" + key.hex();
+}
+
+std::string CacheDirectory::failure() const {
+  return changesHang() ? disk_.watch->error().message : health_.failure();
+}
+
+bool CacheDirectory::mayTryAgain() {
+  if (!changesHang()) return true;
+  if (!disk_.watch->beginTrial()) return false;
+  disk_.watch->endTrial(true);
+  return true;
 }
 
 Task<Status> CacheDirectory::takeLock() {
@@ -81,6 +101,11 @@ Task<void> CacheDirectory::close(Reactor& back) {
   }
   log_.reset();
   lock_.reset();
+  if (disk_.watch != nullptr) {
+    disk_.watch->setObserver(nullptr);
+    // Calls that nobody waits for use the reactors.
+    while (!disk_.watch->isIdle()) co_await home().reactor.sleep(DiskWatch::kLook);
+  }
   co_await back.enter();
 }
 
@@ -160,7 +185,42 @@ bool CacheDirectory::isFull() const {
 }
 
 void CacheDirectory::noteFailed(const Error& why) {
-  if (!health_.failed(why) || !isOpen()) return;
+  health_.failed(why);
+  if (isOpen()) tryInBackground();
+}
+
+void CacheDirectory::noteAbandoned(const std::shared_ptr<CacheEntry>& entry) {
+  if (entry->charged == 0 && !entry->everClaimed()) return;
+  {
+    const std::lock_guard lock(abandonedMutex_);
+    abandoned_.push_back(entry);
+  }
+  tryInBackground();
+}
+
+bool CacheDirectory::hasAbandoned(const ContentKey& key) const {
+  const std::lock_guard lock(abandonedMutex_);
+  return std::ranges::any_of(abandoned_, [&key](const auto& entry) { return entry->key == key; });
+}
+
+Task<Status> CacheDirectory::removeAbandoned() {
+  std::vector<std::shared_ptr<CacheEntry>> entries;
+  {
+    const std::lock_guard lock(abandonedMutex_);
+    entries = abandoned_;
+  }
+  if (entries.empty()) co_return Status();
+  Gone gone = [](std::size_t) {};
+  const Status removed = co_await remove(entries, std::move(gone));
+  if (!removed.ok()) co_return removed;
+  const std::lock_guard lock(abandonedMutex_);
+  abandoned_.erase(abandoned_.begin(),
+                   abandoned_.begin() + static_cast<std::ptrdiff_t>(entries.size()));
+  co_return Status();
+}
+
+void CacheDirectory::tryInBackground() {
+  if (trying_.exchange(true)) return;
   home().reactor.post([weak = weak_from_this()] {
     if (const auto self = weak.lock()) self->tryLater();
   });
@@ -173,12 +233,19 @@ void CacheDirectory::tryLater() {
 }
 
 Task<void> CacheDirectory::tryWriting(CacheDirectory& directory) {
-  FileSystem& files = directory.home().files;
+  DiskWatch* const watch = directory.disk_.watch.get();
+  // Calls of it that hang have not ended yet.
+  if (watch != nullptr && !watch->beginTrial()) co_return directory.tryLater();
+  FileSystem& files =
+      directory.trialFiles_ != nullptr ? *directory.trialFiles_ : directory.home().files;
   Status works = co_await replaceFile(files, directory.path(), std::string(kTrialName),
                                       std::vector<std::byte>(kAllocationBytes));
   if (works.ok()) works = co_await files.unlink(directory.path() + "/" + std::string(kTrialName));
+  if (watch != nullptr) watch->endTrial(works.code() != ErrorCode::kUnavailable);
+  if (works.ok()) works = co_await directory.removeAbandoned();
   // A full disk works.
   if (works.ok() || works.code() == ErrorCode::kOutOfSpace) {
+    directory.trying_ = false;
     directory.health_.works();
     directory.refusal_.stored(std::numeric_limits<std::uint64_t>::max());
   } else {
@@ -231,12 +298,16 @@ Task<Status> CacheDirectory::commitLocked(Status* unsynced) {
   }
   co_await syncFiles(syncs);
 
-  std::vector<PendingClaim> good;
+  std::vector<PendingClaim> good, waiting;
   for (PendingClaim& claim : batch.claims) {
     const auto [shard, item] = places.at(claim.file.get());
     const Status& synced = syncs.shards[shard].items[item].synced;
     if (synced.ok()) {
       good.push_back(std::move(claim));
+    } else if (synced.code() == ErrorCode::kUnavailable) {
+      // The disk hangs, and has lost nothing.
+      waiting.push_back(std::move(claim));
+      if (unsynced != nullptr) *unsynced = synced;
     } else {
       // The kernel may have dropped the pages that it could not write, and reports that only once.
       claim.entry->spoil(claim.chunk);
@@ -244,6 +315,7 @@ Task<Status> CacheDirectory::commitLocked(Status* unsynced) {
       if (unsynced != nullptr) *unsynced = synced;
     }
   }
+  if (!waiting.empty()) queue_.restore(std::move(waiting), {});
   Status claimed = co_await syncFolders(batch.folders);
   if (claimed.ok()) {
     claimed = co_await appendClaims(good);

@@ -8,6 +8,7 @@
 
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,7 @@
 #include "cache/residency_log.h"
 #include "cache/retraction_queue.h"
 #include "cache/space_budget.h"
+#include "files/watched_file_system.h"
 #include "reactor/synchronization.h"
 
 namespace hearth {
@@ -32,12 +34,18 @@ struct DirectoryRecovery {
   std::vector<ContentKey> doubtful;  // with chunks whose bytes must be looked at
 };
 
+// The disk of a cache directory.
+struct CacheDisk {
+  std::shared_ptr<DiskWatch> watch;  // null: the directory lies in memory, and nothing hangs
+  FileSystem* files = nullptr;       // of the home shard, as they are without the watch
+};
+
 class CacheDirectory : public std::enable_shared_from_this<CacheDirectory> {
  public:
   // The shards' reactors and files and `index` must remain live while this object is used. `home`:
   // the shard, by its index, on which "home" calls are made.
   CacheDirectory(CacheDirectoryOptions options, std::vector<ShardContext> shards, std::size_t home,
-                 KeyIndex& index, CacheTuning tuning);
+                 KeyIndex& index, CacheTuning tuning, CacheDisk disk = {});
 
   // Home, first. Makes what is missing in the directory and locks it; kInUse names the process that
   // has it. Nothing is done when it is locked by this object.
@@ -60,9 +68,25 @@ class CacheDirectory : public std::enable_shared_from_this<CacheDirectory> {
   [[nodiscard]] RecentRefusal& refusal() { return refusal_; }
   // Any thread. New files may lie here: it is open, its disk takes writes, and it has not just
   // refused a chunk for want of room that no eviction could make.
-  [[nodiscard]] bool accepts() const { return isOpen() && !health_.failing() && !isFull(); }
+  [[nodiscard]] bool accepts() const {
+    return isOpen() && !health_.failing() && !changesHang() && !isFull();
+  }
+  // Any thread. Its disk hangs: reads of it, or changes alone.
+  [[nodiscard]] bool readsHang() const {
+    return disk_.watch != nullptr && disk_.watch->readsHang();
+  }
+  [[nodiscard]] bool changesHang() const {
+    return disk_.watch != nullptr && disk_.watch->changesHang();
+  }
+  // Any thread. The index has forgotten the entry, which has a file here and begins again in
+  // another directory. The file goes, and its room is free again, when the disk works.
+  void noteAbandoned(const std::shared_ptr<CacheEntry>& entry);
+  // Any thread. It has a file of the key that goes, so that no other may be made here.
+  [[nodiscard]] bool hasAbandoned(const ContentKey& key) const;
+  // Home. Before takeLock() is called again: false while calls of the disk still hang.
+  [[nodiscard]] bool mayTryAgain();
   // Any thread. Why its disk takes no writes; empty: it does.
-  [[nodiscard]] std::string failure() const { return health_.failure(); }
+  [[nodiscard]] std::string failure() const;
   // Any thread. Its disk refused a write, for another reason than want of room. One that is open is
   // tried in the background until it takes a write again.
   void noteFailed(const Error& why);
@@ -136,7 +160,9 @@ class CacheDirectory : public std::enable_shared_from_this<CacheDirectory> {
   [[nodiscard]] bool isFull() const;
   [[nodiscard]] Task<Status> replay(std::function<bool(const ContentKey&)> keep);
   void forgetEntries();
+  void tryInBackground();
   void tryLater();
+  [[nodiscard]] Task<Status> removeAbandoned();
   static Task<void> tryWriting(CacheDirectory& directory);
   void schedule();
   void commitLater();
@@ -147,6 +173,8 @@ class CacheDirectory : public std::enable_shared_from_this<CacheDirectory> {
   const std::size_t home_;
   KeyIndex& index_;
   const CacheTuning tuning_;
+  const CacheDisk disk_;
+  const std::unique_ptr<WatchedFileSystem> trialFiles_;  // null: those of the home shard
   SpaceBudget budget_;
   DirectoryRecovery recovery_;
   std::atomic<bool> open_{false};
@@ -155,6 +183,9 @@ class CacheDirectory : public std::enable_shared_from_this<CacheDirectory> {
   ClaimQueue queue_;
   RetractionQueue retractions_;
   std::atomic<bool> scheduled_{false};
+  std::atomic<bool> trying_{false};  // a disk that failed, in the background
+  mutable std::mutex abandonedMutex_;
+  std::vector<std::shared_ptr<CacheEntry>> abandoned_;
 
   // Home only.
   Semaphore commits_;  // guards the log: commits, removals and retractions, one at a time

@@ -18,6 +18,12 @@ Task<Status> CacheDirectory::open(std::function<bool(const ContentKey&)> keep) {
   if (opened.ok()) {
     health_.works();
     open_.store(true, std::memory_order_release);
+    if (disk_.watch != nullptr) {
+      disk_.watch->setStall(options_.stall);
+      disk_.watch->setObserver([weak = weak_from_this()] {
+        if (const auto self = weak.lock()) self->tryInBackground();
+      });
+    }
   } else {
     forgetEntries();
     log_.reset();

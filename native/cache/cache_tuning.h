@@ -24,6 +24,9 @@ struct CacheTuning {
   std::size_t mostClaims = 512;
   // A directory whose disk failed is tried again so often.
   Clock::duration retryDisk = std::chrono::seconds(1);
+  // CacheDirectoryOptions::stall while a directory is opened, when nobody waits for its files and
+  // large folders are listed.
+  Clock::duration stallAtOpen = std::chrono::seconds(20);
   // The log is compacted when it is longer than this and more than half of it is dead.
   std::uint64_t compactFromBytes = std::uint64_t{1} << 20;
 };

@@ -16,6 +16,10 @@ namespace {
 
 // The largest file of ext4 with 4 KiB blocks.
 constexpr std::uint64_t kMaxFileBytes = std::uint64_t{16} << 40;
+// Files that wait for a disk and are named.
+constexpr std::uint64_t kNamedFiles = 16;
+// For calls of one disk that block.
+constexpr std::size_t kThreadsPerShard = 4;
 
 void noteRecovery(std::vector<std::string>& notes, const std::string& path,
                   const DirectoryRecovery& recovery) {
@@ -89,9 +93,12 @@ class DiskContentCache final : public ContentCache {
     const ShardContext& here = core_->shards[shardOf(key, core_->shards.size())];
     for (;;) {
       std::shared_ptr<CacheEntry> entry = core_->index.find(key);
-      if (entry && isMisplaced(*entry) && core_->index.abandon(entry)) continue;
+      if (entry && isMisplaced(*entry) && core_->index.abandon(entry)) {
+        entry->directory.noteAbandoned(entry);
+        continue;
+      }
       if (!entry) {
-        entry = std::make_shared<CacheEntry>(key, size, roomiest(size), executable);
+        entry = std::make_shared<CacheEntry>(key, size, roomiest(key, size), executable);
         entry->scrubbedAt = Clock::now();
         if (!core_->index.insert(entry)) continue;
       }
@@ -110,8 +117,9 @@ class DiskContentCache final : public ContentCache {
       // A caller that needs the empty file on the disk asks again by claimed(). Readers of no bytes
       // do not, and wait for no room.
       if (size == 0) (void)co_await file->makeEmpty(Evictor::Room::kFree);
+      // Readers do without the mode, which a view sets again.
       if (executable) ready = co_await file->makeExecutable(here.files);
-      if (!ready.ok()) co_return ready.error();
+      if (!ready.ok() && ready.code() != ErrorCode::kUnavailable) co_return ready.error();
       std::shared_ptr<CachedFile> result = file;
       co_return std::move(result);
     }
@@ -163,7 +171,7 @@ class DiskContentCache final : public ContentCache {
   void setClusterCopies(ClusterCopies* copies) override { core_->copies = copies; }
   std::uint64_t residentBytes(const ContentKey& key) const override {
     const auto entry = core_->index.find(key);
-    return entry ? entry->residentBytes() : 0;
+    return entry && !entry->directory.readsHang() ? entry->residentBytes() : 0;
   }
   std::uint64_t sizeOf(const ContentKey& key) const override {
     const auto entry = core_->index.find(key);
@@ -222,8 +230,11 @@ class DiskContentCache final : public ContentCache {
 
   CacheStatistics statistics() const override {
     CacheStatistics sums;
+    for (const auto& directory : core_->directories) sums.directories.push_back(about(*directory));
     for (const KeyIndex::Usage& usage : core_->index.usages()) {
       const std::uint64_t bytes = usage.entry->residentBytes();
+      if (usage.inUse && bytes != 0 && usage.entry->directory.readsHang())
+        noteWaiting(sums.directories, *usage.entry);
       sums.contentKeys += bytes != 0 ? 1 : 0;
       sums.residentBytes += bytes;
       sums.pinnedBytes += usage.pinned ? bytes : 0;
@@ -239,13 +250,6 @@ class DiskContentCache final : public ContentCache {
     sums.lastCopiesKept = core_->counters.lastCopiesKept;
     for (const auto& directory : core_->directories) {
       if (directory->isOpen()) sums.lostLogBytes += directory->recovery().replay.lostBytes;
-      SpaceBudget& budget = directory->budget();
-      sums.directories.push_back({.path = directory->path(),
-                                  .budgetBytes = budget.budgetBytes(),
-                                  .usedBytes = budget.usedBytes(),
-                                  .freeFloorBytes = budget.freeFloorBytes(),
-                                  .fileSystemFreeBytes = budget.freeBytes(),
-                                  .failure = directory->failure()});
     }
     return sums;
   }
@@ -253,23 +257,41 @@ class DiskContentCache final : public ContentCache {
  private:
   [[nodiscard]] const ShardContext& shard() const { return core_->shards[0]; }
 
+  static CacheStatistics::Directory about(CacheDirectory& directory) {
+    SpaceBudget& budget = directory.budget();
+    return {.path = directory.path(),
+            .budgetBytes = budget.budgetBytes(),
+            .usedBytes = budget.usedBytes(),
+            .freeFloorBytes = budget.freeFloorBytes(),
+            .fileSystemFreeBytes = budget.freeBytes(),
+            .failure = directory.failure(),
+            .waiting = {},
+            .waitingFiles = 0};
+  }
+  static void noteWaiting(std::vector<CacheStatistics::Directory>& directories,
+                          const CacheEntry& entry) {
+    const auto its =
+        std::ranges::find(directories, entry.directory.path(), &CacheStatistics::Directory::path);
+    if (++its->waitingFiles <= kNamedFiles) its->waiting.push_back({entry.key, {}});
+  }
   // The directory for a file of `size` bytes. Files are shared out in proportion to the budgets of
   // the directories that accept them and have room; when none accepts, of all that are open.
-  [[nodiscard]] CacheDirectory& roomiest(std::uint64_t size) const {
-    const auto rank = [size](const std::shared_ptr<CacheDirectory>& each) {
+  [[nodiscard]] CacheDirectory& roomiest(const ContentKey& key, std::uint64_t size) const {
+    const auto rank = [&key, size](const std::shared_ptr<CacheDirectory>& each) {
       const auto bytes = static_cast<std::int64_t>(allocatedBytes(size));
       const auto budget = static_cast<std::int64_t>(each->budget().budgetBytes());
       const std::int64_t free = each->budget().expectedFree();
       const double share =
           static_cast<double>(free) / static_cast<double>(std::max<std::int64_t>(1, budget));
-      return std::tuple(each->accepts(), each->isOpen(), bytes <= budget, bytes <= free, share);
+      return std::tuple(!each->hasAbandoned(key), each->accepts(), each->isOpen(), bytes <= budget,
+                        bytes <= free, share);
     };
     return **std::ranges::max_element(core_->directories, {}, rank);
   }
   // As CachedFile::misplaced.
   [[nodiscard]] bool isMisplaced(const CacheEntry& entry) const {
     const bool stored = entry.charged != 0 && entry.fullyClaimed();
-    return !entry.directory.accepts() && !stored && roomiest(entry.size).accepts();
+    return !entry.directory.accepts() && !stored && roomiest(entry.key, entry.size).accepts();
   }
 
   Task<Status> lock(CacheDirectory& directory) {
@@ -307,6 +329,10 @@ class DiskContentCache final : public ContentCache {
       all = true;
       for (const auto& directory : core_->directories) {
         if (directory->isOpen()) continue;
+        if (!directory->mayTryAgain()) {
+          all = false;
+          continue;
+        }
         Status done = co_await lock(*directory);
         if (done.ok()) done = co_await core_->views.readPublished(*directory);
         if (done.ok()) done = co_await openLocked(*directory);
@@ -329,12 +355,12 @@ std::int64_t wallClockMs() {
   return std::chrono::duration_cast<std::chrono::milliseconds>(now).count();
 }
 
-const ShardContext& CacheCore::here() const {
-  for (const ShardContext& shard : shards) {
-    if (shard.reactor.onThisThread()) return shard;
+std::size_t CacheCore::indexHere() const {
+  for (std::size_t i = 0; i < shards.size(); ++i) {
+    if (shards[i].reactor.onThisThread()) return i;
   }
   assert(false && "called on a thread that is no shard");
-  return shards[0];
+  return 0;
 }
 
 Task<Result<std::unique_ptr<ContentCache>>> openContentCache(
@@ -344,10 +370,19 @@ Task<Result<std::unique_ptr<ContentCache>>> openContentCache(
     co_return Error{ErrorCode::kInvalidArgument,
                     "a cache needs at least one directory and one shard"};
   }
-  const auto core = std::make_shared<CacheCore>(std::move(shards));
+  std::vector<std::shared_ptr<DiskWatch>> disks;
+  std::vector<CacheDisk> ofDirectories;
+  for (std::size_t i = 0; i < directories.size(); ++i) {
+    ofDirectories.emplace_back();
+    if (directories[i].stall == Clock::duration::max()) continue;
+    disks.push_back(
+        std::make_shared<DiskWatch>(directories[i].path, shards.size() * kThreadsPerShard));
+    ofDirectories.back() = {disks.back(), &shards[i % shards.size()].files};
+  }
+  const auto core = std::make_shared<CacheCore>(shards, disks);
   for (std::size_t i = 0; i < directories.size(); ++i) {
     core->directories.push_back(std::make_shared<CacheDirectory>(
-        directories[i], core->shards, i % core->shards.size(), core->index, tuning));
+        directories[i], core->shards, i % shards.size(), core->index, tuning, ofDirectories[i]));
   }
   auto cache = std::make_unique<DiskContentCache>(core, tuning);
   const Status opened = co_await cache->open();

@@ -16,6 +16,7 @@
 #include "base/generated/constants.h"
 #include "base/result.h"
 #include "cache/cluster_copies.h"
+#include "files/disk_watch.h"
 #include "files/file_system.h"
 #include "manifest/manifest.h"
 #include "reactor/reactor.h"
@@ -37,6 +38,9 @@ struct CacheDirectoryOptions {
   std::string path;
   std::uint64_t budgetBytes = 0;     // hard
   std::uint64_t freeFloorBytes = 0;  // the file system is never filled beyond this much free space
+  // Its disk hangs when it ends nothing for so long (DiskWatch). max(): it lies in memory, where
+  // calls may take long and none hangs.
+  Clock::duration stall = DiskWatch::kStall;
 };
 
 // A scrub as its caller follows it, on the file's shard; each part may be missing.
@@ -52,7 +56,7 @@ class CachedFile {
  public:
   virtual ~CachedFile() = default;
 
-  // Any thread.
+  // Any thread. While its disk hangs nothing of a file is resident: who needs it gets it elsewhere.
   [[nodiscard]] virtual const ContentKey& key() const = 0;
   [[nodiscard]] virtual std::uint64_t size() const = 0;
   [[nodiscard]] std::uint32_t chunkCount() const {
@@ -63,8 +67,8 @@ class CachedFile {
   [[nodiscard]] virtual bool residentRange(std::uint64_t offset, std::uint64_t length) const = 0;
   [[nodiscard]] virtual std::uint64_t residentBytes() const = 0;
   [[nodiscard]] virtual bool complete() const = 0;
-  // Read-only descriptor of the cache file (opened on first use, then kept until the CachedFile
-  // goes).
+  // Waits for the disk at its first call. Read-only descriptor of the cache file (opened on first
+  // use, then kept until the CachedFile goes).
   [[nodiscard]] virtual Result<int> descriptor() = 0;
   // Which of the cache directories it lies in, by its number: what is written to others goes to
   // other disks.
@@ -82,21 +86,25 @@ class CachedFile {
   // resident, and when none has read the file by verified(), which does all that is to be done
   // then.
   [[nodiscard]] virtual bool verifiedInMemory(std::uint64_t offset, std::span<std::byte> into) = 0;
-  // Any thread. The resident bytes [offset, offset + length) in the mapped file, whose checksums
+  // Any thread, waits for the disk at its first call. The resident bytes [offset, offset + length)
+  // in the mapped file, whose checksums
   // are not compared: of a file in memory, where nobody changes what was compared when it was
   // written. Valid as long as this CachedFile. kNotFound: not resident; errors of opening the file.
   [[nodiscard]] virtual Result<std::span<const std::byte>> inPlace(std::uint64_t offset,
                                                                    std::uint64_t length) = 0;
-  // Any thread. The whole of a file of one chunk into `into`, which has its size, with the CRC32C
-  // of every block checked; cheaper than to map a small file. Errors as verified().
+  // Any thread, waits for the disk. The whole of a file of one chunk into `into`, which has its
+  // size, with the CRC32C of every block checked; cheaper than to map a small file. Errors as
+  // verified().
   [[nodiscard]] virtual Status readWhole(std::span<std::byte> into) = 0;
   // Any thread, never waits. The bytes are in memory, as far as the kernel says, of a file that
   // was read by verified(), which hardly waits for them then.
   [[nodiscard]] virtual bool inPageCache(std::uint64_t offset, std::uint64_t length) = 0;
   // Own shard. A resident chunk into `into`, past the page cache where possible, with the CRC32C of
-  // its blocks checked: page-aligned memory that has room for the chunk's whole pages. kNotFound:
-  // not resident; kCorrupt: absent from now on; errors of opening the file.
-  [[nodiscard]] virtual Task<Status> readChunk(std::uint32_t chunk, std::span<std::byte> into) = 0;
+  // its blocks checked: page-aligned memory that has room for the chunk's whole pages. `keep` owns
+  // the memory, and may live longer than the call; null: it is copied. kNotFound: not resident;
+  // kCorrupt: absent from now on; kUnavailable: the disk hangs; errors of opening the file.
+  [[nodiscard]] virtual Task<Status> readChunk(std::uint32_t chunk, std::span<std::byte> into,
+                                               std::shared_ptr<const void> keep = nullptr) = 0;
   // CRC32C of the blocks of a resident chunk, as received.
   [[nodiscard]] virtual std::vector<std::uint32_t> blockChecksums(std::uint32_t chunk) const = 0;
   // Notes a use now (eviction order).
@@ -115,11 +123,13 @@ class CachedFile {
 
   // Own shard. Writes a whole chunk (the last may be short), makes it resident and queues its claim
   // in the residency log. Reserves room first, evicting others if needed: kOutOfSpace when nothing
-  // may go. `blockChecksums`: CRC32C of each 64 KiB of `data`, already compared with what was
-  // received.
+  // may go; kIoError: the disk fails or hangs. `blockChecksums`: CRC32C of each 64 KiB of `data`,
+  // already compared with what was received. `keep` owns the data, and may live longer than the
+  // call; null: they are copied.
   [[nodiscard]] virtual Task<Status> writeChunk(std::uint32_t chunk,
                                                 std::span<const std::byte> data,
-                                                std::span<const std::uint32_t> blockChecksums) = 0;
+                                                std::span<const std::uint32_t> blockChecksums,
+                                                std::shared_ptr<const void> keep = nullptr) = 0;
   // Own shard. Ends when the log durably claims everything written so far, except chunks found bad;
   // an empty file is there then.
   [[nodiscard]] virtual Task<Status> claimed() = 0;
@@ -142,6 +152,13 @@ class CachedFile {
   [[nodiscard]] virtual Task<Result<std::uint64_t>> scrub(ScrubWatch watch) = 0;
   // Own shard. The same for one chunk: how many of its blocks are bad, 0 when it is not resident.
   [[nodiscard]] virtual Task<Result<std::uint32_t>> scrubChunk(std::uint32_t chunk) = 0;
+
+  // Any shard. Runs `work`, which may wait for the disk, on the threads of the file's disk.
+  // kUnavailable: the disk hangs. Then `work` may still run, so that it owns what it uses, and does
+  // not outlive the file. callDisk() (verified_read.h) brings its result back.
+  [[nodiscard]] virtual Task<Status> onDisk(std::function<void()> work) = 0;
+  // Any thread. The disk of the file hangs, or writes to it do, and is tried again.
+  [[nodiscard]] virtual bool hangs() const { return false; }
 };
 
 // Any thread's view of the whole cache; sums are of moments close to one another.
@@ -160,6 +177,14 @@ struct CacheStatistics {
     std::string path;
     std::uint64_t budgetBytes = 0, usedBytes = 0, freeFloorBytes = 0, fileSystemFreeBytes = 0;
     std::string failure;  // why no new files go there; empty: they do
+    // While reads of its disk hang: files that are in use, for which programs may wait. Some of
+    // them; the engine knows their names.
+    struct Waiting {
+      ContentKey key;
+      std::string name;
+    };
+    std::vector<Waiting> waiting;
+    std::uint64_t waitingFiles = 0;  // all of them
   };
   std::vector<Directory> directories;
 };

@@ -1,4 +1,4 @@
-// Whether the disk of a cache directory takes writes. Any thread.
+// Keeps the reason for which the disk of a cache directory takes no writes. Any thread.
 #pragma once
 
 #include <atomic>
@@ -11,12 +11,11 @@ namespace hearth {
 
 class DiskHealth {
  public:
-  // The disk failed, for another reason than want of room. True: it is the first failure since it
-  // worked.
-  bool failed(const Error& why) {
+  // The disk failed, for another reason than want of room.
+  void failed(const Error& why) {
     const std::lock_guard lock(mutex_);
     why_ = why.message;
-    return !failing_.exchange(true);
+    failing_ = true;
   }
   void works() {
     const std::lock_guard lock(mutex_);

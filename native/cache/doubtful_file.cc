@@ -12,6 +12,7 @@ Task<Status> OpenCacheFile::examine(const std::atomic<bool>& stop) {
     if (entry_->state(chunk) != ChunkState::kDoubtful) continue;
     buffer.resize(entry_->chunkBytes(chunk));
     const Result<std::size_t> count = co_await file->readAt(buffer, chunk * kChunkBytes);
+    if (count.code() == ErrorCode::kUnavailable) co_return count.error();
     const bool good = count.ok() && *count == buffer.size() && matches(chunk * kChunkBytes, buffer);
     if (!entry_->settleDoubt(chunk, good)) continue;
     if (good) {

@@ -54,6 +54,9 @@ class FailingDirectoryTest : public testing::Test {
       return failure().empty();
     });
   }
+  [[nodiscard]] std::uint64_t usedOnBad() const {
+    return cache->statistics().directories[0].usedBytes;
+  }
   [[nodiscard]] bool onGood(const CachedFile& file) const { return file.path().starts_with(good); }
 
   TemporaryFolder folder;
@@ -102,6 +105,11 @@ TEST_F(FailingDirectoryTest, AFileThatWasBegunThereIsBegunAgain) {
   EXPECT_TRUE(onGood(*file));
   for (const std::uint32_t chunk : {0u, 1u}) ASSERT_TRUE(run(writeWhole(file, chunk)).ok());
   EXPECT_TRUE(run(file->claimed()).ok());
+  EXPECT_NE(usedOnBad(), 0u) << "what was begun there takes up room";
+  faults->setReadOnly(false);
+  ASSERT_TRUE(becomesGood());
+  EXPECT_EQ(usedOnBad(), 0u);
+  EXPECT_TRUE(holds(*file, 1)) << "on the other disk";
 }
 
 TEST_F(FailingDirectoryTest, TheOthersOpenWithoutIt) {

@@ -39,12 +39,12 @@ OpenCacheFile::~OpenCacheFile() {
 }
 
 bool OpenCacheFile::resident(std::uint32_t chunk) const {
-  return chunk < entry_->chunkCount() && entry_->resident(chunk);
+  return chunk < entry_->chunkCount() && entry_->resident(chunk) && !entry_->directory.readsHang();
 }
 
 bool OpenCacheFile::residentRange(std::uint64_t offset, std::uint64_t length) const {
   if (length == 0) return true;
-  if (offset >= size() || length > size() - offset) return false;
+  if (offset >= size() || length > size() - offset || entry_->directory.readsHang()) return false;
   const auto last = static_cast<std::uint32_t>((offset + length - 1) / kChunkBytes);
   for (auto chunk = static_cast<std::uint32_t>(offset / kChunkBytes); chunk <= last; ++chunk) {
     if (!entry_->resident(chunk)) return false;
@@ -53,15 +53,30 @@ bool OpenCacheFile::residentRange(std::uint64_t offset, std::uint64_t length) co
 }
 
 Result<File*> OpenCacheFile::reader() {
-  const std::lock_guard guard(opening_);
-  if (!reader_) {
-    if (entry_->charged == 0)
-      return Error{ErrorCode::kNotFound, "nothing of " + key().hex() + " is cached here"};
-    auto opened = shard_.files.openForReading(path());
-    if (!opened.ok()) return opened.error();
-    reader_ = std::move(*opened);
+  {
+    const std::lock_guard guard(opening_);
+    if (reader_) return reader_.get();
   }
+  if (entry_->charged == 0)
+    return Error{ErrorCode::kNotFound, "nothing of " + key().hex() + " is cached here"};
+  auto opened = shard_.files.openForReading(path());
+  if (!opened.ok()) return opened.error();
+  const std::lock_guard guard(opening_);
+  if (!reader_) reader_ = std::move(*opened);  // else another thread was faster
   return reader_.get();
+}
+
+Task<Status> OpenCacheFile::onDisk(std::function<void()> work) {
+  const auto self = shared_from_this();
+  bool opened = false;
+  {
+    const std::lock_guard guard(opening_);
+    opened = reader_ != nullptr;
+  }
+  const DiskOperation operation = opened ? DiskOperation::kRead : DiskOperation::kOpenToRead;
+  // The file outlives the work.
+  std::function<void()> held = [self, work = std::move(work)] { work(); };
+  co_return co_await core_->filesHere().call(path(), operation, std::move(held));
 }
 
 std::size_t OpenCacheFile::disk() const {
@@ -163,6 +178,7 @@ std::vector<std::uint32_t> OpenCacheFile::blockChecksums(std::uint32_t chunk) co
 
 bool OpenCacheFile::refuses(std::uint32_t chunk) const {
   CacheDirectory& directory = entry_->directory;
+  if (directory.changesHang()) return true;
   if (!directory.refusal().applies(entry_->chunkBytes(chunk))) return false;
   const std::uint64_t room = allocatedBytes(entry_->chunkBytes(chunk));
   return !directory.refusal().outOfSpace() || directory.budget().deficit(room) != 0;
@@ -177,6 +193,7 @@ bool OpenCacheFile::misplaced() const {
 }
 
 bool OpenCacheFile::worthStoring(std::uint32_t chunk) {
+  if (entry_->directory.changesHang()) return false;
   return !refuses(chunk) || entry_->directory.refusal().retry(Clock::now());
 }
 
@@ -197,7 +214,8 @@ Task<bool> OpenCacheFile::waitForWriter(std::uint32_t chunk) {
 }
 
 Task<Status> OpenCacheFile::writeChunk(std::uint32_t chunk, std::span<const std::byte> data,
-                                       std::span<const std::uint32_t> blockChecksums) {
+                                       std::span<const std::uint32_t> blockChecksums,
+                                       std::shared_ptr<const void> keep) {
   const auto self = shared_from_this();
   if (chunk >= entry_->chunkCount() || data.size() != entry_->chunkBytes(chunk) ||
       blockChecksums.size() != blocksOf(data.size())) {
@@ -209,12 +227,17 @@ Task<Status> OpenCacheFile::writeChunk(std::uint32_t chunk, std::span<const std:
   while (co_await waitForWriter(chunk)) {
   }
   touch();
-  if (entry_->resident(chunk)) co_return Status();
+  if (resident(chunk)) co_return Status();
+  // What the log claims stays, but cannot be read now.
+  if (entry_->resident(chunk)) co_return Error{ErrorCode::kIoError, entry_->directory.failure()};
   const auto written = std::make_shared<Event>(shard_.reactor);
   writing_.emplace(chunk, written);
   const ChunkState before = entry_->state(chunk);
   entry_->beginWrite(chunk);
-  Status done = co_await writeAbsent(chunk, before, data);
+  Status done = co_await writeAbsent(chunk, before, {data, std::move(keep)});
+  // kUnavailable would be the origin's.
+  if (done.code() == ErrorCode::kUnavailable)
+    done = Error{ErrorCode::kIoError, done.error().message};
   noteStored(data.size(), done);
   if (done.ok()) {
     entry_->endWrite(chunk, blockChecksums);
@@ -226,19 +249,23 @@ Task<Status> OpenCacheFile::writeChunk(std::uint32_t chunk, std::span<const std:
   co_return done;
 }
 
-Task<Status> OpenCacheFile::writeAbsent(std::uint32_t chunk, ChunkState before,
-                                        std::span<const std::byte> data) {
+Task<Status> OpenCacheFile::writeAt(Data data, std::uint64_t offset) {
+  if (data.keep == nullptr) co_return co_await writer_->writeAt(data.bytes, offset);
+  co_return co_await writer_->writeKept(data.bytes, offset, std::move(data.keep));
+}
+
+Task<Status> OpenCacheFile::writeAbsent(std::uint32_t chunk, ChunkState before, Data data) {
   CacheDirectory& directory = entry_->directory;
   Status ready = co_await directory.throttle(shard_.reactor);
   if (before == ChunkState::kSpoiled || before == ChunkState::kDoubtful) {
     // Its space is taken already; but the log must not claim what is now overwritten.
     if (ready.ok()) ready = co_await directory.retract(entry_, chunk, shard_.reactor);
     if (ready.ok()) ready = co_await openWriter();
-    if (ready.ok()) ready = co_await writer_->writeAt(data, chunk * kChunkBytes);
+    if (ready.ok()) ready = co_await writeAt(std::move(data), chunk * kChunkBytes);
     if (!ready.ok()) entry_->failWrite(chunk, ChunkState::kSpoiled);
     co_return ready;
   }
-  const std::uint64_t room = allocatedBytes(data.size());
+  const std::uint64_t room = allocatedBytes(data.bytes.size());
   if (ready.ok())
     ready = co_await core_->evictor.reserve(directory, room, shard_, Evictor::Room::kMade);
   if (!ready.ok()) {
@@ -253,7 +280,7 @@ Task<Status> OpenCacheFile::writeAbsent(std::uint32_t chunk, ChunkState before,
   }
   // Also a write that fails may have taken the space.
   charge(room);
-  const Status written = co_await writer_->writeAt(data, chunk * kChunkBytes);
+  const Status written = co_await writeAt(std::move(data), chunk * kChunkBytes);
   directory.budget().written(room);
   if (written.code() == ErrorCode::kOutOfSpace) directory.budget().remeasure();
   if (!written.ok()) entry_->failWrite(chunk, ChunkState::kSpoiled);
@@ -355,7 +382,9 @@ Task<Status> OpenCacheFile::makeEmpty(Evictor::Room room) {
 
 Task<Status> OpenCacheFile::makeExecutable(FileSystem& files) {
   if (entry_->executable.exchange(true) || entry_->charged == 0) co_return Status();
-  co_return co_await files.changeMode(path(), 0555);
+  const Status changed = co_await files.changeMode(path(), 0555);
+  if (!changed.ok()) entry_->executable = false;
+  co_return changed;
 }
 
 Task<Status> OpenCacheFile::claimed() {

@@ -32,8 +32,12 @@ class OpenCacheFile final : public CachedFile, public std::enable_shared_from_th
   std::uint64_t size() const override { return entry_->size; }
   bool resident(std::uint32_t chunk) const override;
   bool residentRange(std::uint64_t offset, std::uint64_t length) const override;
-  std::uint64_t residentBytes() const override { return entry_->residentBytes(); }
-  bool complete() const override { return entry_->complete(); }
+  std::uint64_t residentBytes() const override {
+    return entry_->directory.readsHang() ? 0 : entry_->residentBytes();
+  }
+  bool complete() const override { return entry_->complete() && !entry_->directory.readsHang(); }
+  Task<Status> onDisk(std::function<void()> work) override;
+  bool hangs() const override { return entry_->directory.changesHang(); }
   Result<int> descriptor() override;
   std::size_t disk() const override;
   std::string path() const override { return entry_->directory.objectPath(entry_->key); }
@@ -42,14 +46,16 @@ class OpenCacheFile final : public CachedFile, public std::enable_shared_from_th
   bool verifiedInMemory(std::uint64_t offset, std::span<std::byte> into) override;
   Status readWhole(std::span<std::byte> into) override;
   bool inPageCache(std::uint64_t offset, std::uint64_t length) override;
-  Task<Status> readChunk(std::uint32_t chunk, std::span<std::byte> into) override;
+  Task<Status> readChunk(std::uint32_t chunk, std::span<std::byte> into,
+                         std::shared_ptr<const void> keep) override;
   std::vector<std::uint32_t> blockChecksums(std::uint32_t chunk) const override;
   void touch() override { entry_->touch(wallClockMs()); }
   bool refuses(std::uint32_t chunk) const override;
   bool worthStoring(std::uint32_t chunk) override;
   bool misplaced() const override;
   Task<Status> writeChunk(std::uint32_t chunk, std::span<const std::byte> data,
-                          std::span<const std::uint32_t> blockChecksums) override;
+                          std::span<const std::uint32_t> blockChecksums,
+                          std::shared_ptr<const void> keep) override;
   Task<Status> claimed() override;
   void discard() override;
   bool durable() const override { return entry_->allClaimed(); }
@@ -76,17 +82,21 @@ class OpenCacheFile final : public CachedFile, public std::enable_shared_from_th
   struct Scrub {
     std::uint32_t next = 0;
     std::uint64_t good = 0;
+    Status status;  // why it ended early
     ScrubWatch watch;
+  };
+  struct Data {
+    std::span<const std::byte> bytes;
+    std::shared_ptr<const void> keep;
   };
   // Takes chunk after chunk until none is left; several of these share the scrub.
   static Task<void> scrubChunks(OpenCacheFile& self, File& file, Scrub& scrub);
-  // Of a resident chunk, by a buffer for it: how many blocks are bad.
+  // Of a resident chunk, by a buffer for it, which `keep` owns: how many blocks are bad.
   Task<std::uint32_t> checkChunk(File& file, std::uint32_t chunk, std::span<std::byte> buffer,
-                                 Scrub& scrub);
+                                 std::shared_ptr<const void> keep, Scrub& scrub);
   [[nodiscard]] Task<bool> waitForWriter(std::uint32_t chunk);
-  [[nodiscard]] Task<Status> writeReserved(std::uint32_t chunk, std::span<const std::byte> data);
-  [[nodiscard]] Task<Status> writeAbsent(std::uint32_t chunk, ChunkState before,
-                                         std::span<const std::byte> data);
+  [[nodiscard]] Task<Status> writeAbsent(std::uint32_t chunk, ChunkState before, Data data);
+  [[nodiscard]] Task<Status> writeAt(Data data, std::uint64_t offset);
   [[nodiscard]] Task<Status> openWriter();
   // A file cannot be executed while it is open for writing.
   void closeWriterWhenComplete();
@@ -119,7 +129,7 @@ class OpenCacheFile final : public CachedFile, public std::enable_shared_from_th
 
   // Any thread.
   std::atomic<std::uint64_t> promised_;
-  std::mutex opening_;  // guards reader_
+  std::mutex opening_;  // guards reader_; no call of the disk is made with it
   std::unique_ptr<File> reader_;
   std::atomic<const std::byte*> mapped_{nullptr};
 };

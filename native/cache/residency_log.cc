@@ -5,6 +5,9 @@
 namespace hearth {
 namespace {
 
+// A new log is synced after each of these.
+constexpr std::size_t kSyncedBytes = std::size_t{64} << 20;
+
 // Records as one append at this offset of the file.
 std::vector<std::byte> framed(std::span<const std::byte> records, std::uint64_t offset) {
   std::vector<std::byte> bytes;
@@ -14,6 +17,18 @@ std::vector<std::byte> framed(std::span<const std::byte> records, std::uint64_t 
       {.type = RecordType::kAppend, .size = kAppendBytes + records.size(), .offset = offset});
   bytes.insert(bytes.end(), records.begin(), records.end());
   return bytes;
+}
+
+// A disk that is slow ends something now and then, so that it is not taken for one that hangs.
+Task<Status> writeSynced(File& file, std::span<const std::byte> bytes, std::uint64_t offset) {
+  for (std::size_t at = 0; at < bytes.size();) {
+    const auto piece = bytes.subspan(at, std::min(bytes.size() - at, kSyncedBytes));
+    Status done = co_await file.writeAt(piece, offset + at);
+    if (done.ok()) done = co_await file.syncData();
+    if (!done.ok()) co_return done;
+    at += piece.size();
+  }
+  co_return Status();
 }
 
 }  // namespace
@@ -51,7 +66,22 @@ Task<Status> ResidencyLog::openOrCreate() {
   co_return co_await rewrite({});
 }
 
+Task<Status> ResidencyLog::settleRename() {
+  if (renamed_ == nullptr) co_return Status();
+  const Status done = co_await files_.rename(aside(), path());
+  // kNotFound: it was done. Nothing was appended to the old log since.
+  if (!done.ok() && done.code() != ErrorCode::kNotFound) co_return done;
+  file_ = std::move(renamed_);
+  bytes_ = renamedBytes_;
+  tailUncertain_ = false;
+  mustBeRewritten_ = false;
+  nameUncertain_ = true;
+  co_return Status();
+}
+
 Task<Status> ResidencyLog::repairTail() {
+  const Status settled = co_await settleRename();
+  if (!settled.ok()) co_return settled;
   if (nameUncertain_) {
     const Status named = co_await files_.syncDirectory(folder_);
     if (!named.ok()) co_return named;
@@ -68,7 +98,7 @@ Task<Status> ResidencyLog::repairTail() {
 }
 
 Task<Status> ResidencyLog::append(std::span<const std::byte> records) {
-  if (mustBeRewritten_) {
+  if (mustBeRewritten_ && renamed_ == nullptr) {
     co_return Error{ErrorCode::kInternal,
                     path() + " would be appended to before it is rewritten; please report this"};
   }
@@ -86,31 +116,23 @@ Task<Status> ResidencyLog::append(std::span<const std::byte> records) {
 }
 
 Task<Status> ResidencyLog::rewrite(std::span<const std::byte> records) {
-  const std::string aside = path() + ".tmp";
+  const Status settled = co_await settleRename();
+  if (!settled.ok()) co_return settled;
   auto opening =
-      files_.open(aside, {.write = true, .create = true, .truncate = true, .mode = 0600});
+      files_.open(aside(), {.write = true, .create = true, .truncate = true, .mode = 0600});
   Result<std::unique_ptr<File>> opened = co_await opening;
   if (!opened.ok()) co_return opened.error();
-  const std::unique_ptr<File>& fresh = *opened;
   const std::vector<std::byte> header = logHeader();
   std::uint64_t bytes = header.size();
-  Status done = co_await fresh->writeAt(header, 0);
+  Status done = co_await writeSynced(**opened, header, 0);
   if (done.ok() && !records.empty()) {
     const std::vector<std::byte> body = framed(records, bytes);
-    done = co_await fresh->writeAt(body, bytes);
+    done = co_await writeSynced(**opened, body, bytes);
     bytes += body.size();
   }
-  if (done.ok()) done = co_await fresh->syncData();
   if (!done.ok()) co_return done;
-  done = co_await files_.rename(aside, path());
-  if (!done.ok()) co_return done;
-  file_ = std::move(*opened);
-  bytes_ = bytes;
-  tailUncertain_ = false;
-  mustBeRewritten_ = false;
-  // Until the folder is synced a crash may bring the old log back, without what is appended to this
-  // one.
-  nameUncertain_ = true;
+  renamed_ = std::move(*opened);
+  renamedBytes_ = bytes;
   co_return co_await repairTail();
 }
 

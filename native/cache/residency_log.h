@@ -51,7 +51,9 @@ class ResidencyLog {
  private:
   ResidencyLog(FileSystem& files, std::string folder) : files_(files), folder_(std::move(folder)) {}
   [[nodiscard]] std::string path() const { return folder_ + "/residency.log"; }
+  [[nodiscard]] std::string aside() const { return path() + ".tmp"; }
   [[nodiscard]] Task<Status> openOrCreate();
+  [[nodiscard]] Task<Status> settleRename();
   [[nodiscard]] Task<Status> repairTail();
 
   FileSystem& files_;
@@ -60,6 +62,9 @@ class ResidencyLog {
   std::uint64_t bytes_ = 0;
   bool tailUncertain_ = false;  // bytes beyond bytes_ may be in the file
   bool nameUncertain_ = false;  // the folder is not synced since the last rename
+  // A new log whose rename failed for its caller, and may have been done.
+  std::unique_ptr<File> renamed_;
+  std::uint64_t renamedBytes_ = 0;
   bool mustBeRewritten_ = false;
   ReplayReport report_;
 };

@@ -35,10 +35,11 @@ Task<Result<std::uint64_t>> OpenCacheFile::scrub(ScrubWatch watch) {
   if (entry_->residentBytes() == 0) co_return std::uint64_t{0};
   const auto file = co_await shard_.files.open(path(), {.direct = true});
   if (!file.ok()) co_return file.error();
-  Scrub scrub{.watch = std::move(watch)};
+  Scrub scrub{.status = {}, .watch = std::move(watch)};
   Gate readers(shard_.reactor);
   for (std::uint32_t i = 0; i < kScrubReads; ++i) readers.spawn(scrubChunks(*this, **file, scrub));
   co_await readers.close();
+  if (!scrub.status.ok()) co_return scrub.status.error();
   // No scrub is reported whose findings a crash could undo.
   const Status retracted = co_await entry_->directory.settleRetractions(shard_.reactor);
   if (!retracted.ok()) co_return retracted.error();
@@ -50,13 +51,15 @@ Task<Result<std::uint32_t>> OpenCacheFile::scrubChunk(std::uint32_t chunk) {
   if (!resident(chunk)) co_return 0u;
   const auto file = co_await shard_.files.open(path(), {.direct = true});
   if (!file.ok()) co_return file.error();
-  const ScrubBuffer buffer(size());
-  Scrub scrub{.watch = {}};
-  const std::uint32_t bad = co_await checkChunk(**file, chunk, buffer.bytes, scrub);
+  const auto buffer = std::make_shared<const ScrubBuffer>(size());
+  Scrub scrub{.status = {}, .watch = {}};
+  const std::uint32_t bad = co_await checkChunk(**file, chunk, buffer->bytes, buffer, scrub);
+  if (!scrub.status.ok()) co_return scrub.status.error();
   co_return bad;
 }
 
-Task<Status> OpenCacheFile::readChunk(std::uint32_t chunk, std::span<std::byte> into) {
+Task<Status> OpenCacheFile::readChunk(std::uint32_t chunk, std::span<std::byte> into,
+                                      std::shared_ptr<const void> keep) {
   const auto self = shared_from_this();
   if (!resident(chunk))
     co_return Error{ErrorCode::kNotFound,
@@ -68,8 +71,11 @@ Task<Status> OpenCacheFile::readChunk(std::uint32_t chunk, std::span<std::byte> 
   }
   const std::size_t bytes = entry_->chunkBytes(chunk);
   const std::uint64_t offset = chunk * kChunkBytes;
-  const Result<std::size_t> got =
-      co_await chunkReader_->readAt(into.first(allocatedBytes(bytes)), offset);
+  const std::span<std::byte> pages = into.first(allocatedBytes(bytes));
+  Task<Result<std::size_t>> reading = keep == nullptr
+                                          ? chunkReader_->readAt(pages, offset)
+                                          : chunkReader_->readKept(pages, offset, std::move(keep));
+  const Result<std::size_t> got = co_await reading;
   co_return judge(chunk, got, into.first(bytes));
 }
 
@@ -109,8 +115,8 @@ bool OpenCacheFile::matches(std::uint64_t offset, std::span<const std::byte> byt
 
 Task<void> OpenCacheFile::scrubChunks(OpenCacheFile& self, File& file, Scrub& scrub) {
   CacheEntry& entry = *self.entry_;
-  const ScrubBuffer buffer(self.size());
-  while (scrub.next < entry.chunkCount()) {
+  const auto buffer = std::make_shared<const ScrubBuffer>(self.size());
+  while (scrub.next < entry.chunkCount() && scrub.status.ok()) {
     const std::uint32_t chunk = scrub.next++;
     if (!entry.resident(chunk)) continue;
     if (scrub.watch.pace) {
@@ -118,13 +124,20 @@ Task<void> OpenCacheFile::scrubChunks(OpenCacheFile& self, File& file, Scrub& sc
       if (!co_await pacing) co_return;
     }
     [[maybe_unused]] const std::uint32_t bad =
-        co_await self.checkChunk(file, chunk, buffer.bytes, scrub);
+        co_await self.checkChunk(file, chunk, buffer->bytes, buffer, scrub);
   }
 }
 
 Task<std::uint32_t> OpenCacheFile::checkChunk(File& file, std::uint32_t chunk,
-                                              std::span<std::byte> buffer, Scrub& scrub) {
-  const Result<std::size_t> count = co_await file.readAt(buffer, chunk * kChunkBytes);
+                                              std::span<std::byte> buffer,
+                                              std::shared_ptr<const void> keep, Scrub& scrub) {
+  const Result<std::size_t> count =
+      co_await file.readKept(buffer, chunk * kChunkBytes, std::move(keep));
+  // A disk that hangs says nothing about the bytes.
+  if (count.code() == ErrorCode::kUnavailable) {
+    scrub.status = count.error();
+    co_return 0u;
+  }
   const std::size_t expected = entry_->chunkBytes(chunk);
   const std::size_t got = count.ok() ? std::min(*count, expected) : 0;
   std::uint32_t bad = 0;

@@ -289,51 +289,6 @@ Status Engine::cancelWarm(const std::string& name) {
   return {};
 }
 
-Task<EngineStatistics> Engine::statistics() {
-  EngineStatistics statistics;
-  statistics.uptimeSeconds = std::chrono::duration<double>(Clock::now() - started_).count();
-  statistics.backend = home().backendName();
-  statistics.shards = commons_.shards.size();
-  statistics.cache = commons_.cache->statistics();
-  statistics.arena = arenaUse();
-  statistics.memoryFiles = commons_.memoryFiles->use();
-  statistics.limits = commons_.limits->uses();
-  std::map<std::string, PeerStatistics> peers;
-  for (const std::unique_ptr<Shard>& shard : commons_.shards) {
-    co_await shard->reactor->enter();
-    statistics.origin.add(shard->origin->statistics());
-    statistics.longestQueue = std::max(statistics.longestQueue, shard->reactor->longestQueue());
-    statistics.buffersInUse += shard->peerBuffers->inUse() + shard->originBuffers->inUse();
-    statistics.writeBackBytes += shard->fetcher->writeBackBytes();
-    statistics.clients.add(shard->clientTransit->use());
-    for (const PeerStatistics& peer : shard->transport->statistics()) {
-      peers[peer.node].add(peer);
-    }
-  }
-  co_await home().enter();
-  statistics.rdma = rdma_.statistics();
-  for (auto& [node, peer] : peers) {
-    statistics.peerRequests += peer.requests;
-    statistics.peers.push_back(std::move(peer));
-  }
-  const EngineCounters& counters = commons_.counters;
-  statistics.peerBytesReceived = counters.fetched.peerBytes.load();
-  statistics.peerBytesSent = counters.servedBytes.load();
-  statistics.failedReads = commons_.failedReads.counts();
-  statistics.scrub = scrubber_->statistics();
-  statistics.digestMismatches = counters.digestMismatches.load();
-  statistics.throughBytes = commons_.throughReads.bytes();
-  statistics.demandReads = counters.demand.reads.load();
-  statistics.demandBytes = counters.demand.bytes.load();
-  statistics.willNeed = counters.advice.willNeed.load();
-  statistics.willNeedBytes = counters.advice.willNeedBytes.load();
-  statistics.dontNeed = counters.advice.dontNeed.load();
-  statistics.dontNeedBytes = counters.advice.dontNeedBytes.load();
-  statistics.directoryBypassed = counters.directory.bypassed.load();
-  statistics.directoryUnanswered = counters.directory.unanswered.load();
-  co_return statistics;
-}
-
 void Engine::close() {
   if (!std::exchange(running_, false)) return;
   commons_.limits->cancel();  // nobody waits for a limit any more

@@ -37,8 +37,7 @@ Task<Status> LentChunk::load() {
   Task<bool> passing = lender_.disk.passWhile(asker_.answering, length_,
                                               priorityOf(asker_.interest), std::move(wanted));
   if (!co_await passing) co_return Error{ErrorCode::kCancelled, "the asker has gone"};
-  Task<Result<std::span<const std::byte>>> reading =
-      readVerified(asker_.answering, file_, offset_, length_);
+  Task<Result<std::span<const std::byte>>> reading = readVerified(file_, offset_, length_);
   const Result<std::span<const std::byte>> bytes = co_await reading;
   if (!bytes.ok()) co_return bytes.error();
   const std::lock_guard lock(mutex_);

@@ -1,5 +1,6 @@
 #include "engine/local_files.h"
 
+#include "cache/verified_read.h"
 #include "engine/client_answers.h"
 #include "engine/peer_service.h"
 #include "fetch/fetcher.h"
@@ -123,9 +124,14 @@ Task<Result<LocalAnswer>> LocalFiles::openHere(Shard& owner, FileReference file)
                     "the file is not whole on this node, or not yet compared with its digest"};
   Reactor& home = *commons_.shards.front()->reactor;
   const auto passed = std::make_shared<Passed>(home, mounts_, *opened, std::move(copy));
-  auto open = [passed] { return std::make_shared<Result<OwnedFd>>(passed->open()); };
-  const std::shared_ptr<Result<OwnedFd>> descriptor = co_await owner.reactor->offload(open);
-  if (!descriptor->ok()) co_return descriptor->error();
+  auto open = [passed]() -> Result<std::shared_ptr<OwnedFd>> {
+    Result<OwnedFd> descriptor = passed->open();
+    if (!descriptor.ok()) return descriptor.error();
+    return std::make_shared<OwnedFd>(std::move(*descriptor));
+  };
+  const Result<std::shared_ptr<OwnedFd>> descriptor =
+      co_await callDisk((*opened)->cache, std::move(open));
+  if (!descriptor.ok()) co_return Error{ErrorCode::kTryElsewhere, descriptor.error().message};
   (*opened)->cache->touch();
   LocalAnswer answer;
   answer.descriptor = std::move(**descriptor);

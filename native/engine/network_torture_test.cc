@@ -129,6 +129,7 @@ TEST_P(NetworkTorture, ADiskThatHangsStopsNoOtherAgent) {
   };
   Agent a("a", small), b("b", small), hanging("hanging", [&](EngineOptions&options) {
     small(options);
+    options.cacheDirectories.front().stall = Clock::duration::max();
     options.files = [disk](Reactor& reactor) {
       return std::make_unique<HeldBackFileSystem>(reactor, disk);
     };

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/crc32c.h"
+#include "cache/verified_read.h"
 #include "directory/copy_releases.h"
 #include "directory/directory_service.h"
 #include "engine/lent_chunk.h"
@@ -153,8 +154,9 @@ Task<Result<BytesAnswer>> PeerService::readHere(Shard& owner, Reactor& answering
       if (!interest.lives()) return notHere();
       return file->verified(offset, length);
     };
-    const Result<std::span<const std::byte>> bytes = co_await owner.reactor->offload(read);
-    if (!bytes.ok()) co_return notHere();  // a block was bad, and is being fetched again
+    // Else a block was bad, and is being fetched again; or the disk hangs.
+    const Result<std::span<const std::byte>> bytes = co_await callDisk(file, std::move(read));
+    if (!bytes.ok()) co_return notHere();
     owner.peerService->smallReads_.keepOpen(file, length);
     answer.bytes = *bytes;
     answer.keep = file;

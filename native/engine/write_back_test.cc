@@ -26,6 +26,7 @@ struct HeldBackAgent {
       : agent(name, [this, memory, shards](EngineOptions& options) {
           options.bufferBytes = memory;
           options.shards = shards;
+          options.cacheDirectories.front().stall = Clock::duration::max();
           options.files = [control = disk](Reactor& reactor) {
             return std::make_unique<HeldBackFileSystem>(reactor, control);
           };

@@ -77,12 +77,14 @@ Task<void> CacheLoads::run(std::shared_ptr<CachedFile> file, std::uint32_t chunk
 Task<std::shared_ptr<LoadedChunk>> CacheLoads::read(std::shared_ptr<CachedFile> file,
                                                     std::uint32_t chunk, ChunkBuffer buffer) {
   const std::uint64_t generation = file->generation();
-  const Status read = co_await file->readChunk(chunk, buffer.first(kChunkBytes));
+  // A disk that hangs keeps the buffer.
+  const auto held = std::make_shared<ChunkBuffer>(std::move(buffer));
+  const Status read = co_await file->readChunk(chunk, held->first(kChunkBytes), held);
   const std::vector<std::uint32_t> checksums = file->blockChecksums(chunk);
   // Does not bring back a chunk that was dropped as wrong during the read.
   if (!read.ok() || checksums.empty() || file->generation() != generation) co_return nullptr;
   const std::uint64_t bytes = std::min(kChunkBytes, file->size() - chunk * kChunkBytes);
-  auto loaded = loadInto(ports_.reactor, std::move(buffer), bytes);
+  auto loaded = loadInto(ports_.reactor, std::move(*held), bytes);
   loaded->checksums = checksums;
   loaded->publish(file->key(), chunk);
   bytes_.fetch_add(bytes, std::memory_order_relaxed);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "cache/verified_read.h"
 #include "fetch/arrived_read.h"
 
 namespace hearth {
@@ -125,16 +126,15 @@ Task<Status> Fetcher::DirectRead::fromHere(const Part& part, std::shared_ptr<Loa
   if (disk.limits(Priority::kDemand)) {
     co_await disk.pass(ports_.reactor, part.into.size(), Priority::kDemand);
   }
-  auto read = [fetch = fetch_, offset = part.offset, into = part.into]() -> Status {
-    const auto bytes = fetch->cache->verified(offset, into.size());
-    if (!bytes.ok()) return bytes.error();
-    copyInto(into, 0, *bytes);
-    return {};
-  };
   co_await fetcher_.directReadSlots_.copies.acquire(1);
-  const Status status = co_await ports_.reactor.offload(std::move(read));
+  const Result<std::span<const std::byte>> bytes =
+      co_await readVerified(fetch_->cache, part.offset, part.into.size());
+  if (bytes.ok()) {
+    auto copy = [into = part.into, from = *bytes] { return copyInto(into, 0, from), 0; };
+    co_await ports_.reactor.offload(copy);
+  }
   fetcher_.directReadSlots_.copies.release(1);
-  co_return status;
+  co_return bytes.ok() ? Status() : Status(bytes.error());
 }
 
 Task<LocateAnswer> Fetcher::DirectRead::locate(std::uint32_t stripe, ChunkMask chunks,

@@ -165,8 +165,10 @@ Task<void> WriteBack::writeOne(DirtyChunk dirty) {
   if (!there) {
     LoadedChunk& loaded = *dirty.loaded;
     loaded.buffer.noteBusy();
-    kept = co_await cache.writeChunk(dirty.chunk, loaded.bytes, loaded.checksums);
-    loaded.buffer.noteIdle();
+    // A disk that hangs keeps the chunk.
+    std::shared_ptr<const void> busy(
+        &loaded, [chunk = dirty.loaded](const void*) { chunk->buffer.noteIdle(); });
+    kept = co_await cache.writeChunk(dirty.chunk, loaded.bytes, loaded.checksums, std::move(busy));
   }
   if (kept.ok() && !there) {
     for (FileObserver* const observer : observers_)

@@ -16,6 +16,8 @@
 
 namespace hearth {
 
+class ThreadPool;
+
 struct FileInfo {
   enum class Kind { kFile, kDirectory, kSymlink, kOther };
   Kind kind = Kind::kFile;
@@ -89,6 +91,14 @@ class File {
   // Mapped once: later calls return the first mapping. The file must be that long and must not
   // shrink.
   [[nodiscard]] virtual Result<const std::byte*> map(std::uint64_t size) = 0;
+  // As readAt and writeAt. `keep` owns the memory and lives until nothing can touch the memory any
+  // more, even if the caller goes on before that (WatchedFileSystem).
+  [[nodiscard]] virtual Task<Result<std::size_t>> readKept(std::span<std::byte> into,
+                                                           std::uint64_t offset,
+                                                           std::shared_ptr<const void> keep);
+  [[nodiscard]] virtual Task<Status> writeKept(std::span<const std::byte> from,
+                                               std::uint64_t offset,
+                                               std::shared_ptr<const void> keep);
 };
 
 class FileSystem {
@@ -116,6 +126,12 @@ class FileSystem {
   // Of the entry itself: a symlink is not followed.
   [[nodiscard]] virtual Task<Result<FileInfo>> info(std::string path) = 0;
   [[nodiscard]] virtual Task<Result<SpaceInfo>> space(std::string path) = 0;
+  // The same files, whose blocking calls run on `threads`, which must remain live while the result
+  // or a file of it is used. Null: this file system makes none, and serves as it is.
+  [[nodiscard]] virtual std::unique_ptr<FileSystem> onThreads(
+      [[maybe_unused]] ThreadPool& threads) {
+    return nullptr;
+  }
 };
 
 }  // namespace hearth

@@ -68,13 +68,23 @@ bool PosixFile::mayGoDirect(const std::byte* memory, std::size_t size, std::uint
          reinterpret_cast<std::uintptr_t>(memory) % kDirectAlignment == 0;
 }
 
+Task<int> PosixFile::perform(Operation operation) {
+  if (threads_ == nullptr || !reactor_.blocksForFiles())
+    co_return co_await reactor_.perform(operation);
+  co_return co_await reactor_.offload(*threads_, [&operation] { return callFile(operation); });
+}
+
 Task<Result<std::size_t>> PosixFile::readAt(std::span<std::byte> into, std::uint64_t offset) {
   std::size_t done = 0;
   while (done < into.size()) {
     auto rest = into.subspan(done, std::min(into.size() - done, kLongestTransfer));
     const bool direct = mayGoDirect(rest.data(), rest.size(), offset + done);
     if (direct) rest = rest.first(rest.size() / kDirectAlignment * kDirectAlignment);
-    const int count = co_await reactor_.readAt(direct ? direct_ : descriptor_, rest, offset + done);
+    const int count = co_await perform({.kind = OperationKind::kRead,
+                                        .fd = direct ? direct_ : descriptor_,
+                                        .address = rest.data(),
+                                        .length = static_cast<std::uint32_t>(rest.size()),
+                                        .offset = offset + done});
     if (count == -EINTR || count == -EAGAIN) continue;
     if (count < 0) co_return errnoError(-count, "read " + path_);
     done += static_cast<std::size_t>(count);
@@ -91,8 +101,11 @@ Task<Status> PosixFile::writeAt(std::span<const std::byte> from, std::uint64_t o
     const bool direct = mayGoDirect(rest.data(), rest.size(), offset + done);
     // The last part of a page goes through the page cache, which no other write of that page does.
     if (direct) rest = rest.first(rest.size() / kDirectAlignment * kDirectAlignment);
-    const int count =
-        co_await reactor_.writeAt(direct ? direct_ : descriptor_, rest, offset + done);
+    const int count = co_await perform({.kind = OperationKind::kWrite,
+                                        .fd = direct ? direct_ : descriptor_,
+                                        .address = const_cast<std::byte*>(rest.data()),
+                                        .length = static_cast<std::uint32_t>(rest.size()),
+                                        .offset = offset + done});
     if (count == -EINTR || count == -EAGAIN) continue;
     if (count < 0) co_return errnoError(-count, "write " + path_);
     if (count == 0) co_return errnoError(EIO, "write " + path_);
@@ -102,16 +115,19 @@ Task<Status> PosixFile::writeAt(std::span<const std::byte> from, std::uint64_t o
 }
 
 Task<Status> PosixFile::syncData() {
-  const int result = co_await reactor_.syncData(descriptor_);
+  const int result = co_await perform({.kind = OperationKind::kSyncData, .fd = descriptor_});
   if (result < 0) co_return errnoError(-result, "fdatasync " + path_);
   co_return Status();
 }
 
 Task<Status> PosixFile::truncate(std::uint64_t size) {
-  // Immediate on every local file system: not worth a helper thread.
-  if (ftruncate(descriptor_, static_cast<off_t>(size)) != 0) {
-    co_return errnoError(errno, "truncate " + path_);
-  }
+  // The journal of a disk that hangs may hold it up.
+  auto call = [descriptor = descriptor_, size] {
+    return ftruncate(descriptor, static_cast<off_t>(size)) == 0 ? 0 : errno;
+  };
+  const int error = threads_ != nullptr ? co_await reactor_.offload(*threads_, call)
+                                        : co_await reactor_.offload(call);
+  if (error != 0) co_return errnoError(error, "truncate " + path_);
   co_return Status();
 }
 

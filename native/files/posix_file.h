@@ -22,9 +22,14 @@ class PosixFile final : public File {
  public:
   // Takes the descriptors over; `direct` (O_DIRECT, of the same file) is -1 for a file that is read
   // and written through the page cache. `path` is for messages. `reactor` must remain live while
-  // this object is used; only the destructor may come later.
-  PosixFile(Reactor& reactor, int descriptor, int direct, std::string path)
-      : reactor_(reactor), descriptor_(descriptor), direct_(direct), path_(std::move(path)) {}
+  // this object is used; only the destructor may come later. `threads`: for blocking calls, as
+  // long; null: the reactor's helpers.
+  PosixFile(Reactor& reactor, ThreadPool* threads, int descriptor, int direct, std::string path)
+      : reactor_(reactor),
+        threads_(threads),
+        descriptor_(descriptor),
+        direct_(direct),
+        path_(std::move(path)) {}
   ~PosixFile() override;
   PosixFile(const PosixFile&) = delete;
   PosixFile& operator=(const PosixFile&) = delete;
@@ -45,7 +50,11 @@ class PosixFile final : public File {
   [[nodiscard]] bool mayGoDirect(const std::byte* memory, std::size_t size,
                                  std::uint64_t offset) const;
 
+  // Like Operation::result. On our threads where the reactor has no asynchronous calls of files.
+  [[nodiscard]] Task<int> perform(Operation operation);
+
   Reactor& reactor_;
+  ThreadPool* const threads_;
   const int descriptor_;
   const int direct_;
   const std::string path_;

@@ -17,9 +17,9 @@ namespace {
 
 // A Task around Reactor::offload, so that the callers need not be coroutines.
 template <class F>
-Task<std::invoke_result_t<F&>> onHelper(Reactor& reactor, F function) {
-  auto value = co_await reactor.offload(std::move(function));
-  co_return value;
+Task<std::invoke_result_t<F&>> onHelper(Reactor& reactor, ThreadPool* threads, F function) {
+  if (threads != nullptr) co_return co_await reactor.offload(*threads, std::move(function));
+  co_return co_await reactor.offload(std::move(function));
 }
 
 Status statusOf(int result, const char* call, const std::string& path) {
@@ -123,47 +123,58 @@ Result<std::vector<DirectoryEntry>> readDirectory(const std::string& path, ListD
 
 }  // namespace
 
-PosixFileSystem::PosixFileSystem(Reactor& reactor) : reactor_(reactor), umask_(processUmask()) {}
+PosixFileSystem::PosixFileSystem(Reactor& reactor)
+    : reactor_(reactor), threads_(nullptr), umask_(processUmask()) {}
+
+PosixFileSystem::PosixFileSystem(Reactor& reactor, ThreadPool& threads)
+    : reactor_(reactor), threads_(&threads), umask_(processUmask()) {}
+
+std::unique_ptr<FileSystem> PosixFileSystem::onThreads(ThreadPool& threads) {
+  return std::make_unique<PosixFileSystem>(reactor_, threads);
+}
 
 Task<Result<std::unique_ptr<File>>> PosixFileSystem::open(std::string path, OpenFlags flags) {
   const Result<Descriptors> opened = co_await onHelper(
-      reactor_, [path, flags, mask = umask_] { return openDescriptors(path, flags, mask); });
+      reactor_, threads_,
+      [path, flags, mask = umask_] { return openDescriptors(path, flags, mask); });
   if (!opened.ok()) co_return opened.error();
-  std::unique_ptr<File> file =
-      std::make_unique<PosixFile>(reactor_, opened->descriptor, opened->direct, std::move(path));
+  std::unique_ptr<File> file = std::make_unique<PosixFile>(reactor_, threads_, opened->descriptor,
+                                                           opened->direct, std::move(path));
   co_return std::move(file);
 }
 
 Result<std::unique_ptr<File>> PosixFileSystem::openForReading(const std::string& path) {
   const Result<Descriptors> opened = openDescriptors(path, {}, 0);
   if (!opened.ok()) return opened.error();
-  return std::unique_ptr<File>(std::make_unique<PosixFile>(reactor_, opened->descriptor, -1, path));
+  return std::unique_ptr<File>(
+      std::make_unique<PosixFile>(reactor_, threads_, opened->descriptor, -1, path));
 }
 
 Task<Status> PosixFileSystem::rename(std::string from, std::string to) {
-  return onHelper(reactor_, [from, to] {
+  return onHelper(reactor_, threads_, [from, to] {
     return statusOf(::rename(from.c_str(), to.c_str()), "rename", from + " to " + to);
   });
 }
 
 Task<Status> PosixFileSystem::link(std::string from, std::string to) {
-  return onHelper(reactor_, [from, to] {
+  return onHelper(reactor_, threads_, [from, to] {
     return statusOf(::link(from.c_str(), to.c_str()), "link", from + " to " + to);
   });
 }
 
 Task<Status> PosixFileSystem::symlink(std::string target, std::string path) {
-  return onHelper(reactor_, [target, path] {
+  return onHelper(reactor_, threads_, [target, path] {
     return statusOf(::symlink(target.c_str(), path.c_str()), "symlink", path);
   });
 }
 
 Task<Status> PosixFileSystem::unlink(std::string path) {
-  return onHelper(reactor_, [path] { return statusOf(::unlink(path.c_str()), "unlink", path); });
+  return onHelper(reactor_, threads_,
+                  [path] { return statusOf(::unlink(path.c_str()), "unlink", path); });
 }
 
 Task<Status> PosixFileSystem::makeDirectory(std::string path, std::uint32_t mode) {
-  return onHelper(reactor_, [path, mode, mask = umask_] {
+  return onHelper(reactor_, threads_, [path, mode, mask = umask_] {
     Status made = statusOf(::mkdir(path.c_str(), mode), "mkdir", path);
     if (!made.ok() || (mode & mask) == 0) return made;
     return statusOf(::chmod(path.c_str(), mode), "chmod", path);
@@ -171,16 +182,17 @@ Task<Status> PosixFileSystem::makeDirectory(std::string path, std::uint32_t mode
 }
 
 Task<Status> PosixFileSystem::removeDirectory(std::string path) {
-  return onHelper(reactor_, [path] { return statusOf(::rmdir(path.c_str()), "rmdir", path); });
+  return onHelper(reactor_, threads_,
+                  [path] { return statusOf(::rmdir(path.c_str()), "rmdir", path); });
 }
 
 Task<Status> PosixFileSystem::changeMode(std::string path, std::uint32_t mode) {
-  return onHelper(reactor_,
+  return onHelper(reactor_, threads_,
                   [path, mode] { return statusOf(::chmod(path.c_str(), mode), "chmod", path); });
 }
 
 Task<Status> PosixFileSystem::syncDirectory(std::string path) {
-  return onHelper(reactor_, [path] {
+  return onHelper(reactor_, threads_, [path] {
     const int descriptor = ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     if (descriptor < 0) return Status(errnoError(errno, "open directory " + path));
     const Status synced = statusOf(::fsync(descriptor), "fsync", path);
@@ -191,11 +203,11 @@ Task<Status> PosixFileSystem::syncDirectory(std::string path) {
 
 Task<Result<std::vector<DirectoryEntry>>> PosixFileSystem::list(std::string path,
                                                                 ListDetail detail) {
-  return onHelper(reactor_, [path, detail] { return readDirectory(path, detail); });
+  return onHelper(reactor_, threads_, [path, detail] { return readDirectory(path, detail); });
 }
 
 Task<Result<FileInfo>> PosixFileSystem::info(std::string path) {
-  return onHelper(reactor_, [path]() -> Result<FileInfo> {
+  return onHelper(reactor_, threads_, [path]() -> Result<FileInfo> {
     struct stat from {};
     if (::lstat(path.c_str(), &from) != 0) return errnoError(errno, "stat " + path);
     return fileInfoOf(from);
@@ -203,7 +215,7 @@ Task<Result<FileInfo>> PosixFileSystem::info(std::string path) {
 }
 
 Task<Result<SpaceInfo>> PosixFileSystem::space(std::string path) {
-  return onHelper(reactor_, [path]() -> Result<SpaceInfo> {
+  return onHelper(reactor_, threads_, [path]() -> Result<SpaceInfo> {
     struct statvfs from {};
     if (::statvfs(path.c_str(), &from) != 0) return errnoError(errno, "statvfs " + path);
     return SpaceInfo{.totalBytes = from.f_blocks * from.f_frsize,

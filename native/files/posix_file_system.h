@@ -16,7 +16,10 @@ class PosixFileSystem final : public FileSystem {
   // `reactor` outlives this object and all Files opened by it, except that a File's destructor may
   // come later.
   explicit PosixFileSystem(Reactor& reactor);
+  // Blocking calls run on `threads`, which must remain live while this object is used.
+  PosixFileSystem(Reactor& reactor, ThreadPool& threads);
 
+  std::unique_ptr<FileSystem> onThreads(ThreadPool& threads) override;
   Task<Result<std::unique_ptr<File>>> open(std::string path, OpenFlags flags) override;
   Result<std::unique_ptr<File>> openForReading(const std::string& path) override;
   Task<Status> rename(std::string from, std::string to) override;
@@ -33,6 +36,7 @@ class PosixFileSystem final : public FileSystem {
 
  private:
   Reactor& reactor_;
+  ThreadPool* const threads_;  // null: the reactor's helpers
   const std::uint32_t umask_;  // of the process, read at construction
 };
 

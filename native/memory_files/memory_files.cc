@@ -100,7 +100,10 @@ Task<Status> MemoryFiles::openCache() {
   if (::mkdir(options_.path.c_str(), 0700) != 0 && errno != EEXIST)
     co_return errnoError(errno, "making " + options_.path);
   // MemoryRoom decides what goes: the directory itself never needs to evict.
-  CacheDirectoryOptions directory{options_.path, options_.budgetBytes + kOverheadBytes, 0};
+  CacheDirectoryOptions directory{.path = options_.path,
+                                  .budgetBytes = options_.budgetBytes + kOverheadBytes,
+                                  .freeFloorBytes = 0,
+                                  .stall = Clock::duration::max()};
   Task<Result<std::unique_ptr<ContentCache>>> opening =
       ContentCache::open({std::move(directory)}, chargedShards());
   Result<std::unique_ptr<ContentCache>> cache = co_await opening;

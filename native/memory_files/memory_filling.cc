@@ -114,7 +114,7 @@ Task<void> MemoryFilling::copyInBackground(std::shared_ptr<Fill> fill, std::uint
 
 Task<Status> MemoryFilling::copy(std::shared_ptr<Fill> fill, std::uint32_t chunk,
                                  std::shared_ptr<LoadedChunk> loaded) {
-  co_return co_await fill->file->writeChunk(chunk, loaded->bytes, loaded->checksums);
+  co_return co_await fill->file->writeChunk(chunk, loaded->bytes, loaded->checksums, loaded);
 }
 
 Task<void> MemoryFilling::readIn(std::shared_ptr<FileFetch> fetch, std::shared_ptr<Fill> fill,
@@ -122,14 +122,14 @@ Task<void> MemoryFilling::readIn(std::shared_ptr<FileFetch> fetch, std::shared_p
   BandwidthLimiter& disk = ports_.limits.disk;
   if (disk.limits(Priority::kBackground))
     co_await disk.pass(ports_.reactor, fetch->chunkSize(chunk), Priority::kBackground);
-  const ChunkMemory memory;
+  const auto memory = std::make_shared<const ChunkMemory>();
   Status done;
-  if (!memory.there()) done = errnoError(ENOMEM, "memory for a chunk");
-  if (done.ok()) done = co_await fetch->cache->readChunk(chunk, memory.bytes());
+  if (!memory->there()) done = errnoError(ENOMEM, "memory for a chunk");
+  if (done.ok()) done = co_await fetch->cache->readChunk(chunk, memory->bytes(), memory);
   if (done.ok()) {
     const std::vector<std::uint32_t> checksums = fetch->cache->blockChecksums(chunk);
-    done = co_await fill->file->writeChunk(chunk, memory.bytes().first(fetch->chunkSize(chunk)),
-                                           checksums);
+    done = co_await fill->file->writeChunk(chunk, memory->bytes().first(fetch->chunkSize(chunk)),
+                                           checksums, memory);
   }
   if (!done.ok() && fill->failure.ok()) fill->failure = done;
   buffers_.release(1);
@@ -139,11 +139,11 @@ Task<bool> MemoryFilling::restore(std::shared_ptr<FileFetch> fetch, std::uint32_
   const std::shared_ptr<CachedFile> copy = ports_.files.find(fetch->key());
   if (copy == nullptr) co_return false;
   Task<Result<std::span<const std::byte>>> reading =
-      readVerified(ports_.reactor, copy, fetch->chunkOffset(chunk), fetch->chunkSize(chunk));
+      readVerified(copy, fetch->chunkOffset(chunk), fetch->chunkSize(chunk));
   const Result<std::span<const std::byte>> bytes = co_await reading;
   if (!bytes.ok()) co_return false;
   const std::vector<std::uint32_t> checksums = copy->blockChecksums(chunk);
-  const Status written = co_await fetch->cache->writeChunk(chunk, *bytes, checksums);
+  const Status written = co_await fetch->cache->writeChunk(chunk, *bytes, checksums, copy);
   co_return written.ok();
 }
 

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <mutex>
 
+#include "cache/verified_read.h"
 #include "mount/demand_read.h"
 #include "mount/resident_read.h"
 #include "reactor/blocking_call.h"
@@ -18,6 +19,13 @@ Task<Result<std::shared_ptr<FileFetch>>> openOnShard(MountShard& shard, FileRefe
     shard.filling.noteOpen(*opened);
   }
   co_return opened;
+}
+
+// A disk that hangs is not waited for.
+Task<Result<int>> openOnDisk(Reactor& reactor, std::shared_ptr<CachedFile> file,
+                             std::function<Result<int>()> open) {
+  co_await reactor.enter();
+  co_return co_await callDisk(std::move(file), std::move(open));
 }
 
 Task<void> readOnShard(MountShard& shard, std::shared_ptr<FileFetch> fetch, std::uint64_t offset,
@@ -65,7 +73,8 @@ class DatasetSource::Opened final : public MountSource::OpenFile {
       return Error{ErrorCode::kNotFound,
                    "the file is not complete on this agent, or not yet compared with its digest"};
     }
-    return fetch_->cache->descriptor();
+    auto open = [cache = fetch_->cache] { return cache->descriptor(); };
+    return runOn(shard_.reactor, openOnDisk(shard_.reactor, fetch_->cache, std::move(open)));
   }
 
   Result<MappedBytes> tryRead(std::uint64_t offset, std::uint32_t length) override {

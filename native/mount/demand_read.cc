@@ -1,5 +1,6 @@
 #include "mount/demand_read.h"
 
+#include "cache/verified_read.h"
 #include "fetch/arrived_read.h"
 #include "mount/resident_read.h"
 
@@ -19,7 +20,7 @@ Task<Result<MappedBytes>> readHere(Reactor& reactor, Fetcher& fetcher,
   BandwidthLimiter& disk = fetcher.limits().disk;
   if (disk.limits(Priority::kDemand)) co_await disk.pass(reactor, length, Priority::kDemand);
   auto read = [fetch, offset, length] { return fromMemoryOrDisk(*fetch, offset, length); };
-  co_return co_await reactor.offload(read);
+  co_return co_await callDisk(fetch->cache, std::move(read));
 }
 
 Task<Result<MappedBytes>> readChunk(Reactor& reactor, Fetcher& fetcher,

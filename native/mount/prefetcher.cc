@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "cache/verified_read.h"
 #include "mount/dataset_source.h"
 #include "mount/mount_ports.h"
 
@@ -205,11 +206,11 @@ Task<void> Prefetcher::readEarly(std::shared_ptr<FileFetch> fetch,
   co_await earlyTurns_.acquire(1);
   const auto bytes = std::make_shared<std::vector<std::byte>>(size);
   const std::uint64_t generation = fetch->cache->generation();
-  auto read = [cache = fetch->cache, bytes] { return cache->readWhole(*bytes); };
+  auto read = [cache = fetch->cache, bytes]() -> Status { return cache->readWhole(*bytes); };
   Status got = Error{ErrorCode::kCancelled, "no reader is on the way to it"};
   if (lookAhead->before(entry) && !shard_.gate.closed() &&
       shard_.fetcher.limits().disk.tryPass(size, Priority::kBackground)) {
-    got = co_await shard_.reactor.offload(read);  // else its reader fetches it
+    got = co_await callDisk(fetch->cache, std::move(read));  // else its reader fetches it
   }
   earlyTurns_.release(1);
   if (got.ok() && lookAhead->before(entry)) co_await awaitOpening({fetch, bytes, generation});

@@ -50,25 +50,6 @@ std::int32_t outcome(ssize_t result) {
   return result < 0 ? -errno : static_cast<std::int32_t>(result);
 }
 
-// Blocks; on a helper thread.
-std::int32_t callFile(const Operation& operation) {
-  const auto offset = static_cast<off_t>(operation.offset);
-  const auto* const vector = static_cast<const iovec*>(operation.address);
-  const int count = static_cast<int>(operation.length);
-  switch (operation.kind) {
-    case OperationKind::kRead:
-      return outcome(pread(operation.fd, operation.address, operation.length, offset));
-    case OperationKind::kWrite:
-      return outcome(pwrite(operation.fd, operation.address, operation.length, offset));
-    case OperationKind::kReadV:
-      return outcome(preadv(operation.fd, vector, count, offset));
-    case OperationKind::kWriteV:
-      return outcome(pwritev(operation.fd, vector, count, offset));
-    default:
-      return outcome(fdatasync(operation.fd));
-  }
-}
-
 // Tries a socket call; -EAGAIN when the descriptor is not ready. `first` is false after readiness.
 std::int32_t callSocket(const Operation& operation, bool first) {
   const int flags = static_cast<int>(operation.flags) | MSG_DONTWAIT;
@@ -104,6 +85,24 @@ std::int32_t callSocket(const Operation& operation, bool first) {
 }
 
 }  // namespace
+
+std::int32_t callFile(const Operation& operation) {
+  const auto offset = static_cast<off_t>(operation.offset);
+  const auto* const vector = static_cast<const iovec*>(operation.address);
+  const int count = static_cast<int>(operation.length);
+  switch (operation.kind) {
+    case OperationKind::kRead:
+      return outcome(pread(operation.fd, operation.address, operation.length, offset));
+    case OperationKind::kWrite:
+      return outcome(pwrite(operation.fd, operation.address, operation.length, offset));
+    case OperationKind::kReadV:
+      return outcome(preadv(operation.fd, vector, count, offset));
+    case OperationKind::kWriteV:
+      return outcome(pwritev(operation.fd, vector, count, offset));
+    default:
+      return outcome(fdatasync(operation.fd));
+  }
+}
 
 Result<std::unique_ptr<EpollReactor>> EpollReactor::create() {
   std::unique_ptr<EpollReactor> reactor(new EpollReactor);

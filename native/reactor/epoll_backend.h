@@ -22,6 +22,7 @@ class EpollReactor final : public Reactor {
                 bool awaited = false);
 
   const char* backendName() const override { return "epoll"; }
+  bool blocksForFiles() const override { return true; }
   void cancel(Operation& operation) override;
 
  protected:

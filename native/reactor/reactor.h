@@ -58,6 +58,10 @@ struct Operation {
   std::coroutine_handle<> awaiter;
 };
 
+// Carries out a read, write or sync of a file on the calling thread, which it blocks. Like
+// Operation::result.
+[[nodiscard]] std::int32_t callFile(const Operation& operation);
+
 // A thing that another thread asked the reactor to run.
 struct Posted {
   virtual void run() = 0;
@@ -181,6 +185,12 @@ class Reactor {
   // Any thread: makes wait() return.
   virtual void wake() = 0;
 
+ public:
+  // Any thread. Reads, writes and syncs of files occupy a few threads of the reactor, which a disk
+  // that hangs may take from the others.
+  [[nodiscard]] virtual bool blocksForFiles() const { return false; }
+
+ protected:
   static void complete(Operation& operation, std::int32_t result) {
     operation.result = result;
     operation.awaiter.resume();

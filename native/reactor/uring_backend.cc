@@ -10,6 +10,9 @@ namespace hearth {
 namespace {
 
 constexpr unsigned kEntries = 1024;
+// The kernel's threads for calls of files that block. By default it has four for each core, and a
+// disk that hangs would take them all.
+constexpr unsigned kFileThreads = 256;
 // user_data of completions that resume no coroutine.
 constexpr std::uint64_t kIgnored = 0;
 constexpr std::uint64_t kWakeup = 1;
@@ -67,6 +70,9 @@ Result<std::unique_ptr<UringReactor>> UringReactor::create(Kernel kernel) {
     reason.code = ErrorCode::kUnsupported;
     return reason;
   }
+  unsigned threads[2] = {kFileThreads, 0};  // 0: the other kind stays as it is
+  // Kernels before 5.15 refuse it.
+  (void)io_uring_register_iowq_max_workers(&reactor->ring_, threads);
   reactor->wakeup_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
   if (reactor->wakeup_ < 0) return errnoError(errno, "eventfd");
   const Status watching = reactor->beginWatching();

@@ -17,14 +17,10 @@ Task<Result<Sha256Digest>> digestOf(Reactor& reactor, ThreadPool& pool, Bandwidt
     Task<bool> passing = disk.passWhile(reactor, length, Priority::kBackground, wanted);
     if (!co_await passing)
       co_return Error{ErrorCode::kCancelled, "the digest is not wanted any more"};
-    auto take = [&hash, &file, offset, length] {
-      const auto bytes = file->verified(offset, length);
-      if (!bytes.ok()) return Status(bytes.error());
-      hash.update(*bytes);
-      return Status();
-    };
-    const Status taken = co_await reactor.offload(pool, take);
-    if (!taken.ok()) co_return taken.error();
+    const Result<std::span<const std::byte>> bytes = co_await readVerified(file, offset, length);
+    if (!bytes.ok()) co_return bytes.error();
+    auto take = [&hash, &bytes] { return hash.update(*bytes), 0; };
+    co_await reactor.offload(pool, take);
     if (hashed != nullptr) hashed->fetch_add(length);
   }
   co_return hash.finish();
@@ -65,7 +61,7 @@ Task<Result<std::uint64_t>> compareWithOrigin(Reactor& reactor, OriginClient& or
     if (!fetched.ok()) co_return fetched.error();
     yieldedAt.reset();
     Task<Result<std::span<const std::byte>>> reading =
-        readVerified(reactor, fetch->cache, offset, theirs.size());
+        readVerified(fetch->cache, offset, theirs.size());
     const Result<std::span<const std::byte>> ours = co_await reading;
     if (!ours.ok()) co_return ours.error();
     const auto difference = std::mismatch(ours->begin(), ours->end(), theirs.begin());

@@ -14,7 +14,8 @@ namespace {
 // Reads of it end when they are let go, as those of a slow disk would.
 class HeldBackFile final : public CachedFile {
  public:
-  explicit HeldBackFile(std::uint64_t size) : bytes_(size, std::byte{7}) {}
+  HeldBackFile(std::uint64_t size, Reactor& reactor, ThreadPool& pool)
+      : bytes_(size, std::byte{7}), reactor_(reactor), pool_(pool) {}
 
   void release() {
     const std::lock_guard lock(mutex_);
@@ -28,6 +29,11 @@ class HeldBackFile final : public CachedFile {
   bool residentRange(std::uint64_t, std::uint64_t) const override { return true; }
   std::uint64_t residentBytes() const override { return bytes_.size(); }
   bool complete() const override { return true; }
+  Task<Status> onDisk(std::function<void()> work) override {
+    auto call = [&work] { return work(), 0; };
+    co_await reactor_.offload(pool_, call);
+    co_return Status();
+  }
   Result<int> descriptor() override { return Error{ErrorCode::kUnsupported, "it has none"}; }
   std::string path() const override { return {}; }
   Result<std::span<const std::byte>> verified(std::uint64_t offset, std::uint64_t length) override {
@@ -41,11 +47,14 @@ class HeldBackFile final : public CachedFile {
   bool verifiedInMemory(std::uint64_t, std::span<std::byte>) override { return false; }
   Status readWhole(std::span<std::byte>) override { return {}; }
   bool inPageCache(std::uint64_t, std::uint64_t) override { return true; }
-  Task<Status> readChunk(std::uint32_t, std::span<std::byte>) override { co_return Status(); }
+  Task<Status> readChunk(std::uint32_t, std::span<std::byte>,
+                         std::shared_ptr<const void>) override {
+    co_return Status();
+  }
   std::vector<std::uint32_t> blockChecksums(std::uint32_t) const override { return {}; }
   void touch() override {}
-  Task<Status> writeChunk(std::uint32_t, std::span<const std::byte>,
-                          std::span<const std::uint32_t>) override {
+  Task<Status> writeChunk(std::uint32_t, std::span<const std::byte>, std::span<const std::uint32_t>,
+                          std::shared_ptr<const void>) override {
     co_return Status();
   }
   Task<Status> claimed() override { co_return Status(); }
@@ -60,6 +69,8 @@ class HeldBackFile final : public CachedFile {
  private:
   const ContentKey key_{};
   const std::vector<std::byte> bytes_;
+  Reactor& reactor_;
+  ThreadPool& pool_;
   std::mutex mutex_;
   std::condition_variable changed_;
   bool free_ = false;
@@ -94,7 +105,7 @@ TEST(FileDigest, QuickCallsDoNotWaitForHashes) {
   ASSERT_TRUE(created.ok());
   Reactor& reactor = **created;
   ThreadPool pool({.threads = 2});
-  const auto file = std::make_shared<HeldBackFile>(3 * kChunkBytes + 1000);
+  const auto file = std::make_shared<HeldBackFile>(3 * kChunkBytes + 1000, reactor, pool);
   constexpr std::size_t kHashes = 8;
   std::size_t ended = 0;
   std::vector<Sha256Digest> digests(kHashes);

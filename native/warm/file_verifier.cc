@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "base/crc32c.h"
+#include "cache/verified_read.h"
 
 namespace hearth {
 namespace {
@@ -140,17 +141,13 @@ Task<bool> FileVerifier::hashNext(FileFetch& fetch) {
   if (fetch.chunkSize(chunk) > kHashHere || !fromMemory()) {
     const std::uint64_t offset = fetch.chunkOffset(chunk);
     const std::uint64_t length = fetch.chunkSize(chunk);
-    bool readBack = false;
-    auto take = [&fromMemory, &state, &readBack, &file = *fetch.cache, offset, length]() -> Status {
-      if (fromMemory()) return {};
-      readBack = true;
-      const auto read = file.verified(offset, length);
-      if (!read.ok()) return read.error();
-      state.hash.update(*read);
-      return {};
-    };
-    taken = co_await ports_.reactor.offload(ports_.wholeFiles, take);
-    if (readBack) bytesReadBack_ += length;
+    if (!co_await ports_.reactor.offload(ports_.wholeFiles, fromMemory)) {
+      const auto read = co_await readVerified(fetch.cache, offset, length);
+      auto update = [&state, &read] { return state.hash.update(*read), 0; };
+      if (read.ok()) co_await ports_.reactor.offload(ports_.wholeFiles, update);
+      if (!read.ok()) taken = read.error();
+      bytesReadBack_ += length;
+    }
   }
   if (taken.ok()) ++state.next;
   co_return taken.ok();

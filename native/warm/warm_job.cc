@@ -19,8 +19,8 @@ constexpr std::uint64_t kWindowRuns = 32;
 // Half a minute of looks at a chunk on its way to another agent; then the job leaves it to that
 // agent.
 constexpr int kLooks = 60;
-// Disks that a file is tried on.
-constexpr int kPlaces = 4;
+// For so long a file whose disk fails is tried on other disks, and on that one when it hangs.
+constexpr auto kDiskPatience = std::chrono::seconds(30);
 
 // Of one file, for the cluster.
 struct Missing {
@@ -155,11 +155,12 @@ Task<void> WarmJob::onShard(std::shared_ptr<WarmJob> job, const WarmPorts& ports
 Task<void> WarmJob::takeFile(std::shared_ptr<WarmJob> job, const WarmPorts& ports,
                              const WarmShard& shard, std::uint32_t entry, Windows& windows) {
   Status status;
-  bool misplaced = false;
-  for (int tries = 0; tries < kPlaces; ++tries) {
-    Task<Status> trying = tryFile(job, ports, shard, entry, windows, misplaced);
+  bool again = false;
+  const Clock::time_point until = Clock::now() + kDiskPatience;
+  for (;;) {
+    Task<Status> trying = tryFile(job, ports, shard, entry, windows, again);
     status = co_await trying;
-    if (!misplaced || job->stopped()) break;
+    if (!again || job->stopped() || Clock::now() >= until) break;
     // Writes of the file that are under way still have it.
     co_await shard.reactor.sleep(kLookAgain);
   }
@@ -181,23 +182,27 @@ void WarmJob::uncount(const FileProgress& file) {
 
 Task<Status> WarmJob::tryFile(std::shared_ptr<WarmJob> job, const WarmPorts& ports,
                               const WarmShard& shard, std::uint32_t entry, Windows& windows,
-                              bool& misplaced) {
-  misplaced = false;
+                              bool& again) {
+  again = false;
   Task<Result<std::shared_ptr<FileFetch>>> opening =
       shard.fetcher.open(FileReference::of(job->options_.dataset, entry));
   const Result<std::shared_ptr<FileFetch>> opened = co_await opening;
   if (!opened.ok()) co_return opened.error();
   const std::shared_ptr<FileFetch> fetch = *opened;
   const bool here = fetch->cache->complete();
+  again = !here && fetch->cache->hangs();
+  if (again)
+    co_return Error{ErrorCode::kIoError,
+                    fetch->reference.path() + ": the disk that has it does not answer"};
   Task<std::shared_ptr<MemoryFilling::Fill>> beginning =
       shard.memory.begin(fetch, job->options_.memory, job->began_);
   const std::shared_ptr<MemoryFilling::Fill> fill = co_await beginning;
   FileProgress file;
   Task<Status> fetching = fetchFile(job, shard, fetch, windows, file);
   Status status = co_await fetching;
-  misplaced = !status.ok() && fetch->cache->misplaced();
+  again = !status.ok() && (file.hung || fetch->cache->hangs() || fetch->cache->misplaced());
   // A chunk that differs from its digest is dropped, perhaps while it is claimed.
-  const bool came = status.ok() || (status.code() == ErrorCode::kIoError && !misplaced);
+  const bool came = status.ok() || (status.code() == ErrorCode::kIoError && !again);
   const bool compares = (job->options_.verify != Verification::kNone && !here) || fill;
   if (came && !job->stopped())
     status = co_await checkFile(job, ports, shard, fetch, windows, {compares, status});
@@ -205,7 +210,7 @@ Task<Status> WarmJob::tryFile(std::shared_ptr<WarmJob> job, const WarmPorts& por
     const auto wanted = [job, good = status.ok()] { return good && !job->stopped(); };
     co_await shard.memory.finish(fetch, fill, wanted);
   }
-  if (misplaced) job->uncount(file);
+  if (again) job->uncount(file);
   co_return status;
 }
 
@@ -346,7 +351,10 @@ Task<void> WarmJob::fetchRun(std::shared_ptr<WarmJob> job, const WarmShard& shar
     job->count(file, bytes, 0);
     co_return;
   }
-  if (file.status.ok()) file.status = ensured;
+  if (file.status.ok()) {
+    file.status = ensured;
+    file.hung = fetch->cache->hangs();
+  }
   // At once: other runs may wait for the origin for a long time. An I/O error may be of a chunk
   // that differs from its digest, which takeFile() looks at.
   if (ensured.code() != ErrorCode::kIoError && !fetch->cache->misplaced())

@@ -83,15 +83,17 @@ class WarmJob {
   struct FileProgress {
     Status status;
     std::uint64_t ready = 0, inMemory = 0;  // bytes
+    bool hung = false;                      // its disk, when `status` was set
   };
   // Fetches a file, verifies it while others are fetched, and brings it to memory. Where the disk
-  // that gets it fails, another one does.
+  // that gets it fails, another one does; a disk that hangs is waited for a while when there is
+  // none other.
   static Task<void> takeFile(std::shared_ptr<WarmJob> job, const WarmPorts& ports,
                              const WarmShard& shard, std::uint32_t entry, Windows& windows);
-  // `misplaced`: it failed for its disk, and has another one the next time.
+  // `again`: the file failed for its disk, which may be another one the next time.
   static Task<Status> tryFile(std::shared_ptr<WarmJob> job, const WarmPorts& ports,
                               const WarmShard& shard, std::uint32_t entry, Windows& windows,
-                              bool& misplaced);
+                              bool& again);
   // Of a job for the cluster: fetches of a file what no agent holds.
   static Task<void> takeMissing(std::shared_ptr<WarmJob> job, const WarmPorts& ports,
                                 const WarmShard& shard, std::uint32_t entry, Windows& windows);

@@ -13,6 +13,10 @@ export interface DirectoryStatistics {
   fileSystemFreeBytes: bigint;
   /** Why no new files are stored there; empty: they are. */
   failure: string;
+  /** While its disk hangs: some of the files that are in use there, by name where it is known, else by content key. */
+  waiting: string[];
+  /** All of them. */
+  waitingFiles: number;
 }
 
 export interface Statistics {

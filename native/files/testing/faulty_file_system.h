@@ -9,20 +9,13 @@
 #include <utility>
 #include <vector>
 
+#include "files/disk_watch.h"
 #include "files/posix_file_system.h"
 #include "reactor/reactor.h"
 
 namespace hearth::testing_support {
 
-enum class DiskCall : std::uint8_t {
-  kOpenToRead,
-  kOpenToWrite,
-  kRead,
-  kWrite,
-  kSync,
-  kName,
-  kLook
-};
+using DiskCall = DiskOperation;
 
 // Any thread.
 class DiskFaults {
@@ -35,7 +28,9 @@ class DiskFaults {
   }
   // As a disk that the kernel has mounted read-only.
   void setReadOnly(bool readOnly) {
-    refuse({DiskCall::kOpenToWrite, DiskCall::kWrite, DiskCall::kName}, readOnly ? EROFS : 0);
+    refuse({DiskCall::kOpenToWrite, DiskCall::kWrite, DiskCall::kTruncate, DiskCall::kRename,
+            DiskCall::kLink, DiskCall::kUnlink, DiskCall::kMakeDirectory, DiskCall::kChangeMode},
+           readOnly ? EROFS : 0);
   }
   // The disk has no free space.
   void fill(bool full) { full_ = full; }
@@ -47,6 +42,10 @@ class DiskFaults {
     for (std::atomic<bool>& each : hung_) each = false;
   }
 
+  // Calls that had to wait for resume().
+  [[nodiscard]] int waits() const { return waits_; }
+  void noteWait() { ++waits_; }
+
   [[nodiscard]] bool isFull() const { return full_; }
   [[nodiscard]] bool covers(const std::string& path) const { return path.starts_with(below_); }
   [[nodiscard]] bool hangs(DiskCall call) const { return hung_[static_cast<std::size_t>(call)]; }
@@ -54,9 +53,10 @@ class DiskFaults {
 
  private:
   const std::string below_;
-  std::atomic<int> errors_[7]{};
-  std::atomic<bool> hung_[7]{};
+  std::atomic<int> errors_[kDiskOperations]{};
+  std::atomic<bool> hung_[kDiskOperations]{};
   std::atomic<bool> full_{false};
+  std::atomic<int> waits_{0};
 };
 
 // A file, or a file system, and what befalls its calls.
@@ -67,6 +67,7 @@ class FaultyCalls {
 
   template <class T>
   Task<T> pass(DiskCall call, Task<T> work) const {
+    if (faults_->hangs(call)) faults_->noteWait();
     while (faults_->hangs(call)) co_await reactor_.sleep(kLook);
     if (const int error = faults_->error(call)) co_return errnoError(error, "the disk of the test");
     co_return co_await work;
@@ -77,6 +78,7 @@ class FaultyCalls {
   }
   // Blocks; any thread.
   [[nodiscard]] Status wait(DiskCall call) const {
+    if (faults_->hangs(call)) faults_->noteWait();
     while (faults_->hangs(call)) std::this_thread::sleep_for(kLook);
     const int error = faults_->error(call);
     return error == 0 ? Status() : Status(errnoError(error, "the disk of the test"));
@@ -102,9 +104,9 @@ class FaultyFile final : public File {
   }
   Task<Status> syncData() override { return calls_.pass(DiskCall::kSync, file_->syncData()); }
   Task<Status> truncate(std::uint64_t size) override {
-    return calls_.pass(DiskCall::kWrite, file_->truncate(size));
+    return calls_.pass(DiskCall::kTruncate, file_->truncate(size));
   }
-  Task<Result<FileInfo>> info() override { return calls_.pass(DiskCall::kLook, file_->info()); }
+  Task<Result<FileInfo>> info() override { return calls_.pass(DiskCall::kInfo, file_->info()); }
   Task<Status> lock() override { return file_->lock(); }
   [[nodiscard]] int descriptor() const override { return file_->descriptor(); }
   std::size_t readInMemory(std::span<std::byte> into, std::uint64_t offset) override {
@@ -133,8 +135,13 @@ class FaultyFileSystem final : public FileSystem {
  public:
   // `reactor` must remain live while this object is used.
   FaultyFileSystem(Reactor& reactor, std::shared_ptr<DiskFaults> faults)
-      : calls_(reactor, std::move(faults)), files_(reactor) {}
+      : reactor_(reactor), calls_(reactor, std::move(faults)), files_(reactor) {}
+  FaultyFileSystem(Reactor& reactor, FaultyCalls calls, ThreadPool& threads)
+      : reactor_(reactor), calls_(std::move(calls)), files_(reactor, threads) {}
 
+  std::unique_ptr<FileSystem> onThreads(ThreadPool& threads) override {
+    return std::make_unique<FaultyFileSystem>(reactor_, calls_, threads);
+  }
   Task<Result<std::unique_ptr<File>>> open(std::string path, OpenFlags flags) override {
     const bool here = calls_.faults().covers(path);
     const DiskCall call = flags.write ? DiskCall::kOpenToWrite : DiskCall::kOpenToRead;
@@ -153,38 +160,38 @@ class FaultyFileSystem final : public FileSystem {
     return file;
   }
   Task<Status> rename(std::string from, std::string to) override {
-    return calls_.passAt(from, DiskCall::kName, files_.rename(from, std::move(to)));
+    return calls_.passAt(from, DiskCall::kRename, files_.rename(from, std::move(to)));
   }
   Task<Status> link(std::string from, std::string to) override {
-    return calls_.passAt(from, DiskCall::kName, files_.link(from, std::move(to)));
+    return calls_.passAt(from, DiskCall::kLink, files_.link(from, std::move(to)));
   }
   Task<Status> symlink(std::string target, std::string path) override {
-    return calls_.passAt(path, DiskCall::kName, files_.symlink(std::move(target), path));
+    return calls_.passAt(path, DiskCall::kLink, files_.symlink(std::move(target), path));
   }
   Task<Status> unlink(std::string path) override {
-    return calls_.passAt(path, DiskCall::kName, files_.unlink(path));
+    return calls_.passAt(path, DiskCall::kUnlink, files_.unlink(path));
   }
   Task<Status> makeDirectory(std::string path, std::uint32_t mode) override {
-    return calls_.passAt(path, DiskCall::kName, files_.makeDirectory(path, mode));
+    return calls_.passAt(path, DiskCall::kMakeDirectory, files_.makeDirectory(path, mode));
   }
   Task<Status> removeDirectory(std::string path) override {
-    return calls_.passAt(path, DiskCall::kName, files_.removeDirectory(path));
+    return calls_.passAt(path, DiskCall::kUnlink, files_.removeDirectory(path));
   }
   Task<Status> changeMode(std::string path, std::uint32_t mode) override {
-    return calls_.passAt(path, DiskCall::kName, files_.changeMode(path, mode));
+    return calls_.passAt(path, DiskCall::kChangeMode, files_.changeMode(path, mode));
   }
   Task<Status> syncDirectory(std::string path) override {
-    return calls_.passAt(path, DiskCall::kSync, files_.syncDirectory(path));
+    return calls_.passAt(path, DiskCall::kSyncDirectory, files_.syncDirectory(path));
   }
   Task<Result<std::vector<DirectoryEntry>>> list(std::string path, ListDetail detail) override {
-    return calls_.passAt(path, DiskCall::kLook, files_.list(path, detail));
+    return calls_.passAt(path, DiskCall::kList, files_.list(path, detail));
   }
   Task<Result<FileInfo>> info(std::string path) override {
-    return calls_.passAt(path, DiskCall::kLook, files_.info(path));
+    return calls_.passAt(path, DiskCall::kInfo, files_.info(path));
   }
   Task<Result<SpaceInfo>> space(std::string path) override {
     const bool full = calls_.faults().covers(path) && calls_.faults().isFull();
-    Task<Result<SpaceInfo>> asking = calls_.passAt(path, DiskCall::kLook, files_.space(path));
+    Task<Result<SpaceInfo>> asking = calls_.passAt(path, DiskCall::kSpace, files_.space(path));
     Result<SpaceInfo> space = co_await asking;
     if (space.ok() && full) space->freeBytes = 0;
     co_return space;
@@ -195,6 +202,7 @@ class FaultyFileSystem final : public FileSystem {
     return std::unique_ptr<File>(std::make_unique<FaultyFile>(std::move(file), calls_));
   }
 
+  Reactor& reactor_;
   const FaultyCalls calls_;
   PosixFileSystem files_;
 };

@@ -80,7 +80,12 @@ class HeldBackFileSystem final : public FileSystem {
   // `reactor` must remain live while this object is used.
   HeldBackFileSystem(Reactor& reactor, std::shared_ptr<DiskControl> disk)
       : reactor_(reactor), disk_(std::move(disk)), files_(reactor) {}
+  HeldBackFileSystem(Reactor& reactor, std::shared_ptr<DiskControl> disk, ThreadPool& threads)
+      : reactor_(reactor), disk_(std::move(disk)), files_(reactor, threads) {}
 
+  std::unique_ptr<FileSystem> onThreads(ThreadPool& threads) override {
+    return std::make_unique<HeldBackFileSystem>(reactor_, disk_, threads);
+  }
   Task<Result<std::unique_ptr<File>>> open(std::string path, OpenFlags flags) override {
     const bool held = flags.write && (path.find("/objects/") != std::string::npos ||
                                       path.find("/volumes/") != std::string::npos);

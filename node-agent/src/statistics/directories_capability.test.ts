@@ -9,6 +9,8 @@ describe('cache directories as a capability', () => {
     freeFloorBytes: 0n,
     fileSystemFreeBytes: 1n,
     failure,
+    waiting: [] as string[],
+    waitingFiles: 0,
   });
 
   it('names those that take no new files', () => {
@@ -22,5 +24,13 @@ describe('cache directories as a capability', () => {
       ready: false,
       reason: '/b takes no new files: Read-only file system',
     });
+  });
+
+  it('names files for which programs wait', () => {
+    const hanging = { ...directory('/b', 'a read hangs'), waiting: ['model:a', 'model:b'], waitingFiles: 5 };
+    assert.equal(
+      directoriesCapability([hanging]).reason,
+      '/b takes no new files: a read hangs; programs that have these files open may wait: model:a, model:b and 3 others',
+    );
   });
 });

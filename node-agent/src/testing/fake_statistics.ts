@@ -103,6 +103,8 @@ export function fakeStatistics(engine: FakeEngine): Statistics {
       usedBytes: resident,
       fileSystemFreeBytes: directory.budgetBytes,
       failure: '',
+      waiting: [],
+      waitingFiles: 0,
     })),
     contentKeys: engine.disk.resident.size,
     residentBytes: resident,
