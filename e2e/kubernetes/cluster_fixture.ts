@@ -2,7 +2,7 @@ import { rmSync } from 'node:fs';
 import { join } from 'node:path';
 import { root } from '@hearth/common/testing';
 import { hearthImage } from '../cluster/images/hearth_image.ts';
-import { KubernetesCluster } from '../cluster/kubernetes_cluster.ts';
+import { type ClusterOptions, KubernetesCluster } from '../cluster/kubernetes_cluster.ts';
 import { needsCluster } from '../cluster/testing/needs.ts';
 
 let shared: Promise<KubernetesCluster> | undefined;
@@ -22,10 +22,35 @@ export function useCluster(): () => KubernetesCluster {
     shared ??= open();
     cluster = await shared;
   });
-  return () => {
-    if (!cluster) throw new Error('the cluster is there once the tests run: use it in `it` and `before`');
-    return cluster;
-  };
+  return () => started(cluster);
+}
+
+/**
+ * A cluster for one suite, with nothing on it but the image of this checkout. Call it in a `describe` before the hooks that
+ * use the cluster. The cluster ends with the suite; its logs are then in build/e2e/NAME.
+ */
+export function useOwnCluster(
+  name: string,
+  options: Omit<ClusterOptions, 'name' | 'owned'> = {},
+): () => KubernetesCluster {
+  let cluster: KubernetesCluster | undefined;
+  before(async function () {
+    this.timeout(45 * 60_000); // The first run on a machine builds the programs and the image.
+    await needsCluster(this);
+    const { archive } = await hearthImage();
+    cluster = await KubernetesCluster.start({ name: `${name}-${process.pid}`, owned: true, ...options });
+    await cluster.importImage(archive);
+  });
+  after(async () => {
+    cluster?.collectLogs(join(root, 'build/e2e', name));
+    await cluster?.stop();
+  });
+  return () => started(cluster);
+}
+
+function started(cluster: KubernetesCluster | undefined): KubernetesCluster {
+  if (!cluster) throw new Error('the cluster is there once the tests run: use it in `it` and `before`');
+  return cluster;
 }
 
 async function open(): Promise<KubernetesCluster> {

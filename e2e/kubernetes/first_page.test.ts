@@ -9,9 +9,8 @@ import { bundleKubectl } from '../../cli/executables/bundle.ts';
 import { makeExecutable } from '../../cli/executables/executable.ts';
 import { etcdImageAs } from '../cluster/images/basic_images.ts';
 import { engineImage, engineModel } from '../cluster/images/engine_image.ts';
-import { hearthImage, hearthImageName, hearthVersion } from '../cluster/images/hearth_image.ts';
-import { KubernetesCluster } from '../cluster/kubernetes_cluster.ts';
-import { needsCluster } from '../cluster/testing/needs.ts';
+import { hearthImageName, hearthVersion } from '../cluster/images/hearth_image.ts';
+import { useOwnCluster } from './cluster_fixture.ts';
 import { type PageStep, pageCommands, pageScript, pageSteps } from './page_commands.ts';
 
 const heading = '## From an empty cluster to an engine that answers';
@@ -22,30 +21,25 @@ const longestSeconds = 300;
  * names of the page; a server on this machine stands for the hub, as fast as a line of 100 Mbit/s.
  */
 describe('the first page, from an empty cluster to an engine that answers', () => {
-  let cluster: KubernetesCluster;
+  const cluster = useOwnCluster('page');
   let hub: HubServer;
   let folder: string;
   let steps: PageStep[];
 
   before(async function () {
-    this.timeout(45 * 60_000); // The first run on a machine builds the programs and the image.
-    await needsCluster(this);
+    this.timeout(45 * 60_000); // The first run on a machine builds the image of the engine.
     const engine = await unlessUnavailable(this, engineImage);
     const model = await unlessUnavailable(this, engineModel);
-    const { archive } = await hearthImage();
-    cluster = await KubernetesCluster.start({ name: `page-${process.pid}`, owned: true });
-    for (const image of [archive, engine, await etcdImageAs(chartEtcdImage())]) await cluster.importImage(image);
+    for (const image of [engine, await etcdImageAs(chartEtcdImage())]) await cluster().importImage(image);
     const pageName = `registry.example.com/team/hearth:${hearthVersion()}`;
-    for (const node of cluster.nodes) await ok(node.ctr(['images', 'tag', `docker.io/${hearthImageName}`, pageName]));
+    for (const node of cluster().nodes) await ok(node.ctr(['images', 'tag', `docker.io/${hearthImageName}`, pageName]));
     const { repo, path, bytes } = model;
-    hub = await HubServer.start(cluster.network.hostAddress, repo, { [path]: bytes }, { bytesPerSecond: 12 * MiB });
+    hub = await HubServer.start(cluster().network.hostAddress, repo, { [path]: bytes }, { bytesPerSecond: 12 * MiB });
     folder = mkdtempSync(join(tmpdir(), 'hearth-page-'));
     prepare();
     await makeKubectlHearth();
   });
   after(async () => {
-    cluster?.collectLogs(join(root, 'build/e2e/first-page'));
-    await cluster?.stop();
     await hub?.[Symbol.asyncDispose]();
     if (folder) rmSync(folder, { recursive: true, force: true });
   });
@@ -55,7 +49,7 @@ describe('the first page, from an empty cluster to an engine that answers', () =
     symlinkSync(join(root, 'charts'), join(folder, 'charts'));
     cpSync(join(root, 'examples'), join(folder, 'examples'), { recursive: true });
     change('examples/engine.yaml', /^( +)repo: .*$/m, `$&\n$1endpoint: ${hub.url}`);
-    const networks = `  origins: { allowedNetworks: ["${cluster.network.hostRange}"] }`;
+    const networks = `  origins: { allowedNetworks: ["${cluster().network.hostRange}"] }`;
     change('examples/storagecluster.yaml', /^spec:$/m, `$&\n${networks}`);
   }
 
@@ -83,8 +77,8 @@ describe('the first page, from an empty cluster to an engine that answers', () =
     const script = pageScript(commands.map((command) => command.replaceAll('8080', port)));
     const environment = {
       HOME: folder,
-      KUBECONFIG: cluster.kubeconfig,
-      PATH: [...cluster.programFolders, process.env.PATH].join(delimiter),
+      KUBECONFIG: cluster().kubeconfig,
+      PATH: [...cluster().programFolders, process.env.PATH].join(delimiter),
       HELM_CACHE_HOME: join(folder, 'helm'),
       HELM_CONFIG_HOME: join(folder, 'helm'),
       HELM_DATA_HOME: join(folder, 'helm'),
@@ -114,7 +108,7 @@ describe('the first page, from an empty cluster to an engine that answers', () =
 
   it('starts the engine where the bytes are, and the engine answers', async () => {
     const events = await ok(
-      cluster.kubectl(['get', 'events', '-o', 'jsonpath={range .items[*]}{.reason}: {.message}{"\\n"}{end}']),
+      cluster().kubectl(['get', 'events', '-o', 'jsonpath={range .items[*]}{.reason}: {.message}{"\\n"}{end}']),
     );
     assert.match(events, /^GateWarm: the pod starts where its bytes are: node[12]/m);
     const answer = JSON.parse(steps.at(-1)?.output.match(/^\{.*\}$/m)?.[0] ?? '');

@@ -1,14 +1,13 @@
 import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { bytesOf, MiB, ok, root, sha256, skip, tool, until } from '@hearth/common/testing';
+import { bytesOf, MiB, ok, sha256, skip, tool, until } from '@hearth/common/testing';
 import { chartFolder, type Manifest, releaseNamespace } from '@hearth/common/testing/kubernetes';
 import { FileOrigin } from '@hearth/common/testing/origins';
 import { etcdImage } from '../cluster/images/basic_images.ts';
-import { hearthImage, hearthImageName, previousImage, previousImageName } from '../cluster/images/hearth_image.ts';
-import { KubernetesCluster } from '../cluster/kubernetes_cluster.ts';
-import { needsCluster } from '../cluster/testing/needs.ts';
+import { hearthImageName, previousImage, previousImageName } from '../cluster/images/hearth_image.ts';
 import { findPreviousCommit } from '../src/previous_release.ts';
+import { useOwnCluster } from './cluster_fixture.ts';
 import { clusterName, inline, Journey, ofClaim } from './journey.ts';
 
 const place = ['-n', releaseNamespace];
@@ -18,33 +17,26 @@ describe('an upgrade from the previous release by helm, and back', function () {
   this.timeout(1_800_000);
   const whole = bytesOf(1101, 6 * MiB);
   const part = bytesOf(1102, 40 * MiB);
-  let cluster: KubernetesCluster;
+  const cluster = useOwnCluster('upgrade');
   let origin: FileOrigin;
   let journey: Journey;
   let values: string[];
 
   before(async function () {
-    this.timeout(60 * 60_000); // The first run on a machine builds the programs and two images.
-    await needsCluster(this);
+    this.timeout(60 * 60_000); // The first run on a machine builds the image of the previous release.
     const previous = await findPreviousCommit();
     if ('missing' in previous) skip(this, previous.missing);
-    const { archive } = await hearthImage();
-    cluster = await KubernetesCluster.start({ name: `upgrade-${process.pid}`, owned: true });
-    const charts = join(cluster.folder, 'previous');
-    for (const image of [archive, await previousImage(previous.commit, charts)]) await cluster.importImage(image);
-    origin = await FileOrigin.start(cluster.network.hostAddress);
-    journey = new Journey(cluster, 'default', origin);
+    const charts = join(cluster().folder, 'previous');
+    await cluster().importImage(await previousImage(previous.commit, charts));
+    origin = await FileOrigin.start(cluster().network.hostAddress);
+    journey = new Journey(cluster(), 'default', origin);
     values = ['--set', `imagePullPolicy=Never,etcd.image=${etcdImage(await tool('etcd'))}`];
     const install = ['install', 'hearth', join(charts, 'hearth'), ...place, '--create-namespace', ...values];
-    await ok(cluster.helm([...install, '--set', `image=${previousImageName}`, '--wait', '--timeout', '8m']));
+    await ok(cluster().helm([...install, '--set', `image=${previousImageName}`, '--wait', '--timeout', '8m']));
     await journey.apply(journey.storageCluster);
     await journey.ready(`storagecluster/${clusterName}`);
   });
-  after(async () => {
-    cluster?.collectLogs(join(root, 'build/e2e/upgrade'));
-    await cluster?.stop();
-    await origin?.[Symbol.asyncDispose]();
-  });
+  after(() => origin?.[Symbol.asyncDispose]());
 
   /** Waits until every pod that a release replaces runs an image, and is ready. */
   async function runs(image: string): Promise<void> {
@@ -53,7 +45,7 @@ describe('an upgrade from the previous release by helm, and back', function () {
       await until(`every ${component} runs ${image}`, async () => {
         // Sooner or later every page comes from the disk or the agent.
         writeFileSync('/proc/sys/vm/drop_caches', '1');
-        const { items } = JSON.parse(await ok(cluster.kubectl([...place, 'get', 'pods', ...select])));
+        const { items } = JSON.parse(await ok(cluster().kubectl([...place, 'get', 'pods', ...select])));
         return items.length === 2 && (items as Manifest[]).every((pod) => isReady(pod) && imageOf(pod) === image);
       });
     }
@@ -101,15 +93,15 @@ describe('an upgrade from the previous release by helm, and back', function () {
 
   it('becomes this release, and pods read on', async () => {
     const upgrade = ['upgrade', 'hearth', chartFolder, ...place, ...values, '--set', `image=${hearthImageName}`];
-    await ok(cluster.helm([...upgrade, '--wait', '--timeout', '8m']));
+    await ok(cluster().helm([...upgrade, '--wait', '--timeout', '8m']));
     await runs(hearthImageName);
     await readsOn('upgraded');
   });
 
   it('has holders of this release once their pods were deleted, and pods read on', async () => {
-    for (const node of cluster.nodes) {
+    for (const node of cluster().nodes) {
       const [holder] = await journey.partOn('holder', node);
-      await ok(cluster.kubectl([...place, 'delete', 'pod', holder?.metadata.name ?? '', '--wait=true']));
+      await ok(cluster().kubectl([...place, 'delete', 'pod', holder?.metadata.name ?? '', '--wait=true']));
       await until(`a holder of this release on ${node.name}`, async () => {
         const [next, ...more] = await journey.partOn('holder', node);
         return next !== undefined && more.length === 0 && isReady(next) && imageOf(next) === hearthImageName;
@@ -119,7 +111,7 @@ describe('an upgrade from the previous release by helm, and back', function () {
   });
 
   it('becomes the previous release again by a rollback, and pods read on', async () => {
-    await ok(cluster.helm(['rollback', 'hearth', '1', ...place, '--wait', '--timeout', '8m']));
+    await ok(cluster().helm(['rollback', 'hearth', '1', ...place, '--wait', '--timeout', '8m']));
     await runs(previousImageName);
     await readsOn('rolled-back');
   });
