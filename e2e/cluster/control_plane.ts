@@ -19,7 +19,7 @@ export class ControlPlane {
   constructor(machine: Machine, network: Network, programs: Record<string, string>, logs: string) {
     this.machine = machine;
     this.network = network;
-    const host = network.family === 'IPv6' ? `[${network.controlAddress}]` : network.controlAddress;
+    const host = network.families[0] === 'IPv6' ? `[${network.controlAddress}]` : network.controlAddress;
     this.url = `https://${host}:6443`;
     this.authority = Authority.open(join(machine.folder, 'pki'));
     this.#programs = programs;
@@ -137,7 +137,7 @@ export class ControlPlane {
       `--bind-address=${this.network.controlAddress}`,
       `--advertise-address=${this.network.controlAddress}`,
       '--secure-port=6443',
-      `--service-cluster-ip-range=${this.network.serviceRange}`,
+      `--service-cluster-ip-range=${this.network.serviceRanges.join()}`,
       `--tls-cert-file=${server.certificate}`,
       `--tls-private-key-file=${server.key}`,
       `--client-ca-file=${this.authority.certificate}`,

@@ -17,9 +17,9 @@ export async function startKubeProxy(
     mode: 'nftables',
     hostnameOverride: options.node,
     clientConnection: { kubeconfig: options.kubeconfig },
-    clusterCIDR: options.network.podRange,
+    clusterCIDR: options.network.podRanges.join(),
     // The family of a machine that has no Node object, as the control plane's.
-    bindAddress: options.network.family === 'IPv6' ? '::' : '0.0.0.0',
+    bindAddress: options.network.families[0] === 'IPv6' ? '::' : '0.0.0.0',
     detectLocalMode: 'ClusterCIDR',
     healthzBindAddress: '127.0.0.1:10256',
     metricsBindAddress: '127.0.0.1:10249',

@@ -46,7 +46,7 @@ describe('Kubernetes cluster for tests', () => {
       ['node1', 'node2'],
     );
     assert.equal(items[0].status.nodeInfo.kubeletVersion, 'v1.36.3');
-    assert.equal(items[1].status.addresses[0].address, cluster.nodes[1]?.address);
+    assert.equal(items[1].status.addresses[0].address, cluster.nodes[1]?.addresses[0]);
   });
 
   it('runs pods on both nodes that reach each other, services, the API and this host', async () => {

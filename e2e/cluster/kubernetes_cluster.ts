@@ -31,8 +31,8 @@ export interface ClusterOptions {
   nodes?: number;
   /** The cluster ends with this process, in whatever way that ends. Otherwise it stays until it is stopped. */
   owned?: boolean;
-  /** IPv4 when not given. */
-  family?: Family;
+  /** See Network; IPv4 alone when not given. */
+  families?: readonly Family[];
 }
 
 /**
@@ -53,7 +53,7 @@ export class KubernetesCluster implements AsyncDisposable {
   private constructor(record: ClusterRecord, control: Machine, programs: Record<string, string>) {
     this.name = record.name;
     this.folder = folderOf(record.name);
-    this.network = new Network(record.index, record.family);
+    this.network = new Network(record.index, record.families);
     this.plane = new ControlPlane(control, this.network, programs, this.logFolder);
     this.#record = record;
     this.#programs = programs;
@@ -67,7 +67,7 @@ export class KubernetesCluster implements AsyncDisposable {
     const programs = await tools(clusterPrograms);
     const images = await basicImages();
     await removeOrphans();
-    const record = await reserve(options.name, options.nodes ?? 2, options.owned ?? false, options.family);
+    const record = await reserve(options.name, options.nodes ?? 2, options.owned ?? false, options.families);
     const guarding = options.owned ? await guard(record.name) : undefined;
     try {
       const control = await Machine.start(join(machinesFolder(record.name), 'control'));

@@ -1,51 +1,109 @@
 import { must, until } from '@hearth/common/testing';
 import type { Machine } from './machine/machine.ts';
 
-/** The family of all addresses of a cluster: none has both, but for loopback. */
 export type Family = 'IPv4' | 'IPv6';
+
+/** Addresses of one family in a cluster; `index` as in Network. */
+class Addresses {
+  readonly family: Family;
+  readonly hostAddress: string;
+  readonly controlAddress: string;
+  readonly nodeRange: string;
+  readonly podRange: string;
+  readonly serviceRange: string;
+  /** The route to everything. */
+  readonly defaultRange: string;
+  readonly #index: number;
+
+  constructor(index: number, family: Family) {
+    this.family = family;
+    this.#index = index;
+    this.hostAddress = this.nodeAddress(254);
+    this.controlAddress = this.nodeAddress(253);
+    const isIPv4 = family === 'IPv4';
+    this.nodeRange = isIPv4 ? `10.250.${index}.0/24` : `fd00:250:${index}::/64`;
+    this.podRange = isIPv4 ? `10.${200 + index}.0.0/16` : `fd00:200:${index}::/48`;
+    this.serviceRange = isIPv4 ? `10.${100 + index}.0.0/16` : `fd00:100:${index}::/112`;
+    this.defaultRange = isIPv4 ? '0.0.0.0/0' : '::/0';
+  }
+
+  /** `node` counts from 1. */
+  nodeAddress(node: number): string {
+    return this.family === 'IPv4' ? `10.250.${this.#index}.${node}` : `fd00:250:${this.#index}::${node}`;
+  }
+
+  podRangeOf(node: number): string {
+    return this.family === 'IPv4' ? `10.${200 + this.#index}.${node}.0/24` : `fd00:200:${this.#index}:${node}::/64`;
+  }
+
+  get forwarding(): string {
+    return this.family === 'IPv4' ? 'net.ipv4.ip_forward' : 'net.ipv6.conf.all.forwarding';
+  }
+
+  /** Nobody else has the addresses of IPv6, so nothing waits until the kernel has looked (`nodad`). */
+  add(address: string, device: string): Command {
+    const isIPv4 = this.family === 'IPv4';
+    const [, length = ''] = this.nodeRange.split('/');
+    const range = `${address}/${length}`;
+    return ['ip', isIPv4 ? '-4' : '-6', 'address', 'add', range, 'dev', device, ...(isIPv4 ? [] : ['nodad'])];
+  }
+
+  route(...words: string[]): Command {
+    return ['ip', this.family === 'IPv4' ? '-4' : '-6', 'route', ...words];
+  }
+}
 
 /** Addresses of one cluster; `index` (0 to 31) keeps the clusters of one host apart. */
 export class Network {
-  readonly index: number;
-  readonly family: Family;
+  /** The first one is that of the API server, and of services that ask for no other. */
+  readonly families: readonly Family[];
   /** Device of the host. */
   readonly device: string;
   readonly hostAddress: string;
   /** The host alone, as a range. */
   readonly hostRange: string;
   readonly controlAddress: string;
-  readonly nodeRange: string;
-  readonly podRange: string;
-  readonly serviceRange: string;
   /** The address of the service `kubernetes`: the first of its range. */
   readonly apiServiceAddress: string;
+  readonly #all: readonly Addresses[];
+  readonly #index: number;
 
-  constructor(index: number, family: Family) {
-    this.index = index;
-    this.family = family;
+  constructor(index: number, families: readonly Family[]) {
+    this.#index = index;
+    this.families = families;
     this.device = deviceName(index);
-    this.hostAddress = this.nodeAddress(254);
-    this.controlAddress = this.nodeAddress(253);
-    const isIPv4 = family === 'IPv4';
+    this.#all = families.map((family) => new Addresses(index, family));
+    const isIPv4 = families[0] === 'IPv4';
+    const [first] = this.#all as [Addresses];
+    this.hostAddress = first.hostAddress;
     this.hostRange = `${this.hostAddress}/${isIPv4 ? 32 : 128}`;
-    this.nodeRange = isIPv4 ? `10.250.${index}.0/24` : `fd00:250:${index}::/64`;
-    this.podRange = isIPv4 ? `10.${200 + index}.0.0/16` : `fd00:200:${index}::/48`;
-    this.serviceRange = isIPv4 ? `10.${100 + index}.0.0/16` : `fd00:100:${index}::/112`;
+    this.controlAddress = first.controlAddress;
     this.apiServiceAddress = isIPv4 ? `10.${100 + index}.0.1` : `fd00:100:${index}::1`;
   }
 
-  /** `node` counts from 1. */
-  nodeAddress(node: number): string {
-    return this.family === 'IPv4' ? `10.250.${this.index}.${node}` : `fd00:250:${this.index}::${node}`;
+  get nodeRanges(): string[] {
+    return this.#all.map(({ nodeRange }) => nodeRange);
   }
 
-  podRangeOf(node: number): string {
-    return this.family === 'IPv4' ? `10.${200 + this.index}.${node}.0/24` : `fd00:200:${this.index}:${node}::/64`;
+  get podRanges(): string[] {
+    return this.#all.map(({ podRange }) => podRange);
   }
 
-  /** The route to everything. */
-  get defaultRange(): string {
-    return this.family === 'IPv4' ? '0.0.0.0/0' : '::/0';
+  get serviceRanges(): string[] {
+    return this.#all.map(({ serviceRange }) => serviceRange);
+  }
+
+  get defaultRanges(): string[] {
+    return this.#all.map(({ defaultRange }) => defaultRange);
+  }
+
+  /** One of each family. `node` counts from 1. */
+  nodeAddresses(node: number): string[] {
+    return this.#all.map((addresses) => addresses.nodeAddress(node));
+  }
+
+  podRangesOf(node: number): string[] {
+    return this.#all.map((addresses) => addresses.podRangeOf(node));
   }
 
   /**
@@ -56,18 +114,22 @@ export class Network {
     await must('ip', 'link', 'add', this.device, 'type', 'veth', 'peer', 'name', 'host', 'netns', String(control.pid));
     // A bridge without an address of its own takes the lowest of its ports' and changes it as nodes come and go: who
     // remembers the former one would reach nothing for up to a minute.
-    const hardware = `02:00:0a:fa:${this.index.toString(16).padStart(2, '0')}:fd`;
+    const hardware = `02:00:0a:fa:${this.#index.toString(16).padStart(2, '0')}:fd`;
     await control.must('ip', 'link', 'add', 'bridge', 'address', hardware, 'type', 'bridge');
-    await control.must(...this.#addAddress(this.controlAddress, 'bridge'));
+    for (const one of this.#all) await control.must(...one.add(one.controlAddress, 'bridge'));
     await control.must('ip', 'link', 'set', 'host', 'master', 'bridge', 'up');
     await control.must('ip', 'link', 'set', 'bridge', 'up');
     await this.#forward(control);
     // For the API server itself, which calls webhooks: kube-proxy's rules turn packets around that have any route.
-    await control.must(...this.#route('add', this.serviceRange, 'dev', 'bridge'));
-    await must(...this.#addAddress(this.hostAddress, this.device));
+    for (const one of this.#all) {
+      await control.must(...one.route('add', one.serviceRange, 'dev', 'bridge'));
+      await must(...one.add(one.hostAddress, this.device));
+    }
     await must('ip', 'link', 'set', this.device, 'up');
-    for (const range of [this.podRange, this.serviceRange]) {
-      await must(...this.#route('add', range, 'via', this.controlAddress, 'dev', this.device));
+    for (const one of this.#all) {
+      for (const range of [one.podRange, one.serviceRange]) {
+        await must(...one.route('add', range, 'via', one.controlAddress, 'dev', this.device));
+      }
     }
   }
 
@@ -97,28 +159,17 @@ export class Network {
       String(control.pid),
     );
     await control.must('ip', 'link', 'set', port, 'master', 'bridge', 'up');
-    await machine.must(...this.#addAddress(this.nodeAddress(node), 'eth0'));
+    for (const one of this.#all) await machine.must(...one.add(one.nodeAddress(node), 'eth0'));
     await machine.must('ip', 'link', 'set', 'eth0', 'up');
-    await machine.must(...this.#route('add', this.defaultRange, 'via', this.controlAddress));
     await this.#forward(machine);
-    await control.must(...this.#route('replace', this.podRangeOf(node), 'via', this.nodeAddress(node)));
+    for (const one of this.#all) {
+      await machine.must(...one.route('add', one.defaultRange, 'via', one.controlAddress));
+      await control.must(...one.route('replace', one.podRangeOf(node), 'via', one.nodeAddress(node)));
+    }
   }
 
   async #forward(machine: Machine): Promise<void> {
-    const setting = this.family === 'IPv4' ? 'net.ipv4.ip_forward' : 'net.ipv6.conf.all.forwarding';
-    await machine.must('sysctl', '-qw', `${setting}=1`);
-  }
-
-  /** Nobody else has the addresses of IPv6, so nothing waits until the kernel has looked (`nodad`). */
-  #addAddress(address: string, device: string): Command {
-    const isIPv4 = this.family === 'IPv4';
-    const [, length = ''] = this.nodeRange.split('/');
-    const range = `${address}/${length}`;
-    return ['ip', isIPv4 ? '-4' : '-6', 'address', 'add', range, 'dev', device, ...(isIPv4 ? [] : ['nodad'])];
-  }
-
-  #route(...words: string[]): Command {
-    return ['ip', this.family === 'IPv4' ? '-4' : '-6', 'route', ...words];
+    for (const { forwarding } of this.#all) await machine.must('sysctl', '-qw', `${forwarding}=1`);
   }
 }
 

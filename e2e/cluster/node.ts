@@ -22,7 +22,8 @@ export class ClusterNode {
   readonly machine: Machine;
   /** From 1. */
   readonly number: number;
-  readonly address: string;
+  /** One of each family. */
+  readonly addresses: readonly string[];
   readonly #controlGroup: string;
   readonly #plane: ControlPlane;
   readonly #programs: Record<string, string>;
@@ -38,7 +39,7 @@ export class ClusterNode {
   ) {
     this.machine = machine;
     this.number = number;
-    this.address = plane.network.nodeAddress(number);
+    this.addresses = plane.network.nodeAddresses(number);
     this.#controlGroup = controlGroup;
     this.#plane = plane;
     this.#programs = programs;
@@ -99,7 +100,7 @@ export class ClusterNode {
       `--config=${join(this.machine.folder, 'kubelet.json')}`,
       `--kubeconfig=${this.#plane.kubeconfig(this.name)}`,
       `--hostname-override=${this.name}`,
-      `--node-ip=${this.address}`,
+      `--node-ip=${this.addresses.join()}`,
       ...(pairs.length === 0 ? [] : [`--node-labels=${pairs.join(',')}`]),
     ];
     const options = { logPath: this.#log('kubelet') };
@@ -145,8 +146,8 @@ export class ClusterNode {
           hairpinMode: true,
           ipam: {
             type: 'host-local',
-            ranges: [[{ subnet: this.#plane.network.podRangeOf(this.number) }]],
-            routes: [{ dst: this.#plane.network.defaultRange }],
+            ranges: this.#plane.network.podRangesOf(this.number).map((subnet) => [{ subnet }]),
+            routes: this.#plane.network.defaultRanges.map((dst) => ({ dst })),
           },
         },
       ],

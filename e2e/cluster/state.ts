@@ -12,7 +12,7 @@ export interface ClusterRecord {
   name: string;
   /** See Network. */
   index: number;
-  family: Family;
+  families: readonly Family[];
   nodes: number;
   /** The cluster is for this process alone and is rubbish once that has ended; a cluster for people has none. */
   owner?: ProcessIdentity;
@@ -43,7 +43,7 @@ export async function reserve(
   name: string,
   nodes: number,
   owned: boolean,
-  family: Family = 'IPv4',
+  families: readonly Family[] = ['IPv4'],
 ): Promise<ClusterRecord> {
   if (!/^[a-z0-9]([a-z0-9-]{0,30}[a-z0-9])?$/.test(name)) throw new Error(`${name} cannot be the name of a cluster`);
   mkdirSync(clustersFolder, { recursive: true });
@@ -54,7 +54,7 @@ export async function reserve(
   while (used.has(index) || existsSync(`/sys/class/net/${deviceName(index)}`)) index++;
   if (index >= maximumClusters) throw new Error(`there are ${maximumClusters} clusters already`);
   const owner = owned ? identify(process.pid) : undefined;
-  const record = { name, index, family, nodes, ...(owner ? { owner } : {}) };
+  const record = { name, index, families, nodes, ...(owner ? { owner } : {}) };
   mkdirSync(join(folderOf(name), 'logs'), { recursive: true });
   writeFileSync(join(folderOf(name), 'cluster.json'), JSON.stringify(record));
   return record;

@@ -1,42 +1,41 @@
 import assert from 'node:assert/strict';
-import { isIPv6 } from 'node:net';
-import { join } from 'node:path';
-import { bytesOf, MiB, ok, root, sha256, until } from '@hearth/common/testing';
+import { isIP } from 'node:net';
+import { bytesOf, MiB, ok, sha256, until } from '@hearth/common/testing';
 import { type Manifest, releaseNamespace } from '@hearth/common/testing/kubernetes';
 import { FileOrigin } from '@hearth/common/testing/origins';
-import { hearthImage } from '../cluster/images/hearth_image.ts';
-import { KubernetesCluster } from '../cluster/kubernetes_cluster.ts';
-import { needsCluster } from '../cluster/testing/needs.ts';
+import type { Family } from '../cluster/network.ts';
+import { useOwnCluster } from './cluster_fixture.ts';
 import { clusterName, inline, install, Journey } from './journey.ts';
 
-/** Nodes, pods and services have addresses of IPv6 only. */
-describe('a cluster without IPv4', function () {
-  this.timeout(1_200_000);
+/** The addresses of nodes, pods and services; the first family is that of services. */
+const clusters: { what: string; name: string; families: readonly Family[] }[] = [
+  { what: 'without IPv4', name: 'ipv6', families: ['IPv6'] },
+  { what: 'with both families of addresses', name: 'dual', families: ['IPv4', 'IPv6'] },
+];
+for (const { what, name, families } of clusters) {
+  describe(`a cluster ${what}`, function () {
+    this.timeout(1_200_000);
+    clusterOf(name, families);
+  });
+}
+
+function clusterOf(name: string, families: readonly Family[]): void {
   const size = 24 * MiB;
   const bytes = bytesOf(1010, size);
   const command = `[ "$(sha256sum < /models/weights)" = "${sha256(bytes)}  -" ]`;
-  let cluster: KubernetesCluster;
+  const cluster = useOwnCluster(name, { families });
   let origin: FileOrigin;
   let journey: Journey;
 
-  before(async function () {
-    this.timeout(45 * 60_000); // The first run on a machine builds the programs and the image.
-    await needsCluster(this);
-    const { archive } = await hearthImage();
-    cluster = await KubernetesCluster.start({ name: `ipv6-${process.pid}`, owned: true, family: 'IPv6' });
-    await cluster.importImage(archive);
-    origin = await FileOrigin.start(cluster.network.hostAddress);
-    journey = new Journey(cluster, 'default', origin);
+  before(async () => {
+    origin = await FileOrigin.start(cluster().network.hostAddress);
+    journey = new Journey(cluster(), 'default', origin);
   });
-  after(async () => {
-    cluster?.collectLogs(join(root, 'build/e2e/ipv6'));
-    await cluster?.stop();
-    await origin?.[Symbol.asyncDispose]();
-  });
+  after(() => origin?.[Symbol.asyncDispose]());
 
   const podsOf = async (component: string): Promise<Manifest[]> => {
     const select = ['-l', `app.kubernetes.io/component=${component}`, '-o', 'json'];
-    return JSON.parse(await ok(cluster.kubectl(['-n', releaseNamespace, 'get', 'pods', ...select]))).items;
+    return JSON.parse(await ok(cluster().kubectl(['-n', releaseNamespace, 'get', 'pods', ...select]))).items;
   };
 
   it('has a StorageCluster that is ready on all nodes, with three members of etcd that reach one another', async () => {
@@ -46,15 +45,17 @@ describe('a cluster without IPv4', function () {
     const members = await podsOf('etcd');
     assert.equal(members.length, 3);
     for (const { status, metadata } of [...members, ...(await podsOf('agent'))]) {
-      const addresses = [status?.podIPs, status?.hostIPs].flat().map(({ ip }) => ip as string);
-      assert.ok(addresses.length > 0 && addresses.every(isIPv6), `${metadata.name}: ${addresses}`);
+      for (const addresses of [status?.podIPs, status?.hostIPs]) {
+        const found = addresses.map(({ ip }: { ip: string }) => `IPv${isIP(ip)}`);
+        assert.deepEqual(found, families, metadata.name);
+      }
     }
   });
 
   it('answers the commands of its agents, which know one another', async () => {
     const agent = ['exec', '-n', releaseNamespace, `ds/hearth-${clusterName}-all-agent`, '--', 'hearth'];
     await until('both nodes are in the status', async () => {
-      const { stdout } = await cluster.kubectl([...agent, 'status']);
+      const { stdout } = await cluster().kubectl([...agent, 'status']);
       return /^node1 +ready /m.test(stdout) && /^node2 +ready /m.test(stdout);
     });
   });
@@ -76,7 +77,7 @@ describe('a cluster without IPv4', function () {
   it('trusts a new authority beside the former one, whose key was lost, and replaces the members of etcd', async () => {
     const former = new Set((await podsOf('etcd')).map(({ metadata }) => (metadata as { uid?: string }).uid));
     const secret = (role: string) => ['-n', releaseNamespace, 'secret', `hearth-${clusterName}-${role}`];
-    await ok(cluster.kubectl(['patch', ...secret('ca'), '--patch', '{"data":{"ca.key":""}}']));
+    await ok(cluster().kubectl(['patch', ...secret('ca'), '--patch', '{"data":{"ca.key":""}}']));
     await until('three other members that are ready', async () => {
       const members = await podsOf('etcd');
       const isOther = ({ metadata, status }: Manifest) =>
@@ -86,7 +87,7 @@ describe('a cluster without IPv4', function () {
         );
       return members.length === 3 && members.every(isOther);
     });
-    const bundle = await ok(cluster.kubectl(['get', ...secret('agent'), '-o', 'jsonpath={.data.ca\\.crt}']));
+    const bundle = await ok(cluster().kubectl(['get', ...secret('agent'), '-o', 'jsonpath={.data.ca\\.crt}']));
     assert.equal(
       Buffer.from(bundle, 'base64')
         .toString()
@@ -104,4 +105,4 @@ describe('a cluster without IPv4', function () {
     assert.ok((await journey.get('pod', 'gated'))?.metadata.annotations?.['hearth.storage/preload'], 'it was gated');
     await journey.finished('gated');
   });
-});
+}

@@ -5,11 +5,11 @@ import { Network } from '../network.ts';
 import { type ClusterRecord, controlGroupOf, folderOf } from '../state.ts';
 
 /** Traces that one cluster could leave on the host, by kind; other clusters may run beside it. */
-export async function traces({ name, index, family }: ClusterRecord): Promise<Record<string, string[]>> {
+export async function traces({ name, index, families }: ClusterRecord): Promise<Record<string, string[]>> {
   const folder = folderOf(name);
-  const network = new Network(index, family);
+  const network = new Network(index, families);
   const lines = (text: string) => text.split('\n').filter((line) => line !== '');
-  const ranges = [network.nodeRange, network.podRange, network.serviceRange];
+  const ranges = [network.nodeRanges, network.podRanges, network.serviceRanges].flat();
   return {
     processes: lines(await must('ps', '-e', '-o', 'args=')).filter(
       (line) => line.includes(`${folder}/`) || line.endsWith(`/guard.ts ${name}`),
