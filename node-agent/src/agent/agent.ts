@@ -23,7 +23,13 @@ import { StoreGuard } from '../store/index.ts';
 import { Usage } from '../usage/index.ts';
 import { VolumeMounts, VolumeRegistry } from '../volumes/index.ts';
 import { WarmCoordinator, WarmExecutor, WarmJobs, WarmTables } from '../warm/index.ts';
-import { VolumeReconciler, volumeFigures, WritableVolumes, WritableVolumeTables } from '../writable_volumes/index.ts';
+import {
+  VolumeReconciler,
+  volumeFigures,
+  type WritableVolumeRecord,
+  WritableVolumes,
+  WritableVolumeTables,
+} from '../writable_volumes/index.ts';
 import { CredentialSharing } from './credential_sharing.ts';
 import { Removal } from './dataset_removal.ts';
 
@@ -124,7 +130,12 @@ export class Agent {
     this.volumes = new VolumeRegistry(store);
     this.volumeMounts = new VolumeMounts(
       context,
-      { tables: this.datasets, keeper: this.keeper, mounts: this.mounts },
+      {
+        tables: this.datasets,
+        keeper: this.keeper,
+        mounts: this.mounts,
+        openVolume: (name, signal) => this.openVolume(name, signal),
+      },
       volumes,
     );
     const { pins, keeper, volumeMounts } = this;
@@ -178,6 +189,13 @@ export class Agent {
   /** Number of warm job parts running here. */
   get runningParts(): number {
     return this.#executor?.running ?? 0;
+  }
+
+  /** Resolves when the engine knows the writable volume. Throws `NotFound`. */
+  async openVolume(name: string, signal: AbortSignal): Promise<WritableVolumeRecord> {
+    const volume = await this.writableVolumes.get(name, { signal });
+    await this.volumeReconciler.known(volume.id, signal);
+    return volume;
   }
 
   /** Handles the engine's requests and reports; never throws or blocks. */

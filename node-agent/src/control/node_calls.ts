@@ -11,7 +11,7 @@ import type {
 } from '@hearth/common/generated/hearth/v1/control.ts';
 import { PathFilter } from '@hearth/engine';
 import type { Agent } from '../agent/index.ts';
-import { volumePrefix } from '../mounts/index.ts';
+import { volumeName } from '../mounts/index.ts';
 import { oneOfWords } from './arguments.ts';
 import { mountMessage } from './convert.ts';
 
@@ -26,19 +26,22 @@ export class NodeCalls {
   async mount(request: MountRequest, signal: AbortSignal): Promise<MountRecord> {
     const dataPath = oneOfWords('data_path', request.dataPath || 'auto', ['auto', 'view', 'fuse', 'daemon']);
     const target = checkTarget(request.target);
-    if (request.dataset.startsWith(volumePrefix)) return await this.#mountVolume(request, target, signal);
+    const volume = volumeName(request.dataset);
+    if (volume !== undefined) return await this.#mountVolume(volume, request, target, signal);
     this.#agent.usage.began(request.dataset);
     return mountMessage(await this.#agent.mounts.mount(request.dataset, target, dataPath, signal));
   }
 
-  async #mountVolume({ dataset, dataPath }: MountRequest, target: string, signal: AbortSignal): Promise<MountRecord> {
+  async #mountVolume(
+    name: string,
+    { dataPath }: MountRequest,
+    target: string,
+    signal: AbortSignal,
+  ): Promise<MountRecord> {
     if (!['', 'auto', 'fuse'].includes(dataPath)) {
       throw new HearthError('InvalidArgument', `a writable volume has no data path ${dataPath}; leave the path out`);
     }
-    const { writableVolumes, volumeReconciler, mounts } = this.#agent;
-    const volume = await writableVolumes.get(dataset.slice(volumePrefix.length), { signal });
-    await volumeReconciler.known(volume.id, signal);
-    return mountMessage(await mounts.mountVolume(volume, target));
+    return mountMessage(await this.#agent.mounts.mountVolume(await this.#agent.openVolume(name, signal), target));
   }
 
   async unmount(request: UnmountRequest): Promise<UnmountResponse> {

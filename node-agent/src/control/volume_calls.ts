@@ -7,6 +7,7 @@ import type {
   Volume,
 } from '@hearth/common/generated/hearth/v1/control.ts';
 import type { Agent } from '../agent/index.ts';
+import { volumeName } from '../mounts/index.ts';
 
 /** Volumes: records in the store, and mounts on this node. */
 export class VolumeCalls {
@@ -17,7 +18,7 @@ export class VolumeCalls {
   }
 
   async publishVolume(request: PublishVolumeRequest, signal: AbortSignal): Promise<PublishedVolume> {
-    this.#agent.usage.began(request.dataset);
+    if (volumeName(request.dataset) === undefined) this.#agent.usage.began(request.dataset);
     const published = await this.#agent.volumeMounts.publish(request, signal);
     return { ...published, files: BigInt(published.files) };
   }

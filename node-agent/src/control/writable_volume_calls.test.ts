@@ -1,4 +1,6 @@
 import assert from 'node:assert/strict';
+import { rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { until } from '@hearth/common/testing';
 import { failsWith, TestControl } from './testing/test_control.ts';
 
@@ -64,5 +66,21 @@ describe('control API for writable volumes', () => {
     );
     await call('deleteWritableVolume', { name: 'kv', force: true });
     await until(() => control.cluster.engine('a').volumes.size === 0);
+  });
+
+  it('deletes them once pods no longer use what was published for them, without waiting for its end', async () => {
+    const { id } = await call('createWritableVolume', request);
+    const published = { dataset: 'volume:kv', manifest: '', mapsIds: false };
+    const { path, manifest } = await call('publishVolume', published);
+    assert.equal(manifest, id);
+    const record = join(control.cluster.volumesOf('a'), 'published', '1.json');
+    await writeFile(record, JSON.stringify({ dataset: 'volume:kv', manifest, volume: 'pvc-1' }));
+    await assert.rejects(
+      call('deleteWritableVolume', { name: 'kv', force: false }),
+      failsWith('InUse', new RegExp(path)),
+    );
+    await rm(record);
+    await call('deleteWritableVolume', { name: 'kv', force: false });
+    assert.equal(control.cluster.disks.get('a')?.mounts.size, 0);
   });
 });

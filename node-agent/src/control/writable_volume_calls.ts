@@ -8,7 +8,7 @@ import type {
   WritableVolume,
 } from '@hearth/common/generated/hearth/v1/control.ts';
 import type { Agent } from '../agent/index.ts';
-import { volumePrefix } from '../mounts/index.ts';
+import { type MountRow, volumePrefix } from '../mounts/index.ts';
 import type { NodeStatistics } from '../statistics/index.ts';
 import type { WritableVolumeRecord } from '../writable_volumes/index.ts';
 import { writableVolumeMessage } from './convert_volume.ts';
@@ -45,11 +45,11 @@ export class WritableVolumeCalls {
     return { volumes: records.map((record) => this.#message(record, figures)) };
   }
 
-  /** Throws `InUse` while the volume is mounted, unless `force`. */
+  /** Unmounts what was published for pods that have ended. Throws `InUse` while other mounts are left, unless `force`. */
   async delete({ name, force }: DeleteWritableVolumeRequest, signal: AbortSignal): Promise<DeleteVolumeResponse> {
-    const { writableVolumes, mounts } = this.#agent;
+    const { writableVolumes } = this.#agent;
     await writableVolumes.get(name, { signal });
-    const users = force ? [] : await mounts.withoutDeparted(await mounts.of(`${volumePrefix}${name}`));
+    const users = force ? [] : await this.#users(`${volumePrefix}${name}`, signal);
     const [first] = users;
     if (first !== undefined) {
       const more = users.length === 1 ? '' : ` and at ${users.length - 1} more places`;
@@ -60,6 +60,16 @@ export class WritableVolumeCalls {
     }
     await writableVolumes.delete(name, { signal });
     return {};
+  }
+
+  async #users(dataset: string, signal: AbortSignal): Promise<MountRow[]> {
+    const { context, mounts, requests } = this.#agent;
+    const before = await mounts.withoutDeparted(await mounts.of(dataset));
+    const members = context.members.caching();
+    const asked = [...new Set(before.map(({ node }) => node))].filter((node) => members.has(node));
+    if (asked.length === 0) return before;
+    await requests.ask({ kind: 'release', dataset, manifest: '', paths: [], owner: '', evict: false }, asked, signal);
+    return await mounts.of(dataset);
   }
 
   /** Of all agents, without the residency of datasets, of which none has this name. */

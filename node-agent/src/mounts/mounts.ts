@@ -27,6 +27,11 @@ const sourcePrefix = 'hearth:';
 /** Before the names of writable volumes, where those of datasets may stand; dataset names have no colon. */
 export const volumePrefix = 'volume:';
 
+/** The name of a writable volume; undefined for a dataset. */
+export function volumeName(dataset: string): string | undefined {
+  return dataset.startsWith(volumePrefix) ? dataset.slice(volumePrefix.length) : undefined;
+}
+
 /** First pause between attempts to reach a holder. */
 const firstPauseMs = 100;
 const maxPauseMs = 5_000;
@@ -220,11 +225,14 @@ export class Mounts {
     return info;
   }
 
-  /** Records the dataset of a mount whose record was lost, or that now shows another dataset of the same files. */
-  async remember(mount: MountInfo, dataset: string): Promise<void> {
+  /**
+   * Records the dataset of a mount whose record was lost, or that now shows another dataset of the same files. `volume`:
+   * the id of a writable one.
+   */
+  async remember(mount: MountInfo, dataset: string, volume?: string): Promise<void> {
     const { target, manifest } = mount;
     if (this.#rows.get(target)?.dataset === dataset) return;
-    await this.#record({ node: this.#context.node, target, dataset, manifest });
+    await this.#record({ node: this.#context.node, target, dataset, manifest, ...(volume ? { volume } : {}) });
   }
 
   /** Calls the listener after mounts of this agent were added or removed. Returns a function that unsubscribes. */

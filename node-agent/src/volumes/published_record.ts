@@ -9,7 +9,8 @@ import { z } from 'zod';
  */
 const publishedSchema = z.object({
   dataset: z.string(),
-  manifest: z.string().regex(/^[0-9a-f]{64}$/, '64 hexadecimal digits'),
+  /** The id of a writable volume, or the digest of a manifest. */
+  manifest: z.string().regex(/^(?:[0-9a-f]{32}){1,2}$/, '32 or 64 hexadecimal digits'),
   volume: z.string().optional(),
   dataPath: z.string().optional(),
   /** Absent when the publisher knows no pod. */

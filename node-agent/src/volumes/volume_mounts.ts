@@ -1,23 +1,29 @@
-import { chmod, readdir } from 'node:fs/promises';
+import { chmod } from 'node:fs/promises';
 import { join } from 'node:path';
 import { HearthError } from '@hearth/common';
 import type { Capability } from '../capabilities/index.ts';
 import type { AgentContext } from '../context.ts';
 import type { DatasetTables, ManifestKeeper } from '../datasets/index.ts';
-import { isMounted, type Mounts, type SeenMount, unmountForeign } from '../mounts/index.ts';
+import { isMounted, type Mounts, type SeenMount, unmountForeign, volumeName } from '../mounts/index.ts';
 import { makeFolder, removeFolder } from './mount_folders.ts';
+import { type Kind, MountPaths } from './mount_paths.ts';
 import { PublishedFolder } from './published_folder.ts';
 import { isNamed, type PublishedRecord, readPublished, type Target, userOf } from './published_record.ts';
 import { type Published, publishedRevision, type Wanted } from './published_revision.ts';
 import { lostVolumes, volumesCapability } from './rebound_users.ts';
 
-type Kind = 'view' | 'fuse';
-
-const fusePrefix = 'fuse-';
+export interface VolumeMountsParts {
+  tables: DatasetTables;
+  keeper: ManifestKeeper;
+  mounts: Mounts;
+  /** Resolves when the engine knows the writable volume of a name. Throws `NotFound`. */
+  openVolume: (name: string, signal: AbortSignal) => Promise<{ id: string; name: string }>;
+}
 
 /**
  * Mounts of revisions for pods, below `<directory>/mounts/<manifest>`: `view` needs no origin and serves all pods of
- * the manifest; `fuse-<dataset>` reads the origin with the dataset's credentials and serves all pods of that revision.
+ * the manifest; `fuse-<dataset>` reads the origin with the dataset's credentials and serves all pods of that revision,
+ * or is a writable volume.
  * (`fuse` was made by an earlier version and stays for its pods.) Records in `<directory>/published`, written by the
  * CSI driver without an agent, name the mounts in use; their mounts and manifests are kept.
  */
@@ -26,7 +32,9 @@ export class VolumeMounts {
   readonly #tables: DatasetTables;
   readonly #keeper: ManifestKeeper;
   readonly #mounts: Mounts;
+  readonly #openVolume: VolumeMountsParts['openVolume'];
   readonly #directory: string | undefined;
+  readonly #paths: MountPaths;
   /** Per manifest: publishes and removals run one after the other. */
   readonly #turns = new Map<string, Promise<unknown>>();
   /** Per path: clock time since which no record names the mount; a publish resets it. */
@@ -44,16 +52,14 @@ export class VolumeMounts {
   #folder: PublishedFolder | undefined;
 
   /** `directory`: absolute folder of this cluster on this node; undefined: this agent publishes nothing. */
-  constructor(
-    context: AgentContext,
-    parts: { tables: DatasetTables; keeper: ManifestKeeper; mounts: Mounts },
-    directory: string | undefined,
-  ) {
+  constructor(context: AgentContext, parts: VolumeMountsParts, directory: string | undefined) {
     this.#context = context;
     this.#tables = parts.tables;
     this.#keeper = parts.keeper;
     this.#mounts = parts.mounts;
+    this.#openVolume = parts.openVolume;
     this.#directory = directory;
+    this.#paths = new MountPaths(directory ?? '');
     this.#graceMs = context.timings.unnamedMountMs;
   }
 
@@ -87,6 +93,8 @@ export class VolumeMounts {
         'this agent publishes no volumes; set volumes.directory to a folder for mounts of pods',
       );
     }
+    const volume = volumeName(name);
+    if (volume !== undefined) return await this.#publishVolume(name, volume, signal);
     const digest = await publishedRevision(this.#tables, name, manifest);
     await this.#keeper.openedSoon(digest, signal);
     return await this.#inTurn(digest, async () => {
@@ -108,6 +116,18 @@ export class VolumeMounts {
     });
   }
 
+  /** A writable volume, for reading and writing. It has no revisions: its id names the mount. */
+  async #publishVolume(dataset: string, name: string, signal: AbortSignal): Promise<Published> {
+    const { id } = await this.#openVolume(name, signal);
+    return await this.#inTurn(id, async () => {
+      signal.throwIfAborted();
+      this.#touch(id, dataset);
+      const { target, dataPath, reason } = await this.#fuse(dataset, id, '', signal);
+      this.#touch(id, dataset);
+      return { path: target, manifest: id, dataPath, reason, bytes: 0n, files: 0 };
+    });
+  }
+
   /**
    * Removes the mounts of a dataset that no record names, without the grace. Returns the users of the remaining mounts,
    * for people. A publish that was answered but not yet recorded loses its mount; its publisher must notice that and
@@ -117,9 +137,9 @@ export class VolumeMounts {
     if (this.#directory === undefined) return [];
     const folder = join(this.#directory, 'published');
     for (const mount of await this.#mounts.list()) {
-      const target = this.#targetAt(mount.target);
+      const target = this.#paths.targetAt(mount.target);
       if (mount.dataset !== dataset || target === undefined) continue;
-      await this.#inTurn(mount.manifest, async () => {
+      await this.#inTurn(target.manifest, async () => {
         if (!isNamed(target, await readPublished(folder))) await this.#remove(target);
       });
     }
@@ -189,18 +209,24 @@ export class VolumeMounts {
   }
 
   async #present(dataset: string, manifest: string, kind: Kind): Promise<SeenMount | undefined> {
-    const target = this.#path(manifest, kind, dataset);
+    const target = this.#paths.of(manifest, kind, dataset);
     return (await this.#mounts.list()).find((mount) => mount.target === target);
   }
 
   async #mount(dataset: string, manifest: string, kind: Kind, signal: AbortSignal): Promise<SeenMount> {
-    const target = this.#path(manifest, kind, dataset);
+    const target = this.#paths.of(manifest, kind, dataset);
     if (!(await isMounted(target))) await makeFolder(target);
     else if (kind === 'fuse') {
       const found = await this.#recover(target);
       if (found !== undefined) return found;
     }
-    return await this.#mounts.mountRevision({ dataset, manifest, target, dataPath: kind }, signal);
+    const volume = volumeName(dataset);
+    if (volume === undefined) {
+      return await this.#mounts.mountRevision({ dataset, manifest, target, dataPath: kind }, signal);
+    }
+    const opened = await this.#openVolume(volume, signal);
+    if (opened.id === manifest) return await this.#mounts.mountVolume(opened, target);
+    throw new HearthError('NotFound', `volume ${volume} was deleted; another one has its name`);
   }
 
   /**
@@ -226,16 +252,16 @@ export class VolumeMounts {
   }
 
   async #reconcile(records: PublishedRecord[]): Promise<void> {
-    const named = new Set(records.map((record) => record.manifest));
-    this.#keeper.keep(named);
+    const ofDatasets = records.filter(({ dataset }) => volumeName(dataset) === undefined);
+    this.#keeper.keep(new Set(ofDatasets.map(({ manifest }) => manifest)));
     const mounts = await this.#remember(records);
     const targets = new Set(mounts.map((mount) => mount.target));
-    const isServed = (one: PublishedRecord) => this.#fusePaths(one).some((path) => targets.has(path));
+    const isServed = (one: PublishedRecord) => this.#paths.fuse(one).some((path) => targets.has(path));
     this.#capabilities = [volumesCapability(records), ...lostVolumes(records, isServed)];
     this.#restore(records, new Set(mounts.map((mount) => mount.manifest)), isServed);
     const now = this.#context.clock.now();
-    const paths = new Set([...(await this.#folders()), ...targets]);
-    const known = [...paths].map((path) => this.#targetAt(path)).filter((target) => target !== undefined);
+    const paths = new Set([...(await this.#paths.folders()), ...targets]);
+    const known = [...paths].map((path) => this.#paths.targetAt(path)).filter((target) => target !== undefined);
     const unnamed = known.filter((target) => !isNamed(target, records));
     const kept = new Set(unnamed.map(({ path }) => path));
     for (const path of [...this.#unnamedSince.keys()]) if (!kept.has(path)) this.#unnamedSince.delete(path);
@@ -251,13 +277,14 @@ export class VolumeMounts {
    * one of them, so that it does not block the removal of its former dataset.
    */
   async #remember(records: PublishedRecord[]): Promise<SeenMount[]> {
-    const mounts = (await this.#mounts.list()).filter((mount) => this.#targetAt(mount.target) !== undefined);
+    const mounts = (await this.#mounts.list()).filter((mount) => this.#paths.targetAt(mount.target) !== undefined);
     for (const mount of mounts) {
-      const own = this.#targetAt(mount.target)?.dataset;
-      const datasets = records.filter(({ manifest }) => manifest === mount.manifest).map(({ dataset }) => dataset);
+      const { manifest, dataset: own } = this.#paths.targetAt(mount.target) ?? mount;
+      const datasets = records.filter((one) => one.manifest === manifest).map(({ dataset }) => dataset);
       const shown = own ?? mount.dataset;
       const [dataset] = datasets.includes(shown) ? [shown] : own === undefined ? datasets : [];
-      if (dataset !== undefined) await this.#mounts.remember(mount, dataset);
+      if (dataset === undefined) continue;
+      await this.#mounts.remember(mount, dataset, volumeName(dataset) === undefined ? undefined : manifest);
     }
     return mounts;
   }
@@ -276,7 +303,7 @@ export class VolumeMounts {
     for (const record of records) {
       const { dataset, manifest, dataPath } = record;
       const kind: Kind = dataPath === undefined || dataPath === 'view' ? 'view' : 'fuse';
-      const target = this.#path(manifest, kind, dataset);
+      const target = this.#paths.of(manifest, kind, dataset);
       if (kind === 'view') {
         if (dataPath === undefined || mounted.has(manifest) || this.#restored.has(target)) continue;
         this.#restored.add(target);
@@ -289,7 +316,7 @@ export class VolumeMounts {
   }
 
   async #remake(dataset: string, manifest: string, kind: Kind): Promise<void> {
-    const target = this.#path(manifest, kind, dataset);
+    const target = this.#paths.of(manifest, kind, dataset);
     const { logger, clock, timings } = this.#context;
     try {
       await this.#inTurn(manifest, async () => {
@@ -312,7 +339,7 @@ export class VolumeMounts {
   /** Marks a mount as just published; its record follows. */
   #touch(manifest: string, dataset: string): void {
     for (const kind of ['view', 'fuse'] as const)
-      this.#unnamedSince.set(this.#path(manifest, kind, dataset), this.#context.clock.now());
+      this.#unnamedSince.set(this.#paths.of(manifest, kind, dataset), this.#context.clock.now());
   }
 
   async #removeUnlessPublished(target: Target): Promise<void> {
@@ -350,35 +377,6 @@ export class VolumeMounts {
 
   async #isServed(target: string): Promise<boolean> {
     return (await this.#context.engine.mounts()).some((mount) => mount.target === target);
-  }
-
-  /** Candidate paths of a record's FUSE mount; agents of the previous release use the second one. */
-  #fusePaths({ manifest, dataset }: PublishedRecord): string[] {
-    return [this.#path(manifest, 'fuse', dataset), join(this.#directory ?? '', 'mounts', manifest, 'fuse')];
-  }
-
-  #path(manifest: string, kind: Kind, dataset: string): string {
-    return join(this.#directory ?? '', 'mounts', manifest, kind === 'view' ? kind : `${fusePrefix}${dataset}`);
-  }
-
-  #targetAt(path: string): Target | undefined {
-    const [manifest = '', name = ''] = path.split('/').slice(-2);
-    if (path !== join(this.#directory ?? '', 'mounts', manifest, name)) return undefined;
-    if (name === 'view' || name === 'fuse') return { path, manifest, dataset: undefined };
-    return name.startsWith(fusePrefix) ? { path, manifest, dataset: name.slice(fusePrefix.length) } : undefined;
-  }
-
-  /** Folders with current or former mounts. */
-  async #folders(): Promise<string[]> {
-    const folder = join(this.#directory ?? '', 'mounts');
-    const manifests = (await readdir(folder)).filter((name) => /^[0-9a-f]{64}$/.test(name));
-    const below = manifests.map(async (manifest) => {
-      const names = await readdir(join(folder, manifest)).catch(() => []);
-      // An agent that crashed may have left an empty folder.
-      if (names.length === 0) await removeFolder(join(folder, manifest));
-      return names.map((name) => join(folder, manifest, name));
-    });
-    return (await Promise.all(below)).flat();
   }
 
   async #inTurn<T>(manifest: string, work: () => Promise<T>): Promise<T> {

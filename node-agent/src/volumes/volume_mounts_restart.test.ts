@@ -131,8 +131,10 @@ describe('volume mounts after a restart or a loss', () => {
 
   it('are refused by an agent without a volume folder', async () => {
     await add();
-    const { context, datasets, keeper, mounts } = cluster().agent('a');
-    const none = new VolumeMounts(context, { tables: datasets, keeper, mounts }, undefined);
+    const agent = cluster().agent('a');
+    const { context, datasets, keeper, mounts } = agent;
+    const openVolume = agent.openVolume.bind(agent);
+    const none = new VolumeMounts(context, { tables: datasets, keeper, mounts, openVolume }, undefined);
     await none.start();
     await assert.rejects(none.publish({ dataset: 'd', manifest: '', mapsIds: false }, soon()), {
       code: 'Unsupported',
