@@ -78,6 +78,9 @@ export const gateAnnotations = {
 /** Pod label that groups pods of several owners into one plan. */
 export const podGroupLabel = 'hearth.storage/pod-group';
 
+/** Before the name of a writable volume, where agents take the name of a dataset, too. */
+export const writableVolumePrefix = 'volume:';
+
 /** Name of a Dataset in agents. Namespaces contain no dots, so names are unique. */
 export function registeredName(namespace: string, name: string): string {
   return `${namespace}.${name}`;

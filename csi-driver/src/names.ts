@@ -11,6 +11,9 @@ export const attributeNames = {
   revision: 'revision',
 } as const;
 
+/** Of PersistentVolumes that are writable volumes; no inline volume has them. */
+export const volumeNames = { cluster: 'cluster', volume: 'volume' } as const;
+
 export const accessNames = {
   access: 'clientAccess',
   cluster: 'cluster',

@@ -1,7 +1,7 @@
 import * as names from '@hearth/common/names';
 import { failedPrecondition, invalidArgument } from './csi_error.ts';
 import { VolumeCapability_AccessMode_Mode as Mode, type VolumeCapability } from './generated/csi/csi.ts';
-import { accessNames, attributeNames } from './names.ts';
+import { accessNames, attributeNames, volumeNames } from './names.ts';
 
 export interface DatasetChoice {
   /** Undefined for the only StorageCluster. */
@@ -10,6 +10,12 @@ export interface DatasetChoice {
   dataset: string;
   /** Digest of a manifest; empty for the present revision at each publish. */
   revision: string;
+}
+
+/** A writable volume, by its name in agents. */
+export interface VolumeChoice {
+  cluster: string | undefined;
+  volume: string;
 }
 
 export interface AccessChoice extends Pick<DatasetChoice, 'cluster' | 'namespace'> {
@@ -35,6 +41,14 @@ export function chosenBy(attributes: Record<string, string>): DatasetChoice {
   const own = ownAttributes(attributes, attributeNames);
   const namespace = required(own, attributeNames.namespace);
   return { ...common(own), namespace: checked(attributeNames.namespace, namespace, label, 'a namespace') };
+}
+
+/** As `chosenBy`, and for writable volumes. */
+export function chosenByVolume(attributes: Record<string, string>): DatasetChoice | VolumeChoice {
+  if (!(volumeNames.volume in attributes)) return chosenBy(attributes);
+  const own = ownAttributes(attributes, volumeNames);
+  const volume = required(own, volumeNames.volume);
+  return { cluster: clusterOf(own), volume: checked(volumeNames.volume, volume, subdomain, 'the name of a volume') };
 }
 
 /** For authors of pods: the namespace is the pod's own, which the kubelet sets (CSIDriver `podInfoOnMount`). */
@@ -93,8 +107,18 @@ export function isInline(volumeId: string, attributes: Record<string, string>): 
   return attributes[ephemeralKey] === 'true' || inlineVolume.test(volumeId);
 }
 
-export function registeredName(choice: Pick<DatasetChoice, 'namespace' | 'dataset'>): string {
+export function registeredName(choice: Pick<DatasetChoice, 'namespace' | 'dataset'> | VolumeChoice): string {
+  if ('volume' in choice) return `${names.writableVolumePrefix}${choice.volume}`;
   return names.registeredName(choice.namespace, choice.dataset);
+}
+
+/** The choice of a `registeredName`. */
+export function choiceOf(cluster: string, registered: string, revision: string): DatasetChoice | VolumeChoice {
+  if (registered.startsWith(names.writableVolumePrefix)) {
+    return { cluster, volume: registered.slice(names.writableVolumePrefix.length) };
+  }
+  const { namespace = '', name = registered } = names.splitRegisteredName(registered) ?? {};
+  return { cluster, namespace, dataset: name, revision };
 }
 
 /** Throws `INVALID_ARGUMENT` unless it is a name of a StorageCluster, which also names a directory. */
@@ -146,29 +170,37 @@ export interface Usage {
   /** ReadWriteOncePod: one target on one node. */
   singleTarget: boolean;
   noexec: boolean;
+  /** A writable volume whose pod did not ask for `readOnly`; absent: false. */
+  writable?: boolean;
 }
 
-/** Accepts every access mode. Throws `INVALID_ARGUMENT` for block volumes, file system types and foreign options. */
-export function usageOf(capability: VolumeCapability | undefined): Usage {
+/** Accepts every access mode. `writable`: containers may write. Throws `INVALID_ARGUMENT` for block volumes, file system types and foreign options. */
+export function usageOf(capability: VolumeCapability | undefined, writable = false): Usage {
   if (capability === undefined) throw invalidArgument('the volume capability is missing');
   const { accessType, accessMode } = capability;
   switch (accessType?.$case) {
     case undefined:
       throw invalidArgument('the volume capability names no access type; it must be a mount');
     case 'block':
-      throw invalidArgument('a dataset is a folder of files and cannot be a block device; set volumeMode: Filesystem');
+      throw invalidArgument('a volume is a folder of files and cannot be a block device; set volumeMode: Filesystem');
     case 'mount':
       break;
   }
   const { fsType, mountFlags } = accessType.value;
-  if (fsType !== '') throw invalidArgument('a dataset has no file system type; leave fsType out');
+  if (fsType !== '') throw invalidArgument('volumes of Hearth have no file system type; leave fsType out');
   // The message does not repeat unknown flags.
   if (mountFlags.some((flag) => !names.volumeMountOptions.includes(flag))) {
-    throw invalidArgument(
-      `mount options of a dataset may be ${names.volumeMountOptions.join(', ')}; remove all others`,
-    );
+    throw invalidArgument(`mount options of a volume may be ${names.volumeMountOptions.join(', ')}; remove all others`);
   }
-  return { singleTarget: isSingleTarget(accessMode?.mode), noexec: mountFlags.includes('noexec') };
+  // Container runtimes take the flag off their own mounts, so it would protect nothing.
+  if (writable && mountFlags.includes('ro')) {
+    throw invalidArgument('the mount option ro is for Datasets; set readOnly in the pod, where it names the claim');
+  }
+  return {
+    singleTarget: isSingleTarget(accessMode?.mode),
+    noexec: mountFlags.includes('noexec'),
+    ...(writable ? { writable } : {}),
+  };
 }
 
 /** The pod's fsGroup, which may read the files; undefined for every user of the pod. */

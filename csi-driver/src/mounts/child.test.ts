@@ -7,7 +7,7 @@ describe('runChild', () => {
     const outcome = await runChild('sh', ['-c', 'echo one >&2; echo two >&2; echo out; exit 3'], {
       deadlineMs: 300_000,
     });
-    assert.deepEqual(outcome, { code: 3, late: false, message: 'one; two' });
+    assert.deepEqual(outcome, { code: 3, late: false, output: 'out', message: 'one; two' });
   });
 
   it('kills at the deadline', async () => {
@@ -16,7 +16,7 @@ describe('runChild', () => {
     await clock.advance(19_999);
     assert.equal(clock.next, 1, 'it runs until then');
     await clock.advance(1);
-    assert.deepEqual(await running, { code: null, late: true, message: '' });
+    assert.deepEqual(await running, { code: null, late: true, output: '', message: '' });
   });
 
   it('bounds what it keeps, and gives no environment but PATH and the locale', async () => {

@@ -3,7 +3,6 @@ export {
   hasLabels,
   isBarrier,
   isMappable,
-  isReadOnly,
   isRestricted,
   isWriteProtected,
   type MountCalls,

@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { isReadOnly, isWriteProtected, mountAt, parseMountInfo, readMountTable, showSame } from './mount_calls.ts';
+import { isRestricted, isWriteProtected, mountAt, parseMountInfo, readMountTable, showSame } from './mount_calls.ts';
 
 const text = [
   '22 1 0:21 / / rw,relatime shared:1 - ext4 /dev/vda1 rw',
@@ -40,8 +40,8 @@ describe('the mount table', () => {
   it('distinguishes read-only mounts and two views of the same folder', () => {
     const [root, view, copy] = table;
     assert.ok(root && view && copy);
-    assert.equal(isReadOnly(root), false);
-    assert.equal(isReadOnly(view), true);
+    assert.equal(isRestricted(root, { noexec: false }), false);
+    assert.equal(view.options.includes('ro'), true);
     assert.equal(showSame(view, copy), true);
     assert.equal(showSame(view, root), false);
     assert.deepEqual(table.map(isWriteProtected), [false, false, false, true, true, false]);

@@ -1,10 +1,11 @@
 import { readFile } from 'node:fs/promises';
 
-export type Restrictions = { noexec: boolean };
+/** Of a mount besides `nosuid` and `nodev`; it is read-only unless `writable`. */
+export type Restrictions = { noexec: boolean; writable?: boolean };
 
 /**
  * The seam under all changes of mounts and targets. Targets are absolute paths below the kubelet's directory, without
- * symbolic links. No call touches a mounted file system, since a dead mount would hang. Each call may be the last
+ * symbolic links. No call but `space` and `shareWith` asks a mounted file system, since a dead mount would hang. Each call may be the last
  * before a crash, and is idempotent except for `bind`, `bindOver`, `bar` and `overlay`, which add a mount.
  */
 export interface MountCalls {
@@ -36,7 +37,9 @@ export interface MountCalls {
   /** Replaces entries in a target of `memory` by rename(2), readable by the group, or by all. Follows no links. */
   replace(target: string, entries: readonly FolderEntry[], group: number | undefined): Promise<void>;
   space(target: string): Promise<Space>;
-  /** Makes the mount read-only, without set-user-id programs and devices. */
+  /** Lets a group write into the root of what is mounted at the target; what it makes there belongs to the group. */
+  shareWith(target: string, group: number): Promise<void>;
+  /** Puts the restrictions on the mount, which also has no set-user-id programs and devices from then on. */
   restrict(target: string, restrictions: Restrictions): Promise<void>;
   unmount(target: string): Promise<void>;
   /** Removes an empty directory, if present. */
@@ -100,13 +103,14 @@ export function hasLabels(entry: MountEntry): boolean {
   return entry.superOptions.includes('seclabel');
 }
 
-export function isReadOnly(entry: MountEntry): boolean {
-  return entry.options.includes('ro');
+/** The mount's own options, of mount(8). */
+export function optionsOf({ noexec, writable }: Restrictions): string[] {
+  return [writable ? 'rw' : 'ro', 'nosuid', 'nodev', ...(noexec ? ['noexec'] : [])];
 }
 
-/** True when pods may use the mount: read-only, without set-user-id programs and devices. */
-export function isRestricted(entry: MountEntry, { noexec }: { noexec: boolean }): boolean {
-  return ['ro', 'nosuid', 'nodev', ...(noexec ? ['noexec'] : [])].every((one) => entry.options.includes(one));
+/** True when pods may use the mount. */
+export function isRestricted(entry: MountEntry, restrictions: Restrictions): boolean {
+  return optionsOf(restrictions).every((one) => entry.options.includes(one));
 }
 
 /** A read-only file system, or a mount without owners (mount_setattr(2), MOUNT_ATTR_IDMAP): no flag allows writes. */

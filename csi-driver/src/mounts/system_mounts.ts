@@ -1,4 +1,4 @@
-import { mkdtemp, open, rmdir, statfs } from 'node:fs/promises';
+import { mkdtemp, open, rmdir } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type Clock, HearthError, type Logger, sleep, systemClock } from '@hearth/common';
@@ -11,6 +11,7 @@ import {
   type MountCalls,
   type MountEntry,
   mountAt,
+  optionsOf,
   type Restrictions,
   readMountTable,
   type Space,
@@ -98,7 +99,7 @@ export class SystemMounts implements MountCalls {
     await using empty = await this.#temporaryMount('hearth-layer-', emptyLayer);
     await folder.withDescriptor(async (descriptor) => {
       const layers = `lowerdir=${source}:${empty.path}`;
-      const options = [optionsOf(restrictions), ...labelOption(await this.table()), layers].join(',');
+      const options = [...optionsOf(restrictions), ...labelOption(await this.table()), layers].join(',');
       const args = ['--types', 'overlay', '--options', options, 'hearth', '/proc/self/fd/3/.'];
       await this.#mount(target, args, descriptor);
     });
@@ -126,11 +127,14 @@ export class SystemMounts implements MountCalls {
   }
 
   async space(target: string): Promise<Space> {
-    await using folder = await this.#present(target);
-    const { bsize, blocks, bfree, files, ffree } = await folder.withDescriptor((descriptor) =>
-      statfs(`/proc/self/fd/${descriptor}`, { bigint: true }),
-    );
-    return { bytes: blocks * bsize, bytesFree: bfree * bsize, files, filesFree: ffree };
+    const output = await this.#runAt(target, 'stat', ['--file-system', '--format=%S %b %f %c %d']);
+    const [unit = 0n, blocks = 0n, free = 0n, files = 0n, filesFree = 0n] = output.split(' ').map(BigInt);
+    return { bytes: blocks * unit, bytesFree: free * unit, files, filesFree };
+  }
+
+  async shareWith(target: string, group: number): Promise<void> {
+    await this.#runAt(target, 'chgrp', [String(group)]);
+    await this.#runAt(target, 'chmod', ['g+rwxs']);
   }
 
   async restrict(target: string, restrictions: Restrictions): Promise<void> {
@@ -204,6 +208,16 @@ export class SystemMounts implements MountCalls {
     return { path, [Symbol.asyncDispose]: unmounted };
   }
 
+  /** Runs a program on the root of what is mounted at the target, in a child, since the file system may not answer. */
+  async #runAt(target: string, program: string, args: string[]): Promise<string> {
+    await using folder = await this.#present(target);
+    const outcome = await folder.withDescriptor((descriptor) =>
+      runChild(program, [...args, '/proc/self/fd/3/.'], { ...this.#options, descriptors: [descriptor] }),
+    );
+    if (outcome.code === 0) return outcome.output;
+    throw failure(program, target, outcome);
+  }
+
   async #mount(target: string, args: string[], ...descriptors: number[]): Promise<void> {
     const outcome = await runChild('mount', [...plainOptions, ...args], { ...this.#options, descriptors });
     if (outcome.code !== 0) throw failure('mount', target, outcome);
@@ -222,13 +236,9 @@ export function labelOption(table: readonly MountEntry[]): string[] {
   return table.some(hasLabels) ? [`context="${sharedLabel}"`] : [];
 }
 
-function optionsOf({ noexec }: Restrictions): string {
-  return ['ro', 'nosuid', 'nodev', ...(noexec ? ['noexec'] : [])].join(',');
-}
-
 /** Changes this mount alone, not its copies. */
 function remount(restrictions: Restrictions): string[] {
-  return ['--options', `remount,bind,${optionsOf(restrictions)}`, 'none'];
+  return ['--options', `remount,bind,${optionsOf(restrictions).join()}`, 'none'];
 }
 
 /** umount(8) gives reasons only in words, in English in the child's locale. */

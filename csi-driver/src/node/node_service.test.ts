@@ -4,7 +4,14 @@ import {
   VolumeCapability_AccessMode_Mode as Mode,
   NodeServiceCapability_RPC_Type as Rpc,
 } from '../generated/csi/csi.ts';
-import { capability, inlineContext, manifest, publishRequest, volumeContext } from '../testing/samples.ts';
+import {
+  capability,
+  inlineContext,
+  manifest,
+  publishRequest,
+  volumeContext,
+  writableContext,
+} from '../testing/samples.ts';
 import { NodeService } from './node_service.ts';
 import type { Publication, Publications } from './publications.ts';
 import type { PublishedRecord } from './published_records.ts';
@@ -31,6 +38,11 @@ class FakePublications {
 
   async published(): Promise<Partial<PublishedRecord> | undefined> {
     return this.record;
+  }
+
+  async space(record: Partial<PublishedRecord>) {
+    const space = { bytes: 1024n, bytesFree: 24n, files: 64n, filesFree: 60n };
+    return record.dataset?.startsWith('volume:') ? space : undefined;
   }
 }
 
@@ -137,6 +149,7 @@ describe('NodeService', () => {
         choice: { cluster: undefined, namespace: 'team', dataset: 'model', revision: '' },
         usage: { singleTarget: false, noexec: false },
         readOnly: true,
+        group: undefined,
         pod: { namespace: 'team', name: 'reader-0', uid: '6a0e' },
       },
     ]);
@@ -149,6 +162,31 @@ describe('NodeService', () => {
     assert.deepEqual(asked?.choice, { cluster: 'c', namespace: 'team', dataset: 'model', revision: '' });
     assert.equal(asked?.pod, undefined);
     assert.equal(asked?.readOnly, false);
+  });
+
+  it('publishes a writable volume, for writing unless the pod asks for readOnly, and says what is left of it', async () => {
+    const grouped = capability(Mode.MULTI_NODE_MULTI_WRITER);
+    if (grouped.accessType?.$case === 'mount') grouped.accessType.value.volumeMountGroup = '2000';
+    const request = { volumeContext: writableContext, volumeCapability: grouped };
+    await service.nodePublishVolume(publishRequest(target, request), signal);
+    await service.nodePublishVolume(publishRequest(target, { ...request, readonly: true }), signal);
+    const [writing, reading] = publications.asked;
+    assert.deepEqual(writing?.choice, { cluster: 'c', volume: 'pvc-1' });
+    assert.deepEqual([writing?.usage.writable, writing?.group], [true, 2000]);
+    assert.equal(reading?.usage.writable, undefined);
+    const option = capability(Mode.MULTI_NODE_MULTI_WRITER, ['ro']);
+    await assert.rejects(
+      service.nodePublishVolume(publishRequest(target, { ...request, volumeCapability: option }), signal),
+      { ...invalid, message: /readOnly in the pod/ },
+    );
+    const inline = { ...inlineContext, volume: 'pvc-1' };
+    await assert.rejects(service.nodePublishVolume(publishRequest(target, { volumeContext: inline }), signal), {
+      ...invalid,
+      message: /unknown attributes: volume/,
+    });
+    publications.record = { dataset: 'volume:pvc-1', bytes: 0n, files: 0n };
+    const stats = await service.nodeGetVolumeStats({ volumeId: 'pvc-1', volumePath: target, stagingTargetPath: '' });
+    assert.deepEqual(stats.usage[0], { unit: 1, total: 1024n, used: 1000n, available: 24n });
   });
 
   it('publishes, renews, measures and unpublishes client access where an inline volume asks for it', async () => {

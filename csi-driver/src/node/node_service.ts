@@ -2,11 +2,11 @@ import { agentTopologyKey, clusterTopologyKey, topologyValue } from '@hearth/com
 import type { ClientAccess } from '../access/index.ts';
 import { CsiError, invalidArgument } from '../csi_error.ts';
 import * as csi from '../generated/csi/csi.ts';
-import { normalTarget } from '../mounts/index.ts';
+import { normalTarget, type Space } from '../mounts/index.ts';
 import {
   accessChosenByPod,
-  chosenBy,
   chosenByPod,
+  chosenByVolume,
   groupOf,
   isInline,
   requestsAccess,
@@ -41,7 +41,7 @@ export class NodeService {
       Rpc.STAGE_UNSTAGE_VOLUME,
       Rpc.GET_VOLUME_STATS,
       Rpc.SINGLE_NODE_MULTI_WRITER,
-      // Files are read-only and readable by all, whatever the group.
+      // Files of Datasets are readable by all, whatever the group.
       Rpc.VOLUME_MOUNT_GROUP,
     ];
     return { capabilities: types.map((type) => ({ type: { $case: 'rpc', value: { type } } })) };
@@ -58,7 +58,7 @@ export class NodeService {
     checkVolume(request.volumeId);
     if (request.stagingTargetPath === '') throw invalidArgument('the staging target path is missing');
     usageOf(request.volumeCapability);
-    chosenBy(request.volumeContext);
+    chosenByVolume(request.volumeContext);
     return {};
   }
 
@@ -74,14 +74,15 @@ export class NodeService {
   ): Promise<csi.NodePublishVolumeResponse> {
     const volume = checkVolume(request.volumeId);
     const target = normalTarget(request.targetPath);
-    const usage = usageOf(request.volumeCapability);
     const context = request.volumeContext;
     if (requestsAccess(context)) {
       await this.#publishAccess(volume, target, request, signal);
       return {};
     }
-    const choice = isInline(request.volumeId, context) ? chosenByPod(context) : chosenBy(context);
-    const publication = { volume, target, choice, usage, readOnly: request.readonly, pod: podOf(context) };
+    const choice = isInline(request.volumeId, context) ? chosenByPod(context) : chosenByVolume(context);
+    const usage = usageOf(request.volumeCapability, 'volume' in choice && !request.readonly);
+    const group = groupOf(request.volumeCapability);
+    const publication = { volume, target, choice, usage, readOnly: request.readonly, group, pod: podOf(context) };
     const keys = [targetKey(target), ...(usage.singleTarget ? [`volume ${volume}`] : [])];
     await this.#locks.hold(keys, () => this.#options.publications.publish(publication, signal));
     this.#options.published?.();
@@ -111,7 +112,7 @@ export class NodeService {
   }
 
   /**
-   * Takes figures from the record: a call to the file system would hang without its agent. Files of a Dataset have no
+   * Takes figures of a Dataset from the record: a call to the file system would hang without its agent. Its files have no
    * capacity (the fields are optional in CSI): nothing fills up, and alerts would take a volume without room for a full one.
    */
   async nodeGetVolumeStats(request: csi.NodeGetVolumeStatsRequest): Promise<csi.NodeGetVolumeStatsResponse> {
@@ -119,11 +120,8 @@ export class NodeService {
     if (request.volumePath === '') throw invalidArgument('the volume path is missing');
     const { access, publications } = this.#options;
     const target = request.volumePath.startsWith('/') ? normalTarget(request.volumePath) : undefined;
-    const space = target === undefined ? undefined : await access.space(volume, target);
-    if (space !== undefined) {
-      const { bytes, bytesFree, files, filesFree } = space;
-      return { usage: [figures(Unit.BYTES, bytes - bytesFree, bytes), figures(Unit.INODES, files - filesFree, files)] };
-    }
+    const mounted = target === undefined ? undefined : await access.space(volume, target);
+    if (mounted !== undefined) return usageOfSpace(mounted);
     const published = target === undefined ? undefined : await publications.published(volume, target);
     if (published === undefined) {
       throw new CsiError(
@@ -131,6 +129,8 @@ export class NodeService {
         `volume ${volume} is not published at ${request.volumePath} on node ${this.#options.node}`,
       );
     }
+    const space = await publications.space(published);
+    if (space !== undefined) return usageOfSpace(space);
     return { usage: [figures(Unit.BYTES, published.bytes), figures(Unit.INODES, published.files)] };
   }
 
@@ -163,6 +163,10 @@ function podOf(context: Record<string, string>): PublishedRecord['pod'] | undefi
   const [namespace, name, uid] = [of('namespace'), of('name'), of('uid')];
   if (namespace === undefined || name === undefined || uid === undefined) return undefined;
   return { namespace, name, uid };
+}
+
+function usageOfSpace({ bytes, bytesFree, files, filesFree }: Space): csi.NodeGetVolumeStatsResponse {
+  return { usage: [figures(Unit.BYTES, bytes - bytesFree, bytes), figures(Unit.INODES, files - filesFree, files)] };
 }
 
 function figures(unit: csi.VolumeUsage_Unit, used: bigint, total?: bigint) {

@@ -1,13 +1,11 @@
 import { type Clock, HearthError, type Logger, systemClock } from '@hearth/common';
 import type { PublishedVolume } from '@hearth/common/generated/hearth/v1/control.ts';
-import { splitRegisteredName } from '@hearth/common/names';
 import type { NodeAgent, NodeAgents } from '../agent/index.ts';
 import { CsiError, failedPrecondition } from '../csi_error.ts';
 import {
   hasLabels,
   isBarrier,
   isMappable,
-  isReadOnly,
   isRestricted,
   isWriteProtected,
   type MountCalls,
@@ -16,11 +14,12 @@ import {
   mountAt,
   mountAtTarget,
   removeMounted,
+  type Space,
   showSame,
   unmountAll,
 } from '../mounts/index.ts';
 import { checkVolume, isOfAnother, recordId, rollBack } from '../records/index.ts';
-import { type DatasetChoice, registeredName, type Usage } from '../volume_request.ts';
+import { choiceOf, type DatasetChoice, registeredName, type Usage, type VolumeChoice } from '../volume_request.ts';
 import { type PublishedRecord, type PublishedRecords, withRebinding } from './published_records.ts';
 import { type Remedy, remedyOf } from './rebinding.ts';
 
@@ -28,9 +27,11 @@ export interface Publication {
   volume: string;
   /** See `normalTarget`. */
   target: string;
-  choice: DatasetChoice;
+  choice: DatasetChoice | VolumeChoice;
   usage: Usage;
   readOnly: boolean;
+  /** May write, if anybody may; undefined: as the files say. */
+  group?: number | undefined;
   pod: PublishedRecord['pod'] | undefined;
 }
 
@@ -47,7 +48,7 @@ export interface PublicationsParts {
 /**
  * Publications on this node. Publishing takes these steps, and a retry completes them after a crash: 1. the agent makes
  * the revision readable; 2. write the record; 3. create the target; 4. bind or overlay the agent's mount; 5. make the
- * mount read-only. A retry starts at 5 with the mount in place, else at 1 with the present revision. Unpublishing
+ * mount read-only, or let a group write. A retry starts at 5 with the mount in place, else at 1 with the present revision. Unpublishing
  * undoes any of them; like statistics, it needs no agent. Callers hold the lock of the target, and of the volume if
  * only one target is allowed.
  */
@@ -72,7 +73,8 @@ export class Publications {
     const mapsIds = (await this.#parts.mapsIds?.(target)) ?? false;
     const suits = (mount: MountEntry) => isSafe(mount, publication) && (!mapsIds || isMappable(mount));
     if (present !== undefined && record?.volume === volume && suits(present)) {
-      return await this.#restrict(target, usage, present);
+      await this.#restrict(target, usage, present);
+      return await this.#share(publication);
     }
     if (present !== undefined && record !== undefined) checkVolume(record, volume);
     if (usage.singleTarget) await this.#checkSingleTarget(volume, target);
@@ -88,6 +90,7 @@ export class Publications {
         await this.#checkStillMounted(published.path, source);
       }
       await this.#restrict(target, usage, await mountAtTarget(mounts, target));
+      await this.#share(publication);
     } catch (thrown) {
       await rollBack(target, (path) => removeMounted(mounts, records, path), logger);
       throw thrown;
@@ -115,7 +118,7 @@ export class Publications {
     if (record === undefined || path === undefined) return false;
     const remedy = remedyOf(record, path, await mounts.table(), agentMounts);
     if (remedy.kind === 'none') return false;
-    const usage = { singleTarget: false, noexec: remedy.noexec };
+    const usage = { singleTarget: false, noexec: remedy.noexec, writable: record.writable ?? false };
     if (remedy.kind === 'restrict') {
       await this.#restrict(target, usage, remedy.present);
       return false;
@@ -174,11 +177,12 @@ export class Publications {
     const layers = (await mounts.table()).filter((entry) => entry.mountPoint === path);
     const present = mountAt(layers, path);
     if (present === undefined || isMappable(present)) return false;
-    const { volume, pod, noexec = false } = record;
-    const { published, source } = await this.#askAgent(choiceOf(cluster, record), true, signal);
+    const { volume, pod, noexec = false, writable = false } = record;
+    const choice = choiceOf(cluster, record.dataset, record.manifest);
+    const { published, source } = await this.#askAgent(choice, true, signal);
     // The next look of `Rebinding` knows the mount by its device.
     await records.write(cluster, { ...record, dataPath: published.dataPath, reboundTo: source.device });
-    await this.#bindOver(target, { source, layers: layers.length }, { singleTarget: false, noexec });
+    await this.#bindOver(target, { source, layers: layers.length }, { singleTarget: false, noexec, writable });
     logger.info('bound a volume again for a pod with a user namespace', { volume, target, pod });
     return true;
   }
@@ -190,21 +194,22 @@ export class Publications {
     return (await mountAtTarget(this.#parts.mounts, target)) === undefined ? undefined : record;
   }
 
+  /** The limits of a writable volume, and what is left of them. Throws when its leader does not answer in time. */
+  async space(record: PublishedRecord): Promise<Space | undefined> {
+    if (!('volume' in choiceOf('', record.dataset, ''))) return undefined;
+    return await this.#parts.mounts.space(record.target);
+  }
+
   /** Returns the agent's mount, and its entry in the table. */
-  async #askAgent(choice: DatasetChoice, mapsIds: boolean, signal: AbortSignal) {
+  async #askAgent(choice: DatasetChoice | VolumeChoice, mapsIds: boolean, signal: AbortSignal) {
     const agent = await this.#parts.agents.find(choice.cluster);
-    const request = { dataset: registeredName(choice), manifest: choice.revision, mapsIds };
+    const manifest = 'volume' in choice ? '' : choice.revision;
+    const request = { dataset: registeredName(choice), manifest, mapsIds };
     let published: PublishedVolume;
     try {
       published = await agent.control.call('publishVolume', request, { signal });
     } catch (thrown) {
-      const { namespace, dataset } = choice;
-      const error = HearthError.from(thrown).within(
-        `Dataset ${namespace}/${dataset} of StorageCluster ${agent.cluster} cannot be published`,
-      );
-      // Only the Dataset explains why agents do not know it, such as an unreadable Secret.
-      const advice = `kubectl describe dataset -n ${namespace} ${dataset} says more`;
-      throw new HearthError(error.code, `${error.message}; ${advice}`, { cause: error });
+      throw refusal(choice, agent.cluster, thrown);
     }
     const source = await this.#visible(published, agent);
     if (!mapsIds || isMappable(source)) return { agent, published, source };
@@ -239,8 +244,15 @@ export class Publications {
     if (present !== undefined && isRestricted(present, usage)) return;
     await mounts.restrict(target, usage);
     const after = await mountAtTarget(mounts, target);
-    if (after !== undefined && isReadOnly(after)) return;
-    throw new CsiError('INTERNAL', `the mount at ${target} did not become read-only; look at the node's kernel log`);
+    if (after !== undefined && isRestricted(after, usage)) return;
+    throw new CsiError(
+      'INTERNAL',
+      `the mount at ${target} did not get its restrictions; look at the node's kernel log`,
+    );
+  }
+
+  async #share({ target, usage, group }: Publication): Promise<void> {
+    if (usage.writable && group !== undefined) await this.#parts.mounts.shareWith(target, group);
   }
 
   async #checkSingleTarget(volume: string, target: string): Promise<void> {
@@ -261,14 +273,19 @@ type Binding = Extract<Remedy, { kind: 'bind' }>;
  * True when containers may use the mount as it is. Its flag does not suffice: for volumes that the kubelet mounts
  * writable, runc (since 1.2) clears the flag on its own bind mount, so that root could write into the cache.
  */
-function isSafe(mount: MountEntry, { readOnly }: Publication): boolean {
-  return !hasLabels(mount) && (readOnly || isWriteProtected(mount));
+function isSafe(mount: MountEntry, { readOnly, usage }: Publication): boolean {
+  return !hasLabels(mount) && (readOnly || usage.writable || isWriteProtected(mount));
 }
 
-/** The revision of a record. */
-function choiceOf(cluster: string, { dataset, manifest }: PublishedRecord): DatasetChoice {
-  const { namespace = '', name = dataset } = splitRegisteredName(dataset) ?? {};
-  return { cluster, namespace, dataset: name, revision: manifest };
+function refusal(choice: DatasetChoice | VolumeChoice, cluster: string, thrown: unknown): HearthError {
+  const failure = HearthError.from(thrown);
+  if ('volume' in choice)
+    return failure.within(`volume ${choice.volume} of StorageCluster ${cluster} cannot be published`);
+  const { namespace, dataset } = choice;
+  const error = failure.within(`Dataset ${namespace}/${dataset} of StorageCluster ${cluster} cannot be published`);
+  // Only the Dataset explains why agents do not know it, such as an unreadable Secret.
+  const advice = `kubectl describe dataset -n ${namespace} ${dataset} says more`;
+  return new HearthError(error.code, `${error.message}; ${advice}`, { cause: error });
 }
 
 function recordOf(
@@ -287,6 +304,7 @@ function recordOf(
     files: published.files,
     ...(pod === undefined ? {} : { pod }),
     ...(usage.noexec ? { noexec: true } : {}),
+    ...(usage.writable ? { writable: true } : {}),
     publishedAt: at.toISOString(),
   };
 }

@@ -20,6 +20,8 @@ const publishedSchema = z.object({
   pod: z.object({ namespace: z.string(), name: z.string(), uid: z.string() }).optional(),
   /** Records of the previous release lack this field. */
   noexec: z.boolean().optional(),
+  /** Present for a writable volume whose pod may write. */
+  writable: z.boolean().optional(),
   publishedAt: z.string(),
   /** When the mount was found dead; removed by a rebinding. */
   lostAt: z.string().optional(),

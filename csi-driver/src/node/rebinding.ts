@@ -32,7 +32,7 @@ export function remedyOf(
   if (shown !== undefined) {
     if (layers.length > 1 && record.reboundTo !== shown.device)
       return { kind: 'propagated', source: shown, present, noexec };
-    return record.reboundAt === undefined || isRestricted(present, { noexec })
+    return record.reboundAt === undefined || isRestricted(present, { noexec, writable: record.writable ?? false })
       ? none
       : { kind: 'restrict', present, noexec };
   }

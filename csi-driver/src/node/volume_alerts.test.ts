@@ -85,7 +85,7 @@ describe('alerts of kube-prometheus about claims', () => {
     const published = async () => ({ bytes: 10n ** 12n, files: 400n });
     const service = new NodeService({
       node: 'n1',
-      publications: { published } as unknown as Publications,
+      publications: { published, space: async () => undefined } as unknown as Publications,
       access: { space: async () => undefined } as unknown as ClientAccess,
       clusters: async () => [],
     });

@@ -3,6 +3,7 @@ import {
   type FolderEntry,
   type MountCalls,
   type MountEntry,
+  optionsOf,
   type Restrictions,
   type Space,
 } from '../mounts/mount_calls.ts';
@@ -12,6 +13,8 @@ export class FakeMounts implements MountCalls {
   readonly entries: MountEntry[] = [];
   readonly folders = new Set<string>();
   readonly shared = new Set<string>();
+  /** Groups that may write, by target. */
+  readonly groups = new Map<string, number>();
   /** Devices whose server is gone. */
   readonly dead = new Set<string>();
   /** Folders of the machine itself, which are bound without being mount points. */
@@ -97,6 +100,11 @@ export class FakeMounts implements MountCalls {
     return { bytes: 1024n, bytesFree: 24n, files: 64n, filesFree: 60n };
   }
 
+  async shareWith(target: string, group: number): Promise<void> {
+    if (!this.#top(target)?.options.includes('rw')) throw new Error(`${target} is not mounted for writing`);
+    this.groups.set(target, group);
+  }
+
   async restrict(target: string, restrictions: Restrictions): Promise<void> {
     const top = this.#top(target);
     if (top === undefined) throw new Error(`${target} is not mounted`);
@@ -121,10 +129,6 @@ export class FakeMounts implements MountCalls {
   #top(path: string): MountEntry | undefined {
     return this.entries.findLast((entry) => entry.mountPoint === path);
   }
-}
-
-function optionsOf({ noexec }: Restrictions): string[] {
-  return ['ro', 'nosuid', 'nodev', ...(noexec ? ['noexec'] : [])];
 }
 
 /** The properties that the kernel keeps in copies of a mount, whatever happens to their flags. */

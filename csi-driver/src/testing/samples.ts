@@ -25,6 +25,8 @@ export const inlineContext = {
 
 export const volumeContext = { cluster: 'c', datasetNamespace: 'team', dataset: 'model' };
 
+export const writableContext = { cluster: 'c', volume: 'pvc-1' };
+
 export function publishRequest(
   targetPath: string,
   changes: Partial<NodePublishVolumeRequest> = {},
