@@ -139,7 +139,7 @@ describe('plan for a claim', () => {
     });
     assert.match(
       said(bare, storageClass(), undefined),
-      /give the claim a dataSourceRef .* Scratch and durable volumes/,
+      /give the claim a dataSourceRef .*, or use a StorageClass of scratch volumes/,
     );
     assert.match(
       refused({ dataSourceRef: { kind: 'PersistentVolumeClaim', name: 'x' } }),

@@ -17,6 +17,8 @@ export interface VolumeRequest {
   storageClass: ClassView;
   cluster: StorageCluster;
   capacityBytes: bigint;
+  /** An empty writable volume of the agents; else a Dataset. */
+  scratch: boolean;
 }
 
 export type ClaimPlan =
@@ -25,9 +27,9 @@ export type ClaimPlan =
   | { kind: 'wait'; type: 'Normal' | 'Warning'; reason: string; message: string }
   | { kind: 'provision'; request: VolumeRequest };
 
-const knownParameters = ['cluster'];
+const knownParameters = ['cluster', 'kind'];
 
-/** Pure. Decides as the external provisioner does, with a Dataset as the source. */
+/** Pure. Decides as the external provisioner does, with a Dataset as the source, or none for a class of scratch volumes. */
 export function planClaim(
   claim: PendingClaim | undefined,
   storageClass: ClassView | undefined,
@@ -45,14 +47,39 @@ export function planClaim(
     const message = `the storage request "${claim.request}" is not a whole number of bytes; write it as in 10Gi`;
     return { kind: 'wait', type: 'Warning', reason: 'ProvisioningFailed', message };
   }
+  if (isScratch(storageClass)) return planScratch(claim, storageClass, requiredBytes, clusters);
   return planVolume(claim, storageClass, requiredBytes, dataset, clusters);
+}
+
+function isScratch({ parameters }: ClassView): boolean {
+  return parameters.kind !== undefined;
 }
 
 /** Why the claim cannot get a volume; undefined when it can. */
 function refuse(claim: PendingClaim, storageClass: ClassView): string | undefined {
-  const { source } = claim;
+  const refusedSource = isScratch(storageClass) ? refuseScratch(claim, storageClass) : refuseSource(claim);
+  if (refusedSource !== undefined) return refusedSource;
+  if (claim.block) return 'a volume is a folder of files and cannot be a block device; set volumeMode: Filesystem';
+  if (claim.selector) return 'a claim that asks for a new volume cannot have a selector; remove spec.selector';
+  const unknown = Object.keys(storageClass.parameters).filter((name) => !knownParameters.includes(name));
+  if (unknown.length > 0) {
+    return `StorageClass ${storageClass.name} has unknown parameters (${unknown.join(', ')}); known are ${knownParameters.join(', ')}`;
+  }
+  const options = volumeMountOptions.filter((option) => option !== 'ro' || !isScratch(storageClass));
+  if (storageClass.mountOptions.every((option) => options.includes(option))) return undefined;
+  return `mount options of StorageClass ${storageClass.name} may be ${options.join(', ')}; remove all others`;
+}
+
+function refuseScratch({ source }: PendingClaim, { name, parameters }: ClassView): string | undefined {
+  if (parameters.kind !== 'scratch') {
+    return `StorageClass ${name} has the kind ${parameters.kind}; this release has volumes of the kind scratch`;
+  }
+  return source && 'a scratch volume begins empty; remove dataSourceRef, or use a StorageClass of Datasets';
+}
+
+function refuseSource({ source }: PendingClaim): string | undefined {
   if (source === undefined) {
-    return `a volume of ${driverName} shows a Dataset: give the claim a dataSourceRef with apiGroup ${apiGroup}, kind ${datasets.kind} and its name. Scratch and durable volumes are not supported yet`;
+    return `the volume would show a Dataset: give the claim a dataSourceRef with apiGroup ${apiGroup}, kind ${datasets.kind} and its name, or use a StorageClass of scratch volumes (parameter kind)`;
   }
   if (source.apiGroup !== apiGroup || source.kind !== datasets.kind) {
     return `dataSourceRef is of kind ${source.kind} of the group "${source.apiGroup}"; ${driverName} makes volumes from kind ${datasets.kind} of the group ${apiGroup}`;
@@ -60,14 +87,41 @@ function refuse(claim: PendingClaim, storageClass: ClassView): string | undefine
   if (source.namespace !== '') {
     return `dataSourceRef names the namespace ${source.namespace}; a claim may use only a Dataset of its own namespace, so leave it out`;
   }
-  if (claim.block) return 'a Dataset is a folder of files and cannot be a block device; set volumeMode: Filesystem';
-  if (claim.selector) return 'a claim that asks for a new volume cannot have a selector; remove spec.selector';
-  const unknown = Object.keys(storageClass.parameters).filter((name) => !knownParameters.includes(name));
-  if (unknown.length > 0) {
-    return `StorageClass ${storageClass.name} has unknown parameters (${unknown.join(', ')}); known are ${knownParameters.join(', ')}`;
+  return undefined;
+}
+
+/** Needs no agent yet: the volume is made when the claim is provisioned. */
+function planScratch(
+  claim: PendingClaim,
+  storageClass: ClassView,
+  capacityBytes: bigint,
+  clusters: readonly StorageCluster[],
+): ClaimPlan {
+  const wanted = storageClass.parameters.cluster;
+  const fitting = clusters.filter(({ metadata }) => wanted === undefined || metadata.name === wanted);
+  const [cluster] = fitting;
+  if (cluster === undefined) {
+    const message = `waits for ${wanted === undefined ? 'a StorageCluster' : `StorageCluster ${wanted}`}`;
+    return { kind: 'wait', type: 'Normal', reason: 'WaitingForStorageCluster', message };
   }
-  if (storageClass.mountOptions.every((option) => volumeMountOptions.includes(option))) return undefined;
-  return `mount options of StorageClass ${storageClass.name} may be ${volumeMountOptions.join(', ')}; remove all others`;
+  if (fitting.length > 1) {
+    const message = `there are several StorageClusters; name one in the parameter cluster of StorageClass ${storageClass.name}`;
+    return { kind: 'wait', type: 'Warning', reason: 'ProvisioningFailed', message };
+  }
+  return provision(claim, storageClass, cluster, capacityBytes, true);
+}
+
+function provision(
+  claim: PendingClaim,
+  storageClass: ClassView,
+  cluster: StorageCluster,
+  capacityBytes: bigint,
+  scratch: boolean,
+): ClaimPlan {
+  return {
+    kind: 'provision',
+    request: { name: `pvc-${claim.uid}`, claim, storageClass, cluster, capacityBytes, scratch },
+  };
 }
 
 function planVolume(
@@ -100,7 +154,7 @@ function planVolume(
     return wait('Warning', 'ProvisioningFailed', message);
   }
   const capacityBytes = requiredBytes > bytes ? requiredBytes : BigInt(bytes);
-  return { kind: 'provision', request: { name: `pvc-${claim.uid}`, claim, storageClass, cluster, capacityBytes } };
+  return provision(claim, storageClass, cluster, capacityBytes, false);
 }
 
 /** A Dataset that no agent has listed yet has no cluster in its status. */

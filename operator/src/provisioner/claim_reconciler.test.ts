@@ -57,6 +57,7 @@ describe('claims', () => {
       storageClasses: { get: () => classView({ metadata: { name: 'hearth' }, provisioner: driver }) },
       datasets: { get: () => llama },
       clusters: { all: () => [sampleCluster({}, { name: 'main' })] },
+      scratch: { create: () => assert.fail('the claim names a Dataset') },
     });
   });
   const reconcile = () => reconcileKey(reconciler, () => pendingClaim(claim))('team/c', signal);

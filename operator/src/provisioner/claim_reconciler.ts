@@ -11,6 +11,7 @@ import type { Source } from '../kubernetes/index.ts';
 import type { Reconciler } from '../reconciler/index.ts';
 import { type ClassView, type PendingClaim, pendingClaim } from './claim.ts';
 import { type ClaimPlan, planClaim, type VolumeRequest } from './claim_plan.ts';
+import type { ScratchVolumes } from './scratch_volumes.ts';
 import { persistentVolume } from './volume_reconciler.ts';
 
 export interface ClaimReconcilerOptions {
@@ -19,6 +20,7 @@ export interface ClaimReconcilerOptions {
   storageClasses: Pick<Source<ClassView | undefined>, 'get'>;
   datasets: Pick<Source<Dataset>, 'get'>;
   clusters: Pick<Source<StorageCluster>, 'all'>;
+  scratch: Pick<ScratchVolumes, 'create'>;
 }
 
 export type ObservedClaim = {
@@ -63,6 +65,7 @@ export class ClaimReconciler implements Reconciler<PendingClaim, ObservedClaim, 
     const { claim } = request;
     try {
       if (!(await this.#stillWanted(claim, signal))) return;
+      if (request.scratch) await this.#options.scratch.create(request, signal);
       await this.#createObject(persistentVolume(request), claim, signal);
     } catch (thrown) {
       if (signal.aborted) throw thrown;

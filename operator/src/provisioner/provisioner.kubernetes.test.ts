@@ -155,10 +155,7 @@ describe('volumes of claims, with the binder of Kubernetes', () => {
   it('are refused with the way out', async () => {
     await cluster.apply(datasetObject('llama'));
     await cluster.apply(claimObject('plain', { dataSourceRef: undefined }));
-    await told(
-      'plain',
-      /^Warning ProvisioningFailed: .*dataSourceRef .* Scratch and durable volumes are not supported yet/,
-    );
+    await told('plain', /^Warning ProvisioningFailed: .*dataSourceRef .*, or use a StorageClass of scratch volumes/);
     await cluster.apply(claimObject('block', { volumeMode: 'Block' }));
     await told('block', /^Warning ProvisioningFailed: .*volumeMode: Filesystem/);
   });

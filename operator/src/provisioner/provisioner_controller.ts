@@ -2,14 +2,17 @@ import { isDeepStrictEqual } from 'node:util';
 import type { Logger } from '@hearth/common';
 import { type EventRecorder, type KubernetesClient, ownKey, runController, watch } from '@hearth/common/kubernetes';
 import type { Dataset, StorageCluster } from '@hearth/common/resources';
+import type { Agents } from '../agents/index.ts';
 import type { Source } from '../kubernetes/index.ts';
 import { findCondition, reconcileKey } from '../reconciler/index.ts';
 import type { ClassView, PendingClaim } from './claim.ts';
 import { ClaimReconciler, datasetKey } from './claim_reconciler.ts';
+import { ScratchVolumes } from './scratch_volumes.ts';
 import { VolumeReconciler, type VolumeView } from './volume_reconciler.ts';
 
 export interface ProvisionerOptions {
   api: Pick<KubernetesClient, 'get' | 'create' | 'delete' | 'patch'>;
+  agents: Pick<Agents, 'get'>;
   claims: Source<PendingClaim | undefined>;
   storageClasses: Source<ClassView | undefined>;
   volumes: Source<VolumeView | undefined>;
@@ -25,8 +28,8 @@ export async function runProvisioner(options: ProvisionerOptions, signal: AbortS
 }
 
 async function runClaimController(options: ProvisionerOptions, signal: AbortSignal): Promise<void> {
-  const { claims, storageClasses, datasets, clusters, logger } = options;
-  const reconciler = new ClaimReconciler(options);
+  const { claims, storageClasses, datasets, clusters, agents, logger } = options;
+  const reconciler = new ClaimReconciler({ ...options, scratch: new ScratchVolumes(agents) });
   const keysWhere = (concerned: (claim: PendingClaim) => boolean) =>
     claims.keys().filter((key) => {
       const claim = claims.get(key);
@@ -57,13 +60,14 @@ async function runClaimController(options: ProvisionerOptions, signal: AbortSign
 }
 
 async function runVolumeController(options: ProvisionerOptions, signal: AbortSignal): Promise<void> {
-  const { api, volumes, logger } = options;
+  const { volumes, agents, logger } = options;
+  const reconciler = new VolumeReconciler({ ...options, scratch: new ScratchVolumes(agents) });
   await runController({
     name: 'volumes',
     workers: 8,
     watches: [watch(volumes, ownKey)],
     first: () => volumes.keys(),
-    reconcile: reconcileKey(new VolumeReconciler(api), (name) => volumes.get(name)),
+    reconcile: reconcileKey(reconciler, (name) => volumes.get(name)),
     logger,
     signal,
   });

@@ -57,11 +57,18 @@ describe('volumes', () => {
 
   beforeEach(() => {
     calls = [];
-    reconciler = new VolumeReconciler({
+    const api = {
       get: async () => object,
       delete: async (...given: unknown[]) => calls.push(['delete', given[1], given[3]]),
       patch: async (...given: unknown[]) => calls.push(['patch', given[1], given[3]]),
-    } as unknown as KubernetesClient);
+    } as unknown as KubernetesClient;
+    const none = () => assert.fail('the volume shows a Dataset');
+    reconciler = new VolumeReconciler({
+      api,
+      clusters: { get: () => main },
+      scratch: { delete: none },
+      events: { eventFor: none },
+    });
   });
   const reconcile = (given: PersistentVolume) => {
     object = given;

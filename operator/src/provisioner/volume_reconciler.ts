@@ -1,32 +1,43 @@
-import { type KubernetesClient, kinds, type PersistentVolume } from '@hearth/common/kubernetes';
+import { HearthError } from '@hearth/common';
+import { type EventRecorder, type KubernetesClient, kinds, type PersistentVolume } from '@hearth/common/kubernetes';
 import { agentTopologyKey, clusterTopologyKey, topologyValue } from '@hearth/common/names';
-import { clusterLabel, driverName, finalizerName, registeredName } from '@hearth/common/resources';
+import { clusterLabel, driverName, finalizerName, registeredName, type StorageCluster } from '@hearth/common/resources';
 import { type Uses, usesOfVolume } from '../dataset/index.ts';
-import { type ClaimedVolume, claimedVolume, labelsOfOperator, volumeTerms } from '../kubernetes/index.ts';
+import { type ClaimedVolume, claimedVolume, labelsOfOperator, type Source, volumeTerms } from '../kubernetes/index.ts';
 import { hasFinalizer, type Reconciler, removeFinalizer } from '../reconciler/index.ts';
 import type { VolumeRequest } from './claim_plan.ts';
+import type { ScratchVolumes } from './scratch_volumes.ts';
 
-type Api = Pick<KubernetesClient, 'get' | 'delete' | 'patch'>;
+export interface VolumeReconcilerOptions {
+  api: Pick<KubernetesClient, 'get' | 'delete' | 'patch'>;
+  clusters: Pick<Source<StorageCluster>, 'get'>;
+  scratch: Pick<ScratchVolumes, 'delete'>;
+  events: Pick<EventRecorder, 'eventFor'>;
+}
 
-/** Deletes released volumes, and adds affinities to volumes of the previous release. */
+/** Deletes released volumes, scratch volumes with their files, and adds affinities to volumes of the previous release. */
 export class VolumeReconciler implements Reconciler<VolumeView, undefined, VolumeAction> {
   readonly plan = planVolume;
-  readonly #api: Api;
+  readonly #options: VolumeReconcilerOptions;
 
-  constructor(api: Api) {
-    this.#api = api;
+  constructor(options: VolumeReconcilerOptions) {
+    this.#options = options;
   }
 
   async observe(): Promise<undefined> {}
 
-  async apply(action: VolumeAction, { name, uid, cluster }: VolumeView, signal: AbortSignal): Promise<void> {
-    const api = this.#api;
+  async apply(action: VolumeAction, volume: VolumeView, signal: AbortSignal): Promise<void> {
+    const { name, uid, cluster } = volume;
+    const { api } = this.#options;
     switch (action) {
       case 'addAffinity': {
         const patch = { metadata: { uid }, spec: { nodeAffinity: affinityToCluster(cluster) } };
         await api.patch(kinds.PersistentVolume, name, undefined, patch, { kind: 'merge', signal });
         return;
       }
+      case 'deleteFiles':
+        await this.#deleteFiles(volume, signal);
+        return;
       case 'deleteObject':
         await api.delete(kinds.PersistentVolume, name, undefined, { preconditions: { uid }, signal });
         return;
@@ -38,6 +49,20 @@ export class VolumeReconciler implements Reconciler<VolumeView, undefined, Volum
       }
     }
   }
+
+  /** Nothing is left of a volume whose StorageCluster has gone. */
+  async #deleteFiles({ name, uid, cluster }: VolumeView, signal: AbortSignal): Promise<void> {
+    const { clusters, scratch, events } = this.#options;
+    if (clusters.get(cluster) === undefined) return;
+    try {
+      await scratch.delete(cluster, name, signal);
+    } catch (thrown) {
+      const { message } = HearthError.from(thrown);
+      const object = { metadata: { name, uid } };
+      if (!signal.aborted) events.eventFor(kinds.PersistentVolume, object, 'Warning', 'VolumeFailedDelete', message);
+      throw thrown;
+    }
+  }
 }
 
 /** The projection of a PersistentVolume. Absent attributes are empty. */
@@ -46,6 +71,8 @@ export interface VolumeView extends ClaimedVolume {
   uid: string;
   dataset: string;
   revision: string;
+  /** An empty volume of the agents under the name of this object. */
+  scratch: boolean;
   phase: string;
   reclaimPolicy: string;
   /** False for volumes of an administrator. */
@@ -62,13 +89,14 @@ export function volumeView(object: PersistentVolume): VolumeView | undefined {
   const { metadata, spec, status } = object;
   const claimed = claimedVolume(object);
   if (claimed === undefined) return undefined;
-  const { datasetNamespace = '', dataset = '', revision = '' } = spec?.csi?.volumeAttributes ?? {};
+  const { datasetNamespace = '', dataset = '', revision = '', volume } = spec?.csi?.volumeAttributes ?? {};
   return {
     name: metadata?.name ?? '',
     uid: metadata?.uid ?? '',
     ...claimed,
     dataset: registeredName(datasetNamespace, dataset),
     revision,
+    scratch: volume !== undefined && volume === metadata?.name,
     phase: status?.phase ?? '',
     reclaimPolicy: spec?.persistentVolumeReclaimPolicy ?? 'Retain',
     provisioned: metadata?.annotations?.[provisionedByAnnotation] === driverName,
@@ -81,18 +109,19 @@ export function volumeView(object: PersistentVolume): VolumeView | undefined {
 
 type VolumeAction =
   /** Restricts pods to nodes that can use the volume. */
-  'addAffinity' | 'deleteObject' | 'removeFinalizer';
+  'addAffinity' | 'deleteObject' | 'deleteFiles' | 'removeFinalizer';
 
 /**
- * Pure. Deletes a released volume as its reclaim policy says. A volume deleted by hand keeps the finalizer of the
- * previous release until its claim is gone.
+ * Pure. Deletes a released volume as its reclaim policy says. A volume deleted by hand keeps the finalizer, which scratch
+ * volumes and those of the previous release have, until its claim is gone.
  */
 export function planVolume(volume: VolumeView): VolumeAction[] {
-  const { provisioned, phase, reclaimPolicy, deleting, hasFinalizer, hasAffinity } = volume;
+  const { provisioned, scratch, phase, reclaimPolicy, deleting, hasFinalizer, hasAffinity } = volume;
   if (!provisioned) return [];
   if (deleting) {
     const isUnused = phase === 'Released' || phase === 'Available' || phase === 'Failed';
-    return isUnused && hasFinalizer ? ['removeFinalizer'] : [];
+    if (!isUnused || !hasFinalizer) return [];
+    return scratch && reclaimPolicy === 'Delete' ? ['deleteFiles', 'removeFinalizer'] : ['removeFinalizer'];
   }
   if (phase === 'Bound') return hasAffinity ? [] : ['addAffinity'];
   return phase === 'Released' && reclaimPolicy === 'Delete' ? ['deleteObject'] : [];
@@ -104,13 +133,11 @@ type VolumeNodeAffinity = NonNullable<NonNullable<PersistentVolume['spec']>['nod
 
 /** Pure. The PersistentVolume of a claim, the only record of the volume and the same for every attempt. */
 export function persistentVolume(request: VolumeRequest): PersistentVolume {
-  const { name, claim, storageClass, cluster, capacityBytes } = request;
+  const { name, claim, storageClass, cluster, capacityBytes, scratch } = request;
   const { name: clusterName } = cluster.metadata;
-  const volumeAttributes = {
-    cluster: clusterName,
-    datasetNamespace: claim.namespace,
-    dataset: claim.source?.name ?? '',
-  };
+  const volumeAttributes: Record<string, string> = scratch
+    ? { cluster: clusterName, volume: name }
+    : { cluster: clusterName, datasetNamespace: claim.namespace, dataset: claim.source?.name ?? '' };
   return {
     apiVersion: 'v1',
     kind: 'PersistentVolume',
@@ -118,6 +145,7 @@ export function persistentVolume(request: VolumeRequest): PersistentVolume {
       name,
       annotations: { [provisionedByAnnotation]: driverName },
       labels: { ...labelsOfOperator('volume'), [clusterLabel]: clusterName },
+      ...(scratch ? { finalizers: [finalizerName] } : {}),
     },
     spec: {
       capacity: { storage: quantity(capacityBytes) },
