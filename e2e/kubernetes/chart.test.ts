@@ -277,7 +277,11 @@ describe('chart', () => {
     assert.deepEqual(storageClass.parameters, { cluster: 'main' });
     const topology = (key: string) => [{ matchLabelExpressions: [{ key, values: ['true'] }] }];
     assert.deepEqual(storageClass.allowedTopologies, topology('cluster.csi.hearth.storage/main'));
-    const forAll = objectOf(await chart().template(), 'StorageClass', 'hearth');
+    const scratch = objectOf(objects, 'StorageClass', 'kv');
+    assert.deepEqual([scratch.parameters, scratch.reclaimPolicy], [{ cluster: 'main', kind: 'scratch' }, 'Retain']);
+    const unnamed = await chart().template();
+    assert.deepEqual(objectOf(unnamed, 'StorageClass', 'hearth-scratch').parameters, { kind: 'scratch' });
+    const forAll = objectOf(unnamed, 'StorageClass', 'hearth');
     assert.deepEqual(forAll.allowedTopologies, topology('csi.hearth.storage/agent'));
     assert.equal(storageClass.metadata.annotations?.['storageclass.kubernetes.io/is-default-class'], 'true');
     assert.equal(objectOf(objects, 'Dataset', 'hearth-selftest').spec.clusterRef.name, 'main');
