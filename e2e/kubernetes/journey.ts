@@ -131,6 +131,13 @@ export class Journey {
     };
   }
 
+  /** A claim of an empty volume that all nodes write. */
+  scratchClaim(name: string, storage: string): Manifest {
+    const resources = { requests: { storage } };
+    const spec = { storageClassName: 'hearth-scratch', accessModes: ['ReadWriteMany'], resources };
+    return { apiVersion: 'v1', kind: 'PersistentVolumeClaim', metadata: { name, namespace: this.namespace }, spec };
+  }
+
   /** A pod that runs a command with a volume at /models. */
   reader(
     name: string,

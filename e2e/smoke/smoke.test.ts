@@ -25,6 +25,18 @@ describe('Hearth on one node', () => {
     assert.equal((await journey().finished('reader')).split(' ')[0], sha256(weights));
   });
 
+  it('gives two pods a scratch volume, of which one reads what the other has written', async () => {
+    const volume = { persistentVolumeClaim: { claimName: 'kv' } };
+    const write = 'head -c 5000003 /dev/urandom > /models/block && sha256sum < /models/block';
+    await journey().apply(journey().scratchClaim('kv', '64Mi'), journey().reader('writer', volume, { command: write }));
+    const written = await journey().finished('writer');
+    await journey().apply(journey().reader('other', volume, { command: 'sha256sum < /models/block' }));
+    assert.equal(await journey().finished('other'), written);
+    const name = (await journey().get('persistentvolumeclaim', 'kv'))?.spec.volumeName;
+    await journey().remove('pod/writer', 'pod/other', 'persistentvolumeclaim/kv');
+    await until('the volume is gone', async () => (await journey().get('persistentvolume', name)) === undefined);
+  });
+
   it('is uninstalled and leaves no object but what users made', async () => {
     await journey().remove('pod/reader', 'persistentvolumeclaim/model');
     await ok(journey().cluster.helm(['uninstall', 'hearth', '-n', releaseNamespace, '--timeout', '8m']));
