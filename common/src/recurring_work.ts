@@ -5,6 +5,7 @@ export class RecurringWork {
   readonly #work: () => Promise<void>;
   readonly #cancel: () => void;
   #turn: Promise<void> | undefined;
+  #isRequested = false;
   #closed = false;
 
   /** `work` must not reject. Runs first after `everyMs`, or when `begin` is called. Does not keep the process alive. */
@@ -16,12 +17,18 @@ export class RecurringWork {
   /** Runs the work now, unless it is running or this is closed. */
   begin(): void {
     if (this.#closed) return;
-    this.#turn ??= this.#work().finally(() => {
+    this.#turn ??= this.#run().finally(() => {
       this.#turn = undefined;
     });
   }
 
-  /** Resolves when the current run has ended. */
+  /** Runs the work now, and once more after a run that is under way. */
+  request(): void {
+    this.#isRequested = true;
+    this.begin();
+  }
+
+  /** Resolves when the current run has ended, and the one that was requested meanwhile. */
   async settled(): Promise<void> {
     await this.#turn;
   }
@@ -31,5 +38,12 @@ export class RecurringWork {
     this.#closed = true;
     this.#cancel();
     await this.#turn;
+  }
+
+  async #run(): Promise<void> {
+    do {
+      this.#isRequested = false;
+      await this.#work();
+    } while (this.#isRequested && !this.#closed);
   }
 }

@@ -25,9 +25,9 @@ export abstract class PeriodicCheck {
     if (when === 'now') this.#checks.begin();
   }
 
-  /** Checks now, unless a check runs or none is started. */
+  /** Checks now, and once more after a check that runs; does nothing before the start. */
   look(): void {
-    this.#checks?.begin();
+    this.#checks?.request();
   }
 
   async close(): Promise<void> {

@@ -1,5 +1,5 @@
 import { type FSWatcher, watch } from 'node:fs';
-import { access } from 'node:fs/promises';
+import { stat } from 'node:fs/promises';
 import { join, relative } from 'node:path';
 import { HearthError } from '@hearth/common';
 import { isMappable, type MountCalls, mountAtTarget } from '../mounts/index.ts';
@@ -25,12 +25,10 @@ const mappingsFile = 'userns';
  */
 export class PodUsers extends PeriodicCheck {
   readonly #parts: PodUsersParts;
-  /** Folders of pods with a volume that cannot be mapped. */
-  #waiting: ReadonlySet<string> = new Set();
-  readonly #watchers = new Map<string, FSWatcher>();
+  /** By folders of pods with a volume that cannot be mapped. Undefined: polled. */
+  readonly #watchers = new Map<string, FSWatcher | undefined>();
   /** All mounts at the last check that left nothing to do but wait. */
   #seen = '';
-  #again = false;
 
   constructor(parts: PodUsersParts) {
     super(parts, 'a volume is not bound again yet for a pod with a user namespace');
@@ -44,31 +42,15 @@ export class PodUsers extends PeriodicCheck {
 
   override async close(): Promise<void> {
     await super.close();
-    for (const watcher of this.#watchers.values()) watcher.close();
-    this.#watchers.clear();
+    for (const watcher of this.#watchers.values()) watcher?.close();
   }
 
   protected async repair(): Promise<void> {
-    let failure: unknown;
-    do {
-      this.#again = false;
-      failure = await this.#bindAgain();
-    } while (this.#again);
-    if (failure !== undefined) throw failure;
-  }
-
-  /** Checks soon, also while a check runs. */
-  override look(): void {
-    this.#again = true;
-    super.look();
-  }
-
-  /** Returns the first failure. */
-  async #bindAgain(): Promise<unknown> {
     const { mounts, records, makeMappable } = this.#parts;
     const table = await mounts.table();
     const now = summary(table);
-    if (now === this.#seen && !(await this.#hasCome())) return undefined;
+    const mapped = await Promise.all([...this.#watchers.keys()].map(hasNamespace));
+    if (now === this.#seen && !mapped.includes(true)) return;
     const waiting = new Set<string>();
     let failure: unknown;
     for (const { cluster, record } of await records.all()) {
@@ -87,30 +69,25 @@ export class PodUsers extends PeriodicCheck {
     }
     for (const [folder, watcher] of this.#watchers) {
       if (waiting.has(folder)) continue;
-      watcher.close();
+      watcher?.close();
       this.#watchers.delete(folder);
     }
-    this.#waiting = waiting;
     this.#seen = failure === undefined ? now : '';
-    return failure;
-  }
-
-  async #hasCome(): Promise<boolean> {
-    for (const folder of this.#waiting) if (await hasNamespace(folder)) return true;
-    return false;
+    if (failure !== undefined) throw failure;
   }
 
   #watch(folder: string): void {
-    if (this.#watchers.has(folder)) return;
+    if (this.#watchers.get(folder) !== undefined) return;
+    this.#watchers.set(folder, undefined);
     try {
       const watcher = watch(folder, (_, name) => {
         if (name === mappingsFile) this.look();
       });
-      this.#watchers.set(folder, watcher);
       watcher.on('error', () => {
         watcher.close();
-        this.#watchers.delete(folder);
+        this.#watchers.set(folder, undefined);
       });
+      this.#watchers.set(folder, watcher);
     } catch (thrown) {
       // Without inotify instances the periodic check finds the file later.
       const error = HearthError.from(thrown);
@@ -127,8 +104,5 @@ export class PodUsers extends PeriodicCheck {
 }
 
 async function hasNamespace(folder: string): Promise<boolean> {
-  return await access(join(folder, mappingsFile)).then(
-    () => true,
-    () => false,
-  );
+  return (await stat(join(folder, mappingsFile)).catch(() => undefined)) !== undefined;
 }

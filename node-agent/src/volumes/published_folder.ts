@@ -13,7 +13,6 @@ export class PublishedFolder {
   readonly #listener: (records: PublishedRecord[]) => Promise<void>;
   readonly #looks: RecurringWork;
   readonly #watcher: FSWatcher | undefined;
-  #again = false;
   #lastWarning = '';
 
   constructor(
@@ -32,8 +31,7 @@ export class PublishedFolder {
 
   /** Requests a read soon; a read in progress is followed by another one. */
   requestRead(): void {
-    this.#again = true;
-    this.#looks.begin();
+    this.#looks.request();
   }
 
   async settled(): Promise<void> {
@@ -60,17 +58,14 @@ export class PublishedFolder {
   }
 
   async #run(): Promise<void> {
-    do {
-      this.#again = false;
-      try {
-        await this.#listener(await readPublished(this.#folder));
-        this.#lastWarning = '';
-      } catch (thrown) {
-        const { message } = thrown as Error;
-        if (message !== this.#lastWarning)
-          this.#logger.error('failed to read the records of published volumes', { error: thrown });
-        this.#lastWarning = message;
-      }
-    } while (this.#again);
+    try {
+      await this.#listener(await readPublished(this.#folder));
+      this.#lastWarning = '';
+    } catch (thrown) {
+      const { message } = thrown as Error;
+      if (message !== this.#lastWarning)
+        this.#logger.error('failed to read the records of published volumes', { error: thrown });
+      this.#lastWarning = message;
+    }
   }
 }

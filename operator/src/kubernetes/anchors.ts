@@ -50,10 +50,8 @@ function selectors(groups: readonly NodeGroup[], group: NodeGroup): Expression[]
   ];
   const terms = termsOf(group);
   let found = terms.length === 0 ? [own] : terms.map(({ matchExpressions }) => [...own, ...matchExpressions]);
-  for (const { nodeSelector, affinity } of groups.slice(
-    0,
-    groups.findIndex(({ name }) => name === group.name),
-  )) {
+  const position = groups.findIndex(({ name }) => name === group.name);
+  for (const { nodeSelector, affinity } of groups.slice(0, position)) {
     const labels = Object.entries(nodeSelector);
     const isApart = labels.some(([key, value]) => (group.nodeSelector[key] ?? value) !== value);
     if (affinity !== undefined || isApart) continue;

@@ -34,12 +34,8 @@ export function placeNodes(clusters: readonly StorageCluster[], nodes: readonly 
         const runs = node.labels[agentsLabel(cluster)] === group.name;
         if (!selects(group, node, runs)) continue;
         const takenBy = places.get(node.name);
-        const draining =
-          runs &&
-          !tolerates(
-            group,
-            node.taints.filter(({ effect }) => effect === 'NoExecute'),
-          );
+        const evicting = node.taints.filter(({ effect }) => effect === 'NoExecute');
+        const draining = runs && !tolerates(group, evicting);
         const place = { cluster, group: group.name, ...(draining ? { draining } : {}) };
         if (takenBy === undefined) places.set(node.name, place);
         else own.push({ node: node.name, group: group.name, takenBy });
