@@ -1,4 +1,5 @@
 import assert from 'node:assert/strict';
+import { HearthError } from '@hearth/common';
 import type { PersistentVolume, PersistentVolumeClaim } from '@hearth/common/kubernetes';
 import { elapse, until } from '@hearth/common/testing';
 import { ControllerManager } from '@hearth/common/testing/kubernetes';
@@ -46,6 +47,7 @@ describe('volumes of claims, with the binder of Kubernetes', () => {
       storageClass('hearth', { mountOptions: ['noatime'] }),
       storageClass('kept', { reclaimPolicy: 'Retain' }),
       storageClass('late', { volumeBindingMode: 'WaitForFirstConsumer' }),
+      storageClass('scratch', { parameters: { kind: 'scratch' } }),
     );
   });
   after(async () => {
@@ -140,6 +142,26 @@ describe('volumes of claims, with the binder of Kubernetes', () => {
     });
     await elapse(500, 'it would be removed');
     await cluster.kubectl('delete', 'pv', name);
+  });
+
+  it('of scratch are made at the agents, and go with their files, as soon as no node has them mounted', async () => {
+    const inUse = new HearthError('InUse', 'a node has the volume mounted');
+    const spec = { storageClassName: 'scratch', accessModes: ['ReadWriteMany'], dataSourceRef: undefined };
+    await cluster.apply(claimObject('kv', { ...spec, resources: { requests: { storage: '64Mi' } } }));
+    const volume = await volumeOf('kv');
+    const name = volume.metadata?.name ?? '';
+    assert.deepEqual(volume.spec?.csi?.volumeAttributes, { cluster: 'main', volume: name });
+    assert.deepEqual(agents.called('createWritableVolume'), [
+      { name, kind: 'scratch', maxBytes: 64n << 20n, maxFiles: 0n, deadlineMs: 0n },
+    ]);
+    agents.failing.set('deleteWritableVolume', inUse);
+    await cluster.kubectl('delete', 'pvc', 'kv');
+    await until('an event about the files', async () =>
+      (await cluster.eventsOf('PersistentVolume', name)).find((one) => /VolumeFailedDelete/.test(one)),
+    );
+    assert.equal((await cluster.get<PersistentVolume>('pv', name)).status?.phase, 'Released');
+    agents.failing.clear();
+    await cluster.gone('pv', name);
   });
 
   it('wait for the first pod of a class that says so', async () => {

@@ -74,6 +74,8 @@ export class FakeAgents implements Agents, ClusterAgents {
     this.#enter(name, request, feature);
     const answers: Record<string, () => unknown> = {
       setCredentials: () => ({}),
+      createWritableVolume: () => ({}),
+      deleteWritableVolume: () => ({}),
       removeDataset: () => this.#remove((request as RequestOf<'removeDataset'>).name),
       getDataset: () => this.#known((request as RequestOf<'getDataset'>).name),
     };
