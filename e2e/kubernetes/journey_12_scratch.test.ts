@@ -75,6 +75,16 @@ describe('claims of scratch volumes', function () {
     assert.match((await journey().inPod('frozen', 'echo 3 > /models/x')).stderr, /Read-only file system/);
   });
 
+  it('are made for a single pod that asks for an ephemeral volume, and go with it', async () => {
+    const { spec } = journey().scratchClaim('own', '16Mi');
+    const own = { ephemeral: { volumeClaimTemplate: { spec: { ...spec, accessModes: ['ReadWriteOncePod'] } } } };
+    await journey().apply(journey().reader('alone', own, { command: 'echo 4 > /models/file && cat /models/file' }));
+    assert.equal(await journey().finished('alone'), '4\n');
+    const name = (await journey().get('persistentvolumeclaim', 'alone-models'))?.spec.volumeName;
+    await journey().remove('pod/alone');
+    await until('its volume is gone', async () => (await journey().get('persistentvolume', name)) === undefined);
+  });
+
   it('keep their files while agents restart under pods', async () => {
     await succeed('one', 'echo before > /models/kept');
     for (const node of journey().cluster.nodes) {
