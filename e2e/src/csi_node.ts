@@ -4,7 +4,11 @@ import { type MethodDefinition, type ServiceError, status } from '@grpc/grpc-js'
 import { callSocket } from '@hearth/common/grpc/testing';
 import { DaemonProcess, type Outcome, root, until } from '@hearth/common/testing';
 import type { Cluster } from '@hearth/common/testing/agents';
-import { NodePublishVolumeRequest, NodeService } from '@hearth/csi-driver/generated/csi/csi.ts';
+import {
+  NodePublishVolumeRequest,
+  NodeService,
+  VolumeCapability_AccessMode_Mode,
+} from '@hearth/csi-driver/generated/csi/csi.ts';
 
 const clusterName = 'e2e';
 
@@ -80,6 +84,22 @@ export class CsiNode {
       targetPath: this.target(pod),
       volumeCapability: { accessType: { $case: 'mount', value: {} }, accessMode: { mode: 1 } },
       volumeContext: context,
+      readonly: readOnly,
+    });
+    await this.#call(NodeService.nodePublishVolume, request);
+  }
+
+  /** Publishes a PersistentVolume that is a writable volume of this name. `group`: the pod's fsGroup. */
+  async publishWritable(pod: string, volume: string, { readOnly = false, group = '' } = {}): Promise<void> {
+    mkdirSync(join(this.podsFolder, pod), { recursive: true });
+    const request = NodePublishVolumeRequest.fromPartial({
+      volumeId: `csi-${pod}`,
+      targetPath: this.target(pod),
+      volumeCapability: {
+        accessType: { $case: 'mount', value: { volumeMountGroup: group } },
+        accessMode: { mode: VolumeCapability_AccessMode_Mode.MULTI_NODE_MULTI_WRITER },
+      },
+      volumeContext: { cluster: clusterName, volume },
       readonly: readOnly,
     });
     await this.#call(NodeService.nodePublishVolume, request);
