@@ -35,6 +35,8 @@ class HangingDisk : public testing::TestWithParam<DiskCall> {
     fresh.add("empty", 0);
     connect({&agent, &other});
     dataset = agent.add(known);
+    // The first directory has the manifests.
+    more = agent.add(fresh);
     for (Agent* const each : {&other, &agent})
       ASSERT_NO_FATAL_FAILURE(warm(*each, each->add(known)));
     ASSERT_GE(filesOn(bad), 4u) << "files are shared out";
@@ -105,7 +107,7 @@ class HangingDisk : public testing::TestWithParam<DiskCall> {
                 };
               }};
   Agent other{"other"};
-  std::shared_ptr<Dataset> dataset;
+  std::shared_ptr<Dataset> dataset, more;
   std::uint64_t fromOrigin = 0;
   int jobs = 0;
 };
@@ -115,7 +117,7 @@ TEST_P(HangingDisk, HoldsUpNothingThatIsElsewhere) {
   ASSERT_NO_FATAL_FAILURE(readAll());
   EXPECT_EQ(originBytes(), fromOrigin) << "the other agent has all of it";
 
-  ASSERT_NO_FATAL_FAILURE(warm(agent, agent.add(fresh)));
+  ASSERT_NO_FATAL_FAILURE(warm(agent, more));
   // Evicting ends, whatever comes of it; and the other disk has room.
   for (const std::uint32_t entry : filesOf(*dataset->manifest))
     (void)agent.await(cache().evict(dataset->manifest->entry(entry).key));
