@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <mutex>
+#include <optional>
 
 #include "cache/verified_read.h"
 #include "mount/demand_read.h"
@@ -47,12 +48,15 @@ Task<void> readOnShard(MountShard& shard, std::shared_ptr<FileFetch> fetch, std:
 
 class DatasetSource::Opened final : public MountSource::OpenFile {
  public:
-  // Looks for the bytes if `file` has none.
-  Opened(const MountPorts& ports, EarlyFile file, bool allowPassthrough)
+  // Looks for the bytes if `file` has none. `onDisk`: that of the file where it is whole, for
+  // callers of backing() that must not wait for the disk.
+  Opened(const MountPorts& ports, EarlyFile file, bool allowPassthrough,
+         std::optional<Result<int>> onDisk = std::nullopt)
       : ports_(ports),
         shard_(ports.owner(file.fetch->key())),
         fetch_(std::move(file.fetch)),
         allowPassthrough_(allowPassthrough),
+        onDisk_(std::move(onDisk)),
         all_(std::move(file.bytes)),
         generationOfAll_(file.generation) {
     fetch_->cache->touch();
@@ -69,6 +73,7 @@ class DatasetSource::Opened final : public MountSource::OpenFile {
     if (size() < kPassthroughFromBytes)
       return Error{ErrorCode::kNotFound, "small files are read by the daemon"};
     if (const std::shared_ptr<CachedFile> copy = memoryFile()) return copy->descriptor();
+    if (onDisk_) return *onDisk_;
     if (!servableWhole(*fetch_)) {
       return Error{ErrorCode::kNotFound,
                    "the file is not complete on this agent, or not yet compared with its digest"};
@@ -192,6 +197,7 @@ class DatasetSource::Opened final : public MountSource::OpenFile {
   MountShard& shard_;
   const std::shared_ptr<FileFetch> fetch_;
   const bool allowPassthrough_;
+  const std::optional<Result<int>> onDisk_;
   mutable std::mutex copyMutex_;
   mutable std::shared_ptr<CachedFile> copy_;
   mutable std::mutex allMutex_;
@@ -251,10 +257,16 @@ Task<Result<std::shared_ptr<MountSource::OpenFile>>> DatasetSource::open(const M
                                                                          Reactor& back) {
   MountShard& shard = ports.owner(file.about.key);
   const Result<std::shared_ptr<FileFetch>> fetch = co_await openOnShard(shard, std::move(file));
+  // `back` must not wait for a shard, which may be its own.
+  Result<int> onDisk = Error{ErrorCode::kNotFound, "the file is not whole on this agent"};
+  if (fetch.ok() && servableWhole(**fetch)) {
+    auto open = [cache = (*fetch)->cache] { return cache->descriptor(); };
+    onDisk = co_await callDisk((*fetch)->cache, std::move(open));
+  }
   co_await back.enter();
   if (!fetch.ok()) co_return fetch.error();
   co_return std::shared_ptr<OpenFile>(
-      std::make_shared<Opened>(ports, EarlyFile{*fetch, nullptr}, true));
+      std::make_shared<Opened>(ports, EarlyFile{*fetch, nullptr}, true, std::move(onDisk)));
 }
 
 void DatasetSource::failed(std::uint32_t entry, const Error& reason) {
