@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "fuse/advice_request.h"
+#include "fuse/answer_init.h"
 #include "fuse/caller.h"
 #include "fuse/fuse_errno.h"
 

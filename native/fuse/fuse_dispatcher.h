@@ -1,5 +1,5 @@
 // Answers the requests of one mount. Any thread; a request is answered before dispatch() returns,
-// but for reads of bytes that are not here yet, which whoever brings them answers.
+// but for reads of bytes that are not here yet: the thread that brings those answers them.
 #pragma once
 
 #include <atomic>
@@ -16,7 +16,6 @@
 #include "fuse/fuse_init.h"
 #include "fuse/fuse_reads.h"
 #include "fuse/fuse_request.h"
-#include "fuse/fuse_service.h"
 #include "fuse/fuse_statistics.h"
 #include "fuse/fuse_tree.h"
 #include "fuse/mount_source.h"
@@ -33,21 +32,24 @@ struct FuseDispatcherOptions {
   std::function<Status(const std::string& state)> saveState;
 };
 
-class FuseDispatcher final : public FuseService,
-                             public std::enable_shared_from_this<FuseDispatcher> {
+class FuseDispatcher final : public std::enable_shared_from_this<FuseDispatcher> {
  public:
   FuseDispatcher(std::shared_ptr<MountSource> source, OwnedFd device,
                  std::unique_ptr<OpenCounts> counts, FuseDispatcherOptions options);
 
-  void resume(const std::optional<FuseNegotiated>& negotiated) override;
-  [[nodiscard]] Status dispatch(std::span<const std::byte> message) override;
-  void close(std::chrono::milliseconds limit, bool leave) override;
+  // Takes over a connection that another agent has initialised; before the first request.
+  void resume(const std::optional<FuseNegotiated>& negotiated);
+  // One message of the kernel. An error ends the mount's service: the kernel is too old, or the
+  // state could not be kept.
+  [[nodiscard]] Status dispatch(std::span<const std::byte> message);
+  // Gives requests that wait until `limit`. Answers EIO to the rest, unless `leave` and the kernel
+  // can send it again to the next agent. Afterwards nothing is written to the device.
+  void close(std::chrono::milliseconds limit, bool leave);
 
-  [[nodiscard]] int descriptor() const override { return device_.descriptor(); }
-  [[nodiscard]] FuseStatistics statistics() const override { return counters_.snapshot(); }
-  [[nodiscard]] std::string passthroughReason() const override {
-    return files_.passthroughReason();
-  }
+  [[nodiscard]] int descriptor() const { return device_.descriptor(); }
+  [[nodiscard]] FuseStatistics statistics() const { return counters_.snapshot(); }
+  // Why complete files are not opened by passthrough; empty when they are.
+  [[nodiscard]] std::string passthroughReason() const { return files_.passthroughReason(); }
 
  private:
   [[nodiscard]] Status initialise(const FuseRequest& request);

@@ -44,13 +44,13 @@ class FuseReads {
   };
   // Answers the read now or later, by whoever brings the bytes.
   void read(const Request& request, const std::shared_ptr<FuseReading>& reading);
-  // Answers a read whose file cannot be opened.
   // Bytes that the caller has read; none at the end of the file.
   void reply(const Request& request, std::span<const std::byte> bytes);
+  // Answers a read whose file cannot be opened.
   void fail(const Request& request, const Error& reason);
   // A signal for a read. False: no parked read has this number.
   bool interrupt(std::uint64_t unique);
-  // See FuseService::close(). `resent`: the kernel sends again what is left unanswered.
+  // See FuseDispatcher::close(). `resent`: the kernel sends again what is left unanswered.
   void close(std::chrono::milliseconds limit, bool resent);
   // Later reads that find parking closed stay unanswered, for the next agent.
   void leaveLate() { leavesLate_ = true; }

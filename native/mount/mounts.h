@@ -126,6 +126,7 @@ class Mounts {
   // opens on the shard wait for the reactor's own helpers. The last member: the others live until
   // its threads have ended.
   ThreadPool blocking_{{.threads = 16}};
+  ThreadPool volumeReads_{{.threads = 4}};  // VolumeServiceOptions::threads
 };
 
 }  // namespace hearth

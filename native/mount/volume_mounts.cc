@@ -1,12 +1,12 @@
 #include <map>
 #include <utility>
 
-#include "fuse/fuse_session.h"
 #include "mount/holder_link.h"
 #include "mount/mount_record.h"
 #include "mount/mounted.h"
 #include "mount/mounts.h"
 #include "volume_mount/volume_service.h"
+#include "volume_mount/volume_session.h"
 
 namespace hearth {
 
@@ -125,6 +125,7 @@ Task<Result<MountInfo>> Mounts::serveVolume(VolumeMountOptions options,
                                             std::shared_ptr<VolumeFiles> files) {
   FuseSessionOptions session = sessionOf(*held);
   VolumeServiceOptions service;
+  service.threads = &volumeReads_;
   service.saveState = session.saveState;
   service.readFailed = [events = ports_.events, source = options.source](const Error& reason) {
     if (reason.code == ErrorCode::kCancelled) return;
@@ -140,7 +141,7 @@ Task<Result<MountInfo>> Mounts::serveVolume(VolumeMountOptions options,
     auto made =
         VolumeService::create(files, std::move(held->device), held->shared, std::move(service));
     if (!made) return std::make_shared<Started>(made.error());
-    return std::make_shared<Started>(FuseSession::start(std::move(*made), std::move(session)));
+    return std::make_shared<Started>(startVolumeSession(std::move(*made), std::move(session)));
   };
   const auto started = co_await home_.reactor.offload(blocking_, std::move(start));
   if (!started->ok()) {

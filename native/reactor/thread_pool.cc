@@ -19,12 +19,15 @@ ThreadPool::~ThreadPool() {
 }
 
 void ThreadPool::run(std::function<void()> function) {
-  const std::lock_guard lock(mutex_);
-  work_.push_back(std::move(function));
-  if (idle_ < work_.size() && threads_.size() < options_.threads) {
-    const BlockedSignals blocked;
-    threads_.emplace_back([this] { loop(); });
+  {
+    const std::lock_guard lock(mutex_);
+    work_.push_back(std::move(function));
+    if (idle_ < work_.size() && threads_.size() < options_.threads) {
+      const BlockedSignals blocked;
+      threads_.emplace_back([this] { loop(); });
+    }
   }
+  // Without the mutex, which the woken thread would only wait for.
   changed_.notify_one();
 }
 

@@ -4,9 +4,13 @@
 
 namespace hearth {
 
+bool VolumeAnswers::accepts() const {
+  const std::lock_guard lock(mutex_);
+  return closed_ || pending_.size() < kMaxPending;
+}
+
 bool VolumeAnswers::begin(std::uint64_t unique) {
-  std::unique_lock lock(mutex_);
-  changed_.wait(lock, [&] { return closed_ || pending_.size() < kMaxPending; });
+  const std::lock_guard lock(mutex_);
   if (closed_) return false;
   pending_.insert(unique);
   return true;

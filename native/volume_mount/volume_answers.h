@@ -16,14 +16,15 @@ namespace hearth {
 
 class VolumeAnswers {
  public:
-  // The kernel queues what comes beyond: each request belongs to a thread that waits.
   static constexpr std::size_t kMaxPending = 1024;
 
   // `device` outlives this object.
   explicit VolumeAnswers(FuseDevice& device) : device_(device) {}
 
-  // Before a request is worked on. Waits while kMaxPending are; each ends by the volume's deadline.
-  // False: closed, and the request is for the next agent.
+  // Fewer than kMaxPending requests wait. The others stay with the kernel: each belongs to a thread
+  // of a program, and each that waits here ends by the volume's deadline.
+  [[nodiscard]] bool accepts() const;
+  // Before a request is worked on. False: closed, and the request is for the next agent.
   [[nodiscard]] bool begin(std::uint64_t unique);
 
   // True: the kernel has the answer. An errno of 0 is an answer without a body.

@@ -77,24 +77,26 @@ void VolumeService::take(const FuseNegotiated& negotiated) {
   }
 }
 
-Status VolumeService::initialise(const FuseRequest& request) {
-  const auto answered = answerInit(device_, request, kWritableFlags, options_.saveState);
-  if (!answered) return answered.error();
+Task<Status> VolumeService::initialise(const FuseRequest& request) {
+  using Answered = Result<std::optional<FuseNegotiated>>;
+  auto answer = [&] { return answerInit(device_, request, kWritableFlags, options_.saveState); };
+  const Answered answered = co_await reactor().offload(*options_.threads, answer);
+  if (!answered.ok()) co_return answered.error();
   if (*answered) take(**answered);
-  return {};
+  co_return Status();
 }
 
-Status VolumeService::dispatch(std::span<const std::byte> message) {
+Task<Status> VolumeService::dispatch(std::span<const std::byte> message) {
   const auto decoded = decodeFuseRequest(message);
   if (!decoded) {
     fuse_in_header header{};
     if (decodeFuseHeader(message, header)) device_.replyError(header.unique, EINVAL);
-    return {};
+    co_return Status();
   }
   counters_.operation(decoded->opcode);
-  if (decoded->opcode == FUSE_INIT) return initialise(*decoded);
-  if (!answerHere(*decoded)) post(message, *decoded);
-  return {};
+  if (decoded->opcode == FUSE_INIT) co_return co_await initialise(*decoded);
+  if (!answerHere(*decoded)) serve(message, *decoded);
+  co_return Status();
 }
 
 bool VolumeService::answerHere(const FuseRequest& request) {
@@ -175,42 +177,33 @@ void VolumeService::read(const FuseRequest& request) {
                             .length = in.size,
                             .owner = weak_from_this(),
                             .failed = options_.readFailed};
-  if (VolumeHandle::decode(in.fh).idle) {
-    return files_->reactor().post([self = shared_from_this(), wanted, node = request.node] {
-      self->running_.spawn(self->requests_.readIdle(wanted, node));
-    });
-  }
-  if (const auto reading = opens_.reading(request.node)) return reads_.read(wanted, reading);
-  files_->reactor().post([self = shared_from_this(), wanted, node = request.node] {
-    self->running_.spawn(self->requests_.readInherited(wanted, node));
+  if (VolumeHandle::decode(in.fh).idle)
+    return running_.spawn(requests_.readIdle(std::move(wanted), request.node));
+  const auto reading = opens_.reading(request.node);
+  if (!reading) return running_.spawn(requests_.readInherited(std::move(wanted), request.node));
+  options_.threads->run([self = shared_from_this(), wanted = std::move(wanted), reading] {
+    self->reads_.read(wanted, reading);
   });
 }
 
 void VolumeService::forget(const FuseRequest& request) {
-  std::vector<fuse_forget_one> nodes = std::get<FuseForgetArgument>(request.arguments).nodes;
-  std::erase_if(nodes, [](const auto& one) { return (one.nodeid & kAlternativeNode) == 0; });
-  if (nodes.empty()) return;
-  files_->reactor().post([self = shared_from_this(), nodes = std::move(nodes)] {
-    for (const fuse_forget_one& one : nodes) self->opens_.forget(one.nodeid, one.nlookup);
-  });
+  for (const fuse_forget_one& one : std::get<FuseForgetArgument>(request.arguments).nodes) {
+    if ((one.nodeid & kAlternativeNode) != 0) opens_.forget(one.nodeid, one.nlookup);
+  }
 }
 
-void VolumeService::post(std::span<const std::byte> message, const FuseRequest& request) {
+void VolumeService::serve(std::span<const std::byte> message, const FuseRequest& request) {
   if (!answers_.begin(request.unique)) {
     if (!canResend_) device_.replyError(request.unique, EIO);
     return;
   }
-  auto posted = std::make_shared<VolumeRequest>();
-  posted->message.assign(message.begin(), message.end());
+  auto served = std::make_shared<VolumeRequest>();
+  served->message.assign(message.begin(), message.end());
   // Again, so that names point into the copy.
-  posted->fuse = *decodeFuseRequest(posted->message);
+  served->fuse = *decodeFuseRequest(served->message);
   if (request.opcode == FUSE_FLUSH || opensForWriting(request))
-    posted->process = processOf(request);
-  files_->reactor().post([self = shared_from_this(), posted = std::move(posted)]() mutable {
-    // The log's answer, and then the program's next request: open, write, close and rename.
-    self->files_->reactor().expectSoon();
-    self->running_.spawn(self->requests_.serve(std::move(posted)));
-  });
+    served->process = processOf(request);
+  running_.spawn(requests_.serve(std::move(served)));
 }
 
 Task<bool> VolumeService::finish(bool handsOver) {

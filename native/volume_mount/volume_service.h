@@ -1,5 +1,5 @@
-// Serves a mount of a writable volume: takes the kernel's requests on the session's threads and
-// answers them on the volume's reactor, which must run while this object is used.
+// Answers the kernel's requests for a mount of a writable volume, on the volume's reactor, which
+// must run while this object is used.
 #pragma once
 
 #include <atomic>
@@ -11,23 +11,28 @@
 #include <string>
 #include <vector>
 
-#include "fuse/fuse_service.h"
+#include "fuse/answer_init.h"
+#include "fuse/fuse_statistics.h"
 #include "reactor/synchronization.h"
+#include "reactor/thread_pool.h"
 #include "volume_mount/open_volume_files.h"
 #include "volume_mount/volume_requests.h"
 
 namespace hearth {
 
 struct VolumeServiceOptions {
+  // Copies the bytes of reads; outlives the service.
+  ThreadPool* threads = nullptr;
   ReadAheadOptions readAhead;
   std::size_t maxParkedReads = 4096;
-  // Keeps what was negotiated for the next agent; called before the kernel gets its answer.
+  // Keeps what was negotiated for the next agent; called before the kernel gets its answer. May
+  // block.
   std::function<Status(const std::string& state)> saveState;
   // A read of an application failed; it sees an errno alone. Any thread.
   std::function<void(const Error& reason)> readFailed;
 };
 
-class VolumeService final : public FuseService, public std::enable_shared_from_this<VolumeService> {
+class VolumeService final : public std::enable_shared_from_this<VolumeService> {
  public:
   // `device` and `memory` are the holder's. kProtocolError when the memory is not of a volume's
   // mount. Any thread.
@@ -38,31 +43,38 @@ class VolumeService final : public FuseService, public std::enable_shared_from_t
   // for nothing; any thread.
   [[nodiscard]] static Result<std::vector<InheritedWriter>> inherited(const OwnedFd& memory);
 
-  void resume(const std::optional<FuseNegotiated>& negotiated) override;
-  [[nodiscard]] Status dispatch(std::span<const std::byte> message) override;
-  // Blocks, after `limit`, until the calls that are under way have ended: at most for the volume's
-  // deadline.
-  void close(std::chrono::milliseconds limit, bool leave) override;
+  // Takes over a connection that another agent has initialised; before the first request.
+  void resume(const std::optional<FuseNegotiated>& negotiated);
+  // False: so many requests wait that the next one should stay with the kernel. Any thread.
+  [[nodiscard]] bool accepts() const { return answers_.accepts(); }
+  // One message of the kernel, which stays until the task has ended; its answer may come later. An
+  // error ends the mount's service: the kernel is too old, or the state could not be kept. On the
+  // reactor.
+  [[nodiscard]] Task<Status> dispatch(std::span<const std::byte> message);
+  // Gives requests that wait until `limit`. Answers EIO to the rest, unless `leave` and the kernel
+  // can send it again to the next agent. Afterwards nothing is written to the device. Blocks, after
+  // `limit`, until the calls that are under way have ended: at most for the volume's deadline.
+  void close(std::chrono::milliseconds limit, bool leave);
 
-  [[nodiscard]] int descriptor() const override { return device_.descriptor(); }
-  [[nodiscard]] FuseStatistics statistics() const override { return counters_.snapshot(); }
-  [[nodiscard]] std::string passthroughReason() const override {
-    return opens_.passthroughReason();
-  }
+  [[nodiscard]] Reactor& reactor() const { return files_->reactor(); }
+  [[nodiscard]] int descriptor() const { return device_.descriptor(); }
+  [[nodiscard]] FuseStatistics statistics() const { return counters_.snapshot(); }
+  // Why complete files are not opened by passthrough; empty when they are.
+  [[nodiscard]] std::string passthroughReason() const { return opens_.passthroughReason(); }
 
  private:
   VolumeService(std::shared_ptr<VolumeFiles> files, OwnedFd device,
                 std::unique_ptr<NodeTable> nodes, VolumeServiceOptions options);
-  [[nodiscard]] Status initialise(const FuseRequest& request);
+  [[nodiscard]] Task<Status> initialise(const FuseRequest& request);
   void take(const FuseNegotiated& negotiated);
-  // Of the session's threads: true when that was all.
+  // True: the request needs nothing of the volume, and has its answer.
   [[nodiscard]] bool answerHere(const FuseRequest& request);
   // False: of an attribute that volumes keep.
   [[nodiscard]] bool refuseXattr(const FuseRequest& request);
   void read(const FuseRequest& request);
   void forget(const FuseRequest& request);
   [[nodiscard]] Task<bool> finish(bool handsOver);
-  void post(std::span<const std::byte> message, const FuseRequest& request);
+  void serve(std::span<const std::byte> message, const FuseRequest& request);
 
   const std::shared_ptr<VolumeFiles> files_;
   FuseDevice device_;

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "base/testing/eventually.h"
+#include "fuse/fuse_abi.h"
 #include "fuse/fuse_session.h"
 #include "fuse/testing/connection_guard.h"
 #include "fuse/testing/test_source.h"

@@ -15,6 +15,7 @@
 #include "reactor/blocking_call.h"
 #include "volume_mount/testing/namespace_files.h"
 #include "volume_mount/volume_service.h"
+#include "volume_mount/volume_session.h"
 
 namespace hearth::volume_testing {
 
@@ -97,6 +98,7 @@ class VolumeMountTest : public ::testing::Test {
       spawn(node.files->resume(*writers));
     });
     VolumeServiceOptions options;
+    options.threads = &reads_;
     options.saveState = [&node, target = mount.record.target](const std::string& state) {
       return node.client->saveState(target, state);
     };
@@ -108,7 +110,7 @@ class VolumeMountTest : public ::testing::Test {
     FuseSessionOptions session;
     session.epoch = mount.record.epoch;
     session.state = mount.record.state;
-    auto started = FuseSession::start(node.service, std::move(session));
+    auto started = startVolumeSession(node.service, std::move(session));
     ASSERT_TRUE(started.ok()) << started.error().message;
     node.session = std::move(*started);
   }
@@ -148,6 +150,7 @@ class VolumeMountTest : public ::testing::Test {
   std::filesystem::path root_;
   std::unique_ptr<HolderServer> server_;
   std::thread holder_, loop_;
+  ThreadPool reads_{{.threads = 2}};
   std::unique_ptr<Reactor> reactor_;
   std::unique_ptr<TestVolume> volume_;
   Node a_, b_;

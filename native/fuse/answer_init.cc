@@ -1,4 +1,4 @@
-#include "fuse/fuse_service.h"
+#include "fuse/answer_init.h"
 
 #include <cerrno>
 #include <variant>
