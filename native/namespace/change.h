@@ -165,6 +165,12 @@ struct Forget {
   InodeId inode = kNoInode;
 };
 
+// The volume is full, and this file goes: it loses its name, and its bytes go as those of a file
+// that was unlinked. EBUSY: it has a session or other names; EINVAL: not a file with a content.
+struct Evict {
+  InodeId inode = kNoInode;
+};
+
 // The chunks of these are gone everywhere. At most kMaxCollected.
 inline constexpr std::size_t kMaxCollected = 4096;
 struct Collected {
@@ -176,7 +182,7 @@ struct SetLimits {
   std::uint64_t maxInodes = 0;
 };
 
-using LeaderChange = std::variant<Join, Retire, Forget, Collected, SetLimits>;
+using LeaderChange = std::variant<Join, Retire, Forget, Evict, Collected, SetLimits>;
 
 struct Request {
   ChangeId id;

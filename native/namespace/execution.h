@@ -107,6 +107,7 @@ class Execution {
 [[nodiscard]] Answer perform(Execution& x, const Join& change);
 [[nodiscard]] Answer perform(Execution& x, const Retire& change);
 [[nodiscard]] Answer perform(Execution& x, const Forget& change);
+[[nodiscard]] Answer perform(Execution& x, const Evict& change);
 [[nodiscard]] Answer perform(Execution& x, const Collected& change);
 [[nodiscard]] Answer perform(Execution& x, const SetLimits& change);
 

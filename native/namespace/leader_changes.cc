@@ -45,6 +45,18 @@ Answer perform(Execution& x, const Forget& change) {
   return {.removed = node->id};
 }
 
+Answer perform(Execution& x, const Evict& change) {
+  const Tree::Node* const node = x.tree.find(change.inode);
+  if (node == nullptr) return failed(ESTALE);
+  if (node->content() == nullptr) return failed(EINVAL);
+  const Tree::NamedEntry* const entry = x.tree.soleEntry(*node);
+  if (entry == nullptr || x.tree.session(node->id) != nullptr) return failed(EBUSY);
+  x.remove(Key::ofEntry(entry->folder, entry->cookie));
+  x.dropLink(node->id);
+  x.touch(entry->folder);
+  return {.removed = node->id};
+}
+
 Answer perform(Execution& x, const Collected& change) {
   if (change.ids.size() > kMaxCollected) return failed(EINVAL);
   for (const GarbageId& id : std::set<GarbageId>(change.ids.begin(), change.ids.end())) {

@@ -11,7 +11,7 @@ constexpr std::uint16_t kSetGroup = 02000;
 
 bool isFull(const Execution& x) {
   const std::uint64_t most = x.tree.volume().maxInodes;
-  return most != 0 && x.tree.inodes() >= most;
+  return most != 0 && x.tree.namedInodes() >= most;
 }
 
 // A new inode with a name. The folder's setgid bit passes its group on, as inode_init_owner does.

@@ -53,7 +53,7 @@ Answer publishError(const Execution& x, const Tree::Node& file, const Publish& p
   }
   const std::uint64_t most = x.tree.volume().maxBytes;
   const std::uint64_t before = file.size(), after = publish.content.length;
-  const std::uint64_t others = x.tree.bytes() - before;
+  const std::uint64_t others = x.tree.namedBytes() - before;
   const bool fits = most == 0 || after <= before || (others <= most && after <= most - others);
   return fits ? Answer{} : failed(ENOSPC);
 }

@@ -267,5 +267,35 @@ TEST_F(Sessions, QuotaCountsContents) {
   EXPECT_EQ(volume.tree.usage().inodes, 3u);
 }
 
+TEST_F(Sessions, AFileThatIsEvictedMakesRoomAtOnce) {
+  EXPECT_EQ(volume.decide(SetLimits{.maxBytes = 3 << 22, .maxInodes = 3}).error, 0);
+  const InodeId old = volume.file(a, inRoot("old"), 2);
+  EXPECT_EQ(volume.decide(Evict{old}).removed, old);
+  EXPECT_EQ(volume.tree.lookUp(kRootInode, "old").error, ENOENT);
+  // A reader that has it open keeps its bytes.
+  EXPECT_EQ(volume.tree.attributes(old)->size, 2u << 22);
+  EXPECT_EQ(volume.tree.usage().bytes, 2u << 22);
+  volume.file(a, inRoot("f"), 2);
+  volume.file(a, inRoot("g"), 1);
+  EXPECT_EQ(volume.decide(Forget{old}).error, 0);
+  EXPECT_EQ(volume.garbage(), (std::vector<ChunkRun>{{SessionId{idOf(1, 2)}, 0, 2, a.agent}}));
+  EXPECT_EQ(volume.tree.usage().bytes, 3u << 22);
+}
+
+TEST_F(Sessions, FilesThatAreWrittenOrHaveOtherNamesAreNotEvicted) {
+  const InodeId file = volume.file(a, inRoot("f"), 1);
+  EXPECT_EQ(volume.decide(Evict{InodeId{99}}).error, ESTALE);
+  EXPECT_EQ(volume.decide(Evict{kRootInode}).error, EINVAL);
+  const Answer granted = open(a, file);
+  EXPECT_EQ(volume.decide(Evict{file}).error, EBUSY);
+  EXPECT_EQ(volume.ask(a, EndSession{file, granted.session, 0}).error, 0);
+  EXPECT_EQ(volume.ask(a, Link{file, inRoot("other"), {}}).error, 0);
+  EXPECT_EQ(volume.decide(Evict{file}).error, EBUSY);
+  EXPECT_EQ(volume.ask(a, Unlink{inRoot("f")}).error, 0);
+  EXPECT_EQ(volume.decide(Evict{file}).error, 0);
+  EXPECT_EQ(volume.tree.lookUp(kRootInode, "other").error, ENOENT);
+  EXPECT_EQ(volume.decide(Evict{file}).error, EBUSY);
+}
+
 }  // namespace
 }  // namespace hearth::tree

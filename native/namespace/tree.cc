@@ -75,6 +75,11 @@ const Tree::NamedEntry* Tree::find(InodeId folder, std::string_view name) const 
   return number == FlatIndex::kNone ? nullptr : &entries_[number];
 }
 
+const Tree::NamedEntry* Tree::soleEntry(const Node& node) const {
+  return node.names == 1 && node.lastEntry != FlatIndex::kNone ? &entries_[node.lastEntry]
+                                                               : nullptr;
+}
+
 const Session* Tree::session(InodeId inode) const { return valueOf(sessions_, inode); }
 const Tree::ClientState* Tree::client(const ClientId& id) const { return valueOf(clients_, id); }
 std::vector<ClientId> Tree::clientsOf(AgentId agent) const {
@@ -139,18 +144,20 @@ bool Tree::put(const Key& key, const KeptResult& value) {
 
 bool Tree::put(const Key& key, const Inode& value) {
   if (key.inode == kNoInode) return false;
+  std::uint64_t length = 0;
   if (Node* const known = node(key.inode)) {
     if (known->inode.kind != value.kind) return false;
     known->inode = value;
+    if (known->content() != nullptr) length = known->content()->length;
   } else {
     Node added{.id = key.inode, .inode = value};
     if (value.kind == Kind::kFolder) added.body = std::make_unique<Folder>();
     inodeIndex_.insert(hashOf(key.inode), nodes_.add(std::move(added)));
   }
   if (value.links == 0) {
-    orphans_.insert(key.inode);
-  } else {
-    orphans_.erase(key.inode);
+    if (orphans_.insert(key.inode).second) orphanBytes_ += length;
+  } else if (orphans_.erase(key.inode) == 1) {
+    orphanBytes_ -= length;
   }
   return true;
 }
@@ -159,6 +166,7 @@ bool Tree::put(const Key& key, const Content& value) {
   Node* const file = node(key.inode);
   if (file == nullptr || file->inode.kind != Kind::kFile) return false;
   bytes_ += value.length - file->size();
+  if (file->inode.links == 0) orphanBytes_ += value.length - file->size();
   auto content = std::make_unique<Content>(value);
   content->runs.shrink_to_fit();
   file->body = std::move(content);
@@ -181,7 +189,7 @@ bool Tree::put(const Key& key, const Entry& value) {
   if (there != FolderOrder::kGone) {
     NamedEntry& entry = entries_[there];
     if (entry.name != value.name) return false;
-    --node(entry.inode)->names;
+    unname(there);
     name(there, value.inode);
     return true;
   }
@@ -198,7 +206,14 @@ void Tree::name(std::uint32_t entry, InodeId inode) {
   named.inode = inode;
   Node& child = *node(inode);
   ++child.names;
+  child.lastEntry = entry;
   if (Folder* const folder = bodyOf<kFolderBody>(child.body)) folder->parent = named.folder;
+}
+
+void Tree::unname(std::uint32_t entry) {
+  Node& child = *node(entries_[entry].inode);
+  --child.names;
+  if (child.lastEntry == entry) child.lastEntry = FlatIndex::kNone;
 }
 
 bool Tree::put(const Key& key, const Xattr& value) {
@@ -267,7 +282,10 @@ bool Tree::removeInode(InodeId inode) {
 bool Tree::removeBody(InodeId inode, std::size_t alternative) {
   Node* const owner = node(inode);
   if (owner == nullptr || owner->body.index() != alternative) return false;
-  if (alternative == kContentBody) bytes_ -= owner->size();
+  if (alternative == kContentBody) {
+    bytes_ -= owner->size();
+    if (owner->inode.links == 0) orphanBytes_ -= owner->size();
+  }
   owner->body = std::monostate{};
   return true;
 }
@@ -279,7 +297,7 @@ bool Tree::removeEntry(InodeId folder, std::uint64_t cookie) {
   const std::uint32_t number = order.find(cookie);
   if (number == FolderOrder::kGone) return false;
   const NamedEntry& entry = entries_[number];
-  --node(entry.inode)->names;
+  unname(number);
   nameIndex_.erase(hashOf(folder, entry.name), number);
   order.erase(cookie);
   entries_.erase(number);

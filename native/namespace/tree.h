@@ -36,7 +36,8 @@ class Tree {
   };
   struct Node {
     InodeId id = kNoInode;
-    std::uint32_t names = 0;  // entries that name it
+    std::uint32_t names = 0;                     // entries that name it
+    std::uint32_t lastEntry = FlatIndex::kNone;  // the newest of them, while it is there
     Inode inode;
     std::variant<std::monostate, std::unique_ptr<Content>, std::unique_ptr<Folder>,
                  std::unique_ptr<std::string>>
@@ -69,6 +70,9 @@ class Tree {
   // The pointers are valid until the next change; null: there is none.
   [[nodiscard]] const Node* find(InodeId inode) const;
   [[nodiscard]] const NamedEntry* find(InodeId folder, std::string_view name) const;
+  // Null: the inode has other names than one. Also null when its one name is not the newest that it
+  // had, until the tree is loaded again.
+  [[nodiscard]] const NamedEntry* soleEntry(const Node& node) const;
   [[nodiscard]] const Session* session(InodeId inode) const;
   [[nodiscard]] const std::string* xattr(InodeId inode, const std::string& name) const;
   [[nodiscard]] const ClientState* client(const ClientId& id) const;
@@ -83,6 +87,18 @@ class Tree {
     folder.order.visitAfter(
         after, [&](const FolderOrder::Place& place) { return visit(entries_[place.entry]); });
   }
+  // Calls visit(node) for files that have contents, from the number `from` of a node on; looks at
+  // `most` numbers. Gives the number to go on with; nodesEnd(): that was all.
+  template <class Visit>
+  [[nodiscard]] std::uint32_t visitContents(std::uint32_t from, std::uint32_t most,
+                                            Visit&& visit) const {
+    const std::uint32_t end = nodes_.end() - from > most ? from + most : nodes_.end();
+    for (; from < end; ++from) {
+      if (nodes_[from].content() != nullptr) visit(nodes_[from]);
+    }
+    return end;
+  }
+  [[nodiscard]] std::uint32_t nodesEnd() const { return nodes_.end(); }
   // Calls visit(name, value) for each attribute of the inode, by name.
   template <class Visit>
   void visitXattrs(InodeId inode, Visit&& visit) const {
@@ -104,6 +120,9 @@ class Tree {
   [[nodiscard]] std::uint64_t bytes() const { return bytes_; }
   // All, orphans and the root included.
   [[nodiscard]] std::uint64_t inodes() const { return inodeIndex_.size(); }
+  // Without orphans: the volume's limits are for these.
+  [[nodiscard]] std::uint64_t namedBytes() const { return bytes_ - orphanBytes_; }
+  [[nodiscard]] std::uint64_t namedInodes() const { return inodes() - orphans_.size(); }
 
  private:
   [[nodiscard]] Node* node(InodeId inode);
@@ -127,6 +146,7 @@ class Tree {
   bool removeBody(InodeId inode, std::size_t alternative);
   bool removeEntry(InodeId folder, std::uint64_t cookie);
   void name(std::uint32_t entry, InodeId inode);
+  void unname(std::uint32_t entry);
 
   Volume volume_;
   Slab<Node> nodes_;
@@ -141,6 +161,7 @@ class Tree {
   std::map<GarbageId, Garbage> garbage_;
   std::set<InodeId> orphans_;
   std::uint64_t bytes_ = 0;
+  std::uint64_t orphanBytes_ = 0;
 };
 
 }  // namespace hearth::tree

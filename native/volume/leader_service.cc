@@ -205,8 +205,11 @@ Task<Result<QueryReply>> LeaderService::query(std::string /*node*/, QueryMessage
   const auto term = termOf(message.epoch);
   if (!term.ok()) co_return term.error();
   const Call call(*term);
-  co_return co_await call.leader().query(
+  auto reply = co_await call.leader().query(
       [&message](const tree::Namespace& tree) { return answerQuery(tree, message.query); });
+  const auto* const open = std::get_if<OpenQuery>(&message.query);
+  if (open != nullptr && reply.ok() && reply->error == 0) call.leader().used(open->inode);
+  co_return reply;
 }
 
 namespace {

@@ -3,6 +3,15 @@
 #include <cerrno>
 
 namespace hearth {
+namespace {
+
+// Some milliseconds.
+constexpr std::uint32_t kLearnedInATurn = 16'384;
+// Then their records are made durable, before more are written.
+constexpr int kEvictedInARow = 256;
+constexpr Clock::duration kRoomPause = std::chrono::milliseconds(5);
+
+}  // namespace
 
 Task<Result<std::unique_ptr<VolumeLeader>>> VolumeLeader::begin(Reactor& reactor, FileSystem& files,
                                                                 Options options) {
@@ -17,6 +26,9 @@ Task<Result<std::unique_ptr<VolumeLeader>>> VolumeLeader::begin(Reactor& reactor
     leader->log_->append(*record);
     leader->lastVisible_ = record->number;
     begun = co_await leader->log_->durable(record->number);
+  }
+  while (begun.ok() && leader->eviction_.learn(kLearnedInATurn)) {
+    co_await reactor.sleep(Clock::duration::zero());
   }
   if (begun.ok()) co_return std::move(leader);
   (void)co_await leader->close();
@@ -55,9 +67,36 @@ Task<Result<ChangeReply>> VolumeLeader::change(tree::Request request) {
   const auto admitted = co_await admit();
   if (!admitted.ok()) co_return admitted.error();
   if (admitted->error != 0) co_return ChangeReply{.answer = *admitted};
+  if (eviction_.isFullFor(request.change)) {
+    const Status made = co_await makeRoom(request.change);
+    if (!made.ok()) co_return made.error();
+  }
   request.nowNs = options_.now();
   const bool endsOnly = std::holds_alternative<tree::EndSession>(request.change);
   co_return co_await finish(tree_.execute(request), endsOnly);
+}
+
+Task<Status> VolumeLeader::makeRoom(const tree::ClientChange& change) {
+  const Clock::time_point until = Clock::now() + kRoomWait;
+  int inRow = 0;
+  while (eviction_.isFullFor(change)) {
+    if (const auto file = eviction_.victim()) {
+      const auto outcome = tree_.decide(tree::Evict{*file}, options_.now());
+      if (outcome.answer.error != 0) break;
+      append(outcome);
+      ++evictedFiles_;
+      if (++inRow % kEvictedInARow != 0) continue;
+      (void)co_await log_->durable(tree_.lastRecord());
+    } else {
+      // A file that was just closed has a session until its agent has sealed it.
+      if (eviction_.isEmpty() || Clock::now() > until) break;
+      co_await reactor_.sleep(kRoomPause);
+    }
+    const auto admitted = co_await admit();
+    if (!admitted.ok()) co_return admitted.error();
+    if (admitted->error != 0) break;
+  }
+  co_return Status();
 }
 
 Task<Result<tree::Answer>> VolumeLeader::decide(tree::LeaderChange change) {
@@ -69,10 +108,9 @@ Task<Result<tree::Answer>> VolumeLeader::decide(tree::LeaderChange change) {
 }
 
 Task<Result<ChangeReply>> VolumeLeader::finish(tree::Namespace::Outcome outcome, bool endsOnly) {
-  if (outcome.log) {
-    log_->append(*outcome.log);
-    if (!endsOnly) lastVisible_ = outcome.log->number;
-  }
+  const std::uint64_t visible = lastVisible_;
+  append(outcome);
+  if (endsOnly) lastVisible_ = visible;
   if (log_->logBytes() >= checkpointAt_) beginCheckpoint();
   ChangeReply reply{.answer = outcome.answer};
   std::uint64_t seen = outcome.record;
@@ -84,6 +122,13 @@ Task<Result<ChangeReply>> VolumeLeader::finish(tree::Namespace::Outcome outcome,
   const Status settled = co_await settle(seen);
   if (!settled.ok()) co_return settled.error();
   co_return reply;
+}
+
+void VolumeLeader::append(const tree::Namespace::Outcome& outcome) {
+  if (!outcome.log) return;
+  log_->append(*outcome.log);
+  lastVisible_ = outcome.log->number;
+  eviction_.changed(outcome.answer);
 }
 
 Task<Status> VolumeLeader::settle(std::uint64_t record) {

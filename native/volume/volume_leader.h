@@ -19,6 +19,7 @@
 #include "reactor/reactor.h"
 #include "reactor/synchronization.h"
 #include "volume/change_message.h"
+#include "volume/volume_eviction.h"
 #include "volume/volume_log.h"
 
 namespace hearth {
@@ -44,7 +45,9 @@ class VolumeLeader {
   VolumeLeader& operator=(const VolumeLeader&) = delete;
 
   // The caller has checked that the request's client is the one that it speaks with. The time of
-  // the request is set here. Answers with a refusal below 16 were not executed.
+  // the request is set here. Answers with a refusal below 16 were not executed. Where the volume is
+  // full, files that nobody writes go first; while all are written it waits for one, kRoomWait at
+  // most.
   [[nodiscard]] Task<Result<ChangeReply>> change(tree::Request request);
   [[nodiscard]] Task<Result<tree::Answer>> decide(tree::LeaderChange change);
 
@@ -60,6 +63,13 @@ class VolumeLeader {
     co_return std::move(value);
   }
 
+  // A file was opened for reading.
+  void used(tree::InodeId file) { eviction_.used(file); }
+  // Since the term began.
+  [[nodiscard]] std::uint64_t evictedFiles() const { return evictedFiles_; }
+  // Longer than it takes an agent to seal a file that was just closed.
+  static constexpr Clock::duration kRoomWait = std::chrono::seconds(1);
+
   // Refuses all that comes, waits for a checkpoint that runs, and syncs the log. Once, before it
   // goes, when no call waits any more.
   [[nodiscard]] Task<Status> close();
@@ -74,8 +84,10 @@ class VolumeLeader {
 
  private:
   VolumeLeader(Reactor& reactor, Options options)
-      : options_(std::move(options)),
+      : reactor_(reactor),
+        options_(std::move(options)),
         tree_(options_.log.tree),
+        eviction_(tree_),
         checkpointAt_(options_.checkpointFromBytes),
         running_(reactor) {}
   // Until the record is durable; then whether the leader may still answer.
@@ -85,11 +97,18 @@ class VolumeLeader {
   // Before a change is executed. A refusal where the log cannot be written.
   [[nodiscard]] Task<Result<tree::Answer>> admit();
   [[nodiscard]] Status mayLead() const;
+  // Until the change fits, or no file may go.
+  [[nodiscard]] Task<Status> makeRoom(const tree::ClientChange& change);
+  // Executed; to be made durable.
+  void append(const tree::Namespace::Outcome& outcome);
   void beginCheckpoint();
   [[nodiscard]] Task<void> runCheckpoint();
 
+  Reactor& reactor_;
   const Options options_;
   tree::Namespace tree_;
+  VolumeEviction eviction_;
+  std::uint64_t evictedFiles_ = 0;
   std::unique_ptr<VolumeLog> log_;
   std::uint64_t lastVisible_ = 0;  // record
   bool checkpointing_ = false;

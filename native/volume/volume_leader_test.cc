@@ -162,5 +162,42 @@ TEST_F(VolumeLeaderTest, ChangesOfManyClientsShareTheirWrites) {
   EXPECT_TRUE(run(leader->close()).ok());
 }
 
+TEST_F(VolumeLeaderTest, AFullVolumeEvictsAndWaitsForAFileThatIsBeingSealed) {
+  auto leader = begin(files);
+  const ClientId client = join(*leader);
+  ASSERT_TRUE(run(leader->decide(tree::SetLimits{.maxBytes = 2 << 22})).ok());
+  const auto ask = [&](tree::ClientChange change) -> tree::Request {
+    return {.id = {client, ++number}, .epoch = epoch, .change = std::move(change)};
+  };
+  const auto make = [&](const std::string& name) {
+    return run(leader->change(ask(tree::Create{.place = inRootFolder(name), .opens = true})))
+        ->answer;
+  };
+  const auto publish = [&](const Answer& made, bool ends) {
+    tree::Publish change{.inode = made.inode, .session = made.session};
+    change.content = {.version = {made.session, 1},
+                      .length = 2 << 22,
+                      .runs = {{made.session, 0, 2, client.agent}}};
+    change.usedChunks = 2;
+    change.ends = ends;
+    return ask(change);
+  };
+  const Answer old = make("f");
+  ASSERT_EQ(run(leader->change(publish(old, false)))->answer.error, 0);
+  const Answer second = make("second");
+  // Nothing may go but the file that its agent has not sealed yet.
+  spawn([](VolumeLeader& leader, Reactor& reactor, tree::Request end) -> Task<void> {
+    co_await reactor.sleep(std::chrono::milliseconds(1));
+    (void)co_await leader.change(std::move(end));
+  }(*leader, *reactor, ask(tree::EndSession{old.inode, old.session, 2})));
+  EXPECT_EQ(run(leader->change(publish(second, true)))->answer.error, 0);
+  EXPECT_EQ(leader->evictedFiles(), 1U);
+  EXPECT_EQ(run(leader->query(lookUp))->error, ENOENT);
+  // A file that is gone is gone for the next leader, too.
+  const auto disk = files.crashCopy(1);
+  leader = begin(*disk);
+  EXPECT_EQ(run(leader->query(lookUp))->error, ENOENT);
+}
+
 }  // namespace
 }  // namespace hearth

@@ -36,6 +36,23 @@ class PlainModel : public PlainNodes {
     if (node.session) end(node, kAllChunks);
     nodes.erase(inode);
   }
+  // Of a file: an errno.
+  [[nodiscard]] std::int32_t evictError(InodeId inode) const {
+    if (!nodes.contains(inode)) return ESTALE;
+    const PlainNode& node = nodes.at(inode);
+    if (node.version == ContentVersion{}) return EINVAL;
+    return node.session || links(inode) != 1 ? EBUSY : 0;
+  }
+  void evict(InodeId inode, std::int64_t nowNs) {
+    now_ = nowNs;
+    for (auto& [id, folder] : nodes) {
+      for (const auto& [name, child] : folder.entries) {
+        if (child != inode) continue;
+        take({id, std::string(name)});
+        return lostName(inode);
+      }
+    }
+  }
 
  private:
   Answer does(const Create& change) {
@@ -237,7 +254,7 @@ class PlainModel : public PlainNodes {
 
   Answer make(const Place& place, Kind kind, std::uint16_t mode, std::uint32_t uid,
               std::uint32_t gid, bool opens) {
-    if (maxInodes != 0 && nodes.size() >= maxInodes) return failed(ENOSPC);
+    if (maxInodes != 0 && namedInodes() >= maxInodes) return failed(ENOSPC);
     const PlainNode& folder = nodes.at(place.folder);
     PlainNode node;
     node.stat = {.kind = kind, .mode = static_cast<std::uint16_t>(mode & 07777), .uid = uid};
@@ -350,7 +367,7 @@ class PlainModel : public PlainNodes {
     if (node.version != change.base) return failed(EIO, Refusal::kOtherVersion);
     if (!fine(node, change)) return failed(EINVAL, Refusal::kBadContent);
     if (maxBytes != 0 && change.content.length > node.length &&
-        bytes() - node.length + change.content.length > maxBytes) {
+        namedBytes() - node.length + change.content.length > maxBytes) {
       return failed(ENOSPC);
     }
     node.version = change.content.version;

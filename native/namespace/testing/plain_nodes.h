@@ -2,6 +2,7 @@
 // by looking at everything.
 #pragma once
 
+#include <algorithm>
 #include <cerrno>
 #include <map>
 #include <optional>
@@ -56,6 +57,16 @@ class PlainNodes {
     std::uint64_t sum = 0;
     for (const auto& [id, node] : nodes) sum += node.length;
     return sum;
+  }
+  // Of what has a name: the limits are for these.
+  [[nodiscard]] std::uint64_t namedBytes() const {
+    std::uint64_t sum = 0;
+    for (const auto& [id, node] : nodes) sum += links(id) == 0 ? 0 : node.length;
+    return sum;
+  }
+  [[nodiscard]] std::size_t namedInodes() const {
+    return static_cast<std::size_t>(
+        std::ranges::count_if(nodes, [&](const auto& node) { return links(node.first) != 0; }));
   }
   // Of all files.
   [[nodiscard]] std::set<std::pair<SessionId, std::uint32_t>> namedChunks() const {

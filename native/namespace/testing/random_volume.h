@@ -122,6 +122,8 @@ class RandomVolume {
       case 2:
         return limit();
       case 3:
+        return evict();
+      case 7:
         if (incarnations_ < 200 && requests_.oneIn(5)) join(requests_.oneIn(2) ? "a" : "b");
         return;
       case 4:
@@ -224,6 +226,17 @@ class RandomVolume {
       keep(*outcome.log);
       model_.forget(inode);
     }
+  }
+  void evict() {
+    const InodeId inode = requests_.anyInode();
+    const Tree::Node* const node = leader_->tree().find(inode);
+    const bool known = node == nullptr || leader_->tree().soleEntry(*node) != nullptr;
+    const auto outcome = leader_->decide(Evict{inode}, now_);
+    const std::int32_t expected = model_.evictError(inode);
+    ASSERT_EQ(outcome.answer.error, expected == 0 && !known ? EBUSY : expected);
+    if (outcome.answer.error != 0) return;
+    keep(*outcome.log);
+    model_.evict(inode, now_);
   }
   void collect() {
     Collected change;
