@@ -4,6 +4,15 @@
 #include <openssl/hmac.h>
 
 namespace hearth {
+namespace {
+
+// EVP_sha256() is looked up among the providers at every use (crypto(7) advises to fetch it once).
+const EVP_MD* algorithm() {
+  static const EVP_MD* const fetched = EVP_MD_fetch(nullptr, "SHA256", nullptr);
+  return fetched;
+}
+
+}  // namespace
 
 struct Sha256::State {
   EVP_MD_CTX* context = EVP_MD_CTX_new();
@@ -11,7 +20,7 @@ struct Sha256::State {
   ~State() { EVP_MD_CTX_free(context); }
   State(const State&) = delete;
   State& operator=(const State&) = delete;
-  void restart() { EVP_DigestInit_ex(context, EVP_sha256(), nullptr); }
+  void restart() { EVP_DigestInit_ex(context, algorithm(), nullptr); }
 };
 
 Sha256::Sha256() : state_(std::make_unique<State>()) {}
@@ -31,9 +40,9 @@ Sha256Digest Sha256::finish() {
 }
 
 Sha256Digest Sha256::of(std::span<const std::byte> data) {
-  Sha256 hash;
-  hash.update(data);
-  return hash.finish();
+  Sha256Digest digest{};
+  EVP_Digest(data.data(), data.size(), digest.data(), nullptr, algorithm(), nullptr);
+  return digest;
 }
 
 Sha256Digest Sha256::hmac(std::span<const std::byte> key, std::span<const std::byte> data) {
