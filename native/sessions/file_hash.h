@@ -6,6 +6,7 @@
 #include <array>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <vector>
 
 #include "base/result.h"
@@ -28,6 +29,7 @@ class FileHasher {
  public:
   // Hashes of one key can be compared; `key` is a new one at first.
   FileHasher();
+  ~FileHasher();
   void setKey(const HashKey& key) { key_ = key; }
 
   // On `reactor`, where it continues. The first `length` bytes of an open file. kConflict: it is
@@ -40,10 +42,12 @@ class FileHasher {
 
  private:
   struct Work;
+  class Pieces;
   static Task<void> share(Reactor& reactor, ThreadPool& pool, Work& work);
   [[nodiscard]] Task<Result<FileHash>> finish(Reactor& reactor, Work& work);
 
   HashKey key_;
+  const std::unique_ptr<Pieces> pieces_;
   ThreadPool pool_;
 };
 
