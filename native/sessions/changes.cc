@@ -28,6 +28,7 @@ Task<std::optional<ChangeReply>> VolumeSessions::earlierAnswer(std::shared_ptr<R
 
 Task<ChangeReply> VolumeSessions::change(tree::ClientChange change,
                                          std::shared_ptr<RequestNote> note) {
+  lastAsked_ = Clock::now();
   if (const auto answered = co_await earlierAnswer(note)) co_return *answered;
   if (auto* const attributes = std::get_if<tree::SetAttributes>(&change))
     co_return co_await setAttributes(*attributes);

@@ -130,6 +130,7 @@ Task<OpenedVolumeFile> VolumeSessions::openToWrite(tree::InodeId inode,
 
 Task<OpenedVolumeFile> VolumeSessions::create(tree::Create create, bool truncates,
                                               std::shared_ptr<RequestNote> note) {
+  lastAsked_ = Clock::now();
   if (const auto answered = co_await earlierAnswer(note)) {
     const tree::Answer& answer = answered->answer;
     if (answer.error != 0 && answer.error != EBUSY) co_return failed(answer.error);
@@ -206,8 +207,7 @@ Task<std::int32_t> VolumeSessions::beginSession(WrittenFile& file, const ChangeR
   if (about.size == 0 || truncates) {
     made->directory = nextDirectory_++ % options_.cacheDirectories.size();
     made->path = pathOf(name, made->directory);
-    auto make = [path = made->path] { return makeSessionFile(path); };
-    Result<OwnedFd> descriptor = co_await ports_.reactor.offload(make);
+    Result<OwnedFd> descriptor = co_await spares_[made->directory]->take(made->path);
     if (descriptor.ok()) {
       made->file = std::move(*descriptor);
     } else {

@@ -17,6 +17,10 @@ namespace {
 constexpr Clock::duration kFirstPause = std::chrono::milliseconds(1);
 constexpr Clock::duration kLongestPause = std::chrono::seconds(1);
 
+// Longer than a program takes from one request to the next, and than it takes to open a file.
+constexpr Clock::duration kQuiet = std::chrono::microseconds(150);
+constexpr Clock::duration kSealWithin = std::chrono::milliseconds(5);
+
 ChunkMask maskOf(std::uint32_t chunks) {
   return chunks >= kChunksPerStripe ? ChunkMask{0xFFFF}
                                     : static_cast<ChunkMask>((1u << chunks) - 1);
@@ -29,7 +33,19 @@ void VolumeSessions::beginSealing(const FilePtr& file) {
   running_.spawn(seal(file));
 }
 
+// A program that has closed a file renames it, and opens the next. Reading the file for its
+// checksums meanwhile would take the core that answers; the program's next writes need no answer.
+Task<void> VolumeSessions::awaitQuiet() {
+  const Clock::time_point until = Clock::now() + kSealWithin;
+  for (;;) {
+    const Clock::time_point now = Clock::now();
+    const Clock::time_point quiet = std::min(lastAsked_ + kQuiet, until);
+    if (now >= quiet || co_await closing_.waitUntil(quiet)) co_return;
+  }
+}
+
 Task<void> VolumeSessions::seal(FilePtr file) {
+  co_await awaitQuiet();
   for (Clock::duration pause = kFirstPause;; pause = std::min(2 * pause, kLongestPause)) {
     {
       const Turn turn = co_await turnOf(file->inode);

@@ -4,6 +4,7 @@
 #include <linux/fs.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <charconv>
@@ -160,6 +161,22 @@ Result<OwnedFd> makeSessionFile(const std::string& path) {
 }
 
 Result<OwnedFd> openSessionFile(const std::string& path) { return opened(path, O_RDONLY); }
+
+Result<SpareFile> makeSpareFile(const std::string& volumeFolder, std::uint64_t number) {
+  const std::string path = asideOf(volumeFolder + "/spare-" + std::to_string(number));
+  Result<OwnedFd> file = opened(path, O_RDONLY | O_CREAT | O_EXCL);
+  if (!file.ok()) return file.error();
+  return SpareFile{path, std::move(*file)};
+}
+
+Result<OwnedFd> nameSpareFile(SpareFile spare, const std::string& path) {
+  const Status named = renameFile(spare.path, path);
+  if (named.ok() && ::futimens(spare.file.get(), nullptr) == 0) return std::move(spare.file);
+  const Error error =
+      named.ok() ? errnoError(errno, "setting the times of " + path) : named.error();
+  ::unlink(spare.path.c_str());
+  return error;
+}
 
 std::string asideOf(const std::string& path) {
   const std::size_t name = path.rfind('/') + 1;

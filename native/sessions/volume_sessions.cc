@@ -14,13 +14,19 @@ VolumeSessions::VolumeSessions(Ports ports, SessionOptions options)
       owner_("volume:" + options_.id),
       publishesTurn_(ports.reactor, 1),
       closing_(ports.reactor),
-      running_(ports.reactor) {}
+      running_(ports.reactor) {
+  for (const std::string& directory : options_.cacheDirectories) {
+    spares_.push_back(
+        std::make_unique<SpareFiles>(ports_.reactor, volumeFolder(directory, options_.id)));
+  }
+}
 
 VolumeSessions::~VolumeSessions() = default;
 
 Task<void> VolumeSessions::close() {
   stop();
   co_await running_.close();
+  for (const auto& spares : spares_) co_await spares->close();
   for (const auto& [inode, file] : files_) {
     if (file->session && file->session->published)
       ports_.published.remove(file->session->published->key);
@@ -51,6 +57,7 @@ ContentKey VolumeSessions::keyOfRun(tree::SessionId session, std::uint32_t first
 }
 
 Task<QueryReply> VolumeSessions::query(VolumeQuery query) {
+  lastAsked_ = Clock::now();
   QueryReply reply = co_await ports_.client.query(std::move(query));
   if (reply.attributes) adjust(*reply.attributes);
   for (ListedEntry& entry : reply.entries) adjust(entry.attributes);
@@ -108,6 +115,7 @@ Task<std::int32_t> VolumeSessions::allocate(tree::InodeId inode, std::uint32_t m
 }
 
 Task<void> VolumeSessions::closeWriter(tree::InodeId inode) {
+  lastAsked_ = Clock::now();
   const FilePtr file = written(inode);
   if (file == nullptr || file->session->writers == 0) co_return;
   if (--file->session->writers == 0) beginSealing(file);

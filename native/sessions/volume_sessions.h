@@ -15,6 +15,7 @@
 #include "sessions/content_run.h"
 #include "sessions/publish_log.h"
 #include "sessions/published_files.h"
+#include "sessions/spare_files.h"
 #include "sessions/written_file.h"
 #include "volume/volume_client.h"
 #include "volume_mount/volume_files.h"
@@ -163,6 +164,8 @@ class VolumeSessions final : public VolumeFiles {
   // --- sealing (sealing.cc) ---
   void beginSealing(const FilePtr& file);
   [[nodiscard]] Task<void> seal(FilePtr file);
+  // Until programs ask for nothing, or kSealWithin is over.
+  [[nodiscard]] Task<void> awaitQuiet();
   // With the turn held. True: the session is gone, or must not be sealed now.
   [[nodiscard]] Task<bool> trySeal(WrittenFile& file);
   // Ends the session, with a last publish if that is needed. kConflict: the file is open for
@@ -228,8 +231,10 @@ class VolumeSessions final : public VolumeFiles {
   // A session leaves one sealed file at most.
   std::unordered_map<tree::SessionId, SealedFile> sealed_;
   std::size_t sweepReadersAt_ = 1024;
-  std::uint64_t endings_ = 0;  // of sessions, so far
+  std::uint64_t endings_ = 0;      // of sessions, so far
+  Clock::time_point lastAsked_{};  // a program's last request, or its last close
   std::size_t nextDirectory_ = 0;
+  std::vector<std::unique_ptr<SpareFiles>> spares_;  // of each cache directory
   Event closing_;
   Gate running_;
 };
