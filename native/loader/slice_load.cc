@@ -2,11 +2,11 @@
 
 #include <algorithm>
 #include <cstring>
-#include <thread>
 #include <utility>
 
 #include "loader/slice_schedule.h"
 #include "loader/slice_sink.h"
+#include "loader/window_reader.h"
 
 namespace hearth {
 namespace {
@@ -14,17 +14,17 @@ namespace {
 using Files = std::span<const std::shared_ptr<const ModelFile>>;
 
 // Ranks meet once a window, which takes far less time than to fill it.
-constexpr std::uint64_t kWindowBytes = std::uint64_t{32} << 20;
-// What one thread reads of a window at once: all ranks together have enough reads under way.
-constexpr std::uint64_t kWindowChunkBytes = std::uint64_t{1} << 20;
+constexpr std::uint64_t kWindowBytes = std::uint64_t{16} << 20;
+// While each takes its own from one, the others are read: storage needs as much under way.
+constexpr std::size_t kSlots = 4;
 
-// The memory that all ranks see: two windows, and behind them what each rank wants.
+// The memory that all ranks see: some windows, and behind them what each rank wants.
 struct SharedLayout {
   std::uint64_t wantedOfRank = 0;  // the greatest number
   unsigned ranks = 1;
 
   [[nodiscard]] std::uint64_t bytes() const {
-    return 2 * kWindowBytes + ranks * wantedOfRank * sizeof(WantedRows);
+    return kSlots * kWindowBytes + ranks * wantedOfRank * sizeof(WantedRows);
   }
 };
 
@@ -36,7 +36,7 @@ class SharedMemory {
     return SharedMemory(std::move(*region), layout);
   }
   [[nodiscard]] std::byte* window(std::size_t number) const {
-    return region_->bytes().data() + number % 2 * kWindowBytes;
+    return region_->bytes().data() + number % kSlots * kWindowBytes;
   }
   void tell(unsigned rank, std::span<const WantedRows> wanted) const {
     std::memcpy(wantedOf(rank), wanted.data(), wanted.size_bytes());
@@ -56,7 +56,7 @@ class SharedMemory {
   SharedMemory(std::shared_ptr<MemoryRegion> region, const SharedLayout& layout)
       : region_(std::move(region)), layout_(layout) {}
   [[nodiscard]] std::byte* wantedOf(unsigned rank) const {
-    return region_->bytes().data() + 2 * kWindowBytes +
+    return region_->bytes().data() + kSlots * kWindowBytes +
            rank * layout_.wantedOfRank * sizeof(WantedRows);
   }
 
@@ -98,20 +98,22 @@ class SliceLoad {
         total_(total) {}
 
   Status run(NodeRanks& ranks) {
+    std::vector<SliceWindow> shares;
+    for (const SliceWindow& window : windows_) {
+      shares.push_back(shareOf(window, place_.rank, place_.ranks));
+    }
+    std::vector<std::byte*> slots;
+    for (std::size_t slot = 0; slot < kSlots; ++slot) slots.push_back(shared_.window(slot));
+    WindowReader reader(files_, shares, std::move(slots), options_.threads);
+    reader.allow(kSlots);
     Status mine = readOwn();
-    if (mine.ok() && !windows_.empty()) mine = readShare(0);
     for (std::size_t number = 0; number < windows_.size(); ++number) {
-      // All have read their shares of this window, and have taken from the one before, whose memory
-      // the next one gets.
+      Status read = reader.await(number);
+      if (mine.ok()) mine = std::move(read);
       if (Status all = ranks.agree(mine); !all) return all;
-      Status next;
-      {
-        const std::jthread reader([&] {
-          if (number + 1 < windows_.size()) next = readShare(number + 1);
-        });
-        mine = take(number);
-      }
-      if (mine.ok()) mine = std::move(next);
+      // All have read their shares of this window and have taken their own from the one before.
+      reader.allow(number + kSlots);
+      mine = take(number);
     }
     if (mine.ok()) mine = sink_.finish();
     return ranks.agree(mine);
@@ -134,17 +136,6 @@ class SliceLoad {
       return report(done - std::exchange(before, done)).ok();
     };
     return readInParallel(destinations, options);
-  }
-
-  Status readShare(std::size_t number) const {
-    std::vector<FilePlan> plans;
-    for (const auto& [range, inWindow] : shareOf(windows_[number], place_.rank, place_.ranks)) {
-      planOf(range.file, plans).reads.push_back({range.offset, inWindow, range.size});
-    }
-    std::vector<FileDestination> destinations;
-    for (const FilePlan& plan : plans) destinations.push_back({&plan, shared_.window(number)});
-    return readInParallel(destinations,
-                          {.threads = options_.threads, .chunkBytes = kWindowChunkBytes});
   }
 
   Status take(std::size_t number) {
