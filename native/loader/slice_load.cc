@@ -2,20 +2,22 @@
 
 #include <algorithm>
 #include <cstring>
+#include <numeric>
 #include <utility>
 
 #include "loader/slice_schedule.h"
 #include "loader/slice_sink.h"
 #include "loader/window_reader.h"
+#include "memory/memory_touch.h"
 
 namespace hearth {
 namespace {
 
 using Files = std::span<const std::shared_ptr<const ModelFile>>;
 
-// Ranks meet once a window, which takes far less time than to fill it.
+// Ranks meet once a window, which takes far less time than filling it.
 constexpr std::uint64_t kWindowBytes = std::uint64_t{16} << 20;
-// While each takes its own from one, the others are read: storage needs as much under way.
+// While each rank takes its own from one, they read the others: storage needs as much under way.
 constexpr std::size_t kSlots = 4;
 
 // The memory that all ranks see: some windows, and behind them what each rank wants.
@@ -63,6 +65,15 @@ class SharedMemory {
   std::shared_ptr<MemoryRegion> region_;
   SharedLayout layout_;
 };
+
+// The first rank does it before any reads: of large pages the kernel asks storage for 2 MiB at a
+// time, of small ones for some hundred pieces that are not beside each other.
+Status touchWindows(const OwnedFd& memory, std::uint64_t bytesOfFiles) {
+  const std::uint64_t pages = (bytesOfFiles + kDirectReadAlignment - 1) / kDirectReadAlignment;
+  const auto touched =
+      touchMemory(memory.get(), 0, std::min(kSlots * kWindowBytes, pages * kDirectReadAlignment));
+  return touched ? Status() : Status(touched.error());
+}
 
 std::vector<WantedRows> wantedBy(const LoadPlan& plan, Files files) {
   std::vector<WantedRows> wanted;
@@ -202,13 +213,15 @@ Status loadSlices(const LoadPlan& plan, Files files,
   for (std::size_t i = 0; i < plan.files.size(); ++i) {
     ofFiles[std::ranges::find(files, plan.files[i].file) - files.begin()] = memories[i];
   }
-  const auto shared = SharedMemory::map((*ranks)->memory(), layout);
-  const auto sink = SliceSink::open(ofFiles, device, kWindowBytes);
-  const Status mine = !shared ? Status(shared.error()) : sink ? Status() : Status(sink.error());
-  if (mine.ok()) shared->tell(place.rank, wantedBy(plan, files));
-  if (Status all = (*ranks)->agree(mine); !all) return all;
   std::vector<std::uint64_t> fileBytes;
   for (const auto& file : files) fileBytes.push_back(file->bytes());
+  const std::uint64_t bytes = std::accumulate(fileBytes.begin(), fileBytes.end(), std::uint64_t{0});
+  const auto shared = SharedMemory::map((*ranks)->memory(), layout);
+  const auto sink = SliceSink::open(ofFiles, device, kWindowBytes);
+  Status mine = !shared ? Status(shared.error()) : sink ? Status() : Status(sink.error());
+  if (mine.ok() && place.rank == 0) mine = touchWindows((*ranks)->memory(), bytes);
+  if (mine.ok()) shared->tell(place.rank, wantedBy(plan, files));
+  if (Status all = (*ranks)->agree(mine); !all) return all;
   SliceSchedule schedule = scheduleSlices(shared->all(), fileBytes, place.rank, device == nullptr);
   return SliceLoad(files, ofFiles, std::move(schedule), *shared, place, **sink, options,
                    plan.readBytes())

@@ -1,7 +1,7 @@
-// Who reads which bytes when the ranks of a node want parts of the same files: a part that one rank
-// alone wants, and that lies in one piece, is read by that rank to its place; all else is read
-// once, into windows of memory that all ranks see, from which each takes its own. Pure, any thread;
-// equal for all ranks that are given the same.
+// Divides reads between the ranks of a node that want parts of the same files: a rank reads a part
+// that it alone wants, and that lies in one piece, to its place; the ranks read all else once, into
+// windows of memory that all of them see, from which each takes its own. Pure, any thread; equal
+// for all ranks that are given the same.
 #pragma once
 
 #include <cstdint>
@@ -46,8 +46,7 @@ using SliceWindow = std::vector<WindowPart>;
 [[nodiscard]] std::vector<SliceWindow> windowsOf(std::span<const FileRange> shared,
                                                  std::uint64_t windowBytes);
 
-// What one of `ranks` reads of a window: each byte is read by one of them, and each reads about as
-// many.
+// The part of a window that `rank` reads: one rank reads each byte, and each about as many.
 [[nodiscard]] SliceWindow shareOf(const SliceWindow& window, unsigned rank, unsigned ranks);
 
 }  // namespace hearth

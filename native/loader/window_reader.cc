@@ -7,7 +7,7 @@
 namespace hearth {
 namespace {
 
-// What one thread reads at once.
+// A thread asks storage for so much at a time; all ranks together keep enough reads under way.
 constexpr std::uint64_t kReadBytes = std::uint64_t{2} << 20;
 
 }  // namespace

@@ -29,7 +29,7 @@ class WindowReader {
   // Waits for reads under way; afterwards no slot is touched.
   ~WindowReader();
 
-  // Windows [0, windows) may be read: nobody needs what is in their slots.
+  // The reader may fill the slots of windows [0, windows): no rank needs their contents any more.
   void allow(std::size_t windows);
   // Blocks until the share of an allowed window is there. The first failure of any read.
   [[nodiscard]] Status await(std::size_t window);
