@@ -7,6 +7,7 @@
 
 #include "gpu/device_files.h"
 #include "loader/loaded_check.h"
+#include "memory/memory_touch.h"
 
 namespace hearth {
 namespace {
@@ -64,8 +65,25 @@ class Mapping {
   const std::uint64_t bytes_;
 };
 
+// Makes large pages of the memory that a share fills: see touchWindows() of slice_load.cc.
+Status touchShare(const LoadPlan& share, const std::vector<std::uint64_t>& places,
+                  const OwnedFd& memory) {
+  constexpr std::uint64_t kPage = kDirectReadAlignment;
+  for (std::size_t i = 0; i < share.files.size(); ++i) {
+    const std::vector<PlannedRead>& reads = share.files[i].reads;
+    if (reads.empty()) continue;
+    const std::uint64_t begin = (places[i] + reads.front().inMemory) / kPage * kPage;
+    const std::uint64_t end = places[i] + reads.back().inMemory + reads.back().size;
+    const auto touched =
+        touchMemory(memory.get(), begin, (end - begin + kPage - 1) / kPage * kPage);
+    if (!touched) return touched.error();
+  }
+  return {};
+}
+
 Status readShare(const LoadPlan& share, const std::vector<std::uint64_t>& places,
                  const OwnedFd& memory, const ReadOptions& options) {
+  if (Status touched = touchShare(share, places, memory); !touched) return touched;
   const auto mapping = Mapping::of(memory, places.back(), MAP_SHARED);
   if (!mapping) return mapping.error();
   std::vector<FileDestination> destinations;
