@@ -183,6 +183,7 @@ int ClientContext::drain(std::uintptr_t memory, int timeoutMs) {
   const Clock::time_point deadline = timeoutMs < 0
                                          ? Clock::time_point::max()
                                          : Clock::now() + std::chrono::milliseconds(timeoutMs);
+  if (uses->awaitEnd(Clock::now())) return 0;
   // This thread runs no link: one that is lent has to go back to its own.
   const CompletionQueue::Waiting waiting(*completions_);
   if (AgentLink* const quick = quick_.load()) quick->lent().takeBack();

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import asyncio
 import atexit
+import math
 import os
 import threading
+import time
 import weakref
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -85,11 +87,26 @@ class Client:
         return self._channel.register(addr, len)
 
     def DeregIOMEM(self, iomem: IOMEM) -> None:
-        """Waits for requests that use it; the memory is not touched any more afterwards.
+        """Waits as Drain() does, for ever; the memory is not touched any more afterwards.
 
         An IOMEM that is forgotten deregisters itself. OSError with EINVAL when it is not registered.
         """
         self._channel.deregister(iomem)
+
+    def Drain(self, iomem: IOMEM, timeout: int = -1) -> bool:
+        """Waits `timeout` ms, for ever with -1, until nothing touches the memory any more; False: something still may.
+
+        Neither requests in flight do then, nor what a failed one has left behind that is not Request.IsQuiescent().
+        Completions stay to be taken. OSError as xfer_gd2fs_drain() says, without ETIMEDOUT.
+        """
+        ends = None if timeout < 0 else time.monotonic() + timeout / 1000
+        while True:
+            # A second at a time, so that signal handlers run.
+            left = 1000 if ends is None else max(0, min(1000, math.ceil((ends - time.monotonic()) * 1000)))
+            if self._channel.drain(iomem, left):
+                return True
+            if ends is not None and time.monotonic() >= ends:
+                return False
 
     def Read(self, path: str, offset: int, sges: Sequence[SGE], flags: int = 0, desc: str = "") -> Request | None:
         """None when the request cannot be made; else Wait() returns it when it has ended."""

@@ -1,7 +1,11 @@
 """pygd2fs with memory of a GPU, over a library of the driver's functions whose memory no processor can touch."""
 
 import ctypes
+import errno
+import gc
 import os
+import threading
+import time
 import unittest
 
 if "HEARTH_FAKE_GPU" not in os.environ:
@@ -68,6 +72,20 @@ class GpuTest(AgentTest):
         self.assertEqual((ended.Status(), ended.Value()), (0, sge.length))
         self.client.DeregIOMEM(iomem)
 
+    def leave_a_driver_at_work(self):
+        """A client, and a tensor with its IOMEM into which a read that has failed may go on to write."""
+        client = pygd2fs.Client(self.address, ["tcp://127.0.0.1"], "test", iothreads=1, timeout=300)
+        tensor = GpuTensor((50, 40))
+        iomem = client.RegIOMEM(tensor)
+        cuda.fakeGpuHang(b"cuEventSynchronize")
+        is_quiescent = True
+        while is_quiescent:  # the time may end before the driver is called
+            client.Read(PATH, 3, [pygd2fs.SGE(iomem.addr, iomem.length, iomem)])
+            (ended,) = client.Wait(-1)
+            self.assertEqual(ended.Status() & 0xFF, errno.ETIMEDOUT)
+            is_quiescent = ended.IsQuiescent()
+        return client, tensor, iomem
+
     def test_reads_into_a_tensor(self):
         tensor = GpuTensor((50, 40))
         iomem = self.client.RegIOMEM(tensor)
@@ -75,6 +93,30 @@ class GpuTest(AgentTest):
         self.read(iomem, pygd2fs.SGE(iomem.addr, iomem.length, iomem))
         self.assertTrue(tensor.destroyed.is_set())
         self.assertEqual(tensor.contents(), self.expected[3 : 3 + tensor.size])
+        tensor.free()
+
+    def test_tells_when_a_driver_goes_on_with_a_read_that_failed(self):
+        late, tensor, iomem = self.leave_a_driver_at_work()
+        self.assertFalse(late.Drain(iomem, 0))
+        self.assertFalse(late.Drain(iomem, 50))
+        deregistering = threading.Thread(target=late.DeregIOMEM, args=[iomem])
+        deregistering.start()
+        self.assertFalse(tensor.destroyed.is_set())
+        cuda.fakeGpuRelease()
+        deregistering.join()
+        self.assertTrue(tensor.destroyed.is_set())
+        late.close()
+        tensor.free()
+
+    def test_lends_memory_for_ever_that_a_driver_may_write(self):
+        late, tensor, iomem = self.leave_a_driver_at_work()
+        del iomem
+        gc.collect()
+        self.assertFalse(tensor.destroyed.is_set())
+        cuda.fakeGpuRelease()
+        while cuda.fakeGpuHanging() > 0:
+            time.sleep(0.01)
+        late.close()
         tensor.free()
 
     def test_reads_to_an_address(self):

@@ -228,6 +228,14 @@ PyObject* deregister(PyObject* self, PyObject* argument) {
   Py_RETURN_NONE;
 }
 
+PyObject* drain(PyObject* self, PyObject* arguments) {
+  PyObject* memory = nullptr;
+  int milliseconds = 0;
+  if (PyArg_ParseTuple(arguments, "O!i", types->memory, &memory, &milliseconds) == 0)
+    return nullptr;
+  return drainMemory(*reinterpret_cast<MemoryObject*>(memory), *contextOf(self), milliseconds);
+}
+
 PyCFunction fast(PyObject* (*function)(PyObject*, PyObject* const*, Py_ssize_t)) {
   return reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(function));
 }
@@ -246,6 +254,8 @@ PyObject* makeChannelType(PyObject* module, const Gd2fsTypes& ofModule) {
        "list(path, after, max, desc, queue, future) -> Request, or None when refused"},
       {"register", registerFor, METH_VARARGS, "register(address or lender, length) -> IOMEM"},
       {"deregister", deregister, METH_O, "deregister(iomem)"},
+      {"drain", drain, METH_VARARGS,
+       "drain(iomem, milliseconds) -> whether nothing touches the memory any more"},
       {"close", close, METH_NOARGS,
        "Ends what is in flight; afterwards every request is in its queue. Idempotent."},
       {}};

@@ -38,18 +38,25 @@ void Gd2fsContext::unlink(RequestObject& request) {
   const std::lock_guard lock(inFlight_);
   (request.previous != nullptr ? request.previous->next : first_) = request.next;
   if (request.next != nullptr) request.next->previous = request.previous;
-  ended_.notify_all();
+}
+
+int Gd2fsContext::drain(xfer_gd2fs_iomem* memory, int milliseconds) {
+  int error = -xfer_gd2fs_drain(context_, memory, 0);
+  if (error != ETIMEDOUT || milliseconds == 0) return error;
+  const Unlocked unlocked;
+  return -xfer_gd2fs_drain(context_, memory, milliseconds);
 }
 
 // A program that deregisters memory lets go of it next, also when its read goes on, as that of a
-// ReadAsync() does that was cancelled.
+// ReadAsync() does that was cancelled, or when the driver of a GPU still copies for one that
+// failed.
 int Gd2fsContext::deregister(xfer_gd2fs_iomem* memory) {
-  int error = -xfer_gd2fs_dereg_iomem(context_, memory);
-  if (error != EBUSY) return error;
-  const Unlocked unlocked;
-  std::unique_lock lock(inFlight_);
-  // The library lets go of the memory before a request ends, and its end needs this lock.
-  while ((error = -xfer_gd2fs_dereg_iomem(context_, memory)) == EBUSY) ended_.wait(lock);
+  int error = EBUSY;
+  // Another thread may begin a request between the two calls.
+  while (error == EBUSY) {
+    error = drain(memory, -1);
+    if (error == 0) error = -xfer_gd2fs_dereg_iomem(context_, memory);
+  }
   return error;
 }
 
@@ -88,6 +95,7 @@ void Gd2fsContext::deliver() {
       unlink(request);
       request.value = completion.value;
       request.status = completion.status;
+      request.isQuiescent = XFER_GD2FS_IS_QUIESCENT(completion);
       end(request);
     }
   }

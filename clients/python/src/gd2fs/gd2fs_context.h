@@ -3,7 +3,6 @@
 
 #include <sys/types.h>
 
-#include <condition_variable>
 #include <mutex>
 #include <thread>
 
@@ -29,8 +28,10 @@ class Gd2fsContext {
   // one hold of the GIL.
   void begin(RequestObject& request);
   void revoke(RequestObject& request);
-  // Returns when no request uses the memory any more: 0 or an errno. With the GIL, which is
-  // released meanwhile.
+  // Returns when nothing touches the memory any more, after `milliseconds` at the latest (-1:
+  // none): 0, ETIMEDOUT or another errno. With the GIL, which is released meanwhile.
+  [[nodiscard]] int drain(xfer_gd2fs_iomem* memory, int milliseconds);
+  // The same without an end of time, and lets go of the memory: 0 or an errno.
   [[nodiscard]] int deregister(xfer_gd2fs_iomem* memory);
   // Returns when every request has ended and is in its queue. Idempotent; with the GIL, which is
   // released meanwhile.
@@ -44,7 +45,6 @@ class Gd2fsContext {
   xfer_gd2fs_ctx* const context_;
   const pid_t process_;
   std::mutex inFlight_;  // guards the list
-  std::condition_variable ended_;
   RequestObject* first_ = nullptr;
   std::mutex closing_;
   std::thread* taker_;  // null once joined; a child of fork(2) has none to join and leaves it

@@ -24,10 +24,15 @@ void release(PyObject* self) {
   Py_DECREF(type);
 }
 
-// Requests in flight hold the memory, so nothing uses it any more.
+// Requests in flight hold the memory. The driver of a GPU may still copy for one that failed: then
+// what is lent stays so for as long as the process lives.
 void destroyMemory(PyObject* self) {
   MemoryObject& memory = memoryOf(self);
-  if (memory.handle != nullptr) xfer_gd2fs_dereg_iomem(memory.context->handle(), memory.handle);
+  if (memory.handle != nullptr) {
+    const bool isInUse = memory.context->drain(memory.handle, 0) == ETIMEDOUT;
+    if (isInUse) static_cast<void>(memory.lent.release());
+    xfer_gd2fs_dereg_iomem(memory.context->handle(), memory.handle);
+  }
   std::destroy_at(&memory.lent);
   std::destroy_at(&memory.context);
   release(self);
@@ -138,6 +143,14 @@ PyObject* registerMemory(PyObject* type, const std::shared_ptr<Gd2fsContext>& co
                                        memory.length, nullptr);
   if (memory.handle == nullptr) return PyErr_SetFromErrno(PyExc_OSError);
   return self.release();
+}
+
+PyObject* drainMemory(const MemoryObject& memory, Gd2fsContext& context, int milliseconds) {
+  const int error = memory.handle == nullptr ? EINVAL : context.drain(memory.handle, milliseconds);
+  if (error == 0) Py_RETURN_TRUE;
+  if (error == ETIMEDOUT) Py_RETURN_FALSE;
+  raiseErrno(error);
+  return nullptr;
 }
 
 bool deregisterMemory(MemoryObject& memory, Gd2fsContext& context) {

@@ -34,8 +34,12 @@ struct SgeObject {
 // None for all that is lent. Null with a Python exception set: OSError as xfer_gd2fs_reg_iomem().
 [[nodiscard]] PyObject* registerMemory(PyObject* type, const std::shared_ptr<Gd2fsContext>& context,
                                        PyObject* lender, PyObject* length);
-// Waits for requests that use the memory, without the GIL. False with an OSError set: EINVAL when
-// it is not registered.
+// Waits, without the GIL and for `milliseconds` at most, until nothing touches the memory any more:
+// True, or False when something still may. Null with an OSError set: EINVAL when it is not
+// registered.
+[[nodiscard]] PyObject* drainMemory(const MemoryObject& memory, Gd2fsContext& context,
+                                    int milliseconds);
+// Waits for the same without an end of time. False with an OSError set, as above.
 [[nodiscard]] bool deregisterMemory(MemoryObject& memory, Gd2fsContext& context);
 
 }  // namespace hearth::python

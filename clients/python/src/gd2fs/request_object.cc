@@ -28,6 +28,10 @@ PyObject* getValue(PyObject* self, PyObject*) {
   return PyLong_FromUnsignedLongLong(of(self).value);
 }
 
+PyObject* isQuiescent(PyObject* self, PyObject*) {
+  return PyBool_FromLong(of(self).isQuiescent ? 1 : 0);
+}
+
 PyObject* getStat(PyObject* self, PyObject*) {
   const xfer_gd2fs_stat& stat = of(self).stat;
   return Py_BuildValue("KLI", static_cast<unsigned long long>(stat.size),
@@ -57,6 +61,8 @@ PyObject* makeRequestType(PyObject* module) {
   static PyMethodDef methods[] = {
       {"Status", getStatus, METH_NOARGS, "0, or a status that InspectStatus() takes apart."},
       {"Value", getValue, METH_NOARGS, "Bytes that were read; fewer at the end of the file."},
+      {"IsQuiescent", isQuiescent, METH_NOARGS,
+       "False: something may go on to write into the memory, which Client.Drain() waits for."},
       {"Entries", getEntries, METH_NOARGS,
        "[(name, size, mode)] of a listing that has ended well."},
       {"Stat", getStat, METH_NOARGS, "(size, mtime_ns, mode) of a stat that has ended well."},
@@ -82,6 +88,7 @@ RequestObject* makeRequest(PyObject* type, std::shared_ptr<EndedRequests> ended,
   RequestObject& request = of(self);
   std::construct_at(&request.ended, std::move(ended));
   std::construct_at(&request.entries);
+  request.isQuiescent = true;
   request.description = Py_NewRef(description);
   request.future = future == Py_None ? nullptr : Py_NewRef(future);
   return &request;

@@ -23,6 +23,7 @@ struct RequestObject {
   // by whoever has taken it.
   std::uint64_t value;
   std::uint16_t status;
+  bool isQuiescent;  // nothing goes on to write into the memory
   xfer_gd2fs_stat stat;
   std::vector<xfer_gd2fs_dirent> entries;  // of a listing: room, of which `value` are filled
   // Strong references, only with the GIL.
