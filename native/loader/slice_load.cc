@@ -41,11 +41,13 @@ class SharedMemory {
     return region_->bytes().data() + number % kSlots * kWindowBytes;
   }
   void tell(unsigned rank, std::span<const WantedRows> wanted) const {
-    std::memcpy(wantedOf(rank), wanted.data(), wanted.size_bytes());
+    // memcpy(3) takes no null pointer, also of no bytes.
+    if (!wanted.empty()) std::memcpy(wantedOf(rank), wanted.data(), wanted.size_bytes());
   }
   // Entries that a rank has not told are empty.
   [[nodiscard]] std::vector<std::vector<WantedRows>> all() const {
     std::vector<std::vector<WantedRows>> all(layout_.ranks);
+    if (layout_.wantedOfRank == 0) return all;
     for (unsigned rank = 0; rank < layout_.ranks; ++rank) {
       all[rank].resize(layout_.wantedOfRank);
       std::memcpy(all[rank].data(), wantedOf(rank), layout_.wantedOfRank * sizeof(WantedRows));
