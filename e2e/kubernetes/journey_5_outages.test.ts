@@ -66,6 +66,11 @@ describe('what goes on when a part is away', () => {
       const ours = (items as Manifest[]).filter((one) => JSON.stringify(one.metadata).includes('hearth'));
       return Object.fromEntries(ours.map((one) => [`${one.kind} ${one.metadata.name}`, asWritten(one)]));
     };
+    // The agent that leads looks at the store once a minute, which ends the last condition that nobody has judged.
+    await until('all conditions are judged', async () => {
+      const { conditions = [] } = (await journey().get('storagecluster', clusterName))?.status ?? {};
+      return conditions.length > 0 && conditions.every(({ status }: { status: string }) => status !== 'Unknown');
+    });
     // Agents still report the changes of the test before, figures every ten seconds.
     const before = await steady('what is written', 15_000, objects);
     assert.ok(Object.keys(before).length > 10, Object.keys(before).join());
