@@ -36,7 +36,8 @@ Task<void> VolumeSessions::upkeep() {
       if (!each.mayGo && !isRead(each.garbage)) released.unread.push_back(each.id);
       if (each.mayGo && co_await collect(each.garbage)) released.collected.push_back(each.id);
     }
-    // What it released now lets the leader name more: an evicted file takes several rounds.
+    // The leader names more once this agent has released something: an evicted file takes several
+    // rounds.
     soon = !released.unused.empty() || !released.unread.empty() || !released.collected.empty();
   }
 }
