@@ -38,6 +38,10 @@ Status LeaderService::logError() const {
   return write.ok() ? term_->leader->checkpointError() : write;
 }
 
+Status LeaderService::tailError() const {
+  return term_ == nullptr ? Status() : term_->leader->log().tailError();
+}
+
 tree::Usage LeaderService::usage() const {
   return term_ == nullptr ? tree::Usage() : term_->leader->executed().usage();
 }

@@ -61,6 +61,8 @@ class LeaderService {
   [[nodiscard]] std::uint64_t epoch() const { return term_ == nullptr ? 0 : term_->epoch; }
   // Why the log of the present term cannot be written, or has no checkpoint.
   [[nodiscard]] Status logError() const;
+  // Why the log of the present term has no tail although its options name one.
+  [[nodiscard]] Status tailError() const;
   // While it has a term.
   [[nodiscard]] tree::Usage usage() const;
 

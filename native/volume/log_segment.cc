@@ -1,7 +1,6 @@
 #include "volume/log_segment.h"
 
 #include <algorithm>
-#include <array>
 
 #include "base/byte_codec.h"
 #include "base/crc32c.h"
@@ -11,7 +10,6 @@ namespace {
 
 using Bytes = std::vector<std::byte>;
 
-constexpr std::array<std::uint8_t, 8> kSegmentMagic{'H', 'R', 'T', 'H', 'V', 'L', 'O', 'G'};
 constexpr std::uint32_t kSegmentVersion = 1;
 // Of a group with one record at least, and with the longest one behind kMaxGroupBytes.
 constexpr std::size_t kLeastGroup = kGroupHeadBytes + tree::kHeaderBytes;
@@ -30,23 +28,6 @@ GroupHead groupAt(std::span<const std::byte> bytes, std::uint64_t offset) {
   if (in.u64() != offset || size < kLeastGroup || size > kMostGroup) return {};
   if (crc32c(bytes.subspan(4, kGroupHeadBytes - 4)) != checksum) return {};
   return {size, in.u64()};
-}
-
-enum class HeadKind : std::uint8_t { kGood, kTorn, kLater };
-
-HeadKind decodeHead(std::span<const std::byte> bytes, SegmentHead& head) {
-  if (bytes.size() < kSegmentHeadBytes) return HeadKind::kTorn;
-  ByteReader in(bytes);
-  const auto magic = in.fixed<8>();
-  const std::uint32_t version = in.u32();
-  (void)in.u32();
-  head.store = in.fixed<16>();
-  head.volume = in.fixed<16>();
-  head.firstRecord = in.u64();
-  (void)in.u32();
-  const bool whole = in.u32() == crc32c(bytes.first(kSegmentHeadBytes - 4));
-  if (!whole || magic != kSegmentMagic) return HeadKind::kTorn;
-  return version == kSegmentVersion ? HeadKind::kGood : HeadKind::kLater;
 }
 
 Error rotten(const std::string& path, std::uint64_t offset) {
@@ -75,28 +56,6 @@ Result<std::vector<std::span<const std::byte>>> recordsOf(std::span<const std::b
   return records;
 }
 
-// Gives the records of the whole groups with which `window` begins, and moves the report behind
-// them.
-Status takeGroups(std::span<const std::byte> window, SegmentReport& report,
-                  const std::function<Status(std::span<const std::byte>)>& each,
-                  const std::string& path) {
-  while (window.size() >= kLeastGroup) {
-    const std::size_t group = groupAt(window, report.goodBytes).size;
-    if (group == 0 || group > window.size()) break;
-    const auto records = recordsOf(window.subspan(kGroupHeadBytes, group - kGroupHeadBytes),
-                                   report.lastRecord + 1, path);
-    if (!records.ok()) return records.error();
-    if (records->empty()) break;
-    for (const auto record : *records) {
-      if (Status taken = each(record); !taken.ok()) return taken;
-    }
-    report.lastRecord += records->size();
-    report.goodBytes += group;
-    window = window.subspan(group);
-  }
-  return {};
-}
-
 // True: a group behind `from` says that the byte there had been synced.
 Task<Result<bool>> wasSynced(Background background, File& file, std::uint64_t from,
                              std::uint64_t size) {
@@ -118,9 +77,9 @@ Task<Result<bool>> wasSynced(Background background, File& file, std::uint64_t fr
 
 }  // namespace
 
-Bytes encodeSegmentHead(const SegmentHead& head) {
+Bytes encodeSegmentHead(const SegmentHead& head, const HeadMagic& magic) {
   ByteWriter out;
-  out.bytes(std::as_bytes(std::span(kSegmentMagic)));
+  out.bytes(std::as_bytes(std::span(magic)));
   out.u32(kSegmentVersion);
   out.u32(0);
   out.bytes(std::as_bytes(std::span(head.store)));
@@ -130,6 +89,22 @@ Bytes encodeSegmentHead(const SegmentHead& head) {
   Bytes bytes = out.take();
   ByteWriter(bytes).u32(crc32c(bytes));
   return bytes;
+}
+
+HeadKind decodeSegmentHead(std::span<const std::byte> bytes, SegmentHead& head,
+                           const HeadMagic& expected) {
+  if (bytes.size() < kSegmentHeadBytes) return HeadKind::kTorn;
+  ByteReader in(bytes.first(kSegmentHeadBytes));
+  const auto magic = in.fixed<8>();
+  const std::uint32_t version = in.u32();
+  (void)in.u32();
+  head.store = in.fixed<16>();
+  head.volume = in.fixed<16>();
+  head.firstRecord = in.u64();
+  (void)in.u32();
+  const bool whole = in.u32() == crc32c(bytes.first(kSegmentHeadBytes - 4));
+  if (!whole || magic != expected) return HeadKind::kTorn;
+  return version == kSegmentVersion ? HeadKind::kGood : HeadKind::kLater;
 }
 
 Bytes encodeGroupHead(std::uint64_t offset, std::uint64_t synced, std::size_t recordBytes) {
@@ -144,6 +119,33 @@ Bytes encodeGroupHead(std::uint64_t offset, std::uint64_t synced, std::size_t re
   return out.take();
 }
 
+std::optional<std::uint64_t> groupOffset(std::span<const std::byte> bytes) {
+  if (bytes.size() < kGroupHeadBytes) return std::nullopt;
+  ByteReader in(bytes.subspan(8, 8));
+  const std::uint64_t claimed = in.u64();
+  return groupAt(bytes, claimed).size == 0 ? std::nullopt : std::optional(claimed);
+}
+
+Status takeGroups(std::span<const std::byte> window, SegmentReport& report,
+                  const std::function<Status(std::span<const std::byte>)>& each,
+                  const std::string& path) {
+  while (window.size() >= kLeastGroup) {
+    const std::size_t group = groupAt(window, report.goodBytes).size;
+    if (group == 0 || group > window.size()) break;
+    const auto records = recordsOf(window.subspan(kGroupHeadBytes, group - kGroupHeadBytes),
+                                   report.lastRecord + 1, path);
+    if (!records.ok()) return records.error();
+    if (records->empty()) break;
+    for (const auto record : *records) {
+      if (Status taken = each(record); !taken.ok()) return taken;
+    }
+    report.lastRecord += records->size();
+    report.goodBytes += group;
+    window = window.subspan(group);
+  }
+  return {};
+}
+
 Task<Result<SegmentReport>> readSegment(Background background, File& file, std::string path,
                                         std::function<Status(std::span<const std::byte>)> each) {
   const auto info = co_await file.info();
@@ -154,7 +156,7 @@ Task<Result<SegmentReport>> readSegment(Background background, File& file, std::
   if (!read.ok()) co_return read.error();
   SegmentReport report;
   SegmentHead head;
-  const HeadKind kind = decodeHead(std::span(bytes).first(*read), head);
+  const HeadKind kind = decodeSegmentHead(std::span(bytes).first(*read), head);
   if (kind == HeadKind::kLater) co_return later(path);
   if (kind == HeadKind::kGood) {
     report.head = head;

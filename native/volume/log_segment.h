@@ -12,6 +12,7 @@
 //   8  u64 where in the file it stands              16 u64 bytes of the file that were synced
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -38,11 +39,20 @@ struct SegmentHead {
   bool operator==(const SegmentHead&) const = default;
 };
 
-[[nodiscard]] std::vector<std::byte> encodeSegmentHead(const SegmentHead& head);
+using HeadMagic = std::array<std::uint8_t, 8>;
+inline constexpr HeadMagic kSegmentMagic{'H', 'R', 'T', 'H', 'V', 'L', 'O', 'G'};
+
+[[nodiscard]] std::vector<std::byte> encodeSegmentHead(const SegmentHead& head,
+                                                       const HeadMagic& magic = kSegmentMagic);
+enum class HeadKind : std::uint8_t { kGood, kTorn, kLater };
+[[nodiscard]] HeadKind decodeSegmentHead(std::span<const std::byte> bytes, SegmentHead& head,
+                                         const HeadMagic& magic = kSegmentMagic);
 // Of a group with `recordBytes` bytes of records that stands at `offset`, when the first `synced`
 // bytes of the file are durable.
 [[nodiscard]] std::vector<std::byte> encodeGroupHead(std::uint64_t offset, std::uint64_t synced,
                                                      std::size_t recordBytes);
+// Where the group stands with whose head the bytes begin; none: they begin with no such head.
+[[nodiscard]] std::optional<std::uint64_t> groupOffset(std::span<const std::byte> bytes);
 
 struct SegmentReport {
   std::optional<SegmentHead> head;  // none: it was torn while the file was made, before any record
@@ -50,6 +60,12 @@ struct SegmentReport {
   std::uint64_t lastRecord = 0;  // of the last whole group; the first's number less 1 without one
   bool torn = false;             // there are bytes behind goodBytes
 };
+
+// Gives each record of the whole groups to `each` with which the bytes begin, when they follow what
+// the report tells, and moves the report behind them. Errors as those of readSegment.
+[[nodiscard]] Status takeGroups(std::span<const std::byte> bytes, SegmentReport& report,
+                                const std::function<Status(std::span<const std::byte>)>& each,
+                                const std::string& path);
 
 // Gives the bytes of each record of whole groups to `each`, in order and in the background; their
 // numbers have no gaps. `path` is for messages. kCorrupt: bits have rotted. kUnsupported: a later

@@ -28,7 +28,8 @@ Task<Status> VolumeLog::replaceSegments() {
   co_await beginWriting();
   std::vector<std::string> segments;
   for (const Segment& segment : segments_) segments.push_back(segment.name);
-  const Status written = co_await writeGroup();
+  Status written = co_await writeTail();
+  if (written.ok()) written = co_await writeGroup();
   // No segment follows one that a crash may cut.
   Status done = written.ok() ? co_await syncWritten() : written;
   if (done.ok()) done = co_await cutReserve();

@@ -15,8 +15,7 @@ void VolumeLog::append(const tree::Record& record) {
 }
 
 bool VolumeLog::accepts() const {
-  const bool stuck = !lastWrite_.ok() && !pending_.empty();
-  return !stuck && pendingBytes_ < kMostPendingBytes && !needsCheckpoint() && hasRoom();
+  return !isStuck() && pendingBytes_ < kMostPendingBytes && !needsCheckpoint() && hasRoom();
 }
 
 bool VolumeLog::hasRoom() const {
@@ -27,17 +26,18 @@ bool VolumeLog::hasRoom() const {
 }
 
 Status VolumeLog::writeError() const {
-  if (!pending_.empty() && !lastWrite_.ok()) return lastWrite_;
+  if (isStuck()) return lastWrite_;
   return hasRoom() ? Status() : reserveError_;
 }
 
 Task<Status> VolumeLog::reserve() {
-  if (hasRoom()) co_return Status();
-  const Status before = lastWrite_;
+  if (hasRoom() && !isStuck()) co_return Status();
   co_await beginWriting();
-  co_await writeReserve();
-  endWriting(before);
-  co_return reserveError_;
+  const Status before = pending_.empty() ? Status() : lastWrite_;
+  const Status written = co_await writeTail();
+  if (written.ok()) co_await writeReserve();
+  endWriting(written.ok() ? before : written);
+  co_return written.ok() ? reserveError_ : written;
 }
 
 Task<void> VolumeLog::writeReserve() {
@@ -62,31 +62,38 @@ std::uint64_t VolumeLog::logBytes() const {
   return bytes;
 }
 
-Task<void> VolumeLog::beginWriting() {
-  while (writing_) co_await written_.wait();
-  writing_ = true;
+Task<void> VolumeLog::beginWriting(Use use) {
+  while (use_ != Use::kNone) co_await written_.wait();
+  use_ = use;
   written_.reset();
 }
 
 void VolumeLog::endWriting(Status result) {
   lastWrite_ = std::move(result);
-  writing_ = false;
+  use_ = Use::kNone;
+  if (tail_ != nullptr && isAllWritten()) {
+    SegmentHead head = identity_;
+    head.firstRecord = segments_.back().firstRecord;
+    tail_->begin(head);
+  }
   written_.set();
 }
 
 Task<Status> VolumeLog::durable(std::uint64_t number) {
   while (number > durable_) {
-    if (writing_) {
-      co_await written_.wait();
-      if (number > durable_ && !lastWrite_.ok()) co_return lastWrite_;
-      continue;
-    }
     if (pending_.empty() || number > pending_.back().number) {
       co_return Error{ErrorCode::kInvalidArgument,
                       "record " + std::to_string(number) + " was not appended to " + folder_};
     }
+    if (copyGroup()) continue;
+    if (use_ != Use::kNone) {
+      co_await written_.wait();
+      if (number > durable_ && !lastWrite_.ok()) co_return lastWrite_;
+      continue;
+    }
     co_await beginWriting();
-    Status result = co_await writeGroup();
+    Status result = co_await writeTail();
+    if (result.ok()) result = co_await writeGroup();
     if (result.ok()) co_await writeReserve();
     endWriting(result);
     if (!result.ok()) co_return result;
@@ -94,43 +101,98 @@ Task<Status> VolumeLog::durable(std::uint64_t number) {
   co_return Status();
 }
 
-Task<Status> VolumeLog::writeGroup() {
-  Segment& segment = segments_.back();
-  std::size_t records = 0, bytes = 0;
+VolumeLog::Group VolumeLog::nextGroup() const {
+  Group group;
   for (const Pending& pending : pending_) {
-    if (bytes >= kMaxGroupBytes) break;
-    bytes += pending.bytes.size();
-    ++records;
+    if (group.recordBytes >= kMaxGroupBytes) break;
+    group.recordBytes += pending.bytes.size();
+    ++group.records;
   }
-  if (records == 0) co_return Status();
+  const Segment& segment = segments_.back();
+  group.bytes = encodeGroupHead(segment.bytes, segment.synced, group.recordBytes);
+  group.bytes.reserve(group.bytes.size() + group.recordBytes);
+  for (std::size_t i = 0; i < group.records; ++i) {
+    group.bytes.insert(group.bytes.end(), pending_[i].bytes.begin(), pending_[i].bytes.end());
+  }
+  return group;
+}
+
+void VolumeLog::took(const Group& group) {
+  segments_.back().bytes += group.bytes.size();
+  durable_ = pending_[group.records - 1].number;
+  pendingBytes_ -= group.recordBytes;
+  pending_.erase(pending_.begin(), pending_.begin() + static_cast<std::ptrdiff_t>(group.records));
+}
+
+Task<Status> VolumeLog::writeGroup() {
   // After an error the same records, or more, are written to the same place: nothing of the first
   // attempt lies behind them.
-  std::vector<std::byte> group = encodeGroupHead(segment.bytes, segment.synced, bytes);
-  group.reserve(group.size() + bytes);
-  for (std::size_t i = 0; i < records; ++i) {
-    group.insert(group.end(), pending_[i].bytes.begin(), pending_[i].bytes.end());
-  }
-  Status done = co_await file_->writeAt(group, segment.bytes);
+  const Group group = nextGroup();
+  if (group.records == 0) co_return Status();
+  Status done = co_await file_->writeAt(group.bytes, segments_.back().bytes);
   if (done.ok() && durability_ == LogDurability::kSynced) done = co_await file_->syncData();
   if (!done.ok()) co_return done;
-  segment.bytes += group.size();
-  fileBytes_ = std::max(fileBytes_, segment.bytes);
-  durable_ = pending_[records - 1].number;
+  took(group);
+  // A checkpoint has perhaps removed segments before it.
+  Segment& segment = segments_.back();
+  segment.written = segment.bytes;
+  fileBytes_ = std::max(fileBytes_, segment.written);
+  inFile_ = durable_;
   if (durability_ == LogDurability::kSynced) {
-    segment.synced = segment.bytes;
-    synced_ = durable_;
+    segment.synced = segment.written;
+    synced_ = inFile_;
   } else {
     beginSync();
   }
-  pendingBytes_ -= bytes;
-  pending_.erase(pending_.begin(), pending_.begin() + static_cast<std::ptrdiff_t>(records));
   co_return Status();
+}
+
+bool VolumeLog::copyGroup() {
+  const std::size_t size = kGroupHeadBytes + pendingBytes_;
+  if (tail_ == nullptr || use_ == Use::kAlone || size > tail_->room()) return false;
+  // The disk is known to have room for what is answered.
+  if (segments_.back().bytes + size > fileBytes_) return false;
+  const Group group = nextGroup();
+  tail_->append(group.bytes);
+  took(group);
+  if (tail_->room() < LogTail::kBytes / 2) writeDue_.set();
+  if (!std::exchange(tailWriteDue_, true)) syncing_.spawn(writeTailInBackground());
+  return true;
+}
+
+Task<Status> VolumeLog::writeTail() {
+  const Segment before = segments_.back();
+  const std::uint64_t number = durable_;
+  if (before.bytes == before.written) co_return Status();
+  const std::span<const std::byte> groups = tail_->last(before.bytes - before.written);
+  Status done = co_await file_->writeAt(groups, before.written);
+  if (!done.ok()) co_return done;
+  segments_.back().written = before.bytes;
+  fileBytes_ = std::max(fileBytes_, before.bytes);
+  inFile_ = number;
+  beginSync();
+  co_return Status();
+}
+
+Task<void> VolumeLog::writeTailInBackground() {
+  Clock::duration pause = writeAfter_;
+  do {
+    co_await writeDue_.waitUntil(Clock::now() + pause);
+    tailWriteDue_ = false;
+    co_await beginWriting(Use::kTail);
+    writeDue_.reset();
+    // Another call may have written it.
+    Status result = isAllWritten() ? lastWrite_ : co_await writeTail();
+    if (result.ok()) co_await writeReserve();
+    endWriting(std::move(result));
+    pause = kWriteAgainAfter;
+  } while (!isAllWritten() && !closing_.isSet() && !std::exchange(tailWriteDue_, true));
 }
 
 Task<Status> VolumeLog::syncWritten() {
   const Segment before = segments_.back();
-  const std::uint64_t number = durable_;
-  if (before.synced == before.bytes) co_return Status();
+  const std::uint64_t number = inFile_;
+  if (before.synced == before.written) co_return Status();
   // A checkpoint may begin another segment meanwhile, and remove this one.
   const std::shared_ptr<File> file = file_;
   Status done = co_await file->syncData();
@@ -139,7 +201,7 @@ Task<Status> VolumeLog::syncWritten() {
     co_return syncError_;
   }
   for (Segment& segment : segments_) {
-    if (segment.firstRecord == before.firstRecord) segment.synced = before.bytes;
+    if (segment.firstRecord == before.firstRecord) segment.synced = before.written;
   }
   synced_ = std::max(synced_, number);
   co_return Status();
@@ -159,8 +221,12 @@ Task<void> VolumeLog::syncInBackground() {
 
 Task<Status> VolumeLog::close() {
   closing_.set();
+  writeDue_.set();
   co_await syncing_.close();
-  co_return co_await syncWritten();
+  co_await beginWriting();
+  Status written = co_await writeTail();
+  endWriting(written);
+  co_return written.ok() ? co_await syncWritten() : written;
 }
 
 // The segment has its name for good before a record is in it.
@@ -179,7 +245,7 @@ Task<Status> VolumeLog::beginSegment(std::uint64_t firstRecord) {
   if (done.ok()) done = co_await files_.syncDirectory(folder_);
   if (!done.ok()) co_return done;
   file_ = std::move(*opened);
-  segments_.push_back({name, firstRecord, bytes.size(), bytes.size()});
+  segments_.push_back({name, firstRecord, bytes.size(), bytes.size(), bytes.size()});
   fileBytes_ = bytes.size();
   co_return Status();
 }

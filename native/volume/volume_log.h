@@ -5,6 +5,8 @@
 //   checkpoint-NUMBER  the tree as of that record (namespace/checkpoint.h)
 //
 // A crash at any instant loses no record that was durable, and brings none back that was cut off.
+// A log of kWritten may have a tail (log_tail.h): there a record is durable at once, and the file
+// gets it a little later, with others.
 // Used on one reactor's thread.
 #pragma once
 
@@ -21,12 +23,13 @@
 #include "reactor/synchronization.h"
 #include "volume/background.h"
 #include "volume/log_segment.h"
+#include "volume/log_tail.h"
 
 namespace hearth {
 
 enum class LogDurability : std::uint8_t {
   kSynced,   // a record is durable when it is on the disk
-  kWritten,  // when the kernel has it: it survives its process, and within a second the kernel
+  kWritten,  // when the kernel has it: it survives its process, and within a second the machine
 };
 
 class VolumeLog {
@@ -36,6 +39,9 @@ class VolumeLog {
     tree::NamespaceOptions tree;
     LogDurability durability = LogDurability::kSynced;
     ThreadPool* background = nullptr;  // for recovery and checkpoints; null: the reactor's helpers
+    std::string tail;  // file of a kWritten log's tail; it outlives the process. Empty: none
+    // Groups stay so long in the tail alone, so that one write takes many of them.
+    Clock::duration writeAfter = std::chrono::milliseconds(10);
   };
   // The leader begins a checkpoint when so much was logged since the last one, and lets changes
   // wait when so much was.
@@ -50,11 +56,14 @@ class VolumeLog {
   // How long after it was written a record of kWritten is synced at the latest, but for the time
   // that this takes.
   static constexpr Clock::duration kSyncAfter = std::chrono::milliseconds(500);
+  // Groups in the tail of which a write failed are written again after this.
+  static constexpr Clock::duration kWriteAgainAfter = std::chrono::seconds(1);
 
   // Opens or begins the log in the folder, which exists and is used by nobody else, and brings
   // `tree`, which is empty, to its last record. Files that a crash left behind are removed.
   // kCorrupt: bits have rotted; kUnsupported: a later release wrote it; kConflict: it is of another
-  // store or volume. Then the folder is left as it is. Reactor and files outlive the result.
+  // store or volume. Then the folder is left as it is. An error, too, when there is a tail which
+  // cannot be read. Reactor and files outlive the result.
   [[nodiscard]] static Task<Result<std::unique_ptr<VolumeLog>>> open(Reactor& reactor,
                                                                      FileSystem& files,
                                                                      Options options,
@@ -75,13 +84,16 @@ class VolumeLog {
   [[nodiscard]] std::uint64_t durableRecord() const { return durable_; }
   // The last record that a crash of the kernel leaves.
   [[nodiscard]] std::uint64_t syncedRecord() const { return synced_; }
-  // Makes room on the disk for records to come; does nothing while there is enough.
+  // Makes room on the disk for records to come, and writes those again of which a write failed;
+  // does nothing while there is no need to.
   [[nodiscard]] Task<Status> reserve();
   // Why records that wait could not be written, or would not be.
   [[nodiscard]] Status writeError() const;
   // Why written records could not be synced; the log accepts nothing until a checkpoint has written
   // them anew.
   [[nodiscard]] const Status& syncError() const { return syncError_; }
+  // Why the log has no tail although its options name one.
+  [[nodiscard]] const Status& tailError() const { return tailError_; }
 
   // Writes a checkpoint of all that is durable by then, and removes what it replaces. Records may
   // be appended meanwhile. kInUse: one is being written.
@@ -90,19 +102,31 @@ class VolumeLog {
   // Of the segments behind the last checkpoint.
   [[nodiscard]] std::uint64_t logBytes() const;
 
-  // Syncs what was written. Before a log of kWritten goes, when no other call waits.
+  // Writes what is in the tail alone, and syncs. Before a log of kWritten goes, when no other call
+  // waits. After an error the next open() finds the tail.
   [[nodiscard]] Task<Status> close();
 
  private:
   struct Segment {
     std::string name;
     std::uint64_t firstRecord = 0;
-    std::uint64_t bytes = 0;
-    std::uint64_t synced = 0;  // of these
+    std::uint64_t bytes = 0;    // of groups, those in the tail alone with them
+    std::uint64_t written = 0;  // of these, in the file
+    std::uint64_t synced = 0;
   };
   struct Pending {
     std::uint64_t number = 0;
     tree::Bytes bytes;
+  };
+  struct Group {
+    std::size_t records = 0, recordBytes = 0;
+    std::vector<std::byte> bytes;
+  };
+  // Of the last segment's file by one coroutine.
+  enum class Use : std::uint8_t {
+    kNone,
+    kTail,  // writes what the tail has, which takes groups meanwhile
+    kAlone,
   };
 
   VolumeLog(Reactor& reactor, FileSystem& files, const Options& options)
@@ -111,7 +135,10 @@ class VolumeLog {
         folder_(options.folder),
         identity_{options.tree.store, options.tree.volume, 0},
         durability_(options.durability),
+        writeAfter_(options.writeAfter),
+        tailPath_(options.durability == LogDurability::kWritten ? options.tail : std::string()),
         written_(reactor),
+        writeDue_(reactor),
         closing_(reactor),
         syncing_(reactor) {}
   [[nodiscard]] std::string path(const std::string& name) const { return folder_ + "/" + name; }
@@ -121,12 +148,33 @@ class VolumeLog {
   [[nodiscard]] Task<Status> loadCheckpoint(tree::Namespace& tree);
   [[nodiscard]] Task<Status> replay(tree::Namespace& tree, Segment& segment);
   [[nodiscard]] Task<Status> removeFiles(std::vector<std::string> names);
+  [[nodiscard]] Task<Status> openTail();
+  // Appends the records of the groups in the tail that follow a segment's.
+  [[nodiscard]] Task<Status> recoverTail(tree::Namespace& tree);
+  [[nodiscard]] Task<Result<bool>> hasSameBytes(const Segment& segment, LogTail::Left left);
+  [[nodiscard]] static Status applyRecord(tree::Namespace& tree, std::span<const std::byte> bytes);
 
   // Begins to write, and ends; one coroutine at a time does.
-  [[nodiscard]] Task<void> beginWriting();
+  [[nodiscard]] Task<void> beginWriting(Use use = Use::kAlone);
   void endWriting(Status result);
-  // Of what is pending, as one group.
+  // Of what is pending.
+  [[nodiscard]] Group nextGroup() const;
+  void took(const Group& group);
+  // Puts all that is pending into the tail, where it is durable. False: it does not fit, or there
+  // is no tail, or the file is used alone.
+  bool copyGroup();
+  // Of what is pending, as one group, behind all groups of the tail.
   [[nodiscard]] Task<Status> writeGroup();
+  // What is in the tail alone.
+  [[nodiscard]] Task<Status> writeTail();
+  [[nodiscard]] Task<void> writeTailInBackground();
+  [[nodiscard]] bool isAllWritten() const {
+    return segments_.back().written == segments_.back().bytes;
+  }
+  // Not all that was executed could be written.
+  [[nodiscard]] bool isStuck() const {
+    return !lastWrite_.ok() && !(pending_.empty() && isAllWritten());
+  }
   [[nodiscard]] Task<Status> beginSegment(std::uint64_t firstRecord);
   // The disk has room for one more record behind those that are pending.
   [[nodiscard]] bool hasRoom() const;
@@ -153,6 +201,10 @@ class VolumeLog {
   const std::string folder_;
   const SegmentHead identity_;
   const LogDurability durability_;
+  const Clock::duration writeAfter_;
+  const std::string tailPath_;
+  std::unique_ptr<LogTail> tail_;  // null: none
+  Status tailError_;
   std::vector<Segment> segments_;  // in order; the last one is `file_`
   std::shared_ptr<File> file_;
   std::deque<Pending> pending_;
@@ -160,13 +212,16 @@ class VolumeLog {
   std::uint64_t fileBytes_ = 0;  // of the last segment, with what is reserved
   Status reserveError_;
   std::uint64_t durable_ = 0;
+  std::uint64_t inFile_ = 0;  // the last record there
   std::uint64_t synced_ = 0;
   Status syncError_;
   std::uint64_t checkpointed_ = 0;
-  bool writing_ = false;
+  Use use_ = Use::kNone;
   bool checkpointing_ = false;
   Status lastWrite_;
   Event written_;  // reset while one writes
+  bool tailWriteDue_ = false;
+  Event writeDue_;
   bool syncDue_ = false;
   Event closing_;
   Gate syncing_;

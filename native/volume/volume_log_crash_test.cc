@@ -2,6 +2,7 @@
 // was appended behind it, and the tree is that of the records.
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <random>
 #include <string>
 #include <vector>
@@ -9,6 +10,7 @@
 #include "base/testing/sanitizers.h"
 #include "files/crash_file_system.h"
 #include "namespace/testing/led_namespace.h"
+#include "volume/testing/tmpfs_folder.h"
 #include "volume/volume_log.h"
 
 namespace hearth {
@@ -27,6 +29,7 @@ struct History {
   std::vector<Record> records;
   std::uint64_t durable = 0;
   std::uint64_t written = 0;
+  bool killed = false;  // the last leader, by no crash
 
   void append(VolumeLog& log, const Record& record) {
     records.push_back(record);
@@ -47,8 +50,8 @@ class VolumeLogCrashTest : public testing::TestWithParam<LogDurability> {
   }
 
   // One leader's term of random changes, until the disk goes away.
-  static Task<void> live(VolumeLog& log, Namespace& tree, CrashFileSystem& files,
-                         std::uint64_t seed, std::uint64_t epoch, History& history) {
+  Task<void> live(VolumeLog& log, Namespace& tree, CrashFileSystem& files, std::uint64_t seed,
+                  std::uint64_t epoch, History& history) {
     std::mt19937_64 random(seed);
     std::uint64_t number = 0;
     history.append(log, *tree.lead(epoch, 0));
@@ -69,6 +72,7 @@ class VolumeLogCrashTest : public testing::TestWithParam<LogDurability> {
       if (random() % 6 == 0) {
         (void)co_await log.checkpoint();
       }
+      if (!tail.empty() && random() % 2 == 0) co_await reactor->sleep(std::chrono::seconds(0));
       history.durable = std::max(history.durable, log.syncedRecord());
     }
     (void)co_await log.close();
@@ -77,13 +81,16 @@ class VolumeLogCrashTest : public testing::TestWithParam<LogDurability> {
   }
   // Opens what a crash left; null when the disk goes away meanwhile.
   std::unique_ptr<VolumeLog> recover(CrashFileSystem& files, Namespace& into, History& history) {
-    auto opened = run(VolumeLog::open(*reactor, files, {"/v", kCrashOptions, GetParam()}, into));
+    VolumeLog::Options options{"/v", kCrashOptions, GetParam()};
+    options.tail = tail;
+    options.writeAfter = std::chrono::seconds(0);
+    auto opened = run(VolumeLog::open(*reactor, files, options, into));
     if (!opened.ok()) {
       EXPECT_TRUE(files.crashed()) << opened.error().message;
       return nullptr;
     }
     const std::uint64_t last = into.lastRecord();
-    EXPECT_GE(last, history.durable);
+    EXPECT_GE(last, history.killed ? history.written : history.durable);
     EXPECT_LE(last, history.records.size());
     history.records.resize(last);
     Namespace expected(kCrashOptions);
@@ -92,6 +99,7 @@ class VolumeLogCrashTest : public testing::TestWithParam<LogDurability> {
     // Records that the next leader has read stay.
     history.durable = last;
     history.written = last;
+    history.killed = false;
     return std::move(*opened);
   }
   void lead(CrashFileSystem& files, std::uint64_t seed, std::uint64_t epoch, History& history) {
@@ -101,6 +109,7 @@ class VolumeLogCrashTest : public testing::TestWithParam<LogDurability> {
   }
 
   std::unique_ptr<Reactor> reactor = std::move(*Reactor::create());
+  std::string tail;
 };
 
 INSTANTIATE_TEST_SUITE_P(Durabilities, VolumeLogCrashTest,
@@ -132,12 +141,69 @@ TEST_P(VolumeLogCrashTest, WhatWasDurableSurvivesACrashAtEveryInstant) {
       if (at % 2 == 0) {
         files = files->killCopy();
         Namespace killed(kCrashOptions);
-        history.durable = history.written;
+        history.killed = true;
         ASSERT_NE(recover(*files, killed, history), nullptr);
       }
       files = files->crashCopy(at + 1);
       Namespace tree(kCrashOptions);
       ASSERT_NE(recover(*files, tree, history), nullptr);
+      if (HasFailure() || !crashed) break;
+    }
+    if (HasFailure()) return;
+  }
+}
+
+class VolumeLogTailCrashTest : public VolumeLogCrashTest {
+ protected:
+  void SetUp() override { tail = tmpfs.path() + "/tail"; }
+  // The leader of these files is killed; the disk works again until the crash.
+  static std::unique_ptr<CrashFileSystem> afterKill(const CrashFileSystem& files,
+                                                    std::uint64_t crash, History& history) {
+    auto left = files.killCopy();
+    left->crashAfter(crash);
+    history.killed = true;
+    return left;
+  }
+
+  testing_support::TmpfsFolder tmpfs;
+};
+
+INSTANTIATE_TEST_SUITE_P(Durabilities, VolumeLogTailCrashTest,
+                         testing::Values(LogDurability::kWritten),
+                         [](const auto& /*durability*/) { return "written"; });
+
+TEST_P(VolumeLogTailCrashTest, AnsweredRecordsSurviveAKillAtEveryInstant) {
+  for (std::uint64_t seed = 1; seed <= 4; ++seed) {
+    CrashFileSystem original;
+    ASSERT_TRUE(run(original.makeDirectory("/v", 0700)).ok());
+    ASSERT_TRUE(run(original.syncDirectory("/")).ok());
+    for (std::uint64_t at = 0;; at += kStride) {
+      SCOPED_TRACE("seed " + std::to_string(seed) + ", disk fails after " + std::to_string(at));
+      std::filesystem::remove(tail);
+      History history;
+      auto files = original.killCopy();
+      files->crashAfter(at);
+      lead(*files, seed, 1, history);
+      const bool crashed = files->crashed();
+      files = afterKill(*files, at % 9, history);
+      lead(*files, seed + 10, 2, history);
+      files = afterKill(*files, 20 + at % 13, history);
+      lead(*files, seed + 20, 3, history);
+      if (at % 2 == 0) {
+        files = afterKill(*files, ~std::uint64_t{0}, history);
+        Namespace killed(kCrashOptions);
+        const auto log = recover(*files, killed, history);
+        ASSERT_NE(log, nullptr);
+        EXPECT_TRUE(run(log->close()).ok());
+      }
+      // The machine loses its power, and with it the tail.
+      files = files->crashCopy(at + 1);
+      std::filesystem::remove(tail);
+      history.killed = false;
+      Namespace tree(kCrashOptions);
+      const auto log = recover(*files, tree, history);
+      ASSERT_NE(log, nullptr);
+      EXPECT_TRUE(run(log->close()).ok());
       if (HasFailure() || !crashed) break;
     }
     if (HasFailure()) return;

@@ -2,86 +2,27 @@
 
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <string>
 #include <vector>
 
-#include "files/crash_file_system.h"
-#include "namespace/testing/led_namespace.h"
+#include "files/posix_file_system.h"
 #include "volume/log_names.h"
+#include "volume/testing/tmpfs_folder.h"
+#include "volume/testing/volume_log_fixture.h"
 
 namespace hearth {
 namespace {
 
-using tree::Answer;
-using tree::ClientId;
+using testing_support::kLogTree;
 using tree::Create;
 using tree::inRoot;
-using tree::LedNamespace;
 using tree::Namespace;
-using tree::NamespaceOptions;
 using tree::Record;
-
-const NamespaceOptions kOptions{.store = {1}, .volume = {2}};
-
-class VolumeLogTest : public testing::Test {
- protected:
-  void SetUp() override {
-    ASSERT_TRUE(run(files.makeDirectory("/v", 0700)).ok());
-    ASSERT_TRUE(run(files.syncDirectory("/")).ok());
-  }
-  template <class T>
-  T run(Task<T> task) {
-    return reactor->runUntilComplete(std::move(task));
-  }
-  Result<std::unique_ptr<VolumeLog>> open(FileSystem& from, Namespace& into,
-                                          NamespaceOptions options = kOptions) {
-    return run(VolumeLog::open(*reactor, from, {"/v", options}, into));
-  }
-  Task<void> sleep() { co_await reactor->sleep(std::chrono::milliseconds(10)); }
-  // Appends what the volume has done since the last call.
-  void appendTo(VolumeLog& log) {
-    for (; appended < volume.log.size(); ++appended) log.append(volume.log[appended]);
-  }
-  void make(std::size_t files_) {
-    for (std::size_t i = 0; i < files_; ++i) {
-      const std::string name = "f" + std::to_string(made++);
-      volume.ask(client, Create{.place = inRoot(name), .opens = true});
-    }
-  }
-  static tree::Bytes bytesOf(const Namespace& tree) {
-    tree::Bytes bytes;
-    tree.checkpoint(bytes);
-    return bytes;
-  }
-  std::vector<std::string> names() {
-    std::vector<std::string> all;
-    auto listed = run(files.list("/v", ListDetail::kKinds));
-    for (const DirectoryEntry& entry : *listed) all.push_back(entry.name);
-    std::ranges::sort(all);
-    return all;
-  }
-  void expectReplayed(FileSystem& from) {
-    Namespace replayed(kOptions);
-    const auto log = open(from, replayed);
-    ASSERT_TRUE(log.ok()) << log.error().message;
-    EXPECT_EQ(bytesOf(replayed), bytesOf(volume.tree));
-    EXPECT_EQ((*log)->durableRecord(), volume.tree.lastRecord());
-  }
-
-  std::unique_ptr<Reactor> reactor = std::move(*Reactor::create());
-  CrashFileSystem files;
-  LedNamespace volume{kOptions};
-  ClientId client = volume.join("a");
-  std::size_t appended = 0, made = 0;
-};
+using VolumeLogTest = testing_support::VolumeLogFixture;
 
 TEST_F(VolumeLogTest, GivesTheTreeBack) {
-  Namespace empty(kOptions);
-  auto log = std::move(*open(files, empty));
-  make(20);
-  appendTo(*log);
+  auto log = openWith(20);
   EXPECT_EQ(log->durableRecord(), 0u);
   EXPECT_TRUE(run(log->durable(5)).ok());
   // One write for all that wait.
@@ -93,15 +34,11 @@ TEST_F(VolumeLogTest, GivesTheTreeBack) {
 }
 
 TEST_F(VolumeLogTest, WrittenRecordsSurviveAKillAndAreSyncedInTheBackground) {
-  Namespace empty(kOptions);
-  const VolumeLog::Options options{"/v", kOptions, LogDurability::kWritten};
-  auto log = std::move(*run(VolumeLog::open(*reactor, files, options, empty)));
-  make(20);
-  appendTo(*log);
+  auto log = openWith(20, {"/v", kLogTree, LogDurability::kWritten});
   const std::uint64_t last = volume.tree.lastRecord();
   EXPECT_TRUE(run(log->durable(last)).ok());
   expectReplayed(*files.killCopy());
-  Namespace crashed(kOptions);
+  Namespace crashed(kLogTree);
   ASSERT_TRUE(open(*files.crashCopy(1), crashed).ok());
   while (log->syncedRecord() != last) run(sleep());
   expectReplayed(*files.crashCopy(1));
@@ -114,11 +51,7 @@ TEST_F(VolumeLogTest, WrittenRecordsSurviveAKillAndAreSyncedInTheBackground) {
 
 // The kernel may have dropped the bytes of a failed sync, which a later sync does not tell.
 TEST_F(VolumeLogTest, AFailedSyncIsMendedByACheckpoint) {
-  Namespace empty(kOptions);
-  const VolumeLog::Options options{"/v", kOptions, LogDurability::kWritten};
-  auto log = std::move(*run(VolumeLog::open(*reactor, files, options, empty)));
-  make(3);
-  appendTo(*log);
+  auto log = openWith(3, {"/v", kLogTree, LogDurability::kWritten});
   files.inject(FileCall::kSync, 1, EIO);
   EXPECT_TRUE(run(log->durable(volume.tree.lastRecord())).ok());
   while (log->syncError().ok()) run(sleep());
@@ -131,8 +64,7 @@ TEST_F(VolumeLogTest, AFailedSyncIsMendedByACheckpoint) {
 }
 
 TEST_F(VolumeLogTest, LongLogsAreSeveralGroups) {
-  Namespace empty(kOptions);
-  auto log = std::move(*open(files, empty));
+  auto log = openWith(0);
   const auto file = volume.ask(client, Create{.place = inRoot("f")}).inode;
   for (int i = 0; i < 300; ++i) {
     volume.ask(client, tree::SetXattr{file, "user.x", std::string(30'000, 'v'), {}});
@@ -145,8 +77,7 @@ TEST_F(VolumeLogTest, LongLogsAreSeveralGroups) {
 }
 
 TEST_F(VolumeLogTest, ACheckpointReplacesTheSegmentsBeforeIt) {
-  Namespace empty(kOptions);
-  auto log = std::move(*open(files, empty));
+  auto log = openWith(0);
   for (int round = 0; round < 3; ++round) {
     make(10);
     appendTo(*log);
@@ -166,11 +97,37 @@ TEST_F(VolumeLogTest, ACheckpointReplacesTheSegmentsBeforeIt) {
   expectReplayed(files);
 }
 
+// Segments go while a group is written behind them.
+TEST_F(VolumeLogTest, RecordsAreWrittenDuringCheckpoints) {
+  const testing_support::TmpfsFolder folder;
+  PosixFileSystem kernel(*reactor);
+  const VolumeLog::Options options{folder.path(), kLogTree, LogDurability::kWritten};
+  Namespace empty(kLogTree);
+  auto log = std::move(*run(VolumeLog::open(*reactor, kernel, options, empty)));
+  const auto write = [&]() -> Task<void> {
+    for (int i = 0; i < 100; ++i) {
+      make(1);
+      appendTo(*log);
+      EXPECT_TRUE((co_await log->durable(volume.tree.lastRecord())).ok());
+    }
+  };
+  const auto checkpoint = [&]() -> Task<bool> {
+    for (int i = 0; i < 20; ++i) {
+      Gate writing(*reactor);
+      writing.spawn(write());
+      EXPECT_TRUE((co_await log->checkpoint()).ok());
+      co_await writing.close();
+    }
+    co_return (co_await log->close()).ok();
+  };
+  EXPECT_TRUE(run(checkpoint()));
+  Namespace replayed(kLogTree);
+  ASSERT_TRUE(run(VolumeLog::open(*reactor, kernel, options, replayed)).ok());
+  EXPECT_EQ(bytesOf(replayed), bytesOf(volume.tree));
+}
+
 TEST_F(VolumeLogTest, AcceptsNoRecordThatTheDiskHasNoRoomFor) {
-  Namespace empty(kOptions);
-  auto log = std::move(*open(files, empty));
-  make(5);
-  appendTo(*log);
+  auto log = openWith(5);
   // The records fit, and no more does.
   files.inject(FileCall::kWrite, 2, ENOSPC);
   EXPECT_TRUE(run(log->durable(3)).ok());
@@ -188,10 +145,7 @@ TEST_F(VolumeLogTest, AcceptsNoRecordThatTheDiskHasNoRoomFor) {
 }
 
 TEST_F(VolumeLogTest, AFullDiskLeavesTheRecordsToBeWrittenLater) {
-  Namespace empty(kOptions);
-  auto log = std::move(*open(files, empty));
-  make(5);
-  appendTo(*log);
+  auto log = openWith(5);
   files.inject(FileCall::kWrite, 1, ENOSPC);
   EXPECT_EQ(run(log->durable(3)).code(), ErrorCode::kOutOfSpace);
   make(1);
@@ -221,33 +175,23 @@ TEST_F(VolumeLogTest, AFullDiskLeavesTheRecordsToBeWrittenLater) {
 // A kill leaves what was written and not synced to the kernel; the next leader makes it durable
 // before it relies on it.
 TEST_F(VolumeLogTest, WhatWasReadAfterAKillSurvivesACrash) {
-  Namespace empty(kOptions);
-  auto log = std::move(*open(files, empty));
-  make(3);
-  appendTo(*log);
+  auto log = openWith(3);
   files.inject(FileCall::kSync, 1, EIO);
   EXPECT_FALSE(run(log->durable(1)).ok());
   log.reset();
   expectReplayed(files);
   for (std::uint64_t seed = 0; seed < 20; ++seed) expectReplayed(*files.crashCopy(seed));
   // The same of the name of a segment.
-  Namespace second(kOptions);
-  log = std::move(*open(files, second));
+  log = openWith(0);
   files.inject(FileCall::kSyncDirectory, 1, EIO);
   EXPECT_FALSE(run(log->checkpoint()).ok());
-  Namespace third(kOptions);
-  log = std::move(*open(files, third));
-  make(3);
-  appendTo(*log);
+  log = openWith(3);
   EXPECT_TRUE(run(log->durable(volume.tree.lastRecord())).ok());
   for (std::uint64_t seed = 0; seed < 20; ++seed) expectReplayed(*files.crashCopy(seed));
 }
 
 TEST_F(VolumeLogTest, ATornGroupIsCutOff) {
-  Namespace empty(kOptions);
-  auto log = std::move(*open(files, empty));
-  make(3);
-  appendTo(*log);
+  auto log = openWith(3);
   EXPECT_TRUE(run(log->durable(1)).ok());
   const std::string segment = "/v/" + segmentName(1);
   const std::uint64_t whole = log->logBytes();
@@ -257,7 +201,7 @@ TEST_F(VolumeLogTest, ATornGroupIsCutOff) {
   for (std::uint64_t cut = whole + 1; cut < log->logBytes(); ++cut) {
     const auto copy = files.killCopy();
     EXPECT_TRUE(run((*run(copy->open(segment, {.write = true})))->truncate(cut)).ok());
-    Namespace into(kOptions);
+    Namespace into(kLogTree);
     const auto opened = open(*copy, into);
     ASSERT_TRUE(opened.ok()) << cut;
     EXPECT_EQ(into.lastRecord() + 1, next.number);
@@ -266,8 +210,7 @@ TEST_F(VolumeLogTest, ATornGroupIsCutOff) {
 }
 
 TEST_F(VolumeLogTest, DamageThatHadBeenSyncedIsRefused) {
-  Namespace empty(kOptions);
-  auto log = std::move(*open(files, empty));
+  auto log = openWith(0);
   for (int group = 0; group < 3; ++group) {
     make(2);
     appendTo(*log);
@@ -277,7 +220,7 @@ TEST_F(VolumeLogTest, DamageThatHadBeenSyncedIsRefused) {
   const auto codeAfter = [&](const std::string& path, std::uint64_t offset) {
     const auto copy = files.killCopy();
     copy->corrupt(path, offset);
-    Namespace into(kOptions);
+    Namespace into(kLogTree);
     return open(*copy, into).code();
   };
   const std::string segment = "/v/" + segmentName(1);
@@ -285,23 +228,19 @@ TEST_F(VolumeLogTest, DamageThatHadBeenSyncedIsRefused) {
     // Nothing reads the four bytes of zeros but the checksum, which the head needs.
     EXPECT_EQ(codeAfter(segment, offset), ErrorCode::kCorrupt) << offset;
   }
-  Namespace again(kOptions);
-  log = std::move(*open(files, again));
+  log = openWith(0);
   EXPECT_TRUE(run(log->checkpoint()).ok());
   const std::string checkpoint = "/v/" + checkpointName(log->checkpointedRecord());
   EXPECT_EQ(codeAfter(checkpoint, 100), ErrorCode::kCorrupt);
 }
 
 TEST_F(VolumeLogTest, ALogOfAnotherStoreIsRefused) {
-  Namespace empty(kOptions);
-  auto log = std::move(*open(files, empty));
-  make(1);
-  appendTo(*log);
+  auto log = openWith(1);
   EXPECT_TRUE(run(log->durable(1)).ok());
-  Namespace other(kOptions);
+  Namespace other(kLogTree);
   EXPECT_EQ(open(files, other, {.store = {9}, .volume = {2}}).code(), ErrorCode::kConflict);
   EXPECT_TRUE(run(log->checkpoint()).ok());
-  Namespace checkpointed(kOptions);
+  Namespace checkpointed(kLogTree);
   EXPECT_EQ(open(files, checkpointed, {.store = {1}, .volume = {9}}).code(), ErrorCode::kConflict);
 }
 

@@ -25,7 +25,7 @@ Bytes checkpointOf(const Namespace& tree) {
   return bytes;
 }
 
-// What is understood is understood again after encoding it.
+// The decoder understands each message again that it has understood and the encoder has written.
 template <class Decode>
 void checkAgain(std::span<const std::byte> body, Decode decode) {
   const auto message = decode(body);

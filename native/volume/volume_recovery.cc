@@ -16,8 +16,11 @@ Task<Result<std::unique_ptr<VolumeLog>>> VolumeLog::open(Reactor& reactor, FileS
   std::unique_ptr<VolumeLog> log(new VolumeLog(reactor, files, options));
   log->written_.set();
   const Status recovered = co_await log->recover(tree);
-  if (!recovered.ok()) co_return recovered.error();
-  co_return std::move(log);
+  if (recovered.ok()) co_return std::move(log);
+  // A sync may be due of records that came from the tail.
+  log->closing_.set();
+  co_await log->syncing_.close();
+  co_return recovered.error();
 }
 
 Task<Status> VolumeLog::recover(tree::Namespace& tree) {
@@ -29,7 +32,7 @@ Task<Status> VolumeLog::recover(tree::Namespace& tree) {
     if (const auto last = numberIn(entry.name, kCheckpointPrefix)) {
       checkpointed_ = std::max(checkpointed_, *last);
     } else if (const auto first = numberIn(entry.name, kSegmentPrefix)) {
-      found.push_back({entry.name, *first, 0, 0});
+      found.push_back({entry.name, *first, 0, 0, 0});
     } else if (entry.name.ends_with(kAside)) {
       gone.push_back(entry.name);
     }
@@ -38,6 +41,7 @@ Task<Status> VolumeLog::recover(tree::Namespace& tree) {
     const auto last = numberIn(entry.name, kCheckpointPrefix);
     if (last && *last != checkpointed_) gone.push_back(entry.name);
   }
+  if (const Status opened = co_await openTail(); !opened.ok()) co_return opened;
   if (const Status loaded = co_await loadCheckpoint(tree); !loaded.ok()) co_return loaded;
   std::ranges::sort(found, {}, &Segment::firstRecord);
   for (std::size_t i = 0; i < found.size(); ++i) {
@@ -55,6 +59,7 @@ Task<Status> VolumeLog::recover(tree::Namespace& tree) {
     }
   }
   durable_ = tree.lastRecord();
+  inFile_ = durable_;
   synced_ = durable_;
   const tree::Volume& volume = tree.tree().volume();
   if (durable_ != 0 && (volume.store != identity_.store || volume.volume != identity_.volume)) {
@@ -63,8 +68,63 @@ Task<Status> VolumeLog::recover(tree::Namespace& tree) {
   // After a kill the folder may not have been synced; files that are believed now keep their names.
   Status done = co_await files_.syncDirectory(folder_);
   if (done.ok()) done = co_await removeFiles(std::move(gone));
+  if (done.ok() && segments_.empty()) done = co_await beginSegment(durable_ + 1);
+  if (done.ok() && tail_ != nullptr) done = co_await recoverTail(tree);
   if (!done.ok()) co_return done;
-  co_return segments_.empty() ? co_await beginSegment(durable_ + 1) : Status();
+  if (tail_ == nullptr && !tailPath_.empty()) {
+    auto made = co_await background_.run([path = tailPath_] { return LogTail::make(path); });
+    if (made.ok()) tail_ = std::move(*made);
+    if (!made.ok()) tailError_ = made.error();
+  }
+  endWriting(Status());
+  co_return Status();
+}
+
+Task<Status> VolumeLog::openTail() {
+  if (tailPath_.empty()) co_return Status();
+  auto found = co_await background_.run([path = tailPath_] { return LogTail::find(path); });
+  if (!found.ok()) co_return found.error().within("the last changes of the volume");
+  tail_ = std::move(*found);
+  co_return Status();
+}
+
+Task<Status> VolumeLog::recoverTail(tree::Namespace& tree) {
+  const auto left = tail_->left();
+  if (!left || left->segment.store != identity_.store || left->segment.volume != identity_.volume) {
+    co_return Status();
+  }
+  const auto segment =
+      std::ranges::find(segments_, left->segment.firstRecord, &Segment::firstRecord);
+  if (segment == segments_.end()) co_return Status();
+  const auto same = co_await hasSameBytes(*segment, *left);
+  if (!same.ok()) co_return same.error();
+  if (!*same) co_return Status();
+  const auto rest = left->bytes.subspan(segment->bytes - left->offset);
+  // Behind a segment that another one follows stand numbers that the log has: takeGroups stops.
+  SegmentReport report{.goodBytes = segment->bytes, .lastRecord = tree.lastRecord()};
+  const auto take = [this, &tree](std::span<const std::byte> bytes) -> Status {
+    if (Status applied = applyRecord(tree, bytes); !applied.ok()) return applied;
+    pending_.push_back({tree.lastRecord(), {bytes.begin(), bytes.end()}});
+    pendingBytes_ += bytes.size();
+    return {};
+  };
+  Status done = co_await background_.run([&] { return takeGroups(rest, report, take, tailPath_); });
+  if (done.ok()) done = co_await writeGroup();
+  co_return done.ok() ? co_await syncWritten() : done;
+}
+
+// The groups with which a tail of this log begins are those that end the segment. Else another
+// release, which knows no tails, has continued the log.
+Task<Result<bool>> VolumeLog::hasSameBytes(const Segment& segment, LogTail::Left left) {
+  if (left.offset > segment.bytes || segment.bytes - left.offset > left.bytes.size()) {
+    co_return false;
+  }
+  std::vector<std::byte> bytes(segment.bytes - left.offset);
+  auto opened = co_await files_.open(path(segment.name), {});
+  if (!opened.ok()) co_return opened.error();
+  const auto read = co_await (*opened)->readAt(bytes, left.offset);
+  if (!read.ok()) co_return read.error();
+  co_return *read == bytes.size() && std::ranges::equal(bytes, left.bytes.first(bytes.size()));
 }
 
 Task<Status> VolumeLog::loadCheckpoint(tree::Namespace& tree) {
@@ -104,24 +164,25 @@ Task<Status> VolumeLog::loadCheckpoint(tree::Namespace& tree) {
   co_return Error{ErrorCode::kCorrupt, from + " is damaged: its disk returns wrong bytes"};
 }
 
+Status VolumeLog::applyRecord(tree::Namespace& tree, std::span<const std::byte> bytes) {
+  const tree::ParsedRecord parsed = tree::parseRecord(bytes);
+  if (parsed.kind != tree::Parse::kGood) {
+    return Error{parsed.kind == tree::Parse::kLater ? ErrorCode::kUnsupported : ErrorCode::kCorrupt,
+                 "a record of the volume's log cannot be understood"};
+  }
+  // The checkpoint has it.
+  if (parsed.record.number <= tree.lastRecord()) return {};
+  Status applied = tree.apply(parsed.record);
+  if (applied.ok()) return applied;
+  return Error{ErrorCode::kCorrupt, applied.error().message};
+}
+
 // Sets the segment's bytes; 0: it has nothing, and goes.
 Task<Status> VolumeLog::replay(tree::Namespace& tree, Segment& segment) {
   const std::string from = path(segment.name);
   auto opened = co_await files_.open(from, {.write = true});
   if (!opened.ok()) co_return opened.error();
-  const auto apply = [&tree](std::span<const std::byte> bytes) -> Status {
-    const tree::ParsedRecord parsed = tree::parseRecord(bytes);
-    if (parsed.kind != tree::Parse::kGood) {
-      return Error{
-          parsed.kind == tree::Parse::kLater ? ErrorCode::kUnsupported : ErrorCode::kCorrupt,
-          "a record of the volume's log cannot be understood"};
-    }
-    // The checkpoint has it.
-    if (parsed.record.number <= tree.lastRecord()) return {};
-    Status applied = tree.apply(parsed.record);
-    if (applied.ok()) return applied;
-    return Error{ErrorCode::kCorrupt, applied.error().message};
-  };
+  const auto apply = [&tree](std::span<const std::byte> bytes) { return applyRecord(tree, bytes); };
   const auto report = co_await readSegment(background_, **opened, from, apply);
   if (!report.ok()) co_return report.error();
   if (!report->head || report->head->firstRecord != segment.firstRecord) {
@@ -148,6 +209,7 @@ Task<Status> VolumeLog::replay(tree::Namespace& tree, Segment& segment) {
   if (kept.ok()) kept = co_await (*opened)->syncData();
   if (!kept.ok()) co_return kept;
   segment.bytes = report->goodBytes;
+  segment.written = segment.bytes;
   segment.synced = segment.bytes;
   fileBytes_ = segment.bytes;
   file_ = std::move(*opened);

@@ -1,4 +1,4 @@
-// What a mount's journal keeps of one request. For tests.
+// Keeps one request as a mount's journal does. For tests.
 #pragma once
 
 #include <optional>
