@@ -148,6 +148,7 @@ EngineOptions engineOptions(const Napi::Object& from) {
   options.arenaPages = arenaPages(from);
   options.holder = textOr(from, "holder");
   options.clientSocket = textOr(from, "clientSocket");
+  options.volumeTails = textOr(from, "volumeTails");
   options.scrub.bytesPerSecond =
       numberOr(from, "scrubBytesPerSecond", options.scrub.bytesPerSecond);
   options.limits = nodeLimits(from);

@@ -228,7 +228,7 @@ Task<Status> OpenCacheFile::writeChunk(std::uint32_t chunk, std::span<const std:
   }
   touch();
   if (resident(chunk)) co_return Status();
-  // What the log claims stays, but cannot be read now.
+  // The log claims the chunk, which cannot be read now: the claim stays.
   if (entry_->resident(chunk)) co_return Error{ErrorCode::kIoError, entry_->directory.failure()};
   const auto written = std::make_shared<Event>(shard_.reactor);
   writing_.emplace(chunk, written);

@@ -152,7 +152,8 @@ void Engine::createServices(const EngineOptions& options) {
   for (const CacheDirectoryOptions& directory : options.cacheDirectories) {
     folders.push_back(directory.path);
   }
-  commons_.volumes = std::make_unique<VolumeCalls>(commons_, shard, std::move(folders));
+  commons_.volumes =
+      std::make_unique<VolumeCalls>(commons_, shard, std::move(folders), options.volumeTails);
   scrubber_ = std::make_unique<Scrubber>(*commons_.warming, *manifests_, options.scrub);
 }
 

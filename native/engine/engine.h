@@ -57,6 +57,9 @@ struct EngineOptions {
   std::string certificateAuthorities;
   // Socket at which clients of this node get files that are complete here; empty: none.
   std::string clientSocket;
+  // Folder on a tmpfs that outlives the process, for the tails of volumes' logs; it is made in one
+  // that exists. Empty: none.
+  std::string volumeTails;
   // Refuse origins in loopback, link-local and private ranges, but for those listed (CIDR).
   bool forbidPrivateAddresses = false;
   std::vector<std::string> allowedNetworks;

@@ -4,7 +4,10 @@
 #include <cerrno>
 #include <ctime>
 #include <filesystem>
+#include <utility>
 
+#include "base/content_key.h"
+#include "base/sha256.h"
 #include "volume/volume_control.h"
 #include "wire/authentication.h"
 
@@ -60,8 +63,13 @@ Volume::Volume(Shard& owner, VolumeOptions about, LeaderService::Ports ports,
                 .cacheDirectories = std::move(folders),
                 .deadline = options.deadline}) {}
 
-VolumeCalls::VolumeCalls(EngineCommons& commons, Shard& home, std::vector<std::string> folders)
-    : commons_(commons), home_(home), folders_(std::move(folders)), incarnation_(newIncarnation()) {
+VolumeCalls::VolumeCalls(EngineCommons& commons, Shard& home, std::vector<std::string> folders,
+                         std::string tails)
+    : commons_(commons),
+      home_(home),
+      folders_(std::move(folders)),
+      tails_(std::move(tails)),
+      incarnation_(newIncarnation()) {
   commons_.mounting->volumeFiles = [this](tree::WideId id) { return files(id); };
 }
 
@@ -90,9 +98,16 @@ std::shared_ptr<Volume> VolumeCalls::open(VolumeOptions options) {
       .folder = folders_.front() + "/volumes/" + hexOf(options.id) + "/log",
       .tree = {.store = options.store, .volume = options.id, .rootMode = kRootMode},
       .durability = LogDurability::kWritten,
-      .background = &commons_.wholeFiles};
+      .background = &commons_.wholeFiles,
+      .tail = tailOf(options.id)};
   return std::make_shared<Volume>(shard, std::move(options), std::move(ports), std::move(log),
                                   incarnation_, folders_);
+}
+
+std::string VolumeCalls::tailOf(const tree::WideId& id) const {
+  if (tails_.empty()) return {};
+  const Sha256Digest directory = Sha256::of(std::as_bytes(std::span(folders_.front())));
+  return tails_ + "/" + hexOf(id) + "-" + hexOf(directory).substr(0, 16);
 }
 
 Task<void> VolumeCalls::openSessions(const std::shared_ptr<Volume>& volume) {
@@ -173,8 +188,16 @@ Task<Status> VolumeCalls::lead(VolumeLease lease) {
   }
   co_await volume->shard.reactor->enter();
   Status begun = co_await volume->service.lead(lease.epoch, lease.untilBootMs);
+  const Status tail = volume->service.tailError();
   volume->client.retry();
   co_await home_.reactor->enter();
+  if (!tail.ok() && !std::exchange(tailsMissed_, true)) {
+    commons_.log(
+        EngineEvent::Level::kWarn,
+        "changes of volumes wait for the file of their log, as it has no tail in memory: " +
+            tail.error().message,
+        {{"volume", volume->options.name}});
+  }
   co_return begun;
 }
 
@@ -198,8 +221,10 @@ Task<Status> VolumeCalls::remove(tree::WideId id) {
   if (find(id) != nullptr) {
     co_return Error{ErrorCode::kInUse, "the volume " + hexOf(id) + " is in the list of volumes"};
   }
-  for (const std::string& folder : folders_) {
-    const std::string path = folder + "/volumes/" + hexOf(id);
+  std::vector<std::string> paths;
+  for (const std::string& folder : folders_) paths.push_back(folder + "/volumes/" + hexOf(id));
+  if (!tails_.empty()) paths.push_back(tailOf(id));
+  for (const std::string& path : paths) {
     const std::error_code error = co_await home_.reactor->offload(commons_.wholeFiles, [path] {
       std::error_code failed;
       std::filesystem::remove_all(path, failed);

@@ -57,8 +57,10 @@ struct Volume {
 
 class VolumeCalls {
  public:
-  // Both outlive this. `folders`: the cache directories. Mounts get their files here from now on.
-  VolumeCalls(EngineCommons& commons, Shard& home, std::vector<std::string> folders);
+  // Both outlive this. `folders`: the cache directories. `tails`: EngineOptions::volumeTails.
+  // Mounts get their files here from now on.
+  VolumeCalls(EngineCommons& commons, Shard& home, std::vector<std::string> folders,
+              std::string tails = {});
 
   // Opens volumes that are new, and closes those that are left out.
   [[nodiscard]] Task<void> set(std::vector<VolumeOptions> volumes);
@@ -69,7 +71,8 @@ class VolumeCalls {
   // Any thread.
   void extendLease(VolumeLease lease);
   [[nodiscard]] Task<Status> resign(tree::WideId id);
-  // Removes the log and the session files of a volume that is not known any more; kInUse: it is.
+  // Removes the log, its tail and the session files of a volume that is not known any more; kInUse:
+  // it is.
   [[nodiscard]] Task<Status> remove(tree::WideId id);
   [[nodiscard]] Task<std::vector<VolumeStatistics>> statistics();
   // Closes all volumes: their mounts are gone.
@@ -86,6 +89,8 @@ class VolumeCalls {
 
  private:
   [[nodiscard]] std::shared_ptr<Volume> open(VolumeOptions options);
+  // The file, which agents with other cache directories do not use; empty: none.
+  [[nodiscard]] std::string tailOf(const tree::WideId& id) const;
   // On the volume's shard.
   [[nodiscard]] Task<void> openSessions(const std::shared_ptr<Volume>& volume);
   [[nodiscard]] Task<void> closeVolume(std::shared_ptr<Volume> volume, std::int32_t error);
@@ -94,6 +99,8 @@ class VolumeCalls {
   EngineCommons& commons_;
   Shard& home_;
   const std::vector<std::string> folders_;
+  const std::string tails_;
+  bool tailsMissed_ = false;  // the log says so
   const tree::WideId incarnation_;
   mutable std::mutex mutex_;  // guards the map
   std::map<tree::WideId, std::shared_ptr<Volume>> volumes_;

@@ -52,6 +52,11 @@ export interface EngineOptions {
   holder: string;
   /** Socket at which programs of this node get files that are here whole (docs/clients.md); empty: none. */
   clientSocket: string;
+  /**
+   * Folder on a tmpfs that outlives the agent, where changes of volumes are safe before the disk has them; it is made in
+   * one that exists. Empty: they wait for the disk.
+   */
+  volumeTails: string;
   /** Bytes a second that the background scrub reads of each cache directory; 0: no scrub. */
   scrubBytesPerSecond: bigint;
   /** Limits on resources that this node shares with others. */

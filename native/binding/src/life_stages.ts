@@ -26,6 +26,7 @@ const options: EngineOptions = {
   arenaPages: 'transparent',
   holder: mountPaths(folder).holder,
   clientSocket: '',
+  volumeTails: '',
   scrubBytesPerSecond: 0n,
   limits: {
     origin: { total: 0n, warm: 0n },

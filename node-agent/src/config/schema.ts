@@ -263,6 +263,15 @@ export const configSchema = z.strictObject({
         },
         parsePath,
       ),
+      tails: optionalSetting(
+        {
+          description:
+            'Folder on a tmpfs that outlives the agent, where the last changes of writable volumes are safe before the disk has them: 256 KiB for each volume that the agent leads. It is made in one that exists. Absent: `volumes` beside holder.socket.',
+          allowed: pathAllowed,
+          form: 'text',
+        },
+        parsePath,
+      ),
     })
     .prefault({}),
   kubelet: z

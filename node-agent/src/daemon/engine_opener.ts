@@ -1,4 +1,5 @@
 import { totalmem } from 'node:os';
+import { dirname, join } from 'node:path';
 import { type Clock, HearthError, type Logger, sleep } from '@hearth/common';
 import type { Address, Engine, EngineEvent, EngineOptions } from '@hearth/engine';
 import type { CacheCheck } from '../cache/index.ts';
@@ -88,6 +89,7 @@ export class EngineOpener {
       arenaPages: config.engine.pages,
       holder: config.holder.socket,
       clientSocket: config.clients.socket ?? '',
+      volumeTails: config.volumes.tails ?? join(dirname(config.holder.socket), 'volumes'),
       scrubBytesPerSecond: config.engine.scrubRate,
       limits: engineLimits(config.limits),
       rdma: {

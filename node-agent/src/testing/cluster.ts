@@ -282,6 +282,7 @@ export function engineOptions(node: string, onEvent: (event: EngineEvent) => voi
     certificateAuthorities: '',
     incarnation: '1',
     clientSocket: '',
+    volumeTails: '',
     forbidPrivateAddresses: false,
     allowedNetworks: [],
     proxies: { http: '', https: '', none: '' },

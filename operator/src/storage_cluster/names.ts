@@ -30,6 +30,9 @@ export const etcdPeersName = (cluster: string) => `hearth-${cluster}-etcd-peers`
 
 /** The directory of a cluster on its nodes, at the same path in pods. */
 export const nodeFolder = (cluster: string) => `/var/lib/hearth/${cluster}`;
+
+/** The directory of a cluster on its nodes whose files a reboot removes, at the same path in pods. */
+export const runFolder = (cluster: string) => `/run/hearth/${cluster}`;
 export const agentSocket = (cluster: string) => `${nodeFolder(cluster)}/run/agent.sock`;
 export const holderSocket = (cluster: string) => `${nodeFolder(cluster)}/run/holder.sock`;
 

@@ -24,6 +24,9 @@ export interface AgentSettings {
   log?: boolean;
 }
 
+/** On the machine's tmpfs, as /run is on nodes: the folder of volumes' tails for the agents below a folder. */
+export const tailsFolder = (folder: string) => join('/dev/shm', folder.replaceAll('/', '-').slice(1));
+
 /** One `hearth agent`, which keeps its ports, folders and name across restarts. */
 export class AgentProcess {
   readonly name: string;
@@ -122,6 +125,8 @@ export class AgentProcess {
         ...['--control-socket', this.socket],
         ...['--health-listen', `127.0.0.1:${this.healthPort}`],
         ...['--holder-socket', path('holder.sock')],
+        // Earlier releases do not know the flag.
+        ...(this.release === root ? ['--volumes-tails', tailsFolder(this.#folder)] : []),
         ...['--origins-allow-private', 'yes', '--log-format', 'json'],
         ...(settings.flags ?? []),
       ],

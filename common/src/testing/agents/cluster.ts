@@ -7,7 +7,7 @@ import { type Outcome, start } from '../command.ts';
 import { DaemonProcess } from '../daemon_process.ts';
 import { detachBelow, mountPointsBelow } from '../mounts.ts';
 import { until } from '../until.ts';
-import { AgentProcess, type AgentSettings } from './agent_process.ts';
+import { AgentProcess, type AgentSettings, tailsFolder } from './agent_process.ts';
 
 export interface ClusterSettings extends AgentSettings {
   /** Starts a mount holder. */
@@ -189,7 +189,7 @@ export class Cluster {
     await detachBelow(this.folder);
     const [left] = mountPointsBelow(this.folder);
     if (left !== undefined) throw new Error(`${left} is mounted still: unmount it, and remove ${this.folder}`);
-    rmSync(this.folder, { recursive: true, force: true });
+    for (const folder of [this.folder, tailsFolder(this.folder)]) rmSync(folder, { recursive: true, force: true });
   }
 }
 

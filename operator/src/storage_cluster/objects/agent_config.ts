@@ -7,7 +7,16 @@ import {
   type StorageCluster,
 } from '@hearth/common/resources';
 import { hashOf } from '../../kubernetes/index.ts';
-import { agentPaths, agentSocket, clientsSocket, groupName, holderSocket, labelsOf, nodeFolder } from '../names.ts';
+import {
+  agentPaths,
+  agentSocket,
+  clientsSocket,
+  groupName,
+  holderSocket,
+  labelsOf,
+  nodeFolder,
+  runFolder,
+} from '../names.ts';
 import { type BuildInput, type DesiredObject, desiredObject } from './desired_object.ts';
 
 /** JSON, which is valid YAML. Variables of the pod carry the node's name and addresses. */
@@ -37,7 +46,7 @@ export function agentConfig(cluster: StorageCluster, group: NodeGroup, store: st
     },
     holder: { socket: holderSocket(name) },
     clients: { socket: clientsSocket(name), ...cluster.spec.clients },
-    volumes: { directory: nodeFolder(name) },
+    volumes: { directory: nodeFolder(name), tails: `${runFolder(name)}/volumes` },
     kubelet: { directory: temporary },
     engine: {
       shards: group.engine.shards,

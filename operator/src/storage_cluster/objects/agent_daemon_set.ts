@@ -2,7 +2,7 @@ import { controlPort, healthPort, wirePort } from '@hearth/common';
 import type { DaemonSet } from '@hearth/common/kubernetes';
 import { type NodeGroup, parseQuantity, type StorageCluster } from '@hearth/common/resources';
 import { configurationVolume } from '../configurations.ts';
-import { agentPaths, agentSetName, agentSocket, nodeFolder, secretName } from '../names.ts';
+import { agentPaths, agentSetName, agentSocket, nodeFolder, runFolder, secretName } from '../names.ts';
 import { inMebibytes, memoryLimit, requestedMemory } from './agent_memory.ts';
 import type { BuildInput, DesiredObject } from './desired_object.ts';
 import { deviceFolder, field, hostFolder, nodeDaemonSet, sharedMount, type Volume, type VolumeMount } from './pod.ts';
@@ -94,6 +94,7 @@ function folders(cluster: StorageCluster, group: NodeGroup, configurationName: s
     { name: 'secret', secret: { secretName: secretName(name, 'secret'), defaultMode: 0o400 } },
     { name: 'tmp', emptyDir: {} },
     hostFolder('node', nodeFolder(name)),
+    hostFolder('run', runFolder(name)),
   ];
   const mounts: VolumeMount[] = [
     { name: configurationVolume, mountPath: agentPaths.configuration, readOnly: true },
@@ -101,6 +102,7 @@ function folders(cluster: StorageCluster, group: NodeGroup, configurationName: s
     { name: 'secret', mountPath: agentPaths.secret, readOnly: true },
     { name: 'tmp', mountPath: agentPaths.temporary },
     sharedMount('node', nodeFolder(name)),
+    { name: 'run', mountPath: runFolder(name) },
   ];
   caches.forEach((path, index) => {
     volumes.push(hostFolder(`cache-${index}`, path));

@@ -72,6 +72,7 @@ describe('objects of a StorageCluster', () => {
       const mount = mountAt(mounts, path);
       assert.equal(mount && 'mountPropagation' in mount && mount.mountPropagation, 'Bidirectional', path);
     }
+    assert.deepEqual(mountAt(mounts, '/run/hearth/models'), { name: 'run', mountPath: '/run/hearth/models' });
     assert.deepEqual(
       container.ports?.map((port) => [port.name, port.containerPort, port.hostPort]),
       [
