@@ -60,6 +60,8 @@ timespec timeOf(std::optional<std::int64_t> ns) {
   return {.tv_sec = seconds, .tv_nsec = rest};
 }
 
+std::string pathOfDescriptor(int file) { return "/proc/self/fd/" + std::to_string(file); }
+
 Result<OwnedFd> opened(const std::string& path, int flags) {
   OwnedFd file(::open(path.c_str(), flags | O_CLOEXEC, 0600));
   if (!file) return errnoError(errno, "opening the session file " + path);
@@ -162,20 +164,18 @@ Result<OwnedFd> makeSessionFile(const std::string& path) {
 
 Result<OwnedFd> openSessionFile(const std::string& path) { return opened(path, O_RDONLY); }
 
-Result<SpareFile> makeSpareFile(const std::string& volumeFolder, std::uint64_t number) {
-  const std::string path = asideOf(volumeFolder + "/spare-" + std::to_string(number));
-  Result<OwnedFd> file = opened(path, O_RDONLY | O_CREAT | O_EXCL);
-  if (!file.ok()) return file.error();
-  return SpareFile{path, std::move(*file)};
+Result<OwnedFd> makeSpareFile(const std::string& volumeFolder) {
+  const Result<OwnedFd> made = opened(volumeFolder, O_RDWR | O_TMPFILE);
+  if (!made.ok()) return made.error();
+  return opened(pathOfDescriptor(made->get()), O_RDONLY);
 }
 
-Result<OwnedFd> nameSpareFile(SpareFile spare, const std::string& path) {
-  const Status named = renameFile(spare.path, path);
-  if (named.ok() && ::futimens(spare.file.get(), nullptr) == 0) return std::move(spare.file);
-  const Error error =
-      named.ok() ? errnoError(errno, "setting the times of " + path) : named.error();
-  ::unlink(spare.path.c_str());
-  return error;
+Status nameSpareFile(int spare, const std::string& path) {
+  const std::string from = pathOfDescriptor(spare);
+  if (::linkat(AT_FDCWD, from.c_str(), AT_FDCWD, path.c_str(), AT_SYMLINK_FOLLOW) != 0)
+    return errnoError(errno, "naming " + path);
+  if (::futimens(spare, nullptr) != 0) return errnoError(errno, "setting the times of " + path);
+  return {};
 }
 
 std::string asideOf(const std::string& path) {

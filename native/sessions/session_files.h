@@ -68,16 +68,12 @@ struct FileMark {
 // A new file, open for reading alone: who writes is the kernel, for its programs.
 [[nodiscard]] Result<OwnedFd> makeSessionFile(const std::string& path);
 [[nodiscard]] Result<OwnedFd> openSessionFile(const std::string& path);
-// An empty file that no session has yet, open for reading alone; removed by removeAside().
-struct SpareFile {
-  std::string path;
-  OwnedFd file;
-};
-// `number`: of no other spare file in the folder.
-[[nodiscard]] Result<SpareFile> makeSpareFile(const std::string& volumeFolder,
-                                              std::uint64_t number);
-// Makes it the session file at `path`, as if it were made now; after an error it is removed.
-[[nodiscard]] Result<OwnedFd> nameSpareFile(SpareFile spare, const std::string& path);
+// An empty file of the folder's file system without a name (O_TMPFILE), open for reading alone. The
+// search for its inode holds no lock of the folder. kUnsupported among others: the file system
+// makes none.
+[[nodiscard]] Result<OwnedFd> makeSpareFile(const std::string& volumeFolder);
+// Makes it the session file at `path`, where none is, as if it were made now.
+[[nodiscard]] Status nameSpareFile(int spare, const std::string& path);
 // A name beside `path` for a file that is not whole yet; removed by removeAside().
 [[nodiscard]] std::string asideOf(const std::string& path);
 void removeAside(const std::string& volumeFolder);

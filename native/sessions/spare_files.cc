@@ -1,7 +1,5 @@
 #include "sessions/spare_files.h"
 
-#include <unistd.h>
-
 #include <optional>
 #include <utility>
 
@@ -16,16 +14,13 @@ SpareFiles::SpareFiles(Reactor& reactor, std::string folder)
     : reactor_(reactor), folder_(std::move(folder)), running_(reactor) {}
 
 Task<Result<OwnedFd>> SpareFiles::take(std::string path) {
-  std::optional<SpareFile> spare;
+  std::optional<OwnedFd> spare;
   if (!spares_.empty()) {
     spare = std::move(spares_.back());
     spares_.pop_back();
   }
   auto make = [&]() -> Result<OwnedFd> {
-    if (spare) {
-      Result<OwnedFd> named = nameSpareFile(std::move(*spare), path);
-      if (named.ok()) return named;
-    }
+    if (spare && nameSpareFile(spare->get(), path).ok()) return std::move(*spare);
     // Its error is the open's.
     return makeSessionFile(path);
   };
@@ -41,25 +36,23 @@ void SpareFiles::fillUp() {
 }
 
 Task<void> SpareFiles::fill() {
-  std::vector<SpareFile> made;
+  std::vector<OwnedFd> made;
   auto make = [this, &made, missing = kMaxSpares - spares_.size()] {
     while (made.size() < missing) {
-      Result<SpareFile> file = makeSpareFile(folder_, made_++);
+      Result<OwnedFd> file = makeSpareFile(folder_);
       if (!file.ok()) return false;
       made.push_back(std::move(*file));
     }
     return true;
   };
   if (!co_await reactor_.offload(maker_, make)) failedUntil_ = Clock::now() + kRetryAfter;
-  for (SpareFile& file : made) spares_.push_back(std::move(file));
+  for (OwnedFd& file : made) spares_.push_back(std::move(file));
   filling_ = false;
 }
 
 Task<void> SpareFiles::close() {
   co_await running_.close();
-  if (spares_.empty()) co_return;
   auto remove = [this] {
-    for (const SpareFile& spare : spares_) ::unlink(spare.path.c_str());
     spares_.clear();
     return true;
   };

@@ -1,14 +1,14 @@
-// Empty files of one volume's folder that are made before a session asks for one: ext4 searches up
-// to 0.3 ms for an inode that was not deleted just now, and renames a file in 10 us. The next agent
-// removes those of a killed one (removeAside()). On the reactor.
+// Empty files without a name that are made before a session of one volume asks for one: ext4
+// searches up to 0.3 ms for an inode that was not deleted just now, and names a file in 10 us. The
+// kernel removes those of an agent that ends. On the reactor.
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
 #include <string>
 #include <vector>
 
 #include "base/clock.h"
+#include "base/owned_fd.h"
 #include "base/result.h"
 #include "reactor/reactor.h"
 #include "reactor/synchronization.h"
@@ -27,7 +27,7 @@ class SpareFiles {
   // A new session file, as makeSessionFile() makes it. Errors of the disk, when there is no spare
   // file and none can be made.
   [[nodiscard]] Task<Result<OwnedFd>> take(std::string path);
-  // Removes the spare files. Once, after the last take() and before destruction.
+  // Once, after the last take() and before destruction.
   [[nodiscard]] Task<void> close();
 
   [[nodiscard]] std::size_t count() const { return spares_.size(); }
@@ -38,8 +38,7 @@ class SpareFiles {
 
   Reactor& reactor_;
   const std::string folder_;
-  std::vector<SpareFile> spares_;
-  std::uint64_t made_ = 0;
+  std::vector<OwnedFd> spares_;
   bool filling_ = false;
   Clock::time_point failedUntil_{};
   Gate running_;
