@@ -9,7 +9,9 @@
 namespace hearth {
 namespace {
 
-ChangeReply failed(std::int32_t error) { return {.answer = {.error = error}, .attributes = {}}; }
+ChangeReply failedChange(std::int32_t error) {
+  return {.answer = {.error = error}, .attributes = {}};
+}
 
 bool isPublished(const WriteSession& session) {
   const Result<FileMark> mark = markOf(session.file.get());
@@ -40,7 +42,7 @@ Task<ChangeReply> VolumeSessions::change(tree::ClientChange change,
       rename != nullptr && !files_.empty()) {
     const QueryReply found = co_await ports_.client.query(LookUpQuery{rename->from});
     if (found.error != 0 || !found.attributes)
-      co_return failed(found.error != 0 ? found.error : ENOENT);
+      co_return failedChange(found.error != 0 ? found.error : ENOENT);
     co_return co_await changeNames(std::move(*rename), found.attributes->id, std::move(note));
   }
   ChangeReply reply = co_await ports_.client.change(std::move(change), std::move(note));
@@ -59,12 +61,12 @@ Task<ChangeReply> VolumeSessions::changeNames(Change change, tree::InodeId inode
   if (turn && turn->session() && !turn->session()->over && !turn->session()->ended) {
     const WriteSession& session = *turn->session();
     const Result<FileMark> mark = markOf(session.file.get());
-    if (!mark.ok()) co_return failed(EIO);
+    if (!mark.ok()) co_return failedChange(EIO);
     // A file that was never published gets a name only with its content.
     if (session.changed(*mark) || session.base == tree::ContentVersion{}) {
       Result<Prepared> ready = co_await prepare(*turn->file());
       if (!ready.ok())
-        co_return failed(ready.code() == ErrorCode::kDeadlineExceeded ? ETIMEDOUT : EIO);
+        co_return failedChange(ready.code() == ErrorCode::kDeadlineExceeded ? ETIMEDOUT : EIO);
       prepared = std::move(*ready);
       change.publish = prepared->change;
       if (!co_await notePublish(change.publish->content, *prepared->hash)) prepared->hash.reset();
@@ -85,7 +87,7 @@ Task<ChangeReply> VolumeSessions::setAttributes(tree::SetAttributes change) {
     std::optional<Turn> turn;
     if (written(change.inode) != nullptr) turn.emplace(co_await turnOf(change.inode));
     if (turn && turn->session() && !turn->session()->ended) {
-      if (turn->session()->over) co_return failed(EIO);
+      if (turn->session()->over) co_return failedChange(EIO);
       if (change.size) co_await readContent(*turn->file());
       auto apply = [path = turn->session()->path, change]() -> std::int32_t {
         const std::int32_t error = change.size ? cutSessionFile(path, *change.size) : 0;
@@ -93,7 +95,7 @@ Task<ChangeReply> VolumeSessions::setAttributes(tree::SetAttributes change) {
         return setTimes(path, change.accessedNs, change.modifiedNs).ok() ? 0 : EIO;
       };
       if (const std::int32_t error = co_await ports_.reactor.offload(apply); error != 0)
-        co_return failed(error);
+        co_return failedChange(error);
       change.size.reset();
     }
   }
@@ -103,7 +105,7 @@ Task<ChangeReply> VolumeSessions::setAttributes(tree::SetAttributes change) {
       return cutSessionFile(path, size);
     };
     const std::int32_t error = co_await changeBytes(change.inode, cut);
-    if (error != 0) co_return failed(error);
+    if (error != 0) co_return failedChange(error);
     change.size.reset();
     reply = co_await ports_.client.change(change);
   }

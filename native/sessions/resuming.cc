@@ -13,7 +13,7 @@
 namespace hearth {
 namespace {
 
-constexpr Clock::duration kPause = std::chrono::milliseconds(100);
+constexpr Clock::duration kResumePause = std::chrono::milliseconds(100);
 
 }  // namespace
 
@@ -137,7 +137,7 @@ Task<std::optional<tree::Answer>> VolumeSessions::askToAdopt(SessionName name) {
     const bool final = answer.error == ESTALE || answer.refusal == tree::Refusal::kOtherVersion ||
                        answer.refusal == tree::Refusal::kHeld;
     if (final || (answer.error == 0 && answer.session != tree::kNoSession)) co_return answer;
-    if (answer.error == ENOENT || co_await closing_.waitUntil(Clock::now() + kPause))
+    if (answer.error == ENOENT || co_await closing_.waitUntil(Clock::now() + kResumePause))
       co_return std::nullopt;
   }
 }

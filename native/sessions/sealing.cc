@@ -14,8 +14,8 @@ namespace hearth {
 namespace {
 
 // The kernel closes a program's file a moment after the RELEASE, and mappings may live on for long.
-constexpr Clock::duration kFirstPause = std::chrono::milliseconds(1);
-constexpr Clock::duration kLongestPause = std::chrono::seconds(1);
+constexpr Clock::duration kFirstSealPause = std::chrono::milliseconds(1);
+constexpr Clock::duration kLongestSealPause = std::chrono::seconds(1);
 
 // Longer than a program takes from one request to the next, and than it takes to open a file.
 constexpr Clock::duration kQuiet = std::chrono::microseconds(150);
@@ -46,7 +46,7 @@ Task<void> VolumeSessions::awaitQuiet() {
 
 Task<void> VolumeSessions::seal(FilePtr file) {
   co_await awaitQuiet();
-  for (Clock::duration pause = kFirstPause;; pause = std::min(2 * pause, kLongestPause)) {
+  for (Clock::duration pause = kFirstSealPause;; pause = std::min(2 * pause, kLongestSealPause)) {
     {
       const Turn turn = co_await turnOf(file->inode);
       if (turn.file() != file || !file->session) co_return;

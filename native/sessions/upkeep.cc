@@ -12,7 +12,7 @@
 namespace hearth {
 namespace {
 
-constexpr Clock::duration kPause = std::chrono::seconds(1);
+constexpr Clock::duration kUpkeepPause = std::chrono::seconds(1);
 
 }  // namespace
 
@@ -23,7 +23,7 @@ std::string VolumeSessions::pathOf(const SealedName& name, std::size_t directory
 
 Task<void> VolumeSessions::upkeep() {
   Released released;
-  for (bool soon = false; soon || !co_await closing_.waitUntil(Clock::now() + kPause);) {
+  for (bool soon = false; soon || !co_await closing_.waitUntil(Clock::now() + kUpkeepPause);) {
     // The leader names again whatever it has not heard.
     const UpkeepReply reply = co_await ports_.client.upkeep(std::exchange(released, {}));
     soon = false;
