@@ -1,14 +1,23 @@
 // A reader beside pods that attack its agent: it keeps its speed. Measures time.
+#include <fcntl.h>
+#include <poll.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <filesystem>
+#include <map>
 #include <thread>
 
+#include "base/testing/pod_attack.h"
 #include "client_tests/testing_client.h"
+#include "mount/idmapped_mount.h"
+#include "transport/local_link.h"
 #include "transport/raw_peer.h"
 #include "wire/client_message.h"
 
@@ -16,13 +25,16 @@ namespace hearth::testing_client {
 namespace {
 
 constexpr std::uint64_t kAttackedBytes = 16 * kChunkBytes;
+constexpr std::uint64_t kAttackedBudget = 5 * kAttackedBytes;
+// Files of the attacker's dataset, of a chunk each: as many as a pod may have open.
+constexpr std::uint64_t kAttackersFiles = kAttackedBudget / 4 * 3 / kChunkBytes;
 
 struct AttacksTest : ClientTest {
   AttacksTest() {
     raiseFileLimit();
     setenv("HEARTH_CLIENTS_SOCKET", "", 1);
     origin.add("model", kAttackedBytes);
-    const std::shared_ptr<Dataset> dataset = agent.add(origin);
+    dataset = agent.add(origin);
     agent.engine().nameDatasets({{"llm", dataset}});
     useToken(ofPod("reader"));
     open(addressOf(agent));
@@ -44,15 +56,28 @@ struct AttacksTest : ClientTest {
     return capability;
   }
   // Bytes a second of the fastest of several reads of the whole file.
-  double speed() {
+  double speed(int reads = 40) {
     double best = 0;
-    for (int i = 0; i < 40; ++i) {
+    for (int i = 0; i < reads; ++i) {
       const Clock::time_point begun = Clock::now();
       EXPECT_EQ(read("/dataset/llm/model", 0, kAttackedBytes).status, 0u);
       const std::chrono::duration<double> took = Clock::now() - begun;
       best = std::max(best, double{kAttackedBytes} / took.count());
     }
     return best;
+  }
+  // The part of its speed that a reader keeps while what `begin` returns lives: by turns, so that
+  // what else the machine does weighs on both.
+  template <class Begin>
+  double keptBeside(Begin begin) {
+    double alone = 0, beside = 0;
+    for (int turn = 0; turn < 8; ++turn) {
+      alone = std::max(alone, speed(10));
+      const auto attack = begin();
+      beside = std::max(beside, speed(10));
+    }
+    RecordProperty("kept", std::to_string(beside / alone));
+    return beside / alone;
   }
   std::unique_ptr<RawPeer> attacker() {
     auto peer = std::make_unique<RawPeer>(agent.engine().addresses().front());
@@ -70,8 +95,11 @@ struct AttacksTest : ClientTest {
     return decodeResolvedPath(answer->body)->key;
   }
 
+  TemporaryFolder run, cache;
   Origin origin;
-  Agent agent{"agent"};
+  Agent agent{"agent", kAttackedBudget, [](EngineEvent) {}, cache.path(),
+              [this](EngineOptions& options) { options.clientSocket = run.path("agent.sock"); }};
+  std::shared_ptr<Dataset> dataset;
   const CapabilityToken token = *signCapability(ofPod("attacker"), kSecret);
   int names = 0;
 };
@@ -150,6 +178,159 @@ TEST_F(AttacksTest, ReadersThatTrickle) {
   trickling.join();
   RecordProperty("kept", std::to_string(beside / alone));
   EXPECT_GE(beside, 0.8 * alone);
+}
+
+// A pod on the agent's node, with a dataset of its own and the right to advise.
+struct LocalAttacksTest : AttacksTest {
+  LocalAttacksTest() {
+    for (std::uint64_t i = 0; i < kAttackersFiles; ++i) theirs.add(std::to_string(i), kChunkBytes);
+    agent.engine().nameDatasets({{"llm", dataset}, {"theirs", agent.add(theirs)}});
+    thread = std::thread([this] { reactor->run(); });
+  }
+  ~LocalAttacksTest() override {
+    runOn(*reactor, close(*this));
+    reactor->stop();
+    thread.join();
+  }
+  void SetUp() override {
+    // Without such mounts no descriptor is passed.
+    const Result<OwnedFd> mount = makeIdmapped(cache.path());
+    if (!mount.ok()) GTEST_SKIP() << mount.error().message;
+    Capability capability = ofPod("attacker");
+    capability.datasets = {"theirs"};
+    capability.rights |= static_cast<std::uint32_t>(CapabilityRight::kAdvise);
+    LocalLinkOptions options{run.path("agent.sock"), "attacker", "test",
+                             *signCapability(capability, kSecret)};
+    Result<std::shared_ptr<LocalLink>> dialled =
+        runOn(*reactor, LocalLink::dial(*reactor, gate, std::move(options), [] {}));
+    ASSERT_TRUE(dialled.ok()) << dialled.error().message;
+    link = *dialled;
+  }
+  static Task<bool> close(LocalAttacksTest& test) {
+    if (test.link != nullptr) test.link->end();
+    co_await test.gate.close();
+    co_return true;
+  }
+  Task<Result<LocalLink::Answer>> ask(ClientMessage type, std::vector<std::byte> body) {
+    ControlMessage message{static_cast<std::uint16_t>(type), std::move(body)};
+    co_return co_await link->ask(std::move(message), Clock::now() + std::chrono::seconds(60));
+  }
+  Task<bool> advise(std::string path, ClientAdvice advice) {
+    const AdviseRequest request{std::move(path), advice, AdviceScope::kNode};
+    const Result<LocalLink::Answer> answer = co_await ask(ClientMessage::kAdvise, encode(request));
+    co_return answer.ok();
+  }
+  // Asks for the file until the agent passes or refuses it; gives up when the cache has no room.
+  Task<bool> openAndKeep(std::string path) {
+    for (int tries = 0; tries < 100; ++tries) {
+      Result<LocalLink::Answer> opened = co_await ask(ClientMessage::kOpen, encodePath(path));
+      if (opened.code() == ErrorCode::kUnavailable) ++refused;
+      if (opened.ok()) {
+        link->giveBack(opened->number);
+        kept.push_back(std::move(opened->descriptor));
+      }
+      if (opened.code() != ErrorCode::kTryElsewhere) break;
+      co_await reactor->sleep(std::chrono::milliseconds(5));
+    }
+    co_return true;
+  }
+  // Has a file fetched and opens it, and says that the descriptor is given back.
+  Task<bool> open(std::uint64_t which) {
+    (void)co_await advise(pathOf(which), ClientAdvice::kWillNeed);
+    (void)co_await openAndKeep(pathOf(which));
+    co_return true;
+  }
+  // The same, and has the agent let go of the file.
+  Task<bool> openAndLetGo(std::uint64_t which) {
+    (void)co_await open(which);
+    (void)co_await advise(pathOf(which), ClientAdvice::kDontNeed);
+    co_return true;
+  }
+  static std::string pathOf(std::uint64_t which) {
+    return "/dataset/theirs/" + std::to_string(which % kAttackersFiles);
+  }
+  // Of the cache, also of files that have no name any more and are open here.
+  [[nodiscard]] std::uint64_t bytesOnDisk() const {
+    std::map<ino_t, std::uint64_t> bytes;
+    const auto add = [&](const struct stat& about) {
+      if (S_ISREG(about.st_mode))
+        bytes[about.st_ino] = std::uint64_t{512} * static_cast<std::uint64_t>(about.st_blocks);
+    };
+    struct stat about {};
+    for (const OwnedFd& each : kept)
+      if (fstat(each.get(), &about) == 0) add(about);
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(cache.path()))
+      if (lstat(entry.path().c_str(), &about) == 0) add(about);
+    std::uint64_t all = 0;
+    for (const auto& [inode, size] : bytes) all += size;
+    return all;
+  }
+
+  Origin theirs;
+  std::unique_ptr<Reactor> reactor = std::move(*Reactor::create());
+  Gate gate{*reactor};
+  std::thread thread;
+  std::shared_ptr<LocalLink> link;
+  std::vector<OwnedFd> kept;
+  int refused = 0;
+};
+
+TEST_F(LocalAttacksTest, FilesThatAPodKeepsOpenAndLetsGoOf) {
+  for (std::uint64_t which = 0; refused == 0; ++which) runOn(*reactor, open(which));
+  EXPECT_GE(keptBeside([&] {
+              return std::jthread([&](const std::stop_token& over) {
+                for (std::uint64_t which = 0; !over.stop_requested(); ++which)
+                  runOn(*reactor, openAndLetGo(which));
+              });
+            }),
+            0.8);
+  EXPECT_LE(kept.size(), kAttackersFiles);
+  EXPECT_LE(bytesOnDisk(), kAttackedBudget);
+}
+
+// A process that is a container's, and tries to change the file of a descriptor a thousand times a
+// second. Only system calls are made in it.
+class WritingPod {
+ public:
+  explicit WritingPod(int fd) {
+    std::array<int, 2> ends{};
+    EXPECT_EQ(pipe2(ends.data(), O_CLOEXEC), 0);
+    child_ = fork();
+    if (child_ == 0) {
+      close(ends[1]);
+      pollfd over{ends[0], POLLIN, 0};
+      int status = pod_attack::becomePod(pod_attack::Pod::kWithoutCapabilities) ? 0 : 1;
+      while (status == 0 && poll(&over, 1, 1) == 0)
+        if (pod_attack::firstSuccess(fd) != nullptr) status = 2;
+      _exit(status);
+    }
+    close(ends[0]);
+    input_ = OwnedFd(ends[1]);
+  }
+  ~WritingPod() {
+    input_.reset();
+    int status = -1;
+    waitpid(child_, &status, 0);
+    EXPECT_EQ(WEXITSTATUS(status), 0) << "1: it was no container's; 2: it has changed something";
+  }
+  WritingPod(const WritingPod&) = delete;
+  WritingPod& operator=(const WritingPod&) = delete;
+
+ private:
+  pid_t child_ = -1;
+  OwnedFd input_;
+};
+
+TEST_F(LocalAttacksTest, DescriptorsThatAPodTriesToWriteTo) {
+  ASSERT_TRUE(eventually([&] {
+    runOn(*reactor, open(0));
+    return !kept.empty();
+  }));
+  EXPECT_GE(keptBeside([&] { return std::make_unique<WritingPod>(kept[0].get()); }), 0.8);
+  std::string bytes(kChunkBytes, '\0');
+  EXPECT_EQ(pread(kept[0].get(), bytes.data(), bytes.size(), 0),
+            static_cast<ssize_t>(bytes.size()));
+  EXPECT_TRUE(bytes == theirs.bytesOf("0"));
 }
 
 }  // namespace
